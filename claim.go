@@ -1,0 +1,37 @@
+package marchwarden
+
+// Claim is one factual sentence of the answer with its evidence.
+type Claim struct {
+	Text string `json:"text"`
+	// Citations index Result.Citations, counted from one like the markers.
+	Citations []int   `json:"citations"`
+	Support   Support `json:"support"`
+}
+
+// Support is the verdict on a claim against its excerpts. A verdict that could
+// not be reached is Unchecked, which is not the same as Unsupported.
+type Support string
+
+// The verdicts.
+const (
+	Supported   Support = "supported"
+	Partial     Support = "partial"
+	Unsupported Support = "unsupported"
+	Unchecked   Support = "unchecked"
+)
+
+// Contradiction is two excerpts that cannot both hold, side by side.
+type Contradiction struct {
+	Subject   string `json:"subject"`   // what both speak of
+	Attribute string `json:"attribute"` // what they disagree on
+	A         Side   `json:"a"`
+	B         Side   `json:"b"`
+	Detail    string `json:"detail"` // the disagreement in one sentence
+}
+
+// Side is one half of a contradiction.
+type Side struct {
+	Locator    string `json:"locator"`
+	RawExcerpt string `json:"raw_excerpt"`
+	Value      string `json:"value,omitempty"`
+}

@@ -1,0 +1,45 @@
+package marchwarden
+
+// Gap is something that was looked for and not found, and why.
+type Gap struct {
+	Topic    string      `json:"topic"`
+	Category GapCategory `json:"category"`
+	Detail   string      `json:"detail"`
+}
+
+// GapCategory decides what a caller can do about a gap.
+type GapCategory string
+
+// The categories. A failed service is never SourceNotFound.
+const (
+	SourceNotFound       GapCategory = "source_not_found"      // nothing in this researcher's domain
+	AccessDenied         GapCategory = "access_denied"         // a page or a service refused or failed
+	BudgetExhausted      GapCategory = "budget_exhausted"      // a cap, a deadline or the caller ended the work first
+	ContradictorySources GapCategory = "contradictory_sources" // sources disagree and it cannot be resolved
+	ScopeExceeded        GapCategory = "scope_exceeded"        // needs another kind of researcher
+)
+
+// gapCategories is the one table from error code to gap category.
+var gapCategories = map[Code]GapCategory{
+	CodeInvalid:     ScopeExceeded,
+	CodeNotFound:    SourceNotFound,
+	CodeDenied:      AccessDenied,
+	CodeUnavailable: AccessDenied,
+	CodeExhausted:   BudgetExhausted,
+	CodeCanceled:    BudgetExhausted,
+	CodeUnsupported: ScopeExceeded,
+	CodeCorrupt:     AccessDenied,
+	CodeNotRecorded: AccessDenied,
+	CodeInternal:    AccessDenied,
+}
+
+// GapFor turns a failure met while working on a topic into a gap. Its detail is
+// the error's sentence, which carries no secret because errors never do. A code
+// from a newer version is a failed service: AccessDenied. err must not be nil.
+func GapFor(topic string, err error) Gap {
+	category, ok := gapCategories[CodeOf(err)]
+	if !ok {
+		category = AccessDenied
+	}
+	return Gap{Topic: topic, Category: category, Detail: err.Error()}
+}

@@ -1,0 +1,195 @@
+package marchwarden
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// The limits of a request, as the contract states them. Characters are Unicode
+// code points.
+const (
+	MaxQuestionChars = 500
+	MaxContextChars  = 2000
+	MinIterations    = 1
+	MaxIterations    = 20
+	MinTokenBudget   = 1000
+	MinSources       = 1
+)
+
+// MaxRequestBytes bounds a request on the wire. The longest legal texts are below
+// half of it, whatever escapes they use; the rest is room for a source filter.
+const MaxRequestBytes = 64 << 10
+
+// Request is the input of one research call.
+type Request struct {
+	// Question is what to find out. It may be omitted only when Resume is set.
+	Question string `json:"question,omitempty"`
+	// Context is what the caller already knows: the researcher avoids repeating
+	// it, or refocuses by it.
+	Context string `json:"context,omitempty"`
+	// Depth picks the constraint preset; empty means Balanced.
+	Depth Depth `json:"depth,omitempty"`
+	// Constraints override the preset, each on its own.
+	Constraints *Constraints `json:"constraints,omitempty"`
+	// Resume goes on with, or returns, an earlier run of the same caller.
+	Resume string `json:"resume,omitempty"`
+}
+
+// Constraints override single values of the depth preset. A nil field means
+// that the preset decides.
+type Constraints struct {
+	MaxIterations *int   `json:"max_iterations,omitempty"`
+	TokenBudget   *int   `json:"token_budget,omitempty"`
+	MaxSources    *int   `json:"max_sources,omitempty"`
+	SourceFilter  string `json:"source_filter,omitempty"`
+}
+
+// Depth is how thoroughly to research.
+type Depth string
+
+// The depths. An empty Depth in a request means Balanced.
+const (
+	Shallow  Depth = "shallow"
+	Balanced Depth = "balanced"
+	Deep     Depth = "deep"
+)
+
+// Limits are the caps that one call runs under: the preset of its depth with
+// the request's constraints laid over it.
+type Limits struct {
+	MaxIterations int `json:"max_iterations"`
+	TokenBudget   int `json:"token_budget"`
+	MaxSources    int `json:"max_sources"`
+}
+
+// presets is the contract's table.
+var presets = map[Depth]Limits{
+	Shallow:  {MaxIterations: 2, TokenBudget: 5000, MaxSources: 5},
+	Balanced: {MaxIterations: 5, TokenBudget: 20000, MaxSources: 10},
+	Deep:     {MaxIterations: 8, TokenBudget: 60000, MaxSources: 20},
+}
+
+// Preset returns the caps of a depth; the zero Depth is Balanced. Calling it
+// with a depth that Validate refuses gives zero Limits.
+func Preset(d Depth) Limits {
+	if d == "" {
+		d = Balanced
+	}
+	return presets[d]
+}
+
+// Limits lays the request's constraints over its depth's preset. The request
+// must be valid.
+func (r Request) Limits() Limits {
+	l := Preset(r.Depth)
+	if r.Constraints == nil {
+		return l
+	}
+	set := func(dst *int, v *int) {
+		if v != nil {
+			*dst = *v
+		}
+	}
+	set(&l.MaxIterations, r.Constraints.MaxIterations)
+	set(&l.TokenBudget, r.Constraints.TokenBudget)
+	set(&l.MaxSources, r.Constraints.MaxSources)
+	return l
+}
+
+// Filter is the request's source filter; a request without one allows every
+// source. The request must be valid.
+func (r Request) Filter() SourceFilter {
+	if r.Constraints == nil {
+		return SourceFilter{}
+	}
+	f, err := ParseSourceFilter(r.Constraints.SourceFilter)
+	if err != nil {
+		return SourceFilter{} // unreachable unless Validate was skipped
+	}
+	return f
+}
+
+// Validate checks every rule of the contract and returns an *Error that names
+// the field and its limit, or nil.
+func (r Request) Validate() error {
+	if r.Resume != "" {
+		if _, err := ParseTraceID(r.Resume); err != nil {
+			return invalid("resume", "pass the trace_id of an earlier result", "%q is not a trace id", clip(r.Resume, 60))
+		}
+	}
+	if err := r.validateText(); err != nil {
+		return err
+	}
+	switch r.Depth {
+	case "", Shallow, Balanced, Deep:
+	default:
+		return invalid("depth", "", "must be shallow, balanced or deep, not %q", clip(string(r.Depth), 40))
+	}
+	return r.Constraints.validate()
+}
+
+func (r Request) validateText() error {
+	switch {
+	case !utf8.ValidString(r.Question):
+		return invalid("question", "", "must be valid UTF-8")
+	case strings.TrimSpace(r.Question) == "" && (r.Resume == "" || r.Question != ""):
+		return invalid("question", "ask something in 1 to 500 characters", "must not be blank")
+	case utf8.RuneCountInString(r.Question) > MaxQuestionChars:
+		return invalid("question", "put what you already know into context", "must be at most %d characters, has %d", MaxQuestionChars, utf8.RuneCountInString(r.Question))
+	case !utf8.ValidString(r.Context):
+		return invalid("context", "", "must be valid UTF-8")
+	case utf8.RuneCountInString(r.Context) > MaxContextChars:
+		return invalid("context", "", "must be at most %d characters, has %d", MaxContextChars, utf8.RuneCountInString(r.Context))
+	}
+	return nil
+}
+
+func (c *Constraints) validate() error {
+	if c == nil {
+		return nil
+	}
+	if v := c.MaxIterations; v != nil && (*v < MinIterations || *v > MaxIterations) {
+		return invalid("constraints.max_iterations", "", "must be from %d to %d, not %d", MinIterations, MaxIterations, *v)
+	}
+	if v := c.TokenBudget; v != nil && *v < MinTokenBudget {
+		return invalid("constraints.token_budget", "", "must be at least %d, not %d", MinTokenBudget, *v)
+	}
+	if v := c.MaxSources; v != nil && *v < MinSources {
+		return invalid("constraints.max_sources", "", "must be at least %d, not %d", MinSources, *v)
+	}
+	_, err := ParseSourceFilter(c.SourceFilter)
+	return err
+}
+
+// DecodeRequest reads one request from its wire form and validates it. Unknown
+// fields are ignored, so that a newer caller can talk to an older researcher; a
+// wrong type is an error that names the field.
+func DecodeRequest(data []byte) (Request, error) {
+	var r Request
+	if len(data) > MaxRequestBytes {
+		return r, invalid("request", "", "must be at most %d bytes, has %d", MaxRequestBytes, len(data))
+	}
+	if !utf8.Valid(data) {
+		return r, invalid("request", "", "must be valid UTF-8")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if err := dec.Decode(&r); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			field := wrong.Field
+			if field == "" {
+				field = "request"
+			}
+			return r, invalid(field, "", "must be %s, not %s", jsonKind(wrong.Type.Kind()), wrong.Value)
+		}
+		return r, invalid("request", "", "is not a JSON object: %v", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return r, invalid("request", "", "has text after the JSON object")
+	}
+	return r, r.Validate()
+}

@@ -1,0 +1,97 @@
+package marchwarden
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// Result is the output of one research call. Slices are never nil in a result
+// that leaves a researcher: an empty list is [] on the wire.
+type Result struct {
+	// Answer is Markdown; every factual sentence carries markers [1], [2]… that
+	// index Citations, counted from one.
+	Answer            string            `json:"answer"`
+	Citations         []Citation        `json:"citations"`
+	Gaps              []Gap             `json:"gaps"`
+	DiscoveryEvents   []DiscoveryEvent  `json:"discovery_events"`
+	OpenQuestions     []OpenQuestion    `json:"open_questions"`
+	Confidence        Unit              `json:"confidence"`
+	ConfidenceFactors ConfidenceFactors `json:"confidence_factors"`
+	CostMetadata      CostMetadata      `json:"cost_metadata"`
+	TraceID           TraceID           `json:"trace_id"`
+
+	// Claims links each sentence of the answer to its evidence and verdict.
+	Claims []Claim `json:"claims,omitempty"`
+	// Rihlas are the journeys of a principal investigator's run.
+	Rihlas []Rihla `json:"rihlas,omitempty"`
+	// Contradictions are pairs of excerpts that cannot both hold.
+	Contradictions []Contradiction `json:"contradictions,omitempty"`
+}
+
+// Normalize makes nil lists empty, so that the wire form has [] and never null.
+func (r *Result) Normalize() {
+	if r.Citations == nil {
+		r.Citations = []Citation{}
+	}
+	if r.Gaps == nil {
+		r.Gaps = []Gap{}
+	}
+	if r.DiscoveryEvents == nil {
+		r.DiscoveryEvents = []DiscoveryEvent{}
+	}
+	if r.OpenQuestions == nil {
+		r.OpenQuestions = []OpenQuestion{}
+	}
+	for i := range r.Claims {
+		if r.Claims[i].Citations == nil {
+			r.Claims[i].Citations = []int{}
+		}
+	}
+}
+
+// Unit is a number from 0 to 1.
+type Unit float64
+
+// CostMetadata is what a call consumed.
+type CostMetadata struct {
+	TokensUsed      int     `json:"tokens_used"`
+	IterationsRun   int     `json:"iterations_run"`
+	WallTimeSec     float64 `json:"wall_time_sec"`
+	BudgetExhausted bool    `json:"budget_exhausted"`
+	ModelID         string  `json:"model_id"`
+}
+
+// EncodeResult is the wire form of a result: one line of JSON, text as it is
+// (nothing is escaped for HTML), nil lists as []. Equal results have equal bytes.
+// r is not changed.
+func EncodeResult(r *Result) ([]byte, error) {
+	if r == nil {
+		return nil, Errorf(CodeInternal, "encode the result: there is none")
+	}
+	normal := *r
+	normal.Claims = slices.Clone(r.Claims)
+	normal.Normalize()
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(&normal); err != nil {
+		return nil, Wrap(err, CodeInternal, "encode the result")
+	}
+	return buf.Bytes(), nil
+}
+
+// DecodeResult reads a result from its wire form. Unknown fields are ignored,
+// null and missing lists are empty. Whether its values keep the contract's bounds
+// is for ResultSchema to say, and whether its citations stand for a verifier.
+func DecodeResult(data []byte) (*Result, error) {
+	var r Result
+	if !bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) {
+		return nil, Errorf(CodeInvalid, "read the result: it is not a JSON object")
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, Wrap(err, CodeInvalid, "read the result")
+	}
+	r.Normalize()
+	return &r, nil
+}

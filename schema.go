@@ -1,0 +1,158 @@
+package marchwarden
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+)
+
+// RequestSchema is the JSON Schema (draft 2020-12) of a request, generated from
+// Request. It names every enum and bound that Validate enforces, carries no
+// defaults for constraints (unset means the depth's preset), allows unknown
+// fields, and leaves question out of the required ones because a request that
+// resumes may omit it. Tool callers do not take every keyword: the schema has no
+// union of types and no anyOf, so DecodeRequest is looser about null and an empty
+// string, which it reads as unset, and stricter about a blank or missing question
+// and the syntax of a source filter.
+func RequestSchema() json.RawMessage {
+	return finish(schemaOf(reflect.TypeFor[Request](), ""), "Marchwarden research request, contract "+ContractVersion)
+}
+
+// ResultSchema is the JSON Schema (draft 2020-12) of a result, generated from
+// Result.
+func ResultSchema() json.RawMessage {
+	return finish(schemaOf(reflect.TypeFor[Result](), ""), "Marchwarden research result, contract "+ContractVersion)
+}
+
+// enums are the closed sets of values.
+var enums = map[reflect.Type][]string{
+	reflect.TypeFor[Depth]():         {string(Shallow), string(Balanced), string(Deep)},
+	reflect.TypeFor[GapCategory]():   {string(SourceNotFound), string(AccessDenied), string(BudgetExhausted), string(ContradictorySources), string(ScopeExceeded)},
+	reflect.TypeFor[DiscoveryType](): {string(RelatedResearch), string(NewSource), string(ContradictionDetected)},
+	reflect.TypeFor[Priority]():      {string(High), string(Medium), string(Low)},
+	reflect.TypeFor[Authority]():     {string(HighAuthority), string(MediumAuthority), string(LowAuthority)},
+	reflect.TypeFor[Recency]():       {string(Current), string(Recent), string(Dated)},
+	reflect.TypeFor[Support]():       {string(Supported), string(Partial), string(Unsupported), string(Unchecked)},
+}
+
+// traceIDPattern is what ParseTraceID accepts.
+const traceIDPattern = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+
+// schemaNotes are the bounds and descriptions that Go types cannot say, by the
+// path of the property. The bounds are the constants that Validate uses.
+var schemaNotes = map[string]map[string]any{
+	"question":                   {"minLength": 1, "maxLength": MaxQuestionChars, "description": "what to find out, 1 to 500 characters; required unless resume is given"},
+	"context":                    {"maxLength": MaxContextChars, "description": "what you already know; the researcher avoids repeating it"},
+	"depth":                      {"default": string(Balanced), "description": "how thoroughly to research; picks the constraint preset"},
+	"resume":                     {"format": "uuid", "pattern": traceIDPattern, "description": "trace id of an earlier run to return or go on with"},
+	"constraints":                {"description": "each value given here overrides the depth's preset"},
+	"constraints.max_iterations": {"minimum": MinIterations, "maximum": MaxIterations, "description": "stop after this many iterations"},
+	"constraints.token_budget":   {"minimum": MinTokenBudget, "description": "tokens for the whole research, synthesis included; never exceeded"},
+	"constraints.max_sources":    {"minimum": MinSources, "description": "documents fetched and read"},
+	"constraints.source_filter":  {"description": "comma-separated domains or suffixes, such as .gov,.edu; nothing else is searched, fetched or cited"},
+
+	"answer":                                       {"description": "Markdown; markers [1], [2]… index citations from one"},
+	"citations[].raw_excerpt":                      {"maxLength": MaxExcerptChars, "description": "verbatim from the stored source"},
+	"citations[].snippet":                          {"minLength": MinSnippetChars, "maxLength": MaxSnippetChars, "description": "the researcher's own summary"},
+	"citations[].content_hash":                     {"pattern": "^sha256:[0-9a-f]{64}$"},
+	"citations[].span.start":                       {"minimum": 0},
+	"citations[].span.end":                         {"minimum": 1},
+	"claims[].citations[]":                         {"minimum": 1},
+	"trace_id":                                     {"format": "uuid", "pattern": traceIDPattern},
+	"rihlas[].trace_id":                            {"format": "uuid", "pattern": traceIDPattern},
+	"cost_metadata.tokens_used":                    {"minimum": 0},
+	"cost_metadata.iterations_run":                 {"minimum": 0},
+	"cost_metadata.wall_time_sec":                  {"minimum": 0},
+	"confidence_factors.num_corroborating_sources": {"minimum": 0},
+}
+
+func finish(s map[string]any, title string) json.RawMessage {
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = title
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("marchwarden: schema of our own types: %v", err)) // unreachable: maps of plain values
+	}
+	return b
+}
+
+func schemaOf(t reflect.Type, path string) map[string]any {
+	s := shapeOf(t, path)
+	if values, ok := enums[t]; ok {
+		s["enum"] = values
+	}
+	for k, v := range schemaNotes[path] {
+		s[k] = v
+	}
+	return s
+}
+
+func shapeOf(t reflect.Type, path string) map[string]any {
+	switch t {
+	case reflect.TypeFor[TraceID]():
+		return map[string]any{"type": "string"}
+	case reflect.TypeFor[time.Time]():
+		return map[string]any{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[Unit]():
+		return map[string]any{"type": "number", "minimum": 0, "maximum": 1}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return shapeOf(t.Elem(), path)
+	case reflect.Slice:
+		return map[string]any{"type": "array", "items": schemaOf(t.Elem(), path+"[]")}
+	case reflect.Struct:
+		return objectSchema(t, path)
+	}
+	return map[string]any{"type": jsonType(t.Kind())}
+}
+
+func objectSchema(t reflect.Type, path string) map[string]any {
+	props := map[string]any{}
+	required := []string{}
+	for i := range t.NumField() {
+		name, opts, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		sub := name
+		if path != "" {
+			sub = path + "." + name
+		}
+		props[name] = schemaOf(t.Field(i).Type, sub)
+		if !strings.Contains(opts, "omit") {
+			required = append(required, name)
+		}
+	}
+	s := map[string]any{"type": "object", "properties": props}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// jsonType is the JSON Schema type of a Go kind.
+func jsonType(k reflect.Kind) string {
+	switch k {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Float64:
+		return "number"
+	case reflect.Int:
+		return "integer"
+	case reflect.Slice:
+		return "array"
+	}
+	return "object"
+}
+
+// jsonKind is the same word with its article, for error messages.
+func jsonKind(k reflect.Kind) string {
+	switch w := jsonType(k); w {
+	case "integer", "object", "array":
+		return "an " + w
+	default:
+		return "a " + w
+	}
+}
