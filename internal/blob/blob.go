@@ -1,0 +1,77 @@
+// Package blob owns the evidence store: bytes kept under the hash of their
+// content, so that a reference names exactly one sequence of bytes for ever.
+//
+// It holds the reference type, the promises every store makes, the guard that
+// enforces them, and a store in memory. The store on disk is in package dir;
+// package blobtest checks any implementation against the promises.
+//
+// It does not know what the bytes mean (pages, extracted text, model replies),
+// it keeps no names or dates for them, and it never deletes.
+package blob
+
+import (
+	"context"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// MaxSize is the largest content a store accepts, in bytes (1 GiB). It bounds
+// what reading one blob can cost, whatever is found on disk.
+const MaxSize = 1 << 30
+
+// The errors of a store, to be compared with errors.Is. Errors about one blob
+// always contain its full reference. A blob that should be there and is not is
+// as much a damaged record as one with wrong bytes: both carry CodeCorrupt.
+var (
+	// ErrNotFound reports that nothing is stored under a reference.
+	ErrNotFound error = marchwarden.Errorf(marchwarden.CodeCorrupt, "not stored")
+	// ErrCorrupt reports that what is stored under a reference is not the
+	// content it names. Putting the right bytes again repairs it.
+	ErrCorrupt error = marchwarden.Errorf(marchwarden.CodeCorrupt, "stored bytes are damaged")
+	// ErrInvalidRef reports a reference that is zero or badly written.
+	ErrInvalidRef error = marchwarden.Errorf(marchwarden.CodeInvalid, "invalid blob reference")
+	// ErrTooLarge reports content over MaxSize.
+	ErrTooLarge error = marchwarden.Errorf(marchwarden.CodeUnavailable, "content too large")
+)
+
+// A Store keeps content under its hash.
+//
+// It is safe for concurrent use; a store on disk is so for several processes
+// too. It shares no memory with its callers: what is passed in may be changed
+// after the call, and what is handed out belongs to the caller. A cancelled
+// context ends a call with the context's error before it changes anything.
+//
+// Stores are made by Guard, which is where the digest is checked.
+type Store interface {
+	// Put stores content and returns its reference. When it returns without
+	// error the content survives a crash or power loss, as far as the medium
+	// can promise that. Putting the same bytes again changes nothing and
+	// returns the same reference; stored content is never replaced by other
+	// content, but a damaged copy is repaired. Content over MaxSize gives
+	// ErrTooLarge. Empty content is content.
+	Put(ctx context.Context, content []byte) (Ref, error)
+
+	// Get returns the content of ref. Every call hashes the bytes it read and
+	// gives ErrCorrupt, never the bytes, when they are not what ref names.
+	// ErrNotFound if nothing is stored; ErrInvalidRef for the zero Ref.
+	Get(ctx context.Context, ref Ref) ([]byte, error)
+
+	// Stat says whether ref is stored and how large its content is, without
+	// reading the content: it is cheap, and only Get is proof. Its errors are
+	// those of Get.
+	Stat(ctx context.Context, ref Ref) (Info, error)
+
+	// Walk calls fn once for every stored blob, in ascending order of
+	// reference, damaged ones included, so that a checker can Get each. Blobs
+	// put during the walk may or may not be met. The first error of fn ends the
+	// walk and is returned as it is. fn may use the store.
+	Walk(ctx context.Context, fn func(Info) error) error
+}
+
+// Info describes a stored blob.
+type Info struct {
+	Ref Ref
+	// Size is the length of the content in bytes, however it is stored; -1
+	// from Walk if the blob is too damaged to tell.
+	Size int64
+}

@@ -1,0 +1,297 @@
+// Package blobtest says what a blob.Store is, as a suite of tests that any
+// implementation can run. Damage to what is stored is tested beside each
+// implementation, since only that knows how to inflict it.
+package blobtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+)
+
+// Run checks the promises of blob.Store. open returns a new, empty store each
+// time it is called and cleans up through t.
+func Run(t *testing.T, open func(t *testing.T) blob.Store) {
+	promises := []struct {
+		name string
+		test func(*testing.T, blob.Store)
+	}{
+		{"what was put can be got", roundTrip},
+		{"any bytes come back as they went in", anyBytes},
+		{"putting twice stores once", putIsIdempotent},
+		{"a missing blob is ErrNotFound and named", missing},
+		{"the zero Ref is ErrInvalidRef", zeroRef},
+		{"Stat gives the size of the content", stat},
+		{"Walk meets every blob once, in order", walk},
+		{"an error of the callback ends Walk and is returned", walkStops},
+		{"the callback of Walk may use the store", walkReenters},
+		{"a store shares no memory with its callers", noSharedMemory},
+		{"a cancelled context ends every call", cancelled},
+		{"many goroutines can use a store at once", concurrent},
+	}
+	for _, p := range promises {
+		t.Run(p.name, func(t *testing.T) { p.test(t, open(t)) })
+	}
+}
+
+func roundTrip(t *testing.T, s blob.Store) {
+	for name, content := range map[string][]byte{
+		"empty":          {},
+		"one byte":       {0},
+		"text":           []byte("Tomatoes set fruit above 6,000 feet if nights stay warm.\n"),
+		"repetitive":     bytes.Repeat([]byte("zone 6b "), 100_000),
+		"incompressible": noise(300_000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			ref := put(t, s, content)
+			if want := blob.Of(content); ref != want {
+				t.Errorf("Put returned %s, want %s", ref, want)
+			}
+			if got := get(t, s, ref); !bytes.Equal(got, content) {
+				t.Errorf("Get returned %d other bytes, want the %d that were put", len(got), len(content))
+			}
+		})
+	}
+}
+
+func anyBytes(t *testing.T, s blob.Store) {
+	rapid.Check(t, func(rt *rapid.T) {
+		content := rapid.SliceOfN(rapid.Byte(), 0, 2000).Draw(rt, "content")
+		content = bytes.Repeat(content, rapid.IntRange(1, 20).Draw(rt, "times"))
+		ref, err := s.Put(context.Background(), content)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		got, err := s.Get(context.Background(), ref)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if !bytes.Equal(got, content) || blob.Of(got) != ref {
+			rt.Fatalf("Get(%s) = %x, want %x", ref, got, content)
+		}
+	})
+}
+
+func putIsIdempotent(t *testing.T, s blob.Store) {
+	content := []byte("the same bytes")
+	first, second := put(t, s, content), put(t, s, content)
+	if first != second {
+		t.Errorf("second Put returned %s, want %s", second, first)
+	}
+	if got := walked(t, s); len(got) != 1 {
+		t.Errorf("Walk met %d blobs, want 1", len(got))
+	}
+}
+
+func missing(t *testing.T, s blob.Store) {
+	put(t, s, []byte("something else"))
+	ref := blob.Of([]byte("never stored"))
+	_, getErr := s.Get(context.Background(), ref)
+	_, statErr := s.Stat(context.Background(), ref)
+	for call, err := range map[string]error{"Get": getErr, "Stat": statErr} {
+		if !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("%s: error %v, want ErrNotFound", call, err)
+			continue
+		}
+		if !strings.Contains(err.Error(), ref.String()) {
+			t.Errorf("%s: error %q does not name %s", call, err, ref)
+		}
+	}
+}
+
+func zeroRef(t *testing.T, s blob.Store) {
+	if _, err := s.Get(context.Background(), blob.Ref{}); !errors.Is(err, blob.ErrInvalidRef) {
+		t.Errorf("Get: error %v, want ErrInvalidRef", err)
+	}
+	if _, err := s.Stat(context.Background(), blob.Ref{}); !errors.Is(err, blob.ErrInvalidRef) {
+		t.Errorf("Stat: error %v, want ErrInvalidRef", err)
+	}
+}
+
+func stat(t *testing.T, s blob.Store) {
+	for _, content := range [][]byte{{}, []byte("short"), bytes.Repeat([]byte("a"), 50_000), noise(50_000)} {
+		ref := put(t, s, content)
+		got, err := s.Stat(context.Background(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := (blob.Info{Ref: ref, Size: int64(len(content))}); got != want {
+			t.Errorf("Stat = %+v, want %+v", got, want)
+		}
+	}
+}
+
+func walk(t *testing.T, s blob.Store) {
+	if got := walked(t, s); len(got) != 0 {
+		t.Errorf("Walk met %d blobs in an empty store", len(got))
+	}
+	var want []string
+	for i := range 50 {
+		content := bytes.Repeat([]byte{byte(i)}, i)
+		want = append(want, fmt.Sprintf("%s %d", put(t, s, content), len(content)))
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, walked(t, s)); diff != "" {
+		t.Errorf("Walk (-want +got):\n%s", diff)
+	}
+}
+
+func walkStops(t *testing.T, s blob.Store) {
+	put(t, s, []byte("one"))
+	put(t, s, []byte("two"))
+	stop := errors.New("stop here")
+	calls := 0
+	err := s.Walk(context.Background(), func(blob.Info) error {
+		calls++
+		return stop
+	})
+	if err != stop || calls != 1 { // identity is what is promised
+		t.Errorf("Walk returned %v after %d calls, want %v after 1", err, calls, stop)
+	}
+}
+
+func walkReenters(t *testing.T, s blob.Store) {
+	put(t, s, []byte("one"))
+	err := s.Walk(context.Background(), func(info blob.Info) error {
+		if _, err := s.Get(context.Background(), info.Ref); err != nil {
+			return err
+		}
+		_, err := s.Put(context.Background(), []byte("one"))
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func noSharedMemory(t *testing.T, s blob.Store) {
+	// Long and without pattern, so that a store has no reason to re-encode it.
+	content := noise(10_000)
+	want := bytes.Clone(content)
+	ref := put(t, s, content)
+	clear(content)
+	got := get(t, s, ref)
+	if !bytes.Equal(got, want) {
+		t.Fatal("changing the slice after Put changed what is stored")
+	}
+	clear(got)
+	if got := get(t, s, ref); !bytes.Equal(got, want) {
+		t.Error("changing the slice from Get changed what is stored")
+	}
+}
+
+func cancelled(t *testing.T, s blob.Store) {
+	ref := put(t, s, []byte("kept"))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, putErr := s.Put(ctx, []byte("not kept"))
+	_, getErr := s.Get(ctx, ref)
+	_, statErr := s.Stat(ctx, ref)
+	walkErr := s.Walk(ctx, func(blob.Info) error { return nil })
+	for call, err := range map[string]error{"Put": putErr, "Get": getErr, "Stat": statErr, "Walk": walkErr} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v, want context.Canceled", call, err)
+		}
+	}
+	if got := walked(t, s); len(got) != 1 {
+		t.Errorf("the store holds %v, want only the first blob", got)
+	}
+
+	put(t, s, []byte("kept as well"))
+	ctx, cancel = context.WithCancel(context.Background())
+	defer cancel()
+	calls := 0
+	err := s.Walk(ctx, func(blob.Info) error {
+		calls++
+		cancel()
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("Walk cancelled on the way: error %v after %d calls, want context.Canceled after 1", err, calls)
+	}
+}
+
+func concurrent(t *testing.T, s blob.Store) {
+	var group errgroup.Group
+	for worker := range 8 {
+		group.Go(func() error {
+			for i := range 20 {
+				// Every other blob is the same for all workers.
+				content := fmt.Appendf(nil, "blob %d of worker %d", i, worker*(i%2))
+				ref, err := s.Put(context.Background(), content)
+				if err != nil {
+					return err
+				}
+				got, err := s.Get(context.Background(), ref)
+				if err != nil {
+					return err
+				}
+				if !bytes.Equal(got, content) {
+					return fmt.Errorf("Get(%s) = %q, want %q", ref, got, content)
+				}
+			}
+			return s.Walk(context.Background(), func(blob.Info) error { return nil })
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(walked(t, s)), 10+8*10; got != want {
+		t.Errorf("the store holds %d blobs, want %d", got, want)
+	}
+}
+
+func put(t *testing.T, s blob.Store, content []byte) blob.Ref {
+	t.Helper()
+	ref, err := s.Put(context.Background(), content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+func get(t *testing.T, s blob.Store, ref blob.Ref) []byte {
+	t.Helper()
+	content, err := s.Get(context.Background(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+// walked lists the store as "ref size".
+func walked(t *testing.T, s blob.Store) []string {
+	t.Helper()
+	var list []string
+	err := s.Walk(context.Background(), func(info blob.Info) error {
+		list = append(list, fmt.Sprintf("%s %d", info.Ref, info.Size))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// noise returns n bytes that do not compress, the same ones each time.
+func noise(n int) []byte {
+	out := make([]byte, n)
+	x := uint64(0x9e3779b97f4a7c15)
+	for i := range out {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		out[i] = byte(x >> 24)
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package blob
+
+import (
+	"context"
+	"fmt"
+)
+
+// A Keeper keeps bytes under references on some medium. It is what an
+// implementation writes; Guard makes a Store of it. A Keeper is only ever
+// called with valid references, must be safe for concurrent use, and need not
+// hash anything nor name the reference in its errors: Guard does both.
+type Keeper interface {
+	// Keep makes content durable under ref. If exactly these bytes are there
+	// already it only makes sure that they are durable; damaged ones it
+	// replaces, at once or not at all. It does not retain content.
+	Keep(ctx context.Context, ref Ref, content []byte) error
+	// Read returns the bytes kept under ref, in memory nobody else holds. An
+	// error for which errors.Is finds ErrNotFound or ErrCorrupt says that there
+	// are none, or that they cannot be decoded.
+	Read(ctx context.Context, ref Ref) ([]byte, error)
+	// Size returns the length Read would return bytes of. Errors as for Read.
+	Size(ctx context.Context, ref Ref) (int64, error)
+	// Walk is Store.Walk. Guard looks at the context between blobs.
+	Walk(ctx context.Context, fn func(Info) error) error
+}
+
+// Guard returns the Store over keeper. It is the one door through which bytes
+// enter and leave: the reference is computed here on the way in and checked
+// here on the way out, so no Keeper can forget to.
+func Guard(keeper Keeper) Store {
+	return guard{keeper: keeper, maxSize: MaxSize}
+}
+
+type guard struct {
+	keeper  Keeper
+	maxSize int // MaxSize, except in tests
+}
+
+func (g guard) Put(ctx context.Context, content []byte) (Ref, error) {
+	if len(content) > g.maxSize {
+		return Ref{}, fmt.Errorf("blob put: %w: %d bytes, the limit is %d", ErrTooLarge, len(content), g.maxSize)
+	}
+	if err := ctx.Err(); err != nil {
+		return Ref{}, fmt.Errorf("blob put: %w", err)
+	}
+	ref := Of(content)
+	if err := g.keeper.Keep(ctx, ref, content); err != nil {
+		return Ref{}, fmt.Errorf("blob put %s: %w", ref, err)
+	}
+	return ref, nil
+}
+
+func (g guard) Get(ctx context.Context, ref Ref) ([]byte, error) {
+	if err := admit(ctx, ref); err != nil {
+		return nil, fmt.Errorf("blob get %s: %w", ref, err)
+	}
+	content, err := g.keeper.Read(ctx, ref)
+	if err != nil {
+		return nil, fmt.Errorf("blob get %s: %w", ref, err)
+	}
+	if got := Of(content); got != ref {
+		return nil, fmt.Errorf("blob get %s: %w: they hash to %s", ref, ErrCorrupt, got)
+	}
+	return content, nil
+}
+
+func (g guard) Stat(ctx context.Context, ref Ref) (Info, error) {
+	if err := admit(ctx, ref); err != nil {
+		return Info{}, fmt.Errorf("blob stat %s: %w", ref, err)
+	}
+	size, err := g.keeper.Size(ctx, ref)
+	if err != nil {
+		return Info{}, fmt.Errorf("blob stat %s: %w", ref, err)
+	}
+	return Info{Ref: ref, Size: size}, nil
+}
+
+func (g guard) Walk(ctx context.Context, fn func(Info) error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("blob walk: %w", err)
+	}
+	return g.keeper.Walk(ctx, func(info Info) error {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("blob walk: %w", err)
+		}
+		return fn(info)
+	})
+}
+
+// admit refuses calls that no Keeper should see.
+func admit(ctx context.Context, ref Ref) error {
+	if !ref.Valid() {
+		return fmt.Errorf("%w: it is empty", ErrInvalidRef)
+	}
+	return ctx.Err()
+}
