@@ -1,0 +1,166 @@
+// Package budget enforces the caps of one research call: iterations, tokens,
+// sources and wall time. Spending is reserve, then settle: a reservation that
+// does not fit is refused before anything is spent, so that the tokens used
+// never exceed the budget. Prices and ledgers are package ledger's work.
+package budget
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Meter counts what a run has used against its limits. It is safe for
+// concurrent use.
+type Meter struct {
+	limits marchwarden.Limits
+	wall   time.Duration
+
+	mu         sync.Mutex // guards what follows
+	spent      int
+	reserved   int
+	held       int // kept back for synthesis
+	iterations int
+	sources    int
+	exhausted  []string // what ran out, in order, each once
+}
+
+// New makes a meter. A wall time of zero is no limit.
+func New(l marchwarden.Limits, wall time.Duration) *Meter {
+	return &Meter{limits: l, wall: wall}
+}
+
+// Hold keeps tokens back from ordinary reservations, for the synthesis that
+// must always be possible. A later call replaces an earlier one; Hold(0)
+// releases everything for the synthesis itself. At most half of the budget can
+// be held, so that gathering is always possible too.
+func (m *Meter) Hold(tokens int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = max(0, min(tokens, m.limits.TokenBudget/2))
+}
+
+// Reservation is tokens set aside for one call. Settle it exactly once.
+type Reservation struct {
+	m       *Meter
+	tokens  int
+	settled bool
+}
+
+// Reserve sets tokens aside, or fails with CodeExhausted and sets nothing aside.
+func (m *Meter) Reserve(tokens int) (*Reservation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if tokens < 0 {
+		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "negative reservation of %d tokens", tokens)
+	}
+	if room := m.roomLocked(); tokens > room {
+		m.exhaustLocked(fmt.Sprintf("token budget of %d", m.limits.TokenBudget))
+		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d left of a budget of %d", tokens, room, m.limits.TokenBudget)
+	}
+	m.reserved += tokens
+	return &Reservation{m: m, tokens: tokens}, nil
+}
+
+// Settle ends the reservation with what was really used. Use beyond the
+// reservation is counted as the reservation: whoever reserves must bound the
+// call so that it cannot happen. A second Settle does nothing.
+func (r *Reservation) Settle(used int) {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if r.settled {
+		return
+	}
+	r.settled = true
+	r.m.reserved -= r.tokens
+	r.m.spent += max(0, min(used, r.tokens))
+}
+
+// Room is how many tokens an ordinary reservation could get now.
+func (m *Meter) Room() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.roomLocked()
+}
+
+func (m *Meter) roomLocked() int {
+	return max(0, m.limits.TokenBudget-m.spent-m.reserved-m.held)
+}
+
+// Iterate starts the next iteration and returns its number, or fails with
+// CodeExhausted when the cap is reached.
+func (m *Meter) Iterate() (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.iterations >= m.limits.MaxIterations {
+		m.exhaustLocked(fmt.Sprintf("cap of %d iterations", m.limits.MaxIterations))
+		return 0, marchwarden.Errorf(marchwarden.CodeExhausted, "all %d iterations are used", m.limits.MaxIterations)
+	}
+	m.iterations++
+	return m.iterations, nil
+}
+
+// TakeSources asks for n sources and returns how many may be fetched. Fewer than
+// n means that the cap ended the work, and is remembered as exhaustion.
+func (m *Meter) TakeSources(n int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	granted := min(n, m.limits.MaxSources-m.sources)
+	if granted < n {
+		m.exhaustLocked(fmt.Sprintf("cap of %d sources", m.limits.MaxSources))
+	}
+	m.sources += granted
+	return granted
+}
+
+// ReturnSources gives back sources that were taken and not read.
+func (m *Meter) ReturnSources(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sources = max(0, m.sources-n)
+}
+
+// Elapsed tells the meter how long the run has taken, and fails with
+// CodeExhausted when the wall time is over.
+func (m *Meter) Elapsed(d time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.wall > 0 && d >= m.wall {
+		m.exhaustLocked(fmt.Sprintf("wall time of %s", m.wall))
+		return marchwarden.Errorf(marchwarden.CodeExhausted, "the wall time of %s is over", m.wall)
+	}
+	return nil
+}
+
+// Exhaust records that something else ended the work early, such as the caller.
+func (m *Meter) Exhaust(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.exhaustLocked(what)
+}
+
+func (m *Meter) exhaustLocked(what string) {
+	for _, w := range m.exhausted {
+		if w == what {
+			return
+		}
+	}
+	m.exhausted = append(m.exhausted, what)
+}
+
+// Usage is what a run has used so far.
+type Usage struct {
+	Tokens     int
+	Iterations int
+	Sources    int
+	Exhausted  []string // what ran out; empty when the budget sufficed
+}
+
+// Usage reports what has been used. Open reservations are not counted.
+func (m *Meter) Usage() Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return Usage{Tokens: m.spent, Iterations: m.iterations, Sources: m.sources, Exhausted: append([]string(nil), m.exhausted...)}
+}

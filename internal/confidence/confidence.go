@@ -1,0 +1,153 @@
+// Package confidence computes the confidence of a result from its evidence: the
+// factors of the contract, and a score from the factors by the rubric below. No
+// number here comes from a model.
+//
+// The rubric, in the order it is applied:
+//
+//	no citation                        0.25 × match; nothing else counts
+//	base                               0.30
+//	+ match                            0.40 × match (how much of the question the evidence speaks to)
+//	+ corroboration                    0.08 for a second independent origin, 0.15 for three or more
+//	+ authority                        0.10 high, 0.04 medium, 0 low
+//	+ support                          0.10 × share of claims that are supported
+//	− age                              0.05 when the newest dated source is over three years old
+//	− contradiction                    0.12, and the score is at most 0.69
+//	− budget exhausted                 0.08, and the score is at most 0.79
+//	one origin only                    at most 0.89
+//	result                             clamped to 0.05…0.99 and rounded to two digits
+//
+// So 0.9 and more needs several independent origins of standing that cover the
+// question and do not disagree, which is what the contract means by it.
+package confidence
+
+import (
+	"math"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// Input is what confidence is computed from.
+type Input struct {
+	Sources         []*evidence.Source // all sources read, in the order of their numbers
+	Grounded        verify.Grounded    // what passed the gate
+	Match           float64            // how much of the question the evidence speaks to, 0 to 1
+	BudgetExhausted bool
+	Now             time.Time // when the run started
+}
+
+// Assess computes factors and score. The same input gives the same output.
+func Assess(in Input) (marchwarden.ConfidenceFactors, marchwarden.Unit) {
+	cited := citedSources(in)
+	f := marchwarden.ConfidenceFactors{
+		NumCorroboratingSources: len(origins(cited)),
+		SourceAuthority:         authorityOf(cited),
+		ContradictionDetected:   len(in.Grounded.Contradictions) > 0,
+		QuerySpecificityMatch:   marchwarden.Unit(round(clamp(in.Match, 0, 1))),
+		BudgetExhausted:         in.BudgetExhausted,
+		Recency:                 recencyOf(cited, in.Now),
+	}
+	return f, score(f, in.Match, in.Grounded.Claims)
+}
+
+// score applies the rubric. It works on the unrounded match, so that answers
+// which differ only a little keep their order.
+func score(f marchwarden.ConfidenceFactors, match float64, claims []marchwarden.Claim) marchwarden.Unit {
+	match = clamp(match, 0, 1)
+	if f.NumCorroboratingSources == 0 {
+		return marchwarden.Unit(round(0.25 * match))
+	}
+	s := 0.30 + 0.40*match
+	switch n := f.NumCorroboratingSources; {
+	case n >= 3:
+		s += 0.15
+	case n == 2:
+		s += 0.08
+	}
+	switch f.SourceAuthority {
+	case marchwarden.HighAuthority:
+		s += 0.10
+	case marchwarden.MediumAuthority:
+		s += 0.04
+	}
+	s += 0.10 * supported(claims)
+	if f.Recency == marchwarden.Dated {
+		s -= 0.05
+	}
+	most := 0.99
+	if f.NumCorroboratingSources == 1 {
+		most = 0.89
+	}
+	if f.BudgetExhausted {
+		s, most = s-0.08, min(most, 0.79)
+	}
+	if f.ContradictionDetected {
+		s, most = s-0.12, min(most, 0.69)
+	}
+	return marchwarden.Unit(round(clamp(s, 0.05, most)))
+}
+
+// Citation is the confidence of one citation: the standing of its source and
+// how well the claim resting on it is supported.
+func Citation(src *evidence.Source, support marchwarden.Support) marchwarden.Unit {
+	s := map[marchwarden.Authority]float64{marchwarden.HighAuthority: 0.95, marchwarden.MediumAuthority: 0.85, marchwarden.LowAuthority: 0.7}[Authority(src.Page.Source, src.Page.Origin)]
+	switch support {
+	case marchwarden.Supported:
+	case marchwarden.Partial:
+		s -= 0.25
+	default:
+		s -= 0.4
+	}
+	return marchwarden.Unit(round(s))
+}
+
+func supported(claims []marchwarden.Claim) float64 {
+	if len(claims) == 0 {
+		return 0
+	}
+	n := 0
+	for _, c := range claims {
+		if c.Support == marchwarden.Supported {
+			n++
+		}
+	}
+	return float64(n) / float64(len(claims))
+}
+
+// citedSources are the sources that at least one citation is from.
+func citedSources(in Input) []*evidence.Source {
+	var out []*evidence.Source
+	seen := map[int]bool{}
+	for _, n := range in.Grounded.Sources {
+		if !seen[n] && n >= 1 && n <= len(in.Sources) {
+			seen[n] = true
+			out = append(out, in.Sources[n-1])
+		}
+	}
+	return out
+}
+
+// recencyOf is the age of the newest dated source.
+func recencyOf(cited []*evidence.Source, now time.Time) marchwarden.Recency {
+	var newest time.Time
+	for _, s := range cited {
+		if t, err := time.Parse(time.DateOnly, s.Page.Published); err == nil && t.After(newest) {
+			newest = t
+		}
+	}
+	switch {
+	case newest.IsZero():
+		return ""
+	case newest.After(now.AddDate(-1, 0, 0)):
+		return marchwarden.Current
+	case newest.After(now.AddDate(-3, 0, 0)):
+		return marchwarden.Recent
+	}
+	return marchwarden.Dated
+}
+
+func clamp(v, low, high float64) float64 { return max(low, min(high, v)) }
+
+func round(v float64) float64 { return math.Round(v*100) / 100 }

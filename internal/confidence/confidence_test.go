@@ -1,0 +1,129 @@
+package confidence_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+var now = time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
+
+type doc struct{ origin, text, published string }
+
+// cited makes an input in which every document is cited once.
+func cited(docs ...doc) confidence.Input {
+	in := confidence.Input{Match: 1, Now: now}
+	for i, d := range docs {
+		in.Sources = append(in.Sources, &evidence.Source{N: i + 1, Text: d.text,
+			Page: fetch.Page{Source: "web", Origin: d.origin, Published: d.published, Text: blob.Of([]byte(d.text))}})
+		in.Grounded.Sources = append(in.Grounded.Sources, i+1)
+		in.Grounded.Claims = append(in.Grounded.Claims, marchwarden.Claim{Support: marchwarden.Supported})
+	}
+	return in
+}
+
+// words makes a text of n distinct words.
+func words(prefix string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s%d ", prefix, i)
+	}
+	return b.String()
+}
+
+func TestOriginsAreIndependent(t *testing.T) {
+	same := words("w", 200)
+	almost := same + "and a footer of this mirror"
+	tests := []struct {
+		name string
+		docs []doc
+		want int
+	}{
+		{"one", []doc{{"a.org", same, ""}}, 1},
+		{"two pages of one site", []doc{{"a.org", same, ""}, {"a.org", words("x", 200), ""}}, 1},
+		{"two sites", []doc{{"a.org", same, ""}, {"b.org", words("x", 200), ""}}, 2},
+		{"six mirrors of one text", []doc{{"a.org", same, ""}, {"b.org", same, ""}, {"c.org", almost, ""}, {"d.org", same, ""}, {"e.org", almost, ""}, {"f.org", same, ""}}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f, _ := confidence.Assess(cited(tt.docs...))
+			if f.NumCorroboratingSources != tt.want {
+				t.Errorf("%d origins, want %d", f.NumCorroboratingSources, tt.want)
+			}
+		})
+	}
+}
+
+func TestRecency(t *testing.T) {
+	for published, want := range map[string]marchwarden.Recency{
+		"": "", "soon": "", "2026-01-01": marchwarden.Current, "2025-11-15": marchwarden.Recent, "2024-06-01": marchwarden.Recent, "2020-01-01": marchwarden.Dated,
+	} {
+		f, _ := confidence.Assess(cited(doc{"a.org", "text", published}))
+		if f.Recency != want {
+			t.Errorf("published %q: recency %q, want %q", published, f.Recency, want)
+		}
+	}
+}
+
+func TestAuthority(t *testing.T) {
+	for _, tt := range []struct {
+		source, origin string
+		want           marchwarden.Authority
+	}{
+		{"web", "extension.usu.edu", marchwarden.HighAuthority},
+		{"web", "www.nasa.gov", marchwarden.HighAuthority},
+		{"file", "usda.gov", marchwarden.HighAuthority},
+		{"web", "notgov", marchwarden.LowAuthority},
+		{"web", "edu.example.com", marchwarden.LowAuthority},
+		{"file", "embedded library", marchwarden.MediumAuthority},
+		{"web", "blog.example.com", marchwarden.LowAuthority},
+	} {
+		if got := confidence.Authority(tt.source, tt.origin); got != tt.want {
+			t.Errorf("%s %s: %s, want %s", tt.source, tt.origin, got, tt.want)
+		}
+	}
+}
+
+// TestRubric holds the score to what the contract says of its ranges.
+func TestRubric(t *testing.T) {
+	strong := cited(doc{"a.gov", words("a", 99), "2026-05-01"}, doc{"b.edu", words("b", 99), ""}, doc{"c.gov", words("c", 99), ""})
+	score := func(change func(*confidence.Input)) marchwarden.Unit {
+		in := strong
+		if change != nil {
+			change(&in)
+		}
+		_, s := confidence.Assess(in)
+		return s
+	}
+	if s := score(nil); s < 0.9 {
+		t.Errorf("several independent strong sources give %.2f, want at least 0.9", s)
+	}
+	if s := score(func(in *confidence.Input) { in.Grounded.Contradictions = []marchwarden.Contradiction{{}} }); s >= 0.7 {
+		t.Errorf("with a contradiction: %.2f, want below 0.7", s)
+	}
+	if s := score(func(in *confidence.Input) { in.BudgetExhausted = true }); s >= 0.8 {
+		t.Errorf("with the budget exhausted: %.2f, want below 0.8", s)
+	}
+	if s := score(func(in *confidence.Input) { in.Grounded.Sources = in.Grounded.Sources[:1] }); s >= 0.9 {
+		t.Errorf("one origin: %.2f, want below 0.9", s)
+	}
+	if s := score(func(in *confidence.Input) { in.Grounded = verify.Grounded{} }); s >= 0.3 {
+		t.Errorf("no citation: %.2f, want below 0.3", s)
+	}
+	last := marchwarden.Unit(0)
+	for m := 0.0; m <= 1; m += 0.1 {
+		s := score(func(in *confidence.Input) { in.Match = m })
+		if s < last {
+			t.Errorf("the score falls from %.2f to %.2f as match rises to %.1f", last, s, m)
+		}
+		last = s
+	}
+}

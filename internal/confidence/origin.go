@@ -1,0 +1,94 @@
+package confidence
+
+import (
+	"hash/fnv"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+)
+
+// nearDuplicate is the share of common shingles from which two documents count
+// as one text that was copied.
+const nearDuplicate = 0.8
+
+// origins keeps one source of each independent origin: pages of one publisher
+// count once, and so do copies of one text on several sites. Six mirrors of one
+// page are one origin.
+func origins(cited []*evidence.Source) []*evidence.Source {
+	var kept []*evidence.Source
+	var prints []map[uint64]bool
+next:
+	for _, s := range cited {
+		print := shingles(s.Text)
+		for i, k := range kept {
+			if s.Page.Origin == k.Page.Origin || s.Page.Text == k.Page.Text || jaccard(print, prints[i]) >= nearDuplicate {
+				continue next
+			}
+		}
+		kept, prints = append(kept, s), append(prints, print)
+	}
+	return kept
+}
+
+// shingles are the hashes of all runs of four words.
+func shingles(text string) map[uint64]bool {
+	const n = 4
+	words := strings.Fields(strings.ToLower(text))
+	set := map[uint64]bool{}
+	for i := range max(1, len(words)-n+1) {
+		h := fnv.New64a()
+		for _, w := range words[i:min(i+n, len(words))] {
+			h.Write([]byte(w))
+			h.Write([]byte{0})
+		}
+		set[h.Sum64()] = true
+	}
+	return set
+}
+
+func jaccard(a, b map[uint64]bool) float64 {
+	common := 0
+	for k := range a {
+		if b[k] {
+			common++
+		}
+	}
+	return float64(common) / float64(max(1, len(a)+len(b)-common))
+}
+
+// highSuffixes are the domains whose holders are checked before they get one:
+// governments, universities, international bodies.
+var highSuffixes = []string{".gov", ".mil", ".edu", ".int", ".gov.uk", ".ac.uk", ".europa.eu", ".gouv.fr", ".gc.ca", ".gov.au", ".edu.au", ".ac.jp", ".go.jp"}
+
+// Authority is the class of one source. A document from a checked domain is
+// high; a local document (the user's own, or the embedded library) is medium,
+// since somebody chose to keep it; anything else is low.
+func Authority(source, origin string) marchwarden.Authority {
+	host := "." + strings.ToLower(origin)
+	for _, s := range highSuffixes {
+		if strings.HasSuffix(host, s) {
+			return marchwarden.HighAuthority
+		}
+	}
+	if source == "file" {
+		return marchwarden.MediumAuthority
+	}
+	return marchwarden.LowAuthority
+}
+
+// authorityOf is the class that most of the cited sources have; a tie goes to
+// the lower one.
+func authorityOf(cited []*evidence.Source) marchwarden.Authority {
+	count := map[marchwarden.Authority]int{}
+	for _, s := range cited {
+		count[Authority(s.Page.Source, s.Page.Origin)]++
+	}
+	best := marchwarden.LowAuthority
+	for _, a := range []marchwarden.Authority{marchwarden.MediumAuthority, marchwarden.HighAuthority} {
+		if count[a] > count[best] {
+			best = a
+		}
+	}
+	return best
+}

@@ -1,0 +1,43 @@
+// Package fetch turns a locator into a stored page. It owns the Fetcher
+// interface, the Page value and the fetcher of local folders. Text extraction is
+// package extract's work. Nothing here judges what a page says.
+package fetch
+
+import (
+	"context"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+)
+
+// Page is a document that was fetched and stored. Raw and Text are in the blob
+// store before a Page is returned.
+type Page struct {
+	Locator   string `json:"locator"` // as it was asked for
+	Source    string `json:"source"`  // kind of source: "file", "web"…
+	Title     string `json:"title,omitempty"`
+	Author    string `json:"author,omitempty"`
+	Published string `json:"published,omitempty"` // 2006-01-02, or "" when unknown
+	// Origin names who is behind the document: the host of its declared or real
+	// address, or a name for the library it is from. Pages of one origin do not
+	// corroborate each other more than once.
+	Origin    string    `json:"origin"`
+	Raw       blob.Ref  `json:"raw"`  // the bytes as fetched
+	Text      blob.Ref  `json:"text"` // the extracted text; zero when NonText
+	RawBytes  int       `json:"raw_bytes"`
+	TextBytes int       `json:"text_bytes"`
+	MediaType string    `json:"media_type"`
+	Extractor string    `json:"extractor"` // name and version, so that text can be made again
+	NonText   bool      `json:"non_text,omitempty"`
+	Links     []string  `json:"links,omitempty"`
+	FetchedAt time.Time `json:"fetched_at"`
+}
+
+// Fetcher fetches documents.
+type Fetcher interface {
+	// Fetch gets, stores and extracts the document at locator. Failures carry a
+	// marchwarden.Code: CodeNotFound, CodeDenied, CodeUnavailable, CodeCanceled.
+	// A document without text is a Page with NonText set, not an error. Fetch is
+	// safe for concurrent use.
+	Fetch(ctx context.Context, locator string) (Page, error)
+}

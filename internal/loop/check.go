@@ -1,0 +1,110 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// check lets the draft through the grounding gate, scores it, and closes the
+// trace with the result.
+func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
+	r.live(marchwarden.StageCheck, 0, 0, "checking every citation against the stored bytes")
+	grounded, err := verify.Gate(ctx, r.cfg.Blobs, r.state.Evidence, draft)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	if err := r.note(grounded.Step()); err != nil {
+		return nil, err
+	}
+	last, err := replay.Checkpoint(ctx, r.j, "the end", r.clock)
+	if err != nil {
+		return nil, err
+	}
+	res := r.assemble(draft, grounded)
+	res.CostMetadata.WallTimeSec = last.Elapsed.Seconds()
+	return res, r.close(ctx, res)
+}
+
+// assemble puts the result together from what passed the gate.
+func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Result {
+	use := r.meter.Usage()
+	exhausted := len(use.Exhausted) > 0
+	res := &marchwarden.Result{
+		Answer: g.Answer, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
+		DiscoveryEvents: draft.Discoveries, OpenQuestions: draft.OpenQuestions,
+		TraceID: r.start.TraceID,
+		CostMetadata: marchwarden.CostMetadata{
+			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.start.Mind,
+		},
+	}
+	res.Gaps = slices.Concat(r.gaps, draft.Gaps, g.Gaps, r.budgetGaps(use.Exhausted))
+	res.ConfidenceFactors, res.Confidence = confidence.Assess(confidence.Input{
+		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
+	})
+	for i := range res.Citations {
+		res.Citations[i].Confidence = confidence.Citation(r.state.Evidence.Sources()[g.Sources[i]-1], g.Support[i])
+	}
+	res.Normalize()
+	return res
+}
+
+// budgetGaps says what the caps kept the run from doing.
+func (r *run) budgetGaps(exhausted []string) []marchwarden.Gap {
+	if len(exhausted) == 0 {
+		return nil
+	}
+	topic := "the rest of: " + r.start.Request.Question
+	detail := "the work ended at the " + strings.Join(exhausted, " and the ")
+	if left := r.leftover; len(left) > 0 {
+		const most = 5
+		topic = strings.Join(left[:min(most, len(left))], "; ")
+		detail += fmt.Sprintf("; %d searches or documents were left", len(left))
+	}
+	return []marchwarden.Gap{{Topic: topic, Category: marchwarden.BudgetExhausted, Detail: detail}}
+}
+
+// close checks the result once more, as anybody could, stores it and ends the
+// trace. A result that does not stand is a bug and does not leave the process.
+func (r *run) close(ctx context.Context, res *marchwarden.Result) error {
+	report, err := verify.Check(ctx, r.cfg.Blobs, res)
+	if err != nil {
+		return storeError(err)
+	}
+	if !report.OK() {
+		return marchwarden.Errorf(marchwarden.CodeInternal, "the result does not stand: %s", report)
+	}
+	if ex := r.meter.Usage().Exhausted; len(ex) > 0 {
+		if err := r.note(&trace.BudgetExhausted{Head: head("ended at the %s", strings.Join(ex, " and the ")), What: ex}); err != nil {
+			return err
+		}
+	}
+	encoded, err := marchwarden.EncodeResult(res)
+	if err != nil {
+		return err
+	}
+	ref, err := r.cfg.Blobs.Put(ctx, encoded)
+	if err != nil {
+		return storeError(err)
+	}
+	r.live(marchwarden.StageDone, 0, 0, fmt.Sprintf("%d citations, confidence %.2f", len(res.Citations), res.Confidence))
+	return r.note(&trace.Complete{
+		Head:   head("answered with %d citations and confidence %.2f", len(res.Citations), res.Confidence),
+		Result: ref, TokensUsed: res.CostMetadata.TokensUsed, Iterations: res.CostMetadata.IterationsRun,
+		Citations: len(res.Citations), Confidence: res.Confidence, Interrupted: r.interrupted,
+	})
+}
+
+// storeError says that the evidence store failed, which ends a run: a result
+// whose evidence is not stored cannot be given.
+func storeError(err error) error {
+	return fmt.Errorf("%w: evidence store: %w", replay.ErrJournal, err)
+}

@@ -1,0 +1,35 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// synthesize releases the held tokens and asks the reasoner for its draft. A
+// failure is a gap of its own kind, never missing sources.
+func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
+	r.meter.Hold(0)
+	sources, passages := len(r.state.Evidence.Sources()), len(r.state.Evidence.Passages())
+	r.live(marchwarden.StageSynthesize, 0, 0, fmt.Sprintf("writing from %d sources", sources))
+	if err := r.note(&trace.SynthesisStart{Head: head("write from %d passages of %d sources", passages, sources), Sources: sources, Passages: passages}); err != nil {
+		return reason.Draft{}, err
+	}
+	draft, err := r.cfg.Reasoner.Write(ctx, r.state)
+	if fatal(err) {
+		return reason.Draft{}, err
+	}
+	if err != nil {
+		r.gaps = append(r.gaps, marchwarden.GapFor("writing the answer", err))
+		return reason.Draft{Refusal: "The answer could not be written; see the gaps for what failed."},
+			r.note(&trace.SynthesisError{Head: head("writing failed: %v", err), Error: marchwarden.CodeOf(err)})
+	}
+	decision := fmt.Sprintf("%d claims drafted", len(draft.Claims))
+	if len(draft.Claims) == 0 {
+		decision = "no answer: " + draft.Refusal
+	}
+	return draft, r.note(&trace.SynthesisComplete{Head: head("%s", decision), Claims: len(draft.Claims)})
+}

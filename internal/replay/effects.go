@@ -1,0 +1,196 @@
+package replay
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// absent is what a decorator without its real counterpart says. A rerun never
+// gets there: its journal refuses first.
+func absent(what string) error {
+	return marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", what)
+}
+
+// do runs an effect whose outcome is a JSON value of type T.
+func do[T any](ctx context.Context, j Journal, e Effect, run func(context.Context) (T, error)) (T, error) {
+	var v T
+	out, err := j.Do(ctx, e, func(ctx context.Context) ([]byte, error) {
+		v, err := run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	})
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(out, &v); err != nil {
+		return v, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read a recorded %s", e.Kind)
+	}
+	return v, nil
+}
+
+// read decodes an outcome for the step that describes it; a failed effect has
+// none, and its step then carries the zero value.
+func read[T any](out []byte) T {
+	var v T
+	_ = json.Unmarshal(out, &v) // out is nil or was just marshalled from a T
+	return v
+}
+
+// Engine records searches. inner may be nil in a rerun; name is inner's name.
+func Engine(j Journal, name string, inner search.Engine) search.Engine {
+	return &engine{j, name, inner}
+}
+
+type engine struct {
+	j     Journal
+	name  string
+	inner search.Engine
+}
+
+func (e *engine) Name() string { return e.name }
+
+func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	return do(ctx, e.j, Effect{
+		Kind: trace.ActionSearchComplete,
+		Input: struct {
+			Engine, Query string
+			Limit         int
+			Filter        string
+		}{e.name, q.Text, q.Limit, q.Filter.String()},
+		Begin: &trace.Search{Head: head("search %s for %q", e.name, q.Text), Engine: e.name, Query: q.Text},
+		Done: func(out []byte, err error) trace.Recorded {
+			hits := read[[]search.Hit](out)
+			s := &trace.SearchComplete{Engine: e.name, Query: q.Text, Hits: len(hits)}
+			for _, h := range hits {
+				s.Locators = append(s.Locators, h.Locator)
+			}
+			s.Head = outcomeHead(err, "%d documents for %q", len(hits), q.Text)
+			return s
+		},
+	}, func(ctx context.Context) ([]search.Hit, error) {
+		if e.inner == nil {
+			return nil, absent("search engine")
+		}
+		return e.inner.Search(ctx, q)
+	})
+}
+
+// Fetcher records fetches. inner may be nil in a rerun.
+func Fetcher(j Journal, inner fetch.Fetcher) fetch.Fetcher { return &fetcher{j, inner} }
+
+type fetcher struct {
+	j     Journal
+	inner fetch.Fetcher
+}
+
+func (f *fetcher) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	return do(ctx, f.j, Effect{
+		Kind:  trace.ActionFetchComplete,
+		Input: struct{ Locator string }{locator},
+		Begin: &trace.Fetch{Head: head("read %s", locator), URL: locator},
+		Done: func(out []byte, err error) trace.Recorded {
+			p := read[fetch.Page](out)
+			return &trace.FetchComplete{
+				Head: outcomeHead(err, "stored %d bytes of text of %s", p.TextBytes, locator),
+				URL:  locator, ContentHash: p.Text, ContentLength: p.TextBytes,
+				RawHash: p.Raw, RawLength: p.RawBytes, MediaType: p.MediaType, Extractor: p.Extractor,
+			}
+		},
+	}, func(ctx context.Context) (fetch.Page, error) {
+		if f.inner == nil {
+			return fetch.Page{}, absent("fetcher")
+		}
+		return f.inner.Fetch(ctx, locator)
+	})
+}
+
+// Model records model calls. inner may be nil in a rerun; id is inner's id.
+func Model(j Journal, id string, inner llm.Model) llm.Model { return &model{j, id, inner} }
+
+type model struct {
+	j     Journal
+	id    string
+	inner llm.Model
+}
+
+func (m *model) ID() string { return m.id }
+
+func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	input := struct {
+		Model string
+		Call  llm.Call
+	}{m.id, c}
+	rendered, err := json.Marshal(input)
+	if err != nil {
+		return llm.Reply{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "describe a model call")
+	}
+	prompt := blob.Of(rendered)
+	return do(ctx, m.j, Effect{
+		Kind:  trace.ActionModelComplete,
+		Input: input,
+		Begin: &trace.Model{Head: head("ask %s to %s", m.id, c.Prompt), Model: m.id, Prompt: c.Prompt, PromptHash: prompt},
+		Done: func(out []byte, err error) trace.Recorded {
+			r := read[llm.Reply](out)
+			return &trace.ModelComplete{
+				Head:  outcomeHead(err, "%s answered in %d tokens", m.id, r.Usage.Out),
+				Model: m.id, Prompt: c.Prompt, PromptHash: prompt, ReplyHash: blob.Of([]byte(r.Text)),
+				TokensIn: r.Usage.In, TokensOut: r.Usage.Out,
+			}
+		},
+	}, func(ctx context.Context) (llm.Reply, error) {
+		if m.inner == nil {
+			return llm.Reply{}, absent("model")
+		}
+		return m.inner.Generate(ctx, c)
+	})
+}
+
+// Moment is what the clock and the caller said at one point of a run.
+type Moment struct {
+	Elapsed     time.Duration `json:"elapsed"`
+	Interrupted bool          `json:"interrupted,omitempty"`
+}
+
+// Checkpoint reads the clock and whether the caller still wants the run, as a
+// recorded effect. Each point of a run needs a name of its own. A run decides by
+// checkpoints alone, never by looking at a context or a clock itself, or its
+// rerun would decide differently.
+func Checkpoint(ctx context.Context, j Journal, at string, clock func() time.Duration) (Moment, error) {
+	return do(ctx, j, Effect{
+		Kind:  trace.ActionCheckpoint,
+		Input: struct{ At string }{at},
+		Done: func(out []byte, err error) trace.Recorded {
+			m := read[Moment](out)
+			s := &trace.Checkpoint{Head: head("%s after %s", at, m.Elapsed.Round(time.Millisecond)), At: at, Interrupted: m.Interrupted}
+			if m.Interrupted {
+				s.Decision += "; the caller has stopped the run"
+			}
+			return s
+		},
+	}, func(ctx context.Context) (Moment, error) {
+		return Moment{Elapsed: clock(), Interrupted: ctx.Err() != nil}, nil
+	})
+}
+
+func head(format string, args ...any) trace.Head {
+	return trace.Head{Decision: fmt.Sprintf(format, args...)}
+}
+
+// outcomeHead is the head of a completing step: what came back, or the failure.
+func outcomeHead(err error, format string, args ...any) trace.Head {
+	if err != nil {
+		return head("failed: %v", err)
+	}
+	return head(format, args...)
+}

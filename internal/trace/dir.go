@@ -1,0 +1,211 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const suffix = ".jsonl"
+
+// Dir is a folder of traces. It is safe for concurrent use, by several processes
+// too: each run writes a file of its own.
+type Dir struct {
+	root *os.Root
+	path string
+	now  func() time.Time
+}
+
+// OpenDir opens the folder, making it (mode 0700) when it is missing. Timestamps
+// come from now. Close it when done.
+func OpenDir(path string, now func() time.Time) (*Dir, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the trace folder")
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the trace folder")
+	}
+	return &Dir{root: root, path: path, now: now}, nil
+}
+
+// Close releases the folder. Writers that are open stay usable.
+func (d *Dir) Close() error { return d.root.Close() }
+
+// Path is where the folder is.
+func (d *Dir) Path() string { return d.path }
+
+// Create begins a new trace; the id must not have been used before.
+func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
+	if !id.Valid() {
+		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a trace needs an id")
+	}
+	f, err := d.root.OpenFile(id.String()+suffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
+	}
+	if err := d.sync(); err != nil {
+		f.Close()
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
+	}
+	return &Writer{f: f, now: d.now}, nil
+}
+
+// Append opens a trace to go on with it. A torn last line is cut off the file
+// and reported in the log's Torn.
+func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
+	log, err := d.Load(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := d.root.OpenFile(id.String()+suffix, os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
+	}
+	if log.Torn > 0 {
+		if err := errors.Join(f.Truncate(log.Good), f.Sync()); err != nil {
+			f.Close()
+			return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "cut the torn line of trace %s", id)
+		}
+	}
+	return &Writer{f: f, now: d.now, steps: len(log.Steps)}, log, nil
+}
+
+// Load reads a trace and changes nothing.
+func (d *Dir) Load(id marchwarden.TraceID) (*Log, error) {
+	f, err := d.Raw(id)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	log, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("read trace %s: %w", id, err)
+	}
+	return log, nil
+}
+
+// Raw opens the lines of a trace as they are. The caller closes.
+func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) {
+	f, err := d.root.Open(id.String() + suffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("no trace %s in %s", id, d.path),
+			Hint: "run 'marchwarden traces' to list the traces there are"}
+	}
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
+	}
+	return f, nil
+}
+
+// List returns the ids of all traces, newest file first.
+func (d *Dir) List() ([]marchwarden.TraceID, error) {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "list the trace folder")
+	}
+	type dated struct {
+		id  marchwarden.TraceID
+		mod time.Time
+	}
+	var found []dated
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		id, err := marchwarden.ParseTraceID(name)
+		info, statErr := e.Info()
+		if ok && err == nil && statErr == nil && info.Mode().IsRegular() {
+			found = append(found, dated{id, info.ModTime()})
+		}
+	}
+	slices.SortFunc(found, func(a, b dated) int {
+		if c := b.mod.Compare(a.mod); c != 0 {
+			return c
+		}
+		return strings.Compare(b.id.String(), a.id.String())
+	})
+	ids := make([]marchwarden.TraceID, len(found))
+	for i, f := range found {
+		ids[i] = f.id
+	}
+	return ids, nil
+}
+
+// sync makes a new name in the folder survive a power loss.
+func (d *Dir) sync() error {
+	f, err := d.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// Writer appends steps to one trace. It is safe for concurrent use within a
+// process; two writers on one file are not.
+type Writer struct {
+	now func() time.Time
+
+	mu    sync.Mutex // guards what follows
+	f     file
+	steps int
+	err   error // the first failure: a stump may be in the file, so nothing follows it
+}
+
+// file is what a Writer needs of *os.File.
+type file interface {
+	io.WriteCloser
+	Sync() error
+}
+
+// Append numbers and dates the step, writes it as one line and syncs it to disk.
+// After a failure the writer is broken: that and every later Append returns the
+// first error, so that a half-written line is never followed by another.
+func (w *Writer) Append(s Step) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	h := s.Header()
+	h.Step, h.Action, h.Timestamp = w.steps+1, s.action(), w.now().UTC()
+	line, err := encode(s)
+	if err == nil {
+		_, err = w.f.Write(line)
+	}
+	if err == nil {
+		err = w.f.Sync()
+	}
+	if err != nil {
+		w.err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write trace step %d", h.Step)
+		return w.err
+	}
+	w.steps++
+	return nil
+}
+
+// Close closes the file. Closing twice is an error of the second call only.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.f.Close()
+}
+
+func encode(s Step) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}

@@ -1,0 +1,106 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// maxLine bounds one line of a trace; the program writes far shorter ones.
+const maxLine = 4 << 20
+
+// Log is a trace as it was read.
+type Log struct {
+	Steps []Step
+	// Good is the length in bytes of the whole lines; Torn counts the bytes after
+	// them, which a crash left and which carry no step.
+	Good int64
+	Torn int64
+}
+
+// Start is the log's first step, or an error when the log does not begin with
+// one.
+func (l *Log) Start() (*Start, error) {
+	if len(l.Steps) > 0 {
+		if s, ok := l.Steps[0].(*Start); ok {
+			return s, nil
+		}
+	}
+	return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the trace does not begin with a start step")
+}
+
+// Complete is the step that closed the run, or nil when nothing did.
+func (l *Log) Complete() *Complete {
+	for i := len(l.Steps) - 1; i >= 0; i-- {
+		if c, ok := l.Steps[i].(*Complete); ok {
+			return c
+		}
+	}
+	return nil
+}
+
+// Read reads a trace. A last line without its newline, or one that is no JSON,
+// is reported as torn and not an error; anything wrong before it is an error
+// with CodeCorrupt that names the line.
+func Read(r io.Reader) (*Log, error) {
+	log := &Log{}
+	br := bufio.NewReaderSize(r, 64<<10)
+	for n := 1; ; n++ {
+		line, err := readLine(br)
+		if errors.Is(err, io.EOF) {
+			log.Torn = int64(len(line))
+			return log, nil
+		}
+		if err != nil {
+			return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
+		}
+		step, err := decode(line, n)
+		if err != nil {
+			if _, peekErr := br.Peek(1); errors.Is(peekErr, io.EOF) && !json.Valid(line) {
+				log.Torn = int64(len(line))
+				return log, nil
+			}
+			return nil, err
+		}
+		log.Steps = append(log.Steps, step)
+		log.Good += int64(len(line))
+	}
+}
+
+// readLine returns a line with its newline, or what is left with io.EOF.
+func readLine(br *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := br.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		if len(line) > maxLine {
+			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+		}
+	}
+}
+
+func decode(line []byte, n int) (Step, error) {
+	var head Head
+	if err := json.Unmarshal(line, &head); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
+	}
+	if head.Step != n {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "trace line %d has step %d", n, head.Step)
+	}
+	step := newStep(head.Action)
+	if step == nil {
+		return &Unknown{Head: head, Raw: bytes.Clone(bytes.TrimSpace(line))}, nil
+	}
+	if err := json.Unmarshal(line, step); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d (%s)", n, head.Action)
+	}
+	return step, nil
+}

@@ -1,0 +1,294 @@
+// Package trace is the journal of one research call: typed steps, one JSON
+// object a line, in a file named by the trace id.
+//
+// It owns the steps, the file, its reader and its repair. What is worth
+// recording is the loop's affair; answering from a record is package replay's.
+//
+// On disk (docs/trace-format.md says it for people):
+//
+//	{"step":1,"action":"start","timestamp":"…","decision":"…", …the step's own fields}\n
+//
+// Steps are numbered from 1 without holes, in the order of their lines. A line is
+// written by one write call and fsynced before Append returns; a torn last line
+// is what a crash leaves, and is cut on open. Fields are only ever added; a
+// reader keeps a step whose action it does not know as Unknown.
+package trace
+
+import (
+	"encoding/json"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+)
+
+// Format is the version of the line format, carried by every start step.
+const Format = 1
+
+// Action is the kind of a step.
+type Action string
+
+// The actions.
+const (
+	ActionStart             Action = "start"
+	ActionIteration         Action = "iteration_start"
+	ActionMessage           Action = "agent_message"
+	ActionSearch            Action = "web_search"
+	ActionSearchComplete    Action = "web_search_complete"
+	ActionFetch             Action = "fetch_url"
+	ActionFetchComplete     Action = "fetch_url_complete"
+	ActionModel             Action = "model_call"
+	ActionModelComplete     Action = "model_call_complete"
+	ActionCheckpoint        Action = "checkpoint"
+	ActionBudgetExhausted   Action = "budget_exhausted"
+	ActionSynthesisStart    Action = "synthesis_start"
+	ActionSynthesisComplete Action = "synthesis_complete"
+	ActionSynthesisError    Action = "synthesis_error"
+	ActionVerify            Action = "verify"
+	ActionComplete          Action = "complete"
+)
+
+// Head is what every step has. Append fills in all of it but Decision.
+type Head struct {
+	Step      int       `json:"step"`
+	Action    Action    `json:"action"`
+	Timestamp time.Time `json:"timestamp"`
+	// Decision is a sentence that a person can read.
+	Decision string `json:"decision"`
+}
+
+// Header gives the package's own code access to the head of any step.
+func (h *Head) Header() *Head { return h }
+
+// Step is one of the step types of this package, by pointer.
+type Step interface {
+	Header() *Head
+	action() Action
+}
+
+// ActionID identifies the whole description of an effect: its kind and input.
+type ActionID struct{ blob.Ref }
+
+// Effect is what a finished effect adds to its step: what was asked and what
+// came back, both by hash. The output is in the blob store before the step is
+// in the trace.
+type Effect struct {
+	ActionID ActionID `json:"action_id"`
+	OutputID blob.Ref `json:"output_id"`
+	// Error is the code of a failed effect; its output then holds the error.
+	Error     marchwarden.Code `json:"error,omitempty"`
+	ElapsedMS float64          `json:"elapsed_ms"`
+}
+
+// Record is the effect itself, so that steps which embed it can be found.
+func (e *Effect) Record() *Effect { return e }
+
+// Recorded is a step that finishes an effect.
+type Recorded interface {
+	Step
+	Record() *Effect
+}
+
+// Start opens a trace with everything that a rerun needs to know.
+type Start struct {
+	Head
+	Format     int                 `json:"format"`
+	TraceID    marchwarden.TraceID `json:"trace_id"`
+	Researcher string              `json:"researcher"`
+	Mind       string              `json:"mind"`    // the reasoner's id
+	Engine     string              `json:"engine"`  // the search engine's name
+	Version    string              `json:"version"` // of the program
+	Request    marchwarden.Request `json:"request"`
+	Limits     marchwarden.Limits  `json:"limits"`
+	StartedAt  time.Time           `json:"started_at"`
+	Wall       time.Duration       `json:"wall_ns,omitempty"` // how long it may gather; 0 is no limit
+	// Library says what was searched and in which state, for people.
+	Library []string `json:"library,omitempty"`
+}
+
+// Iteration begins one round of planning and gathering.
+type Iteration struct {
+	Head
+	Iteration int `json:"iteration"`
+}
+
+// Message is a decision of the reasoner.
+type Message struct {
+	Head
+	Iteration int      `json:"iteration,omitempty"`
+	Queries   []string `json:"queries,omitempty"`
+	Locators  []string `json:"locators,omitempty"`
+}
+
+// Search asks an engine.
+type Search struct {
+	Head
+	Engine string `json:"engine"`
+	Query  string `json:"query"`
+}
+
+// SearchComplete is an engine's answer.
+type SearchComplete struct {
+	Head
+	Effect
+	Engine   string   `json:"engine"`
+	Query    string   `json:"query"`
+	Hits     int      `json:"hits"`
+	Locators []string `json:"locators,omitempty"`
+}
+
+// Fetch asks for a document.
+type Fetch struct {
+	Head
+	URL string `json:"url"`
+}
+
+// FetchComplete is a document that was stored, or the failure to get it.
+type FetchComplete struct {
+	Head
+	Effect
+	URL           string   `json:"url"`
+	ContentHash   blob.Ref `json:"content_hash"` // of the extracted text; "" when there is none
+	ContentLength int      `json:"content_length"`
+	RawHash       blob.Ref `json:"raw_hash"` // of the bytes as fetched
+	RawLength     int      `json:"raw_length"`
+	MediaType     string   `json:"media_type,omitempty"`
+	Extractor     string   `json:"extractor,omitempty"`
+}
+
+// Model asks a language model.
+type Model struct {
+	Head
+	Model      string   `json:"model"`
+	Prompt     string   `json:"prompt"`      // the prompt's name
+	PromptHash blob.Ref `json:"prompt_hash"` // of the whole rendered call
+}
+
+// ModelComplete is a model's reply.
+type ModelComplete struct {
+	Head
+	Effect
+	Model      string   `json:"model"`
+	Prompt     string   `json:"prompt"`
+	PromptHash blob.Ref `json:"prompt_hash"`
+	ReplyHash  blob.Ref `json:"reply_hash"`
+	TokensIn   int      `json:"tokens_in"`
+	TokensOut  int      `json:"tokens_out"`
+}
+
+// Checkpoint is the clock and the caller's patience, read at one point of the
+// run. Both are effects like any other, so that a rerun sees what the run saw.
+type Checkpoint struct {
+	Head
+	Effect
+	At          string `json:"at"`
+	Interrupted bool   `json:"interrupted,omitempty"`
+}
+
+// BudgetExhausted says which caps ended the work.
+type BudgetExhausted struct {
+	Head
+	What []string `json:"what"`
+}
+
+// SynthesisStart begins the writing of the answer.
+type SynthesisStart struct {
+	Head
+	Sources  int `json:"sources"`
+	Passages int `json:"passages"`
+}
+
+// SynthesisComplete is a draft.
+type SynthesisComplete struct {
+	Head
+	Claims int `json:"claims"`
+}
+
+// SynthesisError is a synthesis that failed.
+type SynthesisError struct {
+	Head
+	Error marchwarden.Code `json:"error"`
+}
+
+// Verify is what the grounding gate let through and what it did not.
+type Verify struct {
+	Head
+	Citations      int `json:"citations"`
+	Claims         int `json:"claims"`
+	DroppedClaims  int `json:"dropped_claims"`
+	UnknownIDs     int `json:"unknown_ids"`
+	DroppedQuotes  int `json:"dropped_quotes"`
+	Contradictions int `json:"contradictions"`
+}
+
+// Complete closes a trace. A trace without it belongs to a run that is still
+// going on or was cut off.
+type Complete struct {
+	Head
+	Result      blob.Ref         `json:"result"` // the result as it left the process
+	TokensUsed  int              `json:"tokens_used"`
+	Iterations  int              `json:"iterations_run"`
+	Citations   int              `json:"citations"`
+	Confidence  marchwarden.Unit `json:"confidence"`
+	Interrupted bool             `json:"interrupted,omitempty"`
+}
+
+// Unknown is a step of an action that this version does not know.
+type Unknown struct {
+	Head
+	Raw json.RawMessage `json:"-"`
+}
+
+func (*Start) action() Action             { return ActionStart }
+func (*Iteration) action() Action         { return ActionIteration }
+func (*Message) action() Action           { return ActionMessage }
+func (*Search) action() Action            { return ActionSearch }
+func (*SearchComplete) action() Action    { return ActionSearchComplete }
+func (*Fetch) action() Action             { return ActionFetch }
+func (*FetchComplete) action() Action     { return ActionFetchComplete }
+func (*Model) action() Action             { return ActionModel }
+func (*ModelComplete) action() Action     { return ActionModelComplete }
+func (*Checkpoint) action() Action        { return ActionCheckpoint }
+func (*BudgetExhausted) action() Action   { return ActionBudgetExhausted }
+func (*SynthesisStart) action() Action    { return ActionSynthesisStart }
+func (*SynthesisComplete) action() Action { return ActionSynthesisComplete }
+func (*SynthesisError) action() Action    { return ActionSynthesisError }
+func (*Verify) action() Action            { return ActionVerify }
+func (*Complete) action() Action          { return ActionComplete }
+func (u *Unknown) action() Action         { return u.Action }
+
+// newStep makes an empty step of an action, or nil for one it does not know.
+func newStep(a Action) Step {
+	for _, s := range []Step{
+		&Start{}, &Iteration{}, &Message{}, &Search{}, &SearchComplete{}, &Fetch{}, &FetchComplete{},
+		&Model{}, &ModelComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
+		&SynthesisComplete{}, &SynthesisError{}, &Verify{}, &Complete{},
+	} {
+		if s.action() == a {
+			return s
+		}
+	}
+	return nil
+}
+
+// Refs are the blobs that a step depends on.
+func Refs(s Step) []blob.Ref {
+	var refs []blob.Ref
+	add := func(rs ...blob.Ref) {
+		for _, r := range rs {
+			if r.Valid() {
+				refs = append(refs, r)
+			}
+		}
+	}
+	if e, ok := s.(Recorded); ok {
+		add(e.Record().OutputID)
+	}
+	switch s := s.(type) {
+	case *FetchComplete:
+		add(s.RawHash, s.ContentHash)
+	case *Complete:
+		add(s.Result)
+	}
+	return refs
+}

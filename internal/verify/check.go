@@ -1,0 +1,157 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+)
+
+// Finding is the verdict on one citation.
+type Finding struct {
+	Number  int    // of the citation, from one
+	Locator string //
+	Hash    string // of the stored text
+	Problem string // "" when the excerpt stands in the stored bytes
+}
+
+// ClaimFinding is the verdict on one claim.
+type ClaimFinding struct {
+	Text      string
+	Citations []int
+	Support   marchwarden.Support
+	Problem   string // "" when every citation of the claim stands
+}
+
+// Report is what Check found.
+type Report struct {
+	Citations []Finding
+	Claims    []ClaimFinding
+	Answer    []string // problems of the answer text itself
+}
+
+// OK reports whether everything stands.
+func (r Report) OK() bool { return r.Problems() == 0 }
+
+// Problems counts what does not stand.
+func (r Report) Problems() int {
+	n := len(r.Answer)
+	for _, f := range r.Citations {
+		if f.Problem != "" {
+			n++
+		}
+	}
+	for _, c := range r.Claims {
+		if c.Problem != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// String names the first problems.
+func (r Report) String() string {
+	var all []string
+	for _, f := range r.Citations {
+		if f.Problem != "" {
+			all = append(all, fmt.Sprintf("citation %d: %s", f.Number, f.Problem))
+		}
+	}
+	all = append(all, r.Answer...)
+	for _, c := range r.Claims {
+		if c.Problem != "" {
+			all = append(all, fmt.Sprintf("claim %q: %s", clip(c.Text), c.Problem))
+		}
+	}
+	if len(all) == 0 {
+		return "everything stands"
+	}
+	return strings.Join(all[:min(3, len(all))], "; ")
+}
+
+// Check holds a result against the stored bytes: every excerpt at its span, every
+// marker and every claim against the citations. A damaged or missing blob is a
+// finding that names it; an error means only that ctx ended.
+func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Report, error) {
+	var r Report
+	for i, c := range res.Citations {
+		f := Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash}
+		if err := citation(ctx, blobs, c); err != nil {
+			if ctx.Err() != nil {
+				return r, ctx.Err()
+			}
+			f.Problem = err.Error()
+		}
+		r.Citations = append(r.Citations, f)
+	}
+	for _, c := range res.Claims {
+		r.Claims = append(r.Claims, claim(c, r.Citations, res.Answer))
+	}
+	r.Answer = markers(res.Answer, len(res.Citations))
+	return r, nil
+}
+
+func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) error {
+	if c.RawExcerpt == marchwarden.ExcerptNonText {
+		return nil
+	}
+	if n := utf8.RuneCountInString(c.RawExcerpt); n > marchwarden.MaxExcerptChars {
+		return fmt.Errorf("raw_excerpt has %d characters, the limit is %d", n, marchwarden.MaxExcerptChars)
+	}
+	if c.Span == nil || c.ContentHash == "" {
+		return errors.New("no content_hash and span: there is nothing to check it against")
+	}
+	ref, err := blob.Parse(c.ContentHash)
+	if err != nil {
+		return err
+	}
+	text, err := blobs.Get(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if !c.Span.In(len(text)) {
+		return fmt.Errorf("span %d–%d is outside the %d bytes of %s", c.Span.Start, c.Span.End, len(text), ref)
+	}
+	stored := string(text[c.Span.Start:c.Span.End])
+	if c.RawExcerpt != stored && c.RawExcerpt != stored+marchwarden.ExcerptCut {
+		return fmt.Errorf("raw_excerpt is not what stands at %d–%d of %s", c.Span.Start, c.Span.End, ref)
+	}
+	return nil
+}
+
+func claim(c marchwarden.Claim, citations []Finding, answer string) ClaimFinding {
+	f := ClaimFinding{Text: c.Text, Citations: c.Citations, Support: c.Support}
+	switch {
+	case len(c.Citations) == 0:
+		f.Problem = "no citation"
+	case !strings.Contains(answer, c.Text):
+		f.Problem = "not in the answer"
+	}
+	for _, n := range c.Citations {
+		if n < 1 || n > len(citations) {
+			f.Problem = fmt.Sprintf("citation %d does not exist", n)
+		} else if citations[n-1].Problem != "" {
+			f.Problem = fmt.Sprintf("citation %d does not stand", n)
+		}
+	}
+	return f
+}
+
+var markerNumber = regexp.MustCompile(`\[(\d{1,4})\]`)
+
+// markers finds those that index no citation.
+func markers(answer string, citations int) []string {
+	var bad []string
+	for _, m := range markerNumber.FindAllStringSubmatch(answer, -1) {
+		if n, _ := strconv.Atoi(m[1]); n < 1 || n > citations {
+			bad = append(bad, fmt.Sprintf("marker %s indexes no citation", m[0]))
+		}
+	}
+	return bad
+}

@@ -1,0 +1,75 @@
+package verify_test
+
+import (
+	"strings"
+	"testing"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+func TestCheckFindsEachKindOfFraud(t *testing.T) {
+	blobs := blob.NewMem()
+	text := "Peas like cool soil. Corn needs heat."
+	ref, err := blobs.Put(ctx, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	honest := func() *marchwarden.Result {
+		return &marchwarden.Result{
+			Answer: "Peas like cool soil. [1]",
+			Citations: []marchwarden.Citation{{Source: "file", Locator: "a.md", RawExcerpt: "Peas like cool soil.",
+				ContentHash: ref.String(), Span: &marchwarden.Span{Start: 0, End: 20}}},
+			Claims: []marchwarden.Claim{{Text: "Peas like cool soil.", Citations: []int{1}, Support: marchwarden.Supported}},
+		}
+	}
+	if r, err := verify.Check(ctx, blobs, honest()); err != nil || !r.OK() {
+		t.Fatalf("an honest result must pass: %v %s", err, r)
+	}
+	frauds := map[string]struct {
+		tamper func(*marchwarden.Result)
+		says   string
+	}{
+		"changed excerpt":  {func(r *marchwarden.Result) { r.Citations[0].RawExcerpt = "Peas like warm soil." }, "is not what stands"},
+		"moved span":       {func(r *marchwarden.Result) { r.Citations[0].Span.Start = 1 }, "is not what stands"},
+		"span too long":    {func(r *marchwarden.Result) { r.Citations[0].Span.End = 99 }, "outside"},
+		"no span":          {func(r *marchwarden.Result) { r.Citations[0].Span = nil }, "nothing to check it against"},
+		"no hash":          {func(r *marchwarden.Result) { r.Citations[0].ContentHash = "" }, "nothing to check it against"},
+		"bad hash":         {func(r *marchwarden.Result) { r.Citations[0].ContentHash = "sha256:zz" }, "invalid"},
+		"unknown document": {func(r *marchwarden.Result) { r.Citations[0].ContentHash = blob.Of([]byte("x")).String() }, "not stored"},
+		"too long":         {func(r *marchwarden.Result) { r.Citations[0].RawExcerpt = strings.Repeat("é", 501) }, "501 characters"},
+		"dangling marker":  {func(r *marchwarden.Result) { r.Answer += " And more. [2]" }, "[2]"},
+		"claim elsewhere":  {func(r *marchwarden.Result) { r.Claims[0].Text = "Corn flies." }, "not in the answer"},
+		"claim uncited":    {func(r *marchwarden.Result) { r.Claims[0].Citations = nil }, "no citation"},
+		"claim overflows":  {func(r *marchwarden.Result) { r.Claims[0].Citations = []int{7} }, "does not exist"},
+	}
+	for name, f := range frauds {
+		t.Run(name, func(t *testing.T) {
+			r := honest()
+			f.tamper(r)
+			report, err := verify.Check(ctx, blobs, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.OK() || !strings.Contains(report.String(), f.says) {
+				t.Errorf("report %q, want it to say %q", report, f.says)
+			}
+		})
+	}
+}
+
+func TestCheckAllowsTheTwoFixedForms(t *testing.T) {
+	blobs := blob.NewMem()
+	ref, err := blobs.Put(ctx, []byte("Peas like cool soil. Corn needs heat."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &marchwarden.Result{Citations: []marchwarden.Citation{
+		{RawExcerpt: marchwarden.ExcerptNonText},
+		{RawExcerpt: "Peas like" + marchwarden.ExcerptCut, ContentHash: ref.String(), Span: &marchwarden.Span{Start: 0, End: 9}},
+	}}
+	if report, err := verify.Check(ctx, blobs, r); err != nil || !report.OK() {
+		t.Errorf("%v %s", err, report)
+	}
+}

@@ -1,0 +1,225 @@
+// Package verify holds the grounding gate and the checks that anybody can repeat.
+//
+// Gate turns a draft, which nobody trusts, into answer, claims and citations: an
+// excerpt is cut out of the stored bytes by the program, a passage id that does
+// not exist is dropped and counted, and a sentence left without evidence does not
+// appear. Check takes any result, whoever made it, and holds every citation
+// against the stored bytes again. Contradictions compares what sources say.
+//
+// The package judges text against text. It fetches nothing and asks no model.
+package verify
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Grounded is the part of a draft that stands.
+type Grounded struct {
+	Answer         string
+	Claims         []marchwarden.Claim
+	Citations      []marchwarden.Citation
+	Contradictions []marchwarden.Contradiction
+	Gaps           []marchwarden.Gap
+	// Sources says, for each citation, which source of the evidence it is from,
+	// counted from one; Support is the verdict on the first claim that rests on it.
+	Sources []int
+	Support []marchwarden.Support
+
+	UnknownIDs    int // passage ids that do not exist
+	DroppedClaims int // sentences left without evidence
+	DroppedQuotes int // contradiction sides that are not in the evidence
+}
+
+// Step is the gate's line in the trace.
+func (g Grounded) Step() *trace.Verify {
+	return &trace.Verify{
+		Head: trace.Head{Decision: fmt.Sprintf("%d claims stand on %d citations; %d claims and %d unknown ids were dropped",
+			len(g.Claims), len(g.Citations), g.DroppedClaims, g.UnknownIDs)},
+		Citations: len(g.Citations), Claims: len(g.Claims), DroppedClaims: g.DroppedClaims,
+		UnknownIDs: g.UnknownIDs, DroppedQuotes: g.DroppedQuotes, Contradictions: len(g.Contradictions),
+	}
+}
+
+// Gate grounds a draft in the evidence. Every text it cuts from is read from the
+// store, where its hash is checked; an error means that the store failed.
+func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, d reason.Draft) (Grounded, error) {
+	g := &gate{ctx: ctx, blobs: blobs, set: set, texts: map[int]string{}, cited: map[place]int{}}
+	var paragraphs []string
+	for _, c := range d.Claims {
+		marked, err := g.claim(c)
+		if err != nil {
+			return Grounded{}, err
+		}
+		switch {
+		case marked == "":
+		case c.Paragraph || len(paragraphs) == 0:
+			paragraphs = append(paragraphs, marked)
+		default:
+			paragraphs[len(paragraphs)-1] += " " + marked
+		}
+	}
+	g.out.Answer = strings.Join(paragraphs, "\n\n")
+	if len(g.out.Claims) == 0 {
+		g.out.Answer = refusal(d)
+	}
+	g.contradictions(d.Contradictions)
+	return g.out, nil
+}
+
+// refusal is the answer when there is none.
+func refusal(d reason.Draft) string {
+	if d.Refusal != "" {
+		return d.Refusal
+	}
+	return "No stored document answers this question."
+}
+
+type gate struct {
+	ctx   context.Context
+	blobs blob.Store
+	set   *evidence.Set
+	texts map[int]string // stored text by source number
+	cited map[place]int  // citation number by what it cites
+	out   Grounded
+}
+
+// place is one excerpt of one source.
+type place struct {
+	source int
+	span   marchwarden.Span
+}
+
+// claim grounds one sentence and returns it with its markers, or "" when
+// nothing supports it.
+func (g *gate) claim(c reason.Claim) (string, error) {
+	text := safeSentence(c.Text)
+	var numbers []int
+	for i, id := range c.Passages {
+		src, passage, ok := g.set.Passage(id)
+		if !ok {
+			g.out.UnknownIDs++
+			continue
+		}
+		span := passage.Span
+		if i < len(c.Spans) {
+			span = c.Spans[i]
+		}
+		n, err := g.cite(src, span, c.Support)
+		if err != nil {
+			return "", err
+		}
+		if n > 0 && !slices.Contains(numbers, n) {
+			numbers = append(numbers, n)
+		}
+	}
+	if len(numbers) == 0 || text == "" {
+		g.out.DroppedClaims++
+		g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: clip(text), Category: marchwarden.SourceNotFound,
+			Detail: "a sentence was left out because no stored passage supports it"})
+		return "", nil
+	}
+	support := c.Support
+	if support == "" {
+		support = marchwarden.Unchecked
+	}
+	g.out.Claims = append(g.out.Claims, marchwarden.Claim{Text: text, Citations: numbers, Support: support})
+	var markers strings.Builder
+	for _, n := range numbers {
+		fmt.Fprintf(&markers, "[%d]", n)
+	}
+	return text + " " + markers.String(), nil
+}
+
+// cite returns the number of the citation of a span, making it when it is new,
+// or 0 when the span is not in the stored text.
+func (g *gate) cite(src *evidence.Source, span marchwarden.Span, support marchwarden.Support) (int, error) {
+	text, err := g.text(src)
+	if err != nil {
+		return 0, err
+	}
+	if !span.In(len(text)) {
+		g.out.UnknownIDs++
+		return 0, nil
+	}
+	excerpt, used := evidence.Excerpt(text, span)
+	at := place{src.N, used}
+	if n, ok := g.cited[at]; ok {
+		return n, nil
+	}
+	fetched := src.Page.FetchedAt
+	g.out.Citations = append(g.out.Citations, marchwarden.Citation{
+		Source: src.Page.Source, Locator: src.Page.Locator, Title: src.Page.Title,
+		RawExcerpt: excerpt, ContentHash: src.Page.Text.String(), Span: &used, FetchedAt: &fetched,
+	})
+	g.out.Sources = append(g.out.Sources, src.N)
+	g.out.Support = append(g.out.Support, support)
+	g.cited[at] = len(g.out.Citations)
+	return len(g.out.Citations), nil
+}
+
+// text is the stored text of a source, read through the store's digest check.
+func (g *gate) text(src *evidence.Source) (string, error) {
+	if t, ok := g.texts[src.N]; ok {
+		return t, nil
+	}
+	b, err := g.blobs.Get(g.ctx, src.Page.Text)
+	if err != nil {
+		return "", err
+	}
+	g.texts[src.N] = string(b)
+	return string(b), nil
+}
+
+// contradictions keeps those whose two sides are verbatim in the evidence.
+func (g *gate) contradictions(cs []marchwarden.Contradiction) {
+	for _, c := range cs {
+		if g.quoted(c.A) && g.quoted(c.B) {
+			g.out.Contradictions = append(g.out.Contradictions, c)
+			g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: strings.TrimSpace(c.Subject + " " + c.Attribute),
+				Category: marchwarden.ContradictorySources, Detail: c.Detail})
+		} else {
+			g.out.DroppedQuotes++
+		}
+	}
+}
+
+func (g *gate) quoted(s marchwarden.Side) bool {
+	for _, src := range g.set.Sources() {
+		if src.Page.Locator == s.Locator && s.RawExcerpt != "" && strings.Contains(src.Text, s.RawExcerpt) {
+			return true
+		}
+	}
+	return false
+}
+
+// marker is a reference mark that a source's own text may carry. Left in, it
+// would read as one of ours.
+var marker = regexp.MustCompile(`\s?\[\d{1,4}\]`)
+
+// active are the openings of Markdown that can load or link something.
+var active = strings.NewReplacer("![", `!\[`, "](", `]\(`, "<", `\<`)
+
+// safeSentence makes a sentence fit to stand in the answer: white space folded,
+// foreign markers gone, nothing that a Markdown renderer would load or link.
+func safeSentence(s string) string {
+	s = marker.ReplaceAllString(s, "")
+	return active.Replace(strings.Join(strings.Fields(s), " "))
+}
+
+func clip(s string) string {
+	const most = 80
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
