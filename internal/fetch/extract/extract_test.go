@@ -1,0 +1,369 @@
+package extract
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/unicode"
+	"pgregory.net/rapid"
+)
+
+func newExtractor(t testing.TB, cfg Config) *Extractor {
+	t.Helper()
+	cfg.CacheDir = pdfCache(t)
+	x := New(cfg)
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
+func show(d Document) string {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
+		}
+	}
+	line("title", d.Title)
+	line("author", d.Author)
+	line("published", d.Published)
+	line("url", d.URL)
+	line("topic", d.Topic)
+	line("language", d.Language)
+	for _, l := range d.Links {
+		line("link", l)
+	}
+	line("media", d.MediaType)
+	line("extractor", d.Extractor)
+	if d.NonText {
+		line("nontext", "true")
+	}
+	return b.String() + "\n" + d.Text + "\n"
+}
+
+// TestGolden reads each archive in testdata: the first file is the input and names the format, the second what is expected.
+func TestGolden(t *testing.T) {
+	x := newExtractor(t, Config{})
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatal("no archives", err)
+	}
+	for _, name := range archives {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := x.Extract(t.Context(), a.Files[0].Name, a.Files[0].Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(a.Files[1].Data), show(got)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSniff(t *testing.T) {
+	png := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+	for _, c := range []struct {
+		name, raw string
+		media     string
+		nonText   bool
+	}{
+		{"a.md", "# Hi", "text/markdown", false},
+		{"page", "<!-- x --><!DOCTYPE HTML><p>hi", "text/html", false},
+		{"https://example.org/wiki/Node.js", "<!doctype html><p>hi", "text/html", false},
+		{"https://example.org/a.md?x=1#y", "# Hi", "text/markdown", false},
+		{"node.js", "<!doctype html><p>hi", "text/x-source", false},
+		{"moved.pdf", "<html><p>Not found</p></html>", "text/html", false},
+		{"data", `{"a": 1}`, "application/json", false},
+		{"feed", "<?xml version='1.0'?><feed/>", "application/xml", false},
+		{"notes", "---\ntitle: x\n---\nhi", "text/markdown", false},
+		{"README", "hello", "text/plain", false},
+		{"empty.txt", "", "text/plain", false},
+		{"broken.json", "{not json", "text/plain", false},
+		{"wide.txt", "\xff\xfeh\x00i\x00", "text/plain", false},
+		{"picture.txt", string(png), "image/png", true},
+		{"blob.bin", "\x00\x01\x02\x03", "application/octet-stream", true},
+		{"archive.docx.zip", zipOf(t, map[string]string{"x": "y"}), "application/zip", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := New(Config{})
+			d, err := x.Extract(t.Context(), c.name, []byte(c.raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.MediaType != c.media || d.NonText != c.nonText {
+				t.Errorf("media %q nontext %v, want %q %v", d.MediaType, d.NonText, c.media, c.nonText)
+			}
+			if d.NonText != errors.Is(d.Err(), ErrNonText) || d.NonText && d.Text != "" {
+				t.Errorf("Err() = %v with %d bytes of text", d.Err(), len(d.Text))
+			}
+		})
+	}
+}
+
+func TestKnown(t *testing.T) {
+	for name, want := range map[string]bool{
+		"a.md": true, "dir/B.PDF": true, "https://example.org/x.html?q=1": true, "LICENSE": true, `c:\notes\x.txt`: true,
+		"a.png": false, "a": false, "archive.zip": false, "": false,
+	} {
+		if got := Known(name); got != want {
+			t.Errorf("Known(%q) = %v", name, got)
+		}
+	}
+}
+
+func TestCharset(t *testing.T) {
+	const french = "Les élèves de l'école ont été très étonnés de voir la forêt brûler à côté du château, où logeait l'évêque."
+	const japaneseText = "これは日本語の文章です。文字コードを正しく判定できるかどうかを確かめます。"
+	encoded := func(s string, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	latin := encoded(charmap.ISO8859_1.NewEncoder().String(french))
+	sjis := encoded(japanese.ShiftJIS.NewEncoder().String(japaneseText))
+	wide := encoded(unicode.UTF16(unicode.BigEndian, unicode.UseBOM).NewEncoder().String(french))
+	for name, c := range map[string]struct{ file, raw, want string }{
+		"latin-1":             {"a.txt", latin, french},
+		"shift-jis":           {"a.txt", sjis, japaneseText},
+		"utf-16":              {"a.txt", wide, french},
+		"mark":                {"a.txt", "\xef\xbb\xbf" + french, french},
+		"false claim":         {"a.html", `<meta charset="iso-8859-1"><p>` + french, french},
+		"true claim":          {"a.html", `<meta charset=shift_jis><p>` + sjis, japaneseText},
+		"xml":                 {"a.xml", `<?xml version="1.0" encoding="ISO-8859-1"?><a>` + latin + "</a>", french},
+		"cut in a letter":     {"a.txt", french + "\xc3", french + "\uFFFD"},
+		"windows punctuation": {"a.txt", "it\u0092s", "it’s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := New(Config{}).Extract(t.Context(), c.file, []byte(c.raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, d.Text); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHTMLTooDeepFallsBackToTokens(t *testing.T) {
+	page := "<title>Deep</title><style>no</style>" + strings.Repeat("<div>", 600) + "<p>Found it.</p><script>no()</script><p>And this."
+	d, err := New(Config{}).Extract(t.Context(), "a.html", []byte(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Text != "Found it.\n\nAnd this." || d.Title != "Deep" {
+		t.Errorf("title %q text %q", d.Title, d.Text)
+	}
+}
+
+func TestMarkdownWithoutYAML(t *testing.T) {
+	for raw, want := range map[string]string{
+		"---\ntitle: Beans: a guide\n---\nText": "Beans: a guide",
+		"+++\ntitle = \"Beans\"\n+++\nText":     "Beans",
+		"Intro\n\n# Heading\n\nText":            "Heading",
+	} {
+		d, err := New(Config{}).Extract(t.Context(), "a.md", []byte(raw))
+		if err != nil || d.Title != want || !strings.HasSuffix(d.Text, "Text") || strings.Contains(d.Text, "title") {
+			t.Errorf("%q: title %q text %q err %v", raw, d.Title, d.Text, err)
+		}
+	}
+	const rule = "---\n\nno metadata here"
+	if d, err := New(Config{}).Extract(t.Context(), "a.md", []byte(rule)); err != nil || d.Text != "no metadata here" {
+		t.Errorf("text %q err %v", d.Text, err)
+	}
+}
+
+// TestHostileInputIsQuick feeds what makes parsers quadratic; each took minutes or was lost before the limits.
+func TestHostileInputIsQuick(t *testing.T) {
+	const n = 200_000
+	for name, c := range map[string]struct{ file, raw string }{
+		"brackets":   {"a.md", strings.Repeat("[a](", n)},
+		"references": {"a.md", strings.Repeat("[a]: b\n", n)},
+		"quotes":     {"a.md", strings.Repeat("> ", n)},
+		"elements":   {"a.html", strings.Repeat("<p>a, b<br><br>", n)},
+		"xml":        {"a.xml", strings.Repeat("<a>", n)},
+		"json":       {"a.json", strings.Repeat("[", n)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			if _, err := New(Config{}).Extract(t.Context(), c.file, []byte(c.raw)); err != nil {
+				t.Error(err)
+			}
+			if spent := time.Since(start); spent > 20*time.Second {
+				t.Errorf("took %v", spent)
+			}
+		})
+	}
+}
+
+func TestTooLarge(t *testing.T) {
+	x := newExtractor(t, Config{MaxBytes: 1000})
+	for name, raw := range map[string]string{
+		"input.txt": strings.Repeat("a", 4001),
+		"text.txt":  strings.Repeat("a", 1001),
+		"a.csv":     "h\n" + strings.Repeat("value\n", 200),
+		"a.json":    "[" + strings.Repeat("1,", 200) + "1]",
+		"a.pdf":     makePDF(strings.Repeat("word ", 500)),
+		"a.docx":    docx(t, "<w:p><w:r><w:t>"+strings.Repeat("bomb", 10_000)+"</w:t></w:r></w:p>"),
+	} {
+		if _, err := x.Extract(t.Context(), name, []byte(raw)); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func zipOf(t testing.TB, files map[string]string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, name := range sortedNames(files) {
+		w, err := z.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(files[name])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func docx(t testing.TB, body string) string {
+	t.Helper()
+	return zipOf(t, map[string]string{
+		"word/document.xml": `<w:document xmlns:w="w"><w:body>` + body + `</w:body></w:document>`,
+		"docProps/core.xml": `<c xmlns:dc="dc"><dc:title>Garden plan</dc:title><dc:creator>Ann Example</dc:creator><created>2024-03-05T10:00:00Z</created></c>`,
+		"word/_rels/document.xml.rels": `<Relationships><Relationship Target="styles.xml"/>` +
+			`<Relationship Target="https://example.org/x" TargetMode="External"/></Relationships>`,
+		"word/footnotes.xml": `<w:footnotes xmlns:w="w"><w:footnote><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnote></w:footnotes>`,
+	})
+}
+
+func TestDocx(t *testing.T) {
+	raw := docx(t, `<w:p><w:r><w:t>Beans fix </w:t></w:r><w:r><w:t>nitrogen.</w:t></w:r><w:r><w:rPr><w:vanish/></w:rPr><w:t>hidden</w:t></w:r></w:p>`+
+		`<w:p><w:del><w:r><w:delText>old</w:delText></w:r></w:del><w:r><w:t>Line</w:t><w:br/><w:t>two.</w:t></w:r></w:p>`+
+		`<w:p><w:pPr><w:numPr/></w:pPr><w:r><w:t>one</w:t></w:r></w:p><w:p><w:pPr><w:numPr/></w:pPr><w:r><w:t>two</w:t></w:r></w:p>`+
+		`<w:tbl><w:tr><w:tc><w:p><w:r><w:t>Crop</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>Days</w:t></w:r></w:p></w:tc></w:tr>`+
+		`<w:tr><w:tc><w:p><w:r><w:t>Bean</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>60</w:t></w:r></w:p></w:tc></w:tr></w:tbl>`)
+	const want = "title: Garden plan\nauthor: Ann Example\npublished: 2024-03-05\nlink: https://example.org/x\n" +
+		"media: application/vnd.openxmlformats-officedocument.wordprocessingml.document\nextractor: docx/1\n\n" +
+		"Beans fix nitrogen.\n\nLine\ntwo.\n\none\ntwo\nCrop | Days\nBean | 60\n\nA note.\n"
+	for _, name := range []string{"a.docx", "no-extension"} {
+		d, err := New(Config{}).Extract(t.Context(), name, []byte(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, show(d)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	for name, bad := range map[string]string{"cut": raw[:len(raw)/2], "no zip": "hello", "no body": zipOf(t, map[string]string{"x": "y"})} {
+		if _, err := New(Config{}).Extract(t.Context(), "a.docx", []byte(bad)); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	bomb := docx(t, "<w:p>"+strings.Repeat(" ", maxUnzipped)+"</w:p>")
+	if _, err := New(Config{}).Extract(t.Context(), "a.docx", []byte(bomb)); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("bomb of %d bytes: %v", len(bomb), err)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := New(Config{}).Extract(ctx, "a.txt", []byte("x")); !errors.Is(err, context.Canceled) {
+		t.Errorf("err %v", err)
+	}
+}
+
+func TestParseDate(t *testing.T) {
+	for in, want := range map[string]string{
+		"2024-03-05": "2024-03-05", "2024-03-05T23:59:00-07:00": "2024-03-05", "March 5, 2024": "2024-03-05", "5 Mar 2024": "2024-03-05",
+		"Tue, 05 Mar 2024 10:00:00 GMT": "2024-03-05", "D:20240305101500Z": "2024-03-05", "20240305": "2024-03-05", "05.03.2024": "2024-03-05",
+		"2024": "", "March 2024": "", "2024-13-05": "", "soon": "", "": "",
+	} {
+		if got := parseDate(in); got != want {
+			t.Errorf("parseDate(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func checkForm(t interface{ Errorf(string, ...any) }, d Document) {
+	for _, s := range append([]string{d.Text, d.Title, d.Author, d.Published, d.URL, d.Topic, d.Language, d.MediaType, d.Extractor}, d.Links...) {
+		if !utf8.ValidString(s) || strings.ContainsAny(s, "\x00\x1b\r") {
+			t.Errorf("malformed %q", s)
+		}
+	}
+	if normalise(d.Text) != d.Text || len(d.Links) > maxLinks {
+		t.Errorf("not in normal form: %q", d.Text)
+	}
+}
+
+func TestNormaliseProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
+		once := normalise(s)
+		if twice := normalise(once); twice != once {
+			t.Errorf("%q then %q", once, twice)
+		}
+		if strings.Contains(once, "\n\n\n") || strings.Contains(once, " \n") || !utf8.ValidString(once) {
+			t.Errorf("not normal: %q", once)
+		}
+	})
+}
+
+// FuzzExtract: whatever the bytes, no panic, well-formed fields, the same answer twice.
+func FuzzExtract(f *testing.F) {
+	archives, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range archives {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(a.Files[0].Name, a.Files[0].Data)
+	}
+	f.Add("a.docx", []byte(docx(f, "<w:p><w:r><w:t>hello</w:t></w:r></w:p>")))
+	f.Add("a.pdf", []byte(makePDF("hello")))
+	x := newExtractor(f, Config{MaxBytes: 1 << 20})
+	f.Fuzz(func(t *testing.T, name string, raw []byte) {
+		d, err := x.Extract(t.Context(), name, raw)
+		if err != nil {
+			if strings.Contains(err.Error(), "panic") {
+				t.Errorf("parser panic: %v", err)
+			}
+			return
+		}
+		checkForm(t, d)
+		again, err := x.Extract(t.Context(), name, raw)
+		if err != nil || !cmp.Equal(d, again) {
+			t.Errorf("second time: %v\n%s", err, cmp.Diff(d, again))
+		}
+	})
+}

@@ -1,0 +1,242 @@
+package extract
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+	"go.yaml.in/yaml/v3"
+)
+
+// markdownParser is shared: a goldmark parser keeps no state between documents.
+var markdownParser = goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList)).Parser()
+
+// maxFrontMatter bounds the block of metadata at the start of a Markdown file.
+const maxFrontMatter = 64 << 10
+
+// readMarkdown takes the marks out of Markdown and leaves the words. Wrapped lines of one paragraph are joined by a space, so that a sentence is on one line.
+func readMarkdown(src string) Document {
+	doc := Document{MediaType: fmtMarkdown.mediaType(), Extractor: "markdown/1"}
+	body := frontMatter(lineEnds.Replace(src), &doc)
+	if markdownCost(body) > maxMarkdownCost {
+		doc.Text, doc.Links = body, linksInText(body)
+		return doc
+	}
+	w := &markdownWriter{src: []byte(body)}
+	w.blocks(markdownParser.Parse(text.NewReader(w.src)), 0)
+	doc.Text = w.out.String()
+	doc.Links = w.links
+	if doc.Title == "" {
+		doc.Title = w.title
+	}
+	return doc
+}
+
+// maxMarkdownCost is about a second of parsing. Costlier input is no prose; it is kept with its marks.
+const maxMarkdownCost = 400e6
+
+// markdownCost estimates the work of the parser, which is quadratic in the brackets of a paragraph and in the depth of quotes and lists of a line.
+func markdownCost(src string) float64 {
+	var cost, brackets float64
+	for line := range strings.SplitSeq(src, "\n") {
+		body := strings.TrimLeft(line, " \t>-*+")
+		if strings.TrimSpace(line) == "" {
+			brackets = 0
+			continue
+		}
+		depth, more := float64(len(line)-len(body)), float64(strings.Count(body, "["))
+		cost += depth*depth + more*(2*brackets+more) // the sum over a paragraph is the square of its brackets
+		brackets += more
+	}
+	return cost
+}
+
+// frontMatter reads the metadata between two lines of "---" (YAML) or "+++" (TOML) at the start and returns what follows. Without a closing line there is none.
+func frontMatter(src string, doc *Document) string {
+	fence, rest, ok := strings.Cut(src, "\n")
+	if fence = strings.TrimRight(fence, " \t"); !ok || fence != "---" && fence != "+++" {
+		return src
+	}
+	for at := 0; at < len(rest) && at < maxFrontMatter; {
+		line, _, _ := strings.Cut(rest[at:], "\n")
+		end := min(at+len(line)+1, len(rest))
+		if line = strings.TrimRight(line, " \t"); line == fence || fence == "---" && line == "..." {
+			fields := frontMatterFields(rest[:at])
+			doc.Title, doc.Author, doc.Topic = fields["title"], first(fields, "author", "authors"), fields["topic"]
+			doc.Published = first(fields, "date", "published")
+			doc.Language = first(fields, "language", "lang")
+			if doc.URL = absoluteURL(nil, fields["url"]); doc.URL == "" {
+				doc.URL = fields["source"]
+			}
+			return rest[end:]
+		}
+		at = end
+	}
+	return src
+}
+
+func first(fields map[string]string, keys ...string) string {
+	for _, k := range keys {
+		if fields[k] != "" {
+			return fields[k]
+		}
+	}
+	return ""
+}
+
+// frontMatterFields reads the scalar fields, and lists of scalars as "a, b". What is not YAML is read line by line: people write `title: A: B` and mean it.
+func frontMatterFields(block string) map[string]string {
+	fields := make(map[string]string)
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(block), &root); err != nil || len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode {
+		for line := range strings.SplitSeq(block, "\n") {
+			if i := strings.IndexAny(line, ":="); i > 0 {
+				fields[strings.ToLower(strings.TrimSpace(line[:i]))] = strings.Trim(strings.TrimSpace(line[i+1:]), `"'`)
+			}
+		}
+		return fields
+	}
+	pairs := root.Content[0].Content
+	for i := 0; i+1 < len(pairs); i += 2 {
+		var values []string
+		for _, v := range append([]*yaml.Node{pairs[i+1]}, pairs[i+1].Content...) {
+			if v.Kind == yaml.ScalarNode && v.Tag != "!!null" {
+				values = append(values, v.Value)
+			}
+		}
+		if pairs[i+1].Kind != yaml.MappingNode {
+			fields[strings.ToLower(pairs[i].Value)] = strings.Join(values, ", ")
+		}
+	}
+	return fields
+}
+
+// markdownWriter walks a Markdown tree. Nesting beyond maxNesting is written as one line, so that hostile input cannot exhaust the stack.
+type markdownWriter struct {
+	src   []byte
+	out   strings.Builder
+	links []string
+	title string
+}
+
+const maxNesting = 256
+
+// blocks writes the children of n, one paragraph or line each.
+func (w *markdownWriter) blocks(n ast.Node, depth int) {
+	if depth > maxNesting {
+		w.paragraph(w.inline(n), "\n")
+		return
+	}
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		switch c := c.(type) {
+		case *ast.Heading:
+			s := w.inline(c)
+			if w.title == "" && c.Level == 1 {
+				w.title = s
+			}
+			w.paragraph(s, "\n\n")
+		case *ast.Paragraph, *extast.DefinitionTerm:
+			w.paragraph(w.inline(c), "\n\n")
+		case *ast.TextBlock: // the text of a tight list item
+			w.paragraph(w.inline(c), "\n")
+		case *ast.CodeBlock, *ast.FencedCodeBlock:
+			w.paragraph(string(c.Lines().Value(w.src)), "\n\n")
+		case *ast.HTMLBlock:
+			raw := c.Lines().Value(w.src)
+			if c.HasClosure() {
+				raw = append(bytes.Clone(raw), c.ClosureLine.Value(w.src)...)
+			}
+			fragment, links := htmlFragment(string(raw))
+			w.links = append(w.links, links...)
+			w.paragraph(fragment, "\n\n")
+		case *extast.Table:
+			w.table(c)
+		case *ast.ThematicBreak, *ast.LinkReferenceDefinition:
+		default: // lists, items, quotes, footnotes: containers
+			w.blocks(c, depth+1)
+			if c.Kind() == ast.KindList && c.Parent().Kind() != ast.KindListItem {
+				w.out.WriteString("\n")
+			}
+		}
+	}
+}
+
+func (w *markdownWriter) paragraph(s, end string) {
+	if s = strings.Trim(s, "\n"); strings.TrimSpace(s) != "" {
+		w.out.WriteString(s)
+		w.out.WriteString(end)
+	}
+}
+
+// table writes one line a row, cells apart by " | ".
+func (w *markdownWriter) table(t *extast.Table) {
+	for row := t.FirstChild(); row != nil; row = row.NextSibling() {
+		var cells []string
+		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
+			cells = append(cells, strings.ReplaceAll(w.inline(cell), "\n", " "))
+		}
+		w.paragraph(strings.Join(cells, " | "), "\n")
+	}
+	w.out.WriteString("\n")
+}
+
+// inline gives the words of a block's text without marks, and notes the links it passes.
+func (w *markdownWriter) inline(n ast.Node) string {
+	var b strings.Builder
+	// The walker's only errors are those of the function given to it, which has none.
+	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Text:
+			b.Write(unescape(n.Value(w.src), n.IsRaw() || n.Parent().Kind() == ast.KindCodeSpan))
+			if n.HardLineBreak() {
+				b.WriteByte('\n')
+			} else if n.SoftLineBreak() {
+				b.WriteByte(' ')
+			}
+		case *ast.String:
+			b.Write(n.Value)
+		case *ast.AutoLink:
+			b.Write(n.Label(w.src))
+			w.links = append(w.links, string(n.URL(w.src)))
+		case *ast.Link:
+			w.links = append(w.links, string(n.Destination))
+		case *ast.RawHTML:
+			if tag := bytes.ToLower(n.Segments.Value(w.src)); bytes.HasPrefix(tag, []byte("<br")) {
+				b.WriteByte('\n')
+			}
+		case *ast.Image, *extast.FootnoteLink, *extast.FootnoteBacklink, *extast.TaskCheckBox:
+			return ast.WalkSkipChildren, nil
+		}
+		return ast.WalkContinue, nil
+	})
+	return strings.TrimSpace(b.String())
+}
+
+// unescape resolves backslash escapes and character references, which the tree leaves in place. An escaped "&" starts no reference.
+func unescape(b []byte, raw bool) []byte {
+	if raw || !bytes.ContainsAny(b, `\&`) {
+		return b
+	}
+	var out []byte
+	for len(b) > 0 {
+		i := 0
+		for i < len(b) && !(b[i] == '\\' && i+1 < len(b) && util.IsPunct(b[i+1])) {
+			i++
+		}
+		out = append(out, util.ResolveEntityNames(util.ResolveNumericReferences(b[:i]))...)
+		if i == len(b) {
+			break
+		}
+		out = append(out, b[i+1])
+		b = b[i+2:]
+	}
+	return out
+}

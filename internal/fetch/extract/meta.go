@@ -1,0 +1,350 @@
+package extract
+
+import (
+	"encoding/json"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// Names of meta elements, best first. The same name may stand in name, property or itemprop.
+var (
+	titleNames  = []string{"og:title", "citation_title", "twitter:title", "dc.title", "dcterms.title"}
+	authorNames = []string{"citation_author", "dc.creator", "dcterms.creator", "author", "article:author", "parsely-author", "sailthru.author", "byl"}
+	dateNames   = []string{"article:published_time", "og:article:published_time", "datepublished", "citation_publication_date", "citation_online_date", "citation_date",
+		"dc.date.issued", "dcterms.issued", "dcterms.created", "dc.date", "dcterms.date", "date", "pubdate", "publishdate", "publish_date", "publication_date",
+		"parsely-pub-date", "sailthru.date", "article.published", "og:published_time", "rnews:datepublished", "cxenseparse:recs:publishtime"}
+	languageNames = []string{"og:locale", "language", "dc.language", "content-language"}
+	pathDate      = regexp.MustCompile(`/((?:19|20)\d\d)/(0[1-9]|1[0-2])/(0[1-9]|[12]\d|3[01])(?:/|$)`)
+)
+
+// pageMetadata reads what a page says about itself. It must see the tree before anything is removed.
+func pageMetadata(root *html.Node, base *url.URL, doc *Document) {
+	m := collectMeta(root)
+	doc.Title = first(m.named, titleNames...)
+	if doc.Title == "" {
+		doc.Title = m.title
+	}
+	if doc.Author = m.linked.author; doc.Author == "" {
+		doc.Author = notURL(first(m.named, authorNames...))
+	}
+	doc.URL = absoluteURL(base, m.canonical)
+	if doc.URL == "" {
+		doc.URL = absoluteURL(base, m.named["og:url"])
+	}
+	if doc.Language = m.language; doc.Language == "" {
+		doc.Language = strings.ReplaceAll(first(m.named, languageNames...), "_", "-")
+	}
+	for _, name := range dateNames[:3] {
+		doc.Published = firstDate(doc.Published, m.named[name])
+	}
+	doc.Published = firstDate(doc.Published, m.linked.published)
+	for _, name := range dateNames[3:] {
+		doc.Published = firstDate(doc.Published, m.named[name])
+	}
+	doc.Published = firstDate(doc.Published, m.time)
+	if d := pathDate.FindStringSubmatch(doc.URL); d != nil {
+		doc.Published = firstDate(doc.Published, strings.Join(d[1:], "-"))
+	}
+}
+
+// bylinePrefix is what stands before the name in a line that names the author.
+var bylinePrefix = regexp.MustCompile(`(?i)^\s*[^\pL]*(?:(?:written\s+|posted\s+|article\s+|artikel\s+)?by|von|par|por|di|door|autore?|author|auteur)(?:\s*:\s*|\s+)`)
+
+// headingsUnder lists the text of the first headings that may be the title of a page.
+func headingsUnder(root *html.Node) []string {
+	var headings []string
+	for n := range root.Descendants() {
+		if (n.DataAtom == atom.H1 || n.DataAtom == atom.H2) && len(headings) < 20 {
+			headings = append(headings, oneLine(htmlText(n), 500))
+		}
+	}
+	return headings
+}
+
+// withoutSite cuts the site's name off a title such as "Growing Beans - Example Garden" when the page has the rest as a heading.
+func withoutSite(title string, headings []string) string {
+	title = oneLine(title, 500)
+	for _, h := range headings {
+		if len(h) < 8 || len(h) >= len(title) || !strings.EqualFold(title[:len(h)], h) {
+			continue
+		}
+		if rest := title[len(h):]; strings.HasPrefix(rest, " ") && strings.IndexAny(strings.TrimSpace(rest), "-–—|»·•:") == 0 {
+			return title[:len(h)]
+		}
+	}
+	return title
+}
+
+// pageMeta is the raw material of pageMetadata; the first value of each name counts.
+type pageMeta struct {
+	named                            map[string]string
+	title, canonical, language, time string
+	linked                           struct{ author, published string } // from JSON-LD
+}
+
+func collectMeta(root *html.Node) pageMeta {
+	m := pageMeta{named: make(map[string]string)}
+	for n := range root.Descendants() {
+		if n.Type != html.ElementNode {
+			continue
+		}
+		switch n.DataAtom {
+		case atom.Html:
+			m.language = attr(n, "lang")
+		case atom.Title:
+			if m.title == "" && n.Namespace == "" {
+				m.title = htmlText(n)
+			}
+		case atom.Link:
+			if m.canonical == "" && strings.EqualFold(attr(n, "rel"), "canonical") {
+				m.canonical = attr(n, "href")
+			}
+		case atom.Meta:
+			for _, key := range []string{"property", "name", "http-equiv"} {
+				m.set(attr(n, key), attr(n, "content"))
+			}
+		case atom.Time:
+			m.set(attr(n, "itemprop"), attr(n, "datetime"))
+			if m.time == "" {
+				m.time = parseDate(attr(n, "datetime"))
+			}
+		case atom.Script:
+			if n.FirstChild != nil && strings.Contains(attr(n, "type"), "ld+json") {
+				m.jsonLD(n.FirstChild.Data)
+			}
+		}
+		if prop := attr(n, "itemprop"); prop != "" {
+			m.set(prop, attr(n, "content"))
+		}
+	}
+	return m
+}
+
+// dublinCore brings the spellings of one vocabulary to one.
+var dublinCore = strings.NewReplacer("dc:", "dc.", "dcterm:", "dcterms.", "dcterms:", "dcterms.", "dcterm.", "dcterms.")
+
+// set notes the value under each of the names, which may be several apart by spaces.
+func (m *pageMeta) set(names, value string) {
+	if value = strings.TrimSpace(value); value == "" {
+		return
+	}
+	for _, name := range strings.Fields(strings.ToLower(names)) {
+		name = dublinCore.Replace(name)
+		if old, ok := m.named[name]; !ok {
+			m.named[name] = value
+		} else if (name == "citation_author" || name == "dc.creator") && len(old) < 300 && !strings.Contains(old, value) {
+			m.named[name] = old + ", " + value
+		}
+	}
+}
+
+// jsonLD takes author and date of the first item that has them. Broken JSON, which is common, says nothing.
+func (m *pageMeta) jsonLD(src string) {
+	var v any
+	if len(src) > 1<<20 || json.Unmarshal([]byte(src), &v) != nil {
+		return
+	}
+	m.linkedItem(v, 0)
+}
+
+func (m *pageMeta) linkedItem(v any, depth int) {
+	if depth > 4 {
+		return
+	}
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			m.linkedItem(item, depth+1)
+		}
+	case map[string]any:
+		if s, ok := v["datePublished"].(string); ok && m.linked.published == "" {
+			m.linked.published = parseDate(s)
+		}
+		if m.linked.author == "" {
+			m.linked.author = strings.Join(linkedNames(v["author"]), ", ")
+		}
+		m.linkedItem(v["@graph"], depth+1)
+	}
+}
+
+// linkedNames reads a JSON-LD author: a name, an object with a name, or a list of them.
+func linkedNames(v any) []string {
+	switch v := v.(type) {
+	case string:
+		if v = notURL(v); v != "" {
+			return []string{v}
+		}
+	case map[string]any:
+		if s, ok := v["name"].(string); ok && s != "" {
+			return []string{s}
+		}
+	case []any:
+		var names []string
+		for _, item := range v {
+			if _, list := item.([]any); !list && len(names) < 20 {
+				names = append(names, linkedNames(item)...)
+			}
+		}
+		return names
+	}
+	return nil
+}
+
+func notURL(s string) string {
+	if isURL(s) {
+		return ""
+	}
+	return s
+}
+
+func attr(n *html.Node, key string) string {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// firstDate keeps the date it has, else reads the next.
+func firstDate(have, next string) string {
+	if have != "" {
+		return have
+	}
+	return parseDate(next)
+}
+
+var (
+	isoDate     = regexp.MustCompile(`^\d{4}-\d\d-\d\d`)
+	dateLayouts = []string{"2006-1-2", "2006/1/2", "2006.1.2", "20060102", "2.1.2006", "January 2, 2006", "Jan 2, 2006", "2 January 2006", "2 Jan 2006",
+		time.RFC1123, time.RFC1123Z, time.RFC850, time.RFC822, time.RFC822Z, time.ANSIC, time.UnixDate, "Monday, January 2, 2006", "Mon, 2 Jan 2006",
+		"2006/1/2 15:04", "2006/1/2 15:04:05", "January 2, 2006 15:04", "Jan 2, 2006 15:04", "January 2, 2006 3:04 PM", "2.1.2006 15:04"}
+)
+
+// parseDate reads a date in the forms documents use and gives it as "2006-01-02", or "" when it is none. The day is the one written down: no time zone is applied.
+// A month without a day is not a date.
+func parseDate(s string) string {
+	s = strings.TrimPrefix(strings.TrimSpace(s), "D:") // PDF writes D:20060102150405+01'00'
+	if len(s) > 64 {
+		return ""
+	}
+	if isoDate.MatchString(s) {
+		s = s[:10]
+	} else if len(s) > 8 && strings.Trim(s[:8], "0123456789") == "" {
+		s = s[:8]
+	}
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() > 0 {
+			return t.Format(time.DateOnly)
+		}
+	}
+	return ""
+}
+
+// pageBase is the address that relative links of a page refer to, or nil.
+func pageBase(root *html.Node, name string) *url.URL {
+	var base *url.URL
+	if isURL(name) {
+		if u, err := url.Parse(name); err == nil {
+			base = u
+		}
+	}
+	if b := findElement(root, atom.Base); b != nil {
+		if u, err := url.Parse(absoluteURL(base, attr(b, "href"))); err == nil && u.Host != "" {
+			base = u
+		}
+	}
+	return base
+}
+
+// absoluteURL resolves ref and returns it when it is an http or https address with a host, else "". The fragment is cut off.
+func absoluteURL(base *url.URL, ref string) string {
+	ref = strings.TrimSpace(ref)
+	if ref == "" || strings.HasPrefix(ref, "#") || len(ref) > 4096 {
+		return ""
+	}
+	u, err := url.Parse(ref)
+	if err != nil {
+		return ""
+	}
+	if base != nil {
+		u = base.ResolveReference(u)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return ""
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u.String()
+}
+
+func linksUnder(n *html.Node, base *url.URL) []string {
+	var links []string
+	for d := range n.Descendants() {
+		if d.DataAtom == atom.A && len(links) < 4*maxLinks {
+			if link := absoluteURL(base, attr(d, "href")); link != "" {
+				links = append(links, link)
+			}
+		}
+	}
+	return links
+}
+
+var textURL = regexp.MustCompile(`https?://[^\s<>"'` + "`" + `{}|\\^\[\]]+`)
+
+// linksInText finds addresses written out in running text; punctuation that ends the sentence is not part of them.
+func linksInText(text string) []string {
+	var links []string
+	for _, s := range textURL.FindAllString(text, 4*maxLinks) {
+		s = strings.TrimRight(s, ".,;:!?…")
+		for strings.HasSuffix(s, ")") && strings.Count(s, ")") > strings.Count(s, "(") {
+			s = strings.TrimRight(strings.TrimSuffix(s, ")"), ".,;:!?…")
+		}
+		links = append(links, s)
+	}
+	return links
+}
+
+func dedupeLinks(links []string) []string {
+	var out []string
+	seen := make(map[string]bool)
+	for _, l := range links {
+		if l = absoluteURL(nil, l); l != "" && !seen[l] && len(out) < maxLinks {
+			seen[l] = true
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func findElement(n *html.Node, a atom.Atom) *html.Node {
+	for d := range n.Descendants() {
+		if d.Type == html.ElementNode && d.DataAtom == a {
+			return d
+		}
+	}
+	return nil
+}
+
+func countElements(n *html.Node) int {
+	count := 0
+	for d := range n.Descendants() {
+		if d.Type == html.ElementNode {
+			count++
+		}
+	}
+	return count
+}
+
+// cloneTree copies a tree without its parent and siblings. Depth is bounded by the HTML parser.
+func cloneTree(n *html.Node) *html.Node {
+	c := &html.Node{Type: n.Type, DataAtom: n.DataAtom, Data: n.Data, Namespace: n.Namespace, Attr: n.Attr}
+	for k := n.FirstChild; k != nil; k = k.NextSibling {
+		c.AppendChild(cloneTree(k))
+	}
+	return c
+}

@@ -1,0 +1,352 @@
+package extract
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gogs/chardet"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+)
+
+// format is a kind of document that has a reader of its own.
+type format int
+
+const (
+	fmtUnknown format = iota
+	fmtMarkdown
+	fmtText
+	fmtSource
+	fmtHTML
+	fmtPDF
+	fmtDocx
+	fmtCSV
+	fmtTSV
+	fmtJSON
+	fmtXML
+	fmtBinary
+)
+
+var mediaTypes = [...]string{
+	fmtUnknown:  "application/octet-stream",
+	fmtMarkdown: "text/markdown",
+	fmtText:     "text/plain",
+	fmtSource:   "text/x-source",
+	fmtHTML:     "text/html",
+	fmtPDF:      "application/pdf",
+	fmtDocx:     "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	fmtCSV:      "text/csv",
+	fmtTSV:      "text/tab-separated-values",
+	fmtJSON:     "application/json",
+	fmtXML:      "application/xml",
+	fmtBinary:   "application/octet-stream",
+}
+
+func (f format) mediaType() string { return mediaTypes[f] }
+
+// extensions lists, per format, the endings of file names without the dot.
+var extensions = map[format]string{
+	fmtMarkdown: "md markdown mdown mkd mdx qmd rmd",
+	fmtText:     "txt text rst org log adoc asciidoc tex textile nfo srt vtt bib ris diff patch",
+	fmtHTML:     "html htm xhtml xht shtml",
+	fmtPDF:      "pdf",
+	fmtDocx:     "docx",
+	fmtCSV:      "csv",
+	fmtTSV:      "tsv tab",
+	fmtJSON:     "json ndjson jsonl geojson jsonld ipynb",
+	fmtXML:      "xml rss atom rdf opml",
+	fmtSource: "go py pyi js mjs cjs jsx ts tsx rs java kt kts scala groovy c h cc cpp cxx hh hpp hxx m mm cs fs vb swift dart zig nim d " +
+		"rb pl pm php lua r jl hs ml mli ex exs erl clj cljs el lisp scm sh bash zsh fish ps1 bat cmd sql graphql proto thrift " +
+		"yaml yml toml ini cfg conf properties env css scss sass less vue svelte mod sum mk cmake gradle tf hcl nix dockerfile asm s f90 for pas v sv vhd",
+}
+
+// bareNames are files that carry text under a name without extension.
+const bareNames = " readme license licence copying authors contributors changelog changes news todo install notice makefile dockerfile gemfile rakefile "
+
+var formatByExt = func() map[string]format {
+	m := make(map[string]format)
+	for f, list := range extensions {
+		for _, ext := range strings.Fields(list) {
+			m[ext] = f
+		}
+	}
+	return m
+}()
+
+// Known reports whether a file of this name looks like something Extract can read, by its extension (or as README, LICENSE and the like). It opens nothing:
+// the file may still turn out to be binary.
+func Known(name string) bool { return byName(name) != fmtUnknown }
+
+func byName(name string) format {
+	if isURL(name) {
+		if u, err := url.Parse(name); err == nil {
+			name = u.Path
+		}
+	}
+	base := strings.ToLower(path.Base(strings.ReplaceAll(name, `\`, "/")))
+	if ext := path.Ext(base); ext != "" {
+		return formatByExt[ext[1:]]
+	}
+	if strings.Contains(bareNames, " "+base+" ") {
+		return fmtText
+	}
+	return fmtUnknown
+}
+
+func isURL(name string) bool {
+	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
+}
+
+// sniff decides what the bytes are. A signature that cannot be text wins over the name; then the name; then what the text looks like.
+func sniff(name string, raw []byte) format {
+	named := byName(name)
+	head := bytes.TrimLeft(bytes.TrimPrefix(raw[:min(len(raw), 1024)], []byte("\xef\xbb\xbf")), "\x00\t\n\f\r ")
+	switch {
+	case bytes.HasPrefix(head, []byte("%PDF-")):
+		return fmtPDF
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		if named == fmtDocx || isDocx(raw) {
+			return fmtDocx
+		}
+		return fmtBinary
+	case named == fmtPDF && !looksHTML(head), named == fmtDocx && !looksHTML(head):
+		return named // the reader will say how it is damaged
+	case isBinary(raw):
+		return fmtBinary
+	case looksHTML(head) && (isURL(name) || named == fmtUnknown || named == fmtPDF || named == fmtDocx):
+		return fmtHTML
+	case named != fmtUnknown:
+		return named
+	}
+	return byLook(head)
+}
+
+// byLook judges text without a telling name. Only formats with a plain signature count; all else is plain text.
+func byLook(head []byte) format {
+	switch {
+	case bytes.HasPrefix(head, []byte("<?xml")), bytes.HasPrefix(head, []byte("<rss")), bytes.HasPrefix(head, []byte("<feed")):
+		return fmtXML
+	case bytes.HasPrefix(head, []byte("{\"")), bytes.HasPrefix(head, []byte("[{")), bytes.HasPrefix(head, []byte("{\n")), bytes.HasPrefix(head, []byte("{\r")):
+		return fmtJSON
+	case bytes.HasPrefix(head, []byte("---\n")), bytes.HasPrefix(head, []byte("---\r\n")), bytes.HasPrefix(head, []byte("# ")):
+		return fmtMarkdown
+	}
+	return fmtText
+}
+
+// looksHTML skips comments and an XML declaration, then asks for a tag that opens pages.
+func looksHTML(head []byte) bool {
+	head = bytes.ToLower(head)
+	for {
+		head = bytes.TrimLeft(head, "\t\n\f\r ")
+		end := ""
+		switch {
+		case bytes.HasPrefix(head, []byte("<!--")):
+			end = "-->"
+		case bytes.HasPrefix(head, []byte("<?xml")):
+			end = "?>"
+		}
+		if end == "" {
+			break
+		}
+		i := bytes.Index(head, []byte(end))
+		if i < 0 {
+			return false
+		}
+		head = head[i+len(end):]
+	}
+	for _, tag := range []string{"<!doctype html", "<html", "<head", "<body", "<title", "<meta", "<script", "<div", "<p>", "<h1", "<table"} {
+		if bytes.HasPrefix(head, []byte(tag)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isBinary tells bytes that are no text in any encoding by their control characters: UTF-16 and UTF-32 are recognised by their mark only.
+func isBinary(raw []byte) bool {
+	if wide, _ := byMark(raw); wide != nil {
+		return false
+	}
+	sample := raw[:min(len(raw), 64<<10)]
+	var nul, control int
+	for _, b := range sample {
+		switch {
+		case b == 0:
+			nul++
+		case b < 0x20 && b != '\t' && b != '\n' && b != '\r' && b != '\f' && b != 0x1b, b == 0x7f:
+			control++
+		}
+	}
+	if nul*1000 > len(sample) || control*20 > len(sample) {
+		return true
+	}
+	return nul+control > 0 && binaryType(raw) != mediaTypes[fmtBinary]
+}
+
+// binaryType names the media type of bytes that are no text, as far as a signature tells.
+func binaryType(raw []byte) string {
+	t := http.DetectContentType(raw)
+	if strings.HasPrefix(t, "text/") {
+		return mediaTypes[fmtBinary]
+	}
+	return t
+}
+
+var (
+	xmlEncoding  = regexp.MustCompile(`^\s*<\?xml[^>]*\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']`)
+	metaEncoding = regexp.MustCompile(`(?i)<meta\s[^>]*charset\s*=\s*["']?\s*([A-Za-z0-9._:-]+)`)
+)
+
+// decode gives the text of raw in UTF-8. A byte order mark decides; then bytes that are valid UTF-8 to the end are UTF-8 whatever they claim; then what the
+// document declares; then the likeliest encoding by letter statistics. Bytes without meaning become U+FFFD.
+func decode(raw []byte, f format) string {
+	if enc, skip := byMark(raw); enc != nil {
+		return decodeWith(enc, raw[skip:])
+	}
+	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+	if mostlyUTF8(raw) {
+		return strings.ToValidUTF8(string(raw), "\uFFFD")
+	}
+	if enc := declared(raw, f); enc != nil {
+		return decodeWith(enc, raw)
+	}
+	return decodeWith(guess(raw, f), raw)
+}
+
+// decodeWith never fails: the decoders put U+FFFD for what they cannot read, and should one stop all the same, the bytes are read as broken UTF-8.
+func decodeWith(enc encoding.Encoding, raw []byte) string {
+	text, err := enc.NewDecoder().Bytes(raw)
+	if err != nil {
+		text = raw
+	}
+	return strings.ToValidUTF8(string(text), "\uFFFD")
+}
+
+// byMark recognises the wide encodings by their byte order mark and says how long the mark is.
+func byMark(raw []byte) (enc encoding.Encoding, skip int) {
+	switch {
+	case bytes.HasPrefix(raw, []byte("\xff\xfe\x00\x00")):
+		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), 4
+	case bytes.HasPrefix(raw, []byte("\x00\x00\xfe\xff")):
+		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), 4
+	case bytes.HasPrefix(raw, []byte("\xff\xfe")):
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), 2
+	case bytes.HasPrefix(raw, []byte("\xfe\xff")):
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), 2
+	}
+	return nil, 0
+}
+
+// mostlyUTF8 accepts valid UTF-8, and text with a few broken bytes, as when it was cut in the middle of a letter: other encodings form valid multi-byte letters
+// by accident only.
+func mostlyUTF8(raw []byte) bool {
+	var good, bad int
+	for i := 0; i < len(raw); {
+		if raw[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(raw[i:])
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		} else {
+			good++
+		}
+		i += n
+	}
+	return good >= 10*bad
+}
+
+// declared reads the encoding out of an XML declaration or an HTML meta element. A claim of UTF-8 or UTF-16 is known to be false here.
+func declared(raw []byte, f format) encoding.Encoding {
+	var m [][]byte
+	if f == fmtHTML || f == fmtXML {
+		m = xmlEncoding.FindSubmatch(raw[:min(len(raw), 256)])
+	}
+	if m == nil && f == fmtHTML {
+		m = metaEncoding.FindSubmatch(raw[:min(len(raw), 4096)])
+	}
+	if m == nil {
+		return nil
+	}
+	enc, name := charset.Lookup(string(m[1]))
+	if strings.HasPrefix(name, "utf-") {
+		return nil
+	}
+	return enc
+}
+
+// guess asks letter statistics; windows-1252 reads anything when they are silent. The detector orders equals by chance, so ties go by name.
+func guess(raw []byte, f format) encoding.Encoding {
+	detector := chardet.NewTextDetector()
+	if f == fmtHTML {
+		detector = chardet.NewHtmlDetector()
+	}
+	results, err := detector.DetectAll(raw[:min(len(raw), 256<<10)])
+	if err != nil {
+		return charmap.Windows1252
+	}
+	var best chardet.Result
+	for _, r := range results {
+		if r.Confidence > best.Confidence || r.Confidence == best.Confidence && r.Charset < best.Charset {
+			best = r
+		}
+	}
+	// The detector spells one name its own way.
+	enc, name := charset.Lookup(strings.Replace(best.Charset, "GB-18030", "gb18030", 1))
+	if enc == nil || strings.HasPrefix(name, "utf-") {
+		return charmap.Windows1252
+	}
+	return enc
+}
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n\n")
+
+// normalise brings text into the promised form: valid UTF-8, "\n" line ends, no control characters but "\n" and "\t", no space at line ends, no more than one
+// blank line in a row, none at either end. Applied twice it changes nothing more.
+func normalise(s string) string {
+	s = lineEnds.Replace(strings.ToValidUTF8(s, "\uFFFD"))
+	var b strings.Builder
+	b.Grow(len(s))
+	blank := false
+	for line := range strings.SplitSeq(s, "\n") {
+		line = strings.TrimRight(strings.Map(visible, line), " \t")
+		if line == "" {
+			blank = true
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+			if blank {
+				b.WriteByte('\n')
+			}
+		}
+		b.WriteString(line)
+		blank = false
+	}
+	return b.String()
+}
+
+// visible drops control characters, which could steer a terminal, and byte order marks that got into the text. The upper control characters come from
+// windows-1252 taken for Latin-1: they become the punctuation they were.
+func visible(r rune) rune {
+	switch {
+	case r >= 0x80 && r < 0xa0:
+		if r = charmap.Windows1252.DecodeByte(byte(r)); r >= 0xa0 && r != utf8.RuneError {
+			return r
+		}
+		return -1
+	case r < 0x20 && r != '\t', r == 0x7f, r == 0xfeff:
+		return -1
+	}
+	return r
+}
