@@ -1,0 +1,105 @@
+package mcpkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+func TestBrokenResearchers(t *testing.T) {
+	nan := sample("x [1]")
+	nan.Confidence = marchwarden.Unit(math.NaN())
+	over := sample("x [1]")
+	over.Confidence = 1.5
+	nilLists := sample("x [1]")
+	nilLists.Gaps = nil
+	for name, tc := range map[string]struct {
+		res *marchwarden.Result
+		err error
+		log string
+	}{
+		"neither":      {nil, nil, "neither a result nor an error"},
+		"NaN":          {nan, nil, "encode the result"},
+		"out of range": {over, nil, "breaks its schema"},
+		"null list":    {nilLists, nil, "breaks its schema"},
+		"unclassified": {nil, errors.New("disk /dev/sda1 on fire\ngoroutine 1 [running]:"), "on fire"},
+		"unknown code": {nil, marchwarden.Errorf("novel", "novel failure"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, log := newTestServer(t, scripted(func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error) {
+				return tc.res, tc.err
+			}))
+			res := rawCall(t, s, `{"name":"research","arguments":{"question":"q"}}`)
+			want := "internal error: this call failed, others are not affected\nhint: the server's log has the details"
+			if got := textOf(t, res); !res.IsError || got != want {
+				t.Errorf("got %q", got)
+			}
+			if !strings.Contains(log.String(), tc.log) {
+				t.Errorf("the log lacks %q: %s", tc.log, log)
+			}
+		})
+	}
+}
+
+func TestFailureTable(t *testing.T) {
+	for code, remedy := range remedies {
+		t.Run(string(code), func(t *testing.T) {
+			if remedy.hint == "" {
+				t.Error("no hint")
+			}
+			cause := errors.New("cause\ngoroutine 7 [running]:\nmain.go:1")
+			err := fmt.Errorf("ask: %w", marchwarden.Wrap(cause, code, "reading the source failed"))
+			text := textOf(t, failure(err))
+			if strings.Contains(text, "goroutine") || strings.Contains(text, "main.go") {
+				t.Errorf("a stack got out: %q", text)
+			}
+			if shown := strings.Contains(text, "reading the source failed: cause"); shown != (code != marchwarden.CodeInternal) {
+				t.Errorf("got %q", text)
+			}
+			if !strings.HasSuffix(text, "\nhint: "+remedy.hint) {
+				t.Errorf("got %q, want the hint %q", text, remedy.hint)
+			}
+		})
+	}
+	own := failure(&marchwarden.Error{Code: marchwarden.CodeDenied, Message: "no", Hint: "log in first"})
+	if got := textOf(t, own); got != "no\nhint: log in first" {
+		t.Errorf("an error's own hint: got %q", got)
+	}
+}
+
+// TestEveryCodeHasARemedy reads the contract's source, so that a new code
+// cannot be forgotten here.
+func TestEveryCodeHasARemedy(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../../error.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Code") || len(spec.Values) == 0 {
+			return true
+		}
+		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found++
+		if _, ok := remedies[marchwarden.Code(value)]; !ok {
+			t.Errorf("%s has no remedy", spec.Names[0].Name)
+		}
+		return true
+	})
+	if found != len(remedies) {
+		t.Errorf("the contract has %d codes, the table %d", found, len(remedies))
+	}
+}

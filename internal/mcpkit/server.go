@@ -1,0 +1,212 @@
+// Package mcpkit is the MCP edge: it serves any marchwarden.Researcher as an
+// MCP server with exactly one tool, research.
+//
+// It owns what lies between the wire and the contract: the tool's surface, the
+// stdio connection, progress, cancellation, the limit on concurrent calls, the
+// panic barrier, and the table from error code to tool error. It is the only
+// package that imports the MCP SDK, and no SDK type leaves it.
+//
+// It does not own research, traces, budgets or evidence: those are the
+// researcher's, and a result passes through unchanged.
+//
+//	client ⇄ lines (stdio.go) ⇄ SDK session ⇄ barrier (server.go) ⇄ research (tool.go) ⇄ marchwarden.Researcher
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// The defaults of Config.
+const (
+	defaultMaxConcurrent = 8
+	defaultGrace         = 2 * time.Second
+)
+
+// Config describes one researcher as a server.
+type Config struct {
+	// Name is the researcher's kind, such as "files". Required.
+	Name string
+	// Title is the name people read; empty gives one made from Name.
+	Title string
+	// Version is the program's version; empty means "dev".
+	Version string
+	// Scope is one sentence on what this researcher covers. Callers choose a
+	// researcher by it: it stands in the tool's description and in the server's
+	// instructions. Required.
+	Scope string
+	// Researcher answers the calls. Required.
+	Researcher marchwarden.Researcher
+	// Log gets faults, with stacks, and one debug line a call; nil discards them.
+	Log *slog.Logger
+	// MaxConcurrent is how many calls may run at once before further ones are
+	// refused as busy; 0 means 8.
+	MaxConcurrent int
+	// Grace is how long a stopped call may take to hand over what it has before
+	// it is abandoned; 0 means two seconds.
+	Grace time.Duration
+	// Text renders a result for people and for clients that ignore structured
+	// content; nil means a short built-in rendering.
+	Text func(*marchwarden.Result) string
+}
+
+func (c *Config) normalize() error {
+	switch {
+	case c.Researcher == nil:
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: researcher must not be nil")
+	case strings.TrimSpace(c.Name) == "":
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: name must not be blank")
+	case strings.TrimSpace(c.Scope) == "":
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: scope must not be blank")
+	case c.MaxConcurrent < 0:
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: max concurrent must not be negative, is %d", c.MaxConcurrent)
+	case c.Grace < 0:
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: grace must not be negative, is %v", c.Grace)
+	}
+	if c.Title == "" {
+		c.Title = "Marchwarden " + c.Name + " researcher"
+	}
+	if c.Version == "" {
+		c.Version = "dev"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.MaxConcurrent == 0 {
+		c.MaxConcurrent = defaultMaxConcurrent
+	}
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	if c.Text == nil {
+		c.Text = shortText
+	}
+	return nil
+}
+
+// Server is one researcher as an MCP server with exactly one tool, research.
+// It speaks the protocol of 2026-07-28 and, to clients that open with
+// initialize, those from 2024-11-05 to 2025-11-25. It holds no connection
+// itself and is safe for concurrent use.
+type Server struct {
+	cfg    Config
+	mcp    *mcp.Server
+	output *jsonschema.Resolved // what structured content must satisfy
+	slots  chan struct{}        // holds one token per research that runs
+}
+
+// NewServer builds the server. It is cheap, starts nothing and touches nothing
+// outside: clients may start a server just to ask what it is. It fails on a
+// Config that lacks a required field.
+func NewServer(cfg Config) (*Server, error) {
+	if err := cfg.normalize(); err != nil {
+		return nil, err
+	}
+	tool, output, err := researchTool(cfg.Scope)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, output: output, slots: make(chan struct{}, cfg.MaxConcurrent)}
+	s.mcp = mcp.NewServer(
+		&mcp.Implementation{Name: "marchwarden-" + cfg.Name, Title: cfg.Title, Version: cfg.Version},
+		&mcp.ServerOptions{
+			Instructions: instructions(cfg),
+			Logger:       cfg.Log,
+			// Given explicitly so that the SDK adds neither logging, which the
+			// protocol has deprecated, nor notices of a tool list that never changes.
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+		})
+	s.mcp.AddTool(tool, s.research)
+	s.mcp.AddReceivingMiddleware(s.barrier)
+	return s, nil
+}
+
+// researchTool is the advertised surface, and the schema that results are held
+// to. The schemas are the contract's own.
+func researchTool(scope string) (*mcp.Tool, *jsonschema.Resolved, error) {
+	var in, out jsonschema.Schema
+	if err := json.Unmarshal(marchwarden.RequestSchema(), &in); err != nil {
+		return nil, nil, fmt.Errorf("parse the request schema: %w", err)
+	}
+	if err := json.Unmarshal(marchwarden.ResultSchema(), &out); err != nil {
+		return nil, nil, fmt.Errorf("parse the result schema: %w", err)
+	}
+	output, err := out.Resolve(nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("resolve the result schema: %w", err)
+	}
+	no := false
+	return &mcp.Tool{
+		Name:         "research",
+		Title:        "Research a question",
+		Description:  description(scope),
+		InputSchema:  &in,
+		OutputSchema: &out,
+		Annotations: &mcp.ToolAnnotations{
+			Title:           "Research a question",
+			ReadOnlyHint:    true,
+			DestructiveHint: &no,
+			IdempotentHint:  true,
+			OpenWorldHint:   &no,
+		},
+	}, output, nil
+}
+
+func description(scope string) string {
+	return "Research a question and answer it from sources. " + sentence(scope) +
+		" Every factual sentence of the answer carries markers like [1] that index citations; each citation holds an excerpt" +
+		" copied byte for byte from a stored document. What was not found is listed as gaps, and a partial answer is a normal" +
+		" answer. Give a whole question; depth shallow is quick, deep is thorough."
+}
+
+func instructions(cfg Config) string {
+	return cfg.Title + ". " + sentence(cfg.Scope) +
+		" Call research with one self-contained question, and put what you already know into context." +
+		" Check raw_excerpt before relying on a claim; read confidence and gaps before acting on the answer," +
+		" and let a gap's category decide what to try next. trace_id names the recorded run."
+}
+
+// sentence makes sure that s ends like one.
+func sentence(s string) string {
+	s = strings.TrimSpace(s)
+	if strings.HasSuffix(s, ".") {
+		return s
+	}
+	return s + "."
+}
+
+// undeclared are the methods that the SDK would answer although this server
+// does not declare the capability they belong to.
+var undeclared = []string{"prompts/", "resources/", "completion/", "logging/"}
+
+// barrier keeps a panic in one request from ending the process, and answers
+// only what the server has declared. The panic's value and stack go to the log;
+// the caller learns that it was a fault of the server.
+func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.cfg.Log.Error("mcp request panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error; the server's log has the details"}
+			}
+		}()
+		for _, prefix := range undeclared {
+			if strings.HasPrefix(method, prefix) {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}

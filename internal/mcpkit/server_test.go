@@ -1,0 +1,174 @@
+package mcpkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+func TestNewServerNeedsItsFields(t *testing.T) {
+	good := Config{Name: "files", Scope: "Files", Researcher: echo}
+	for name, tc := range map[string]struct {
+		edit func(*Config)
+		want string
+	}{
+		"good":        {func(*Config) {}, ""},
+		"researcher":  {func(c *Config) { c.Researcher = nil }, "researcher must not be nil"},
+		"name":        {func(c *Config) { c.Name = " " }, "name must not be blank"},
+		"scope":       {func(c *Config) { c.Scope = "" }, "scope must not be blank"},
+		"concurrency": {func(c *Config) { c.MaxConcurrent = -1 }, "max concurrent must not be negative, is -1"},
+		"grace":       {func(c *Config) { c.Grace = -1 }, "grace must not be negative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := good
+			tc.edit(&cfg)
+			_, err := NewServer(cfg)
+			if tc.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !errors.Is(err, marchwarden.CodeInvalid) {
+				t.Fatalf("got %v, want an invalid-error with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestSurface(t *testing.T) {
+	eachLink(t, func(t *testing.T, dial func(*Server, *mcp.ClientOptions) *mcp.ClientSession) {
+		s, _ := newTestServer(t, echo)
+		cs := dial(s, nil)
+
+		init := cs.InitializeResult()
+		if diff := cmp.Diff(&mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, init.Capabilities); diff != "" {
+			t.Errorf("capabilities (-want +got):\n%s", diff)
+		}
+		if !strings.Contains(init.Instructions, "the embedded library and the folders you name.") {
+			t.Errorf("instructions do not state the scope: %q", init.Instructions)
+		}
+
+		list, err := cs.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Tools) != 1 || list.Tools[0].Name != "research" {
+			t.Fatalf("got tools %v, want research alone", list.Tools)
+		}
+		tool := list.Tools[0]
+		if tool.InputSchema == nil || tool.OutputSchema == nil {
+			t.Error("a schema is missing")
+		}
+		if a := tool.Annotations; !a.ReadOnlyHint || *a.DestructiveHint || *a.OpenWorldHint {
+			t.Errorf("annotations are %+v", a)
+		}
+
+		_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "search"})
+		var wire *jsonrpc.Error
+		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("unknown tool: got %v, want a protocol error", err)
+		}
+		_, err = cs.ListPrompts(t.Context(), nil)
+		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeMethodNotFound {
+			t.Errorf("prompts/list: got %v, want method not found", err)
+		}
+	})
+}
+
+// TestSchemaStaysUnset holds the advertised input schema to what keeps unset
+// constraints unset and hosts of every kind able to read it.
+func TestSchemaStaysUnset(t *testing.T) {
+	tool, _, err := researchTool("Files")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, p := range tool.InputSchema.(*jsonschema.Schema).Properties["constraints"].Properties {
+		if p.Default != nil {
+			t.Errorf("constraints.%s has a default", name)
+		}
+	}
+	for _, schema := range []any{tool.InputSchema, tool.OutputSchema} {
+		b, err := json.Marshal(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, unportable := range []string{`"null"`, `"$ref"`, `"additionalProperties":false`, `"anyOf"`, `"oneOf"`} {
+			if bytes.Contains(b, []byte(unportable)) {
+				t.Errorf("schema %.60s… holds %s", b, unportable)
+			}
+		}
+	}
+}
+
+// TestToolsListGolden pins the surface as a client sees it on the wire, so that
+// a change of it is reviewed.
+func TestToolsListGolden(t *testing.T) {
+	s, _ := newTestServer(t, echo)
+	in := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"golden","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}` + "\n"
+	var out bytes.Buffer
+	if err := s.ServeStdio(context.Background(), strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if err := json.Indent(&got, out.Bytes(), "", "  "); err != nil {
+		t.Fatalf("%v in %q", err, out.String())
+	}
+	golden := filepath.Join("testdata", "tools_list.golden.json")
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("the surface changed; review it and run with -update (-want +got):\n%s", diff)
+	}
+}
+
+func TestBarrier(t *testing.T) {
+	eachLink(t, func(t *testing.T, dial func(*Server, *mcp.ClientOptions) *mcp.ClientSession) {
+		s, log := newTestServer(t, echo, func(c *Config) {
+			c.Text = func(*marchwarden.Result) string { panic("boom in rendering") }
+		})
+		cs := dial(s, nil)
+		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "why"}})
+		var wire *jsonrpc.Error
+		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError {
+			t.Fatalf("got %v, want an internal error", err)
+		}
+		if strings.Contains(err.Error(), "boom") || strings.Contains(err.Error(), ".go:") {
+			t.Errorf("the panic got out: %v", err)
+		}
+		if !strings.Contains(log.String(), "boom in rendering") || !strings.Contains(log.String(), "server_test.go") {
+			t.Errorf("the log lacks the panic or its stack: %s", log)
+		}
+		if _, err := cs.ListTools(t.Context(), nil); err != nil {
+			t.Errorf("the server is gone: %v", err)
+		}
+	})
+}
+
+func BenchmarkNewServer(b *testing.B) {
+	for b.Loop() {
+		if _, err := NewServer(Config{Name: "files", Scope: "Files", Researcher: echo}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
