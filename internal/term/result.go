@@ -1,0 +1,213 @@
+package term
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"github.com/rivo/uniseg"
+)
+
+// ResultOptions is what a screen says beyond the result itself. Every field may
+// be zero; what is zero is left out.
+type ResultOptions struct {
+	Question string
+	Limits   marchwarden.Limits // the caps the run had
+	Library  string             // what was searched: "embedded library (30 documents)"
+	Sources  int                // documents read; when zero, those cited are counted
+	Cost     string             // the price in words: "no cost", "about $0.02"
+	Hints    []string           // last lines: how to add keys or folders
+	Verbose  bool               // adds hashes and spans of the citations, and Timings
+	Timings  []Timing
+}
+
+// Timing is how long one stage took.
+type Timing struct {
+	Stage    string
+	Duration time.Duration
+}
+
+// Result writes r as a screen: what was asked and where it was looked for, the
+// answer, its sources with their excerpts, contradictions, gaps, discoveries,
+// open questions, and a footer with confidence, cost and trace. All text of r and
+// o is cleaned. It writes once and returns the error of that write. Neither r nor
+// o is changed, and r must not be nil.
+func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) error {
+	p := &page{st: st}
+	p.header(o)
+	if strings.TrimSpace(r.Answer) == "" {
+		p.text("", "", run{"no answer", italic})
+	} else {
+		p.markdown(r.Answer, len(r.Citations))
+	}
+	p.sources(r.Citations, o.Verbose)
+	p.contradictions(r)
+	p.gaps(r.Gaps)
+	p.discoveries(r.DiscoveryEvents)
+	p.openQuestions(r.OpenQuestions)
+	p.journeys(r.Rihlas)
+	p.footer(r, o)
+	if o.Verbose {
+		p.timings(o.Timings)
+	}
+	p.hints(o.Hints)
+	if _, err := io.WriteString(w, p.String()); err != nil {
+		return fmt.Errorf("write result: %w", err)
+	}
+	return nil
+}
+
+func (p *page) header(o ResultOptions) {
+	question, library := CleanLine(o.Question), CleanLine(o.Library)
+	if question != "" {
+		p.text("", "", run{question, bold})
+	}
+	if library != "" {
+		p.text("", "  ", run{"library used: ", dim}, run{library, plain})
+	}
+	if question != "" || library != "" {
+		p.gap()
+	}
+}
+
+// factRow is the width of the footer's labels: "confidence" and a space.
+const factRow = 11
+
+// fact writes a labelled line of the footer: a head, if any, then a series.
+func (p *page) fact(label string, head []run, separator string, facts ...string) {
+	rest := strings.Repeat(" ", factRow)
+	cs := cells(append([]run{{pad(label, factRow, false), dim}}, head...), 0)
+	p.lay("", rest, append(cs, series(facts, separator, plain)...))
+}
+
+func (p *page) footer(r *marchwarden.Result, o ResultOptions) {
+	p.gap()
+	score := fmt.Sprintf("%.2f", r.Confidence)
+	p.fact("confidence", []run{{score, bold.and(confidenceLook(r.Confidence))}, {" — ", plain}}, ", ", factorWords(r.ConfidenceFactors)...)
+	if n := len(r.Claims); n > 0 {
+		p.fact("checked", []run{{plural(n, "claim") + " — ", plain}}, ", ", claimWords(r.Claims)...)
+	}
+	p.fact("cost", nil, " · ", costWords(r, o)...)
+	if !r.TraceID.Valid() {
+		return
+	}
+	id := r.TraceID.String()
+	p.fact("trace", nil, "", id)
+	for _, verb := range []string{"verify", "replay"} {
+		// Not wrapped: a command is there to be copied.
+		p.line(strings.Repeat(" ", factRow), "marchwarden "+verb+" "+id)
+	}
+}
+
+// confidenceLook follows the bands of the contract.
+func confidenceLook(u marchwarden.Unit) sgr {
+	switch {
+	case u >= 0.7:
+		return green
+	case u >= 0.5:
+		return yellow
+	}
+	return red
+}
+
+// factorWords says all that a confidence was computed from.
+func factorWords(f marchwarden.ConfidenceFactors) []string {
+	authority, recency := CleanLine(string(f.SourceAuthority)), CleanLine(string(f.Recency))
+	if authority == "" {
+		authority = "unknown"
+	}
+	if recency == "" {
+		recency = "unknown"
+	}
+	words := []string{plural(f.NumCorroboratingSources, "independent origin"), "authority " + authority}
+	if f.ContradictionDetected {
+		words = append(words, "contradiction found")
+	} else {
+		words = append(words, "no contradiction")
+	}
+	words = append(words, fmt.Sprintf("match %.2f", f.QuerySpecificityMatch), "recency "+recency)
+	if f.BudgetExhausted {
+		return append(words, "budget exhausted")
+	}
+	return append(words, "within budget")
+}
+
+// claimWords counts the verdicts on the claims, in a fixed order. What is no
+// verdict of the contract was not checked.
+func claimWords(claims []marchwarden.Claim) []string {
+	verdicts := []marchwarden.Support{marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Unchecked}
+	counts := map[marchwarden.Support]int{}
+	for _, c := range claims {
+		if slices.Contains(verdicts, c.Support) {
+			counts[c.Support]++
+		} else {
+			counts[marchwarden.Unchecked]++
+		}
+	}
+	var words []string
+	for _, s := range verdicts {
+		if n := counts[s]; n > 0 {
+			words = append(words, Count(n)+" "+string(s))
+		}
+	}
+	return words
+}
+
+func costWords(r *marchwarden.Result, o ResultOptions) []string {
+	c := r.CostMetadata
+	tokens := plural(c.TokensUsed, "token")
+	if o.Limits.TokenBudget > 0 {
+		tokens += " of " + Count(o.Limits.TokenBudget)
+	}
+	sources := plural(o.Sources, "source")
+	if o.Sources <= 0 {
+		sources = plural(distinctSources(r.Citations), "source") + " cited"
+	}
+	parts := []string{plural(c.IterationsRun, "iteration"), tokens, sources, Duration(seconds(c.WallTimeSec))}
+	for _, s := range []string{CleanLine(c.ModelID), CleanLine(o.Cost)} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if c.BudgetExhausted {
+		parts = append(parts, "budget exhausted")
+	}
+	return parts
+}
+
+// distinctSources counts the documents behind the citations.
+func distinctSources(cs []marchwarden.Citation) int {
+	seen := map[string]bool{}
+	for _, c := range cs {
+		seen[c.Locator] = true
+	}
+	return len(seen)
+}
+
+func (p *page) timings(ts []Timing) {
+	if len(ts) == 0 {
+		return
+	}
+	p.section("Timings", plain)
+	names, spans := make([]string, len(ts)), make([]string, len(ts))
+	widest, longest := 0, 0
+	for i, t := range ts {
+		names[i], spans[i] = truncate(CleanLine(t.Stage), minText/2), Duration(t.Duration)
+		widest, longest = max(widest, uniseg.StringWidth(names[i])), max(longest, uniseg.StringWidth(spans[i]))
+	}
+	for i := range ts {
+		p.line("  ", pad(names[i], widest, false)+"  "+pad(spans[i], longest, true))
+	}
+}
+
+func (p *page) hints(hints []string) {
+	if len(hints) > 0 {
+		p.gap()
+	}
+	for _, h := range hints {
+		p.line("", p.st.paint(dim, CleanLine(h))) // not wrapped: it may hold a command
+	}
+}

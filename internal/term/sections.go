@@ -1,0 +1,279 @@
+package term
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// sideBySide is the least width of a page that shows two excerpts abreast.
+const sideBySide = 70
+
+// section opens a section with its title.
+func (p *page) section(title string, look sgr) {
+	p.gap()
+	p.text("", "", run{title, bold.and(look)})
+}
+
+// sources lists the citations by their numbers, each with its excerpt in full.
+func (p *page) sources(cs []marchwarden.Citation, verbose bool) {
+	p.section("Sources", plain)
+	if len(cs) == 0 {
+		p.text("  ", "  ", run{"none cited", dim})
+	}
+	for i, c := range cs {
+		if i > 0 {
+			p.gap()
+		}
+		number := "[" + Count(i+1) + "]"
+		indent := strings.Repeat(" ", 2+len(number)+1)
+		p.sourceHead(number+" ", indent, CleanLine(c.Title), CleanLine(c.Locator))
+		p.note(indent, citationFacts(c, verbose))
+		if excerpt := CleanLine(c.RawExcerpt); excerpt != "" {
+			p.text(indent+"│ ", indent+"│ ", run{excerpt, plain})
+		}
+	}
+}
+
+// sourceHead writes number, title and locator. A locator that does not fit beside
+// them has a line of its own, unbroken, so that it can be copied or followed.
+func (p *page) sourceHead(number, indent, title, locator string) {
+	runs := []run{{number, tint}}
+	if title == "" || locator == "" {
+		p.line("  ", p.st.render(cells(append(runs, run{title + locator, bold}), 0)))
+		return
+	}
+	runs = append(runs, run{title, bold})
+	whole := cells(append(slices.Clone(runs), run{" — ", dim}, run{locator, plain}), 0)
+	if l := line(whole); l.width()+2 <= p.st.textWidth() {
+		p.line("  ", p.st.render(l))
+		return
+	}
+	p.text("  ", indent, runs...)
+	p.line(indent, locator)
+}
+
+// citationFacts is the line under a source.
+func citationFacts(c marchwarden.Citation, verbose bool) []string {
+	var facts []string
+	if kind := CleanLine(c.Source); kind != "" {
+		facts = append(facts, kind)
+	}
+	if c.FetchedAt != nil {
+		facts = append(facts, "fetched "+c.FetchedAt.UTC().Format("2006-01-02"))
+	}
+	facts = append(facts, fmt.Sprintf("confidence %.2f", c.Confidence))
+	if !verbose {
+		return facts
+	}
+	if c.Span != nil {
+		facts = append(facts, "bytes "+Count(c.Span.Start)+" to "+Count(c.Span.End))
+	}
+	if hash := CleanLine(c.ContentHash); hash != "" {
+		facts = append(facts, hash)
+	}
+	return facts
+}
+
+// contradictions shows the two sides of each abreast, or one above the other on
+// a narrow page.
+func (p *page) contradictions(r *marchwarden.Result) {
+	if len(r.Contradictions) == 0 {
+		return
+	}
+	p.section("Contradictions", yellow)
+	for i, c := range r.Contradictions {
+		if i > 0 {
+			p.gap()
+		}
+		subject := strings.Join(nonEmpty(CleanLine(c.Subject), CleanLine(c.Attribute)), ": ")
+		p.text("  ", "  ", run{subject, bold})
+		if detail := CleanLine(c.Detail); detail != "" {
+			p.text("  ", "  ", run{detail, plain})
+		}
+		a, b := side(c.A, r.Citations), side(c.B, r.Citations)
+		if width := p.st.textWidth(); width >= sideBySide {
+			column := (width - 2 - 3) / 2
+			p.columns("  ", column, stack(a, column), stack(b, column))
+			continue
+		}
+		p.barred(a)
+		p.text("  ", "  ", run{"against", dim})
+		p.barred(b)
+	}
+}
+
+// barred writes the paragraphs of one side behind a bar.
+func (p *page) barred(paragraphs [][]run) {
+	for _, runs := range paragraphs {
+		p.text("  │ ", "  │ ", runs...)
+	}
+}
+
+// side is the paragraphs of one side: where it stands, what it says.
+func side(s marchwarden.Side, cs []marchwarden.Citation) [][]run {
+	where := []run{{CleanLine(s.Locator), dim}}
+	if i := slices.IndexFunc(cs, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt }); i >= 0 {
+		where = append([]run{{"[" + Count(i+1) + "] ", tint}}, where...)
+	}
+	out := [][]run{where}
+	if value := CleanLine(s.Value); value != "" {
+		out = append(out, []run{{value, bold}})
+	}
+	if excerpt := CleanLine(s.RawExcerpt); excerpt != "" {
+		out = append(out, []run{{"“" + excerpt + "”", plain}})
+	}
+	return out
+}
+
+// stack wraps paragraphs into one column.
+func stack(paragraphs [][]run, width int) []line {
+	var out []line
+	for _, runs := range paragraphs {
+		out = append(out, wrap(cells(runs, 0), width, width)...)
+	}
+	return out
+}
+
+// gapWords says for each category, in the order they are listed, what it means.
+var gapWords = []struct {
+	category marchwarden.GapCategory
+	words    string
+}{
+	{marchwarden.SourceNotFound, "not found in what was searched"},
+	{marchwarden.AccessDenied, "could not be reached or read"},
+	{marchwarden.ContradictorySources, "sources disagree"},
+	{marchwarden.BudgetExhausted, "the budget ended first"},
+	{marchwarden.ScopeExceeded, "needs another kind of researcher"},
+}
+
+// gaps lists the gaps grouped by category. A category that is not in the
+// contract comes last, under its own name.
+func (p *page) gaps(gs []marchwarden.Gap) {
+	if len(gs) == 0 {
+		return
+	}
+	p.section("Gaps", plain)
+	known := map[marchwarden.GapCategory]bool{}
+	for _, g := range gapWords {
+		known[g.category] = true
+		p.gapGroup(g.words, gs, g.category)
+	}
+	for _, g := range gs {
+		if !known[g.Category] {
+			known[g.Category] = true
+			p.gapGroup(CleanLine(string(g.Category)), gs, g.Category)
+		}
+	}
+}
+
+func (p *page) gapGroup(words string, gs []marchwarden.Gap, category marchwarden.GapCategory) {
+	first := true
+	for _, g := range gs {
+		if g.Category != category {
+			continue
+		}
+		if first {
+			p.text("  ", "  ", run{words, italic})
+			first = false
+		}
+		p.text("    • ", "      ", headed(g.Topic, g.Detail)...)
+	}
+}
+
+// headed is a bold head and what is said about it.
+func headed(head, said string) []run {
+	head, said = CleanLine(head), CleanLine(said)
+	if head == "" || said == "" {
+		return []run{{head + said, plain}}
+	}
+	return []run{{head, bold}, {" — " + said, plain}}
+}
+
+var discoveryWords = map[marchwarden.DiscoveryType]string{
+	marchwarden.RelatedResearch:       "related research",
+	marchwarden.NewSource:             "new source",
+	marchwarden.ContradictionDetected: "contradiction",
+}
+
+func (p *page) discoveries(ds []marchwarden.DiscoveryEvent) {
+	if len(ds) == 0 {
+		return
+	}
+	p.section("Discoveries", plain)
+	for _, d := range ds {
+		kind, ok := discoveryWords[d.Type]
+		if !ok {
+			kind = CleanLine(string(d.Type))
+		}
+		p.text("  • ", "    ", append([]run{{kind + ": ", dim}}, headed(d.Query, d.Reason)...)...)
+		var notes []string
+		if who := CleanLine(d.SuggestedResearcher); who != "" {
+			notes = append(notes, "ask the "+who+" researcher")
+		}
+		p.note("    ", append(notes, met(d.SourceLocator)...))
+	}
+}
+
+// note writes a dim line of facts, if there are any.
+func (p *page) note(indent string, facts []string) {
+	if len(facts) > 0 {
+		p.lay(indent, indent, series(facts, " · ", dim))
+	}
+}
+
+// met says where something was met.
+func met(locator string) []string {
+	if l := CleanLine(locator); l != "" {
+		return []string{"met in " + l}
+	}
+	return nil
+}
+
+// openQuestions lists the questions by priority, those of one priority in the
+// order of the result.
+func (p *page) openQuestions(qs []marchwarden.OpenQuestion) {
+	if len(qs) == 0 {
+		return
+	}
+	p.section("Open questions", plain)
+	order := []marchwarden.Priority{marchwarden.High, marchwarden.Medium, marchwarden.Low}
+	rank := func(q marchwarden.OpenQuestion) int {
+		if i := slices.Index(order, q.Priority); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	sorted := slices.Clone(qs)
+	slices.SortStableFunc(sorted, func(a, b marchwarden.OpenQuestion) int { return rank(a) - rank(b) })
+	const column = 8 // "medium" and two spaces
+	indent := strings.Repeat(" ", 2+column)
+	for _, q := range sorted {
+		label := pad(truncate(CleanLine(string(q.Priority)), column-2), column, false)
+		p.text("  ", indent, run{label, dim}, run{CleanLine(q.Question), plain})
+		p.note(indent, append(nonEmpty(CleanLine(q.Context)), met(q.SourceLocator)...))
+	}
+}
+
+// journeys lists whom a principal investigator asked.
+func (p *page) journeys(rs []marchwarden.Rihla) {
+	if len(rs) == 0 {
+		return
+	}
+	p.section("Journeys", plain)
+	for _, r := range rs {
+		p.text("  • ", "    ", headed(r.Researcher, r.Question)...)
+		facts := nonEmpty(CleanLine(r.Reason), CleanLine(r.Outcome))
+		if r.TraceID.Valid() {
+			facts = append(facts, "trace "+r.TraceID.String())
+		}
+		p.note("    ", facts)
+	}
+}
+
+// nonEmpty leaves out what is empty.
+func nonEmpty(parts ...string) []string {
+	return slices.DeleteFunc(parts, func(s string) bool { return s == "" })
+}

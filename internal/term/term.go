@@ -1,0 +1,131 @@
+// Package term is what people see in a terminal: the result of a research, the
+// progress while it runs, errors, warnings and tables.
+//
+// The rules of the user interface:
+//
+//   - The result, and nothing else, goes to stdout. Everything else goes to
+//     stderr, each line prefixed "marchwarden: ".
+//   - Messages are lower case without a full stop. They name the thing that is
+//     wrong and its limit, and an error that can be helped carries a hint on a
+//     line of its own.
+//   - Text from outside (answers, titles, excerpts, paths, error texts) passes
+//     [Clean] before it is written. The only escape codes that reach a terminal
+//     are our own: colours, and the erasing of the progress line.
+//   - Colour is used on a terminal only, never with NO_COLOR, and never carries
+//     meaning alone: take the codes away and the same words remain.
+//   - Text is wrapped by display cells to the terminal, at least 40 and at most
+//     120 wide; text that goes to a file or a pipe is wrapped at 80.
+//   - An excerpt is shown in full. Its line breaks are not kept: the exact bytes
+//     are in the JSON form and in the store.
+//   - What is there to be copied is never broken: a command stands alone on its
+//     line, and so does the locator of a source that does not fit beside its title.
+//   - A live line is drawn only on a terminal; elsewhere progress is plain lines,
+//     few of them.
+//   - The same input gives the same bytes.
+//
+// The package reads no environment, no clock and no flags: cmd passes them in.
+// It decides how things look, not what is said: it computes nothing about a
+// result beyond counting and sorting.
+package term
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	xterm "golang.org/x/term"
+)
+
+// The widths of text, in cells.
+const (
+	minText     = 40
+	defaultText = 80
+	maxText     = 120
+)
+
+// Style is how to write to one stream. The zero Style is right for a file or a
+// pipe. A Style is a value and safe for concurrent use.
+type Style struct {
+	// Color allows our colour codes.
+	Color bool
+	// Width is the terminal's width in cells; 0 means that the stream is no
+	// terminal: text is then wrapped at 80 and tables are not cut.
+	Width int
+}
+
+// Detect looks at the stream f. It gives the zero Style for anything but a
+// terminal, and a width of 80 for a terminal that does not tell. There is no
+// colour when noColor is set (the NO_COLOR convention) or when termName, the
+// value of TERM, is empty or "dumb".
+func Detect(f *os.File, noColor bool, termName string) Style {
+	if f == nil || !xterm.IsTerminal(int(f.Fd())) {
+		return Style{}
+	}
+	width, _, err := xterm.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		width = defaultText
+	}
+	return Style{Color: !noColor && termName != "" && termName != "dumb", Width: width}
+}
+
+// textWidth is the width that running text is wrapped to.
+func (st Style) textWidth() int {
+	if st.Width <= 0 {
+		return defaultText
+	}
+	return min(max(st.Width, minText), maxText)
+}
+
+// sgr is the parameters of one colour code; "" is plain text.
+type sgr string
+
+const (
+	plain  sgr = ""
+	bold   sgr = "1"
+	dim    sgr = "2"
+	italic sgr = "3"
+	red    sgr = "31"
+	green  sgr = "32"
+	yellow sgr = "33"
+	tint   sgr = "36" // markers, code and what they point to
+)
+
+// and adds a code to another.
+func (a sgr) and(b sgr) sgr {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ";" + b
+}
+
+// paint colours s, which must be clean, if colour is on.
+func (st Style) paint(code sgr, s string) string {
+	if !st.Color || code == plain || s == "" {
+		return s
+	}
+	return "\x1b[" + string(code) + "m" + s + "\x1b[0m"
+}
+
+// prefix opens every line on stderr.
+const prefix = "marchwarden: "
+
+// Error writes err as one line, and its hint, if it has one, as a second. A nil
+// err writes nothing. A failure to write is ignored: there is nowhere left to
+// report it.
+func (st Style) Error(w io.Writer, err error) {
+	if err == nil {
+		return
+	}
+	out := prefix + st.paint(red, "error:") + " " + CleanLine(err.Error()) + "\n"
+	if hint := CleanLine(marchwarden.HintOf(err)); hint != "" {
+		out += prefix + st.paint(green, "hint:") + " " + hint + "\n"
+	}
+	_, _ = io.WriteString(w, out)
+}
+
+// Warn writes one line about something that did not stop the work. A failure to
+// write is ignored.
+func (st Style) Warn(w io.Writer, format string, args ...any) {
+	_, _ = io.WriteString(w, prefix+st.paint(yellow, "warning:")+" "+CleanLine(fmt.Sprintf(format, args...))+"\n")
+}
