@@ -1,0 +1,141 @@
+// Package evidence turns documents into numbered passages with spans, finds
+// verbatim text in them and ranks them under a token allowance. It owns passage
+// ids, folding and the raw_excerpt rule. It does not fetch, store or judge: what
+// a passage means is for others.
+//
+// Every span is a range of bytes of the document's stored text, on rune
+// boundaries, and every text given out is cut from that text byte for byte.
+package evidence
+
+import (
+	"strconv"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+)
+
+// ID names a passage within a Set: "S3.12" is passage 12 of source 3, both
+// counted from one.
+type ID string
+
+// makeID returns the id of passage index of source n.
+func makeID(n, index int) ID {
+	return ID("S" + strconv.Itoa(n) + "." + strconv.Itoa(index))
+}
+
+// parse reads the form makeID writes. Any other spelling is no id.
+func (id ID) parse() (source, index int, ok bool) {
+	rest, ok := strings.CutPrefix(string(id), "S")
+	if !ok {
+		return 0, 0, false
+	}
+	a, b, ok := strings.Cut(rest, ".")
+	if !ok {
+		return 0, 0, false
+	}
+	source, errA := strconv.Atoi(a)
+	index, errB := strconv.Atoi(b)
+	if errA != nil || errB != nil || makeID(source, index) != id {
+		return 0, 0, false
+	}
+	return source, index, true
+}
+
+// Passage is a few whole sentences of one paragraph.
+type Passage struct {
+	ID     ID
+	Source int              // number of the source in its Set, from 1; 0 outside a Set
+	Index  int              // number of the passage in its document, from 1
+	Span   marchwarden.Span // where it stands in the document's text
+	Text   string           // the document's text at Span, byte for byte
+	// Heading is the nearest heading above the passage, "" if there is none.
+	Heading string
+	// IsHeading marks a passage that is itself a heading: it says what follows is
+	// about, and states nothing.
+	IsHeading bool
+	// Paragraph numbers the paragraphs of the document from 1. Long paragraphs
+	// give several passages.
+	Paragraph int
+	// Sentences are the spans of its sentences in the document's text. A sentence
+	// too long for one passage appears as one piece in each.
+	Sentences []marchwarden.Span
+}
+
+// Source is a document in a Set.
+type Source struct {
+	N        int // from 1
+	Page     fetch.Page
+	Text     string
+	Passages []Passage
+}
+
+// Set is the evidence of one run. The zero Set is empty and ready for use. It is
+// not safe for concurrent use.
+type Set struct {
+	sources   []*Source
+	byLocator map[string]*Source
+	byText    map[blob.Ref]*Source
+	index     index
+}
+
+// Add takes in a document and numbers it. If its locator or the same text is in
+// the set already, nothing changes and the source that is there is returned with
+// false. A document without text is a source without passages.
+func (s *Set) Add(page fetch.Page, text string) (*Source, bool) {
+	if src, ok := s.byLocator[page.Locator]; ok {
+		return src, false
+	}
+	ref := page.Text
+	if !ref.Valid() && text != "" {
+		ref = blob.Of([]byte(text))
+	}
+	if src, ok := s.byText[ref]; ok && ref.Valid() {
+		return src, false
+	}
+	if s.byLocator == nil {
+		s.byLocator = make(map[string]*Source)
+		s.byText = make(map[blob.Ref]*Source)
+	}
+	src := &Source{N: len(s.sources) + 1, Page: page, Text: text, Passages: Split(text)}
+	for i := range src.Passages {
+		p := &src.Passages[i]
+		p.Source = src.N
+		p.ID = makeID(src.N, p.Index)
+	}
+	s.index.add(page.Title, src.Passages)
+	s.sources = append(s.sources, src)
+	s.byLocator[page.Locator] = src
+	if ref.Valid() {
+		s.byText[ref] = src
+	}
+	return src, true
+}
+
+// Sources returns the documents in the order in which they were added. The
+// caller does not change them.
+func (s *Set) Sources() []*Source { return s.sources }
+
+// Passage returns the passage with an id, and its source. It is false for an id
+// that is not in the set or is spelled otherwise than the set spells it.
+func (s *Set) Passage(id ID) (*Source, Passage, bool) {
+	n, i, ok := id.parse()
+	if !ok || n < 1 || n > len(s.sources) {
+		return nil, Passage{}, false
+	}
+	src := s.sources[n-1]
+	if i < 1 || i > len(src.Passages) {
+		return nil, Passage{}, false
+	}
+	return src, src.Passages[i-1], true
+}
+
+// Passages returns all passages, by source and then in the order of the text.
+func (s *Set) Passages() []Passage {
+	var all []Passage
+	for _, src := range s.sources {
+		all = append(all, src.Passages...)
+	}
+	return all
+}

@@ -1,0 +1,159 @@
+package evidence
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Excerpt cuts a raw_excerpt out of a text: the bytes at span, or, if they are
+// more than marchwarden.MaxExcerptChars characters, as many of them as leave room
+// for the cut mark, cut at a word boundary where one is near. Either way used is
+// what was taken: excerpt is text[used] or text[used] + marchwarden.ExcerptCut. A
+// span that is not in the text gives nothing.
+func Excerpt(text string, span marchwarden.Span) (excerpt string, used marchwarden.Span) {
+	if !span.In(len(text)) {
+		return "", marchwarden.Span{}
+	}
+	if !longer(text[span.Start:span.End], marchwarden.MaxExcerptChars) {
+		return text[span.Start:span.End], span
+	}
+	used, _ = fit(text, span, marchwarden.MaxExcerptChars-utf8.RuneCountInString(marchwarden.ExcerptCut))
+	return text[used.Start:used.End] + marchwarden.ExcerptCut, used
+}
+
+// longer reports whether s has more than n characters.
+func longer(s string, n int) bool {
+	if len(s) <= n {
+		return false
+	}
+	for range s {
+		if n--; n < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lookBack is how many characters a cut may give up to end at a word.
+const lookBack = 80
+
+// fit returns the longest part of span from its start that has at most n
+// characters and ends with a word, and whether that is less than all of it. Where
+// no word ends nearby it ends with a character and the marks that belong to it.
+func fit(text string, span marchwarden.Span, n int) (marchwarden.Span, bool) {
+	s := text[span.Start:span.End]
+	if !longer(s, n) {
+		return span, false
+	}
+	limit := 0
+	for range n {
+		_, w := utf8.DecodeRuneInString(s[limit:])
+		limit += w
+	}
+	end := wordEnd(s, limit)
+	return marchwarden.Span{Start: span.Start, End: span.Start + end}, true
+}
+
+// wordEnd returns where to cut s at or before limit.
+func wordEnd(s string, limit int) int {
+	if r, _ := utf8.DecodeRuneInString(s[limit:]); isSpace(r) {
+		if end := trimRight(s, limit); end > 0 {
+			return end
+		}
+	}
+	cut, back := limit, 0
+	for cut > 0 && back < lookBack {
+		r, w := utf8.DecodeLastRuneInString(s[:cut])
+		if isSpace(r) {
+			if end := trimRight(s, cut); end > 0 {
+				return end
+			}
+			break
+		}
+		cut -= w
+		back++
+	}
+	for end := limit; end > 0; {
+		r, _ := utf8.DecodeRuneInString(s[end:])
+		_, w := utf8.DecodeLastRuneInString(s[:end])
+		if !unicode.Is(unicode.M, r) && r != '\u200d' {
+			return end
+		}
+		end -= w
+	}
+	return limit
+}
+
+// trimRight returns end less the white space before it.
+func trimRight(s string, end int) int {
+	for end > 0 {
+		r, w := utf8.DecodeLastRuneInString(s[:end])
+		if !isSpace(r) {
+			break
+		}
+		end -= w
+	}
+	return end
+}
+
+func isSpace(r rune) bool { return unicode.IsSpace(r) }
+
+// Around widens the span of a sentence to whole neighbouring sentences of the
+// same paragraph, those before and after it in turn, while the whole has at most
+// maxChars characters. The passages are those of the text's Source. A span that
+// is not one of their sentences is returned as it is.
+func Around(text string, passages []Passage, sentence marchwarden.Span, maxChars int) marchwarden.Span {
+	near, at := paragraphOf(passages, sentence)
+	if at < 0 {
+		return sentence
+	}
+	wide := sentence
+	before, after := at-1, at+1
+	for before >= 0 || after < len(near) {
+		if before >= 0 {
+			if longer(text[near[before].Start:wide.End], maxChars) {
+				before = -1
+			} else {
+				wide.Start = near[before].Start
+				before--
+			}
+		}
+		if after < len(near) {
+			if longer(text[wide.Start:near[after].End], maxChars) {
+				after = len(near)
+			} else {
+				wide.End = near[after].End
+				after++
+			}
+		}
+	}
+	return wide
+}
+
+// paragraphOf returns the sentences of the paragraph that holds a sentence, and
+// its place among them, or -1.
+func paragraphOf(passages []Passage, sentence marchwarden.Span) ([]marchwarden.Span, int) {
+	number, at := 0, -1
+	for _, p := range passages {
+		for _, s := range p.Sentences {
+			if s == sentence {
+				number = p.Paragraph
+			}
+		}
+	}
+	var near []marchwarden.Span
+	for _, p := range passages {
+		if number == 0 || p.Paragraph != number {
+			continue
+		}
+		for _, s := range p.Sentences {
+			if s == sentence {
+				at = len(near)
+			}
+			near = append(near, s)
+		}
+	}
+	return near, at
+}

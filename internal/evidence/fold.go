@@ -1,0 +1,230 @@
+package evidence
+
+import (
+	"sort"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Fold brings a text into the form in which quotes are compared: Unicode NFC;
+// soft hyphens, zero-width characters and marks of writing direction dropped;
+// typographic quotes as ' and ", dashes and minus signs as -, … as three dots;
+// each run of white space as one space, none at the ends. Case, letters and
+// digits stay as they are. Bytes that are no UTF-8 become U+FFFD. Folding a
+// folded text changes nothing.
+func Fold(s string) string {
+	f := folder{src: s, spaces: true}
+	f.fold()
+	return string(f.key)
+}
+
+// key returns s folded and without white space.
+func key(s string) string {
+	f := folder{src: s}
+	f.fold()
+	return string(f.key)
+}
+
+// run is a stretch of a key and where it comes from. In a plain run key and
+// source are the same bytes; any other run is one unit that cannot be divided.
+type run struct {
+	key      int
+	src, end int
+	plain    bool
+}
+
+// folder folds a text cluster by cluster. A cluster is a character and those
+// that normalisation may join to it; cutting a text between clusters and folding
+// the parts gives the parts of the folded text, which is what makes offsets of
+// the key meaningful in the source.
+type folder struct {
+	src    string
+	key    []byte
+	spaces bool  // keep single spaces
+	mapped bool  // record runs
+	runs   []run // in order of key
+	gap    bool  // white space since the last cluster
+
+	cluster []byte // scratch
+}
+
+// fold reads the whole source.
+func (f *folder) fold() {
+	f.key = make([]byte, 0, len(f.src))
+	if f.mapped {
+		f.runs = make([]run, 0, len(f.src)/5+1) // about one a word
+	}
+	for i := 0; i < len(f.src); {
+		c := f.src[i]
+		if c < utf8.RuneSelf && (i+1 == len(f.src) || f.src[i+1] < utf8.RuneSelf) {
+			if asciiSpace(c) {
+				f.gap = true
+			} else {
+				f.space()
+				f.plain(i, i+1)
+			}
+			i++
+			continue
+		}
+		i = f.slow(i)
+	}
+}
+
+// slow folds the cluster at i and returns where it ends.
+func (f *folder) slow(i int) int {
+	r, n := utf8.DecodeRuneInString(f.src[i:])
+	if dropped(r) {
+		return i + n
+	}
+	f.cluster = appendFolded(f.cluster[:0], r)
+	start, end, next := i, i+n, i+n
+	for next < len(f.src) {
+		if f.src[next] < utf8.RuneSelf {
+			break
+		}
+		r, n := utf8.DecodeRuneInString(f.src[next:])
+		if dropped(r) {
+			next += n
+			continue
+		}
+		if startsCluster(f.src[next : next+n]) {
+			break
+		}
+		f.cluster = append(f.cluster, f.src[next:next+n]...)
+		next += n
+		end = next
+	}
+	f.emit(start, end)
+	return next
+}
+
+// emit appends the cluster that was read from src[start:end].
+func (f *folder) emit(start, end int) {
+	out := f.cluster
+	if norm.NFC.QuickSpan(out) != len(out) {
+		out = norm.NFC.Bytes(out)
+	}
+	if r, n := utf8.DecodeRune(out); unicode.IsSpace(r) {
+		f.gap = true
+		if out = out[n:]; len(out) == 0 {
+			return
+		}
+	}
+	f.space()
+	if string(out) == f.src[start:end] && utf8.RuneCount(out) == 1 {
+		f.plain(start, end)
+		return
+	}
+	if f.mapped {
+		f.runs = append(f.runs, run{key: len(f.key), src: start, end: end})
+	}
+	f.key = append(f.key, out...)
+}
+
+// space appends the space that is due.
+func (f *folder) space() {
+	if f.gap && f.spaces && len(f.key) > 0 {
+		f.key = append(f.key, ' ')
+	}
+	f.gap = false
+}
+
+// plain appends src[start:end] as it is.
+func (f *folder) plain(start, end int) {
+	if f.mapped {
+		if last := len(f.runs) - 1; last >= 0 && f.runs[last].plain && f.runs[last].end == start {
+			f.runs[last].end = end
+		} else {
+			f.runs = append(f.runs, run{key: len(f.key), src: start, end: end, plain: true})
+		}
+	}
+	f.key = append(f.key, f.src[start:end]...)
+}
+
+// start returns where in the source key[at] begins; it is false inside a unit.
+func (f *folder) start(at int) (int, bool) {
+	r := f.runs[f.find(at)]
+	if r.plain {
+		return r.src + at - r.key, true
+	}
+	return r.src, at == r.key
+}
+
+// end returns where in the source the key up to at ends; it is false inside a
+// unit.
+func (f *folder) end(at int) (int, bool) {
+	i := f.find(at - 1)
+	r := f.runs[i]
+	if r.plain {
+		return r.src + at - r.key, true
+	}
+	if i+1 < len(f.runs) {
+		return r.end, at == f.runs[i+1].key
+	}
+	return r.end, at == len(f.key)
+}
+
+// find returns the run that holds key[at].
+func (f *folder) find(at int) int {
+	return sort.Search(len(f.runs), func(i int) bool { return f.runs[i].key > at }) - 1
+}
+
+// appendFolded appends what r stands for.
+func appendFolded(b []byte, r rune) []byte {
+	switch r {
+	case '‘', '’', '‚', '‛', '′', '´', 'ʼ', '\u1FFD':
+		return append(b, '\'')
+	case '“', '”', '„', '‟', '″':
+		return append(b, '"')
+	case '‐', '‑', '‒', '–', '—', '―', '−', '﹘', '﹣', '－':
+		return append(b, '-')
+	case '…':
+		return append(b, "..."...)
+	}
+	return utf8.AppendRune(b, r)
+}
+
+// dropped reports whether r is invisible: soft hyphen, zero-width characters,
+// marks of direction, variation selectors.
+func dropped(r rune) bool {
+	switch {
+	case r < 0xAD:
+		return false
+	case r == 0xAD, r == 0x34F, r == 0x61C, r == 0x180E, r == 0xFEFF:
+		return true
+	case r >= 0x200B && r <= 0x200F, r >= 0x202A && r <= 0x202E:
+		return true
+	case r >= 0x2060 && r <= 0x2064, r >= 0x2066 && r <= 0x206F:
+		return true
+	}
+	return r == 0xFE0E || r == 0xFE0F
+}
+
+// startsCluster reports whether the rune in s cannot join to what is before it.
+func startsCluster(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	if r == utf8.RuneError {
+		return true
+	}
+	return norm.NFC.PropertiesString(s).BoundaryBefore()
+}
+
+func asciiSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
+
+// unmarked returns a folded key without the ellipses at its ends that say a
+// quote was cut: "...", "[...]".
+func unmarked(key string) string {
+	for {
+		k := key
+		for _, mark := range []string{"[...]", "(...)", "..."} {
+			k = strings.TrimSuffix(strings.TrimPrefix(k, mark), mark)
+		}
+		if k == key {
+			return k
+		}
+		key = k
+	}
+}

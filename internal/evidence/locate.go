@@ -1,0 +1,115 @@
+package evidence
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Locate finds a quote in a text and returns where it stands there, in the bytes
+// as stored. Quote and text are compared after Fold and without white space, and
+// then exactly: a quote with another word, digit or letter case is not found. If
+// the quote is not there as it is, ellipses at its ends ("…", "...", "[...]") are
+// taken for cut marks and left out. Of several places, the first that begins and
+// ends with whole words is returned, or else the first.
+//
+// Folding the text at the span gives the folded quote, but for white space and
+// cut marks. Locate takes time linear in the text and the quote. It knows no
+// shortest quote: whether a match of one letter says anything is the caller's
+// decision.
+func Locate(text, quote string) (marchwarden.Span, bool) {
+	want := key(quote)
+	if want == "" {
+		return marchwarden.Span{}, false
+	}
+	f := folder{src: text, mapped: true}
+	f.fold()
+	if span, ok := f.locate(want); ok {
+		return span, true
+	}
+	if cut := unmarked(want); cut != "" && cut != want {
+		return f.locate(cut)
+	}
+	return marchwarden.Span{}, false
+}
+
+// locate finds a folded quote in the folded text.
+func (f *folder) locate(want string) (marchwarden.Span, bool) {
+	var first marchwarden.Span
+	found := false
+	for at := range occurrences(f.key, want) {
+		start, okStart := f.start(at)
+		end, okEnd := f.end(at + len(want))
+		if !okStart || !okEnd {
+			continue
+		}
+		span := marchwarden.Span{Start: start, End: end}
+		if wholeWords(f.src, span) {
+			return span, true
+		}
+		if !found {
+			first, found = span, true
+		}
+	}
+	return first, found
+}
+
+// wholeWords reports whether no word goes on beyond either end of the span.
+func wholeWords(s string, span marchwarden.Span) bool {
+	before, _ := utf8.DecodeLastRuneInString(s[:span.Start])
+	first, _ := utf8.DecodeRuneInString(s[span.Start:])
+	last, _ := utf8.DecodeLastRuneInString(s[:span.End])
+	after, _ := utf8.DecodeRuneInString(s[span.End:])
+	return !(wordRune(before) && wordRune(first)) && !(wordRune(last) && wordRune(after))
+}
+
+func wordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
+}
+
+// occurrences yields every place of want in s, overlapping ones too. It looks
+// for the first with the library's fast search, and only then builds the table
+// that keeps the rest linear.
+func occurrences(s []byte, want string) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		at := bytes.Index(s, []byte(want))
+		if at < 0 || !yield(at) {
+			return
+		}
+		fail := failures(want)
+		matched := 0
+		for i := at + 1; i < len(s); i++ {
+			for matched > 0 && want[matched] != s[i] {
+				matched = fail[matched-1]
+			}
+			if want[matched] == s[i] {
+				matched++
+			}
+			if matched == len(want) {
+				if !yield(i + 1 - matched) {
+					return
+				}
+				matched = fail[matched-1]
+			}
+		}
+	}
+}
+
+// failures is the table of Knuth, Morris and Pratt: for each prefix, the length
+// of its longest proper prefix that is also its suffix.
+func failures(want string) []int {
+	fail := make([]int, len(want))
+	matched := 0
+	for i := 1; i < len(want); i++ {
+		for matched > 0 && want[matched] != want[i] {
+			matched = fail[matched-1]
+		}
+		if want[matched] == want[i] {
+			matched++
+		}
+		fail[i] = matched
+	}
+	return fail
+}

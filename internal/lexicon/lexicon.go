@@ -1,0 +1,357 @@
+// Package lexicon knows the words of English text: tokens, stems, stop words,
+// sentences, quantities, names and negation. It owns the rules that turn a text
+// into such pieces and the spans where they stand. It knows no documents, does
+// no ranking and keeps no state: every function is pure, deterministic and safe
+// for concurrent use, and takes any bytes without panicking, invalid UTF-8
+// included.
+//
+// Offsets are byte offsets into the text that was passed in, and always lie on
+// rune boundaries of it.
+package lexicon
+
+import (
+	"iter"
+	"strings"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/kljensen/snowball/english"
+	"golang.org/x/text/unicode/norm"
+)
+
+// Span is a range of bytes: Start is the first one, End is after the last.
+type Span struct{ Start, End int }
+
+// EstimateTokens is a conservative estimate of how many model tokens s costs: a
+// token for every four bytes begun. It is 0 for the empty string only.
+func EstimateTokens(s string) int { return (len(s) + 3) / 4 }
+
+// Stem returns the form under which a word is looked up: NFC, lower case,
+// without possessive ending, reduced by the Snowball English stemmer. Dots of an
+// abbreviation and commas of a number are dropped ("U.S." is "us", "6,000" is
+// "6000"). What holds digits or letters beyond a-z is not reduced any further.
+func Stem(word string) string { return stem(normalise(word)) }
+
+// stem reduces a normalised word.
+func stem(w string) string {
+	for i := 0; i < len(w); i++ {
+		if c := w[i]; (c < 'a' || c > 'z') && c != '\'' {
+			return w
+		}
+	}
+	hash := uint32(2166136261)
+	for i := 0; i < len(w); i++ {
+		hash = (hash ^ uint32(w[i])) * 16777619
+	}
+	slot := &stemmed[hash%uint32(len(stemmed))]
+	if known := slot.Load(); known != nil && known.word == w {
+		return known.stem
+	}
+	known := &stemPair{word: strings.Clone(w), stem: english.Stem(w, false)}
+	slot.Store(known)
+	return known.stem
+}
+
+// stemmed remembers the stems of words met lately, one word to a slot: stemming
+// takes most of the time of reading a text, and texts repeat their words.
+var stemmed [8192]atomic.Pointer[stemPair]
+
+type stemPair struct{ word, stem string }
+
+// normalise brings a word into the spelling that stop words and stems are
+// looked up by.
+func normalise(word string) string {
+	plain := true
+	for i := 0; i < len(word) && plain; i++ {
+		plain = word[i] >= 'a' && word[i] <= 'z'
+	}
+	if plain {
+		return word
+	}
+	w := strings.ToLower(word)
+	if !norm.NFC.IsNormalString(w) {
+		w = norm.NFC.String(w)
+	}
+	w = strings.ReplaceAll(w, "’", "'")
+	w = strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "'")
+	if number(w) {
+		return strings.ReplaceAll(w, ",", "")
+	}
+	if acronym(w) {
+		return strings.ReplaceAll(w, ".", "")
+	}
+	return w
+}
+
+// number reports whether w begins like a number.
+func number(w string) bool { return w != "" && w[0] >= '0' && w[0] <= '9' }
+
+// acronym reports whether w is single letters each followed by a dot, the last
+// dot being optional: "u.s." or "u.s".
+func acronym(w string) bool {
+	letters := 0
+	for w != "" {
+		_, n := utf8.DecodeRuneInString(w)
+		letters++
+		w = w[n:]
+		if w == "" {
+			break
+		}
+		if w[0] != '.' {
+			return false
+		}
+		w = w[1:]
+	}
+	return letters > 1
+}
+
+// IsStop reports whether a word is too common to say what a text is about:
+// articles, pronouns, prepositions, auxiliaries, question words. "US" in capitals
+// is a country, not a pronoun.
+func IsStop(word string) bool { return isStop(word, normalise(word)) }
+
+// isStop is IsStop for a word and its normalised form.
+func isStop(word, normal string) bool {
+	switch word {
+	case "US", "IT", "WHO", "U.S.", "U.S", "I.T.", "W.H.O.":
+		return false
+	}
+	return stopWords[normal]
+}
+
+// Terms returns the stems of the words of s that are no stop words, in order and
+// with repetitions.
+func Terms(s string) []string {
+	var terms []string
+	for t := range eachToken(s) {
+		if !t.Stop {
+			terms = append(terms, t.Stem)
+		}
+	}
+	return terms
+}
+
+// Token is one word or number of a text. Text is text[Start:End], without a
+// possessive ending.
+type Token struct {
+	Text       string
+	Stem       string // see Stem
+	Start, End int
+	Stop       bool // see IsStop
+	Number     bool // begins with a digit
+	Capital    bool // begins with an upper-case letter
+}
+
+// Tokens returns the words and numbers of s in order. "6,000", "3.5", "1990s",
+// "COVID-19", "U.S.", "AT&T" and "don't" are one token each; "well-known" and
+// "1990-2000" are two. A Chinese or Japanese character is a token by itself.
+func Tokens(s string) []Token {
+	var tokens []Token
+	for t := range eachToken(s) {
+		tokens = append(tokens, t)
+	}
+	return tokens
+}
+
+// eachToken yields the tokens of s.
+func eachToken(s string) iter.Seq[Token] {
+	return func(yield func(Token) bool) {
+		for i := 0; i < len(s); {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if !wordRune(r) || unicode.Is(unicode.M, r) {
+				i += n
+				continue
+			}
+			end, next := tokenEnd(s, i)
+			if !yield(newToken(s, i, end)) {
+				return
+			}
+			i = next
+		}
+	}
+}
+
+func newToken(s string, start, end int) Token {
+	text := s[start:end]
+	normal := normalise(text)
+	r, _ := utf8.DecodeRuneInString(text)
+	return Token{
+		Text: text, Stem: stem(normal), Start: start, End: end,
+		Stop:    isStop(text, normal),
+		Number:  r >= '0' && r <= '9',
+		Capital: unicode.IsUpper(r),
+	}
+}
+
+// tokenEnd returns where the token that starts at i ends, and where to look for
+// the next one: a possessive ending lies between the two.
+func tokenEnd(s string, i int) (end, next int) {
+	r, n := utf8.DecodeRuneInString(s[i:])
+	if ideograph(r) {
+		return i + n, i + n
+	}
+	if e := acronymEnd(s, i); e > 0 {
+		return e, skipPossessive(s, e)
+	}
+	j := i
+	for j < len(s) {
+		j = runEnd(s, j)
+		glue := joins(s, i, j)
+		if glue == 0 {
+			break
+		}
+		j += glue
+	}
+	if j-i == 1 && (strings.HasPrefix(s[j:], "++") || strings.HasPrefix(s[j:], "#")) && !wordAt(s, j+1) {
+		j += strings.IndexFunc(s[j:]+" ", func(r rune) bool { return r != '+' && r != '#' })
+	}
+	if end = trimPossessive(s, i, j); end > i {
+		return end, j
+	}
+	return j, skipPossessive(s, j)
+}
+
+// runEnd returns the end of the run of letters and digits at i.
+func runEnd(s string, i int) int {
+	for i < len(s) {
+		if c := s[i]; c < utf8.RuneSelf {
+			if !asciiWord(c) {
+				break
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if !wordRune(r) || ideograph(r) {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// joins returns the length of the mark at j if it holds the token that began at
+// start together with what follows, else 0.
+func joins(s string, start, j int) int {
+	if j >= len(s) || j == start || !wordAt(s, j+markLen(s, j)) {
+		return 0
+	}
+	n := markLen(s, j)
+	before, after := s[j-1], s[j+n]
+	switch s[j : j+n] {
+	case "'", "’":
+		return n
+	case "&":
+		if isUpper(before) && isUpper(after) {
+			return n
+		}
+	case ".":
+		if isDigit(before) && isDigit(after) {
+			return n
+		}
+	case ",":
+		if isDigit(before) && thousands(s[j+n:]) && allNumeric(s[start:j]) {
+			return n
+		}
+	case "-":
+		if !isDigit(before) && isDigit(after) && !strings.ContainsAny(s[start:j], "-0123456789") && !looseYear(s[j+n:]) {
+			return n
+		}
+	}
+	return 0
+}
+
+// markLen is the length of the rune at j.
+func markLen(s string, j int) int {
+	_, n := utf8.DecodeRuneInString(s[j:])
+	return n
+}
+
+// thousands reports whether s begins with exactly three digits.
+func thousands(s string) bool {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n == 3
+}
+
+func allNumeric(s string) bool {
+	return strings.Trim(s, "0123456789,") == ""
+}
+
+// looseYear reports whether s begins with a number of four digits or more: in
+// "pre-1990" the year is a word of its own.
+func looseYear(s string) bool {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
+	return n >= 4
+}
+
+// acronymEnd returns the end of a dotted acronym at i ("U.S.", "e.g"), or 0. The
+// last dot belongs to it.
+func acronymEnd(s string, i int) int {
+	j, letters := i, 0
+	for j+1 < len(s) && isLetter(s[j]) && s[j+1] == '.' {
+		letters++
+		j += 2
+	}
+	if j < len(s) && isLetter(s[j]) && !wordAt(s, j+1) && letters > 0 {
+		return j + 1
+	}
+	if letters < 2 || wordAt(s, j) {
+		return 0
+	}
+	return j
+}
+
+// trimPossessive returns where the word [start,end) ends without its 's.
+func trimPossessive(s string, start, end int) int {
+	w := s[start:end]
+	for _, suffix := range []string{"'s", "’s", "'S", "’S"} {
+		if t, ok := strings.CutSuffix(w, suffix); ok {
+			return start + len(t)
+		}
+	}
+	return end
+}
+
+// skipPossessive steps over an 's at i.
+func skipPossessive(s string, i int) int {
+	for _, suffix := range []string{"'s", "’s"} {
+		if strings.HasPrefix(s[i:], suffix) && !wordAt(s, i+len(suffix)) {
+			return i + len(suffix)
+		}
+	}
+	return i
+}
+
+// wordAt reports whether a letter or digit stands at i.
+func wordAt(s string, i int) bool {
+	if i >= len(s) {
+		return false
+	}
+	r, _ := utf8.DecodeRuneInString(s[i:])
+	return wordRune(r)
+}
+
+func wordRune(r rune) bool {
+	if r < utf8.RuneSelf {
+		return asciiWord(byte(r))
+	}
+	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl)
+}
+
+// ideograph reports whether r is written without spaces between words.
+func ideograph(r rune) bool {
+	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
+}
+
+func asciiWord(c byte) bool { return isLetter(c) || isDigit(c) }
+func isLetter(c byte) bool  { return isUpper(c) || isLower(c) }
+func isUpper(c byte) bool   { return c >= 'A' && c <= 'Z' }
+func isLower(c byte) bool   { return c >= 'a' && c <= 'z' }
+func isDigit(c byte) bool   { return c >= '0' && c <= '9' }

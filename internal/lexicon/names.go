@@ -1,0 +1,173 @@
+package lexicon
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Names returns the proper names of s as written, in the order of their first
+// appearance, each once. A name is one or more capitalised words with what joins
+// them ("University of Utah", "J. R. R. Tolkien", "Super Bowl 50"), or a word
+// with capitals inside it. A single capitalised word at the beginning of a
+// sentence is a name only if it is written in capitals or has its capital
+// elsewhere in s too. Months, weekdays and stop words are none.
+func Names(s string) []string {
+	n := nameFinder{s: s, tokens: Tokens(s)}
+	n.prepare()
+	var names []string
+	seen := make(map[string]bool)
+	for i := 0; i < len(n.tokens); {
+		end := n.name(i)
+		if end == i {
+			i++
+			continue
+		}
+		name := s[n.tokens[i].Start:n.tokens[end-1].End]
+		if !seen[name] && n.counts(i, end) {
+			seen[name] = true
+			names = append(names, name)
+		}
+		i = end
+	}
+	return names
+}
+
+// nameFinder looks for names in the tokens of a text.
+type nameFinder struct {
+	s      string
+	tokens []Token
+	first  []bool          // the token begins a sentence
+	inside map[string]bool // capitalised words that stand inside a sentence
+}
+
+// prepare notes which tokens begin sentences.
+func (n *nameFinder) prepare() {
+	n.first = make([]bool, len(n.tokens))
+	n.inside = make(map[string]bool)
+	spans := Sentences(n.s)
+	next := 0
+	for i, t := range n.tokens {
+		if next < len(spans) && t.Start >= spans[next].Start {
+			n.first[i] = true
+			for next < len(spans) && t.Start >= spans[next].Start {
+				next++
+			}
+		} else if t.Capital {
+			n.inside[t.Text] = true
+		}
+	}
+}
+
+// name returns the token after the name that begins at i, or i if none does.
+func (n *nameFinder) name(i int) int {
+	if !n.part(i) {
+		return i
+	}
+	end := i + 1
+	for end < len(n.tokens) {
+		next := end
+		for next < len(n.tokens) && next-end < 2 && connectors[n.tokens[next].Text] && n.near(next) {
+			next++
+		}
+		if next >= len(n.tokens) || !n.near(next) || !n.part(next) || n.first[next] {
+			break
+		}
+		end = next + 1
+	}
+	if end < len(n.tokens) && n.near(end) && n.ordinal(end) {
+		end++
+	}
+	return end
+}
+
+// part reports whether token i can be part of a name.
+func (n *nameFinder) part(i int) bool {
+	t := n.tokens[i]
+	if t.Stop || t.Number || months[t.Text] || weekdays[t.Text] {
+		return false
+	}
+	return t.Capital || mixedCase(t.Text)
+}
+
+// near reports whether nothing but a space, a hyphen or the dot of an initial or
+// title stands between token i and the one before.
+func (n *nameFinder) near(i int) bool {
+	before := n.tokens[i-1]
+	switch n.s[before.End:n.tokens[i].Start] {
+	case " ", "-", "–", "\u00a0", "\n", "":
+		return true
+	case ". ":
+		return len(before.Text) == 1 || joining[before.Text] || joining[strings.ToLower(before.Text)] || before.Text == "St"
+	case " & ":
+		return true
+	}
+	return false
+}
+
+// ordinal reports whether token i is a small number that belongs to the name
+// before it: no noun follows that it might count.
+func (n *nameFinder) ordinal(i int) bool {
+	t := n.tokens[i]
+	if !t.Number || len(t.Text) > 3 || strings.Trim(t.Text, "0123456789") != "" {
+		return false
+	}
+	return i+1 == len(n.tokens) || n.tokens[i+1].Stop || n.s[t.End:n.tokens[i+1].Start] != " "
+}
+
+// counts reports whether tokens [i,end) are a name in spite of standing at the
+// beginning of a sentence.
+func (n *nameFinder) counts(i, end int) bool {
+	t := n.tokens[i]
+	if end-i > 1 || !n.first[i] || n.inside[t.Text] {
+		return true
+	}
+	capitals := 0
+	for _, r := range t.Text {
+		if unicode.IsUpper(r) || unicode.IsDigit(r) {
+			capitals++
+		}
+	}
+	return capitals > 1
+}
+
+// connectors join the words of a name.
+var connectors = wordSet("of the de del della di da do dos du la le von van der den bin ibn al for")
+
+// Negated reports whether the sentence s denies something, by its words: not,
+// never, no, without, unable, rarely, fails to and the like. "Not only", "no
+// doubt" and "No. 5" deny nothing.
+func Negated(s string) bool {
+	tokens := Tokens(s)
+	for i, t := range tokens {
+		word := strings.ReplaceAll(strings.ToLower(t.Text), "’", "'")
+		next := ""
+		if i+1 < len(tokens) {
+			next = strings.ToLower(tokens[i+1].Text)
+		}
+		switch {
+		case strings.HasSuffix(word, "n't"):
+			return true
+		case (word == "no" || word == "nos") && i+1 < len(tokens) && tokens[i+1].Number && strings.HasPrefix(s[t.End:], "."):
+		case denials[word] && !harmless[word+" "+next]:
+			return true
+		case refusals[t.Stem] && next == "to":
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	denials = wordSet(`not never no none nobody nothing nowhere neither nor cannot without unable rarely seldom hardly scarcely barely
+		lack lacks lacked lacking unlikely impossible cant dont doesnt didnt isnt wasnt wont`)
+
+	// refusals are stems of verbs that deny what they are followed by.
+	refusals = map[string]bool{"fail": true, "refus": true, "declin": true, "ceas": true}
+
+	// harmless are denials that deny nothing because of the next word.
+	harmless = map[string]bool{
+		"not only": true, "not just": true, "not merely": true, "not simply": true, "not solely": true, "not least": true, "not without": true,
+		"no doubt": true, "no later": true, "no fewer": true, "no less": true, "no matter": true, "without doubt": true, "without exception": true,
+		"nothing but": true, "none other": true, "never before": true,
+	}
+)

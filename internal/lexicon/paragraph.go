@@ -1,0 +1,235 @@
+package lexicon
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kind says what a paragraph is.
+type Kind int
+
+// The kinds of paragraph.
+const (
+	Prose   Kind = iota // running text
+	Heading             // a short line without terminal punctuation above other text
+	Item                // an item of a list, or a row of a table
+	Line                // a line among others that do not run on: a menu, verse, an address
+)
+
+// Paragraph is a stretch of text that belongs together: trimmed, and made of
+// whole sentences. Block numbers the stretches without a blank line, from 0;
+// a list or wrapped text under its heading may be one block.
+type Paragraph struct {
+	Span
+	Kind      Kind
+	Block     int
+	Sentences []Span
+}
+
+// Paragraphs returns the paragraphs of s in order. They do not overlap, and every
+// byte that is not white space lies in exactly one. Lines of a wrapped paragraph
+// are put together; a line that starts a list item, a table row, a heading, or
+// that does not fill the width of its neighbours, starts a new one.
+func Paragraphs(s string) []Paragraph {
+	var out []Paragraph
+	lines := splitLines(s)
+	for i, block := 0, 0; i < len(lines); block++ {
+		end := i + 1
+		for end < len(lines) && !lines[end].apart {
+			end++
+		}
+		out = appendBlock(out, s, lines[i:end], block)
+		i = end
+	}
+	markHeadings(s, out)
+	for i := range out {
+		p := &out[i]
+		if p.Kind == Heading {
+			p.Sentences = []Span{p.Span}
+		} else {
+			p.Sentences = sentences(s, p.Span, marker(s[p.Start:p.End]))
+		}
+	}
+	return out
+}
+
+// line is a line of text that is not blank.
+type line struct {
+	Span       // trimmed
+	chars  int // its length in characters
+	indent int
+	apart  bool // begins the text or stands after a blank line
+}
+
+// splitLines returns the lines of s that are not blank.
+func splitLines(s string) []line {
+	var lines []line
+	apart := true
+	for i := 0; i <= len(s); {
+		end, next, hard := lineEnd(s, i)
+		start := skipSpace(s[:end], i)
+		if start == end {
+			apart = true
+		} else {
+			l := line{Span: Span{start, trimSpaceLeft(s, start, end)}, indent: start - i, apart: apart}
+			l.chars = utf8.RuneCountInString(s[l.Start:l.End])
+			lines = append(lines, l)
+			apart = false
+		}
+		apart = apart || hard
+		if end == len(s) {
+			break
+		}
+		i = next
+	}
+	return lines
+}
+
+// lineEnd returns where the line at i ends, where the next one begins, and
+// whether the break between them is one of paragraphs or pages.
+func lineEnd(s string, i int) (end, next int, hard bool) {
+	for ; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\r' && byteAt(s, i+1) == '\n':
+			return i, i + 2, false
+		case c == '\n' || c == '\r' || c == '\v':
+			return i, i + 1, false
+		case c == '\f':
+			return i, i + 1, true
+		case c == 0xE2 && (strings.HasPrefix(s[i:], "\u2028") || strings.HasPrefix(s[i:], "\u2029")):
+			return i, i + 3, s[i+2] == 0xA9
+		}
+	}
+	return len(s), len(s), false
+}
+
+// appendBlock puts the lines of one block together into paragraphs.
+func appendBlock(out []Paragraph, s string, lines []line, block int) []Paragraph {
+	b := newBlock(s, lines)
+	first := len(out)
+	for i := 0; i < len(lines); {
+		end := i
+		for end+1 < len(lines) && b.runsOn(end) {
+			end++
+		}
+		p := Paragraph{Span: Span{lines[i].Start, lines[end].End}, Block: block}
+		if b.starts[i] {
+			p.Kind = Item
+		} else if i == end && !ended(s[p.Start:p.End]) && len(lines) > 1 {
+			p.Kind = Line
+		}
+		out = append(out, p)
+		i = end + 1
+	}
+	if len(out)-first == 1 && out[first].Kind == Line {
+		out[first].Kind = Prose
+	}
+	return out
+}
+
+// markHeadings finds the headings among the paragraphs.
+func markHeadings(s string, ps []Paragraph) {
+	chain := 0 // how many paragraphs before this one look like headings as well
+	for i := range ps {
+		p := &ps[i]
+		text := s[p.Start:p.End]
+		if atx(text) {
+			p.Kind = Heading
+			continue
+		}
+		if i+1 == len(ps) || !headingLike(p.Kind, text) {
+			chain = 0
+			continue
+		}
+		next := &ps[i+1]
+		following := s[next.Start:next.End]
+		switch {
+		case p.Kind == Item && (numbered(s, next) || i > 0 && numbered(s, &ps[i-1])):
+			chain = 0 // a list, perhaps with blank lines between its items
+		case next.Block == p.Block:
+			if next.Kind == Item || next.Kind == Prose && (ended(following) || len(following) > 2*len(text)) {
+				p.Kind = Heading
+			}
+			chain = 0
+		case i > 0 && ps[i-1].Block == p.Block:
+			chain = 0 // the last line of an unpunctuated block
+		case headingLike(next.Kind, following) && chain+headingRun(s, ps[i:]) > 3:
+			chain++
+			p.Kind = Line
+		default:
+			chain++
+			p.Kind = Heading
+		}
+	}
+}
+
+// numbered reports whether a paragraph is an item with a number.
+func numbered(s string, p *Paragraph) bool { return p.Kind == Item && isDigit(s[p.Start]) }
+
+// headingRun returns how many paragraphs look like headings from the first on,
+// up to four.
+func headingRun(s string, ps []Paragraph) int {
+	n := 0
+	for n < len(ps) && n < 4 && headingLike(ps[n].Kind, s[ps[n].Start:ps[n].End]) {
+		n++
+	}
+	return n
+}
+
+// The size of a heading.
+const (
+	headingChars = 100
+	headingWords = 14
+	colonWords   = 6 // "Crops by season:" is one, a clause that leads to a list is not
+)
+
+// headingLike reports whether a paragraph could be a heading by its looks: a
+// short line that does not end like a sentence.
+func headingLike(kind Kind, text string) bool {
+	if len(text) > 4*headingChars || strings.ContainsAny(text, "\n\r|") {
+		return false
+	}
+	if kind == Item && !isDigit(text[0]) {
+		return false
+	}
+	words := len(strings.Fields(text))
+	if utf8.RuneCountInString(text) > headingChars || words > headingWords {
+		return false
+	}
+	last, _ := utf8.DecodeLastRuneInString(text)
+	if ended(text) || strings.ContainsRune(",;，；、", last) || strings.ContainsRune(":：", last) && words > colonWords {
+		return false
+	}
+	letter := strings.IndexFunc(text, unicode.IsLetter)
+	return letter >= 0 && !unicode.IsLower(firstRune(text[letter:]))
+}
+
+// atx reports whether a line is a heading by Markdown's sign.
+func atx(s string) bool {
+	t := strings.TrimLeft(s, "#")
+	return len(t) < len(s) && len(s)-len(t) <= 6 && t != "" && t[0] == ' ' && !strings.Contains(s, "\n")
+}
+
+// ended reports whether a text ends like a sentence: with a terminator, and
+// after it nothing but closing quotes, brackets and notes.
+func ended(s string) bool {
+	for s != "" {
+		_, n := utf8.DecodeLastRuneInString(s)
+		tail := s[len(s)-n:]
+		if terminator(tail) > 0 {
+			return true
+		}
+		if closer(tail) == 0 && noteMark(tail) == 0 {
+			return false
+		}
+		if tail == "]" {
+			near := s[max(0, len(s)-longestNote):]
+			if open := strings.LastIndexByte(near, '['); open >= 0 {
+				n = len(near) - open
+			}
+		}
+		s = s[:len(s)-n]
+	}
+	return false
+}

@@ -1,0 +1,333 @@
+package lexicon
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Quantity is a number with its unit as a text states it.
+type Quantity struct {
+	Value float64 // with "thousand", "million" and so on multiplied in
+	// Unit is the normalised unit, in the singular: "%", "day", "foot", "usd". A
+	// length of time in years is "years", whereas "year" is a date: a bare number
+	// from 1000 to 2100 of four digits. "date" is a day of a month, "decade" is
+	// "1990s", "ordinal" is "5th", "time" is "5:30". A number without a unit has
+	// "".
+	Unit       string
+	Text       string // text[Start:End]
+	Start, End int
+}
+
+// Quantities returns the quantities of s in order. A number written as a word
+// counts only before a unit ("two weeks"); of a range ("60 to 80 days") both ends
+// are returned, with the unit. Figures that are part of a name ("COVID-19",
+// "v1.2.3") are left out.
+func Quantities(s string) []Quantity {
+	p := quantityParser{s: s, tokens: Tokens(s)}
+	var qs []Quantity
+	open := false // the last one is the first end of a range
+	for p.i < len(p.tokens) {
+		p.scaled = 1
+		q, ok := p.next()
+		if !ok {
+			if !rangeWords[p.tokens[p.i-1].Text] {
+				open = false
+			}
+			continue
+		}
+		if open {
+			qs[len(qs)-1].inherit(q, p.scaled)
+		}
+		qs = append(qs, q)
+		open = rangeFollows(s, q)
+	}
+	return qs
+}
+
+// inherit gives the first end of a range the unit of the second, and its
+// multiplier if it stated none.
+func (q *Quantity) inherit(to Quantity, scale float64) {
+	if to.Unit == "" || to.Unit == "year" || q.Unit != "" && q.Unit != "year" && q.Unit != to.Unit {
+		return
+	}
+	q.Unit = to.Unit
+	if q.Value < 1000 {
+		q.Value *= scale
+	}
+}
+
+// rangeFollows reports whether q is the first end of a range: "to", a dash or,
+// after "between", "and" stand between it and another number.
+func rangeFollows(s string, q Quantity) bool {
+	rest := strings.TrimLeft(s[q.End:], " ")
+	for _, mark := range []string{"to ", "or ", "–", "—", "-", "and "} {
+		after, ok := strings.CutPrefix(rest, mark)
+		if !ok || mark == "and " && !strings.HasSuffix(strings.TrimRight(s[:q.Start], " "), "etween") {
+			continue
+		}
+		after = strings.TrimLeft(after, " $€£¥")
+		word, _ := wordAfter(after, 0)
+		return after != "" && (isDigit(after[0]) || small[strings.ToLower(word)] > 0)
+	}
+	return false
+}
+
+// quantityParser reads the tokens of a text as quantities.
+type quantityParser struct {
+	s      string
+	tokens []Token
+	i      int
+	scaled float64 // the multiplier of the quantity just read
+}
+
+// next reads one token, and more if it begins a quantity.
+func (p *quantityParser) next() (Quantity, bool) {
+	t := p.tokens[p.i]
+	p.i++
+	if !t.Number {
+		return p.spelled(t)
+	}
+	if partOfName(p.s, t) {
+		return Quantity{}, false
+	}
+	q := Quantity{Start: t.Start, End: t.End}
+	digits, suffix := splitNumber(t.Text)
+	v, err := strconv.ParseFloat(strings.ReplaceAll(digits, ",", ""), 64)
+	if err != nil {
+		return Quantity{}, false
+	}
+	q.Value = v
+	if p.clock(&q) || p.isoDate(&q) {
+		return p.done(q), true
+	}
+	if strings.HasSuffix(p.s[:q.Start], "-") || strings.HasSuffix(p.s[:q.Start], "−") {
+		p.sign(&q)
+	}
+	if !p.suffix(&q, suffix) {
+		return Quantity{}, false
+	}
+	return p.done(q), true
+}
+
+// done fills in the text and passes over the tokens it covers.
+func (p *quantityParser) done(q Quantity) Quantity {
+	q.Text = p.s[q.Start:q.End]
+	for p.i < len(p.tokens) && p.tokens[p.i].Start < q.End {
+		p.i++
+	}
+	return q
+}
+
+// suffix reads what follows the digits of a number, inside its token and after
+// it. It is false if the token is a name after all ("3D").
+func (p *quantityParser) suffix(q *Quantity, suffix string) bool {
+	switch low := strings.ToLower(suffix); {
+	case low == "":
+		p.scaleAndUnit(q)
+	case low == "s" && q.Value >= 100 && q.Value == float64(int(q.Value/10)*10):
+		q.Unit = "decade"
+	case low == "st" || low == "nd" || low == "rd" || low == "th":
+		q.Unit = "ordinal"
+	case low == "k" || low == "bn" || low == "m" && p.currencyBefore(q.Start) != "":
+		q.Value *= scales[low]
+		p.scaled = scales[low]
+		p.scaleAndUnit(q)
+	case units[suffix] != "" || units[low] != "":
+		q.Unit = cmp.Or(units[suffix], units[low])
+	default:
+		return false
+	}
+	return true
+}
+
+// scaleAndUnit reads "million", "%", "feet" and the like after a number, and a
+// sign of currency before it.
+func (p *quantityParser) scaleAndUnit(q *Quantity) {
+	bare := true
+	if scale, end := p.scale(q.End); scale > 1 {
+		q.Value *= scale
+		p.scaled = scale
+		q.End = end
+		bare = false
+	}
+	if sign := p.currencyBefore(q.Start); sign != "" {
+		q.Unit = currencies[sign]
+		q.Start -= len(sign)
+		return
+	}
+	if unit, end := p.unit(q.End); unit != "" {
+		q.Unit, q.End = unit, end
+		return
+	}
+	if bare && p.dayOfMonth(q) {
+		q.Unit = "date"
+		return
+	}
+	if digits := p.s[q.Start:q.End]; bare && len(digits) == 4 && q.Value >= 1000 && q.Value <= 2100 && strings.Trim(digits, "0123456789") == "" {
+		q.Unit = "year"
+	}
+}
+
+// scale reads a multiplier at i.
+func (p *quantityParser) scale(i int) (float64, int) {
+	word, end := wordAfter(p.s, i)
+	if scale, ok := scales[strings.ToLower(word)]; ok && len(word) > 2 {
+		return scale, end
+	}
+	return 1, i
+}
+
+// unit reads a unit at i: "%", "°F", "square miles", "degrees Fahrenheit".
+func (p *quantityParser) unit(i int) (string, int) {
+	rest := strings.TrimLeft(p.s[i:], " \u00a0")
+	at := len(p.s) - len(rest)
+	for _, sign := range signUnits {
+		if strings.HasPrefix(rest, sign[0]) && !wordAt(p.s, at+len(sign[0])) {
+			return sign[1], at + len(sign[0])
+		}
+	}
+	word, end := wordAfter(p.s, i)
+	low := strings.ToLower(word)
+	if low == "per" {
+		if cent, e := wordAfter(p.s, end); strings.EqualFold(cent, "cent") {
+			return "%", e
+		}
+		return "", i
+	}
+	if prefix, ok := compound[low]; ok {
+		next, e := wordAfter(p.s, end)
+		if unit := cmp.Or(degrees[next], units[strings.ToLower(next)]); unit != "" && (prefix != "") == (degrees[next] == "") {
+			return prefix + unit, e
+		}
+	}
+	if unit := cmp.Or(units[word], units[low]); unit != "" && !(low == "in" && !inches(p.s[end:])) {
+		return unit, end
+	}
+	return "", i
+}
+
+// inches reports whether "in" before s is the unit, not the preposition.
+func inches(s string) bool { return s == "" || strings.ContainsRune(".,;)", rune(s[0])) }
+
+// sign reads the minus before a number, unless it is a hyphen or a range.
+func (p *quantityParser) sign(q *Quantity) {
+	r, n := utf8.DecodeLastRuneInString(p.s[:q.Start])
+	before, _ := utf8.DecodeLastRuneInString(p.s[:q.Start-n])
+	if r == '-' || r == '−' {
+		if q.Start == n || unicode.IsSpace(before) || before == '(' {
+			q.Value, q.Start = -q.Value, q.Start-n
+		}
+	}
+}
+
+// clock reads a time of day such as "5:30".
+func (p *quantityParser) clock(q *Quantity) bool {
+	rest := p.s[q.End:]
+	if len(rest) < 3 || rest[0] != ':' || !isDigit(rest[1]) || !isDigit(rest[2]) || len(rest) > 3 && isDigit(rest[3]) || q.Value > 24 {
+		return false
+	}
+	q.Value += float64(int(rest[1]-'0')*10+int(rest[2]-'0')) / 60
+	q.Unit = "time"
+	q.End += 3
+	return true
+}
+
+// isoDate reads a date such as "2026-11-15" as its year.
+func (p *quantityParser) isoDate(q *Quantity) bool {
+	rest := p.s[q.End:]
+	if q.End-q.Start != 4 || len(rest) < 6 || rest[0] != '-' || rest[3] != '-' || !isDigit(rest[1]) || !isDigit(rest[2]) || !isDigit(rest[4]) || !isDigit(rest[5]) {
+		return false
+	}
+	q.Unit = "year"
+	q.End += 6
+	return true
+}
+
+// dayOfMonth reports whether the number stands beside the name of a month.
+func (p *quantityParser) dayOfMonth(q *Quantity) bool {
+	if q.Value < 1 || q.Value > 31 || q.End-q.Start > 2 {
+		return false
+	}
+	after, _ := wordAfter(p.s, q.End)
+	before := strings.TrimRight(p.s[:q.Start], " .")
+	c := cutter{s: before}
+	return months[after] || months[c.before(len(before))]
+}
+
+// currencyBefore returns the sign of currency that ends at i, or "".
+func (p *quantityParser) currencyBefore(i int) string {
+	for _, sign := range []string{"US$", "$", "€", "£", "¥", "₹"} {
+		if strings.HasSuffix(p.s[:i], sign) {
+			return sign
+		}
+	}
+	return ""
+}
+
+// spelled reads a number in words: "two weeks", "twenty-five percent". Without a
+// multiplier or a unit it is none.
+func (p *quantityParser) spelled(t Token) (Quantity, bool) {
+	v, ok := small[strings.ToLower(t.Text)]
+	if !ok {
+		return Quantity{}, false
+	}
+	q := Quantity{Value: v, Start: t.Start, End: t.End}
+	if v >= 20 && p.i < len(p.tokens) {
+		one := p.tokens[p.i]
+		if u := small[strings.ToLower(one.Text)]; u > 0 && u < 10 && one.Start == t.End+1 {
+			q.Value += u
+			q.End = one.End
+		}
+	}
+	end := q.End
+	p.scaleAndUnit(&q)
+	if q.End == end && q.Unit == "" {
+		if rangeFollows(p.s, q) {
+			return p.done(q), true
+		}
+		return Quantity{}, false
+	}
+	return p.done(q), true
+}
+
+// partOfName reports whether a number is glued to a word or path before it.
+func partOfName(s string, t Token) bool {
+	r, n := utf8.DecodeLastRuneInString(s[:t.Start])
+	if r != '-' && r != '/' && r != '.' && r != '_' && r != '#' && r != '@' && r != '=' {
+		return false
+	}
+	before, _ := utf8.DecodeLastRuneInString(s[:t.Start-n])
+	return unicode.IsLetter(before) || r == '_' || r == '#' || r == '@'
+}
+
+// splitNumber divides a token into its number and the letters after it.
+func splitNumber(s string) (digits, letters string) {
+	at := strings.IndexFunc(s, func(r rune) bool { return !(r >= '0' && r <= '9') && r != '.' && r != ',' })
+	if at < 0 {
+		return s, ""
+	}
+	return s[:at], s[at:]
+}
+
+// wordAfter returns the word after i, past a space or hyphen, and its end.
+func wordAfter(s string, i int) (string, int) {
+	start := i
+	for start < len(s) && (s[start] == ' ' || s[start] == '-') {
+		start++
+	}
+	if strings.HasPrefix(s[start:], "\u00a0") {
+		start += 2
+	}
+	end := start
+	for end < len(s) {
+		r, n := utf8.DecodeRuneInString(s[end:])
+		if !unicode.IsLetter(r) && r != '²' && r != '³' {
+			break
+		}
+		end += n
+	}
+	return s[start:end], end
+}

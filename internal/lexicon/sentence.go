@@ -1,0 +1,270 @@
+package lexicon
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Sentences returns the spans of the sentences of s, in order and trimmed. They
+// do not overlap, and every byte that is not white space lies in exactly one. A
+// full stop ends a sentence unless it belongs to an abbreviation, an initial or
+// a number; quotes, brackets and note marks after it belong to the sentence. A
+// blank line, a heading and an item of a list end a sentence too; a line break
+// inside a wrapped paragraph does not.
+func Sentences(s string) []Span {
+	var spans []Span
+	for _, p := range Paragraphs(s) {
+		spans = append(spans, p.Sentences...)
+	}
+	return spans
+}
+
+// sentences cuts the trimmed stretch p of s into sentences. The first skip bytes
+// are a list marker, where no sentence ends.
+func sentences(s string, p Span, skip int) []Span {
+	c := cutter{s: s[:p.End], start: p.Start}
+	c.caseless = strings.IndexFunc(s[p.Start:p.End], unicode.IsUpper) < 0
+	var spans []Span
+	for i := p.Start + skip; i < p.End; {
+		n := terminator(s[i:p.End])
+		if n == 0 {
+			i++
+			continue
+		}
+		st := c.stop(i)
+		if st.next < p.End && c.ends(st) {
+			spans = append(spans, Span{c.start, st.end})
+			c.start = st.next
+		}
+		i = max(st.end, i+n)
+	}
+	return append(spans, Span{c.start, p.End})
+}
+
+// cutter decides where the sentences of one paragraph end.
+type cutter struct {
+	s        string // the text up to the end of the paragraph
+	start    int    // of the sentence being read
+	caseless bool   // the paragraph has no capitals, so case says nothing
+}
+
+// stop is a place where a sentence might end.
+type stop struct {
+	at     int  // the first terminator
+	end    int  // after the last one and the quotes, brackets and notes that belong to it
+	next   int  // where the next text begins
+	dots   int  // how many dots among them; an ellipsis counts as three
+	bang   bool // a question or exclamation mark among them
+	wide   bool // an ideographic full stop among them
+	quote  bool // a closing quote among them
+	noted  bool // a note mark follows: a sure sign of an end
+	spaced bool // white space follows
+}
+
+// terminator returns the length of the sentence-ending mark s begins with, or 0.
+func terminator(s string) int {
+	switch c := s[0]; {
+	case c == '.' || c == '!' || c == '?':
+		return 1
+	case c < 0xD8 || c > 0xEF:
+		return 0
+	}
+	switch r, n := utf8.DecodeRuneInString(s); r {
+	case '…', '。', '！', '？', '｡', '‼', '⁇', '⁈', '⁉', '؟', '۔', '।', '॥', '።':
+		return n
+	}
+	return 0
+}
+
+// stop reads the terminators at i and what belongs to them.
+func (c *cutter) stop(i int) stop {
+	st := stop{at: i, end: i}
+	for st.end < len(c.s) {
+		rest := c.s[st.end:]
+		if n := terminator(rest); n > 0 {
+			st.mark(rest[:n])
+			st.end += n
+		} else if n := closer(rest); n > 0 {
+			st.quote = st.quote || strings.ContainsAny(rest[:n], `"'”’»」』`)
+			st.end += n
+		} else if n := noteMark(rest); n > 0 {
+			st.noted = true
+			st.end += n
+		} else if strings.HasPrefix(rest, " . ") || rest == " ." {
+			st.dots++
+			st.end += 2
+		} else {
+			break
+		}
+	}
+	c.after(&st)
+	return st
+}
+
+// mark counts one terminator.
+func (st *stop) mark(m string) {
+	switch m {
+	case ".":
+		st.dots++
+	case "…":
+		st.dots += 3
+	case "!", "?", "‼", "⁇", "⁈", "⁉", "؟":
+		st.bang = true
+	default:
+		st.wide = true
+	}
+}
+
+// after finds where the next text begins, taking notes and stray quotes that are
+// set off by a space into the sentence that ended.
+func (c *cutter) after(st *stop) {
+	st.next = skipSpace(c.s, st.end)
+	st.spaced = st.next > st.end
+	for st.spaced && st.next < len(c.s) {
+		rest := c.s[st.next:]
+		n := max(numericNote(rest), strayCloser(rest))
+		if n == 0 || st.next+n < len(c.s) && !asciiSpace(c.s[st.next+n]) {
+			break
+		}
+		st.end = st.next + n
+		st.next = skipSpace(c.s, st.end)
+	}
+}
+
+// ends reports whether the sentence ends at st.
+func (c *cutter) ends(st stop) bool {
+	if !st.spaced {
+		return c.endsUnspaced(st)
+	}
+	if c.bareMarker(st) || c.bracketed(st) {
+		return false
+	}
+	next := c.opening(st.next)
+	switch {
+	case st.wide:
+		return true
+	case next.lower && !c.caseless && !next.bracket:
+		return false
+	case st.bang:
+		return c.endsBang(st, next)
+	case st.noted:
+		return true
+	case st.dots > 1 && !(st.dots == 2 && dottedWord(c.before(st.at))):
+		return !next.lower || c.caseless
+	case next.r == ',' || next.r == ';' || next.r == ':':
+		return false
+	}
+	return c.endsDot(st, next)
+}
+
+// endsBang decides after a question or exclamation mark.
+func (c *cutter) endsBang(st stop, next opening) bool {
+	if st.quote && next.speaks(c.s) {
+		return false
+	}
+	if c.s[st.at] == '!' && exclaimed[strings.ToLower(c.before(st.at))] {
+		return next.starter()
+	}
+	return true
+}
+
+// endsDot decides after a single full stop that white space follows.
+func (c *cutter) endsDot(st stop, next opening) bool {
+	word := c.before(st.at)
+	low := strings.ToLower(word)
+	known := func(set map[string]bool) bool { return set[low] || set[word] }
+	switch {
+	case word == "" || asciiSpace(c.s[st.at-1]): // set apart, it is no part of an abbreviation
+		return true
+	case low == "a.m" || low == "p.m" || low == "am" || low == "pm":
+		return !next.number && !zones[next.word]
+	case len(word) == 1 && isUpper(word[0]):
+		return c.endsInitial(st, next)
+	case known(joining):
+		return false
+	case next.number && known(counting):
+		return false
+	case len(word) == 1 && isLower(word[0]):
+		return next.starter() || !counting[word]
+	case known(ending), dottedWord(word):
+		return next.starter()
+	}
+	return true
+}
+
+// endsInitial decides after a single capital letter.
+func (c *cutter) endsInitial(st stop, next opening) bool {
+	prev := c.before(c.wordStart(st.at))
+	if labels[strings.ToLower(prev)] {
+		return !next.initial
+	}
+	return next.starter()
+}
+
+// endsUnspaced decides where no white space follows: after an ideographic stop,
+// and where the space was lost.
+func (c *cutter) endsUnspaced(st stop) bool {
+	next := c.opening(st.end)
+	switch {
+	case st.wide:
+		return !(st.quote && unicode.Is(unicode.Hiragana, next.r))
+	case c.bareMarker(st) || c.bracketed(st):
+		return false
+	case st.noted:
+		return next.upper && next.at == st.end
+	case st.dots != 1 || st.bang:
+		return false
+	}
+	word := c.before(st.at)
+	if len(word) < 3 || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") != "" {
+		return false
+	}
+	return next.at == st.end && next.starter() && len(next.word) > 1 && asciiSpace(byteAt(c.s, next.at+len(next.word)))
+}
+
+// bareMarker reports whether the sentence so far is nothing but a number or
+// letter of a list: "1.", "b.", "iv.", "2.1.".
+func (c *cutter) bareMarker(st stop) bool {
+	if st.at-c.start > longestWord || st.bang || st.dots != 1 {
+		return false
+	}
+	m := strings.Trim(c.s[c.start:st.at], "([ ")
+	if m == "" || len(m) > 5 {
+		return false
+	}
+	return strings.Trim(m, "0123456789.") == "" && !looseYear(m) ||
+		len(m) == 1 && isLetter(m[0]) && m != "I" ||
+		strings.Trim(m, "ivx") == "" || strings.Trim(m, "IVX") == "" && m != "I"
+}
+
+// bracketed reports whether the terminators stand alone in brackets: "[...]",
+// "(?)".
+func (c *cutter) bracketed(st stop) bool {
+	return st.at > c.start && (c.s[st.at-1] == '[' || c.s[st.at-1] == '(')
+}
+
+// before returns the word that ends at i, dots inside it included.
+func (c *cutter) before(i int) string {
+	i = trimSpaceLeft(c.s, c.start, i)
+	return strings.TrimLeft(c.s[c.wordStart(i):i], ".'’")
+}
+
+// longestWord is how far back a word is looked for; abbreviations are shorter.
+const longestWord = 24
+
+// wordStart returns where the word that ends at i begins.
+func (c *cutter) wordStart(i int) int {
+	low := max(c.start, i-longestWord)
+	for i > low {
+		r, n := utf8.DecodeLastRuneInString(c.s[low:i])
+		if !wordRune(r) && r != '.' && r != '\'' && r != '’' {
+			break
+		}
+		i -= n
+	}
+	return i
+}
+
+// dottedWord reports whether word is an acronym without its last dot.
+func dottedWord(word string) bool { return strings.Contains(word, ".") && acronym(word) }

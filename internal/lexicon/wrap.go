@@ -1,0 +1,203 @@
+package lexicon
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// block is lines without a blank line between them.
+type block struct {
+	s       string
+	lines   []line
+	starts  []bool // the line starts a list item or is a table row
+	width   int    // characters of the longest line
+	wrapped bool   // its lines are broken at a width, not at a meaning
+}
+
+// The widths at which people wrap text.
+const (
+	narrowest = 40
+	widest    = 180
+)
+
+// newBlock looks at the lines of a block as a whole.
+func newBlock(s string, lines []line) *block {
+	b := &block{s: s, lines: lines, starts: make([]bool, len(lines))}
+	for _, l := range lines {
+		b.width = max(b.width, l.chars)
+	}
+	for i := range lines {
+		b.starts[i] = b.startsItem(i) && (i == 0 || !subscript(b.text(i-1), b.text(i)))
+	}
+	if len(lines) < 2 || b.width < narrowest || b.width > widest {
+		return b
+	}
+	breaks, full, goesOn := 0, 0, 0
+	for i := range lines[1:] {
+		if b.starts[i+1] || atx(b.text(i)) || atx(b.text(i+1)) {
+			continue
+		}
+		breaks++
+		if b.full(i) {
+			full++
+		}
+		if r := firstRune(b.text(i + 1)); !unicode.IsUpper(r) || ended(b.text(i)) {
+			goesOn++
+		}
+	}
+	b.wrapped = breaks > 0 && full*10 >= breaks*6
+	if breaks > 1 {
+		b.wrapped = b.wrapped && goesOn*10 >= breaks*3
+	} else {
+		b.wrapped = b.wrapped && (goesOn > 0 || b.width >= 60)
+	}
+	return b
+}
+
+func (b *block) text(i int) string { return b.s[b.lines[i].Start:b.lines[i].End] }
+
+// full reports whether the first word of the next line would not have fitted at
+// the end of line i.
+func (b *block) full(i int) bool {
+	word := b.text(i + 1)
+	if at := strings.IndexFunc(word, unicode.IsSpace); at >= 0 {
+		word = word[:at]
+	}
+	slack := b.width / 12 // justified print has lines of uneven length
+	return b.lines[i].chars+1+utf8.RuneCountInString(word) > b.width-slack
+}
+
+// runsOn reports whether the paragraph of line i goes on in the next line.
+func (b *block) runsOn(i int) bool {
+	here, next := b.text(i), b.text(i+1)
+	if m := marker(here); m > 0 && m == len(here) && !b.starts[i+1] {
+		return true
+	}
+	if subscript(here, next) {
+		return true
+	}
+	if b.starts[i+1] || row(here) || atx(here) || atx(next) || ruler(here) || ruler(next) {
+		return false
+	}
+	if b.wrapped && b.full(i) {
+		return true
+	}
+	if ended(here) {
+		return false
+	}
+	if b.lines[i].chars >= 20 && unfinished(here) {
+		return true
+	}
+	if !unicode.IsLower(firstRune(next)) {
+		return false
+	}
+	last, _ := utf8.DecodeLastRuneInString(here)
+	if b.starts[i] && b.lines[i+1].indent > b.lines[i].indent {
+		return true
+	}
+	return last == ',' || b.lines[i].chars >= 25 && b.lines[i].indent == b.lines[i+1].indent &&
+		(wordRune(last) || closer(string(last)) > 0 || last == '-')
+}
+
+// unfinished reports whether a line ends with a word that cannot end a sentence
+// or a heading.
+func unfinished(s string) bool {
+	return dangling[s[strings.LastIndexByte(s, ' ')+1:]]
+}
+
+// startsItem reports whether line i begins an item of a list or is a row of a
+// table. A dash or a number may also stand at the beginning of a line because
+// the text was wrapped there.
+func (b *block) startsItem(i int) bool {
+	here := b.text(i)
+	if row(here) {
+		return true
+	}
+	if marker(here) == 0 {
+		return false
+	}
+	if i == 0 || strings.ContainsRune("•◦▪‣●○■□·", firstRune(here)) {
+		return true
+	}
+	before := b.text(i - 1)
+	last, _ := utf8.DecodeLastRuneInString(before)
+	if ended(before) || strings.ContainsRune(":;,", last) || b.lines[i-1].chars < narrowest {
+		return true
+	}
+	for j := i - 1; j >= 0; j-- { // an earlier item, its further lines in between
+		if b.starts[j] {
+			return true
+		}
+		if i-j > 3 {
+			break
+		}
+	}
+	return i+1 < len(b.lines) && marker(b.text(i+1)) > 0
+}
+
+// subscript reports whether next is a figure that was set below the line and so
+// ended up on a line of its own: "… the formula O", "2. It is …".
+func subscript(here, next string) bool {
+	if !isDigit(next[0]) {
+		return false
+	}
+	word := here[strings.LastIndexAny(here, " (\n")+1:]
+	n := len(word)
+	formula := n > 0 && n < 8 && (isUpper(word[n-1]) || n > 1 && isLower(word[n-1]) && isUpper(word[n-2]))
+	return formula && (marker(next) == 0 || len(here) >= 25 || strings.Count(here, "(") > strings.Count(here, ")"))
+}
+
+// row reports whether a line is a row of a table.
+func row(s string) bool {
+	return s[0] == '|' || strings.Count(s, " | ") > 0 || strings.Count(s, "\t") > 1
+}
+
+// ruler reports whether a line is drawn, not written.
+func ruler(s string) bool {
+	return len(s) > 2 && strings.Trim(s, "=-_*~#+ ") == ""
+}
+
+// marker returns the length of the list marker a line begins with, the white
+// space after it included, or 0: "- ", "• ", "3. ", "(b) ", "iv) ". A capital with
+// a full stop is an initial, not a marker.
+func marker(s string) int {
+	r, n := utf8.DecodeRuneInString(s)
+	if strings.ContainsRune("-*+–—•◦▪‣●○■□·", r) && n <= len(s) {
+		if n == len(s) {
+			return n
+		}
+		if asciiSpace(s[n]) {
+			return skipSpace(s, n)
+		}
+		return 0
+	}
+	i := 0
+	open := s[0] == '('
+	if open {
+		i++
+	}
+	from := i
+	for i < len(s) && i-from < 4 && asciiWord(s[i]) {
+		i++
+	}
+	label := s[from:i]
+	if label == "" || i >= len(s) || open && s[i] != ')' || s[i] != ')' && s[i] != '.' || !listLabel(label, s[i]) {
+		return 0
+	}
+	if i+1 < len(s) && !asciiSpace(s[i+1]) {
+		return 0
+	}
+	return skipSpace(s, i+1)
+}
+
+// listLabel reports whether label numbers an item when mark follows it.
+func listLabel(label string, mark byte) bool {
+	if number(label) {
+		return len(label) < 4 && strings.Trim(label, "0123456789") == ""
+	}
+	if len(label) == 1 {
+		return isLower(label[0]) || mark == ')'
+	}
+	return strings.Trim(label, "ivx") == ""
+}
