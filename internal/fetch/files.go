@@ -1,0 +1,118 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+)
+
+// Extractor reads the text of a document; *extract.Extractor is one. It is safe
+// for concurrent use and keeps the promises made there.
+type Extractor interface {
+	Extract(ctx context.Context, name string, raw []byte) (extract.Document, error)
+}
+
+// Files fetches documents of local folders and of nothing else.
+type Files struct {
+	store   blob.Store
+	extract Extractor
+	now     func() time.Time
+	folders []*Folder
+}
+
+// NewFiles makes a Fetcher over folders, which the caller keeps open and closes.
+// Where two folders hold a locator, the first one given answers.
+func NewFiles(store blob.Store, x Extractor, now func() time.Time, folders ...*Folder) *Files {
+	return &Files{store: store, extract: x, now: now, folders: folders}
+}
+
+// Fetch reads, extracts and stores the document at locator. Its errors, beyond
+// those of Fetcher: a locator outside the folders, or hidden in one, is
+// CodeDenied and nothing is opened; a document too large or damaged is
+// CodeUnavailable.
+func (f *Files) Fetch(ctx context.Context, locator string) (Page, error) {
+	page, err := f.fetch(ctx, locator)
+	if err != nil {
+		return Page{}, &marchwarden.Error{Code: codeOf(err), Message: fmt.Sprintf("fetch %q", locator), Err: err}
+	}
+	return page, nil
+}
+
+// codeOf classifies by what went wrong, not by where. Whatever is left, a full
+// disk or a damaged document, keeps this document from being used.
+func codeOf(err error) marchwarden.Code {
+	var code marchwarden.Code
+	switch {
+	case errors.As(err, &code):
+		return code
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return marchwarden.CodeCanceled
+	case errors.Is(err, fs.ErrNotExist):
+		return marchwarden.CodeNotFound
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, errNotRegular):
+		return marchwarden.CodeDenied
+	default:
+		return marchwarden.CodeUnavailable
+	}
+}
+
+func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
+	if err := ctx.Err(); err != nil {
+		return Page{}, err
+	}
+	folder, name, ok := f.resolve(locator)
+	if !ok {
+		return Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a document of the folders of this run")
+	}
+	raw, err := folder.Read(name)
+	if err != nil {
+		return Page{}, err
+	}
+	doc, err := f.extract.Extract(ctx, name, raw)
+	if err != nil {
+		// The time limit of one document is no cancellation of the run.
+		if ctx.Err() == nil {
+			return Page{}, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "extract text", Err: err}
+		}
+		return Page{}, fmt.Errorf("extract text: %w", err)
+	}
+	page := Page{
+		Locator: locator, Source: "file", Title: Title(name, doc), Author: doc.Author, Published: doc.Published,
+		Origin: folder.Origin(name, doc), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: doc.Links,
+		FetchedAt: f.now(),
+	}
+	return f.keep(ctx, page, raw, doc)
+}
+
+func (f *Files) resolve(locator string) (*Folder, string, bool) {
+	for _, folder := range f.folders {
+		if name, ok := folder.Resolve(locator); ok {
+			return folder, name, true
+		}
+	}
+	return nil, "", false
+}
+
+// keep stores the bytes and the text and completes page with their references.
+func (f *Files) keep(ctx context.Context, page Page, raw []byte, doc extract.Document) (Page, error) {
+	var err error
+	if page.Raw, err = f.store.Put(ctx, raw); err != nil {
+		return Page{}, fmt.Errorf("store bytes: %w", err)
+	}
+	page.RawBytes = len(raw)
+	if doc.NonText {
+		page.NonText = true
+		return page, nil
+	}
+	if page.Text, err = f.store.Put(ctx, []byte(doc.Text)); err != nil {
+		return Page{}, fmt.Errorf("store text: %w", err)
+	}
+	page.TextBytes = len(doc.Text)
+	return page, nil
+}

@@ -1,0 +1,316 @@
+package local
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// The file on disk. Everything in it is derived from the folders, so a file of
+// another version, or a damaged one, is started anew rather than migrated.
+// Raise schemaVersion with every change of the tables, of chunking, or of the
+// text that extraction gives for the same bytes.
+//
+//	folders  one row a folder; next is the number of the next chunk in it
+//	docs     one row a file whose bytes were read. mtime 0 = compare by hash;
+//	         hash = SHA-256 of the bytes; host = the declared origin or '';
+//	         note = why nothing of it can be found, or ''; its chunks are
+//	         numbered first … first+chunks-1
+//	chunks   id = folder<<32 + number in the folder, so that one folder is one
+//	         range of ids; doc = docs.id; body = the text
+//	exact    FTS5 over the chunks: words as they are written
+//	stems    FTS5 over the chunks: words cut to their stems
+//
+// The FTS tables keep no text of their own; their rowid is chunks.id. To delete a
+// row one gives its text once more: FTS5's contentless_delete would spare us that,
+// but it leaves the row counted, and with it every later score wrong.
+const schemaVersion = 1
+
+// applicationID marks a file as ours ("MWLI"), so that a path that points at
+// somebody else's database by mistake never costs them their data.
+const applicationID = 0x4d574c49
+
+var schema = []string{
+	`CREATE TABLE folders (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
+		next INTEGER NOT NULL DEFAULT 0, updated TEXT NOT NULL DEFAULT '') STRICT`,
+	`CREATE TABLE docs (id INTEGER PRIMARY KEY AUTOINCREMENT, folder INTEGER NOT NULL, name TEXT NOT NULL,
+		size INTEGER NOT NULL, mtime INTEGER NOT NULL, hash BLOB NOT NULL, title TEXT NOT NULL, host TEXT NOT NULL,
+		note TEXT NOT NULL, first INTEGER NOT NULL, chunks INTEGER NOT NULL, UNIQUE (folder, name)) STRICT`,
+	`CREATE TABLE chunks (id INTEGER PRIMARY KEY, doc INTEGER NOT NULL, body TEXT NOT NULL) STRICT`,
+	`CREATE VIRTUAL TABLE exact USING fts5(title, path, body, content='',
+		tokenize="unicode61 remove_diacritics 2")`,
+	`CREATE VIRTUAL TABLE stems USING fts5(title, path, body, content='',
+		tokenize="porter unicode61 remove_diacritics 2")`,
+	`INSERT INTO exact (exact, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0)')`,
+	`INSERT INTO stems (stems, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0)')`,
+	fmt.Sprintf("PRAGMA application_id = %d", applicationID),
+	fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
+}
+
+// probe fails to compile when a table or column is missing.
+const probe = `SELECT f.next, d.first, c.body, e.rowid, s.rowid FROM folders f, docs d, chunks c, exact e, stems s LIMIT 0`
+
+// errForeign says that the file is a healthy database of something else.
+var errForeign = errors.New("file is a database of another program")
+
+// dsn makes the connection string of a file. A batch of writes takes at most a
+// few seconds, which is how long others may have to wait for theirs.
+func dsn(path, extra string) string {
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
+	if !strings.HasPrefix(u.Path, "/") {
+		u.Path = "/" + u.Path // a Windows drive
+	}
+	return u.String() + "?_pragma=busy_timeout(15000)&_pragma=synchronous(normal)&_pragma=temp_store(memory)&_pragma=cache_size(-16000)" + extra
+}
+
+// connect opens the handles of ix and makes sure that the schema is there.
+func (ix *Index) connect(ctx context.Context) (err error) {
+	if ix.path == "" {
+		ix.w, err = openPool(":memory:?_txlock=immediate", 1) // every connection would be another database
+		ix.r = ix.w
+	} else {
+		if err := createPrivate(ix.path); err != nil {
+			return err
+		}
+		if ix.w, err = openPool(dsn(ix.path, "&_txlock=immediate"), 1); err == nil {
+			ix.r, err = openPool(dsn(ix.path, "&_pragma=query_only(1)"), 8)
+		}
+	}
+	if err == nil {
+		err = ix.setUp(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, ix.disconnect())
+	}
+	return nil
+}
+
+func openPool(dsn string, conns int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, nil
+}
+
+// createPrivate makes an empty file that only its owner can read; SQLite gives
+// its side files the same mode. An existing file is not opened here: closing it
+// would drop the locks other handles of this process hold on it.
+func createPrivate(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("create folder of the index: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create index: %w", err)
+	}
+	return file.Close()
+}
+
+func (ix *Index) disconnect() error {
+	var errs []error
+	for _, db := range []*sql.DB{ix.r, ix.w} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	ix.r, ix.w = nil, nil
+	return errors.Join(errs...)
+}
+
+// setUp switches to write-ahead logging, under which readers and the writer do
+// not wait for each other, and creates the tables unless they are there.
+func (ix *Index) setUp(ctx context.Context) error {
+	// Two processes that switch at once can block each other, and SQLite does not
+	// wait then: it reports busy at once.
+	for try := 0; ; try++ {
+		_, err := ix.w.ExecContext(ctx, "PRAGMA journal_mode = wal")
+		if err == nil {
+			break
+		}
+		if primaryCode(err) != sqlite3.SQLITE_BUSY || try == 200 {
+			return fmt.Errorf("set journal mode: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(25 * time.Millisecond):
+		}
+	}
+	if ok, err := isCurrent(ctx, ix.w); err != nil || ok {
+		return err
+	}
+	tx, err := ix.w.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin set-up: %w", err)
+	}
+	defer tx.Rollback() // after Commit a no-op
+	if err := ix.createTables(ctx, tx); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit set-up: %w", err)
+	}
+	return nil
+}
+
+// createTables runs inside a write transaction: another process may have done
+// the work in the meantime.
+func (ix *Index) createTables(ctx context.Context, tx *sql.Tx) error {
+	if ok, err := isCurrent(ctx, tx); err != nil || ok {
+		return err
+	}
+	n, err := dropTables(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		ix.rebuilt = "it was made by another version of the program"
+	}
+	for _, stmt := range schema {
+		if _, err := tx.ExecContext(ctx, stmt); err != nil {
+			return fmt.Errorf("create schema: %w", err)
+		}
+	}
+	return nil
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// isCurrent reports whether the tables of this version are there. A database of
+// another program is errForeign.
+func isCurrent(ctx context.Context, q querier) (bool, error) {
+	var version, application, tables int
+	err := q.QueryRowContext(ctx, `SELECT (SELECT user_version FROM pragma_user_version),
+		(SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)`).Scan(&version, &application, &tables)
+	if err != nil {
+		return false, fmt.Errorf("read schema version: %w", err)
+	}
+	if tables > 0 && application != applicationID {
+		return false, errForeign
+	}
+	if version != schemaVersion {
+		return false, nil
+	}
+	rows, err := q.QueryContext(ctx, probe)
+	if primaryCode(err) == sqlite3.SQLITE_ERROR {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("probe schema: %w", err)
+	}
+	return true, rows.Close()
+}
+
+// dropTables empties the database and says how many tables there were. Virtual
+// tables go first and take their shadow tables with them.
+func dropTables(ctx context.Context, tx *sql.Tx) (int, error) {
+	n := 0
+	for {
+		var name string
+		err := tx.QueryRowContext(ctx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\'
+			ORDER BY sql NOT LIKE 'CREATE VIRTUAL%', name LIMIT 1`).Scan(&name)
+		if errors.Is(err, sql.ErrNoRows) {
+			return n, nil
+		}
+		if err != nil {
+			return n, fmt.Errorf("list tables: %w", err)
+		}
+		if _, err := tx.ExecContext(ctx, `DROP TABLE "`+strings.ReplaceAll(name, `"`, `""`)+`"`); err != nil {
+			return n, fmt.Errorf("drop table: %w", err)
+		}
+		n++
+	}
+}
+
+// primaryCode is SQLite's result code without its extension, or 0.
+func primaryCode(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// damaged reports whether err says that the file is not a sound database.
+func damaged(err error) bool {
+	code := primaryCode(err)
+	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+}
+
+// marker is the file that tells the next Open that a search met damage.
+func (ix *Index) marker() string { return ix.path + ".damaged" }
+
+// repair moves a damaged file aside, to <path>.bad, unless another process did
+// so first. A lock, held in a small database beside the index because that is
+// released by every system when its holder dies, keeps two from doing it at once.
+func (ix *Index) repair(ctx context.Context) error {
+	lock, err := openPool(dsn(ix.path+".lock", "&_txlock=exclusive"), 1)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	tx, err := lock.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("lock for repair: %w", err)
+	}
+	defer tx.Rollback()
+	_, markErr := os.Stat(ix.marker())
+	if err := ix.connect(ctx); err == nil && markErr != nil {
+		return ix.disconnect() // repaired by another
+	} else if err != nil && !damaged(err) {
+		return err
+	}
+	if err := ix.disconnect(); err != nil {
+		return err
+	}
+	// The side files go first: without them the damaged file is still damaged,
+	// while a fresh file must never meet an old log.
+	for _, side := range []string{ix.path + "-wal", ix.path + "-shm"} {
+		if err := os.Remove(side); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove damaged index: %w", err)
+		}
+	}
+	if err := os.Rename(ix.path, ix.path+".bad"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("move damaged index aside: %w", err)
+	}
+	if err := os.Remove(ix.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear mark of damage: %w", err)
+	}
+	return nil
+}
+
+// coded gives every failure of the index a code: what the caller's context
+// ended is cancelled, everything else makes the index unavailable.
+func coded(ctx context.Context, err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return marchwarden.Wrap(errors.Join(ctxErr, err), marchwarden.CodeCanceled, format, args...)
+	}
+	var known *marchwarden.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, format, args...)
+}

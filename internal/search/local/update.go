@@ -1,0 +1,337 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"golang.org/x/sync/errgroup"
+)
+
+// UpdateOptions says how to update an index.
+type UpdateOptions struct {
+	Extract fetch.Extractor // required
+	// Now dates the update, and lets it tell files that were written so recently
+	// that their next change may not show in their time. Nil: neither.
+	Now func() time.Time
+	// Progress receives an event of StageIndex every 50 files or so, one at a
+	// time; nil for none.
+	Progress marchwarden.Sink
+}
+
+// Report is what an update did. Files that were neither added, changed, removed
+// nor unchanged are in Skipped or in Notes.
+type Report struct {
+	Folder    string  `json:"folder"`
+	Added     int     `json:"added"`
+	Changed   int     `json:"changed"`
+	Removed   int     `json:"removed"`
+	Unchanged int     `json:"unchanged"`
+	Skipped   Skipped `json:"skipped"`
+	Notes     []Note  `json:"notes,omitempty"` // in order of name
+	// Rebuilt says why the index was started anew since it was opened, or "".
+	Rebuilt string `json:"rebuilt,omitempty"`
+}
+
+// A batch is what one write transaction holds: small enough that other processes
+// get their turn and that little is lost, large enough to be fast.
+const (
+	batchFiles = 50
+	batchBytes = 4 << 20
+)
+
+// mtimeSlack is how far apart two changes of a file must be for its time to tell
+// them apart, on the coarsest file systems in use.
+const mtimeSlack = 2 * time.Second
+
+// known is what the index has of a file.
+type known struct {
+	id    int64
+	size  int64
+	mtime int64
+	hash  []byte
+	note  string
+}
+
+// outcome is what reading one file gave.
+type outcome struct {
+	entry
+	knownID int64 // of its row when the update began, or 0
+	done    bool  // false when the work was cancelled before this file
+	hash    []byte
+	doc     extract.Document
+	same    bool   // the bytes are those in the index
+	note    string // why it cannot be found
+	retry   bool   // the note may not hold next time: keep nothing
+}
+
+// Update brings the index in line with a folder. Files whose size and time did
+// not change are not read; files whose bytes did not change are not extracted;
+// files that are gone leave the index. A file that cannot be read is a Note,
+// never a failure; with CodeUnavailable fails only a folder that cannot be read
+// itself, or an index that cannot be written. A damaged index is started anew.
+//
+// When ctx ends, what was indexed by then stays, and Update returns the report
+// of it together with a CodeCanceled error. Several updates, of this process or
+// others, may run at once, even of one folder.
+func (ix *Index) Update(ctx context.Context, f *fetch.Folder, opts UpdateOptions) (Report, error) {
+	report, err := ix.tryUpdate(ctx, f, opts)
+	if damaged(err) && ix.path != "" {
+		if err := ix.rebuild(ctx); err != nil {
+			return report, coded(ctx, err, "rebuild the damaged index")
+		}
+		report, err = ix.tryUpdate(ctx, f, opts)
+	}
+	return report, coded(ctx, err, "index folder %q", f.Name)
+}
+
+func (ix *Index) tryUpdate(ctx context.Context, f *fetch.Folder, opts UpdateOptions) (Report, error) {
+	u := &updater{ix: ix, folder: f, opts: opts, report: Report{Folder: f.Name}}
+	err := ix.use(func() error {
+		u.report.Rebuilt = ix.rebuilt
+		return u.run(ctx)
+	})
+	slices.SortFunc(u.report.Notes, func(a, b Note) int { return strings.Compare(a.Name, b.Name) })
+	return u.report, err
+}
+
+type updater struct {
+	ix     *Index
+	folder *fetch.Folder
+	opts   UpdateOptions
+	now    time.Time        // when the update began; zero if unknown
+	id     int64            // of the folder in the index
+	known  map[string]known // by name, when the update began
+	total  int              // files to read
+	done   int              // files read and written
+	report Report
+}
+
+func (u *updater) run(ctx context.Context) (err error) {
+	if u.opts.Now != nil {
+		u.now = u.opts.Now()
+	}
+	// First what is known, then what is there: a file that another process adds in
+	// between must not look like one that is gone.
+	if u.id, u.known, err = u.ix.load(ctx, u.folder.Name); err != nil {
+		return err
+	}
+	list, err := walk(ctx, u.folder.FS)
+	if err != nil {
+		return err
+	}
+	if u.id == 0 {
+		if u.id, err = u.ix.addFolder(ctx, u.folder.Name); err != nil {
+			return err
+		}
+	}
+	u.report.Skipped, u.report.Notes = list.skipped, list.notes
+	todo, gone := u.compare(list.entries)
+	u.total = len(todo)
+	if err := u.readAndWrite(ctx, todo); err != nil {
+		return err
+	}
+	if err := u.ix.removeDocs(ctx, u.id, gone); err != nil {
+		return err
+	}
+	u.report.Removed = len(gone)
+	if u.report.Added+u.report.Changed+u.report.Removed == 0 || u.now.IsZero() {
+		return nil
+	}
+	return u.ix.touch(ctx, u.id, u.now)
+}
+
+// compare splits the files into those to read and those, by id, that are gone
+// from the folder; the rest is unchanged.
+func (u *updater) compare(entries []entry) (todo []entry, gone []int64) {
+	left := maps.Clone(u.known)
+	for _, e := range entries {
+		k, ok := u.known[e.name]
+		delete(left, e.name)
+		switch {
+		case !ok || e.mtime == 0 || e.mtime != k.mtime || e.size != k.size:
+			todo = append(todo, e)
+		case k.note != "":
+			u.note(e.name, k.note)
+		default:
+			u.report.Unchanged++
+		}
+	}
+	return todo, idsOf(left)
+}
+
+// readAndWrite reads one batch while the one before it is written.
+func (u *updater) readAndWrite(ctx context.Context, todo []entry) error {
+	if len(todo) == 0 {
+		return nil
+	}
+	u.progress()
+	batches, stop := make(chan []outcome), make(chan struct{})
+	var g errgroup.Group
+	g.Go(func() error {
+		defer close(stop)
+		for batch := range batches {
+			if err := u.write(ctx, batch); err != nil {
+				return err
+			}
+			u.progress()
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer close(batches)
+		for batch := range split(todo) {
+			results := u.readBatch(ctx, batch)
+			select {
+			case batches <- results:
+			case <-stop: // the writer failed and says why
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// split cuts the files into batches. A large file is alone in its batch.
+func split(entries []entry) iter.Seq[[]entry] {
+	return func(yield func([]entry) bool) {
+		for len(entries) > 0 {
+			n, bytes := 0, int64(0)
+			for n < len(entries) && n < batchFiles && (n == 0 || bytes+entries[n].size <= batchBytes) {
+				bytes += entries[n].size
+				n++
+			}
+			if !yield(entries[:n]) {
+				return
+			}
+			entries = entries[n:]
+		}
+	}
+}
+
+func (u *updater) readBatch(ctx context.Context, batch []entry) []outcome {
+	results := make([]outcome, len(batch))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, e := range batch {
+		g.Go(func() error {
+			results[i] = u.read(ctx, e)
+			return nil
+		})
+	}
+	_ = g.Wait() // every failure is in the results
+	return slices.DeleteFunc(results, func(o outcome) bool { return !o.done })
+}
+
+// read reads and extracts one file.
+func (u *updater) read(ctx context.Context, e entry) outcome {
+	o := outcome{entry: e, knownID: u.known[e.name].id}
+	if ctx.Err() != nil {
+		return o
+	}
+	raw, err := u.folder.Read(e.name)
+	if err != nil {
+		o.done, o.note, o.retry = true, reason(err), true
+		return o
+	}
+	sum := sha256.Sum256(raw)
+	o.hash = sum[:]
+	if !u.now.IsZero() && u.now.Sub(time.Unix(0, e.mtime)) < mtimeSlack {
+		o.mtime = 0
+	}
+	if k, ok := u.known[e.name]; ok && slices.Equal(k.hash, o.hash) {
+		o.done, o.same, o.note = true, true, k.note
+		return o
+	}
+	o.doc, err = u.opts.Extract.Extract(ctx, e.name, raw)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return o
+	case err != nil:
+		o.note = reason(err)
+		o.retry = !lasting(err)
+	case o.doc.NonText:
+		o.note = "no text in this file"
+	}
+	o.done = true
+	return o
+}
+
+// lasting reports whether the same bytes would fail the same way again.
+func lasting(err error) bool {
+	return errors.Is(err, extract.ErrDamaged) || errors.Is(err, extract.ErrEncrypted) || errors.Is(err, extract.ErrTooLarge)
+}
+
+// write stores one batch and counts it. It goes on when ctx has ended, since the
+// work is done already and soon written; only a large file is given up.
+func (u *updater) write(ctx context.Context, batch []outcome) error {
+	// Files without a time are read every time; unchanged, they cost no write.
+	news := slices.DeleteFunc(slices.Clone(batch), func(o outcome) bool {
+		k := u.known[o.name]
+		return o.same && o.size == k.size && o.mtime == k.mtime
+	})
+	if len(news) > 0 {
+		if err := u.ix.writeBatch(ctx, u.id, news); err != nil {
+			return err
+		}
+	}
+	for _, o := range batch {
+		_, wasKnown := u.known[o.name]
+		switch {
+		case o.note != "":
+			u.note(o.name, o.note)
+		case o.same:
+			u.report.Unchanged++
+		case wasKnown:
+			u.report.Changed++
+		default:
+			u.report.Added++
+		}
+	}
+	u.done += len(batch)
+	return nil
+}
+
+func (u *updater) note(name, reason string) {
+	u.report.Notes = append(u.report.Notes, Note{Name: name, Reason: reason})
+}
+
+func (u *updater) progress() {
+	if u.opts.Progress == nil {
+		return
+	}
+	name := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, u.folder.Name)
+	u.opts.Progress(marchwarden.Event{
+		Stage: marchwarden.StageIndex, Message: fmt.Sprintf("indexing %s: %d of %d files", name, u.done, u.total),
+		Done: u.done, Total: u.total,
+	})
+}
+
+func idsOf(docs map[string]known) []int64 {
+	ids := make([]int64, 0, len(docs))
+	for _, k := range docs {
+		ids = append(ids, k.id)
+	}
+	slices.Sort(ids)
+	return ids
+}
