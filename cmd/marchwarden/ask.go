@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+type askOptions struct {
+	depth        string
+	budget       optionalInt
+	iterations   optionalInt
+	sources      optionalInt
+	sourceFilter string
+	context      string
+	library      []string
+	embedded     bool
+	json         bool
+	out          string
+	verbose      bool
+	quiet        bool
+}
+
+const askHelp = `Ask a question and get an answer in which every factual sentence carries a
+citation, or a plain statement of what was not found.
+
+The answer comes from your folders: those given with --library (or
+MARCHWARDEN_LIBRARY) together with those added by 'marchwarden library add'. The
+embedded library is searched when there is no folder, or with --embedded.
+
+The result goes to stdout, progress and warnings to stderr. The first Ctrl-C
+ends the research with a partial result, the second ends the program.
+
+EXIT STATUS
+  0    answered, gaps and plain refusals included
+  1    failed: there is no result
+  2    wrong usage or bad input; nothing was written
+  130  interrupted; the partial result is printed`
+
+const askExamples = `  marchwarden ask "What are ideal crops for a garden in Utah?"
+  marchwarden ask --library ~/notes --depth deep "What did we decide about the roof?"
+  marchwarden ask --json "Who wrote the transformer paper?" | jq .citations
+  echo "What is CRISPR?" | marchwarden ask --out report.md -`
+
+func newAsk(a *app) *cobra.Command {
+	var o askOptions
+	cmd := &cobra.Command{
+		Use: "ask [flags] QUESTION… | -", Short: "answer a question from documents, with citations",
+		Long: askHelp, Example: askExamples,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runAsk(cmd.Context(), o, args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
+	f.Var(&o.budget, "budget", fmt.Sprintf("use at most `N` tokens for the whole research, at least %d", marchwarden.MinTokenBudget))
+	f.Var(&o.iterations, "max-iterations", fmt.Sprintf("search at most `N` times, %d to %d", marchwarden.MinIterations, marchwarden.MaxIterations))
+	f.Var(&o.sources, "max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources))
+	f.StringVar(&o.sourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
+	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
+	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
+	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
+	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else a report")
+	f.BoolVar(&o.verbose, "verbose", false, "show hashes, spans and how long each stage took")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
+	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
+	return cmd
+}
+
+func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	req, err := a.request(ctx, o, c, args)
+	if err != nil {
+		return err
+	}
+	if err := checkOut(o.out); err != nil {
+		return err
+	}
+	library, err := a.openLibrary(c, o.library, o.embedded)
+	if err != nil {
+		return err
+	}
+	watch := a.newWatch(c, o)
+	defer watch.close()
+	var told files.Call
+	d, err := a.openDesk(c, library, func(call files.Call) { told = call }, watch.warn)
+	if err != nil {
+		return err
+	}
+	res, err := d.Research(ctx, req, watch.event)
+	interrupted := ctx.Err() != nil
+	if err != nil {
+		watch.close()
+		return errors.Join(err, d.Close())
+	}
+	watch.close()
+	read, _ := d.facts(res.TraceID)
+	screen := term.ResultOptions{
+		Question: req.Question, Limits: req.Limits(), Library: strings.Join(told.Start.Library, ", "),
+		Sources: read, Cost: costWords(res.CostMetadata), Hints: hints(library),
+		Verbose: o.verbose, Timings: watch.timings,
+	}
+	if err := errors.Join(a.deliver(o, res, screen), d.Close()); err != nil {
+		return err
+	}
+	if interrupted {
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted}
+	}
+	return nil
+}
+
+// request makes a valid request of flags, settings and arguments. Its errors
+// name the flag that is wrong.
+func (a *app) request(ctx context.Context, o askOptions, c *config, args []string) (marchwarden.Request, error) {
+	question, err := a.question(ctx, args)
+	if err != nil {
+		return marchwarden.Request{}, err
+	}
+	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth)}
+	if o.depth == "" {
+		req.Depth = marchwarden.Depth(c.text(setDepth))
+	}
+	cons := marchwarden.Constraints{MaxIterations: o.iterations.v, TokenBudget: o.budget.v, MaxSources: o.sources.v, SourceFilter: o.sourceFilter}
+	if cons != (marchwarden.Constraints{}) {
+		req.Constraints = &cons
+	}
+	err = req.Validate()
+	var e *marchwarden.Error
+	if errors.As(err, &e) && flagNames[e.Field] != "" {
+		named := *e
+		named.Field = flagNames[e.Field]
+		err = &named
+	}
+	return req, err
+}
+
+// flagNames says which flag fills which field of a request.
+var flagNames = map[string]string{
+	"context":                    "--context",
+	"depth":                      "--depth",
+	"constraints.max_iterations": "--max-iterations",
+	"constraints.token_budget":   "--budget",
+	"constraints.max_sources":    "--max-sources",
+	"constraints.source_filter":  "--source-filter",
+}
+
+// question is the arguments, or all of stdin when they are "-".
+func (a *app) question(ctx context.Context, args []string) (string, error) {
+	if len(args) == 0 {
+		return "", invalid("question", `for example: marchwarden ask "What grows in Utah?", or - to read it from stdin`, "is missing")
+	}
+	if !slices.Contains(args, "-") {
+		return strings.Join(args, " "), nil
+	}
+	if len(args) > 1 {
+		return "", invalid("question", "", `must be either words or "-" for stdin, not both`)
+	}
+	data, err := a.readStdin(ctx, marchwarden.MaxRequestBytes, "question")
+	return strings.TrimSpace(string(data)), err
+}
+
+// deliver prints the result and writes it to the file that was asked for.
+func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultOptions) error {
+	if o.out != "" {
+		err := writeOut(o.out, func(w io.Writer) error {
+			if strings.HasSuffix(strings.ToLower(o.out), ".json") {
+				return printJSON(w, res)
+			}
+			return term.Style{}.Result(w, res, screen)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return printJSON(a.stdout, res)
+	}
+	return a.outStyle().Result(a.stdout, res, screen)
+}
+
+// hints tell how to search more than what was searched.
+func hints(library []*fetch.Folder) []string {
+	folders := "to search your own documents: marchwarden library add DIR"
+	if slices.ContainsFunc(library, func(f *fetch.Folder) bool { return !f.Embedded() }) {
+		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
+	}
+	return []string{folders, "to add keys: put them into the environment or .env; see marchwarden doctor"}
+}
+
+// optionalInt is a flag for a whole number that may be left out.
+type optionalInt struct{ v *int }
+
+func (i *optionalInt) String() string {
+	if i.v == nil {
+		return ""
+	}
+	return strconv.Itoa(*i.v)
+}
+
+func (i *optionalInt) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return errors.New("must be a whole number")
+	}
+	i.v = &n
+	return nil
+}
+
+func (i *optionalInt) Type() string { return "number" }

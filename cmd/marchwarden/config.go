@@ -1,0 +1,382 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/joho/godotenv"
+	"go.yaml.in/yaml/v3"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// kind is how the text of a setting is read.
+type kind int
+
+const (
+	text     kind = iota
+	folder        // a path
+	folders       // several paths, in the environment separated like PATH
+	boolean       // 1, true, 0, false…
+	presence      // true whatever its text is, as NO_COLOR wants it
+)
+
+// setting is one row of the table of settings.
+type setting struct {
+	name    string // in config.yaml and in doctor
+	env     string // in the environment and in .env
+	kind    kind
+	def     string   // a path is below home
+	allowed []string // the texts there are, if they are few
+	secret  bool
+	envOnly bool // config.yaml cannot say it
+}
+
+// The names of the settings.
+const (
+	setHome      = "home"
+	setTraceDir  = "trace_dir"
+	setLedger    = "cost_ledger"
+	setDepth     = "depth"
+	setLibrary   = "library"
+	setLogFormat = "log_format"
+	setDebug     = "debug"
+	setNoColor   = "no_color"
+)
+
+// settings is every setting there is, in the order doctor shows them.
+var settings = []setting{
+	{name: setHome, env: "MARCHWARDEN_HOME", kind: folder, envOnly: true},
+	{name: setTraceDir, env: "MARCHWARDEN_TRACE_DIR", kind: folder, def: "traces"},
+	{name: setLedger, env: "MARCHWARDEN_COST_LEDGER", kind: folder, def: "costs.jsonl"},
+	{name: setDepth, env: "MARCHWARDEN_DEPTH", def: string(marchwarden.Balanced), allowed: []string{string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep)}},
+	{name: setLibrary, env: "MARCHWARDEN_LIBRARY", kind: folders},
+	{name: setLogFormat, env: "MARCHWARDEN_LOG_FORMAT", def: "text", allowed: []string{"text", "json"}},
+	{name: setDebug, env: "MARCHWARDEN_DEBUG", kind: boolean, def: "false"},
+	{name: setNoColor, env: "NO_COLOR", kind: presence, def: "false", envOnly: true},
+	{name: "anthropic_api_key", env: "ANTHROPIC_API_KEY", secret: true, envOnly: true},
+	{name: "openai_api_key", env: "OPENAI_API_KEY", secret: true, envOnly: true},
+	{name: "tavily_api_key", env: "TAVILY_API_KEY", secret: true, envOnly: true},
+}
+
+// The origins of a value that are no flag.
+const (
+	fromEnv     = "environment"
+	fromDotEnv  = ".env"
+	fromFile    = "config.yaml"
+	fromDefault = "default"
+)
+
+// value is what a setting has and where that came from.
+type value struct {
+	texts  []string // one text, or the folders of a list
+	origin string
+}
+
+// config is all settings of one command.
+type config struct {
+	values map[string]value
+}
+
+func (c *config) text(name string) string {
+	if v := c.values[name]; len(v.texts) > 0 {
+		return v.texts[0]
+	}
+	return ""
+}
+
+func (c *config) list(name string) []string { return c.values[name].texts }
+
+func (c *config) on(name string) bool { return c.text(name) == "true" }
+
+func (c *config) home() string { return c.text(setHome) }
+
+// layer answers for a setting from one place, or says that it has nothing.
+type layer struct {
+	origin string
+	get    func(s setting) (texts []string, ok bool)
+	base   string // what relative paths are relative to
+}
+
+// loadConfig finds every setting: flags, then the environment, then .env in the
+// working directory, then config.yaml in the home folder, then the default. It
+// reads files and makes none, and tells the app about colour. A key that config.yaml must not have, and a value
+// that its setting cannot have, are errors that name it.
+func (a *app) loadConfig() (*config, error) {
+	dotenv, err := readDotEnv(filepath.Join(a.dir, ".env"))
+	if err != nil {
+		return nil, err
+	}
+	layers := []layer{
+		{fromEnv, func(s setting) ([]string, bool) { v, ok := a.env(s.env); return s.split(v), ok && v != "" }, a.dir},
+		{fromDotEnv, func(s setting) ([]string, bool) { v := dotenv[s.env]; return s.split(v), v != "" }, a.dir},
+	}
+	c := &config{values: map[string]value{}}
+	home := settings[0]
+	if c.values[setHome], err = a.resolve(home, layers); err != nil {
+		return nil, err
+	}
+	if c.home() == "" {
+		user, err := a.userHome()
+		if err != nil || user == "" {
+			return nil, invalid("MARCHWARDEN_HOME", "set MARCHWARDEN_HOME to a folder that marchwarden may keep its records in", "no home folder is known: neither MARCHWARDEN_HOME nor HOME is set")
+		}
+		c.values[setHome] = value{[]string{filepath.Join(user, ".marchwarden")}, fromDefault}
+	}
+	file, err := readConfigFile(filepath.Join(c.home(), fromFile))
+	if err != nil {
+		return nil, err
+	}
+	layers = append(layers, layer{fromFile, func(s setting) ([]string, bool) { v, ok := file[s.name]; return v, ok }, c.home()})
+	if a.logFormat != "" {
+		flag := func(s setting) ([]string, bool) { return []string{a.logFormat}, s.name == setLogFormat }
+		layers = slices.Insert(layers, 0, layer{"--log-format", flag, a.dir})
+	}
+	for _, s := range settings[1:] {
+		v, err := a.resolve(s, layers)
+		if err != nil {
+			return nil, err
+		}
+		if v.origin == "" {
+			v = s.byDefault(c.home())
+		}
+		c.values[s.name] = v
+	}
+	a.noColor = c.on(setNoColor)
+	return c, nil
+}
+
+// resolve asks the layers in turn and checks what the first one says.
+func (a *app) resolve(s setting, layers []layer) (value, error) {
+	for _, l := range layers {
+		texts, ok := l.get(s)
+		if !ok {
+			continue
+		}
+		texts, problem := s.read(texts, func(p string) string { return a.absolute(p, l.base) })
+		if problem != "" {
+			return value{}, invalid(s.label(l.origin), "", problem)
+		}
+		return value{texts, l.origin}, nil
+	}
+	return value{}, nil
+}
+
+// absolute makes a path from a setting absolute; "~/" is the user's home.
+func (a *app) absolute(path, base string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := a.userHome(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(base, path)
+}
+
+// label names a setting the way its origin spells it.
+func (s setting) label(origin string) string {
+	switch origin {
+	case fromEnv:
+		return s.env
+	case fromFile, fromDotEnv:
+		name := s.name
+		if origin == fromDotEnv {
+			name = s.env
+		}
+		return name + " in " + origin
+	}
+	return origin // a flag
+}
+
+// split is the value of an environment variable as the texts it stands for.
+func (s setting) split(v string) []string {
+	if s.kind != folders {
+		return []string{v}
+	}
+	return slices.DeleteFunc(filepath.SplitList(v), func(p string) bool { return p == "" })
+}
+
+// read brings texts into the form that the program uses, or says what is wrong.
+func (s setting) read(texts []string, absolute func(string) string) (read []string, problem string) {
+	if s.kind != folders && len(texts) != 1 {
+		return nil, "must be one value, not a list"
+	}
+	read = slices.Clone(texts)
+	for i, t := range texts {
+		switch s.kind {
+		case folder, folders:
+			if strings.TrimSpace(t) == "" {
+				return nil, "must not be blank"
+			}
+			read[i] = absolute(t)
+		case presence:
+			read[i] = "true"
+		case boolean:
+			b, err := strconv.ParseBool(strings.ToLower(t))
+			if err != nil {
+				return nil, fmt.Sprintf("must be true or false (or 1 or 0), not %q", clip(t, 40))
+			}
+			read[i] = strconv.FormatBool(b)
+		case text:
+			if s.allowed != nil && !slices.Contains(s.allowed, t) {
+				return nil, fmt.Sprintf("must be %s, not %q", either(s.allowed), clip(t, 40))
+			}
+		}
+	}
+	return read, ""
+}
+
+func (s setting) byDefault(home string) value {
+	switch {
+	case s.def == "":
+		return value{nil, fromDefault}
+	case s.kind == folder:
+		return value{[]string{filepath.Join(home, s.def)}, fromDefault}
+	}
+	return value{[]string{s.def}, fromDefault}
+}
+
+// either lists choices: "shallow, balanced or deep".
+func either(choices []string) string {
+	if len(choices) < 2 {
+		return strings.Join(choices, "")
+	}
+	last := len(choices) - 1
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}
+
+// maxSettingsBytes bounds .env and config.yaml.
+const maxSettingsBytes = 1 << 20
+
+// readSettings reads a small file; one that does not exist is empty.
+func readSettings(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, invalid(path, "", "cannot be read: "+reason(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSettingsBytes+1))
+	if err != nil {
+		return nil, invalid(path, "", "cannot be read: "+reason(err))
+	}
+	if len(data) > maxSettingsBytes {
+		return nil, invalid(path, "", fmt.Sprintf("is larger than %d bytes", maxSettingsBytes))
+	}
+	return data, nil
+}
+
+// readDotEnv reads NAME=value lines into a map. Nothing enters the environment.
+func readDotEnv(path string) (map[string]string, error) {
+	data, err := readSettings(path)
+	if err != nil || len(data) == 0 {
+		return nil, err
+	}
+	vars, err := godotenv.Parse(bytes.NewReader(data))
+	if err != nil {
+		// The parser's message quotes the file, which may hold secrets.
+		return nil, invalid(path, "quote values that hold spaces or special characters", "is not a list of NAME=value lines")
+	}
+	return vars, nil
+}
+
+// readConfigFile reads config.yaml into the texts of each key.
+func readConfigFile(path string) (map[string][]string, error) {
+	data, err := readSettings(path)
+	if err != nil || len(bytes.TrimSpace(data)) == 0 {
+		return nil, err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, invalid(path, "", "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if len(doc.Content) == 0 { // nothing but comments
+		return nil, nil
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return nil, invalid(path, "for example: depth: deep", "must be a list of key: value lines")
+	}
+	file := map[string][]string{}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, node := top.Content[i], top.Content[i+1]
+		where := fmt.Sprintf("%s:%d", path, key.Line)
+		if err := checkKey(where, key.Value, file); err != nil {
+			return nil, err
+		}
+		texts, ok := scalars(node)
+		if !ok {
+			return nil, invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", key.Value))
+		}
+		if texts != nil {
+			file[key.Value] = texts
+		}
+	}
+	return file, nil
+}
+
+func checkKey(where, key string, have map[string][]string) error {
+	i := slices.IndexFunc(settings, func(s setting) bool { return s.name == key })
+	switch {
+	case i < 0:
+		return invalid(where, "the keys are "+either(fileKeys()), fmt.Sprintf("unknown key %q", clip(key, 60)))
+	case settings[i].envOnly:
+		return invalid(where, "set "+settings[i].env+" in the environment or in .env", fmt.Sprintf("key %q cannot be set in this file", key))
+	case have[key] != nil:
+		return invalid(where, "", fmt.Sprintf("key %q is there twice", key))
+	}
+	return nil
+}
+
+// fileKeys are the keys that config.yaml may have.
+func fileKeys() []string {
+	var keys []string
+	for _, s := range settings {
+		if !s.envOnly {
+			keys = append(keys, s.name)
+		}
+	}
+	return keys
+}
+
+// scalars is a plain value, or a list of them, as texts; null is none.
+func scalars(n *yaml.Node) (texts []string, ok bool) {
+	switch {
+	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
+		return nil, true
+	case n.Kind == yaml.ScalarNode:
+		return []string{n.Value}, true
+	case n.Kind != yaml.SequenceNode:
+		return nil, false
+	}
+	texts = []string{}
+	for _, e := range n.Content {
+		if e.Kind != yaml.ScalarNode || e.Tag == "!!null" {
+			return nil, false
+		}
+		texts = append(texts, e.Value)
+	}
+	return texts, true
+}
+
+// reason is the cause of a failure without the path, which the message has.
+func reason(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}

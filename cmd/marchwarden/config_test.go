@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// world is an app whose environment and folders a test decides.
+func world(t testing.TB, env map[string]string) *app {
+	t.Helper()
+	root := t.TempDir()
+	for _, dir := range []string{"user", "work"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &app{
+		env:      func(k string) (string, bool) { v, ok := env[k]; return v, ok },
+		dir:      filepath.Join(root, "work"),
+		userHome: func() (string, error) { return filepath.Join(root, "user"), nil },
+	}
+}
+
+func write(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPrecedence sets the same setting in every layer and takes the layers away
+// from the top.
+func TestPrecedence(t *testing.T) {
+	env := map[string]string{"MARCHWARDEN_LOG_FORMAT": "json"}
+	a := world(t, env)
+	a.logFormat = "text"
+	dotenv := filepath.Join(a.dir, ".env")
+	home, _ := a.userHome()
+	file := filepath.Join(home, ".marchwarden", "config.yaml")
+	write(t, dotenv, "MARCHWARDEN_LOG_FORMAT=text\n")
+	write(t, file, "log_format: json\n")
+
+	steps := []struct {
+		want   value
+		remove func()
+	}{
+		{value{[]string{"text"}, "--log-format"}, func() { a.logFormat = "" }},
+		{value{[]string{"json"}, fromEnv}, func() { env["MARCHWARDEN_LOG_FORMAT"] = "" }}, // empty is not set
+		{value{[]string{"text"}, fromDotEnv}, func() { write(t, dotenv, "") }},
+		{value{[]string{"json"}, fromFile}, func() { write(t, file, "log_format:\n") }}, // null is not set
+		{value{[]string{"text"}, fromDefault}, func() {}},
+	}
+	for _, step := range steps {
+		c, err := a.loadConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(step.want, c.values[setLogFormat], cmp.AllowUnexported(value{})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		step.remove()
+	}
+}
+
+// TestHome finds the home folder, and config.yaml in it.
+func TestHome(t *testing.T) {
+	env := map[string]string{}
+	a := world(t, env)
+	user, _ := a.userHome()
+	write(t, filepath.Join(a.dir, "fromenv", "config.yaml"), "depth: deep\n")
+	write(t, filepath.Join(user, "fromdotenv", "config.yaml"), "depth: shallow\n")
+	steps := []struct {
+		set          func()
+		home, origin string
+		depth        string
+	}{
+		{func() {}, filepath.Join(user, ".marchwarden"), fromDefault, "balanced"},
+		{func() { write(t, filepath.Join(a.dir, ".env"), "MARCHWARDEN_HOME=~/fromdotenv\n") }, filepath.Join(user, "fromdotenv"), fromDotEnv, "shallow"},
+		{func() { env["MARCHWARDEN_HOME"] = "fromenv" }, filepath.Join(a.dir, "fromenv"), fromEnv, "deep"},
+	}
+	for _, step := range steps {
+		step.set()
+		c, err := a.loadConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.home() != step.home || c.values[setHome].origin != step.origin || c.text(setDepth) != step.depth {
+			t.Errorf("home %s from %s, depth %s; want %+v", c.home(), c.values[setHome].origin, c.text(setDepth), step)
+		}
+		if got, want := c.text(setTraceDir), filepath.Join(step.home, "traces"); got != want {
+			t.Errorf("trace_dir %s, want %s", got, want)
+		}
+	}
+}
+
+func TestNoHome(t *testing.T) {
+	a := world(t, nil)
+	a.userHome = func() (string, error) { return "", errors.New("none") }
+	if _, err := a.loadConfig(); !errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), "MARCHWARDEN_HOME") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPaths makes relative paths absolute: those of the environment and .env
+// from the working directory, those of config.yaml from the home folder.
+func TestPaths(t *testing.T) {
+	env := map[string]string{"MARCHWARDEN_TRACE_DIR": "t", "MARCHWARDEN_LIBRARY": "a" + string(os.PathListSeparator) + string(os.PathListSeparator) + "/b/../c"}
+	a := world(t, env)
+	home, _ := a.userHome()
+	kept := filepath.Join(home, ".marchwarden")
+	write(t, filepath.Join(kept, "config.yaml"), "cost_ledger: l.jsonl\nlibrary: [x]\n")
+	c, err := a.loadConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := [][]string{c.list(setTraceDir), c.list(setLibrary), c.list(setLedger)}
+	want := [][]string{{filepath.Join(a.dir, "t")}, {filepath.Join(a.dir, "a"), "/c"}, {filepath.Join(kept, "l.jsonl")}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	delete(env, "MARCHWARDEN_LIBRARY")
+	if c, err = a.loadConfig(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.list(setLibrary), []string{filepath.Join(kept, "x")}; !slices.Equal(got, want) {
+		t.Errorf("library %v, want %v", got, want)
+	}
+}
+
+// TestEverySettingHasItsPlace keeps the table honest.
+func TestEverySettingHasItsPlace(t *testing.T) {
+	if settings[0].name != setHome {
+		t.Error("home is looked up first and must stand first")
+	}
+	names, envs := map[string]bool{}, map[string]bool{}
+	for _, s := range settings {
+		if s.name == "" || s.env == "" || names[s.name] || envs[s.env] {
+			t.Errorf("%+v is incomplete or there twice", s)
+		}
+		names[s.name], envs[s.env] = true, true
+		if s.secret && !s.envOnly {
+			t.Errorf("secret %s must not be in config.yaml", s.name)
+		}
+		if s.def != "" && s.kind == text {
+			if _, problem := s.read([]string{s.def}, nil); problem != "" {
+				t.Errorf("default of %s %s", s.name, problem)
+			}
+		}
+	}
+}
+
+// TestMaskedTellsLittle: of a secret at most four characters are shown, and of a
+// short one none.
+func TestMaskedTellsLittle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringOfN(rapid.RuneFrom([]rune("abcdefghij0123456789é")), 1, 60, -1).Draw(t, "secret")
+		shown := strings.TrimPrefix(masked(secret), "…")
+		switch n := len([]rune(secret)); {
+		case n <= 12 && shown != "":
+			t.Fatalf("%q of a short secret is shown", shown)
+		case n > 12 && (len([]rune(shown)) != 4 || !strings.HasSuffix(secret, shown)):
+			t.Fatalf("%q of %q is shown", shown, secret)
+		}
+	})
+}
+
+// FuzzConfigFile: whatever is in config.yaml, the error names the file.
+func FuzzConfigFile(f *testing.F) {
+	f.Add("depth: deep\n")
+	f.Add("library: [a, &x b, *x]\n")
+	f.Add("? {a: b}\n: c")
+	f.Fuzz(func(t *testing.T, content string) {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		write(t, path, content)
+		if _, err := readConfigFile(path); err != nil && (!errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), path)) {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+type costsOptions struct {
+	since string
+	by    string
+	json  bool
+}
+
+const costsHelp = `Sum up what research calls have used, from the ledger (costs.jsonl).
+
+Costs are estimates by the program's own price table. A model that the table
+does not name has an unknown cost: it is counted, never guessed. Days are in UTC.`
+
+func newCosts(a *app) *cobra.Command {
+	var o costsOptions
+	cmd := &cobra.Command{
+		Use: "costs", Short: "sum up what research has used", Long: costsHelp, Args: noArgs,
+		Example: "  marchwarden costs --since 7d\n  marchwarden costs --since 2026-11-01 --by model --json",
+		RunE:    func(*cobra.Command, []string) error { return a.runCosts(o) },
+	}
+	cmd.Flags().StringVar(&o.since, "since", "", "only calls since `WHEN`: a date (2026-11-01) or an age (7d, 12h)")
+	cmd.Flags().StringVar(&o.by, "by", "day", "group by `KEY`: day, model or researcher")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	complete(cmd, "by", string(ledger.ByDay), string(ledger.ByModel), string(ledger.ByResearcher))
+	return cmd
+}
+
+// costReport is the form of 'costs --json'. Fields are only ever added.
+type costReport struct {
+	By         ledger.By    `json:"by"`
+	Since      *time.Time   `json:"since,omitempty"`
+	Groups     []ledger.Sum `json:"groups"`
+	Total      ledger.Sum   `json:"total"`
+	Skipped    int          `json:"skipped_lines"`
+	PricesAsOf string       `json:"prices_as_of"`
+}
+
+func (a *app) runCosts(o costsOptions) error {
+	by, err := ledger.ParseBy(o.by)
+	if err != nil {
+		return invalid("--by", "", fmt.Sprintf("must be day, model or researcher, not %q", clip(o.by, 40)))
+	}
+	since, err := a.since(o.since)
+	if err != nil {
+		return err
+	}
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	entries, skipped, err := ledger.Read(c.text(setLedger))
+	if err != nil {
+		return err
+	}
+	r := costReport{By: by, Skipped: skipped, PricesAsOf: ledger.PricesAsOf()}
+	if !since.IsZero() {
+		r.Since = &since
+	}
+	r.Groups, r.Total = ledger.Summarize(entries, by, since)
+	if skipped > 0 {
+		a.warn(fmt.Sprintf("%d lines of %s are torn or no entries and were left out", skipped, c.text(setLedger)))
+	}
+	if o.json {
+		if r.Groups == nil {
+			r.Groups = []ledger.Sum{}
+		}
+		return printJSON(a.stdout, r)
+	}
+	if len(r.Groups) == 0 {
+		a.note("no calls are in %s for that time", c.text(setLedger))
+		return nil
+	}
+	var rows [][]string
+	for _, s := range append(r.Groups, r.Total) {
+		rows = append(rows, sumRow(s))
+	}
+	return a.outStyle().Table(a.stdout, []string{o.by, "calls", "searches", "tokens", "time", "cost"}, rows)
+}
+
+func sumRow(s ledger.Sum) []string {
+	cost := fmt.Sprintf("$%.4f", s.CostUSD)
+	switch {
+	case s.UnknownCost == s.Calls:
+		cost = "unknown"
+	case s.UnknownCost > 0:
+		cost += fmt.Sprintf(" and %d unknown", s.UnknownCost)
+	}
+	return []string{
+		s.Key, term.Count(s.Calls), term.Count(s.Searches), term.Count(s.TokensUsed),
+		term.Duration(time.Duration(s.WallTimeSec * float64(time.Second))), cost,
+	}
+}
+
+// since reads a date (in UTC) or an age; "" is the beginning of time.
+func (a *app) since(s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.DateOnly, s); err == nil {
+		return t, nil
+	}
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return a.now().UTC().AddDate(0, 0, -int(n)), nil
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return a.now().UTC().Add(-d), nil
+	}
+	return time.Time{}, invalid("--since", "", fmt.Sprintf("must be a date such as 2026-11-01 or an age such as 7d or 12h, not %q", clip(s, 40)))
+}

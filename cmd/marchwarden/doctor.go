@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+const doctorHelp = `Show every setting with its value and where it came from, and what is available,
+what is not, and why. Secrets are masked. Nothing is changed: what is missing in
+the home folder is made by the first 'marchwarden ask'.
+
+EXIT STATUS
+  0    everything that this version needs works
+  1    something is broken; it is named
+  2    wrong usage, or a setting that cannot be read`
+
+func newDoctor(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "show settings and where they came from, and what works", Long: doctorHelp, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// The states of a part.
+const (
+	partOK     = "ok"
+	partOff    = "off"
+	partBroken = "broken"
+)
+
+// settingRow and partRow are rows of 'doctor', and their form in JSON. Fields are
+// only ever added.
+type settingRow struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+	Env    string `json:"env"`
+}
+
+type partRow struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Detail string `json:"detail"`
+}
+
+type checkup struct {
+	Settings []settingRow `json:"settings"`
+	Parts    []partRow    `json:"parts"`
+}
+
+func (a *app) runDoctor(ctx context.Context, asJSON bool) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	r := checkup{Settings: settingRows(c), Parts: a.parts(ctx, c)}
+	if asJSON {
+		err = printJSON(a.stdout, r)
+	} else {
+		err = a.printCheckup(r)
+	}
+	if err != nil {
+		return err
+	}
+	var broken []string
+	for _, p := range r.Parts {
+		if p.State == partBroken {
+			broken = append(broken, p.Name+": "+p.Detail)
+		}
+	}
+	if len(broken) > 0 {
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s", strings.Join(broken, "; "))
+	}
+	return nil
+}
+
+func (a *app) printCheckup(r checkup) error {
+	var rows [][]string
+	for _, s := range r.Settings {
+		rows = append(rows, []string{s.Name, s.Origin, s.Env, s.Value})
+	}
+	if err := a.outStyle().Table(a.stdout, []string{"setting", "from", "environment", "value"}, rows); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(a.stdout); err != nil {
+		return err
+	}
+	rows = nil
+	for _, p := range r.Parts {
+		rows = append(rows, []string{p.Name, p.State, p.Detail})
+	}
+	return a.outStyle().Table(a.stdout, []string{"part", "state", "detail"}, rows)
+}
+
+func settingRows(c *config) []settingRow {
+	var rows []settingRow
+	for _, s := range settings {
+		v := c.values[s.name]
+		shown := strings.Join(v.texts, string(os.PathListSeparator))
+		if s.secret {
+			shown = masked(shown)
+		}
+		if shown == "" {
+			shown = "not set"
+		}
+		rows = append(rows, settingRow{Name: s.name, Value: shown, Origin: v.origin, Env: s.env})
+	}
+	return rows
+}
+
+// masked hides a secret. The last four characters of a long one stay, so that
+// two keys can be told apart.
+func masked(secret string) string {
+	const longEnough, shown = 12, 4
+	switch r := []rune(secret); {
+	case len(r) == 0:
+		return ""
+	case len(r) > longEnough:
+		return "…" + string(r[len(r)-shown:])
+	}
+	return "…"
+}
+
+// parts looks at everything that a research needs or could use.
+func (a *app) parts(ctx context.Context, c *config) []partRow {
+	rows := []partRow{
+		settingsFile(fromFile, filepath.Join(c.home(), fromFile)), settingsFile(fromDotEnv, filepath.Join(a.dir, fromDotEnv)),
+		writable("home", c.home(), true), writable("traces", c.text(setTraceDir), true),
+		writable("evidence", c.blobPath(), true), writable("ledger", c.text(setLedger), false),
+		ledgerLines(c), embeddedPart(),
+	}
+	rows = append(rows, a.folderParts(ctx, c)...)
+	rows = append(rows, indexPart(c),
+		partRow{"reasoner", partOK, extractive.New().ID() + ", no model and no key needed"},
+		partRow{"documents", partOK, "Markdown, text, HTML, PDF, Word, CSV, JSON and source code; PDF needs nothing installed"},
+	)
+	for _, s := range settings {
+		if s.secret {
+			detail := "not set; this version needs no key"
+			if c.text(s.name) != "" {
+				detail = "set, not used by this version"
+			}
+			rows = append(rows, partRow{s.env, partOff, detail})
+		}
+	}
+	return rows
+}
+
+// settingsFile says whether a file of settings is there; it was read already.
+func settingsFile(name, path string) partRow {
+	if _, err := os.Stat(path); err != nil {
+		return partRow{name, partOff, path + " is not there, which is fine"}
+	}
+	return partRow{name, partOK, path}
+}
+
+// indexPart is the index of the user's folders.
+func indexPart(c *config) partRow {
+	info, err := os.Stat(c.indexPath())
+	if err != nil {
+		return partRow{"index", partOff, "not made yet; the first folder makes it"}
+	}
+	return partRow{"index", partOK, fmt.Sprintf("%s, %s", c.indexPath(), term.Bytes(info.Size()))}
+}
+
+// writable tries whether a folder or a file can be written, without changing
+// it. What does not exist yet must have a parent in which it can be made.
+func writable(name, path string, isDir bool) partRow {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if problem := tryFolder(nearest(path)); problem != "" {
+			return partRow{name, partBroken, fmt.Sprintf("%s cannot be made: %s", path, problem)}
+		}
+		return partRow{name, partOK, path + " (will be made)"}
+	case err != nil:
+		return partRow{name, partBroken, fmt.Sprintf("%s cannot be used: %s", path, reason(err))}
+	case info.IsDir() != isDir:
+		return partRow{name, partBroken, fmt.Sprintf("%s is there and is %s", path, map[bool]string{true: "a folder, not a file", false: "no folder"}[info.IsDir()])}
+	}
+	problem := ""
+	if isDir {
+		problem = tryFolder(path)
+	} else {
+		problem = tryFile(path)
+	}
+	if problem != "" {
+		return partRow{name, partBroken, fmt.Sprintf("%s cannot be written: %s", path, problem)}
+	}
+	return partRow{name, partOK, path}
+}
+
+// nearest is the closest folder above path that exists.
+func nearest(path string) string {
+	for {
+		parent := filepath.Dir(path)
+		if _, err := os.Stat(parent); err == nil || parent == path {
+			return parent
+		}
+		path = parent
+	}
+}
+
+func tryFolder(path string) (problem string) {
+	f, err := os.CreateTemp(path, ".marchwarden-*.tmp")
+	if err != nil {
+		return reason(err)
+	}
+	if err := discard(f); err != nil {
+		return reason(err)
+	}
+	return ""
+}
+
+func tryFile(path string) (problem string) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return reason(err)
+	}
+	return ""
+}
+
+func ledgerLines(c *config) partRow {
+	entries, skipped, err := ledger.Read(c.text(setLedger))
+	if err != nil {
+		return partRow{"ledger lines", partBroken, err.Error()}
+	}
+	detail := fmt.Sprintf("calls recorded: %s; prices as of %s", term.Count(len(entries)), ledger.PricesAsOf())
+	if skipped > 0 {
+		detail += fmt.Sprintf("; %d torn or foreign lines are left out", skipped)
+	}
+	return partRow{"ledger lines", partOK, detail}
+}
+
+func embeddedPart() partRow {
+	names, err := fs.Glob(corpus.FS(), "*.md")
+	if err != nil || len(names) == 0 {
+		return partRow{corpus.Name, partBroken, "no documents in the program"}
+	}
+	return partRow{corpus.Name, partOK, fmt.Sprintf("%d documents, searched when there is no folder or with --embedded", len(names))}
+}
+
+// folderParts are the folders that every ask searches.
+func (a *app) folderParts(ctx context.Context, c *config) []partRow {
+	var rows []partRow
+	for _, path := range c.list(setLibrary) {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			rows = append(rows, partRow{"folder", partBroken, path + " (from " + c.values[setLibrary].origin + ") is no folder that can be opened"})
+			continue
+		}
+		rows = append(rows, partRow{"folder", partOK, path + " (from " + c.values[setLibrary].origin + ")"})
+	}
+	kept, err := a.folderRows(ctx, c)
+	if err != nil {
+		return append(rows, partRow{"index", partBroken, err.Error()})
+	}
+	for _, f := range kept {
+		row := partRow{"folder", partOK, fmt.Sprintf("%s (added; %s documents in the index)", f.Path, term.Count(f.Files))}
+		if f.Missing {
+			row.State, row.Detail = partBroken, f.Path+" (added) is missing; 'marchwarden library remove "+f.Path+"' forgets it"
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		rows = append(rows, partRow{"folders", partOff, "none; 'marchwarden library add DIR' adds one"})
+	}
+	return rows
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// idHelp says in help texts what an ID may be.
+const idHelp = `An ID is a trace id as 'marchwarden traces' lists it, the first four or more
+characters of one, or "last" for the newest run.`
+
+// minPrefix is how much of an id must be given.
+const minPrefix = 4
+
+// findTrace resolves an id, the beginning of one, or "last".
+func findTrace(d *trace.Dir, s string) (marchwarden.TraceID, error) {
+	if id, err := marchwarden.ParseTraceID(s); err == nil {
+		return id, nil
+	}
+	prefix := strings.ToLower(s)
+	if s != "last" {
+		if strings.Trim(prefix, "0123456789abcdef-") != "" || len(prefix) > 36 {
+			_, err := marchwarden.ParseTraceID(s)
+			return marchwarden.TraceID{}, err
+		}
+		if len(prefix) < minPrefix {
+			return marchwarden.TraceID{}, invalid("ID", "run 'marchwarden traces' to list the ids there are", fmt.Sprintf("%q is too short: give at least %d characters", s, minPrefix))
+		}
+	}
+	ids, err := d.List()
+	if err != nil {
+		return marchwarden.TraceID{}, err
+	}
+	if s == "last" && len(ids) > 0 {
+		return ids[0], nil
+	}
+	var found []marchwarden.TraceID
+	for _, id := range ids {
+		if strings.HasPrefix(id.String(), prefix) {
+			found = append(found, id)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("no trace %q in %s", s, d.Path()),
+			Hint: "run 'marchwarden traces' to list the ids there are"}
+	}
+	return marchwarden.TraceID{}, invalid("ID", "give more characters", fmt.Sprintf("%q begins %d ids, %s and %s among them", s, len(found), found[0], found[1]))
+}

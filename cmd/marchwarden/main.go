@@ -1,0 +1,150 @@
+// Command marchwarden asks researchers and shows what they found.
+//
+// The package owns flags, configuration, the environment, the clock, ids, the
+// streams and exit codes, and it is the only place that does. main.go turns
+// errors into exit codes, config.go finds every setting and where it came from,
+// wire.go puts the parts together, and each command has a file of its own: an
+// options struct, a constructor for its flags, and a plain run function.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// The exit codes, as every help text states them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// app is the world outside, as the commands see it.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	env            func(string) (string, bool)
+	dir            string                 // the working directory, where .env is
+	userHome       func() (string, error) // the home folder of the user
+	now            func() time.Time
+	newID          func() marchwarden.TraceID
+
+	// logFormat is the persistent flag --log-format; "" leaves it to the settings.
+	logFormat string
+	// noColor is the setting, once the settings are read.
+	noColor bool
+}
+
+func main() {
+	ctx, stop := interruptible(context.Background())
+	code := run(ctx, system(), os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+// system is the app of a real process.
+func system() *app {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = "." // a deleted working directory: there is no .env in it either
+	}
+	return &app{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		env: os.LookupEnv, dir: dir, userHome: os.UserHomeDir,
+		now: time.Now, newID: newID,
+	}
+}
+
+// newID makes a trace id that sorts by time.
+func newID() marchwarden.TraceID {
+	u, err := uuid.NewV7()
+	if err != nil {
+		u = uuid.New()
+	}
+	id, err := marchwarden.ParseTraceID(u.String())
+	if err != nil {
+		panic(err) // unreachable: a UUID in its canonical form
+	}
+	return id
+}
+
+// errInterrupted is why a context ended that a signal ended.
+var errInterrupted = errors.New("interrupted")
+
+// interruptible ends the context at the first SIGINT or SIGTERM, so that a run
+// can hand over what it has, and the process at the second.
+func interruptible(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		if _, ok := <-signals; !ok {
+			return
+		}
+		cancel(errInterrupted)
+		if _, ok := <-signals; ok {
+			os.Exit(exitInterrupted)
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel(nil)
+	}
+}
+
+// run executes one command line and returns its exit code. It is the only place
+// that turns errors into codes and writes them.
+func run(ctx context.Context, a *app, args []string) int {
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	a.errStyle().Error(a.stderr, err)
+	return exitCode(ctx, err)
+}
+
+func exitCode(ctx context.Context, err error) int {
+	switch {
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case marchwarden.CodeOf(err) == marchwarden.CodeCanceled && errors.Is(context.Cause(ctx), errInterrupted):
+		return exitInterrupted
+	case errors.Is(err, marchwarden.CodeInvalid):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// invalid makes the error of an argument, flag or setting that is wrong.
+func invalid(field, hint, message string) error {
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message, Hint: hint}
+}
+
+// outStyle and errStyle look at the two streams. NO_COLOR is honoured even where
+// the settings could not be read.
+func (a *app) outStyle() term.Style { return a.style(a.stdout) }
+func (a *app) errStyle() term.Style { return a.style(a.stderr) }
+
+func (a *app) style(w io.Writer) term.Style {
+	f, _ := w.(*os.File)
+	never, _ := a.env("NO_COLOR")
+	name, _ := a.env("TERM")
+	return term.Detect(f, a.noColor || never != "", name)
+}
+
+// warn tells the user about something that did not stop the work.
+func (a *app) warn(message string) { a.errStyle().Warn(a.stderr, "%s", message) }

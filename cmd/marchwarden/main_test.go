@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"pgregory.net/rapid"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+)
+
+func TestExitCode(t *testing.T) {
+	stopped, stop := context.WithCancelCause(context.Background())
+	stop(errInterrupted)
+	ended, end := context.WithCancel(context.Background())
+	end()
+	canceled := marchwarden.Wrap(context.Canceled, marchwarden.CodeCanceled, "index")
+	tests := []struct {
+		ctx  context.Context
+		err  error
+		want int
+	}{
+		{context.Background(), errors.New("anything"), exitFailed},
+		{context.Background(), marchwarden.Errorf(marchwarden.CodeCorrupt, "x"), exitFailed},
+		{context.Background(), invalid("--x", "", "y"), exitUsage},
+		{context.Background(), errors.Join(invalid("--x", "", "y"), errors.New("z")), exitUsage},
+		{stopped, canceled, exitInterrupted},
+		{stopped, fmt.Errorf("a: %w", errInterrupted), exitInterrupted},
+		{stopped, errors.New("the disk is full"), exitFailed},
+		{ended, canceled, exitFailed},
+	}
+	for _, tt := range tests {
+		if got := exitCode(tt.ctx, tt.err); got != tt.want {
+			t.Errorf("exitCode(%v) = %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+// TestEveryCommandStatesItsExitCodes walks the whole tree.
+func TestEveryCommandStatesItsExitCodes(t *testing.T) {
+	seen := 0
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		seen++
+		for _, want := range []string{"EXIT STATUS", "\n  0 ", "\n  1 ", "\n  2 "} {
+			if !strings.Contains(cmd.Long, want) {
+				t.Errorf("the help of %q has no %q", cmd.CommandPath(), want)
+			}
+		}
+		if cmd.Short == "" {
+			t.Errorf("%q has no short help", cmd.CommandPath())
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot(world(t, nil)))
+	if seen < 20 {
+		t.Errorf("only %d commands", seen)
+	}
+}
+
+// TestEightProcesses has eight processes ask at once in one fresh home: nothing
+// is torn and nothing is lost.
+func TestEightProcesses(t *testing.T) {
+	const processes, questions = 8, 3
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, coverage := t.TempDir(), t.TempDir()
+	notes := filepath.Join(home, "notes")
+	for i := range 30 {
+		write(t, filepath.Join(notes, fmt.Sprintf("n%d.md", i)), fmt.Sprintf("# Bed %d\n\nBed %d of the garden grows carrots and beans of kind %d.\n", i, i, i))
+	}
+	marchwardenCmd := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(program)
+		cmd.Args = append([]string{"marchwarden"}, args...)
+		cmd.Env = []string{"HOME=" + home, "GOCOVERDIR=" + coverage}
+		cmd.Dir = home
+		return cmd
+	}
+	var wg sync.WaitGroup
+	for i := range processes {
+		wg.Go(func() {
+			for q := range questions {
+				args := []string{"ask", "-q", "--json", fmt.Sprintf("What does bed %d grow in the garden?", i*questions+q)}
+				if i%2 == 0 {
+					args = append(args, "--library", notes)
+				}
+				var stderr bytes.Buffer
+				cmd := marchwardenCmd(args...)
+				cmd.Stderr = &stderr
+				out, err := cmd.Output()
+				if err != nil || stderr.Len() > 0 {
+					t.Errorf("process %d: %v\n%s", i, err, stderr.String())
+				}
+				if _, err := marchwarden.DecodeResult(out); err != nil {
+					t.Errorf("process %d: %v", i, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	entries, skipped, err := ledger.Read(filepath.Join(home, ".marchwarden", "costs.jsonl"))
+	if err != nil || skipped != 0 || len(entries) != processes*questions {
+		t.Errorf("%d entries in the ledger, %d skipped, %v", len(entries), skipped, err)
+	}
+	out, err := marchwardenCmd("traces", "--json", "--limit", "0").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var runs []runInfo
+	if err := json.Unmarshal(out, &runs); err != nil || len(runs) != processes*questions {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	for _, r := range runs {
+		if r.Status != statusComplete {
+			t.Errorf("run %s is %s: %s", r.TraceID, r.Status, r.Problem)
+		}
+		for _, args := range [][]string{{"verify", r.TraceID.String()}, {"replay", "--rerun", r.TraceID.String()}} {
+			if out, err := marchwardenCmd(args...).CombinedOutput(); err != nil {
+				t.Errorf("%v: %v\n%s", args, err, out)
+			}
+		}
+	}
+}
+
+// stubborn is a program that does not end when it should.
+func stubborn() {
+	ctx, _ := interruptible(context.Background())
+	fmt.Println("ready")
+	<-ctx.Done()
+	fmt.Println(context.Cause(ctx))
+	select {}
+}
+
+// TestSecondSignalEndsTheProgram whatever it is doing.
+func TestSecondSignalEndsTheProgram(t *testing.T) {
+	cmd := exec.Command("stubborn")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for _, want := range []string{"ready", errInterrupted.Error()} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Errorf("%q, want %q", lines.Text(), want)
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+	}
+	_ = cmd.Wait() // its exit code says how it ended
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+}
+
+func TestSince(t *testing.T) {
+	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+	a := &app{now: func() time.Time { return now }}
+	tests := map[string]time.Time{
+		"":           {},
+		"2026-11-01": time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
+		"7d":         now.AddDate(0, 0, -7),
+		"0d":         now,
+		"90m":        now.Add(-90 * time.Minute),
+	}
+	for s, want := range tests {
+		if got, err := a.since(s); err != nil || !got.Equal(want) {
+			t.Errorf("since(%q) = %v, %v; want %v", s, got, err, want)
+		}
+	}
+	for _, s := range []string{"d", "-1d", "-1h", "yesterday", "2026-13-01", "1.5d", "99999d"} {
+		if _, err := a.since(s); !errors.Is(err, marchwarden.CodeInvalid) {
+			t.Errorf("since(%q): %v", s, err)
+		}
+	}
+}
+
+func TestDifference(t *testing.T) {
+	tests := []struct{ want, got, says string }{
+		{`{"a":1,"b":[1,2]}`, `{"a":1,"b":[1,3]}`, "byte 14 of 17, in b[1]: 2 was recorded, 3 came out"},
+		{`{"a":{"x":"y"}}`, `{"a":{}}`, `byte 6 of 15, in a.x: "y" was recorded, null came out`},
+		{`{"a":[1]}`, `{"a":[1,2]}`, "byte 7 of 9, in a: a list of 1 was recorded, a list of 2 came out"},
+		{`{"a":1}`, `{"a":1} `, "byte 7 of 7"},
+		{`{"a":1}`, `{"a"`, "byte 4 of 7"},
+		{`{"a":[]}`, `{"a":{}}`, "in a: [] was recorded, {} came out"},
+	}
+	for _, tt := range tests {
+		if says := difference([]byte(tt.want), []byte(tt.got)); !strings.HasSuffix(says, tt.says) {
+			t.Errorf("difference(%s, %s) = %q, want …%q", tt.want, tt.got, says, tt.says)
+		}
+	}
+	long := strings.Repeat("é", 500)
+	says := difference(fmt.Appendf(nil, `{"a":"%sx%s"}`, long, long), fmt.Appendf(nil, `{"a":"%sy%s"}`, long, long))
+	if len(says) > 400 || !strings.Contains(says, "x") || !strings.Contains(says, "y") {
+		t.Errorf("a long difference must be shown in short: %q", says)
+	}
+}
+
+// TestDistance: the number of changes is a metric.
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"dpth", "depth", 1}, {"budgte", "budget", 2}, {"", "abc", 3}, {"kitten", "sitting", 3}} {
+		if got := distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringMatching(`[abc]{0,6}`)
+		a, b, c := word.Draw(t, "a"), word.Draw(t, "b"), word.Draw(t, "c")
+		if distance(a, b) != distance(b, a) || distance(a, a) != 0 || distance(a, c) > distance(a, b)+distance(b, c) {
+			t.Fatal("not a metric")
+		}
+	})
+}
+
+func TestKeptFolders(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "folders")
+	paths := []string{"/a/b", "/a b/ü", "/z\nq"}
+	var wg sync.WaitGroup
+	for range 4 {
+		for _, p := range paths {
+			wg.Go(func() {
+				if err := keepFolder(dir, p); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	write(t, filepath.Join(dir, "foreign.path"), "/etc")
+	write(t, filepath.Join(dir, ".new-123"), "/etc")
+	got, err := keptFolders(dir)
+	if err != nil || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", []string{"/a b/ü", "/a/b", "/z\nq"}) {
+		t.Errorf("kept %q, %v", got, err)
+	}
+	if err := forgetFolder(dir, "/a/b"); err != nil {
+		t.Error(err)
+	}
+	if err := forgetFolder(dir, "/a/b"); !errors.Is(err, marchwarden.CodeNotFound) {
+		t.Errorf("forgetting twice: %v", err)
+	}
+}
+
+// TestNewID: ids are new, and sort by time.
+func TestNewID(t *testing.T) {
+	last := ""
+	for range 1000 {
+		id := newID().String()
+		if id <= last {
+			t.Fatalf("%s after %s", id, last)
+		}
+		last = id
+	}
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// printJSON writes v indented, with text as it is.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print JSON")
+	}
+	return nil
+}
+
+// checkOut makes sure, before any work is done, that the file can be written
+// later. It leaves nothing behind.
+func checkOut(path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return invalid("--out", "give the path of a file", fmt.Sprintf("%q is a folder", path))
+	case err == nil && !info.Mode().IsRegular():
+		return invalid("--out", "use a shell redirection instead", fmt.Sprintf("%q is not a regular file", path))
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, reason(err)))
+	}
+	probe, err := tempBeside(path)
+	if err != nil {
+		hint := "give a path in a folder that can be written"
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "make the folder " + filepath.Dir(path) + " first"
+		}
+		return invalid("--out", hint, fmt.Sprintf("%q cannot be written: %s", path, reason(err)))
+	}
+	return discard(probe)
+}
+
+// writeOut writes a file whole or not at all: beside its place, synced, and then
+// renamed. An existing file keeps its mode, a link keeps pointing to it.
+func writeOut(path string, write func(io.Writer) error) (err error) {
+	defer func() { err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path) }()
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	tmp, err := tempBeside(path)
+	if err != nil {
+		return err
+	}
+	buf := bufio.NewWriter(tmp)
+	err = errors.Join(write(buf), buf.Flush())
+	if info, statErr := os.Stat(path); err == nil && statErr == nil {
+		err = tmp.Chmod(info.Mode().Perm())
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, discard(tmp))
+	}
+	if err := tmp.Close(); err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	if err := os.Rename(tmp.Name(), path); err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+// tempBeside makes a new file in the folder of path, with the mode that the
+// user's umask gives to new files.
+func tempBeside(path string) (*os.File, error) {
+	for i := 0; ; i++ {
+		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(path), os.Getpid(), i))
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if errors.Is(err, fs.ErrExist) && i < 100 {
+			continue
+		}
+		return f, err
+	}
+}
+
+func discard(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+type replayOptions struct {
+	raw   bool
+	rerun bool
+}
+
+const replayHelp = `Show a recorded run step by step, or run it again.
+
+With --rerun the run is executed again on its record: nothing is searched,
+fetched or asked, and the result must be the same to the byte.
+
+` + idHelp + `
+
+EXIT STATUS
+  0    shown; with --rerun: the result is byte-identical
+  1    failed; with --rerun: the result differs, or stored bytes are damaged
+  2    wrong usage or bad input
+  130  interrupted`
+
+func newReplay(a *app) *cobra.Command {
+	var o replayOptions
+	cmd := &cobra.Command{
+		Use: "replay [flags] ID", Short: "show a recorded run, or run it again offline", Long: replayHelp,
+		Example: "  marchwarden replay last\n  marchwarden replay --raw last | jq .action\n  marchwarden replay --rerun 0198c0de",
+		Args:    argCount(1, 1, "one trace id"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runReplay(cmd.Context(), o, args[0]) },
+	}
+	cmd.Flags().BoolVar(&o.raw, "raw", false, "print the lines of the trace as they are (JSONL)")
+	cmd.Flags().BoolVar(&o.rerun, "rerun", false, "execute the run again on its record and compare the bytes")
+	return cmd
+}
+
+func (a *app) runReplay(ctx context.Context, o replayOptions, arg string) error {
+	if o.raw && o.rerun {
+		return invalid("--raw", "", "cannot be used together with --rerun")
+	}
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	rec, err := a.openKept(c)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	id, err := findTrace(rec.traces, arg)
+	if err != nil {
+		return err
+	}
+	if o.raw {
+		return a.printRaw(rec.traces, id)
+	}
+	log, err := rec.traces.Load(id)
+	if err != nil {
+		return err
+	}
+	a.reportTorn(id, log)
+	if o.rerun {
+		return a.rerun(ctx, log, rec.blobs)
+	}
+	return a.printJourney(log)
+}
+
+func (a *app) printRaw(d *trace.Dir, id marchwarden.TraceID) error {
+	f, err := d.Raw(id)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(a.stdout, f)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print trace %s", id)
+}
+
+func (a *app) reportTorn(id marchwarden.TraceID, log *trace.Log) {
+	if log.Torn > 0 {
+		a.warn(fmt.Sprintf("the last line of trace %s is torn: %d bytes that a crash left carry no step", id, log.Torn))
+	}
+}
+
+// printJourney writes a line a step: number, time since the start, action and
+// decision.
+func (a *app) printJourney(log *trace.Log) error {
+	if len(log.Steps) == 0 {
+		a.note("the trace has no steps")
+		return nil
+	}
+	began := log.Steps[0].Header().Timestamp
+	if start, err := log.Start(); err == nil {
+		began = start.StartedAt
+	}
+	rows := make([][]string, len(log.Steps))
+	for i, s := range log.Steps {
+		h := s.Header()
+		rows[i] = []string{strconv.Itoa(h.Step), offset(h.Timestamp.Sub(began)), string(h.Action), h.Decision}
+	}
+	return a.outStyle().Table(a.stdout, []string{"step", "at", "action", "decision"}, rows)
+}
+
+func offset(d time.Duration) string { return fmt.Sprintf("+%.3f s", d.Seconds()) }
+
+func (a *app) rerun(ctx context.Context, log *trace.Log, blobs blob.Store) error {
+	again, err := files.Again(ctx, log, blobs)
+	if err != nil {
+		return err
+	}
+	if v := again.Start.Version; v != programVersion() {
+		a.warn(fmt.Sprintf("the run was made by version %s; this is version %s", v, programVersion()))
+	}
+	if !again.Same() {
+		return marchwarden.Errorf(marchwarden.CodeInternal, "the rerun of %s gives another result: %s", again.Start.TraceID, difference(again.Want, again.Got))
+	}
+	_, err = fmt.Fprintf(a.stdout, "the rerun of %s is identical: %s bytes, %s\n", again.Start.TraceID, term.Count(len(again.Got)), blob.Of(again.Got))
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
+}

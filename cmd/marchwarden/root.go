@@ -1,0 +1,217 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// exitStatus ends every help text.
+const exitStatus = `EXIT STATUS
+  0    answered or done, gaps included
+  1    failed
+  2    wrong usage or bad input
+  130  interrupted; what was found by then is printed`
+
+const rootHelp = `Marchwarden answers questions from documents. Every factual sentence of an
+answer carries a citation whose excerpt stands, byte for byte, in a document
+that was read and is stored. It needs no key and no network: it searches an
+embedded library, or your own folders.
+
+Settings come from flags, then the environment (MARCHWARDEN_HOME,
+MARCHWARDEN_LIBRARY, …), then .env in the working directory, then config.yaml
+in the home folder (~/.marchwarden). 'marchwarden doctor' shows each of them.`
+
+// newRoot builds the tree of commands. Building it opens and reads nothing.
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "marchwarden",
+		Short:         "research with citations that can be checked",
+		Long:          rootHelp,
+		Example:       "  marchwarden ask \"What are ideal crops for a garden in Utah?\"\n  marchwarden ask --library ~/notes \"What did we decide about the roof?\"\n  marchwarden verify last",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          needCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetFlagErrorFunc(flagError)
+	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
+	root.AddCommand(
+		newAsk(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
+		newLibrary(a), newSchema(a), newServe(a), newVersion(a),
+	)
+	addCompletion(root)
+	root.SetHelpCommand(newHelp(root))
+	finish(root)
+	return root
+}
+
+// addCompletion adds cobra's own command and holds it to our exit codes.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Args = needCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		for _, shell := range cmd.Commands() {
+			shell.Args = noArgs
+		}
+	}
+}
+
+// named is a flag's value with a name for it in help texts.
+type named struct {
+	pflag.Value
+	name string
+}
+
+func (n named) Type() string { return n.name }
+
+// finish ends the help of every command with its exit codes, and takes the name
+// of a flag's value out of its usage, where shells would show the quotes.
+func finish(cmd *cobra.Command) {
+	nameValue := func(f *pflag.Flag) {
+		if strings.Contains(f.Usage, "`") {
+			name, usage := pflag.UnquoteUsage(f)
+			f.Value, f.Usage = named{f.Value, name}, usage
+			if f.DefValue == "[]" { // an empty list, which a plain value would show
+				f.DefValue = ""
+			}
+		}
+	}
+	cmd.Flags().VisitAll(nameValue)
+	cmd.PersistentFlags().VisitAll(nameValue)
+	if cmd.Long == "" {
+		cmd.Long = sentence(cmd.Short)
+	}
+	if !strings.Contains(cmd.Long, "EXIT STATUS") {
+		cmd.Long = strings.TrimRight(cmd.Long, "\n") + "\n\n" + exitStatus
+	}
+	for _, sub := range cmd.Commands() {
+		finish(sub)
+	}
+}
+
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+// needCommand is the Args of a command that only holds others.
+func needCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	hint := "run '" + cmd.CommandPath() + " --help' for the commands there are"
+	if found := cmd.SuggestionsFor(args[0]); len(found) > 0 {
+		hint = "did you mean '" + cmd.CommandPath() + " " + found[0] + "'?"
+	} else if !cmd.HasParent() && len(args) > 1 || strings.Contains(args[0], " ") {
+		hint = `to ask a question: marchwarden ask "…"`
+	}
+	return invalid("", hint, fmt.Sprintf("unknown command %q", clip(args[0], 60)))
+}
+
+// flagError gives a wrong flag its exit code and a hint.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := "run '" + cmd.CommandPath() + " --help' for the flags there are"
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if near := nearestFlag(cmd, unknown.GetSpecifiedName()); near != "" {
+			hint = "did you mean '--" + near + "'?"
+		}
+	}
+	return invalid("", hint, err.Error())
+}
+
+// nearestFlag is the flag whose name is at most two changes away from what was
+// typed, or begins like it; "" if there is none.
+func nearestFlag(cmd *cobra.Command, typed string) string {
+	best, least := "", 3
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		d := distance(typed, f.Name)
+		if len(typed) >= 3 && strings.HasPrefix(f.Name, typed) {
+			d = min(d, 2)
+		}
+		if d < least {
+			best, least = f.Name, d
+		}
+	})
+	return best
+}
+
+// distance counts the letters to insert, delete or replace to get from a to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// argCount is the Args of a command that takes from least to most arguments.
+func argCount(least, most int, want string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		return invalid("", "run '"+cmd.CommandPath()+" --help' for examples", fmt.Sprintf("%s takes %s; %d given", cmd.CommandPath(), want, len(args)))
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	return argCount(0, 0, "no arguments")(cmd, args)
+}
+
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "explain a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return needCommand(root, args)
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
+// complete lets the shell complete the values of a flag.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // unreachable: the flag was defined just before
+	}
+}
+
+// clip shortens text for use inside a message.
+func clip(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	return string(r[:n]) + "…"
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"marchwarden": main, "stubborn": stubborn})
+}
+
+// TestScripts runs the commands as processes, each script in a folder and a home
+// of its own. Beside testscript's own commands a script has:
+//
+//	exits CODE COMMAND…      run a command that must exit with exactly this code
+//	field VAR FILE PATH      set VAR to a value of a JSON file, such as citations.0.content_hash
+//	flipbit REF              change one bit of the stored blob REF
+//	manyfiles DIR N          make a folder of N documents
+//	interrupt OUT ERR CMD…   run a command, send it SIGINT once it shows progress, and keep its
+//	                         streams in two files; it must exit with 130 within two seconds
+//	repeat VAR TEXT N        set VAR to N times TEXT
+//	absent PATH…             the paths must not exist
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			home := filepath.Join(e.WorkDir, "home")
+			e.Setenv("HOME", home)
+			e.Setenv("KEPT", filepath.Join(home, ".marchwarden"))
+			return os.MkdirAll(home, 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "field": field, "flipbit": flipBit, "manyfiles": manyFiles,
+			"interrupt": interrupt, "repeat": repeat, "absent": absent,
+		},
+		RequireExplicitExec: true,
+	})
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func field(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: field VAR FILE PATH")
+	}
+	var v any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &v))
+	for part := range strings.SplitSeq(args[2], ".") {
+		switch node := v.(type) {
+		case map[string]any:
+			v = node[part]
+		case []any:
+			i, err := strconv.Atoi(part)
+			ts.Check(err)
+			if i >= len(node) {
+				ts.Fatalf("%s has %d elements", args[1], len(node))
+			}
+			v = node[i]
+		default:
+			ts.Fatalf("no %s in %s", args[2], args[1])
+		}
+	}
+	if v == nil {
+		ts.Fatalf("no %s in %s", args[2], args[1])
+	}
+	ts.Setenv(args[0], fmt.Sprint(v))
+}
+
+func flipBit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: flipbit REF")
+	}
+	hex := strings.TrimPrefix(args[0], "sha256:")
+	path := filepath.Join(ts.Getenv("KEPT"), "blobs", "sha256", hex[:2], hex[2:])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	data[len(data)/2] ^= 1
+	ts.Check(os.WriteFile(path, data, 0o600))
+}
+
+func manyFiles(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: manyfiles DIR N")
+	}
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o700))
+	for i := range n {
+		body := fmt.Sprintf("# Garden note %d\n\nBed %d of the garden grows carrots. %s\n", i, i, strings.Repeat("The carrots need water and sun. ", 40))
+		ts.Check(os.WriteFile(filepath.Join(dir, fmt.Sprintf("note%d.md", i)), []byte(body), 0o600))
+	}
+}
+
+func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: interrupt OUT ERR COMMAND…")
+	}
+	program, err := exec.LookPath(args[2])
+	ts.Check(err)
+	cmd := exec.Command(program, args[3:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "TMPDIR=" + ts.Getenv("TMPDIR")}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout = &stdout
+	pipe, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	lines := bufio.NewReader(pipe)
+	first, err := lines.ReadString('\n')
+	ts.Check(err)
+	stderr.WriteString(first)
+	ts.Check(cmd.Process.Signal(syscall.SIGINT))
+	sent := time.Now()
+	_, err = io.Copy(&stderr, lines)
+	ts.Check(err)
+	err = cmd.Wait()
+	took := time.Since(sent)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), stdout.Bytes(), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), stderr.Bytes(), 0o600))
+	ts.Logf("ended %v after the signal, stderr:\n%s", took, stderr.String())
+	if cmd.ProcessState.ExitCode() != exitInterrupted {
+		ts.Fatalf("%v, want exit code %d", err, exitInterrupted)
+	}
+	if took > 2*time.Second {
+		ts.Fatalf("it took %v to end after the signal", took)
+	}
+}
+
+func repeat(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: repeat VAR TEXT N")
+	}
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	ts.Setenv(args[0], strings.Repeat(args[1], n))
+}
+
+func absent(ts *testscript.TestScript, neg bool, args []string) {
+	for _, path := range args {
+		if _, err := os.Lstat(ts.MkAbs(path)); err == nil || neg {
+			ts.Fatalf("%s exists", path)
+		}
+	}
+}

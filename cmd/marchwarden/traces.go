@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+type tracesOptions struct {
+	json  bool
+	limit int
+}
+
+const tracesHelp = `List the recorded runs, newest first.
+
+The status of a run is complete, interrupted (its caller stopped it and got a
+partial result), unfinished (still going on, or cut off by a crash) or damaged.`
+
+func newTraces(a *app) *cobra.Command {
+	var o tracesOptions
+	cmd := &cobra.Command{
+		Use: "traces", Short: "list the recorded runs", Long: tracesHelp, Args: noArgs,
+		Example: "  marchwarden traces --limit 5\n  marchwarden traces --json | jq -r '.[].trace_id'",
+		RunE:    func(*cobra.Command, []string) error { return a.runTraces(o) },
+	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().IntVar(&o.limit, "limit", 20, "list at most `N` runs; 0 lists all")
+	return cmd
+}
+
+// The states of a run.
+const (
+	statusComplete    = "complete"
+	statusInterrupted = "interrupted"
+	statusUnfinished  = "unfinished"
+	statusDamaged     = "damaged"
+)
+
+// runInfo is a row of 'traces', and its form in JSON. Fields are only ever added.
+type runInfo struct {
+	TraceID    marchwarden.TraceID `json:"trace_id"`
+	StartedAt  *time.Time          `json:"started_at,omitempty"`
+	Question   string              `json:"question"`
+	Citations  *int                `json:"citations,omitempty"`
+	Confidence *marchwarden.Unit   `json:"confidence,omitempty"`
+	Status     string              `json:"status"`
+	Problem    string              `json:"problem,omitempty"`
+}
+
+func (a *app) runTraces(o tracesOptions) error {
+	if o.limit < 0 {
+		return invalid("--limit", "", fmt.Sprintf("must be 0 or more, not %d", o.limit))
+	}
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	infos, left, err := a.listRuns(c, o.limit)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return printJSON(a.stdout, infos)
+	}
+	if len(infos) == 0 {
+		a.note("no runs are recorded in %s yet", c.text(setTraceDir))
+		return nil
+	}
+	rows := make([][]string, len(infos))
+	for i, r := range infos {
+		rows[i] = a.runRow(r)
+	}
+	if err := a.outStyle().Table(a.stdout, []string{"id", "when", "citations", "confidence", "status", "question"}, rows); err != nil {
+		return err
+	}
+	if left > 0 {
+		a.note("%s older runs are not shown; --limit 0 lists all", term.Count(left))
+	}
+	return nil
+}
+
+// listRuns reads the newest runs, at most limit of them (0 is all), and says how
+// many were left out.
+func (a *app) listRuns(c *config, limit int) (infos []runInfo, left int, err error) {
+	infos = []runInfo{}
+	if _, err := os.Stat(c.text(setTraceDir)); err != nil {
+		return infos, 0, nil
+	}
+	d, err := trace.OpenDir(c.text(setTraceDir), a.now)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer d.Close()
+	ids, err := d.List()
+	if err != nil {
+		return nil, 0, err
+	}
+	if limit > 0 && len(ids) > limit {
+		ids, left = ids[:limit], len(ids)-limit
+	}
+	for _, id := range ids {
+		infos = append(infos, runOf(d, id))
+	}
+	return infos, left, nil
+}
+
+func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
+	r := runInfo{TraceID: id, Status: statusDamaged}
+	log, err := d.Load(id)
+	if err != nil {
+		r.Problem = err.Error()
+		return r
+	}
+	r.Status = statusUnfinished
+	start, err := log.Start()
+	if err != nil {
+		if len(log.Steps) > 0 {
+			r.Status, r.Problem = statusDamaged, err.Error()
+		}
+		return r
+	}
+	r.StartedAt, r.Question = &start.StartedAt, start.Request.Question
+	if done := log.Complete(); done != nil {
+		r.Citations, r.Confidence, r.Status = &done.Citations, &done.Confidence, statusComplete
+		if done.Interrupted {
+			r.Status = statusInterrupted
+		}
+	}
+	return r
+}
+
+func (a *app) runRow(r runInfo) []string {
+	row := []string{r.TraceID.String(), "", "", "", r.Status, r.Question}
+	if r.StartedAt != nil {
+		row[1] = a.inZone(*r.StartedAt)
+	}
+	if r.Citations != nil {
+		row[2], row[3] = term.Count(*r.Citations), fmt.Sprintf("%.2f", *r.Confidence)
+	}
+	if r.Problem != "" {
+		row[5] = strings.TrimSpace(r.Question + " " + r.Problem)
+	}
+	return row
+}
+
+// note writes a line for people to stderr.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.stderr, "marchwarden: %s\n", term.CleanLine(fmt.Sprintf(format, args...)))
+}

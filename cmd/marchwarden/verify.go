@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+const verifyHelp = `Hold a result against the stored bytes again: every excerpt at its place in the
+stored text, every claim and marker against the citations, and every stored
+piece of the recorded run against its hash.
+
+The argument is a trace ID, a file with a result as JSON, or - for a result on
+stdin. ` + idHelp + `
+
+EXIT STATUS
+  0    everything stands
+  1    something does not stand, or could not be checked; it is named
+  2    wrong usage or bad input
+  130  interrupted`
+
+func newVerify(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "verify ID | FILE.json | -", Short: "check every citation against the stored bytes", Long: verifyHelp,
+		Example: "  marchwarden verify last\n  marchwarden verify result.json\n  marchwarden ask --json \"…\" | marchwarden verify -",
+		Args:    argCount(1, 1, "one trace id or file"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runVerify(cmd.Context(), args[0]) },
+	}
+}
+
+// maxResultBytes bounds a result read from a file.
+const maxResultBytes = 64 << 20
+
+func (a *app) runVerify(ctx context.Context, arg string) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	fromFile, err := a.resultFile(ctx, arg)
+	if err != nil {
+		return err
+	}
+	rec, err := a.openKept(c)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	if fromFile != nil {
+		return a.checkResult(ctx, rec, fromFile, fromFile.TraceID) // it may have no run here
+	}
+	id, err := findTrace(rec.traces, arg)
+	if err != nil {
+		return err
+	}
+	return a.checkResult(ctx, rec, nil, id)
+}
+
+// resultFile reads the result that arg names, or gives nil when arg is an id.
+func (a *app) resultFile(ctx context.Context, arg string) (*marchwarden.Result, error) {
+	if _, err := marchwarden.ParseTraceID(arg); err == nil || arg == "last" {
+		return nil, nil
+	}
+	data, err := a.readResult(ctx, arg)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	res, err := marchwarden.DecodeResult(data)
+	if err != nil {
+		return nil, err
+	}
+	if res.Answer == "" && len(res.Citations) == 0 && !res.TraceID.Valid() {
+		return nil, invalid("FILE", "give a file written by 'marchwarden ask --json' or --out", fmt.Sprintf("%q holds no result", arg))
+	}
+	return res, nil
+}
+
+// readResult reads stdin for "-", or the file of that name; nil when arg is
+// neither a file nor the name of one.
+func (a *app) readResult(ctx context.Context, arg string) ([]byte, error) {
+	if arg == "-" {
+		return a.readStdin(ctx, maxResultBytes, "result")
+	}
+	info, err := os.Stat(arg)
+	if (err != nil || !info.Mode().IsRegular()) && !strings.HasSuffix(arg, ".json") {
+		return nil, nil
+	}
+	f, err := os.Open(arg)
+	if err != nil {
+		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, reason(err)))
+	}
+	defer f.Close()
+	return readLimited(f, maxResultBytes, "result")
+}
+
+// checkResult checks what the trace stored, then the result: the given one, or
+// the recorded one. A given result without a trace here is checked alone.
+func (a *app) checkResult(ctx context.Context, rec *records, res *marchwarden.Result, id marchwarden.TraceID) error {
+	v := &verdicts{a: a}
+	log, err := rec.traces.Load(id)
+	switch {
+	case err == nil:
+		a.reportTorn(id, log)
+		v.blobs(ctx, log, rec.blobs)
+	case res != nil && errors.Is(err, marchwarden.CodeNotFound):
+		a.warn("the run of this result is not recorded here; only its citations are checked")
+	default:
+		return err
+	}
+	if log != nil {
+		kept := v.recorded(ctx, log, rec.blobs)
+		if kept != nil && res != nil {
+			v.compare(kept, res)
+		}
+		if res == nil {
+			res = kept
+		}
+	}
+	if res == nil {
+		return v.close(ctx, id)
+	}
+	report, err := verify.Check(ctx, rec.blobs, res)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations")
+	}
+	v.report(report)
+	return v.close(ctx, id)
+}
+
+// verdicts prints checks as they are made and counts them.
+type verdicts struct {
+	a      *app
+	stood  int
+	failed []string // the problems, in order
+	err    error    // the first failure to print
+}
+
+func (v *verdicts) check(what, problem string) {
+	mark := "✓"
+	if problem == "" {
+		v.stood++
+	} else {
+		mark = "✗"
+		what += ": " + problem
+		v.failed = append(v.failed, problem)
+	}
+	v.print("%s %s", mark, what)
+}
+
+func (v *verdicts) print(format string, args ...any) {
+	if v.err == nil {
+		_, v.err = fmt.Fprintln(v.a.stdout, term.CleanLine(fmt.Sprintf(format, args...)))
+	}
+}
+
+// blobs reads every stored piece that the trace refers to, once, and names
+// those that are not what their hash says.
+func (v *verdicts) blobs(ctx context.Context, log *trace.Log, store blob.Store) {
+	seen := map[blob.Ref]bool{}
+	bad := 0
+	for _, s := range log.Steps {
+		for _, ref := range trace.Refs(s) {
+			if seen[ref] || ctx.Err() != nil {
+				continue
+			}
+			seen[ref] = true
+			if _, err := store.Get(ctx, ref); err != nil {
+				bad++
+				v.check(fmt.Sprintf("step %d (%s)", s.Header().Step, s.Header().Action), naming(ref, err))
+			}
+		}
+	}
+	if bad == 0 {
+		v.check(fmt.Sprintf("%s stored pieces of the run match their hashes", term.Count(len(seen))), "")
+	}
+}
+
+// naming is an error that surely contains the blob it is about.
+func naming(ref blob.Ref, err error) string {
+	if strings.Contains(err.Error(), ref.String()) {
+		return err.Error()
+	}
+	return ref.String() + ": " + err.Error()
+}
+
+// recorded is the result that the run ended with, or nil after saying why not.
+func (v *verdicts) recorded(ctx context.Context, log *trace.Log, store blob.Store) *marchwarden.Result {
+	done := log.Complete()
+	if done == nil {
+		v.check("result", "the run did not end, so there is none to check")
+		return nil
+	}
+	data, err := store.Get(ctx, done.Result)
+	if err != nil {
+		return nil // said with the stored pieces
+	}
+	res, err := marchwarden.DecodeResult(data)
+	if err != nil {
+		v.check("result", err.Error())
+		return nil
+	}
+	return res
+}
+
+// compare holds a given result against the recorded one.
+func (v *verdicts) compare(kept, given *marchwarden.Result) {
+	want, err := marchwarden.EncodeResult(kept)
+	if err != nil {
+		v.check("result", err.Error())
+		return
+	}
+	got, err := marchwarden.EncodeResult(given)
+	problem := ""
+	switch {
+	case err != nil:
+		problem = err.Error()
+	case !bytes.Equal(want, got):
+		problem = "it is not: " + difference(want, got)
+	}
+	v.check("the result is the one that was recorded", problem)
+}
+
+// report prints the citations, the claims and the answer's own problems.
+func (v *verdicts) report(r verify.Report) {
+	for _, f := range r.Citations {
+		v.check(fmt.Sprintf("citation [%d] %s %s", f.Number, f.Locator, f.Hash), f.Problem)
+	}
+	for _, c := range r.Claims {
+		marks := ""
+		for _, n := range c.Citations {
+			marks += fmt.Sprintf("[%d]", n)
+		}
+		v.check(fmt.Sprintf("claim %s %s: %s", marks, c.Support, clip(c.Text, 100)), c.Problem)
+	}
+	for _, problem := range r.Answer {
+		v.check("answer", problem)
+	}
+}
+
+// close says what it comes to, and fails if anything did not stand.
+func (v *verdicts) close(ctx context.Context, id marchwarden.TraceID) error {
+	if err := ctx.Err(); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "verify")
+	}
+	if len(v.failed) > 0 {
+		const most = 3
+		return marchwarden.Errorf(marchwarden.CodeCorrupt, "%d of %d checks failed: %s",
+			len(v.failed), len(v.failed)+v.stood, strings.Join(v.failed[:min(most, len(v.failed))], "; "))
+	}
+	v.print("everything stands: %d checks of %s", v.stood, id)
+	return marchwarden.Wrap(v.err, marchwarden.CodeUnavailable, "print the verdicts")
+}

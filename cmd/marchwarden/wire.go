@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Where things are below the home folder.
+func (c *config) blobPath() string    { return filepath.Join(c.home(), "blobs") }
+func (c *config) indexPath() string   { return filepath.Join(c.home(), "library", "index.db") }
+func (c *config) foldersPath() string { return filepath.Join(c.home(), "library", "folders") }
+func (c *config) cachePath() string   { return filepath.Join(c.home(), "cache") }
+
+// embeddedScheme begins the locators of the embedded library.
+const embeddedScheme = "embedded"
+
+func embeddedLibrary() *fetch.Folder {
+	return fetch.EmbeddedFolder(corpus.Name, embeddedScheme, corpus.FS())
+}
+
+// logger writes structured logs to stderr. It is silent below warnings unless
+// MARCHWARDEN_DEBUG is on. No setting is ever given to it.
+func (a *app) logger(c *config) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: slog.LevelWarn}
+	if c.on(setDebug) {
+		opts.Level = slog.LevelDebug
+	}
+	if c.text(setLogFormat) == "json" {
+		return slog.New(slog.NewJSONHandler(a.stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, opts))
+}
+
+// records is the evidence and the traces in the home folder. Close it when done.
+type records struct {
+	traces *trace.Dir
+	blobs  *blobdir.Store
+}
+
+// openRecords opens them, making what is missing.
+func (a *app) openRecords(c *config) (*records, error) {
+	if err := os.MkdirAll(c.home(), 0o700); err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.home(), Err: errors.New(reason(err)),
+			Hint: "set MARCHWARDEN_HOME to a folder that can be written"}
+	}
+	traces, err := trace.OpenDir(c.text(setTraceDir), a.now)
+	if err != nil {
+		return nil, err
+	}
+	blobs, err := blobdir.Open(c.blobPath())
+	if err != nil {
+		return nil, errors.Join(marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the evidence store"), traces.Close())
+	}
+	return &records{traces, blobs}, nil
+}
+
+// openKept is openRecords for commands that only look: where nothing was kept
+// yet, it makes nothing and says so with CodeNotFound.
+func (a *app) openKept(c *config) (*records, error) {
+	for _, path := range []string{c.text(setTraceDir), c.blobPath()} {
+		if _, err := os.Stat(path); err != nil {
+			return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("nothing is recorded yet: %s does not exist", path),
+				Hint: `ask something first: marchwarden ask "…"`}
+		}
+	}
+	return a.openRecords(c)
+}
+
+func (r *records) Close() error { return errors.Join(r.traces.Close(), r.blobs.Close()) }
+
+// openLibrary opens what a research searches: the folders given here or by the
+// setting, those added by 'library add', and the embedded library if asked for
+// or if there is nothing else. The caller closes the folders.
+func (a *app) openLibrary(c *config, given []string, embedded bool) ([]*fetch.Folder, error) {
+	if len(given) == 0 {
+		given = c.list(setLibrary)
+	}
+	var open []*fetch.Folder
+	add := func(f *fetch.Folder) {
+		if slices.ContainsFunc(open, func(o *fetch.Folder) bool { return o.Name == f.Name }) {
+			_ = f.Close() // read-only, and open a second time
+			return
+		}
+		open = append(open, f)
+	}
+	for _, path := range given {
+		f, err := fetch.OpenFolder(a.absolute(path, a.dir))
+		if err != nil {
+			return nil, errors.Join(err, closeFolders(open))
+		}
+		add(f)
+	}
+	kept, err := keptFolders(c.foldersPath())
+	if err != nil {
+		return nil, errors.Join(err, closeFolders(open))
+	}
+	for _, path := range kept {
+		f, err := fetch.OpenFolder(path)
+		if err != nil {
+			a.warn(fmt.Sprintf("%v; 'marchwarden library remove %s' forgets it", err, path))
+			continue
+		}
+		add(f)
+	}
+	if len(open) == 0 && len(kept) > 0 && !embedded {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "none of the folders of the library can be opened",
+			Hint: "use --embedded to search the embedded library"}
+	}
+	if embedded || len(open) == 0 {
+		add(embeddedLibrary())
+	}
+	return open, nil
+}
+
+func closeFolders(fs []*fetch.Folder) error {
+	var errs []error
+	for _, f := range fs {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// desk is the files researcher with all that it works with, opened for one
+// command, and with a line in the ledger for every call.
+type desk struct {
+	files   *files.Researcher
+	a       *app
+	cfg     *config
+	records *records
+	library []*fetch.Folder
+	extract *extract.Extractor
+	warn    func(string)
+}
+
+var _ marchwarden.Researcher = (*desk)(nil)
+
+// openDesk takes over the library's folders. Each finished call goes to told,
+// each warning for people to warn.
+func (a *app) openDesk(c *config, library []*fetch.Folder, told func(files.Call), warn func(string)) (*desk, error) {
+	rec, err := a.openRecords(c)
+	if err != nil {
+		return nil, errors.Join(err, closeFolders(library))
+	}
+	d := &desk{a: a, cfg: c, records: rec, library: library, extract: a.extractor(c), warn: warn}
+	d.files = files.New(files.Config{
+		Library: library, IndexPath: c.indexPath(), Traces: rec.traces, Blobs: rec.blobs, Extractor: d.extract,
+		Version: programVersion(), Now: a.now, NewID: a.newID, Warn: warn,
+		Spent: func(call files.Call) { d.enter(call); told(call) },
+	})
+	return d, nil
+}
+
+func (a *app) extractor(c *config) *extract.Extractor {
+	return extract.New(extract.Config{CacheDir: c.cachePath()})
+}
+
+// Research asks the researcher. A call without a result is in the ledger too,
+// unless its request was wrong.
+func (d *desk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	res, err := d.files.Research(ctx, req, sink)
+	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) {
+		d.append(ledger.Entry{Time: d.a.now().UTC(), Researcher: files.Name, Question: req.Question, Outcome: ledger.Failed})
+	}
+	return res, err
+}
+
+// enter puts a finished call into the ledger.
+func (d *desk) enter(call files.Call) {
+	e := ledger.EntryOf(d.a.now(), call.Start.Researcher, call.Start.Request.Question, call.Result)
+	e.Searches = call.Searches
+	if _, interrupted := d.facts(e.TraceID); interrupted {
+		e.Outcome = ledger.Interrupted
+	}
+	d.append(e)
+}
+
+// append writes to the ledger. A ledger that cannot be written is a warning: it
+// never harms a result.
+func (d *desk) append(e ledger.Entry) {
+	if err := ledger.Open(d.cfg.text(setLedger)).Append(e); err != nil {
+		d.warn("the call is not in the ledger: " + err.Error())
+	}
+}
+
+// facts counts the documents that a run read and tells whether its caller
+// stopped it. A trace that cannot be read tells nothing; 'verify' says why.
+func (d *desk) facts(id marchwarden.TraceID) (read int, interrupted bool) {
+	log, err := d.records.traces.Load(id)
+	if err != nil {
+		return 0, false
+	}
+	for _, s := range log.Steps {
+		switch s := s.(type) {
+		case *trace.FetchComplete:
+			if s.Error == "" {
+				read++
+			}
+		case *trace.Complete:
+			interrupted = s.Interrupted
+		}
+	}
+	return read, interrupted
+}
+
+// Close closes the researcher, then what it worked with.
+func (d *desk) Close() error {
+	return errors.Join(d.files.Close(), d.extract.Close(), d.records.Close(), closeFolders(d.library))
+}
+
+// costWords is the estimated price of a call for people.
+func costWords(c marchwarden.CostMetadata) string {
+	usd, known := ledger.EstimateTotal(c.ModelID, c.TokensUsed)
+	switch {
+	case !known:
+		return "cost unknown"
+	case usd == 0:
+		return "no cost"
+	}
+	return fmt.Sprintf("about $%.4f", usd)
+}
+
+// inZone shows a time in the zone of the user's clock.
+func (a *app) inZone(t time.Time) string {
+	return t.In(a.now().Location()).Format("2006-01-02 15:04")
+}
+
+// readStdin is readLimited for stdin, which may be a person who never ends it:
+// it gives up when ctx ends.
+func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, error) {
+	type outcome struct {
+		data []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		data, err := readLimited(a.stdin, most, what)
+		done <- outcome{data, err}
+	}()
+	select {
+	case o := <-done:
+		return o.data, o.err
+	case <-ctx.Done():
+		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read %s", what)
+	}
+}
+
+// readLimited reads everything, or fails when it is more than most bytes.
+func readLimited(r io.Reader, most int64, what string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", what)
+	}
+	if int64(len(data)) > most {
+		return nil, invalid(what, "", fmt.Sprintf("must be at most %d bytes", most))
+	}
+	return data, nil
+}

@@ -1,0 +1,252 @@
+// Package ledger keeps what every research call consumed: one JSON object a
+// line in costs.jsonl, a table of prices, and sums over the lines.
+//
+// It owns the line, its file and the prices. Holding a call to its budget is
+// package budget's work, and what to do when the ledger cannot be written is the
+// caller's: a ledger failure must never harm a result.
+//
+// On disk, in the order of the calls that ended:
+//
+//	{"time":"…","trace_id":"…","researcher":"files","question":"…","model":"extractive/1","tokens_used":812, …}\n
+//
+// Fields are only ever added. A line is written by one write call in append mode
+// and synced, so several processes share a ledger without a lock. A torn line is
+// what a crash leaves: the next writer begins on a line of its own, and readers
+// count the stump and go on.
+package ledger
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// MaxQuestionChars is how much of a question the ledger keeps.
+const MaxQuestionChars = 200
+
+// maxLine bounds one line; the program writes far shorter ones.
+const maxLine = 1 << 20
+
+// Outcome is how a call ended.
+type Outcome string
+
+// The outcomes.
+const (
+	Answered    Outcome = "answered"    // with at least one citation
+	Refused     Outcome = "refused"     // nothing stored answers the question
+	Interrupted Outcome = "interrupted" // the caller stopped it; the result is partial
+	Failed      Outcome = "failed"      // there is no result
+)
+
+// Entry is one research call.
+type Entry struct {
+	Time            time.Time           `json:"time"` // when the call ended
+	TraceID         marchwarden.TraceID `json:"trace_id"`
+	Researcher      string              `json:"researcher"`
+	Question        string              `json:"question"` // cleaned, at most MaxQuestionChars
+	Model           string              `json:"model"`
+	TokensUsed      int                 `json:"tokens_used"`
+	TokensIn        *int                `json:"tokens_in,omitempty"`  // nil when not known apart
+	TokensOut       *int                `json:"tokens_out,omitempty"` // nil when not known apart
+	Iterations      int                 `json:"iterations"`
+	WallTimeSec     float64             `json:"wall_time_sec"`
+	Searches        int                 `json:"searches"`
+	BudgetExhausted bool                `json:"budget_exhausted"`
+	Confidence      marchwarden.Unit    `json:"confidence"`
+	CostUSD         *float64            `json:"cost_usd"` // null is unknown, which is not zero
+	Outcome         Outcome             `json:"outcome"`
+}
+
+// EntryOf describes a call that gave a result. Searches, and a call that was
+// interrupted, are the caller's to add: a result does not tell them.
+func EntryOf(at time.Time, researcher, question string, res *marchwarden.Result) Entry {
+	c := res.CostMetadata
+	e := Entry{
+		Time: at.UTC(), TraceID: res.TraceID, Researcher: researcher, Question: question, Model: c.ModelID,
+		TokensUsed: c.TokensUsed, Iterations: c.IterationsRun, WallTimeSec: c.WallTimeSec,
+		BudgetExhausted: c.BudgetExhausted, Confidence: res.Confidence, Outcome: Answered,
+	}
+	if len(res.Citations) == 0 {
+		e.Outcome = Refused
+	}
+	if usd, known := EstimateTotal(c.ModelID, c.TokensUsed); known {
+		e.CostUSD = &usd
+	}
+	return e
+}
+
+// Ledger appends to one file. It is safe for concurrent use, by several
+// processes too, and holds nothing open between calls.
+type Ledger struct {
+	path string
+	mu   sync.Mutex // keeps appends of this process in order
+}
+
+// Open names the ledger's file; nothing is read or made before the first Append.
+func Open(path string) *Ledger { return &Ledger{path: path} }
+
+// Path is where the ledger is.
+func (l *Ledger) Path() string { return l.path }
+
+// Append writes e as one line and syncs it. The file (mode 0600) and its folder
+// (0700) are made when missing. Texts of e are cleaned of control characters and
+// cut. An error means that the line may not be there; the ledger stays usable.
+func (l *Ledger) Append(e Entry) error {
+	e.Question = clean(e.Question)
+	e.Model, e.Researcher = clean(e.Model), clean(e.Researcher)
+	line, err := encode(e)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode a ledger entry")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := appendLine(l.path, line); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "append to ledger %s", l.path)
+	}
+	return nil
+}
+
+func encode(e Entry) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(e)
+	return buf.Bytes(), err
+}
+
+func appendLine(path string, line []byte) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	torn, err := endsTorn(f, info)
+	if err != nil {
+		return err
+	}
+	if torn {
+		// Another process may be in the middle of its write. Then this makes a
+		// blank line, which readers pass over.
+		line = append([]byte{'\n'}, line...)
+	}
+	if _, err := f.Write(line); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	if info.Size() == 0 {
+		return syncFolder(filepath.Dir(path))
+	}
+	return nil
+}
+
+// endsTorn reports whether the last byte of a file is no newline.
+func endsTorn(f *os.File, info fs.FileInfo) (bool, error) {
+	if !info.Mode().IsRegular() || info.Size() == 0 {
+		return false, nil
+	}
+	var last [1]byte
+	if _, err := f.ReadAt(last[:], info.Size()-1); err != nil {
+		return false, err
+	}
+	return last[0] != '\n', nil
+}
+
+// syncFolder makes a new name survive a power loss, where the system can.
+func syncFolder(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	_ = d.Sync() // some systems cannot sync a folder; the line itself is safe
+	return d.Close()
+}
+
+// Read reads a ledger in the order of its lines. Lines that are torn or no
+// entry are counted in skipped and left out. A ledger that does not exist is
+// empty.
+func Read(path string) (entries []Entry, skipped int, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open ledger %s", path)
+	}
+	defer f.Close()
+	entries, skipped, err = read(f)
+	if err != nil {
+		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read ledger %s", path)
+	}
+	return entries, skipped, nil
+}
+
+func read(r io.Reader) (entries []Entry, skipped int, err error) {
+	br := bufio.NewReaderSize(r, 64<<10)
+	for {
+		line, err := readLine(br)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, 0, err
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			var e Entry
+			if json.Unmarshal(text, &e) != nil || e.Time.IsZero() {
+				skipped++
+			} else {
+				entries = append(entries, e)
+			}
+		}
+		if err != nil {
+			return entries, skipped, nil
+		}
+	}
+}
+
+// readLine returns a line, of which it keeps at most maxLine bytes.
+func readLine(br *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := br.ReadSlice('\n')
+		if len(line) <= maxLine {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// clean makes text fit for one short line: white space becomes single spaces,
+// what cannot be printed goes, and the rest is cut at MaxQuestionChars.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > MaxQuestionChars {
+		s = string(r[:MaxQuestionChars-1]) + "…"
+	}
+	return s
+}
