@@ -101,14 +101,14 @@ func (r Request) Limits() Limits {
 }
 
 // Filter is the request's source filter; a request without one allows every
-// source. The request must be valid.
+// source. The request must be valid; a filter that cannot be read allows none.
 func (r Request) Filter() SourceFilter {
 	if r.Constraints == nil {
 		return SourceFilter{}
 	}
 	f, err := ParseSourceFilter(r.Constraints.SourceFilter)
 	if err != nil {
-		return SourceFilter{} // unreachable unless Validate was skipped
+		return SourceFilter{entries: []string{r.Constraints.SourceFilter}} // unreachable unless Validate was skipped
 	}
 	return f
 }

@@ -24,11 +24,12 @@ func ParseSourceFilter(s string) (SourceFilter, error) {
 	}
 	var f SourceFilter
 	for part := range strings.SplitSeq(s, ",") {
-		e := strings.TrimSuffix(strings.ToLower(strings.TrimSpace(part)), ".")
+		e := strings.ToLower(strings.TrimSpace(part))
 		if !isFilterEntry(e) {
 			return SourceFilter{}, invalid("constraints.source_filter", "for example .gov,.edu,nasa.gov",
 				"must be comma-separated domains or suffixes, not %q", clip(part, 60))
 		}
+		e = strings.TrimSuffix(e, ".")
 		f.entries = append(f.entries, e)
 		f.hosts = append(f.hosts, asciiHost(e))
 	}
@@ -74,11 +75,13 @@ func (f SourceFilter) String() string { return strings.Join(f.entries, ",") }
 
 // asciiHost writes every label that is not ASCII as "xn--" and its Punycode
 // (RFC 3492), so that a name has one spelling. It maps case and nothing else;
-// a name that needs more to match does not match, which keeps a source out.
+// a name that needs more to match does not match, which keeps a source out. A
+// label that is too long for a host is part of a file name and stays as it is.
 func asciiHost(name string) string {
+	const longest = 63
 	labels := strings.Split(name, ".")
 	for i, l := range labels {
-		if strings.ContainsFunc(l, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		if len(l) <= longest*utf8.UTFMax && strings.ContainsFunc(l, func(r rune) bool { return r >= utf8.RuneSelf }) {
 			labels[i] = "xn--" + punycode([]rune(l))
 		}
 	}

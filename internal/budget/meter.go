@@ -57,25 +57,33 @@ func (m *Meter) Reserve(tokens int) (*Reservation, error) {
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "negative reservation of %d tokens", tokens)
 	}
 	if room := m.roomLocked(); tokens > room {
-		m.exhaustLocked(fmt.Sprintf("token budget of %d", m.limits.TokenBudget))
+		m.exhaustTokensLocked()
 		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d left of a budget of %d", tokens, room, m.limits.TokenBudget)
 	}
 	m.reserved += tokens
 	return &Reservation{m: m, tokens: tokens}, nil
 }
 
-// Settle ends the reservation with what was really used. Use beyond the
-// reservation is counted as the reservation: whoever reserves must bound the
-// call so that it cannot happen. A second Settle does nothing.
+// Settle ends the reservation with what was really used. Whoever reserves should
+// bound the call so that it uses no more than that. If it does all the same, the
+// excess is counted against what nobody has reserved, held tokens included; what
+// that does not cover is not counted, because the budget is never exceeded, and
+// remembered as exhaustion. A second Settle does nothing.
 func (r *Reservation) Settle(used int) {
-	r.m.mu.Lock()
-	defer r.m.mu.Unlock()
+	m := r.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if r.settled {
 		return
 	}
 	r.settled = true
-	r.m.reserved -= r.tokens
-	r.m.spent += max(0, min(used, r.tokens))
+	m.reserved -= r.tokens
+	used = max(0, used)
+	if free := m.limits.TokenBudget - m.spent - m.reserved; used > free {
+		m.exhaustTokensLocked()
+		used = free
+	}
+	m.spent += used
 }
 
 // Room is how many tokens an ordinary reservation could get now.
@@ -103,10 +111,12 @@ func (m *Meter) Iterate() (int, error) {
 }
 
 // TakeSources asks for n sources and returns how many may be fetched. Fewer than
-// n means that the cap ended the work, and is remembered as exhaustion.
+// n means that the cap ended the work, and is remembered as exhaustion. Asking
+// for none or fewer grants none.
 func (m *Meter) TakeSources(n int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	n = max(0, n)
 	granted := min(n, m.limits.MaxSources-m.sources)
 	if granted < n {
 		m.exhaustLocked(fmt.Sprintf("cap of %d sources", m.limits.MaxSources))
@@ -119,7 +129,7 @@ func (m *Meter) TakeSources(n int) int {
 func (m *Meter) ReturnSources(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sources = max(0, m.sources-n)
+	m.sources = max(0, m.sources-max(0, n))
 }
 
 // Elapsed tells the meter how long the run has taken, and fails with
@@ -139,6 +149,10 @@ func (m *Meter) Exhaust(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.exhaustLocked(what)
+}
+
+func (m *Meter) exhaustTokensLocked() {
+	m.exhaustLocked(fmt.Sprintf("token budget of %d", m.limits.TokenBudget))
 }
 
 func (m *Meter) exhaustLocked(what string) {

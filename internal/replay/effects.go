@@ -34,7 +34,7 @@ func do[T any](ctx context.Context, j Journal, e Effect, run func(context.Contex
 		return v, err
 	}
 	if err := json.Unmarshal(out, &v); err != nil {
-		return v, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read a recorded %s", e.Kind)
+		return v, journalError(marchwarden.CodeCorrupt, err, "read a recorded %s", e.Kind)
 	}
 	return v, nil
 }
@@ -142,11 +142,15 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		Begin: &trace.Model{Head: head("ask %s to %s", m.id, c.Prompt), Model: m.id, Prompt: c.Prompt, PromptHash: prompt},
 		Done: func(out []byte, err error) trace.Recorded {
 			r := read[llm.Reply](out)
-			return &trace.ModelComplete{
+			s := &trace.ModelComplete{
 				Head:  outcomeHead(err, "%s answered in %d tokens", m.id, r.Usage.Out),
-				Model: m.id, Prompt: c.Prompt, PromptHash: prompt, ReplyHash: blob.Of([]byte(r.Text)),
+				Model: m.id, Prompt: c.Prompt, PromptHash: prompt,
 				TokensIn: r.Usage.In, TokensOut: r.Usage.Out,
 			}
+			if err == nil {
+				s.ReplyHash = blob.Of([]byte(r.Text))
+			}
+			return s
 		},
 	}, func(ctx context.Context) (llm.Reply, error) {
 		if m.inner == nil {

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,8 +37,9 @@ type Journal interface {
 	// Do answers an effect: from the record when it is there, otherwise by run,
 	// whose outcome is stored and appended to the trace before Do returns it. An
 	// outcome is recorded even when ctx ended while run was at work. Equal effects
-	// are run once; later ones get the first one's outcome. The error is run's own,
-	// reduced to its code and sentence, or says that recording failed.
+	// are run once; later ones get the first one's outcome. What run returns must be
+	// JSON; Do returns the same value, not always the same bytes. The error is run's
+	// own, reduced to its code and sentence, or says that recording failed.
 	Do(ctx context.Context, e Effect, run func(context.Context) ([]byte, error)) ([]byte, error)
 	// Note records a decision. In a rerun it does nothing.
 	Note(s trace.Step) error
@@ -97,12 +99,14 @@ func frame(h hash.Hash, part []byte) {
 // answers from its record.
 type Recorder struct {
 	blobs blob.Store
-	w     *trace.Writer // nil in a rerun
-	sink  marchwarden.Sink
+	w     *trace.Writer        // nil in a rerun
 	clock func() time.Duration // since the start of the run; nil in a rerun
 
-	mu    sync.Mutex // guards calls and serialises the sink
+	mu    sync.Mutex // guards calls
 	calls map[trace.ActionID]*call
+
+	sinkMu sync.Mutex // serialises sink, so that a slow one holds up progress only
+	sink   marchwarden.Sink
 }
 
 // call is an effect that is known or under way; done is closed when it is known.
@@ -151,8 +155,8 @@ func (r *Recorder) Live(ev marchwarden.Event) {
 	if r.sink == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.sinkMu.Lock()
+	defer r.sinkMu.Unlock()
 	r.sink(ev)
 }
 
@@ -163,9 +167,6 @@ func (r *Recorder) Do(ctx context.Context, e Effect, run func(context.Context) (
 		return nil, journalError(marchwarden.CodeInternal, err, "describe %s", e.Kind)
 	}
 	id := Key(e.Kind, input)
-	// The record outlives the caller's patience: what is done is written down.
-	keep := context.WithoutCancel(ctx)
-
 	r.mu.Lock()
 	c, known := r.calls[id]
 	if !known {
@@ -179,17 +180,24 @@ func (r *Recorder) Do(ctx context.Context, e Effect, run func(context.Context) (
 	r.mu.Unlock()
 
 	if !known {
-		c.output, c.err = r.runAndRecord(ctx, keep, id, e, run)
-		close(c.done)
+		r.begin(ctx, c, id, e, run)
 	}
 	<-c.done
 	if c.err != nil {
 		return nil, c.err
 	}
-	return r.outcome(keep, c.output)
+	return r.outcome(context.WithoutCancel(ctx), c.output)
 }
 
-func (r *Recorder) runAndRecord(ctx, keep context.Context, id trace.ActionID, e Effect, run func(context.Context) ([]byte, error)) (blob.Ref, error) {
+// begin runs an effect that is not known yet and makes c known. Should run panic,
+// those who wait for the same effect get an error instead of waiting for ever.
+func (r *Recorder) begin(ctx context.Context, c *call, id trace.ActionID, e Effect, run func(context.Context) ([]byte, error)) {
+	defer close(c.done)
+	c.err = journalError(marchwarden.CodeInternal, nil, "%s panicked", e.Kind)
+	c.output, c.err = r.runAndRecord(ctx, id, e, run)
+}
+
+func (r *Recorder) runAndRecord(ctx context.Context, id trace.ActionID, e Effect, run func(context.Context) ([]byte, error)) (blob.Ref, error) {
 	if e.Begin != nil {
 		if err := r.Note(e.Begin); err != nil {
 			return blob.Ref{}, err
@@ -207,7 +215,8 @@ func (r *Recorder) runAndRecord(ctx, keep context.Context, id trace.ActionID, e 
 	if err != nil {
 		return blob.Ref{}, journalError(marchwarden.CodeInternal, err, "store the outcome of %s", e.Kind)
 	}
-	ref, err := r.blobs.Put(keep, stored)
+	// The record outlives the caller's patience: what is done is written down.
+	ref, err := r.blobs.Put(context.WithoutCancel(ctx), stored)
 	if err != nil {
 		return blob.Ref{}, journalError(marchwarden.CodeUnavailable, err, "store the outcome of %s", e.Kind)
 	}
@@ -238,5 +247,5 @@ func clip(b []byte) string {
 	if len(b) <= most {
 		return string(b)
 	}
-	return string(b[:most]) + "…"
+	return strings.ToValidUTF8(string(b[:most]), "") + "…"
 }

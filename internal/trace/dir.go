@@ -97,6 +97,9 @@ func (d *Dir) Load(id marchwarden.TraceID) (*Log, error) {
 
 // Raw opens the lines of a trace as they are. The caller closes.
 func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) {
+	if !id.Valid() {
+		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a trace needs an id")
+	}
 	f, err := d.root.Open(id.String() + suffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("no trace %s in %s", id, d.path),
@@ -169,7 +172,9 @@ type file interface {
 
 // Append numbers and dates the step, writes it as one line and syncs it to disk.
 // After a failure the writer is broken: that and every later Append returns the
-// first error, so that a half-written line is never followed by another.
+// first error, so that a half-written line is never followed by another. A step
+// whose line Read would refuse (one of unknown action, one that is too long) is a
+// failure too.
 func (w *Writer) Append(s Step) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -178,19 +183,33 @@ func (w *Writer) Append(s Step) error {
 	}
 	h := s.Header()
 	h.Step, h.Action, h.Timestamp = w.steps+1, s.action(), w.now().UTC()
-	line, err := encode(s)
-	if err == nil {
-		_, err = w.f.Write(line)
-	}
-	if err == nil {
-		err = w.f.Sync()
-	}
-	if err != nil {
+	if err := w.write(s); err != nil {
 		w.err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write trace step %d", h.Step)
 		return w.err
 	}
 	w.steps++
 	return nil
+}
+
+func (w *Writer) write(s Step) error {
+	if _, ok := s.(*Unknown); ok {
+		return errors.New("a step of unknown action can be read only")
+	}
+	line, err := encode(s)
+	if err != nil {
+		return err
+	}
+	if len(line) > maxLine {
+		return fmt.Errorf("its line has %d bytes, more than %d", len(line), maxLine)
+	}
+	n, err := w.f.Write(line)
+	if err == nil && n < len(line) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return err
+	}
+	return w.f.Sync()
 }
 
 // Close closes the file. Closing twice is an error of the second call only.

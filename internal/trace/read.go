@@ -14,6 +14,8 @@ import (
 // maxLine bounds one line of a trace; the program writes far shorter ones.
 const maxLine = 4 << 20
 
+var errTooLong = fmt.Errorf("longer than %d bytes", maxLine)
+
 // Log is a trace as it was read.
 type Log struct {
 	Steps []Step
@@ -44,9 +46,10 @@ func (l *Log) Complete() *Complete {
 	return nil
 }
 
-// Read reads a trace. A last line without its newline, or one that is no JSON,
-// is reported as torn and not an error; anything wrong before it is an error
-// with CodeCorrupt that names the line.
+// Read reads a trace. A last line without its newline was never acknowledged,
+// whatever it holds: it is reported as torn and is not an error, and so is a last
+// line that is no JSON. Anything wrong before it is an error with CodeCorrupt that
+// names the line; a reader that fails is CodeUnavailable.
 func Read(r io.Reader) (*Log, error) {
 	log := &Log{}
 	br := bufio.NewReaderSize(r, 64<<10)
@@ -56,8 +59,11 @@ func Read(r io.Reader) (*Log, error) {
 			log.Torn = int64(len(line))
 			return log, nil
 		}
-		if err != nil {
+		if errors.Is(err, errTooLong) {
 			return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
+		}
+		if err != nil {
+			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "trace line %d", n)
 		}
 		step, err := decode(line, n)
 		if err != nil {
@@ -78,11 +84,11 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 	for {
 		part, err := br.ReadSlice('\n')
 		line = append(line, part...)
-		if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
 		if len(line) > maxLine {
-			return nil, fmt.Errorf("longer than %d bytes", maxLine)
+			return nil, errTooLong
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
 		}
 	}
 }

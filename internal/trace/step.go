@@ -171,7 +171,7 @@ type ModelComplete struct {
 	Model      string   `json:"model"`
 	Prompt     string   `json:"prompt"`
 	PromptHash blob.Ref `json:"prompt_hash"`
-	ReplyHash  blob.Ref `json:"reply_hash"`
+	ReplyHash  blob.Ref `json:"reply_hash"` // of the reply's text; "" when the call failed
 	TokensIn   int      `json:"tokens_in"`
 	TokensOut  int      `json:"tokens_out"`
 }
@@ -233,11 +233,15 @@ type Complete struct {
 	Interrupted bool             `json:"interrupted,omitempty"`
 }
 
-// Unknown is a step of an action that this version does not know.
+// Unknown is a step of an action that this version does not know. It can be read
+// and encoded again, not appended.
 type Unknown struct {
 	Head
-	Raw json.RawMessage `json:"-"`
+	Raw json.RawMessage `json:"-"` // the line as it was read
 }
+
+// MarshalJSON gives the line as it was read, so that nothing of it is lost.
+func (u *Unknown) MarshalJSON() ([]byte, error) { return u.Raw, nil }
 
 func (*Start) action() Action             { return ActionStart }
 func (*Iteration) action() Action         { return ActionIteration }

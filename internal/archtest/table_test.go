@@ -1,0 +1,136 @@
+package archtest
+
+// layer is one package and the packages of this module that it may import.
+type layer struct {
+	pkg     string // folder below the module's root, "." for the root
+	imports []string
+}
+
+// layers is the house from the ground up: a row may name rows above it only, so
+// the order is the direction of all imports. Test files may import more, to try
+// things together; what users run may not.
+//
+// A principal investigator, when it comes, knows researchers by the contract
+// alone: its row must not name the loop, search, fetch or a vendor.
+var layers = []layer{
+	// The contract, and data that needs nobody.
+	{".", nil},
+	{"corpus", nil},
+
+	// Mechanisms and records.
+	{"internal/blob", []string{"."}},
+	{"internal/blob/dir", []string{"internal/blob", "."}},
+	{"internal/blob/blobtest", []string{"internal/blob", "."}},
+	{"internal/lexicon", nil},
+	{"internal/budget", []string{"."}},
+	{"internal/ledger", []string{"."}},
+	{"internal/llm", []string{"."}},
+	{"internal/llm/llmtest", []string{"internal/llm", "."}},
+	{"internal/search", []string{"."}},
+	{"internal/search/searchtest", []string{"internal/search", "."}},
+	{"internal/fetch/extract", []string{"."}},
+	{"internal/fetch", []string{"internal/fetch/extract", "internal/blob", "."}},
+	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
+	{"internal/search/local", []string{"internal/search", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
+	{"internal/trace", []string{"internal/blob", "."}},
+	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
+
+	// Judgement.
+	{"internal/evidence", []string{"internal/fetch", "internal/lexicon", "internal/blob", "."}},
+	{"internal/reason", []string{"internal/evidence", "internal/search", "internal/budget", "."}},
+	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/trace", "internal/lexicon", "internal/blob", "."}},
+	{"internal/confidence", []string{"internal/verify", "internal/evidence", "."}},
+	{"internal/reason/extractive", []string{"internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},
+
+	// One research call, and the researchers made of it.
+	{"internal/loop", []string{"internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
+		"internal/search", "internal/fetch", "internal/budget", "internal/blob", "."}},
+	{"internal/researcher/files", []string{"internal/loop", "internal/reason/extractive", "internal/replay", "internal/trace",
+		"internal/search/local", "internal/fetch", "internal/fetch/extract", "internal/blob", "."}},
+
+	// Edges, which know the contract alone, and the command, which wires it all.
+	{"internal/mcpkit", []string{"."}},
+	{"internal/term", []string{"."}},
+	{"internal/archtest", nil},
+	{"cmd/marchwarden", []string{anything}},
+}
+
+// anything lets a row import every row above it.
+const anything = "*"
+
+// vendor is a third-party module and the packages that may import it.
+type vendor struct {
+	module string
+	owners []string // anything for every package but the root
+	tests  []string // packages whose test files may import it, too
+}
+
+// vendors gives every third-party module one owner, so that it can be replaced in
+// one place. The root package imports the standard library only.
+var vendors = []vendor{
+	{"modernc.org/sqlite", []string{"internal/search/local"}, nil},
+	{"github.com/sabhiram/go-gitignore", []string{"internal/search/local"}, nil},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/mcpkit"}, []string{"cmd/marchwarden"}},
+	{"github.com/google/jsonschema-go", []string{"internal/mcpkit"}, []string{".", "cmd/marchwarden"}},
+	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/extract"}, nil},
+	{"github.com/tetratelabs/wazero", []string{"internal/fetch/extract"}, nil},
+	{"codeberg.org/readeck/go-readability/v2", []string{"internal/fetch/extract"}, nil},
+	{"github.com/gogs/chardet", []string{"internal/fetch/extract"}, nil},
+	{"golang.org/x/net", []string{"internal/fetch/extract"}, nil},
+	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, nil},
+	{"github.com/klauspost/compress", []string{"internal/blob/dir"}, nil},
+	{"github.com/kljensen/snowball", []string{"internal/lexicon"}, nil},
+	{"github.com/rivo/uniseg", []string{"internal/term"}, nil},
+	{"golang.org/x/term", []string{"internal/term", "cmd/marchwarden"}, nil},
+	{"golang.org/x/text", []string{"internal/lexicon", "internal/evidence", "internal/term", "internal/fetch/extract"}, nil},
+	{"golang.org/x/sync", []string{anything}, nil},
+	{"go.yaml.in/yaml/v3", []string{"cmd/marchwarden", "internal/fetch/extract"}, nil}, // the configuration; the header of a document
+	{"github.com/spf13/cobra", []string{"cmd/marchwarden"}, nil},
+	{"github.com/spf13/pflag", []string{"cmd/marchwarden"}, nil}, // cobra's flags
+	{"github.com/joho/godotenv", []string{"cmd/marchwarden"}, nil},
+	{"github.com/google/uuid", []string{"cmd/marchwarden"}, nil},
+
+	// For tests: test files anywhere and the packages that end in "test".
+	{"github.com/google/go-cmp", nil, []string{anything}},
+	{"pgregory.net/rapid", nil, []string{anything}},
+	{"go.uber.org/goleak", nil, []string{anything}},
+	{"github.com/rogpeppe/go-internal", nil, []string{anything}},
+}
+
+// bannedNames say nothing about what a package owns.
+var bannedNames = []string{"util", "utils", "common", "helper", "helpers", "types", "models", "core", "manager", "managers", "misc", "base", "shared", "lib"}
+
+// bannedUses are what only the command may touch, by import path, with the way
+// out. A clock, an environment or a stream that is passed in can be recorded and
+// tested.
+var bannedUses = map[string]struct {
+	names   []string // nil bans the import itself
+	instead string
+}{
+	"time":          {[]string{"Now", "Since", "Until"}, "take a now func() time.Time"},
+	"os":            {[]string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "UserHomeDir", "UserConfigDir", "UserCacheDir", "Exit", "Stdout", "Stderr", "Stdin", "Args"}, "take the value, the reader or the writer as a parameter; return an error instead of exiting"},
+	"net/http":      {[]string{"DefaultClient", "DefaultTransport", "DefaultServeMux", "Get", "Head", "Post", "PostForm"}, "take an *http.Client"},
+	"fmt":           {[]string{"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"}, "take an io.Writer and use fmt.Fprint"},
+	"log/slog":      {[]string{"Default", "SetDefault", "Debug", "Info", "Warn", "Error"}, "take a *slog.Logger"},
+	"flag":          {nil, "flags are the command's"},
+	"log":           {nil, "return the error, or take a *slog.Logger"},
+	"text/template": {nil, "it adds megabytes to the binary; use strings.Builder"},
+	"html/template": {nil, "it adds megabytes to the binary; use strings.Builder"},
+}
+
+// The sizes that a reader can hold in mind.
+const (
+	maxFileLines     = 600
+	maxFuncLines     = 120 // outside tests
+	maxFuncLinesP95  = 60  // of all functions outside tests
+	maxPackageFiles  = 8   // test files not counted
+	maxMethods       = 5   // of an interface
+	maxParameters    = 5   // of an exported function, its context not counted
+	minCommentLength = 80  // of a package comment, in characters
+)
+
+// sizeExceptions are the places that may be larger, each with its reason.
+var sizeExceptions = map[string]string{
+	".":               "the nouns of the contract, one file each",
+	"cmd/marchwarden": "one file a subcommand, beside configuration and wiring",
+}

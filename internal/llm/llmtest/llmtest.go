@@ -1,0 +1,94 @@
+// Package llmtest is a language model for tests: it answers from a script, at
+// once and always the same. It needs no key and no network. It judges nothing
+// about the calls it gets; a test reads them with Calls.
+package llmtest
+
+import (
+	"context"
+	"sync"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+)
+
+// Answer is what the model does with one call.
+type Answer struct {
+	Text string
+	// Usage is what the call consumed; zero stands for a token for every four
+	// bytes of the call and of the text.
+	Usage llm.Usage
+	// Err fails the call instead; it should carry a marchwarden.Code.
+	Err error
+	// Hang lets the call wait for its context to end, and fail with CodeCanceled.
+	Hang bool
+}
+
+// Model plays a script. It is safe for concurrent use.
+type Model struct {
+	id     string
+	script map[string][]Answer
+
+	mu    sync.Mutex // guards what follows
+	calls []llm.Call
+	next  map[string]int
+}
+
+var _ llm.Model = (*Model)(nil)
+
+// New makes a model with answers by the name of the prompt. The first call of a
+// prompt gets its first answer and so on; the last answer stays. A call of a
+// prompt that the script does not have fails with CodeInternal.
+func New(id string, script map[string][]Answer) *Model {
+	return &Model{id: id, script: script, next: map[string]int{}}
+}
+
+// ID is the id that New was given.
+func (m *Model) ID() string { return m.id }
+
+// Calls are the calls so far, in the order of their arrival.
+func (m *Model) Calls() []llm.Call {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]llm.Call(nil), m.calls...)
+}
+
+// Generate answers from the script.
+func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	a, ok := m.take(c)
+	switch {
+	case !ok:
+		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "the script has no answer for the prompt %q", c.Prompt)
+	case a.Hang:
+		<-ctx.Done()
+		return llm.Reply{}, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "ask %s", m.id)
+	case a.Err != nil:
+		return llm.Reply{}, a.Err
+	}
+	use := a.Usage
+	if use == (llm.Usage{}) {
+		use = llm.Usage{In: tokens(c.System, c.Input), Out: tokens(a.Text)}
+	}
+	return llm.Reply{Text: a.Text, Usage: use, Stop: "end"}, nil
+}
+
+// take notes the call and gives the answer that is due.
+func (m *Model) take(c llm.Call) (Answer, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls = append(m.calls, c)
+	answers := m.script[c.Prompt]
+	if len(answers) == 0 {
+		return Answer{}, false
+	}
+	i := min(m.next[c.Prompt], len(answers)-1)
+	m.next[c.Prompt]++
+	return answers[i], true
+}
+
+func tokens(texts ...string) int {
+	n := 0
+	for _, t := range texts {
+		n += len(t)
+	}
+	return (n + 3) / 4
+}
