@@ -152,7 +152,7 @@ func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, 
 	if err != nil {
 		return page, "", err
 	}
-	if !r.filter.Allows(page.Origin, hostOrName(locator)) {
+	if !r.filter.Allows(filterNames(page)...) {
 		return page, "", marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter %s", locator, r.filter)
 	}
 	if page.NonText {
@@ -165,10 +165,12 @@ func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, 
 	return page, string(text), nil
 }
 
-// hostOrName is the part of a locator that a source filter speaks of.
-func hostOrName(locator string) string {
-	if u, err := url.Parse(locator); err == nil && u.Host != "" {
-		return u.Hostname()
+// filterNames are the names of a page that a source filter may allow. A page
+// with an address of its own is judged by that host alone, whatever it says of
+// itself; a local document by its file name or the origin it declares.
+func filterNames(page fetch.Page) []string {
+	if u, err := url.Parse(page.Locator); err == nil && u.Host != "" {
+		return []string{u.Hostname()}
 	}
-	return path.Base(strings.ReplaceAll(locator, `\`, "/"))
+	return []string{page.Origin, path.Base(strings.ReplaceAll(page.Locator, `\`, "/"))}
 }

@@ -373,8 +373,15 @@ func TestSourceFilterHoldsAfterFetching(t *testing.T) {
 	l := newLab(t, 2)
 	l.fetcher.Pages["doc1.md"] = fetch.Page{Origin: "usu.edu"}
 	l.fetcher.Pages["doc2.md"] = fetch.Page{Origin: "blog.example.com"}
+	const liar = "https://blog.example.com/a.edu"
+	l.engine.Hits["peas"] = append(l.engine.Hits["peas"], search.Hit{Locator: liar})
+	l.fetcher.Texts[liar] = "Peas like it hot."
+	l.fetcher.Pages[liar] = fetch.Page{Origin: "usu.edu"} // what the page says of itself
 	l.req.Constraints = &marchwarden.Constraints{SourceFilter: ".edu"}
 	res := l.run(t, t.Context())
+	if len(res.Citations) != 1 {
+		t.Errorf("%d citations, want the one the filter allows", len(res.Citations))
+	}
 	for _, c := range res.Citations {
 		if c.Locator != "doc1.md" {
 			t.Errorf("cited %s, which the filter forbids", c.Locator)

@@ -120,7 +120,7 @@ func (s *Server) answer(ask marchwarden.Request, out outcome) *mcp.CallToolResul
 
 // encode gives the wire form of a result that satisfies the output schema.
 func (s *Server) encode(res *marchwarden.Result) (json.RawMessage, error) {
-	wire, err := json.Marshal(res)
+	wire, err := marchwarden.EncodeResult(res)
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}

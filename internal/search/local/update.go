@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"runtime"
@@ -322,7 +321,7 @@ func (u *updater) progress() {
 		return r
 	}, u.folder.Name)
 	u.opts.Progress(marchwarden.Event{
-		Stage: marchwarden.StageIndex, Message: fmt.Sprintf("indexing %s: %d of %d files", name, u.done, u.total),
+		Stage: marchwarden.StageIndex, Message: "indexing " + name,
 		Done: u.done, Total: u.total,
 	})
 }
