@@ -69,7 +69,6 @@ type vendor struct {
 // one place. The root package imports the standard library only.
 var vendors = []vendor{
 	{"modernc.org/sqlite", []string{"internal/search/local"}, nil},
-	{"github.com/sabhiram/go-gitignore", []string{"internal/search/local"}, nil},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/mcpkit"}, []string{"cmd/marchwarden"}},
 	{"github.com/google/jsonschema-go", []string{"internal/mcpkit"}, []string{".", "cmd/marchwarden"}},
 	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/extract"}, nil},
