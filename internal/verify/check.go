@@ -130,7 +130,7 @@ func claim(c marchwarden.Claim, citations []Finding, answer string) ClaimFinding
 	switch {
 	case len(c.Citations) == 0:
 		f.Problem = "no citation"
-	case !strings.Contains(answer, c.Text):
+	case !strings.Contains(answer, c.Text) && !strings.Contains(answer, escapeMarkdown(c.Text)):
 		f.Problem = "not in the answer"
 	}
 	for _, n := range c.Citations {

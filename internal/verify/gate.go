@@ -102,7 +102,7 @@ type place struct {
 // claim grounds one sentence and returns it with its markers, or "" when
 // nothing supports it.
 func (g *gate) claim(c reason.Claim) (string, error) {
-	text := safeSentence(c.Text)
+	text := plainSentence(c.Text)
 	var numbers []int
 	for i, id := range c.Passages {
 		src, passage, ok := g.set.Passage(id)
@@ -137,7 +137,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 	for _, n := range numbers {
 		fmt.Fprintf(&markers, "[%d]", n)
 	}
-	return text + " " + markers.String(), nil
+	return escapeMarkdown(text) + " " + markers.String(), nil
 }
 
 // cite returns the number of the citation of a span, making it when it is new,
@@ -206,14 +206,21 @@ func (g *gate) quoted(s marchwarden.Side) bool {
 // would read as one of ours.
 var marker = regexp.MustCompile(`\s?\[\d{1,4}\]`)
 
-// active are the openings of Markdown that can load or link something.
-var active = strings.NewReplacer("![", `!\[`, "](", `]\(`, "<", `\<`)
+// plainSentence folds white space and takes foreign markers out.
+func plainSentence(s string) string {
+	return strings.Join(strings.Fields(marker.ReplaceAllString(s, "")), " ")
+}
 
-// safeSentence makes a sentence fit to stand in the answer: white space folded,
-// foreign markers gone, nothing that a Markdown renderer would load or link.
-func safeSentence(s string) string {
-	s = marker.ReplaceAllString(s, "")
-	return active.Replace(strings.Join(strings.Fields(s), " "))
+// special is what Markdown would take for markup: emphasis, code, tags, links,
+// images, and a list, heading or quote at the start.
+var special = regexp.MustCompile("[\\\\`*<]|!\\[|\\]\\(|\\b_|_\\b|^[#>+-]|^\\d{1,9}[.)]")
+
+// escapeMarkdown makes a sentence of a source stand in the answer as it reads,
+// with nothing that a renderer would load, link or format.
+func escapeMarkdown(s string) string {
+	return special.ReplaceAllStringFunc(s, func(m string) string {
+		return m[:len(m)-1] + `\` + m[len(m)-1:]
+	})
 }
 
 func clip(s string) string {

@@ -94,17 +94,26 @@ func TestGateDropsWhatDoesNotStand(t *testing.T) {
 }
 
 func TestGateNeutralisesForeignMarkup(t *testing.T) {
-	blobs := blob.NewMem()
-	text := "Peas [3] like ![x](http://evil.example/?q=1) cool <b>soil</b>."
-	set := library(t, blobs, text)
-	g := ground(t, blobs, set, reason.Draft{Claims: []reason.Claim{{Text: text, Passages: []evidence.ID{"S1.1"}}}})
-	for _, bad := range []string{"[3]", "![x](", " <b>"} {
-		if strings.Contains(g.Answer, bad) {
-			t.Errorf("answer %q still has %q", g.Answer, bad)
+	for text, want := range map[string]string{
+		"Peas [3] like ![x](http://evil.example/?q=1) cool <b>soil</b>.": `Peas like !\[x]\(http://evil.example/?q=1) cool \<b>soil\</b>.`,
+		"Use `peas` and *pods* or _soil_ but my_var stays.":              "Use \\`peas\\` and \\*pods\\* or \\_soil\\_ but my_var stays.",
+		"1986. That was a good year for peas.":                           `1986\. That was a good year for peas.`,
+		"# Peas are no heading.":                                         `\# Peas are no heading.`,
+		`A backslash \ stays one.`:                                       `A backslash \\ stays one.`,
+	} {
+		blobs := blob.NewMem()
+		set := library(t, blobs, text)
+		g := ground(t, blobs, set, reason.Draft{Claims: []reason.Claim{{Text: text, Passages: []evidence.ID{"S1.1"}}}})
+		if g.Answer != want+" [1]" {
+			t.Errorf("answer %q, want %q", g.Answer, want+" [1]")
 		}
-	}
-	if g.Citations[0].RawExcerpt != text {
-		t.Errorf("the excerpt must stay verbatim, is %q", g.Citations[0].RawExcerpt)
+		if !strings.HasPrefix(text, g.Citations[0].RawExcerpt) {
+			t.Errorf("the excerpt must stay verbatim, is %q", g.Citations[0].RawExcerpt)
+		}
+		report, err := verify.Check(ctx, blobs, &marchwarden.Result{Answer: g.Answer, Citations: g.Citations, Claims: g.Claims})
+		if err != nil || !report.OK() {
+			t.Errorf("check: %v %s", err, report)
+		}
 	}
 }
 

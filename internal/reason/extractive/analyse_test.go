@@ -1,0 +1,111 @@
+package extractive
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestKindOfQuestion(t *testing.T) {
+	for _, c := range []struct {
+		question string
+		want     kind
+	}{
+		{"Who wrote the Lighthill report?", kindWho},
+		{"When did the first AI winter begin?", kindWhen},
+		{"In what year was Deep Blue built?", kindWhen},
+		{"What date was the treaty signed?", kindWhen},
+		{"Where is Green River?", kindWhere},
+		{"Which city is the seat of the CNIL?", kindWhere},
+		{"How many regions does France have?", kindCount},
+		{"What number of seats has the Senate?", kindCount},
+		{"How long is the frost-free season?", kindAmount},
+		{"What percentage of soils are alkaline?", kindAmount},
+		{"What is the population of Paris?", kindAmount},
+		{"Which crops tolerate salt?", kindWhich},
+		{"What did Turing ask in 1950?", kindWhat},
+		{"What is the capital of France?", kindWhat},
+		{"Why do blossoms drop?", kindWhy},
+		{"How are tomatoes transplanted?", kindHow},
+		{"Is the soil of Utah alkaline?", kindYesNo},
+		{"What are ideal crops for a garden in Utah?", kindList},
+		{"Comprehensive history of AI", kindList},
+		{"Compare BERT and GPT", kindCompare},
+		{"What is chlorosis?", kindDefine},
+		{"What is an AI winter?", kindDefine},
+	} {
+		if got := analyse(c.question, "", 2026).kind; got != c.want {
+			t.Errorf("%q is read as %q, want %q", c.question, got, c.want)
+		}
+	}
+}
+
+func TestPartsOfQuestion(t *testing.T) {
+	for _, c := range []struct {
+		question string
+		want     []string // the queries of the parts
+	}{
+		{"What is the capital of France?", []string{"capital France"}},
+		{"Who founded Rome and when did Carthage fall?", []string{"founded Rome", "Carthage fall"}},
+		{"What does the AI Act forbid, and when does it apply?", []string{"AI Act forbid", "AI Act apply"}},
+		{"Who built the dam? Why was it built?", []string{"built dam", "built dam"}},
+		{"Compare BERT and GPT", []string{"BERT", "GPT"}},
+		{"What is the difference between drip irrigation and sprinklers?", []string{"drip irrigation", "sprinklers"}},
+		{"History of AI from 1995 to 2014", []string{"AI 1990s", "AI 2000s", "AI 2010s"}},
+		{"History of AI from the 2000s to the present", []string{"AI 2000s", "AI 2010s", "AI 2020s"}},
+		{"History of AI from 2011 to 2014", []string{"History AI 2011 2014"}},
+	} {
+		q := analyse(c.question, "", 2026)
+		var got []string
+		for _, p := range q.parts {
+			got = append(got, p.query)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%q (-want +got):\n%s", c.question, d)
+		}
+	}
+}
+
+func TestNamesOfQuestion(t *testing.T) {
+	for _, c := range []struct {
+		question string
+		want     []string
+	}{
+		{"Who moved the court to Warsaw?", []string{"Warsaw"}},
+		{"Did Alan Turing meet John McCarthy?", []string{"Alan Turing", "John McCarthy"}},
+		{"Tomatoes in gardens", nil},
+		{"WHO WON THE WORLD CUP", nil},
+	} {
+		if d := cmp.Diff(c.want, analyse(c.question, "", 2026).names); d != "" {
+			t.Errorf("%q (-want +got):\n%s", c.question, d)
+		}
+	}
+}
+
+func TestMisspelt(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"beriod", "beroid", true}, {"boleslaw", "bolesław", true}, {"kasparow", "kasparov", true}, {"kilimanjar", "kilimanjaro", true},
+		{"utah", "utan", false}, {"ogdens", "ogdensx", true}, {"samarkand", "samarra", false}, {"texas", "mexas", false}, {"paris", "parks", false},
+	} {
+		if got := misspelt(c.a, c.b); got != c.want {
+			t.Errorf("misspelt(%q, %q) = %v", c.a, c.b, got)
+		}
+	}
+}
+
+func TestSameFamily(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"conquer", "conquest", true}, {"invent", "inventor", true}, {"norman", "normandi", true},
+		{"plant", "planet", false}, {"north", "northern", true}, {"cat", "cattl", false}, {"contract", "contrast", false},
+	} {
+		if got := sameFamily(c.a, c.b); got != c.want {
+			t.Errorf("sameFamily(%q, %q) = %v", c.a, c.b, got)
+		}
+	}
+}

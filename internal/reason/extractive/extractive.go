@@ -1,0 +1,297 @@
+// Package extractive is the mind that needs no model. It reads a question by
+// rule, searches for what is missing, and answers with whole sentences of the
+// sources, word for word. It owns the analysis of questions, the scoring of
+// sentences and the measure of how well they answer. It runs no search, reads
+// no file and cuts no excerpt: the loop and the grounding gate do that.
+//
+// Everything it knows is in the reason.State it is given, so that one state
+// always gives the same plan and the same draft. Reading is charged to the
+// state's meter as a model's reading would be: see study.
+package extractive
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// id names this mind. Its number rises with every change that can alter a draft.
+const id = "extractive/1"
+
+// Limits of what is read.
+const (
+	laterShare = 0.4 // share of the question that a hit of a follow-up must show
+	fusionK    = 60  // the usual constant of reciprocal rank fusion
+	labelCost  = 8   // tokens that the label of a passage or claim costs
+)
+
+// Reasoner answers by extraction. It holds no state and is safe for concurrent
+// use; the state it is given is not.
+type Reasoner struct{}
+
+var _ reason.Reasoner = (*Reasoner)(nil)
+
+// New makes the reasoner.
+func New() *Reasoner { return &Reasoner{} }
+
+// ID is "extractive/1".
+func (*Reasoner) ID() string { return id }
+
+// ended reports that the caller has stopped the run. Each step takes
+// milliseconds, so that asking once at its start is enough.
+func ended(ctx context.Context) error {
+	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "extractive reasoner stopped")
+}
+
+// Choose fuses the hits of this iteration's queries and drops what shares no
+// word with the question.
+func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit) ([]reason.Read, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	q := analyse(st.Request.Question, st.Request.Context, st.Now.Year())
+	read := map[string]bool{}
+	for _, s := range st.Evidence.Sources() {
+		read[s.Page.Locator] = true
+	}
+	var list []candidate
+	for _, c := range fuse(st, hits) {
+		if read[c.hit.Locator] || st.Failed[c.hit.Locator] != nil {
+			continue
+		}
+		c.weigh(&q)
+		if c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)) {
+			list = append(list, c)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator))
+	})
+	used := st.Meter.Usage()
+	left := st.Limits.MaxSources - used.Sources
+	rounds := max(1, st.Limits.MaxIterations-st.Iteration+1)
+	n := max(3, (left+rounds-1)/rounds)
+	if q.broad {
+		n = max(n, (left+1)/2)
+	}
+	out := make([]reason.Read, 0, n)
+	for _, c := range list[:max(0, min(n, left, len(list)))] {
+		out = append(out, reason.Read{Locator: c.hit.Locator, Reason: c.why})
+	}
+	return out, nil
+}
+
+// candidate is a hit with its place among all.
+type candidate struct {
+	hit   search.Hit
+	score float64
+	share float64 // of the question's words that its title and snippet show
+	stems map[string]bool
+	why   string
+}
+
+// fuse adds up one over the rank over the queries of this iteration. Hits that
+// no recorded search of it holds follow in the order given.
+func fuse(st *reason.State, hits []search.Hit) []candidate {
+	at := map[string]int{}
+	var list []candidate
+	put := func(h search.Hit, rank int) {
+		i, ok := at[h.Locator]
+		if !ok {
+			i = len(list)
+			at[h.Locator] = i
+			list = append(list, candidate{hit: h})
+		}
+		list[i].score += 1 / float64(fusionK+rank+1)
+	}
+	for _, s := range st.Searches {
+		if s.Iteration == st.Iteration {
+			for rank, h := range s.Hits {
+				put(h, rank)
+			}
+		}
+	}
+	given := map[string]bool{}
+	for rank, h := range hits {
+		given[h.Locator] = true
+		if _, ok := at[h.Locator]; !ok {
+			put(h, rank)
+		}
+	}
+	return slices.DeleteFunc(list, func(c candidate) bool { return !given[c.hit.Locator] })
+}
+
+// pathMarks separate the words of a locator.
+var pathMarks = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ")
+
+// weigh prefers hits whose title and snippet show the question's words; words
+// of the caller's context help a little.
+func (c *candidate) weigh(q *question) {
+	c.stems = map[string]bool{}
+	for _, s := range lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator)) {
+		c.stems[s] = true
+	}
+	var shown []string
+	sum, all := 0.0, 0.0
+	for _, t := range q.terms {
+		w := t.weight
+		if vague[t.stem] {
+			w *= 0.35
+		}
+		all += w
+		if c.stems[t.stem] {
+			sum += w
+			shown = append(shown, t.text)
+		}
+	}
+	c.share = sum / max(all, 1)
+	c.why = "shows " + listed(shown, 5)
+	soft := 0
+	for s := range q.soft {
+		if c.stems[s] {
+			soft++
+		}
+	}
+	c.score += 0.02*c.share + 0.001*float64(min(soft, 3))
+}
+
+// named reports that the hit shows all words of a query of this iteration.
+func (c *candidate) named(st *reason.State) bool {
+	return slices.ContainsFunc(st.Searches, func(s reason.Searched) bool {
+		terms := lexicon.Terms(s.Query)
+		return s.Iteration == st.Iteration && len(terms) > 1 && !slices.ContainsFunc(terms, func(t string) bool { return !c.stems[t] })
+	})
+}
+
+// wanted is how many passages an answer deserves to be written from.
+func wanted(l marchwarden.Limits, parts int) int {
+	n := min(120, max(16, l.TokenBudget/400))
+	if parts > 1 {
+		n = max(n, 7*parts)
+	}
+	return n
+}
+
+// rank orders passages for the question. A question of several parts takes the
+// best of each part in turn, so that no part is starved.
+func rank(q *question, set *evidence.Set, n int) []evidence.Scored {
+	stems := make([]string, len(q.terms))
+	for i, t := range q.terms {
+		stems[i] = t.stem
+	}
+	whole := set.Rank(stems, n)
+	if len(q.parts) < 2 {
+		return whole
+	}
+	lists := [][]evidence.Scored{whole}
+	for _, p := range q.parts {
+		lists = append(lists, set.Rank(p.stems, n))
+	}
+	var out []evidence.Scored
+	seen := map[evidence.ID]bool{}
+	for i := 0; len(out) < n; i++ {
+		more := false
+		for _, l := range lists {
+			if i >= len(l) {
+				continue
+			}
+			more = true
+			if !seen[l[i].ID] && len(out) < n {
+				seen[l[i].ID] = true
+				out = append(out, l[i])
+			}
+		}
+		if !more {
+			break
+		}
+	}
+	return out
+}
+
+// study reads ranked passages within the budget and indexes them. Keep is held
+// back for what is written afterwards. What does not fit is returned unread, and
+// the meter has then noted that the budget ended the reading.
+func study(st *reason.State, q *question, ranked []evidence.Scored, keep int) (*reading, []evidence.Scored) {
+	packed := ranked
+	res, err := st.Meter.Reserve(cost(packed) + keep)
+	if err != nil {
+		packed = evidence.Pack(ranked, st.Meter.Room()-keep)
+		if res, err = st.Meter.Reserve(cost(packed)); err != nil {
+			return read(q, st.Evidence, nil), ranked
+		}
+	}
+	res.Settle(cost(packed))
+	in := map[evidence.ID]bool{}
+	for _, p := range packed {
+		in[p.ID] = true
+	}
+	unread := slices.DeleteFunc(slices.Clone(ranked), func(p evidence.Scored) bool { return in[p.ID] })
+	return read(q, st.Evidence, packed), unread
+}
+
+func cost(ps []evidence.Scored) int {
+	n := 0
+	for _, p := range ps {
+		n += lexicon.EstimateTokens(p.Text) + labelCost
+	}
+	return n
+}
+
+// pay charges the answer and drops sentences from its end until it fits; the
+// meter then knows that the budget cut it short.
+func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
+	for ; len(claims) > 0; claims = claims[:len(claims)-1] {
+		price := 0
+		for _, c := range claims {
+			price += lexicon.EstimateTokens(c.Text) + labelCost
+		}
+		if res, err := st.Meter.Reserve(price); err == nil {
+			res.Settle(price)
+			break
+		}
+	}
+	return claims
+}
+
+// clip shortens a sentence for a reason at a word.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	cut := strings.LastIndexByte(s[:n], ' ')
+	if cut < 0 {
+		cut = 0
+	}
+	return s[:cut] + "…"
+}
+
+// listed joins the first n words for a sentence.
+func listed(words []string, n int) string {
+	if len(words) > n {
+		return strings.Join(words[:n], ", ") + fmt.Sprintf(" and %d more", len(words)-n)
+	}
+	return strings.Join(words, ", ")
+}
+
+func partLabels(q *question) string {
+	labels := make([]string, len(q.parts))
+	for i, p := range q.parts {
+		labels[i] = p.label
+	}
+	return listed(labels, 4)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

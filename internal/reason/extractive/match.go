@@ -1,0 +1,325 @@
+package extractive
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+)
+
+// What Match is computed from. All lie between 0 and 1; "window" is the best
+// sentence with the ones beside it, its heading and its title.
+const (
+	matchFull        = iota // weight of the question that stands in the best sentence, its focus aside, squared
+	matchHeld               // number of the question's words in the sentence, eight being many
+	matchMass               // their rarity, added up rather than as a share
+	matchPairs              // neighbouring question words that are neighbours in the sentence
+	matchTopic              // a word of the question in the window is what the documents are about
+	matchType               // the kind of thing that is asked for is there
+	matchTypeLost           // a certain kind of thing is asked for and the window has none
+	matchFocusLost          // the noun after "what" is lacking: an answer seldom repeats it
+	matchAskingLost         // a word that only asks is lacking: the same
+	matchNamesLost          // names of the question that the window lacks
+	matchNameGone           // a name of the question stands nowhere
+	matchNumbersLost        // numbers of the question that the window lacks
+	matchNegation           // the question is negated and the sentence is not, or the other way round
+	matchAsksNot            // the question asks for what is not so
+	matchAntonym            // the sentence has the opposite of a word of the question
+	matchSibling            // the sentence has another of a kind: weeks for days, second for first
+	numMatch
+)
+
+// matchSigns are what each feature may do to Match, so that no accident of the
+// fitted questions can turn a merit into a fault: +1 raises, -1 lowers.
+var matchSigns = [numMatch]float64{1, 1, 1, 1, 1, 1, -1, 1, 1, -1, -1, -1, -1, -1, -1, -1}
+
+// matchWeights and matchBias are a logistic regression of "this question has an
+// answer here", fitted under matchSigns on the even-numbered SQuAD2 articles and
+// checked on the odd ones (TestSquad; its -fit flag writes the features).
+var matchWeights = [numMatch]float64{
+	matchFull: 0.67, matchHeld: 0.73, matchMass: 0.80, matchPairs: 0.01, matchTopic: 0.27, matchType: 0.41, matchTypeLost: -0.33,
+	matchFocusLost: 0.33, matchAskingLost: 0.75, matchNamesLost: -1.28, matchNameGone: -0.62, matchNumbersLost: -1.51,
+	matchNegation: -0.59, matchAsksNot: -0.75, matchAntonym: -1.60, matchSibling: -1.00,
+}
+
+// Half of the fitted questions were written to look answerable and are not, which
+// no reader's questions are. Match keeps the order of the regression and moves
+// its middle: matchCentre is the sum at which Match is one half, matchSlope how
+// fast it rises there.
+const (
+	matchBias   = -1.38
+	matchCentre = -0.8
+	matchSlope  = 2.0
+)
+
+// siblings are words of one kind, of which a sentence that has another has not
+// the one that is asked.
+var siblings = func() map[string]int {
+	m := map[string]int{}
+	for i, group := range []string{
+		"second minute hour day week month year decade century", "first second third fourth fifth sixth seventh eighth ninth tenth last",
+		"two three four five six seven eight nine ten eleven twelve hundred thousand million billion", "north south east west northern southern eastern western central",
+		"red green blue yellow white black brown grey orange purple", "winter spring summer autumn fall", "january february march april may june july august september october november december",
+		"man woman boy girl men women boys girls", "son daughter father mother brother sister wife husband uncle aunt", "foot metre meter mile kilometre kilometer inch yard",
+		"english french german italian spanish dutch russian chinese japanese american british polish portuguese scottish irish norse roman greek",
+		"europe asia africa america australia", "king queen prince duke emperor earl count pope bishop", "catholic protestant muslim jewish christian orthodox",
+		"increase decrease", "oxygen hydrogen nitrogen carbon helium", "gas liquid solid", "monday tuesday wednesday thursday friday saturday sunday",
+	} {
+		for _, w := range strings.Fields(group) {
+			m[lexicon.Stem(w)] = i + 1
+		}
+	}
+	return m
+}()
+
+// asksNot are words with which a question asks for what is not so.
+var asksNot = stemSet("not never no without except fail failed fails lack lacks lacking avoid refuse refused prevent unable cannot nobody none neither nothing isn't wasn't aren't weren't doesn't didn't don't hasn't unlike unimportant unnecessary besides")
+
+// antonyms are pairs of stems of which a sentence that answers has not the one
+// where the question has the other.
+var antonyms = stemPairs(`increase decrease; rise fall; high low; higher lower; highest lowest; more less; most least; many few; large small; largest smallest;
+	first last; early late; earlier later; earliest latest; before after; north south; east west; northern southern; eastern western; begin end; start end;
+	win lose; won lost; allow forbid; allow prohibit; permit ban; legal illegal; support oppose; accept reject; success failure; succeed fail; rich poor;
+	strong weak; old new; young old; oldest youngest; long short; longest shortest; tall short; heavy light; hot cold; warm cool; wet dry; public private;
+	male female; men women; man woman; always never; often rarely; reliable unreliable; reliably rarely; common rare; possible impossible; include exclude;
+	internal external; inner outer; upper lower; positive negative; gain loss; gain lose; import export; urban rural; major minor; maximum minimum;
+	majority minority; parent child; friend enemy; attack defend; enter leave; join leave; give receive; buy sell; teacher student; king queen; left right;
+	same different; similar different; safe dangerous; healthy sick; expand contract; grow shrink; create destroy; build destroy; empty full; open close; fast slow;
+	fastest slowest; best worst; better worse; good bad; primary secondary; liberal conservative;
+	accelerate decelerate; attract repel; absorb emit; absorb release; active passive; adult child; alive dead; ally enemy; ancient modern; appear disappear; arrive depart; ascend descend;
+	asleep awake; backward forward; birth death; bottom top; brave coward; ceiling floor; centralized decentralized; combine separate; connect disconnect; constant variable; constructive destructive;
+	cheap expensive; clean dirty; day night; deep shallow; defeat victory; defend attack; demand supply; dependent independent; develop destroy; discourage encourage; divide unite; employed unemployed;
+	ended began; enable prevent; establish abolish; even odd; exterior interior; extinct living; fertile barren; finite infinite; flexible rigid; formal informal; gather scatter; guilty innocent; heat cool;
+	hire fire; horizontal vertical; ignore consider; immigrate emigrate; inferior superior; innate adaptive; input output; inside outside; land sea; least greatest; legal unlawful; local global; loose tight;
+	love hate; lower raise; lowered raised; minimal maximal; natural artificial; obey disobey; offense defense; parallel perpendicular; part whole; peace war; permanent temporary; plural singular;
+	poverty wealth; predator prey; presence absence; present absent; producer consumer; profit loss; push pull; reduce increase; reduce expand; rejected approved; remember forget; remove add; rise decline; rough smooth;
+	rural city; sell purchase; send receive; shorter longer; shrink expand; single multiple; slave free; slowly quickly; smart stupid; solid liquid; stable unstable; stationary moving; stop start; stop continue; strengthen weaken;
+	surface underground; thick thin; thicker thinner; uniform varied; unlike similar; unite separate; vanish appear; voluntary forced; wake sleep; weakest strongest; wide narrow; wild domestic; within outside; zenith nadir; direct indirect; easy difficult; simple complex; near far`)
+
+// measure computes the features of the sentence at best.
+func (r *reading) measure(best int) [numMatch]float64 {
+	var f [numMatch]float64
+	s := &r.sents[best]
+	window := r.window(best)
+	own := r.shareBut(s.own, r.q.focus)
+	f[matchFull] = own * own
+	f[matchPairs] = s.feat[featPairs]
+	f[matchType] = s.feat[featType]
+	if r.typeLost(s) {
+		f[matchTypeLost] = 1
+	}
+	for t, h := range s.own {
+		f[matchHeld] += h * min(1, r.q.terms[t].weight) / 8
+		f[matchMass] += r.idf[t] * h / 10
+		if window[t] >= 1 && !lightWords[r.q.terms[t].stem] {
+			f[matchTopic] = max(f[matchTopic], r.common[t])
+		}
+	}
+	f[matchHeld], f[matchMass] = min(1, f[matchHeld]), min(1, f[matchMass])
+	r.losses(&f, window)
+	if r.q.negated != lexicon.Negated(s.text) {
+		f[matchNegation] = 1
+	}
+	for _, t := range lexicon.Tokens(r.q.text) {
+		if asksNot[t.Stem] || strings.HasSuffix(t.Text, "n't") {
+			f[matchAsksNot] = 1
+		}
+	}
+	f[matchAntonym], f[matchSibling] = r.opposed(best, window)
+	return f
+}
+
+// shareBut is share without one term, unless that is all there is.
+func (r *reading) shareBut(held []float64, stem string) float64 {
+	sum, all := 0.0, 0.0
+	for t, tm := range r.q.terms {
+		if tm.stem == stem && len(r.q.terms) > 1 {
+			continue
+		}
+		all += r.idf[t]
+		sum += r.idf[t] * held[t]
+	}
+	if all == 0 {
+		return 0
+	}
+	return sum / all
+}
+
+// typeLost reports that a date, a number, a name or a reason is asked for and
+// neither the sentence nor the ones beside it have one.
+func (r *reading) typeLost(s *sentence) bool {
+	switch r.q.kind {
+	case kindWho, kindWhere, kindWhen, kindCount, kindAmount, kindWhy:
+	default:
+		return false
+	}
+	if s.feat[featType] > 0 {
+		return false
+	}
+	for _, n := range []int{s.prev, s.next} {
+		if n >= 0 && answerType(r.q, &r.sents[n]) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// losses fills the features of words that the window lacks, by what kind of
+// word each is.
+func (r *reading) losses(f *[numMatch]float64, window []float64) {
+	names, numbers := 0.0, 0.0
+	for t, tm := range r.q.terms {
+		lack := 1 - window[t]
+		switch {
+		case tm.name:
+			names++
+			f[matchNamesLost] += lack
+			if !r.known[t] {
+				f[matchNameGone] = max(f[matchNameGone], lack)
+			}
+		case tm.number:
+			numbers++
+			f[matchNumbersLost] += lack
+		case tm.stem == r.q.focus:
+			f[matchFocusLost] = lack
+		case lightWords[tm.stem]:
+			f[matchAskingLost] = max(f[matchAskingLost], lack)
+		}
+	}
+	f[matchNamesLost] /= max(1, names)
+	f[matchNumbersLost] /= max(1, numbers)
+}
+
+// answers is Match: how well the evidence answers. A question of several parts
+// is answered as far as its parts are.
+func (r *reading) answers(best int) float64 {
+	whole := r.judge(r.measure(best))
+	if len(r.q.parts) < 2 {
+		return whole
+	}
+	sum := 0.0
+	for p, pt := range r.q.parts {
+		top := 0.0
+		for i := range r.sents {
+			if r.usable(i) {
+				top = max(top, r.partShare(p, i))
+			}
+		}
+		switch {
+		case top < partFloor:
+		case pt.from > 0:
+			sum += top
+		default:
+			sum += (top + whole) / 2
+		}
+	}
+	return sum / float64(len(r.q.parts))
+}
+
+// heard lowers Match for an answer from a part of what should have been read.
+func heard(ranked, unread int) float64 {
+	if unread == 0 {
+		return 1
+	}
+	return math.Sqrt(float64(ranked-unread) / float64(ranked))
+}
+
+// alone is how well one sentence answers the question, or the part of it that it
+// answers best.
+func (r *reading) alone(i int) float64 {
+	best := r.judge(r.measure(i))
+	if len(r.q.parts) > 1 {
+		for p := range r.q.parts {
+			best = max(best, r.partShare(p, i))
+		}
+	}
+	return best
+}
+
+// judge is how well a sentence with these features answers, 0 to 1.
+func (r *reading) judge(f [numMatch]float64) float64 {
+	sum := matchBias
+	for i, w := range matchWeights {
+		sum += w * f[i]
+	}
+	return 1 / (1 + math.Exp(-matchSlope*(sum-matchCentre)))
+}
+
+func merge(into, own []float64) {
+	for t := range into {
+		into[t] = max(into[t], own[t])
+	}
+}
+
+// window is what the sentence and the ones beside it hold. Title and heading
+// name the subject, so they count as held.
+func (r *reading) window(i int) []float64 {
+	s := &r.sents[i]
+	held := append([]float64(nil), s.own...)
+	for _, n := range []int{s.prev, s.next} {
+		if n >= 0 {
+			merge(held, r.sents[n].own)
+		}
+	}
+	merge(held, r.wordsOf(s.passage.Heading))
+	merge(held, r.wordsOf(s.source.Page.Title))
+	return held
+}
+
+func (r *reading) anywhere() []float64 {
+	held := make([]float64, len(r.q.terms))
+	for i := range r.sents {
+		merge(held, r.sents[i].own)
+	}
+	return held
+}
+
+// opposed reports an antonym, and another word of one kind, in the sentence in
+// place of a term that its window lacks.
+func (r *reading) opposed(i int, window []float64) (antonym, sibling float64) {
+	s := &r.sents[i]
+	for t, tm := range r.q.terms {
+		if window[t] > 0 {
+			continue
+		}
+		kind := siblings[tm.stem]
+		for _, id := range s.ids {
+			stem := r.stems[id]
+			if antonyms[[2]string{tm.stem, stem}] || negativeOf(tm.stem, stem) {
+				antonym = 1
+			}
+			if kind > 0 && siblings[stem] == kind && !inQuestion(r.q, stem) {
+				sibling = 1
+			}
+		}
+	}
+	return antonym, sibling
+}
+
+// negativeOf reports that one word is the other with a negative prefix.
+func negativeOf(a, b string) bool {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	if len(b) < 4 {
+		return false
+	}
+	for _, p := range []string{"un", "in", "im", "ir", "il", "non", "dis", "anti"} {
+		if strings.HasPrefix(a, p) && a[len(p):] == b {
+			return true
+		}
+	}
+	return false
+}
+
+// unanswered are the parts that no pick speaks to.
+func (r *reading) unanswered(picks []pick) []int {
+	var out []int
+	for p := range r.q.parts {
+		if !slices.ContainsFunc(picks, func(k pick) bool { return r.partShare(p, k.at) >= partFloor }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,157 @@
+package extractive
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+var balanced = marchwarden.Preset(marchwarden.Balanced)
+
+func planOf(t *testing.T, st *reason.State) reason.Plan {
+	t.Helper()
+	p, err := New().Plan(context.Background(), st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func queriesOf(p reason.Plan) []string {
+	var out []string
+	for _, s := range p.Searches {
+		out = append(out, s.Query)
+	}
+	return out
+}
+
+func TestOpeningQueries(t *testing.T) {
+	for _, c := range []struct {
+		question, context string
+		want              []string
+	}{
+		{"What are ideal crops for a garden in Utah?", "", []string{"ideal crops garden Utah", "Utah"}},
+		{"Compare BERT and GPT", "", []string{"BERT GPT", "BERT", "GPT"}},
+		{"Who said \"the bitter lesson\" first?", "", []string{"bitter lesson first", "the bitter lesson"}},
+		{"Which crops are hardy?", "We live near Park City.", []string{"crops hardy", "crops hardy Park City"}},
+	} {
+		st := stateOf(c.question, &evidence.Set{}, balanced)
+		st.Request.Context = c.context
+		if d := cmp.Diff(c.want, queriesOf(planOf(t, st))); d != "" {
+			t.Errorf("%q (-want +got):\n%s", c.question, d)
+		}
+	}
+}
+
+func TestPlanFollowsAName(t *testing.T) {
+	st := stateOf("Where was the director of the film Harbour Lights born?", set(map[string]string{
+		"film.md": "The film Harbour Lights was directed by Mara Quill in 1999. It won a prize at a festival."}), balanced)
+	st.Searches = []reason.Searched{{Query: "director film Harbour Lights born", Iteration: 1}}
+	st.Iteration = 2
+	p := planOf(t, st)
+	at := slices.IndexFunc(p.Searches, func(s reason.Search) bool { return strings.HasPrefix(s.Query, "Mara Quill") })
+	if at < 0 {
+		t.Fatalf("the director is not followed: %v", queriesOf(p))
+	}
+	if want := `"Mara Quill" was met in film.md`; !strings.HasPrefix(p.Searches[at].Reason, want) {
+		t.Errorf("reason %q does not say %q", p.Searches[at].Reason, want)
+	}
+	if !slices.Contains(queriesOf(p), "born") {
+		t.Errorf("the word that nothing read has is not searched: %v", queriesOf(p))
+	}
+}
+
+func TestPlanStopsWhenSettled(t *testing.T) {
+	st := stateOf("What is the capital of France?", set(map[string]string{"paris.md": "Paris is the capital of France. The Seine flows through it."}), balanced)
+	st.Searches = []reason.Searched{{Query: "capital France", Iteration: 1}}
+	st.Iteration = 2
+	if p := planOf(t, st); len(p.Searches) > 0 || !p.Complete {
+		t.Errorf("plan %+v, want a complete end", p)
+	}
+}
+
+func TestPlanGivesUpWhenOutOfIdeas(t *testing.T) {
+	st := stateOf("What is the capital of Mongolia?", set(map[string]string{"paris.md": "Paris is the capital of France."}), balanced)
+	st.Searches = []reason.Searched{{Query: "capital Mongolia", Iteration: 1}, {Query: "Mongolia", Iteration: 1}}
+	st.Iteration = 2
+	if p := planOf(t, st); len(p.Searches) > 0 || p.Complete || !strings.Contains(p.Decision, "Mongolia") {
+		t.Errorf("plan %+v, want an incomplete end that names Mongolia", p)
+	}
+}
+
+func TestNoQueryTwice(t *testing.T) {
+	lib := library(t)
+	for _, question := range []string{"What are ideal crops for a garden in Utah?", "Comprehensive history of AI from the 1950s to 2026", "Who won the 2014 football World Cup?"} {
+		st, _, plans := lib.run(t, marchwarden.Request{Question: question, Depth: marchwarden.Deep})
+		seen := map[string]bool{}
+		for _, s := range st.Searches {
+			if seen[queryKey(s.Query)] {
+				t.Errorf("%q: searched twice for %q", question, s.Query)
+			}
+			seen[queryKey(s.Query)] = true
+		}
+		for _, p := range plans {
+			if len(p.Searches) > maxQueries {
+				t.Errorf("%q: %d queries in one iteration", question, len(p.Searches))
+			}
+		}
+	}
+}
+
+func TestPlanWithoutWords(t *testing.T) {
+	if p := planOf(t, stateOf("???", &evidence.Set{}, balanced)); len(p.Searches) > 0 || p.Complete {
+		t.Errorf("plan %+v", p)
+	}
+}
+
+func TestCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	st := stateOf("What is chlorosis?", &evidence.Set{}, balanced)
+	if _, err := New().Plan(ctx, st); !errors.Is(err, marchwarden.CodeCanceled) || !errors.Is(err, context.Canceled) {
+		t.Errorf("Plan: %v", err)
+	}
+	if _, err := New().Choose(ctx, st, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("Choose: %v", err)
+	}
+	if _, err := New().Write(ctx, st); !errors.Is(err, context.Canceled) {
+		t.Errorf("Write: %v", err)
+	}
+}
+
+func TestChoose(t *testing.T) {
+	hits := []search.Hit{
+		{Locator: "soil.md", Title: "Alkaline soils", Snippet: "Iron chlorosis is common in alkaline soils."},
+		{Locator: "bread.md", Title: "Bread", Snippet: "Flour, water and salt."},
+		{Locator: "iron.md", Title: "Iron chlorosis of peaches", Snippet: "Leaves turn yellow."},
+		{Locator: "read.md", Title: "Iron chlorosis", Snippet: "Iron chlorosis."},
+		{Locator: "failed.md", Title: "Iron chlorosis", Snippet: "Iron chlorosis."},
+	}
+	st := stateOf("What causes iron chlorosis in peaches?", &evidence.Set{}, balanced)
+	st.Evidence = set(map[string]string{"read.md": "Iron chlorosis is a yellowing of leaves."})
+	st.Failed = map[string]error{"failed.md": errors.New("gone")}
+	st.Searches = []reason.Searched{{Query: "iron chlorosis peaches", Iteration: 1, Hits: hits}}
+	reads, err := New().Choose(context.Background(), st, hits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range reads {
+		got = append(got, r.Locator)
+		if r.Reason == "" {
+			t.Errorf("%s is chosen without a reason", r.Locator)
+		}
+	}
+	if d := cmp.Diff([]string{"iron.md", "soil.md"}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

@@ -1,0 +1,371 @@
+package extractive
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+)
+
+// sentence is one sentence that was read, with what it says about the question.
+type sentence struct {
+	source  *evidence.Source
+	passage evidence.Passage
+	span    marchwarden.Span // in the source's text
+	text    string
+	toks    []lexicon.Token
+	ids     []int     // vocabulary id of each token
+	own     []float64 // how well it holds each term of the question, 0 to 1
+	credit  []float64 // the same with its neighbours, heading and title
+	prev    int       // the sentence before it in its paragraph, or -1
+	next    int
+	feat    [numFeatures]float64
+	score   float64
+}
+
+// What a sentence is scored by. Each lies between 0 and 1.
+const (
+	featOwn    = iota // share of the question's weight that stands in the sentence itself
+	featNear          // the same with neighbours, heading and title
+	featPairs         // pairs of neighbouring question words that are neighbours here too
+	featType          // holds the kind of thing that is asked for
+	featNames         // names and numbers of the question that stand in it or beside it
+	featSource        // rank of its passage among all
+	featThin          // no statement: see thin
+	numFeatures
+)
+
+// sentenceWeights turn the features into a score. They were set by hand, to find
+// the sentences that hold the answers of SQuAD2 (TestSquad).
+var sentenceWeights = [numFeatures]float64{
+	featOwn:    1.0,
+	featNear:   0.9,
+	featPairs:  0.35,
+	featType:   0.22,
+	featNames:  0.25,
+	featSource: 0.35,
+	featThin:   -0.8,
+}
+
+// Shares of a term that stands beside a sentence rather than in it.
+const (
+	creditPrev  = 0.55
+	creditLean  = 0.85 // the sentence before one that begins with "it" or "they"
+	creditNext  = 0.35
+	creditHead  = 0.5
+	creditTitle = 0.4
+	softBonus   = 0.2
+)
+
+// reading is the sentences that were read for a question, in the order of their
+// sources and of the text.
+type reading struct {
+	q      *question
+	sents  []sentence
+	vocab  map[string]int
+	stems  []string
+	match  [][]float64 // per term, per vocabulary id: how well that word stands for it
+	idf    []float64   // per term: weight times rarity
+	known  []bool      // per term: it stands somewhere in what was read
+	common []float64   // per term: share of the passages that have it
+	total  float64     // sum of idf
+}
+
+// read indexes passages for a question.
+func read(q *question, set *evidence.Set, packed []evidence.Scored) *reading {
+	r := &reading{q: q, vocab: map[string]int{}}
+	best := 0.0
+	for _, p := range packed {
+		best = max(best, p.Score)
+	}
+	ordered := slices.Clone(packed)
+	slices.SortStableFunc(ordered, func(a, b evidence.Scored) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Span.Start, b.Span.Start))
+	})
+	for _, p := range ordered {
+		src, _, ok := set.Passage(p.ID)
+		if !ok {
+			continue
+		}
+		share := 0.0
+		if best > 0 {
+			share = p.Score / best
+		}
+		r.add(src, p.Passage, share)
+	}
+	r.weigh(ordered)
+	for i := range r.sents {
+		r.hold(i)
+	}
+	for i := range r.sents {
+		r.rate(i)
+	}
+	return r
+}
+
+func (r *reading) add(src *evidence.Source, p evidence.Passage, share float64) {
+	if p.IsHeading {
+		return
+	}
+	for _, sp := range p.Sentences {
+		s := sentence{source: src, passage: p, span: sp, text: src.Text[sp.Start:sp.End], prev: -1, next: -1}
+		s.toks = lexicon.Tokens(s.text)
+		s.ids = make([]int, len(s.toks))
+		for i, t := range s.toks {
+			s.ids[i] = r.id(t.Stem)
+		}
+		s.feat[featSource] = share
+		if n := len(r.sents); n > 0 && adjoining(&r.sents[n-1], &s) {
+			s.prev, r.sents[n-1].next = n-1, n
+		}
+		r.sents = append(r.sents, s)
+	}
+}
+
+// adjoining reports whether b follows a in the same paragraph.
+func adjoining(a, b *sentence) bool {
+	if a.source != b.source || a.passage.Paragraph != b.passage.Paragraph || a.span.End > b.span.Start {
+		return false
+	}
+	return strings.TrimSpace(a.source.Text[a.span.End:b.span.Start]) == ""
+}
+
+func (r *reading) id(stem string) int {
+	i, ok := r.vocab[stem]
+	if !ok {
+		i = len(r.stems)
+		r.vocab[stem] = i
+		r.stems = append(r.stems, stem)
+	}
+	return i
+}
+
+// weigh finds which words can stand for each term and how rare the term is. The
+// root keeps one rare word from outweighing all that the question is about.
+func (r *reading) weigh(passages []evidence.Scored) {
+	r.match = make([][]float64, len(r.q.terms))
+	r.idf = make([]float64, len(r.q.terms))
+	r.known = make([]bool, len(r.q.terms))
+	r.common = make([]float64, len(r.q.terms))
+	in := map[evidence.ID]bool{}
+	for t, tm := range r.q.terms {
+		r.match[t] = make([]float64, len(r.stems))
+		for id, stem := range r.stems {
+			r.match[t][id] = alike(tm, stem)
+		}
+		clear(in)
+		for i := range r.sents {
+			s := &r.sents[i]
+			for _, id := range s.ids {
+				if r.match[t][id] >= 1 {
+					in[s.passage.ID] = true
+					break
+				}
+			}
+		}
+		n, all := float64(len(in)), float64(len(passages))
+		r.known[t] = n > 0
+		r.common[t] = n / max(1, all)
+		r.idf[t] = tm.weight * math.Sqrt(math.Log(1+(all-n+0.5)/(max(n, 1)+0.5)))
+		r.total += r.idf[t]
+	}
+}
+
+// alike is how well a word of a source stands for a term: 1 for the same stem,
+// less for a known alias and for a word of the same family (conquer, conquest).
+func alike(t term, stem string) float64 {
+	switch {
+	case t.stem == stem:
+		return 1
+	case t.number:
+		return 0
+	case aliases[[2]string{t.stem, stem}], t.name && misspelt(t.stem, stem):
+		return 0.75
+	case sameFamily(t.stem, stem):
+		return 0.7
+	}
+	return 0
+}
+
+// sameFamily compares beginnings: most of the shorter word, and at least five
+// letters of it, begin both.
+func sameFamily(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(a) < 5 || len(b)-len(a) > 4 {
+		return false
+	}
+	n := 0
+	for n < len(a) && a[n] == b[n] {
+		n++
+	}
+	return n >= 5 && len(a)-n <= 1 && len(b)-n <= 4
+}
+
+// misspelt reports that two long words differ by one letter: left out, put in,
+// another (also one with an accent), or two in the wrong order.
+func misspelt(a, b string) bool {
+	x, y := []rune(a), []rune(b)
+	if len(x) > len(y) {
+		x, y = y, x
+	}
+	if len(x) < 6 || len(y)-len(x) > 1 || x[0] != y[0] {
+		return false
+	}
+	i := 0
+	for i < len(x) && x[i] == y[i] {
+		i++
+	}
+	if len(x) < len(y) {
+		return slices.Equal(x[i:], y[i+1:])
+	}
+	if i == len(x) || slices.Equal(x[i+1:], y[i+1:]) {
+		return true
+	}
+	return i+1 < len(x) && x[i] == y[i+1] && x[i+1] == y[i] && slices.Equal(x[i+2:], y[i+2:])
+}
+
+// hold fills own.
+func (r *reading) hold(i int) {
+	s := &r.sents[i]
+	s.own = make([]float64, len(r.q.terms))
+	for t := range r.q.terms {
+		for _, id := range s.ids {
+			s.own[t] = max(s.own[t], r.match[t][id])
+		}
+	}
+}
+
+// rate fills credit, the features and the score.
+func (r *reading) rate(i int) {
+	s := &r.sents[i]
+	s.credit = slices.Clone(s.own)
+	beside := func(own []float64, share float64) {
+		for t := range s.credit {
+			s.credit[t] = max(s.credit[t], share*own[t])
+		}
+	}
+	switch {
+	case s.prev >= 0 && leans(s.toks):
+		beside(r.sents[s.prev].own, creditLean)
+	case s.prev >= 0:
+		beside(r.sents[s.prev].own, creditPrev)
+	}
+	if s.next >= 0 {
+		beside(r.sents[s.next].own, creditNext)
+	}
+	beside(r.wordsOf(s.passage.Heading), creditHead)
+	beside(r.wordsOf(s.source.Page.Title), creditTitle)
+
+	s.feat[featOwn] = r.share(s.own)
+	s.feat[featNear] = r.share(s.credit)
+	s.feat[featPairs] = r.pairs(s)
+	s.feat[featType] = answerType(r.q, s)
+	s.feat[featNames] = r.names(s)
+	s.feat[featThin] = thin(s)
+	for f, w := range sentenceWeights {
+		s.score += w * s.feat[f]
+	}
+	if len(r.q.soft) > 0 {
+		s.score += softBonus * r.softly(s)
+	}
+}
+
+// softly is how far a sentence turns to the words of the context, three of them
+// being far.
+func (r *reading) softly(s *sentence) float64 {
+	n := 0
+	for i, t := range s.toks {
+		if r.q.soft[t.Stem] && !slices.Contains(s.ids[:i], s.ids[i]) {
+			n++
+		}
+	}
+	return float64(min(n, 3)) / 3
+}
+
+func (r *reading) wordsOf(line string) []float64 {
+	own := make([]float64, len(r.q.terms))
+	for _, tok := range lexicon.Tokens(line) {
+		for t, tm := range r.q.terms {
+			own[t] = max(own[t], alike(tm, tok.Stem))
+		}
+	}
+	return own
+}
+
+// share is the part of the question's weight that held covers.
+func (r *reading) share(held []float64) float64 {
+	if r.total == 0 {
+		return 0
+	}
+	sum := 0.0
+	for t, h := range held {
+		sum += r.idf[t] * h
+	}
+	return sum / r.total
+}
+
+// pairs is the share of neighbouring question words that stand in the sentence
+// in the same order with at most two words between them.
+func (r *reading) pairs(s *sentence) float64 {
+	if len(r.q.order) < 2 {
+		return 0
+	}
+	sum, all := 0.0, 0.0
+	for k := 1; k < len(r.q.order); k++ {
+		a, b := r.q.order[k-1], r.q.order[k]
+		w := r.idf[a] + r.idf[b]
+		all += w
+		if s.own[a] > 0 && s.own[b] > 0 && follow(s.ids, r.match[a], r.match[b]) {
+			sum += w
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return sum / all
+}
+
+func follow(ids []int, a, b []float64) bool {
+	for i, id := range ids {
+		if a[id] == 0 {
+			continue
+		}
+		for j := i + 1; j < min(len(ids), i+4); j++ {
+			if b[ids[j]] > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// names is the share of the question's names and numbers found here or beside.
+func (r *reading) names(s *sentence) float64 {
+	sum, all := 0.0, 0.0
+	for t, tm := range r.q.terms {
+		if tm.name || tm.number {
+			all += r.idf[t]
+			sum += r.idf[t] * s.credit[t]
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return sum / all
+}
+
+// top lists up to n sentences, best first.
+func (r *reading) top(n int) []int {
+	order := make([]int, len(r.sents))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.sents[b].score, r.sents[a].score) })
+	return order[:min(n, len(order))]
+}

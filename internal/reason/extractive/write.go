@@ -1,0 +1,400 @@
+package extractive
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+// Limits of an answer.
+const (
+	refuseBelow = 0.10 // Match under which nothing is said
+	lostCeiling = 0.7  // share of the words that may stand nowhere
+	tailFloor   = 0.55 // share of the best score that a further sentence needs
+	alikeFloor  = 0.6  // shared words from which two sentences say the same
+	partFloor   = 0.5  // share of a part that a sentence must hold to answer it
+	answerRoom  = 1200 // tokens kept for the answer itself, where there are that many
+)
+
+// pick is a sentence chosen for the answer.
+type pick struct {
+	at     int              // index into reading.sents
+	window marchwarden.Span // what its citation shows
+	also   []int            // sentences of other sources that say the same
+	part   int              // the part of the question it answers, or -1
+	rank   int              // 0 is the best
+}
+
+// Write answers from the evidence with whole sentences of it. It reads the best
+// passages that the budget has room for and never spends more; with no room for
+// a single passage it refuses and says so.
+func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, error) {
+	if err := ended(ctx); err != nil {
+		return reason.Draft{}, err
+	}
+	q := analyse(st.Request.Question, st.Request.Context, st.Now.Year())
+	ranked := rank(&q, st.Evidence, wanted(st.Limits, len(q.parts)))
+	keep := min(answerRoom, st.Meter.Room()/3)
+	r, unread := study(st, &q, ranked, keep)
+	best := r.best()
+	if best < 0 {
+		return refuse(st, &q, r, unread, 0), nil
+	}
+	match := r.answers(best) * heard(len(ranked), len(unread))
+	if match < refuseBelow || r.foreign() {
+		return refuse(st, &q, r, unread, min(match, refuseBelow)), nil
+	}
+	picks := r.choose(size(st, &q))
+	quarrel := r.quarrelsOf(st.Evidence, ranked)
+	claims := pay(st, r.claims(picks, quarrel, st.Evidence))
+	if len(claims) == 0 {
+		return refuse(st, &q, read(&q, st.Evidence, nil), ranked, 0), nil
+	}
+	d := reason.Draft{Claims: claims, Contradictions: quarrel, Match: match}
+	d.Gaps = r.gaps(st, picks, unread, match)
+	d.OpenQuestions = r.openQuestions(st, picks)
+	d.Discoveries = append(r.discoveries(st), quarrelEvents(quarrel)...)
+	return d, nil
+}
+
+// size is how many sentences the answer may have.
+func size(st *reason.State, q *question) int {
+	n := 5
+	switch {
+	case st.Limits.TokenBudget <= 6000:
+		n = 3
+	case st.Limits.TokenBudget > 40000:
+		n = 7
+	}
+	if q.broad {
+		n += 2
+	}
+	return max(n, min(len(q.parts)+1, 10))
+}
+
+// best is the sentence with the highest score that says something about the
+// question, or -1.
+func (r *reading) best() int {
+	best := -1
+	for i := range r.sents {
+		if r.usable(i) && (best < 0 || r.sents[i].score > r.sents[best].score) {
+			best = i
+		}
+	}
+	return best
+}
+
+// foreign reports a question about something that nothing read knows: none of
+// its names stands anywhere or, of a question without names, hardly a word does.
+// Rarity does not count here: what was read was found by the words it has.
+func (r *reading) foreign() bool {
+	held := r.anywhere()
+	names, found, lost, all := 0, 0.0, 0.0, 0.0
+	for t, tm := range r.q.terms {
+		lost += tm.weight * (1 - held[t])
+		all += tm.weight
+		if tm.name {
+			names++
+			found += held[t]
+		}
+	}
+	if names > 0 {
+		return found == 0
+	}
+	return lost > lostCeiling*all
+}
+
+// choose picks up to n sentences, best first.
+func (r *reading) choose(n int) []pick {
+	order := make([]int, 0, len(r.sents))
+	for i := range r.sents {
+		if r.usable(i) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.sents[b].score, r.sents[a].score) })
+	var picks []pick
+	if len(order) == 0 {
+		return nil
+	}
+	if len(r.q.parts) > 1 {
+		for p := range r.q.parts {
+			if i := r.bestFor(p, order, picks); i >= 0 && len(picks) < n {
+				picks = r.take(picks, i, p)
+			}
+		}
+	}
+	lead := &r.sents[order[0]]
+	for _, i := range r.spread(order) {
+		if len(picks) >= n || r.sents[i].score < tailFloor*lead.score {
+			break
+		}
+		if lead.feat[featNames] > 0 && r.sents[i].feat[featNames] == 0 {
+			continue // it shares words with the question, but not its subject
+		}
+		picks = r.take(picks, i, -1)
+	}
+	for k := range picks {
+		picks[k].rank = k
+	}
+	return picks
+}
+
+// usable sentences speak to the question and are not known to the caller.
+func (r *reading) usable(i int) bool {
+	s := &r.sents[i]
+	return s.feat[featOwn] > 0 && s.feat[featThin] < 1 && !r.q.known[plain(s.text)]
+}
+
+// spread lowers, for a broad question, the sentences of a document that has
+// already given its best, so that several documents are heard.
+func (r *reading) spread(order []int) []int {
+	if !r.q.broad {
+		return order
+	}
+	given := map[int]int{}
+	lowered := make(map[int]float64, len(order))
+	for _, i := range order {
+		n := r.sents[i].source.N
+		lowered[i] = r.sents[i].score * (1 - 0.15*float64(min(given[n], 4)))
+		given[n]++
+	}
+	out := slices.Clone(order)
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(lowered[b], lowered[a]) })
+	return out
+}
+
+// bestFor is the sentence that answers part p best and is not picked yet, or -1.
+func (r *reading) bestFor(p int, order []int, picks []pick) int {
+	best, top := -1, 0.0
+	for _, i := range order {
+		share := r.partShare(p, i)
+		if share < partFloor || slices.ContainsFunc(picks, func(k pick) bool { return k.at == i }) {
+			continue
+		}
+		v := share + 0.3*r.sents[i].score
+		if r.q.kind == kindCompare && r.verbatim(i, r.q.parts[p].label) {
+			v += 0.3
+		}
+		if best < 0 || v > top {
+			best, top = i, v
+		}
+	}
+	return best
+}
+
+// verbatim reports whether the sentence has the first written word of a label:
+// "encoder-only" is two words to a stemmer, one to the reader.
+func (r *reading) verbatim(i int, label string) bool {
+	words := strings.Fields(strings.ToLower(label))
+	return len(words) > 0 && strings.Contains(strings.ToLower(r.sents[i].text), words[0])
+}
+
+// partShare is how much of part p the sentence at i speaks to.
+func (r *reading) partShare(p, i int) float64 {
+	pt, s := r.q.parts[p], &r.sents[i]
+	sum, all := 0.0, 0.0
+	for t, tm := range r.q.terms {
+		if slices.Contains(pt.stems, tm.stem) {
+			w := r.idf[t]
+			if len(r.q.parts) > 1 && r.q.onlyIn(p, tm.stem) {
+				w *= 2.5 // what sets this part apart
+			}
+			all += w
+			sum += w * s.credit[t]
+		}
+	}
+	share := 1.0
+	if all > 0 {
+		share = sum / all
+	}
+	if pt.from == 0 {
+		return share
+	}
+	within, years := 0.0, 0.0
+	for _, t := range s.toks {
+		if y := yearOf(t); y > 0 {
+			years++
+			if y >= pt.from && y <= pt.to {
+				within++
+			}
+		}
+	}
+	if within == 0 {
+		return 0
+	}
+	return 0.5 + 0.3*share + 0.2*within/years // a sentence about one period says more of it
+}
+
+// take adds a sentence unless it repeats one. A repetition from another source
+// corroborates. A sentence that leans on the one before it brings that one too.
+func (r *reading) take(picks []pick, i, part int) []pick {
+	for k := range picks {
+		p := &picks[k]
+		if p.at == i {
+			return picks
+		}
+		if r.saysSame(p.at, i) {
+			if r.sents[i].source != r.sents[p.at].source && len(p.also) < 2 {
+				p.also = append(p.also, i)
+			}
+			return picks
+		}
+	}
+	if prev := r.sents[i].prev; leans(r.sents[i].toks) && prev >= 0 && r.sents[prev].feat[featThin] < 1 && !r.q.known[plain(r.sents[prev].text)] {
+		if !slices.ContainsFunc(picks, func(p pick) bool { return p.at == prev }) {
+			picks = r.place(picks, prev, part)
+		}
+	}
+	return r.place(picks, i, part)
+}
+
+// place adds a pick. Sentences that stand in a window already cited share it.
+func (r *reading) place(picks []pick, i, part int) []pick {
+	s := &r.sents[i]
+	for _, p := range picks {
+		if r.sents[p.at].source == s.source && p.window.Start <= s.span.Start && s.span.End <= p.window.End {
+			return append(picks, pick{at: i, window: p.window, part: part})
+		}
+	}
+	return append(picks, pick{at: i, window: around(s.source, s.span), part: part})
+}
+
+// around is what a citation of the sentence shows: it and the sentences of its
+// paragraph around it, as far as an excerpt may go.
+func around(src *evidence.Source, sentence marchwarden.Span) marchwarden.Span {
+	return evidence.Around(src.Text, src.Passages, sentence, marchwarden.MaxExcerptChars)
+}
+
+// saysSame reports that two sentences say the same in nearly the same words. A
+// negation or another number makes them differ however alike they look.
+func (r *reading) saysSame(a, b int) bool {
+	if r.similar(a, b) < alikeFloor {
+		return false
+	}
+	sa, sb := &r.sents[a], &r.sents[b]
+	return lexicon.Negated(sa.text) == lexicon.Negated(sb.text) && slices.Equal(numbers(sa), numbers(sb))
+}
+
+// numbers are the numbers of a sentence, each once, in sorted order.
+func numbers(s *sentence) []string {
+	var out []string
+	for _, t := range s.toks {
+		if t.Number {
+			out = append(out, t.Stem)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// similar is the share of content words two sentences have in common, of the
+// longer one.
+func (r *reading) similar(a, b int) float64 {
+	in := map[int]bool{}
+	for k, t := range r.sents[a].toks {
+		if !t.Stop {
+			in[r.sents[a].ids[k]] = true
+		}
+	}
+	same, other := 0, map[int]bool{}
+	for k, t := range r.sents[b].toks {
+		id := r.sents[b].ids[k]
+		if t.Stop || other[id] {
+			continue
+		}
+		other[id] = true
+		if in[id] {
+			same++
+		}
+	}
+	return float64(same) / float64(max(1, len(in), len(other)))
+}
+
+// claims turns picks into sentences in reading order, and ends with the
+// sentences that disagree, each with its own citation.
+func (r *reading) claims(picks []pick, quarrel []marchwarden.Contradiction, set *evidence.Set) []reason.Claim {
+	ordered := r.arrange(picks)
+	var out []reason.Claim
+	said := map[string]bool{}
+	for k, p := range ordered {
+		s := &r.sents[p.at]
+		c := reason.Claim{
+			Text: flat(s.text), Passages: []evidence.ID{s.passage.ID}, Spans: []marchwarden.Span{p.window},
+			Paragraph: k == 0 || r.breaks(ordered, k), Support: marchwarden.Supported,
+		}
+		if r.alone(p.at) < 0.5 {
+			c.Support = marchwarden.Partial
+		}
+		for _, a := range p.also {
+			o := &r.sents[a]
+			said[plain(o.text)] = true
+			c.Passages = append(c.Passages, o.passage.ID)
+			c.Spans = append(c.Spans, around(o.source, o.span))
+		}
+		said[plain(s.text)] = true
+		out = append(out, c)
+	}
+	return append(out, quoteQuarrels(quarrel, set, said)...)
+}
+
+// arrange puts the best sentence first, then the others by document, documents
+// by their best sentence and each in its own order. Parts keep their order.
+func (r *reading) arrange(picks []pick) []pick {
+	lead := map[int]int{} // source number → rank of its best pick
+	for _, p := range picks {
+		n := r.sents[p.at].source.N
+		if _, ok := lead[n]; !ok {
+			lead[n] = p.rank
+		}
+	}
+	group := func(p pick) int {
+		if p.part >= 0 {
+			return p.part
+		}
+		return len(r.q.parts) + lead[r.sents[p.at].source.N]
+	}
+	first := func(p pick) int { // the best sentence, and the one it leans on
+		if p.part >= 0 || p.at == picks[0].at || p.rank == 1 && p.at == r.sents[picks[0].at].next {
+			return 0
+		}
+		return 1
+	}
+	out := slices.Clone(picks)
+	slices.SortStableFunc(out, func(a, b pick) int {
+		return cmp.Or(cmp.Compare(group(a), group(b)), cmp.Compare(first(a), first(b)), cmp.Compare(r.sents[a.at].span.Start, r.sents[b.at].span.Start))
+	})
+	return out
+}
+
+// breaks starts the second paragraph of a longer answer where the document or
+// the part changes, about half way.
+func (r *reading) breaks(picks []pick, k int) bool {
+	if len(picks) < 5 || k < 2 || len(picks)-k < 2 {
+		return false
+	}
+	changed := func(j int) bool {
+		return picks[j].part != picks[j-1].part || r.sents[picks[j].at].source != r.sents[picks[j-1].at].source
+	}
+	for j := len(picks) / 2; j < len(picks)-1; j++ {
+		if changed(j) {
+			return j == k
+		}
+	}
+	return false
+}
+
+// flat is a sentence on one line without the bullet of a list.
+func flat(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	for _, b := range []string{"- ", "* ", "+ ", "• ", "– "} {
+		s = strings.TrimPrefix(s, b)
+	}
+	return strings.TrimSpace(s)
+}

@@ -1,0 +1,288 @@
+package extractive
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+func set(docs map[string]string) *evidence.Set { return shelfOf(docs).full }
+
+func writeOf(t *testing.T, st *reason.State) reason.Draft {
+	t.Helper()
+	d, err := New().Write(context.Background(), st)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func texts(d reason.Draft) []string {
+	var out []string
+	for _, c := range d.Claims {
+		out = append(out, c.Text)
+	}
+	return out
+}
+
+var garden = map[string]string{
+	"soil.md": "Most garden soils of the valley are alkaline. Iron chlorosis is a yellowing of leaves that is caused by alkaline soil.\n\nSulfur lowers the pH of soil slowly.",
+	"frost.md": "The last frost in Ogden falls in early May. The first frost in Ogden falls on 12 October.\n\n" +
+		"- Peas survive light frost and can be sown in March\n- Beans are killed by frost",
+	"dam.md": "The Pineview Dam stands in Ogden Canyon. It was completed in 1937. The dam cost 4 million dollars because the canyon is narrow.",
+}
+
+func TestAnswers(t *testing.T) {
+	for _, c := range []struct{ question, first string }{
+		{"What is iron chlorosis?", "Iron chlorosis is a yellowing of leaves that is caused by alkaline soil."},
+		{"When does the first frost fall in Ogden?", "The first frost in Ogden falls on 12 October."},
+		{"How much did the dam cost?", "The dam cost 4 million dollars because the canyon is narrow."},
+		{"Which seeds survive light frost in March?", "Peas survive light frost and can be sown in March"},
+	} {
+		d := writeOf(t, stateOf(c.question, set(garden), balanced))
+		if len(d.Claims) == 0 || d.Claims[0].Text != c.first {
+			t.Errorf("%q is answered %q, want %q first", c.question, texts(d), c.first)
+		}
+		if d.Match < 0.5 {
+			t.Errorf("%q: match %.2f", c.question, d.Match)
+		}
+	}
+}
+
+func TestPronounBringsItsSentence(t *testing.T) {
+	d := writeOf(t, stateOf("When was the Pineview Dam completed?", set(garden), balanced))
+	got := texts(d)
+	at := slices.Index(got, "It was completed in 1937.")
+	if at < 1 || got[at-1] != "The Pineview Dam stands in Ogden Canyon." {
+		t.Errorf("answer %q", got)
+	}
+}
+
+func TestCorroboration(t *testing.T) {
+	docs := map[string]string{
+		"a.md": "Deep Blue defeated the world champion Garry Kasparov in May 1997.",
+		"b.md": "The computer Deep Blue defeated world champion Garry Kasparov in May 1997.",
+		"c.md": "Deep Blue never defeated the world champion Garry Kasparov in May 1997.",
+		"d.md": "Deep Blue defeated the world champion Garry Kasparov in May 1996.",
+	}
+	d := writeOf(t, stateOf("When did Deep Blue defeat Garry Kasparov?", set(docs), balanced))
+	if len(d.Claims) != 3 {
+		t.Fatalf("%d claims, want the agreeing pair as one and both others apart: %q", len(d.Claims), texts(d))
+	}
+	for _, c := range d.Claims {
+		agreed := strings.Contains(c.Text, "May 1997") && !strings.Contains(c.Text, "never")
+		if want := map[bool]int{true: 2, false: 1}[agreed]; len(c.Passages) != want || len(c.Spans) != want {
+			t.Errorf("%q rests on %v, want %d", c.Text, c.Passages, want)
+		}
+	}
+	if len(d.Contradictions) == 0 {
+		t.Error("no contradiction is reported")
+	}
+}
+
+func TestContextIsNotRepeated(t *testing.T) {
+	st := stateOf("What is iron chlorosis?", set(garden), balanced)
+	st.Request.Context = "Iron chlorosis is a yellowing of leaves that is caused by alkaline soil."
+	for _, c := range writeOf(t, st).Claims {
+		if c.Text == st.Request.Context {
+			t.Errorf("told the caller what it knows: %q", c.Text)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct{ question, missing string }{
+		{"When does the first frost fall in Samarkand?", "Samarkand"},
+		{"What is the airspeed of an unladen blorptang?", "blorptang"},
+		{"Who composed the opera Fidelio?", "Fidelio"},
+	} {
+		d := writeOf(t, stateOf(c.question, set(garden), balanced))
+		if len(d.Claims) > 0 || d.Refusal == "" || d.Match > refuseBelow {
+			t.Errorf("%q: not refused (match %.2f): %q", c.question, d.Match, texts(d))
+			continue
+		}
+		if len(d.Gaps) != 1 || d.Gaps[0].Category != marchwarden.SourceNotFound || !strings.Contains(d.Gaps[0].Detail, c.missing) {
+			t.Errorf("%q: gaps %+v do not name %s", c.question, d.Gaps, c.missing)
+		}
+		if strings.Contains(d.Refusal, "\n") || !strings.HasSuffix(d.Refusal, ".") {
+			t.Errorf("%q: refusal %q is not a sentence", c.question, d.Refusal)
+		}
+	}
+}
+
+func TestEmptyEvidence(t *testing.T) {
+	st := stateOf("What is iron chlorosis?", &evidence.Set{}, balanced)
+	st.Searches = []reason.Searched{{Query: "iron chlorosis", Iteration: 1}}
+	d := writeOf(t, st)
+	if len(d.Claims) > 0 || !strings.Contains(d.Refusal, `"iron chlorosis"`) || d.Match != 0 {
+		t.Errorf("draft %+v", d)
+	}
+}
+
+func TestPartlyCovered(t *testing.T) {
+	d := writeOf(t, stateOf("What is iron chlorosis and who discovered penicillin?", set(garden), balanced))
+	if len(d.Claims) == 0 {
+		t.Fatalf("refused: %s", d.Refusal)
+	}
+	if !slices.ContainsFunc(d.Gaps, func(g marchwarden.Gap) bool {
+		return g.Category == marchwarden.SourceNotFound && strings.Contains(g.Topic, "penicillin")
+	}) {
+		t.Errorf("no gap for penicillin: %+v", d.Gaps)
+	}
+	if !slices.ContainsFunc(d.OpenQuestions, func(o marchwarden.OpenQuestion) bool { return o.Question == "Who discovered penicillin?" }) {
+		t.Errorf("open questions %+v", d.OpenQuestions)
+	}
+}
+
+func TestNoRoomToRead(t *testing.T) {
+	st := stateOf("What is iron chlorosis?", set(garden), balanced)
+	res, err := st.Meter.Reserve(balanced.TokenBudget - 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Settle(balanced.TokenBudget - 5)
+	d := writeOf(t, st)
+	if len(d.Claims) > 0 || len(d.Gaps) != 1 || d.Gaps[0].Category != marchwarden.BudgetExhausted {
+		t.Errorf("draft %+v", d)
+	}
+	if u := st.Meter.Usage(); u.Tokens > balanced.TokenBudget || len(u.Exhausted) == 0 {
+		t.Errorf("usage %+v", u)
+	}
+}
+
+func TestLeads(t *testing.T) {
+	docs := map[string]string{"yield.md": "Tomato yield varies with altitude and remains uncertain above the tree line. " +
+		"According to the Bureau of Mountain Farms, tomato yield fell in 2020. A survey of tomato yield appeared on arXiv in 2021. See https://example.org/tomato-yield for tomato yield data."}
+	d := writeOf(t, stateOf("What is known about tomato yield?", set(docs), balanced))
+	var got []string
+	for _, e := range d.Discoveries {
+		got = append(got, fmt.Sprintf("%s|%s|%s", e.Type, e.SuggestedResearcher, e.Query))
+		if e.SourceLocator != "yield.md" || e.Reason == "" {
+			t.Errorf("lead without ground: %+v", e)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"new_source||Bureau of Mountain Farms", "new_source||https://example.org/tomato-yield", "related_research|arxiv|tomato yield"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if len(d.OpenQuestions) == 0 || d.OpenQuestions[0].SourceLocator != "yield.md" || !strings.Contains(d.OpenQuestions[0].Question, "uncertain") {
+		t.Errorf("open questions %+v", d.OpenQuestions)
+	}
+}
+
+func TestDeterministic(t *testing.T) {
+	lib := library(t)
+	for _, question := range []string{"What are ideal crops for a garden in Utah?", "Comprehensive history of AI from the 1950s to 2026", "What is the capital of Mongolia?"} {
+		_, first, plans := lib.run(t, marchwarden.Request{Question: question, Context: "Park City lies high."})
+		for range 5 {
+			_, again, plansAgain := lib.run(t, marchwarden.Request{Question: question, Context: "Park City lies high."})
+			if !reflect.DeepEqual(first, again) || !reflect.DeepEqual(plans, plansAgain) {
+				t.Fatalf("%q: two runs differ", question)
+			}
+		}
+	}
+}
+
+// anyDocument draws prose, lists and headings from a small vocabulary, so that
+// questions find something.
+func anyDocument() *rapid.Generator[string] {
+	words := []string{"Utah", "tomatoes", "frost", "ripen", "1937", "6,000", "feet", "not", "the", "garden", "because", "It", "canyon", "is", "a", "dam", "Ogden", "é", "“quoted”"}
+	return rapid.Custom(func(t *rapid.T) string {
+		var b strings.Builder
+		for range rapid.IntRange(1, 12).Draw(t, "sentences") {
+			n := rapid.IntRange(1, 40).Draw(t, "words")
+			for i := range n {
+				if i > 0 {
+					b.WriteByte(' ')
+				}
+				b.WriteString(rapid.SampledFrom(words).Draw(t, "word"))
+			}
+			b.WriteString(rapid.SampledFrom([]string{". ", "! ", "? ", ".\n", "\n\n", "\n- ", ".\n\n## "}).Draw(t, "end"))
+		}
+		return b.String()
+	})
+}
+
+func TestWriteProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		docs := map[string]string{}
+		for i, d := range rapid.SliceOfN(anyDocument(), 0, 6).Draw(t, "documents") {
+			docs[fmt.Sprintf("d%d.md", i)] = d
+		}
+		question := rapid.SampledFrom([]string{"Do tomatoes ripen above 6,000 feet in Utah?", "When was the dam in Ogden built and why?", "frost", "Compare the garden and the canyon", "Frost in Utah from 1930 to 1960", "???"}).Draw(t, "question")
+		l := marchwarden.Limits{MaxIterations: 3, TokenBudget: rapid.IntRange(1, 3000).Draw(t, "budget"), MaxSources: 5}
+		st := stateOf(question, set(docs), l)
+		st.Meter = budget.New(l, 0)
+		st.Iteration = 2
+		st.Searches = []reason.Searched{{Query: "nothing", Iteration: 1}}
+		if _, err := New().Plan(context.Background(), st); err != nil {
+			t.Fatal(err)
+		}
+		d, err := New().Write(context.Background(), st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u := st.Meter.Usage(); u.Tokens > l.TokenBudget {
+			t.Fatalf("%d tokens used of %d", u.Tokens, l.TokenBudget)
+		}
+		if (len(d.Claims) == 0) != (d.Refusal != "") {
+			t.Fatalf("%d claims and refusal %q", len(d.Claims), d.Refusal)
+		}
+		if d.Match < 0 || d.Match > 1 {
+			t.Fatalf("match %v", d.Match)
+		}
+		for _, c := range d.Claims {
+			checkClaim(t, st.Evidence, c)
+		}
+	})
+}
+
+// checkClaim fails unless each span is whole sentences of its passage's
+// document, fits into an excerpt, and the first holds the claim's text.
+func checkClaim(t *rapid.T, set *evidence.Set, c reason.Claim) {
+	if len(c.Spans) != len(c.Passages) || len(c.Passages) == 0 {
+		t.Fatalf("%d spans for %d passages", len(c.Spans), len(c.Passages))
+	}
+	for i, id := range c.Passages {
+		src, _, ok := set.Passage(id)
+		if !ok || !c.Spans[i].In(len(src.Text)) {
+			t.Fatalf("%s at %v is not in the evidence", id, c.Spans[i])
+		}
+		starts, ends := false, false
+		for _, p := range src.Passages {
+			for _, s := range p.Sentences {
+				starts = starts || s.Start == c.Spans[i].Start
+				ends = ends || s.End == c.Spans[i].End
+			}
+		}
+		cut := src.Text[c.Spans[i].Start:c.Spans[i].End]
+		if !starts || !ends || utf8.RuneCountInString(cut) > marchwarden.MaxExcerptChars {
+			t.Fatalf("%q is not whole sentences of at most %d characters", cut, marchwarden.MaxExcerptChars)
+		}
+		if i == 0 && !strings.Contains(strings.Join(strings.Fields(cut), " "), c.Text) {
+			t.Fatalf("%q does not stand in %q", c.Text, cut)
+		}
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	s := library(b).full
+	for b.Loop() {
+		if _, err := New().Write(context.Background(), stateOf("What are ideal crops for a garden in Utah?", s, balanced)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

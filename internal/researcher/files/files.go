@@ -1,0 +1,216 @@
+// Package files is the researcher of local documents: the library inside the
+// program and the user's own folders. It is assembly only: the local index as
+// engine, the folder fetcher, the extractive reasoner and the loop, with a trace
+// and a blob store for each run.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Name is the researcher's name in the network, in traces and in costs.
+const Name = "files"
+
+// Scope says in a sentence what the researcher covers.
+const Scope = "documents on this machine: the library that ships with the program and the folders of the user"
+
+// Config is what the researcher works with. The caller closes what it passes in.
+type Config struct {
+	// Library is what is searched, at least one folder.
+	Library []*fetch.Folder
+	// IndexPath is the index file for user folders. Without user folders the
+	// index is kept in memory and no file is touched.
+	IndexPath string
+	Traces    *trace.Dir
+	Blobs     blob.Store
+	Extractor *extract.Extractor
+	Version   string // of the program, for the trace
+	Now       func() time.Time
+	NewID     func() marchwarden.TraceID
+	Wall      time.Duration // how long a run may gather; zero is no limit
+	// Spent is told of every finished call, for the ledger; nil for nobody.
+	Spent func(Call)
+	// Warn is told, for people, of what went wrong beside the research, such as
+	// a file that could not be read; nil for nobody.
+	Warn func(string)
+}
+
+// Call is a finished call as a ledger sees it.
+type Call struct {
+	Start    *trace.Start
+	Result   *marchwarden.Result
+	Searches int
+}
+
+// Researcher answers from local documents. It is safe for concurrent use.
+type Researcher struct {
+	cfg Config
+
+	mu    sync.Mutex // guards index and serialises its updates
+	index *local.Index
+}
+
+var _ marchwarden.Researcher = (*Researcher)(nil)
+
+// New makes the researcher. It is cheap: nothing is opened before the first
+// call. Close it when done.
+func New(cfg Config) *Researcher {
+	if cfg.Spent == nil {
+		cfg.Spent = func(Call) {}
+	}
+	if cfg.Warn == nil {
+		cfg.Warn = func(string) {}
+	}
+	return &Researcher{cfg: cfg}
+}
+
+// Close closes the index.
+func (r *Researcher) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.index == nil {
+		return nil
+	}
+	return r.index.Close()
+}
+
+// Research brings the index up to date and runs the loop under a new trace.
+func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if req.Resume != "" {
+		return r.earlier(ctx, req)
+	}
+	started := r.cfg.Now()
+	clock := func() time.Duration { return r.cfg.Now().Sub(started) }
+	ix, library, err := r.prepare(ctx, sink)
+	if err != nil {
+		return nil, err
+	}
+	engine := ix.Engine(r.cfg.Library...)
+	mind := extractive.New()
+	start := &trace.Start{
+		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, strings.Join(library, ", "))},
+		Format: trace.Format, TraceID: r.cfg.NewID(), Researcher: Name, Mind: mind.ID(), Engine: engine.Name(),
+		Version: r.cfg.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(), Wall: r.cfg.Wall, Library: library,
+	}
+	w, err := r.cfg.Traces.Create(start.TraceID)
+	if err != nil {
+		return nil, err
+	}
+	counted := &counter{sink: sink}
+	l := loop.New(loop.Config{
+		Engine: engine, Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
+		Reasoner: mind, Blobs: r.cfg.Blobs,
+	})
+	res, err := l.Run(ctx, replay.Record(w, r.cfg.Blobs, clock, counted.event), start, clock)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("research %s: %w", start.TraceID, err)
+	}
+	r.cfg.Spent(Call{Start: start, Result: res, Searches: counted.searches})
+	return res, nil
+}
+
+// counter counts searches on their way to the sink. The journal calls it from
+// one goroutine at a time.
+type counter struct {
+	sink     marchwarden.Sink
+	searches int
+}
+
+func (c *counter) event(ev marchwarden.Event) {
+	if ev.Stage == marchwarden.StageSearch {
+		c.searches++
+	}
+	if c.sink != nil {
+		c.sink(ev)
+	}
+}
+
+// prepare opens the index and brings it up to date with the folders. When ctx
+// ends on the way, what is indexed is used; a folder that fails is a warning.
+func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (*local.Index, []string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keep := context.WithoutCancel(ctx)
+	if r.index == nil {
+		ix, err := local.Open(keep, r.indexPath())
+		if err != nil {
+			return nil, nil, err
+		}
+		r.index = ix
+	}
+	var library []string
+	for _, f := range r.cfg.Library {
+		report, err := r.index.Update(ctx, f, local.UpdateOptions{Extract: r.cfg.Extractor, Progress: sink, Now: r.cfg.Now})
+		if err != nil && ctx.Err() == nil {
+			return nil, nil, err
+		}
+		for _, n := range report.Notes {
+			r.cfg.Warn(f.Locator(n.Name) + ": " + n.Reason)
+		}
+		if report.Rebuilt != "" {
+			r.cfg.Warn("the index was made anew: " + report.Rebuilt)
+		}
+		library = append(library, describe(f, report))
+	}
+	return r.index, library, nil
+}
+
+// describe says what was searched in one folder, for people.
+func describe(f *fetch.Folder, report local.Report) string {
+	n := report.Added + report.Changed + report.Unchanged
+	if n == 1 {
+		return f.Name + " (1 document)"
+	}
+	return fmt.Sprintf("%s (%d documents)", f.Name, n)
+}
+
+// indexPath is where the index is kept: in memory when there is nothing but the
+// program's own library, which is quicker to index than to look up.
+func (r *Researcher) indexPath() string {
+	for _, f := range r.cfg.Library {
+		if !f.Embedded() {
+			return r.cfg.IndexPath
+		}
+	}
+	return ""
+}
+
+// earlier returns the result of a run that is complete.
+func (r *Researcher) earlier(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
+	id, err := marchwarden.ParseTraceID(req.Resume)
+	if err != nil {
+		return nil, err
+	}
+	log, err := r.cfg.Traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	done := log.Complete()
+	if done == nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Field: "resume",
+			Message: "that run did not end, and going on with a run that was cut off is not supported yet", Hint: "ask the question again"}
+	}
+	stored, err := r.cfg.Blobs.Get(ctx, done.Result)
+	if err != nil {
+		return nil, err
+	}
+	return marchwarden.DecodeResult(stored)
+}

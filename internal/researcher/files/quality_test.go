@@ -1,0 +1,255 @@
+package files_test
+
+import (
+	"bufio"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+var (
+	update    = flag.Bool("update", false, "rewrite the golden files")
+	perPart   = flag.Int("squad", 40, "SQuAD2 questions per article and kind; 0 for all")
+	squadPath = filepath.Join("..", "..", "..", "..", "shared", "data", "qa", "squad2.jsonl.gz")
+)
+
+type article struct {
+	Title      string
+	Paragraphs []struct {
+		Context string
+		QAs     []question
+	}
+}
+
+type question struct {
+	Question   string
+	Answers    []string
+	Impossible bool `json:"is_impossible"`
+}
+
+// straight is a journal that records nothing: quality is measured on the same
+// loop, without the disk.
+type straight struct{}
+
+func (straight) Do(ctx context.Context, e replay.Effect, run func(context.Context) ([]byte, error)) ([]byte, error) {
+	return run(ctx)
+}
+func (straight) Note(trace.Step) error  { return nil }
+func (straight) Live(marchwarden.Event) {}
+
+// tally counts over questions.
+type tally struct {
+	answerable, first, three, refused int
+	unanswerable, declined            int
+	yes, no                           []float64 // confidence of answerable and unanswerable questions
+}
+
+// TestQualitySQuAD2 asks real questions, each over the one article it is about,
+// and compares the numbers with the committed file.
+func TestQualitySQuAD2(t *testing.T) {
+	articles := readSQuAD(t)
+	x := extract.New(extract.Config{})
+	defer x.Close()
+	var sum tally
+	for _, a := range articles {
+		measure(t, &sum, a, x)
+	}
+	share := func(n, of int) float64 { return float64(n) / float64(max(1, of)) }
+	hit3, auroc := share(sum.three, sum.answerable), auroc(sum.yes, sum.no)
+	got := fmt.Sprintf(`SQuAD2 dev half, one article as library per question, depth balanced, %s
+questions answerable                      %d
+  answer in the first citation            %.3f
+  answer within three citations           %.3f   floor 0.800
+  refused                                 %.3f
+questions unanswerable                    %d
+  refused                                 %.3f
+confidence tells them apart (AUROC)       %.3f   floor 0.650, BM25's own score 0.589
+`, "extractive/1", sum.answerable, share(sum.first, sum.answerable), hit3, share(sum.refused, sum.answerable),
+		sum.unanswerable, share(sum.declined, sum.unanswerable), auroc)
+	t.Log("\n" + got)
+	if hit3 < 0.80 || auroc < 0.65 {
+		t.Errorf("below the floor: %.3f within three citations, AUROC %.3f", hit3, auroc)
+	}
+	if *perPart == 40 {
+		golden(t, "testdata/quality.txt", got)
+	}
+}
+
+func readSQuAD(t *testing.T) []article {
+	f, err := os.Open(squadPath)
+	if err != nil {
+		t.Skipf("quality is not measured: %v", err)
+	}
+	defer f.Close()
+	zr, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []article
+	sc := bufio.NewScanner(zr)
+	sc.Buffer(nil, 64<<20)
+	for sc.Scan() {
+		var a article
+		if err := json.Unmarshal(sc.Bytes(), &a); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// measure asks the article's questions.
+func measure(t *testing.T, sum *tally, a article, x *extract.Extractor) {
+	t.Helper()
+	ctx := t.Context()
+	fsys := fstest.MapFS{}
+	var yes, no []question
+	for i, p := range a.Paragraphs {
+		fsys[fmt.Sprintf("%03d.md", i)] = &fstest.MapFile{Data: []byte("---\ntitle: " + strings.ReplaceAll(a.Title, "_", " ") + "\n---\n" + p.Context + "\n")}
+		for _, q := range p.QAs {
+			if q.Impossible {
+				no = append(no, q)
+			} else {
+				yes = append(yes, q)
+			}
+		}
+	}
+	folder := fetch.EmbeddedFolder(a.Title, "squad", fsys)
+	ix, err := local.Open(ctx, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	now := func() time.Time { return time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC) }
+	if _, err := ix.Update(ctx, folder, local.UpdateOptions{Extract: x, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	blobs := blob.NewMem()
+	l := loop.New(loop.Config{Engine: ix.Engine(folder), Fetcher: fetch.NewFiles(blobs, x, now, folder), Reasoner: extractive.New(), Blobs: blobs})
+	ask := func(q question) *marchwarden.Result {
+		req := marchwarden.Request{Question: q.Question}
+		res, err := l.Run(ctx, straight{}, &trace.Start{Request: req, Limits: req.Limits(), StartedAt: now(), Engine: "local"}, func() time.Duration { return 0 })
+		if err != nil {
+			t.Fatalf("%q: %v", q.Question, err)
+		}
+		if report, err := verify.Check(ctx, blobs, res); err != nil || !report.OK() {
+			t.Fatalf("%q: %v %s", q.Question, err, report)
+		}
+		return res
+	}
+	for _, q := range sample(yes) {
+		res := ask(q)
+		sum.answerable++
+		sum.yes = append(sum.yes, float64(res.Confidence))
+		switch n := holds(res, q.Answers); {
+		case len(res.Citations) == 0:
+			sum.refused++
+		case n == 1:
+			sum.first++
+			fallthrough
+		case n > 0 && n <= 3:
+			sum.three++
+		}
+	}
+	for _, q := range sample(no) {
+		res := ask(q)
+		sum.unanswerable++
+		sum.no = append(sum.no, float64(res.Confidence))
+		if len(res.Citations) == 0 {
+			sum.declined++
+		}
+	}
+}
+
+// sample takes questions evenly from the list.
+func sample(qs []question) []question {
+	if *perPart == 0 || len(qs) <= *perPart {
+		return qs
+	}
+	out := make([]question, *perPart)
+	for i := range out {
+		out[i] = qs[i*len(qs)/len(out)]
+	}
+	return out
+}
+
+// holds is the number of the first citation whose excerpt holds an answer, or 0.
+func holds(res *marchwarden.Result, answers []string) int {
+	for i, c := range res.Citations {
+		if slices.ContainsFunc(answers, func(a string) bool { return strings.Contains(c.RawExcerpt, a) }) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// auroc is the chance that a random positive scores above a random negative,
+// ties counting half.
+func auroc(pos, neg []float64) float64 {
+	type scored struct {
+		v   float64
+		pos bool
+	}
+	var all []scored
+	for _, v := range pos {
+		all = append(all, scored{v, true})
+	}
+	for _, v := range neg {
+		all = append(all, scored{v, false})
+	}
+	slices.SortFunc(all, func(a, b scored) int { return cmp.Compare(a.v, b.v) })
+	var area, below float64
+	for i := 0; i < len(all); {
+		j, p, n := i, 0.0, 0.0
+		for ; j < len(all) && all[j].v == all[i].v; j++ {
+			if all[j].pos {
+				p++
+			} else {
+				n++
+			}
+		}
+		area += p * (below + n/2)
+		below += n
+		i = j
+	}
+	return area / float64(max(1, len(pos)*len(neg)))
+}
+
+// golden compares with a committed file, or rewrites it under -update.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != got {
+		t.Errorf("%s differs; if the change is meant, run the test with -update\n--- want\n%s--- got\n%s", path, want, got)
+	}
+}

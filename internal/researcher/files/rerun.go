@@ -1,0 +1,69 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Rerun is what re-executing a recorded run gave.
+type Rerun struct {
+	Start *trace.Start
+	Want  []byte // the result as it was recorded
+	Got   []byte // the result of the rerun
+}
+
+// Same reports whether the two results are equal to the byte.
+func (r Rerun) Same() bool { return bytes.Equal(r.Want, r.Got) }
+
+// Again re-executes a complete run on its record: no engine, no fetcher and no
+// model is made. Every blob that the trace names is checked first; a damaged or
+// missing one is an error that names it.
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error) {
+	start, err := log.Start()
+	if err != nil {
+		return Rerun{}, err
+	}
+	done := log.Complete()
+	if done == nil {
+		return Rerun{}, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
+	}
+	mind := extractive.New()
+	if start.Mind != mind.ID() {
+		return Rerun{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", start.Mind, mind.ID())
+	}
+	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {
+		return Rerun{}, err
+	}
+	out := Rerun{Start: start}
+	if out.Want, err = blobs.Get(ctx, done.Result); err != nil {
+		return Rerun{}, err
+	}
+	// The rerun stores nothing: what it would store, its result, is compared.
+	again := *start
+	res, err := loop.New(loop.Config{Reasoner: mind, Blobs: readOnly{blobs}}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
+	if err != nil {
+		return Rerun{}, fmt.Errorf("rerun %s: %w", start.TraceID, err)
+	}
+	out.Got, err = marchwarden.EncodeResult(res)
+	return out, err
+}
+
+// noClock is never called: a rerun takes its times from the record.
+func noClock() time.Duration { return 0 }
+
+// readOnly is a store that keeps nothing.
+type readOnly struct{ blob.Store }
+
+// Put only names the content.
+func (readOnly) Put(_ context.Context, content []byte) (blob.Ref, error) {
+	return blob.Of(content), nil
+}
