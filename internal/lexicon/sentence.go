@@ -266,5 +266,8 @@ func (c *cutter) wordStart(i int) int {
 	return i
 }
 
-// dottedWord reports whether word is an acronym without its last dot.
-func dottedWord(word string) bool { return strings.Contains(word, ".") && acronym(word) }
+// dottedWord reports whether word is an acronym without its last dot. A decimal
+// number is none.
+func dottedWord(word string) bool {
+	return strings.Contains(word, ".") && acronym(word) && strings.ContainsFunc(word, unicode.IsLetter)
+}

@@ -26,6 +26,7 @@ var sentenceCases = []string{
 	"He said no. ‖She left.",
 	"Was it No. 5? ‖Yes.",
 	"It is 3.5 m. long.",
+	"The soil has a pH of 5.5. ‖Blueberries like it.",
 	"The pole is 3.5 m. ‖The flag is 2 m. ‖Both are red.",
 	"He is 5 ft. 6 in. tall.",
 	"See Fig. 3 and Sec. 4.2 for details.",

@@ -99,7 +99,7 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 	}
 	started := r.cfg.Now()
 	clock := func() time.Duration { return r.cfg.Now().Sub(started) }
-	ix, library, err := r.prepare(ctx, sink)
+	ix, library, gaps, err := r.prepare(ctx, sink)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, strings.Join(library, ", "))},
 		Format: trace.Format, TraceID: r.cfg.NewID(), Researcher: Name, Mind: mind.ID(), Engine: engine.Name(),
-		Version: r.cfg.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(), Wall: r.cfg.Wall, Library: library,
+		Version: r.cfg.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(), Wall: r.cfg.Wall, Library: library, Gaps: gaps,
 	}
 	w, err := r.cfg.Traces.Create(start.TraceID)
 	if err != nil {
@@ -144,23 +144,25 @@ func (c *counter) event(ev marchwarden.Event) {
 }
 
 // prepare opens the index and brings it up to date with the folders. When ctx
-// ends on the way, what is indexed is used; a folder that fails is a warning.
-func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (*local.Index, []string, error) {
+// ends on the way, what is indexed is used; a folder that fails is a gap, and the
+// others are searched all the same.
+func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (*local.Index, []string, []marchwarden.Gap, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	keep := context.WithoutCancel(ctx)
 	if r.index == nil {
 		ix, err := local.Open(keep, r.indexPath())
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		r.index = ix
 	}
 	var library []string
+	var gaps []marchwarden.Gap
 	for _, f := range r.cfg.Library {
 		report, err := r.index.Update(ctx, f, local.UpdateOptions{Extract: r.cfg.Extractor, Progress: sink, Now: r.cfg.Now})
 		if err != nil && ctx.Err() == nil {
-			return nil, nil, err
+			gaps = append(gaps, marchwarden.GapFor("folder "+f.Name, err))
 		}
 		for _, n := range report.Notes {
 			r.cfg.Warn(f.Locator(n.Name) + ": " + n.Reason)
@@ -170,7 +172,7 @@ func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (*local
 		}
 		library = append(library, describe(f, report))
 	}
-	return r.index, library, nil
+	return r.index, library, gaps, nil
 }
 
 // describe says what was searched in one folder, for people.
@@ -193,7 +195,8 @@ func (r *Researcher) indexPath() string {
 	return ""
 }
 
-// earlier returns the result of a run that is complete.
+// earlier returns the result of a run that is complete. A request that repeats
+// the question must mean the same one.
 func (r *Researcher) earlier(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
 	id, err := marchwarden.ParseTraceID(req.Resume)
 	if err != nil {
@@ -203,14 +206,13 @@ func (r *Researcher) earlier(ctx context.Context, req marchwarden.Request) (*mar
 	if err != nil {
 		return nil, err
 	}
-	done := log.Complete()
-	if done == nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Field: "resume",
-			Message: "that run did not end, and going on with a run that was cut off is not supported yet", Hint: "ask the question again"}
-	}
-	stored, err := r.cfg.Blobs.Get(ctx, done.Result)
+	start, err := log.Start()
 	if err != nil {
 		return nil, err
 	}
-	return marchwarden.DecodeResult(stored)
+	if req.Question != "" && strings.TrimSpace(req.Question) != strings.TrimSpace(start.Request.Question) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
+			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
+	}
+	return loop.Recorded(ctx, r.cfg.Blobs, log)
 }

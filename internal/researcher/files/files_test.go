@@ -316,6 +316,61 @@ func TestResumeReturnsTheEarlierResult(t *testing.T) {
 	}
 }
 
+// A result does not leave the process a second time when its evidence has been
+// damaged since, and never as the answer to another question.
+func TestResumeIsChecked(t *testing.T) {
+	h := newHome(t)
+	asked := marchwarden.Request{Question: "What is the capital of France?"}
+	first := h.ask(t, asked)
+	asked.Resume = first.TraceID.String()
+	h.ask(t, asked)
+	_, err := h.Research(t.Context(), marchwarden.Request{Question: "What is the capital of Spain?", Resume: asked.Resume}, nil)
+	if marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
+		t.Errorf("resume with another question: %v", err)
+	}
+	ref, err := blob.Parse(first.Citations[0].ContentHash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(blobFile(t, h.path, ref)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Research(t.Context(), marchwarden.Request{Resume: asked.Resume}, nil)
+	if marchwarden.CodeOf(err) != marchwarden.CodeCorrupt || !strings.Contains(err.Error(), ref.String()) {
+		t.Errorf("resume of a run whose evidence is gone: %v", err)
+	}
+}
+
+// A folder that cannot be read is a gap; what is in the others is found.
+func TestAFolderThatFailsIsAGap(t *testing.T) {
+	gone, err := fetch.OpenFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close() // as a disk that was taken out
+	h := newHome(t, gone, fetch.EmbeddedFolder(corpus.Name, "embedded", corpus.FS()))
+	res := h.ask(t, marchwarden.Request{Question: "What is the capital of France?"})
+	if len(res.Citations) == 0 {
+		t.Error("the other folder was not searched")
+	}
+	if len(res.Gaps) == 0 || !strings.Contains(res.Gaps[0].Topic, gone.Name) || res.Gaps[0].Category != marchwarden.AccessDenied {
+		t.Errorf("gaps %+v, want one that names %s", res.Gaps, gone.Name)
+	}
+	again, err := files.Again(t.Context(), h.log(t, res.TraceID), h.blobs)
+	if err != nil || !again.Same() {
+		t.Errorf("rerun: %v\nwant %s\ngot  %s", err, again.Want, again.Got)
+	}
+}
+
+// A question may hold what looks like a marker; the refusal that quotes it is a
+// result, not a fault.
+func TestRefusalOfAQuestionWithMarkers(t *testing.T) {
+	res := newHome(t).ask(t, marchwarden.Request{Question: `"[1]" Zorblaxian [2]?`})
+	if len(res.Citations) != 0 || res.Confidence >= 0.3 {
+		t.Errorf("%d citations, confidence %.2f", len(res.Citations), res.Confidence)
+	}
+}
+
 func TestSourceFilterOnLocalDocuments(t *testing.T) {
 	h := newHome(t)
 	res := h.ask(t, marchwarden.Request{Question: "What are ideal crops for a garden in Utah?", Constraints: &marchwarden.Constraints{SourceFilter: ".gov,.edu"}})
