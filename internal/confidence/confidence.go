@@ -148,6 +148,12 @@ func recencyOf(cited []*evidence.Source, now time.Time) marchwarden.Recency {
 	return marchwarden.Dated
 }
 
-func clamp(v, low, high float64) float64 { return max(low, min(high, v)) }
+// clamp keeps v within bounds; what is no number is the lower one.
+func clamp(v, low, high float64) float64 {
+	if math.IsNaN(v) {
+		return low
+	}
+	return max(low, min(high, v))
+}
 
 func round(v float64) float64 { return math.Round(v*100) / 100 }

@@ -85,7 +85,7 @@ func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 	page := Page{
 		Locator: locator, Source: "file", Title: Title(name, doc), Author: doc.Author, Published: doc.Published,
 		Origin: folder.Origin(name, doc), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: doc.Links,
-		FetchedAt: f.now(),
+		FetchedAt: f.now().UTC(),
 	}
 	return f.keep(ctx, page, raw, doc)
 }

@@ -24,7 +24,8 @@ func newFiles(t *testing.T, folders ...*Folder) (*Files, blob.Store) {
 	x := extract.New(extract.Config{})
 	t.Cleanup(func() { _ = x.Close() })
 	store := blob.NewMem()
-	return NewFiles(store, x, func() time.Time { return noon }, folders...), store
+	zone := time.FixedZone("far east", 9*3600) // pages are dated in UTC wherever they are read
+	return NewFiles(store, x, func() time.Time { return noon.In(zone) }, folders...), store
 }
 
 func TestFetchStoresBytesAndText(t *testing.T) {
@@ -46,6 +47,9 @@ func TestFetchStoresBytesAndText(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, page, cmp.Comparer(func(a, b blob.Ref) bool { return a == b })); diff != "" || page.Extractor == "" {
 		t.Errorf("page (-want +got):\n%s", diff)
+	}
+	if zone := page.FetchedAt.Location(); zone != time.UTC {
+		t.Errorf("dated in %v", zone)
 	}
 	if got, err := store.Get(t.Context(), page.Raw); err != nil || string(got) != raw {
 		t.Errorf("raw bytes %q, %v", got, err)

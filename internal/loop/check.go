@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
@@ -22,7 +23,9 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	if err != nil {
 		return nil, storeError(err)
 	}
-	if err := r.note(grounded.Step()); err != nil {
+	step := grounded.Step()
+	step.DroppedLeads = r.dropLeads(&draft)
+	if err := r.note(step); err != nil {
 		return nil, err
 	}
 	last, err := replay.Checkpoint(ctx, r.j, "the end", r.clock)
@@ -32,6 +35,51 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	res := r.assemble(draft, grounded)
 	res.CostMetadata.WallTimeSec = last.Elapsed.Seconds()
 	return res, r.close(ctx, res)
+}
+
+// dropLeads takes discoveries and open questions out of the draft that are
+// grounded in nothing the run met, or are of no kind that there is, and counts
+// them. One bad item must not cost the result. Gaps stay, whatever is wrong with
+// them: see mend.
+func (r *run) dropLeads(d *reason.Draft) int {
+	met := map[string]bool{"": true} // a lead need not name a source
+	for _, s := range r.state.Searches {
+		for _, h := range s.Hits {
+			met[h.Locator] = true
+		}
+	}
+	for _, src := range r.state.Evidence.Sources() {
+		met[src.Page.Locator] = true
+	}
+	before := len(d.Discoveries) + len(d.OpenQuestions)
+	d.Discoveries = slices.DeleteFunc(slices.Clone(d.Discoveries), func(e marchwarden.DiscoveryEvent) bool {
+		switch e.Type {
+		case marchwarden.RelatedResearch, marchwarden.NewSource, marchwarden.ContradictionDetected:
+			return !met[e.SourceLocator]
+		}
+		return true
+	})
+	d.OpenQuestions = slices.DeleteFunc(slices.Clone(d.OpenQuestions), func(q marchwarden.OpenQuestion) bool {
+		switch q.Priority {
+		case marchwarden.High, marchwarden.Medium, marchwarden.Low:
+			return !met[q.SourceLocator]
+		}
+		return true
+	})
+	return before - len(d.Discoveries) - len(d.OpenQuestions)
+}
+
+// mend gives gaps of no category that there is the one of unclassified failures.
+func mend(gaps []marchwarden.Gap) []marchwarden.Gap {
+	gaps = slices.Clone(gaps)
+	for i, g := range gaps {
+		switch g.Category {
+		case marchwarden.SourceNotFound, marchwarden.AccessDenied, marchwarden.BudgetExhausted, marchwarden.ContradictorySources, marchwarden.ScopeExceeded:
+		default:
+			gaps[i].Category = marchwarden.AccessDenied
+		}
+	}
+	return gaps
 }
 
 // assemble puts the result together from what passed the gate.
@@ -46,7 +94,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.start.Mind,
 		},
 	}
-	res.Gaps = slices.Concat(r.gaps, draft.Gaps, g.Gaps, r.budgetGaps(use.Exhausted))
+	res.Gaps = slices.Concat(r.gaps, mend(draft.Gaps), g.Gaps, r.budgetGaps(use.Exhausted))
 	res.ConfidenceFactors, res.Confidence = confidence.Assess(confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})
@@ -101,6 +149,33 @@ func (r *run) close(ctx context.Context, res *marchwarden.Result) error {
 		Result: ref, TokensUsed: res.CostMetadata.TokensUsed, Iterations: res.CostMetadata.IterationsRun,
 		Citations: len(res.Citations), Confidence: res.Confidence, Interrupted: r.interrupted,
 	})
+}
+
+// Recorded is the result of a run that is complete, as it left the process. It is
+// held against the stored bytes once more: what no longer stands is CodeCorrupt
+// and stays in. A run that did not end is CodeUnsupported.
+func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.Result, error) {
+	done := log.Complete()
+	if done == nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Field: "resume",
+			Message: "that run did not end, and going on with a run that was cut off is not supported yet", Hint: "ask the question again"}
+	}
+	stored, err := blobs.Get(ctx, done.Result)
+	if err != nil {
+		return nil, err
+	}
+	res, err := marchwarden.DecodeResult(stored)
+	if err != nil {
+		return nil, err
+	}
+	report, err := verify.Check(ctx, blobs, res)
+	if err != nil {
+		return nil, err
+	}
+	if !report.OK() {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the result of %s no longer stands: %s", res.TraceID, report)
+	}
+	return res, nil
 }
 
 // storeError says that the evidence store failed, which ends a run: a result

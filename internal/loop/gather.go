@@ -29,9 +29,14 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	}
 	if err != nil {
 		r.gaps = append(r.gaps, marchwarden.GapFor("choosing what to read", err))
-		return nil
+		return r.note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
 	}
-	reads = r.admit(reads, hits)
+	reads, refused := r.admit(reads, hits)
+	if refused > 0 {
+		if err := r.note(&trace.Message{Head: head("%d documents were not read: no search of this step found them", refused), Iteration: r.state.Iteration}); err != nil {
+			return err
+		}
+	}
 	if len(reads) == 0 {
 		return nil
 	}
@@ -93,15 +98,18 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 }
 
 // admit keeps the reads that point at a hit of this step, each once, up to the
-// sources that are left. What a cap kept out is remembered.
-func (r *run) admit(reads []reason.Read, hits []search.Hit) []reason.Read {
+// sources that are left, and counts those that point elsewhere. What a cap kept
+// out is remembered.
+func (r *run) admit(reads []reason.Read, hits []search.Hit) (admitted []reason.Read, refused int) {
 	offered := map[string]string{}
 	for _, h := range hits {
 		offered[h.Locator] = h.Title
 	}
 	var wanted []reason.Read
 	for _, rd := range reads {
-		if _, ok := offered[rd.Locator]; ok && !r.read[rd.Locator] {
+		if _, ok := offered[rd.Locator]; !ok {
+			refused++
+		} else if !r.read[rd.Locator] {
 			r.read[rd.Locator] = true
 			wanted = append(wanted, rd)
 		}
@@ -114,7 +122,7 @@ func (r *run) admit(reads []reason.Read, hits []search.Hit) []reason.Read {
 		}
 		r.leftover = append(r.leftover, name)
 	}
-	return wanted[:granted]
+	return wanted[:granted], refused
 }
 
 // readAll fetches the locators together and adds them to the evidence in the
@@ -133,6 +141,7 @@ func (r *run) readAll(ctx context.Context, locators []string) error {
 	}
 	for i, locator := range locators {
 		if errs[i] != nil {
+			r.meter.ReturnSources(1) // the cap is on documents that were read
 			r.state.Failed[locator] = errs[i]
 			r.gaps = append(r.gaps, marchwarden.GapFor(locator, errs[i]))
 			continue
@@ -148,12 +157,16 @@ func (r *run) readAll(ctx context.Context, locators []string) error {
 }
 
 func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, error) {
+	outside := marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter %s", locator, r.filter)
+	if host := hostOf(locator); host != "" && !r.filter.Allows(host) {
+		return fetch.Page{}, "", outside
+	}
 	page, err := r.fetcher.Fetch(ctx, locator)
 	if err != nil {
 		return page, "", err
 	}
 	if !r.filter.Allows(filterNames(page)...) {
-		return page, "", marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter %s", locator, r.filter)
+		return page, "", outside
 	}
 	if page.NonText {
 		return page, "", nil
@@ -169,8 +182,17 @@ func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, 
 // with an address of its own is judged by that host alone, whatever it says of
 // itself; a local document by its file name or the origin it declares.
 func filterNames(page fetch.Page) []string {
-	if u, err := url.Parse(page.Locator); err == nil && u.Host != "" {
-		return []string{u.Hostname()}
+	if host := hostOf(page.Locator); host != "" {
+		return []string{host}
 	}
 	return []string{page.Origin, path.Base(strings.ReplaceAll(page.Locator, `\`, "/"))}
+}
+
+// hostOf is the host of a locator that is an address, or "".
+func hostOf(locator string) string {
+	u, err := url.Parse(locator)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
 }

@@ -14,6 +14,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -69,7 +70,7 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 		return nil, err
 	}
 	r := l.newRun(j, start, clock)
-	if err := r.gatherAll(ctx); err != nil {
+	if err := r.gatherAll(replay.Shield(ctx)); err != nil {
 		return nil, err
 	}
 	// The caller's patience may be over; what was gathered is still written up.
@@ -108,6 +109,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		fetcher: replay.Fetcher(j, l.cfg.Fetcher),
 		filter:  start.Request.Filter(),
 		meter:   meter,
+		gaps:    slices.Clone(start.Gaps),
 		read:    map[string]bool{},
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt,

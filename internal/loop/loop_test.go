@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -30,11 +31,22 @@ type script struct {
 	choose func([]search.Hit) []reason.Read
 	write  func(*reason.State) (reason.Draft, error)
 	plan   error
+	look   func(context.Context) error // called first of all, by each method
+}
+
+func (s *script) peek(ctx context.Context) error {
+	if s.look == nil {
+		return nil
+	}
+	return s.look(ctx)
 }
 
 func (*script) ID() string { return "script/1" }
 
-func (s *script) Plan(_ context.Context, st *reason.State) (reason.Plan, error) {
+func (s *script) Plan(ctx context.Context, st *reason.State) (reason.Plan, error) {
+	if err := s.peek(ctx); err != nil {
+		return reason.Plan{}, err
+	}
 	if s.plan != nil {
 		return reason.Plan{}, s.plan
 	}
@@ -48,7 +60,10 @@ func (s *script) Plan(_ context.Context, st *reason.State) (reason.Plan, error) 
 	return p, nil
 }
 
-func (s *script) Choose(_ context.Context, _ *reason.State, hits []search.Hit) ([]reason.Read, error) {
+func (s *script) Choose(ctx context.Context, _ *reason.State, hits []search.Hit) ([]reason.Read, error) {
+	if err := s.peek(ctx); err != nil {
+		return nil, err
+	}
 	if s.choose != nil {
 		return s.choose(hits), nil
 	}
@@ -59,7 +74,10 @@ func (s *script) Choose(_ context.Context, _ *reason.State, hits []search.Hit) (
 	return reads, nil
 }
 
-func (s *script) Write(_ context.Context, st *reason.State) (reason.Draft, error) {
+func (s *script) Write(ctx context.Context, st *reason.State) (reason.Draft, error) {
+	if err := s.peek(ctx); err != nil {
+		return reason.Draft{}, err
+	}
 	if s.write != nil {
 		return s.write(st)
 	}
@@ -339,6 +357,34 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// TestReasonersCannotSeeTheCaller stops a run at the moment a reasoner is asked,
+// and the reasoner gives up when its context has ended. What it does then is in
+// no record, so the rerun (inside run) would decide differently.
+func TestReasonersCannotSeeTheCaller(t *testing.T) {
+	for call := range 5 {
+		t.Run(fmt.Sprint(call), func(t *testing.T) {
+			l := newLab(t, 2)
+			l.mind.plans = [][]string{{"peas"}, {"pods"}}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			calls := 0
+			l.mind.look = func(ctx context.Context) error {
+				if calls++; calls == call+1 {
+					cancel()
+				}
+				if _, ok := ctx.Deadline(); ok {
+					t.Error("a reasoner sees a deadline")
+				}
+				return ctx.Err()
+			}
+			res := l.run(t, ctx)
+			if done := l.log(t).Complete(); done == nil {
+				t.Errorf("the trace is not closed: %+v", res)
+			}
+		})
+	}
+}
+
 // TestParallel shows that searches and fetches of one step run together: the
 // virtual clock moves by the longest of them.
 func TestParallel(t *testing.T) {
@@ -367,6 +413,81 @@ func TestOnlyHitsAreRead(t *testing.T) {
 	if got := l.fetcher.Fetched(); !slices.Equal(got, []string{"doc1.md"}) {
 		t.Errorf("fetched %v, want doc1.md alone", got)
 	}
+	if !l.decided(t, "1 documents were not read: no search of this step found them") {
+		t.Error("the refusal is not in the trace")
+	}
+}
+
+// decided reports whether a step of the trace says so.
+func (l *lab) decided(t *testing.T, what string) bool {
+	t.Helper()
+	return slices.ContainsFunc(l.log(t).Steps, func(s trace.Step) bool { return strings.Contains(s.Header().Decision, what) })
+}
+
+func TestChoosingFails(t *testing.T) {
+	l := newLab(t, 1)
+	calls := 0
+	l.mind.look = func(context.Context) error {
+		if calls++; calls%4 == 2 { // plan, choose, plan, write; then the rerun
+			return errors.New("boom")
+		}
+		return nil
+	}
+	res := l.run(t, t.Context())
+	if gap(res, marchwarden.AccessDenied) == nil || !l.decided(t, "choosing failed") {
+		t.Errorf("gaps %+v", res.Gaps)
+	}
+}
+
+// TestOnlyDocumentsReadCountAsSources: one that could not be read leaves its
+// place to another.
+func TestOnlyDocumentsReadCountAsSources(t *testing.T) {
+	two := 2
+	l := newLab(t, 2)
+	l.req.Constraints = &marchwarden.Constraints{MaxSources: &two}
+	l.fetcher.Errs["doc1.md"] = marchwarden.Errorf(marchwarden.CodeDenied, "members only")
+	l.engine.Hits["pods"] = []search.Hit{{Locator: "doc3.md"}}
+	l.fetcher.Texts["doc3.md"] = "Pods are for eating."
+	l.mind.plans = [][]string{{"peas"}, {"pods"}}
+	res := l.run(t, t.Context())
+	if len(res.Citations) != 2 || res.CostMetadata.BudgetExhausted {
+		t.Errorf("%d citations, budget exhausted %v", len(res.Citations), res.CostMetadata.BudgetExhausted)
+	}
+}
+
+// TestBadItemsOfADraftAreDropped: a reasoner is not trusted, and one bad item
+// does not cost the result.
+func TestBadItemsOfADraftAreDropped(t *testing.T) {
+	l := newLab(t, 1)
+	l.mind.write = func(*reason.State) (reason.Draft, error) {
+		return reason.Draft{
+			Refusal: "no",
+			Match:   math.NaN(),
+			Gaps:    []marchwarden.Gap{{Topic: "odd", Category: "because"}},
+			Discoveries: []marchwarden.DiscoveryEvent{
+				{Type: marchwarden.NewSource, Query: "kept", SourceLocator: "doc1.md"},
+				{Type: marchwarden.NewSource, Query: "never met", SourceLocator: "https://evil.example/"},
+				{Type: "advert", Query: "no such kind"},
+			},
+			OpenQuestions: []marchwarden.OpenQuestion{
+				{Question: "Kept?", Priority: marchwarden.Low},
+				{Question: "Never met?", Priority: marchwarden.Low, SourceLocator: "https://evil.example/"},
+				{Question: "No such priority?", Priority: "urgent"},
+			},
+		}, nil
+	}
+	res := l.run(t, t.Context())
+	if len(res.DiscoveryEvents) != 1 || res.DiscoveryEvents[0].Query != "kept" || len(res.OpenQuestions) != 1 || res.OpenQuestions[0].Question != "Kept?" {
+		t.Errorf("kept %+v and %+v", res.DiscoveryEvents, res.OpenQuestions)
+	}
+	if len(res.Gaps) != 1 || res.Gaps[0].Category != marchwarden.AccessDenied {
+		t.Errorf("gaps %+v", res.Gaps)
+	}
+	for _, s := range l.log(t).Steps {
+		if v, ok := s.(*trace.Verify); ok && v.DroppedLeads != 4 {
+			t.Errorf("%d dropped leads counted, want 4", v.DroppedLeads)
+		}
+	}
 }
 
 func TestSourceFilterHoldsAfterFetching(t *testing.T) {
@@ -386,6 +507,9 @@ func TestSourceFilterHoldsAfterFetching(t *testing.T) {
 		if c.Locator != "doc1.md" {
 			t.Errorf("cited %s, which the filter forbids", c.Locator)
 		}
+	}
+	if slices.Contains(l.fetcher.Fetched(), liar) {
+		t.Errorf("%s was fetched, which the filter forbids", liar)
 	}
 	for _, q := range l.engine.Queries() {
 		if q.Filter.String() != ".edu" {

@@ -101,11 +101,15 @@ func (f *fetcher) Fetch(ctx context.Context, locator string) (fetch.Page, error)
 		Begin: &trace.Fetch{Head: head("read %s", locator), URL: locator},
 		Done: func(out []byte, err error) trace.Recorded {
 			p := read[fetch.Page](out)
-			return &trace.FetchComplete{
+			s := &trace.FetchComplete{
 				Head: outcomeHead(err, "stored %d bytes of text of %s", p.TextBytes, locator),
 				URL:  locator, ContentHash: p.Text, ContentLength: p.TextBytes,
 				RawHash: p.Raw, RawLength: p.RawBytes, MediaType: p.MediaType, Extractor: p.Extractor,
 			}
+			if p.NonText { // every fetch that succeeds has the hash of what it gave
+				s.ContentHash, s.ContentLength = p.Raw, p.RawBytes
+			}
+			return s
 		},
 	}, func(ctx context.Context) (fetch.Page, error) {
 		if f.inner == nil {

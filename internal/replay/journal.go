@@ -150,6 +150,24 @@ func (r *Recorder) Note(s trace.Step) error {
 	return nil
 }
 
+// Shield hides from whoever gets the context it returns when ctx ends, and its
+// deadline: only effects see those, because what an effect does about them is
+// recorded. Code that runs between effects under a shielded context cannot
+// decide by the caller's patience, which a rerun does not have.
+func Shield(ctx context.Context) context.Context {
+	return context.WithValue(context.WithoutCancel(ctx), shielded{}, ctx)
+}
+
+// shielded is the key of the context that Shield hides.
+type shielded struct{}
+
+func unshield(ctx context.Context) context.Context {
+	if hidden, ok := ctx.Value(shielded{}).(context.Context); ok {
+		return hidden
+	}
+	return ctx
+}
+
 // Live passes progress on, one event at a time.
 func (r *Recorder) Live(ev marchwarden.Event) {
 	if r.sink == nil {
@@ -204,7 +222,7 @@ func (r *Recorder) runAndRecord(ctx context.Context, id trace.ActionID, e Effect
 		}
 	}
 	began := r.clock()
-	out, runErr := run(ctx)
+	out, runErr := run(unshield(ctx))
 	took := r.clock() - began
 
 	o := outcome{OK: out}

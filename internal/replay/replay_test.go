@@ -217,6 +217,43 @@ func TestTheTraceSaysWhatHappened(t *testing.T) {
 	}
 }
 
+// pageOf is a fetcher of one page.
+type pageOf fetch.Page
+
+func (p pageOf) Fetch(context.Context, string) (fetch.Page, error) { return fetch.Page(p), nil }
+
+func TestAFetchWithoutTextHasAContentHash(t *testing.T) {
+	r := newRecord(t)
+	raw, err := r.blobs.Put(t.Context(), []byte("\x00picture"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replay.Fetcher(r.journal(), pageOf{Locator: "a.png", NonText: true, Raw: raw, RawBytes: 8}).Fetch(t.Context(), "a.png"); err != nil {
+		t.Fatal(err)
+	}
+	steps := r.log().Steps
+	done, ok := steps[len(steps)-1].(*trace.FetchComplete)
+	if !ok || done.ContentHash != raw || done.ContentLength != 8 {
+		t.Errorf("step %+v", steps[len(steps)-1])
+	}
+}
+
+// TestShieldedCodeSeesNoCancellation: an effect sees that its caller has
+// stopped, the code around it does not.
+func TestShieldedCodeSeesNoCancellation(t *testing.T) {
+	r := newRecord(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	cancel()
+	shielded := replay.Shield(ctx)
+	if _, ok := shielded.Deadline(); ok || shielded.Err() != nil || shielded.Done() != nil {
+		t.Errorf("the shield lets through %v", shielded.Err())
+	}
+	m, err := replay.Checkpoint(shielded, r.journal(), "here", clock())
+	if err != nil || !m.Interrupted {
+		t.Errorf("a checkpoint under a shield gave %+v, %v", m, err)
+	}
+}
+
 func TestEqualEffectsRunOnce(t *testing.T) {
 	r := newRecord(t)
 	e := &engine{}

@@ -104,6 +104,8 @@ type Start struct {
 	Wall       time.Duration       `json:"wall_ns,omitempty"` // how long it may gather; 0 is no limit
 	// Library says what was searched and in which state, for people.
 	Library []string `json:"library,omitempty"`
+	// Gaps are failures met before the run began; they are in its result.
+	Gaps []marchwarden.Gap `json:"gaps,omitempty"`
 }
 
 // Iteration begins one round of planning and gathering.
@@ -148,7 +150,7 @@ type FetchComplete struct {
 	Head
 	Effect
 	URL           string   `json:"url"`
-	ContentHash   blob.Ref `json:"content_hash"` // of the extracted text; "" when there is none
+	ContentHash   blob.Ref `json:"content_hash"` // of the extracted text, or of the bytes as fetched when there is none; "" when the fetch failed
 	ContentLength int      `json:"content_length"`
 	RawHash       blob.Ref `json:"raw_hash"` // of the bytes as fetched
 	RawLength     int      `json:"raw_length"`
@@ -218,6 +220,7 @@ type Verify struct {
 	DroppedClaims  int `json:"dropped_claims"`
 	UnknownIDs     int `json:"unknown_ids"`
 	DroppedQuotes  int `json:"dropped_quotes"`
+	DroppedLeads   int `json:"dropped_leads"` // discoveries and open questions
 	Contradictions int `json:"contradictions"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -91,7 +92,7 @@ func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Repo
 		r.Citations = append(r.Citations, f)
 	}
 	for _, c := range res.Claims {
-		r.Claims = append(r.Claims, claim(c, r.Citations, res.Answer))
+		r.Claims = append(r.Claims, claim(c, r.Citations, res))
 	}
 	r.Answer = markers(res.Answer, len(res.Citations))
 	return r, nil
@@ -99,7 +100,10 @@ func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Repo
 
 func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) error {
 	if c.RawExcerpt == marchwarden.ExcerptNonText {
-		return nil
+		return nonText(ctx, blobs, c)
+	}
+	if !utf8.ValidString(c.RawExcerpt) {
+		return errors.New("raw_excerpt is not valid UTF-8 and cannot be sent as it stands")
 	}
 	if n := utf8.RuneCountInString(c.RawExcerpt); n > marchwarden.MaxExcerptChars {
 		return fmt.Errorf("raw_excerpt has %d characters, the limit is %d", n, marchwarden.MaxExcerptChars)
@@ -125,12 +129,30 @@ func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) err
 	return nil
 }
 
-func claim(c marchwarden.Claim, citations []Finding, answer string) ClaimFinding {
+// nonText is a citation of a source without text: if it names stored bytes, they
+// are there. It needs none, because no claim may rest on it.
+func nonText(ctx context.Context, blobs blob.Store, c marchwarden.Citation) error {
+	if c.ContentHash == "" {
+		return nil
+	}
+	ref, err := blob.Parse(c.ContentHash)
+	if err == nil {
+		_, err = blobs.Get(ctx, ref)
+	}
+	return err
+}
+
+func claim(c marchwarden.Claim, citations []Finding, res *marchwarden.Result) ClaimFinding {
 	f := ClaimFinding{Text: c.Text, Citations: c.Citations, Support: c.Support}
+	isText := func(n int) bool {
+		return n < 1 || n > len(citations) || res.Citations[n-1].RawExcerpt != marchwarden.ExcerptNonText
+	}
 	switch {
 	case len(c.Citations) == 0:
 		f.Problem = "no citation"
-	case !strings.Contains(answer, c.Text) && !strings.Contains(answer, escapeMarkdown(c.Text)):
+	case !slices.ContainsFunc(c.Citations, isText):
+		f.Problem = "no citation of text"
+	case !strings.Contains(res.Answer, c.Text) && !strings.Contains(res.Answer, escapeMarkdown(c.Text)):
 		f.Problem = "not in the answer"
 	}
 	for _, n := range c.Citations {

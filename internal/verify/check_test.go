@@ -16,6 +16,10 @@ func TestCheckFindsEachKindOfFraud(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	accent, err := blobs.Put(ctx, []byte("Café"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	honest := func() *marchwarden.Result {
 		return &marchwarden.Result{
 			Answer: "Peas like cool soil. [1]",
@@ -42,7 +46,16 @@ func TestCheckFindsEachKindOfFraud(t *testing.T) {
 		"dangling marker":  {func(r *marchwarden.Result) { r.Answer += " And more. [2]" }, "[2]"},
 		"claim elsewhere":  {func(r *marchwarden.Result) { r.Claims[0].Text = "Corn flies." }, "not in the answer"},
 		"claim uncited":    {func(r *marchwarden.Result) { r.Claims[0].Citations = nil }, "no citation"},
-		"claim overflows":  {func(r *marchwarden.Result) { r.Claims[0].Citations = []int{7} }, "does not exist"},
+		"not sendable": {func(r *marchwarden.Result) {
+			r.Citations[0] = marchwarden.Citation{RawExcerpt: "\xa9", ContentHash: accent.String(), Span: &marchwarden.Span{Start: 4, End: 5}}
+		}, "valid UTF-8"},
+		"claim on no text": {func(r *marchwarden.Result) {
+			r.Citations[0] = marchwarden.Citation{Locator: "invented", RawExcerpt: marchwarden.ExcerptNonText}
+		}, "no citation of text"},
+		"no such picture": {func(r *marchwarden.Result) {
+			r.Citations = append(r.Citations, marchwarden.Citation{RawExcerpt: marchwarden.ExcerptNonText, ContentHash: blob.Of([]byte("y")).String()})
+		}, "not stored"},
+		"claim overflows": {func(r *marchwarden.Result) { r.Claims[0].Citations = []int{7} }, "does not exist"},
 	}
 	for name, f := range frauds {
 		t.Run(name, func(t *testing.T) {

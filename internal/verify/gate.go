@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -78,8 +79,8 @@ func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, d reason.Dra
 
 // refusal is the answer when there is none.
 func refusal(d reason.Draft) string {
-	if d.Refusal != "" {
-		return d.Refusal
+	if text := plainSentence(d.Refusal); text != "" {
+		return escapeMarkdown(text) // it may quote a question, with what looks like a marker in it
 	}
 	return "No stored document answers this question."
 }
@@ -103,6 +104,11 @@ type place struct {
 // nothing supports it.
 func (g *gate) claim(c reason.Claim) (string, error) {
 	text := plainSentence(c.Text)
+	switch c.Support {
+	case marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported:
+	default:
+		c.Support = marchwarden.Unchecked // no verdict, or none that there is
+	}
 	var numbers []int
 	for i, id := range c.Passages {
 		src, passage, ok := g.set.Passage(id)
@@ -128,11 +134,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 			Detail: "a sentence was left out because no stored passage supports it"})
 		return "", nil
 	}
-	support := c.Support
-	if support == "" {
-		support = marchwarden.Unchecked
-	}
-	g.out.Claims = append(g.out.Claims, marchwarden.Claim{Text: text, Citations: numbers, Support: support})
+	g.out.Claims = append(g.out.Claims, marchwarden.Claim{Text: text, Citations: numbers, Support: c.Support})
 	var markers strings.Builder
 	for _, n := range numbers {
 		fmt.Fprintf(&markers, "[%d]", n)
@@ -141,7 +143,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 }
 
 // cite returns the number of the citation of a span, making it when it is new,
-// or 0 when the span is not in the stored text.
+// or 0 when the span is not in the stored text or holds nothing to be read.
 func (g *gate) cite(src *evidence.Source, span marchwarden.Span, support marchwarden.Support) (int, error) {
 	text, err := g.text(src)
 	if err != nil {
@@ -152,6 +154,10 @@ func (g *gate) cite(src *evidence.Source, span marchwarden.Span, support marchwa
 		return 0, nil
 	}
 	excerpt, used := evidence.Excerpt(text, span)
+	if !utf8.ValidString(excerpt) || strings.TrimSpace(excerpt) == "" {
+		g.out.UnknownIDs++ // half a character cannot be sent as it stands, and a blank says nothing
+		return 0, nil
+	}
 	at := place{src.N, used}
 	if n, ok := g.cited[at]; ok {
 		return n, nil
@@ -206,19 +212,26 @@ func (g *gate) quoted(s marchwarden.Side) bool {
 // would read as one of ours.
 var marker = regexp.MustCompile(`\s?\[\d{1,4}\]`)
 
-// plainSentence folds white space and takes foreign markers out.
+// plainSentence folds white space and takes foreign markers out, and those too
+// that taking one out would make: "[[1]2]".
 func plainSentence(s string) string {
-	return strings.Join(strings.Fields(marker.ReplaceAllString(s, "")), " ")
+	for marker.MatchString(s) {
+		s = marker.ReplaceAllString(s, "")
+	}
+	return strings.Join(strings.Fields(s), " ")
 }
 
 // special is what Markdown would take for markup: emphasis, code, tags, links,
-// images, and a list, heading or quote at the start.
-var special = regexp.MustCompile("[\\\\`*<]|!\\[|\\]\\(|\\b_|_\\b|^[#>+-]|^\\d{1,9}[.)]")
+// images, character references, and a list, heading or quote at the start.
+var special = regexp.MustCompile("&#?\\w+;|[\\\\`*<]|!\\[|\\]\\(|\\b_|_\\b|^[#>+-]|^\\d{1,9}[.)]")
 
 // escapeMarkdown makes a sentence of a source stand in the answer as it reads,
 // with nothing that a renderer would load, link or format.
 func escapeMarkdown(s string) string {
 	return special.ReplaceAllStringFunc(s, func(m string) string {
+		if m[0] == '&' {
+			return `\` + m
+		}
 		return m[:len(m)-1] + `\` + m[len(m)-1:]
 	})
 }

@@ -66,7 +66,7 @@ func TestGateLetsThroughWhatStands(t *testing.T) {
 
 func TestGateDropsWhatDoesNotStand(t *testing.T) {
 	blobs := blob.NewMem()
-	set := library(t, blobs, "Peas like cool soil.")
+	set := library(t, blobs, "Peas like cool soil.", "Café.")
 	tests := []struct {
 		name    string
 		claim   reason.Claim
@@ -78,6 +78,8 @@ func TestGateDropsWhatDoesNotStand(t *testing.T) {
 		{"span outside the text", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S1.1"}, Spans: []marchwarden.Span{{Start: 5, End: 500}}}, 1},
 		{"empty span", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S1.1"}, Spans: []marchwarden.Span{{Start: 5, End: 5}}}, 1},
 		{"negative span", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S1.1"}, Spans: []marchwarden.Span{{Start: -1, End: 5}}}, 1},
+		{"half a character", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S2.1"}, Spans: []marchwarden.Span{{Start: 0, End: 4}}}, 1},
+		{"blank span", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S1.1"}, Spans: []marchwarden.Span{{Start: 4, End: 5}}}, 1},
 		{"blank sentence", reason.Claim{Text: " \n", Passages: []evidence.ID{"S1.1"}}, 0},
 	}
 	for _, tt := range tests {
@@ -98,6 +100,8 @@ func TestGateNeutralisesForeignMarkup(t *testing.T) {
 		"Peas [3] like ![x](http://evil.example/?q=1) cool <b>soil</b>.": `Peas like !\[x]\(http://evil.example/?q=1) cool \<b>soil\</b>.`,
 		"Use `peas` and *pods* or _soil_ but my_var stays.":              "Use \\`peas\\` and \\*pods\\* or \\_soil\\_ but my_var stays.",
 		"1986. That was a good year for peas.":                           `1986\. That was a good year for peas.`,
+		"Peas [[1]2] like it [[[3]4]5] cool.":                            "Peas like it cool.",
+		"Peas&#91;2&#93; like &lt;b&gt; &amp; AT&T;":                     `Peas\&#91;2\&#93; like \&lt;b\&gt; \&amp; AT\&T;`,
 		"# Peas are no heading.":                                         `\# Peas are no heading.`,
 		`A backslash \ stays one.`:                                       `A backslash \\ stays one.`,
 	} {
@@ -114,6 +118,31 @@ func TestGateNeutralisesForeignMarkup(t *testing.T) {
 		if err != nil || !report.OK() {
 			t.Errorf("check: %v %s", err, report)
 		}
+	}
+}
+
+func TestGateKeepsNoVerdictThatThereIsNot(t *testing.T) {
+	blobs := blob.NewMem()
+	set := library(t, blobs, "Peas like cool soil.")
+	for _, given := range []marchwarden.Support{"", "certainly"} {
+		g := ground(t, blobs, set, reason.Draft{Claims: []reason.Claim{{Text: "Peas.", Passages: []evidence.ID{"S1.1"}, Support: given}}})
+		if g.Claims[0].Support != marchwarden.Unchecked || g.Support[0] != marchwarden.Unchecked {
+			t.Errorf("support %q became %q and %q", given, g.Claims[0].Support, g.Support[0])
+		}
+	}
+}
+
+// A refusal quotes what was asked. It must not look cited, or the result would
+// be held back as one that does not stand.
+func TestGateRefusesWithoutMarkers(t *testing.T) {
+	blobs := blob.NewMem()
+	g := ground(t, blobs, library(t, blobs, "Peas."), reason.Draft{Refusal: "Nothing answers \"What is [1]\" or *this*."})
+	if want := `Nothing answers "What is" or \*this\*.`; g.Answer != want {
+		t.Errorf("answer %q, want %q", g.Answer, want)
+	}
+	report, err := verify.Check(ctx, blobs, &marchwarden.Result{Answer: g.Answer})
+	if err != nil || !report.OK() {
+		t.Errorf("check: %v %s", err, report)
 	}
 }
 

@@ -3,6 +3,7 @@ package local
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -49,6 +50,19 @@ func TestChunkBorders(t *testing.T) {
 	equal(t, "nothing", chunk(" \n\n\n"), []string(nil))
 	unbroken := chunk(strings.Repeat("é", 5000))
 	equal(t, "no place to cut", len(unbroken), 5)
+}
+
+// A table or a log is one paragraph, however long. Cutting it must not look at
+// the rest again for every piece: 8 MiB would then take a quarter of a minute,
+// inside a write transaction that others wait for.
+func TestChunkTimeIsLinear(t *testing.T) {
+	text := strings.Repeat("some,values,of,a,table\n", 8<<20/23)
+	began := time.Now()
+	pieces := chunk(text)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("cutting %d bytes into %d pieces took %v", len(text), len(pieces), took)
+	}
+	equal(t, "the whole text", noSpace(strings.Join(pieces, "")), noSpace(text))
 }
 
 func TestTerms(t *testing.T) {

@@ -306,7 +306,7 @@ func isHeading(paragraph string) bool {
 // paragraph gives nothing.
 func cutLong(paragraph string) []string {
 	var parts []string
-	for utf8.RuneCountInString(paragraph) > chunkRunes*3/2 {
+	for len(prefixRunes(paragraph, chunkRunes*3/2)) < len(paragraph) {
 		head := prefixRunes(paragraph, chunkRunes)
 		end := cutPoint(head)
 		parts = append(parts, strings.TrimRightFunc(paragraph[:end], unicode.IsSpace))
