@@ -18,12 +18,13 @@ var layers = []layer{
 	{"corpus", nil},
 
 	// Mechanisms and records.
+	{"internal/durable", nil},
 	{"internal/blob", []string{"."}},
-	{"internal/blob/dir", []string{"internal/blob", "."}},
+	{"internal/blob/dir", []string{"internal/blob", "internal/durable", "."}},
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
 	{"internal/lexicon", nil},
 	{"internal/budget", []string{"."}},
-	{"internal/ledger", []string{"."}},
+	{"internal/ledger", []string{"internal/durable", "."}},
 	{"internal/llm", []string{"."}},
 	{"internal/llm/llmtest", []string{"internal/llm", "."}},
 	{"internal/search", []string{"."}},
@@ -32,7 +33,7 @@ var layers = []layer{
 	{"internal/fetch", []string{"internal/fetch/extract", "internal/blob", "."}},
 	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
 	{"internal/search/local", []string{"internal/search", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
-	{"internal/trace", []string{"internal/blob", "."}},
+	{"internal/trace", []string{"internal/blob", "internal/durable", "."}},
 	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
 	// Judgement.

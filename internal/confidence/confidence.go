@@ -129,11 +129,12 @@ func citedSources(in Input) []*evidence.Source {
 	return out
 }
 
-// recencyOf is the age of the newest dated source.
+// recencyOf is the age of the newest dated source. A date that has not come yet
+// is a mistake and counts as none.
 func recencyOf(cited []*evidence.Source, now time.Time) marchwarden.Recency {
 	var newest time.Time
 	for _, s := range cited {
-		if t, err := time.Parse(time.DateOnly, s.Page.Published); err == nil && t.After(newest) {
+		if t, err := time.Parse(time.DateOnly, s.Page.Published); err == nil && t.After(newest) && !t.After(now.AddDate(0, 0, 1)) {
 			newest = t
 		}
 	}

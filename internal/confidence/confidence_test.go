@@ -64,7 +64,7 @@ func TestOriginsAreIndependent(t *testing.T) {
 
 func TestRecency(t *testing.T) {
 	for published, want := range map[string]marchwarden.Recency{
-		"": "", "soon": "", "2026-01-01": marchwarden.Current, "2025-11-15": marchwarden.Recent, "2024-06-01": marchwarden.Recent, "2020-01-01": marchwarden.Dated,
+		"": "", "soon": "", "2026-01-01": marchwarden.Current, "2025-11-15": marchwarden.Recent, "2024-06-01": marchwarden.Recent, "2020-01-01": marchwarden.Dated, "2031-01-01": "",
 	} {
 		f, _ := confidence.Assess(cited(doc{"a.org", "text", published}))
 		if f.Recency != want {
@@ -80,7 +80,7 @@ func TestAuthority(t *testing.T) {
 	}{
 		{"web", "extension.usu.edu", marchwarden.HighAuthority},
 		{"web", "www.nasa.gov", marchwarden.HighAuthority},
-		{"file", "usda.gov", marchwarden.HighAuthority},
+		{"file", "usda.gov", marchwarden.MediumAuthority}, // it only says so
 		{"web", "notgov", marchwarden.LowAuthority},
 		{"web", "edu.example.com", marchwarden.LowAuthority},
 		{"file", "embedded library", marchwarden.MediumAuthority},

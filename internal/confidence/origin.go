@@ -61,18 +61,18 @@ func jaccard(a, b map[uint64]bool) float64 {
 // governments, universities, international bodies.
 var highSuffixes = []string{".gov", ".mil", ".edu", ".int", ".gov.uk", ".ac.uk", ".europa.eu", ".gouv.fr", ".gc.ca", ".gov.au", ".edu.au", ".ac.jp", ".go.jp"}
 
-// Authority is the class of one source. A document from a checked domain is
-// high; a local document (the user's own, or the embedded library) is medium,
-// since somebody chose to keep it; anything else is low.
+// Authority is the class of one source. A local document (the user's own, or the
+// embedded library) is medium, since somebody chose to keep it, whatever address
+// it gives itself; a document from a checked domain is high; anything else is low.
 func Authority(source, origin string) marchwarden.Authority {
+	if source == "file" {
+		return marchwarden.MediumAuthority
+	}
 	host := "." + strings.ToLower(origin)
 	for _, s := range highSuffixes {
 		if strings.HasSuffix(host, s) {
 			return marchwarden.HighAuthority
 		}
-	}
-	if source == "file" {
-		return marchwarden.MediumAuthority
 	}
 	return marchwarden.LowAuthority
 }

@@ -30,6 +30,7 @@ import (
 	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // MaxQuestionChars is how much of a question the ledger keeps.
@@ -154,7 +155,7 @@ func appendLine(path string, line []byte) (err error) {
 		return err
 	}
 	if info.Size() == 0 {
-		return syncFolder(filepath.Dir(path))
+		return durable.SyncDir(os.Open(filepath.Dir(path)))
 	}
 	return nil
 }
@@ -169,16 +170,6 @@ func endsTorn(f *os.File, info fs.FileInfo) (bool, error) {
 		return false, err
 	}
 	return last[0] != '\n', nil
-}
-
-// syncFolder makes a new name survive a power loss, where the system can.
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	_ = d.Sync() // some systems cannot sync a folder; the line itself is safe
-	return d.Close()
 }
 
 // Read reads a ledger in the order of its lines. Lines that are torn or no

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 const suffix = ".jsonl"
@@ -145,12 +146,7 @@ func (d *Dir) List() ([]marchwarden.TraceID, error) {
 
 // sync makes a new name in the folder survive a power loss.
 func (d *Dir) sync() error {
-	f, err := d.root.Open(".")
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
+	return durable.SyncDir(d.root.Open("."))
 }
 
 // Writer appends steps to one trace. It is safe for concurrent use within a

@@ -104,6 +104,8 @@ type Start struct {
 	Wall       time.Duration       `json:"wall_ns,omitempty"` // how long it may gather; 0 is no limit
 	// Library says what was searched and in which state, for people.
 	Library []string `json:"library,omitempty"`
+	// Fingerprint is a hash over the names and contents of all documents in it.
+	Fingerprint string `json:"library_fingerprint,omitempty"`
 	// Gaps are failures met before the run began; they are in its result.
 	Gaps []marchwarden.Gap `json:"gaps,omitempty"`
 }

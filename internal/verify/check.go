@@ -12,6 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Finding is the verdict on one citation.
@@ -95,7 +96,47 @@ func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Repo
 		r.Claims = append(r.Claims, claim(c, r.Citations, res))
 	}
 	r.Answer = markers(res.Answer, len(res.Citations))
+	if loose := outside(res); loose != "" {
+		r.Answer = append(r.Answer, fmt.Sprintf("the answer says what no claim does: %q", clip(loose)))
+	}
 	return r, nil
+}
+
+// CheckFetched holds the citations against the trace of the run that made them:
+// what is cited was fetched, at that locator, with that content.
+func CheckFetched(log *trace.Log, res *marchwarden.Result) []Finding {
+	fetched := map[[2]string]bool{}
+	for _, s := range log.Steps {
+		if f, ok := s.(*trace.FetchComplete); ok && f.Error == "" {
+			fetched[[2]string{f.URL, f.ContentHash.String()}] = true
+		}
+	}
+	var bad []Finding
+	for i, c := range res.Citations {
+		if !fetched[[2]string{c.Locator, c.ContentHash}] {
+			bad = append(bad, Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash, Problem: "the run fetched no such content at this locator"})
+		}
+	}
+	return bad
+}
+
+// outside is the text of the answer that belongs to no claim, or "" when the
+// result does not list its claims or has none.
+func outside(res *marchwarden.Result) string {
+	if len(res.Claims) == 0 {
+		return ""
+	}
+	texts := make([]string, 0, 2*len(res.Claims))
+	for _, c := range res.Claims {
+		texts = append(texts, escapeMarkdown(c.Text), c.Text)
+	}
+	// The longest first: a claim may be a part of another.
+	slices.SortFunc(texts, func(a, b string) int { return len(b) - len(a) })
+	rest := markerNumber.ReplaceAllString(res.Answer, "")
+	for _, t := range texts {
+		rest = strings.ReplaceAll(rest, t, "")
+	}
+	return strings.TrimSpace(rest)
 }
 
 func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) error {

@@ -1,11 +1,13 @@
 package verify_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
@@ -44,6 +46,7 @@ func TestCheckFindsEachKindOfFraud(t *testing.T) {
 		"unknown document": {func(r *marchwarden.Result) { r.Citations[0].ContentHash = blob.Of([]byte("x")).String() }, "not stored"},
 		"too long":         {func(r *marchwarden.Result) { r.Citations[0].RawExcerpt = strings.Repeat("é", 501) }, "501 characters"},
 		"dangling marker":  {func(r *marchwarden.Result) { r.Answer += " And more. [2]" }, "[2]"},
+		"a loose sentence": {func(r *marchwarden.Result) { r.Answer = "Pigs fly. " + r.Answer }, "no claim does"},
 		"claim elsewhere":  {func(r *marchwarden.Result) { r.Claims[0].Text = "Corn flies." }, "not in the answer"},
 		"claim uncited":    {func(r *marchwarden.Result) { r.Claims[0].Citations = nil }, "no citation"},
 		"not sendable": {func(r *marchwarden.Result) {
@@ -84,5 +87,26 @@ func TestCheckAllowsTheTwoFixedForms(t *testing.T) {
 	}}
 	if report, err := verify.Check(ctx, blobs, r); err != nil || !report.OK() {
 		t.Errorf("%v %s", err, report)
+	}
+}
+
+func TestCheckFetchedWantsTheFetch(t *testing.T) {
+	ref := blob.Of([]byte("Peas like cool soil."))
+	log := &trace.Log{Steps: []trace.Step{
+		&trace.FetchComplete{URL: "a.md", ContentHash: ref},
+		&trace.FetchComplete{URL: "b.md", ContentHash: blob.Of(nil), Effect: trace.Effect{Error: marchwarden.CodeDenied}},
+	}}
+	res := &marchwarden.Result{Citations: []marchwarden.Citation{
+		{Locator: "a.md", ContentHash: ref.String()},
+		{Locator: "https://invented.example/", ContentHash: ref.String()},
+		{Locator: "a.md", ContentHash: blob.Of([]byte("x")).String()},
+		{Locator: "b.md", ContentHash: blob.Of(nil).String()},
+	}}
+	var bad []int
+	for _, f := range verify.CheckFetched(log, res) {
+		bad = append(bad, f.Number)
+	}
+	if !slices.Equal(bad, []int{2, 3, 4}) {
+		t.Errorf("found %v, want citations 2, 3 and 4", bad)
 	}
 }

@@ -128,7 +128,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 			numbers = append(numbers, n)
 		}
 	}
-	if len(numbers) == 0 || text == "" {
+	if len(numbers) == 0 || text == "" || c.Support == marchwarden.Unsupported {
 		g.out.DroppedClaims++
 		g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: clip(text), Category: marchwarden.SourceNotFound,
 			Detail: "a sentence was left out because no stored passage supports it"})
@@ -201,7 +201,7 @@ func (g *gate) contradictions(cs []marchwarden.Contradiction) {
 
 func (g *gate) quoted(s marchwarden.Side) bool {
 	for _, src := range g.set.Sources() {
-		if src.Page.Locator == s.Locator && s.RawExcerpt != "" && strings.Contains(src.Text, s.RawExcerpt) {
+		if src.Page.Locator == s.Locator && s.RawExcerpt != "" && utf8.RuneCountInString(s.RawExcerpt) <= marchwarden.MaxExcerptChars && strings.Contains(src.Text, s.RawExcerpt) {
 			return true
 		}
 	}

@@ -80,6 +80,7 @@ func TestGateDropsWhatDoesNotStand(t *testing.T) {
 		{"negative span", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S1.1"}, Spans: []marchwarden.Span{{Start: -1, End: 5}}}, 1},
 		{"half a character", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S2.1"}, Spans: []marchwarden.Span{{Start: 0, End: 4}}}, 1},
 		{"blank span", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S1.1"}, Spans: []marchwarden.Span{{Start: 4, End: 5}}}, 1},
+		{"judged unsupported", reason.Claim{Text: "Pigs fly.", Passages: []evidence.ID{"S1.1"}, Support: marchwarden.Unsupported}, 0},
 		{"blank sentence", reason.Claim{Text: " \n", Passages: []evidence.ID{"S1.1"}}, 0},
 	}
 	for _, tt := range tests {

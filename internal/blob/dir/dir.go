@@ -25,11 +25,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 const (
@@ -141,18 +141,5 @@ func makeDir(path string) error {
 	if err := os.Mkdir(path, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(os.Open(parent))
-}
-
-// syncDir makes the entries of an opened directory durable and closes it. It
-// takes the two results of Open.
-func syncDir(d *os.File, err error) error {
-	if err != nil {
-		return err
-	}
-	// Windows has no way to flush a directory; NTFS journals renames itself.
-	if runtime.GOOS != "windows" {
-		err = d.Sync()
-	}
-	return errors.Join(err, d.Close())
+	return durable.SyncDir(os.Open(parent))
 }

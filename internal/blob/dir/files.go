@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // files is the blob.Keeper over a directory.
@@ -58,7 +59,7 @@ func (f *files) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
 	}
 	// Also for a file that was there: the process that renamed it may not have
 	// come to this point yet.
-	if err := syncDir(f.root.Open(shardOf(ref))); err != nil {
+	if err := durable.SyncDir(f.root.Open(shardOf(ref))); err != nil {
 		return fmt.Errorf("in %s: sync directory: %w", f.path, err)
 	}
 	return nil
@@ -76,11 +77,11 @@ func (f *files) settle(shard string) error {
 	}
 	if !f.rooted {
 		// A parent that may not be read was not made by us or our like.
-		err := syncDir(os.Open(filepath.Dir(f.path)))
+		err := durable.SyncDir(os.Open(filepath.Dir(f.path)))
 		if err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("sync parent directory: %w", err)
 		}
-		if err := syncDir(f.root.Open(".")); err != nil {
+		if err := durable.SyncDir(f.root.Open(".")); err != nil {
 			return fmt.Errorf("sync store directory: %w", err)
 		}
 		f.rooted = true
@@ -88,7 +89,7 @@ func (f *files) settle(shard string) error {
 	if err := f.root.Mkdir(shard, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	if err := syncDir(f.root.Open(digestDir)); err != nil {
+	if err := durable.SyncDir(f.root.Open(digestDir)); err != nil {
 		return fmt.Errorf("sync directory: %w", err)
 	}
 	if f.settled == nil {

@@ -99,16 +99,17 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 	}
 	started := r.cfg.Now()
 	clock := func() time.Duration { return r.cfg.Now().Sub(started) }
-	ix, library, gaps, err := r.prepare(ctx, sink)
+	lib, err := r.prepare(ctx, sink)
 	if err != nil {
 		return nil, err
 	}
-	engine := ix.Engine(r.cfg.Library...)
+	engine := lib.index.Engine(r.cfg.Library...)
 	mind := extractive.New()
 	start := &trace.Start{
-		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, strings.Join(library, ", "))},
+		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, strings.Join(lib.folders, ", "))},
 		Format: trace.Format, TraceID: r.cfg.NewID(), Researcher: Name, Mind: mind.ID(), Engine: engine.Name(),
-		Version: r.cfg.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(), Wall: r.cfg.Wall, Library: library, Gaps: gaps,
+		Version: r.cfg.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(), Wall: r.cfg.Wall,
+		Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
 	}
 	w, err := r.cfg.Traces.Create(start.TraceID)
 	if err != nil {
@@ -143,26 +144,33 @@ func (c *counter) event(ev marchwarden.Event) {
 	}
 }
 
+// library is what a run searches, as it was found.
+type library struct {
+	index       *local.Index
+	folders     []string // for people
+	fingerprint string
+	gaps        []marchwarden.Gap
+}
+
 // prepare opens the index and brings it up to date with the folders. When ctx
 // ends on the way, what is indexed is used; a folder that fails is a gap, and the
 // others are searched all the same.
-func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (*local.Index, []string, []marchwarden.Gap, error) {
+func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (library, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	keep := context.WithoutCancel(ctx)
 	if r.index == nil {
 		ix, err := local.Open(keep, r.indexPath())
 		if err != nil {
-			return nil, nil, nil, err
+			return library{}, err
 		}
 		r.index = ix
 	}
-	var library []string
-	var gaps []marchwarden.Gap
+	lib := library{index: r.index}
 	for _, f := range r.cfg.Library {
 		report, err := r.index.Update(ctx, f, local.UpdateOptions{Extract: r.cfg.Extractor, Progress: sink, Now: r.cfg.Now})
 		if err != nil && ctx.Err() == nil {
-			gaps = append(gaps, marchwarden.GapFor("folder "+f.Name, err))
+			lib.gaps = append(lib.gaps, marchwarden.GapFor("folder "+f.Name, err))
 		}
 		for _, n := range report.Notes {
 			r.cfg.Warn(f.Locator(n.Name) + ": " + n.Reason)
@@ -170,9 +178,11 @@ func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (*local
 		if report.Rebuilt != "" {
 			r.cfg.Warn("the index was made anew: " + report.Rebuilt)
 		}
-		library = append(library, describe(f, report))
+		lib.folders = append(lib.folders, describe(f, report))
 	}
-	return r.index, library, gaps, nil
+	var err error
+	lib.fingerprint, err = r.index.Fingerprint(keep, r.cfg.Library...)
+	return lib, err
 }
 
 // describe says what was searched in one folder, for people.
