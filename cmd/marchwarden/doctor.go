@@ -8,19 +8,22 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 const doctorHelp = `Show every setting with its value and where it came from, and what is available,
-what is not, and why. Secrets are masked. Nothing is changed: what is missing in
-the home folder is made by the first 'marchwarden ask'.
+what is not, and why. Secrets are masked. What is missing in the home folder is
+made by the first 'marchwarden ask'; all that doctor changes is that unfinished
+files, which interrupted writes left over an hour ago, are removed.
 
 EXIT STATUS
   0    everything that this version needs works
@@ -145,6 +148,9 @@ func (a *app) parts(ctx context.Context, c *config) []partRow {
 		writable("evidence", c.blobPath(), true), writable("ledger", c.text(setLedger), false),
 		ledgerLines(c), embeddedPart(),
 	}
+	if swept := a.sweep(ctx, c); swept.Detail != "" {
+		rows = append(rows, swept)
+	}
 	rows = append(rows, a.folderParts(ctx, c)...)
 	rows = append(rows, indexPart(c),
 		partRow{"reasoner", partOK, extractive.New().ID() + ", no model and no key needed"},
@@ -249,6 +255,27 @@ func ledgerLines(c *config) partRow {
 		detail += fmt.Sprintf("; %d torn or foreign lines are left out", skipped)
 	}
 	return partRow{"ledger lines", partOK, detail}
+}
+
+// sweep removes what crashes left in the evidence store, and says so if there
+// was any. Nothing that old belongs to a living writer.
+func (a *app) sweep(ctx context.Context, c *config) partRow {
+	if _, err := os.Stat(c.blobPath()); err != nil {
+		return partRow{} // nothing is stored yet
+	}
+	store, err := blobdir.Open(c.blobPath())
+	if err != nil {
+		return partRow{"evidence sweep", partBroken, err.Error()}
+	}
+	defer store.Close()
+	n, err := store.Sweep(ctx, a.now().Add(-time.Hour))
+	switch {
+	case err != nil:
+		return partRow{"evidence sweep", partBroken, err.Error()}
+	case n > 0:
+		return partRow{"evidence sweep", partOK, fmt.Sprintf("%d unfinished files of interrupted writes were removed", n)}
+	}
+	return partRow{}
 }
 
 func embeddedPart() partRow {

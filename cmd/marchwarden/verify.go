@@ -18,8 +18,9 @@ import (
 )
 
 const verifyHelp = `Hold a result against the stored bytes again: every excerpt at its place in the
-stored text, every claim and marker against the citations, and every stored
-piece of the recorded run against its hash.
+stored text, every claim and marker against the citations, every citation
+against what the recorded run fetched, and every stored piece of that run
+against its hash.
 
 The argument is a trace ID, a file with a result as JSON, or - for a result on
 stdin. ` + idHelp + `
@@ -134,6 +135,11 @@ func (a *app) checkResult(ctx context.Context, rec *records, res *marchwarden.Re
 		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations")
 	}
 	v.report(report)
+	if log != nil {
+		for _, f := range verify.CheckFetched(log, res) {
+			v.check(fmt.Sprintf("citation [%d] %s", f.Number, f.Locator), f.Problem)
+		}
+	}
 	return v.close(ctx, id)
 }
 
