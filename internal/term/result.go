@@ -45,8 +45,9 @@ func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) erro
 	}
 	p.sources(r.Citations, o.Verbose)
 	p.contradictions(r)
-	p.gaps(r.Gaps)
-	p.discoveries(r.DiscoveryEvents)
+	gaps, discoveries := besides(r)
+	p.gaps(gaps)
+	p.discoveries(discoveries)
 	p.openQuestions(r.OpenQuestions)
 	p.journeys(r.Rihlas)
 	p.footer(r, o)

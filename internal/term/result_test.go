@@ -298,3 +298,23 @@ func ExampleStyle_Error() {
 	// marchwarden: hint: leave it out for balanced
 	// marchwarden: warning: a.pdf could not be read and more
 }
+
+func TestAContradictionIsShownOnce(t *testing.T) {
+	detail := "one says most years, the other rarely"
+	r := &marchwarden.Result{
+		Answer:          "x",
+		Contradictions:  []marchwarden.Contradiction{{Subject: "tomatoes", Attribute: "ripening", Detail: detail}},
+		Gaps:            []marchwarden.Gap{{Topic: "tomatoes", Category: marchwarden.ContradictorySources, Detail: detail}, {Topic: "soil", Category: marchwarden.SourceNotFound, Detail: "nothing"}},
+		DiscoveryEvents: []marchwarden.DiscoveryEvent{{Type: marchwarden.ContradictionDetected, Query: "tomatoes", Reason: detail}},
+	}
+	var buf bytes.Buffer
+	if err := (Style{}).Result(&buf, r, ResultOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(buf.String(), detail); n != 1 {
+		t.Errorf("the contradiction stands %d times in\n%s", n, buf.String())
+	}
+	if !strings.Contains(buf.String(), "soil") {
+		t.Error("another gap is gone")
+	}
+}

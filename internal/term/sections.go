@@ -137,6 +137,22 @@ func stack(paragraphs [][]run, width int) []line {
 	return out
 }
 
+// besides leaves out the gaps and discoveries that only repeat a contradiction:
+// it is shown side by side already.
+func besides(r *marchwarden.Result) ([]marchwarden.Gap, []marchwarden.DiscoveryEvent) {
+	shown := map[string]bool{}
+	for _, c := range r.Contradictions {
+		shown[c.Detail] = true
+	}
+	gaps := slices.DeleteFunc(slices.Clone(r.Gaps), func(g marchwarden.Gap) bool {
+		return g.Category == marchwarden.ContradictorySources && shown[g.Detail]
+	})
+	discoveries := slices.DeleteFunc(slices.Clone(r.DiscoveryEvents), func(d marchwarden.DiscoveryEvent) bool {
+		return d.Type == marchwarden.ContradictionDetected && shown[d.Reason]
+	})
+	return gaps, discoveries
+}
+
 // gapWords says for each category, in the order they are listed, what it means.
 var gapWords = []struct {
 	category marchwarden.GapCategory

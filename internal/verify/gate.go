@@ -191,7 +191,7 @@ func (g *gate) contradictions(cs []marchwarden.Contradiction) {
 	for _, c := range cs {
 		if g.quoted(c.A) && g.quoted(c.B) {
 			g.out.Contradictions = append(g.out.Contradictions, c)
-			g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: strings.TrimSpace(c.Subject + " " + c.Attribute),
+			g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: c.Subject + ": " + c.Attribute,
 				Category: marchwarden.ContradictorySources, Detail: c.Detail})
 		} else {
 			g.out.DroppedQuotes++

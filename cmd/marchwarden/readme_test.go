@@ -1,0 +1,53 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReadmeTranscript holds the README's transcript to what the command prints:
+// every line of it, in order. Times and ids are their own in every run.
+func TestReadmeTranscript(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(readme), "\n$ marchwarden ask \"")
+	question, rest, ok2 := strings.Cut(rest, "\"\n")
+	transcript, _, ok3 := strings.Cut(rest, "\n```")
+	if !ok || !ok2 || !ok3 {
+		t.Fatal("the README has no transcript that begins with: $ marchwarden ask \"")
+	}
+	var out, errs bytes.Buffer
+	a := system()
+	a.stdout, a.stderr = &out, &errs
+	home := t.TempDir()
+	a.dir, a.userHome = home, func() (string, error) { return home, nil }
+	a.env = func(string) (string, bool) { return "", false }
+	a.now = func() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) }
+	if code := run(t.Context(), a, []string{"ask", question}); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs.String())
+	}
+	printed := strings.Split(steady(out.String()), "\n")
+	for _, line := range strings.Split(steady(transcript), "\n") {
+		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed == "…" {
+			continue
+		}
+		for len(printed) > 0 && printed[0] != line {
+			printed = printed[1:]
+		}
+		if len(printed) == 0 {
+			t.Fatalf("the command does not print %q, or not there; it prints\n%s", line, out.String())
+		}
+		printed = printed[1:]
+	}
+}
+
+var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9.]+ m?s ·`)
+
+func steady(s string) string { return changing.ReplaceAllString(s, "~") }
