@@ -172,18 +172,17 @@ func (a *app) question(ctx context.Context, args []string) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// deliver prints the result and writes it to the file that was asked for.
-func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultOptions) error {
+// deliver writes the result to the file that was asked for and prints it, even
+// when the file cannot be written.
+func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultOptions) (err error) {
 	if o.out != "" {
-		err := writeOut(o.out, func(w io.Writer) error {
+		failed := writeOut(o.out, func(w io.Writer) error {
 			if strings.HasSuffix(strings.ToLower(o.out), ".json") {
 				return printJSON(w, res)
 			}
 			return term.Style{}.Result(w, res, screen)
 		})
-		if err != nil {
-			return err
-		}
+		defer func() { err = errors.Join(failed, err) }()
 	}
 	if o.json {
 		return printJSON(a.stdout, res)
@@ -213,7 +212,7 @@ func (i *optionalInt) String() string {
 func (i *optionalInt) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil {
-		return errors.New("must be a whole number")
+		return err // flagError words it
 	}
 	i.v = &n
 	return nil

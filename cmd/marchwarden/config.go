@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -261,7 +260,7 @@ const maxSettingsBytes = 1 << 20
 
 // readSettings reads a small file; one that does not exist is empty.
 func readSettings(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
@@ -299,8 +298,17 @@ func readConfigFile(path string) (map[string][]string, error) {
 	if err != nil || len(bytes.TrimSpace(data)) == 0 {
 		return nil, err
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	var doc, second yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	err = dec.Decode(&doc)
+	if err == nil {
+		if again := dec.Decode(&second); again == nil {
+			return nil, invalid(path, "", fmt.Sprintf("line %d begins a second document; there must be one", second.Line))
+		} else if !errors.Is(again, io.EOF) {
+			err = again
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, invalid(path, "", "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if len(doc.Content) == 0 { // nothing but comments

@@ -96,13 +96,13 @@ func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) erro
 	var opened []*fetch.Folder
 	defer func() { _ = closeFolders(opened) }() // read-only
 	for _, arg := range args {
-		f, err := fetch.OpenFolder(a.absolute(arg, a.dir))
+		f, err := a.openFolder("DIR", arg)
 		if err != nil {
 			return err
 		}
 		opened = append(opened, f)
 	}
-	w := a.newWatch(c, askOptions{quiet: quiet})
+	w := a.newWatch(c, askOptions{quiet: quiet, verbose: true}) // every file that cannot be read is named
 	defer w.close()
 	return a.withIndex(ctx, c, func(ix *local.Index) error {
 		for _, f := range opened {
@@ -226,6 +226,9 @@ func (a *app) runLibraryRemove(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, arg := range args {
+		if strings.TrimSpace(arg) == "" {
+			return invalid("DIR", "use . for the working directory", "must not be blank")
+		}
 		path := a.absolute(arg, a.dir)
 		if err := forgetFolder(c.foldersPath(), path); err != nil {
 			return err

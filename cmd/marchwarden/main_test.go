@@ -20,6 +20,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 func TestExitCode(t *testing.T) {
@@ -272,5 +273,21 @@ func TestNewID(t *testing.T) {
 			t.Fatalf("%s after %s", id, last)
 		}
 		last = id
+	}
+}
+
+// TestDeliverPrintsWhenTheFileFails: an answer that took its time is not lost
+// because the file beside it cannot be written.
+func TestDeliverPrintsWhenTheFileFails(t *testing.T) {
+	a := world(t, nil)
+	var stdout bytes.Buffer
+	a.stdout = &stdout
+	o := askOptions{json: true, out: filepath.Join(t.TempDir(), "gone", "r.json")}
+	err := a.deliver(o, &marchwarden.Result{Answer: "Peas grow in March."}, term.ResultOptions{})
+	if err == nil {
+		t.Error("no error though the file was not written")
+	}
+	if !strings.Contains(stdout.String(), "Peas grow in March.") {
+		t.Errorf("the answer was not printed: %q", stdout.String())
 	}
 }

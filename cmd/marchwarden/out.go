@@ -39,7 +39,7 @@ func checkOut(path string) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, reason(err)))
 	}
-	probe, err := tempBeside(path)
+	probe, err := tempBeside(linked(path))
 	if err != nil {
 		hint := "give a path in a folder that can be written"
 		if errors.Is(err, fs.ErrNotExist) {
@@ -54,9 +54,7 @@ func checkOut(path string) error {
 // renamed. An existing file keeps its mode, a link keeps pointing to it.
 func writeOut(path string, write func(io.Writer) error) (err error) {
 	defer func() { err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path) }()
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
+	path = linked(path)
 	tmp, err := tempBeside(path)
 	if err != nil {
 		return err
@@ -79,6 +77,23 @@ func writeOut(path string, write func(io.Writer) error) (err error) {
 		return errors.Join(err, os.Remove(tmp.Name()))
 	}
 	return nil
+}
+
+// linked is where the links at path lead, whether or not a file is there yet.
+func linked(path string) string {
+	const most = 40 // as the kernel; a loop was an error before
+	for range most {
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			// Not filepath.Join: a ".." after a linked folder is that folder's parent.
+			target = filepath.Dir(path) + string(filepath.Separator) + target
+		}
+		path = target
+	}
+	return path
 }
 
 // tempBeside makes a new file in the folder of path, with the mode that the

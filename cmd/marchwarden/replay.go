@@ -73,7 +73,7 @@ func (a *app) runReplay(ctx context.Context, o replayOptions, arg string) error 
 	}
 	a.reportTorn(id, log)
 	if o.rerun {
-		return a.rerun(ctx, log, rec.blobs)
+		return a.rerun(ctx, id, log, rec.blobs)
 	}
 	return a.printJourney(log)
 }
@@ -115,10 +115,13 @@ func (a *app) printJourney(log *trace.Log) error {
 
 func offset(d time.Duration) string { return fmt.Sprintf("+%.3f s", d.Seconds()) }
 
-func (a *app) rerun(ctx context.Context, log *trace.Log, blobs blob.Store) error {
+func (a *app) rerun(ctx context.Context, id marchwarden.TraceID, log *trace.Log, blobs blob.Store) error {
 	again, err := files.Again(ctx, log, blobs)
 	if err != nil {
 		return err
+	}
+	if again.Start.TraceID != id {
+		return marchwarden.Errorf(marchwarden.CodeCorrupt, "trace %s holds another run, %s", id, again.Start.TraceID)
 	}
 	if v := again.Start.Version; v != programVersion() {
 		a.warn(fmt.Sprintf("the run was made by version %s; this is version %s", v, programVersion()))

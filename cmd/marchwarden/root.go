@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -130,6 +131,18 @@ func flagError(cmd *cobra.Command, err error) error {
 		if near := nearestFlag(cmd, unknown.GetSpecifiedName()); near != "" {
 			hint = "did you mean '--" + near + "'?"
 		}
+	}
+	var value *pflag.InvalidValueError
+	var number *strconv.NumError
+	if errors.As(err, &value) && errors.As(err, &number) {
+		want := "a whole number"
+		switch {
+		case number.Func == "ParseBool":
+			want = "true or false"
+		case errors.Is(err, strconv.ErrRange):
+			want = "a smaller whole number"
+		}
+		return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, clip(value.GetValue(), 40)))
 	}
 	return invalid("", hint, err.Error())
 }

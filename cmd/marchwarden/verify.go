@@ -96,7 +96,7 @@ func (a *app) readResult(ctx context.Context, arg string) ([]byte, error) {
 	if (err != nil || !info.Mode().IsRegular()) && !strings.HasSuffix(arg, ".json") {
 		return nil, nil
 	}
-	f, err := os.Open(arg)
+	f, err := openRegular(arg)
 	if err != nil {
 		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, reason(err)))
 	}
@@ -119,7 +119,7 @@ func (a *app) checkResult(ctx context.Context, rec *records, res *marchwarden.Re
 		return err
 	}
 	if log != nil {
-		kept := v.recorded(ctx, log, rec.blobs)
+		kept := v.recorded(ctx, id, log, rec.blobs)
 		if kept != nil && res != nil {
 			v.compare(kept, res)
 		}
@@ -200,7 +200,7 @@ func naming(ref blob.Ref, err error) string {
 }
 
 // recorded is the result that the run ended with, or nil after saying why not.
-func (v *verdicts) recorded(ctx context.Context, log *trace.Log, store blob.Store) *marchwarden.Result {
+func (v *verdicts) recorded(ctx context.Context, id marchwarden.TraceID, log *trace.Log, store blob.Store) *marchwarden.Result {
 	done := log.Complete()
 	if done == nil {
 		v.check("result", "the run did not end, so there is none to check")
@@ -214,6 +214,9 @@ func (v *verdicts) recorded(ctx context.Context, log *trace.Log, store blob.Stor
 	if err != nil {
 		v.check("result", err.Error())
 		return nil
+	}
+	if res.TraceID != id {
+		v.check("result", fmt.Sprintf("the one recorded is of another run, %s", res.TraceID))
 	}
 	return res
 }

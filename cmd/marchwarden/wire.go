@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -100,7 +102,7 @@ func (a *app) openLibrary(c *config, given []string, embedded bool) ([]*fetch.Fo
 		open = append(open, f)
 	}
 	for _, path := range given {
-		f, err := fetch.OpenFolder(a.absolute(path, a.dir))
+		f, err := a.openFolder("--library", path)
 		if err != nil {
 			return nil, errors.Join(err, closeFolders(open))
 		}
@@ -126,6 +128,16 @@ func (a *app) openLibrary(c *config, given []string, embedded bool) ([]*fetch.Fo
 		add(embeddedLibrary())
 	}
 	return open, nil
+}
+
+// openFolder opens a folder that the user named in field. A blank name is an
+// error: it comes from a variable that is not set, and is not meant to be the
+// working directory.
+func (a *app) openFolder(field, path string) (*fetch.Folder, error) {
+	if strings.TrimSpace(path) == "" {
+		return nil, invalid(field, "use . for the working directory", "must not be blank")
+	}
+	return fetch.OpenFolder(a.absolute(path, a.dir))
 }
 
 func closeFolders(fs []*fetch.Folder) error {
@@ -258,6 +270,19 @@ func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, e
 	case <-ctx.Done():
 		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read %s", what)
 	}
+}
+
+// openRegular opens a file for reading. Anything else, such as a named pipe that
+// nobody writes to, is an error at once: opening it could wait for ever.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("is not a regular file")}
+	}
+	return os.Open(path)
 }
 
 // readLimited reads everything, or fails when it is more than most bytes.
