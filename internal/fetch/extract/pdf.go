@@ -25,7 +25,7 @@ type pdfReader struct {
 	cfg    Config
 	ctx    context.Context // parent of every instance; its end interrupts them
 	cancel context.CancelFunc
-	work   sync.WaitGroup // the start and the PDFs in progress
+	work   sync.WaitGroup // the PDFs in progress
 
 	mu       sync.Mutex
 	closed   bool
@@ -163,7 +163,6 @@ func (p *pdfReader) start(ctx context.Context) (pdfium.Pool, error) {
 	}
 	if p.starting == nil {
 		p.starting = make(chan struct{})
-		p.work.Add(1)
 		go p.boot(p.starting)
 	}
 	started := p.starting
@@ -187,9 +186,9 @@ func (p *pdfReader) start(ctx context.Context) (pdfium.Pool, error) {
 	return p.pool, nil
 }
 
-// boot compiles or loads the module. A cache directory that cannot be used costs time, not the document: then the module is compiled in memory.
+// boot compiles or loads the module. A cache directory that cannot be used costs time, not the document: then the module is compiled in memory. Compiling cannot be
+// interrupted, so close does not wait for it: a module that comes too late is freed here.
 func (p *pdfReader) boot(done chan struct{}) {
-	defer p.work.Done()
 	defer close(done)
 	pool, cache, err := p.open(p.cfg.CacheDir)
 	if err != nil && p.cfg.CacheDir != "" {
@@ -197,11 +196,18 @@ func (p *pdfReader) boot(done chan struct{}) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err != nil {
+	switch {
+	case err != nil:
 		p.starting, p.startErr = nil, fmt.Errorf("start pdfium: %w", err)
-		return
+	case p.closed:
+		_ = p.free(pool, cache) // nobody is left to be told
+	default:
+		p.pool, p.cache = pool, cache
 	}
-	p.pool, p.cache = pool, cache
+}
+
+func (p *pdfReader) free(pool pdfium.Pool, cache wazero.CompilationCache) error {
+	return errors.Join(pool.Close(), cache.Close(context.WithoutCancel(p.ctx)))
 }
 
 func (p *pdfReader) open(cacheDir string) (pdfium.Pool, wazero.CompilationCache, error) {
@@ -251,7 +257,7 @@ func (p *pdfReader) close() error {
 	if p.pool == nil {
 		return nil
 	}
-	err := errors.Join(p.pool.Close(), p.cache.Close(context.WithoutCancel(p.ctx)))
+	err := p.free(p.pool, p.cache)
 	p.pool, p.cache = nil, nil
 	if err != nil {
 		return fmt.Errorf("close pdfium: %w", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -165,5 +166,43 @@ func TestPDFUnusableCache(t *testing.T) {
 	}
 	if err := x.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCloseDoesNotWaitForTheCompiler holds Ctrl-C to its two seconds: compiling
+// the module takes longer on a slow machine, and cannot be interrupted.
+func TestCloseDoesNotWaitForTheCompiler(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the module once more")
+	}
+	x := New(Config{}) // no cache directory: it has to compile
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := x.Extract(ctx, "a.pdf", []byte(makePDF("Peas like cool soil.")))
+		done <- err
+	}()
+	var starting chan struct{}
+	for starting == nil {
+		x.pdf.mu.Lock()
+		starting = x.pdf.starting
+		x.pdf.mu.Unlock()
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("the interrupted PDF: %v", err)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-starting:
+		t.Error("Close came back only when the module was compiled")
+	default:
+	}
+	<-starting // the late module is freed, not kept
+	if x.pdf.pool != nil {
+		t.Error("the late module was kept")
 	}
 }
