@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -77,7 +78,11 @@ func TestEveryCommandStatesItsExitCodes(t *testing.T) {
 // TestEightProcesses has eight processes ask at once in one fresh home: nothing
 // is torn and nothing is lost.
 func TestEightProcesses(t *testing.T) {
-	const processes, questions = 8, 3
+	const processes = 8
+	questions := 3
+	if testing.Short() {
+		questions = 1
+	}
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -137,6 +142,44 @@ func TestEightProcesses(t *testing.T) {
 				t.Errorf("%v: %v\n%s", args, err, out)
 			}
 		}
+	}
+}
+
+// TestAServerThatIsToldToEndHasNotFailed ends a serving process by a signal.
+func TestAServerThatIsToldToEndHasNotFailed(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	cmd := exec.Command(program)
+	cmd.Args = []string{"marchwarden", "serve", "files"}
+	cmd.Env = []string{"HOME=" + home, "GOCOVERDIR=" + t.TempDir()}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	if _, err := in.Write([]byte(hello + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it serves
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || strings.Contains(stderr.String(), "error") {
+		t.Errorf("%v: %s", err, stderr.String())
 	}
 }
 

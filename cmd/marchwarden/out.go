@@ -30,6 +30,9 @@ func checkOut(path string) error {
 	if path == "" {
 		return nil
 	}
+	if path == "-" {
+		return invalid("--out", "the result goes to stdout without it", "must name a file")
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():

@@ -12,10 +12,10 @@ import (
 
 // exitStatus ends every help text.
 const exitStatus = `EXIT STATUS
-  0    answered or done, gaps included
+  0    done
   1    failed
   2    wrong usage or bad input
-  130  interrupted; what was found by then is printed`
+  130  interrupted`
 
 const rootHelp = `Marchwarden answers questions from documents. Every factual sentence of an
 answer carries a citation whose excerpt stands, byte for byte, in a document
@@ -24,7 +24,13 @@ embedded library, or your own folders.
 
 Settings come from flags, then the environment (MARCHWARDEN_HOME,
 MARCHWARDEN_LIBRARY, …), then .env in the working directory, then config.yaml
-in the home folder (~/.marchwarden). 'marchwarden doctor' shows each of them.`
+in the home folder (~/.marchwarden). 'marchwarden doctor' shows each of them.
+
+EXIT STATUS
+  0    answered (gaps and refusals included), or done
+  1    failed
+  2    wrong usage or bad input; nothing was written
+  130  interrupted; the partial result is printed`
 
 // newRoot builds the tree of commands. Building it opens and reads nothing.
 func newRoot(a *app) *cobra.Command {

@@ -28,7 +28,13 @@ func newServe(a *app) *cobra.Command {
 const serveFilesHelp = `Serve the files researcher over MCP on stdin and stdout: one tool, research.
 
 Stdout carries the protocol and nothing else; logs go to stderr. What is
-searched is chosen as for 'marchwarden ask'. The server ends when stdin does.`
+searched is chosen as for 'marchwarden ask'. The server ends when stdin does, or
+at SIGINT or SIGTERM; calls that run then hand over what they have.
+
+EXIT STATUS
+  0    served until it was told to end
+  1    failed
+  2    wrong usage or bad input`
 
 func newServeFiles(a *app) *cobra.Command {
 	var o serveOptions
@@ -67,6 +73,9 @@ func (a *app) runServeFiles(ctx context.Context, o serveOptions) error {
 	})
 	if err == nil {
 		err = server.ServeStdio(ctx, a.stdin, a.stdout)
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = nil // told to end, which is how a server ends
 	}
 	return errors.Join(err, d.Close())
 }

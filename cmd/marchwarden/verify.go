@@ -218,6 +218,10 @@ func (v *verdicts) recorded(ctx context.Context, id marchwarden.TraceID, log *tr
 	if res.TraceID != id {
 		v.check("result", fmt.Sprintf("the one recorded is of another run, %s", res.TraceID))
 	}
+	cost := res.CostMetadata
+	if done.Citations != len(res.Citations) || done.Confidence != res.Confidence || done.TokensUsed != cost.TokensUsed || done.Iterations != cost.IterationsRun {
+		v.check("result", "the last step of the trace has other numbers than the result")
+	}
 	return res
 }
 

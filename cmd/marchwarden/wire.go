@@ -57,17 +57,18 @@ type records struct {
 
 // openRecords opens them, making what is missing.
 func (a *app) openRecords(c *config) (*records, error) {
+	const hint = "set MARCHWARDEN_HOME to a folder that can be written"
 	if err := os.MkdirAll(c.home(), 0o700); err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.home(), Err: errors.New(reason(err)),
-			Hint: "set MARCHWARDEN_HOME to a folder that can be written"}
+			Hint: hint}
 	}
 	traces, err := trace.OpenDir(c.text(setTraceDir), a.now)
 	if err != nil {
-		return nil, err
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the traces", Hint: hint, Err: err}
 	}
 	blobs, err := blobdir.Open(c.blobPath())
 	if err != nil {
-		return nil, errors.Join(marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the evidence store"), traces.Close())
+		return nil, errors.Join(&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the evidence store", Hint: hint, Err: err}, traces.Close())
 	}
 	return &records{traces, blobs}, nil
 }

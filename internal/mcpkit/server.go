@@ -20,6 +20,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -178,9 +180,12 @@ func instructions(cfg Config) string {
 		" and let a gap's category decide what to try next. trace_id names the recorded run."
 }
 
-// sentence makes sure that s ends like one.
+// sentence makes sure that s begins and ends like one.
 func sentence(s string) string {
 	s = strings.TrimSpace(s)
+	if r, n := utf8.DecodeRuneInString(s); n > 0 {
+		s = string(unicode.ToUpper(r)) + s[n:]
+	}
 	if strings.HasSuffix(s, ".") {
 		return s
 	}

@@ -172,8 +172,9 @@ func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (librar
 		if err != nil && ctx.Err() == nil {
 			lib.gaps = append(lib.gaps, marchwarden.GapFor("folder "+f.Name, err))
 		}
-		for _, n := range report.Notes {
-			r.cfg.Warn(f.Locator(n.Name) + ": " + n.Reason)
+		if n := len(report.Notes); n > 0 {
+			first := report.Notes[0]
+			r.cfg.Warn(fmt.Sprintf("%d files of %s could not be read; the first: %s: %s", n, f.Name, first.Name, first.Reason))
 		}
 		if report.Rebuilt != "" {
 			r.cfg.Warn("the index was made anew: " + report.Rebuilt)
