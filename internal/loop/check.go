@@ -94,7 +94,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.start.Mind,
 		},
 	}
-	res.Gaps = slices.Concat(r.gaps, mend(draft.Gaps), g.Gaps, r.budgetGaps(use.Exhausted))
+	res.Gaps = slices.Concat(r.gaps, mend(draft.Gaps), g.Gaps, r.filterGaps(), r.budgetGaps(use.Exhausted))
 	res.ConfidenceFactors, res.Confidence = confidence.Assess(confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})
@@ -103,6 +103,15 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	}
 	res.Normalize()
 	return res
+}
+
+// filterGaps says that the caller's own filter left nothing to read.
+func (r *run) filterGaps() []marchwarden.Gap {
+	if r.filter.Empty() || len(r.state.Evidence.Sources()) > 0 {
+		return nil
+	}
+	return []marchwarden.Gap{{Topic: "sources within " + r.filter.String(), Category: marchwarden.SourceNotFound,
+		Detail: "no document that the source filter allows was found; without the filter there may be some"}}
 }
 
 // budgetGaps says what the caps kept the run from doing.
