@@ -5,9 +5,10 @@
 // The rubric, in the order it is applied:
 //
 //	no citation                        0.25 × match; nothing else counts
-//	base                               0.30
-//	+ match                            0.40 × match (how much of the question the evidence speaks to)
-//	+ corroboration                    0.08 for a second independent origin, 0.15 for three or more
+//	base                               0.20
+//	+ match                            0.50 × match (how much of the question the evidence speaks to)
+//	+ corroboration                    0.08 × match for a second independent origin, 0.15 × match for three or more:
+//	                                   many origins that do not speak to the question corroborate nothing
 //	+ authority                        0.10 high, 0.04 medium, 0 low
 //	+ support                          0.10 × share of claims that are supported
 //	− age                              0.05 when the newest dated source is over three years old
@@ -59,12 +60,12 @@ func score(f marchwarden.ConfidenceFactors, match float64, claims []marchwarden.
 	if f.NumCorroboratingSources == 0 {
 		return marchwarden.Unit(round(0.25 * match))
 	}
-	s := 0.30 + 0.40*match
+	s := 0.20 + 0.50*match
 	switch n := f.NumCorroboratingSources; {
 	case n >= 3:
-		s += 0.15
+		s += 0.15 * match
 	case n == 2:
-		s += 0.08
+		s += 0.08 * match
 	}
 	switch f.SourceAuthority {
 	case marchwarden.HighAuthority:

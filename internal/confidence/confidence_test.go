@@ -118,6 +118,9 @@ func TestRubric(t *testing.T) {
 	if s := score(func(in *confidence.Input) { in.Grounded = verify.Grounded{} }); s >= 0.3 {
 		t.Errorf("no citation: %.2f, want below 0.3", s)
 	}
+	if s := score(func(in *confidence.Input) { in.Match = 0.2 }); s >= 0.6 {
+		t.Errorf("many strong sources that hardly speak to the question give %.2f, want below 0.6", s)
+	}
 	last := marchwarden.Unit(0)
 	for m := 0.0; m <= 1; m += 0.1 {
 		s := score(func(in *confidence.Input) { in.Match = m })

@@ -21,7 +21,7 @@ const (
 	oppositeFloor = 0.7  // … where one word is the opposite of the other's
 	commonFloor   = 4    // fewest shared words, whatever the share
 	relevantFloor = 0.3  // share of the question's words that a side must bear on
-	statementCap  = 900  // sentences compared, so that the time is bounded
+	statementCap  = 1600 // sentences compared, so that the time is bounded
 )
 
 // opposites are words of which no two of a pair hold of one thing at once.

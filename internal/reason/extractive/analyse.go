@@ -17,6 +17,7 @@ type term struct {
 	weight float64 // how much of the question hangs on it, before rarity
 	name   bool    // part of a proper name
 	number bool
+	also   []string // stems that say the same in the idiom it stands in
 }
 
 // part is one thing that is asked. A plain question has exactly one part.
@@ -24,6 +25,10 @@ type part struct {
 	label string // for people
 	query string // for the engine
 	stems []string
+	kind  kind
+	// subject holds stems that a part without a subject of its own has from the
+	// first part; what answers it must be about them.
+	subject []string
 	// from and to are set for a stretch of time; such a part is covered by a
 	// sentence that is dated within it.
 	from, to int
@@ -33,9 +38,11 @@ type part struct {
 type question struct {
 	text    string
 	kind    kind
-	focus   string // stem of the noun after what, which or how many; "" if none
-	terms   []term // each once, in order of appearance
-	order   []int  // the terms as they follow each other, indexes into terms
+	focus   string   // stem of the noun after what, which or how many; "" if none
+	asked   string   // stem of X in "What is the X of Y"; "" if none
+	owner   []string // stems of Y in the same
+	terms   []term   // each once, in order of appearance
+	order   []int    // the terms as they follow each other, indexes into terms
 	parts   []part
 	names   []string
 	phrases []string // quoted
@@ -72,7 +79,18 @@ var aliases = stemPairs(`found establish; found create; start begin; start comme
 	sleep slept; tell told; say said; teach taught; seek sought; shrink shrank; spread spread; wake woke; weave wove; bind bound; breed bred; build built; burn burnt; deal dealt;
 	feed fed; flee fled; forbid forbade; forget forgot; forgive forgave; grind ground; hang hung; lend lent; ring rang; shake shook; shine shone; slide slid; spin spun; swear swore; tear tore; withdraw withdrew;
 	keep kept; lose lost; pay paid; feel felt; meet met; fast speed; quick speed; percent percentag; british britain; french franc; german germani;
-	america american; europ european; english england; forbid prohibit; forbid ban; prohibit ban; prohibition forbid; prohibition ban; coin introduce; coin name; ideal best; ideal suit; best suit; safe safeti; use employ; need requir; allow permit; show display; help assist`)
+	america american; europ european; english england; forbid prohibit; forbid ban; prohibit ban; prohibition forbid; prohibition ban; coin introduce; coin name; ideal best; ideal suit; best suit; safe safeti; use employ; need requir; allow permit; show display; help assist;
+	store keep; write author; wrote author; eu european; eu union; uk british; uk kingdom; treat cure; treat remedy; plant sow; plant transplant; live habitat; live inhabit; population inhabitant`)
+
+// idioms are phrases of which one word alone says little. Where the question has
+// the phrase, its last word is also found in the other words.
+var idioms = []struct {
+	phrase *regexp.Regexp
+	also   []string
+}{
+	{regexp.MustCompile(`(?i)\b(?:tak(?:e|es|en|ing)|took|com(?:e|es|ing)|came|go(?:es|ing)?|went|put|brought|enter(?:s|ed|ing)?)\s+(?:into\s+)?(effect|force)\b`),
+		lexicon.Terms("effect force apply application")},
+}
 
 // vague are the words an overview is asked for with.
 var vague = stemSet(`ideal best history overview comprehensive summary guide introduction advice tips options benefits advantages
@@ -106,18 +124,22 @@ var (
 
 // analyse reads a question. thisYear closes periods that run to the present.
 func analyse(text, context string, thisYear int) question {
-	q := question{text: strings.TrimSpace(text), soft: map[string]bool{}, known: map[string]bool{}}
+	q := question{text: strings.TrimSpace(unlabelled(text)), soft: map[string]bool{}, known: map[string]bool{}}
 	q.parts = periods(q.text, thisYear)
 	subject := q.text
 	if len(q.parts) > 1 { // the parts hold the years
 		subject = spanned.ReplaceAllString(q.text, " ")
 	}
 	toks := lexicon.Tokens(subject)
-	q.kind, q.focus = kindOf(toks)
+	q.kind, q.focus = kindOf(lexicon.Tokens(firstClause(subject)))
+	if differ.MatchString(subject) {
+		q.kind, q.focus = kindCompare, ""
+	}
+	q.asked, q.owner = attribute(lexicon.Tokens(firstClause(subject)))
 	q.names = questionNames(subject, toks)
 	q.addTerms(toks)
 	if len(q.parts) < 2 {
-		q.parts = partsOf(q)
+		q.parts = partsOf(q, subject)
 	}
 	for _, m := range quoted.FindAllStringSubmatch(q.text, -1) {
 		q.phrases = append(q.phrases, m[1])
@@ -134,6 +156,22 @@ func analyse(text, context string, thisYear int) question {
 		q.known[plain(context[sp.Start:sp.End])] = true
 	}
 	return q
+}
+
+// label is a number that counts questions rather than asks: "… in Utah? no. 4".
+var label = regexp.MustCompile(`(?i)\?\s*[(\[#,;:-]*\s*(?:(?:number|no|nr|question|version|try|part)\b[.:]?\s*)?#?\d{1,6}[)\].]*\s*$`)
+
+// unlabelled is a question without such a number behind it.
+func unlabelled(text string) string { return label.ReplaceAllString(text, "?") }
+
+// firstClause is the part of the text that is asked first.
+func firstClause(text string) string {
+	for _, c := range splitClauses(text) {
+		if len(newPart(c).stems) > 0 {
+			return c
+		}
+	}
+	return text
 }
 
 // questionNames are runs of capitalised words. In a question written wholly in
@@ -192,6 +230,8 @@ func (q *question) addTerms(toks []lexicon.Token) {
 			switch {
 			case inName[t.Stem]:
 				w = 1.3
+			case t.Number && strings.EqualFold(wordAt(toks, i-1), "number"): // "number 4" may be a label
+				w = 0.35
 			case t.Number:
 				w = 1.3
 			case lightWords[t.Stem]:
@@ -199,9 +239,16 @@ func (q *question) addTerms(toks []lexicon.Token) {
 			case vague[t.Stem]:
 				w = 0.6
 			}
-			q.terms = append(q.terms, term{stem: t.Stem, text: t.Text, weight: w, name: inName[t.Stem], number: t.Number})
+			q.terms = append(q.terms, term{stem: t.Stem, text: t.Text, weight: w, name: inName[t.Stem], number: t.Number && w > 1})
 		}
 		q.order = append(q.order, k)
+	}
+	for _, id := range idioms {
+		if m := id.phrase.FindStringSubmatch(q.text); m != nil {
+			if k, ok := at[lexicon.Stem(m[1])]; ok {
+				q.terms[k].also = id.also
+			}
+		}
 	}
 }
 
@@ -225,40 +272,58 @@ func (q *question) isBroad() bool {
 
 // partsOf splits a question into what it asks. Each part carries the words it
 // shares with the whole only where it has no subject of its own.
-func partsOf(q question) []part {
+func partsOf(q question, text string) []part {
 	for _, re := range []*regexp.Regexp{compare, differ} {
-		if m := re.FindStringSubmatch(q.text); m != nil {
+		if m := re.FindStringSubmatch(text); m != nil {
 			if a, b := newPart(m[1]), newPart(m[2]); len(a.stems) > 0 && len(b.stems) > 0 {
+				a.kind, b.kind = kindDefine, kindDefine // what each of them is
 				return []part{a, b}
 			}
 		}
 	}
 	var ps []part
-	for _, c := range splitClauses(q.text) {
+	for _, c := range splitClauses(text) {
 		p := newPart(c)
 		if len(p.stems) == 0 {
 			continue
 		}
-		if len(ps) > 0 && len(p.stems) < 2 { // "… and why does it fail?" asks about the first subject
+		if len(ps) > 0 && (len(p.stems) < 2 || refersBack(c)) { // "… and why does it fail?" asks about the first subject
 			p = p.about(q, ps[0])
 		}
+		p.kind, _ = kindOf(lexicon.Tokens(c))
 		ps = append(ps, p)
 	}
 	if len(ps) == 0 {
-		return []part{newPart(q.text)}
+		return []part{newPart(text)}
 	}
 	return ps
 }
 
+// refersBack reports a pronoun that stands for what was named before, in a
+// clause that names nothing itself.
+func refersBack(clause string) bool {
+	back := false
+	for i, t := range lexicon.Tokens(clause) {
+		switch strings.ToLower(t.Text) {
+		case "it", "its", "they", "them", "their", "he", "him", "his", "she", "her":
+			back = true
+		}
+		if i > 0 && t.Capital && !t.Stop {
+			return false
+		}
+	}
+	return back
+}
+
 // about gives a part without a subject the names of the question, or else the
-// words of the first part.
+// words of the first part; a definition names its subject by all its words.
 func (p part) about(q question, first part) part {
 	subject := strings.Join(q.names, " ")
-	if subject == "" {
+	if subject == "" || first.kind == kindDefine {
 		subject = first.query
 	}
 	whole := newPart(subject + " " + p.query)
-	whole.label = p.label
+	whole.label, whole.subject = p.label, newPart(subject).stems
 	return whole
 }
 

@@ -33,6 +33,12 @@ func TestKindOfQuestion(t *testing.T) {
 		{"Compare BERT and GPT", kindCompare},
 		{"What is chlorosis?", kindDefine},
 		{"What is an AI winter?", kindDefine},
+		{"What is chlorosis and how is it treated?", kindDefine},
+		{"What does a CNIL do?", kindDefine},
+		{"How much does Casgevy cost?", kindMoney},
+		{"What is the price of Casgevy?", kindMoney},
+		{"How much water do tomatoes need?", kindAmount},
+		{"What is the difference between BERT and GPT?", kindCompare},
 	} {
 		if got := analyse(c.question, "", 2026).kind; got != c.want {
 			t.Errorf("%q is read as %q, want %q", c.question, got, c.want)
@@ -49,6 +55,8 @@ func TestPartsOfQuestion(t *testing.T) {
 		{"Who founded Rome and when did Carthage fall?", []string{"founded Rome", "Carthage fall"}},
 		{"What does the AI Act forbid, and when does it apply?", []string{"AI Act forbid", "AI Act apply"}},
 		{"Who built the dam? Why was it built?", []string{"built dam", "built dam"}},
+		{"What is iron chlorosis and how do I treat it in spring?", []string{"iron chlorosis", "iron chlorosis treat spring"}},
+		{"What are crops for Utah? number 4", []string{"crops Utah"}},
 		{"Compare BERT and GPT", []string{"BERT", "GPT"}},
 		{"What is the difference between drip irrigation and sprinklers?", []string{"drip irrigation", "sprinklers"}},
 		{"History of AI from 1995 to 2014", []string{"AI 1990s", "AI 2000s", "AI 2010s"}},
@@ -62,6 +70,26 @@ func TestPartsOfQuestion(t *testing.T) {
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%q (-want +got):\n%s", c.question, d)
+		}
+	}
+}
+
+func TestAttributeOfQuestion(t *testing.T) {
+	for _, c := range []struct {
+		question, x string
+		y           []string
+	}{
+		{"What is the population of Brazil?", "popul", []string{"brazil"}},
+		{"Who is the CEO of Google?", "ceo", []string{"googl"}},
+		{"What is the boiling point of water?", "point", []string{"water"}},
+		{"What was the Battle of Hastings?", "", nil}, // a name
+		{"What is the name of the river?", "", nil},   // only asks
+		{"Who wrote the history of Rome?", "", nil},
+		{"When was the king of Spain born?", "", nil},
+	} {
+		q := analyse(c.question, "", 2026)
+		if q.asked != c.x || !cmp.Equal(q.owner, c.y) {
+			t.Errorf("%q asks for %q of %q, want %q of %q", c.question, q.asked, q.owner, c.x, c.y)
 		}
 	}
 }

@@ -23,8 +23,8 @@ const (
 	// leadSentences is how many of the best sentences are looked through for leads
 	// and hedges: what they say further down hardly bears on the question.
 	leadSentences = 80
-	goodMatch     = 0.75 // Match from which missing words are taken for said otherwise
-	quarrels      = 2    // contradictions that are quoted in the answer
+	goodMatch     = 0.5 // Match from which missing words are taken for said otherwise
+	quarrels      = 2   // contradictions that are quoted in the answer
 )
 
 // refuse makes the draft of a question that nothing read answers, or for which

@@ -18,6 +18,7 @@ const (
 	kindWhere   kind = "where"
 	kindCount   kind = "how many" // a number
 	kindAmount  kind = "how much" // a number with a unit
+	kindMoney   kind = "what price"
 	kindWhich   kind = "which"
 	kindWhat    kind = "what"
 	kindWhy     kind = "why"
@@ -71,10 +72,19 @@ func howKind(toks []lexicon.Token, i int) (kind, string) {
 	switch w := strings.ToLower(wordAt(toks, i+1)); {
 	case w == "many":
 		return kindCount, headNoun(toks, i+2)
+	case w == "much" && asksPrice(toks):
+		return kindMoney, ""
 	case degreeWord[w]:
 		return kindAmount, ""
 	}
 	return kindHow, ""
+}
+
+// priceWords are words of questions about money.
+var priceWords = stemSet("cost costs price pay paid spend spent charge money worth fee salary earn revenue fine")
+
+func asksPrice(toks []lexicon.Token) bool {
+	return slices.ContainsFunc(toks, func(t lexicon.Token) bool { return priceWords[t.Stem] })
 }
 
 // focusKinds is what the noun after "what" or "which" asks for. A noun stands in
@@ -86,7 +96,8 @@ var focusKinds = func() map[string]kind {
 		words string
 	}{
 		{kindWhen, "year date day month decade century era"},
-		{kindAmount, "percentage percent proportion amount temperature length height distance price cost size speed rate age weight depth width share fraction ratio population value score"},
+		{kindAmount, "percentage percent proportion amount temperature length height distance size speed rate age weight depth width share fraction ratio population value score"},
+		{kindMoney, "price cost salary fee"},
 		{kindCount, "number"},
 		{kindWhere, "country city state place region town location continent nation county province river street building island area"},
 		{kindWho, "person man woman king queen president author scientist inventor actor singer leader emperor philosopher artist company organization team"},
@@ -99,13 +110,22 @@ var focusKinds = func() map[string]kind {
 	return m
 }()
 
+// Nouns that ask what a word stands for.
+var meaning, definition = lexicon.Stem("meaning"), lexicon.Stem("definition")
+
 func whatKind(toks []lexicon.Token, i int, next string) (kind, string) {
+	if last := len(toks) - 1; strings.EqualFold(wordAt(toks, last), "do") && last > i+1 && contentCount(toks[i:]) <= 2 {
+		return kindDefine, "" // "What does it do" is answered by what it is
+	}
 	switch strings.ToLower(next) {
 	case "is", "are", "was", "were", "does", "do", "did":
 		if !followedByOf(toks, i+2) && (strings.EqualFold(next, "is") || strings.EqualFold(next, "are")) && contentCount(toks[i+2:]) <= 2 {
 			return kindDefine, ""
 		}
 		if f := headNoun(toks, i+2); f != "" {
+			if followedByOf(toks, i+2) && (f == meaning || f == definition) {
+				return kindDefine, f
+			}
 			if k, ok := focusKinds[f]; ok && i+2 < len(toks) && followedByOf(toks, i+2) {
 				return k, f
 			}
@@ -134,6 +154,34 @@ func followedByOf(toks []lexicon.Token, from int) bool {
 		}
 	}
 	return false
+}
+
+// attribute reads a question that asks for the X of Y, and gives the stems of
+// both: "What is the population of Brazil" is answered by no sentence that is
+// about Brazil and something else than a population, nor by the reverse.
+func attribute(toks []lexicon.Token) (x string, y []string) {
+	if len(toks) < 4 {
+		return "", nil
+	}
+	switch strings.ToLower(toks[0].Text + " " + toks[1].Text) {
+	case "what is", "what are", "what was", "what were", "who is", "who are", "who was", "who were":
+	default:
+		return "", nil
+	}
+	of := slices.IndexFunc(toks, func(t lexicon.Token) bool { return strings.EqualFold(t.Text, "of") })
+	if of < 3 || slices.ContainsFunc(toks[3:of], func(t lexicon.Token) bool { return t.Stop }) {
+		return "", nil
+	}
+	t := toks[of-1]
+	if t.Stop || t.Number || lightWords[t.Stem] || t.Capital && strings.ToUpper(t.Text) != t.Text {
+		return "", nil
+	}
+	for _, o := range toks[of+1:] {
+		if !o.Stop {
+			y = append(y, o.Stem)
+		}
+	}
+	return t.Stem, y
 }
 
 func contentCount(toks []lexicon.Token) int {
@@ -185,20 +233,25 @@ func wordAt(toks []lexicon.Token, i int) string {
 
 // answerType is how far a sentence holds the kind of thing that is asked for,
 // beyond what the question itself brings.
-func answerType(q *question, s *sentence) float64 {
-	switch q.kind {
+func answerType(q *question, s *sentence) float64 { return answersAs(q.kind, q, q.parts[0], s) }
+
+// answersAs is answerType for one part of a question.
+func answersAs(k kind, q *question, p part, s *sentence) float64 {
+	switch k {
 	case kindWho, kindWhere:
 		return newName(q, s)
 	case kindWhen:
 		return newDate(q, s)
 	case kindCount, kindAmount:
 		return newNumber(q, s)
+	case kindMoney:
+		return newPrice(q, s)
 	case kindWhy:
 		return max(hasAny(s, causal), 0.5*hasAny(s, weakCausal))
 	case kindHow:
 		return 0.5 + 0.5*hasAny(s, instrumental)
 	case kindDefine:
-		return defines(q, s)
+		return defines(p, s)
 	case kindList:
 		if strings.Count(s.text, ", ") >= 2 && strings.Contains(s.text, " and ") {
 			return 1
@@ -244,16 +297,21 @@ func newDate(q *question, s *sentence) float64 {
 		if inQuestion(q, t.Stem) {
 			continue
 		}
-		if y := yearOf(t); y > 0 {
+		if y := yearOf(t); y > 0 && !numbering(s.text, t) {
 			return 1
 		}
-		if months[t.Stem] {
+		if months[t.Stem] && (!t.Stop || t.Capital) { // "may" is a verb
 			found = max(found, 0.8)
 		} else if t.Number {
-			found = max(found, 0.5)
+			found = max(found, 0.3)
 		}
 	}
 	return found
+}
+
+// numbering reports that a figure is one half of a number such as 2024/1689.
+func numbering(text string, t lexicon.Token) bool {
+	return t.End < len(text) && text[t.End] == '/' || t.Start > 0 && text[t.Start-1] == '/'
 }
 
 // yearOf is the year that a token names, also as "1990s", or 0.
@@ -277,40 +335,103 @@ func yearOf(t lexicon.Token) int {
 
 func newNumber(q *question, s *sentence) float64 {
 	found := 0.0
-	for _, t := range s.toks {
+	for i, t := range s.toks {
 		if inQuestion(q, t.Stem) {
 			continue
 		}
 		switch {
 		case t.Number && yearOf(t) == 0, numberWords[t.Stem]:
-			return 1
+			if q.kind != kindCount || q.focus == "" {
+				return 1
+			}
+			found = max(found, 0.5, counts(s.toks[i+1:], q.focus))
 		case t.Number:
-			found = 0.5
+			found = max(found, 0.5)
 		}
 	}
 	return found
 }
 
-// defines looks for "X is" and "called X", X being the last word of the question.
-func defines(q *question, s *sentence) float64 {
-	if len(q.terms) == 0 {
+// counts is 1 if a noun is the next word after a number ("18 regions"), and less
+// if it follows soon ("13 metropolitan regions": not all of them).
+func counts(toks []lexicon.Token, noun string) float64 {
+	switch i := slices.IndexFunc(toks[:min(3, len(toks))], func(t lexicon.Token) bool { return t.Stem == noun }); i {
+	case -1:
+		return 0
+	case 0:
+		return 1
+	}
+	return 0.7
+}
+
+// currencies are words for money; gratis are those that say there is none to pay.
+var (
+	currencies = stemSet("dollar dollars euro euros pound pounds yen franc francs cent cents usd eur gbp rupee rupees yuan mark marks")
+	gratis     = stemSet("free nothing gratis")
+)
+
+// newPrice looks for a sum of money; another number is hardly an answer.
+func newPrice(q *question, s *sentence) float64 {
+	if strings.ContainsAny(s.text, "$€£¥") {
+		return 1
+	}
+	for _, t := range s.toks {
+		if (currencies[t.Stem] || gratis[t.Stem]) && !inQuestion(q, t.Stem) {
+			return 1
+		}
+	}
+	return 0.3 * newNumber(q, s)
+}
+
+// defines looks for "X is" at the beginning and for "called X", X being the
+// words that are asked about.
+func defines(p part, s *sentence) float64 {
+	if len(p.stems) == 0 {
 		return 0
 	}
 	for i, t := range s.toks {
-		if t.Stem != q.terms[len(q.terms)-1].stem {
+		if t.Stem != p.stems[len(p.stems)-1] {
 			continue
 		}
 		switch strings.ToLower(wordAt(s.toks, i+1)) {
-		case "is", "are", "was", "were", "means", "refers", "mean", "refer":
-			if i <= 4 {
-				return 1
-			}
-			return 0.6
+		case "is", "are", "means", "refers", "mean", "refer":
+			return 0.3 + 0.4*early(i) + 0.3*nominal(s.toks, i+2)
+		case "was", "were":
+			return 0.1 + 0.4*early(i) + 0.3*nominal(s.toks, i+2)
+		}
+		if i < len(p.stems)+1 && isVerb(s.toks, i+1) { // "The cache stores …" says what it does
+			return 0.5
 		}
 		switch strings.ToLower(wordAt(s.toks, i-1)) {
 		case "called", "as", "named", "termed":
 			return 0.7
 		}
+	}
+	return 0
+}
+
+// isVerb guesses that the word at i, after a noun, is a verb in the present.
+func isVerb(toks []lexicon.Token, i int) bool {
+	return i < len(toks) && !toks[i].Stop && !toks[i].Capital && !toks[i].Number && strings.HasSuffix(toks[i].Text, "s") && !strings.HasSuffix(toks[i].Text, "ss")
+}
+
+// early is 1 for a word near the beginning of a sentence, where its subject is.
+func early(i int) float64 {
+	if i <= 4 {
+		return 1
+	}
+	return 0
+}
+
+// nominal is 1 for the words that follow "is" where it says what something is,
+// rather than how it is or what is done to it.
+func nominal(toks []lexicon.Token, i int) float64 {
+	switch strings.ToLower(wordAt(toks, i)) {
+	case "a", "an", "the", "one", "any", "to", "that":
+		return 1
+	}
+	if i < len(toks) && toks[i].Capital {
+		return 1
 	}
 	return 0
 }

@@ -2,11 +2,14 @@ package extractive
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -195,6 +198,119 @@ func TestLibraryQuestions(t *testing.T) {
 		if u := st.Meter.Usage(); len(u.Exhausted) > 0 {
 			t.Errorf("%q exhausts an ordinary budget: %v", c.question, u.Exhausted)
 		}
+	}
+}
+
+// What a stranger asks first. Says stands in the first one or two sentences of
+// the answer, never in none of them; "" for says is a refusal.
+func TestStrangersQuestions(t *testing.T) {
+	lib := library(t)
+	for _, c := range []struct {
+		question    string
+		first       int
+		says, never string
+	}{
+		{"Does Marchwarden need an API key?", 1, "needs no API key", ""},
+		{"How much does Marchwarden cost?", 1, "costs nothing", ""},
+		{"Is Marchwarden free?", 1, "Marchwarden is free", ""},
+		{"Does Marchwarden work offline?", 1, "works offline", ""},
+		{"What does Marchwarden do?", 1, "a command-line program that answers questions", "doctor"},
+		{"How do I verify an answer?", 2, "marchwarden verify", ""},
+		{"How do I cite an answer?", 1, "give its trace id", ""},
+		{"What is the population of Brazil?", 0, "", ""},
+		{"What is the capital of Brazil?", 0, "", ""},
+		{"Who is the president of Brazil?", 0, "", ""},
+		{"Who is the president of Germany?", 0, "", ""},
+		{"What is the capital of Spain?", 0, "", ""},
+		{"What is the population of London?", 0, "", ""},
+		{"What is the boiling point of water?", 0, "", ""},
+		{"Who is the CEO of Google?", 0, "", ""},
+		{"What is GDPR?", 1, "known as the GDPR, is Regulation", ""},
+		{"Where does Marchwarden store its files?", 1, "Marchwarden keeps its files under the folder", ""},
+		{"What is CRISPR?", 1, "CRISPR is a gene-editing technology", "CRISPR Therapeutics"},
+		{"What is BERT?", 1, "BERT is the best-known encoder-only transformer", ""},
+		{"What is the KV cache?", 1, "The KV cache stores", ""},
+		{"Who wrote the transformer paper?", 1, "Ashish Vaswani", "Samuel"},
+		{"What is iron chlorosis and how do I treat it?", 1, "the most common nutrient disorder", "Intellia"},
+		{"What is iron chlorosis and how do I treat it?", 2, "is treated by", ""},
+		{"What is Casgevy and who developed it?", 2, "developed by Vertex", ""},
+		{"When should I plant tomatoes in Salt Lake City?", 1, "mid-May", "jalapeños"},
+		{"When should I plant garlic in Utah?", 1, "October", ""},
+		{"How does self-attention work?", 1, "Self-attention lets every token", "Turing"},
+		{"How much does Casgevy cost?", 1, "2.2 million dollars", ""},
+		{"What is the price of Lyfgenia?", 1, "3.1 million dollars", ""},
+		{"When does the EU AI Act take effect?", 1, "entered into force on 1 August 2024", ""},
+		{"When did the AI Act come into force?", 1, "entered into force on 1 August 2024", ""},
+		{"When was the GDPR adopted?", 1, "27 April 2016", ""},
+		{"What is the difference between BERT and GPT?", 1, "BERT is an encoder", ""},
+		{"How tall is the Eiffel Tower?", 1, "330 metres", ""},
+	} {
+		st, d, plans := lib.run(t, marchwarden.Request{Question: c.question})
+		all := texts(d)
+		early := strings.Join(all[:min(c.first, len(all))], " ")
+		switch {
+		case c.says == "" && len(all) > 0, !strings.Contains(early, c.says), c.never != "" && strings.Contains(strings.Join(all, " "), c.never):
+			t.Errorf("want %q and not %q", c.says, c.never)
+			show(t, st, d, plans)
+		case c.says != "" && d.Match < 0.5:
+			t.Errorf("%q is answered at a match of %.2f", c.question, d.Match)
+		}
+	}
+}
+
+// A place that the answer's document does not know leaves little of Match, and
+// the answer does not count as supported.
+func TestAnotherPlaceIsDoubted(t *testing.T) {
+	lib := library(t)
+	_, right, _ := lib.run(t, marchwarden.Request{Question: "When was the Eiffel Tower in Paris built?"})
+	st, wrong, plans := lib.run(t, marchwarden.Request{Question: "When was the Eiffel Tower in London built?"})
+	if right.Match < 0.6 {
+		t.Errorf("Paris: match %.2f", right.Match)
+	}
+	for _, c := range wrong.Claims {
+		if wrong.Match > 0.2 || c.Support == marchwarden.Supported {
+			t.Errorf("London: match %.2f, %s", wrong.Match, c.Support)
+			show(t, st, wrong, plans)
+		}
+	}
+}
+
+// A number behind the question counts questions; it does not ask.
+func TestLabelsDoNotMatter(t *testing.T) {
+	const question = "What are ideal crops for a garden in Utah"
+	lib := library(t)
+	_, want, _ := lib.run(t, marchwarden.Request{Question: question + "?"})
+	for _, label := range []string{"? number 1", "? number 4", "? (no. 12)", "? #7", "? 3"} {
+		_, got, _ := lib.run(t, marchwarden.Request{Question: question + label})
+		if diff := cmp.Diff(texts(want), texts(got)); diff != "" || got.Match != want.Match {
+			t.Errorf("%q moves match from %.3f to %.3f (-want +got):\n%s", label, want.Match, got.Match, diff)
+		}
+	}
+	for _, label := range []string{" number 1", " number 4"} {
+		if _, got, _ := lib.run(t, marchwarden.Request{Question: question + label}); math.Abs(got.Match-want.Match) > 0.15 {
+			t.Errorf("%q moves match from %.3f to %.3f", label, want.Match, got.Match)
+		}
+	}
+}
+
+// Match tells a full answer from one that lacks a word, and that from one that
+// lacks what is asked about.
+func TestMatchIsSpread(t *testing.T) {
+	docs := set(map[string]string{"dam.md": "The Pineview Dam stands in Ogden Canyon. The Pineview Dam was completed in 1937. Trout live in the reservoir."})
+	last := 1.0
+	for _, c := range []struct {
+		question    string
+		least, most float64
+	}{
+		{"When was the Pineview Dam completed?", 0.85, 1},
+		{"When was the Pineview Dam inaugurated and completed by engineers?", 0.3, 0.8},
+		{"When was the Echo Reservoir completed?", 0, 0.3},
+	} {
+		d := writeOf(t, stateOf(c.question, docs, balanced))
+		if d.Match < c.least || d.Match > c.most || d.Match >= last {
+			t.Errorf("%q: match %.3f, want %.2f to %.2f", c.question, d.Match, c.least, c.most)
+		}
+		last = d.Match
 	}
 }
 

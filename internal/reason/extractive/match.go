@@ -1,6 +1,7 @@
 package extractive
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -45,12 +46,23 @@ var matchWeights = [numMatch]float64{
 
 // Half of the fitted questions were written to look answerable and are not, which
 // no reader's questions are. Match keeps the order of the regression and moves
-// its middle: matchCentre is the sum at which Match is one half, matchSlope how
-// fast it rises there.
+// its middle: matchCentre is the sum at which Match is one half, where one word
+// that matters is lacking; matchSlope is how fast it rises there, so that it
+// passes 0.85 where nothing is.
 const (
 	matchBias   = -1.38
-	matchCentre = -0.8
-	matchSlope  = 2.0
+	matchCentre = -0.3
+	matchSlope  = 2.3
+)
+
+// A short question cannot have many words in common with a sentence. Where one
+// sentence has all of them and what is asked for, matchHeld and matchMass are at
+// least fullMass divided by the number of words, and fullMost at most.
+const (
+	fullMass = 1.2
+	fullMost = 0.8
+	// typeFloor is the least of featType that counts as what is asked for.
+	typeFloor = 0.4
 )
 
 // siblings are words of one kind, of which a sentence that has another has not
@@ -116,9 +128,10 @@ func (r *reading) measure(best int) [numMatch]float64 {
 			f[matchTopic] = max(f[matchTopic], r.common[t])
 		}
 	}
-	f[matchHeld], f[matchMass] = min(1, f[matchHeld]), min(1, f[matchMass])
+	least := r.full(s)
+	f[matchHeld], f[matchMass] = min(1, max(least, f[matchHeld])), min(1, max(least, f[matchMass]))
 	r.losses(&f, window)
-	if r.q.negated != lexicon.Negated(s.text) {
+	if r.q.kind != kindYesNo && r.q.negated != lexicon.Negated(s.text) { // "no" answers a yes-or-no question
 		f[matchNegation] = 1
 	}
 	for _, t := range lexicon.Tokens(r.q.text) {
@@ -150,7 +163,7 @@ func (r *reading) shareBut(held []float64, stem string) float64 {
 // neither the sentence nor the ones beside it have one.
 func (r *reading) typeLost(s *sentence) bool {
 	switch r.q.kind {
-	case kindWho, kindWhere, kindWhen, kindCount, kindAmount, kindWhy:
+	case kindWho, kindWhere, kindWhen, kindCount, kindAmount, kindMoney, kindWhy:
 	default:
 		return false
 	}
@@ -164,6 +177,124 @@ func (r *reading) typeLost(s *sentence) bool {
 	}
 	return true
 }
+
+// full is the least that matchHeld and matchMass are for a sentence: more than 0
+// if it has every word that matters and what is asked for. A word that names the
+// section or the document it stands in need not be repeated, a name is one word.
+func (r *reading) full(s *sentence) float64 {
+	n, own, head := 0.0, 0.0, r.headOf(s)
+	names := map[string]bool{}
+	for t, tm := range r.q.terms {
+		if tm.stem != r.q.asked && (lightWords[tm.stem] || vague[tm.stem] || tm.stem == r.q.focus) {
+			continue
+		}
+		if name := r.q.nameWith(tm); name == "" || !names[name] {
+			n++
+			own += min(1, s.own[t])
+			names[name] = true
+		}
+		if s.own[t] == 0 && head[t] == 0 {
+			return 0
+		}
+	}
+	if s.feat[featType] < typeFloor || own < n/2 || r.typeLost(s) {
+		return 0
+	}
+	return min(fullMost, fullMass/max(1, n))
+}
+
+// headOf is what the heading and the title over a sentence hold.
+func (r *reading) headOf(s *sentence) []float64 {
+	return r.wordsOf(s.passage.Heading + " \n" + s.source.Page.Title)
+}
+
+// nameWith is the name of the question that a term is a word of, or "".
+func (q *question) nameWith(tm term) string {
+	if tm.name {
+		for _, n := range q.names {
+			if slices.Contains(lexicon.Terms(n), tm.stem) {
+				return n
+			}
+		}
+	}
+	return ""
+}
+
+// besides reports a sentence that does not speak of the X of Y where that is
+// asked for. Either it is about Y, in passing, and says something else than X;
+// or nothing of Y stands in it or around it.
+func (r *reading) besides(best int) bool {
+	if r.q.asked == "" || len(r.q.owner) == 0 {
+		return false
+	}
+	s, window := &r.sents[best], r.window(best)
+	head := r.headOf(s)
+	x, y, topic := false, false, false
+	others := map[string]bool{}
+	for t, tm := range r.q.terms {
+		switch {
+		case tm.stem == r.q.asked:
+			x = s.credit[t] > creditPrev || head[t] > 0 // in it, or in what it leans on
+			continue
+		case slices.Contains(r.q.owner, tm.stem):
+			y = y || window[t] > 0
+			topic = topic || head[t] > 0
+		}
+		if s.own[t] > 0 && !lightWords[tm.stem] {
+			others[cmp.Or(r.q.nameWith(tm), tm.stem)] = true
+		}
+	}
+	return !y || !x && (r.typeLost(s) || !topic && len(others) < 2)
+}
+
+// lostNames are the names of the question of which no word stands in the
+// document of the best sentence.
+func (r *reading) lostNames(best int) []string {
+	if len(r.q.names) == 0 {
+		return nil
+	}
+	src := r.sents[best].source
+	held := r.wordsOf(src.Page.Title + " \n" + pathMarks.Replace(src.Page.Locator))
+	for i := range r.sents {
+		if r.sents[i].source == src {
+			merge(held, r.sents[i].own)
+			merge(held, r.wordsOf(r.sents[i].passage.Heading))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(r.q.names), func(n string) bool {
+		stems := lexicon.Terms(n)
+		for t, tm := range r.q.terms {
+			if held[t] > 0 && slices.Contains(stems, tm.stem) {
+				return true
+			}
+		}
+		return len(stems) == 0
+	})
+}
+
+// elsewhere reports a question about a place, an owner or a time that the
+// document of the best sentence does not name: "the tower in London". What has no
+// small letter may be an abbreviation of something that is written out, and does
+// not count.
+func (r *reading) elsewhere(best int) bool {
+	for _, n := range r.lostNames(best) {
+		if strings.ToUpper(n) == n || len(n) < 4 || months[lexicon.Stem(n)] {
+			continue
+		}
+		before, _, _ := strings.Cut(r.q.text, n)
+		words := strings.Fields(strings.ToLower(before))
+		if k := len(words) - 1; k > 0 && words[k] == "the" {
+			words = words[:k]
+		}
+		if len(words) > 0 && ofPlace[words[len(words)-1]] {
+			return true
+		}
+	}
+	return false
+}
+
+// ofPlace are words before the place or the owner of a thing.
+var ofPlace = map[string]bool{"in": true, "of": true, "at": true, "near": true, "from": true, "for": true, "by": true, "on": true}
 
 // losses fills the features of words that the window lacks, by what kind of
 // word each is.
@@ -195,6 +326,9 @@ func (r *reading) losses(f *[numMatch]float64, window []float64) {
 // is answered as far as its parts are.
 func (r *reading) answers(best int) float64 {
 	whole := r.judge(r.measure(best))
+	if r.elsewhere(best) {
+		whole = refuseBelow + lostNameShare*whole
+	}
 	if len(r.q.parts) < 2 {
 		return whole
 	}
@@ -229,6 +363,9 @@ func heard(ranked, unread int) float64 {
 // answers best.
 func (r *reading) alone(i int) float64 {
 	best := r.judge(r.measure(i))
+	if r.elsewhere(i) {
+		best *= lostNameShare
+	}
 	if len(r.q.parts) > 1 {
 		for p := range r.q.parts {
 			best = max(best, r.partShare(p, i))

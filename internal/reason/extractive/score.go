@@ -51,6 +51,11 @@ var sentenceWeights = [numFeatures]float64{
 	featThin:   -0.8,
 }
 
+// typeBonus is added to the weight of featType where the kind of answer shows
+// plainly in a sentence: who asks what a thing is or costs is not served by one
+// that says neither, whatever words it shares.
+var typeBonus = map[kind]float64{kindDefine: 0.4, kindMoney: 0.8, kindWhen: 0.15, kindCount: 0.4}
+
 // Shares of a term that stands beside a sentence rather than in it.
 const (
 	creditPrev  = 0.55
@@ -183,7 +188,7 @@ func alike(t term, stem string) float64 {
 		return 1
 	case t.number:
 		return 0
-	case aliases[[2]string{t.stem, stem}], t.name && misspelt(t.stem, stem):
+	case aliases[[2]string{t.stem, stem}], slices.Contains(t.also, stem), t.name && misspelt(t.stem, stem):
 		return 0.75
 	case sameFamily(t.stem, stem):
 		return 0.7
@@ -271,6 +276,7 @@ func (r *reading) rate(i int) {
 	for f, w := range sentenceWeights {
 		s.score += w * s.feat[f]
 	}
+	s.score += typeBonus[r.q.kind] * s.feat[featType]
 	if len(r.q.soft) > 0 {
 		s.score += softBonus * r.softly(s)
 	}
@@ -311,7 +317,7 @@ func (r *reading) share(held []float64) float64 {
 }
 
 // pairs is the share of neighbouring question words that stand in the sentence
-// in the same order with at most two words between them.
+// with at most two words between them; in the other order they count half.
 func (r *reading) pairs(s *sentence) float64 {
 	if len(r.q.order) < 2 {
 		return 0
@@ -321,8 +327,12 @@ func (r *reading) pairs(s *sentence) float64 {
 		a, b := r.q.order[k-1], r.q.order[k]
 		w := r.idf[a] + r.idf[b]
 		all += w
-		if s.own[a] > 0 && s.own[b] > 0 && follow(s.ids, r.match[a], r.match[b]) {
+		switch {
+		case s.own[a] == 0 || s.own[b] == 0:
+		case follow(s.ids, r.match[a], r.match[b]):
 			sum += w
+		case follow(s.ids, r.match[b], r.match[a]):
+			sum += w / 2
 		}
 	}
 	if all == 0 {

@@ -14,12 +14,19 @@ import (
 
 // Limits of an answer.
 const (
-	refuseBelow = 0.10 // Match under which nothing is said
-	lostCeiling = 0.7  // share of the words that may stand nowhere
-	tailFloor   = 0.55 // share of the best score that a further sentence needs
-	alikeFloor  = 0.6  // shared words from which two sentences say the same
-	partFloor   = 0.5  // share of a part that a sentence must hold to answer it
-	answerRoom  = 1200 // tokens kept for the answer itself, where there are that many
+	refuseBelow = 0.025 // Match under which nothing is said
+	partlyBelow = 0.3   // Match of a sentence alone under which it supports partly
+	lostCeiling = 0.7   // share of the words that may stand nowhere
+	tailFloor   = 0.55  // share of the best score that a further sentence needs
+	alikeFloor  = 0.6   // shared words from which two sentences say the same
+	partFloor   = 0.5   // share of a part that a sentence must hold to answer it
+	strayShare  = 0.15  // share of what the best sentence has of the question that another needs
+	rivalShare  = 0.7   // share of the best score from which a sentence stands for itself
+	otherPart   = 0.4   // what a sentence loses as an answer to one part if it answers another
+	// lostNameShare is what is left of Match where the document of the answer does
+	// not know the place or the owner that is asked about.
+	lostNameShare = 0.2
+	answerRoom    = 1200 // tokens kept for the answer itself, where there are that many
 )
 
 // pick is a sentence chosen for the answer.
@@ -47,7 +54,7 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 		return refuse(st, &q, r, unread, 0), nil
 	}
 	match := r.answers(best) * heard(len(ranked), len(unread))
-	if match < refuseBelow || r.foreign() {
+	if match < refuseBelow || r.foreign() || r.besides(best) {
 		return refuse(st, &q, r, unread, min(match, refuseBelow)), nil
 	}
 	picks := r.choose(size(st, &q))
@@ -138,12 +145,58 @@ func (r *reading) choose(n int) []pick {
 		if lead.feat[featNames] > 0 && r.sents[i].feat[featNames] == 0 {
 			continue // it shares words with the question, but not its subject
 		}
+		if r.strays(i, order[0]) {
+			continue
+		}
 		picks = r.take(picks, i, -1)
 	}
 	for k := range picks {
 		picks[k].rank = k
 	}
 	return picks
+}
+
+// strays reports that a sentence is about something else than the best one: it
+// has none of the question's words that name the best one's section or document,
+// or hardly any that the best one has, in itself or around it. Such a sentence
+// shares another word with the question by accident. Of a definition, only its
+// section and other definitions are heard further.
+func (r *reading) strays(i, best int) bool {
+	a, b := &r.sents[i], &r.sents[best]
+	if a.source == b.source && a.passage.Heading == b.passage.Heading {
+		return false
+	}
+	if r.q.kind == kindDefine && a.feat[featType] == 0 && b.feat[featType] > 0 {
+		return true
+	}
+	topic, on := false, false
+	for t, h := range r.topicOf(b) {
+		if h > 0 && !lightWords[r.q.terms[t].stem] {
+			topic, on = true, on || a.credit[t] > 0
+		}
+	}
+	if topic && !on {
+		return true
+	}
+	if a.score >= rivalShare*b.score {
+		return false
+	}
+	shared, all := 0.0, 0.0
+	for t, h := range r.sents[best].own {
+		all += r.idf[t] * h
+		shared += r.idf[t] * min(h, r.sents[i].credit[t])
+	}
+	return shared < strayShare*all
+}
+
+// topicOf is what the title over a sentence holds of the question or, if that is
+// nothing, what the heading does.
+func (r *reading) topicOf(s *sentence) []float64 {
+	held := r.wordsOf(s.source.Page.Title)
+	if slices.Max(held) > 0 {
+		return held
+	}
+	return r.wordsOf(s.passage.Heading)
 }
 
 // usable sentences speak to the question and are not known to the caller.
@@ -178,7 +231,10 @@ func (r *reading) bestFor(p int, order []int, picks []pick) int {
 		if share < partFloor || slices.ContainsFunc(picks, func(k pick) bool { return k.at == i }) {
 			continue
 		}
-		v := share + 0.3*r.sents[i].score
+		v := share + 0.3*r.sents[i].score + 0.5*answersAs(r.q.parts[p].kind, r.q, r.q.parts[p], &r.sents[i])
+		if r.q.kind != kindCompare && r.answersOther(p, i) {
+			v -= otherPart
+		}
 		if r.q.kind == kindCompare && r.verbatim(i, r.q.parts[p].label) {
 			v += 0.3
 		}
@@ -187,6 +243,16 @@ func (r *reading) bestFor(p int, order []int, picks []pick) int {
 		}
 	}
 	return best
+}
+
+// answersOther reports that a sentence has a word that another part alone asks for.
+func (r *reading) answersOther(p, i int) bool {
+	for t, tm := range r.q.terms {
+		if r.sents[i].own[t] > 0 && !lightWords[tm.stem] && !slices.Contains(r.q.parts[p].stems, tm.stem) {
+			return true
+		}
+	}
+	return false
 }
 
 // verbatim reports whether the sentence has the first written word of a label:
@@ -199,6 +265,9 @@ func (r *reading) verbatim(i int, label string) bool {
 // partShare is how much of part p the sentence at i speaks to.
 func (r *reading) partShare(p, i int) float64 {
 	pt, s := r.q.parts[p], &r.sents[i]
+	if !r.about(pt.subject, s) {
+		return 0
+	}
 	sum, all := 0.0, 0.0
 	for t, tm := range r.q.terms {
 		if slices.Contains(pt.stems, tm.stem) {
@@ -230,6 +299,18 @@ func (r *reading) partShare(p, i int) float64 {
 		return 0
 	}
 	return 0.5 + 0.3*share + 0.2*within/years // a sentence about one period says more of it
+}
+
+// about reports that a sentence or what stands around it names a subject.
+func (r *reading) about(subject []string, s *sentence) bool {
+	sum, all := 0.0, 0.0
+	for t, tm := range r.q.terms {
+		if slices.Contains(subject, tm.stem) {
+			all += r.idf[t]
+			sum += r.idf[t] * s.credit[t]
+		}
+	}
+	return sum >= creditTitle*all
 }
 
 // take adds a sentence unless it repeats one. A repetition from another source
@@ -329,7 +410,7 @@ func (r *reading) claims(picks []pick, quarrel []marchwarden.Contradiction, set 
 			Text: flat(s.text), Passages: []evidence.ID{s.passage.ID}, Spans: []marchwarden.Span{p.window},
 			Paragraph: k == 0 || r.breaks(ordered, k), Support: marchwarden.Supported,
 		}
-		if r.alone(p.at) < 0.5 {
+		if r.alone(p.at) < partlyBelow {
 			c.Support = marchwarden.Partial
 		}
 		for _, a := range p.also {
