@@ -227,6 +227,7 @@ func TestStrangersQuestions(t *testing.T) {
 		{"Who is the CEO of Google?", 0, "", ""},
 		{"What is GDPR?", 1, "known as the GDPR, is Regulation", ""},
 		{"Where does Marchwarden store its files?", 1, "Marchwarden keeps its files under the folder", ""},
+		{"Comprehensive history of AI from the 1950s to 2026", 1, "divided into five periods", ""},
 		{"What is CRISPR?", 1, "CRISPR is a gene-editing technology", "CRISPR Therapeutics"},
 		{"What is BERT?", 1, "BERT is the best-known encoder-only transformer", ""},
 		{"What is the KV cache?", 1, "The KV cache stores", ""},

@@ -34,9 +34,12 @@ type pick struct {
 	at     int              // index into reading.sents
 	window marchwarden.Span // what its citation shows
 	also   []int            // sentences of other sources that say the same
-	part   int              // the part of the question it answers, or -1
+	part   int              // the part of the question it answers, whole, or -1
 	rank   int              // 0 is the best
 }
+
+// whole is the part of a sentence that speaks to most parts at once.
+const whole = -2
 
 // Write answers from the evidence with whole sentences of it. It reads the best
 // passages that the budget has room for and never spends more; with no room for
@@ -131,6 +134,9 @@ func (r *reading) choose(n int) []pick {
 		return nil
 	}
 	if len(r.q.parts) > 1 {
+		if i := r.overview(order); i >= 0 {
+			picks = r.take(picks, i, whole)
+		}
 		for p := range r.q.parts {
 			if i := r.bestFor(p, order, picks); i >= 0 && len(picks) < n {
 				picks = r.take(picks, i, p)
@@ -221,6 +227,24 @@ func (r *reading) spread(order []int) []int {
 	out := slices.Clone(order)
 	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(lowered[b], lowered[a]) })
 	return out
+}
+
+// overview is the sentence that speaks to the most periods of a question that
+// spans several, at least half of them and three, or -1. A reader wants it first.
+func (r *reading) overview(order []int) int {
+	best, most := -1, max(3, (len(r.q.parts)+1)/2)
+	for _, i := range order {
+		n := 0
+		for p, part := range r.q.parts {
+			if part.from > 0 && r.partShare(p, i) >= partFloor {
+				n++
+			}
+		}
+		if n > most || n == most && best < 0 {
+			best, most = i, n
+		}
+	}
+	return best
 }
 
 // bestFor is the sentence that answers part p best and is not picked yet, or -1.
@@ -436,7 +460,10 @@ func (r *reading) arrange(picks []pick) []pick {
 		}
 	}
 	group := func(p pick) int {
-		if p.part >= 0 {
+		switch {
+		case p.part == whole:
+			return -1
+		case p.part >= 0:
 			return p.part
 		}
 		return len(r.q.parts) + lead[r.sents[p.at].source.N]
