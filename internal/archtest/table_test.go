@@ -19,6 +19,7 @@ var layers = []layer{
 
 	// Mechanisms and records.
 	{"internal/durable", nil},
+	{"internal/squadtest", nil}, // real questions, for the tests that measure
 	{"internal/blob", []string{"."}},
 	{"internal/blob/dir", []string{"internal/blob", "internal/durable", "."}},
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
@@ -47,7 +48,7 @@ var layers = []layer{
 	{"internal/loop", []string{"internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
 		"internal/search", "internal/fetch", "internal/budget", "internal/blob", "."}},
 	{"internal/researcher/files", []string{"internal/loop", "internal/reason/extractive", "internal/replay", "internal/trace",
-		"internal/search/local", "internal/fetch", "internal/fetch/extract", "internal/blob", "."}},
+		"internal/search", "internal/search/local", "internal/fetch", "internal/fetch/extract", "internal/blob", "."}},
 
 	// Edges, which know the contract alone, and the command, which wires it all.
 	{"internal/mcpkit", []string{"."}},

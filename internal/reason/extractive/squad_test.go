@@ -1,15 +1,9 @@
 package extractive
 
 import (
-	"cmp"
-	"compress/gzip"
 	"context"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/squadtest"
 )
 
 var (
@@ -31,46 +26,6 @@ var (
 	every  = flag.Int("every", 3, "measure every nth question; 1 to fit")
 	misses = flag.Int("misses", 0, "print this many answerable questions whose answer was missed")
 )
-
-// article is one SQuAD2 article.
-type article struct {
-	Title      string
-	Paragraphs []struct {
-		Context string
-		Qas     []struct {
-			Question     string
-			Answers      []string
-			IsImpossible bool `json:"is_impossible"`
-		}
-	}
-}
-
-func squad(t *testing.T) []article {
-	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "..", "..", "shared", "data", "qa", "squad2.jsonl.gz"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the measuring data is not here: ../shared/data/qa/squad2.jsonl.gz")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []article
-	dec := json.NewDecoder(z)
-	for {
-		var a article
-		if err := dec.Decode(&a); errors.Is(err, io.EOF) {
-			return out
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, a)
-	}
-}
 
 // outcome is one question's result.
 type outcome struct {
@@ -114,7 +69,7 @@ func excerpts(d reason.Draft, set *evidence.Set) []string {
 	return out
 }
 
-func measureSquad(t *testing.T, articles []article) []outcome {
+func measureSquad(t *testing.T, articles []squadtest.Article) []outcome {
 	r := New()
 	limits := marchwarden.Preset(marchwarden.Balanced)
 	var out []outcome
@@ -122,11 +77,11 @@ func measureSquad(t *testing.T, articles []article) []outcome {
 	for ai, a := range articles {
 		full := &evidence.Set{}
 		for i, p := range a.Paragraphs {
-			full.Add(fetch.Page{Locator: fmt.Sprintf("%03d.md", i), Title: strings.ReplaceAll(a.Title, "_", " "), Source: "file", Text: blob.Of([]byte(p.Context))}, p.Context)
+			full.Add(fetch.Page{Locator: fmt.Sprintf("%03d.md", i), Title: a.Name(), Source: "file", Text: blob.Of([]byte(p.Context))}, p.Context)
 		}
 		asked := 0
 		for _, p := range a.Paragraphs {
-			for _, qa := range p.Qas {
+			for _, qa := range p.QAs {
 				if asked++; asked%*every != 0 {
 					continue
 				}
@@ -136,11 +91,11 @@ func measureSquad(t *testing.T, articles []article) []outcome {
 				if _, err := r.Write(context.Background(), stateOf(qa.Question, set, limits)); err != nil {
 					t.Fatal(err)
 				}
-				o := outcome{half: ai % 2, answerable: !qa.IsImpossible, refused: len(d.Claims) == 0, quarrels: len(d.Contradictions), match: d.Match, took: time.Since(start)}
+				o := outcome{half: ai % 2, answerable: !qa.Impossible, refused: len(d.Claims) == 0, quarrels: len(d.Contradictions), match: d.Match, took: time.Since(start)}
 				ex := excerpts(d, set)
 				for k := range 3 {
 					for _, e := range ex[:min(k+1, len(ex))] {
-						o.hit[k] = o.hit[k] || slices.ContainsFunc(qa.Answers, func(g string) bool { return strings.Contains(e, g) })
+						o.hit[k] = o.hit[k] || qa.HeldIn(e)
 					}
 				}
 				if o.answerable && !o.hit[2] && missed < *misses {
@@ -168,25 +123,15 @@ func featuresOf(question string, set *evidence.Set, l marchwarden.Limits) [numMa
 }
 
 func auroc(os []outcome, score func(outcome) float64) float64 {
-	s := slices.Clone(os)
-	slices.SortFunc(s, func(a, b outcome) int { return cmp.Compare(score(a), score(b)) })
-	var pos, neg, sum float64
-	for i := 0; i < len(s); {
-		j := i
-		for j < len(s) && score(s[j]) == score(s[i]) {
-			j++
-		}
-		mean := float64(i+j+1) / 2
-		for ; i < j; i++ {
-			if s[i].answerable {
-				pos++
-				sum += mean
-			} else {
-				neg++
-			}
+	var pos, neg []float64
+	for _, o := range os {
+		if o.answerable {
+			pos = append(pos, score(o))
+		} else {
+			neg = append(neg, score(o))
 		}
 	}
-	return (sum - pos*(pos+1)/2) / (pos * neg)
+	return squadtest.AUROC(pos, neg)
 }
 
 func report(t *testing.T, name string, os []outcome) (hit3, auc, refused float64) {
@@ -238,7 +183,7 @@ func TestSquad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes many seconds")
 	}
-	all := measureSquad(t, squad(t))
+	all := measureSquad(t, squadtest.Read(t, filepath.Join("..", "..", "..")))
 	if *fit != "" {
 		fitMatch(t, all)
 	}

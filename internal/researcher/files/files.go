@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -19,6 +20,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -103,7 +105,7 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 	if err != nil {
 		return nil, err
 	}
-	engine := lib.index.Engine(r.cfg.Library...)
+	engine := &counted{Engine: lib.index.Engine(r.cfg.Library...)}
 	mind := extractive.New()
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, strings.Join(lib.folders, ", "))},
@@ -115,33 +117,28 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 	if err != nil {
 		return nil, err
 	}
-	counted := &counter{sink: sink}
 	l := loop.New(loop.Config{
 		Engine: engine, Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
 		Reasoner: mind, Blobs: r.cfg.Blobs,
 	})
-	res, err := l.Run(ctx, replay.Record(w, r.cfg.Blobs, clock, counted.event), start, clock)
+	res, err := l.Run(ctx, replay.Record(w, r.cfg.Blobs, clock, sink), start, clock)
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, fmt.Errorf("research %s: %w", start.TraceID, err)
 	}
-	r.cfg.Spent(Call{Start: start, Result: res, Searches: counted.searches})
+	r.cfg.Spent(Call{Start: start, Result: res, Searches: int(engine.searches.Load())})
 	return res, nil
 }
 
-// counter counts searches on their way to the sink. The journal calls it from
-// one goroutine at a time.
-type counter struct {
-	sink     marchwarden.Sink
-	searches int
+// counted is an engine that counts how often it was asked.
+type counted struct {
+	search.Engine
+	searches atomic.Int64
 }
 
-func (c *counter) event(ev marchwarden.Event) {
-	if ev.Stage == marchwarden.StageSearch {
-		c.searches++
-	}
-	if c.sink != nil {
-		c.sink(ev)
-	}
+// Search counts and passes on.
+func (c *counted) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	c.searches.Add(1)
+	return c.Engine.Search(ctx, q)
 }
 
 // library is what a run searches, as it was found.

@@ -28,6 +28,7 @@ import (
 // home is a researcher over a folder of its own, with everything real.
 type home struct {
 	*files.Researcher
+	calls  []files.Call // as the ledger was told
 	path   string
 	blobs  blob.Store
 	traces *trace.Dir
@@ -49,7 +50,9 @@ func newHome(t *testing.T, library ...*fetch.Folder) *home {
 	}
 	x := extract.New(extract.Config{})
 	n := 0
-	r := files.New(files.Config{
+	h := &home{path: path, blobs: blobs, traces: traces}
+	h.Researcher = files.New(files.Config{
+		Spent:   func(c files.Call) { h.calls = append(h.calls, c) },
 		Library: library, IndexPath: filepath.Join(path, "library", "index.db"), Traces: traces, Blobs: blobs, Extractor: x,
 		Version: "test", Now: time.Now, NewID: func() marchwarden.TraceID {
 			n++
@@ -60,8 +63,8 @@ func newHome(t *testing.T, library ...*fetch.Folder) *home {
 			return id
 		},
 	})
-	t.Cleanup(func() { r.Close(); x.Close(); traces.Close(); blobs.Close() })
-	return &home{r, path, blobs, traces}
+	t.Cleanup(func() { h.Close(); x.Close(); traces.Close(); blobs.Close() })
+	return h
 }
 
 func (h *home) ask(t *testing.T, req marchwarden.Request) *marchwarden.Result {
@@ -369,6 +372,35 @@ func TestRefusalOfAQuestionWithMarkers(t *testing.T) {
 	res := newHome(t).ask(t, marchwarden.Request{Question: `"[1]" Zorblaxian [2]?`})
 	if len(res.Citations) != 0 || res.Confidence >= 0.3 {
 		t.Errorf("%d citations, confidence %.2f", len(res.Citations), res.Confidence)
+	}
+}
+
+// TestTheCallIsAccountedFor asks without a watcher: what the ledger is told and
+// what the trace says of the library do not depend on progress events.
+func TestTheCallIsAccountedFor(t *testing.T) {
+	h := newHome(t)
+	res := h.ask(t, marchwarden.Request{Question: "What is the capital of France?"})
+	log := h.log(t, res.TraceID)
+	searches := 0
+	for _, s := range log.Steps {
+		if _, ok := s.(*trace.SearchComplete); ok {
+			searches++
+		}
+	}
+	if len(h.calls) != 1 || h.calls[0].Searches != searches || searches == 0 || h.calls[0].Result.TraceID != res.TraceID {
+		t.Errorf("the ledger was told %+v after %d searches", h.calls, searches)
+	}
+	start, err := log.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := h.ask(t, marchwarden.Request{Question: "What is CRISPR?"})
+	second, err := h.log(t, again.TraceID).Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if start.Fingerprint == "" || start.Fingerprint != second.Fingerprint || len(start.Library) != 1 {
+		t.Errorf("the same library is %q in one trace and %q in the next", start.Fingerprint, second.Fingerprint)
 	}
 }
 

@@ -1,17 +1,11 @@
 package files_test
 
 import (
-	"bufio"
-	"cmp"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -24,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/squadtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -32,24 +27,9 @@ import (
 const sampled = 80
 
 var (
-	update    = flag.Bool("update", false, "rewrite the golden files")
-	perPart   = flag.Int("squad", sampled, "SQuAD2 questions per article and kind; 0 for all")
-	squadPath = filepath.Join("..", "..", "..", "..", "shared", "data", "qa", "squad2.jsonl.gz")
+	update  = flag.Bool("update", false, "rewrite the golden files")
+	perPart = flag.Int("squad", sampled, "SQuAD2 questions per article and kind; 0 for all")
 )
-
-type article struct {
-	Title      string
-	Paragraphs []struct {
-		Context string
-		QAs     []question
-	}
-}
-
-type question struct {
-	Question   string
-	Answers    []string
-	Impossible bool `json:"is_impossible"`
-}
 
 // straight is a journal that records nothing: quality is measured on the same
 // loop, without the disk.
@@ -74,7 +54,7 @@ func TestQualitySQuAD2(t *testing.T) {
 	if testing.Short() {
 		t.Skip("quality is measured without -short")
 	}
-	articles := readSQuAD(t)
+	articles := squadtest.Read(t, filepath.Join("..", "..", ".."))
 	x := extract.New(extract.Config{})
 	defer x.Close()
 	var sum tally
@@ -82,7 +62,7 @@ func TestQualitySQuAD2(t *testing.T) {
 		measure(t, &sum, a, x)
 	}
 	share := func(n, of int) float64 { return float64(n) / float64(max(1, of)) }
-	hit3, auroc := share(sum.three, sum.answerable), auroc(sum.yes, sum.no)
+	hit3, auroc := share(sum.three, sum.answerable), squadtest.AUROC(sum.yes, sum.no)
 	got := fmt.Sprintf(`SQuAD2 dev half, one article as library per question, depth balanced, %s
 questions answerable                      %d
   answer in the first citation            %.3f
@@ -102,37 +82,14 @@ confidence tells them apart (AUROC)       %.3f   floor 0.650, BM25's own score 0
 	}
 }
 
-func readSQuAD(t *testing.T) []article {
-	f, err := os.Open(squadPath)
-	if err != nil {
-		t.Skipf("quality is not measured: %v", err)
-	}
-	defer f.Close()
-	zr, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []article
-	sc := bufio.NewScanner(zr)
-	sc.Buffer(nil, 64<<20)
-	for sc.Scan() {
-		var a article
-		if err := json.Unmarshal(sc.Bytes(), &a); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, a)
-	}
-	return all
-}
-
 // measure asks the article's questions.
-func measure(t *testing.T, sum *tally, a article, x *extract.Extractor) {
+func measure(t *testing.T, sum *tally, a squadtest.Article, x *extract.Extractor) {
 	t.Helper()
 	ctx := t.Context()
 	fsys := fstest.MapFS{}
-	var yes, no []question
+	var yes, no []squadtest.Question
 	for i, p := range a.Paragraphs {
-		fsys[fmt.Sprintf("%03d.md", i)] = &fstest.MapFile{Data: []byte("---\ntitle: " + strings.ReplaceAll(a.Title, "_", " ") + "\n---\n" + p.Context + "\n")}
+		fsys[fmt.Sprintf("%03d.md", i)] = &fstest.MapFile{Data: []byte("---\ntitle: " + a.Name() + "\n---\n" + p.Context + "\n")}
 		for _, q := range p.QAs {
 			if q.Impossible {
 				no = append(no, q)
@@ -153,7 +110,7 @@ func measure(t *testing.T, sum *tally, a article, x *extract.Extractor) {
 	}
 	blobs := blob.NewMem()
 	l := loop.New(loop.Config{Engine: ix.Engine(folder), Fetcher: fetch.NewFiles(blobs, x, now, folder), Reasoner: extractive.New(), Blobs: blobs})
-	ask := func(q question) *marchwarden.Result {
+	ask := func(q squadtest.Question) *marchwarden.Result {
 		req := marchwarden.Request{Question: q.Question}
 		res, err := l.Run(ctx, straight{}, &trace.Start{Request: req, Limits: req.Limits(), StartedAt: now(), Engine: "local"}, func() time.Duration { return 0 })
 		if err != nil {
@@ -168,7 +125,7 @@ func measure(t *testing.T, sum *tally, a article, x *extract.Extractor) {
 		res := ask(q)
 		sum.answerable++
 		sum.yes = append(sum.yes, float64(res.Confidence))
-		switch n := holds(res, q.Answers); {
+		switch n := holds(res, q); {
 		case len(res.Citations) == 0:
 			sum.refused++
 		case n == 1:
@@ -189,11 +146,11 @@ func measure(t *testing.T, sum *tally, a article, x *extract.Extractor) {
 }
 
 // sample takes questions evenly from the list.
-func sample(qs []question) []question {
+func sample(qs []squadtest.Question) []squadtest.Question {
 	if *perPart == 0 || len(qs) <= *perPart {
 		return qs
 	}
-	out := make([]question, *perPart)
+	out := make([]squadtest.Question, *perPart)
 	for i := range out {
 		out[i] = qs[i*len(qs)/len(out)]
 	}
@@ -201,45 +158,13 @@ func sample(qs []question) []question {
 }
 
 // holds is the number of the first citation whose excerpt holds an answer, or 0.
-func holds(res *marchwarden.Result, answers []string) int {
+func holds(res *marchwarden.Result, q squadtest.Question) int {
 	for i, c := range res.Citations {
-		if slices.ContainsFunc(answers, func(a string) bool { return strings.Contains(c.RawExcerpt, a) }) {
+		if q.HeldIn(c.RawExcerpt) {
 			return i + 1
 		}
 	}
 	return 0
-}
-
-// auroc is the chance that a random positive scores above a random negative,
-// ties counting half.
-func auroc(pos, neg []float64) float64 {
-	type scored struct {
-		v   float64
-		pos bool
-	}
-	var all []scored
-	for _, v := range pos {
-		all = append(all, scored{v, true})
-	}
-	for _, v := range neg {
-		all = append(all, scored{v, false})
-	}
-	slices.SortFunc(all, func(a, b scored) int { return cmp.Compare(a.v, b.v) })
-	var area, below float64
-	for i := 0; i < len(all); {
-		j, p, n := i, 0.0, 0.0
-		for ; j < len(all) && all[j].v == all[i].v; j++ {
-			if all[j].pos {
-				p++
-			} else {
-				n++
-			}
-		}
-		area += p * (below + n/2)
-		below += n
-		i = j
-	}
-	return area / float64(max(1, len(pos)*len(neg)))
 }
 
 // golden compares with a committed file, or rewrites it under -update.
