@@ -22,6 +22,11 @@ const (
 	CodeUnsupported Code = "unsupported"  // this researcher does not do that
 	CodeCorrupt     Code = "corrupt"      // stored bytes are not what their hash says
 	CodeNotRecorded Code = "not_recorded" // a replay asked for something the record does not hold
+	CodeRateLimited Code = "rate_limited" // a service asks to come back later
+	CodeTimeout     Code = "timeout"      // a service fell silent or took too long
+	CodeTruncated   Code = "truncated"    // an answer broke off in the middle
+	CodeMalformed   Code = "malformed"    // an answer is not what its protocol says, or is over a limit
+	CodeRefused     Code = "refused"      // a model would not answer
 	CodeInternal    Code = "internal"     // a bug, or a fault nobody classified
 )
 

@@ -30,6 +30,11 @@ var gapCategories = map[Code]GapCategory{
 	CodeUnsupported: ScopeExceeded,
 	CodeCorrupt:     AccessDenied,
 	CodeNotRecorded: AccessDenied,
+	CodeRateLimited: AccessDenied,
+	CodeTimeout:     AccessDenied,
+	CodeTruncated:   AccessDenied,
+	CodeMalformed:   AccessDenied,
+	CodeRefused:     AccessDenied,
 	CodeInternal:    AccessDenied,
 }
 

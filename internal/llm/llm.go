@@ -1,40 +1,96 @@
 // Package llm is the door to language models: one call, its usage, and its
-// faults as codes. It owns the Model interface and its values; no vendor's type
-// passes through it. Retrying, recording and budgets are wrappers over Model.
+// faults as codes. It owns the Model interface, its values, the conservative
+// count of tokens before a call and the reading of JSON that a model wrote. No
+// vendor's type passes through it. Retrying, recording and budgets are wrappers
+// over Model.
 package llm
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+)
 
-// Call is one request to a model.
+// Call is one request to a model. It is a single turn: what the model must know
+// of earlier turns is in Input. System and Tools are the same in every call of
+// one prompt, so that a provider can cache them.
 type Call struct {
-	Prompt    string `json:"prompt"`           // the prompt's name, for people and traces
-	System    string `json:"system"`           // instructions
-	Input     string `json:"input"`            // the evidence and the task
-	MaxTokens int    `json:"max_tokens"`       // upper bound of the reply
-	Schema    []byte `json:"schema,omitempty"` // JSON Schema the reply must satisfy, or nil
+	Prompt    string          `json:"prompt"`            // the prompt's name, for people and traces
+	Template  string          `json:"template"`          // hash of the prompt's file, "sha256:…"
+	System    string          `json:"system"`            // instructions
+	Input     string          `json:"input"`             // the evidence and the task
+	MaxTokens int             `json:"max_tokens"`        // upper bound of the reply, thinking included
+	Schema    json.RawMessage `json:"schema,omitempty"`  // JSON Schema that the reply's text should satisfy, or nil
+	Tools     []Tool          `json:"tools,omitempty"`   // what the model may ask for; never together with Schema
+	Attempt   int             `json:"attempt,omitempty"` // 0 at first; tells a repeated call from its predecessor
 }
 
-// Reply is what a model answered.
+// Tool is something a model may ask for.
+type Tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"` // JSON Schema of the input, an object
+}
+
+// Reply is what a model answered. Nothing in it is trusted.
 type Reply struct {
-	Text  string `json:"text"`
-	Usage Usage  `json:"usage"`
-	Stop  string `json:"stop"` // why the model stopped, in its provider's word
+	Text  string     `json:"text"`
+	Calls []ToolCall `json:"calls,omitempty"` // in the order the model made them
+	Usage Usage      `json:"usage"`
+	Stop  Stop       `json:"stop"`
+	Model string     `json:"model,omitempty"` // who answered, when that is not the model that was asked
 }
 
-// Usage is what a call consumed, as the provider reported it.
+// ToolCall is a request of the model to use a tool.
+type ToolCall struct {
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"` // valid JSON of any kind; what was not JSON is a JSON string of it
+}
+
+// Stop is why a model stopped.
+type Stop string
+
+// The reasons to stop, whatever word the provider has for them.
+const (
+	StopEnd     Stop = "end"     // it had said all
+	StopTools   Stop = "tools"   // it wants tools used
+	StopLength  Stop = "length"  // MaxTokens or the context window ended the reply
+	StopRefusal Stop = "refusal" // it would not answer
+	StopOther   Stop = "other"   // a reason that this program does not know
+)
+
+// Usage is what a call consumed, as the provider reported it, never negative.
 type Usage struct {
-	In  int `json:"in"`  // all input tokens, cached ones included
-	Out int `json:"out"` // all output tokens
+	In         int `json:"in"`                    // all input tokens, cached ones included
+	Out        int `json:"out"`                   // all output tokens, thinking included
+	CacheRead  int `json:"cache_read,omitempty"`  // of In, read from a cache
+	CacheWrite int `json:"cache_write,omitempty"` // of In, written to a cache
 }
 
 // Total is input and output together.
 func (u Usage) Total() int { return u.In + u.Out }
 
+// Add is the usage of two calls together.
+func (u Usage) Add(o Usage) Usage {
+	return Usage{u.In + o.In, u.Out + o.Out, u.CacheRead + o.CacheRead, u.CacheWrite + o.CacheWrite}
+}
+
 // Model is a language model.
 type Model interface {
 	// ID is provider and model, such as "openai/gpt-5"; it enters traces.
 	ID() string
-	// Generate makes one call. Failures carry a marchwarden.Code. It is safe for
-	// concurrent use.
+	// Generate makes one call. It is safe for concurrent use. When it fails, the
+	// error carries a marchwarden.Code and the Reply's Usage still says what the
+	// call consumed; a call that reached no model consumed nothing:
+	//
+	//	CodeRateLimited  the provider asks to come back later
+	//	CodeUnavailable  it cannot be reached, is overloaded or answers nonsense
+	//	CodeDenied       it refuses the key, the model or the spending
+	//	CodeTimeout      it fell silent or took too long
+	//	CodeTruncated    the reply broke off in the middle
+	//	CodeMalformed    the reply is not what the protocol says, or over a limit
+	//	CodeInvalid      it refuses the request as such
+	//	CodeCanceled     ctx ended
+	//
+	// A refusal of the model and a reply cut by MaxTokens are replies, not errors.
 	Generate(ctx context.Context, c Call) (Reply, error)
 }

@@ -29,6 +29,11 @@ var remedies = map[marchwarden.Code]struct{ hint, instead string }{
 	marchwarden.CodeUnsupported: {hint: "ask another researcher"},
 	marchwarden.CodeCorrupt:     {hint: "ask the question again without resume; the stored evidence of that run is damaged"},
 	marchwarden.CodeNotRecorded: {hint: "ask the question again without resume; that run was not recorded to the end"},
+	marchwarden.CodeRateLimited: {hint: "call again later"},
+	marchwarden.CodeTimeout:     {hint: "call again later"},
+	marchwarden.CodeTruncated:   {hint: "call again"},
+	marchwarden.CodeMalformed:   {hint: "call again later"},
+	marchwarden.CodeRefused:     {hint: "ask the question in other words, or another researcher"},
 	marchwarden.CodeInternal:    {hint: "the server's log has the details", instead: "internal error: this call failed, others are not affected"},
 }
 

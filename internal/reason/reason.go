@@ -6,11 +6,13 @@ package reason
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
@@ -25,6 +27,40 @@ type State struct {
 	Evidence  *evidence.Set
 	Failed    map[string]error // locators that could not be read, and why
 	Meter     *budget.Meter
+	// Given are the addresses in the caller's own words, which may be read without
+	// a search.
+	Given []string
+	// Model is the language model, or nil for a mind that has none. It is metered:
+	// a call that does not fit the budget fails with CodeExhausted before anything
+	// is spent. No other model is in a reasoner's reach.
+	Model llm.Model
+	// Nonce is a word that no page of this run can know; it marks where untrusted
+	// text begins and ends in a prompt.
+	Nonce string
+	// Interrupted is set when the caller has stopped the run: what is written now
+	// must be written at once, without a model.
+	Interrupted bool
+}
+
+// Offered reports whether a locator may be read: it is in the caller's own
+// words, a hit of a search of this run, or a link on a page that was read.
+func (s *State) Offered(locator string) bool {
+	if slices.Contains(s.Given, locator) {
+		return true
+	}
+	for _, sd := range s.Searches {
+		for _, h := range sd.Hits {
+			if h.Locator == locator {
+				return true
+			}
+		}
+	}
+	for _, src := range s.Evidence.Sources() {
+		if slices.Contains(src.Page.Links, locator) {
+			return true
+		}
+	}
+	return false
 }
 
 // Searched is a search that was run and what it gave.
@@ -33,13 +69,16 @@ type Searched struct {
 	Reason    string
 	Iteration int
 	Hits      []search.Hit
-	Err       error // nil unless the engine failed
+	Err       error // nil unless an engine failed; another's hits may be there all the same
 }
 
-// Plan is what to search in one iteration. A plan without searches ends the
-// gathering.
+// Plan is what to search and to read in one iteration. A plan without either
+// ends the gathering.
 type Plan struct {
 	Searches []Search
+	// Reads are documents to read beside the searches, of those that are offered
+	// already; the loop refuses and counts any other.
+	Reads    []Read
 	Decision string // a sentence for people: why these, or why stop
 	// Complete reports, of a plan without searches, whether nothing is left to
 	// look for (true) or the reasoner has merely no further idea (false).
@@ -50,9 +89,11 @@ type Plan struct {
 type Search struct {
 	Query  string
 	Reason string
+	// Since and Until bound the date of publication, 2006-01-02, or "".
+	Since, Until string
 }
 
-// Read is one hit chosen for reading.
+// Read is one document chosen for reading.
 type Read struct {
 	Locator string
 	Reason  string
@@ -61,8 +102,11 @@ type Read struct {
 // Draft is what the reasoner wants to say. Nothing in it is trusted: the gate
 // drops passage ids that do not exist and sentences without support.
 type Draft struct {
-	Claims         []Claim
-	Refusal        string // why there is no answer; set when Claims is empty
+	Claims []Claim
+	// Refusal says why there is no answer; used when Claims is empty. It is a
+	// sentence of the program's, never a model's: that would be an answer without a
+	// citation.
+	Refusal        string
 	Gaps           []marchwarden.Gap
 	Discoveries    []marchwarden.DiscoveryEvent
 	OpenQuestions  []marchwarden.OpenQuestion
@@ -87,12 +131,14 @@ type Reasoner interface {
 	// ID names the mind and its version, such as "extractive/1"; it becomes
 	// cost_metadata.model_id.
 	ID() string
-	// Plan says what to search in this iteration, or that gathering is over.
+	// Plan says what to search and read in this iteration, or that gathering is
+	// over. A plan may come with an error: what failed, and how to go on all the same.
 	Plan(ctx context.Context, s *State) (Plan, error)
 	// Choose picks which of the hits to read, best first. The loop cuts the list
 	// at the sources that are left and never reads a locator twice.
 	Choose(ctx context.Context, s *State, hits []search.Hit) ([]Read, error)
-	// Write answers from the evidence. It spends tokens through the state's
+	// Write answers from the evidence. A draft may come with an error: what failed,
+	// and what could be written all the same. It spends tokens through the state's
 	// meter and must leave the budget whole when it cannot.
 	Write(ctx context.Context, s *State) (Draft, error)
 }

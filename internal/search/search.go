@@ -15,6 +15,10 @@ type Query struct {
 	Limit int // at most this many hits; the engine may give fewer
 	// Filter is enforced by the engine: no hit it returns breaks it.
 	Filter marchwarden.SourceFilter
+	// Since and Until bound the date of publication, 2006-01-02, both inclusive;
+	// "" is no bound. A hit whose date is known and outside is not returned; one
+	// whose date is unknown may be.
+	Since, Until string
 }
 
 // Hit is one document that may hold an answer.
@@ -23,6 +27,8 @@ type Hit struct {
 	Title   string  `json:"title,omitempty"`
 	Snippet string  `json:"snippet,omitempty"` // text of the document near the query's words
 	Score   float64 `json:"score"`             // comparable within one answer only
+	// Published is the date the engine knows, 2006-01-02, or "".
+	Published string `json:"published,omitempty"`
 }
 
 // Engine searches one body of documents.
@@ -30,7 +36,10 @@ type Engine interface {
 	// Name is a short, stable name such as "local"; it enters traces and gaps.
 	Name() string
 	// Search returns hits, best first, each locator once. No hit is not an error.
-	// Failures carry a marchwarden.Code: CodeUnavailable when the engine cannot
-	// answer, CodeCanceled when ctx ended. Search is safe for concurrent use.
+	// Failures carry a marchwarden.Code, never CodeNotFound: CodeUnavailable when
+	// the engine cannot answer, CodeDenied when it refuses the key, CodeRateLimited,
+	// CodeTimeout, CodeMalformed, and CodeCanceled when ctx ended. Hits may come
+	// with an error: another engine stood in for the one that failed. Search is safe
+	// for concurrent use.
 	Search(ctx context.Context, q Query) ([]Hit, error)
 }
