@@ -1,6 +1,8 @@
-// Package llmtest is a language model for tests: it answers from a script, at
-// once and always the same. It needs no key and no network. It judges nothing
-// about the calls it gets; a test reads them with Calls.
+// Package llmtest is language models for tests, which need no key and no network:
+// Model answers from a script, at once and always the same; Server is a provider
+// on the loopback, with everything that can go wrong with one; Run tries whether
+// an adapter keeps the promises of llm.Model. They judge nothing about the calls
+// they get; a test reads those with Calls and Turns.
 package llmtest
 
 import (
@@ -13,9 +15,13 @@ import (
 
 // Answer is what the model does with one call.
 type Answer struct {
-	Text string
+	Text  string
+	Calls []llm.ToolCall
+	// Stop is why the model stopped; zero stands for StopTools when there are
+	// Calls and for StopEnd otherwise.
+	Stop llm.Stop
 	// Usage is what the call consumed; zero stands for a token for every four
-	// bytes of the call and of the text.
+	// bytes of the call and of the reply.
 	Usage llm.Usage
 	// Err fails the call instead; it should carry a marchwarden.Code.
 	Err error
@@ -66,9 +72,21 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	}
 	use := a.Usage
 	if use == (llm.Usage{}) {
-		use = llm.Usage{In: tokens(c.System, c.Input), Out: tokens(a.Text)}
+		said := []string{a.Text}
+		for _, call := range a.Calls {
+			said = append(said, call.Name, string(call.Input))
+		}
+		use = llm.Usage{In: tokens(c.System, c.Input), Out: tokens(said...)}
 	}
-	return llm.Reply{Text: a.Text, Usage: use, Stop: "end"}, nil
+	stop := a.Stop
+	switch {
+	case stop != "":
+	case len(a.Calls) > 0:
+		stop = llm.StopTools
+	default:
+		stop = llm.StopEnd
+	}
+	return llm.Reply{Text: a.Text, Calls: append([]llm.ToolCall(nil), a.Calls...), Usage: use, Stop: stop}, nil
 }
 
 // take notes the call and gives the answer that is due.

@@ -17,6 +17,7 @@ func TestScript(t *testing.T) {
 		"plan":  {{Text: "first", Usage: llm.Usage{In: 7, Out: 3}}, {Err: busy}, {Text: "last"}},
 		"write": {{Text: "12345678"}},
 		"hang":  {{Hang: true}},
+		"tools": {{Calls: []llm.ToolCall{{Name: "abcd", Input: []byte(`{"a":1}`)}}}, {Text: "cut", Stop: llm.StopLength}},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ask := func(prompt string) (llm.Reply, error) {
@@ -36,6 +37,12 @@ func TestScript(t *testing.T) {
 	if r, err := ask("write"); err != nil || r.Usage != (llm.Usage{In: 2, Out: 2}) {
 		t.Errorf("usage of its own: %+v, %v", r, err)
 	}
+	if r, err := ask("tools"); err != nil || len(r.Calls) != 1 || r.Stop != llm.StopTools || r.Usage.Out != 3 {
+		t.Errorf("tool calls: %+v, %v", r, err)
+	}
+	if r, err := ask("tools"); err != nil || r.Stop != llm.StopLength || len(r.Calls) != 0 {
+		t.Errorf("a stop of its own: %+v, %v", r, err)
+	}
 	if _, err := ask("judge"); !errors.Is(err, marchwarden.CodeInternal) {
 		t.Errorf("a prompt without a script: %v", err)
 	}
@@ -43,7 +50,7 @@ func TestScript(t *testing.T) {
 	if _, err := ask("hang"); !errors.Is(err, marchwarden.CodeCanceled) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a call that hangs: %v", err)
 	}
-	if calls := m.Calls(); len(calls) != 7 || calls[4].Prompt != "write" || m.ID() != "test/script" {
+	if calls := m.Calls(); len(calls) != 9 || calls[4].Prompt != "write" || m.ID() != "test/script" {
 		t.Errorf("%s was called %v", m.ID(), calls)
 	}
 }

@@ -1,0 +1,374 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Tags around what some models write while they think.
+const (
+	thinkOpen  = "<think>"
+	thinkClose = "</think>"
+	fence      = "```"
+)
+
+// maxNesting is how deep a repaired value may nest.
+const maxNesting = 200
+
+// Object finds the JSON object or array in a model's text. Text that is one as
+// it stands comes back byte for byte. Only where it is not does Object repair:
+// it passes over <think> blocks, code fences and words before and after, drops
+// trailing commas, writes bare control characters in strings as escapes, and
+// closes a value that the end of the text cut off. Of such a value every
+// container from the root down to the first array keeps its whole items; an
+// array element or a field that is not whole is dropped, and nothing is ever
+// made up to complete it. Nothing else is guessed: single quotes, bare words
+// and comments make a value broken, and no piece of a broken object is passed
+// off as the answer. Of several values the longest counts, the first among
+// equals.
+//
+// What it returns is always valid JSON, duplicate keys left as they are. The
+// same text gives the same result. A repair looks at no more than 200 levels
+// and its work is linear in the text.
+func Object(text string) (json.RawMessage, bool) {
+	if isObject(text) {
+		return json.RawMessage(text), true
+	}
+	f := finder{text: text, work: 16*len(text) + 4096}
+	f.find()
+	if f.best == nil || !json.Valid(f.best) {
+		return nil, false
+	}
+	return f.best, true
+}
+
+// WithoutThinking is a model's text without its <think> blocks: closed ones, one
+// that the end of the text cut off, and all that stands before a closing tag
+// whose opening was not sent. Tags inside JSON are words that somebody quoted, and
+// stay. Its work is linear in the text.
+func WithoutThinking(text string) string {
+	if isObject(text) || !strings.Contains(text, thinkOpen) && !strings.Contains(text, thinkClose) {
+		return text
+	}
+	var out []byte
+	work := 16*len(text) + 4096
+	for i := 0; i < len(text); {
+		rest, n := text[i:], 1
+		switch {
+		case strings.HasPrefix(rest, thinkOpen):
+			end := strings.Index(rest, thinkClose)
+			if end < 0 {
+				return strings.TrimSpace(string(out))
+			}
+			i += end + len(thinkClose)
+			continue
+		case strings.HasPrefix(rest, thinkClose):
+			out = out[:0]
+			i += len(thinkClose)
+			continue
+		case (rest[0] == '{' || rest[0] == '[') && work > 0:
+			p := repairer{s: text, pos: i}
+			how := p.value(0, 0)
+			work -= p.pos - i
+			if how == whole || (how == cut || p.sure) && !strings.Contains(text[i:p.pos], thinkClose) {
+				n = max(1, p.pos-i)
+			}
+		}
+		out = append(out, rest[:n]...)
+		i += n
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// isObject tells whether text is a JSON object or array and nothing else.
+func isObject(text string) bool {
+	t := strings.TrimLeft(text, " \t\r\n")
+	return t != "" && (t[0] == '{' || t[0] == '[') && json.Valid([]byte(text))
+}
+
+// finder looks for JSON values between words.
+type finder struct {
+	text string
+	work int // bytes that may still be looked at
+	best []byte
+}
+
+// find goes through the text once, trying a value at each opening bracket. Inside
+// a broken object it takes no pieces: debt counts the brackets that are still
+// to close before the text is outside of it again.
+func (f *finder) find() {
+	debt := 0
+	for i := 0; i < len(f.text) && f.work > 0; {
+		f.work--
+		switch rest := f.text[i:]; {
+		case strings.HasPrefix(rest, thinkOpen):
+			end := strings.Index(rest, thinkClose)
+			if end < 0 {
+				return
+			}
+			i += end + len(thinkClose)
+		case strings.HasPrefix(rest, thinkClose): // what came before was thinking
+			f.best, debt = nil, 0
+			i += len(thinkClose)
+		case strings.HasPrefix(rest, fence):
+			debt = 0
+			i += len(fence)
+		case rest[0] == '}' || rest[0] == ']':
+			debt = max(0, debt-1)
+			i++
+		case rest[0] == '{' || rest[0] == '[':
+			var stop bool
+			if i, stop = f.try(i, &debt); stop {
+				return
+			}
+		default:
+			i++
+		}
+	}
+}
+
+// try reads a value at i and returns where to go on, or that the text is at its
+// end.
+func (f *finder) try(i int, debt *int) (next int, stop bool) {
+	p := repairer{s: f.text, pos: i}
+	how := p.value(0, 0)
+	f.work -= p.pos - i
+	switch how {
+	case whole:
+		found := []byte(f.text[i:p.pos])
+		if !json.Valid(found) {
+			found = p.out
+		}
+		f.offer(found, *debt)
+		return p.pos, false
+	case cut:
+		if p.keep > 0 {
+			f.offer(append(append(p.out[:p.keep], p.closer), strings.Repeat("}", p.around)...), *debt)
+		}
+		return p.pos, p.pos >= len(f.text)
+	}
+	if !p.sure {
+		return i + 1, false
+	}
+	if n := strings.Index(f.text[i:p.pos], thinkClose); n >= 0 {
+		return i + n, false
+	}
+	*debt += p.depth
+	return p.pos, false
+}
+
+func (f *finder) offer(found []byte, debt int) {
+	if debt == 0 && len(found) > len(f.best) {
+		f.best = found
+	}
+}
+
+// outcome is how the reading of a value ended.
+type outcome int
+
+const (
+	whole  outcome = iota // the value is complete
+	cut                   // the text ended inside it
+	broken                // it is no JSON
+)
+
+// repairer reads one value at pos and writes it clean to out. When the value is
+// cut, out[:keep] is what of it is whole, and closer and the brackets of so many
+// objects around it are what is missing behind; keep is 0 when nothing is whole.
+type repairer struct {
+	s      string
+	pos    int
+	out    []byte
+	keep   int
+	closer byte
+	around int
+	depth  int  // containers open where a broken value broke
+	sure   bool // that this is meant as JSON, not as words in brackets
+}
+
+// value reads any value. level counts the containers around it, arrays those of
+// them that are arrays.
+func (p *repairer) value(level, arrays int) outcome {
+	p.space()
+	if p.ended() {
+		return cut
+	}
+	p.depth = level
+	switch c := p.s[p.pos]; {
+	case (c == '{' || c == '[') && level >= maxNesting:
+		p.sure = true
+		return broken
+	case c == '{':
+		return p.list(level, arrays, '}')
+	case c == '[':
+		return p.list(level, arrays, ']')
+	case c == '"':
+		return p.quoted()
+	case c == '-' || c >= '0' && c <= '9':
+		return p.number()
+	default:
+		return p.literal()
+	}
+}
+
+// list reads an object or an array, told by its closing bracket.
+func (p *repairer) list(level, arrays int, closer byte) outcome {
+	p.out = append(p.out, p.s[p.pos])
+	p.pos++
+	for n := 0; ; n++ {
+		p.space()
+		if p.ended() {
+			return cut
+		}
+		if p.s[p.pos] == closer {
+			p.pos++
+			p.out = append(p.out, closer)
+			return whole
+		}
+		if n > 0 {
+			p.out = append(p.out, ',')
+		}
+		if how := p.item(level, arrays, closer); how != whole {
+			return how
+		}
+		if arrays == 0 { // only objects are around it
+			p.keep, p.closer, p.around = len(p.out), closer, level
+		}
+		p.space()
+		if p.ended() {
+			return cut
+		}
+		switch p.s[p.pos] {
+		case ',':
+			p.pos++
+		case closer:
+		default:
+			p.depth = level + 1
+			return broken
+		}
+	}
+}
+
+// item reads an array's element or an object's field.
+func (p *repairer) item(level, arrays int, closer byte) outcome {
+	if closer == ']' {
+		return p.value(level+1, arrays+1)
+	}
+	p.depth = level + 1
+	if p.s[p.pos] != '"' {
+		return broken
+	}
+	if how := p.quoted(); how != whole {
+		return how
+	}
+	p.space()
+	if p.ended() {
+		return cut
+	}
+	if p.s[p.pos] != ':' {
+		return broken
+	}
+	p.pos++
+	p.sure = true
+	p.out = append(p.out, ':')
+	return p.value(level+1, arrays)
+}
+
+// quoted reads a string.
+func (p *repairer) quoted() outcome {
+	p.out = append(p.out, '"')
+	for p.pos++; p.pos < len(p.s); p.pos++ {
+		switch c := p.s[p.pos]; {
+		case c == '"':
+			p.pos++
+			p.out = append(p.out, '"')
+			return whole
+		case c == '\\':
+			n := escapeLen(p.s[p.pos:])
+			if n == 0 {
+				return cut
+			}
+			if n < 0 {
+				return broken
+			}
+			p.out = append(p.out, p.s[p.pos:p.pos+n]...)
+			p.pos += n - 1
+		case c < ' ':
+			p.out = fmt.Appendf(p.out, "\\u%04x", c)
+		default:
+			p.out = append(p.out, c)
+		}
+	}
+	return cut
+}
+
+// escapeLen is the length of the escape that s begins with: 0 when s ends inside
+// it, -1 when it is none.
+func escapeLen(s string) int {
+	if len(s) < 2 {
+		return 0
+	}
+	if strings.IndexByte(`"\/bfnrt`, s[1]) >= 0 {
+		return 2
+	}
+	if s[1] != 'u' {
+		return -1
+	}
+	for i := 2; i < 6; i++ {
+		if i >= len(s) {
+			return 0
+		}
+		if c := s[i] | 0x20; (s[i] < '0' || s[i] > '9') && (c < 'a' || c > 'f') {
+			return -1
+		}
+	}
+	return 6
+}
+
+// number reads a number. One that touches the end of the text may go on.
+func (p *repairer) number() outcome {
+	rest := p.s[p.pos:]
+	n := 0
+	for n < len(rest) && strings.IndexByte("+-.eE0123456789", rest[n]) >= 0 {
+		n++
+	}
+	if n == len(rest) {
+		p.pos += n
+		return cut
+	}
+	if !json.Valid([]byte(rest[:n])) {
+		return broken
+	}
+	p.pos += n
+	p.out = append(p.out, rest[:n]...)
+	return whole
+}
+
+// literal reads true, false or null.
+func (p *repairer) literal() outcome {
+	rest := p.s[p.pos:]
+	for _, word := range []string{"true", "false", "null"} {
+		if strings.HasPrefix(rest, word) {
+			p.pos += len(word)
+			p.out = append(p.out, word...)
+			return whole
+		}
+		if strings.HasPrefix(word, rest) {
+			p.pos = len(p.s)
+			return cut
+		}
+	}
+	return broken
+}
+
+func (p *repairer) space() {
+	for p.pos < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.pos]) >= 0 {
+		p.pos++
+	}
+}
+
+// ended tells whether the text, or the code fence around the value, ends here.
+func (p *repairer) ended() bool {
+	return p.pos >= len(p.s) || strings.HasPrefix(p.s[p.pos:], fence)
+}
