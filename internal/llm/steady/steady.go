@@ -1,0 +1,255 @@
+// Package steady makes a model that fails now and then one that can be relied
+// on: it repeats failures that cost nothing, with pauses that fit into the
+// caller's deadline, stops asking a provider that is down, and asks a second
+// model when the first has failed for good. It owns the pauses, the circuit
+// breaker and the order of the models. It does not count tokens: a failure that
+// was charged is handed up at once, because only the holder of the budget may
+// pay for another attempt.
+package steady
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+)
+
+// The pauses between attempts: the first, the longest, and the part of each that
+// chance may take away, so that callers who failed together do not return
+// together.
+const (
+	firstPause   = 500 * time.Millisecond
+	longestPause = 8 * time.Second
+	jitterPart   = 0.25
+
+	defaultAttempts = 4
+	defaultMaxWait  = 30 * time.Second
+)
+
+// Config says how to be steady. Now is needed; everything else has a default.
+type Config struct {
+	// Fallback is asked once when the primary model failed for good, or nil.
+	Fallback llm.Model
+	// Breaker is shared by all models of one provider and all runs; nil gives the
+	// model a breaker of its own.
+	Breaker *Breaker
+	// Now is the clock; it must be set.
+	Now func() time.Time
+	// Sleep waits for d, or until ctx ends and then fails. Nil is a real timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Jitter draws from [0, 1). Nil draws at random.
+	Jitter func() float64
+	// MaxAttempts bounds the calls to the primary model; 0 means 4.
+	MaxAttempts int
+	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not
+	// waited for.
+	MaxWait time.Duration
+}
+
+// model is a steady llm.Model.
+type model struct {
+	primary llm.Model
+	cfg     Config
+}
+
+// New returns a model that asks primary, and goes on where primary fails:
+//
+//   - A failure is repeated if it is free (its Usage is zero) and passing: its
+//     error says so by a method Retryable() bool or else has CodeRateLimited or
+//     CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then 8 s, each up to a
+//     quarter shorter, or what the error asks for by a method RetryAfter()
+//     (time.Duration, bool). A pause that would be longer than MaxWait or last
+//     until ctx's deadline is not begun: the failure is returned at once, with its
+//     code and the time to come back.
+//   - A charged failure is returned as it is, and nobody else is asked.
+//   - While the breaker is open, primary is not asked: CodeUnavailable.
+//   - When primary failed for good and there is time left, the fallback is asked
+//     once, and Reply.Model names it. If it fails too, the error names both and
+//     has the code of primary's failure. CodeCanceled is final.
+//
+// The Reply's Usage is that of all calls together, on errors too. ID is primary's.
+// The model is safe for concurrent use if primary and fallback are.
+func New(primary llm.Model, cfg Config) llm.Model {
+	if cfg.Breaker == nil {
+		cfg.Breaker = new(Breaker)
+	}
+	if cfg.Sleep == nil {
+		cfg.Sleep = sleep
+	}
+	if cfg.Jitter == nil {
+		cfg.Jitter = rand.Float64
+	}
+	if cfg.MaxAttempts <= 0 {
+		cfg.MaxAttempts = defaultAttempts
+	}
+	if cfg.MaxWait <= 0 {
+		cfg.MaxWait = defaultMaxWait
+	}
+	return &model{primary: primary, cfg: cfg}
+}
+
+// ID is the primary model's.
+func (m *model) ID() string { return m.primary.ID() }
+
+// Generate makes one call as New promises.
+func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	reply, err := m.persist(ctx, c)
+	if err == nil || m.cfg.Fallback == nil || reply.Usage.Total() > 0 || marchwarden.CodeOf(err) == marchwarden.CodeCanceled || m.over(ctx) {
+		return reply, err
+	}
+	other, otherErr := m.cfg.Fallback.Generate(ctx, c)
+	other.Usage = other.Usage.Add(reply.Usage)
+	if otherErr == nil {
+		if other.Model == "" {
+			other.Model = m.cfg.Fallback.ID()
+		}
+		return other, nil
+	}
+	code := marchwarden.CodeOf(err)
+	if marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled {
+		code = marchwarden.CodeCanceled
+	}
+	both := fmt.Errorf("%w; %w", err, otherErr)
+	return other, marchwarden.Wrap(both, code, "neither %s nor the fallback %s answered", m.ID(), m.cfg.Fallback.ID())
+}
+
+// over reports whether ctx leaves no time.
+func (m *model) over(ctx context.Context) bool {
+	left, ok := m.left(ctx)
+	return ctx.Err() != nil || ok && left <= 0
+}
+
+// left is the time until ctx's deadline; it is false if there is none.
+func (m *model) left(ctx context.Context) (time.Duration, bool) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0, false
+	}
+	return deadline.Sub(m.cfg.Now()), true
+}
+
+// persist asks the primary model until it answers or has failed for good.
+func (m *model) persist(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	var usage llm.Usage
+	var last error
+	for attempt := 1; ; attempt++ {
+		if err := ctx.Err(); err != nil {
+			return llm.Reply{Usage: usage}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask %s", m.ID())
+		}
+		reply, err := m.try(ctx, c)
+		free := reply.Usage.Total() == 0
+		reply.Usage = reply.Usage.Add(usage)
+		usage = reply.Usage
+		if last != nil && errors.Is(err, shut{}) {
+			err = fmt.Errorf("%w; before that: %w", err, last)
+		}
+		if err == nil || !free || ctx.Err() != nil || !retryable(err) {
+			return reply, err
+		}
+		last = err
+		if attempt == m.cfg.MaxAttempts {
+			return reply, again(err, "%s failed %d times", m.ID(), attempt)
+		}
+		wait, err := m.pause(ctx, err, attempt)
+		if err != nil {
+			return reply, err
+		}
+		if err := m.cfg.Sleep(ctx, wait); err != nil {
+			return reply, marchwarden.Wrap(err, marchwarden.CodeCanceled, "wait to ask %s again", m.ID())
+		}
+	}
+}
+
+// try makes one call, if the breaker lets it through.
+func (m *model) try(ctx context.Context, c llm.Call) (reply llm.Reply, err error) {
+	p, err := m.cfg.Breaker.enter(m.ID(), m.cfg.Now())
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	seen := unknown // also if the model panics
+	defer func() { m.cfg.Breaker.leave(p, seen, m.cfg.Now()) }()
+	reply, err = m.primary.Generate(ctx, c)
+	seen = healthOf(err)
+	return reply, err
+}
+
+// pause is how long to wait after a failure; where that is too long it is the
+// failure, which then says so.
+func (m *model) pause(ctx context.Context, err error, attempt int) (time.Duration, error) {
+	wait, asked := retryAfter(err)
+	if !asked {
+		wait = backoff(attempt, m.cfg.Jitter())
+	}
+	left, bounded := m.left(ctx)
+	switch {
+	case asked && wait > m.cfg.MaxWait:
+		return 0, m.later(err, wait, "a pause may take "+m.cfg.MaxWait.String())
+	case asked && bounded && wait >= left:
+		return 0, m.later(err, wait, "the deadline is in "+max(left, 0).Round(time.Millisecond).String())
+	case bounded && wait >= left:
+		return 0, again(err, "%s failed %d times, and the deadline is in %v", m.ID(), attempt, max(left, 0).Round(time.Millisecond))
+	}
+	return min(wait, m.cfg.MaxWait), nil
+}
+
+// later is a failure whose remedy is to come back when there is no time for it.
+func (m *model) later(err error, wait time.Duration, because string) error {
+	return &marchwarden.Error{
+		Code:    marchwarden.CodeOf(err),
+		Message: fmt.Sprintf("%s asks to come back in %v, and %s", m.ID(), wait, because),
+		Hint:    "try again after " + m.cfg.Now().Add(wait).UTC().Format(time.RFC3339),
+		Err:     err,
+	}
+}
+
+// backoff is the pause after a number of failures.
+func backoff(attempt int, jitter float64) time.Duration {
+	d := longestPause
+	if attempt < 5 { // the fifth pause has reached the longest, and a shift has a limit
+		d = firstPause << (attempt - 1)
+	}
+	return d - time.Duration(jitterPart*jitter*float64(d))
+}
+
+// again says more about a failure and keeps its code.
+func again(err error, format string, args ...any) error {
+	return marchwarden.Wrap(err, marchwarden.CodeOf(err), format, args...)
+}
+
+// retryable reports whether the same call may succeed later.
+func retryable(err error) bool {
+	var own interface{ Retryable() bool }
+	if errors.As(err, &own) {
+		return own.Retryable()
+	}
+	code := marchwarden.CodeOf(err)
+	return code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable
+}
+
+// retryAfter is the wait that a provider asks for; a wait of nothing is none.
+func retryAfter(err error) (time.Duration, bool) {
+	var own interface {
+		RetryAfter() (time.Duration, bool)
+	}
+	if !errors.As(err, &own) {
+		return 0, false
+	}
+	wait, ok := own.RetryAfter()
+	return wait, ok && wait > 0
+}
+
+// sleep waits with a timer.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
