@@ -1,0 +1,286 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// fault is a failed call: the Error, and what to do about it.
+type fault struct {
+	err     *marchwarden.Error
+	retry   bool
+	wait    time.Duration
+	waits   bool   // wait is what the provider asked for
+	status  int    // of the answer, or 0
+	refused string // what a server said that refused the request, in lower case
+}
+
+func (f *fault) Error() string          { return f.err.Error() }
+func (f *fault) Unwrap() error          { return f.err }
+func (f *fault) code() marchwarden.Code { return f.err.Code }
+
+// Retryable tells whether the same call may succeed later.
+func (f *fault) Retryable() bool { return f.retry }
+
+// RetryAfter is how long the provider asks to wait, if it does.
+func (f *fault) RetryAfter() (time.Duration, bool) { return f.wait, f.waits }
+
+// failure makes the fault of a request that ended with err. res is nil when there
+// was no answer.
+func (m *Model) failure(parent, ctx context.Context, res *http.Response, err error) *fault {
+	who := m.cfg.Provider
+	var said *reported
+	switch {
+	case parent.Err() != nil:
+		e := marchwarden.Errorf(marchwarden.CodeCanceled, "the call to %s was canceled", who)
+		e.Err = parent.Err()
+		return &fault{err: e}
+	case errors.Is(context.Cause(ctx), errSilent):
+		e := marchwarden.Errorf(marchwarden.CodeTimeout, "%s sent nothing for %s", who, m.cfg.Idle)
+		if m.local() {
+			e.Hint = "a local model may still be loading: try again, or choose a smaller one"
+		}
+		return &fault{err: e, retry: true}
+	case timedOut(err):
+		return &fault{err: marchwarden.Errorf(marchwarden.CodeTimeout, "the connection to %s at %s timed out", who, m.host()), retry: true}
+	case errors.Is(err, errTooLarge):
+		return &fault{err: marchwarden.Errorf(marchwarden.CodeMalformed, "the reply of %s is over %d bytes", who, m.cfg.MaxReply)}
+	case res == nil:
+		return m.unreachable(err)
+	case res.StatusCode >= 400:
+		return m.answered(res)
+	case errors.As(err, &said):
+		return m.complained(said.complaint.status(), said.complaint, res.Header)
+	case errors.Is(err, errNotIt):
+		e := marchwarden.Errorf(marchwarden.CodeMalformed, "what answers at %s is not a chat completions server", m.host())
+		e.Hint = "check the base URL of " + who + ", and whether this network wants a login"
+		return &fault{err: e}
+	case errors.Is(err, errGarbled):
+		return &fault{err: marchwarden.Errorf(marchwarden.CodeMalformed, "the reply of %s has a part that is no JSON", who), retry: true}
+	default:
+		return &fault{err: marchwarden.Errorf(marchwarden.CodeTruncated, "the reply of %s broke off in the middle", who), retry: true}
+	}
+}
+
+// timedOut tells the timeouts of the HTTP client from other errors.
+func timedOut(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// unreachable is the fault of a server that gave no answer.
+func (m *Model) unreachable(err error) *fault {
+	var at *url.Error
+	if errors.As(err, &at) { // it repeats the address
+		err = at.Err
+	}
+	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "%s cannot be reached at %s: %s", m.cfg.Provider, m.host(), m.clean(err.Error()))
+	switch {
+	case m.cfg.Provider == "ollama":
+		e.Hint = "is Ollama running? start it with: ollama serve"
+	case m.local():
+		e.Hint = "is the server running?"
+	}
+	return &fault{err: e, retry: true}
+}
+
+// answered is the fault of an answer with an error status.
+func (m *Model) answered(res *http.Response) *fault {
+	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<16))
+	c, ok := complaintIn(body)
+	if err == nil && !ok && !strings.Contains(res.Header.Get("Content-Type"), "html") {
+		c.message = string(body)
+	}
+	return m.complained(res.StatusCode, c, res.Header)
+}
+
+// complained makes the fault of a status and what the server said with it.
+func (m *Model) complained(status int, c complaint, h http.Header) *fault {
+	who := m.cfg.Provider
+	said := ""
+	if text := m.clean(c.message); text != "" {
+		said = ": " + text
+	}
+	f := &fault{status: status}
+	f.wait, f.waits = retryAfter(h)
+	set := func(code marchwarden.Code, retry bool, hint, format string, args ...any) *fault {
+		f.err = &marchwarden.Error{Code: code, Message: fmt.Sprintf(format, args...) + said, Hint: hint}
+		f.retry = retry
+		return f
+	}
+	f.refused = strings.ToLower(c.message + " param " + c.param + " code " + c.code)
+	switch {
+	case status == http.StatusPaymentRequired || c.spent():
+		return set(marchwarden.CodeDenied, false, "see the plan and the billing of the account", "%s refuses to spend more on this account", who)
+	case status == http.StatusTooManyRequests:
+		return set(marchwarden.CodeRateLimited, true, "", "%s asks to come back later", who)
+	case status == http.StatusUnauthorized:
+		return set(marchwarden.CodeDenied, false, m.keyHint(), "%s refuses the key", who)
+	case status == http.StatusForbidden:
+		return set(marchwarden.CodeDenied, false, m.keyHint(), "%s denies access", who)
+	case status == http.StatusNotFound:
+		hint := "check the name of the model and the base URL of " + who
+		if who == "ollama" {
+			hint = "fetch the model first: ollama pull " + m.cfg.Model
+		}
+		return set(marchwarden.CodeDenied, false, hint, "%s does not know the model %s", who, m.cfg.Model)
+	case status == http.StatusRequestTimeout:
+		return set(marchwarden.CodeTimeout, true, "", "%s took too long", who)
+	case status >= 500 || status == http.StatusConflict || status == http.StatusTooEarly:
+		return set(marchwarden.CodeUnavailable, true, "", "%s failed with status %d", who, status)
+	case tooLong(f.refused) || status == http.StatusRequestEntityTooLarge:
+		return set(marchwarden.CodeInvalid, false, "lower the token budget, or choose a model with a larger context window", "the input is too long for %s", m.ID())
+	}
+	return set(marchwarden.CodeInvalid, false, "", "%s refuses the request with status %d", who, status)
+}
+
+func (m *Model) keyHint() string {
+	if m.cfg.Key == "" {
+		return "no key is set for " + m.cfg.Provider
+	}
+	return "check the key of " + m.cfg.Provider
+}
+
+func (m *Model) host() string {
+	u, err := url.Parse(m.cfg.BaseURL)
+	if err != nil {
+		return m.cfg.Provider
+	}
+	return u.Host
+}
+
+// local tells whether the server is on this machine.
+func (m *Model) local() bool {
+	u, err := url.Parse(m.cfg.BaseURL)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// clean makes a server's words fit for an error: on one line, without control
+// characters and the key, not over 200 characters.
+func (m *Model) clean(s string) string {
+	if m.cfg.Key != "" {
+		s = strings.ReplaceAll(s, m.cfg.Key, "[key]")
+	}
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	s = strings.TrimRight(strings.Join(strings.Fields(s), " "), ".")
+	if m.cfg.Key != "" { // what stood between its parts may be gone now
+		s = strings.ReplaceAll(s, m.cfg.Key, "[key]")
+	}
+	if r := []rune(s); len(r) > 200 {
+		s = string(r[:200]) + "…"
+	}
+	return s
+}
+
+// complaint is what a server says about an error.
+type complaint struct{ message, kind, code, param string }
+
+// complaintIn reads the error of a body or of an event, in the forms that servers
+// have for it: an object or a string called error, or a message on its own.
+func complaintIn(data []byte) (complaint, bool) {
+	var outer struct {
+		Error   json.RawMessage `json:"error"`
+		Object  string          `json:"object"`
+		Message json.RawMessage `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+		Type    json.RawMessage `json:"type"`
+		Code    json.RawMessage `json:"code"`
+	}
+	if json.Unmarshal(data, &outer) != nil {
+		return complaint{}, false
+	}
+	if raw := bytes.TrimSpace(outer.Error); len(raw) > 0 && !bytes.Equal(raw, []byte("null")) {
+		var inner struct{ Message, Type, Code, Param json.RawMessage }
+		if json.Unmarshal(raw, &inner) == nil {
+			return complaint{word(inner.Message), word(inner.Type), word(inner.Code), word(inner.Param)}, true
+		}
+		return complaint{message: word(raw)}, true
+	}
+	if outer.Object == "error" || outer.Detail != nil {
+		return complaint{message: word(outer.Message) + word(outer.Detail), kind: word(outer.Type), code: word(outer.Code)}, true
+	}
+	return complaint{}, false
+}
+
+// word is a JSON string without its quotes, and other JSON as it is.
+func word(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	return string(raw)
+}
+
+// spent tells whether the account has no money left.
+func (c complaint) spent() bool {
+	for _, w := range []string{c.code, c.kind} {
+		switch w {
+		case "insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits", "spend_limit_reached", "enforced_spend_limit_reached":
+			return true
+		}
+	}
+	return false
+}
+
+// status is the HTTP status that an error inside a stream stands for.
+func (c complaint) status() int {
+	if n, err := strconv.Atoi(c.code); err == nil && n >= 400 && n < 600 {
+		return n
+	}
+	if strings.Contains(c.kind+" "+c.code, "rate_limit") {
+		return http.StatusTooManyRequests
+	}
+	if c.kind == "invalid_request_error" {
+		return http.StatusBadRequest
+	}
+	return http.StatusServiceUnavailable
+}
+
+// retryAfter reads how long a provider asks to wait. A date counts from the date
+// of the answer itself, so that no clock here matters.
+func retryAfter(h http.Header) (time.Duration, bool) {
+	for _, way := range []struct {
+		name string
+		unit time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		v := h.Get(way.name)
+		if n, err := strconv.ParseFloat(v, 64); err == nil && n >= 0 && !math.IsNaN(n) {
+			return time.Duration(min(n*float64(way.unit), float64(365*24*time.Hour))), true
+		}
+	}
+	until, err := http.ParseTime(h.Get("Retry-After"))
+	if err != nil {
+		return 0, false
+	}
+	sent, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return 0, false
+	}
+	return max(0, until.Sub(sent)), true
+}

@@ -1,0 +1,219 @@
+package openai
+
+import (
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/shared"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+)
+
+// temperature keeps answers close to the evidence.
+const temperature = 0.2
+
+// request is a call on its way to a server.
+type request struct {
+	call     llm.Call
+	model    string
+	provider string
+	foreign  bool // the provider is called openai but lives elsewhere
+}
+
+func (m *Model) request(c llm.Call) request {
+	foreign := m.cfg.Provider == "openai" && !strings.HasPrefix(m.cfg.BaseURL, "https://api.openai.com/")
+	return request{call: c, model: m.cfg.Model, provider: m.cfg.Provider, foreign: foreign}
+}
+
+// caps are the fields that can bound a reply, in the order to try them. A server
+// that ignores the field it does not know would write without end, so one that
+// only calls itself openai gets both until it complains.
+func (r request) caps() []caps {
+	switch {
+	case r.foreign:
+		return []caps{{old: true, new: true}, {new: true}, {old: true}}
+	case r.provider == "openai":
+		return []caps{{new: true}, {old: true}}
+	default:
+		return []caps{{old: true}, {new: true}}
+	}
+}
+
+// caps says which of max_tokens (old) and max_completion_tokens are set.
+type caps struct{ old, new bool }
+
+// params are the body of the request, for a server with these limits.
+func (r request) params(l limits) (sdk.ChatCompletionNewParams, error) {
+	p := sdk.ChatCompletionNewParams{Model: r.model}
+	if most := int64(r.call.MaxTokens); most > 0 {
+		ways := r.caps()
+		way := ways[min(l.cap, len(ways)-1)]
+		if way.old {
+			p.MaxTokens = sdk.Int(most)
+		}
+		if way.new {
+			p.MaxCompletionTokens = sdk.Int(most)
+		}
+	}
+	if !l.noUsage {
+		p.StreamOptions.IncludeUsage = sdk.Bool(true)
+	}
+	if thinks(r.model) {
+		if r.provider == "openai" && !l.noEffort {
+			p.ReasoningEffort = shared.ReasoningEffortLow
+		}
+	} else if !l.noTemperature {
+		p.Temperature = sdk.Float(temperature)
+	}
+	system := r.call.System
+	extra, err := r.tools(&p, l)
+	if err != nil {
+		return p, err
+	}
+	for _, text := range []string{extra, r.format(&p, l)} {
+		if text != "" {
+			system = strings.TrimSpace(system + "\n\n" + text)
+		}
+	}
+	if system != "" {
+		p.Messages = append(p.Messages, sdk.SystemMessage(system))
+	}
+	p.Messages = append(p.Messages, sdk.UserMessage(r.call.Input))
+	return p, nil
+}
+
+// tools offers the call's tools, or returns the text that describes them.
+func (r request) tools(p *sdk.ChatCompletionNewParams, l limits) (string, error) {
+	if len(r.call.Tools) == 0 {
+		return "", nil
+	}
+	if l.noTools {
+		return toolsText(r.call.Tools), nil
+	}
+	for _, t := range r.call.Tools {
+		f := shared.FunctionDefinitionParam{Name: t.Name, Description: sdk.String(t.Description)}
+		if len(t.Schema) > 0 {
+			var object map[string]json.RawMessage
+			if err := json.Unmarshal(t.Schema, &object); err != nil {
+				return "", marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of the tool %s is not a JSON object", t.Name)
+			}
+			f.SetExtraFields(map[string]any{"parameters": t.Schema}) // as it is: models write fields in the order they see
+		}
+		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(f))
+	}
+	if !l.noParallel {
+		p.ParallelToolCalls = sdk.Bool(true)
+	}
+	return "", nil
+}
+
+// toolsText tells a model without tool use how to ask for tools.
+func toolsText(tools []llm.Tool) string {
+	var b strings.Builder
+	b.WriteString("You may use the tools below. To use some, reply with one JSON object and nothing else:\n" +
+		`{"calls":[{"tool":"name of the tool","input":{}}]}` + "\nEach input must satisfy the JSON Schema of its tool.")
+	for _, t := range tools {
+		b.WriteString("\n\nTool " + t.Name + ": " + t.Description)
+		if len(t.Schema) > 0 {
+			b.WriteString("\nInput: " + string(t.Schema))
+		}
+	}
+	return b.String()
+}
+
+// format asks for a reply that satisfies the call's schema, and returns the text
+// that does so where the server cannot be told.
+func (r request) format(p *sdk.ChatCompletionNewParams, l limits) string {
+	if len(r.call.Schema) == 0 {
+		return ""
+	}
+	switch l.schema {
+	case schemaGiven:
+		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
+			Name: "reply", Schema: r.call.Schema, Strict: sdk.Bool(strictClean(r.call.Schema)),
+		}}
+		return ""
+	case schemaJSON:
+		p.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+	}
+	return "Reply with one JSON value and nothing else. It must satisfy this JSON Schema:\n" + string(r.call.Schema)
+}
+
+// thinks tells a reasoning model by its name: o1, o3-mini, gpt-5 and the like, and
+// those that are known to loop when their temperature is set low.
+func thinks(model string) bool {
+	name := strings.ToLower(model[strings.LastIndexByte(model, '/')+1:])
+	if len(name) > 1 && name[0] == 'o' && name[1] >= '1' && name[1] <= '9' {
+		return true
+	}
+	if v, ok := strings.CutPrefix(name, "gpt-"); ok && v != "" && (v[0] >= '5' && v[0] <= '9' || strings.HasPrefix(v, "oss")) {
+		return true
+	}
+	for _, mark := range []string{"qwen3", "deepseek-r", "qwq", "magistral", "thinking", "reasoning"} {
+		if strings.Contains(name, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+// strictWords are the keywords that a strict schema may have.
+var strictWords = map[string]bool{
+	"type": true, "properties": true, "required": true, "additionalProperties": true,
+	"items": true, "enum": true, "const": true, "anyOf": true, "description": true,
+}
+
+// strictClean tells whether a schema is surely one that servers take as strict: an
+// object whose fields are all required and closed, and so on down.
+func strictClean(schema json.RawMessage) bool {
+	var root map[string]any
+	return json.Unmarshal(schema, &root) == nil && root["type"] == "object" && strictNode(root, 0)
+}
+
+func strictNode(node map[string]any, depth int) bool {
+	if depth > 8 {
+		return false
+	}
+	for word := range node {
+		if !strictWords[word] {
+			return false
+		}
+	}
+	properties, _ := node["properties"].(map[string]any)
+	if node["type"] == "object" || properties != nil {
+		required, _ := node["required"].([]any)
+		if node["additionalProperties"] != false || len(required) != len(properties) {
+			return false
+		}
+		for _, name := range required {
+			n, _ := name.(string)
+			if properties[n] == nil {
+				return false
+			}
+		}
+	}
+	for _, value := range properties {
+		if child, ok := value.(map[string]any); !ok || !strictNode(child, depth+1) {
+			return false
+		}
+	}
+	if items, ok := node["items"]; ok {
+		if child, ok := items.(map[string]any); !ok || !strictNode(child, depth+1) {
+			return false
+		}
+	} else if node["type"] == "array" {
+		return false
+	}
+	choices, ok := node["anyOf"].([]any)
+	if _, has := node["anyOf"]; has && !ok {
+		return false
+	}
+	for _, value := range choices {
+		if child, ok := value.(map[string]any); !ok || !strictNode(child, depth+1) {
+			return false
+		}
+	}
+	return true
+}
