@@ -38,7 +38,8 @@ type Engine interface {
 	// Search returns hits, best first, each locator once. No hit is not an error.
 	// Failures carry a marchwarden.Code, never CodeNotFound: CodeUnavailable when
 	// the engine cannot answer, CodeDenied when it refuses the key, CodeRateLimited,
-	// CodeTimeout, CodeMalformed, and CodeCanceled when ctx ended. Hits may come
+	// CodeTimeout, CodeMalformed, CodeInvalid for an address or a date that is none,
+	// and CodeCanceled when ctx ended. Hits may come
 	// with an error: another engine stood in for the one that failed. Search is safe
 	// for concurrent use.
 	Search(ctx context.Context, q Query) ([]Hit, error)

@@ -21,8 +21,15 @@ import (
 // in it. What Make opens, it closes with t.Cleanup.
 type Make func(t *testing.T, docs map[string]string) search.Engine
 
-// Run checks the promises of search.Engine.
+// Run checks the promises of search.Engine. Its filter is ".txt", which lets the
+// documents of that kind through: an engine of files filters by file name.
 func Run(t *testing.T, newEngine Make) {
+	RunFilter(t, newEngine, ".txt", func(locator string) bool { return strings.HasSuffix(locator, ".txt") })
+}
+
+// RunFilter is Run for engines that filter by host: some of the documents must be
+// at locators that the filter allows, and allowed must say which.
+func RunFilter(t *testing.T, newEngine Make, filter string, allowed func(locator string) bool) {
 	t.Run("Name", func(t *testing.T) {
 		e := newEngine(t, garden())
 		if name := e.Name(); name == "" || name != strings.ToLower(name) || strings.ContainsAny(name, " \t\n") {
@@ -33,7 +40,7 @@ func Run(t *testing.T, newEngine Make) {
 	t.Run("BestFirst", func(t *testing.T) { testBestFirst(t, newEngine(t, garden())) })
 	t.Run("OncePerLocator", func(t *testing.T) { testOnce(t, newEngine) })
 	t.Run("Limit", func(t *testing.T) { testLimit(t, newEngine(t, garden())) })
-	t.Run("Filter", func(t *testing.T) { testFilter(t, newEngine(t, garden())) })
+	t.Run("Filter", func(t *testing.T) { testFilter(t, newEngine(t, garden()), filter, allowed) })
 	t.Run("NoHitIsNoError", func(t *testing.T) {
 		for _, docs := range []map[string]string{garden(), {}} {
 			hits, err := newEngine(t, docs).Search(t.Context(), search.Query{Text: "zyzzyva quokka", Limit: 5})
@@ -157,8 +164,8 @@ func testLimit(t *testing.T, e search.Engine) {
 	}
 }
 
-func testFilter(t *testing.T, e search.Engine) {
-	filter, err := marchwarden.ParseSourceFilter(".txt")
+func testFilter(t *testing.T, e search.Engine, text string, allowed func(string) bool) {
+	filter, err := marchwarden.ParseSourceFilter(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +174,11 @@ func testFilter(t *testing.T, e search.Engine) {
 		t.Fatal(err)
 	}
 	if len(hits) == 0 {
-		t.Error("filter .txt: no hits, want some")
+		t.Errorf("filter %s: no hits, want some", text)
 	}
 	for _, h := range hits {
-		if !strings.HasSuffix(h.Locator, ".txt") {
-			t.Errorf("filter .txt let %s through", h.Locator)
+		if !allowed(h.Locator) {
+			t.Errorf("filter %s let %s through", text, h.Locator)
 		}
 	}
 	none, _ := marchwarden.ParseSourceFilter(".gov")

@@ -1,0 +1,305 @@
+// Package httpapi makes one request to a web service that the user configured
+// and reads one answer, small and whole: JSON, or bytes for those that speak XML.
+// It owns the limits (size after decompression, time, redirects), the translation
+// of every fault into a code, one free repetition where the service asks for it,
+// and the promise that no secret is in any error. It does not fetch pages: those
+// are strangers' and belong to package fetch. What an answer means is the
+// caller's business.
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// What holds where a Service says nothing else.
+const (
+	DefaultMaxBytes  = 2 << 20
+	DefaultTimeout   = 20 * time.Second
+	defaultUserAgent = "marchwarden"
+)
+
+// Service is one configured service. Set its fields before the first request and
+// leave them alone after; then it is safe for concurrent use.
+//
+// Every error of its methods is a *marchwarden.Error that begins with Name:
+//
+//	401, 402, 403           CodeDenied, with DeniedHint
+//	429                     CodeRateLimited
+//	408, 504                CodeTimeout
+//	other 4xx               CodeDenied if the answer speaks of a quota or a key, else CodeUnavailable
+//	5xx, no connection      CodeUnavailable
+//	redirect to elsewhere   CodeUnavailable
+//	Timeout passed          CodeTimeout
+//	ctx ended               CodeCanceled
+//	empty, HTML, cut off, not JSON, over MaxBytes   CodeMalformed
+//	Base is no address      CodeInvalid
+//
+// No error is ever CodeNotFound: that a service did not answer says nothing about
+// what there is to find.
+type Service struct {
+	Name string // in every error, such as "tavily"
+	// Base is the address that paths are joined to, such as
+	// "https://api.tavily.com". A user and password in it are sent as basic
+	// authentication and treated as secrets.
+	Base string
+	// BaseField names the setting that Base comes from, for the error of a bad one.
+	BaseField  string
+	HTTP       *http.Client  // nil is a client of its own with Go's usual transport
+	MaxBytes   int64         // of an answer after decompression; 0 is DefaultMaxBytes
+	Timeout    time.Duration // of a call with its repetition; 0 is DefaultTimeout
+	UserAgent  string        // "" is "marchwarden"
+	Header     http.Header   // sent with every request, such as Authorization
+	Secrets    []string      // values that must be in no error; "" is none
+	DeniedHint string        // what to check when the service refuses, such as "check TAVILY_API_KEY"
+	// NoRetry turns the free repetition off. Without it, a 429 or 5xx is asked once
+	// more after the time that the service names, if that is at most three seconds,
+	// or after a moment if it names none.
+	NoRetry bool
+}
+
+// Get asks for path below Base and returns the bytes of the answer.
+func (s *Service) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	return s.call(ctx, request{method: http.MethodGet, path: path, query: query})
+}
+
+// GetJSON asks for path below Base and decodes the answer.
+func (s *Service) GetJSON(ctx context.Context, path string, query url.Values, into any) error {
+	body, err := s.call(ctx, request{method: http.MethodGet, path: path, query: query, json: true})
+	if err != nil {
+		return err
+	}
+	return s.decode(body, into)
+}
+
+// PostJSON sends body as JSON to path below Base and decodes the answer. The
+// request may be sent twice, so it must be one that changes nothing.
+func (s *Service) PostJSON(ctx context.Context, path string, body, into any) error {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return s.fail(marchwarden.CodeInternal, "", "write the request: %v", err)
+	}
+	answer, err := s.call(ctx, request{method: http.MethodPost, path: path, body: b, json: true})
+	if err != nil {
+		return err
+	}
+	return s.decode(answer, into)
+}
+
+// request is what is asked, and whether the answer has to be JSON.
+type request struct {
+	method, path string
+	query        url.Values
+	body         []byte
+	json         bool
+}
+
+// errSlow is the cause of a context that Timeout ended.
+var errSlow = errors.New("no answer in time")
+
+// call sends a request and, where the service asks for it, sends it once more.
+func (s *Service) call(ctx context.Context, r request) ([]byte, error) {
+	if ctx.Err() != nil {
+		return nil, s.canceled(ctx)
+	}
+	target, err := s.target(r)
+	if err != nil {
+		return nil, err
+	}
+	limit := cmp.Or(s.Timeout, DefaultTimeout)
+	inner, cancel := context.WithTimeoutCause(ctx, limit, errSlow)
+	defer cancel()
+	body, again, err := s.once(inner, r, target)
+	if err != nil && again >= 0 && !s.NoRetry {
+		if !pause(inner, again) && ctx.Err() == nil {
+			return nil, err
+		}
+		body, _, err = s.once(inner, r, target)
+	}
+	switch {
+	case err == nil:
+		return body, nil
+	case ctx.Err() != nil:
+		return nil, s.canceled(ctx)
+	case errors.Is(context.Cause(inner), errSlow):
+		return nil, s.fail(marchwarden.CodeTimeout, "", "no answer within %v", limit)
+	}
+	return nil, err
+}
+
+// pause waits and reports whether there is still time.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// target is the address of a request.
+func (s *Service) target(r request) (*url.URL, error) {
+	bad := func(why string) error { // never with the address, which may hold a password
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: s.Name + ": " + cmp.Or(s.BaseField, "the address") + " " + why, Hint: "for example https://search.example"}
+	}
+	u, err := url.Parse(strings.TrimSpace(s.Base))
+	switch {
+	case err != nil:
+		return nil, bad("is no URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, bad("must begin with http:// or https://")
+	case u.Hostname() == "":
+		return nil, bad("has no host")
+	}
+	u.Fragment, u.RawQuery = "", r.query.Encode()
+	return u.JoinPath(r.path), nil
+}
+
+// once sends the request. With an error, again is how long to wait before it is
+// worth sending once more, or negative if it is not.
+func (s *Service) once(ctx context.Context, r request, target *url.URL) (body []byte, again time.Duration, err error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, target.String(), bytes.NewReader(r.body))
+	if err != nil {
+		return nil, -1, s.fail(marchwarden.CodeInternal, "", "make the request: %v", err)
+	}
+	for k, v := range s.Header {
+		req.Header[http.CanonicalHeaderKey(k)] = v
+	}
+	req.Header.Set("User-Agent", cmp.Or(s.UserAgent, defaultUserAgent))
+	if r.json {
+		req.Header.Set("Accept", "application/json")
+	}
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := s.client().Do(req)
+	if err != nil {
+		return nil, -1, s.noAnswer(err)
+	}
+	defer resp.Body.Close() // what is left unread ends with the connection
+	limit := cmp.Or(s.MaxBytes, DefaultMaxBytes)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		limit = min(limit, 16<<10) // only the reason is wanted
+	}
+	body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		again, err = s.refused(resp, body)
+		return nil, again, err
+	}
+	return body, -1, s.unreadable(resp, body, err, r.json)
+}
+
+// client is the configured client without cookies and with our rule for
+// redirects: to the same host only, and never from https to http.
+func (s *Service) client() *http.Client {
+	var c http.Client
+	if s.HTTP != nil {
+		c = *s.HTTP
+	}
+	c.Jar = nil
+	c.CheckRedirect = func(req *http.Request, via []*http.Request) error {
+		from := via[0].URL
+		switch {
+		case !strings.EqualFold(req.URL.Host, from.Host) || from.Scheme == "https" && req.URL.Scheme != "https":
+			return &elsewhereError{host: req.URL.Host}
+		case len(via) > 3:
+			return &elsewhereError{host: req.URL.Host, loop: true}
+		}
+		return nil
+	}
+	return &c
+}
+
+// elsewhereError stops a redirect.
+type elsewhereError struct {
+	host string
+	loop bool
+}
+
+func (e *elsewhereError) Error() string {
+	if e.loop {
+		return "redirects in a circle"
+	}
+	return fmt.Sprintf("redirects to another place, %s", oneLine(e.host, 80))
+}
+
+// noAnswer explains why no response came.
+func (s *Service) noAnswer(err error) error {
+	var stop *elsewhereError
+	if errors.As(err, &stop) {
+		return s.fail(marchwarden.CodeUnavailable, "set the address to where the service is now, if you trust it", "%s", stop)
+	}
+	var netErr net.Error
+	if errors.As(err, &netErr) && netErr.Timeout() {
+		return s.fail(marchwarden.CodeTimeout, "", "no answer in time")
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // without the address and its query, which may be long or secret
+	}
+	return s.fail(marchwarden.CodeUnavailable, "", "no answer: %v", err)
+}
+
+// unreadable says what is wrong with the body of a success, or nil.
+func (s *Service) unreadable(resp *http.Response, body []byte, err error, wantJSON bool) error {
+	limit := cmp.Or(s.MaxBytes, DefaultMaxBytes)
+	var netErr net.Error
+	switch {
+	case errors.As(err, &netErr) && netErr.Timeout():
+		return s.fail(marchwarden.CodeTimeout, "", "fell silent in the middle of an answer")
+	case err != nil:
+		return s.fail(marchwarden.CodeMalformed, "", "the answer broke off: %v", err)
+	case int64(len(body)) > limit:
+		return s.fail(marchwarden.CodeMalformed, "", "the answer is over the limit of %d bytes", limit)
+	case len(bytes.TrimSpace(body)) == 0:
+		return s.fail(marchwarden.CodeMalformed, "", "the answer is empty")
+	case wantJSON && isHTML(resp.Header.Get("Content-Type"), body):
+		return s.fail(marchwarden.CodeMalformed, "check the address of the service: a login or error page may stand in its place", "the answer is a web page, not JSON")
+	}
+	return nil
+}
+
+func isHTML(contentType string, body []byte) bool {
+	return strings.HasPrefix(strings.ToLower(contentType), "text/html") || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
+}
+
+func (s *Service) decode(body []byte, into any) error {
+	if err := json.Unmarshal(body, into); err != nil {
+		return s.fail(marchwarden.CodeMalformed, "", "the answer is not the JSON it should be: %v", err)
+	}
+	return nil
+}
+
+// Items decodes the items of a list each for itself, so that a bad one is left
+// out and the others are kept. A list that is missing, and one that has bad items
+// only, is CodeMalformed; service names it in the error.
+func Items[T any](service string, list []json.RawMessage) ([]T, error) {
+	if list == nil {
+		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s: the answer has no list of results", service)
+	}
+	items := make([]T, 0, len(list))
+	for _, raw := range list {
+		var item T
+		if json.Unmarshal(raw, &item) == nil {
+			items = append(items, item)
+		}
+	}
+	if len(items) == 0 && len(list) > 0 {
+		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s: none of its %d results can be read", service, len(list))
+	}
+	return items, nil
+}

@@ -1,0 +1,184 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// How long a repetition may wait, and how long it waits if nobody says.
+const (
+	longestWait = 3 * time.Second
+	usualWait   = 300 * time.Millisecond
+	busyWait    = time.Second // after a 429: most limits are per second
+)
+
+// refused translates a status that is no success. again is how long to wait
+// before asking once more, or negative.
+func (s *Service) refused(resp *http.Response, body []byte) (again time.Duration, err error) {
+	status := resp.StatusCode
+	said := s.reason(body)
+	msg := fmt.Sprintf("HTTP status %d", status)
+	if said != "" {
+		msg += ", " + strconv.Quote(said)
+	}
+	wait, named := retryAfter(resp.Header)
+	if named && wait > longestWait {
+		msg += fmt.Sprintf(", come back in %v", wait.Round(time.Second))
+	}
+	if !named {
+		wait = usualWait
+		if status == http.StatusTooManyRequests {
+			wait = busyWait
+		}
+	}
+	if wait > longestWait {
+		wait = -1
+	}
+	switch {
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		// What it said is left out: services like to repeat the key they refuse.
+		return -1, s.fail(marchwarden.CodeDenied, s.DeniedHint, "refuses access with HTTP status %d", status)
+	case status == http.StatusPaymentRequired:
+		return -1, s.fail(marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
+	case status == http.StatusTooManyRequests:
+		if speaksOfQuota(said) {
+			wait = -1 // a spent quota is not back in a moment
+		}
+		return wait, s.fail(marchwarden.CodeRateLimited, "", "%s", msg)
+	case status == http.StatusRequestTimeout:
+		return -1, s.fail(marchwarden.CodeTimeout, "", "%s", msg)
+	case status == http.StatusGatewayTimeout:
+		return wait, s.fail(marchwarden.CodeTimeout, "", "%s", msg)
+	case status >= 500:
+		return wait, s.fail(marchwarden.CodeUnavailable, "", "%s", msg)
+	case status >= 400 && speaksOfQuota(said):
+		return -1, s.fail(marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
+	}
+	return -1, s.fail(marchwarden.CodeUnavailable, "", "%s", msg)
+}
+
+// retryAfter reads how long the service asks to wait, as seconds or as a date,
+// which is held against the service's own clock. named is false without one.
+func retryAfter(h http.Header) (wait time.Duration, named bool) {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if v == "" {
+		return 0, false
+	}
+	if n, err := strconv.ParseFloat(v, 64); err == nil && n >= 0 {
+		return time.Duration(min(n, 365*24*3600) * float64(time.Second)), true
+	}
+	at, err := http.ParseTime(v)
+	from, err2 := http.ParseTime(h.Get("Date"))
+	if err != nil || err2 != nil {
+		return longestWait + 1, true // it named a time that cannot be read: not now
+	}
+	return max(0, at.Sub(from)), true
+}
+
+// speaksOfQuota tells a request that is refused for the account from one that is
+// refused for itself. The services here have no common field for it.
+func speaksOfQuota(said string) bool {
+	said = strings.ToLower(said)
+	return slices.ContainsFunc([]string{"quota", "usage limit", "plan limit", "your plan", "billing", "payment", "credit", "subscription", "api key", "api_key", "apikey"},
+		func(w string) bool { return strings.Contains(said, w) })
+}
+
+// reason is what a service says about its refusal: the first text under a usual
+// name in its JSON, one clean line, or "".
+func (s *Service) reason(body []byte) string {
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return ""
+	}
+	return oneLine(s.redact(textIn(v, 0)), 160) // a cut secret would no longer be known for one
+}
+
+func textIn(v any, depth int) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case map[string]any:
+		for _, name := range []string{"error", "detail", "message", "info", "code"} {
+			if depth < 3 && v[name] != nil {
+				if s := textIn(v[name], depth+1); s != "" {
+					return s
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// oneLine makes text from outside fit for an error: no control or format
+// characters, single spaces, at most n characters.
+func oneLine(s string, n int) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r) || unicode.IsControl(r):
+			return ' '
+		case !unicode.IsPrint(r) || r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > n {
+		return string(r[:n]) + "…"
+	}
+	return s
+}
+
+// fail makes the error of this service. Causes enter as text only, so that
+// nothing that may hold a secret can be taken out of the chain again.
+func (s *Service) fail(code marchwarden.Code, hint, format string, args ...any) error {
+	return &marchwarden.Error{Code: code, Message: s.Name + ": " + s.redact(fmt.Sprintf(format, args...)), Hint: hint}
+}
+
+func (s *Service) canceled(ctx context.Context) error {
+	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the request was stopped", s.Name)
+}
+
+// redact replaces every secret, as it is and as it looks in a URL, in JSON and
+// in a header of basic authentication.
+func (s *Service) redact(text string) string {
+	secrets := slices.Clone(s.Secrets)
+	if u, err := url.Parse(strings.TrimSpace(s.Base)); err == nil && u.User != nil {
+		password, _ := u.User.Password()
+		secrets = append(secrets, u.User.Username(), password, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+	}
+	var forms []string
+	for _, v := range secrets {
+		if v == "" {
+			continue
+		}
+		for _, f := range []string{v, url.QueryEscape(v), url.PathEscape(v), strings.Trim(strconv.Quote(v), `"`)} {
+			forms = append(forms, f, strings.ReplaceAll(f, "%", "%25"))
+		}
+	}
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) }) // a secret may be part of another
+	for _, f := range forms {
+		text = replaceFold(text, f)
+	}
+	return text
+}
+
+// replaceFold replaces every occurrence in either case: "%2b" is "%2B".
+func replaceFold(text, secret string) string {
+	re, err := regexp.Compile("(?i)" + regexp.QuoteMeta(secret))
+	if err != nil { // it is not UTF-8
+		return strings.ReplaceAll(text, secret, "…")
+	}
+	return re.ReplaceAllLiteralString(text, "…")
+}

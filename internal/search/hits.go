@@ -1,0 +1,204 @@
+package search
+
+import (
+	"cmp"
+	"html"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+)
+
+// The sizes of what goes to a web service and of what is taken from it, in
+// characters.
+const (
+	MaxQuery   = 400
+	maxTitle   = 300
+	maxSnippet = 1000
+)
+
+const (
+	defaultLimit = 10
+	mostLimit    = 50
+)
+
+// Clean makes a query fit to be sent to a web service: one line of at most
+// MaxQuery characters without control characters, and a limit from 1 to 50, 10
+// where none is given. ok is false when nothing is left that can be searched for;
+// then there are no hits, and no request is made. A bound that is no date is
+// CodeInvalid.
+func Clean(q Query) (clean Query, ok bool, err error) {
+	for _, d := range []string{q.Since, q.Until} {
+		if _, err := time.Parse(time.DateOnly, d); d != "" && err != nil {
+			return q, false, marchwarden.Errorf(marchwarden.CodeInvalid, "the date range of a search must be given as 2006-01-02, not %q", cut(d, 40))
+		}
+	}
+	q.Text = cut(printable(q.Text), MaxQuery)
+	q.Limit = min(cmp.Or(max(q.Limit, 0), defaultLimit), mostLimit)
+	searchable := strings.ContainsFunc(q.Text, func(r rune) bool {
+		return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.So, r)
+	})
+	return q, searchable, nil
+}
+
+// Tidy makes what a web service found into hits that keep the promises of Engine
+// for the query q: locators canonical and each once, titles and snippets plain
+// text on one line, the filter and the known dates enforced, best first, at most
+// q.Limit. What cannot be fetched is left out. Where the service gives no scores
+// its order is taken for them.
+func Tidy(found []Hit, q Query) []Hit {
+	seen := map[string]bool{}
+	var hits []Hit
+	for _, h := range found {
+		loc, ok := locator.Canonical(strings.TrimSpace(h.Locator))
+		if !ok || seen[loc] || !q.Filter.Allows(locator.Host(loc)) {
+			continue
+		}
+		h.Published = Date(h.Published)
+		if outside(h.Published, q) {
+			continue
+		}
+		seen[loc] = true
+		h.Locator = loc
+		hits = append(hits, h)
+	}
+	if slices.ContainsFunc(hits, func(h Hit) bool { return !(h.Score > 0) || math.IsInf(h.Score, 0) }) {
+		scoreByRank(hits)
+	}
+	slices.SortStableFunc(hits, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
+	hits = hits[:min(len(hits), q.Limit)]
+	for i, h := range hits {
+		hits[i].Title, hits[i].Snippet = cut(PlainText(h.Title), maxTitle), cut(PlainText(h.Snippet), maxSnippet)
+	}
+	return hits
+}
+
+func scoreByRank(hits []Hit) {
+	for i := range hits {
+		hits[i].Score = 1 / float64(1+i)
+	}
+}
+
+// outside reports whether a date is known and not within the query's bounds.
+func outside(date string, q Query) bool {
+	return date != "" && (q.Since != "" && date < q.Since || q.Until != "" && date > q.Until)
+}
+
+// dateLayouts are the ways in which services write a date.
+var dateLayouts = []string{
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", time.DateOnly,
+	time.RFC1123, time.RFC1123Z, "January 2, 2006", "Jan 2, 2006", "2 January 2006", "2 Jan 2006",
+}
+
+// Date writes a date as 2006-01-02, the day as its author counted it, or gives
+// "" for text that is none.
+func Date(s string) string {
+	s = strings.TrimSpace(s)
+	for _, layout := range dateLayouts {
+		if t, err := time.Parse(layout, s); err == nil && t.Year() > 0 {
+			return t.Format(time.DateOnly)
+		}
+	}
+	return ""
+}
+
+// Domains returns the filter's entries as hosts in ASCII. plain is false if one
+// of them is a suffix such as ".gov", which most services cannot be given.
+func Domains(f marchwarden.SourceFilter) (domains []string, plain bool) {
+	if f.Empty() {
+		return nil, true
+	}
+	plain = true
+	for e := range strings.SplitSeq(f.String(), ",") {
+		name := strings.TrimPrefix(e, ".")
+		plain = plain && name == e && strings.Contains(e, ".")
+		if loc, ok := locator.Canonical("http://" + name + "/"); ok {
+			name = locator.Host(loc)
+		}
+		domains = append(domains, name)
+	}
+	return domains, plain
+}
+
+// WithSites adds a small filter to the text of a query as "site:" operators, for
+// services that know them. The result is at most MaxQuery characters. A large
+// filter, and a query with operators of its own, stay as they are.
+func WithSites(text string, f marchwarden.SourceFilter) string {
+	const most, longest = 4, 200
+	domains, _ := Domains(f)
+	if len(domains) == 0 || len(domains) > most || strings.Contains(strings.ToLower(text), "site:") {
+		return text
+	}
+	op := "site:" + strings.Join(domains, " OR site:")
+	if len(domains) > 1 {
+		op = "(" + op + ")"
+	}
+	if len(op) > longest {
+		return text
+	}
+	return cut(text, MaxQuery-utf8.RuneCountInString(op)-1) + " " + op
+}
+
+var (
+	hiddenText = regexp.MustCompile(`(?is)<(?:script|style)\b.*?</(?:script|style)\s*>|<!--.*?-->`)
+	inlineTag  = regexp.MustCompile(`(?i)</?(?:a|abbr|b|code|em|font|i|mark|small|span|strong|sub|sup|u)(?:\s[^<>]*)?/?>`)
+	anyTag     = regexp.MustCompile(`<[/!?]?[A-Za-z][^<>]*(?:>|$)`)
+)
+
+// PlainText takes the markup out of text that a service sent: HTML tags and
+// comments, entities, control and format characters. The result is one line with
+// single spaces, valid UTF-8, and holds no tag. Very long text is cut.
+func PlainText(s string) string {
+	const longest, rounds = 8 << 10, 8 // bytes; far more than is kept
+	if len(s) > longest {
+		s = s[:longest]
+	}
+	for range rounds { // entities may hide tags, and tags more tags
+		before := s
+		s = hiddenText.ReplaceAllString(printable(s), " ")
+		s = anyTag.ReplaceAllString(inlineTag.ReplaceAllString(s, ""), " ")
+		if s = html.UnescapeString(s); s == before {
+			break
+		}
+	}
+	s = printable(s)
+	if anyTag.MatchString(s) {
+		s = strings.ReplaceAll(s, "<", "")
+	}
+	return printable(s)
+}
+
+// printable replaces control characters by spaces, drops what has no shape of its
+// own, such as marks of direction, and leaves single spaces.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError:
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// cut shortens s to n characters, after a whole word where there is one in the
+// second half.
+func cut(s string, n int) string {
+	r := []rune(s)
+	if len(r) <= n {
+		return s
+	}
+	s = string(r[:max(n, 0)])
+	if i := strings.LastIndexByte(s, ' '); i > len(s)/2 {
+		s = s[:i]
+	}
+	return strings.TrimSpace(s)
+}
