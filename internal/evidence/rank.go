@@ -25,8 +25,6 @@ const (
 	proximityWeight = 1.0
 	// headingPenalty is what a heading is worth as evidence.
 	headingPenalty = 0.25
-	// labelTokens is what showing a passage costs on top of its text.
-	labelTokens = 8
 )
 
 // Scored is a passage and how well it fits a query. Higher is better; scores of
@@ -151,8 +149,7 @@ func (x *index) scores(query []string) []float64 {
 	all := 0.0
 	for _, term := range terms {
 		list := x.terms[term]
-		df := float64(len(list))
-		idf := math.Log(1 + (float64(len(x.passages))-df+0.5)/(df+0.5))
+		idf := x.idf(term)
 		all += idf
 		for _, e := range list {
 			norm := bm25K1 * (1 - bm25B + bm25B*x.lengths[e.passage]/mean)
@@ -172,6 +169,12 @@ func (x *index) scores(query []string) []float64 {
 		}
 	}
 	return scores
+}
+
+// idf is how much a term says: the more, the fewer passages hold it.
+func (x *index) idf(term string) float64 {
+	df := float64(len(x.terms[term]))
+	return math.Log(1 + (float64(len(x.passages))-df+0.5)/(df+0.5))
 }
 
 // match is which terms of a query are in which sentences of a passage.
@@ -208,18 +211,4 @@ func (m *match) bestSentence() float64 {
 		best = max(best, sum)
 	}
 	return best
-}
-
-// Pack takes passages, best first, while they fit into an allowance of model
-// tokens. Each costs lexicon.EstimateTokens of its text and 8 more for its
-// label. One that does not fit is passed over for those after it.
-func Pack(ranked []Scored, tokens int) []Scored {
-	var packed []Scored
-	for _, p := range ranked {
-		if cost := lexicon.EstimateTokens(p.Text) + labelTokens; cost <= tokens {
-			tokens -= cost
-			packed = append(packed, p)
-		}
-	}
-	return packed
 }
