@@ -18,7 +18,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	llmtest.Run(t, llmtest.WireOpenAI, func(t *testing.T, baseURL string) llm.Model {
-		return model(t, openai.Config{BaseURL: baseURL, Key: key, Idle: 300 * time.Millisecond})
+		return model(t, openai.Config{BaseURL: baseURL, Key: key, Idle: time.Second})
 	})
 }
 

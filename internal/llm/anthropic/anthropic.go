@@ -1,0 +1,186 @@
+// Package anthropic speaks to Anthropic's Messages API, and to servers that speak
+// like it, through the official SDK: one streaming request a call. It owns the
+// translation of calls, replies, usage and faults. It does not repeat a request,
+// keeps no history, and reads nothing from the environment: package steady
+// repeats, and what is configured comes in a Config.
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+)
+
+// DefaultModel is the model of a Config that names none.
+const DefaultModel = string(sdk.ModelClaudeSonnet5_5)
+
+// What a Config leaves open.
+const (
+	defaultBaseURL  = "https://api.anthropic.com"
+	defaultIdle     = 60 * time.Second
+	defaultMaxReply = 8 << 20
+)
+
+// Config says whom to ask, and how long to bear with it.
+type Config struct {
+	Key     string // the API key; "" sends none, which a local server may accept
+	BaseURL string // where the API is, with or without its /v1; "" is Anthropic itself
+	Model   string // "" is DefaultModel
+	// HTTP sends the requests; nil is a client of its own that uses no proxy.
+	// Redirects are never followed: they would carry the key elsewhere.
+	HTTP *http.Client
+	// Idle is how long nothing of a reply may come, signs of life not counted;
+	// 0 is a minute.
+	Idle time.Duration
+	// MaxReply is how many bytes a reply may have on the wire; 0 is 8 MiB.
+	MaxReply int64
+}
+
+// Model is one model of the provider. It is safe for concurrent use.
+type Model struct {
+	name     string
+	key      string
+	idle     time.Duration
+	messages sdk.MessageService
+	badURL   bool // BaseURL is unusable, which every call says
+}
+
+var _ llm.Model = (*Model)(nil)
+
+// New makes a model of a configuration. It sends nothing; a wrong configuration
+// fails the calls.
+func New(cfg Config) *Model {
+	m := &Model{name: cfg.Model, key: strings.TrimSpace(cfg.Key), idle: cfg.Idle}
+	if m.name == "" {
+		m.name = DefaultModel
+	}
+	if m.idle <= 0 {
+		m.idle = defaultIdle
+	}
+	if cfg.MaxReply <= 0 {
+		cfg.MaxReply = defaultMaxReply
+	}
+	base := strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1")
+	if base == "" {
+		base = defaultBaseURL
+	}
+	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		m.badURL = true
+	}
+	// The service alone, not the SDK's client: the client reads keys, addresses,
+	// headers and profiles from the environment and the home folder.
+	opts := []option.RequestOption{
+		option.WithBaseURL(base),
+		option.WithMaxRetries(0),
+		option.WithoutOpenTelemetry(),
+		option.WithHTTPClient(newDoer(cfg.HTTP, cfg.MaxReply)),
+		option.WithHeader("User-Agent", "marchwarden"),
+	}
+	if m.key != "" {
+		opts = append(opts, option.WithAPIKey(m.key))
+	}
+	m.messages = sdk.NewMessageService(opts...)
+	return m
+}
+
+// ID is "anthropic/" and the model's name.
+func (m *Model) ID() string { return "anthropic/" + m.name }
+
+// Generate makes one call, as llm.Model promises. Besides its code, an error says
+// with Retryable() bool whether the same call may succeed later and with
+// RetryAfter() (time.Duration, bool) what wait the provider asked for.
+func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	if m.badURL {
+		return llm.Reply{}, newFault(marchwarden.CodeInvalid, false, "check ANTHROPIC_BASE_URL", "the base URL for anthropic is no http or https address")
+	}
+	params, err := m.params(c)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	w := newWatch(ctx, m.idle)
+	defer w.stop()
+	var sent atomic.Bool
+	stream := m.messages.NewStreaming(httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
+		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(sent.Load() || i.Err == nil) },
+	}), params)
+	defer func() { _ = stream.Close() }() // the reply has been read, or is not wanted
+	opened := stream.Err() == nil
+	var r reading
+	if err := r.read(stream, w); err != nil {
+		f := m.fault(ctx, w, err, opened)
+		// Once the stream has opened, or nobody knows what became of a request that
+		// went out, the call counts. A request that was refused costs nothing.
+		if opened || f.open && sent.Load() {
+			return llm.Reply{Usage: r.usage(c)}, f
+		}
+		return llm.Reply{}, f
+	}
+	reply := llm.Reply{Text: r.text(), Calls: r.calls(), Usage: r.usage(c), Stop: stopOf(r.stop)}
+	if r.model != "" && !strings.HasPrefix(r.model, m.name) { // a dated name of the same model is the same model
+		reply.Model = "anthropic/" + clean(r.model, m.key)
+	}
+	return reply, nil
+}
+
+// params translates a call. System and tools come first and bear cache marks, so
+// that calls of one prompt share them.
+func (m *Model) params(c llm.Call) (sdk.MessageNewParams, error) {
+	p := sdk.MessageNewParams{Model: sdk.Model(m.name), MaxTokens: int64(c.MaxTokens)}
+	if c.MaxTokens <= 0 {
+		return p, newFault(marchwarden.CodeInvalid, false, "", "max_tokens must be above 0")
+	}
+	if strings.TrimSpace(c.Input) == "" {
+		return p, newFault(marchwarden.CodeInvalid, false, "", "the input of a call must not be empty")
+	}
+	p.Messages = []sdk.MessageParam{sdk.NewUserMessage(sdk.NewTextBlock(c.Input))}
+	if strings.TrimSpace(c.System) != "" {
+		p.System = []sdk.TextBlockParam{{Text: c.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+	}
+	for i, t := range c.Tools {
+		if !isObject(t.Schema) {
+			return p, newFault(marchwarden.CodeInvalid, false, "", "the schema of the tool %s is no JSON object", t.Name)
+		}
+		tool := &sdk.ToolParam{Name: t.Name, Description: param.NewOpt(t.Description), InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema)}
+		if i == len(c.Tools)-1 {
+			tool.CacheControl = sdk.NewCacheControlEphemeralParam()
+		}
+		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: tool})
+	}
+	if len(c.Tools) > 0 {
+		p.ToolChoice = sdk.ToolChoiceUnionParam{OfAuto: &sdk.ToolChoiceAutoParam{DisableParallelToolUse: param.NewOpt(false)}}
+	}
+	if len(c.Schema) > 0 {
+		schema, err := fit(c.Schema)
+		if err != nil {
+			return p, newFault(marchwarden.CodeInvalid, false, "", "the schema of a call cannot be sent: %v", err)
+		}
+		format, err := json.Marshal(struct {
+			Type   string          `json:"type"`
+			Schema json.RawMessage `json:"schema"`
+		}{"json_schema", schema})
+		if err != nil {
+			return p, newFault(marchwarden.CodeInternal, false, "", "write the schema: %v", err)
+		}
+		// As raw JSON: the SDK's map would lose the order of the properties, in
+		// which a model writes them.
+		p.OutputConfig = sdk.OutputConfigParam{Format: param.Override[sdk.JSONOutputFormatParam](json.RawMessage(format))}
+	}
+	return p, nil
+}
+
+// isObject reports whether raw is a JSON object.
+func isObject(raw json.RawMessage) bool {
+	return json.Valid(raw) && strings.HasPrefix(strings.TrimLeft(string(raw), " \t\r\n"), "{")
+}

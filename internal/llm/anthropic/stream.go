@@ -1,0 +1,224 @@
+package anthropic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+)
+
+var (
+	errSilent = errors.New("nothing came for too long")
+	errCut    = errors.New("the reply has no end")
+)
+
+// drain is how long the end of a finished reply is waited for, so that its
+// connection can serve again.
+const drain = 50 * time.Millisecond
+
+// watch ends a request when nothing comes for too long.
+type watch struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	idle   time.Duration
+}
+
+func newWatch(parent context.Context, idle time.Duration) *watch {
+	ctx, cancel := context.WithCancelCause(parent)
+	return &watch{ctx: ctx, cancel: cancel, timer: time.AfterFunc(idle, func() { cancel(errSilent) }), idle: idle}
+}
+
+// alive notes that something came.
+func (w *watch) alive() { w.timer.Reset(w.idle) }
+
+func (w *watch) silent() bool { return context.Cause(w.ctx) == errSilent }
+
+func (w *watch) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
+}
+
+// block is one content block of a reply.
+type block struct {
+	kind, name string
+	body       strings.Builder // text, or the input's JSON
+	given      string          // the input that came with the block's start
+}
+
+// reading is a reply as far as it has come.
+type reading struct {
+	model  string
+	stop   sdk.StopReason
+	blocks []*block
+	index  map[int64]*block
+	tally  tally
+}
+
+// read takes a stream to its end. An orderly end has a stop reason and a
+// message_stop; the SDK takes any end of the connection for one.
+func (r *reading) read(stream *ssestream.Stream[sdk.MessageStreamEventUnion], w *watch) error {
+	r.index = map[int64]*block{}
+	for stream.Next() {
+		e := stream.Current()
+		if r.take(&e) {
+			w.alive()
+		}
+		if e.Type == "message_stop" {
+			if r.stop == "" {
+				return errCut
+			}
+			w.timer.Reset(drain)
+			stream.Next()
+			return nil
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return err
+	}
+	return errCut
+}
+
+// take adds an event and reports whether it was part of the reply. What nobody
+// knows is passed over.
+func (r *reading) take(e *sdk.MessageStreamEventUnion) bool {
+	switch e.Type {
+	case "message_start":
+		r.model = string(e.Message.Model)
+		u := e.Message.Usage
+		r.tally.see(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+	case "content_block_start":
+		b := &block{kind: e.ContentBlock.Type, name: e.ContentBlock.Name, given: e.ContentBlock.JSON.Input.Raw()}
+		b.body.WriteString(e.ContentBlock.Text)
+		r.blocks = append(r.blocks, b)
+		r.index[e.Index] = b
+	case "content_block_delta":
+		return r.delta(e)
+	case "message_delta":
+		if e.Delta.StopReason != "" {
+			r.stop = e.Delta.StopReason
+		}
+		u := e.Usage
+		r.tally.see(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+	case "content_block_stop", "message_stop":
+	default:
+		return false
+	}
+	return true
+}
+
+// delta adds a piece to its block. Thoughts are not kept, but they are signs of
+// work.
+func (r *reading) delta(e *sdk.MessageStreamEventUnion) bool {
+	b := r.index[e.Index]
+	if b == nil {
+		return false
+	}
+	d := e.Delta
+	switch {
+	case d.Type == "text_delta" && b.kind == "text":
+		b.body.WriteString(d.Text)
+	case d.Type == "input_json_delta" && b.kind == "tool_use":
+		b.body.WriteString(d.PartialJSON)
+	}
+	return d.Text+d.PartialJSON+d.Thinking+d.Signature != ""
+}
+
+// text is all text of the reply.
+func (r *reading) text() string {
+	var s strings.Builder
+	for _, b := range r.blocks {
+		if b.kind == "text" {
+			s.WriteString(b.body.String())
+		}
+	}
+	return s.String()
+}
+
+// calls are the tool calls of the reply, in order.
+func (r *reading) calls() []llm.ToolCall {
+	var out []llm.ToolCall
+	for _, b := range r.blocks {
+		if b.kind == "tool_use" {
+			out = append(out, llm.ToolCall{Name: b.name, Input: b.input()})
+		}
+	}
+	return out
+}
+
+// input is the input of a tool call: what was streamed, else what came with the
+// block's start. What is no JSON becomes a JSON string.
+func (b *block) input() json.RawMessage {
+	s := b.body.String()
+	if s == "" {
+		s = b.given
+	}
+	if s == "" {
+		s = "{}"
+	}
+	if json.Valid([]byte(s)) {
+		return json.RawMessage(s)
+	}
+	quoted, err := json.Marshal(s)
+	if err != nil { // a string always marshals
+		return json.RawMessage(`""`)
+	}
+	return quoted
+}
+
+// stopOf translates a stop reason.
+func stopOf(s sdk.StopReason) llm.Stop {
+	switch s {
+	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+		return llm.StopEnd
+	case sdk.StopReasonToolUse:
+		return llm.StopTools
+	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+		return llm.StopLength
+	case sdk.StopReasonRefusal:
+		return llm.StopRefusal
+	}
+	return llm.StopOther // pause_turn, which only tools of the provider's own cause, and whatever comes
+}
+
+// tally is the usage that a stream has reported, which only grows.
+type tally struct{ in, out, read, write int64 }
+
+func (t *tally) see(in, out, read, write int64) {
+	t.in, t.out, t.read, t.write = max(t.in, in), max(t.out, out), max(t.read, read), max(t.write, write)
+}
+
+// usage is what the call consumed. A provider's numbers are believed within
+// bounds: never more input than four times the estimate and 100,000, never more
+// output than twice MaxTokens and 1,000, so that one absurd number cannot end a
+// session; never nothing, so that no call is free: input or output that is missing
+// is estimated.
+func (r *reading) usage(c llm.Call) llm.Usage {
+	estimate := llm.Estimate(c)
+	mostIn, mostOut := estimate*4+100_000, c.MaxTokens*2+1_000
+	read, write := bound(r.tally.read, mostIn), bound(r.tally.write, mostIn)
+	u := llm.Usage{In: min(bound(r.tally.in, mostIn)+read+write, mostIn), Out: bound(r.tally.out, mostOut)}
+	u.CacheRead = min(read, u.In)
+	u.CacheWrite = min(write, u.In-u.CacheRead)
+	if u.In == 0 {
+		u.In = estimate
+	}
+	// The count at a stream's start is a placeholder, and all there is when the
+	// stream breaks off.
+	if u.Out == 0 || r.stop == "" {
+		said := 0
+		for _, b := range r.blocks {
+			said += llm.EstimateText(b.name) + llm.EstimateText(b.body.String())
+		}
+		u.Out = min(max(u.Out, said), mostOut)
+	}
+	return u
+}
+
+func bound(n int64, most int) int { return int(min(max(n, 0), int64(most))) }
