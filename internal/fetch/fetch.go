@@ -13,8 +13,9 @@ import (
 // Page is a document that was fetched and stored. Raw and Text are in the blob
 // store before a Page is returned.
 type Page struct {
-	Locator   string `json:"locator"` // as it was asked for
-	Source    string `json:"source"`  // kind of source: "file", "web"…
+	Locator   string `json:"locator"`       // as it was asked for
+	URL       string `json:"url,omitempty"` // where it was found in the end, after redirects; "" for files
+	Source    string `json:"source"`        // kind of source: "file", "web"…
 	Title     string `json:"title,omitempty"`
 	Author    string `json:"author,omitempty"`
 	Published string `json:"published,omitempty"` // 2006-01-02, or "" when unknown
@@ -36,7 +37,8 @@ type Page struct {
 // Fetcher fetches documents.
 type Fetcher interface {
 	// Fetch gets, stores and extracts the document at locator. Failures carry a
-	// marchwarden.Code: CodeNotFound, CodeDenied, CodeUnavailable, CodeCanceled.
+	// marchwarden.Code: CodeNotFound, CodeDenied, CodeUnavailable, CodeRateLimited,
+	// CodeTimeout, CodeTruncated, CodeCanceled.
 	// A document without text is a Page with NonText set, not an error. Fetch is
 	// safe for concurrent use.
 	Fetch(ctx context.Context, locator string) (Page, error)

@@ -1,0 +1,254 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+)
+
+const (
+	// maxRetryAfter is the longest wait that a server can ask for and get.
+	maxRetryAfter = 5 * time.Second
+	// slurpBytes is what is read of a body that nobody wants.
+	slurpBytes = 32 << 10
+)
+
+// answer is what a server said in the end. Raw is set for status 200 only.
+type answer struct {
+	url    *url.URL
+	status int
+	header http.Header
+	raw    []byte
+	known  bool // raw is what was stored before: the server said that nothing changed
+}
+
+// get fetches u, following redirects. Waiting for the first turn at a host does
+// not count against the page's time, everything after it does.
+func (f *Fetcher) get(parent context.Context, u *url.URL) (answer, error) {
+	turn, err := f.hosts.enter(parent, u.Hostname())
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { turn.leave() }()
+	ctx, cancel := context.WithTimeout(parent, f.cfg.Timeout)
+	defer cancel()
+	got, err := f.follow(ctx, &turn, u)
+	var code marchwarden.Code
+	if err != nil && ctx.Err() != nil && parent.Err() == nil && !errors.As(err, &code) {
+		err = marchwarden.Wrap(err, marchwarden.CodeTimeout, "no complete page within %v", f.cfg.Timeout)
+	}
+	return got, err
+}
+
+// follow goes from redirect to redirect. Every hop is a fetch like the first:
+// same checks, robots.txt of the host it leads to, a turn there. The turn at one
+// host is given up before the next is asked for, or two redirects in opposite
+// directions could wait for each other.
+func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL) (answer, error) {
+	visited := make(map[string]bool)
+	for {
+		if err := f.cfg.Guard.CheckURL(u); err != nil {
+			return answer{}, err
+		}
+		delay, err := f.robots.check(ctx, u)
+		if err != nil {
+			return answer{}, err
+		}
+		got, err := f.ask(ctx, *turn, u, delay)
+		if err != nil {
+			return answer{}, err
+		}
+		if !redirects(got.status) {
+			return got, statusError(got)
+		}
+		visited[u.String()] = true
+		if u, err = target(got); err != nil {
+			return answer{}, err
+		}
+		switch {
+		case visited[u.String()]:
+			return answer{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "it redirects in a circle")
+		case len(visited) > f.cfg.MaxRedirects:
+			return answer{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "more than %d redirects", f.cfg.MaxRedirects)
+		}
+		(*turn).leave()
+		if *turn, err = f.hosts.enter(ctx, u.Hostname()); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+func redirects(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// target reads where a redirect leads. Only what is an address to every reader
+// is followed.
+func target(got answer) (*url.URL, error) {
+	to := strings.TrimSpace(got.header.Get("Location"))
+	refused := func() error {
+		return marchwarden.Errorf(marchwarden.CodeDenied, "redirect to %.300q is refused: not an http or https address that is safe to follow", to)
+	}
+	if to == "" || strings.ContainsAny(to, "\\\t\r\n") {
+		return nil, refused()
+	}
+	next, err := got.url.Parse(to)
+	if err != nil {
+		return nil, refused()
+	}
+	loc, ok := locator.Followable(next.String())
+	if !ok {
+		return nil, refused()
+	}
+	if next, err = url.Parse(loc); err != nil {
+		return nil, refused()
+	}
+	return next, nil
+}
+
+// ask asks for one address, with the condition that it changed when it was seen
+// before.
+func (f *Fetcher) ask(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error) {
+	known := f.known(ctx, u)
+	got, err := f.try(ctx, turn, u, delay, known)
+	if err != nil || got.status != http.StatusNotModified || !known.Raw.Valid() {
+		return got, err
+	}
+	if raw, err := f.cfg.Store.Get(ctx, known.Raw); err == nil {
+		header := http.Header{"Content-Type": {known.ContentType}}
+		return answer{url: u, status: http.StatusOK, header: header, raw: raw, known: true}, nil
+	}
+	// What the index promised is gone from the store.
+	return f.try(ctx, turn, u, delay, entry{})
+}
+
+// try sends a request, and once more when the first attempt met a passing
+// fault.
+func (f *Fetcher) try(ctx context.Context, turn *turn, u *url.URL, delay time.Duration, known entry) (answer, error) {
+	for attempt := 0; ; attempt++ {
+		if err := turn.pace(ctx, delay); err != nil {
+			return answer{}, err
+		}
+		got, err := f.send(ctx, u, known, body{limit: f.cfg.MaxBody})
+		wait, again := f.passing(got, err)
+		if attempt > 0 || !again || ctx.Err() != nil {
+			return got, err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+// passing tells faults that may be over in a moment, and when to ask again.
+func (f *Fetcher) passing(got answer, err error) (time.Duration, bool) {
+	if err != nil {
+		for _, fault := range []error{syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF} {
+			if errors.Is(err, fault) {
+				return f.backoff, true
+			}
+		}
+		return 0, false
+	}
+	wait, named := retryAfter(got.header, f.cfg.Now())
+	switch got.status {
+	case http.StatusTooManyRequests:
+		return wait, named && wait <= maxRetryAfter
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return max(wait, f.backoff), wait <= maxRetryAfter
+	}
+	return 0, false
+}
+
+// retryAfter reads the wait a server asks for, in seconds or as a date.
+func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
+	value := strings.TrimSpace(header.Get("Retry-After"))
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second, true
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(at.Sub(now), 0), true
+	}
+	return 0, false
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// send sends one GET and reads the body of a page. There is no cookie, no
+// credential and no Referer: nothing in a request tells one run from another.
+func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return answer{}, fmt.Errorf("make request: %w", err)
+	}
+	req.Header = http.Header{
+		"User-Agent":      {f.cfg.UserAgent},
+		"Accept":          {"text/html,application/xhtml+xml,application/pdf,text/plain;q=0.9,application/json;q=0.9,application/xml;q=0.9,*/*;q=0.5"},
+		"Accept-Language": {"en,*;q=0.5"},
+		"Accept-Encoding": {"gzip, br, zstd"},
+	}
+	if known.ETag != "" {
+		req.Header.Set("If-None-Match", known.ETag)
+	}
+	if known.LastModified != "" {
+		req.Header.Set("If-Modified-Since", known.LastModified)
+	}
+	resp, err := f.transport.RoundTrip(req)
+	if err != nil {
+		return answer{}, fmt.Errorf("request: %w", err)
+	}
+	defer resp.Body.Close()
+	got := answer{url: u, status: resp.StatusCode, header: resp.Header}
+	if resp.StatusCode == http.StatusNonAuthoritativeInfo { // a page that a proxy changed on the way
+		got.status = http.StatusOK
+	}
+	if got.status != http.StatusOK {
+		// Read to its end, a short body leaves the connection free for the next
+		// request; how it ends does not matter.
+		_, _ = io.CopyN(io.Discard, resp.Body, slurpBytes)
+		return got, nil
+	}
+	if got.raw, err = b.read(resp); err != nil {
+		return answer{}, fmt.Errorf("read body: %w", err)
+	}
+	return got, nil
+}
+
+// statusError says what a status other than 200 means.
+func statusError(got answer) error {
+	code := marchwarden.CodeUnavailable
+	switch got.status {
+	case http.StatusOK:
+		return nil
+	case http.StatusNotFound, http.StatusGone:
+		code = marchwarden.CodeNotFound
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusUnavailableForLegalReasons:
+		code = marchwarden.CodeDenied
+	case http.StatusTooManyRequests:
+		code = marchwarden.CodeRateLimited
+	}
+	return marchwarden.Errorf(code, "%s answered %d %s", got.url.Hostname(), got.status, strings.ToLower(http.StatusText(got.status)))
+}

@@ -1,0 +1,300 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jimsmart/grobotstxt"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const (
+	robotsBytes     = 500 << 10 // what is read of a robots.txt; RFC 9309 asks for as much
+	robotsLife      = 24 * time.Hour
+	robotsFaultLife = 5 * time.Minute // how long a server's own fault is remembered
+	robotsTimeout   = 10 * time.Second
+	robotsMemory    = 16 << 20 // of all that are remembered
+	// robotsWork bounds the product of the length of an address and of all rules
+	// with a wildcard, which is what matching can cost: about half a second.
+	robotsWork = 1 << 25
+)
+
+// rules is what a host's robots.txt says.
+type rules struct {
+	text   string
+	wild   int // bytes in lines with a wildcard
+	fault  int // the status when the server failed, which forbids all; else 0
+	delay  time.Duration
+	until  time.Time
+	origin string
+}
+
+// flight is a robots.txt on its way; done is closed when rules and err are set.
+type flight struct {
+	done  chan struct{}
+	rules rules
+	err   error
+}
+
+// robots fetches each host's robots.txt once a day and answers from it. One
+// flight serves all who wait for it, and goes on when the first of them leaves.
+type robots struct {
+	token string
+	now   func() time.Time
+	get   func(ctx context.Context, u *url.URL) (answer, error)
+
+	base   context.Context // of the flights; ended by close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	flights map[string]*flight
+	known   map[string]rules
+	size    int // bytes of text in known
+}
+
+func newRobots(userAgent string, now func() time.Time, get func(context.Context, *url.URL) (answer, error)) *robots {
+	r := &robots{token: productToken(userAgent), now: now, get: get, flights: make(map[string]*flight), known: make(map[string]rules)}
+	r.base, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// close ends the flights and waits for them.
+func (r *robots) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.cancel()
+	r.wg.Wait()
+}
+
+// productToken is the name that the groups of a robots.txt are matched against.
+func productToken(userAgent string) string {
+	end := strings.IndexFunc(userAgent, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '_' && c != '-'
+	})
+	if end < 0 {
+		end = len(userAgent)
+	}
+	return userAgent[:end]
+}
+
+// check refuses, with CodeDenied, what robots.txt of u's host forbids, and
+// returns the delay it asks for. A robots.txt that is not there allows all; one
+// that the server fails to give, or that cannot be reached, allows nothing.
+func (r *robots) check(ctx context.Context, u *url.URL) (time.Duration, error) {
+	rules, err := r.of(ctx, u)
+	if err != nil {
+		return 0, fmt.Errorf("robots.txt of %s: %w", u.Host, err)
+	}
+	switch {
+	case rules.fault != 0:
+		return 0, marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s answers %d, which forbids fetching until it is back", u.Host, rules.fault)
+	case rules.wild*len(u.String()) > robotsWork:
+		return 0, marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s has too many wildcards for an address so long", u.Host)
+	case !allows(rules.text, r.token, u.String()):
+		return 0, marchwarden.Errorf(marchwarden.CodeDenied, "robots.txt of %s refuses it", u.Host)
+	}
+	return rules.delay, nil
+}
+
+// allows asks the matcher. It reads what strangers wrote: should it panic, that
+// costs this host's pages only.
+func allows(text, token, address string) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	return grobotstxt.AgentAllowed(text, token, address)
+}
+
+var percentEscape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
+
+// upperEscapes writes the escapes of a robots.txt as locators write them: in
+// upper case (the matcher's own attempt at that spoils "%2f"), and none for
+// letters, digits and "-._~".
+func upperEscapes(text string) string {
+	return percentEscape.ReplaceAllStringFunc(text, func(escape string) string {
+		if plain, err := url.PathUnescape(escape); err == nil && url.QueryEscape(plain) == plain {
+			return plain
+		}
+		return strings.ToUpper(escape)
+	})
+}
+
+func wildBytes(text string) (n int) {
+	for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if strings.Contains(line, "*") {
+			n += len(line)
+		}
+	}
+	return n
+}
+
+func (r *robots) of(ctx context.Context, u *url.URL) (rules, error) {
+	origin := u.Scheme + "://" + u.Host
+	r.mu.Lock()
+	if known, ok := r.known[origin]; ok && r.now().Before(known.until) {
+		r.mu.Unlock()
+		return known, nil
+	}
+	if r.closed {
+		r.mu.Unlock()
+		return rules{}, marchwarden.Errorf(marchwarden.CodeCanceled, "the fetcher is closed")
+	}
+	f, ok := r.flights[origin]
+	if !ok {
+		f = &flight{done: make(chan struct{})}
+		r.flights[origin] = f
+		r.wg.Go(func() { r.fly(f, origin, &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/robots.txt"}) })
+	}
+	r.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.rules, f.err
+	case <-ctx.Done():
+		return rules{}, ctx.Err()
+	}
+}
+
+func (r *robots) fly(f *flight, origin string, u *url.URL) {
+	ctx, cancel := context.WithTimeout(r.base, robotsTimeout)
+	defer cancel()
+	got, err := r.get(ctx, u)
+	found := rules{origin: origin, until: r.now().Add(robotsLife)}
+	switch {
+	case err != nil:
+	case got.status == http.StatusOK:
+		found.text = upperEscapes(string(got.raw))
+		found.wild = wildBytes(found.text)
+		found.delay = crawlDelay(found.text, r.token)
+	case got.status >= 500:
+		found.fault, found.until = got.status, r.now().Add(robotsFaultLife)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f.rules, f.err = found, err
+	close(f.done)
+	delete(r.flights, origin)
+	if err == nil {
+		r.size += len(found.text) - len(r.known[origin].text)
+		r.known[origin] = found
+		r.trim()
+	}
+}
+
+// trim forgets the oldest while too much is remembered.
+func (r *robots) trim() {
+	if r.size <= robotsMemory && len(r.known) <= maxHosts {
+		return
+	}
+	oldest := make([]rules, 0, len(r.known))
+	for _, rules := range r.known {
+		oldest = append(oldest, rules)
+	}
+	slices.SortFunc(oldest, func(a, b rules) int { return cmp.Or(a.until.Compare(b.until), strings.Compare(a.origin, b.origin)) })
+	for _, rules := range oldest[:len(oldest)-1] {
+		if r.size <= robotsMemory/2 && len(r.known) <= maxHosts/2 {
+			break
+		}
+		r.size -= len(rules.text)
+		delete(r.known, rules.origin)
+	}
+}
+
+// getRobots fetches a robots.txt. It is no page: it waits for no turn, needs no
+// leave, and one that is too long is cut. Five redirects are followed, beyond
+// which it counts as not there.
+func (f *Fetcher) getRobots(ctx context.Context, u *url.URL) (answer, error) {
+	for range f.cfg.MaxRedirects + 1 {
+		if err := f.cfg.Guard.CheckURL(u); err != nil {
+			return answer{}, err
+		}
+		got, err := f.send(ctx, u, entry{}, body{limit: robotsBytes, cut: true})
+		if _, again := f.passing(got, err); again && err != nil && ctx.Err() == nil {
+			got, err = f.send(ctx, u, entry{}, body{limit: robotsBytes, cut: true})
+		}
+		if err != nil || !redirects(got.status) {
+			return got, err
+		}
+		if u, err = target(got); err != nil {
+			return answer{}, err
+		}
+	}
+	return answer{url: u, status: http.StatusNotFound}, nil
+}
+
+// crawlDelay finds the time between requests that a robots.txt asks for: that of
+// the group for us, else that of the group for all.
+func crawlDelay(text, token string) (delay time.Duration) {
+	defer func() {
+		if recover() != nil { // as in allows
+			delay = 0
+		}
+	}()
+	h := delayHandler{token: token}
+	grobotstxt.Parse(text, &h)
+	if h.ours != nil {
+		return *h.ours
+	}
+	return h.all
+}
+
+// delayHandler collects Crawl-delay lines, which the matcher passes over.
+type delayHandler struct {
+	token         string
+	inOurs, inAll bool // the group being read is for us, for all
+	groupHasRules bool
+	ours          *time.Duration
+	all           time.Duration
+}
+
+func (h *delayHandler) HandleUserAgent(_ int, value string) {
+	if h.groupHasRules {
+		h.inOurs, h.inAll, h.groupHasRules = false, false, false
+	}
+	value = strings.TrimSpace(value)
+	h.inAll = h.inAll || value == "*"
+	if strings.EqualFold(productToken(value), h.token) {
+		h.inOurs = true
+		if h.ours == nil {
+			h.ours = new(time.Duration) // a group of our own takes the place of the one for all
+		}
+	}
+}
+
+func (h *delayHandler) HandleUnknownAction(_ int, action, value string) {
+	if !strings.EqualFold(action, "crawl-delay") {
+		return
+	}
+	seconds, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || !(seconds > 0) {
+		return
+	}
+	delay := time.Duration(min(seconds, maxCrawlDelay.Seconds()) * float64(time.Second))
+	if h.inOurs {
+		*h.ours = delay
+	}
+	if h.inAll {
+		h.all = delay
+	}
+}
+
+func (h *delayHandler) HandleAllow(int, string)    { h.groupHasRules = true }
+func (h *delayHandler) HandleDisallow(int, string) { h.groupHasRules = true }
+func (h *delayHandler) HandleSitemap(int, string)  {}
+func (h *delayHandler) HandleRobotsStart()         {}
+func (h *delayHandler) HandleRobotsEnd()           {}

@@ -1,0 +1,253 @@
+// Package web fetches pages over HTTP: it asks robots.txt, waits for its turn at
+// a host, follows redirects, bounds and decodes what comes, has the text
+// extracted, stores both, and revalidates what it has seen before.
+//
+// It does not decide which addresses the network may be asked for (package
+// guard, at dial time), nor which pages a run may read (the loop's provenance
+// gate), and it does not extract text itself (package extract). What a server
+// sends is taken as hostile: every size, every wait and every hop has a limit.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/net/publicsuffix"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+)
+
+// maxLinks bounds Page.Links.
+const maxLinks = 200
+
+// Extractor reads the text of a document, given the Content-Type it came with;
+// *extract.Extractor is one.
+type Extractor interface {
+	ExtractAs(ctx context.Context, name, contentType string, raw []byte) (extract.Document, error)
+}
+
+// Renderer runs the scripts of a page and returns what it looks like then. It
+// must connect through the same guard, and is safe for concurrent use.
+type Renderer interface {
+	Render(ctx context.Context, url string) (html []byte, finalURL string, err error)
+}
+
+// Config holds what a Fetcher works with. Store, Extract, Guard and Now are
+// required; every other zero value stands for its default.
+type Config struct {
+	Store   blob.Store
+	Extract Extractor
+	Guard   *guard.Guard
+	Now     func() time.Time
+
+	// UserAgent is sent with every request; its first word, without what follows
+	// a slash, is the name that robots.txt knows. Default "marchwarden".
+	UserAgent string
+	// CacheDir holds what is needed to ask whether a page changed, created when
+	// missing; "" keeps nothing. Several fetchers, in several processes too, may
+	// share one. A cache that cannot be used costs downloads, never a page.
+	CacheDir string
+	// Renderer is asked for pages whose text is made by scripts; nil = never.
+	Renderer Renderer
+
+	MaxBody      int64         // largest body, after decompression; default 16 MiB
+	Timeout      time.Duration // longest time for a page, from its first turn at the host; rendering has as much again; default 30 s
+	MaxRedirects int           // default 5
+	PerHost      int           // requests to a host at the same time; default 2
+	Pace         time.Duration // least time between requests to a host; default 200 ms, negative = none
+}
+
+func (c Config) withDefaults() Config {
+	if c.UserAgent == "" {
+		c.UserAgent = "marchwarden"
+	}
+	if c.MaxBody <= 0 {
+		c.MaxBody = 16 << 20
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.MaxRedirects <= 0 {
+		c.MaxRedirects = 5
+	}
+	if c.PerHost <= 0 {
+		c.PerHost = 2
+	}
+	if c.Pace == 0 {
+		c.Pace = 200 * time.Millisecond
+	}
+	return c
+}
+
+// Fetcher fetches pages of the web. It is safe for concurrent use.
+type Fetcher struct {
+	cfg       Config
+	transport *http.Transport
+	robots    *robots
+	hosts     *hosts
+	cache     *cache
+	backoff   time.Duration // before a request is repeated, when the server names no time
+}
+
+// New makes a Fetcher; it opens nothing. The caller closes it after the last
+// Fetch, and keeps and closes what is in cfg.
+func New(cfg Config) *Fetcher {
+	cfg = cfg.withDefaults()
+	f := &Fetcher{
+		cfg: cfg, transport: cfg.Guard.Transport(), hosts: newHosts(cfg.PerHost, cfg.Pace), cache: newCache(cfg.CacheDir),
+		backoff: 500 * time.Millisecond,
+	}
+	f.robots = newRobots(cfg.UserAgent, cfg.Now, f.getRobots)
+	return f
+}
+
+// Close ends work in the background and closes idle connections. It reports a
+// cache that could not be used. Closing twice is harmless.
+func (f *Fetcher) Close() error {
+	f.robots.close()
+	f.transport.CloseIdleConnections()
+	return f.cache.close()
+}
+
+// Fetch gets, stores and extracts the page at loc, which must be written as
+// locator.Canonical writes it. Redirects are followed, from https to http too:
+// Page.URL says where the page came from in the end.
+//
+// Its errors carry one of these codes: CodeDenied for what robots.txt, the guard
+// or the server refuses, and for locators that are not canonical; CodeNotFound;
+// CodeRateLimited; CodeTimeout; CodeTruncated for a body that broke off;
+// CodeCanceled when ctx ended; CodeUnavailable for all else, a body over the
+// limit and a page that only scripts could fill included. There is no half page.
+func (f *Fetcher) Fetch(ctx context.Context, loc string) (fetch.Page, error) {
+	page, err := f.fetch(ctx, loc)
+	if err != nil {
+		return fetch.Page{}, &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("fetch %.300q", loc), Err: err}
+	}
+	return page, nil
+}
+
+// codeOf classifies by what went wrong. The caller's own end comes first:
+// whatever failed then failed because of it.
+func codeOf(ctx context.Context, err error) marchwarden.Code {
+	var code marchwarden.Code
+	var netErr net.Error
+	switch {
+	case ctx.Err() != nil:
+		return marchwarden.CodeCanceled
+	case errors.As(err, &code):
+		return code
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
+		return marchwarden.CodeTimeout
+	default:
+		return marchwarden.CodeUnavailable
+	}
+}
+
+func (f *Fetcher) fetch(ctx context.Context, loc string) (fetch.Page, error) {
+	if canonical, ok := locator.Canonical(loc); !ok || canonical != loc {
+		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a canonical http or https address")
+	}
+	u, err := url.Parse(loc)
+	if err != nil {
+		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeDenied, "not an address")
+	}
+	got, err := f.get(ctx, u)
+	if err != nil {
+		return fetch.Page{}, err
+	}
+	doc, err := f.extract(ctx, got)
+	if err != nil {
+		return fetch.Page{}, err
+	}
+	raw, err := f.cfg.Store.Put(ctx, got.raw)
+	if err != nil {
+		return fetch.Page{}, fmt.Errorf("store bytes: %w", err)
+	}
+	f.remember(got, raw)
+	if needsScripts(got.raw, doc) {
+		if got, doc, err = f.render(ctx, got, doc); err != nil {
+			return fetch.Page{}, err
+		}
+	}
+	return f.keep(ctx, loc, got, doc)
+}
+
+func (f *Fetcher) extract(ctx context.Context, got answer) (extract.Document, error) {
+	doc, err := f.cfg.Extract.ExtractAs(ctx, got.url.String(), got.header.Get("Content-Type"), got.raw)
+	if err != nil {
+		// The extractor's own time limit is a fault of this page.
+		return extract.Document{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "extract text")
+	}
+	return doc, nil
+}
+
+// keep stores what was found and describes it.
+func (f *Fetcher) keep(ctx context.Context, loc string, got answer, doc extract.Document) (fetch.Page, error) {
+	final, ok := locator.Canonical(got.url.String())
+	if !ok {
+		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "it ended at an address that is refused")
+	}
+	page := fetch.Page{
+		Locator: loc, URL: final, Source: "web", Title: fetch.Title(got.url.Host+got.url.Path, doc), Author: doc.Author, Published: doc.Published,
+		Origin: origin(got.url.Hostname()), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: canonicalLinks(doc.Links, loc, final),
+		FetchedAt: f.cfg.Now().UTC(), RawBytes: len(got.raw), NonText: doc.NonText || doc.Text == "",
+	}
+	var err error
+	if page.Raw, err = f.cfg.Store.Put(ctx, got.raw); err != nil {
+		return fetch.Page{}, fmt.Errorf("store bytes: %w", err)
+	}
+	if page.NonText {
+		return page, nil
+	}
+	if page.Text, err = f.cfg.Store.Put(ctx, []byte(doc.Text)); err != nil {
+		return fetch.Page{}, fmt.Errorf("store text: %w", err)
+	}
+	page.TextBytes = len(doc.Text)
+	return page, nil
+}
+
+// origin names who is behind a host: the part of the name that somebody
+// registered, so that a site's hosts count as one source. The address a page
+// declares for itself is not asked: anybody can declare anything.
+func origin(host string) string {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return host
+	}
+	if name, err := publicsuffix.EffectiveTLDPlusOne(host); err == nil {
+		return name
+	}
+	return strings.TrimPrefix(host, "www.")
+}
+
+// canonicalLinks keeps the links that could be fetched, without those to the
+// page itself.
+func canonicalLinks(links []string, self ...string) []string {
+	seen := make(map[string]bool)
+	for _, loc := range self {
+		seen[loc] = true
+	}
+	var kept []string
+	for _, link := range links {
+		loc, ok := locator.Canonical(link)
+		if !ok || seen[loc] {
+			continue
+		}
+		seen[loc] = true
+		if kept = append(kept, loc); len(kept) == maxLinks {
+			break
+		}
+	}
+	return kept
+}
