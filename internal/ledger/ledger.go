@@ -22,8 +22,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -85,6 +87,25 @@ func EntryOf(at time.Time, researcher, question string, res *marchwarden.Result)
 		e.CostUSD = &usd
 	}
 	return e
+}
+
+// Charge adds what the models of a call consumed, by model, and what that costs
+// together: unknown as soon as one model's price is. A call without models is
+// left as it is.
+func (e *Entry) Charge(used map[string]Tokens) {
+	if len(used) == 0 {
+		return
+	}
+	in, out, usd, known := 0, 0, 0.0, true
+	for _, model := range slices.Sorted(maps.Keys(used)) {
+		t := used[model]
+		cost, ok := Estimate(model, t)
+		in, out, usd, known = in+t.In, out+t.Out, usd+cost, known && ok
+	}
+	e.TokensIn, e.TokensOut, e.CostUSD = &in, &out, nil
+	if known {
+		e.CostUSD = &usd
+	}
 }
 
 // Ledger appends to one file. It is safe for concurrent use, by several

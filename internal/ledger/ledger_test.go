@@ -185,7 +185,7 @@ func TestEstimate(t *testing.T) {
 		{"extractive/1", -1, 0, 0, false},
 	}
 	for _, tt := range tests {
-		usd, known := Estimate(tt.model, tt.in, tt.out)
+		usd, known := Estimate(tt.model, Tokens{In: tt.in, Out: tt.out})
 		if known != tt.known || math.Abs(usd-tt.usd) > 1e-9 {
 			t.Errorf("Estimate(%q) = %v %v, want %v %v", tt.model, usd, known, tt.usd, tt.known)
 		}
@@ -284,4 +284,30 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%d entries, %d skipped of %q: %v", len(entries), skipped, s, err)
 		}
 	})
+}
+
+func TestCharge(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		used map[string]Tokens
+		in   int
+		usd  float64
+		free bool // of a known price
+	}{
+		{"cached input is cheaper", map[string]Tokens{"anthropic/claude-sonnet-4-5": {In: 1_000_000, CacheRead: 400_000, CacheWrite: 100_000, Out: 100_000}}, 1_000_000, 500_000*3/1e6 + .4*.30 + .1*3.75 + 1.5, true},
+		{"two models", map[string]Tokens{"openai/gpt-4.1": {In: 1_000_000}, "ollama/qwen3": {In: 5}}, 1_000_005, 2, true},
+		{"one price unknown", map[string]Tokens{"openai/gpt-4.1": {In: 1}, "vllm/x": {In: 5}}, 6, 0, false},
+		{"a cache larger than the input", map[string]Tokens{"gpt-4.1": {In: 1_000_000, CacheRead: 1 << 40}}, 1_000_000, .5, true},
+	} {
+		var e Entry
+		e.Charge(tt.used)
+		if (e.CostUSD != nil) != tt.free || e.CostUSD != nil && math.Abs(*e.CostUSD-tt.usd) > 1e-9 || *e.TokensIn != tt.in {
+			t.Errorf("%s: %v for %d", tt.name, e.CostUSD, *e.TokensIn)
+		}
+	}
+	zero := 0.0
+	e := Entry{CostUSD: &zero}
+	if e.Charge(nil); e.CostUSD == nil || e.TokensIn != nil {
+		t.Error("a call without models was charged")
+	}
 }

@@ -26,6 +26,16 @@ type price struct {
 	ID     string  `json:"id"`
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
+	// CacheRead and CacheWrite are for input that a provider's cache held or took
+	// in; without them it costs what other input costs.
+	CacheRead  *float64 `json:"cache_read,omitempty"`
+	CacheWrite *float64 `json:"cache_write,omitempty"`
+}
+
+// Tokens is what model calls consumed, by what it costs.
+type Tokens struct {
+	In, Out               int // all input, and all output
+	CacheRead, CacheWrite int // of In, read from and written to a cache
 }
 
 // table is read on first use: most commands need no price.
@@ -40,14 +50,26 @@ var table = sync.OnceValue(func() prices {
 // PricesAsOf is the date of the price table, as 2006-01-02.
 func PricesAsOf() string { return table().AsOf }
 
-// Estimate is what a call costs by the price table. A model that the table does
+// Estimate is what tokens cost by the price table. A model that the table does
 // not name has no known cost; it is never guessed from a similar name.
-func Estimate(model string, in, out int) (usd float64, known bool) {
+func Estimate(model string, t Tokens) (usd float64, known bool) {
 	p, ok := find(model)
-	if !ok || in < 0 || out < 0 {
+	if !ok || t.In < 0 || t.Out < 0 {
 		return 0, false
 	}
-	return (float64(in)*p.Input + float64(out)*p.Output) / 1e6, true
+	read, write := clamp(t.CacheRead, t.In), clamp(t.CacheWrite, t.In)
+	plain := max(0, t.In-read-write)
+	cost := float64(plain)*p.Input + float64(t.Out)*p.Output + float64(read)*orInput(p.CacheRead, p) + float64(write)*orInput(p.CacheWrite, p)
+	return cost / 1e6, true
+}
+
+func clamp(n, most int) int { return max(0, min(n, most)) }
+
+func orInput(special *float64, p price) float64 {
+	if special == nil {
+		return p.Input
+	}
+	return *special
 }
 
 // EstimateTotal is Estimate for a call of which only the sum of its tokens is
@@ -57,10 +79,15 @@ func EstimateTotal(model string, tokens int) (usd float64, known bool) {
 	if !ok || p.Input != p.Output {
 		return 0, false
 	}
-	return Estimate(model, tokens, 0)
+	return Estimate(model, Tokens{In: tokens})
 }
 
+// find looks a model up. The name of its provider, which says where it was
+// called, is not part of the name in the table where the provider makes it.
 func find(model string) (price, bool) {
+	for _, maker := range []string{"anthropic/", "openai/"} {
+		model = strings.TrimPrefix(model, maker)
+	}
 	for _, p := range table().Models {
 		if p.speaksFor(model) {
 			return p, true
