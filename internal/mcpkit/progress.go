@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -51,16 +52,29 @@ func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 		},
 	}
 	p.push("research started")
-	go p.forward()
+	go p.forward(heartbeat)
 	return p
 }
 
-func (p *progress) forward() {
+// forward sends what is queued, and the last message again when nothing came for
+// the time given: a slow model is no dead one.
+func (p *progress) forward(silence time.Duration) {
 	defer close(p.done)
-	n := 0
-	for message := range p.queue {
-		n++
-		p.send(n, message)
+	beat := time.NewTicker(silence)
+	defer beat.Stop()
+	last := ""
+	for n := 1; ; n++ {
+		select {
+		case message, open := <-p.queue:
+			if !open {
+				return
+			}
+			last = message
+			p.send(n, message)
+			beat.Reset(silence)
+		case <-beat.C:
+			p.send(n, "still at work: "+last)
+		}
 	}
 }
 

@@ -34,6 +34,9 @@ import (
 const (
 	defaultMaxConcurrent = 8
 	defaultGrace         = 2 * time.Second
+	// heartbeat is how long a call may be silent to a client that asked for
+	// progress; some hosts give a call up after a minute without a word.
+	heartbeat = 8 * time.Second
 )
 
 // Config describes one researcher as a server.
@@ -48,6 +51,9 @@ type Config struct {
 	// researcher by it: it stands in the tool's description and in the server's
 	// instructions. Required.
 	Scope string
+	// OpenWorld says that the researcher reaches outside this machine, which hosts
+	// may want to know before they call it.
+	OpenWorld bool
 	// Researcher answers the calls. Required.
 	Researcher marchwarden.Researcher
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
@@ -115,7 +121,7 @@ func NewServer(cfg Config) (*Server, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
-	tool, output, err := researchTool(cfg.Scope)
+	tool, output, err := researchTool(cfg.Scope, cfg.OpenWorld)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +143,7 @@ func NewServer(cfg Config) (*Server, error) {
 
 // researchTool is the advertised surface, and the schema that results are held
 // to. The schemas are the contract's own.
-func researchTool(scope string) (*mcp.Tool, *jsonschema.Resolved, error) {
+func researchTool(scope string, openWorld bool) (*mcp.Tool, *jsonschema.Resolved, error) {
 	var in, out jsonschema.Schema
 	if err := json.Unmarshal(marchwarden.RequestSchema(), &in); err != nil {
 		return nil, nil, fmt.Errorf("parse the request schema: %w", err)
@@ -161,7 +167,7 @@ func researchTool(scope string) (*mcp.Tool, *jsonschema.Resolved, error) {
 			ReadOnlyHint:    true,
 			DestructiveHint: &no,
 			IdempotentHint:  true,
-			OpenWorldHint:   &no,
+			OpenWorldHint:   &openWorld,
 		},
 	}, output, nil
 }

@@ -91,7 +91,7 @@ func TestSurface(t *testing.T) {
 // TestSchemaStaysUnset holds the advertised input schema to what keeps unset
 // constraints unset and hosts of every kind able to read it.
 func TestSchemaStaysUnset(t *testing.T) {
-	tool, _, err := researchTool("Files")
+	tool, _, err := researchTool("Files", false)
 	if err != nil {
 		t.Fatal(err)
 	}

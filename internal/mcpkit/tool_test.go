@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -322,7 +323,7 @@ func TestProgress(t *testing.T) {
 func TestProgressNeverBlocksTheResearcher(t *testing.T) {
 	unblock := make(chan struct{})
 	p := &progress{queue: make(chan string, progressBacklog), done: make(chan struct{}), send: func(int, string) { <-unblock }}
-	go p.forward()
+	go p.forward(time.Hour)
 	sink := p.sink()
 	for range 10 * progressBacklog {
 		sink(marchwarden.Event{Message: "again"})
@@ -330,4 +331,23 @@ func TestProgressNeverBlocksTheResearcher(t *testing.T) {
 	close(unblock)
 	p.stop()
 	sink(marchwarden.Event{Message: "too late"})
+}
+
+// A silent call says so again and again, with growing numbers.
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		p := &progress{queue: make(chan string, progressBacklog), done: make(chan struct{}),
+			send: func(n int, message string) { said = append(said, fmt.Sprint(n, " ", message)) }}
+		p.push("asking the model")
+		go p.forward(heartbeat)
+		time.Sleep(2*heartbeat + time.Second)
+		p.push("reading")
+		time.Sleep(heartbeat / 2)
+		p.stop()
+		want := []string{"1 asking the model", "2 still at work: asking the model", "3 still at work: asking the model", "4 reading"}
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
