@@ -54,7 +54,8 @@ type Model struct {
 	key      string
 	idle     time.Duration
 	messages sdk.MessageService
-	badURL   bool // BaseURL is unusable, which every call says
+	badURL   bool        // BaseURL is unusable, which every call says
+	noSchema atomic.Bool // the model has refused a schema and answered without
 }
 
 var _ llm.Model = (*Model)(nil)
@@ -100,8 +101,29 @@ func (m *Model) ID() string { return "anthropic/" + m.name }
 
 // Generate makes one call, as llm.Model promises. Besides its code, an error says
 // with Retryable() bool whether the same call may succeed later and with
-// RetryAfter() (time.Duration, bool) what wait the provider asked for.
+// RetryAfter() (time.Duration, bool) what wait the provider asked for. A model that
+// knows no schemas gets its calls without, once it has refused one.
 func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	if m.noSchema.Load() {
+		c.Schema = nil
+	}
+	if _, err := m.params(c); err != nil {
+		return llm.Reply{}, err // wrong here, not there
+	}
+	reply, err := m.generate(ctx, c)
+	if len(c.Schema) == 0 || marchwarden.CodeOf(err) != marchwarden.CodeInvalid || reply.Usage.Total() > 0 {
+		return reply, err
+	}
+	c.Schema = nil
+	again, failed := m.generate(ctx, c)
+	if marchwarden.CodeOf(failed) == marchwarden.CodeInvalid {
+		return reply, err // it was not the schema
+	}
+	m.noSchema.Store(m.noSchema.Load() || failed == nil)
+	return again, failed
+}
+
+func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if m.badURL {
 		return llm.Reply{}, newFault(marchwarden.CodeInvalid, false, "check ANTHROPIC_BASE_URL", "the base URL for anthropic is no http or https address")
 	}

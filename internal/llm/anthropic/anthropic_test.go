@@ -374,3 +374,34 @@ func TestConnectionIsKept(t *testing.T) {
 		t.Errorf("five calls needed %d connections", n)
 	}
 }
+
+// A model that knows no schemas refuses one once; then its calls go without.
+func TestModelWithoutSchemas(t *testing.T) {
+	requests, answer := 0, stream(start, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"{}"}}`, done, stop)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests++
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(string(body), "output_config") {
+			answer(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"type":"error","error":{"type":"invalid_request_error","message":"output_config.format: not supported by this model"}}`)
+	}))
+	t.Cleanup(srv.Close)
+	m := anthropic.New(anthropic.Config{BaseURL: srv.URL, Model: "claude-old"})
+	c := ask
+	c.Schema = json.RawMessage(`{"type":"object"}`)
+	for range 2 {
+		if r, err := m.Generate(t.Context(), c); err != nil || r.Text != "{}" {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if requests != 3 {
+		t.Errorf("%d requests, want one refused and two answered", requests)
+	}
+}
