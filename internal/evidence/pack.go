@@ -37,7 +37,7 @@ const labelTokens = 8
 func Pack(ranked []Scored, tokens int) []Scored {
 	var packed []Scored
 	for _, p := range ranked {
-		if cost := price(p); cost <= tokens {
+		if cost := plainPrice(p.Passage, false); cost <= tokens {
 			tokens -= cost
 			packed = append(packed, p)
 		}
@@ -45,15 +45,20 @@ func Pack(ranked []Scored, tokens int) []Scored {
 	return packed
 }
 
-// price is what showing a passage costs, in model tokens.
-func price(p Scored) int { return lexicon.EstimateTokens(p.Text) + labelTokens }
+// Price is what showing a passage costs, in model tokens. first says that it is
+// the first one of its source, whose name is shown with it.
+type Price func(p Passage, first bool) int
+
+// plainPrice counts the text and a label.
+func plainPrice(p Passage, _ bool) int { return lexicon.EstimateTokens(p.Text) + labelTokens }
 
 // PackFor chooses what a model is shown of a set: the passages that serve the
 // queries best within an allowance of model tokens, in the order of the sources
 // and their texts. A query is stems, as lexicon.Terms gives them; several may be
 // parts of one question.
 //
-//   - The passages cost no more than tokens together, each as Pack counts it.
+//   - The passages cost no more than tokens together, by the price given; nil is
+//     Pack's.
 //   - The best passage of each query comes first, as far as they fit.
 //   - A passage gains by those around it under the same heading, so that what
 //     goes on from a hit comes along even if it holds no word of the queries.
@@ -67,7 +72,10 @@ func price(p Scored) int { return lexicon.EstimateTokens(p.Text) + labelTokens }
 //
 // Scores say in which order passages were preferred. The same set and queries
 // give the same passages; the set is not changed.
-func PackFor(set *Set, queries [][]string, tokens int) []Scored {
+func PackFor(set *Set, queries [][]string, tokens int, price Price) []Scored {
+	if price == nil {
+		price = plainPrice
+	}
 	firsts, ranked := set.preferred(queries)
 	var leaders []Scored
 	heard := map[int]bool{}
@@ -77,7 +85,7 @@ func PackFor(set *Set, queries [][]string, tokens int) []Scored {
 			leaders = append(leaders, p)
 		}
 	}
-	c := choice{taken: map[ID]bool{}, shown: map[string]bool{}}
+	c := choice{price: price, taken: map[ID]bool{}, heard: map[int]bool{}, shown: map[string]bool{}}
 	tokens = c.take(firsts, tokens)
 	quarter := int(sourceShare * float64(tokens))
 	tokens += c.take(leaders, quarter) - quarter
@@ -88,21 +96,12 @@ func PackFor(set *Set, queries [][]string, tokens int) []Scored {
 	return c.packed
 }
 
-// RankFor ranks passages by PackFor's preference, for callers that count costs in
-// their own way: the best passage of each query, then all others that may be
-// shown, best first, each once. Headings and copies are not among them, but for
-// the exceptions that PackFor names.
-func (s *Set) RankFor(queries [][]string) []Scored {
-	firsts, ranked := s.preferred(queries)
-	c := choice{taken: map[ID]bool{}, shown: map[string]bool{}}
-	c.take(slices.Concat(firsts, ranked), math.MaxInt)
-	return c.packed
-}
-
 // choice is the passages chosen so far.
 type choice struct {
+	price  Price
 	packed []Scored
 	taken  map[ID]bool
+	heard  map[int]bool    // sources with a passage among them
 	shown  map[string]bool // keys of their sentences
 }
 
@@ -110,12 +109,12 @@ type choice struct {
 // something new. It returns what is left of the allowance.
 func (c *choice) take(ranked []Scored, tokens int) int {
 	for _, p := range ranked {
-		cost := price(p)
+		cost := c.price(p.Passage, !c.heard[p.Source])
 		if cost > tokens || c.taken[p.ID] || c.repeats(p) {
 			continue
 		}
 		tokens -= cost
-		c.taken[p.ID] = true
+		c.taken[p.ID], c.heard[p.Source] = true, true
 		c.packed = append(c.packed, p)
 	}
 	return tokens

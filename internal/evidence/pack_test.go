@@ -38,10 +38,10 @@ func TestPackForProperties(t *testing.T) {
 		}
 		allowance := rapid.IntRange(-10, 3000).Draw(t, "allowance")
 		set := setFrom(texts...)
-		packed := PackFor(set, queries, allowance)
+		packed := PackFor(set, queries, allowance, nil)
 		used := 0
 		for i, p := range packed {
-			used += price(p)
+			used += plainPrice(p.Passage, false)
 			if i > 0 && (p.Source < packed[i-1].Source || p.Source == packed[i-1].Source && p.Index <= packed[i-1].Index) {
 				t.Fatalf("%s comes after %s", p.ID, packed[i-1].ID)
 			}
@@ -52,7 +52,7 @@ func TestPackForProperties(t *testing.T) {
 		if used > max(allowance, 0) {
 			t.Fatalf("%d tokens used of %d", used, allowance)
 		}
-		if again := PackFor(setFrom(texts...), queries, allowance); !cmp.Equal(packed, again) {
+		if again := PackFor(setFrom(texts...), queries, allowance, nil); !cmp.Equal(packed, again) {
 			t.Fatalf("a second time gives %v, not %v", ids(again), ids(packed))
 		}
 	})
@@ -61,7 +61,7 @@ func TestPackForProperties(t *testing.T) {
 func TestPackForTakesWhatGoesOn(t *testing.T) {
 	long := func(s string) string { return s + strings.Repeat(" Nothing more is said about that here.", 11) }
 	set := setFrom(long("Weather is fine.") + "\n\n" + long("The frost of May killed the apples.") + "\n\n" + long("It came at night.") + "\n\n" + "## Other matters\n\n" + long("Roads are bad."))
-	got := ids(PackFor(set, [][]string{lexicon.Terms("What killed the apples?")}, 400))
+	got := ids(PackFor(set, [][]string{lexicon.Terms("What killed the apples?")}, 400, nil))
 	if d := cmp.Diff([]ID{"S1.1", "S1.2", "S1.3"}, got); d != "" {
 		t.Errorf("passages (-want +got):\n%s", d)
 	}
@@ -74,7 +74,7 @@ func TestPackForFollowsNames(t *testing.T) {
 		"The harbour was dug by Otto Brandt.",
 		"Otto Brandt was born in Kiel.",
 	)
-	got := ids(PackFor(set, [][]string{lexicon.Terms("Where was the planter of the garden on the hill born?")}, 45))
+	got := ids(PackFor(set, [][]string{lexicon.Terms("Where was the planter of the garden on the hill born?")}, 45, nil))
 	if d := cmp.Diff([]ID{"S1.1", "S2.1"}, got); d != "" {
 		t.Errorf("passages (-want +got):\n%s", d)
 	}
@@ -87,7 +87,7 @@ func TestPackForHearsEverySource(t *testing.T) {
 	}
 	set := setFrom(long.String(), "Once there was kale on the island.", "Über das Wetter ist nichts bekannt.")
 	heard := map[int]bool{}
-	for _, p := range PackFor(set, [][]string{{"kale"}}, 400) {
+	for _, p := range PackFor(set, [][]string{{"kale"}}, 400, nil) {
 		heard[p.Source] = true
 	}
 	if len(heard) != 3 {
@@ -97,7 +97,7 @@ func TestPackForHearsEverySource(t *testing.T) {
 
 func TestPackForServesEveryQuery(t *testing.T) {
 	set := setFrom("Kale likes cold. Kale is green. Kale is cheap.\n\nKale again, and kale, number kale.\n\n## Melons\n\nMelons like sand.")
-	got := PackFor(set, [][]string{{"kale"}, {"melon"}}, 45)
+	got := PackFor(set, [][]string{{"kale"}, {"melon"}}, 45, nil)
 	text := ""
 	for _, p := range got {
 		text += p.Text
@@ -122,36 +122,16 @@ func TestPackForLeavesOut(t *testing.T) {
 		"not a heading all by itself":  {[]string{"# The dam broke"}, []ID{"S1.1"}},
 		"nothing, but opens the other": {[]string{"Roads are bad.", story}, []ID{"S1.1", "S2.1"}},
 	} {
-		got := ids(PackFor(setFrom(c.texts...), [][]string{lexicon.Terms("When did the dam break?")}, 1000))
+		got := ids(PackFor(setFrom(c.texts...), [][]string{lexicon.Terms("When did the dam break?")}, 1000, nil))
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
-	if got := PackFor(&Set{}, [][]string{{"dam"}}, 1000); len(got) != 0 {
+	if got := PackFor(&Set{}, [][]string{{"dam"}}, 1000, nil); len(got) != 0 {
 		t.Errorf("an empty set gives %v", ids(got))
 	}
-	if got := ids(PackFor(setFrom(garden, story), nil, 1000)); len(got) == 0 || got[0] != "S1.2" {
+	if got := ids(PackFor(setFrom(garden, story), nil, 1000, nil)); len(got) == 0 || got[0] != "S1.2" {
 		t.Errorf("without a query the sources are not shown from their beginnings: %v", got)
-	}
-}
-
-func TestRankFor(t *testing.T) {
-	set := setFrom(
-		"## Kale\n\nKale likes cold. Kale is green.\n\nKale again, and kale, number kale.",
-		"Kale is kale is kale.\n\nMelons like sand.",
-		"Kale likes cold. Kale is green.",
-	)
-	got := set.RankFor([][]string{{"kale"}, {"melon"}})
-	if len(got) != 4 || !strings.Contains(got[0].Text, "Kale") && !strings.Contains(got[0].Text, "kale") || got[1].Text != "Melons like sand." {
-		t.Fatalf("ranked %v", ids(got))
-	}
-	for i, p := range got[2:] {
-		if p.IsHeading || i > 0 && p.Score > got[1+i].Score {
-			t.Errorf("%s with score %v is out of place", p.ID, p.Score)
-		}
-	}
-	if all := ids(PackFor(set, [][]string{{"kale"}, {"melon"}}, 10_000)); len(all) != 4 {
-		t.Errorf("packed %v, ranked %v", all, ids(got))
 	}
 }
 
@@ -164,6 +144,6 @@ func BenchmarkPackFor(b *testing.B) {
 	}
 	query := lexicon.Terms("How many days did the tomatoes in the garden of Dr. Weber need to ripen, and who measured the soil?")
 	for b.Loop() {
-		PackFor(s, [][]string{query}, 20000)
+		PackFor(s, [][]string{query}, 20000, nil)
 	}
 }

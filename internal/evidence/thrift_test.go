@@ -100,7 +100,7 @@ func ranked(tk task, tokens int) map[int][]marchwarden.Span {
 
 // chosen is what a model is shown.
 func chosen(tk task, tokens int) map[int][]marchwarden.Span {
-	return spans(PackFor(tk.set, [][]string{lexicon.Terms(tk.question)}, tokens))
+	return spans(PackFor(tk.set, [][]string{lexicon.Terms(tk.question)}, tokens, nil))
 }
 
 // reached counts the gold of a task that is wholly in what was packed, passages

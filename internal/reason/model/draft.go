@@ -1,0 +1,313 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+// Limits of an answer.
+const (
+	maxClaims   = 40
+	maxGaps     = 8
+	maxLeads    = 6 // discoveries, and open questions
+	maxItems    = 80
+	maxPassages = 6 // of one claim
+	maxSplit    = 4 // sentences that one claim may turn out to be
+	claimChars  = 600
+	topicChars  = 120
+	detailChars = 300
+	idChars     = 40
+)
+
+// text is a JSON string; anything else is none.
+func text(raw json.RawMessage) (string, bool) {
+	var s string
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
+}
+
+// object is the fields of a JSON object, nil for anything else.
+func object(raw json.RawMessage) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return nil
+	}
+	return fields
+}
+
+// list is the first elements of a JSON array; an object stands for a list of it.
+func list(raw json.RawMessage) []json.RawMessage {
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) == nil {
+		return items[:min(len(items), maxItems)]
+	}
+	if object(raw) != nil {
+		return []json.RawMessage{raw}
+	}
+	return nil
+}
+
+// answerOf finds the answer in a model's text: an object with claims, or the
+// claims alone.
+func answerOf(s string) (map[string]json.RawMessage, bool) {
+	raw, ok := llm.Object(s)
+	if !ok {
+		return nil, false
+	}
+	fields := object(raw)
+	if fields == nil {
+		fields = map[string]json.RawMessage{"claims": raw}
+	}
+	var claims []json.RawMessage
+	return fields, json.Unmarshal(fields["claims"], &claims) == nil
+}
+
+// reader turns an answer into a draft, item by item.
+type reader struct {
+	v   view
+	s   *reason.State
+	out reason.Draft
+}
+
+// draftOf reads an answer. Every item stands for itself: one that cannot be read
+// is left out. It reports how many claims the answer had.
+func draftOf(s *reason.State, fields map[string]json.RawMessage) (reason.Draft, int) {
+	r := reader{v: newView(s.Nonce), s: s}
+	claims := list(fields["claims"])
+	for _, item := range claims {
+		r.claim(object(item))
+	}
+	for _, item := range list(fields["gaps"]) {
+		r.gap(object(item))
+	}
+	for _, item := range list(fields["discoveries"]) {
+		r.discovery(object(item))
+	}
+	for _, item := range list(fields["open_questions"]) {
+		r.openQuestion(object(item))
+	}
+	return r.out, len(claims)
+}
+
+// claim reads one claim. Two sentences in it become two claims on the same
+// passages. Ids that do not exist go with it: the gate drops and counts them.
+func (r *reader) claim(fields map[string]json.RawMessage) {
+	said, ok := text(fields["text"])
+	if !ok {
+		return
+	}
+	ids := idsOf(r.v, fields["passages"])
+	if len(ids) == 0 {
+		for _, m := range inlineID.FindAllString(clipBytes(said, 4*claimChars), maxPassages) {
+			ids = append(ids, idsIn(m)...)
+		}
+	}
+	var begins bool
+	if json.Unmarshal(fields["new_paragraph"], &begins) != nil {
+		begins = false
+	}
+	for i, sentence := range sentences(r.v.line(said, maxSplit*claimChars)) {
+		sentence = clip(withoutAddresses(sentence, r.citedHas(ids)), claimChars)
+		if len(lexicon.Terms(sentence)) == 0 || len(r.out.Claims) == maxClaims {
+			continue
+		}
+		r.out.Claims = append(r.out.Claims, reason.Claim{
+			Text: sentence, Passages: slices.Clone(ids), Paragraph: begins && i == 0, Support: marchwarden.Unchecked,
+		})
+	}
+}
+
+// sentences splits a claim. A piece without a word of its own belongs to the one
+// before it.
+func sentences(s string) []string {
+	var out []string
+	for _, span := range lexicon.Sentences(s) {
+		piece := s[span.Start:span.End]
+		if len(out) > 0 && (len(lexicon.Terms(piece)) < 2 || len(out) == maxSplit) {
+			out[len(out)-1] += " " + piece
+			continue
+		}
+		out = append(out, piece)
+	}
+	return out
+}
+
+var (
+	passageID = regexp.MustCompile(`(?i)\bS\d{1,9}\.\d{1,9}\b`)
+	inlineID  = regexp.MustCompile(`(?i)[\[(](?:S\d{1,9}\.\d{1,9}[,; ]*)+[\])]`)
+)
+
+// idsOf reads ids written as a list or in one string, bare or in brackets. A
+// text without any is passed on as the unknown id it is.
+func idsOf(v view, raw json.RawMessage) []evidence.ID {
+	items := list(raw)
+	if _, ok := text(raw); ok {
+		items = []json.RawMessage{raw}
+	}
+	var out []evidence.ID
+	add := func(id evidence.ID) {
+		if id != "" && len(out) < maxPassages && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	for _, item := range items {
+		s, ok := text(item)
+		if !ok {
+			continue
+		}
+		found := idsIn(clipBytes(s, 200))
+		for _, id := range found {
+			add(id)
+		}
+		if len(found) == 0 {
+			add(evidence.ID(v.line(s, idChars)))
+		}
+	}
+	return out
+}
+
+func idsIn(s string) []evidence.ID {
+	var out []evidence.ID
+	for _, m := range passageID.FindAllString(s, maxPassages) {
+		out = append(out, evidence.ID("S"+m[1:]))
+	}
+	return out
+}
+
+// addresses are what a reader or a program could follow: URLs with or without a
+// scheme, hosts, mail addresses, numeric addresses.
+var addresses = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,20}://\S*|\b(?:javascript|vbscript|data|mailto|file|tel):\S+|\bwww\.\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)*|` +
+	`\b(?:[a-z0-9-]+\.)+[a-z]{2,24}(?::\d+)?/\S*|\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|info|biz|example|invalid|test|local|internal|onion|app|dev|ai|co|me|xyz|top|site|online|ru|cn|uk|de)\b|` +
+	`\b\d{1,3}(?:\.\d{1,3}){3}\b\S*`)
+
+var leftovers = strings.NewReplacer("()", "", "( )", "", "[]", "", "<>", "", " .", ".", " ,", ",")
+
+// withoutAddresses cuts out the addresses that allowed does not know, and those
+// that cutting lets appear.
+func withoutAddresses(s string, allowed func(address string) bool) string {
+	for range layers {
+		cut := false
+		s = addresses.ReplaceAllStringFunc(s, func(m string) string {
+			address := bare(m)
+			if address == "" || allowed(address) {
+				return m
+			}
+			cut = true
+			return m[len(address):]
+		})
+		if !cut {
+			return s
+		}
+		s = strings.Join(strings.Fields(leftovers.Replace(s)), " ")
+	}
+	return ""
+}
+
+// bare is an address without the punctuation of the sentence behind it.
+func bare(s string) string {
+	for {
+		t := strings.TrimRight(s, `.,;:!?]}>'"”’`)
+		if strings.Count(t, ")") > strings.Count(t, "(") {
+			t = strings.TrimSuffix(t, ")")
+		}
+		if t == s {
+			return s
+		}
+		s = t
+	}
+}
+
+// citedHas knows what stands in the passages with the ids.
+func (r *reader) citedHas(ids []evidence.ID) func(string) bool {
+	return func(address string) bool {
+		return slices.ContainsFunc(ids, func(id evidence.ID) bool {
+			_, ps, ok := r.s.Evidence.Passage(id)
+			return ok && strings.Contains(strings.ToLower(ps.Text), strings.ToLower(address))
+		})
+	}
+}
+
+// words are words of the model's for the result, without addresses that the run
+// has not met.
+func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (string, bool) {
+	s, ok := text(raw)
+	if !ok {
+		return "", false
+	}
+	cited := r.citedHas(ids)
+	s = withoutAddresses(r.v.line(s, 2*chars), func(a string) bool { return cited(a) || r.s.Offered(a) })
+	return clip(s, chars), true
+}
+
+func (r *reader) gap(fields map[string]json.RawMessage) {
+	topic, okTopic := r.words(fields["topic"], topicChars)
+	detail, okDetail := r.words(fields["detail"], detailChars)
+	category, _ := text(fields["category"])
+	switch c := marchwarden.GapCategory(category); c {
+	case marchwarden.SourceNotFound, marchwarden.AccessDenied, marchwarden.BudgetExhausted, marchwarden.ContradictorySources, marchwarden.ScopeExceeded:
+		if okTopic && okDetail && topic != "" && len(r.out.Gaps) < maxGaps {
+			r.out.Gaps = append(r.out.Gaps, marchwarden.Gap{Topic: topic, Category: c, Detail: detail})
+		}
+	}
+}
+
+var researcherName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
+
+// discovery reads a lead. One that names no passage of the run is none.
+func (r *reader) discovery(fields map[string]json.RawMessage) {
+	id, locator := r.place(fields["passage"])
+	query, okQuery := r.words(fields["query"], queryChars, id)
+	why, okWhy := r.words(fields["reason"], detailChars, id)
+	researcher, okName := text(fields["researcher"])
+	if !okQuery || !okWhy || !okName || query == "" || locator == "" || len(r.out.Discoveries) == maxLeads {
+		return
+	}
+	if researcher = strings.ToLower(strings.TrimSpace(researcher)); !researcherName.MatchString(researcher) {
+		researcher = ""
+	}
+	kind, _ := text(fields["type"])
+	switch t := marchwarden.DiscoveryType(kind); t {
+	case marchwarden.RelatedResearch, marchwarden.NewSource, marchwarden.ContradictionDetected:
+		r.out.Discoveries = append(r.out.Discoveries, marchwarden.DiscoveryEvent{
+			Type: t, SuggestedResearcher: researcher, Query: query, Reason: why, SourceLocator: locator,
+		})
+	}
+}
+
+func (r *reader) openQuestion(fields map[string]json.RawMessage) {
+	id, locator := r.place(fields["passage"])
+	question, okQuestion := r.words(fields["question"], detailChars, id)
+	background, okContext := r.words(fields["context"], detailChars, id)
+	if !okQuestion || !okContext || question == "" || len(r.out.OpenQuestions) == maxLeads {
+		return
+	}
+	priority, _ := text(fields["priority"])
+	switch p := marchwarden.Priority(priority); p {
+	case marchwarden.High, marchwarden.Medium, marchwarden.Low:
+		r.out.OpenQuestions = append(r.out.OpenQuestions, marchwarden.OpenQuestion{
+			Question: question, Context: background, Priority: p, SourceLocator: locator,
+		})
+	}
+}
+
+// place is the first passage that a field names and its document's locator, or
+// nothing.
+func (r *reader) place(raw json.RawMessage) (evidence.ID, string) {
+	for _, id := range idsOf(r.v, raw) {
+		if src, _, ok := r.s.Evidence.Passage(id); ok {
+			return id, src.Page.Locator
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,196 @@
+// Package model is the mind that asks a language model: what to search and read
+// next, what the evidence says, and whether each sentence stands in it. It owns
+// the prompts, what of the evidence is shown in them, and the reading of the
+// replies. It reaches nothing but the metered model of the reason.State.
+//
+// Nothing a model says is trusted. Pages enter a prompt as lines between markers
+// that no page can forge; ids in a reply stand for what this run has met or for
+// nothing; a bad item loses that item. What a model fails at, package extractive
+// does on the same evidence, and the fault is returned beside it.
+//
+//	prompt.go  instructions, schemas, markers   plan.go   tool calls → reason.Plan
+//	view.go    what a planning step is shown    write.go  the answer, its repair, the fallback
+//	pack.go    passages under an allowance      draft.go  reply → reason.Draft
+//	judge.go   support of each claim
+package model
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// Reasoner asks a language model. It serves one run and is not safe for
+// concurrent use. What it does depends on the states it was given and the
+// replies it got, in their order, and on nothing else.
+type Reasoner struct {
+	id    string
+	plain *extractive.Reasoner // what goes on when the model does not
+
+	scale  float64         // the worst ratio of counted to estimated input so far, at least 1
+	links  []string        // L1, L2… as they were first shown
+	asked  map[string]bool // queries, see queryKey
+	steps  map[string]bool // the calls of each step so far
+	faults int             // of planning calls
+	mute   bool            // no further planning calls
+}
+
+var _ reason.Reasoner = (*Reasoner)(nil)
+
+// New makes the reasoner of one run. The id is the model's, such as
+// "anthropic/…"; it becomes the result's model_id.
+func New(id string) *Reasoner {
+	return &Reasoner{id: id, plain: extractive.New(), scale: 1, asked: map[string]bool{}, steps: map[string]bool{}}
+}
+
+// ID is the id that New was given.
+func (r *Reasoner) ID() string { return r.id }
+
+// ask makes one call. A refusal of the model is an error with CodeRefused.
+func (r *Reasoner) ask(ctx context.Context, s *reason.State, c llm.Call) (llm.Reply, error) {
+	reply, err := s.Model.Generate(ctx, c)
+	r.learn(llm.Estimate(c), reply.Usage.In)
+	if err != nil {
+		return reply, err
+	}
+	if reply.Stop == llm.StopRefusal {
+		return reply, marchwarden.Errorf(marchwarden.CodeRefused, "the model would not answer the %s prompt", c.Prompt)
+	}
+	return reply, nil
+}
+
+// learn keeps the scale in step with the metered model, which reserves by it. A
+// call that was repeated counts twice; no tokenizer is that far off.
+func (r *Reasoner) learn(estimate, counted int) {
+	const most = 1.6
+	if ratio := float64(counted) / float64(max(1, estimate)); ratio > r.scale && ratio <= most {
+		r.scale = ratio
+	}
+}
+
+// price is what the metered model will reserve for a call.
+func (r *Reasoner) price(c llm.Call) int { return r.scaled(llm.Estimate(c)) + c.MaxTokens }
+
+func (r *Reasoner) scaled(tokens int) int { return int(math.Ceil(float64(tokens) * r.scale)) }
+
+// apart is the state for the mind that stands in for the model. It charges what
+// it reads as a model's reading would be, and asks no model: with a meter of its
+// own it can write when the model has used up the run's tokens.
+func apart(s *reason.State) *reason.State {
+	if s.Model == nil {
+		return s
+	}
+	m := budget.New(s.Limits, 0)
+	m.TakeSources(s.Meter.Usage().Sources)
+	other := *s
+	other.Meter = m
+	return &other
+}
+
+// standIn is the plan of the mind without a model.
+func (r *Reasoner) standIn(ctx context.Context, s *reason.State) (reason.Plan, error) {
+	other := apart(s)
+	plan, err := r.plain.Plan(context.WithoutCancel(ctx), other)
+	tell(s, other)
+	return plan, err
+}
+
+// tell lets the run's meter know what ended the work of the stand-in.
+func tell(s, other *reason.State) {
+	if s == other {
+		return
+	}
+	for _, what := range other.Meter.Usage().Exhausted {
+		s.Meter.Exhaust(what)
+	}
+}
+
+// fusionK is the usual constant of reciprocal rank fusion.
+const fusionK = 60
+
+// Choose fuses the ranks that this iteration's searches gave and takes the best,
+// of different hosts first. It costs no tokens and never fails.
+func (r *Reasoner) Choose(_ context.Context, s *reason.State, hits []search.Hit) ([]reason.Read, error) {
+	n := 2
+	if s.Iteration <= 1 {
+		n = 3
+	}
+	if s.Limits.MaxSources >= 20 {
+		n++
+	}
+	hosts := map[string]bool{}
+	var first, later []search.Hit
+	for _, h := range r.fused(s, hits) {
+		host := hostOf(h.Locator)
+		if host != "" && hosts[host] {
+			later = append(later, h)
+			continue
+		}
+		hosts[host] = true
+		first = append(first, h)
+	}
+	reads := []reason.Read{}
+	for _, h := range slices.Concat(first, later) {
+		if len(reads) < n {
+			reads = append(reads, reason.Read{Locator: h.Locator, Reason: "among the best hits of this step's searches"})
+		}
+	}
+	return reads, nil
+}
+
+// fused are the hits that can still be read, best first: one over the rank,
+// added up over the searches of this iteration. Hits that none of them holds
+// follow in the order given.
+func (r *Reasoner) fused(s *reason.State, hits []search.Hit) []search.Hit {
+	score := map[string]float64{}
+	for _, sd := range s.Searches {
+		if sd.Iteration != s.Iteration {
+			continue
+		}
+		for rank, h := range sd.Hits {
+			score[h.Locator] += 1 / float64(fusionK+rank+1)
+		}
+	}
+	done := readAlready(s)
+	var list []search.Hit
+	seen := map[string]bool{}
+	for _, h := range hits {
+		if !seen[h.Locator] && !done[h.Locator] {
+			list = append(list, h)
+		}
+		seen[h.Locator] = true
+	}
+	slices.SortStableFunc(list, func(a, b search.Hit) int { return cmp.Compare(score[b.Locator], score[a.Locator]) })
+	return list
+}
+
+// readAlready are the locators that were read or could not be.
+func readAlready(s *reason.State) map[string]bool {
+	done := make(map[string]bool, len(s.Failed))
+	for locator := range s.Failed {
+		done[locator] = true
+	}
+	for _, src := range s.Evidence.Sources() {
+		done[src.Page.Locator] = true
+	}
+	return done
+}
+
+// hostOf is the host of an address, or "".
+func hostOf(locator string) string {
+	u, err := url.Parse(locator)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.")
+}

@@ -1,0 +1,156 @@
+package model
+
+import (
+	"math"
+	"strconv"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+// Limits of what is packed.
+const (
+	titleChars = 100 // of a source's title that are shown
+	briefTitle = 50  // … where there is little room
+	briefBelow = 900 // tokens of allowance that are little room
+)
+
+// packer takes passages while they fit an allowance of tokens, counted as they
+// will be shown. Each source costs its heading once.
+type packer struct {
+	v     view
+	set   *evidence.Set
+	chars int // of a passage that are shown
+	brief bool
+	left  int
+	taken map[evidence.ID]bool
+	heads map[int]bool
+	shown map[evidence.ID]string // lines made so far
+}
+
+func newPacker(v view, set *evidence.Set, tokens, chars int) *packer {
+	return &packer{v: v, set: set, chars: chars, brief: tokens < briefBelow, left: tokens, taken: map[evidence.ID]bool{}, heads: map[int]bool{}, shown: map[evidence.ID]string{}}
+}
+
+// head is the line above the passages of a source. Where there is little room
+// it is a short title alone.
+func (p *packer) head(src *evidence.Source) string {
+	id := "S" + strconv.Itoa(src.N)
+	if p.brief && src.Page.Title != "" {
+		return id + " " + p.v.line(src.Page.Title, briefTitle)
+	}
+	return id + describe(p.v, src.Page.Title, src.Page.Locator, src.Page.Published, titleChars)
+}
+
+// describe is a document in a few words: title, host, date.
+func describe(v view, title, locator, published string, chars int) string {
+	line := " " + v.line(title, chars)
+	if title == "" {
+		line = " " + v.line(locator, chars)
+	}
+	if host := hostOf(locator); host != "" {
+		line += " | " + v.line(host, 60)
+	}
+	if published != "" {
+		line += " | " + v.line(published, 10)
+	}
+	return line
+}
+
+// line is a passage with its label, or "" when nothing of it can be shown.
+func (p *packer) line(ps evidence.Passage) string {
+	line, ok := p.shown[ps.ID]
+	if !ok {
+		if text := p.v.line(ps.Text, p.chars); text != "" {
+			line = "[" + string(ps.ID) + "] " + text
+		}
+		p.shown[ps.ID] = line
+	}
+	return line
+}
+
+// cost is what showing a passage adds; with the first one its source's head is
+// shown.
+func (p *packer) cost(ps evidence.Passage, first bool) int {
+	n := llm.EstimateText(p.line(ps)) + 1
+	if src, _, ok := p.set.Passage(ps.ID); ok && first {
+		n += llm.EstimateText(p.head(src)) + 1
+	}
+	return n
+}
+
+// add takes a passage if it fits.
+func (p *packer) add(ps evidence.Passage) bool {
+	if p.taken[ps.ID] || p.line(ps) == "" {
+		return false
+	}
+	c := p.cost(ps, !p.heads[ps.Source])
+	if c > p.left {
+		return false
+	}
+	p.left -= c
+	p.taken[ps.ID], p.heads[ps.Source] = true, true
+	return true
+}
+
+// fill takes the passages that serve the question and the queries of the run
+// best.
+func (p *packer) fill(s *reason.State) {
+	price := func(ps evidence.Passage, first bool) int {
+		if p.line(ps) == "" {
+			return math.MaxInt // nothing of it can be shown
+		}
+		return p.cost(ps, first)
+	}
+	for _, ps := range evidence.PackFor(p.set, queriesOf(s), p.left, price) {
+		p.add(ps.Passage)
+	}
+}
+
+// queriesOf are the question and the queries of the run so far as stems, each
+// once.
+func queriesOf(s *reason.State) [][]string {
+	texts := []string{s.Request.Question}
+	for _, sd := range s.Searches {
+		texts = append(texts, sd.Query)
+	}
+	var queries [][]string
+	heard := map[string]bool{}
+	for _, text := range texts {
+		if terms, key := lexicon.Terms(text), queryKey(text); len(terms) > 0 && !heard[key] {
+			heard[key] = true
+			queries = append(queries, terms)
+		}
+	}
+	return queries
+}
+
+// passages are those taken, sources in order and each in the order of its text.
+func (p *packer) passages() []evidence.Passage {
+	var out []evidence.Passage
+	for _, src := range p.set.Sources() {
+		for _, ps := range src.Passages {
+			if p.taken[ps.ID] {
+				out = append(out, ps)
+			}
+		}
+	}
+	return out
+}
+
+// lines are the passages as they are shown, each source under its head.
+func (p *packer) lines() []string {
+	var out []string
+	last := 0
+	for _, ps := range p.passages() {
+		if ps.Source != last {
+			src, _, _ := p.set.Passage(ps.ID)
+			out = append(out, p.head(src))
+			last = ps.Source
+		}
+		out = append(out, p.line(ps))
+	}
+	return out
+}

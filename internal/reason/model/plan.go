@@ -1,0 +1,335 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// Limits of a step.
+const (
+	maxSearches  = 4
+	maxReads     = 6
+	maxCalls     = 256 // of a reply that are looked at
+	queryChars   = 200
+	reasonChars  = 200
+	locatorChars = 2000
+	dateForm     = "2006-01-02"
+)
+
+// Plan asks the model what to search and read. Where the model fails, the plan
+// is the one of package extractive and comes with the fault; a budget that has
+// no room for the question is no fault.
+func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, error) {
+	switch used := s.Meter.Usage(); {
+	case s.Interrupted:
+		return reason.Plan{Decision: "The caller stopped the run."}, nil
+	case s.Model == nil || r.mute:
+		return r.standIn(ctx, s)
+	case used.Iterations >= s.Limits.MaxIterations:
+		// Nobody has said that the search was complete.
+		return capped(s, fmt.Sprintf("cap of %d iterations", s.Limits.MaxIterations)), nil
+	case used.Sources >= s.Limits.MaxSources:
+		return capped(s, fmt.Sprintf("cap of %d sources", s.Limits.MaxSources)), nil
+	}
+	reply, err := r.ask(ctx, s, r.stepCall(s))
+	if err != nil {
+		return r.planFault(ctx, s, err)
+	}
+	return r.planOf(ctx, s, reply)
+}
+
+func capped(s *reason.State, what string) reason.Plan {
+	s.Meter.Exhaust(what)
+	return reason.Plan{Decision: "The " + what + " is reached."}
+}
+
+// planFault goes on without the model. After a fault that comes and goes it is
+// asked once more in a later step, after any other never.
+func (r *Reasoner) planFault(ctx context.Context, s *reason.State, fault error) (reason.Plan, error) {
+	code := marchwarden.CodeOf(fault)
+	if code == marchwarden.CodeExhausted {
+		r.mute = len(s.Searches) == 0 // there will not be more room later
+		if r.mute {
+			return r.opening(ctx, s, "The token budget has no room for a model to plan")
+		}
+		return reason.Plan{Decision: "The token budget ended the planning."}, nil
+	}
+	r.faults++
+	switch code {
+	case marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeTimeout, marchwarden.CodeRateLimited:
+		r.mute = r.faults > 1
+	default:
+		r.mute = true
+	}
+	plan, err := r.standIn(ctx, s)
+	if err != nil {
+		return reason.Plan{}, err
+	}
+	plan.Decision = "The model failed, so the question's own words lead on. " + plan.Decision
+	return plan, marchwarden.Wrap(fault, code, "the model could not plan")
+}
+
+// opening is the first step without the model's help.
+func (r *Reasoner) opening(ctx context.Context, s *reason.State, why string) (reason.Plan, error) {
+	plan, err := r.standIn(ctx, s)
+	plan.Decision = why + ". " + plan.Decision
+	return plan, err
+}
+
+// step is what one reply asks for.
+type step struct {
+	plan    reason.Plan
+	known   int // reads of something that was shown
+	repeats int // searches and reads that were done already
+	lost    int // calls that could not be read
+	cut     int // calls beyond the limits
+}
+
+// planOf reads a reply.
+func (r *Reasoner) planOf(ctx context.Context, s *reason.State, reply llm.Reply) (reason.Plan, error) {
+	v := newView(s.Nonce)
+	calls := callsOf(reply)
+	if key := fingerprint(calls); len(calls) > 0 && r.steps[key] {
+		return reason.Plan{Decision: "The model asked for the same again, so the gathering ends."}, nil
+	} else if len(calls) > 0 {
+		r.steps[key] = true
+	}
+	st := r.readCalls(v, s, calls)
+	if len(s.Searches) == 0 && s.Iteration <= 1 && len(st.plan.Searches)+st.known == 0 {
+		plan, err := r.opening(ctx, s, "The model named nothing to search for")
+		plan.Reads = st.plan.Reads // for the loop to refuse and count
+		return plan, err
+	}
+	if len(st.plan.Searches)+len(st.plan.Reads) > 0 {
+		st.plan.Decision = st.decision()
+		return st.plan, nil
+	}
+	return r.ending(v, s, st, llm.WithoutThinking(reply.Text)), nil
+}
+
+// ending is a plan that ends the gathering, and why.
+func (r *Reasoner) ending(v view, s *reason.State, st step, text string) reason.Plan {
+	var p reason.Plan
+	switch {
+	case st.repeats > 0:
+		p.Decision = "The model asked only for what was done already, so the gathering ends."
+	case st.lost > 0:
+		p.Decision = "Nothing that the model asked for could be understood, so the gathering ends."
+	default:
+		p.Complete = len(s.Evidence.Sources()) > 0 && saysDone(v.line(text, 400))
+		p.Decision = "The model asks for nothing further."
+		if p.Complete {
+			p.Decision = "The model holds the evidence for complete."
+		}
+	}
+	if words := v.line(text, reasonChars); words != "" {
+		p.Decision += " It said: " + strconv.Quote(words)
+	}
+	return p
+}
+
+var doneWords = regexp.MustCompile(`(?i)\b(done|complete|sufficient|enough|answered)\b`)
+
+// saysDone reports that a text holds the work for complete.
+func saysDone(text string) bool {
+	return strings.HasPrefix(strings.ToUpper(strings.TrimLeft(text, "*#_ \"")), "DONE") || doneWords.MatchString(text) && !lexicon.Negated(text)
+}
+
+func (st *step) decision() string {
+	d := "The model asks for " + counted(len(st.plan.Searches), "search", "searches") + " and " + counted(len(st.plan.Reads), "document", "documents")
+	for _, left := range []struct {
+		n    int
+		what string
+	}{{st.cut, "beyond the limits of a step"}, {st.repeats, "done already"}, {st.lost, "not understood"}} {
+		if left.n > 0 {
+			d += fmt.Sprintf("; %d %s", left.n, left.what)
+		}
+	}
+	return d + "."
+}
+
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}
+
+// callsOf are the tool calls of a reply. A model without tools writes them as
+// JSON in its text.
+func callsOf(reply llm.Reply) []llm.ToolCall {
+	if len(reply.Calls) > 0 {
+		return reply.Calls
+	}
+	raw, ok := llm.Object(reply.Text)
+	if !ok {
+		return nil
+	}
+	items := list(raw)
+	if calls, ok := object(raw)["calls"]; ok {
+		items = list(calls)
+	}
+	var out []llm.ToolCall
+	for _, item := range items {
+		fields := object(item)
+		name, _ := text(fields["name"])
+		for _, key := range []string{"input", "arguments", "parameters"} {
+			if input, ok := fields[key]; ok && name != "" {
+				out = append(out, llm.ToolCall{Name: name, Input: input})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// fingerprint tells steps apart by what they ask for, in whatever order.
+func fingerprint(calls []llm.ToolCall) string {
+	keys := make([]string, 0, min(len(calls), maxCalls))
+	for _, c := range calls[:min(len(calls), maxCalls)] {
+		in := arguments(c)
+		query, _ := text(in["query"])
+		id, _ := text(in["id"])
+		since, _ := text(in["since"])
+		until, _ := text(in["until"])
+		key, _ := json.Marshal([]string{c.Name, query, id, since, until})
+		keys = append(keys, string(key))
+	}
+	slices.Sort(keys)
+	return strings.Join(slices.Compact(keys), "\n")
+}
+
+// arguments are the fields of a call's input; a string that holds an object
+// counts as that object.
+func arguments(c llm.ToolCall) map[string]json.RawMessage {
+	if s, ok := text(c.Input); ok {
+		raw, _ := llm.Object(s)
+		return object(raw)
+	}
+	return object(c.Input)
+}
+
+// readCalls turns calls into searches and reads. A call that cannot be read
+// loses itself only.
+func (r *Reasoner) readCalls(v view, s *reason.State, calls []llm.ToolCall) step {
+	st := step{cut: max(0, len(calls)-maxCalls)}
+	for _, sd := range s.Searches {
+		r.asked[queryKey(sd.Query)] = true
+	}
+	done := readAlready(s)
+	hits := hitsOf(s)
+	for _, c := range calls[:min(len(calls), maxCalls)] {
+		in := arguments(c)
+		why, _ := text(in["reason"])
+		why = v.line(why, reasonChars)
+		switch c.Name {
+		case toolSearch:
+			r.readSearch(v, in, why, &st)
+		case toolRead:
+			id, ok := text(in["id"])
+			if id = strings.TrimSpace(id); !ok || id == "" {
+				st.lost++
+				continue
+			}
+			locator, shown := r.resolve(s, hits, id)
+			switch {
+			case done[locator]:
+				st.repeats++
+			case len(st.plan.Reads) == maxReads:
+				st.cut++
+			default:
+				done[locator] = true
+				st.plan.Reads = append(st.plan.Reads, reason.Read{Locator: locator, Reason: why})
+				if shown {
+					st.known++
+				}
+			}
+		default:
+			st.lost++
+		}
+	}
+	return st
+}
+
+// readSearch reads one search.
+func (r *Reasoner) readSearch(v view, in map[string]json.RawMessage, why string, st *step) {
+	query, _ := text(in["query"])
+	if query = v.line(query, queryChars); query == "" {
+		st.lost++
+		return
+	}
+	sr := reason.Search{Query: query, Reason: why, Since: date(in["since"]), Until: date(in["until"])}
+	if sr.Since != "" && sr.Until != "" && sr.Since > sr.Until {
+		sr.Since, sr.Until = "", ""
+	}
+	key := queryKey(query)
+	if sr.Since+sr.Until != "" {
+		key += "\n" + sr.Since + "\n" + sr.Until
+	}
+	switch {
+	case r.asked[key]:
+		st.repeats++
+	case len(st.plan.Searches) == maxSearches:
+		st.cut++
+	default:
+		r.asked[key] = true
+		st.plan.Searches = append(st.plan.Searches, sr)
+	}
+}
+
+// date is a day in the form of the contract, or "".
+func date(raw json.RawMessage) string {
+	s, _ := text(raw)
+	s = strings.TrimSpace(s)
+	if _, err := time.Parse(dateForm, s); err != nil {
+		return ""
+	}
+	return s
+}
+
+// queryKey makes queries of the same words the same query.
+func queryKey(s string) string {
+	stems := lexicon.Terms(s)
+	if len(stems) == 0 {
+		return strings.ToLower(s)
+	}
+	slices.Sort(stems)
+	return strings.Join(slices.Compact(stems), " ")
+}
+
+var shownID = regexp.MustCompile(`^\[?([HhLlUu])([1-9]\d{0,5})\]?$`)
+
+// resolve is the locator that an id was given for. What is no such id stands for
+// itself, so that the loop can refuse it: nothing is guessed.
+func (r *Reasoner) resolve(s *reason.State, hits []search.Hit, id string) (locator string, shown bool) {
+	if m := shownID.FindStringSubmatch(id); m != nil {
+		n, _ := strconv.Atoi(m[2])
+		switch strings.ToUpper(m[1]) {
+		case "H":
+			if n <= len(hits) {
+				return hits[n-1].Locator, true
+			}
+		case "L":
+			if n <= len(r.links) {
+				return r.links[n-1], true
+			}
+		case "U":
+			if n <= len(s.Given) {
+				return s.Given[n-1], true
+			}
+		}
+	}
+	return clip(id, locatorChars), false
+}

@@ -1,0 +1,243 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// Limits of what a step shows.
+const (
+	stepShare   = 0.28 // of the token budget that one step may cost at most
+	stepMost    = 6000 // tokens that one step may cost at most
+	leastStep   = 220  // tokens of a step's reply: a few calls
+	shownHits   = 14
+	shownLinks  = 8
+	shownGiven  = 5
+	shownFailed = 6
+)
+
+// detail is how many characters of a passage, a hit's snippet and its title are
+// shown in a step.
+type detail struct{ passage, snippet, title int }
+
+// detailFor spends an allowance of tokens on more things rather than on longer
+// ones.
+func detailFor(tokens int) detail {
+	switch {
+	case tokens < 400:
+		return detail{160, 0, briefTitle}
+	case tokens < 1200:
+		return detail{240, 80, titleChars}
+	}
+	return detail{360, 160, titleChars}
+}
+
+// stepCall asks what to do next. Its size depends on the budget and the
+// iterations that are left, not on how much was gathered: everything is packed
+// anew each time.
+func (r *Reasoner) stepCall(s *reason.State) llm.Call {
+	rounds := max(1, s.Limits.MaxIterations-s.Iteration+1)
+	whole := min(s.Meter.Room()/rounds, int(stepShare*float64(s.Limits.TokenBudget)), stepMost)
+	c := stepPrompt.call()
+	c.Tools = tools
+	c.MaxTokens = min(1200, max(leastStep, (whole-500)/4))
+
+	v := newView(s.Nonce)
+	c.Input = question(v, s) + r.progress(s)
+	fixed := r.scaled(llm.Estimate(c) + llm.EstimateText(v.open("known")+v.end()))
+	left := int(float64(whole-c.MaxTokens-fixed) / r.scale)
+	c.Input += v.block("known", r.known(v, s, left))
+	return c
+}
+
+// question is what is asked, with what the caller knows already.
+func question(v view, s *reason.State) string {
+	text := "Question: " + v.line(s.Request.Question, marchwarden.MaxQuestionChars) + "\n"
+	if known := v.line(s.Request.Context, min(marchwarden.MaxContextChars, s.Limits.TokenBudget/20)); known != "" {
+		text += "Context: " + known + "\n"
+	}
+	if f := s.Request.Filter(); !f.Empty() {
+		text += "Sources: only " + v.line(f.String(), 200) + "\n"
+	}
+	return text + "Today: " + s.Now.Format(dateForm) + "\n"
+}
+
+// progress is where the run stands, in words of the program's.
+func (r *Reasoner) progress(s *reason.State) string {
+	text := fmt.Sprintf("Turn %d of %d, %d of %d pages read\n", s.Iteration, s.Limits.MaxIterations, s.Meter.Usage().Sources, s.Limits.MaxSources)
+	if failed := r.failures(s); len(failed) > 0 {
+		text += "Unreadable: " + strings.Join(failed, ", ") + "\n"
+	}
+	return text
+}
+
+// failures are the ids of documents that could not be read, with the codes.
+func (r *Reasoner) failures(s *reason.State) []string {
+	ids := map[string]string{}
+	for i, l := range r.links {
+		ids[l] = "L" + strconv.Itoa(i+1)
+	}
+	for i, h := range hitsOf(s) {
+		ids[h.Locator] = "H" + strconv.Itoa(i+1)
+	}
+	for i, l := range s.Given {
+		ids[l] = "U" + strconv.Itoa(i+1)
+	}
+	var out []string
+	for locator, err := range s.Failed {
+		if id := ids[locator]; id != "" {
+			out = append(out, id+" "+string(marchwarden.CodeOf(err)))
+		}
+	}
+	slices.Sort(out)
+	return out[max(0, len(out)-shownFailed):]
+}
+
+// hitsOf are the hits of all searches in their order, each locator once. Hit n
+// of them is H n: searches are only ever added, so an id never changes.
+func hitsOf(s *reason.State) []search.Hit {
+	var out []search.Hit
+	seen := map[string]bool{}
+	for _, sd := range s.Searches {
+		for _, h := range sd.Hits {
+			if !seen[h.Locator] {
+				seen[h.Locator] = true
+				out = append(out, h)
+			}
+		}
+	}
+	return out
+}
+
+// lister gathers lines under an allowance.
+type lister struct {
+	lines []string
+	left  int
+}
+
+func (l *lister) add(line string) bool {
+	cost := llm.EstimateText(line) + 1
+	if cost > l.left {
+		return false
+	}
+	l.left -= cost
+	l.lines = append(l.lines, line)
+	return true
+}
+
+// known is what the run has met, within an allowance: what was searched, what
+// was read, and what could be read next. Passages get what the others leave.
+func (r *Reasoner) known(v view, s *reason.State, tokens int) []string {
+	done := readAlready(s)
+	ids := lister{left: tokens / 2}
+	for i, l := range s.Given[:min(len(s.Given), shownGiven)] {
+		if !done[l] {
+			ids.add("U" + strconv.Itoa(i+1) + " " + v.line(l, 120))
+		}
+	}
+	for _, sd := range s.Searches[max(0, len(s.Searches)-8):] {
+		outcome := fmt.Sprintf(" (%d hits)", len(sd.Hits))
+		if sd.Err != nil {
+			outcome = " (" + string(marchwarden.CodeOf(sd.Err)) + ")"
+		}
+		ids.add("searched: " + v.line(sd.Query, 60) + outcome)
+	}
+	show := detailFor(tokens)
+	all := hitsOf(s)
+	for _, n := range openHits(s, done) {
+		h := all[n]
+		line := "H" + strconv.Itoa(n+1) + describe(v, h.Title, h.Locator, h.Published, show.title)
+		if text := v.line(h.Snippet, show.snippet); show.snippet > 0 && text != "" {
+			line += " | " + text
+		}
+		ids.add(line)
+	}
+	links := lister{left: tokens / 8}
+	for _, l := range r.worthOffering(s, done) {
+		n := slices.Index(r.links, l)
+		if n < 0 {
+			n = len(r.links)
+		}
+		if !links.add("L" + strconv.Itoa(n+1) + " " + v.line(l, 100)) {
+			break
+		}
+		if n == len(r.links) {
+			r.links = append(r.links, l) // from now on this is its id
+		}
+	}
+	p := newPacker(v, s.Evidence, ids.left+links.left+tokens-tokens/2-tokens/8, show.passage)
+	p.fill(s)
+	return slices.Concat(ids.lines, links.lines, p.lines())
+}
+
+// openHits are the positions in hitsOf of those not read yet, best first: one
+// over the rank, added up over all searches.
+func openHits(s *reason.State, done map[string]bool) []int {
+	score := map[string]float64{}
+	for _, sd := range s.Searches {
+		for rank, h := range sd.Hits {
+			score[h.Locator] += 1 / float64(fusionK+rank+1)
+		}
+	}
+	all := hitsOf(s)
+	var open []int
+	for i, h := range all {
+		if !done[h.Locator] {
+			open = append(open, i)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b int) int { return cmp.Compare(score[all[b].Locator], score[all[a].Locator]) })
+	return open[:min(len(open), shownHits)]
+}
+
+// pathWords separates the words of an address.
+var pathWords = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ", "?", " ", "=", " ", "&", " ", "+", " ", "%20", " ")
+
+// worthOffering are links of the pages that were read, by how many words of the
+// question and the queries their addresses share; those that share none are not
+// offered, nor those that have an id of another kind.
+func (r *Reasoner) worthOffering(s *reason.State, done map[string]bool) []string {
+	asked := map[string]bool{}
+	for _, t := range lexicon.Terms(s.Request.Question) {
+		asked[t] = true
+	}
+	skip := map[string]bool{}
+	for _, h := range hitsOf(s) {
+		skip[h.Locator] = true
+	}
+	for _, l := range s.Given {
+		skip[l] = true
+	}
+	const most = 400 // links of one page that are looked at
+	var out []string
+	points := map[string]int{}
+	for _, src := range s.Evidence.Sources() {
+		for _, l := range src.Page.Links[:min(len(src.Page.Links), most)] {
+			if skip[l] || done[l] {
+				continue
+			}
+			skip[l] = true
+			terms := lexicon.Terms(pathWords.Replace(clipBytes(l, 300)))
+			slices.Sort(terms)
+			for _, t := range slices.Compact(terms) {
+				if asked[t] {
+					points[l]++
+				}
+			}
+			if points[l] > 0 {
+				out = append(out, l)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(points[b], points[a]) })
+	return out[:min(len(out), shownLinks)]
+}

@@ -1,0 +1,212 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// What writing may cost, in tokens.
+const (
+	leastReply    = 350
+	mostReply     = 3000
+	replyShare    = 14    // of the budget's parts, one is for the reply
+	leastEvidence = 250   // with less there is nothing to write from
+	mostEvidence  = 12000 // more does not make an answer better
+	leanBelow     = 9000  // budgets under it get the lean schema
+)
+
+// nudge is the attempt number of a call that is repeated because its reply was
+// empty; smaller numbers are the metered model's.
+const nudge = 10
+
+// maxQuarrels bounds the contradictions reported as discoveries.
+const maxQuarrels = 3
+
+// Write asks the model for claims on the packed evidence and judges them. Where
+// it fails, the draft is the one of package extractive and comes with the fault.
+func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, error) {
+	if s.Model == nil || s.Interrupted || len(s.Evidence.Passages()) == 0 {
+		return r.standInWrite(ctx, s)
+	}
+	d, packed, err := r.compose(ctx, s)
+	if err != nil {
+		stand, failed := r.standInWrite(ctx, s)
+		if failed != nil {
+			return reason.Draft{}, failed
+		}
+		return stand, marchwarden.Wrap(err, marchwarden.CodeOf(err), "the model could not write the answer, which is made of sentences of the sources instead")
+	}
+	err = r.judge(ctx, s, d.Claims)
+	r.finish(s, &d, packed)
+	return d, err
+}
+
+// standInWrite is the draft of the mind without a model, which needs no time.
+func (r *Reasoner) standInWrite(ctx context.Context, s *reason.State) (reason.Draft, error) {
+	other := apart(s)
+	d, err := r.plain.Write(context.WithoutCancel(ctx), other)
+	tell(s, other)
+	return d, err
+}
+
+// compose asks for the answer, again if it is empty or cannot be read, and reads
+// it. Packed is what the model was shown.
+func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, []evidence.Passage, error) {
+	reply, call, packed, err := r.askAnswer(ctx, s)
+	if err != nil {
+		return reason.Draft{}, nil, err
+	}
+	fields, ok := answerOf(reply.Text)
+	if !ok {
+		if reply, err = r.repair(ctx, s, reply.Text, call.MaxTokens); err != nil {
+			return reason.Draft{}, nil, err
+		}
+		if fields, ok = answerOf(reply.Text); !ok {
+			return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, nor could its repair")
+		}
+	}
+	d, had := draftOf(s, fields)
+	if len(d.Claims) == 0 && had > 0 {
+		return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeMalformed, "none of its %d sentences could be read", had)
+	}
+	if reply.Stop == llm.StopLength && len(d.Claims) == 0 {
+		return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeTruncated, "its reply was cut at %d tokens, before a sentence was whole", call.MaxTokens)
+	}
+	if reply.Stop == llm.StopLength {
+		s.Meter.Exhaust(fmt.Sprintf("token budget of %d", s.Limits.TokenBudget))
+		d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: "the end of the answer", Category: marchwarden.BudgetExhausted,
+			Detail: fmt.Sprintf("the model's reply was cut at %d tokens; its whole sentences are kept", call.MaxTokens)})
+	}
+	return d, packed, nil
+}
+
+// askAnswer makes the call; with less evidence if the metered model thinks that
+// it does not fit, which costs nothing, and once more as it is if the reply was
+// empty.
+func (r *Reasoner) askAnswer(ctx context.Context, s *reason.State) (reply llm.Reply, call llm.Call, packed []evidence.Passage, err error) {
+	for _, share := range []float64{1, 0.5, 0.2} {
+		if call, packed, err = r.writeCall(s, share); err != nil {
+			return reply, call, packed, err
+		}
+		if reply, err = r.ask(ctx, s, call); marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
+			break
+		}
+	}
+	if err == nil && blank(reply) {
+		call.Attempt = nudge
+		if spare := s.Meter.Room() - r.price(call); reply.Stop == llm.StopLength && spare > 0 {
+			call.MaxTokens += min(spare, call.MaxTokens) // it was thinking
+		}
+		reply, err = r.ask(ctx, s, call)
+		if err == nil && blank(reply) {
+			err = marchwarden.Errorf(marchwarden.CodeMalformed, "it answered with nothing, twice")
+		}
+	}
+	return reply, call, packed, err
+}
+
+func blank(reply llm.Reply) bool {
+	return strings.TrimSpace(llm.WithoutThinking(reply.Text)) == ""
+}
+
+// writeCall asks for the answer from as much evidence as the room has place for
+// beside the reply, a repair of it and the instructions. The share scales the
+// evidence down. A room too small for any is CodeExhausted.
+func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
+	room := s.Meter.Room()
+	v := newView(s.Nonce)
+	c := writePrompt.call()
+	c.Schema = writeSchema
+	if s.Limits.TokenBudget < leanBelow {
+		c.Schema = leanSchema
+	}
+	c.MaxTokens = min(mostReply, max(leastReply, min(s.Limits.TokenBudget/replyShare, room/5)))
+	c.Input = question(v, s)
+	frame := llm.EstimateText(v.open("sources") + v.end())
+	fixed := r.price(c) + r.scaled(frame)
+	left := room - fixed - r.repairPrice(c.MaxTokens)
+	if left < r.scaled(leastEvidence) { // better an answer that cannot be repaired than none
+		left = room - fixed
+	}
+	if left < r.scaled(leastEvidence) {
+		s.Meter.Exhaust(fmt.Sprintf("token budget of %d", s.Limits.TokenBudget))
+		return c, nil, marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", room, s.Limits.TokenBudget)
+	}
+	p := newPacker(v, s.Evidence, int(share*min(mostEvidence, float64(left)/r.scale)), evidence.MaxPassageChars)
+	p.fill(s)
+	c.Input += v.block("sources", p.lines())
+	return c, p.passages(), nil
+}
+
+// repairPrice is what the repair of a reply may cost: the reply comes in once
+// more and goes out once more.
+func (r *Reasoner) repairPrice(reply int) int {
+	return r.scaled(llm.Estimate(repairPrompt.call())+repairFrame+reply) + reply
+}
+
+// repairFrame is what the markers of a repair cost, in tokens.
+const repairFrame = 60
+
+// repair asks for a broken reply again, if there is room for that.
+func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, tokens int) (llm.Reply, error) {
+	v := newView(s.Nonce)
+	c := repairPrompt.call()
+	c.MaxTokens = tokens
+	in := int(float64(s.Meter.Room()-c.MaxTokens)/r.scale) - llm.Estimate(c) - repairFrame
+	if in < leastEvidence {
+		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, and the budget has no room to repair it")
+	}
+	words := v.unmarked(clipBytes(llm.WithoutThinking(broken), 16*tokens))
+	c.Input = v.block("reply", []string{clipTokens(words, min(in, tokens))})
+	reply, err := r.ask(ctx, s, c)
+	if err != nil {
+		return reply, fmt.Errorf("its reply could not be read, nor repaired: %w", err)
+	}
+	return reply, nil
+}
+
+// finish adds what is computed, not asked: the reason for an empty answer, the
+// contradictions, and how much of the question was met.
+func (r *Reasoner) finish(s *reason.State, d *reason.Draft, packed []evidence.Passage) {
+	if len(d.Claims) == 0 {
+		d.Refusal = "The passages that were read do not answer the question; the gaps say what is missing."
+		if len(d.Gaps) == 0 {
+			d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: clip(s.Request.Question, topicChars), Category: marchwarden.SourceNotFound,
+				Detail: fmt.Sprintf("the model found no answer in %d passages of %d sources", len(packed), len(s.Evidence.Sources()))})
+		}
+	}
+	d.Contradictions = quarrels(s, d.Claims, packed)
+	for _, c := range d.Contradictions[:min(len(d.Contradictions), maxQuarrels)] {
+		d.Discoveries = append(d.Discoveries, marchwarden.DiscoveryEvent{Type: marchwarden.ContradictionDetected,
+			Query: c.Subject + " " + strings.TrimPrefix(c.Attribute, "number of "), Reason: c.Detail, SourceLocator: c.A.Locator})
+	}
+	d.Match = matchOf(s, d.Claims, d.Gaps)
+}
+
+// quarrels are contradictions between what was shown or cited that touch the
+// answer: one side stands in a cited passage, or bears on most of the question.
+func quarrels(s *reason.State, claims []reason.Claim, packed []evidence.Passage) []marchwarden.Contradiction {
+	var among, used []evidence.ID
+	for _, c := range claims {
+		used = append(used, c.Passages...)
+	}
+	for _, ps := range packed {
+		among = append(among, ps.ID)
+	}
+	stated := cited(s.Evidence, used)
+	touches := func(side marchwarden.Side) bool {
+		return slices.ContainsFunc(stated, func(t string) bool { return strings.Contains(t, side.RawExcerpt) }) ||
+			shareOf(s.Request.Question, side.RawExcerpt) >= 0.5
+	}
+	return slices.DeleteFunc(verify.Contradictions(s.Request.Question, s.Evidence, slices.Concat(used, among)), func(c marchwarden.Contradiction) bool {
+		return !touches(c.A) && !touches(c.B)
+	})
+}
