@@ -3,7 +3,9 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -25,18 +27,19 @@ func do[T any](ctx context.Context, j Journal, e Effect, run func(context.Contex
 	var v T
 	out, err := j.Do(ctx, e, func(ctx context.Context) ([]byte, error) {
 		v, err := run(ctx)
-		if err != nil {
+		if err != nil && reflect.ValueOf(&v).Elem().IsZero() {
 			return nil, err
 		}
-		return json.Marshal(v)
+		out, failed := json.Marshal(v)
+		return out, errors.Join(err, failed)
 	})
-	if err != nil {
+	if err != nil && len(out) == 0 {
 		return v, err
 	}
 	if err := json.Unmarshal(out, &v); err != nil {
 		return v, journalError(marchwarden.CodeCorrupt, err, "read a recorded %s", e.Kind)
 	}
-	return v, nil
+	return v, err
 }
 
 // read decodes an outcome for the step that describes it; a failed effect has
@@ -67,7 +70,9 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 			Engine, Query string
 			Limit         int
 			Filter        string
-		}{e.name, q.Text, q.Limit, q.Filter.String()},
+			Since         string `json:",omitempty"`
+			Until         string `json:",omitempty"`
+		}{e.name, q.Text, q.Limit, q.Filter.String(), q.Since, q.Until},
 		Begin: &trace.Search{Head: head("search %s for %q", e.name, q.Text), Engine: e.name, Query: q.Text},
 		Done: func(out []byte, err error) trace.Recorded {
 			hits := read[[]search.Hit](out)
@@ -143,13 +148,13 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	return do(ctx, m.j, Effect{
 		Kind:  trace.ActionModelComplete,
 		Input: input,
-		Begin: &trace.Model{Head: head("ask %s to %s", m.id, c.Prompt), Model: m.id, Prompt: c.Prompt, PromptHash: prompt},
+		Begin: &trace.Model{Head: head("ask %s to %s", m.id, c.Prompt), Model: m.id, Prompt: c.Prompt, TemplateHash: c.Template, PromptHash: prompt},
 		Done: func(out []byte, err error) trace.Recorded {
 			r := read[llm.Reply](out)
 			s := &trace.ModelComplete{
-				Head:  outcomeHead(err, "%s answered in %d tokens", m.id, r.Usage.Out),
-				Model: m.id, Prompt: c.Prompt, PromptHash: prompt,
-				TokensIn: r.Usage.In, TokensOut: r.Usage.Out,
+				Head:  outcomeHead(err, "%s answered in %d tokens", m.answered(r), r.Usage.Out),
+				Model: m.answered(r), Prompt: c.Prompt, TemplateHash: c.Template, PromptHash: prompt,
+				TokensIn: r.Usage.In, TokensOut: r.Usage.Out, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Stop: string(r.Stop),
 			}
 			if err == nil {
 				s.ReplyHash = blob.Of([]byte(r.Text))
@@ -162,6 +167,14 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		}
 		return m.inner.Generate(ctx, c)
 	})
+}
+
+// answered is who gave a reply: another model may have stood in.
+func (m *model) answered(r llm.Reply) string {
+	if r.Model != "" {
+		return r.Model
+	}
+	return m.id
 }
 
 // Moment is what the clock and the caller said at one point of a run.

@@ -39,7 +39,8 @@ type Journal interface {
 	// outcome is recorded even when ctx ended while run was at work. Equal effects
 	// are run once; later ones get the first one's outcome. What run returns must be
 	// JSON; Do returns the same value, not always the same bytes. The error is run's
-	// own, reduced to its code and sentence, or says that recording failed.
+	// own, reduced to its code and sentence, or says that recording failed. An effect
+	// may give a value and an error, such as what a failed call has cost.
 	Do(ctx context.Context, e Effect, run func(context.Context) ([]byte, error)) ([]byte, error)
 	// Note records a decision. In a rerun it does nothing.
 	Note(s trace.Step) error
@@ -66,8 +67,8 @@ type Effect struct {
 	Done func(out []byte, err error) trace.Recorded
 }
 
-// outcome is the stored form of what an effect gave. Exactly one field is set.
-// Fields are only ever added.
+// outcome is the stored form of what an effect gave: a value, an error, or a
+// value in spite of an error. Fields are only ever added.
 type outcome struct {
 	OK    json.RawMessage `json:"ok,omitempty"`
 	Error *failure        `json:"error,omitempty"`
@@ -227,7 +228,7 @@ func (r *Recorder) runAndRecord(ctx context.Context, id trace.ActionID, e Effect
 
 	o := outcome{OK: out}
 	if runErr != nil {
-		o = outcome{Error: &failure{Code: marchwarden.CodeOf(runErr), Message: runErr.Error()}}
+		o.Error = &failure{Code: marchwarden.CodeOf(runErr), Message: runErr.Error()}
 	}
 	stored, err := json.Marshal(o)
 	if err != nil {
@@ -255,7 +256,7 @@ func (r *Recorder) outcome(ctx context.Context, ref blob.Ref) ([]byte, error) {
 		return nil, journalError(marchwarden.CodeCorrupt, err, "read recorded outcome %s", ref)
 	}
 	if o.Error != nil {
-		return nil, &marchwarden.Error{Code: o.Error.Code, Message: o.Error.Message}
+		return o.OK, &marchwarden.Error{Code: o.Error.Code, Message: o.Error.Message}
 	}
 	return o.OK, nil
 }

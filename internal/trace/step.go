@@ -101,7 +101,12 @@ type Start struct {
 	Request    marchwarden.Request `json:"request"`
 	Limits     marchwarden.Limits  `json:"limits"`
 	StartedAt  time.Time           `json:"started_at"`
-	Wall       time.Duration       `json:"wall_ns,omitempty"` // how long it may gather; 0 is no limit
+	Wall       time.Duration       `json:"wall_ns,omitempty"`     // how long it may gather; 0 is no limit
+	Deadline   time.Duration       `json:"deadline_ns,omitempty"` // how long it may take in all; 0 is no limit
+	// Model is the language model's id, or "" for a mind without one.
+	Model string `json:"model,omitempty"`
+	// Given are the addresses in the caller's words, which may be read unsearched.
+	Given []string `json:"given,omitempty"`
 	// Library says what was searched and in which state, for people.
 	Library []string `json:"library,omitempty"`
 	// Fingerprint is a hash over the names and contents of all documents in it.
@@ -122,6 +127,9 @@ type Message struct {
 	Iteration int      `json:"iteration,omitempty"`
 	Queries   []string `json:"queries,omitempty"`
 	Locators  []string `json:"locators,omitempty"`
+	// Refused counts documents that were asked for and that nothing in the run
+	// had offered.
+	Refused int `json:"refused,omitempty"`
 }
 
 // Search asks an engine.
@@ -166,6 +174,8 @@ type Model struct {
 	Model      string   `json:"model"`
 	Prompt     string   `json:"prompt"`      // the prompt's name
 	PromptHash blob.Ref `json:"prompt_hash"` // of the whole rendered call
+	// TemplateHash is of the prompt's file.
+	TemplateHash string `json:"template_hash,omitempty"`
 }
 
 // ModelComplete is a model's reply.
@@ -176,8 +186,13 @@ type ModelComplete struct {
 	Prompt     string   `json:"prompt"`
 	PromptHash blob.Ref `json:"prompt_hash"`
 	ReplyHash  blob.Ref `json:"reply_hash"` // of the reply's text; "" when the call failed
-	TokensIn   int      `json:"tokens_in"`
+	TokensIn   int      `json:"tokens_in"`  // cached ones included
 	TokensOut  int      `json:"tokens_out"`
+	CacheRead  int      `json:"cache_read,omitempty"`
+	CacheWrite int      `json:"cache_write,omitempty"`
+	Stop       string   `json:"stop,omitempty"` // why the model stopped
+	// TemplateHash is of the prompt's file.
+	TemplateHash string `json:"template_hash,omitempty"`
 }
 
 // Checkpoint is the clock and the caller's patience, read at one point of the
