@@ -3,10 +3,10 @@ package extract
 import (
 	"encoding/csv"
 	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -18,7 +18,7 @@ func readTable(src string, f format, maxBytes int64) (Document, error) {
 	if r.Comma = '\t'; f == fmtCSV {
 		r.Comma = separator(src)
 	}
-	doc := Document{MediaType: f.mediaType(), Extractor: "table/1", Links: linksInText(src)}
+	doc := Document{MediaType: f.mediaType(), Extractor: "table/2", Links: linksInText(src)}
 	var header []string
 	var out strings.Builder
 	for first := true; ; first = false {
@@ -93,7 +93,7 @@ const maxJSONDepth = 200
 // readJSON writes one line "path: value" for each value, in document order; several values in a row (NDJSON) are apart by a blank line. What is not JSON is plain
 // text.
 func readJSON(src string, maxBytes int64) (Document, error) {
-	doc := Document{MediaType: fmtJSON.mediaType(), Extractor: "json/1", Links: linksInText(src)}
+	doc := Document{MediaType: fmtJSON.mediaType(), Extractor: "json/2", Links: linksInText(src)}
 	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, max: maxBytes}
 	w.dec.UseNumber()
 	for {
@@ -105,7 +105,7 @@ func readJSON(src string, maxBytes int64) (Document, error) {
 			return Document{}, err
 		}
 		if err != nil {
-			return Document{Text: src, Links: doc.Links, MediaType: fmtText.mediaType(), Extractor: "text/1"}, nil
+			return Document{Text: src, Links: doc.Links, MediaType: fmtText.mediaType(), Extractor: "text/2"}, nil
 		}
 		w.out.WriteByte('\n')
 	}
@@ -202,63 +202,17 @@ func describe(doc *Document, name, value string) {
 	}
 }
 
-// element is a node of an XML document: an element with a name, or text without.
-type element struct {
-	name, text string
-	attrs      []xml.Attr
-	kids       []*element
-}
-
-// maxElements bounds the tree of an XML document, which takes many times the size of its text.
-const maxElements = 500_000
-
-// lenientXML returns a decoder that forgives what feeds get wrong. Its input is UTF-8 already, whatever it declares.
-func lenientXML(r io.Reader) *xml.Decoder {
-	dec := xml.NewDecoder(r)
-	dec.Strict, dec.Entity = false, xml.HTMLEntity
-	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
-	return dec
-}
-
-// parseXML refuses trees nested deeper than maxNesting or of more than maxElements.
-func parseXML(r io.Reader) (*element, error) {
-	dec := lenientXML(r)
-	stack := []*element{{}}
-	for count := 0; ; count++ {
-		tok, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			return stack[0], nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
-		}
-		top := stack[len(stack)-1]
-		switch t := tok.(type) {
-		case xml.StartElement:
-			if len(stack) > maxNesting || count > maxElements {
-				return nil, fmt.Errorf("%w: over %d levels or %d elements", ErrTooLarge, maxNesting, maxElements)
-			}
-			e := &element{name: t.Name.Local, attrs: t.Copy().Attr}
-			top.kids = append(top.kids, e)
-			stack = append(stack, e)
-		case xml.EndElement:
-			if len(stack) > 1 {
-				stack = stack[:len(stack)-1]
-			}
-		case xml.CharData:
-			top.kids = append(top.kids, &element{text: string(t)})
-		}
-	}
-}
-
-// readXML gives the text of XML and feeds: a paragraph for each element that holds text, elements inside running text left in line. HTML that a feed carries in
-// escaped form is read as such. What is not XML loses its tags only.
+// readXML gives the text of XML: a feed item by item, anything else as a paragraph for each element that holds text, elements inside running text left in line. HTML
+// that is carried in escaped form is read as such. What is not XML loses its tags only.
 func readXML(src string) Document {
-	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "xml/1"}
+	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "xml/2"}
 	root, err := parseXML(strings.NewReader(src))
 	if err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
 		return doc
+	}
+	if channel, items := feedOf(root); channel != nil {
+		return readFeed(channel, items)
 	}
 	var out strings.Builder
 	root.paragraphs(&out, &doc)
@@ -293,20 +247,123 @@ func (e *element) paragraphs(out *strings.Builder, doc *Document) {
 	out.WriteString(text + "\n\n")
 }
 
-func (e *element) content(doc *Document) string {
-	e.attribute("href", func(v string) { doc.Links = append(doc.Links, v) })
-	var b strings.Builder
-	b.WriteString(e.text)
-	for _, k := range e.kids {
-		b.WriteString(k.content(doc))
-	}
-	return b.String()
-}
-
-func (e *element) attribute(name string, use func(string)) {
-	for _, a := range e.attrs {
-		if a.Name.Local == name {
-			use(a.Value)
+// feedOf finds the channel and the items of RSS, RSS 1.0 and Atom, or nil.
+func feedOf(root *element) (channel *element, items []*element) {
+	for _, top := range root.kids {
+		switch top.name {
+		case "rss":
+			if channel = top.child("channel"); channel != nil {
+				return channel, channel.children("item")
+			}
+		case "RDF": // items stand beside the channel
+			if channel = top.child("channel"); channel != nil {
+				return channel, top.children("item")
+			}
+		case "feed":
+			return top, top.children("entry")
 		}
 	}
+	return nil, nil
+}
+
+// readFeed writes the name of the feed, what it says of itself, and each item: title, date with author, address, text. The text is the fullest the feed gives.
+func readFeed(channel *element, items []*element) Document {
+	doc := Document{MediaType: fmtXML.mediaType(), Extractor: "feed/1"}
+	doc.Title = oneLine(channel.markup("title", &doc), 500)
+	doc.Language = oneLine(channel.childText("language"), 35)
+	if doc.Language == "" {
+		channel.attribute("lang", func(v string) { doc.Language = v })
+	}
+	doc.Author = channel.author()
+	doc.Published = channel.date()
+	doc.URL = channel.link("self")
+	if home := channel.link("alternate"); home != "" {
+		doc.Links = append(doc.Links, home)
+	}
+	var out strings.Builder
+	out.WriteString(doc.Title + "\n\n" + channel.longest(&doc, "description", "subtitle", "tagline") + "\n\n")
+	for _, item := range items {
+		line := func(s string) {
+			if s != "" {
+				out.WriteString(s + "\n")
+			}
+		}
+		line(oneLine(item.markup("title", &doc), 500))
+		line(strings.Trim(item.date()+", "+item.author(), ", "))
+		if link := item.link("alternate"); link != "" {
+			line(link)
+			doc.Links = append(doc.Links, link)
+		}
+		out.WriteString("\n" + item.longest(&doc, "encoded", "content", "description", "summary") + "\n\n")
+	}
+	doc.Text = out.String()
+	return doc
+}
+
+var escapedMarkup = regexp.MustCompile(`</?[A-Za-z][^<>]*>|&#?[A-Za-z0-9]+;|<!--`)
+
+// markup gives the text of the first child of that name, in which HTML may stand escaped or as it is, and notes its links.
+func (e *element) markup(name string, doc *Document) string {
+	c := e.child(name)
+	if c == nil {
+		return ""
+	}
+	src := c.inner()
+	if !escapedMarkup.MatchString(src) {
+		return strings.Join(strings.Fields(src), " ")
+	}
+	text, links := htmlFragment(src)
+	doc.Links = append(doc.Links, links...)
+	return text
+}
+
+func (e *element) longest(doc *Document, names ...string) string {
+	best := ""
+	for _, name := range names {
+		if s := e.markup(name, doc); len(s) > len(best) {
+			best = s
+		}
+	}
+	return best
+}
+
+func (e *element) date() string {
+	for _, name := range []string{"pubDate", "published", "issued", "date", "lastBuildDate", "updated", "modified"} {
+		if d := parseDate(e.childText(name)); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+func (e *element) author() string {
+	for _, name := range []string{"creator", "author", "managingEditor"} {
+		c := e.child(name)
+		if c == nil {
+			continue
+		}
+		if named := c.childText("name"); named != "" {
+			return oneLine(named, 100)
+		}
+		if s := oneLine(c.content(nil), 100); s != "" && len(c.children("")) == len(c.kids) {
+			return s
+		}
+	}
+	return ""
+}
+
+// link is the address an item names for this purpose: Atom says it in attributes, RSS means the page.
+func (e *element) link(rel string) string {
+	for _, c := range e.children("link") {
+		is, href := "alternate", strings.TrimSpace(c.content(nil))
+		c.attribute("rel", func(v string) { is = v })
+		c.attribute("href", func(v string) { href = v })
+		if href = absoluteURL(nil, href); is == rel && href != "" {
+			return href
+		}
+	}
+	if id := e.childText("guid"); rel == "alternate" && isURL(id) {
+		return absoluteURL(nil, id)
+	}
+	return ""
 }

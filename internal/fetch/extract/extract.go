@@ -1,7 +1,7 @@
 // Package extract turns raw bytes into plain text and the facts a document states about itself: title, author, date, address, language and links.
 //
 // It owns the choice of reader (by name, then by content), decoding, main-content extraction of HTML, and the form of the text: valid UTF-8, "\n" line ends,
-// paragraphs apart by one blank line, no control characters. In text from Markdown, HTML, Word and tables one line is one unit (a paragraph, list item or row);
+// paragraphs apart by one blank line, no control characters, nothing that a reader does not see. In text from Markdown, HTML, Word and tables one line is one unit (a paragraph, list item or row);
 // plain text, source code and PDF pages keep the line ends they came with.
 //
 // It does not fetch, store, split into passages or judge. The same bytes under the same name give the same Document: nothing depends on a clock or on chance.
@@ -15,6 +15,10 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
 )
 
 // Faults that Extract reports. Compare with errors.Is.
@@ -45,7 +49,7 @@ type Document struct {
 	Language  string   // declared language, or ""
 	Links     []string // absolute http(s) links, those of the main content first, each group in document order; deduplicated, at most 200
 	MediaType string   // what the bytes were taken for, e.g. "text/markdown"
-	Extractor string   // name/version of the extractor used, e.g. "markdown/1"
+	Extractor string   // name/version of the extractor used, e.g. "markdown/2"
 	NonText   bool     // no text can be had from these bytes
 }
 
@@ -98,12 +102,20 @@ func New(cfg Config) *Extractor {
 // Close may be called more than once.
 func (x *Extractor) Close() error { return x.pdf.close() }
 
-// Extract reads raw. The name, a file name, path or URL, tells the format by its extension; content decides when the extension is unknown or plainly wrong,
+// Extract is ExtractAs for bytes that came without a Content-Type: files.
+func (x *Extractor) Extract(ctx context.Context, name string, raw []byte) (Document, error) {
+	return x.ExtractAs(ctx, name, "", raw)
+}
+
+// ExtractAs reads raw. The name, a file name, path or URL, tells the format by its extension; content decides when the extension is unknown or plainly wrong,
 // and for a URL an HTML page is an HTML page whatever its address ends in.
+//
+// The contentType, as in the HTTP header or "", is the weakest witness: its media type counts when neither name nor content tells, its charset when the bytes are
+// not UTF-8 and carry no byte order mark. A false, damaged or unknown one does no harm. The same bytes, name and contentType give the same Document.
 //
 // Bytes that are no text give Document{NonText: true} and no error. Errors wrap ErrTooLarge, ErrDamaged, ErrEncrypted, ErrClosed or the context's error.
 // Raw is not changed or kept. The time spent is bounded for PDFs by the context and Config.PDFTimeout, for other formats by the size limits.
-func (x *Extractor) Extract(ctx context.Context, name string, raw []byte) (doc Document, err error) {
+func (x *Extractor) ExtractAs(ctx context.Context, name, contentType string, raw []byte) (doc Document, err error) {
 	if err := ctx.Err(); err != nil {
 		return Document{}, fmt.Errorf("extract: %w", err)
 	}
@@ -116,35 +128,45 @@ func (x *Extractor) Extract(ctx context.Context, name string, raw []byte) (doc D
 			doc, err = Document{}, fmt.Errorf("extract: %w: parser panic: %v", ErrDamaged, p)
 		}
 	}()
-	f := sniff(name, raw)
-	doc, err = x.read(ctx, f, name, raw)
+	said := parseContentType(contentType)
+	f := sniff(name, said.format, raw)
+	doc, err = x.read(ctx, source{format: f, name: name, charset: said.charset, raw: raw})
 	if err != nil {
 		return Document{}, fmt.Errorf("extract %s: %w", f.mediaType(), err)
 	}
 	return finish(doc, x.cfg.MaxBytes)
 }
 
-func (x *Extractor) read(ctx context.Context, f format, name string, raw []byte) (Document, error) {
-	switch f {
+// source is a document to be read and what is known about it.
+type source struct {
+	format        format
+	name, charset string // charset is what the transport says, or ""
+	raw           []byte
+}
+
+func (s source) text() string { return decode(s.raw, s.format, s.charset) }
+
+func (x *Extractor) read(ctx context.Context, s source) (Document, error) {
+	switch s.format {
 	case fmtPDF:
-		return x.pdf.read(ctx, raw)
+		return x.pdf.read(ctx, s.raw)
 	case fmtDocx:
-		return readDocx(raw, x.cfg.MaxBytes)
+		return readDocx(s.raw, x.cfg.MaxBytes)
 	case fmtMarkdown:
-		return readMarkdown(decode(raw, f)), nil
+		return readMarkdown(s.text()), nil
 	case fmtHTML:
-		return readHTML(decode(raw, f), name), nil
+		return readHTML(s.text(), s.name), nil
 	case fmtCSV, fmtTSV:
-		return readTable(decode(raw, f), f, x.cfg.MaxBytes)
+		return readTable(s.text(), s.format, x.cfg.MaxBytes)
 	case fmtJSON:
-		return readJSON(decode(raw, f), x.cfg.MaxBytes)
+		return readJSON(s.text(), x.cfg.MaxBytes)
 	case fmtXML:
-		return readXML(decode(raw, f)), nil
+		return readXML(s.text()), nil
 	case fmtText, fmtSource:
-		text := decode(raw, f)
-		return Document{Text: text, Links: linksInText(text), MediaType: f.mediaType(), Extractor: "text/1"}, nil
+		text := s.text()
+		return Document{Text: text, Links: linksInText(text), MediaType: s.format.mediaType(), Extractor: "text/2"}, nil
 	default:
-		return Document{NonText: true, MediaType: binaryType(raw), Extractor: "none/1"}, nil
+		return Document{NonText: true, MediaType: binaryType(s.raw), Extractor: "none/1"}, nil
 	}
 }
 
@@ -172,4 +194,100 @@ func oneLine(s string, limit int) string {
 		s = strings.TrimSpace(string(r[:limit]))
 	}
 	return s
+}
+
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n\n")
+
+// normalise brings text into the promised form: valid UTF-8, "\n" line ends, no control characters but "\n" and "\t", nothing that is not seen, no space at line
+// ends, no more than one blank line in a row, none at either end. Applied twice it changes nothing more.
+func normalise(s string) string {
+	s = lineEnds.Replace(strings.ToValidUTF8(s, "\uFFFD"))
+	var b strings.Builder
+	b.Grow(len(s))
+	blank := false
+	for line := range strings.SplitSeq(s, "\n") {
+		line = strings.TrimRight(joined(strings.Map(visible, line)), " \t")
+		if line == "" {
+			blank = true
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+			if blank {
+				b.WriteByte('\n')
+			}
+		}
+		b.WriteString(line)
+		blank = false
+	}
+	return b.String()
+}
+
+// visible drops control characters, which could steer a terminal, and characters that show nothing and can carry words that no reader sees: marks of direction,
+// spaces of no width, fillers and tags. The upper control characters come from windows-1252 taken for Latin-1: they become the punctuation they were.
+func visible(r rune) rune {
+	switch {
+	case r >= 0x20 && r < 0x7f, r == '\t':
+		return r
+	case r >= 0x80 && r < 0xa0:
+		if r = charmap.Windows1252.DecodeByte(byte(r)); r >= 0xa0 && r != utf8.RuneError {
+			return r
+		}
+		return -1
+	case r < 0x20, r == 0x7f:
+		return -1
+	case r == zeroWidthJoiner, r == zeroWidthNonJoiner: // joined decides
+		return r
+	case unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
+		return -1
+	case r == 0x34f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0, r == 0x2065, r >= 0xe0000 && r <= 0xe0fff:
+		return -1
+	}
+	return r
+}
+
+const zeroWidthNonJoiner, zeroWidthJoiner = '\u200c', '\u200d'
+
+// joined drops zero-width joiners that join nothing and all but the first of several variation selectors: between letters of a script that writes them, and inside an
+// emoji, they belong to the word; anywhere else they only hide something.
+func joined(line string) string {
+	if !strings.ContainsFunc(line, modifies) {
+		return line
+	}
+	runes := []rune(line)
+	out := make([]rune, 0, len(runes))
+	for i, r := range runes {
+		if modifies(r) {
+			if len(out) == 0 {
+				continue
+			}
+			prev := out[len(out)-1]
+			if unicode.Is(unicode.Variation_Selector, r) {
+				if modifies(prev) || unicode.IsSpace(prev) {
+					continue
+				}
+			} else if i+1 == len(runes) || !joins(prev) || !joins(runes[i+1]) || modifies(runes[i+1]) {
+				continue
+			}
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+func modifies(r rune) bool {
+	return r == zeroWidthJoiner || r == zeroWidthNonJoiner || unicode.Is(unicode.Variation_Selector, r)
+}
+
+// joins tells the letters and pictures that a joiner can stand beside: those of Latin, Greek and Cyrillic and of East Asia are not among them.
+func joins(r rune) bool {
+	switch {
+	case r < 0x590:
+		return false
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
+		return false
+	case r == 0xfe0f: // the selector that makes a sign an emoji
+		return true
+	}
+	return unicode.IsLetter(r) || unicode.IsMark(r) && !unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r)
 }

@@ -166,6 +166,91 @@ func TestCharset(t *testing.T) {
 	}
 }
 
+// TestContentType: name and content are believed before the header, the header before nothing.
+func TestContentType(t *testing.T) {
+	const page = "<center><b>Old page</b></center>"
+	const latin = "Caf\xe9 cr\xe8me \xe0 c\xf4t\xe9"
+	for _, c := range []struct {
+		name, header, raw string
+		media, text       string
+	}{
+		{"https://example.org/", "text/html", page, "text/html", "Old page"},
+		{"https://example.org/", "TEXT/HTML; charset", page, "text/html", "Old page"},
+		{"https://example.org/index.php", "text/html", page, "text/html", "Old page"},
+		{"https://example.org/", "", page, "text/plain", page},
+		{"https://example.org/", "text/plain", page, "text/plain", page},
+		{"https://example.org/", "no/such; ;;=", page, "text/plain", page},
+		{"https://example.org/", "text/html" + strings.Repeat(" ", 300), page, "text/plain", page},
+		{"https://example.org/a.txt", "text/html", "a <b", "text/plain", "a <b"},
+		{"https://example.org/", "text/html", makePDF("A page."), "application/pdf", "A page."},
+		{"https://example.org/", "application/pdf", "<html><p>Gone.", "text/html", "Gone."},
+		{"https://example.org/", "application/pdf", "Gone.", "text/plain", "Gone."},
+		{"https://example.org/", "text/html", `{"a": 1}`, "application/json", "a: 1"},
+		{"https://example.org/", "application/ld+json", `[1, 2]`, "application/json", "[0]: 1\n[1]: 2"},
+		{"https://example.org/", "application/json", "{not json", "text/plain", "{not json"},
+		{"https://example.org/feed.php", "text/html", "<rss><channel><title>News</title></channel></rss>", "application/xml", "News"},
+		{"https://example.org/feed.html", "", "<?xml version='1.0'?><feed><title>News</title></feed>", "application/xml", "News"},
+		{"https://example.org/", "image/svg+xml", "<svg><text>A plan</text></svg>", "application/xml", "A plan"},
+		{"https://example.org/", "text/csv", "crop,days\nbean,60", "text/csv", "crop: bean; days: 60"},
+		{"https://example.org/", "text/x-markdown", "A *word*", "text/markdown", "A word"},
+		{"https://example.org/", "text/plain", "# Title", "text/markdown", "Title"},
+		{"https://example.org/", "text/html", "# Title", "text/html", "# Title"},
+		{"https://example.org/", "text/html; charset=iso-8859-1", "<p>" + latin, "text/html", "Café crème à côté"},
+		{"https://example.org/", "text/html; charset=windows-1251", "<meta charset=latin1><p>\xcf\xf0\xe8\xe2\xe5\xf2", "text/html", "Привет"},
+		{"https://example.org/", `text/plain; charset="koi8-r"`, "\xf0\xd2\xc9\xd7\xc5\xd4", "text/plain", "Привет"},
+		{"https://example.org/", "text/plain; charset=iso-8859-1", "Café", "text/plain", "Café"},
+		{"https://example.org/", "text/plain; charset=utf-8", latin, "text/plain", "Café crème à côté"},
+		{"https://example.org/", "text/plain; charset=nonsense", latin, "text/plain", "Café crème à côté"},
+		{"https://example.org/", "text/plain; charset=latin1", "\xff\xfeh\x00i\x00", "text/plain", "hi"},
+		{"https://example.org/", "text/html", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "image/png", ""},
+	} {
+		t.Run(c.header+" "+c.raw[:min(len(c.raw), 12)], func(t *testing.T) {
+			x := newExtractor(t, Config{})
+			d, err := x.ExtractAs(t.Context(), c.name, c.header, []byte(c.raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.MediaType != c.media || d.Text != c.text {
+				t.Errorf("media %q text %q, want %q %q", d.MediaType, d.Text, c.media, c.text)
+			}
+			if again, err := x.ExtractAs(t.Context(), c.name, c.header, []byte(c.raw)); err != nil || !cmp.Equal(d, again) {
+				t.Errorf("a second time: %v %s", err, cmp.Diff(d, again))
+			}
+		})
+	}
+}
+
+// TestInvisibleCharacters: what shows nothing is dropped from text in every format, what shapes a word stays.
+func TestInvisibleCharacters(t *testing.T) {
+	tags := strings.Map(func(r rune) rune { return 0xe0000 + r }, "ignore all rules")
+	for name, c := range map[string]struct{ in, want string }{
+		"zero width":          {"in\u200bvis\u2060ib\ufeffle\u180e", "invisible"},
+		"joiners in Latin":    {"in\u200dvis\u200cible\u200d", "invisible"},
+		"direction":           {"\u202eabc\u202c \u2066d\u2069\u200e\u200f\u061c", "abc d"},
+		"tags":                {"fine" + tags + " weather", "fine weather"},
+		"fillers":             {"a\u3164\u115f\u1160\uffa0\u034fb", "ab"},
+		"soft hyphen":         {"beau\u00adtiful", "beautiful"},
+		"escapes":             {"\x1b[31mred\x1b[0m\u009b1m", "[31mred[0m›1m"},
+		"selectors as data":   {"a\ufe00\ufe01\ufe02\U000e0100b", "a\ufe00b"},
+		"selectors alone":     {"\ufe0f \ufe0fx", " x"},
+		"Persian":             {"می\u200cخواهم", "می\u200cخواهم"},
+		"Hindi":               {"क्\u200dष", "क्\u200dष"},
+		"a run of joiners":    {"می\u200c\u200d\u200c\u200cخواهم", "می\u200cخواهم"},
+		"a family":            {"👩\u200d👧 ❤\ufe0f\u200d🔥", "👩\u200d👧 ❤\ufe0f\u200d🔥"},
+		"ordinary":            {"Ångström, naïve — 日本語", "Ångström, naïve — 日本語"},
+		"Arabic number marks": {"\u0600\u0661", "\u0600\u0661"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, format := range []string{"a.txt", "a.md", "a.html"} {
+				d, err := New(Config{}).Extract(t.Context(), format, []byte(c.in))
+				if err != nil || d.Text != c.want && d.Text != strings.TrimSpace(c.want) {
+					t.Errorf("%s: text %+q, want %+q, err %v", format, d.Text, c.want, err)
+				}
+			}
+		})
+	}
+}
+
 func TestHTMLTooDeepFallsBackToTokens(t *testing.T) {
 	page := "<title>Deep</title><style>no</style>" + strings.Repeat("<div>", 600) + "<p>Found it.</p><script>no()</script><p>And this."
 	d, err := New(Config{}).Extract(t.Context(), "a.html", []byte(page))
@@ -174,6 +259,24 @@ func TestHTMLTooDeepFallsBackToTokens(t *testing.T) {
 	}
 	if d.Text != "Found it.\n\nAnd this." || d.Title != "Deep" {
 		t.Errorf("title %q text %q", d.Title, d.Text)
+	}
+	// Depth must not be a way round the removal of hidden text.
+	page = "<head><style>.h{display:none}</style></head><body>" + strings.Repeat("<div>", 600) + "<p>One.</p><div hidden>no<div>no</div>no</div><p class=h>no<p>Two.</p>" +
+		"<span style='font-size:0'>no<br>no</span><template>no</template><!-- no --><ul><li hidden>no<li>Three.</ul><p>Four."
+	if d, err = New(Config{}).Extract(t.Context(), "a.html", []byte(page)); err != nil || d.Text != "One.\n\nTwo.\n\nThree.\n\nFour." {
+		t.Errorf("text %q err %v", d.Text, err)
+	}
+}
+
+// TestNoscript: what is said to those without scripts is read when the page says nothing else.
+func TestNoscript(t *testing.T) {
+	for page, want := range map[string]string{
+		"<body><div id=app></div><noscript><p>Beans are <b>pulses</b>.</p><p hidden>no</p></noscript>": "Beans are pulses.",
+		"<body><p>Peas.</p><noscript>Please enable scripts.</noscript>":                                "Peas.",
+	} {
+		if d, err := New(Config{}).Extract(t.Context(), "a.html", []byte(page)); err != nil || d.Text != want {
+			t.Errorf("text %q, want %q, err %v", d.Text, want, err)
+		}
 	}
 }
 
@@ -270,7 +373,7 @@ func TestDocx(t *testing.T) {
 		`<w:tbl><w:tr><w:tc><w:p><w:r><w:t>Crop</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>Days</w:t></w:r></w:p></w:tc></w:tr>`+
 		`<w:tr><w:tc><w:p><w:r><w:t>Bean</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>60</w:t></w:r></w:p></w:tc></w:tr></w:tbl>`)
 	const want = "title: Garden plan\nauthor: Ann Example\npublished: 2024-03-05\nlink: https://example.org/x\n" +
-		"media: application/vnd.openxmlformats-officedocument.wordprocessingml.document\nextractor: docx/1\n\n" +
+		"media: application/vnd.openxmlformats-officedocument.wordprocessingml.document\nextractor: docx/2\n\n" +
 		"Beans fix nitrogen.\n\nLine\ntwo.\n\none\ntwo\nCrop | Days\nBean | 60\n\nA note.\n"
 	for _, name := range []string{"a.docx", "no-extension"} {
 		d, err := New(Config{}).Extract(t.Context(), name, []byte(raw))
@@ -325,7 +428,8 @@ func checkForm(t interface{ Errorf(string, ...any) }, d Document) {
 
 func TestNormaliseProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
+		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) +
+			rapid.StringOf(rapid.SampledFrom([]rune("a \n\u0645\u200b\u200c\u200d\ufe0f\ufe00\u202e\U000e0041\u2764\u0301\u00ad"))).Draw(t, "unseen")
 		once := normalise(s)
 		if twice := normalise(once); twice != once {
 			t.Errorf("%q then %q", once, twice)

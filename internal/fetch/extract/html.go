@@ -3,12 +3,13 @@ package extract
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	readability "codeberg.org/readeck/go-readability/v2"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract/hidden"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 // readHTML finds the main text of a page. Readability picks the article, prune takes out what is not prose. A page too deep or too large to be parsed is read as
 // a stream of tokens.
 func readHTML(src, name string) Document {
-	doc := Document{MediaType: fmtHTML.mediaType(), Extractor: "html/1"}
+	doc := Document{MediaType: fmtHTML.mediaType(), Extractor: "html/2"}
 	root, err := parseHTML(src)
 	if err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
@@ -31,16 +32,19 @@ func readHTML(src, name string) Document {
 	}
 	base := pageBase(root, name)
 	pageMetadata(root, base, &doc)
-	removeHidden(root)
+	hidden.Remove(root)
 	headings := headingsUnder(root)
 	pageLinks := linksUnder(root, base)
 	body := findElement(root, atom.Body)
-	whole := wholeBody(body)
+	whole, fallback := wholeBody(body), withoutScripts(body)
 	if countElements(root) <= maxReadable {
 		doc.Text = articleText(root, base, &doc)
 	}
 	if textLength(doc.Text) < minArticle {
 		doc.Text = whole
+	}
+	if doc.Text == "" {
+		doc.Text = fallback
 	}
 	doc.Title = withoutSite(doc.Title, headings)
 	doc.Links = append(doc.Links, pageLinks...)
@@ -98,6 +102,21 @@ func wholeBody(body *html.Node) string {
 	return htmlText(body)
 }
 
+// withoutScripts is what a page says to those who run no scripts. The parser leaves it as one text, markup and all.
+func withoutScripts(body *html.Node) string {
+	if body == nil {
+		return ""
+	}
+	var b strings.Builder
+	for n := range body.Descendants() {
+		if n.DataAtom == atom.Noscript && n.FirstChild != nil && n.FirstChild.Type == html.TextNode {
+			text, _ := htmlFragment(n.FirstChild.Data)
+			b.WriteString(text + "\n\n")
+		}
+	}
+	return b.String()
+}
+
 // textLength counts bytes that are not white space, enough to tell an article from a remnant in any script.
 func textLength(s string) int {
 	n := 0
@@ -114,48 +133,93 @@ func htmlFragment(src string) (string, []string) {
 		text, _ := htmlTokens(src)
 		return text, nil
 	}
-	removeHidden(root)
+	hidden.Remove(root)
 	return htmlText(root), linksUnder(root, nil)
 }
 
-// htmlTokens strips the tags of a page that cannot be parsed into a tree.
+// htmlTokens strips the tags of a page that cannot be parsed into a tree, and leaves out what is hidden as far as that can be told without one.
 func htmlTokens(src string) (text, title string) {
 	z := html.NewTokenizer(strings.NewReader(src))
 	z.SetMaxBuf(maxTreeBytes)
-	w := &textWriter{}
-	skip, inTitle := atom.Atom(0), false
+	r := tokenReader{}
 	for {
-		switch z.Next() {
+		kind := z.Next()
+		switch kind {
 		case html.ErrorToken:
-			return w.String(), title
+			return r.out.String(), r.title
 		case html.TextToken:
-			if inTitle {
-				title += string(z.Text())
-			} else if skip == 0 {
-				w.words(string(z.Text()))
+			r.text(string(z.Text()))
+		case html.StartTagToken, html.SelfClosingTagToken:
+			t := z.Token()
+			r.out.owe(breaks[t.DataAtom])
+			if kind == html.StartTagToken && !void[t.DataAtom] {
+				r.open(t)
 			}
-		case html.StartTagToken:
-			tag, _ := z.TagName()
-			a := atom.Lookup(tag)
-			if skip == 0 && invisible[a] {
-				skip = a
-			}
-			inTitle = a == atom.Title
-			w.owe(breaks[a])
 		case html.EndTagToken:
-			tag, _ := z.TagName()
-			a := atom.Lookup(tag)
-			if a == skip {
-				skip = 0
-			}
-			inTitle = false
-			w.owe(breaks[a])
-		case html.SelfClosingTagToken:
-			tag, _ := z.TagName()
-			w.owe(breaks[atom.Lookup(tag)])
+			t := z.Token()
+			r.out.owe(breaks[t.DataAtom])
+			r.close(t.Data)
 		}
 	}
 }
+
+// tokenReader follows the tags of a page. Inside an element that is left out it counts only elements of the same name, so that it finds the end.
+type tokenReader struct {
+	out   textWriter
+	sheet hidden.Sheet
+	title string
+	at    atom.Atom // the last start tag, 0 after an end tag
+	skip  string    // the name of the element that is left out, or ""
+	depth int       // open elements of that name
+}
+
+func (r *tokenReader) text(s string) {
+	switch {
+	case r.at == atom.Style:
+		r.sheet.Add(s)
+	case r.skip != "":
+	case r.at == atom.Title:
+		r.title += s
+	default:
+		r.out.words(s)
+	}
+}
+
+func (r *tokenReader) open(t html.Token) {
+	if r.at = t.DataAtom; r.at == atom.Body {
+		r.skip = "" // whatever the head left open
+	}
+	if r.skip == t.Data && !selfEnding[r.at] {
+		r.depth++
+		return
+	}
+	if r.skip == "" || r.skip == t.Data {
+		r.skip = ""
+		if r.at != atom.Head && r.at != atom.Style && (invisible[r.at] || r.sheet.Hides(t.Data, t.Attr)) {
+			r.skip, r.depth = t.Data, 1
+		}
+	}
+}
+
+func (r *tokenReader) close(name string) {
+	r.at = 0
+	if r.skip == name {
+		if r.depth--; r.depth == 0 {
+			r.skip = ""
+		}
+	}
+}
+
+// void elements have no end tag, and selfEnding ones are ended by the next of their kind.
+var (
+	void = map[atom.Atom]bool{
+		atom.Area: true, atom.Base: true, atom.Br: true, atom.Col: true, atom.Embed: true, atom.Hr: true, atom.Img: true, atom.Input: true, atom.Link: true,
+		atom.Meta: true, atom.Param: true, atom.Source: true, atom.Track: true, atom.Wbr: true,
+	}
+	selfEnding = map[atom.Atom]bool{
+		atom.P: true, atom.Li: true, atom.Dt: true, atom.Dd: true, atom.Option: true, atom.Tr: true, atom.Td: true, atom.Th: true,
+	}
+)
 
 // breaks tells how many newlines stand before and after an element; inline elements have none.
 var breaks = map[atom.Atom]int{
@@ -352,37 +416,4 @@ func linkShares(root *html.Node) map[*html.Node]share {
 	}
 	count(root, false)
 	return shares
-}
-
-var hiddenStyle = regexp.MustCompile(`(?i)(^|;)\s*(display\s*:\s*none|visibility\s*:\s*hidden)\b`)
-
-// removeHidden takes out what a reader of the page does not see: a hidden text must not be quoted. The body itself is exempt; pages hide it until a script ran.
-func removeHidden(n *html.Node) {
-	for c := n.FirstChild; c != nil; {
-		next := c.NextSibling
-		if c.Type == html.CommentNode || c.Type == html.ElementNode && c.DataAtom != atom.Body && c.DataAtom != atom.Html && isHidden(c) {
-			n.RemoveChild(c)
-		} else {
-			removeHidden(c)
-		}
-		c = next
-	}
-}
-
-func isHidden(n *html.Node) bool {
-	for _, a := range n.Attr {
-		switch a.Key {
-		case "hidden":
-			return !strings.EqualFold(a.Val, "until-found")
-		case "aria-hidden":
-			if strings.EqualFold(strings.TrimSpace(a.Val), "true") {
-				return true
-			}
-		case "style":
-			if hiddenStyle.MatchString(a.Val) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -21,7 +21,7 @@ const maxFrontMatter = 64 << 10
 
 // readMarkdown takes the marks out of Markdown and leaves the words. Wrapped lines of one paragraph are joined by a space, so that a sentence is on one line.
 func readMarkdown(src string) Document {
-	doc := Document{MediaType: fmtMarkdown.mediaType(), Extractor: "markdown/1"}
+	doc := Document{MediaType: fmtMarkdown.mediaType(), Extractor: "markdown/2"}
 	body := frontMatter(lineEnds.Replace(src), &doc)
 	if markdownCost(body) > maxMarkdownCost {
 		doc.Text, doc.Links = body, linksInText(body)

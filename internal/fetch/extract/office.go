@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"golang.org/x/net/html"
 )
 
 // maxUnzipped bounds what is decompressed from one Word document.
@@ -39,7 +41,7 @@ func readDocx(raw []byte, maxBytes int64) (Document, error) {
 	if zipFile(z, docxMain) == nil {
 		return Document{}, fmt.Errorf("%w: no %s in the archive", ErrDamaged, docxMain)
 	}
-	doc := Document{MediaType: fmtDocx.mediaType(), Extractor: "docx/1"}
+	doc := Document{MediaType: fmtDocx.mediaType(), Extractor: "docx/2"}
 	w := &docxWriter{max: maxBytes}
 	left := int64(maxUnzipped)
 	properties := func(dec *xml.Decoder) error { return docxProperties(dec, &doc) }
@@ -213,4 +215,133 @@ func docxLinks(dec *xml.Decoder, doc *Document) error {
 			}
 		}
 	}, nothing, nothing)
+}
+
+// element is a node of an XML document: an element with a name, or text without.
+type element struct {
+	name, text string
+	attrs      []xml.Attr
+	kids       []*element
+}
+
+// maxElements bounds the tree of an XML document, which takes many times the size of its text.
+const maxElements = 500_000
+
+// lenientXML returns a decoder that forgives what feeds get wrong. Its input is UTF-8 already, whatever it declares.
+func lenientXML(r io.Reader) *xml.Decoder {
+	dec := xml.NewDecoder(r)
+	dec.Strict, dec.Entity = false, xml.HTMLEntity
+	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	return dec
+}
+
+// parseXML refuses trees nested deeper than maxNesting or of more than maxElements.
+func parseXML(r io.Reader) (*element, error) {
+	dec := lenientXML(r)
+	stack := []*element{{}}
+	for count := 0; ; count++ {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			return stack[0], nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
+		top := stack[len(stack)-1]
+		switch t := tok.(type) {
+		case xml.StartElement:
+			if len(stack) > maxNesting || count > maxElements {
+				return nil, fmt.Errorf("%w: over %d levels or %d elements", ErrTooLarge, maxNesting, maxElements)
+			}
+			e := &element{name: t.Name.Local, attrs: t.Copy().Attr}
+			top.kids = append(top.kids, e)
+			stack = append(stack, e)
+		case xml.EndElement:
+			if len(stack) > 1 {
+				stack = stack[:len(stack)-1]
+			}
+		case xml.CharData:
+			top.kids = append(top.kids, &element{text: string(t)})
+		}
+	}
+}
+
+// content is all text below e in one. The addresses it names go to doc, unless that is nil.
+func (e *element) content(doc *Document) string {
+	if doc != nil {
+		e.attribute("href", func(v string) { doc.Links = append(doc.Links, v) })
+	}
+	var b strings.Builder
+	b.WriteString(e.text)
+	for _, k := range e.kids {
+		b.WriteString(k.content(doc))
+	}
+	return b.String()
+}
+
+func (e *element) attribute(name string, use func(string)) {
+	for _, a := range e.attrs {
+		if a.Name.Local == name {
+			use(a.Value)
+		}
+	}
+}
+
+// child is the first element of that name directly below e, or nil.
+func (e *element) child(name string) *element {
+	for _, k := range e.kids {
+		if k.name == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// children lists the elements of that name directly below e; "" is the name of text.
+func (e *element) children(name string) []*element {
+	var found []*element
+	for _, k := range e.kids {
+		if k.name == name {
+			found = append(found, k)
+		}
+	}
+	return found
+}
+
+func (e *element) childText(name string) string {
+	if c := e.child(name); c != nil {
+		return strings.TrimSpace(c.content(nil))
+	}
+	return ""
+}
+
+// inner writes what is below e as HTML. Text alone is given as it is: it may be HTML that was escaped once.
+func (e *element) inner() string {
+	var b strings.Builder
+	if len(e.children("")) == len(e.kids) {
+		for _, k := range e.kids {
+			b.WriteString(k.text)
+		}
+		return b.String()
+	}
+	for _, k := range e.kids {
+		k.markupTo(&b)
+	}
+	return b.String()
+}
+
+func (e *element) markupTo(b *strings.Builder) {
+	if e.name == "" {
+		b.WriteString(html.EscapeString(e.text))
+		return
+	}
+	b.WriteString("<" + e.name)
+	for _, a := range e.attrs {
+		b.WriteString(" " + a.Name.Local + `="` + html.EscapeString(a.Value) + `"`)
+	}
+	b.WriteString(">")
+	for _, k := range e.kids {
+		k.markupTo(b)
+	}
+	b.WriteString("</" + e.name + ">")
 }

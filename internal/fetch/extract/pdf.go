@@ -95,7 +95,7 @@ func (p *pdfReader) document(ctx context.Context, in pdfiumInstance, raw []byte)
 	if count.PageCount == 0 {
 		return Document{}, fmt.Errorf("%w: no pages", ErrDamaged)
 	}
-	doc = Document{MediaType: fmtPDF.mediaType(), Extractor: "pdf/1"}
+	doc = Document{MediaType: fmtPDF.mediaType(), Extractor: "pdf/2"}
 	var text strings.Builder
 	for i := range count.PageCount {
 		page, err := in.GetPageText(&requests.GetPageText{Page: requests.Page{ByIndex: &requests.PageByIndex{Document: opened.Document, Index: i}}})

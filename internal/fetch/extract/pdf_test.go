@@ -52,7 +52,7 @@ func makePDF(pages ...string) string {
 	return b.String()
 }
 
-const pdfWant = "title: Garden plan\nauthor: Ann Example\npublished: 2024-03-05\nlink: https://example.org/x\nmedia: application/pdf\nextractor: pdf/1\n\n" +
+const pdfWant = "title: Garden plan\nauthor: Ann Example\npublished: 2024-03-05\nlink: https://example.org/x\nmedia: application/pdf\nextractor: pdf/2\n\n" +
 	"Beans fix nitrogen.\nSee https://example.org/x.\n\nSecond page.\n"
 
 func TestPDF(t *testing.T) {

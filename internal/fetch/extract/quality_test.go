@@ -15,6 +15,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,6 +31,20 @@ var update = flag.Bool("update", false, "rewrite testdata/quality.txt")
 
 // sharedData holds public benchmark sets beside the repository; they are not part of it.
 const sharedData = "../../../../shared/data"
+
+// qualityHeader says what the numbers mean and what others reach. Their numbers are of the whole sets, of which the trafilatura pages here are a sample, and were not
+// taken in this test; "library-alone" is.
+const qualityHeader = `# set metric value; compared within 0.005
+# what others publish or were measured at, F1 on the 990 pages that the trafilatura sample is taken from: trafilatura (Python) 0.924, go-trafilatura 0.899,
+# magic-html 0.889, go-readability with the pruning used here 0.883, go-readability alone 0.874, go-domdistiller 0.860, readability-lxml 0.826, newspaper4k 0.801
+# F1 on the 181 pages of article-extraction-benchmark: rs_trafilatura 0.970, go-readability with the pruning used here 0.965, go-trafilatura 0.960 to 0.965, trafilatura (Python) 0.958,
+# go-readability alone 0.952, newspaper4k 0.949, readability.js 0.947
+# processor time a page there, in units of go-readability alone: go-readability with the pruning used here 0.95, go-domdistiller 1.9, go-trafilatura 1.6 to 3.2
+# time-over-… is the time of all pages over that of the HTML parser, or of the library, on the same bytes in the same run: shown as the bound it must keep
+`
+
+// maxOverParse and maxOverLibrary bound the time for a page in units of what nobody can avoid. They are loose: machines are busy.
+const maxOverParse, maxOverLibrary = 12, 5
 
 // TestQuality measures extraction on public sets and compares with the committed numbers. A change for the worse or the better shows in the diff of
 // testdata/quality.txt, rewritten with -update.
@@ -47,7 +62,7 @@ func TestQuality(t *testing.T) {
 		}
 	})
 	var report strings.Builder
-	report.WriteString("# set metric value; compared within 0.005\n")
+	report.WriteString(qualityHeader)
 	readabilityQuality(t, x, &report)
 	trafilaturaQuality(t, x, &report)
 	pdfQuality(t, x, &report)
@@ -89,37 +104,82 @@ func compareNumbers(t *testing.T, want, got string) {
 // output for its goal: its number stands beside ours as the upper mark.
 func readabilityQuality(t *testing.T, x *Extractor, report *strings.Builder) {
 	files := untar(t, "pages/readability.tar.gz")
-	var f1, plain float64
+	var f1, plain, pages float64
 	var worst []string
-	var spent time.Duration
-	pages := 0
+	var spent stopwatch
+	var title, author, date, language, address hits
 	for _, name := range sortedNames(files) {
 		dir, base := path.Split(name)
 		if base != "source.html" {
 			continue
 		}
 		pages++
-		start := time.Now()
-		doc, err := x.Extract(context.Background(), "http://fakehost/test/page.html", files[name])
-		spent += time.Since(start)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
+		doc, alone := spent.page(t, x, "http://fakehost/test/page.html", files[name])
 		if again, err := x.Extract(context.Background(), "http://fakehost/test/page.html", files[name]); err != nil || !cmp.Equal(doc, again) {
 			t.Errorf("%s: a second extraction differs: %v", name, err)
 		}
 		expected := htmlText(mustParse(t, files[dir+"expected.html"]))
 		f := wordF1(expected, doc.Text)
 		f1 += f
-		plain += wordF1(expected, plainReadability(t, files[name]))
+		plain += wordF1(expected, alone)
 		if f < 0.8 {
 			worst = append(worst, fmt.Sprintf("%s %.2f", dir, f))
 		}
+		var want struct{ Title, Byline, Lang, PublishedTime string }
+		if err := json.Unmarshal(files[dir+"expected-metadata.json"], &want); err != nil {
+			t.Fatal(err)
+		}
+		title.count(want.Title, doc.Title)
+		author.count(want.Byline, doc.Author)
+		date.count(parseDate(want.PublishedTime), doc.Published)
+		language.count(want.Lang, doc.Language)
+		address.count(canonicalOf(files[name]), doc.URL)
 	}
-	t.Logf("readability: %d pages, %.1f ms a page; below 0.8: %s", pages, float64(spent.Milliseconds())/float64(pages), strings.Join(worst, ", "))
-	n := float64(pages)
-	fmt.Fprintf(report, "readability pages %d\nreadability word-F1 %.4f\nreadability word-F1-library-alone %.4f\n", pages, f1/n, plain/n)
+	t.Logf("readability: %.0f pages; below 0.8: %s", pages, strings.Join(worst, ", "))
+	fmt.Fprintf(report, "readability pages %.0f\nreadability word-F1 %.4f\nreadability word-F1-library-alone %.4f\n", pages, f1/pages, plain/pages)
+	spent.report(t, "readability", report)
+	fmt.Fprintf(report, "readability title %s\nreadability author %s\nreadability date %s\nreadability language %s\nreadability canonical-url %s\n",
+		title, author, date, language, address)
+}
+
+var canonicalLink = regexp.MustCompile(`(?i)<link[^>]*\srel="?canonical"?[^>]*>`)
+var hrefValue = regexp.MustCompile(`(?i)\shref="(https?://[^"#&]+)"`)
+
+// canonicalOf finds the plainest form of a canonical address by other means than the extractor's.
+func canonicalOf(raw []byte) string {
+	if m := hrefValue.FindSubmatch(canonicalLink.Find(raw)); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// stopwatch adds up the time of extraction, of the parser and of the library on the same pages.
+type stopwatch struct{ ours, parse, library time.Duration }
+
+func (s *stopwatch) page(t *testing.T, x *Extractor, name string, raw []byte) (doc Document, alone string) {
+	t.Helper()
+	text := decode(raw, fmtHTML, "")
+	start := time.Now()
+	if _, err := html.Parse(strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	s.parse += time.Since(start)
+	start = time.Now()
+	alone = plainReadability(t, text)
+	s.library += time.Since(start)
+	start = time.Now()
+	doc, err := x.Extract(context.Background(), name, raw)
+	s.ours += time.Since(start)
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	return doc, alone
+}
+
+func (s *stopwatch) report(t *testing.T, set string, report *strings.Builder) {
+	overParse, overLibrary := float64(s.ours)/float64(s.parse), float64(s.ours)/float64(s.library)
+	t.Logf("%s: %.1f times the parser, %.1f times the library alone", set, overParse, overLibrary)
+	fmt.Fprintf(report, "%s time-over-parser %.0f\n%s time-over-library-alone %.0f\n", set, max(overParse, maxOverParse), set, max(overLibrary, maxOverLibrary))
 }
 
 // trafilaturaQuality counts strings that must and must not be in the text, as that project's own evaluation does.
@@ -132,34 +192,39 @@ func trafilaturaQuality(t *testing.T, x *Extractor, report *strings.Builder) {
 	if err := json.Unmarshal(files["evaldata.json"], &pages); err != nil {
 		t.Fatal(err)
 	}
-	var tp, fn, fp, tn, title, titles, author, authors, date, dates float64
-	var spent time.Duration
+	var ours, alone segments
+	var title, author, date hits
+	var spent stopwatch
 	for _, address := range sortedNames(pages) {
 		p := pages[address]
-		start := time.Now()
-		doc, err := x.Extract(context.Background(), p.File, files["html/"+p.File])
-		spent += time.Since(start)
-		if err != nil {
-			t.Errorf("%s: %v", p.File, err)
-			continue
-		}
-		text := strings.Join(strings.Fields(doc.Text), " ")
-		for _, s := range p.With {
-			tally(strings.Contains(text, strings.Join(strings.Fields(s), " ")), &tp, &fn)
-		}
-		for _, s := range p.Without {
-			tally(strings.Contains(text, strings.Join(strings.Fields(s), " ")), &fp, &tn)
-		}
-		count(&title, &titles, p.Title, doc.Title)
-		count(&author, &authors, p.Author, doc.Author)
-		count(&date, &dates, p.Date, doc.Published)
+		doc, plain := spent.page(t, x, p.File, files["html/"+p.File])
+		ours.count(doc.Text, p.With, p.Without)
+		alone.count(plain, p.With, p.Without)
+		title.count(p.Title, doc.Title)
+		author.count(p.Author, doc.Author)
+		date.count(p.Date, doc.Published)
 	}
-	t.Logf("trafilatura: %d pages, %.1f ms a page", len(pages), float64(spent.Milliseconds())/float64(len(pages)))
-	precision, recall := tp/(tp+fp), tp/(tp+fn)
-	fmt.Fprintf(report, "trafilatura pages %d\ntrafilatura must-have %.4f\ntrafilatura must-not-have-absent %.4f\ntrafilatura F1 %.4f\n",
-		len(pages), recall, tn/(tn+fp), 2*precision*recall/(precision+recall))
-	fmt.Fprintf(report, "trafilatura title %.4f\ntrafilatura author %.4f\ntrafilatura date %.4f\n", title/titles, author/authors, date/dates)
+	fmt.Fprintf(report, "trafilatura pages %d\ntrafilatura must-have %.4f\ntrafilatura must-not-have-absent %.4f\ntrafilatura F1 %.4f\ntrafilatura F1-library-alone %.4f\n",
+		len(pages), ours.tp/(ours.tp+ours.fn), ours.tn/(ours.tn+ours.fp), ours.f1(), alone.f1())
+	spent.report(t, "trafilatura", report)
+	fmt.Fprintf(report, "trafilatura title %s\ntrafilatura author %s\ntrafilatura date %s\n", title, author, date)
 }
+
+// segments counts texts that are where they should be, and are not where they should not be.
+type segments struct{ tp, fn, fp, tn float64 }
+
+func (s *segments) count(text string, with, without []string) {
+	plain := func(s string) string { return strings.Join(strings.Fields(normalise(s)), " ") }
+	text = plain(text)
+	for _, w := range with {
+		tally(strings.Contains(text, plain(w)), &s.tp, &s.fn)
+	}
+	for _, w := range without {
+		tally(strings.Contains(text, plain(w)), &s.fp, &s.tn)
+	}
+}
+
+func (s *segments) f1() float64 { return 2 * s.tp / (2*s.tp + s.fp + s.fn) }
 
 func pdfQuality(t *testing.T, x *Extractor, report *strings.Builder) {
 	files := untar(t, "pdf/py-pdf-samples.tar.gz")
@@ -195,21 +260,29 @@ func tally(found bool, yes, no *float64) {
 	}
 }
 
-// count compares a metadata field where the set gives one.
-func count(right, all *float64, want, got string) {
+// hits is a share of right answers among the pages for which the set gives one.
+type hits struct{ right, all float64 }
+
+func (s *hits) count(want, got string) {
 	if want = oneLine(want, 500); want != "" {
-		*all++
+		s.all++
 		if strings.EqualFold(want, got) {
-			*right++
+			s.right++
 		}
 	}
 }
 
-func plainReadability(t *testing.T, raw []byte) string {
+func (s hits) String() string { return fmt.Sprintf("%.4f", s.right/s.all) }
+
+func plainReadability(t *testing.T, page string) string {
 	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
 	base := &url.URL{Scheme: "http", Host: "fakehost", Path: "/test/page.html"}
 	parser := readability.NewParser()
-	article, err := parser.ParseAndMutate(mustParse(t, raw), base)
+	article, err := parser.ParseAndMutate(root, base)
 	if err != nil || article.Node == nil {
 		return ""
 	}
@@ -218,7 +291,7 @@ func plainReadability(t *testing.T, raw []byte) string {
 
 func mustParse(t *testing.T, raw []byte) *html.Node {
 	t.Helper()
-	root, err := html.Parse(strings.NewReader(decode(raw, fmtHTML)))
+	root, err := html.Parse(strings.NewReader(decode(raw, fmtHTML, "")))
 	if err != nil {
 		t.Fatal(err)
 	}

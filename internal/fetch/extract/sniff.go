@@ -2,6 +2,8 @@ package extract
 
 import (
 	"bytes"
+	"errors"
+	"mime"
 	"net/http"
 	"net/url"
 	"path"
@@ -105,9 +107,46 @@ func isURL(name string) bool {
 	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
 }
 
-// sniff decides what the bytes are. A signature that cannot be text wins over the name; then the name; then what the text looks like.
-func sniff(name string, raw []byte) format {
+// declaration is what a Content-Type says: fmtUnknown and "" for all that it leaves open.
+type declaration struct {
+	format  format
+	charset string
+}
+
+// formatByType lists the media types that name a text format. PDF and Word are told by their bytes alone, whatever the header says.
+var formatByType = map[string]format{
+	"text/html": fmtHTML, "application/xhtml+xml": fmtHTML, "text/plain": fmtText, "text/markdown": fmtMarkdown, "text/x-markdown": fmtMarkdown,
+	"text/csv": fmtCSV, "application/csv": fmtCSV, "text/tab-separated-values": fmtTSV, "application/json": fmtJSON, "text/json": fmtJSON,
+	"application/x-ndjson": fmtJSON, "application/jsonl": fmtJSON, "application/xml": fmtXML, "text/xml": fmtXML, "text/css": fmtSource,
+	"text/javascript": fmtSource, "application/javascript": fmtSource, "application/yaml": fmtSource, "application/toml": fmtSource, "application/sql": fmtSource,
+}
+
+func parseContentType(header string) declaration {
+	if len(header) > 256 {
+		return declaration{}
+	}
+	// A broken parameter leaves the type, as the error promises; anything else broken leaves nothing.
+	media, params, err := mime.ParseMediaType(header)
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
+		return declaration{}
+	}
+	f := formatByType[media]
+	switch {
+	case f != fmtUnknown:
+	case strings.HasSuffix(media, "+json"):
+		f = fmtJSON
+	case strings.HasSuffix(media, "+xml"):
+		f = fmtXML
+	}
+	return declaration{format: f, charset: params["charset"]}
+}
+
+// sniff decides what the bytes are. A signature that cannot be text wins over the name; then the name; then what the text looks like; then what was said of it.
+func sniff(name string, said format, raw []byte) format {
 	named := byName(name)
+	if isURL(name) && named == fmtSource && said != fmtUnknown {
+		named = fmtUnknown // the address of a page that a program makes, such as index.php
+	}
 	head := bytes.TrimLeft(bytes.TrimPrefix(raw[:min(len(raw), 1024)], []byte("\xef\xbb\xbf")), "\x00\t\n\f\r ")
 	switch {
 	case bytes.HasPrefix(head, []byte("%PDF-")):
@@ -123,23 +162,29 @@ func sniff(name string, raw []byte) format {
 		return fmtBinary
 	case looksHTML(head) && (isURL(name) || named == fmtUnknown || named == fmtPDF || named == fmtDocx):
 		return fmtHTML
-	case named != fmtUnknown:
-		return named
 	}
-	return byLook(head)
+	look, sure := byLook(head)
+	switch {
+	case named != fmtUnknown && !(isURL(name) && sure && (named == fmtHTML || named == fmtSource)):
+		return named
+	case said == fmtUnknown, sure, look != fmtText && said == fmtText:
+		return look
+	}
+	return said
 }
 
-// byLook judges text without a telling name. Only formats with a plain signature count; all else is plain text.
-func byLook(head []byte) format {
+// byLook judges text without a telling name. Only formats with a plain signature count; all else is plain text. Of markup it is sure; the first characters of
+// Markdown may begin any text.
+func byLook(head []byte) (f format, sure bool) {
 	switch {
 	case bytes.HasPrefix(head, []byte("<?xml")), bytes.HasPrefix(head, []byte("<rss")), bytes.HasPrefix(head, []byte("<feed")):
-		return fmtXML
+		return fmtXML, true
 	case bytes.HasPrefix(head, []byte("{\"")), bytes.HasPrefix(head, []byte("[{")), bytes.HasPrefix(head, []byte("{\n")), bytes.HasPrefix(head, []byte("{\r")):
-		return fmtJSON
+		return fmtJSON, true
 	case bytes.HasPrefix(head, []byte("---\n")), bytes.HasPrefix(head, []byte("---\r\n")), bytes.HasPrefix(head, []byte("# ")):
-		return fmtMarkdown
+		return fmtMarkdown, false
 	}
-	return fmtText
+	return fmtText, false
 }
 
 // looksHTML skips comments and an XML declaration, then asks for a tag that opens pages.
@@ -206,15 +251,18 @@ var (
 	metaEncoding = regexp.MustCompile(`(?i)<meta\s[^>]*charset\s*=\s*["']?\s*([A-Za-z0-9._:-]+)`)
 )
 
-// decode gives the text of raw in UTF-8. A byte order mark decides; then bytes that are valid UTF-8 to the end are UTF-8 whatever they claim; then what the
-// document declares; then the likeliest encoding by letter statistics. Bytes without meaning become U+FFFD.
-func decode(raw []byte, f format) string {
+// decode gives the text of raw in UTF-8. A byte order mark decides; then bytes that are valid UTF-8 to the end are UTF-8 whatever they claim; then the charset
+// that came with them; then what the document declares; then the likeliest encoding by letter statistics. Bytes without meaning become U+FFFD.
+func decode(raw []byte, f format, label string) string {
 	if enc, skip := byMark(raw); enc != nil {
 		return decodeWith(enc, raw[skip:])
 	}
 	raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
 	if mostlyUTF8(raw) {
 		return strings.ToValidUTF8(string(raw), "\uFFFD")
+	}
+	if enc := narrow(label); enc != nil {
+		return decodeWith(enc, raw)
 	}
 	if enc := declared(raw, f); enc != nil {
 		return decodeWith(enc, raw)
@@ -266,7 +314,7 @@ func mostlyUTF8(raw []byte) bool {
 	return good >= 10*bad
 }
 
-// declared reads the encoding out of an XML declaration or an HTML meta element. A claim of UTF-8 or UTF-16 is known to be false here.
+// declared reads the encoding out of an XML declaration or an HTML meta element.
 func declared(raw []byte, f format) encoding.Encoding {
 	var m [][]byte
 	if f == fmtHTML || f == fmtXML {
@@ -278,8 +326,13 @@ func declared(raw []byte, f format) encoding.Encoding {
 	if m == nil {
 		return nil
 	}
-	enc, name := charset.Lookup(string(m[1]))
-	if strings.HasPrefix(name, "utf-") {
+	return narrow(string(m[1]))
+}
+
+// narrow finds the encoding of a label, or nil. A claim of UTF-8 or UTF-16 is known to be false where it is asked.
+func narrow(label string) encoding.Encoding {
+	enc, name := charset.Lookup(label)
+	if strings.HasPrefix(name, "utf-") || name == "replacement" {
 		return nil
 	}
 	return enc
@@ -302,51 +355,8 @@ func guess(raw []byte, f format) encoding.Encoding {
 		}
 	}
 	// The detector spells one name its own way.
-	enc, name := charset.Lookup(strings.Replace(best.Charset, "GB-18030", "gb18030", 1))
-	if enc == nil || strings.HasPrefix(name, "utf-") {
-		return charmap.Windows1252
+	if enc := narrow(strings.Replace(best.Charset, "GB-18030", "gb18030", 1)); enc != nil {
+		return enc
 	}
-	return enc
-}
-
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n\n")
-
-// normalise brings text into the promised form: valid UTF-8, "\n" line ends, no control characters but "\n" and "\t", no space at line ends, no more than one
-// blank line in a row, none at either end. Applied twice it changes nothing more.
-func normalise(s string) string {
-	s = lineEnds.Replace(strings.ToValidUTF8(s, "\uFFFD"))
-	var b strings.Builder
-	b.Grow(len(s))
-	blank := false
-	for line := range strings.SplitSeq(s, "\n") {
-		line = strings.TrimRight(strings.Map(visible, line), " \t")
-		if line == "" {
-			blank = true
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-			if blank {
-				b.WriteByte('\n')
-			}
-		}
-		b.WriteString(line)
-		blank = false
-	}
-	return b.String()
-}
-
-// visible drops control characters, which could steer a terminal, and byte order marks that got into the text. The upper control characters come from
-// windows-1252 taken for Latin-1: they become the punctuation they were.
-func visible(r rune) rune {
-	switch {
-	case r >= 0x80 && r < 0xa0:
-		if r = charmap.Windows1252.DecodeByte(byte(r)); r >= 0xa0 && r != utf8.RuneError {
-			return r
-		}
-		return -1
-	case r < 0x20 && r != '\t', r == 0x7f, r == 0xfeff:
-		return -1
-	}
-	return r
+	return charmap.Windows1252
 }

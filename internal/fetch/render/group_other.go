@@ -1,0 +1,13 @@
+//go:build !unix
+
+package render
+
+import "os/exec"
+
+// ownGroup does nothing where there are no process groups.
+func ownGroup(*exec.Cmd) {}
+
+// killGroup kills the browser; its children end when they lose it. A browser that is gone already is no error.
+func killGroup(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+}

@@ -1,0 +1,262 @@
+// Package render loads a page in a local headless Chromium, lets its scripts run, and returns the document they made. It is for pages that have no text without scripts.
+//
+// It owns the browser's process, its throw-away profile and its only way to the network: a proxy on the loopback interface, one for each page, that makes every connection
+// through the function it was given, so that whoever guards addresses sees all of them. It does not decide which addresses may be reached, does not read the document
+// and keeps nothing between pages: no cookies, no cache, no history. The browser gets no environment of ours, so no key is in its reach.
+package render
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Config says which browser to run and within which limits. Chromium and Dial are required; the rest has defaults.
+type Config struct {
+	Chromium string // path of the browser, as Find gives it
+	// Dial makes every connection of the browser; addr is "host:port" with the name the page used. It must refuse what must not be reached.
+	Dial      func(ctx context.Context, network, addr string) (net.Conn, error)
+	Timeout   time.Duration // longest time for a page, from the start of the browser; default 20 s
+	Budget    time.Duration // time that the scripts of a page see pass before it counts as done; default 5 s
+	MaxBytes  int64         // largest document; default 8 MiB
+	MaxWire   int64         // most bytes that one page may move over the network, both ways together; default 32 MiB
+	MaxDials  int           // most connections that one page may open; default 256
+	Parallel  int           // pages rendered at the same time, others wait; default 1
+	TempDir   string        // where profiles are made; "" is the system's place for temporary files
+	UserAgent string        // how the browser names itself; "" leaves its own name
+}
+
+func (c Config) withDefaults() Config {
+	if c.Timeout <= 0 {
+		c.Timeout = 20 * time.Second
+	}
+	if c.Budget <= 0 {
+		c.Budget = 5 * time.Second
+	}
+	if c.MaxBytes <= 0 {
+		c.MaxBytes = 8 << 20
+	}
+	if c.MaxWire <= 0 {
+		c.MaxWire = 32 << 20
+	}
+	if c.MaxDials <= 0 {
+		c.MaxDials = 256
+	}
+	if c.Parallel <= 0 {
+		c.Parallel = 1
+	}
+	return c
+}
+
+// Page is a document as it stood when its scripts had run.
+type Page struct {
+	HTML []byte // in UTF-8
+	URL  string // the address that was asked for: the browser does not tell where redirects led
+}
+
+// Renderer renders pages. It is safe for concurrent use and holds nothing open between pages, so it needs no closing.
+type Renderer struct {
+	cfg  Config
+	free chan struct{} // one token for each page in progress
+}
+
+// New returns a Renderer; it starts nothing.
+func New(cfg Config) *Renderer {
+	cfg = cfg.withDefaults()
+	return &Renderer{cfg: cfg, free: make(chan struct{}, cfg.Parallel)}
+}
+
+// browserNames are the programs that Find looks for, best first.
+var browserNames = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "chromium-headless-shell", "headless_shell", "microsoft-edge",
+	"/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"}
+
+// Find looks for a browser. An explicit name or path, when not "", is the only one that counts. The lookPath function is exec.LookPath or one like it.
+func Find(explicit string, lookPath func(string) (string, error)) (path string, ok bool) {
+	names := browserNames
+	if explicit != "" {
+		names = []string{explicit}
+	}
+	for _, name := range names {
+		if path, err := lookPath(name); err == nil && path != "" {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// Render loads the http or https address and returns the document. When it returns, the browser, its children and its profile are gone, whatever happened.
+//
+// Errors carry a code: CodeInvalid for an address of another kind, CodeTimeout when the page took too long, CodeCanceled when ctx ended, CodeMalformed for a document over
+// the limit, CodeUnavailable when the browser or the page could not be had. When a connection failed before there was a document, the error of Dial is in the chain, and
+// its code, where it has one, is the code.
+func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
+		return Page{}, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "url", Message: "only http and https addresses can be rendered"}
+	}
+	select {
+	case r.free <- struct{}{}:
+		defer func() { <-r.free }()
+	case <-ctx.Done():
+		return Page{}, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for a free browser")
+	}
+	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	out, err := r.load(limited, u)
+	switch {
+	case err == nil:
+		return Page{HTML: out, URL: u.String()}, nil
+	case ctx.Err() != nil:
+		return Page{}, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "render %s", u.Host)
+	case limited.Err() != nil:
+		return Page{}, marchwarden.Wrap(limited.Err(), marchwarden.CodeTimeout, "render %s: not done after %v", u.Host, r.cfg.Timeout)
+	}
+	var coded *marchwarden.Error
+	if errors.As(err, &coded) {
+		return Page{}, fmt.Errorf("render %s: %w", u.Host, err)
+	}
+	return Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "render %s", u.Host)
+}
+
+func (r *Renderer) load(ctx context.Context, u *url.URL) (out []byte, err error) {
+	profile, scratch, err := makeProfile(r.cfg.TempDir)
+	defer func() { err = errors.Join(err, removeProfile(profile), removeProfile(scratch)) }()
+	if err != nil {
+		return nil, fmt.Errorf("make profile: %w", err)
+	}
+	way, err := startProxy(r.cfg, targetOf(u))
+	if err != nil {
+		return nil, err
+	}
+	defer way.close()
+	// A page whose server never finishes would be waited for until the end and then be lost. With the network gone it is done with what it has.
+	patience := r.cfg.Timeout * 6 / 10
+	closing := time.AfterFunc(patience, way.shut)
+	defer closing.Stop()
+	out, err = r.run(ctx, r.arguments(u, profile, way.address()), environment(profile, scratch))
+	if err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(out)) > 0 {
+		return out, nil
+	}
+	// Nothing is what it writes for a page that it could not load.
+	refused := way.refusal()
+	if refused == nil && !closing.Stop() {
+		return nil, marchwarden.Errorf(marchwarden.CodeTimeout, "the page did not come within %v", patience)
+	}
+	return nil, loadError(refused)
+}
+
+// loadError names the connection that failed, when one did.
+func loadError(refused error) error {
+	if refused != nil {
+		return fmt.Errorf("the browser could not load the page: connect: %w", refused)
+	}
+	return errors.New("the browser could not load the page")
+}
+
+// targetOf is the address that the browser connects to for u.
+func targetOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+		if u.Scheme == "https" {
+			port = "443"
+		}
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// disabledFeatures would talk to others than the page's servers, or round the proxy.
+const disabledFeatures = "AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,DnsOverHttps,GlobalMediaControls,HttpsFirstBalancedModeAutoEnable," +
+	"HttpsUpgrades,InterestFeedContentSuggestions,LoadingPredictorPrefetch,MediaRouter,NetworkTimeServiceQuerying,OptimizationHints,PrefetchPrivacyChanges," +
+	"SegmentationPlatform,SpeculationRulesPrefetchFuture,Translate,WebRtcHideLocalIpsWithMdns"
+
+func (r *Renderer) arguments(u *url.URL, profile, proxy string) []string {
+	args := []string{
+		"--headless", "--dump-dom", "--user-data-dir=" + profile, "--virtual-time-budget=" + strconv.FormatInt(r.cfg.Budget.Milliseconds(), 10),
+		// The only way out is the proxy, for loopback addresses too; no name is resolved here, and nothing goes out but TCP to the proxy.
+		"--proxy-server=http://" + proxy, "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+		"--force-webrtc-ip-handling-policy=disable_non_proxied_udp", "--webrtc-ip-handling-policy=disable_non_proxied_udp", "--disable-quic", "--dns-prefetch-disable", "--no-pings",
+		"--disable-features=" + disabledFeatures, "--disable-background-networking", "--disable-component-update", "--disable-domain-reliability", "--disable-sync",
+		"--disable-client-side-phishing-detection", "--disable-default-apps", "--disable-extensions", "--disable-component-extensions-with-background-pages",
+		"--disable-breakpad", "--disable-crash-reporter", "--no-first-run", "--no-default-browser-check", "--no-service-autorun", "--metrics-recording-only",
+		"--gaia-url=http://browser.invalid", "--apps-gallery-update-url=http://browser.invalid", "--component-updater=url-source=http://browser.invalid", // no calls home
+		"--deny-permission-prompts", "--disable-notifications", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio", "--password-store=basic", "--use-mock-keychain",
+		"--blink-settings=imagesEnabled=false", "--js-flags=--max-old-space-size=512", "--renderer-process-limit=2",
+		"--window-size=1280,4000", // tall, for pages that load what comes into view
+	}
+	if r.cfg.UserAgent != "" {
+		args = append(args, "--user-agent="+r.cfg.UserAgent)
+	}
+	if os.Geteuid() == 0 {
+		// Chromium refuses to start its sandbox for root. As any other user it has one, and a page that breaks the renderer is still inside it: running as root is
+		// the worse choice, and the container or machine is then the only wall.
+		args = append(args, "--no-sandbox")
+	}
+	return append(args, u.String())
+}
+
+// environment is all that the browser learns about this machine. It is not ours: that may hold keys.
+func environment(profile, scratch string) []string {
+	return []string{"HOME=" + profile, "TMPDIR=" + scratch, "XDG_CONFIG_HOME=" + profile, "XDG_CACHE_HOME=" + profile, "XDG_RUNTIME_DIR=" + profile,
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:"}
+}
+
+// preferences refuse every download and the permissions that a page could ask for.
+const preferences = `{"download_restrictions":3,"download":{"prompt_for_download":false,"open_pdf_in_system_reader":false},"plugins":{"always_open_pdf_externally":true},
+"profile":{"default_content_setting_values":{"images":2,"popups":2,"notifications":2,"geolocation":2,"media_stream":2,"automatic_downloads":2,"sensors":2}},
+"net":{"network_prediction_options":2},"alternate_error_pages":{"enabled":false},"search":{"suggest_enabled":false},"safebrowsing":{"enabled":false}}`
+
+// longestScratch leaves room for the name of the socket that the browser makes in its folder for temporary files: a socket's path may have 104 bytes.
+const longestScratch = 56
+
+// makeProfile makes the folders of one page: the profile, and one for the browser's temporary files, which is the same unless its path is too long for that. It returns
+// what it made even with an error.
+func makeProfile(parent string) (profile, scratch string, err error) {
+	if profile, err = os.MkdirTemp(parent, "marchwarden-render-"); err != nil {
+		return "", "", err
+	}
+	scratch = profile
+	if len(profile) > longestScratch && os.PathSeparator == '/' {
+		if scratch, err = os.MkdirTemp("/tmp", "marchwarden-render-"); err != nil {
+			return profile, "", err
+		}
+	}
+	dir := filepath.Join(profile, "Default")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return profile, scratch, err
+	}
+	return profile, scratch, os.WriteFile(filepath.Join(dir, "Preferences"), []byte(preferences), 0o600)
+}
+
+// removeProfile tries for a while: children that were killed may still be writing. A folder that was never made, or is gone, is removed.
+func removeProfile(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	var err error
+	for wait := time.Millisecond; wait < 600*time.Millisecond; wait *= 2 {
+		if err = os.RemoveAll(dir); err == nil {
+			if _, gone := os.Lstat(dir); errors.Is(gone, os.ErrNotExist) {
+				return nil
+			}
+		}
+		time.Sleep(wait)
+	}
+	if err == nil {
+		err = errors.New("still in use")
+	}
+	return fmt.Errorf("remove profile: %w", err)
+}
