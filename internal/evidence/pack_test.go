@@ -147,3 +147,9 @@ func BenchmarkPackFor(b *testing.B) {
 		PackFor(s, [][]string{query}, 20000, nil)
 	}
 }
+
+func TestSplitIsBounded(t *testing.T) {
+	if n := len(Split(strings.Repeat("a\n\n", 2*maxPassages))); n != maxPassages {
+		t.Errorf("%d passages", n)
+	}
+}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxTreeBytes is the largest page that is parsed into a tree, which takes many times its size.
-	maxTreeBytes = 16 << 20
+	// maxTreeBytes and maxTreeTags bound a page that is parsed into a tree, which takes many times its size: half a kilobyte for a tag of three bytes.
+	maxTreeBytes, maxTreeTags = 16 << 20, 100_000
 	// maxReadable is the largest tree, in elements, that readability sees: its passes are not linear.
 	maxReadable = 60_000
 	// An article shorter than minPruned characters after pruning is used unpruned; one shorter than minArticle is no article, and the whole body is read.
@@ -53,8 +53,8 @@ func readHTML(src, name string) Document {
 
 // parseHTML refuses what the parser cannot nest and what is too large for a tree.
 func parseHTML(src string) (root *html.Node, err error) {
-	if len(src) > maxTreeBytes {
-		return nil, fmt.Errorf("page of %d bytes: %w", len(src), ErrTooLarge)
+	if n := strings.Count(src, "<"); len(src) > maxTreeBytes || n > maxTreeTags {
+		return nil, fmt.Errorf("page of %d bytes with %d tags: %w", len(src), n, ErrTooLarge)
 	}
 	defer func() {
 		if p := recover(); p != nil {
