@@ -12,12 +12,20 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 type askOptions struct {
+	researcher   string
+	model        string
+	search       string
+	render       string
+	timeout      string
 	depth        string
 	budget       optionalInt
 	iterations   optionalInt
@@ -35,9 +43,14 @@ type askOptions struct {
 const askHelp = `Ask a question and get an answer in which every factual sentence carries a
 citation, or a plain statement of what was not found.
 
-The answer comes from your folders: those given with --library (or
-MARCHWARDEN_LIBRARY) together with those added by 'marchwarden library add'. The
-embedded library is searched when there is no folder, or with --embedded.
+The files researcher, the default, answers from your folders: those given with
+--library (or MARCHWARDEN_LIBRARY) together with those added by 'marchwarden
+library add'. The embedded library is searched when there is no folder, or with
+--embedded. Your documents go to a language model only if you name one.
+
+The web researcher (--researcher web, or --search) answers from the open web. It
+uses the search engines and the model whose keys are set, and without any key
+Wikipedia and no model. 'marchwarden doctor' shows which.
 
 The result goes to stdout, progress and warnings to stderr. The first Ctrl-C
 ends the research with a partial result, the second ends the program.
@@ -49,6 +62,8 @@ EXIT STATUS
   130  interrupted; the partial result is printed`
 
 const askExamples = `  marchwarden ask "What are ideal crops for a garden in Utah?"
+  marchwarden ask --researcher web "Who won the Nobel Prize in Physics in 2024?"
+  marchwarden ask --model ollama/qwen3 --search searxng "What is new in CRISPR therapy?"
   marchwarden ask --library ~/notes --depth deep "What did we decide about the roof?"
   marchwarden ask --json "Who wrote the transformer paper?" | jq .citations
   echo "What is CRISPR?" | marchwarden ask --out report.md -`
@@ -67,12 +82,20 @@ func newAsk(a *app) *cobra.Command {
 	f.Var(&o.sources, "max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources))
 	f.StringVar(&o.sourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
+	f.StringVar(&o.researcher, "researcher", "", "`NAME` of the researcher to ask: files or web (default files, or web with --search)")
+	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none")
+	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia")
+	f.StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	f.StringVar(&o.timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m)")
 	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
 	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else a report")
 	f.BoolVar(&o.verbose, "verbose", false, "show hashes, spans and how long each stage took")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
+	complete(cmd, "researcher", files.Name, web.Name)
+	complete(cmd, "search", engineNames()...)
+	complete(cmd, "render", renderAuto, renderNever)
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 	return cmd
 }
@@ -89,28 +112,26 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
-	library, err := a.openLibrary(c, o.library, o.embedded)
-	if err != nil {
-		return err
-	}
 	watch := a.newWatch(c, o)
 	defer watch.close()
-	var told files.Call
-	d, err := a.openDesk(c, library, func(call files.Call) { told = call }, watch.warn)
+	var told researcher.Call
+	d, err := a.openDesk(c, deskOptions{
+		researcher: o.researcher, library: o.library, embedded: o.embedded, model: o.model, search: o.search, render: o.render, timeout: o.timeout,
+		told: func(call researcher.Call) { told = call }, warn: watch.warn,
+	})
 	if err != nil {
 		return err
 	}
 	res, err := d.Research(ctx, req, watch.event)
 	interrupted := ctx.Err() != nil
+	watch.close()
 	if err != nil {
-		watch.close()
 		return errors.Join(err, d.Close())
 	}
-	watch.close()
-	read, _ := d.facts(res.TraceID)
+	f := d.facts(res.TraceID)
 	screen := term.ResultOptions{
 		Question: req.Question, Limits: req.Limits(), Library: strings.Join(told.Start.Library, ", "),
-		Sources: read, Cost: costWords(res.CostMetadata), Hints: hints(library),
+		Sources: f.read, Cost: f.costWords(res.CostMetadata), Hints: c.hints(told.Start),
 		Verbose: o.verbose, Timings: watch.timings,
 	}
 	if err := errors.Join(a.deliver(o, res, screen), d.Close()); err != nil {
@@ -191,12 +212,22 @@ func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultO
 }
 
 // hints tell how to search more than what was searched.
-func hints(library []*fetch.Folder) []string {
+func (c *config) hints(start *trace.Start) []string {
+	var hints []string
+	if start.Researcher == web.Name {
+		if start.Engine == "wikipedia" {
+			hints = append(hints, "only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the web")
+		}
+		if start.Model == "" {
+			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
+		}
+		return hints
+	}
 	folders := "to search your own documents: marchwarden library add DIR"
-	if slices.ContainsFunc(library, func(f *fetch.Folder) bool { return !f.Embedded() }) {
+	if slices.ContainsFunc(start.Library, func(name string) bool { return !strings.HasPrefix(name, corpus.Name) }) {
 		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
 	}
-	return []string{folders, "to add keys: put them into the environment or .env; see marchwarden doctor"}
+	return []string{folders, "to search the web: marchwarden ask --researcher web; see marchwarden doctor"}
 }
 
 // optionalInt is a flag for a whole number that may be left out.

@@ -6,66 +6,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/joho/godotenv"
 	"go.yaml.in/yaml/v3"
-
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
-
-// kind is how the text of a setting is read.
-type kind int
-
-const (
-	text     kind = iota
-	folder        // a path
-	folders       // several paths, in the environment separated like PATH
-	boolean       // 1, true, 0, false…
-	presence      // true whatever its text is, as NO_COLOR wants it
-)
-
-// setting is one row of the table of settings.
-type setting struct {
-	name    string // in config.yaml and in doctor
-	env     string // in the environment and in .env
-	kind    kind
-	def     string   // a path is below home
-	allowed []string // the texts there are, if they are few
-	secret  bool
-	envOnly bool // config.yaml cannot say it
-}
-
-// The names of the settings.
-const (
-	setHome      = "home"
-	setTraceDir  = "trace_dir"
-	setLedger    = "cost_ledger"
-	setDepth     = "depth"
-	setLibrary   = "library"
-	setLogFormat = "log_format"
-	setDebug     = "debug"
-	setNoColor   = "no_color"
-)
-
-// settings is every setting there is, in the order doctor shows them.
-var settings = []setting{
-	{name: setHome, env: "MARCHWARDEN_HOME", kind: folder, envOnly: true},
-	{name: setTraceDir, env: "MARCHWARDEN_TRACE_DIR", kind: folder, def: "traces"},
-	{name: setLedger, env: "MARCHWARDEN_COST_LEDGER", kind: folder, def: "costs.jsonl"},
-	{name: setDepth, env: "MARCHWARDEN_DEPTH", def: string(marchwarden.Balanced), allowed: []string{string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep)}},
-	{name: setLibrary, env: "MARCHWARDEN_LIBRARY", kind: folders},
-	{name: setLogFormat, env: "MARCHWARDEN_LOG_FORMAT", def: "text", allowed: []string{"text", "json"}},
-	{name: setDebug, env: "MARCHWARDEN_DEBUG", kind: boolean, def: "false"},
-	{name: setNoColor, env: "NO_COLOR", kind: presence, def: "false", envOnly: true},
-	{name: "anthropic_api_key", env: "ANTHROPIC_API_KEY", secret: true, envOnly: true},
-	{name: "openai_api_key", env: "OPENAI_API_KEY", secret: true, envOnly: true},
-	{name: "tavily_api_key", env: "TAVILY_API_KEY", secret: true, envOnly: true},
-}
 
 // The origins of a value that are no flag.
 const (
@@ -94,6 +43,22 @@ func (c *config) text(name string) string {
 }
 
 func (c *config) list(name string) []string { return c.values[name].texts }
+
+// secrets are the values that must never leave the program but by their own door.
+func (c *config) secrets() []string {
+	var all []string
+	for _, s := range settings {
+		if s.secret && c.text(s.name) != "" {
+			all = append(all, c.text(s.name))
+		}
+		if u, err := url.Parse(c.text(s.name)); s.kind == address && err == nil && u.User != nil {
+			if password, ok := u.User.Password(); ok {
+				all = append(all, password)
+			}
+		}
+	}
+	return all
+}
 
 func (c *config) on(name string) bool { return c.text(name) == "true" }
 
@@ -181,69 +146,6 @@ func (a *app) absolute(path, base string) string {
 		return filepath.Clean(path)
 	}
 	return filepath.Join(base, path)
-}
-
-// label names a setting the way its origin spells it.
-func (s setting) label(origin string) string {
-	switch origin {
-	case fromEnv:
-		return s.env
-	case fromFile, fromDotEnv:
-		name := s.name
-		if origin == fromDotEnv {
-			name = s.env
-		}
-		return name + " in " + origin
-	}
-	return origin // a flag
-}
-
-// split is the value of an environment variable as the texts it stands for.
-func (s setting) split(v string) []string {
-	if s.kind != folders {
-		return []string{v}
-	}
-	return slices.DeleteFunc(filepath.SplitList(v), func(p string) bool { return p == "" })
-}
-
-// read brings texts into the form that the program uses, or says what is wrong.
-func (s setting) read(texts []string, absolute func(string) string) (read []string, problem string) {
-	if s.kind != folders && len(texts) != 1 {
-		return nil, "must be one value, not a list"
-	}
-	read = slices.Clone(texts)
-	for i, t := range texts {
-		switch s.kind {
-		case folder, folders:
-			if strings.TrimSpace(t) == "" {
-				return nil, "must not be blank"
-			}
-			read[i] = absolute(t)
-		case presence:
-			read[i] = "true"
-		case boolean:
-			b, err := strconv.ParseBool(strings.ToLower(t))
-			if err != nil {
-				return nil, fmt.Sprintf("must be true or false (or 1 or 0), not %q", clip(t, 40))
-			}
-			read[i] = strconv.FormatBool(b)
-		case text:
-			if s.allowed != nil && !slices.Contains(s.allowed, t) {
-				return nil, fmt.Sprintf("must be %s, not %q", either(s.allowed), clip(t, 40))
-			}
-		}
-	}
-	return read, ""
-}
-
-func (s setting) byDefault(home string) value {
-	switch {
-	case s.def == "":
-		return value{nil, fromDefault}
-	case s.kind == folder:
-		return value{[]string{filepath.Join(home, s.def)}, fromDefault}
-	}
-	return value{[]string{s.def}, fromDefault}
 }
 
 // either lists choices: "shallow, balanced or deep".

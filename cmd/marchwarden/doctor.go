@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,12 +17,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 const doctorHelp = `Show every setting with its value and where it came from, and what is available,
-what is not, and why. Secrets are masked. What is missing in the home folder is
+what is not, and why. Secrets are masked. With --online every service that is set
+is called once: a search of each engine, a few tokens of each model. What is missing in the home folder is
 made by the first 'marchwarden ask'; all that doctor changes is that unfinished
 files, which interrupted writes left over an hour ago, are removed.
 
@@ -31,12 +32,13 @@ EXIT STATUS
   2    wrong usage, or a setting that cannot be read`
 
 func newDoctor(a *app) *cobra.Command {
-	var asJSON bool
+	var asJSON, online bool
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "show settings and where they came from, and what works", Long: doctorHelp, Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runDoctor(cmd.Context(), asJSON, online) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&online, "online", false, "call every service that is set, to check keys and reachability")
 	return cmd
 }
 
@@ -67,12 +69,21 @@ type checkup struct {
 	Parts    []partRow    `json:"parts"`
 }
 
-func (a *app) runDoctor(ctx context.Context, asJSON bool) error {
+func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 	c, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
 	r := checkup{Settings: settingRows(c), Parts: a.parts(ctx, c)}
+	services := a.servicePartsOf(c)
+	if online {
+		a.note("calling every service that is set…")
+		r.Parts = append(r.Parts, a.tryOnline(ctx, services)...)
+	} else {
+		for _, s := range services {
+			r.Parts = append(r.Parts, s.partRow)
+		}
+	}
 	if asJSON {
 		err = printJSON(a.stdout, r)
 	} else {
@@ -119,6 +130,9 @@ func settingRows(c *config) []settingRow {
 		if s.secret {
 			shown = masked(shown)
 		}
+		if u, err := url.Parse(shown); s.kind == address && err == nil {
+			shown = u.Redacted()
+		}
 		if shown == "" {
 			shown = "not set"
 		}
@@ -152,20 +166,9 @@ func (a *app) parts(ctx context.Context, c *config) []partRow {
 		rows = append(rows, swept)
 	}
 	rows = append(rows, a.folderParts(ctx, c)...)
-	rows = append(rows, indexPart(c),
-		partRow{"reasoner", partOK, extractive.New().ID() + ", no model and no key needed"},
+	return append(rows, indexPart(c),
 		partRow{"documents", partOK, "Markdown, text, HTML, PDF, Word, CSV, JSON and source code; PDF needs nothing installed"},
 	)
-	for _, s := range settings {
-		if s.secret {
-			detail := "not set; this version needs no key"
-			if c.text(s.name) != "" {
-				detail = "set, not used by this version"
-			}
-			rows = append(rows, partRow{s.env, partOff, detail})
-		}
-	}
-	return rows
 }
 
 // settingsFile says whether a file of settings is there; it was read already.

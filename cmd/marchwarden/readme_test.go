@@ -33,8 +33,8 @@ func TestReadmeTranscript(t *testing.T) {
 	if code := run(t.Context(), a, []string{"ask", question}); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
-	printed := strings.Split(steady(out.String()), "\n")
-	for _, line := range strings.Split(steady(transcript), "\n") {
+	printed := strings.Split(unchanging(out.String()), "\n")
+	for _, line := range strings.Split(unchanging(transcript), "\n") {
 		if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed == "…" {
 			continue
 		}
@@ -50,4 +50,4 @@ func TestReadmeTranscript(t *testing.T) {
 
 var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9.]+ m?s ·`)
 
-func steady(s string) string { return changing.ReplaceAllString(s, "~") }
+func unchanging(s string) string { return changing.ReplaceAllString(s, "~") }

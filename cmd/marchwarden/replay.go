@@ -11,7 +11,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -116,7 +116,7 @@ func (a *app) printJourney(log *trace.Log) error {
 func offset(d time.Duration) string { return fmt.Sprintf("+%.3f s", d.Seconds()) }
 
 func (a *app) rerun(ctx context.Context, id marchwarden.TraceID, log *trace.Log, blobs blob.Store) error {
-	again, err := files.Again(ctx, log, blobs)
+	again, err := researcher.Again(ctx, log, blobs)
 	if err != nil {
 		return err
 	}

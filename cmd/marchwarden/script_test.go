@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
 func TestMain(m *testing.M) {
@@ -34,13 +37,20 @@ func TestMain(m *testing.M) {
 //	                         streams in two files; it must exit with 130 within two seconds
 //	repeat VAR TEXT N        set VAR to N times TEXT
 //	absent PATH…             the paths must not exist
+//
+// $SITE is a small web on loopback, $SITE/searx its search service, and $MODELS a
+// provider of language models that speaks both protocols.
 func TestScripts(t *testing.T) {
+	site := webtest.New(t, webtest.Biotech())
+	models := llmtest.NewServer(t, webtest.Obedient)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
 			e.Setenv("KEPT", filepath.Join(home, ".marchwarden"))
+			e.Setenv("SITE", site.URL)
+			e.Setenv("MODELS", models.URL())
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

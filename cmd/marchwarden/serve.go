@@ -8,28 +8,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 )
-
-type serveOptions struct {
-	library  []string
-	embedded bool
-}
 
 func newServe(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "serve", Short: "serve a researcher over MCP", Args: needCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newServeFiles(a))
+	cmd.AddCommand(newServeFiles(a), newServeWeb(a))
 	return cmd
 }
 
-const serveFilesHelp = `Serve the files researcher over MCP on stdin and stdout: one tool, research.
-
-Stdout carries the protocol and nothing else; logs go to stderr. What is
-searched is chosen as for 'marchwarden ask'. The server ends when stdin does, or
-at SIGINT or SIGTERM; calls that run then hand over what they have.
+const serveHelp = `Stdout carries the protocol and nothing else; logs go to stderr. The server ends
+when stdin does, or at SIGINT or SIGTERM; calls that run then hand over what they
+have.
 
 EXIT STATUS
   0    served until it was told to end
@@ -37,39 +32,60 @@ EXIT STATUS
   2    wrong usage or bad input`
 
 func newServeFiles(a *app) *cobra.Command {
-	var o serveOptions
+	o := deskOptions{researcher: files.Name}
 	cmd := &cobra.Command{
-		Use: "files", Short: "serve your folders, or the embedded library, over MCP on stdio", Long: serveFilesHelp, Args: noArgs,
+		Use: "files", Short: "serve your folders, or the embedded library, over MCP on stdio", Args: noArgs,
+		Long:    "Serve the files researcher over MCP on stdin and stdout: one tool, research. What\nis searched is chosen as for 'marchwarden ask'.\n\n" + serveHelp,
 		Example: "  marchwarden serve files --library ~/notes",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.runServeFiles(cmd.Context(), o) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}
 	cmd.Flags().StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
 	cmd.Flags().BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+	serveFlags(cmd, &o)
 	return cmd
 }
 
-func (a *app) runServeFiles(ctx context.Context, o serveOptions) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
+func newServeWeb(a *app) *cobra.Command {
+	o := deskOptions{researcher: web.Name}
+	cmd := &cobra.Command{
+		Use: "web", Short: "serve the open web over MCP on stdio", Args: noArgs,
+		Long:    "Serve the web researcher over MCP on stdin and stdout: one tool, research. Search\nengines and model are chosen as for 'marchwarden ask --researcher web'.\n\n" + serveHelp,
+		Example: "  marchwarden serve web --search searxng --model ollama/qwen3",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}
-	library, err := a.openLibrary(c, o.library, o.embedded)
+	cmd.Flags().StringVar(&o.search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
+	cmd.Flags().StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	complete(cmd, "search", engineNames()...)
+	complete(cmd, "render", renderAuto, renderNever)
+	serveFlags(cmd, &o)
+	return cmd
+}
+
+// serveFlags are for every researcher.
+func serveFlags(cmd *cobra.Command, o *deskOptions) {
+	cmd.Flags().StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
+	cmd.Flags().StringVar(&o.timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m)")
+}
+
+func (a *app) serve(ctx context.Context, o deskOptions) error {
+	c, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
 	log := a.logger(c)
 	seen := &once{}
-	warn := func(message string) {
+	o.told = func(researcher.Call) {}
+	o.warn = func(message string) {
 		if seen.first(message) {
 			log.Warn(message)
 		}
 	}
-	d, err := a.openDesk(c, library, func(files.Call) {}, warn)
+	d, err := a.openDesk(c, o)
 	if err != nil {
 		return err
 	}
 	server, err := mcpkit.NewServer(mcpkit.Config{
-		Name: files.Name, Version: programVersion(), Scope: files.Scope, Researcher: d, Log: log,
+		Name: d.name, Version: programVersion(), Scope: d.scope, OpenWorld: d.openWorld, Researcher: d, Log: log,
 	})
 	if err == nil {
 		err = server.ServeStdio(ctx, a.stdin, a.stdout)

@@ -17,9 +17,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -147,105 +144,6 @@ func closeFolders(fs []*fetch.Folder) error {
 		errs = append(errs, f.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// desk is the files researcher with all that it works with, opened for one
-// command, and with a line in the ledger for every call.
-type desk struct {
-	files   *files.Researcher
-	a       *app
-	cfg     *config
-	records *records
-	library []*fetch.Folder
-	extract *extract.Extractor
-	warn    func(string)
-}
-
-var _ marchwarden.Researcher = (*desk)(nil)
-
-// openDesk takes over the library's folders. Each finished call goes to told,
-// each warning for people to warn.
-func (a *app) openDesk(c *config, library []*fetch.Folder, told func(files.Call), warn func(string)) (*desk, error) {
-	rec, err := a.openRecords(c)
-	if err != nil {
-		return nil, errors.Join(err, closeFolders(library))
-	}
-	d := &desk{a: a, cfg: c, records: rec, library: library, extract: a.extractor(c), warn: warn}
-	d.files = files.New(files.Config{
-		Library: library, IndexPath: c.indexPath(), Traces: rec.traces, Blobs: rec.blobs, Extractor: d.extract,
-		Version: programVersion(), Now: a.now, NewID: a.newID, Warn: warn,
-		Spent: func(call files.Call) { d.enter(call); told(call) },
-	})
-	return d, nil
-}
-
-func (a *app) extractor(c *config) *extract.Extractor {
-	return extract.New(extract.Config{CacheDir: c.cachePath()})
-}
-
-// Research asks the researcher. A call without a result is in the ledger too,
-// unless its request was wrong.
-func (d *desk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	res, err := d.files.Research(ctx, req, sink)
-	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) {
-		d.append(ledger.Entry{Time: d.a.now().UTC(), Researcher: files.Name, Question: req.Question, Outcome: ledger.Failed})
-	}
-	return res, err
-}
-
-// enter puts a finished call into the ledger.
-func (d *desk) enter(call files.Call) {
-	e := ledger.EntryOf(d.a.now(), call.Start.Researcher, call.Start.Request.Question, call.Result)
-	e.Searches = call.Searches
-	if _, interrupted := d.facts(e.TraceID); interrupted {
-		e.Outcome = ledger.Interrupted
-	}
-	d.append(e)
-}
-
-// append writes to the ledger. A ledger that cannot be written is a warning: it
-// never harms a result.
-func (d *desk) append(e ledger.Entry) {
-	if err := ledger.Open(d.cfg.text(setLedger)).Append(e); err != nil {
-		d.warn("the call is not in the ledger: " + err.Error())
-	}
-}
-
-// facts counts the documents that a run read and tells whether its caller
-// stopped it. A trace that cannot be read tells nothing; 'verify' says why.
-func (d *desk) facts(id marchwarden.TraceID) (read int, interrupted bool) {
-	log, err := d.records.traces.Load(id)
-	if err != nil {
-		return 0, false
-	}
-	for _, s := range log.Steps {
-		switch s := s.(type) {
-		case *trace.FetchComplete:
-			if s.Error == "" {
-				read++
-			}
-		case *trace.Complete:
-			interrupted = s.Interrupted
-		}
-	}
-	return read, interrupted
-}
-
-// Close closes the researcher, then what it worked with.
-func (d *desk) Close() error {
-	return errors.Join(d.files.Close(), d.extract.Close(), d.records.Close(), closeFolders(d.library))
-}
-
-// costWords is the estimated price of a call for people.
-func costWords(c marchwarden.CostMetadata) string {
-	usd, known := ledger.EstimateTotal(c.ModelID, c.TokensUsed)
-	switch {
-	case !known:
-		return "cost unknown"
-	case usd == 0:
-		return "no cost"
-	}
-	return fmt.Sprintf("about $%.4f", usd)
 }
 
 // inZone shows a time in the zone of the user's clock.

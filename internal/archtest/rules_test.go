@@ -140,7 +140,7 @@ func packageNames(t *tree) []string {
 func uses(t *tree) []string {
 	var bad []string
 	for _, f := range t.files {
-		if f.test || strings.HasPrefix(f.pkg, "cmd/") {
+		if f.forTests() || strings.HasPrefix(f.pkg, "cmd/") {
 			continue
 		}
 		local := map[string]string{} // the name of an import in this file → its path

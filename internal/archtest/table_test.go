@@ -26,12 +26,26 @@ var layers = []layer{
 	{"internal/lexicon", nil},
 	{"internal/budget", []string{"."}},
 	{"internal/ledger", []string{"internal/durable", "."}},
+	{"internal/locator", nil},
 	{"internal/llm", []string{"."}},
 	{"internal/llm/llmtest", []string{"internal/llm", "."}},
-	{"internal/search", []string{"."}},
+	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}}, // a small internet on loopback
+	{"internal/llm/anthropic", []string{"internal/llm", "."}},
+	{"internal/llm/openai", []string{"internal/llm", "."}},
+	{"internal/llm/steady", []string{"internal/llm", "."}},
+	{"internal/httpapi", []string{"."}},
+	{"internal/search", []string{"internal/locator", "."}},
 	{"internal/search/searchtest", []string{"internal/search", "."}},
-	{"internal/fetch/extract", []string{"."}},
+	{"internal/search/brave", []string{"internal/search", "internal/httpapi", "."}},
+	{"internal/search/searxng", []string{"internal/search", "internal/httpapi", "."}},
+	{"internal/search/tavily", []string{"internal/search", "internal/httpapi", "."}},
+	{"internal/search/wikipedia", []string{"internal/search", "internal/httpapi", "internal/lexicon", "."}},
+	{"internal/fetch/extract/hidden", nil},
+	{"internal/fetch/extract", []string{"internal/fetch/extract/hidden", "."}},
+	{"internal/fetch/guard", []string{"."}},
+	{"internal/fetch/render", []string{"."}},
 	{"internal/fetch", []string{"internal/fetch/extract", "internal/blob", "."}},
+	{"internal/fetch/web", []string{"internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/locator", "internal/durable", "internal/blob", "."}},
 	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
 	{"internal/search/local", []string{"internal/search", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
 	{"internal/trace", []string{"internal/blob", "internal/durable", "."}},
@@ -39,16 +53,19 @@ var layers = []layer{
 
 	// Judgement.
 	{"internal/evidence", []string{"internal/fetch", "internal/lexicon", "internal/blob", "."}},
-	{"internal/reason", []string{"internal/evidence", "internal/search", "internal/budget", "."}},
+	{"internal/reason", []string{"internal/evidence", "internal/search", "internal/llm", "internal/budget", "."}},
 	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/trace", "internal/lexicon", "internal/blob", "."}},
 	{"internal/confidence", []string{"internal/verify", "internal/evidence", "."}},
 	{"internal/reason/extractive", []string{"internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},
+	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/evidence", "internal/llm", "internal/lexicon", "internal/search", "internal/budget", "."}},
 
 	// One research call, and the researchers made of it.
 	{"internal/loop", []string{"internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
-		"internal/search", "internal/fetch", "internal/budget", "internal/blob", "."}},
-	{"internal/researcher/files", []string{"internal/loop", "internal/reason/extractive", "internal/replay", "internal/trace",
-		"internal/search", "internal/search/local", "internal/fetch", "internal/fetch/extract", "internal/blob", "."}},
+		"internal/search", "internal/fetch", "internal/llm", "internal/locator", "internal/budget", "internal/blob", "."}},
+	{"internal/researcher", []string{"internal/loop", "internal/reason", "internal/reason/extractive", "internal/reason/model", "internal/replay", "internal/trace",
+		"internal/search", "internal/fetch", "internal/llm", "internal/blob", "."}},
+	{"internal/researcher/files", []string{"internal/researcher", "internal/search/local", "internal/fetch", "internal/fetch/extract", "."}},
+	{"internal/researcher/web", []string{"internal/researcher", "internal/search", "internal/fetch", "internal/llm", "internal/locator", "."}},
 
 	// Edges, which know the contract alone, and the command, which wires it all.
 	{"internal/mcpkit", []string{"."}},
@@ -77,15 +94,22 @@ var vendors = []vendor{
 	{"github.com/tetratelabs/wazero", []string{"internal/fetch/extract"}, nil},
 	{"codeberg.org/readeck/go-readability/v2", []string{"internal/fetch/extract"}, nil},
 	{"github.com/gogs/chardet", []string{"internal/fetch/extract"}, nil},
-	{"golang.org/x/net", []string{"internal/fetch/extract"}, nil},
-	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, nil},
-	{"github.com/klauspost/compress", []string{"internal/blob/dir"}, nil},
+	{"golang.org/x/net", []string{"internal/fetch/extract", "internal/fetch/extract/hidden", "internal/fetch/web", "internal/locator"}, nil}, // html; public suffixes; host names
+	{"code.dny.dev/ssrf", []string{"internal/fetch/guard"}, nil},
+	{"github.com/jimsmart/grobotstxt", []string{"internal/fetch/web"}, nil},
+	{"github.com/andybalholm/brotli", []string{"internal/fetch/web"}, nil},
+	{"golang.org/x/time", []string{"internal/fetch/web"}, nil},
+	{"github.com/anthropics/anthropic-sdk-go", []string{"internal/llm/anthropic"}, nil},
+	{"github.com/openai/openai-go/v3", []string{"internal/llm/openai"}, nil},
+	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, []string{"internal/researcher/web"}},
+	{"github.com/klauspost/compress", []string{"internal/blob/dir", "internal/fetch/web"}, nil}, // blobs; pages
 	{"github.com/kljensen/snowball", []string{"internal/lexicon"}, nil},
 	{"github.com/rivo/uniseg", []string{"internal/term"}, nil},
 	{"golang.org/x/term", []string{"internal/term", "cmd/marchwarden"}, nil},
 	{"golang.org/x/text", []string{"internal/lexicon", "internal/evidence", "internal/term", "internal/fetch/extract"}, nil},
 	{"golang.org/x/sync", []string{anything}, nil},
-	{"go.yaml.in/yaml/v3", []string{"cmd/marchwarden", "internal/fetch/extract"}, nil}, // the configuration; the header of a document
+	{"go.yaml.in/yaml/v3", []string{"cmd/marchwarden", "internal/fetch/extract"}, // the configuration; the header of a document
+		[]string{"internal/llm", "internal/llm/llmtest", "internal/search/tavily"}}, // recorded exchanges
 	{"github.com/spf13/cobra", []string{"cmd/marchwarden"}, nil},
 	{"github.com/spf13/pflag", []string{"cmd/marchwarden"}, nil}, // cobra's flags
 	{"github.com/joho/godotenv", []string{"cmd/marchwarden"}, nil},

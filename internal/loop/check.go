@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -19,19 +21,24 @@ import (
 // trace with the result.
 func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, 0, 0, "checking every citation against the stored bytes")
+	if r.blind() {
+		draft.Refusal = "No source could be read, so the question is not answered; the gaps say why."
+	}
 	grounded, err := verify.Gate(ctx, r.cfg.Blobs, r.state.Evidence, draft)
 	if err != nil {
 		return nil, storeError(err)
 	}
 	step := grounded.Step()
-	step.DroppedLeads = r.dropLeads(&draft)
+	step.DroppedLeads, step.RefusedReads = r.dropLeads(&draft), r.refused
+	r.tidy(&draft)
 	if err := r.note(step); err != nil {
 		return nil, err
 	}
-	last, err := replay.Checkpoint(ctx, r.j, "the end", r.clock)
+	last, err := replay.Checkpoint(r.caller, r.j, "the end", r.clock)
 	if err != nil {
 		return nil, err
 	}
+	r.interrupted = r.interrupted || last.Interrupted
 	res := r.assemble(draft, grounded)
 	res.CostMetadata.WallTimeSec = last.Elapsed.Seconds()
 	return res, r.close(ctx, res)
@@ -69,6 +76,44 @@ func (r *run) dropLeads(d *reason.Draft) int {
 	return before - len(d.Discoveries) - len(d.OpenQuestions)
 }
 
+// The longest texts of a mind that a result carries beside its claims.
+const (
+	maxTopic  = 200
+	maxDetail = 500
+)
+
+// tidy bounds what a draft says beside its claims.
+func (r *run) tidy(d *reason.Draft) {
+	d.Gaps, d.Discoveries, d.OpenQuestions = slices.Clone(d.Gaps), slices.Clone(d.Discoveries), slices.Clone(d.OpenQuestions)
+	for i := range d.Gaps {
+		g := &d.Gaps[i]
+		g.Topic, g.Detail = r.plain(g.Topic, maxTopic), r.plain(g.Detail, maxDetail)
+	}
+	for i := range d.Discoveries {
+		e := &d.Discoveries[i]
+		e.Query, e.Reason, e.SuggestedResearcher = r.plain(e.Query, maxTopic), r.plain(e.Reason, maxDetail), r.plain(e.SuggestedResearcher, maxTopic)
+	}
+	for i := range d.OpenQuestions {
+		q := &d.OpenQuestions[i]
+		q.Question, q.Context = r.plain(q.Question, maxTopic), r.plain(q.Context, maxDetail)
+	}
+}
+
+// plain is a text from outside, or from a mind, as a result may carry it: no
+// control characters, no address that the run did not meet, no more than a few
+// sentences.
+func (r *run) plain(s string, most int) string {
+	s = verify.Unlink(s, func(a string) bool {
+		return r.state.Offered(a) || strings.Contains(r.start.Request.Question, a) ||
+			slices.ContainsFunc(r.state.Evidence.Sources(), func(src *evidence.Source) bool { return strings.Contains(src.Text, a) })
+	})
+	s = strings.Join(strings.FieldsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) }), " ")
+	if c := []rune(s); len(c) > most {
+		return string(c[:most]) + "…"
+	}
+	return s
+}
+
 // mend gives gaps of no category that there is the one of unclassified failures.
 func mend(gaps []marchwarden.Gap) []marchwarden.Gap {
 	gaps = slices.Clone(gaps)
@@ -80,6 +125,35 @@ func mend(gaps []marchwarden.Gap) []marchwarden.Gap {
 		}
 	}
 	return gaps
+}
+
+// blind reports that nobody could look: there is no evidence, and that is because
+// every search failed, what was found could not be read, or the caller stopped
+// the run first. Whether there are sources is then unknown.
+func (r *run) blind() bool {
+	if len(r.state.Evidence.Sources()) > 0 {
+		return false
+	}
+	faults := r.interrupted && len(r.state.Searches) == 0
+	for _, s := range r.state.Searches {
+		if s.Err == nil && len(s.Hits) == 0 {
+			return false // somebody looked and there was nothing
+		}
+		faults = faults || s.Err != nil
+	}
+	for _, err := range r.state.Failed {
+		faults = faults || marchwarden.CodeOf(err) != marchwarden.CodeNotFound
+	}
+	return faults
+}
+
+// credible keeps a blind run from saying that there are no sources. What failed
+// has gaps of its own.
+func (r *run) credible(gaps []marchwarden.Gap) []marchwarden.Gap {
+	if !r.blind() {
+		return gaps
+	}
+	return slices.DeleteFunc(gaps, func(g marchwarden.Gap) bool { return g.Category == marchwarden.SourceNotFound })
 }
 
 // assemble puts the result together from what passed the gate.
@@ -94,7 +168,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.start.Mind,
 		},
 	}
-	res.Gaps = slices.Concat(r.gaps, mend(draft.Gaps), g.Gaps, r.filterGaps(), r.budgetGaps(use.Exhausted))
+	res.Gaps = slices.Concat(r.gaps, r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted))
 	res.ConfidenceFactors, res.Confidence = confidence.Assess(confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})

@@ -2,26 +2,46 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// gather runs the plan's searches, lets the reasoner choose among the hits and
-// reads what it chose. A failing branch is a gap and never loses its siblings.
+// gather runs the plan's searches and reads together, lets the reasoner choose
+// among the new hits and reads what it chose. A failing branch is a gap and never
+// loses its siblings.
 func (r *run) gather(ctx context.Context, plan reason.Plan) error {
-	hits, err := r.search(ctx, plan.Searches)
-	if err != nil || len(hits) == 0 {
+	wanted, err := r.admit(plan.Reads)
+	if err != nil {
 		return err
+	}
+	var hits []search.Hit
+	var side errgroup.Group
+	side.Go(func() (err error) {
+		defer caught(&err, "searching")
+		hits, err = r.search(ctx, plan.Searches)
+		return err
+	})
+	read, err := r.readAll(ctx, wanted)
+	if err := errors.Join(side.Wait(), err); err != nil {
+		return err
+	}
+	r.keep(read)
+	hits = slices.DeleteFunc(hits, func(h search.Hit) bool { return r.read[h.Locator] })
+	if len(hits) == 0 {
+		return nil
 	}
 	reads, err := r.cfg.Reasoner.Choose(ctx, r.state, hits)
 	if fatal(err) {
@@ -31,32 +51,26 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 		r.gaps = append(r.gaps, marchwarden.GapFor("choosing what to read", err))
 		return r.note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
 	}
-	reads, refused := r.admit(reads, hits)
-	if refused > 0 {
-		if err := r.note(&trace.Message{Head: head("%d documents were not read: no search of this step found them", refused), Iteration: r.state.Iteration}); err != nil {
-			return err
-		}
-	}
-	if len(reads) == 0 {
-		return nil
-	}
-	locators := make([]string, len(reads))
-	for i, rd := range reads {
-		locators[i] = rd.Locator
-	}
-	if err := r.note(&trace.Message{Head: head("read %d of %d documents found", len(reads), len(hits)), Iteration: r.state.Iteration, Locators: locators}); err != nil {
+	chosen, err := r.admit(reads)
+	if err != nil {
 		return err
 	}
-	return r.readAll(ctx, locators)
+	read, err = r.readAll(ctx, chosen)
+	if err != nil {
+		return err
+	}
+	r.keep(read)
+	return nil
 }
 
 // each runs work for 0…n-1 with bounded parallelism. Work keeps its failure to
-// itself; only a broken journal ends the others.
+// itself; only a broken journal, or a panic, is the run's.
 func (r *run) each(n int, work func(i int) error) error {
 	var g errgroup.Group
 	g.SetLimit(r.cfg.Parallel)
 	for i := range n {
-		g.Go(func() error {
+		g.Go(func() (err error) {
+			defer caught(&err, "gathering")
 			if err := work(i); fatal(err) {
 				return err
 			}
@@ -66,15 +80,15 @@ func (r *run) each(n int, work func(i int) error) error {
 	return g.Wait()
 }
 
-// search runs the searches together and returns their hits, each locator once,
-// without those that were read already.
+// search runs the searches together and returns their hits, each locator once.
 func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hit, error) {
 	done := make([]reason.Searched, len(searches))
 	err := r.each(len(searches), func(i int) error {
-		q := search.Query{Text: searches[i].Query, Limit: hitsPerSearch, Filter: r.filter}
+		s := searches[i]
+		q := search.Query{Text: s.Query, Limit: hitsPerSearch, Filter: r.filter, Since: s.Since, Until: s.Until}
 		r.live(marchwarden.StageSearch, i+1, len(searches), "searching "+r.engine.Name()+" for "+q.Text)
 		hits, err := r.engine.Search(ctx, q)
-		done[i] = reason.Searched{Query: q.Text, Reason: searches[i].Reason, Iteration: r.state.Iteration, Hits: hits, Err: err}
+		done[i] = reason.Searched{Query: q.Text, Reason: s.Reason, Iteration: r.state.Iteration, Hits: hits, Err: err}
 		return err
 	})
 	if err != nil {
@@ -88,7 +102,7 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 			r.gaps = append(r.gaps, marchwarden.GapFor(fmt.Sprintf("search of %s for %q", r.engine.Name(), s.Query), s.Err))
 		}
 		for _, h := range s.Hits {
-			if !seen[h.Locator] && !r.read[h.Locator] {
+			if !seen[h.Locator] {
 				fresh = append(fresh, h)
 			}
 			seen[h.Locator] = true
@@ -97,63 +111,104 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 	return fresh, nil
 }
 
-// admit keeps the reads that point at a hit of this step, each once, up to the
-// sources that are left, and counts those that point elsewhere. What a cap kept
-// out is remembered.
-func (r *run) admit(reads []reason.Read, hits []search.Hit) (admitted []reason.Read, refused int) {
-	offered := map[string]string{}
-	for _, h := range hits {
-		offered[h.Locator] = h.Title
-	}
-	var wanted []reason.Read
+// attemptsPerSource bounds how many fetches may be begun for one document that is
+// read: what fails is given back to the cap, and must not go on for ever.
+const attemptsPerSource = 3
+
+// admit is the provenance gate: it keeps the reads that the run was offered by
+// the caller's words, a search or a page, each once, up to the sources that are
+// left. Whatever else is asked for, such as an address that a model made up, is
+// refused and counted. What a cap kept out is remembered.
+func (r *run) admit(reads []reason.Read) ([]string, error) {
+	var wanted []string
+	refused := 0
 	for _, rd := range reads {
-		if _, ok := offered[rd.Locator]; !ok {
-			refused++
-		} else if !r.read[rd.Locator] {
-			r.read[rd.Locator] = true
-			wanted = append(wanted, rd)
+		loc := rd.Locator
+		if canonical, ok := locator.Canonical(loc); ok {
+			loc = canonical
 		}
+		switch {
+		case !r.state.Offered(loc):
+			refused++
+		case !r.read[loc]:
+			r.read[loc] = true
+			wanted = append(wanted, loc)
+		}
+	}
+	if refused > 0 {
+		r.refused += refused
+		if err := r.note(&trace.Message{Head: head("%d documents were not read: nothing in this run had offered them", refused), Iteration: r.state.Iteration, Refused: refused}); err != nil {
+			return nil, err
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
 	}
 	granted := r.meter.TakeSources(len(wanted))
-	for _, rd := range wanted[granted:] {
-		name := offered[rd.Locator]
-		if name == "" {
-			name = rd.Locator
-		}
-		r.leftover = append(r.leftover, name)
+	if tries := max(0, attemptsPerSource*r.start.Limits.MaxSources-r.attempts); granted > tries {
+		r.meter.ReturnSources(granted - tries)
+		r.meter.Exhaust(fmt.Sprintf("cap of %d tries to read documents", attemptsPerSource*r.start.Limits.MaxSources))
+		granted = tries
 	}
-	return wanted[:granted], refused
+	r.attempts += granted
+	for _, loc := range wanted[granted:] {
+		r.leftover = append(r.leftover, r.name(loc))
+	}
+	wanted = wanted[:granted]
+	return wanted, r.note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
 }
 
-// readAll fetches the locators together and adds them to the evidence in the
-// order they were chosen, so that passage ids do not depend on who was fastest.
-func (r *run) readAll(ctx context.Context, locators []string) error {
-	pages := make([]fetch.Page, len(locators))
-	texts := make([]string, len(locators))
-	errs := make([]error, len(locators))
+// name is what people call a document that was offered.
+func (r *run) name(locator string) string {
+	for _, s := range r.state.Searches {
+		for _, h := range s.Hits {
+			if h.Locator != locator {
+				continue
+			}
+			if title := r.plain(h.Title, maxTopic); title != "" { // anybody may have written it
+				return title
+			}
+		}
+	}
+	return locator
+}
+
+// reading is one document as it was read, or why it was not.
+type reading struct {
+	locator string
+	page    fetch.Page
+	text    string
+	err     error
+}
+
+// readAll fetches the locators together.
+func (r *run) readAll(ctx context.Context, locators []string) ([]reading, error) {
+	read := make([]reading, len(locators))
 	err := r.each(len(locators), func(i int) error {
 		r.live(marchwarden.StageFetch, i+1, len(locators), "reading "+locators[i])
-		pages[i], texts[i], errs[i] = r.readOne(ctx, locators[i])
-		return errs[i]
-	})
-	if err != nil {
+		page, text, err := r.readOne(ctx, locators[i])
+		read[i] = reading{locators[i], page, text, err}
 		return err
-	}
-	for i, locator := range locators {
-		if errs[i] != nil {
+	})
+	return read, err
+}
+
+// keep adds what was read to the evidence, in the order it was chosen, so that
+// passage ids do not depend on who was fastest.
+func (r *run) keep(read []reading) {
+	for _, rd := range read {
+		switch {
+		case rd.err != nil:
 			r.meter.ReturnSources(1) // the cap is on documents that were read
-			r.state.Failed[locator] = errs[i]
-			r.gaps = append(r.gaps, marchwarden.GapFor(locator, errs[i]))
-			continue
+			r.state.Failed[rd.locator] = rd.err
+			r.gaps = append(r.gaps, marchwarden.GapFor(rd.locator, rd.err))
+		case rd.page.NonText:
+			r.gaps = append(r.gaps, marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
+				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)})
+		default:
+			r.state.Evidence.Add(rd.page, rd.text)
 		}
-		if pages[i].NonText {
-			r.gaps = append(r.gaps, marchwarden.Gap{Topic: locator, Category: marchwarden.ScopeExceeded,
-				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, pages[i].MediaType)})
-			continue
-		}
-		r.state.Evidence.Add(pages[i], texts[i])
 	}
-	return nil
 }
 
 func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, error) {
@@ -182,6 +237,9 @@ func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, 
 // with an address of its own is judged by that host alone, whatever it says of
 // itself; a local document by its file name or the origin it declares.
 func filterNames(page fetch.Page) []string {
+	if host := hostOf(page.URL); host != "" {
+		return []string{host} // the locator's host was allowed before the fetch; this is where it led
+	}
 	if host := hostOf(page.Locator); host != "" {
 		return []string{host}
 	}

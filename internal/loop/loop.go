@@ -4,6 +4,8 @@
 //	gather.go      searches and fetches, in parallel, into evidence
 //	synthesize.go  claims from the evidence
 //	check.go       the grounding gate, confidence, the result
+//	model.go       the metered model, the only one that a reasoner can reach
+//	panic.go       panics as failures
 //
 // The loop reaches the world only through a replay.Journal: running it again on
 // a record gives the same bytes. It decides by what is recorded (outcomes and
@@ -13,6 +15,8 @@ package loop
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
 	"time"
@@ -22,19 +26,22 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Config is what a loop is made of. Engine and Fetcher may be nil when the loop
-// only reruns records.
+// Config is what a loop is made of. Engine, Fetcher and Model may be nil when the
+// loop only reruns records.
 type Config struct {
 	Engine   search.Engine
 	Fetcher  fetch.Fetcher
 	Reasoner reason.Reasoner
-	Blobs    blob.Store
+	// Model answers the reasoner's calls when the run's start names a model.
+	Model llm.Model
+	Blobs blob.Store
 	// Parallel bounds searches and fetches under way at once; zero means 8.
 	Parallel int
 }
@@ -47,21 +54,25 @@ func New(cfg Config) *Loop {
 	if cfg.Parallel <= 0 {
 		cfg.Parallel = 8
 	}
-	return &Loop{cfg}
+	return &Loop{safe(cfg)}
 }
 
 // hitsPerSearch is how many documents one search may offer.
 const hitsPerSearch = 10
 
-// synthesisShare is the part of the token budget that gathering must leave for
-// the writing of the answer.
-const synthesisShare = 0.4
+// The part of the token budget that gathering must leave for the writing of the
+// answer: by the mind that copies sentences, and by a model, whose reply may need
+// one repair.
+const (
+	synthesisShare      = 0.4
+	modelSynthesisShare = 0.5
+)
 
 // Run answers the request in start, which names everything the result depends
 // on besides the journal's outcomes. clock says how long the run has gone on; it
-// is not called in a rerun. When ctx ends the run stops gathering and writes
-// from what it has. The result is normalised, checked against the stored bytes
-// and recorded before it is returned.
+// is not called in a rerun. When ctx ends, or the time to gather is over, the run
+// stops gathering and writes from what it has. The result is normalised, checked
+// against the stored bytes and recorded before it is returned.
 func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, clock func() time.Duration) (*marchwarden.Result, error) {
 	if err := start.Request.Validate(); err != nil {
 		return nil, err
@@ -69,17 +80,30 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	if err := j.Note(start); err != nil {
 		return nil, err
 	}
+	whole, done := limited(ctx, start.Deadline)
+	defer done()
+	gathering, done := limited(whole, start.Wall)
+	defer done()
+
 	r := l.newRun(j, start, clock)
-	if err := r.gatherAll(replay.Shield(ctx)); err != nil {
+	r.caller = replay.Shield(ctx)
+	if err := r.gatherAll(gathering); err != nil {
 		return nil, err
 	}
-	// The caller's patience may be over; what was gathered is still written up.
-	ctx = context.WithoutCancel(ctx)
-	draft, err := r.synthesize(ctx)
+	draft, err := r.synthesize(replay.Shield(whole))
 	if err != nil {
 		return nil, err
 	}
-	return r.check(ctx, draft)
+	// The caller's patience may be over; what was written is still checked.
+	return r.check(context.WithoutCancel(ctx), draft)
+}
+
+// limited is ctx for at most d; a limit of zero is none.
+func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
 }
 
 // run is the state of one call.
@@ -93,17 +117,19 @@ type run struct {
 	filter  marchwarden.SourceFilter
 	meter   *budget.Meter
 	state   *reason.State
+	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
 
 	gaps        []marchwarden.Gap
 	read        map[string]bool // locators that were asked for
+	attempts    int             // fetches begun
+	refused     int             // reads of what nothing had offered
 	leftover    []string        // what a cap kept the run from doing, for people
 	interrupted bool
 }
 
 func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Duration) *run {
 	meter := budget.New(start.Limits, start.Wall)
-	meter.Hold(int(float64(start.Limits.TokenBudget) * synthesisShare))
-	return &run{
+	r := &run{
 		Loop: l, j: j, start: start, clock: clock,
 		engine:  replay.Engine(j, start.Engine, l.cfg.Engine),
 		fetcher: replay.Fetcher(j, l.cfg.Fetcher),
@@ -112,28 +138,54 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		gaps:    slices.Clone(start.Gaps),
 		read:    map[string]bool{},
 		state: &reason.State{
-			Request: start.Request, Limits: start.Limits, Now: start.StartedAt,
-			Evidence: &evidence.Set{}, Failed: map[string]error{}, Meter: meter,
+			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given,
+			Evidence: &evidence.Set{}, Failed: map[string]error{}, Meter: meter, Nonce: nonce(start.TraceID),
 		},
 	}
+	share := synthesisShare
+	if start.Model != "" {
+		share = modelSynthesisShare
+		r.state.Model = &metered{inner: replay.Model(j, start.Model, l.cfg.Model), meter: meter, note: r.note, scale: 1}
+	}
+	meter.Hold(int(float64(start.Limits.TokenBudget) * share))
+	return r
+}
+
+// nonce is a word that no page can know while a run reads it: pages are written
+// before the run has an id.
+func nonce(id marchwarden.TraceID) string {
+	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + id.String()))
+	return hex.EncodeToString(sum[:6])
 }
 
 // gatherAll plans and gathers until the plan is complete, a cap is reached or
 // the caller stops the run.
 func (r *run) gatherAll(ctx context.Context) error {
 	for {
-		stop, err := r.checkpoint(ctx, "gathering")
+		stop, err := r.checkpoint("gathering")
 		if err != nil || stop {
 			return err
 		}
-		plan, err := r.plan(ctx)
-		if err != nil || len(plan.Searches) == 0 {
+		plan, err := r.planInTime(ctx)
+		if err != nil || len(plan.Searches)+len(plan.Reads) == 0 {
 			return err
 		}
-		if err := r.gather(ctx, plan); err != nil {
+		if err := r.gather(replay.Shield(ctx), plan); err != nil {
 			return err
 		}
 	}
+}
+
+// planShare is the part of the time to gather that one plan may take: a model
+// that fails again and again, and is waited for, must leave time to search and to
+// read without it.
+const planShare = 0.5
+
+// planInTime plans under a time limit, which only the model's calls see.
+func (r *run) planInTime(ctx context.Context) (reason.Plan, error) {
+	ctx, done := limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
+	defer done()
+	return r.plan(replay.Shield(ctx))
 }
 
 // live passes progress on.

@@ -303,14 +303,16 @@ func TestCapsEndTheWork(t *testing.T) {
 	})
 	t.Run("wall time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			l := newLab(t, 1)
+			l := newLab(t, 2)
 			l.wall = time.Second
-			l.fetcher.Delay["doc1.md"] = 2 * time.Second
+			l.fetcher.Delay["doc2.md"] = 2 * time.Second
 			l.mind.plans = [][]string{{"peas"}, {"pods"}}
 			res := l.run(t, t.Context())
-			wantExhausted(t, res, "wall time", "")
-			if len(res.Citations) != 1 || res.CostMetadata.WallTimeSec != 2 {
-				t.Errorf("%d citations after %v s", len(res.Citations), res.CostMetadata.WallTimeSec)
+			if !slices.ContainsFunc(res.Gaps, func(g marchwarden.Gap) bool { return strings.Contains(g.Detail, "wall time of 1s") }) || !res.CostMetadata.BudgetExhausted {
+				t.Errorf("no gap names the wall time: %+v", res.Gaps)
+			}
+			if len(res.Citations) != 1 || res.CostMetadata.WallTimeSec != 1 {
+				t.Errorf("%d citations after %v s: what was read in time is written, what was not is cut", len(res.Citations), res.CostMetadata.WallTimeSec)
 			}
 		})
 	})
@@ -347,6 +349,9 @@ func TestInterrupt(t *testing.T) {
 				}
 				if l.log(t).Complete() == nil {
 					t.Error("the trace is not closed")
+				}
+				if ms == 24 {
+					return // the caller and the last search end at the same moment
 				}
 				done := ms > 24
 				if done == res.CostMetadata.BudgetExhausted {
@@ -413,7 +418,7 @@ func TestOnlyHitsAreRead(t *testing.T) {
 	if got := l.fetcher.Fetched(); !slices.Equal(got, []string{"doc1.md"}) {
 		t.Errorf("fetched %v, want doc1.md alone", got)
 	}
-	if !l.decided(t, "1 documents were not read: no search of this step found them") {
+	if !l.decided(t, "1 documents were not read: nothing in this run had offered them") {
 		t.Error("the refusal is not in the trace")
 	}
 }

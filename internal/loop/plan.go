@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -13,22 +12,22 @@ import (
 
 // checkpoint looks at the clock and the caller. It reports true when gathering
 // has to stop, and remembers why.
-func (r *run) checkpoint(ctx context.Context, stage string) (bool, error) {
+func (r *run) checkpoint(stage string) (bool, error) {
 	at := fmt.Sprintf("%s %d", stage, r.state.Iteration+1)
-	m, err := replay.Checkpoint(ctx, r.j, at, r.clock)
+	m, err := replay.Checkpoint(r.caller, r.j, at, r.clock)
 	if err != nil {
 		return false, err
 	}
 	if m.Interrupted {
-		r.interrupted = true
+		r.interrupted, r.state.Interrupted = true, true
 		r.meter.Exhaust("patience of the caller, who stopped the run")
 		return true, nil
 	}
 	return r.meter.Elapsed(m.Elapsed) != nil, nil
 }
 
-// plan asks the reasoner for the next searches and opens the next iteration. A
-// plan without searches ends the gathering: because it is complete, because the
+// plan asks the reasoner what to do next and opens the next iteration. A plan
+// with nothing to do ends the gathering: because it is complete, because the
 // reasoner failed, or because the iterations are used up.
 func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 	r.state.Iteration++
@@ -36,15 +35,23 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 	if fatal(err) {
 		return reason.Plan{}, err
 	}
-	if err != nil {
+	if err != nil { // a plan may be there all the same
 		r.gaps = append(r.gaps, marchwarden.GapFor("planning iteration "+fmt.Sprint(r.state.Iteration), err))
-		return reason.Plan{}, r.note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration})
+		if err := r.note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration}); err != nil {
+			return reason.Plan{}, err
+		}
+	}
+	if r.state.Iteration == 1 {
+		plan.Reads = append(givenReads(r.state.Given), plan.Reads...)
 	}
 	queries := queriesOf(plan)
-	if len(queries) > 0 {
+	if len(queries)+len(plan.Reads) > 0 {
 		if _, err := r.meter.Iterate(); err != nil {
 			r.leftover = append(r.leftover, queries...)
-			return reason.Plan{}, r.note(&trace.Message{Head: head("no iteration is left for: %s", strings.Join(queries, "; ")), Queries: queries})
+			for _, rd := range plan.Reads {
+				r.leftover = append(r.leftover, r.name(rd.Locator))
+			}
+			return reason.Plan{}, r.note(&trace.Message{Head: head("no iteration is left for %d searches and %d documents", len(queries), len(plan.Reads)), Queries: queries})
 		}
 		if err := r.note(&trace.Iteration{Head: head("iteration %d of at most %d", r.state.Iteration, r.start.Limits.MaxIterations), Iteration: r.state.Iteration}); err != nil {
 			return reason.Plan{}, err
@@ -52,6 +59,16 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 	}
 	r.live(marchwarden.StagePlan, 0, 0, plan.Decision)
 	return plan, r.note(&trace.Message{Head: head("%s", plan.Decision), Iteration: r.state.Iteration, Queries: queries})
+}
+
+// givenReads reads what the caller named, whatever the mind thinks of it.
+func givenReads(given []string) []reason.Read {
+	const most = 5
+	var reads []reason.Read
+	for _, locator := range given[:min(most, len(given))] {
+		reads = append(reads, reason.Read{Locator: locator, Reason: "the question names it"})
+	}
+	return reads
 }
 
 func queriesOf(p reason.Plan) []string {

@@ -22,10 +22,17 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	if fatal(err) {
 		return reason.Draft{}, err
 	}
-	if err != nil {
+	if err != nil { // a draft may be there all the same
 		r.gaps = append(r.gaps, marchwarden.GapFor("writing the answer", err))
-		return reason.Draft{Refusal: "The answer could not be written; see the gaps for what failed."},
-			r.note(&trace.SynthesisError{Head: head("writing failed: %v", err), Error: marchwarden.CodeOf(err)})
+		if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
+			r.meter.Exhaust("time for writing")
+		}
+		if len(draft.Claims) == 0 && draft.Refusal == "" {
+			draft.Refusal = "The answer could not be written; see the gaps for what failed."
+		}
+		if err := r.note(&trace.SynthesisError{Head: head("writing failed: %v", err), Error: marchwarden.CodeOf(err)}); err != nil || len(draft.Claims) == 0 {
+			return draft, err
+		}
 	}
 	decision := fmt.Sprintf("%d claims drafted", len(draft.Claims))
 	if len(draft.Claims) == 0 {

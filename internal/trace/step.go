@@ -239,6 +239,7 @@ type Verify struct {
 	DroppedQuotes  int `json:"dropped_quotes"`
 	DroppedLeads   int `json:"dropped_leads"` // discoveries and open questions
 	Contradictions int `json:"contradictions"`
+	RefusedReads   int `json:"refused_reads,omitempty"` // documents asked for that nothing had offered
 }
 
 // Complete closes a trace. A trace without it belongs to a run that is still

@@ -206,7 +206,7 @@ func claim(c marchwarden.Claim, citations []Finding, res *marchwarden.Result) Cl
 	return f
 }
 
-var markerNumber = regexp.MustCompile(`\[(\d{1,4})\]`)
+var markerNumber = regexp.MustCompile(`\[(\d{1,9})\]`)
 
 // markers finds those that index no citation.
 func markers(answer string, citations int) []string {

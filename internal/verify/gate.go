@@ -109,11 +109,16 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 	default:
 		c.Support = marchwarden.Unchecked // no verdict, or none that there is
 	}
+	text = Unlink(text, func(a string) bool { return g.holds(c.Passages, a) })
+	stands := text != "" && c.Support != marchwarden.Unsupported
 	var numbers []int
 	for i, id := range c.Passages {
 		src, passage, ok := g.set.Passage(id)
 		if !ok {
 			g.out.UnknownIDs++
+			continue
+		}
+		if !stands { // nothing is cited for what is not said
 			continue
 		}
 		span := passage.Span
@@ -128,7 +133,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 			numbers = append(numbers, n)
 		}
 	}
-	if len(numbers) == 0 || text == "" || c.Support == marchwarden.Unsupported {
+	if len(numbers) == 0 {
 		g.out.DroppedClaims++
 		g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: clip(text), Category: marchwarden.SourceNotFound,
 			Detail: "a sentence was left out because no stored passage supports it"})
@@ -140,6 +145,17 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 		fmt.Fprintf(&markers, "[%d]", n)
 	}
 	return escapeMarkdown(text) + " " + markers.String(), nil
+}
+
+// holds reports whether one of the sources that a claim cites has an address in
+// its text, or is at it.
+func (g *gate) holds(ids []evidence.ID, address string) bool {
+	for _, id := range ids {
+		if src, _, ok := g.set.Passage(id); ok && (src.Page.Locator == address || strings.Contains(src.Text, address)) {
+			return true
+		}
+	}
+	return false
 }
 
 // cite returns the number of the citation of a span, making it when it is new,
@@ -209,8 +225,8 @@ func (g *gate) quoted(s marchwarden.Side) bool {
 }
 
 // marker is a reference mark that a source's own text may carry. Left in, it
-// would read as one of ours.
-var marker = regexp.MustCompile(`\s?\[\d{1,4}\]`)
+// would read as one of ours, in whatever digits it is written.
+var marker = regexp.MustCompile(`\s?[\[［]\s*\p{Nd}{1,9}\s*[\]］]`)
 
 // plainSentence folds white space and takes foreign markers out, and those too
 // that taking one out would make: "[[1]2]".
@@ -222,8 +238,8 @@ func plainSentence(s string) string {
 }
 
 // special is what Markdown would take for markup: emphasis, code, tags, links,
-// images, character references, and a list, heading or quote at the start.
-var special = regexp.MustCompile("&#?\\w+;|[\\\\`*<]|!\\[|\\]\\(|\\b_|_\\b|^[#>+-]|^\\d{1,9}[.)]")
+// images, deletions, character references, and a list, heading or quote at the start.
+var special = regexp.MustCompile("&#?\\w+;|[\\\\`*<~]|!\\[|\\]\\(|\\b_|_\\b|^[#>+-]|^\\d{1,9}[.)]")
 
 // escapeMarkdown makes a sentence of a source stand in the answer as it reads,
 // with nothing that a renderer would load, link or format.

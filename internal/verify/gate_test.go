@@ -203,3 +203,33 @@ func TestEveryExcerptIsStoredBytes(t *testing.T) {
 		}
 	})
 }
+
+// A sentence that is left out leaves no citation behind: it would count as a
+// source that says something.
+func TestGateCitesNothingForWhatIsNotSaid(t *testing.T) {
+	blobs := blob.NewMem()
+	set := library(t, blobs, "Peas like cool soil.", "Corn needs heat.")
+	g := ground(t, blobs, set, reason.Draft{Claims: []reason.Claim{
+		{Text: "Peas like hot soil.", Passages: []evidence.ID{"S1.1", "S9.9"}, Support: marchwarden.Unsupported},
+		{Text: "[1]", Passages: []evidence.ID{"S1.1"}, Support: marchwarden.Supported},
+		{Text: "Corn needs heat.", Passages: []evidence.ID{"S2.1"}, Support: marchwarden.Supported},
+	}})
+	if len(g.Citations) != 1 || len(g.Sources) != 1 || g.Answer != "Corn needs heat. [1]" || g.DroppedClaims != 2 || g.UnknownIDs != 1 {
+		t.Errorf("%+v", g)
+	}
+}
+
+// No number in brackets that a sentence brings along looks like a marker of ours.
+func TestGateTakesForeignMarkersOut(t *testing.T) {
+	blobs := blob.NewMem()
+	set := library(t, blobs, "Peas like cool soil.")
+	for text, want := range map[string]string{
+		"Peas [99999] like [ 7 ] cool [１] soil ［2］.": "Peas like cool soil. [1]",
+		"Peas ~~dis~~like ~5 soils.":                 `Peas \~\~dis\~\~like \~5 soils. [1]`,
+	} {
+		g := ground(t, blobs, set, reason.Draft{Claims: []reason.Claim{{Text: text, Passages: []evidence.ID{"S1.1"}, Support: marchwarden.Supported}}})
+		if g.Answer != want {
+			t.Errorf("%q becomes %q, want %q", text, g.Answer, want)
+		}
+	}
+}

@@ -1,28 +1,20 @@
 // Package files is the researcher of local documents: the library inside the
 // program and the user's own folders. It is assembly only: the local index as
-// engine, the folder fetcher, the extractive reasoner and the loop, with a trace
-// and a blob store for each run.
+// engine, the folder fetcher, the extractive reasoner and the loop, on
+// the ground that all researchers share.
 package files
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Name is the researcher's name in the network, in traces and in costs.
@@ -33,30 +25,16 @@ const Scope = "documents on this machine: the library that ships with the progra
 
 // Config is what the researcher works with. The caller closes what it passes in.
 type Config struct {
+	researcher.Lab
 	// Library is what is searched, at least one folder.
 	Library []*fetch.Folder
 	// IndexPath is the index file for user folders. Without user folders the
 	// index is kept in memory and no file is touched.
 	IndexPath string
-	Traces    *trace.Dir
-	Blobs     blob.Store
 	Extractor *extract.Extractor
-	Version   string // of the program, for the trace
-	Now       func() time.Time
-	NewID     func() marchwarden.TraceID
-	Wall      time.Duration // how long a run may gather; zero is no limit
-	// Spent is told of every finished call, for the ledger; nil for nobody.
-	Spent func(Call)
 	// Warn is told, for people, of what went wrong beside the research, such as
 	// a file that could not be read; nil for nobody.
 	Warn func(string)
-}
-
-// Call is a finished call as a ledger sees it.
-type Call struct {
-	Start    *trace.Start
-	Result   *marchwarden.Result
-	Searches int
 }
 
 // Researcher answers from local documents. It is safe for concurrent use.
@@ -72,9 +50,6 @@ var _ marchwarden.Researcher = (*Researcher)(nil)
 // New makes the researcher. It is cheap: nothing is opened before the first
 // call. Close it when done.
 func New(cfg Config) *Researcher {
-	if cfg.Spent == nil {
-		cfg.Spent = func(Call) {}
-	}
 	if cfg.Warn == nil {
 		cfg.Warn = func(string) {}
 	}
@@ -97,48 +72,19 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 		return nil, err
 	}
 	if req.Resume != "" {
-		return r.earlier(ctx, req)
+		return r.cfg.Earlier(ctx, req)
 	}
 	started := r.cfg.Now()
-	clock := func() time.Duration { return r.cfg.Now().Sub(started) }
 	lib, err := r.prepare(ctx, sink)
 	if err != nil {
 		return nil, err
 	}
-	engine := &counted{Engine: lib.index.Engine(r.cfg.Library...)}
-	mind := extractive.New()
-	start := &trace.Start{
-		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, strings.Join(lib.folders, ", "))},
-		Format: trace.Format, TraceID: r.cfg.NewID(), Researcher: Name, Mind: mind.ID(), Engine: engine.Name(),
-		Version: r.cfg.Version, Request: req, Limits: req.Limits(), StartedAt: started.UTC(), Wall: r.cfg.Wall,
+	return r.cfg.Run(ctx, req, researcher.Setup{
+		Name: Name, Started: started, Where: strings.Join(lib.folders, ", "),
+		Engine:  lib.index.Engine(r.cfg.Library...),
+		Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
 		Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
-	}
-	w, err := r.cfg.Traces.Create(start.TraceID)
-	if err != nil {
-		return nil, err
-	}
-	l := loop.New(loop.Config{
-		Engine: engine, Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
-		Reasoner: mind, Blobs: r.cfg.Blobs,
-	})
-	res, err := l.Run(ctx, replay.Record(w, r.cfg.Blobs, clock, sink), start, clock)
-	if err = errors.Join(err, w.Close()); err != nil {
-		return nil, fmt.Errorf("research %s: %w", start.TraceID, err)
-	}
-	r.cfg.Spent(Call{Start: start, Result: res, Searches: int(engine.searches.Load())})
-	return res, nil
-}
-
-// counted is an engine that counts how often it was asked.
-type counted struct {
-	search.Engine
-	searches atomic.Int64
-}
-
-// Search counts and passes on.
-func (c *counted) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	c.searches.Add(1)
-	return c.Engine.Search(ctx, q)
+	}, sink)
 }
 
 // library is what a run searches, as it was found.
@@ -201,26 +147,4 @@ func (r *Researcher) indexPath() string {
 		}
 	}
 	return ""
-}
-
-// earlier returns the result of a run that is complete. A request that repeats
-// the question must mean the same one.
-func (r *Researcher) earlier(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
-	id, err := marchwarden.ParseTraceID(req.Resume)
-	if err != nil {
-		return nil, err
-	}
-	log, err := r.cfg.Traces.Load(id)
-	if err != nil {
-		return nil, err
-	}
-	start, err := log.Start()
-	if err != nil {
-		return nil, err
-	}
-	if req.Question != "" && strings.TrimSpace(req.Question) != strings.TrimSpace(start.Request.Question) {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
-			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
-	}
-	return loop.Recorded(ctx, r.cfg.Blobs, log)
 }

@@ -20,6 +20,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -28,7 +29,7 @@ import (
 // home is a researcher over a folder of its own, with everything real.
 type home struct {
 	*files.Researcher
-	calls  []files.Call // as the ledger was told
+	calls  []researcher.Call // as the ledger was told
 	path   string
 	blobs  blob.Store
 	traces *trace.Dir
@@ -52,15 +53,17 @@ func newHome(t *testing.T, library ...*fetch.Folder) *home {
 	n := 0
 	h := &home{path: path, blobs: blobs, traces: traces}
 	h.Researcher = files.New(files.Config{
-		Spent:   func(c files.Call) { h.calls = append(h.calls, c) },
-		Library: library, IndexPath: filepath.Join(path, "library", "index.db"), Traces: traces, Blobs: blobs, Extractor: x,
-		Version: "test", Now: time.Now, NewID: func() marchwarden.TraceID {
-			n++
-			id, err := marchwarden.ParseTraceID(fmt.Sprintf("00000000-0000-7000-8000-%012d", n))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return id
+		Library: library, IndexPath: filepath.Join(path, "library", "index.db"), Extractor: x,
+		Lab: researcher.Lab{
+			Spent:  func(c researcher.Call) { h.calls = append(h.calls, c) },
+			Traces: traces, Blobs: blobs, Version: "test", Now: time.Now, NewID: func() marchwarden.TraceID {
+				n++
+				id, err := marchwarden.ParseTraceID(fmt.Sprintf("00000000-0000-7000-8000-%012d", n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return id
+			},
 		},
 	})
 	t.Cleanup(func() { h.Close(); x.Close(); traces.Close(); blobs.Close() })
@@ -216,7 +219,7 @@ func TestRerunHundredQuestions(t *testing.T) {
 		if res.CostMetadata.TokensUsed > *req.Constraints.TokenBudget {
 			t.Errorf("%q used %d tokens of %d", req.Question, res.CostMetadata.TokensUsed, *req.Constraints.TokenBudget)
 		}
-		again, err := files.Again(t.Context(), h.log(t, res.TraceID), h.blobs)
+		again, err := researcher.Again(t.Context(), h.log(t, res.TraceID), h.blobs)
 		if err != nil {
 			t.Fatalf("rerun of %q: %v", req.Question, err)
 		}
@@ -244,7 +247,7 @@ func TestOneFlippedBitIsFound(t *testing.T) {
 			bad[(flipped*31)%len(bad)] ^= 1 << (flipped % 8)
 			flipped++
 			overwrite(t, path, bad)
-			if _, err := files.Again(t.Context(), log, h.blobs); err == nil || !strings.Contains(err.Error(), ref.String()) {
+			if _, err := researcher.Again(t.Context(), log, h.blobs); err == nil || !strings.Contains(err.Error(), ref.String()) {
 				t.Errorf("rerun with a bit flipped in %s: %v", ref, err)
 			}
 			if err := replay.CheckBlobs(t.Context(), log, h.blobs); err == nil || !strings.Contains(err.Error(), ref.String()) {
@@ -253,7 +256,7 @@ func TestOneFlippedBitIsFound(t *testing.T) {
 			overwrite(t, path, good)
 		}
 	}
-	if _, err := files.Again(t.Context(), log, h.blobs); err != nil || flipped < 10 {
+	if _, err := researcher.Again(t.Context(), log, h.blobs); err != nil || flipped < 10 {
 		t.Errorf("after mending %d blobs: %v", flipped, err)
 	}
 }
@@ -360,7 +363,7 @@ func TestAFolderThatFailsIsAGap(t *testing.T) {
 	if len(res.Gaps) == 0 || !strings.Contains(res.Gaps[0].Topic, gone.Name) || res.Gaps[0].Category != marchwarden.AccessDenied {
 		t.Errorf("gaps %+v, want one that names %s", res.Gaps, gone.Name)
 	}
-	again, err := files.Again(t.Context(), h.log(t, res.TraceID), h.blobs)
+	again, err := researcher.Again(t.Context(), h.log(t, res.TraceID), h.blobs)
 	if err != nil || !again.Same() {
 		t.Errorf("rerun: %v\nwant %s\ngot  %s", err, again.Want, again.Got)
 	}

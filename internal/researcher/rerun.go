@@ -1,4 +1,4 @@
-package files
+package researcher
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -36,7 +35,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error)
 	if done == nil {
 		return Rerun{}, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
 	}
-	mind := extractive.New()
+	mind := mindOf(start)
 	if start.Mind != mind.ID() {
 		return Rerun{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", start.Mind, mind.ID())
 	}

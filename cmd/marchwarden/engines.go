@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
+	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/brave"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/searxng"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/tavily"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/wikipedia"
+)
+
+// The ways to treat pages that need JavaScript.
+const (
+	renderAuto  = "auto"
+	renderNever = "never"
+)
+
+// userAgent is how the program names itself to pages and public services.
+func userAgent() string {
+	return "marchwarden/" + programVersion() + " (+https://forgejo.labbity.unbiasedgeek.com/archeious/marchwarden)"
+}
+
+// engineKind is a search engine of the web and what it needs.
+type engineKind struct {
+	name  string
+	needs string // the setting without which it cannot work; "" for none
+	open  func(a *app, c *config) search.Engine
+}
+
+// engineKinds are all there are, in the order in which they are asked.
+var engineKinds = []engineKind{
+	{"tavily", setTavilyKey, func(a *app, c *config) search.Engine {
+		return tavily.New(tavily.Config{Key: c.text(setTavilyKey), BaseURL: c.text(setTavilyURL), HTTP: a.serviceClient(), UserAgent: userAgent()})
+	}},
+	{"brave", setBraveKey, func(a *app, c *config) search.Engine {
+		return brave.New(brave.Config{Now: a.now, Key: c.text(setBraveKey), BaseURL: c.text(setBraveURL), HTTP: a.serviceClient(), UserAgent: userAgent()})
+	}},
+	{"searxng", setSearxngURL, func(a *app, c *config) search.Engine {
+		return searxng.New(searxng.Config{BaseURL: c.text(setSearxngURL), Now: a.now, HTTP: a.serviceClient(), UserAgent: userAgent()})
+	}},
+	{"wikipedia", "", func(a *app, c *config) search.Engine {
+		return wikipedia.New(wikipedia.Config{BaseURL: c.text(setWikipediaURL), HTTP: a.serviceClient(), UserAgent: userAgent()})
+	}},
+}
+
+func engineNames() []string {
+	var names []string
+	for _, k := range engineKinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// openEngines makes the chain of search engines: those that were named, or all
+// that are configured, with Wikipedia, which needs no key, at the end.
+func (a *app) openEngines(c *config, named []string) (search.Engine, error) {
+	origin := "--search"
+	if len(named) == 0 {
+		named, origin = c.list(setSearch), settingEnv(setSearch)
+	}
+	var engines []search.Engine
+	for _, name := range named {
+		i := slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == name })
+		if i < 0 {
+			return nil, invalid(origin, "", fmt.Sprintf("must be a list of %s, not %q", either(engineNames()), clip(name, 40)))
+		}
+		if k := engineKinds[i]; k.needs != "" && c.text(k.needs) == "" {
+			return nil, invalid(origin, "set "+settingEnv(k.needs)+" in the environment or in .env", name+" is not configured")
+		}
+		engines = append(engines, engineKinds[i].open(a, c))
+	}
+	if len(named) == 0 {
+		for _, k := range engineKinds {
+			if k.needs == "" || c.text(k.needs) != "" {
+				engines = append(engines, k.open(a, c))
+			}
+		}
+	}
+	return search.Chain(engines, a.now), nil
+}
+
+// openWebFetcher makes the fetcher of the open web: guarded, polite, bounded.
+func (a *app) openWebFetcher(c *config, rec *records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
+	allow, err := c.fetchAllow()
+	if err != nil {
+		return nil, err
+	}
+	g := guard.New(allow)
+	cfg := webfetch.Config{
+		Store: rec.blobs, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), CacheDir: filepath.Join(c.cachePath(), "pages"),
+	}
+	if chromium, ok := findChromium(c); ok && rendering != renderNever {
+		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext})}
+	}
+	return webfetch.New(cfg), nil
+}
+
+// browser is the renderer as the fetcher wants it.
+type browser struct{ *render.Renderer }
+
+// Render runs the scripts of a page.
+func (b browser) Render(ctx context.Context, url string) (html []byte, finalURL string, err error) {
+	page, err := b.Renderer.Render(ctx, url)
+	return page.HTML, page.URL, err
+}
+
+func (c *config) fetchAllow() ([]netip.Prefix, error) {
+	allow, err := guard.ParseAllow(c.list(setFetchAllow))
+	if err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: settingEnv(setFetchAllow), Message: err.Error(),
+			Hint: "list address ranges such as 10.0.0.0/8,192.168.1.7"}
+	}
+	return allow, nil
+}
+
+// findChromium finds a browser for pages that need JavaScript.
+func findChromium(c *config) (string, bool) {
+	return render.Find(c.text(setChromium), exec.LookPath)
+}
+
+// splitNames reads a list as flags give it.
+func splitNames(list string) []string {
+	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return strings.TrimSpace(s) == "" })
+}

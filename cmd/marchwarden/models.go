@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/anthropic"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/openai"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/steady"
+)
+
+// noModel is how people ask for the mind that needs no model.
+const noModel = "extractive"
+
+// provider is who serves language models, and how it is reached.
+type provider struct {
+	name string
+	base string // the setting of its address; "" for a fixed one
+	at   string // its address when no setting says another
+	key  string // the setting of its key; "" for a server that needs none
+	// port and path complete the address of a setting that names a host only.
+	port, path string
+	// byDefault is the model that the provider's name alone stands for.
+	byDefault string
+	// idle is how long the provider may be silent; 0 is the adapter's own limit. A
+	// server on this machine may first have to load its model.
+	idle time.Duration
+}
+
+const loading = 5 * time.Minute
+
+// providers are all there are. Servers on this machine have their usual address.
+var providers = []provider{
+	{name: "anthropic", base: setAnthropicURL, key: setAnthropicKey, byDefault: anthropic.DefaultModel},
+	{name: "openai", base: setOpenAIURL, key: setOpenAIKey, byDefault: "gpt-5.4-mini"},
+	{name: "openrouter", at: "https://openrouter.ai/api/v1", key: setOpenRouterKey},
+	{name: "ollama", base: setOllamaHost, port: "11434", path: "/v1", idle: loading},
+	{name: "lmstudio", at: "http://127.0.0.1:1234/v1", idle: loading},
+	{name: "llamacpp", at: "http://127.0.0.1:8080/v1", idle: loading},
+	{name: "vllm", at: "http://127.0.0.1:8000/v1", idle: loading},
+}
+
+func providerNames() []string {
+	var names []string
+	for _, p := range providers {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// chosenModel is the name of a model and where it came from, or "" for none.
+type chosenModel struct {
+	name   string
+	origin string // the flag or the variable that says so; for people
+}
+
+// chooseModel finds which model a research uses: the one that is named, or else,
+// for researchers of public sources, the first whose key is there. What is in
+// the user's own folders goes to a provider only if a model was named.
+func (c *config) chooseModel(flag string, public bool) chosenModel {
+	switch {
+	case flag != "":
+		return chosenModel{flag, "--model"}
+	case c.text(setModel) != "":
+		return chosenModel{c.text(setModel), c.values[setModel].origin}
+	case !public:
+		return chosenModel{}
+	case c.text(setAnthropicKey) != "":
+		return chosenModel{"anthropic/" + anthropic.DefaultModel, settingEnv(setAnthropicKey)}
+	case c.text(setOpenAIKey) != "":
+		return chosenModel{"openai", settingEnv(setOpenAIKey)}
+	}
+	return chosenModel{}
+}
+
+// openModel makes the model of a name such as "anthropic/claude-…", "ollama/qwen3"
+// or "claude-…", with its fallback behind it; nil for the extractive mind.
+func (a *app) openModel(c *config, chosen chosenModel) (llm.Model, error) {
+	primary, err := a.bareModel(c, chosen.name, chosen.origin)
+	if err != nil || primary == nil {
+		return nil, err
+	}
+	fallback, err := a.bareModel(c, c.text(setFallback), settingEnv(setFallback))
+	if err != nil {
+		return nil, err
+	}
+	if fallback != nil {
+		fallback = steady.New(fallback, steady.Config{Now: a.now})
+	}
+	return steady.New(primary, steady.Config{Fallback: fallback, Now: a.now}), nil
+}
+
+func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
+	if name == "" || name == noModel {
+		return nil, nil
+	}
+	p, model, err := parseModel(name, origin)
+	if err != nil {
+		return nil, err
+	}
+	key := c.text(p.key)
+	address := p.at
+	if p.base != "" && c.text(p.base) != "" {
+		address = withPort(strings.TrimRight(c.text(p.base), "/"), p.port) + p.path
+	}
+	custom := p.base != "" && c.values[p.base].origin != fromDefault
+	if p.key != "" && key == "" && !custom {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: origin, Message: fmt.Sprintf("%s needs a key", name),
+			Hint: "set " + settingEnv(p.key) + " in the environment or in .env, or use --model " + noModel}
+	}
+	if p.name == "anthropic" {
+		return anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()}), nil
+	}
+	return openai.New(openai.Config{Provider: p.name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()}), nil
+}
+
+// withPort gives an address a port if it has none and there is a usual one.
+func withPort(address, port string) string {
+	u, err := url.Parse(address)
+	if err != nil || port == "" || u.Port() != "" {
+		return address
+	}
+	u.Host = net.JoinHostPort(u.Hostname(), port)
+	return u.String()
+}
+
+// parseModel splits provider and model. A bare name is taken where it is plain
+// who makes it.
+func parseModel(name, origin string) (provider, string, error) {
+	who, model, split := strings.Cut(name, "/")
+	if !split {
+		model = name
+		switch {
+		case slices.Contains(providerNames(), name):
+			who, model = name, ""
+		case strings.HasPrefix(name, "claude-"):
+			who = "anthropic"
+		case strings.HasPrefix(name, "gpt-"):
+			who = "openai"
+		}
+	}
+	i := slices.IndexFunc(providers, func(p provider) bool { return p.name == who })
+	if i < 0 {
+		return provider{}, "", invalid(origin, "for example anthropic/"+anthropic.DefaultModel+" or ollama/qwen3; a server that speaks OpenAI's protocol is openai/MODEL with OPENAI_BASE_URL",
+			fmt.Sprintf("must be %s or PROVIDER/MODEL with one of the providers %s, not %q", noModel, either(providerNames()), clip(name, 60)))
+	}
+	if model == "" {
+		model = providers[i].byDefault
+	}
+	if model == "" || strings.ContainsFunc(model, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return provider{}, "", invalid(origin, "for example "+who+"/qwen3", fmt.Sprintf("names no model of %s", who))
+	}
+	return providers[i], model, nil
+}
+
+// serviceClient is for the services that the user configured, models and search
+// engines: it honours the proxy of the environment and bounds every phase but the
+// reading of the reply, which its readers bound.
+func (a *app) serviceClient() *http.Client {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, MaxIdleConns: 64,
+		IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 256 << 10,
+	}
+	return &http.Client{Transport: t}
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/anthropic"
+)
+
+func TestParseModel(t *testing.T) {
+	for name, want := range map[string]string{
+		"anthropic/claude-x":        "anthropic claude-x",
+		"claude-x":                  "anthropic claude-x",
+		"anthropic":                 "anthropic " + anthropic.DefaultModel,
+		"openai/gpt-x":              "openai gpt-x",
+		"gpt-x":                     "openai gpt-x",
+		"ollama/qwen3:8b":           "ollama qwen3:8b",
+		"openrouter/qwen/qwen3-32b": "openrouter qwen/qwen3-32b",
+		"vllm/org/model":            "vllm org/model",
+	} {
+		p, model, err := parseModel(name, "--model")
+		if err != nil || p.name+" "+model != want {
+			t.Errorf("%s: %s %s, %v; want %s", name, p.name, model, err, want)
+		}
+	}
+	for _, name := range []string{"", "qwen3", "nobody/x", "ollama", "ollama/", "ollama/a b", "openai/\n", "/x"} {
+		if _, _, err := parseModel(name, "--model"); exitCode(t.Context(), err) != exitUsage || !strings.HasPrefix(err.Error(), "--model: ") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://127.0.0.1:11434/": "http://127.0.0.1:11434",
+		"127.0.0.1:11434":         "http://127.0.0.1:11434",
+		"https://x.example/v1":    "https://x.example/v1",
+		"gpu-box":                 "http://gpu-box",
+	} {
+		if got, problem := readAddress(in); got != want || problem != "" {
+			t.Errorf("%s: %s %s", in, got, problem)
+		}
+	}
+	for _, in := range []string{"ftp://x", "http://", "://", "http://x/?key=secret", "http://x/#a", "http://[::1"} {
+		if got, problem := readAddress(in); problem == "" || strings.Contains(problem, "secret") {
+			t.Errorf("%s: %s %s", in, got, problem)
+		}
+	}
+	if got := withPort("http://gpu-box", "11434"); got != "http://gpu-box:11434" {
+		t.Error(got)
+	}
+	if got := withPort("http://gpu-box:80", "11434"); got != "http://gpu-box:80" {
+		t.Error(got)
+	}
+}
+
+// What a model is chosen by: a flag, a setting, and for public sources alone the
+// keys that are there.
+func TestChooseModel(t *testing.T) {
+	keys := map[string]value{setAnthropicKey: {[]string{"k"}, fromEnv}, setOpenAIKey: {[]string{"k"}, fromEnv}}
+	c := &config{values: keys}
+	if got := c.chooseModel("", false); got.name != "" {
+		t.Errorf("a key alone sends folders to %s", got.name)
+	}
+	if got := c.chooseModel("", true); got.name != "anthropic/"+anthropic.DefaultModel {
+		t.Error(got.name)
+	}
+	delete(keys, setAnthropicKey)
+	if got := c.chooseModel("", true); got.name != "openai" {
+		t.Error(got.name)
+	}
+	keys[setModel] = value{[]string{"ollama/x"}, fromFile}
+	if got := c.chooseModel("", false); got.name != "ollama/x" {
+		t.Error(got.name)
+	}
+	if got := c.chooseModel("extractive", true); got.name != noModel {
+		t.Error(got.name)
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// servicePart is a service that a research may use, and how to try it.
+type servicePart struct {
+	partRow
+	try func(ctx context.Context) error // nil when there is nothing to try
+}
+
+// servicePartsOf looks at models, search engines and the browser as they are
+// configured. Nothing is called.
+func (a *app) servicePartsOf(c *config) []servicePart {
+	parts := []servicePart{a.modelPart(c, "model for the web", true), a.modelPart(c, "model for files", false)}
+	if c.text(setFallback) != "" {
+		parts = append(parts, a.fallbackPart(c))
+	}
+	for _, k := range engineKinds {
+		parts = append(parts, a.enginePart(c, k))
+	}
+	return append(parts, servicePart{partRow: browserPart(c)}, servicePart{partRow: allowPart(c)})
+}
+
+func (a *app) modelPart(c *config, name string, public bool) servicePart {
+	chosen := c.chooseModel("", public)
+	model, err := a.openModel(c, chosen)
+	switch {
+	case err != nil:
+		return servicePart{partRow: partRow{name, partBroken, err.Error()}}
+	case model == nil && public:
+		return servicePart{partRow: partRow{name, partOK, extractive.New().ID() + ": no model is set; ANTHROPIC_API_KEY, OPENAI_API_KEY or MARCHWARDEN_MODEL would add one"}}
+	case model == nil:
+		return servicePart{partRow: partRow{name, partOK, extractive.New().ID() + ": your documents go to a model only if --model or MARCHWARDEN_MODEL names one"}}
+	}
+	part := servicePart{partRow: partRow{name, partOK, model.ID() + " (by " + chosen.origin + ")"}}
+	if public || c.chooseModel("", true) != chosen {
+		part.try = func(ctx context.Context) error { return tryModel(ctx, model) }
+	}
+	return part
+}
+
+func (a *app) fallbackPart(c *config) servicePart {
+	model, err := a.bareModel(c, c.text(setFallback), settingEnv(setFallback))
+	if err != nil {
+		return servicePart{partRow: partRow{"fallback model", partBroken, err.Error()}}
+	}
+	if model == nil {
+		return servicePart{partRow: partRow{"fallback model", partOff, "none"}}
+	}
+	return servicePart{partRow{"fallback model", partOK, model.ID()}, func(ctx context.Context) error { return tryModel(ctx, model) }}
+}
+
+// tryModel makes the smallest call there is.
+func tryModel(ctx context.Context, m llm.Model) error {
+	_, err := m.Generate(ctx, llm.Call{Prompt: "doctor", System: "Answer with one word.", Input: "Say ok.", MaxTokens: 64})
+	return err
+}
+
+func (a *app) enginePart(c *config, k engineKind) servicePart {
+	row := partRow{"search by " + k.name, partOK, "needs no key; asked last"}
+	if k.needs != "" {
+		row.Detail = "set by " + settingEnv(k.needs)
+		if c.text(k.needs) == "" {
+			return servicePart{partRow: partRow{row.Name, partOff, settingEnv(k.needs) + " is not set"}}
+		}
+	}
+	if named := c.list(setSearch); len(named) > 0 && !slices.Contains(named, k.name) {
+		return servicePart{partRow: partRow{row.Name, partOff, "not named by " + settingEnv(setSearch)}}
+	}
+	engine := k.open(a, c)
+	return servicePart{row, func(ctx context.Context) error {
+		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
+		return err
+	}}
+}
+
+func browserPart(c *config) partRow {
+	const name = "browser"
+	path, ok := findChromium(c)
+	switch {
+	case c.text(setRender) == renderNever:
+		return partRow{name, partOff, "MARCHWARDEN_RENDER is never"}
+	case !ok && c.text(setChromium) != "":
+		return partRow{name, partBroken, c.text(setChromium) + " cannot be run"}
+	case !ok:
+		return partRow{name, partOff, "no Chromium or Chrome is installed; pages that need JavaScript are read without it"}
+	}
+	return partRow{name, partOK, path + ", for pages that need JavaScript"}
+}
+
+func allowPart(c *config) partRow {
+	const name = "private addresses"
+	if _, err := c.fetchAllow(); err != nil {
+		return partRow{name, partBroken, err.Error()}
+	}
+	if list := c.list(setFetchAllow); len(list) > 0 {
+		return partRow{name, partOK, "pages may be fetched from " + strings.Join(list, ", ")}
+	}
+	return partRow{name, partOff, "never fetched; MARCHWARDEN_FETCH_ALLOW opens ranges on purpose"}
+}
+
+// tryTime is how long one service may take to answer doctor.
+const tryTime = 20 * time.Second
+
+// tryOnline calls every service that is set, all together, and says how it went.
+func (a *app) tryOnline(ctx context.Context, parts []servicePart) []partRow {
+	rows := make([]partRow, len(parts))
+	var running sync.WaitGroup
+	for i, p := range parts {
+		rows[i] = p.partRow
+		if p.try == nil {
+			continue
+		}
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, tryTime)
+			defer cancel()
+			began := a.now()
+			if err := p.try(ctx); err != nil {
+				rows[i].State, rows[i].Detail = partBroken, rows[i].Detail+"; "+onlineFault(err)
+				return
+			}
+			rows[i].Detail += fmt.Sprintf("; answered in %.1f s", a.now().Sub(began).Seconds())
+		})
+	}
+	running.Wait()
+	return rows
+}
+
+func onlineFault(err error) string {
+	s := err.Error()
+	if hint := marchwarden.HintOf(err); hint != "" {
+		s += " (" + hint + ")"
+	}
+	return s
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+)
+
+// kind is how the text of a setting is read.
+type kind int
+
+const (
+	text     kind = iota
+	folder        // a path
+	folders       // several paths, in the environment separated like PATH
+	words         // several words, in the environment separated by commas
+	address       // an http or https address
+	span          // a time such as 90s or 10m
+	boolean       // 1, true, 0, false…
+	presence      // true whatever its text is, as NO_COLOR wants it
+)
+
+// setting is one row of the table of settings.
+type setting struct {
+	name    string // in config.yaml and in doctor
+	env     string // in the environment and in .env
+	kind    kind
+	def     string   // a path is below home
+	allowed []string // the texts there are, if they are few
+	secret  bool
+	envOnly bool // config.yaml cannot say it
+}
+
+// The names of the settings.
+const (
+	setHome      = "home"
+	setTraceDir  = "trace_dir"
+	setLedger    = "cost_ledger"
+	setDepth     = "depth"
+	setLibrary   = "library"
+	setLogFormat = "log_format"
+	setDebug     = "debug"
+	setNoColor   = "no_color"
+
+	setResearcher    = "researcher"
+	setModel         = "model"
+	setFallback      = "fallback_model"
+	setSearch        = "search"
+	setTimeout       = "timeout"
+	setRender        = "render"
+	setChromium      = "chromium"
+	setFetchAllow    = "fetch_allow"
+	setAnthropicURL  = "anthropic_base_url"
+	setOpenAIURL     = "openai_base_url"
+	setOllamaHost    = "ollama_host"
+	setTavilyURL     = "tavily_base_url"
+	setBraveURL      = "brave_base_url"
+	setSearxngURL    = "searxng_url"
+	setWikipediaURL  = "wikipedia_url"
+	setAnthropicKey  = "anthropic_api_key"
+	setOpenAIKey     = "openai_api_key"
+	setOpenRouterKey = "openrouter_api_key"
+	setTavilyKey     = "tavily_api_key"
+	setBraveKey      = "brave_api_key"
+)
+
+// settings is every setting there is, in the order doctor shows them.
+var settings = []setting{
+	{name: setHome, env: "MARCHWARDEN_HOME", kind: folder, envOnly: true},
+	{name: setTraceDir, env: "MARCHWARDEN_TRACE_DIR", kind: folder, def: "traces"},
+	{name: setLedger, env: "MARCHWARDEN_COST_LEDGER", kind: folder, def: "costs.jsonl"},
+	{name: setDepth, env: "MARCHWARDEN_DEPTH", def: string(marchwarden.Balanced), allowed: []string{string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep)}},
+	{name: setLibrary, env: "MARCHWARDEN_LIBRARY", kind: folders},
+	{name: setLogFormat, env: "MARCHWARDEN_LOG_FORMAT", def: "text", allowed: []string{"text", "json"}},
+	{name: setDebug, env: "MARCHWARDEN_DEBUG", kind: boolean, def: "false"},
+	{name: setNoColor, env: "NO_COLOR", kind: presence, def: "false", envOnly: true},
+	{name: setResearcher, env: "MARCHWARDEN_RESEARCHER", allowed: []string{files.Name, web.Name}},
+	{name: setModel, env: "MARCHWARDEN_MODEL"},
+	{name: setFallback, env: "MARCHWARDEN_FALLBACK_MODEL"},
+	{name: setSearch, env: "MARCHWARDEN_SEARCH", kind: words},
+	{name: setTimeout, env: "MARCHWARDEN_TIMEOUT", kind: span, def: "10m"},
+	{name: setRender, env: "MARCHWARDEN_RENDER", def: renderAuto, allowed: []string{renderAuto, renderNever}},
+	{name: setChromium, env: "MARCHWARDEN_CHROMIUM", kind: folder},
+	{name: setFetchAllow, env: "MARCHWARDEN_FETCH_ALLOW", kind: words},
+	{name: setAnthropicURL, env: "ANTHROPIC_BASE_URL", kind: address, def: "https://api.anthropic.com"},
+	{name: setOpenAIURL, env: "OPENAI_BASE_URL", kind: address, def: "https://api.openai.com/v1"},
+	{name: setOllamaHost, env: "OLLAMA_HOST", kind: address, def: "http://127.0.0.1:11434"},
+	{name: setTavilyURL, env: "TAVILY_BASE_URL", kind: address, def: "https://api.tavily.com"},
+	{name: setBraveURL, env: "BRAVE_BASE_URL", kind: address, def: "https://api.search.brave.com"},
+	{name: setSearxngURL, env: "SEARXNG_URL", kind: address},
+	{name: setWikipediaURL, env: "WIKIPEDIA_URL", kind: address, def: "https://en.wikipedia.org"},
+	{name: setAnthropicKey, env: "ANTHROPIC_API_KEY", secret: true, envOnly: true},
+	{name: setOpenAIKey, env: "OPENAI_API_KEY", secret: true, envOnly: true},
+	{name: setOpenRouterKey, env: "OPENROUTER_API_KEY", secret: true, envOnly: true},
+	{name: setTavilyKey, env: "TAVILY_API_KEY", secret: true, envOnly: true},
+	{name: setBraveKey, env: "BRAVE_API_KEY", secret: true, envOnly: true},
+}
+
+// settingEnv is the environment variable of a setting.
+func settingEnv(name string) string {
+	return settings[slices.IndexFunc(settings, func(s setting) bool { return s.name == name })].env
+}
+
+// label names a setting the way its origin spells it.
+func (s setting) label(origin string) string {
+	switch origin {
+	case fromEnv:
+		return s.env
+	case fromFile, fromDotEnv:
+		name := s.name
+		if origin == fromDotEnv {
+			name = s.env
+		}
+		return name + " in " + origin
+	}
+	return origin // a flag
+}
+
+// split is the value of an environment variable as the texts it stands for.
+func (s setting) split(v string) []string {
+	switch s.kind {
+	case folders:
+		return slices.DeleteFunc(filepath.SplitList(v), func(p string) bool { return p == "" })
+	case words:
+		return slices.DeleteFunc(strings.FieldsFunc(v, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), func(w string) bool { return w == "" })
+	}
+	return []string{v}
+}
+
+// read brings texts into the form that the program uses, or says what is wrong.
+func (s setting) read(texts []string, absolute func(string) string) (read []string, problem string) {
+	if s.kind != folders && s.kind != words && len(texts) != 1 {
+		return nil, "must be one value, not a list"
+	}
+	read = slices.Clone(texts)
+	for i, t := range texts {
+		switch s.kind {
+		case folder, folders:
+			if strings.TrimSpace(t) == "" {
+				return nil, "must not be blank"
+			}
+			read[i] = absolute(t)
+		case presence:
+			read[i] = "true"
+		case address:
+			if read[i], problem = readAddress(t); problem != "" {
+				return nil, problem
+			}
+		case span:
+			d, err := time.ParseDuration(t)
+			if err != nil || d < minTimeout || d > maxTimeout {
+				return nil, fmt.Sprintf("must be a time between %s and %s such as 90s or 10m, not %q", minTimeout, maxTimeout, clip(t, 40))
+			}
+			read[i] = d.String()
+		case words:
+			read[i] = strings.TrimSpace(t)
+		case boolean:
+			b, err := strconv.ParseBool(strings.ToLower(t))
+			if err != nil {
+				return nil, fmt.Sprintf("must be true or false (or 1 or 0), not %q", clip(t, 40))
+			}
+			read[i] = strconv.FormatBool(b)
+		case text:
+			if s.allowed != nil && !slices.Contains(s.allowed, t) {
+				return nil, fmt.Sprintf("must be %s, not %q", either(s.allowed), clip(t, 40))
+			}
+		}
+	}
+	return read, ""
+}
+
+// The shortest and longest time that a research may be given.
+const (
+	minTimeout = time.Second
+	maxTimeout = 24 * time.Hour
+)
+
+// readAddress checks the address of a service. One without a scheme, as some
+// variables of other programs have it, is taken as http. Its error does not
+// repeat the address, which may hold a password.
+func readAddress(t string) (read, problem string) {
+	if !strings.Contains(t, "://") {
+		t = "http://" + t
+	}
+	u, err := url.Parse(t)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" {
+		return "", "must be an http or https address such as http://127.0.0.1:8080"
+	}
+	return strings.TrimRight(u.String(), "/"), ""
+}
+
+func (s setting) byDefault(home string) value {
+	switch {
+	case s.def == "":
+		return value{nil, fromDefault}
+	case s.kind == folder:
+		return value{[]string{filepath.Join(home, s.def)}, fromDefault}
+	}
+	return value{[]string{s.def}, fromDefault}
+}

@@ -1,0 +1,108 @@
+package loop
+
+import (
+	"context"
+	"math"
+	"sync"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// metered is the only model in a reasoner's reach. Every call reserves its worst
+// case first: the estimated input and the whole of MaxTokens. What does not fit
+// is refused with CodeExhausted before anything is spent. A provider that counts
+// more than was estimated raises all later estimates of the run.
+type metered struct {
+	inner llm.Model // recorded: a rerun settles the same usage
+	meter *budget.Meter
+	note  func(trace.Step) error
+
+	mu    sync.Mutex // guards scale
+	scale float64    // the worst ratio of counted to estimated input so far, at least 1
+}
+
+var _ llm.Model = (*metered)(nil)
+
+func (m *metered) ID() string { return m.inner.ID() }
+
+// Generate makes the call. One that broke off after it had cost something is
+// repeated once, under a reservation of its own; what cost nothing was repeated
+// below already.
+func (m *metered) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	reply, err := m.once(ctx, c)
+	if err == nil || reply.Usage.Total() == 0 || !repeatable(marchwarden.CodeOf(err)) {
+		return reply, err
+	}
+	first := err
+	c.Attempt++
+	again, err := m.once(ctx, c)
+	again.Usage = again.Usage.Add(reply.Usage)
+	if marchwarden.CodeOf(err) == marchwarden.CodeExhausted {
+		return again, first // no room for another try: the fault is what happened
+	}
+	return again, err
+}
+
+// repeatable reports faults that come and go.
+func repeatable(c marchwarden.Code) bool {
+	switch c {
+	case marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeUnavailable, marchwarden.CodeTimeout:
+		return true
+	}
+	return false
+}
+
+func (m *metered) once(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	if c.MaxTokens <= 0 {
+		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "a call of %s has no bound on its reply", c.Prompt)
+	}
+	estimate := llm.Estimate(c)
+	in := m.scaled(estimate)
+	res, err := m.meter.Reserve(in + c.MaxTokens)
+	if err != nil {
+		return llm.Reply{}, err
+	}
+	reply, err := m.inner.Generate(ctx, c)
+	used := reply.Usage.Total()
+	if err == nil {
+		used = max(used, leastUsed(c, reply))
+	}
+	res.Settle(used)
+	m.learn(estimate, reply.Usage.In)
+	if over := used - in - c.MaxTokens; over > 0 {
+		if noted := m.note(&trace.Message{Head: head("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}); noted != nil {
+			return reply, noted
+		}
+	}
+	return reply, err
+}
+
+// leastUsed is what a call took at the very least, whatever its provider says: no
+// tokenizer in use makes fewer tokens than one for eight bytes of text.
+func leastUsed(c llm.Call, r llm.Reply) int {
+	n := len(c.System) + len(c.Input) + len(r.Text)
+	for _, call := range r.Calls {
+		n += len(call.Name) + len(call.Input)
+	}
+	return n / 8
+}
+
+func (m *metered) scaled(estimate int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int(math.Ceil(float64(estimate) * m.scale))
+}
+
+// learn raises the scale when the provider counted more than was estimated. A
+// count beyond all reason says nothing about the tokenizer and is left out.
+func (m *metered) learn(estimate, counted int) {
+	const most = 4
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ratio := float64(counted) / float64(max(estimate, 1)); ratio > m.scale && ratio <= most {
+		m.scale = ratio
+	}
+}
