@@ -44,7 +44,7 @@ func TestBreaker(t *testing.T) {
 		if err := once(well, &b); err == nil {
 			t.Error("open before its time")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		once(sick, &b)
 		if err := once(well, &b); err == nil || sick.calls() != 10 {
 			t.Errorf("a failed probe does not shut it again: %v after %d calls", err, sick.calls())
