@@ -39,12 +39,17 @@ var gapCategories = map[Code]GapCategory{
 }
 
 // GapFor turns a failure met while working on a topic into a gap. Its detail is
-// the error's sentence, which carries no secret because errors never do. A code
+// the error's sentence, with its hint, which carry no secret because errors never
+// do. A code
 // from a newer version is a failed service: AccessDenied. err must not be nil.
 func GapFor(topic string, err error) Gap {
 	category, ok := gapCategories[CodeOf(err)]
 	if !ok {
 		category = AccessDenied
 	}
-	return Gap{Topic: topic, Category: category, Detail: err.Error()}
+	detail := err.Error()
+	if hint := HintOf(err); hint != "" {
+		detail += " (" + hint + ")"
+	}
+	return Gap{Topic: topic, Category: category, Detail: detail}
 }

@@ -132,3 +132,10 @@ func TestHintOf(t *testing.T) {
 		}
 	}
 }
+
+func TestGapCarriesTheHint(t *testing.T) {
+	g := GapFor("x", Wrap(&Error{Code: CodeDenied, Message: "no", Hint: "check the key"}, CodeDenied, "ask"))
+	if g.Detail != "ask: no (check the key)" {
+		t.Error(g.Detail)
+	}
+}

@@ -278,7 +278,12 @@ func isHTML(contentType string, body []byte) bool {
 }
 
 func (s *Service) decode(body []byte, into any) error {
-	if err := json.Unmarshal(body, into); err != nil {
+	err := json.Unmarshal(body, into)
+	var shape *json.UnmarshalTypeError // its text names types of ours
+	switch {
+	case errors.As(err, &shape):
+		return s.fail(marchwarden.CodeMalformed, "", "the answer is not the JSON it should be: %q holds a JSON %s", shape.Field, shape.Value)
+	case err != nil:
 		return s.fail(marchwarden.CodeMalformed, "", "the answer is not the JSON it should be: %v", err)
 	}
 	return nil

@@ -50,3 +50,20 @@ func TestABlindRunDoesNotSayThereIsNothing(t *testing.T) {
 		})
 	}
 }
+
+// Searches that fail alike are one gap, which names them.
+func TestSearchesThatFailAlike(t *testing.T) {
+	l := newLab(t, 1)
+	l.mind.plans = [][]string{{"peas", "pods"}, {"soil"}}
+	l.engine.Err = marchwarden.Errorf(marchwarden.CodeUnavailable, "down")
+	res := l.run(t, t.Context())
+	var topics []string
+	for _, g := range res.Gaps {
+		if g.Category == marchwarden.AccessDenied {
+			topics = append(topics, g.Topic)
+		}
+	}
+	if len(topics) != 1 || !strings.Contains(topics[0], `"peas", "pods", "soil"`) {
+		t.Errorf("%q", topics)
+	}
+}

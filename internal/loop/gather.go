@@ -99,7 +99,7 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 	seen := map[string]bool{}
 	for _, s := range done {
 		if s.Err != nil {
-			r.gaps = append(r.gaps, marchwarden.GapFor(fmt.Sprintf("search of %s for %q", r.engine.Name(), s.Query), s.Err))
+			r.searchGap(s)
 		}
 		for _, h := range s.Hits {
 			if !seen[h.Locator] {
@@ -109,6 +109,21 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 		}
 	}
 	return fresh, nil
+}
+
+// searchGap says that a search failed. Searches that failed alike have one gap.
+func (r *run) searchGap(s reason.Searched) {
+	gap := marchwarden.GapFor(fmt.Sprintf("search of %s for %q", r.engine.Name(), s.Query), s.Err)
+	alike := slices.IndexFunc(r.gaps, func(g marchwarden.Gap) bool {
+		return g.Category == gap.Category && g.Detail == gap.Detail && strings.HasPrefix(g.Topic, "search of ")
+	})
+	if alike < 0 {
+		r.gaps = append(r.gaps, gap)
+		return
+	}
+	if topic := &r.gaps[alike].Topic; !strings.Contains(*topic, fmt.Sprintf("%q", s.Query)) && len(*topic) < maxTopic {
+		*topic += fmt.Sprintf(", %q", s.Query)
+	}
 }
 
 // attemptsPerSource bounds how many fetches may be begun for one document that is

@@ -39,7 +39,7 @@ type Journal interface {
 	// outcome is recorded even when ctx ended while run was at work. Equal effects
 	// are run once; later ones get the first one's outcome. What run returns must be
 	// JSON; Do returns the same value, not always the same bytes. The error is run's
-	// own, reduced to its code and sentence, or says that recording failed. An effect
+	// own, reduced to its code, sentence and hint, or says that recording failed. An effect
 	// may give a value and an error, such as what a failed call has cost.
 	Do(ctx context.Context, e Effect, run func(context.Context) ([]byte, error)) ([]byte, error)
 	// Note records a decision. In a rerun it does nothing.
@@ -77,6 +77,7 @@ type outcome struct {
 type failure struct {
 	Code    marchwarden.Code `json:"code"`
 	Message string           `json:"message"`
+	Hint    string           `json:"hint,omitempty"`
 }
 
 // Key is the identity of an effect: a hash over its kind and input, each framed
@@ -228,7 +229,7 @@ func (r *Recorder) runAndRecord(ctx context.Context, id trace.ActionID, e Effect
 
 	o := outcome{OK: out}
 	if runErr != nil {
-		o.Error = &failure{Code: marchwarden.CodeOf(runErr), Message: runErr.Error()}
+		o.Error = &failure{Code: marchwarden.CodeOf(runErr), Message: runErr.Error(), Hint: marchwarden.HintOf(runErr)}
 	}
 	stored, err := json.Marshal(o)
 	if err != nil {
@@ -256,7 +257,7 @@ func (r *Recorder) outcome(ctx context.Context, ref blob.Ref) ([]byte, error) {
 		return nil, journalError(marchwarden.CodeCorrupt, err, "read recorded outcome %s", ref)
 	}
 	if o.Error != nil {
-		return o.OK, &marchwarden.Error{Code: o.Error.Code, Message: o.Error.Message}
+		return o.OK, &marchwarden.Error{Code: o.Error.Code, Message: o.Error.Message, Hint: o.Error.Hint}
 	}
 	return o.OK, nil
 }

@@ -171,7 +171,7 @@ func (f *Fetcher) fetch(ctx context.Context, loc string) (fetch.Page, error) {
 	if err != nil {
 		return fetch.Page{}, err
 	}
-	raw, err := f.cfg.Store.Put(ctx, got.raw)
+	raw, err := f.cfg.Store.Put(context.WithoutCancel(ctx), got.raw)
 	if err != nil {
 		return fetch.Page{}, fmt.Errorf("store bytes: %w", err)
 	}
@@ -205,13 +205,13 @@ func (f *Fetcher) keep(ctx context.Context, loc string, got answer, doc extract.
 		FetchedAt: f.cfg.Now().UTC(), RawBytes: len(got.raw), NonText: doc.NonText || doc.Text == "",
 	}
 	var err error
-	if page.Raw, err = f.cfg.Store.Put(ctx, got.raw); err != nil {
+	if page.Raw, err = f.cfg.Store.Put(context.WithoutCancel(ctx), got.raw); err != nil {
 		return fetch.Page{}, fmt.Errorf("store bytes: %w", err)
 	}
 	if page.NonText {
 		return page, nil
 	}
-	if page.Text, err = f.cfg.Store.Put(ctx, []byte(doc.Text)); err != nil {
+	if page.Text, err = f.cfg.Store.Put(context.WithoutCancel(ctx), []byte(doc.Text)); err != nil {
 		return fetch.Page{}, fmt.Errorf("store text: %w", err)
 	}
 	page.TextBytes = len(doc.Text)

@@ -65,7 +65,9 @@ type model struct {
 //     (time.Duration, bool). A pause that would be longer than MaxWait or last
 //     until ctx's deadline is not begun: the failure is returned at once, with its
 //     code and the time to come back.
-//   - A charged failure is returned as it is, and nobody else is asked.
+//   - A charged failure is returned as it is, and nobody else is asked. If the
+//     caller repeats such a call (its Attempt is above zero), the fallback is asked
+//     first: primary has had its chance.
 //   - While the breaker is open, primary is not asked: CodeUnavailable.
 //   - When primary failed for good and there is time left, the fallback is asked
 //     once, and Reply.Model names it. If it fails too, the error names both and
@@ -97,16 +99,18 @@ func (m *model) ID() string { return m.primary.ID() }
 
 // Generate makes one call as New promises.
 func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	if c.Attempt > 0 && m.cfg.Fallback != nil {
+		if reply, err := m.standIn(ctx, c); err == nil || reply.Usage.Total() > 0 {
+			return reply, err
+		}
+	}
 	reply, err := m.persist(ctx, c)
-	if err == nil || m.cfg.Fallback == nil || reply.Usage.Total() > 0 || marchwarden.CodeOf(err) == marchwarden.CodeCanceled || m.over(ctx) {
+	if err == nil || m.cfg.Fallback == nil || c.Attempt > 0 || reply.Usage.Total() > 0 || marchwarden.CodeOf(err) == marchwarden.CodeCanceled || m.over(ctx) {
 		return reply, err
 	}
-	other, otherErr := m.cfg.Fallback.Generate(ctx, c)
+	other, otherErr := m.standIn(ctx, c)
 	other.Usage = other.Usage.Add(reply.Usage)
 	if otherErr == nil {
-		if other.Model == "" {
-			other.Model = m.cfg.Fallback.ID()
-		}
 		return other, nil
 	}
 	code := marchwarden.CodeOf(err)
@@ -115,6 +119,15 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	}
 	both := fmt.Errorf("%w; %w", err, otherErr)
 	return other, marchwarden.Wrap(both, code, "neither %s nor the fallback %s answered", m.ID(), m.cfg.Fallback.ID())
+}
+
+// standIn asks the fallback, which then is named in the reply.
+func (m *model) standIn(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	reply, err := m.cfg.Fallback.Generate(ctx, c)
+	if err == nil && reply.Model == "" {
+		reply.Model = m.cfg.Fallback.ID()
+	}
+	return reply, err
 }
 
 // over reports whether ctx leaves no time.

@@ -296,3 +296,19 @@ func TestFallback(t *testing.T) {
 		}
 	})
 }
+
+// A call that its caller repeats after paying for a failure goes to the fallback;
+// if that cannot answer either, primary has its turn.
+func TestRepeatedCallGoesToTheFallback(t *testing.T) {
+	primary := &scripted{id: "acme/one", script: []said{{reply: llm.Reply{Text: "one"}}}}
+	backup := &scripted{id: "backup/two", script: []said{{reply: llm.Reply{Text: "two"}}, {err: marchwarden.Errorf(marchwarden.CodeDenied, "no")}}}
+	m := New(primary, Config{Now: time.Now, Fallback: backup})
+	for _, want := range []llm.Reply{{Text: "two", Model: "backup/two"}, {Text: "one"}} {
+		if got, err := m.Generate(t.Context(), llm.Call{Attempt: 1}); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	if got, err := m.Generate(t.Context(), llm.Call{}); err != nil || got.Text != "one" {
+		t.Errorf("a first call: %+v, %v", got, err)
+	}
+}
