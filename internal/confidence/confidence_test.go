@@ -34,7 +34,7 @@ func cited(docs ...doc) confidence.Input {
 func words(prefix string, n int) string {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, "%s%d ", prefix, i)
+		fmt.Fprintf(&b, "%s%c%c ", prefix, 'a'+i/26, 'a'+i%26)
 	}
 	return b.String()
 }
@@ -42,6 +42,7 @@ func words(prefix string, n int) string {
 func TestOriginsAreIndependent(t *testing.T) {
 	same := words("w", 200)
 	almost := same + "and a footer of this mirror"
+	dated := "On 3 March 2026, copy 17. " + words("y", 20)
 	tests := []struct {
 		name string
 		docs []doc
@@ -51,6 +52,7 @@ func TestOriginsAreIndependent(t *testing.T) {
 		{"two pages of one site", []doc{{"a.org", same, ""}, {"a.org", words("x", 200), ""}}, 1},
 		{"two sites", []doc{{"a.org", same, ""}, {"b.org", words("x", 200), ""}}, 2},
 		{"six mirrors of one text", []doc{{"a.org", same, ""}, {"b.org", same, ""}, {"c.org", almost, ""}, {"d.org", same, ""}, {"e.org", almost, ""}, {"f.org", same, ""}}, 1},
+		{"short copies with other dates", []doc{{"a.org", dated, ""}, {"b.org", strings.NewReplacer("3", "14", "17", "4").Replace(dated), ""}}, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

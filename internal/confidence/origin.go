@@ -2,6 +2,7 @@ package confidence
 
 import (
 	"hash/fnv"
+	"regexp"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -31,10 +32,14 @@ next:
 	return kept
 }
 
+// digits are folded before texts are compared: copies of one text often differ in
+// a date, a number or an id, and in nothing else.
+var digits = regexp.MustCompile(`[0-9]+`)
+
 // shingles are the hashes of all runs of four words.
 func shingles(text string) map[uint64]bool {
 	const n = 4
-	words := strings.Fields(strings.ToLower(text))
+	words := strings.Fields(digits.ReplaceAllString(strings.ToLower(text), "0"))
 	set := map[uint64]bool{}
 	for i := range max(1, len(words)-n+1) {
 		h := fnv.New64a()

@@ -39,7 +39,7 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 		return err
 	}
 	r.keep(read)
-	hits = slices.DeleteFunc(hits, func(h search.Hit) bool { return r.read[h.Locator] })
+	hits = slices.DeleteFunc(hits, func(h search.Hit) bool { return r.state.Asked[h.Locator] })
 	if len(hits) == 0 {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (r *run) admit(reads []reason.Read) ([]string, error) {
 		switch {
 		case !r.state.Offered(loc):
 			refused++
-		case !r.read[loc]:
-			r.read[loc] = true
+		case !r.state.Asked[loc]:
+			r.state.Asked[loc] = true
 			wanted = append(wanted, loc)
 		}
 	}

@@ -120,10 +120,9 @@ type run struct {
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
 
 	gaps        []marchwarden.Gap
-	read        map[string]bool // locators that were asked for
-	attempts    int             // fetches begun
-	refused     int             // reads of what nothing had offered
-	leftover    []string        // what a cap kept the run from doing, for people
+	attempts    int      // fetches begun
+	refused     int      // reads of what nothing had offered
+	leftover    []string // what a cap kept the run from doing, for people
 	interrupted bool
 }
 
@@ -136,10 +135,9 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		filter:  start.Request.Filter(),
 		meter:   meter,
 		gaps:    slices.Clone(start.Gaps),
-		read:    map[string]bool{},
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given,
-			Evidence: &evidence.Set{}, Failed: map[string]error{}, Meter: meter, Nonce: nonce(start.TraceID),
+			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: nonce(start.TraceID),
 		},
 	}
 	share := synthesisShare

@@ -40,10 +40,9 @@ func (e panickyEngine) Search(ctx context.Context, q search.Query) ([]search.Hit
 
 func (panickyModel) ID() string { return "test/model" }
 
-func (panickyModel) Generate(context.Context, llm.Call) (llm.Reply, error) {
-	var m map[string]int
-	m["x"] = 1
-	return llm.Reply{}, nil
+func (panickyModel) Generate(_ context.Context, c llm.Call) (llm.Reply, error) {
+	var faults []error
+	return llm.Reply{}, faults[len(c.Input)]
 }
 
 // runWith is a run with doors of its own.
@@ -91,7 +90,7 @@ func TestAPanicInAnEffectIsAGap(t *testing.T) {
 	}
 	for _, want := range []string{
 		"doc2.md: a bug in this program: a fetch panicked at panic_test.go:", "index out of range",
-		"a search panicked at panic_test.go:", ": a string", "a model call panicked at panic_test.go:", "nil map",
+		"a search panicked at panic_test.go:", ": a string", "a model call panicked at panic_test.go:", "index out of range",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no gap says %q:\n%s", want, text)

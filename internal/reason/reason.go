@@ -25,7 +25,8 @@ type State struct {
 	Iteration int       // from 1
 	Searches  []Searched
 	Evidence  *evidence.Set
-	Failed    map[string]error // locators that could not be read, and why
+	Asked     map[string]bool  // locators that were asked for, whatever came of it
+	Failed    map[string]error // of these, those that could not be read, and why
 	Meter     *budget.Meter
 	// Given are the addresses in the caller's own words, which may be read without
 	// a search.

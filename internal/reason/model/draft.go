@@ -273,7 +273,7 @@ func (r *reader) discovery(fields map[string]json.RawMessage) {
 	if !okQuery || !okWhy || !okName || query == "" || locator == "" || len(r.out.Discoveries) == maxLeads {
 		return
 	}
-	if researcher = strings.ToLower(strings.TrimSpace(researcher)); !researcherName.MatchString(researcher) {
+	if researcher = strings.ToLower(strings.TrimSpace(researcher)); !researcherName.MatchString(researcher) || r.s.Nonce != "" && strings.Contains(researcher, r.s.Nonce) {
 		researcher = ""
 	}
 	kind, _ := text(fields["type"])

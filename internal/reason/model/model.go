@@ -17,6 +17,7 @@ package model
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -174,9 +175,13 @@ func (r *Reasoner) fused(s *reason.State, hits []search.Hit) []search.Hit {
 	return list
 }
 
-// readAlready are the locators that were read or could not be.
+// readAlready are the locators that were read or could not be, copies of other
+// pages among them.
 func readAlready(s *reason.State) map[string]bool {
-	done := make(map[string]bool, len(s.Failed))
+	done := maps.Clone(s.Asked)
+	if done == nil {
+		done = map[string]bool{}
+	}
 	for locator := range s.Failed {
 		done[locator] = true
 	}

@@ -65,6 +65,7 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 		return reason.Draft{}, nil, err
 	}
 	fields, ok := answerOf(reply.Text)
+	cut := reply.Stop == llm.StopLength // a repair may end well and mends the form only
 	if !ok {
 		if reply, err = r.repair(ctx, s, reply.Text, call.MaxTokens); err != nil {
 			return reason.Draft{}, nil, err
@@ -73,14 +74,15 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 			return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, nor could its repair")
 		}
 	}
+	cut = cut || reply.Stop == llm.StopLength
 	d, had := draftOf(s, fields)
 	if len(d.Claims) == 0 && had > 0 {
 		return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeMalformed, "none of its %d sentences could be read", had)
 	}
-	if reply.Stop == llm.StopLength && len(d.Claims) == 0 {
+	if cut && len(d.Claims) == 0 {
 		return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeTruncated, "its reply was cut at %d tokens, before a sentence was whole", call.MaxTokens)
 	}
-	if reply.Stop == llm.StopLength {
+	if cut {
 		s.Meter.Exhaust(fmt.Sprintf("token budget of %d", s.Limits.TokenBudget))
 		d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: "the end of the answer", Category: marchwarden.BudgetExhausted,
 			Detail: fmt.Sprintf("the model's reply was cut at %d tokens; its whole sentences are kept", call.MaxTokens)})

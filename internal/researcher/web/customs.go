@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -19,50 +22,96 @@ import (
 // write it: in other case, spaced out, percent-encoded or escaped, in hexadecimal
 // and in base64. No list of tricks is complete; what keeps secrets from a model is
 // that no prompt ever holds one.
-type customs struct{ secret *regexp.Regexp } // nil: there are none
+type customs struct {
+	forms []string       // as bare writes them
+	spelt *regexp.Regexp // the same in a text as it stands
+}
 
 // shortest is the length below which a value is too common to be looked for.
 const shortest = 8
 
 func newCustoms(secrets []string) customs {
-	var forms []string
+	var c customs
+	var patterns []string
 	for _, s := range secrets {
-		if len(s) >= shortest {
-			raw := []byte(s)
-			forms = append(forms, spelled(s), spelled(hex.EncodeToString(raw)), spelled(base64.RawStdEncoding.EncodeToString(raw)))
+		if len(s) < shortest {
+			continue
+		}
+		for _, form := range []string{s, hex.EncodeToString([]byte(s)), base64.RawStdEncoding.EncodeToString([]byte(s))} {
+			form = strings.Map(seen, form)
+			c.forms = append(c.forms, strings.ToLower(form))
+			patterns = append(patterns, pattern(form))
 		}
 	}
-	if len(forms) == 0 {
-		return customs{}
-	}
-	slices.SortStableFunc(forms, func(a, b string) int { return len(b) - len(a) }) // one secret may be a part of another
-	return customs{regexp.MustCompile("(?i)" + strings.Join(forms, "|"))}
+	slices.SortStableFunc(patterns, func(a, b string) int { return len(b) - len(a) }) // one secret may be a part of another
+	c.spelt = regexp.MustCompile("(?i)" + strings.Join(patterns, "|"))
+	return c
 }
 
-// spelled is a pattern for a value, each byte of it plain or encoded, with what
-// cannot be seen between them.
-func spelled(value string) string {
-	var b strings.Builder
-	for i := range len(value) {
-		if i > 0 {
-			b.WriteString(`[\s\p{Cf}]*`)
-		}
-		c := value[i]
-		fmt.Fprintf(&b, `(?:%s|%%%02x|\\u00%02x)`, regexp.QuoteMeta(string(rune(c))), c, c)
+// seen drops what takes no ink.
+func seen(r rune) rune {
+	if unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
+		return -1
 	}
-	return b.String()
+	return r
+}
+
+// bare is a text as customs compare it: decoded, in lower case, without spaces.
+func bare(text string) string {
+	decoded := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		n := 0
+		switch rest := text[i:]; {
+		case rest[0] == '%' && len(rest) >= 3:
+			n = 3
+		case strings.HasPrefix(rest, `\u00`) && len(rest) >= 6:
+			n = 6
+		}
+		if v, err := strconv.ParseUint(text[max(i, i+n-2):i+n], 16, 8); n > 0 && err == nil {
+			decoded = append(decoded, byte(v))
+			i += n - 1
+			continue
+		}
+		decoded = append(decoded, text[i])
+	}
+	return strings.ToLower(strings.Map(seen, string(decoded)))
+}
+
+// pattern finds a value in a text as it stands, each character of it plain or
+// encoded, with what takes no ink between them.
+func pattern(value string) string {
+	var parts []string
+	for _, c := range value {
+		plain := regexp.QuoteMeta(string(c))
+		if c < 0x80 {
+			plain = fmt.Sprintf(`(?:%s|%%%02x|\\u00%02x)`, plain, c, c)
+		}
+		parts = append(parts, plain)
+	}
+	return strings.Join(parts, `[\s\p{Cf}]*`)
 }
 
 func (c customs) check(text string) error {
-	if c.secret != nil && c.secret.MatchString(text) {
+	if len(c.forms) == 0 {
+		return nil
+	}
+	text = bare(text)
+	if slices.ContainsFunc(c.forms, func(form string) bool { return strings.Contains(text, form) }) {
 		return marchwarden.Errorf(marchwarden.CodeDenied, "it holds a key of this program, which must not leave")
 	}
 	return nil
 }
 
-// without is the text with no secret in it.
+// without is the text with no secret in it; a text whose secret cannot be cut out
+// is nothing.
 func (c customs) without(text string) string {
-	return c.secret.ReplaceAllString(text, "(removed)")
+	if c.check(text) == nil {
+		return text
+	}
+	if text = c.spelt.ReplaceAllString(text, "(removed)"); c.check(text) != nil {
+		return ""
+	}
+	return text
 }
 
 // discreet is a model whose replies hold no secret, whatever it was told to say:
@@ -78,8 +127,10 @@ func (d *discreet) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) 
 	reply.Text = d.door.without(reply.Text)
 	for i, call := range reply.Calls {
 		reply.Calls[i].Name = d.door.without(call.Name)
-		if d.door.check(string(call.Input)) != nil {
-			reply.Calls[i].Input = []byte(d.door.without(string(call.Input)))
+		if input := []byte(d.door.without(string(call.Input))); json.Valid(input) {
+			reply.Calls[i].Input = input
+		} else {
+			reply.Calls[i].Input = json.RawMessage("{}")
 		}
 	}
 	return reply, err

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
@@ -111,23 +113,29 @@ type canary struct {
 func newCanary(t testing.TB, host string) *canary {
 	t.Helper()
 	c := &canary{}
-	c.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	c.Server = serveOn(t, host, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("the canary sings of CRISPR gene therapy")) // it is a failure already
-	}))
+	}, func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			c.reached.Add(1)
+		}
+	})
+	return c
+}
+
+// serveOn serves on a loopback address of one's own choice until the test ends.
+func serveOn(t testing.TB, host string, serve http.HandlerFunc, state func(net.Conn, http.ConnState)) *httptest.Server {
+	t.Helper()
 	l, err := net.Listen("tcp", host+":0")
 	if err != nil {
 		t.Skipf("this machine has no %s: %v", host, err)
 	}
-	_ = c.Listener.Close() // the one it was made with
-	c.Listener = l
-	c.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			c.reached.Add(1)
-		}
-	}
-	c.Start()
-	t.Cleanup(c.Close)
-	return c
+	s := httptest.NewUnstartedServer(serve)
+	_ = s.Listener.Close() // the one it was made with
+	s.Listener, s.Config.ConnState = l, state
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
 }
 
 // scene is one attack: a web with an injected text, and what its model knows.
@@ -303,9 +311,43 @@ func (l *lab) keepsToItself(t *counting, sc *scene, pages map[string]webtest.Pag
 			}
 		}
 	}
+	l.forgets(t)
 	for _, turn := range l.server.Turns() { // the key belongs in the header alone
 		if strings.Contains(string(turn.Body), labKey) || strings.Contains(string(turn.Body), labSecret) {
 			t.Errorf("a prompt holds a secret: %.300s", turn.Body)
+		}
+	}
+}
+
+// forgets checks that no trace and no recorded outcome holds a secret.
+func (l *lab) forgets(t *counting) {
+	t.Helper()
+	ids, err := l.traces.List()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, id := range ids {
+		log, err := l.traces.Load(id)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		for _, s := range log.Steps {
+			kept, err := json.Marshal(s)
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			if rec, ok := s.(trace.Recorded); ok {
+				out, err := l.blobs.Get(t.Context(), rec.Record().OutputID)
+				if err != nil {
+					t.Fatalf("%v", err)
+				}
+				kept = append(kept, out...)
+			}
+			for _, secret := range []string{labKey, labSecret} {
+				if holdsSecret(string(kept), secret) {
+					t.Errorf("the trace keeps the secret %q: %.300s", secret, kept)
+				}
+			}
 		}
 	}
 }

@@ -197,7 +197,6 @@ var (
 	searchFor = webtest.SearchFor
 	read      = webtest.Read
 	tool      = webtest.Tool
-	draft     = webtest.Draft
 	obedient  = webtest.Obedient
 	passageID = webtest.PassageID
 	biotech   = webtest.Biotech

@@ -2,9 +2,7 @@ package web_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,28 +15,20 @@ import (
 // serveAt serves one page on an address of its own and returns where.
 func serveAt(t *testing.T, host, title, text string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", host+":0")
-	if err != nil {
-		t.Skipf("this machine has no %s: %v", host, err)
-	}
 	var body strings.Builder
 	body.WriteString("<!doctype html><html lang=en><head><title>" + title + "</title></head><body><article><h1>" + title + "</h1>")
 	for _, para := range strings.Split(text, "\n\n") {
 		body.WriteString("<p>" + para + "</p>")
 	}
 	body.WriteString("</article></body></html>")
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := serveOn(t, host, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/robots.txt" {
 			http.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte(body.String())) // a client that went away is its own affair
-	}))
-	_ = s.Listener.Close() // the one it was made with
-	s.Listener = l
-	s.Start()
-	t.Cleanup(s.Close)
+	}, nil)
 	return s.URL + "/crispr"
 }
 

@@ -41,7 +41,7 @@ var _ marchwarden.Researcher = (*Researcher)(nil)
 // New makes the researcher.
 func New(cfg Config) *Researcher {
 	door := newCustoms(cfg.Secrets)
-	if cfg.Model != nil && door.secret != nil {
+	if cfg.Model != nil && len(door.forms) > 0 {
 		cfg.Model = &discreet{cfg.Model, door}
 	}
 	return &Researcher{cfg, door}
