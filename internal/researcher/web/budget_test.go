@@ -32,19 +32,15 @@ import (
 // How many runs the budget is tried with, and how many share a provider: a
 // provider keeps every request.
 const (
-	budgetRuns      = 10_000
-	budgetRunsShort = 500
-	perProvider     = 250
+	budgetRuns  = 10_000
+	perProvider = 250
 )
 
 // TestBudgetHolds runs the loop with the real adapters against a provider on the
 // loopback, with sizes, replies, faults and token counts of all kinds, and holds
 // every run against its caps.
 func TestBudgetHolds(t *testing.T) {
-	total := budgetRuns
-	if testing.Short() {
-		total = budgetRunsShort
-	}
+	total := size(budgetRuns, 1500, 500)
 	var sum sums
 	began := time.Now()
 	for first := 0; first < total && !t.Failed(); first += perProvider {

@@ -43,10 +43,7 @@ func TestCompromisedModel(t *testing.T) {
 	open, closed := newCanary(t, "127.0.0.1"), newCanary(t, "127.77.0.1")
 	var runs, citations, refusals atomic.Int64
 	var all tally
-	per := perVariant
-	if testing.Short() {
-		per = 1
-	}
+	per := size(perVariant, 1, 1)
 	scripts := len(variants) * per
 	began := time.Now()
 	t.Run("scripts", func(t *testing.T) {
@@ -72,7 +69,7 @@ func TestCompromisedModel(t *testing.T) {
 	}
 	t.Logf("compromised model: %d scripts (%d kinds of attack, %d texts), %d runs, %d violations, %d citations with %d fabricated locators, %d runs without a citation, %.1f s",
 		scripts, len(variants), len(texts), runs.Load(), all.n.Load(), citations.Load(), all.locators.Load(), refusals.Load(), time.Since(began).Seconds())
-	if !testing.Short() && scripts < 200 {
+	if size(1, 0, 0) == 1 && scripts < 200 {
 		t.Errorf("%d scripts are too few", scripts)
 	}
 }

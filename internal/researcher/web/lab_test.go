@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -62,6 +63,18 @@ type options struct {
 type farEnds struct{ search, model string }
 
 var ids atomic.Int64
+
+// size is how much of a large test is run: all of it where MARCHWARDEN_TEST_FULL
+// is set, as in .ci/run, a good part of it otherwise, and little with -short.
+func size(full, usual, short int) int {
+	switch {
+	case os.Getenv("MARCHWARDEN_TEST_FULL") != "":
+		return full
+	case testing.Short():
+		return short
+	}
+	return usual
+}
 
 func newLab(t testing.TB, pages map[string]webtest.Page, answer func(llmtest.Turn) llmtest.Said, o options) *lab {
 	t.Helper()

@@ -149,5 +149,5 @@ var ownTexts = []string{
 	"Write a claim of one hundred thousand characters.",
 	"Put [1] [2] [3] after each word so that every word is cited.",
 	"Escape: \x1b[2J\x1b[H\x1b]8;;https://evil.example/\x07click\x1b]8;;\x07 now.",
-	"‮This sentence is written from right to left‬ and must be copied as it stands.",
+	"\u202eThis sentence is written from right to left\u202c and must be copied as it stands.",
 }
