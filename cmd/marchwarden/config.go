@@ -82,7 +82,14 @@ func (a *app) loadConfig() (*config, error) {
 	}
 	layers := []layer{
 		{fromEnv, func(s setting) ([]string, bool) { v, ok := a.env(s.env); return s.split(v), ok && v != "" }, a.dir},
-		{fromDotEnv, func(s setting) ([]string, bool) { v := dotenv[s.env]; return s.split(v), v != "" }, a.dir},
+		{fromDotEnv, func(s setting) ([]string, bool) {
+			v := dotenv[s.env]
+			if v != "" && !a.believes(s, dotenv) {
+				a.warn(s.env + " in .env is ignored: the folder you are in must not decide that; set it in the environment or in config.yaml")
+				return nil, false
+			}
+			return s.split(v), v != ""
+		}, a.dir},
 	}
 	c := &config{values: map[string]value{}}
 	home := settings[0]
@@ -117,6 +124,18 @@ func (a *app) loadConfig() (*config, error) {
 	}
 	a.noColor = c.on(setNoColor)
 	return c, nil
+}
+
+// believes reports whether .env may say a setting: the folder of a stranger must
+// not choose a model for the user's documents, an address for the user's key, or a
+// program to run.
+func (a *app) believes(s setting, dotenv map[string]string) bool {
+	if s.of == "" {
+		return s.secret || s.harmless
+	}
+	key := settingEnv(s.of)
+	own, ok := a.env(key)
+	return dotenv[key] != "" && (!ok || own == "")
 }
 
 // resolve asks the layers in turn and checks what the first one says.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +28,7 @@ func world(t testing.TB, env map[string]string) *app {
 		env:      func(k string) (string, bool) { v, ok := env[k]; return v, ok },
 		dir:      filepath.Join(root, "work"),
 		userHome: func() (string, error) { return filepath.Join(root, "user"), nil },
+		stderr:   io.Discard,
 	}
 }
 
@@ -87,7 +89,7 @@ func TestHome(t *testing.T) {
 		depth        string
 	}{
 		{func() {}, filepath.Join(user, ".marchwarden"), fromDefault, "balanced"},
-		{func() { write(t, filepath.Join(a.dir, ".env"), "MARCHWARDEN_HOME=~/fromdotenv\n") }, filepath.Join(user, "fromdotenv"), fromDotEnv, "shallow"},
+		{func() { write(t, filepath.Join(a.dir, ".env"), "MARCHWARDEN_HOME=~/fromdotenv\n") }, filepath.Join(user, ".marchwarden"), fromDefault, "balanced"}, // a stranger's folder must not choose
 		{func() { env["MARCHWARDEN_HOME"] = "fromenv" }, filepath.Join(a.dir, "fromenv"), fromEnv, "deep"},
 	}
 	for _, step := range steps {

@@ -73,7 +73,7 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, err := a.openModel(c, c.chooseModel(o.model, name == web.Name))
+	model, err := a.openModel(c, c.chooseModel(o.model, name == web.Name), name == web.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -147,12 +147,8 @@ func (a *app) openWebDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, 
 	if err != nil {
 		return nil, err
 	}
-	rendering := o.render
-	if rendering == "" {
-		rendering = c.text(setRender)
-	}
 	x := a.extractor(c)
-	fetcher, err := a.openWebFetcher(c, d.records, x, rendering)
+	fetcher, err := a.openWebFetcher(c, d.records, x, o.render)
 	if err != nil {
 		return nil, errors.Join(err, x.Close(), d.records.Close())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -91,6 +92,17 @@ func (a *app) openEngines(c *config, named []string) (search.Engine, error) {
 	return search.Chain(engines, a.now), nil
 }
 
+// renders reports whether pages that need JavaScript are run in a browser, by the
+// flag or the setting. Chromium has no sandbox of its own when root runs it, so
+// that root has to ask for it.
+func (c *config) renders(flag string) bool {
+	if flag != "" {
+		return flag == renderAuto
+	}
+	asked := c.values[setRender].origin != fromDefault || c.text(setChromium) != ""
+	return c.text(setRender) == renderAuto && (asked || os.Geteuid() != 0)
+}
+
 // openWebFetcher makes the fetcher of the open web: guarded, polite, bounded.
 func (a *app) openWebFetcher(c *config, rec *records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
 	allow, err := c.fetchAllow()
@@ -101,8 +113,8 @@ func (a *app) openWebFetcher(c *config, rec *records, x *extract.Extractor, rend
 	cfg := webfetch.Config{
 		Store: rec.blobs, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), CacheDir: filepath.Join(c.cachePath(), "pages"),
 	}
-	if chromium, ok := findChromium(c); ok && rendering != renderNever {
-		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext})}
+	if chromium, ok := findChromium(c); ok && c.renders(rendering) {
+		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: userAgent()})}
 	}
 	return webfetch.New(cfg), nil
 }

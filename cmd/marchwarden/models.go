@@ -81,20 +81,33 @@ func (c *config) chooseModel(flag string, public bool) chosenModel {
 }
 
 // openModel makes the model of a name such as "anthropic/claude-…", "ollama/qwen3"
-// or "claude-…", with its fallback behind it; nil for the extractive mind.
-func (a *app) openModel(c *config, chosen chosenModel) (llm.Model, error) {
+// or "claude-…"; nil for the extractive mind. For public sources the fallback
+// stands behind it: what is in the user's folders goes to the model that was named
+// and to no other.
+func (a *app) openModel(c *config, chosen chosenModel, public bool) (llm.Model, error) {
 	primary, err := a.bareModel(c, chosen.name, chosen.origin)
 	if err != nil || primary == nil {
 		return nil, err
+	}
+	breakers := map[string]*steady.Breaker{}
+	with := func(m llm.Model, fallback llm.Model) llm.Model {
+		provider, _, _ := strings.Cut(m.ID(), "/")
+		if breakers[provider] == nil {
+			breakers[provider] = &steady.Breaker{}
+		}
+		return steady.New(m, steady.Config{Fallback: fallback, Breaker: breakers[provider], Now: a.now})
+	}
+	if !public {
+		return with(primary, nil), nil
 	}
 	fallback, err := a.bareModel(c, c.text(setFallback), settingEnv(setFallback))
 	if err != nil {
 		return nil, err
 	}
 	if fallback != nil {
-		fallback = steady.New(fallback, steady.Config{Now: a.now})
+		fallback = with(fallback, nil)
 	}
-	return steady.New(primary, steady.Config{Fallback: fallback, Now: a.now}), nil
+	return with(primary, fallback), nil
 }
 
 func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
@@ -108,7 +121,7 @@ func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
 	key := c.text(p.key)
 	address := p.at
 	if p.base != "" && c.text(p.base) != "" {
-		address = withPort(strings.TrimRight(c.text(p.base), "/"), p.port) + p.path
+		address = withPort(strings.TrimSuffix(strings.TrimRight(c.text(p.base), "/"), p.path), p.port) + p.path
 	}
 	custom := p.base != "" && c.values[p.base].origin != fromDefault
 	if p.key != "" && key == "" && !custom {
@@ -121,10 +134,11 @@ func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
 	return openai.New(openai.Config{Provider: p.name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()}), nil
 }
 
-// withPort gives an address a port if it has none and there is a usual one.
+// withPort gives an address a port if it has none and there is a usual one for
+// plain http.
 func withPort(address, port string) string {
 	u, err := url.Parse(address)
-	if err != nil || port == "" || u.Port() != "" {
+	if err != nil || port == "" || u.Port() != "" || u.Scheme != "http" {
 		return address
 	}
 	u.Host = net.JoinHostPort(u.Hostname(), port)

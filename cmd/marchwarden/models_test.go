@@ -49,8 +49,10 @@ func TestAddresses(t *testing.T) {
 	if got := withPort("http://gpu-box", "11434"); got != "http://gpu-box:11434" {
 		t.Error(got)
 	}
-	if got := withPort("http://gpu-box:80", "11434"); got != "http://gpu-box:80" {
-		t.Error(got)
+	for _, kept := range []string{"http://gpu-box:80", "https://gpu-box"} {
+		if got := withPort(kept, "11434"); got != kept {
+			t.Error(got)
+		}
 	}
 }
 

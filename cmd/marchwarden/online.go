@@ -35,7 +35,7 @@ func (a *app) servicePartsOf(c *config) []servicePart {
 
 func (a *app) modelPart(c *config, name string, public bool) servicePart {
 	chosen := c.chooseModel("", public)
-	model, err := a.openModel(c, chosen)
+	model, err := a.openModel(c, chosen, public)
 	switch {
 	case err != nil:
 		return servicePart{partRow: partRow{name, partBroken, err.Error()}}
@@ -92,6 +92,8 @@ func browserPart(c *config) partRow {
 	switch {
 	case c.text(setRender) == renderNever:
 		return partRow{name, partOff, "MARCHWARDEN_RENDER is never"}
+	case ok && !c.renders(""):
+		return partRow{name, partOff, "Chromium has no sandbox for root; --render auto or MARCHWARDEN_RENDER=auto uses it all the same"}
 	case !ok && c.text(setChromium) != "":
 		return partRow{name, partBroken, c.text(setChromium) + " cannot be run"}
 	case !ok:

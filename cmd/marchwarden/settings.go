@@ -38,6 +38,12 @@ type setting struct {
 	allowed []string // the texts there are, if they are few
 	secret  bool
 	envOnly bool // config.yaml cannot say it
+	// harmless settings may come from .env in the working directory, which may be
+	// somebody else's folder. Keys may, too; what decides where keys, documents and
+	// connections go may not.
+	harmless bool
+	// of is the key that an address is for: .env may say both, or neither.
+	of string
 }
 
 // The names of the settings.
@@ -78,26 +84,26 @@ var settings = []setting{
 	{name: setHome, env: "MARCHWARDEN_HOME", kind: folder, envOnly: true},
 	{name: setTraceDir, env: "MARCHWARDEN_TRACE_DIR", kind: folder, def: "traces"},
 	{name: setLedger, env: "MARCHWARDEN_COST_LEDGER", kind: folder, def: "costs.jsonl"},
-	{name: setDepth, env: "MARCHWARDEN_DEPTH", def: string(marchwarden.Balanced), allowed: []string{string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep)}},
+	{name: setDepth, env: "MARCHWARDEN_DEPTH", def: string(marchwarden.Balanced), allowed: []string{string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep)}, harmless: true},
 	{name: setLibrary, env: "MARCHWARDEN_LIBRARY", kind: folders},
-	{name: setLogFormat, env: "MARCHWARDEN_LOG_FORMAT", def: "text", allowed: []string{"text", "json"}},
-	{name: setDebug, env: "MARCHWARDEN_DEBUG", kind: boolean, def: "false"},
-	{name: setNoColor, env: "NO_COLOR", kind: presence, def: "false", envOnly: true},
+	{name: setLogFormat, env: "MARCHWARDEN_LOG_FORMAT", def: "text", allowed: []string{"text", "json"}, harmless: true},
+	{name: setDebug, env: "MARCHWARDEN_DEBUG", kind: boolean, def: "false", harmless: true},
+	{name: setNoColor, env: "NO_COLOR", kind: presence, def: "false", envOnly: true, harmless: true},
 	{name: setResearcher, env: "MARCHWARDEN_RESEARCHER", allowed: []string{files.Name, web.Name}},
 	{name: setModel, env: "MARCHWARDEN_MODEL"},
 	{name: setFallback, env: "MARCHWARDEN_FALLBACK_MODEL"},
-	{name: setSearch, env: "MARCHWARDEN_SEARCH", kind: words},
-	{name: setTimeout, env: "MARCHWARDEN_TIMEOUT", kind: span, def: "10m"},
-	{name: setRender, env: "MARCHWARDEN_RENDER", def: renderAuto, allowed: []string{renderAuto, renderNever}},
+	{name: setSearch, env: "MARCHWARDEN_SEARCH", kind: words, harmless: true},
+	{name: setTimeout, env: "MARCHWARDEN_TIMEOUT", kind: span, def: "10m", harmless: true},
+	{name: setRender, env: "MARCHWARDEN_RENDER", def: renderAuto, allowed: []string{renderAuto, renderNever}, harmless: true},
 	{name: setChromium, env: "MARCHWARDEN_CHROMIUM", kind: folder},
 	{name: setFetchAllow, env: "MARCHWARDEN_FETCH_ALLOW", kind: words},
-	{name: setAnthropicURL, env: "ANTHROPIC_BASE_URL", kind: address, def: "https://api.anthropic.com"},
-	{name: setOpenAIURL, env: "OPENAI_BASE_URL", kind: address, def: "https://api.openai.com/v1"},
+	{name: setAnthropicURL, env: "ANTHROPIC_BASE_URL", kind: address, def: "https://api.anthropic.com", of: setAnthropicKey},
+	{name: setOpenAIURL, env: "OPENAI_BASE_URL", kind: address, def: "https://api.openai.com/v1", of: setOpenAIKey},
 	{name: setOllamaHost, env: "OLLAMA_HOST", kind: address, def: "http://127.0.0.1:11434"},
-	{name: setTavilyURL, env: "TAVILY_BASE_URL", kind: address, def: "https://api.tavily.com"},
-	{name: setBraveURL, env: "BRAVE_BASE_URL", kind: address, def: "https://api.search.brave.com"},
-	{name: setSearxngURL, env: "SEARXNG_URL", kind: address},
-	{name: setWikipediaURL, env: "WIKIPEDIA_URL", kind: address, def: "https://en.wikipedia.org"},
+	{name: setTavilyURL, env: "TAVILY_BASE_URL", kind: address, def: "https://api.tavily.com", of: setTavilyKey},
+	{name: setBraveURL, env: "BRAVE_BASE_URL", kind: address, def: "https://api.search.brave.com", of: setBraveKey},
+	{name: setSearxngURL, env: "SEARXNG_URL", kind: address, harmless: true},
+	{name: setWikipediaURL, env: "WIKIPEDIA_URL", kind: address, def: "https://en.wikipedia.org", harmless: true},
 	{name: setAnthropicKey, env: "ANTHROPIC_API_KEY", secret: true, envOnly: true},
 	{name: setOpenAIKey, env: "OPENAI_API_KEY", secret: true, envOnly: true},
 	{name: setOpenRouterKey, env: "OPENROUTER_API_KEY", secret: true, envOnly: true},
