@@ -5,6 +5,9 @@
 // and the promise that no secret is in any error. It does not fetch pages: those
 // are strangers' and belong to package fetch. What an answer means is the
 // caller's business.
+//
+// Who has a client of its own, for streams or for pages, finds here what every
+// client needs: RetryAfter, Limit and Sleep.
 package httpapi
 
 import (
@@ -123,7 +126,7 @@ func (s *Service) call(ctx context.Context, r request) ([]byte, error) {
 	defer cancel()
 	body, again, err := s.once(inner, r, target)
 	if err != nil && again >= 0 && !s.NoRetry {
-		if !pause(inner, again) && ctx.Err() == nil {
+		if Sleep(inner, again) != nil && ctx.Err() == nil {
 			return nil, err
 		}
 		body, _, err = s.once(inner, r, target)
@@ -137,18 +140,6 @@ func (s *Service) call(ctx context.Context, r request) ([]byte, error) {
 		return nil, s.fail(marchwarden.CodeTimeout, "", "no answer within %v", limit)
 	}
 	return nil, err
-}
-
-// pause waits and reports whether there is still time.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // target is the address of a request.

@@ -302,35 +302,54 @@ func TestRedirects(t *testing.T) {
 // TestSecrets: whatever the transport or the service says, and in whatever form
 // it repeats a secret, no error holds it.
 func TestSecrets(t *testing.T) {
+	statuses := []int{0, 200, 302, 400, 401, 429, 500} // 0 is no answer
+	for _, tt := range []struct{ secret, said string }{
+		{"     ", "     "}, // which an eye does not see, and Fields takes apart
+		{"s3cr%t", "key s3cr%25t"},
+		{`a"b\c`, `a\"b\\c`},
+		{"p+q/r", strings.Repeat("y", 150) + "P%2bQ%2fR"},
+	} {
+		for _, status := range statuses {
+			keepsSecret(t, tt.secret, tt.said, status)
+		}
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		secret := rapid.StringMatching(`[A-Za-z0-9+/= "\\%&é-]{5,40}`).Draw(t, "secret")
-		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.ToLower(url.QueryEscape(secret)), strings.Trim(fmt.Sprintf("%q", secret), `"`)}
-		said := rapid.SampledFrom([]string{"", "key ", strings.Repeat("y", 150)}).Draw(t, "before") + rapid.SampledFrom(forms).Draw(t, "form")
-		status := rapid.SampledFrom([]int{0, 200, 302, 400, 401, 429, 500}).Draw(t, "status")
-		s := Service{Name: "svc", Base: "http://user:" + url.QueryEscape("pw"+secret) + "@svc.example", Secrets: []string{secret}, NoRetry: true,
-			HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
-				if status == 0 {
-					return nil, fmt.Errorf("dial %s with %s", r.URL, said)
-				}
-				body, err := json.Marshal(map[string]string{"error": said})
-				if err != nil {
-					t.Fatal(err)
-				}
-				return response(status, string(body)+"}", "Location", "http://"+strings.Map(hostLetter, said)+".example/?k="+url.QueryEscape(said)), nil
-			})}}
-		var into struct{ Error int }
-		err := s.GetJSON(context.Background(), "", url.Values{"key": {secret}}, &into)
-		text := fmt.Sprintf("%v %+v %#v", err, err, err)
-		for _, f := range forms {
-			if strings.Contains(text, f) {
-				t.Fatalf("%q is in %s", f, text)
-			}
-		}
-		var wrapped *url.Error
-		if err == nil || errors.As(err, &wrapped) {
-			t.Fatalf("got %v", err)
-		}
+		said := rapid.SampledFrom([]string{"", "key ", strings.Repeat("y", 150)}).Draw(t, "before") + rapid.SampledFrom(formsOf(secret)).Draw(t, "form")
+		keepsSecret(t, secret, said, rapid.SampledFrom(statuses).Draw(t, "status"))
 	})
+}
+
+// formsOf are the ways in which a secret can be repeated.
+func formsOf(secret string) []string {
+	return []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.ToLower(url.QueryEscape(secret)), strings.Trim(fmt.Sprintf("%q", secret), `"`)}
+}
+
+// keepsSecret makes a call that fails, with a service that says what it should not.
+func keepsSecret(t rapid.TB, secret, said string, status int) {
+	s := Service{Name: "svc", Base: "http://user:" + url.QueryEscape("pw"+secret) + "@svc.example", Secrets: []string{secret}, NoRetry: true,
+		HTTP: &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			if status == 0 {
+				return nil, fmt.Errorf("dial %s with %s", r.URL, said)
+			}
+			body, err := json.Marshal(map[string]string{"error": said})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return response(status, string(body)+"}", "Location", "http://"+strings.Map(hostLetter, said)+".example/?k="+url.QueryEscape(said)), nil
+		})}}
+	var into struct{ Error int }
+	err := s.GetJSON(context.Background(), "", url.Values{"key": {secret}}, &into)
+	text := fmt.Sprintf("%v %+v %#v", err, err, err)
+	for _, f := range append(formsOf(secret), said) {
+		if strings.Contains(strings.ToLower(text), strings.ToLower(f)) {
+			t.Fatalf("status %d: %q is in %s", status, f, text)
+		}
+	}
+	var wrapped *url.Error
+	if err == nil || errors.As(err, &wrapped) {
+		t.Fatalf("status %d: got %v", status, err)
+	}
 }
 
 // hostLetter keeps what may be in a host.

@@ -33,7 +33,10 @@ func (s *Service) refused(resp *http.Response, body []byte) (again time.Duration
 	if said != "" {
 		msg += ", " + strconv.Quote(said)
 	}
-	wait, named := retryAfter(resp.Header)
+	wait, named := RetryAfter(resp.Header, time.Time{})
+	if !named && resp.Header.Get("Retry-After") != "" {
+		wait, named = longestWait+1, true // it named a time that cannot be read: not now
+	}
 	if named && wait > longestWait {
 		msg += fmt.Sprintf(", come back in %v", wait.Round(time.Second))
 	}
@@ -67,24 +70,6 @@ func (s *Service) refused(resp *http.Response, body []byte) (again time.Duration
 		return -1, s.fail(marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
 	}
 	return -1, s.fail(marchwarden.CodeUnavailable, "", "%s", msg)
-}
-
-// retryAfter reads how long the service asks to wait, as seconds or as a date,
-// which is held against the service's own clock. named is false without one.
-func retryAfter(h http.Header) (wait time.Duration, named bool) {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if v == "" {
-		return 0, false
-	}
-	if n, err := strconv.ParseFloat(v, 64); err == nil && n >= 0 {
-		return time.Duration(min(n, 365*24*3600) * float64(time.Second)), true
-	}
-	at, err := http.ParseTime(v)
-	from, err2 := http.ParseTime(h.Get("Date"))
-	if err != nil || err2 != nil {
-		return longestWait + 1, true // it named a time that cannot be read: not now
-	}
-	return max(0, at.Sub(from)), true
 }
 
 // speaksOfQuota tells a request that is refused for the account from one that is

@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
 // maxWindow is the most memory that a zstd stream over HTTP may ask for
@@ -35,7 +36,7 @@ type body struct {
 // announced, or whose compression breaks off, is CodeTruncated.
 func (b body) read(resp *http.Response) ([]byte, error) {
 	// Limiting the wire, too, ends streams that decompress to nothing for ever.
-	r := io.Reader(&capped{r: resp.Body, left: b.limit})
+	r := httpapi.Limit(resp.Body, b.limit, errTooLarge)
 	codings := codings(resp.Header)
 	if len(codings) == 0 && resp.ContentLength > b.limit && !b.cut {
 		return nil, b.tooLarge()
@@ -51,7 +52,7 @@ func (b body) read(resp *http.Response) ([]byte, error) {
 		defer decoded.Close()
 		r = decoded
 	}
-	pieces, err := gather(&capped{r: r, left: b.limit})
+	pieces, err := gather(httpapi.Limit(r, b.limit, errTooLarge))
 	if err != nil && !(b.cut && errors.Is(err, errTooLarge)) {
 		return nil, b.explain(err)
 	}
@@ -107,25 +108,6 @@ func decompress(coding string, r io.Reader) (io.ReadCloser, error) {
 		return zr.IOReadCloser(), nil
 	}
 	return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "content encoding %.40q is not one that was asked for", coding)
-}
-
-// capped fails with errTooLarge when there is more to read than left.
-type capped struct {
-	r    io.Reader
-	left int64
-}
-
-func (c *capped) Read(p []byte) (int, error) {
-	if int64(len(p)) > c.left+1 {
-		p = p[:c.left+1]
-	}
-	n, err := c.r.Read(p)
-	if int64(n) > c.left {
-		n, c.left = int(c.left), 0
-		return n, errTooLarge
-	}
-	c.left -= int64(n)
-	return n, err
 }
 
 // gather reads to the end. It grows by pieces that are joined last, so that a

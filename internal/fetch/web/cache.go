@@ -24,10 +24,11 @@ import (
 
 const (
 	cacheFormat   = 1
-	cacheEntries  = 5000      // more than these, and the oldest go
-	maxEntryBytes = 64 << 10  // of one file
-	maxTagBytes   = 1 << 10   // of a validator; longer ones are not worth sending back
-	staleTemp     = time.Hour // after which a file that was never renamed is rubbish
+	cacheEntries  = 5000                // more than these, and the oldest go
+	maxEntryBytes = 64 << 10            // of one file
+	entryLife     = 30 * 24 * time.Hour // how long an entry is used: a validator can be a visitor's number
+	maxTagBytes   = 1 << 10             // of a validator; longer ones are not worth sending back
+	staleTemp     = time.Hour           // after which a file that was never renamed is rubbish
 	tempMark      = ".tmp-"
 )
 
@@ -35,18 +36,26 @@ const (
 // are that it then need not send. The file is <hash of the address>.json. Readers
 // take any version but their own, and anything they cannot read, for no entry.
 type entry struct {
-	Version      int      `json:"version"`
-	URL          string   `json:"url"` // the address that was answered, after redirects
-	ETag         string   `json:"etag,omitempty"`
-	LastModified string   `json:"last_modified,omitempty"`
-	ContentType  string   `json:"content_type,omitempty"`
-	Raw          blob.Ref `json:"raw"`
+	Version      int       `json:"version"`
+	URL          string    `json:"url"` // the address that was answered, after redirects
+	ETag         string    `json:"etag,omitempty"`
+	LastModified string    `json:"last_modified,omitempty"`
+	ContentType  string    `json:"content_type,omitempty"`
+	Raw          blob.Ref  `json:"raw"`
+	Sent         time.Time `json:"sent"` // when the server sent the page; an answer that it did not change makes it no younger
 }
 
 // valid reports whether the entry is one for address that can be sent.
 func (e entry) valid(address string) bool {
 	return e.Version == cacheFormat && e.URL == address && e.Raw.Valid() && (e.ETag != "" || e.LastModified != "") &&
 		sendable(e.ETag) && sendable(e.LastModified) && sendable(e.ContentType)
+}
+
+// young reports whether the entry may still be used. One without a time, or from
+// the future, is not young.
+func (e entry) young(now time.Time) bool {
+	age := now.Sub(e.Sent)
+	return age >= 0 && age < entryLife
 }
 
 // sendable keeps out of a request header what would break it.
@@ -216,10 +225,10 @@ func (c *cache) trim(root *os.Root) {
 }
 
 // known finds what can be asked for on the condition that it changed: there is
-// an entry, and its bytes are still stored.
+// a young entry, and its bytes are still stored.
 func (f *Fetcher) known(ctx context.Context, u *url.URL) entry {
 	e, ok := f.cache.load(u.String())
-	if !ok {
+	if !ok || !e.young(f.cfg.Now()) {
 		return entry{}
 	}
 	if _, err := f.cfg.Store.Stat(ctx, e.Raw); err != nil {
@@ -235,7 +244,7 @@ func (f *Fetcher) remember(got answer, raw blob.Ref) {
 	}
 	e := entry{
 		Version: cacheFormat, URL: got.url.String(), ETag: got.header.Get("ETag"), LastModified: got.header.Get("Last-Modified"),
-		ContentType: got.header.Get("Content-Type"), Raw: raw,
+		ContentType: got.header.Get("Content-Type"), Raw: raw, Sent: f.cfg.Now().UTC(),
 	}
 	if forbidsStoring(got.header["Cache-Control"]) {
 		e.Raw = blob.Ref{}

@@ -80,6 +80,36 @@ func TestUnchangedPagesAreNotSentAgain(t *testing.T) {
 	}
 }
 
+// TestOldValidatorsAreNotSent: a validator can be a visitor's number, so it has an
+// end, which a server cannot put off by saying that nothing changed.
+func TestOldValidatorsAreNotSent(t *testing.T) {
+	l, server := newLibrary(t, withTag)
+	dir, now := t.TempDir(), noon
+	f := newFetcher(t, func(c *Config) { c.CacheDir, c.Now = dir, func() time.Time { return now } })
+	for _, step := range []struct {
+		at           time.Time
+		sent, spared int32
+	}{
+		{noon, 1, 0},
+		{noon.Add(entryLife / 2), 1, 1},
+		{noon.Add(entryLife - time.Second), 1, 2},
+		{noon.Add(entryLife), 2, 2},
+		{noon.Add(2*entryLife - time.Second), 2, 3},
+		{noon, 3, 3}, // the clock was wrong once
+	} {
+		now = step.at
+		if _, err := f.Fetch(t.Context(), server+"/"); err != nil {
+			t.Fatal(err)
+		}
+		if l.sent.Load() != step.sent || l.spared.Load() != step.spared {
+			t.Errorf("at %v: sent %d times and spared %d, want %d and %d", step.at, l.sent.Load(), l.spared.Load(), step.sent, step.spared)
+		}
+	}
+	if entryLife != 30*24*time.Hour {
+		t.Errorf("an entry lives for %v", entryLife)
+	}
+}
+
 func TestWhatIsNotRemembered(t *testing.T) {
 	for name, header := range map[string]func(http.Header, string){
 		"no validator": func(http.Header, string) {},
@@ -143,7 +173,7 @@ func TestDamagedEntries(t *testing.T) {
 	for what, raw := range map[string][]byte{
 		"empty": nil, "torn": good[:len(good)/2], "no JSON": []byte("hello"), "other version": bytes.Replace(good, []byte(`"version":1`), []byte(`"version":2`), 1),
 		"other address": bytes.Replace(good, []byte(`/","etag`), []byte(`/x","etag`), 1), "bad reference": bytes.Replace(good, []byte("sha256:"), []byte("sha512:"), 1),
-		"header injection": bytes.Replace(good, []byte(`\"v0\"`), []byte(`x\r\nX-Evil: y`), 1), "no reference": bytes.Replace(good, []byte(`"raw"`), []byte(`"ray"`), 1),
+		"header injection": bytes.Replace(good, []byte(`\"v0\"`), []byte(`x\r\nX-Evil: y`), 1), "no reference": bytes.Replace(good, []byte(`"raw"`), []byte(`"ray"`), 1), "no time": bytes.Replace(good, []byte(`"sent"`), []byte(`"cent"`), 1),
 		"huge": append(bytes.Repeat([]byte(" "), 1<<20), good...), "unknown reference": bytes.Replace(good, []byte("sha256:"), []byte("sha256:ffff"), 1)[:len(good)],
 	} {
 		if bytes.Equal(raw, good) {

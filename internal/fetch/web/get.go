@@ -7,12 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 )
 
@@ -101,7 +102,7 @@ func redirects(status int) bool {
 func target(got answer) (*url.URL, error) {
 	to := strings.TrimSpace(got.header.Get("Location"))
 	refused := func() error {
-		return marchwarden.Errorf(marchwarden.CodeDenied, "redirect to %.300q is refused: not an http or https address that is safe to follow", to)
+		return marchwarden.Errorf(marchwarden.CodeDenied, "redirect%s is refused: not an http or https address that is safe to follow", toward(got.url, to))
 	}
 	if to == "" || strings.ContainsAny(to, "\\\t\r\n") {
 		return nil, refused()
@@ -118,6 +119,28 @@ func target(got answer) (*url.URL, error) {
 		return nil, refused()
 	}
 	return next, nil
+}
+
+// toward names where a refused redirect leads, or is "". The server wrote that
+// address, and the error may end up in a result: so it names the scheme and the
+// host alone, in the characters of host names, and not much of them.
+func toward(from *url.URL, to string) string {
+	const most = 100 // characters
+	u, err := from.Parse(to)
+	if err != nil || to == "" {
+		return ""
+	}
+	place := u.Scheme + ":"
+	if u.Host != "" {
+		place += "//" + strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune(".-:[]", r) {
+				return r
+			}
+			return -1
+		}, u.Host)
+	}
+	name := []rune(place)
+	return " to " + string(name[:min(len(name), most)])
 }
 
 // ask asks for one address, with the condition that it changed when it was seen
@@ -148,7 +171,7 @@ func (f *Fetcher) try(ctx context.Context, turn *turn, u *url.URL, delay time.Du
 		if attempt > 0 || !again || ctx.Err() != nil {
 			return got, err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := httpapi.Sleep(ctx, wait); err != nil {
 			return answer{}, err
 		}
 	}
@@ -164,7 +187,7 @@ func (f *Fetcher) passing(got answer, err error) (time.Duration, bool) {
 		}
 		return 0, false
 	}
-	wait, named := retryAfter(got.header, f.cfg.Now())
+	wait, named := httpapi.RetryAfter(got.header, f.cfg.Now())
 	switch got.status {
 	case http.StatusTooManyRequests:
 		return wait, named && wait <= maxRetryAfter
@@ -174,31 +197,11 @@ func (f *Fetcher) passing(got answer, err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// retryAfter reads the wait a server asks for, in seconds or as a date.
-func retryAfter(header http.Header, now time.Time) (time.Duration, bool) {
-	value := strings.TrimSpace(header.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second, true
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(at.Sub(now), 0), true
-	}
-	return 0, false
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
 // send sends one GET and reads the body of a page. There is no cookie, no
-// credential and no Referer: nothing in a request tells one run from another.
+// credential and no Referer. One thing can tell a server that two runs are of one
+// visitor: the validator of a page seen before, which the server chose and which
+// can be a number for that visitor. It is sent to the address that gave it alone,
+// and for entryLife at most; without a CacheDir there is none.
 func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -170,20 +171,9 @@ func (r *robots) of(ctx context.Context, u *url.URL) (rules, error) {
 	}
 }
 
+// fly makes one flight and tells all who wait for it how it ended.
 func (r *robots) fly(f *flight, origin string, u *url.URL) {
-	ctx, cancel := context.WithTimeout(r.base, robotsTimeout)
-	defer cancel()
-	got, err := r.get(ctx, u)
-	found := rules{origin: origin, until: r.now().Add(robotsLife)}
-	switch {
-	case err != nil:
-	case got.status == http.StatusOK:
-		found.text = upperEscapes(string(got.raw))
-		found.wild = wildBytes(found.text)
-		found.delay = crawlDelay(found.text, r.token)
-	case got.status >= 500:
-		found.fault, found.until = got.status, r.now().Add(robotsFaultLife)
-	}
+	found, err := r.find(origin, u)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f.rules, f.err = found, err
@@ -194,6 +184,40 @@ func (r *robots) fly(f *flight, origin string, u *url.URL) {
 		r.known[origin] = found
 		r.trim()
 	}
+}
+
+// find fetches and reads a robots.txt. It is on a goroutine of its own and decodes
+// what strangers sent: a panic, which would end the process, is CodeInternal for
+// those who wait. Of the panic's value only a fault of the Go runtime is told;
+// whatever else may hold what the server said.
+func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		why := fmt.Sprintf("a %T", p)
+		if fault, ok := p.(runtime.Error); ok {
+			why = fault.Error()
+		}
+		found, err = rules{}, marchwarden.Errorf(marchwarden.CodeInternal, "a bug in this program: reading it panicked: %s", why)
+	}()
+	ctx, cancel := context.WithTimeout(r.base, robotsTimeout)
+	defer cancel()
+	got, err := r.get(ctx, u)
+	if err != nil {
+		return rules{}, err
+	}
+	found = rules{origin: origin, until: r.now().Add(robotsLife)}
+	switch {
+	case got.status == http.StatusOK:
+		found.text = upperEscapes(string(got.raw))
+		found.wild = wildBytes(found.text)
+		found.delay = crawlDelay(found.text, r.token)
+	case got.status >= 500:
+		found.fault, found.until = got.status, r.now().Add(robotsFaultLife)
+	}
+	return found, nil
 }
 
 // trim forgets the oldest while too much is remembered.

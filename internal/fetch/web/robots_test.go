@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -247,6 +248,49 @@ func TestRobotsAreForgotten(t *testing.T) {
 	}
 	if size != r.size || size > robotsMemory || len(r.known) > maxHosts || len(r.known) == 0 {
 		t.Errorf("%d hosts with %d bytes, counted %d", len(r.known), size, r.size)
+	}
+}
+
+// TestPanicOfAFlight: what panics while a robots.txt is fetched and read costs
+// those who wait for it, and nobody else.
+func TestPanicOfAFlight(t *testing.T) {
+	server := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a page") })
+	f := newFetcher(t, func(c *Config) { c.PerHost = 4 })
+	get, start := f.robots.get, make(chan struct{})
+	for _, test := range []struct {
+		value any
+		says  string
+	}{{"SAID BY THE SERVER", "a string"}, {nil, "index out of range"}} {
+		var asked atomic.Int32
+		f.robots.get = func(context.Context, *url.URL) (answer, error) {
+			asked.Add(1)
+			<-start
+			if test.value != nil {
+				panic(test.value)
+			}
+			var codes []int
+			return answer{status: codes[asked.Load()]}, nil
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				_, err := f.Fetch(t.Context(), server.URL+"/")
+				wantCode(t, "a flight that panics", err, marchwarden.CodeInternal)
+				if err == nil || !strings.Contains(err.Error(), "robots.txt of 127.0.0.1") || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "SAID") {
+					t.Errorf("error %v, want %q in it", err, test.says)
+				}
+			})
+		}
+		for asked.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		close(start)
+		wg.Wait()
+		start = make(chan struct{})
+	}
+	f.robots.get = get
+	if _, err := f.Fetch(t.Context(), server.URL+"/"); err != nil {
+		t.Errorf("the next flight: %v", err)
 	}
 }
 

@@ -57,7 +57,9 @@ type Config struct {
 	UserAgent string
 	// CacheDir holds what is needed to ask whether a page changed, created when
 	// missing; "" keeps nothing. Several fetchers, in several processes too, may
-	// share one. A cache that cannot be used costs downloads, never a page.
+	// share one. A cache that cannot be used costs downloads, never a page. What is
+	// asked with is what the server gave (ETag, Last-Modified), by which it may know
+	// a visitor again; it is sent for 30 days at most.
 	CacheDir string
 	// Renderer is asked for pages whose text is made by scripts; nil = never.
 	Renderer Renderer
@@ -128,8 +130,9 @@ func (f *Fetcher) Close() error {
 // Its errors carry one of these codes: CodeDenied for what robots.txt, the guard
 // or the server refuses, and for locators that are not canonical; CodeNotFound;
 // CodeRateLimited; CodeTimeout; CodeTruncated for a body that broke off;
-// CodeCanceled when ctx ended; CodeUnavailable for all else, a body over the
-// limit and a page that only scripts could fill included. There is no half page.
+// CodeCanceled when ctx ended; CodeInternal for a bug here that a robots.txt has
+// found; CodeUnavailable for all else, a body over the limit and a page that only
+// scripts could fill included. There is no half page.
 func (f *Fetcher) Fetch(ctx context.Context, loc string) (fetch.Page, error) {
 	page, err := f.fetch(ctx, loc)
 	if err != nil {

@@ -168,6 +168,7 @@ func TestStatusCodes(t *testing.T) {
 		fmt.Sscanf(r.URL.Path, "/%d", &status)
 		if after := r.URL.Query().Get("after"); after != "" {
 			w.Header().Set("Retry-After", after)
+			w.Header()["Date"] = nil // the fetcher's clock counts then
 		}
 		w.WriteHeader(status)
 		if status == http.StatusOK {

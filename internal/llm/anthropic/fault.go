@@ -17,6 +17,7 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
 // fault is a failed call.
@@ -184,33 +185,9 @@ func (m *Model) apiFault(api *sdk.Error) *fault {
 		if api.Response.Header.Get("X-Should-Retry") == "false" {
 			f.retryable = false
 		}
-		f.after, f.hasAfter = retryAfter(api.Response.Header)
+		f.after, f.hasAfter = httpapi.RetryAfter(api.Response.Header, time.Time{})
 	}
 	return f
-}
-
-// retryAfter reads how long the provider asks to wait. A date counts from the
-// answer's own date, so that clocks need not agree.
-func retryAfter(h http.Header) (time.Duration, bool) {
-	const most = 1000 * time.Hour // beyond it is nonsense, and an overflow near
-	for _, in := range []struct {
-		name string
-		unit time.Duration
-	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
-		n, err := strconv.ParseFloat(strings.TrimSpace(h.Get(in.name)), 64)
-		if err == nil && n >= 0 && n <= float64(most/in.unit) {
-			return time.Duration(n * float64(in.unit)), true
-		}
-	}
-	at, err := http.ParseTime(h.Get("Retry-After"))
-	if err != nil {
-		return 0, false
-	}
-	from, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0, false
-	}
-	return max(0, at.Sub(from)), true
 }
 
 // maxSaid is how much of a provider's own words an error repeats, in characters.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
 var (
@@ -61,7 +63,7 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 	case media != "text/event-stream":
 		err = errNoStream
 	default:
-		resp.Body = readCloser{&limited{resp.Body, d.max}, resp.Body}
+		resp.Body = httpapi.Limit(resp.Body, d.max, errTooLarge)
 		return resp, nil
 	}
 	return nil, errors.Join(err, resp.Body.Close())
@@ -70,22 +72,4 @@ func (d *doer) Do(req *http.Request) (*http.Response, error) {
 type readCloser struct {
 	io.Reader
 	io.Closer
-}
-
-// limited fails, rather than ends, where its limit is passed.
-type limited struct {
-	r    io.Reader
-	left int64
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if int64(len(p)) > l.left+1 {
-		p = p[:l.left+1]
-	}
-	n, err := l.r.Read(p)
-	l.left -= int64(n)
-	if l.left < 0 {
-		return 0, errTooLarge
-	}
-	return n, err
 }

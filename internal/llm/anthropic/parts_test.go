@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -41,33 +40,6 @@ func TestFit(t *testing.T) {
 func TestNoProxy(t *testing.T) {
 	if tr, ok := newDoer(nil, 1).client.Transport.(*http.Transport); !ok || tr.Proxy != nil {
 		t.Errorf("the transport of its own is %+v", tr)
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	const date = "Sun, 15 Nov 2026 08:00:00 GMT"
-	for _, tc := range []struct {
-		ms, s, date string
-		want        time.Duration
-		ok          bool
-	}{
-		{"", "", date, 0, false},
-		{"", "3", "", 3 * time.Second, true},
-		{"", " 0.5 ", "", 500 * time.Millisecond, true},
-		{"250", "9", "", 250 * time.Millisecond, true},
-		{"x", "9", "", 9 * time.Second, true},
-		{"", "Sun, 15 Nov 2026 08:01:30 GMT", date, 90 * time.Second, true},
-		{"", "Sun, 15 Nov 2026 07:00:00 GMT", date, 0, true},
-		{"", "Sun, 15 Nov 2026 08:01:30 GMT", "", 0, false},
-		{"", "-5", date, 0, false}, {"", "1e300", date, 0, false}, {"", "NaN", date, 0, false}, {"", "soon", date, 0, false},
-	} {
-		h := http.Header{}
-		h.Set("Retry-After-Ms", tc.ms)
-		h.Set("Retry-After", tc.s)
-		h.Set("Date", tc.date)
-		if got, ok := retryAfter(h); got != tc.want || ok != tc.ok {
-			t.Errorf("%+v gives %s, %v", tc, got, ok)
-		}
 	}
 }
 

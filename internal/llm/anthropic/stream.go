@@ -48,7 +48,7 @@ func (w *watch) stop() {
 // block is one content block of a reply.
 type block struct {
 	kind, name string
-	body       strings.Builder // text, or the input's JSON
+	body       strings.Builder // text, thoughts, or the input's JSON
 	given      string          // the input that came with the block's start
 }
 
@@ -95,7 +95,7 @@ func (r *reading) take(e *sdk.MessageStreamEventUnion) bool {
 		r.tally.see(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
 	case "content_block_start":
 		b := &block{kind: e.ContentBlock.Type, name: e.ContentBlock.Name, given: e.ContentBlock.JSON.Input.Raw()}
-		b.body.WriteString(e.ContentBlock.Text)
+		b.body.WriteString(e.ContentBlock.Text + e.ContentBlock.Thinking)
 		r.blocks = append(r.blocks, b)
 		r.index[e.Index] = b
 	case "content_block_delta":
@@ -113,8 +113,8 @@ func (r *reading) take(e *sdk.MessageStreamEventUnion) bool {
 	return true
 }
 
-// delta adds a piece to its block. Thoughts are not kept, but they are signs of
-// work.
+// delta adds a piece to its block. Thoughts are no part of the answer, but they are
+// signs of work and are paid for.
 func (r *reading) delta(e *sdk.MessageStreamEventUnion) bool {
 	b := r.index[e.Index]
 	if b == nil {
@@ -126,6 +126,8 @@ func (r *reading) delta(e *sdk.MessageStreamEventUnion) bool {
 		b.body.WriteString(d.Text)
 	case d.Type == "input_json_delta" && b.kind == "tool_use":
 		b.body.WriteString(d.PartialJSON)
+	case d.Type == "thinking_delta" && b.kind == "thinking":
+		b.body.WriteString(d.Thinking)
 	}
 	return d.Text+d.PartialJSON+d.Thinking+d.Signature != ""
 }

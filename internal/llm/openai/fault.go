@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -17,6 +16,7 @@ import (
 	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 )
 
 // fault is a failed call: the Error, and what to do about it.
@@ -63,6 +63,10 @@ func (m *Model) failure(parent, ctx context.Context, res *http.Response, err err
 		return m.unreachable(err)
 	case res.StatusCode >= 400:
 		return m.answered(res)
+	case res.StatusCode >= 300:
+		e := marchwarden.Errorf(marchwarden.CodeInvalid, "what answers at %s is a redirect, which is not followed", m.host())
+		e.Hint = m.addressHint()
+		return &fault{err: e}
 	case errors.As(err, &said):
 		return m.complained(said.complaint.status(), said.complaint, res.Header)
 	case errors.Is(err, errNotIt):
@@ -116,7 +120,7 @@ func (m *Model) complained(status int, c complaint, h http.Header) *fault {
 		said = ": " + text
 	}
 	f := &fault{status: status}
-	f.wait, f.waits = retryAfter(h)
+	f.wait, f.waits = httpapi.RetryAfter(h, time.Time{})
 	set := func(code marchwarden.Code, retry bool, hint, format string, args ...any) *fault {
 		f.err = &marchwarden.Error{Code: code, Message: fmt.Sprintf(format, args...) + said, Hint: hint}
 		f.retry = retry
@@ -153,6 +157,17 @@ func (m *Model) keyHint() string {
 		return "no key is set for " + m.cfg.Provider
 	}
 	return "check the key of " + m.cfg.Provider
+}
+
+// addressHint names what to check when something else is at the address.
+func (m *Model) addressHint() string {
+	switch m.cfg.Provider {
+	case "openai":
+		return "check OPENAI_BASE_URL: it must be the address that answers itself"
+	case "ollama":
+		return "check OLLAMA_HOST: it must be the address that answers itself"
+	}
+	return "check the base URL of " + m.cfg.Provider + ": it must be the address that answers itself"
 }
 
 func (m *Model) host() string {
@@ -260,27 +275,4 @@ func (c complaint) status() int {
 		return http.StatusBadRequest
 	}
 	return http.StatusServiceUnavailable
-}
-
-// retryAfter reads how long a provider asks to wait. A date counts from the date
-// of the answer itself, so that no clock here matters.
-func retryAfter(h http.Header) (time.Duration, bool) {
-	for _, way := range []struct {
-		name string
-		unit time.Duration
-	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
-		v := h.Get(way.name)
-		if n, err := strconv.ParseFloat(v, 64); err == nil && n >= 0 && !math.IsNaN(n) {
-			return time.Duration(min(n*float64(way.unit), float64(365*24*time.Hour))), true
-		}
-	}
-	until, err := http.ParseTime(h.Get("Retry-After"))
-	if err != nil {
-		return 0, false
-	}
-	sent, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0, false
-	}
-	return max(0, until.Sub(sent)), true
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,9 @@ func TestStatuses(t *testing.T) {
 		{name: "long words", status: 500, body: strings.Repeat("blah ", 1000), code: marchwarden.CodeUnavailable, retry: true, wait: -1, says: "…"},
 		{name: "a page", status: 200, body: `<html>log in</html>`, header: []string{"Content-Type", "text/html"}, code: marchwarden.CodeMalformed, wait: -1, hint: "login"},
 		{name: "plain text", status: 200, body: `hello`, header: []string{"Content-Type", "text/plain"}, code: marchwarden.CodeMalformed, wait: -1},
-		{name: "elsewhere", status: 302, header: []string{"Location", "http://example.invalid/v1/chat/completions"}, code: marchwarden.CodeUnavailable, retry: true, wait: -1},
+		{name: "elsewhere, Ollama", provider: "ollama", status: 302, header: []string{"Location", "https://example.invalid/"}, code: marchwarden.CodeInvalid, wait: -1, hint: "OLLAMA_HOST"},
+		{name: "elsewhere, vLLM", provider: "vllm", status: 302, header: []string{"Location", "https://example.invalid/"}, code: marchwarden.CodeInvalid, wait: -1, hint: "base URL of vllm"},
+		{name: "nowhere", status: 302, code: marchwarden.CodeInvalid, wait: -1, says: "is a redirect, which is not followed", hint: "OPENAI_BASE_URL"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int, _ body) {
@@ -101,6 +104,27 @@ func TestStatuses(t *testing.T) {
 				t.Errorf("%d requests", len(s.requests()))
 			}
 		})
+	}
+}
+
+// TestRedirect: no redirect is followed, since it would carry the key and the text
+// elsewhere, and none is worth repeating.
+func TestRedirect(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a redirect was followed to %s with the key %q", r.URL, r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		for _, to := range []string{elsewhere.URL + "/v1/chat/completions", "/v2/v1/chat/completions"} {
+			s := serve(t, func(w http.ResponseWriter, r *http.Request, _ int, _ body) { http.Redirect(w, r, to, status) })
+			reply, err := model(t, openai.Config{BaseURL: s.URL, Key: key}).Generate(t.Context(), withSchema(call()))
+			if retry, _, _ := judge(err); marchwarden.CodeOf(err) != marchwarden.CodeInvalid || retry || reply.Usage.Total() != 0 {
+				t.Errorf("%d to %s: %v, retryable %v, usage %+v", status, to, err, retry, reply.Usage)
+			}
+			if hint := marchwarden.HintOf(err); !strings.Contains(hint, "OPENAI_BASE_URL") || len(s.requests()) != 1 {
+				t.Errorf("%d to %s: hint %q after %d requests", status, to, hint, len(s.requests()))
+			}
+		}
 	}
 }
 
@@ -212,16 +236,16 @@ func TestBrokenStreams(t *testing.T) {
 // TestUsage: what a server counts is taken within limits, and what it does not
 // count is estimated.
 func TestUsage(t *testing.T) {
-	guess := llm.Estimate(call())
+	guess, said := llm.Estimate(call()), llm.EstimateText("It is 42")
 	for _, tt := range []struct {
 		name, usage string
 		want        llm.Usage
 	}{
 		{"cached", `{"prompt_tokens":30,"completion_tokens":5,"total_tokens":35,"prompt_tokens_details":{"cached_tokens":20,"cache_write_tokens":4}}`, llm.Usage{In: 30, Out: 5, CacheRead: 20, CacheWrite: 4}},
 		{"thinking in the total alone", `{"prompt_tokens":30,"completion_tokens":5,"total_tokens":75}`, llm.Usage{In: 30, Out: 45}},
-		{"null", `null`, llm.Usage{In: guess, Out: 3}},
-		{"empty", `{}`, llm.Usage{In: guess, Out: 3}},
-		{"negative", `{"prompt_tokens":-5,"completion_tokens":-7,"total_tokens":-12,"prompt_tokens_details":{"cached_tokens":-3}}`, llm.Usage{In: guess, Out: 3}},
+		{"null", `null`, llm.Usage{In: guess, Out: said}},
+		{"empty", `{}`, llm.Usage{In: guess, Out: said}},
+		{"negative", `{"prompt_tokens":-5,"completion_tokens":-7,"total_tokens":-12,"prompt_tokens_details":{"cached_tokens":-3}}`, llm.Usage{In: guess, Out: said}},
 		{"huge", `{"prompt_tokens":99999999999,"completion_tokens":99999999999,"prompt_tokens_details":{"cached_tokens":99999999999}}`, llm.Usage{In: 4*guess + 100_000, Out: 1200, CacheRead: 4*guess + 100_000}},
 		{"beyond numbers", `{"prompt_tokens":1e300,"completion_tokens":9223372036854775807,"total_tokens":-9223372036854775808}`, llm.Usage{In: guess, Out: 1200}},
 		{"more cached than read", `{"prompt_tokens":30,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":31,"cache_write_tokens":9}}`, llm.Usage{In: 30, Out: 5, CacheRead: 30}},

@@ -47,7 +47,7 @@ type Config struct {
 	BaseURL  string        // where the protocol begins, such as "http://localhost:11434/v1"; a URL without a path gets /v1
 	Model    string        // the name that the server knows
 	Provider string        // the first part of the ID; "" stands for "openai"
-	HTTP     *http.Client  // nil stands for a client of its own
+	HTTP     *http.Client  // nil stands for a client of its own; redirects are never followed: they would carry key and text elsewhere
 	Idle     time.Duration // how long the server may send nothing of a reply; 0 stands for 60 s
 	MaxReply int64         // the most bytes of a reply; 0 stands for 8 MiB
 }
@@ -73,9 +73,11 @@ func New(cfg Config) *Model {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = addresses[cfg.Provider]
 	}
-	if cfg.HTTP == nil {
-		cfg.HTTP = &http.Client{}
+	client := http.Client{}
+	if cfg.HTTP != nil {
+		client = *cfg.HTTP
 	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if cfg.Idle <= 0 {
 		cfg.Idle = defaultIdle
 	}
@@ -99,7 +101,7 @@ func New(cfg Config) *Model {
 	// addresses and headers from the environment.
 	m.service = sdk.NewChatCompletionService(
 		option.WithBaseURL(m.cfg.BaseURL),
-		option.WithHTTPClient(cfg.HTTP),
+		option.WithHTTPClient(&client),
 		option.WithMaxRetries(0),
 		option.WithMiddleware(limitReply(cfg.MaxReply)),
 	)

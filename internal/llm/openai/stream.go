@@ -14,6 +14,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/respjson"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
@@ -35,25 +36,10 @@ func limitReply(limit int64) option.Middleware {
 	return func(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 		res, err := next(req)
 		if err == nil && res.Body != nil {
-			res.Body = &limited{ReadCloser: res.Body, left: limit}
+			res.Body = httpapi.Limit(res.Body, limit, errTooLarge)
 		}
 		return res, err
 	}
-}
-
-// limited is a body that fails with errTooLarge after so many bytes.
-type limited struct {
-	io.ReadCloser
-	left int64
-}
-
-func (l *limited) Read(p []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errTooLarge
-	}
-	n, err := l.ReadCloser.Read(p[:min(int64(len(p)), l.left)])
-	l.left -= int64(n)
-	return n, err
 }
 
 // toolCall is a tool call as its pieces come in.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
@@ -141,7 +142,7 @@ func (o *outage) Generate(ctx context.Context, _ llm.Call) (llm.Reply, error) {
 	o.mu.Lock()
 	o.calls = append(o.calls, time.Now())
 	o.mu.Unlock()
-	if err := sleep(ctx, 100*time.Millisecond); err != nil {
+	if err := httpapi.Sleep(ctx, 100*time.Millisecond); err != nil {
 		return llm.Reply{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask")
 	}
 	if time.Now().Before(o.until) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
@@ -32,7 +33,9 @@ const (
 
 // Config says how to be steady. Now is needed; everything else has a default.
 type Config struct {
-	// Fallback is asked once when the primary model failed for good, or nil.
+	// Fallback is called when the primary model failed for good, or nil. It is
+	// called once and not repeated here; how often it then asks its provider is its
+	// own affair, for it may be a steady model itself.
 	Fallback llm.Model
 	// Breaker is shared by all models of one provider and all runs; nil gives the
 	// model a breaker of its own.
@@ -65,13 +68,16 @@ type model struct {
 //     (time.Duration, bool). A pause that would be longer than MaxWait or last
 //     until ctx's deadline is not begun: the failure is returned at once, with its
 //     code and the time to come back.
-//   - A charged failure is returned as it is, and nobody else is asked. If the
+//   - A charged failure is returned at once, and nobody else is asked. If the
 //     caller repeats such a call (its Attempt is above zero), the fallback is asked
-//     first: primary has had its chance.
+//     first, and primary only if the fallback fails for free: primary has had its
+//     chance.
 //   - While the breaker is open, primary is not asked: CodeUnavailable.
-//   - When primary failed for good and there is time left, the fallback is asked
-//     once, and Reply.Model names it. If it fails too, the error names both and
-//     has the code of primary's failure. CodeCanceled is final.
+//   - When primary failed for good and there is time left, the fallback is called,
+//     once, and Reply.Model names it. A fallback that is steady itself may ask its
+//     provider more often than that.
+//   - When both were asked and failed, in whichever order, the error names both and
+//     has the code of primary's failure. CodeCanceled, from either, is final.
 //
 // The Reply's Usage is that of all calls together, on errors too. ID is primary's.
 // The model is safe for concurrent use if primary and fallback are.
@@ -80,7 +86,7 @@ func New(primary llm.Model, cfg Config) llm.Model {
 		cfg.Breaker = new(Breaker)
 	}
 	if cfg.Sleep == nil {
-		cfg.Sleep = sleep
+		cfg.Sleep = httpapi.Sleep
 	}
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
@@ -100,12 +106,10 @@ func (m *model) ID() string { return m.primary.ID() }
 // Generate makes one call as New promises.
 func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if c.Attempt > 0 && m.cfg.Fallback != nil {
-		if reply, err := m.standIn(ctx, c); err == nil || reply.Usage.Total() > 0 {
-			return reply, err
-		}
+		return m.fallbackFirst(ctx, c)
 	}
 	reply, err := m.persist(ctx, c)
-	if err == nil || m.cfg.Fallback == nil || c.Attempt > 0 || reply.Usage.Total() > 0 || marchwarden.CodeOf(err) == marchwarden.CodeCanceled || m.over(ctx) {
+	if err == nil || m.cfg.Fallback == nil || reply.Usage.Total() > 0 || marchwarden.CodeOf(err) == marchwarden.CodeCanceled || m.over(ctx) {
 		return reply, err
 	}
 	other, otherErr := m.standIn(ctx, c)
@@ -113,12 +117,30 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if otherErr == nil {
 		return other, nil
 	}
+	return other, m.neither(err, otherErr)
+}
+
+// fallbackFirst makes a call that primary has failed before.
+func (m *model) fallbackFirst(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	other, otherErr := m.standIn(ctx, c)
+	if otherErr == nil || other.Usage.Total() > 0 || marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled || m.over(ctx) {
+		return other, otherErr
+	}
+	reply, err := m.persist(ctx, c)
+	if err == nil {
+		return reply, nil
+	}
+	return reply, m.neither(err, otherErr)
+}
+
+// neither is the failure of both models.
+func (m *model) neither(err, otherErr error) error {
 	code := marchwarden.CodeOf(err)
 	if marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled {
 		code = marchwarden.CodeCanceled
 	}
 	both := fmt.Errorf("%w; %w", err, otherErr)
-	return other, marchwarden.Wrap(both, code, "neither %s nor the fallback %s answered", m.ID(), m.cfg.Fallback.ID())
+	return marchwarden.Wrap(both, code, "neither %s nor the fallback %s answered", m.ID(), m.cfg.Fallback.ID())
 }
 
 // standIn asks the fallback, which then is named in the reply.
@@ -253,16 +275,4 @@ func retryAfter(err error) (time.Duration, bool) {
 	}
 	wait, ok := own.RetryAfter()
 	return wait, ok && wait > 0
-}
-
-// sleep waits with a timer.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
@@ -43,7 +44,7 @@ func (s *scripted) Generate(ctx context.Context, _ llm.Call) (llm.Reply, error) 
 	s.at = append(s.at, time.Now())
 	s.mu.Unlock()
 	if next.takes > 0 {
-		if err := sleep(ctx, next.takes); err != nil {
+		if err := httpapi.Sleep(ctx, next.takes); err != nil {
 			return llm.Reply{Usage: next.reply.Usage}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask %s", s.id)
 		}
 	}
@@ -311,4 +312,44 @@ func TestRepeatedCallGoesToTheFallback(t *testing.T) {
 	if got, err := m.Generate(t.Context(), llm.Call{}); err != nil || got.Text != "one" {
 		t.Errorf("a first call: %+v, %v", got, err)
 	}
+}
+
+// When the fallback failed first, and primary after it, neither failure is lost.
+func TestRepeatedCallThatBothFail(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		first, second said // primary, fallback
+		calls         int  // to primary
+		code          marchwarden.Code
+		usage         int
+		says, saysNot string
+	}{
+		{"both for free", fails(marchwarden.CodeDenied), fails(marchwarden.CodeInvalid), 1, marchwarden.CodeDenied, 0, "neither a/one nor the fallback b/two answered: it is denied; it is invalid", ""},
+		{"primary charged", charged(fails(marchwarden.CodeTruncated)), fails(marchwarden.CodeInvalid), 1, marchwarden.CodeTruncated, 107, "neither a/one nor the fallback b/two answered: it is truncated; it is invalid", ""},
+		{"primary canceled", fails(marchwarden.CodeCanceled), fails(marchwarden.CodeInvalid), 1, marchwarden.CodeCanceled, 0, "it is canceled; it is invalid", ""},
+		{"fallback charged", fails(marchwarden.CodeDenied), charged(fails(marchwarden.CodeTruncated)), 0, marchwarden.CodeTruncated, 107, "it is truncated", "a/one"},
+		{"fallback canceled", answer, fails(marchwarden.CodeCanceled), 0, marchwarden.CodeCanceled, 0, "it is canceled", "a/one"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			first, second := &scripted{id: "a/one", script: []said{c.first}}, &scripted{id: "b/two", script: []said{c.second}}
+			reply, err := steadied(first, Config{Fallback: second}).Generate(t.Context(), llm.Call{Attempt: 1})
+			if marchwarden.CodeOf(err) != c.code || reply.Usage.Total() != c.usage || first.calls() != c.calls || second.calls() != 1 {
+				t.Errorf("%s with usage %d after %d and %d calls", marchwarden.CodeOf(err), reply.Usage.Total(), first.calls(), second.calls())
+			}
+			if text := fmt.Sprint(err); !strings.HasSuffix(text, c.says) || c.saysNot != "" && strings.Contains(text, c.saysNot) {
+				t.Errorf("error %v, want %s", err, c.says)
+			}
+		})
+	}
+}
+
+// A fallback that is steady itself is called once and repeats on its own.
+func TestSteadyFallback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := &scripted{id: "a/one", script: []said{fails(marchwarden.CodeDenied)}}, &scripted{id: "b/two", script: []said{overload, answer}}
+		reply, err := steadied(first, Config{Fallback: steadied(second, Config{})}).Generate(t.Context(), llm.Call{})
+		if err != nil || reply.Model != "b/two" || first.calls() != 1 || second.calls() != 2 {
+			t.Errorf("%q after %d and %d calls: %v", reply.Model, first.calls(), second.calls(), err)
+		}
+	})
 }

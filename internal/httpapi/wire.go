@@ -1,0 +1,91 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// longestAsked is the longest wait that RetryAfter reports: beyond it every wait
+// means never, and a duration overflows.
+const longestAsked = 365 * 24 * time.Hour
+
+// RetryAfter reads how long an answer asks to wait before the next request, from
+// Retry-After-Ms or else from Retry-After, in seconds or as a date. A date counts
+// from the answer's own Date, so that clocks need not agree, and without one from
+// now; a zero now stands for no clock. The wait is never negative and a year at
+// most. It is false if the answer asks for nothing, or for nothing that can be
+// read.
+func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
+	for _, in := range []struct {
+		name string
+		unit time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		n, err := strconv.ParseFloat(strings.TrimSpace(h.Get(in.name)), 64)
+		if (err == nil || errors.Is(err, strconv.ErrRange)) && n >= 0 { // which a NaN is not
+			return time.Duration(min(n*float64(in.unit), float64(longestAsked))), true
+		}
+	}
+	at, err := http.ParseTime(strings.TrimSpace(h.Get("Retry-After")))
+	if err != nil {
+		return 0, false
+	}
+	from, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		from = now
+	}
+	if from.IsZero() {
+		return 0, false
+	}
+	return min(max(at.Sub(from), 0), longestAsked), true
+}
+
+// Limit returns a body that gives at most n bytes of rc. If rc has more, reading
+// fails with over after the n bytes, and goes on failing; if it has n or fewer,
+// they end as rc ends them. Closing it closes rc. Like rc, it is for one reader.
+func Limit(rc io.ReadCloser, n int64, over error) io.ReadCloser {
+	return &limited{ReadCloser: rc, left: max(n, 0), over: over}
+}
+
+type limited struct {
+	io.ReadCloser
+	left   int64
+	over   error
+	passed bool // there was more than the limit
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	if l.passed {
+		return 0, l.over
+	}
+	if int64(len(p))-1 > l.left { // one byte more tells whether there is more
+		p = p[:l.left+1]
+	}
+	n, err := l.ReadCloser.Read(p)
+	if int64(n) > l.left {
+		l.passed = true
+		return int(l.left), l.over
+	}
+	l.left -= int64(n)
+	return n, err
+}
+
+// Sleep waits for d and returns nil, or returns ctx's error as soon as ctx ends.
+// If ctx has ended before, it does not wait at all, whatever d is.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
