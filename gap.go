@@ -39,7 +39,7 @@ var gapCategories = map[Code]GapCategory{
 }
 
 // GapFor turns a failure met while working on a topic into a gap. Its detail is
-// the error's sentence, with its hint, which carry no secret because errors never
+// the error's sentence and its hint, which carry no secret because errors never
 // do. A code
 // from a newer version is a failed service: AccessDenied. err must not be nil.
 func GapFor(topic string, err error) Gap {

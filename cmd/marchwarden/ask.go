@@ -86,7 +86,7 @@ func newAsk(a *app) *cobra.Command {
 	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none")
 	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia")
 	f.StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	f.StringVar(&o.timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m)")
+	f.StringVar(&o.timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m for the web, none for files)")
 	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
@@ -130,9 +130,14 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	}
 	f := d.facts(res.TraceID)
 	screen := term.ResultOptions{
-		Question: req.Question, Limits: req.Limits(), Library: strings.Join(told.Start.Library, ", "),
+		Question: req.Question, Limits: req.Limits(),
 		Sources: f.read, Cost: f.costWords(res.CostMetadata), Hints: c.hints(told.Start),
 		Verbose: o.verbose, Timings: watch.timings,
+	}
+	if where := strings.Join(told.Start.Library, ", "); told.Start.Researcher == web.Name {
+		screen.Searched = where
+	} else {
+		screen.Library = where
 	}
 	if err := errors.Join(a.deliver(o, res, screen), d.Close()); err != nil {
 		return err

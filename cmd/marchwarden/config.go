@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +54,8 @@ func (c *config) secrets() []string {
 		}
 		if u, err := url.Parse(c.text(s.name)); s.kind == address && err == nil && u.User != nil {
 			if password, ok := u.User.Password(); ok {
-				all = append(all, password)
+				// The second is how it travels, and how a service may send it back.
+				all = append(all, password, base64.RawStdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
 			}
 		}
 	}
@@ -81,14 +83,14 @@ func (a *app) loadConfig() (*config, error) {
 		return nil, err
 	}
 	layers := []layer{
-		{fromEnv, func(s setting) ([]string, bool) { v, ok := a.env(s.env); return s.split(v), ok && v != "" }, a.dir},
+		{fromEnv, func(s setting) ([]string, bool) { v, ok := a.env(s.env); return s.split(v), ok && s.present(v) }, a.dir},
 		{fromDotEnv, func(s setting) ([]string, bool) {
 			v := dotenv[s.env]
-			if v != "" && !a.believes(s, dotenv) {
+			if s.present(v) && !a.believes(s, dotenv) {
 				a.warn(s.env + " in .env is ignored: the folder you are in must not decide that; set it in the environment or in config.yaml")
 				return nil, false
 			}
-			return s.split(v), v != ""
+			return s.split(v), s.present(v)
 		}, a.dir},
 	}
 	c := &config{values: map[string]value{}}
@@ -133,9 +135,9 @@ func (a *app) believes(s setting, dotenv map[string]string) bool {
 	if s.of == "" {
 		return s.secret || s.harmless
 	}
-	key := settingEnv(s.of)
-	own, ok := a.env(key)
-	return dotenv[key] != "" && (!ok || own == "")
+	key := settingOf(s.of)
+	own, _ := a.env(key.env)
+	return key.present(dotenv[key.env]) && !key.present(own)
 }
 
 // resolve asks the layers in turn and checks what the first one says.

@@ -141,6 +141,50 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestKeys: white space around a key does not count, a key of nothing else is
+// none, and one with a control character is an error that does not tell it.
+func TestKeys(t *testing.T) {
+	env := map[string]string{}
+	a := world(t, env)
+	write(t, filepath.Join(a.dir, ".env"), "TAVILY_API_KEY=\" of-the-folder\\n\"\nBRAVE_API_KEY=\"  \"\n")
+	for given, want := range map[string]value{
+		" of-the-user\t\n": {[]string{"of-the-user"}, fromEnv},
+		" \u00a0\r\n":      {[]string{"of-the-folder"}, fromDotEnv},
+		"":                 {[]string{"of-the-folder"}, fromDotEnv},
+	} {
+		env["TAVILY_API_KEY"] = given
+		c, err := a.loadConfig()
+		if err != nil {
+			t.Fatalf("%q: %v", given, err)
+		}
+		if diff := cmp.Diff(want, c.values[setTavilyKey], cmp.AllowUnexported(value{})); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", given, diff)
+		}
+		if v := c.values[setBraveKey]; len(v.texts) > 0 || v.origin != fromDefault {
+			t.Errorf("a blank key is %+v", v)
+		}
+	}
+	for _, given := range []string{"of\nthe-user", "of\x00the-user", "of\x1b[31mthe-user", "of\u200bthe-user"} {
+		env["TAVILY_API_KEY"] = given
+		_, err := a.loadConfig()
+		if exitCode(t.Context(), err) != exitUsage || !strings.HasPrefix(err.Error(), "TAVILY_API_KEY: ") || strings.Contains(err.Error(), "the-user") {
+			t.Errorf("%q: %v", given, err)
+		}
+	}
+}
+
+// TestSecrets are keys, and passwords in addresses as they stand and as they travel.
+func TestSecrets(t *testing.T) {
+	a := world(t, map[string]string{"OPENAI_API_KEY": "sk-1", "OPENAI_BASE_URL": "https://user:p%40ss@host.example/v1", "SEARXNG_URL": "http://token@host.example"})
+	c, err := a.loadConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"p@ss", "dXNlcjpwQHNz", "sk-1"}, c.secrets()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestEverySettingHasItsPlace keeps the table honest.
 func TestEverySettingHasItsPlace(t *testing.T) {
 	if settings[0].name != setHome {

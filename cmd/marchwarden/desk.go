@@ -92,8 +92,11 @@ func (o deskOptions) check(name string) error {
 	if name == web.Name && (len(o.library) > 0 || o.embedded) {
 		return invalid("--library", "leave out --search and --researcher to search folders", "is not for the web researcher, which reads no files")
 	}
-	if name == files.Name && (o.search != "" || o.render != "") {
-		return invalid("--search", "use --researcher web", "and --render are for the web researcher")
+	if name == files.Name && o.search != "" {
+		return invalid("--search", "use --researcher web", "is for the web researcher")
+	}
+	if name == files.Name && o.render != "" {
+		return invalid("--render", "use --researcher web", "is for the web researcher")
 	}
 	if o.render != "" && o.render != renderAuto && o.render != renderNever {
 		return invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", renderAuto, renderNever, clip(o.render, 40)))
@@ -136,7 +139,7 @@ func (a *app) openFilesDesk(c *config, o deskOptions, lab researcher.Lab) (*desk
 
 // openWebDesk opens the researcher of the open web.
 func (a *app) openWebDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, error) {
-	engine, err := a.openEngines(c, splitNames(o.search))
+	engine, err := a.openEngines(c, o.search)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +154,9 @@ func (a *app) openWebDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, 
 	fetcher, err := a.openWebFetcher(c, d.records, x, o.render)
 	if err != nil {
 		return nil, errors.Join(err, x.Close(), d.records.Close())
+	}
+	if problem := c.chromiumProblem(); problem != "" && c.renders(o.render) {
+		o.warn(problem + "; pages that need JavaScript are read without it")
 	}
 	d.name, d.scope, d.openWorld = web.Name, web.Scope, true
 	d.researcher = web.New(web.Config{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.secrets()})

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +21,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const doctorHelp = `Show every setting with its value and where it came from, and what is available,
-what is not, and why. Secrets are masked. With --online every service that is set
-is called once: a search of each engine, a few tokens of each model. What is missing in the home folder is
-made by the first 'marchwarden ask'; all that doctor changes is that unfinished
-files, which interrupted writes left over an hour ago, are removed.
+const doctorHelp = `Show every setting with its value and where it came from, and what is
+available, what is not, and why. Secrets are masked. With --online every service
+that is set is called once: a search of each engine, a few tokens of each model.
+What is missing in the home folder is made by the first 'marchwarden ask'; all
+that doctor changes is that unfinished files, which interrupted writes left over
+an hour ago, are removed.
 
 EXIT STATUS
   0    everything that this version needs works
@@ -74,6 +76,9 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 	if err != nil {
 		return err
 	}
+	if err := c.readable(); err != nil {
+		return err
+	}
 	r := checkup{Settings: settingRows(c), Parts: a.parts(ctx, c)}
 	services := a.servicePartsOf(c)
 	if online {
@@ -92,16 +97,49 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 	if err != nil {
 		return err
 	}
-	var broken []string
-	for _, p := range r.Parts {
-		if p.State == partBroken {
-			broken = append(broken, p.Name+": "+p.Detail)
+	return brokenParts(r.Parts)
+}
+
+// readable checks the settings whose values a research reads itself.
+func (c *config) readable() error {
+	for _, name := range []string{setModel, setFallback} {
+		if text := c.text(name); text != "" && text != noModel {
+			if _, _, err := parseModel(text, c.label(name)); err != nil {
+				return err
+			}
 		}
 	}
-	if len(broken) > 0 {
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s", strings.Join(broken, "; "))
+	_, _, err := c.namedEngines("")
+	if err == nil {
+		_, err = c.fetchAllow()
 	}
-	return nil
+	return err
+}
+
+// brokenParts is the error of a checkup; what is wrong with each part was shown.
+func brokenParts(parts []partRow) error {
+	const most = 5
+	var names []string
+	n := 0
+	for _, p := range parts {
+		if p.State != partBroken {
+			continue
+		}
+		if n++; !slices.Contains(names, p.Name) {
+			names = append(names, p.Name)
+		}
+	}
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	switch list := strings.Join(names, ", "); n {
+	case 0:
+		return nil
+	case 1:
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "1 part is broken: %s; see above", list)
+	default:
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%d parts are broken: %s; see above", n, list)
+	}
 }
 
 func (a *app) printCheckup(r checkup) error {

@@ -2,13 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
@@ -56,6 +56,9 @@ var engineKinds = []engineKind{
 	}},
 }
 
+// configured reports whether the engine has what it needs.
+func (k engineKind) configured(c *config) bool { return k.needs == "" || c.text(k.needs) != "" }
+
 func engineNames() []string {
 	var names []string
 	for _, k := range engineKinds {
@@ -64,30 +67,44 @@ func engineNames() []string {
 	return names
 }
 
-// openEngines makes the chain of search engines: those that were named, or all
-// that are configured, with Wikipedia, which needs no key, at the end.
-func (a *app) openEngines(c *config, named []string) (search.Engine, error) {
-	origin := "--search"
-	if len(named) == 0 {
-		named, origin = c.list(setSearch), settingEnv(setSearch)
+// namedEngines are the engines that the flag or else the setting names, in that
+// order; none if neither does. An unknown name is an error that says whose it is.
+func (c *config) namedEngines(flag string) (named []engineKind, saidBy string, err error) {
+	names, given, origin := c.list(setSearch), c.given(setSearch), c.label(setSearch)
+	if flag != "" {
+		names, given, origin = setting{kind: words}.split(flag), true, "--search"
 	}
-	var engines []search.Engine
-	for _, name := range named {
+	for _, name := range names {
 		i := slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == name })
 		if i < 0 {
-			return nil, invalid(origin, "", fmt.Sprintf("must be a list of %s, not %q", either(engineNames()), clip(name, 40)))
+			return nil, "", invalid(origin, "", fmt.Sprintf("must be a list of %s, not %q", either(engineNames()), clip(name, 40)))
 		}
-		if k := engineKinds[i]; k.needs != "" && c.text(k.needs) == "" {
-			return nil, invalid(origin, "set "+settingEnv(k.needs)+" in the environment or in .env", name+" is not configured")
-		}
-		engines = append(engines, engineKinds[i].open(a, c))
+		named = append(named, engineKinds[i])
 	}
-	if len(named) == 0 {
-		for _, k := range engineKinds {
-			if k.needs == "" || c.text(k.needs) != "" {
-				engines = append(engines, k.open(a, c))
-			}
+	if given && len(named) == 0 {
+		return nil, "", invalid(origin, "", fmt.Sprintf("must be a list of %s, and names none", either(engineNames())))
+	}
+	return named, origin, nil
+}
+
+// openEngines makes the chain of search engines: those that were named, or all
+// that are configured, with Wikipedia, which needs no key, at the end.
+func (a *app) openEngines(c *config, flag string) (search.Engine, error) {
+	kinds, origin, err := c.namedEngines(flag)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		if !k.configured(c) {
+			return nil, invalid(origin, "set "+settingEnv(k.needs)+" in the environment or in .env", k.name+" is not configured")
 		}
+	}
+	if len(kinds) == 0 {
+		kinds = slices.DeleteFunc(slices.Clone(engineKinds), func(k engineKind) bool { return !k.configured(c) })
+	}
+	var engines []search.Engine
+	for _, k := range kinds {
+		engines = append(engines, k.open(a, c))
 	}
 	return search.Chain(engines, a.now), nil
 }
@@ -130,11 +147,13 @@ func (b browser) Render(ctx context.Context, url string) (html []byte, finalURL 
 
 func (c *config) fetchAllow() ([]netip.Prefix, error) {
 	allow, err := guard.ParseAllow(c.list(setFetchAllow))
-	if err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: settingEnv(setFetchAllow), Message: err.Error(),
-			Hint: "list address ranges such as 10.0.0.0/8,192.168.1.7"}
+	var wrong *marchwarden.Error
+	if errors.As(err, &wrong) {
+		named := *wrong
+		named.Field = c.label(setFetchAllow)
+		return nil, &named
 	}
-	return allow, nil
+	return allow, err
 }
 
 // findChromium finds a browser for pages that need JavaScript.
@@ -142,7 +161,11 @@ func findChromium(c *config) (string, bool) {
 	return render.Find(c.text(setChromium), exec.LookPath)
 }
 
-// splitNames reads a list as flags give it.
-func splitNames(list string) []string {
-	return slices.DeleteFunc(strings.Split(list, ","), func(s string) bool { return strings.TrimSpace(s) == "" })
+// chromiumProblem says that the browser which the settings name cannot be run; ""
+// if it can, or if none is named.
+func (c *config) chromiumProblem() string {
+	if _, ok := findChromium(c); ok || c.text(setChromium) == "" {
+		return ""
+	}
+	return c.label(setChromium) + ": " + c.text(setChromium) + " cannot be run"
 }

@@ -62,6 +62,11 @@ func TestEveryCommandStatesItsExitCodes(t *testing.T) {
 				t.Errorf("the help of %q has no %q", cmd.CommandPath(), want)
 			}
 		}
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 && cmd.Parent().Name() != "completion" {
+				t.Errorf("the help of %q has a line of %d characters: %s", cmd.CommandPath(), n, line)
+			}
+		}
 		if cmd.Short == "" {
 			t.Errorf("%q has no short help", cmd.CommandPath())
 		}

@@ -58,7 +58,7 @@ func providerNames() []string {
 // chosenModel is the name of a model and where it came from, or "" for none.
 type chosenModel struct {
 	name   string
-	origin string // the flag or the variable that says so; for people
+	origin string // the flag or the setting that says so; for people
 }
 
 // chooseModel finds which model a research uses: the one that is named, or else,
@@ -69,7 +69,7 @@ func (c *config) chooseModel(flag string, public bool) chosenModel {
 	case flag != "":
 		return chosenModel{flag, "--model"}
 	case c.text(setModel) != "":
-		return chosenModel{c.text(setModel), c.values[setModel].origin}
+		return chosenModel{c.text(setModel), c.label(setModel)}
 	case !public:
 		return chosenModel{}
 	case c.text(setAnthropicKey) != "":
@@ -100,7 +100,7 @@ func (a *app) openModel(c *config, chosen chosenModel, public bool) (llm.Model, 
 	if !public {
 		return with(primary, nil), nil
 	}
-	fallback, err := a.bareModel(c, c.text(setFallback), settingEnv(setFallback))
+	fallback, err := a.bareModel(c, c.text(setFallback), c.label(setFallback))
 	if err != nil {
 		return nil, err
 	}
@@ -118,11 +118,7 @@ func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := c.text(p.key)
-	address := p.at
-	if p.base != "" && c.text(p.base) != "" {
-		address = withPort(strings.TrimSuffix(strings.TrimRight(c.text(p.base), "/"), p.path), p.port) + p.path
-	}
+	key, address := c.text(p.key), p.address(c)
 	custom := p.base != "" && c.values[p.base].origin != fromDefault
 	if p.key != "" && key == "" && !custom {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: origin, Message: fmt.Sprintf("%s needs a key", name),
@@ -132,6 +128,15 @@ func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
 		return anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()}), nil
 	}
 	return openai.New(openai.Config{Provider: p.name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()}), nil
+}
+
+// address is where the provider is. The path that its protocol is under may be in
+// the setting or not.
+func (p provider) address(c *config) string {
+	if p.base == "" || c.text(p.base) == "" {
+		return p.at
+	}
+	return withPort(strings.TrimSuffix(strings.TrimRight(c.text(p.base), "/"), p.path), p.port) + p.path
 }
 
 // withPort gives an address a port if it has none and there is a usual one for

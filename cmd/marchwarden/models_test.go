@@ -56,6 +56,25 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// The path of a protocol may be in the address of a setting or not.
+func TestProviderAddress(t *testing.T) {
+	for in, want := range map[string]string{
+		"http://gpu-box":            "http://gpu-box:11434/v1",
+		"http://gpu-box/v1":         "http://gpu-box:11434/v1",
+		"http://gpu-box:80/v1/":     "http://gpu-box:80/v1",
+		"https://gpu.example/ai/v1": "https://gpu.example/ai/v1",
+		"https://gpu.example/ai":    "https://gpu.example/ai/v1",
+	} {
+		p, _, err := parseModel("ollama/x", "--model")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.address(&config{values: map[string]value{setOllamaHost: {[]string{in}, fromEnv}}}); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
 // What a model is chosen by: a flag, a setting, and for public sources alone the
 // keys that are there.
 func TestChooseModel(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,9 @@ import (
 type servicePart struct {
 	partRow
 	try func(ctx context.Context) error // nil when there is nothing to try
+	// engine marks the search engines. One that nobody asked for is a stand-in:
+	// where another engine answers, it is not missed.
+	engine, standIn bool
 }
 
 // servicePartsOf looks at models, search engines and the browser as they are
@@ -52,14 +56,14 @@ func (a *app) modelPart(c *config, name string, public bool) servicePart {
 }
 
 func (a *app) fallbackPart(c *config) servicePart {
-	model, err := a.bareModel(c, c.text(setFallback), settingEnv(setFallback))
+	model, err := a.bareModel(c, c.text(setFallback), c.label(setFallback))
 	if err != nil {
 		return servicePart{partRow: partRow{"fallback model", partBroken, err.Error()}}
 	}
 	if model == nil {
 		return servicePart{partRow: partRow{"fallback model", partOff, "none"}}
 	}
-	return servicePart{partRow{"fallback model", partOK, model.ID()}, func(ctx context.Context) error { return tryModel(ctx, model) }}
+	return servicePart{partRow: partRow{"fallback model", partOK, model.ID()}, try: func(ctx context.Context) error { return tryModel(ctx, model) }}
 }
 
 // tryModel makes the smallest call there is.
@@ -70,17 +74,20 @@ func tryModel(ctx context.Context, m llm.Model) error {
 
 func (a *app) enginePart(c *config, k engineKind) servicePart {
 	row := partRow{"search by " + k.name, partOK, "needs no key; asked last"}
-	if k.needs != "" {
-		row.Detail = "set by " + settingEnv(k.needs)
-		if c.text(k.needs) == "" {
-			return servicePart{partRow: partRow{row.Name, partOff, settingEnv(k.needs) + " is not set"}}
-		}
-	}
-	if named := c.list(setSearch); len(named) > 0 && !slices.Contains(named, k.name) {
-		return servicePart{partRow: partRow{row.Name, partOff, "not named by " + settingEnv(setSearch)}}
+	all := len(c.list(setSearch)) == 0
+	named := slices.Contains(c.list(setSearch), k.name)
+	switch {
+	case !k.configured(c) && named:
+		return servicePart{partRow: partRow{row.Name, partBroken, c.label(setSearch) + " names it, and " + settingEnv(k.needs) + " is not set"}}
+	case !k.configured(c):
+		return servicePart{partRow: partRow{row.Name, partOff, settingEnv(k.needs) + " is not set"}}
+	case !all && !named:
+		return servicePart{partRow: partRow{row.Name, partOff, "not named by " + c.label(setSearch)}}
+	case k.needs != "":
+		row.Detail = "set by " + c.label(k.needs)
 	}
 	engine := k.open(a, c)
-	return servicePart{row, func(ctx context.Context) error {
+	return servicePart{partRow: row, engine: true, standIn: k.needs == "", try: func(ctx context.Context) error {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
 		return err
 	}}
@@ -94,8 +101,8 @@ func browserPart(c *config) partRow {
 		return partRow{name, partOff, "MARCHWARDEN_RENDER is never"}
 	case ok && !c.renders(""):
 		return partRow{name, partOff, "Chromium has no sandbox for root; --render auto or MARCHWARDEN_RENDER=auto uses it all the same"}
-	case !ok && c.text(setChromium) != "":
-		return partRow{name, partBroken, c.text(setChromium) + " cannot be run"}
+	case c.chromiumProblem() != "":
+		return partRow{name, partBroken, c.chromiumProblem()}
 	case !ok:
 		return partRow{name, partOff, "no Chromium or Chrome is installed; pages that need JavaScript are read without it"}
 	}
@@ -104,11 +111,16 @@ func browserPart(c *config) partRow {
 
 func allowPart(c *config) partRow {
 	const name = "private addresses"
-	if _, err := c.fetchAllow(); err != nil {
+	allow, err := c.fetchAllow()
+	if err != nil {
 		return partRow{name, partBroken, err.Error()}
 	}
 	if list := c.list(setFetchAllow); len(list) > 0 {
-		return partRow{name, partOK, "pages may be fetched from " + strings.Join(list, ", ")}
+		detail := "pages may be fetched from " + strings.Join(list, ", ") + ", on every port"
+		if slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
+			detail += "; warning: that is every address, those of this machine, your network and cloud metadata included"
+		}
+		return partRow{name, partOK, detail}
 	}
 	return partRow{name, partOff, "never fetched; MARCHWARDEN_FETCH_ALLOW opens ranges on purpose"}
 }
@@ -137,7 +149,22 @@ func (a *app) tryOnline(ctx context.Context, parts []servicePart) []partRow {
 		})
 	}
 	running.Wait()
+	excuse(parts, rows)
 	return rows
+}
+
+// excuse takes a stand-in that failed for off where another engine answered.
+func excuse(parts []servicePart, rows []partRow) {
+	answered := false
+	for i, p := range parts {
+		answered = answered || p.engine && rows[i].State == partOK
+	}
+	for i, p := range parts {
+		if p.standIn && rows[i].State == partBroken && answered {
+			rows[i].State = partOff
+			rows[i].Detail += "; not missed, as another engine answered"
+		}
+	}
 }
 
 func onlineFault(err error) string {

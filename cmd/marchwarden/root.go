@@ -19,8 +19,9 @@ const exitStatus = `EXIT STATUS
 
 const rootHelp = `Marchwarden answers questions from documents. Every factual sentence of an
 answer carries a citation whose excerpt stands, byte for byte, in a document
-that was read and is stored. It needs no key and no network: it searches an
-embedded library, or your own folders.
+that was read and is stored. Without any key it searches an embedded library or
+your own folders, with no network, or the open web by Wikipedia. Keys and
+addresses of search engines and language models add to that.
 
 Settings come from flags, then the environment (MARCHWARDEN_HOME,
 MARCHWARDEN_LIBRARY, …), then .env in the working directory, then config.yaml
@@ -38,7 +39,7 @@ func newRoot(a *app) *cobra.Command {
 		Use:           "marchwarden",
 		Short:         "research with citations that can be checked",
 		Long:          rootHelp,
-		Example:       "  marchwarden ask \"What are ideal crops for a garden in Utah?\"\n  marchwarden ask --library ~/notes \"What did we decide about the roof?\"\n  marchwarden verify last",
+		Example:       "  marchwarden ask \"What are ideal crops for a garden in Utah?\"\n  marchwarden ask --library ~/notes \"What did we decide about the roof?\"\n  marchwarden ask --researcher web \"Who won the Nobel Prize in Physics in 2024?\"\n  marchwarden verify last",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          needCommand,

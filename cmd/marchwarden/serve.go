@@ -64,7 +64,7 @@ func newServeWeb(a *app) *cobra.Command {
 // serveFlags are for every researcher.
 func serveFlags(cmd *cobra.Command, o *deskOptions) {
 	cmd.Flags().StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	cmd.Flags().StringVar(&o.timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m)")
+	cmd.Flags().StringVar(&o.timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m for the web, none for files)")
 }
 
 func (a *app) serve(ctx context.Context, o deskOptions) error {

@@ -111,9 +111,26 @@ var settings = []setting{
 	{name: setBraveKey, env: "BRAVE_API_KEY", secret: true, envOnly: true},
 }
 
+// settingOf is the row of a setting that there is.
+func settingOf(name string) setting {
+	return settings[slices.IndexFunc(settings, func(s setting) bool { return s.name == name })]
+}
+
 // settingEnv is the environment variable of a setting.
-func settingEnv(name string) string {
-	return settings[slices.IndexFunc(settings, func(s setting) bool { return s.name == name })].env
+func settingEnv(name string) string { return settingOf(name).env }
+
+// given reports whether something other than the default says a setting.
+func (c *config) given(name string) bool {
+	origin := c.values[name].origin
+	return origin != "" && origin != fromDefault
+}
+
+// label names a setting the way the place spells it that its value is from.
+func (c *config) label(name string) string {
+	if c.given(name) {
+		return settingOf(name).label(c.values[name].origin)
+	}
+	return settingEnv(name)
 }
 
 // label names a setting the way its origin spells it.
@@ -137,15 +154,22 @@ func (s setting) split(v string) []string {
 	case folders:
 		return slices.DeleteFunc(filepath.SplitList(v), func(p string) bool { return p == "" })
 	case words:
-		return slices.DeleteFunc(strings.FieldsFunc(v, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), func(w string) bool { return w == "" })
+		return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 	}
 	return []string{v}
 }
+
+// present reports whether an environment variable says anything: one that is empty
+// does not, nor does a key of white space.
+func (s setting) present(v string) bool { return v != "" && !(s.secret && strings.TrimSpace(v) == "") }
 
 // read brings texts into the form that the program uses, or says what is wrong.
 func (s setting) read(texts []string, absolute func(string) string) (read []string, problem string) {
 	if s.kind != folders && s.kind != words && len(texts) != 1 {
 		return nil, "must be one value, not a list"
+	}
+	if s.kind == words { // a list may be written as one text in config.yaml, too
+		return s.split(strings.Join(texts, ",")), ""
 	}
 	read = slices.Clone(texts)
 	for i, t := range texts {
@@ -167,8 +191,6 @@ func (s setting) read(texts []string, absolute func(string) string) (read []stri
 				return nil, fmt.Sprintf("must be a time between %s and %s such as 90s or 10m, not %q", minTimeout, maxTimeout, clip(t, 40))
 			}
 			read[i] = d.String()
-		case words:
-			read[i] = strings.TrimSpace(t)
 		case boolean:
 			b, err := strconv.ParseBool(strings.ToLower(t))
 			if err != nil {
@@ -176,6 +198,12 @@ func (s setting) read(texts []string, absolute func(string) string) (read []stri
 			}
 			read[i] = strconv.FormatBool(b)
 		case text:
+			if s.secret {
+				read[i] = strings.TrimSpace(t)
+				if strings.ContainsFunc(read[i], func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }) {
+					return nil, "holds a control character or one that is not seen" // and never the key itself
+				}
+			}
 			if s.allowed != nil && !slices.Contains(s.allowed, t) {
 				return nil, fmt.Sprintf("must be %s, not %q", either(s.allowed), clip(t, 40))
 			}

@@ -6,6 +6,7 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,6 +26,7 @@ type Meter struct {
 	iterations int
 	sources    int
 	exhausted  []string // what ran out, in order, each once
+	uncounted  int      // tokens that were used and the budget had no place for
 }
 
 // New makes a meter. A wall time of zero is no limit.
@@ -68,7 +70,7 @@ func (m *Meter) Reserve(tokens int) (*Reservation, error) {
 // bound the call so that it uses no more than that. If it does all the same, the
 // excess is counted against what nobody has reserved, held tokens included; what
 // that does not cover is not counted, because the budget is never exceeded, and
-// remembered as exhaustion. A second Settle does nothing.
+// remembered as exhaustion, which names it. A second Settle does nothing.
 func (r *Reservation) Settle(used int) {
 	m := r.m
 	m.mu.Lock()
@@ -81,6 +83,7 @@ func (r *Reservation) Settle(used int) {
 	used = max(0, used)
 	if free := m.limits.TokenBudget - m.spent - m.reserved; used > free {
 		m.exhaustTokensLocked()
+		m.uncounted += used - free
 		used = free
 	}
 	m.spent += used
@@ -151,9 +154,9 @@ func (m *Meter) Exhaust(what string) {
 	m.exhaustLocked(what)
 }
 
-func (m *Meter) exhaustTokensLocked() {
-	m.exhaustLocked(fmt.Sprintf("token budget of %d", m.limits.TokenBudget))
-}
+func (m *Meter) exhaustTokensLocked() { m.exhaustLocked(m.tokenCap()) }
+
+func (m *Meter) tokenCap() string { return fmt.Sprintf("token budget of %d", m.limits.TokenBudget) }
 
 func (m *Meter) exhaustLocked(what string) {
 	for _, w := range m.exhausted {
@@ -172,9 +175,14 @@ type Usage struct {
 	Exhausted  []string // what ran out; empty when the budget sufficed
 }
 
-// Usage reports what has been used. Open reservations are not counted.
+// Usage reports what has been used. Open reservations are not counted. Where
+// calls used more tokens than the budget had, Exhausted says how many.
 func (m *Meter) Usage() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return Usage{Tokens: m.spent, Iterations: m.iterations, Sources: m.sources, Exhausted: append([]string(nil), m.exhausted...)}
+	u := Usage{Tokens: m.spent, Iterations: m.iterations, Sources: m.sources, Exhausted: slices.Clone(m.exhausted)}
+	if i := slices.Index(u.Exhausted, m.tokenCap()); i >= 0 && m.uncounted > 0 {
+		u.Exhausted[i] += fmt.Sprintf(" (the provider counted %d more)", m.uncounted)
+	}
+	return u
 }

@@ -189,7 +189,7 @@ func TestUseBeyondTheReservation(t *testing.T) {
 		t.Errorf("with room: %+v, want 450 counted", use)
 	}
 	b.Settle(900)
-	if use := m.Usage(); use.Tokens != 1000 || len(use.Exhausted) != 1 {
+	if use := m.Usage(); use.Tokens != 1000 || !slices.Equal(use.Exhausted, []string{"token budget of 1000 (the provider counted 350 more)"}) {
 		t.Errorf("without: %+v, want the whole budget and exhaustion", use)
 	}
 
@@ -202,6 +202,19 @@ func TestUseBeyondTheReservation(t *testing.T) {
 	b.Settle(800)
 	if m.Usage().Tokens != 1000 {
 		t.Errorf("the other call got %d", m.Usage().Tokens-200)
+	}
+
+	m = budget.New(limits(1000), 0)
+	a, b = reserve(t, m, 500), reserve(t, m, 500)
+	if _, err := m.Reserve(1); err == nil {
+		t.Error("more than the budget was set aside")
+	}
+	m.TakeSources(9)
+	a.Settle(600)
+	b.Settle(530)
+	m.Exhaust("token budget of 1000") // known already, whoever says it
+	if use := m.Usage(); !slices.Equal(use.Exhausted, []string{"token budget of 1000 (the provider counted 130 more)", "cap of 3 sources"}) {
+		t.Errorf("two calls beyond the budget: %q", use.Exhausted)
 	}
 }
 

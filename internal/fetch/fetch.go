@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 )
 
@@ -42,4 +43,19 @@ type Fetcher interface {
 	// A document without text is a Page with NonText set, not an error. Fetch is
 	// safe for concurrent use.
 	Fetch(ctx context.Context, locator string) (Page, error)
+}
+
+// Within returns a context under which a fetcher goes to no host that the filter
+// does not allow, by a redirect either.
+func Within(ctx context.Context, f marchwarden.SourceFilter) context.Context {
+	return context.WithValue(ctx, filterKey{}, f)
+}
+
+type filterKey struct{}
+
+// Allowed reports whether a host lies within the filter of a context; without one
+// every host does.
+func Allowed(ctx context.Context, host string) bool {
+	f, ok := ctx.Value(filterKey{}).(marchwarden.SourceFilter)
+	return !ok || f.Allows(host)
 }

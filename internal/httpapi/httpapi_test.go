@@ -252,7 +252,7 @@ func TestBomb(t *testing.T) {
 			sent.Add(1)
 		}
 	})
-	s.MaxBytes = 1 << 20
+	s.MaxBytes, s.Timeout = 1<<20, time.Minute
 	if _, err := s.Get(t.Context(), "", nil); marchwarden.CodeOf(err) != marchwarden.CodeMalformed || !strings.Contains(err.Error(), "over the limit of 1048576 bytes") {
 		t.Errorf("got %v", err)
 	}

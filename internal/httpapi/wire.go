@@ -2,12 +2,15 @@ package httpapi
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // longestAsked is the longest wait that RetryAfter reports: beyond it every wait
@@ -88,4 +91,52 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// maxSaid is how much of a service's own words an error repeats, in characters.
+const maxSaid = 200
+
+// Said makes a service's words fit for an error: on one line, without control and
+// invisible characters and without the secrets, of at most 200 characters, no full
+// stop.
+func Said(s string, secrets []string) string {
+	s = without(s, secrets)
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsPrint(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	s = without(strings.Join(strings.Fields(s), " "), secrets) // what stood between their parts may be gone now
+	if r := []rune(s); len(r) > maxSaid {
+		s = string(r[:maxSaid-1]) + "…"
+	}
+	return strings.TrimRight(s, ". ")
+}
+
+func without(s string, secrets []string) string {
+	for _, secret := range secrets {
+		s = strings.ReplaceAll(s, secret, "[key]")
+	}
+	return s
+}
+
+// SecretsOf are the values that nobody may repeat: the key of a service, the
+// password in its address, and what basic authentication makes of that.
+func SecretsOf(key, address string) []string {
+	var secrets []string
+	if key != "" {
+		secrets = append(secrets, key)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return secrets
+	}
+	if password, ok := u.User.Password(); ok && password != "" {
+		secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)), password)
+	}
+	return secrets
 }

@@ -1,6 +1,9 @@
 package llm
 
-import "unicode"
+import (
+	"strings"
+	"unicode"
+)
 
 // Overheads of a request that no text shows, in tokens. They are measured:
 // TestEstimateAgainstProviders holds them against recorded exchanges.
@@ -15,63 +18,215 @@ const (
 // tokenizers know words, and make twice as much of a key or a hash.
 const longWord = 16
 
-// EstimateText counts the tokens of a text, on the high side: a word counts one
-// token for each four letters begun, the letters of a run too long for a word one
-// for two, and every digit pair, mark and line end one; letters outside ASCII
-// count by their bytes. Tokenizers in use stay below it for prose, markup,
-// numbers and code, so that a reservation holds.
-func EstimateText(s string) int {
-	tokens, letters, digits := 0, 0, 0
-	flush := func() {
-		word := min(letters, longWord)
-		tokens += (word+3)/4 + (letters-word+1)/2 + (digits+1)/2
-		letters, digits = 0, 0
-	}
-	lower := false // the letter before was a small one
-	for _, r := range s {
-		small := r >= 'a' && r <= 'z'
-		switch {
-		case small || r >= 'A' && r <= 'Z':
-			if digits > 0 || lower && !small {
-				flush()
-			}
-			letters++
-		case r >= '0' && r <= '9':
-			if letters > 0 {
-				flush()
-			}
-			digits++
-		case r == ' ':
-			flush()
-		case r < 0x80:
-			flush()
-			tokens++
-		case unicode.IsLetter(r) && r < 0x250: // Latin with marks: two letters' worth
-			letters += 2
-		case r < 0x800:
-			flush()
-			tokens++
-		default:
-			flush()
-			tokens += 2
+// Hundredths of a letter to a token. Tokenizers have learnt their words from
+// English first; of the words of other languages, of names and of made-up ones
+// they know fragments only.
+const (
+	englishLetters = 400
+	foreignLetters = 240
+)
+
+// Shares of common English words in a line, in ten thousandths, from which it is
+// taken for English and up to which for something else.
+const (
+	englishShare = 1400
+	foreignShare = 500
+)
+
+// common are frequent words of English that other languages with the same letters
+// do not have, or seldom: "a", "in", "on", "at" and "an" are left out. None has
+// more than six letters.
+var common = func() map[uint64]bool {
+	m := map[uint64]bool{}
+	for _, w := range strings.Fields("the of and to is was for with as by that it from are be this or which were have has had not but " +
+		"they their his its can will would been who when than these into other about more") {
+		key := uint64(0)
+		for i := range len(w) {
+			key = key<<8 | uint64(w[i])
 		}
-		lower = small
+		m[key] = true
 	}
-	flush()
-	return tokens
+	return m
+}()
+
+// EstimateText counts the tokens of a text, on the high side, line by line: the
+// count of lines is the sum of their counts and one for every line end.
+//
+// A word counts one token for each four letters begun where the line reads like
+// English, down to each 2.4 where it has none of the common words of English;
+// capitals count half as much again, letters with marks twice, and what is too
+// long for a word, or changes between letters and digits like a key, one for two
+// or fewer. Every digit pair and mark counts one; letters of other scripts one to
+// three, by their bytes. Tokenizers in use stay below it for prose, names,
+// markup, numbers and code, so that a reservation holds.
+func EstimateText(s string) int {
+	t := tally{adapt: true}
+	return t.count(s)
 }
 
-// Estimate counts the input tokens of a call, on the high side.
+// estimateEnglish is EstimateText for texts that are known to be English or JSON:
+// the program's own.
+func estimateEnglish(s string) int {
+	var t tally
+	return t.count(s)
+}
+
+// Estimate counts the input tokens of a call, on the high side. System, Tools and
+// Schema are taken for English.
 func Estimate(c Call) int {
-	n := callOverhead + EstimateText(c.System) + EstimateText(c.Input)
+	n := callOverhead + estimateEnglish(c.System) + EstimateText(c.Input)
 	if len(c.Schema) > 0 {
-		n += schemaPrompt + EstimateText(string(c.Schema))
+		n += schemaPrompt + estimateEnglish(string(c.Schema))
 	}
 	for _, t := range c.Tools {
-		n += toolOverhead + EstimateText(t.Name) + EstimateText(t.Description) + EstimateText(string(t.Schema))
+		n += toolOverhead + estimateEnglish(t.Name) + estimateEnglish(t.Description) + estimateEnglish(string(t.Schema))
 	}
 	if len(c.Tools) > 0 {
 		n += toolsPrompt
 	}
 	return n
+}
+
+// tally is a count under way.
+type tally struct {
+	adapt  bool // to the language of each line
+	tokens int
+
+	// The line: pieces of words by their letters, which are counted at its end,
+	// and how many of its words are common.
+	pieces        [longWord + 1]int
+	words, common int
+
+	// The run of letters and digits, and its piece of one kind.
+	run, joints               int
+	letters, capitals, digits int
+	key                       uint64 // the letters of the word; none that is common when it is too long
+}
+
+const noKey = 1 << 48 // more than six letters make
+
+func (t *tally) count(s string) int {
+	lower := false // the letter before was a small one
+	for _, r := range s {
+		small := r >= 'a' && r <= 'z'
+		switch {
+		case small || r >= 'A' && r <= 'Z':
+			if t.digits > 0 || lower && !small {
+				t.joint()
+			}
+			t.letter(r, small)
+		case r >= '0' && r <= '9':
+			if t.letters > 0 {
+				t.joint()
+			}
+			t.word()
+			t.run++
+			t.digits++
+		case r == '\n':
+			t.line()
+			t.tokens++
+		case r == ' ':
+			t.end()
+		case r < 0x80:
+			t.end()
+			t.tokens++
+		case r < 0x250 && unicode.IsLetter(r): // Latin with marks: two letters' worth
+			t.letters += 2
+			t.run++
+			t.key = noKey
+		default:
+			t.end()
+			t.tokens += foreign(r)
+		}
+		lower = small
+	}
+	t.line()
+	return t.tokens
+}
+
+// foreign is what a character outside ASCII and Latin counts. Tokenizers know
+// pairs of bytes of every script, and more of those that are written much.
+func foreign(r rune) int {
+	switch {
+	case r < 0x800: // Greek, Cyrillic, Hebrew, Arabic…
+		return 1
+	case r >= 0xF00 && r < 0x1E00, r >= 0x10000: // Tibetan, Burmese, Georgian, Ethiopic, Khmer…; emoji
+		return 3
+	}
+	return 2 // Indic, Thai, CJK, Korean, punctuation
+}
+
+func (t *tally) letter(r rune, small bool) {
+	t.letters++
+	t.run++
+	if !small {
+		t.capitals++
+		r |= 0x20
+	}
+	if t.key < noKey {
+		t.key = t.key<<8 | uint64(r)
+	}
+}
+
+// piece ends a piece of letters or of digits.
+func (t *tally) piece() {
+	n := t.letters
+	if t.capitals == n {
+		n += n / 2
+	}
+	if n > 0 {
+		short := min(n, longWord)
+		t.pieces[short]++
+		t.tokens += (n - short + 1) / 2
+	}
+	t.tokens += (t.digits + 1) / 2
+	t.letters, t.capitals, t.digits = 0, 0, 0
+}
+
+// joint ends a piece inside a run.
+func (t *tally) joint() {
+	t.piece()
+	t.joints++
+}
+
+// word ends a word.
+func (t *tally) word() {
+	if t.key == 0 {
+		return
+	}
+	t.words++
+	if common[t.key] {
+		t.common++
+	}
+	t.key = 0
+}
+
+// end ends a run. One that changes its kind again and again is a key or a hash,
+// of which tokenizers make a token for three characters in two.
+func (t *tally) end() {
+	if t.run == 0 {
+		return
+	}
+	t.piece()
+	t.word()
+	if t.joints >= 3 {
+		t.tokens += max(0, t.run*2/3-t.joints-1)
+	}
+	t.run, t.joints = 0, 0
+}
+
+// line ends a line and counts its words.
+func (t *tally) line() {
+	t.end()
+	per := englishLetters
+	if t.adapt && t.words > 0 {
+		// A few words say little: they are taken for English, mostly.
+		share := (10_000*t.common + 12_000) / (t.words + 8)
+		share = min(max(share, foreignShare), englishShare)
+		per = foreignLetters + (englishLetters-foreignLetters)*(share-foreignShare)/(englishShare-foreignShare)
+	}
+	for n, count := range t.pieces {
+		t.tokens += count * ((100*n + per - 1) / per)
+	}
+	t.pieces, t.words, t.common = [longWord + 1]int{}, 0, 0
 }

@@ -38,6 +38,8 @@ type Reply struct {
 	Usage Usage      `json:"usage"`
 	Stop  Stop       `json:"stop"`
 	Model string     `json:"model,omitempty"` // who answered, when that is not the model that was asked
+	// Instead is why Model answered in place of the model that was asked: its fault.
+	Instead string `json:"instead,omitempty"`
 }
 
 // ToolCall is a request of the model to use a tool.

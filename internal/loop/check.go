@@ -107,11 +107,26 @@ func (r *run) plain(s string, most int) string {
 		return r.state.Offered(a) || strings.Contains(r.start.Request.Question, a) ||
 			slices.ContainsFunc(r.state.Evidence.Sources(), func(src *evidence.Source) bool { return strings.Contains(src.Text, a) })
 	})
+	return bounded(s, most)
+}
+
+// bounded is a text on one line, without control characters, of at most so many
+// characters.
+func bounded(s string, most int) string {
 	s = strings.Join(strings.FieldsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) }), " ")
 	if c := []rune(s); len(c) > most {
 		return string(c[:most]) + "…"
 	}
 	return s
+}
+
+// boundAll bounds what failures say of themselves: a sentence of the program's may
+// quote what a server sent.
+func boundAll(gaps []marchwarden.Gap) []marchwarden.Gap {
+	for i := range gaps {
+		gaps[i].Topic, gaps[i].Detail = bounded(gaps[i].Topic, maxDetail), bounded(gaps[i].Detail, maxDetail)
+	}
+	return gaps
 }
 
 // mend gives gaps of no category that there is the one of unclassified failures.
@@ -165,10 +180,10 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		DiscoveryEvents: draft.Discoveries, OpenQuestions: draft.OpenQuestions,
 		TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
-			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.start.Mind,
+			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(),
 		},
 	}
-	res.Gaps = slices.Concat(r.gaps, r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted))
+	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
 	res.ConfidenceFactors, res.Confidence = confidence.Assess(confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})
@@ -177,6 +192,26 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	}
 	res.Normalize()
 	return res
+}
+
+// mindID is who answered: the mind of the run, or the models that really did.
+func (r *run) mindID() string {
+	if r.model == nil || len(r.model.who) == 0 {
+		return r.start.Mind
+	}
+	return strings.Join(r.model.who, "+")
+}
+
+// standInGaps say that another model answered, and why.
+func (r *run) standInGaps() []marchwarden.Gap {
+	if r.model == nil {
+		return nil
+	}
+	var gaps []marchwarden.Gap
+	for _, why := range r.model.stood {
+		gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
+	}
+	return gaps
 }
 
 // filterGaps says that the caller's own filter left nothing to read.

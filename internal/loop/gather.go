@@ -51,16 +51,26 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 		r.gaps = append(r.gaps, marchwarden.GapFor("choosing what to read", err))
 		return r.note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
 	}
-	chosen, err := r.admit(reads)
-	if err != nil {
-		return err
+	return r.readChosen(ctx, reads)
+}
+
+// readChosen reads what the reasoner chose, best first. What cannot be read gives
+// its place to the next that the cap had left out.
+func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
+	for {
+		chosen, err := r.admit(reads)
+		if err != nil || len(chosen) == 0 {
+			return err
+		}
+		read, err := r.readAll(ctx, chosen)
+		if err != nil {
+			return err
+		}
+		if r.keep(read) == 0 {
+			return nil
+		}
+		reads = slices.DeleteFunc(slices.Clone(reads), func(rd reason.Read) bool { return !r.state.Offered(rd.Locator) })
 	}
-	read, err = r.readAll(ctx, chosen)
-	if err != nil {
-		return err
-	}
-	r.keep(read)
-	return nil
 }
 
 // each runs work for 0…n-1 with bounded parallelism. Work keeps its failure to
@@ -145,8 +155,7 @@ func (r *run) admit(reads []reason.Read) ([]string, error) {
 		switch {
 		case !r.state.Offered(loc):
 			refused++
-		case !r.state.Asked[loc]:
-			r.state.Asked[loc] = true
+		case !r.state.Asked[loc] && !slices.Contains(wanted, loc):
 			wanted = append(wanted, loc)
 		}
 	}
@@ -159,18 +168,35 @@ func (r *run) admit(reads []reason.Read) ([]string, error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
-	granted := r.meter.TakeSources(len(wanted))
+	granted := r.grant(len(wanted))
+	for _, loc := range wanted[granted:] {
+		r.leave(r.name(loc))
+	}
+	wanted = wanted[:granted]
+	for _, loc := range wanted {
+		r.state.Asked[loc] = true
+		r.leftover = slices.DeleteFunc(r.leftover, func(name string) bool { return name == r.name(loc) })
+	}
+	return wanted, r.note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
+}
+
+// grant is how many of n documents may be read now.
+func (r *run) grant(n int) int {
+	granted := r.meter.TakeSources(n)
 	if tries := max(0, attemptsPerSource*r.start.Limits.MaxSources-r.attempts); granted > tries {
 		r.meter.ReturnSources(granted - tries)
 		r.meter.Exhaust(fmt.Sprintf("cap of %d tries to read documents", attemptsPerSource*r.start.Limits.MaxSources))
 		granted = tries
 	}
 	r.attempts += granted
-	for _, loc := range wanted[granted:] {
-		r.leftover = append(r.leftover, r.name(loc))
+	return granted
+}
+
+// leave remembers what a cap kept the run from doing, each once.
+func (r *run) leave(what string) {
+	if !slices.Contains(r.leftover, what) {
+		r.leftover = append(r.leftover, what)
 	}
-	wanted = wanted[:granted]
-	return wanted, r.note(&trace.Message{Head: head("read %d documents", len(wanted)), Iteration: r.state.Iteration, Locators: wanted})
 }
 
 // name is what people call a document that was offered.
@@ -209,14 +235,18 @@ func (r *run) readAll(ctx context.Context, locators []string) ([]reading, error)
 }
 
 // keep adds what was read to the evidence, in the order it was chosen, so that
-// passage ids do not depend on who was fastest.
-func (r *run) keep(read []reading) {
+// passage ids do not depend on who was fastest. It returns how many could not be
+// read.
+func (r *run) keep(read []reading) (failed int) {
 	for _, rd := range read {
 		switch {
 		case rd.err != nil:
+			failed++
 			r.meter.ReturnSources(1) // the cap is on documents that were read
 			r.state.Failed[rd.locator] = rd.err
-			r.gaps = append(r.gaps, marchwarden.GapFor(rd.locator, rd.err))
+			gap := marchwarden.GapFor(rd.locator, rd.err)
+			gap.Detail = strings.TrimPrefix(gap.Detail, fmt.Sprintf("fetch %q: ", rd.locator)) // the topic says it
+			r.gaps = append(r.gaps, gap)
 		case rd.page.NonText:
 			r.gaps = append(r.gaps, marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
 				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)})
@@ -224,19 +254,22 @@ func (r *run) keep(read []reading) {
 			r.state.Evidence.Add(rd.page, rd.text)
 		}
 	}
+	return failed
 }
 
 func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, error) {
-	outside := marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter %s", locator, r.filter)
+	outside := func(what string) error {
+		return marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter %s", what, r.filter)
+	}
 	if host := hostOf(locator); host != "" && !r.filter.Allows(host) {
-		return fetch.Page{}, "", outside
+		return fetch.Page{}, "", outside(host)
 	}
 	page, err := r.fetcher.Fetch(ctx, locator)
 	if err != nil {
 		return page, "", err
 	}
 	if !r.filter.Allows(filterNames(page)...) {
-		return page, "", outside
+		return page, "", outside(filterNames(page)[0])
 	}
 	if page.NonText {
 		return page, "", nil

@@ -72,15 +72,17 @@ const (
 // on besides the journal's outcomes. clock says how long the run has gone on; it
 // is not called in a rerun. When ctx ends, or the time to gather is over, the run
 // stops gathering and writes from what it has. The result is normalised, checked
-// against the stored bytes and recorded before it is returned.
-func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, clock func() time.Duration) (*marchwarden.Result, error) {
+// against the stored bytes and recorded before it is returned. A panic is an error
+// with CodeInternal.
+func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, clock func() time.Duration) (res *marchwarden.Result, err error) {
+	defer caught(&err, "a run")
 	if err := start.Request.Validate(); err != nil {
 		return nil, err
 	}
 	if err := j.Note(start); err != nil {
 		return nil, err
 	}
-	whole, done := limited(ctx, start.Deadline)
+	whole, done := limited(fetch.Within(ctx, start.Request.Filter()), start.Deadline)
 	defer done()
 	gathering, done := limited(whole, start.Wall)
 	defer done()
@@ -116,6 +118,7 @@ type run struct {
 	fetcher fetch.Fetcher
 	filter  marchwarden.SourceFilter
 	meter   *budget.Meter
+	model   *metered // nil for a mind without one
 	state   *reason.State
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
 
@@ -143,7 +146,8 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 	share := synthesisShare
 	if start.Model != "" {
 		share = modelSynthesisShare
-		r.state.Model = &metered{inner: replay.Model(j, start.Model, l.cfg.Model), meter: meter, note: r.note, scale: 1}
+		r.model = &metered{inner: replay.Model(j, start.Model, l.cfg.Model), meter: meter, note: r.note, live: r.asking, scale: 1}
+		r.state.Model, r.state.Scale = r.model, r.model.Scale
 	}
 	meter.Hold(int(float64(start.Limits.TokenBudget) * share))
 	return r
@@ -188,8 +192,58 @@ func (r *run) planInTime(ctx context.Context) (reason.Plan, error) {
 
 // live passes progress on.
 func (r *run) live(stage marchwarden.Stage, done, total int, message string) {
-	r.j.Live(marchwarden.Event{Stage: stage, Message: message, Iteration: r.state.Iteration, TraceID: r.start.TraceID, Done: done, Total: total})
+	iteration := r.state.Iteration
+	switch stage {
+	case marchwarden.StageSynthesize, marchwarden.StageCheck, marchwarden.StageDone:
+		iteration = r.meter.Usage().Iterations // the last plan may have been to stop
+	}
+	r.j.Live(marchwarden.Event{Stage: stage, Message: message, Iteration: iteration, TraceID: r.start.TraceID, Done: done, Total: total})
 }
+
+// asking says that a model is asked, which may take long.
+func (r *run) asking(prompt string) {
+	id := r.start.Model
+	switch prompt {
+	case "step":
+		r.live(marchwarden.StagePlan, 0, 0, "asking "+id+" what to look for")
+	case "judge":
+		r.live(marchwarden.StageSynthesize, 0, 0, "asking "+id+" whether the passages support the answer")
+	default:
+		r.live(marchwarden.StageSynthesize, 0, 0, "asking "+id+" to write the answer")
+	}
+}
+
+// failed is the gap of a failure that is not a document's. A call that was cut
+// short is worded by what cut it, not by what Go calls that.
+func (r *run) failed(topic string, err error) {
+	gap := marchwarden.GapFor(topic, err)
+	if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
+		gap.Detail = "it took longer than the time it had"
+		if r.interrupted {
+			gap.Detail = "it was under way when the caller stopped the run"
+		}
+	}
+	r.gaps = append(r.gaps, gap)
+}
+
+// cut finds out, as an effect, whether the caller or a clock ended what was under
+// way, and remembers it.
+func (r *run) cut(at, what string) error {
+	m, err := replay.Checkpoint(r.caller, r.j, at, r.clock)
+	if err != nil {
+		return err
+	}
+	if m.Interrupted {
+		r.interrupted, r.state.Interrupted = true, true
+		r.meter.Exhaust(callerStopped)
+		return nil
+	}
+	r.meter.Exhaust("time for " + what)
+	return nil
+}
+
+// callerStopped is what ran out when somebody stopped the run.
+const callerStopped = "patience of the caller, who stopped the run"
 
 // fatal reports whether err says that the run cannot be recorded or replayed.
 func fatal(err error) bool { return errors.Is(err, replay.ErrJournal) }

@@ -2,7 +2,9 @@ package loop
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -19,9 +21,12 @@ type metered struct {
 	inner llm.Model // recorded: a rerun settles the same usage
 	meter *budget.Meter
 	note  func(trace.Step) error
+	live  func(prompt string) // told before each call
 
-	mu    sync.Mutex // guards scale
+	mu    sync.Mutex // guards what follows
 	scale float64    // the worst ratio of counted to estimated input so far, at least 1
+	who   []string   // has answered, in order, each once
+	stood []string   // why another model answered, each once
 }
 
 var _ llm.Model = (*metered)(nil)
@@ -60,14 +65,16 @@ func (m *metered) once(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "a call of %s has no bound on its reply", c.Prompt)
 	}
 	estimate := llm.Estimate(c)
-	in := m.scaled(estimate)
+	in := int(math.Ceil(float64(estimate) * m.Scale()))
 	res, err := m.meter.Reserve(in + c.MaxTokens)
 	if err != nil {
 		return llm.Reply{}, err
 	}
+	m.live(c.Prompt)
 	reply, err := m.inner.Generate(ctx, c)
 	used := reply.Usage.Total()
 	if err == nil {
+		m.answered(reply)
 		used = max(used, leastUsed(c, reply))
 	}
 	res.Settle(used)
@@ -90,10 +97,12 @@ func leastUsed(c llm.Call, r llm.Reply) int {
 	return n / 8
 }
 
-func (m *metered) scaled(estimate int) int {
+// Scale is the worst ratio of counted to estimated input so far, at least 1:
+// what a reasoner must reckon with that wants its calls to fit.
+func (m *metered) Scale() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return int(math.Ceil(float64(estimate) * m.scale))
+	return m.scale
 }
 
 // learn raises the scale when the provider counted more than was estimated. A
@@ -104,5 +113,21 @@ func (m *metered) learn(estimate, counted int) {
 	defer m.mu.Unlock()
 	if ratio := float64(counted) / float64(max(estimate, 1)); ratio > m.scale && ratio <= most {
 		m.scale = ratio
+	}
+}
+
+// answered remembers who gave a reply, and why if another model should have.
+func (m *metered) answered(r llm.Reply) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	who := r.Model
+	if who == "" {
+		who = m.ID()
+	}
+	if !slices.Contains(m.who, who) {
+		m.who = append(m.who, who)
+	}
+	if why := fmt.Sprintf("%s; %s answered in its place", r.Instead, who); r.Instead != "" && !slices.Contains(m.stood, why) {
+		m.stood = append(m.stood, why)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -21,7 +22,7 @@ func (f answering) Generate(_ context.Context, c llm.Call) (llm.Reply, error) { 
 func meteredFor(tokens int, f answering) (*metered, *budget.Meter, *[]trace.Step) {
 	meter := budget.New(marchwarden.Limits{MaxIterations: 1, TokenBudget: tokens, MaxSources: 1}, 0)
 	var notes []trace.Step
-	m := &metered{inner: f, meter: meter, scale: 1, note: func(s trace.Step) error { notes = append(notes, s); return nil }}
+	m := &metered{inner: f, meter: meter, scale: 1, live: func(string) {}, note: func(s trace.Step) error { notes = append(notes, s); return nil }}
 	return m, meter, &notes
 }
 
@@ -67,6 +68,8 @@ func TestWhatWasUsedIsCounted(t *testing.T) {
 		}
 		if overrun := tt.want == 2000; overrun != (len(*notes) == 1) || overrun != (len(meter.Usage().Exhausted) == 1) {
 			t.Errorf("%s: notes %v, usage %+v", tt.name, *notes, meter.Usage())
+		} else if want := "token budget of 2000 (the provider counted 1099511625776 more)"; overrun && meter.Usage().Exhausted[0] != want {
+			t.Errorf("%s: exhausted %q, want %q", tt.name, meter.Usage().Exhausted, want)
 		}
 	}
 }
@@ -118,8 +121,39 @@ func TestEstimatesLearn(t *testing.T) {
 		if _, err := m.Generate(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		if m.scale < tt.want-.02 || m.scale > tt.want+.02 {
-			t.Errorf("after a ratio of %v the scale is %v, want %v", tt.ratio, m.scale, tt.want)
+		if got := m.Scale(); got < tt.want-.02 || got > tt.want+.02 {
+			t.Errorf("after a ratio of %v the scale is %v, want %v", tt.ratio, got, tt.want)
 		}
 	}
 }
+
+// What the metered model has learnt is in the state for the reasoner to plan with.
+func TestTheReasonerSeesTheScale(t *testing.T) {
+	m := answering(func(_ int, c llm.Call) (llm.Reply, error) {
+		return llm.Reply{Usage: llm.Usage{In: 2 * llm.Estimate(c)}}, nil
+	})
+	start := &trace.Start{Model: m.ID(), Limits: marchwarden.Limits{MaxIterations: 1, TokenBudget: 9000, MaxSources: 1}}
+	r := New(Config{Model: m}).newRun(free{}, start, nil)
+	if got := r.state.Scale(); got != 1 {
+		t.Errorf("the scale is %v before any call", got)
+	}
+	if _, err := r.state.Model.Generate(t.Context(), call(100)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.state.Scale(); got != 2 {
+		t.Errorf("the scale is %v after a call that was counted twice", got)
+	}
+	start.Model = ""
+	if r := New(Config{}).newRun(free{}, start, nil); r.state.Scale != nil || r.state.Model != nil {
+		t.Error("a run without a model has one, or its scale")
+	}
+}
+
+// free is a journal that keeps nothing.
+type free struct{}
+
+func (free) Do(ctx context.Context, _ replay.Effect, run func(context.Context) ([]byte, error)) ([]byte, error) {
+	return run(ctx)
+}
+func (free) Note(trace.Step) error  { return nil }
+func (free) Live(marchwarden.Event) {}

@@ -20,7 +20,7 @@ func (r *run) checkpoint(stage string) (bool, error) {
 	}
 	if m.Interrupted {
 		r.interrupted, r.state.Interrupted = true, true
-		r.meter.Exhaust("patience of the caller, who stopped the run")
+		r.meter.Exhaust(callerStopped)
 		return true, nil
 	}
 	return r.meter.Elapsed(m.Elapsed) != nil, nil
@@ -36,8 +36,13 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 		return reason.Plan{}, err
 	}
 	if err != nil { // a plan may be there all the same
-		r.gaps = append(r.gaps, marchwarden.GapFor("planning iteration "+fmt.Sprint(r.state.Iteration), err))
-		if err := r.note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration}); err != nil {
+		if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
+			if err := r.cut(fmt.Sprintf("planning cut %d", r.state.Iteration), "planning"); err != nil {
+				return reason.Plan{}, err
+			}
+		}
+		r.failed("planning iteration "+fmt.Sprint(r.state.Iteration), err)
+		if err := r.note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration}); err != nil || r.interrupted {
 			return reason.Plan{}, err
 		}
 	}
@@ -47,9 +52,13 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 	queries := queriesOf(plan)
 	if len(queries)+len(plan.Reads) > 0 {
 		if _, err := r.meter.Iterate(); err != nil {
-			r.leftover = append(r.leftover, queries...)
+			for _, q := range queries {
+				r.leave(q)
+			}
 			for _, rd := range plan.Reads {
-				r.leftover = append(r.leftover, r.name(rd.Locator))
+				if r.state.Offered(rd.Locator) {
+					r.leave(r.name(rd.Locator))
+				}
 			}
 			return reason.Plan{}, r.note(&trace.Message{Head: head("no iteration is left for %d searches and %d documents", len(queries), len(plan.Reads)), Queries: queries})
 		}

@@ -23,10 +23,12 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 		return reason.Draft{}, err
 	}
 	if err != nil { // a draft may be there all the same
-		r.gaps = append(r.gaps, marchwarden.GapFor("writing the answer", err))
 		if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
-			r.meter.Exhaust("time for writing")
+			if err := r.cut("writing cut", "writing"); err != nil {
+				return reason.Draft{}, err
+			}
 		}
+		r.failed("writing the answer", err)
 		if len(draft.Claims) == 0 && draft.Refusal == "" {
 			draft.Refusal = "The answer could not be written; see the gaps for what failed."
 		}

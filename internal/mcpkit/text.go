@@ -29,13 +29,31 @@ func shortText(r *marchwarden.Result) string {
 		fmt.Fprintf(&b, "\n    \"%s\"\n", clip(plain(c.RawExcerpt), maxShownExcerpt))
 	}
 	if len(r.Gaps) > 0 {
-		b.WriteString("\nNot found\n")
+		b.WriteString("\nGaps\n")
 	}
 	for _, g := range r.Gaps {
-		fmt.Fprintf(&b, "- %s (%s): %s\n", plain(g.Topic), plain(string(g.Category)), plain(g.Detail))
+		fmt.Fprintf(&b, "- %s (%s): %s\n", plain(g.Topic), categoryWords(g.Category), plain(g.Detail))
 	}
 	fmt.Fprintf(&b, "\nConfidence %.2f · trace %s\n", float64(r.Confidence), r.TraceID)
 	return b.String()
+}
+
+// categoryWords says what a category of gaps means; one that is not in the contract
+// keeps its name.
+func categoryWords(c marchwarden.GapCategory) string {
+	switch c {
+	case marchwarden.SourceNotFound:
+		return "not found in what was searched"
+	case marchwarden.AccessDenied:
+		return "could not be reached or read"
+	case marchwarden.ContradictorySources:
+		return "sources disagree"
+	case marchwarden.BudgetExhausted:
+		return "the budget ended first"
+	case marchwarden.ScopeExceeded:
+		return "needs another kind of researcher"
+	}
+	return plain(string(c))
 }
 
 // plain makes one line of text from outside: runs of white space become a

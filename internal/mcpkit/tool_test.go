@@ -47,7 +47,7 @@ func TestCallReturnsTheResult(t *testing.T) {
 		}
 		validateAs(t, list.Tools[0].OutputSchema, res.StructuredContent)
 		text := textOf(t, res)
-		for _, part := range []string{want.Answer, "[1] embedded:utah/tomatoes.md", "Use <row covers> & patience.", "frost dates (source_not_found)", "Confidence 0.72", want.TraceID.String()} {
+		for _, part := range []string{want.Answer, "[1] embedded:utah/tomatoes.md", "Use <row covers> & patience.", "frost dates (not found in what was searched)", "Confidence 0.72", want.TraceID.String()} {
 			if !strings.Contains(text, part) {
 				t.Errorf("text lacks %q:\n%s", part, text)
 			}

@@ -35,6 +35,10 @@ type State struct {
 	// a call that does not fit the budget fails with CodeExhausted before anything
 	// is spent. No other model is in a reasoner's reach.
 	Model llm.Model
+	// Scale is how much more than the estimate the provider counts, as far as this
+	// run has seen: at least 1, and what the model's reservations are made with.
+	// Nil is 1.
+	Scale func() float64
 	// Nonce is a word that no page of this run can know; it marks where untrusted
 	// text begins and ends in a prompt.
 	Nonce string

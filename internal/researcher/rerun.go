@@ -9,6 +9,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -36,6 +37,13 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error)
 		return Rerun{}, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
 	}
 	mind := mindOf(start)
+	if start.Model != "" && start.MindVersion != model.Version {
+		made := start.MindVersion
+		if made == "" {
+			made = "an earlier version"
+		}
+		return Rerun{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s of the mind that asks a model; this program has %s", made, model.Version)
+	}
 	if start.Mind != mind.ID() {
 		return Rerun{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", start.Mind, mind.ID())
 	}

@@ -78,7 +78,7 @@ func (l *Lab) Run(ctx context.Context, req marchwarden.Request, s Setup, sink ma
 		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps,
 	}
 	if l.Model != nil {
-		start.Model = l.Model.ID()
+		start.Model, start.MindVersion = l.Model.ID(), model.Version
 	}
 	mind := mindOf(start)
 	start.Mind = mind.ID()

@@ -16,7 +16,8 @@ import (
 type ResultOptions struct {
 	Question string
 	Limits   marchwarden.Limits // the caps the run had
-	Library  string             // what was searched: "embedded library (30 documents)"
+	Library  string             // the documents that were searched: "embedded library (30 documents)"
+	Searched string             // what was searched that is no library: "the web by searxng"
 	Sources  int                // documents read; when zero, those cited are counted
 	Cost     string             // the price in words: "no cost", "about $0.02"
 	Hints    []string           // last lines: how to add keys or folders
@@ -62,14 +63,17 @@ func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) erro
 }
 
 func (p *page) header(o ResultOptions) {
-	question, library := CleanLine(o.Question), CleanLine(o.Library)
+	question, library, searched := CleanLine(o.Question), CleanLine(o.Library), CleanLine(o.Searched)
 	if question != "" {
 		p.text("", "", run{question, bold})
 	}
 	if library != "" {
 		p.text("", "  ", run{"library used: ", dim}, run{library, plain})
 	}
-	if question != "" || library != "" {
+	if searched != "" {
+		p.text("", "  ", run{"searched: ", dim}, run{searched, plain})
+	}
+	if question != "" || library != "" || searched != "" {
 		p.gap()
 	}
 }

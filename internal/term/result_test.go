@@ -318,3 +318,16 @@ func TestAContradictionIsShownOnce(t *testing.T) {
 		t.Error("another gap is gone")
 	}
 }
+
+// What was searched is a library only where it is one.
+func TestHeader(t *testing.T) {
+	r, o := rich(t)
+	o.Library, o.Searched = "", "the web by \x1b[31mtavily+searxng"
+	var b strings.Builder
+	if err := (Style{}).Result(&b, r, o); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.String(), o.Question+"\nsearched: the web by tavily+searxng\n\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("it begins %q, want %q", got[:min(len(got), len(want))], want)
+	}
+}

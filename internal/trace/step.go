@@ -103,8 +103,10 @@ type Start struct {
 	StartedAt  time.Time           `json:"started_at"`
 	Wall       time.Duration       `json:"wall_ns,omitempty"`     // how long it may gather; 0 is no limit
 	Deadline   time.Duration       `json:"deadline_ns,omitempty"` // how long it may take in all; 0 is no limit
-	// Model is the language model's id, or "" for a mind without one.
-	Model string `json:"model,omitempty"`
+	// Model is the language model's id, or "" for a mind without one; Mind is then
+	// the same and MindVersion says which mind asks it.
+	Model       string `json:"model,omitempty"`
+	MindVersion string `json:"mind_version,omitempty"`
 	// Given are the addresses in the caller's words, which may be read unsearched.
 	Given []string `json:"given,omitempty"`
 	// Library says what was searched and in which state, for people.

@@ -6,13 +6,19 @@ import (
 )
 
 var (
-	// address is what a reader, or a renderer, would take for something to follow,
-	// and the names by which papers are found: DOIs and arXiv ids.
-	address = regexp.MustCompile(`(?i)\b(?:[a-z][a-z0-9+.-]{1,15}://|www\.|mailto:|javascript:|data:[a-z]+/)[^\s<>"']*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|` +
+	// address is what a reader, a renderer or a program could follow: URLs with or
+	// without a scheme, hosts, mail and numeric addresses, and the names by which
+	// papers are found, DOIs and arXiv ids.
+	address = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,20}://[^\s<>"']*|\b(?:javascript|vbscript|mailto|file|tel):[^\s<>"']+|\bdata:[a-z]+/[^\s<>"']*|\bwww\.[^\s<>"']*|[\w.+-]+@[\w-]+(?:\.[\w-]+)+|` +
+		`(?:\b|//)(?:[a-z0-9-]+\.)+[a-z]{2,24}(?::\d+)?/[^\s<>"']*|\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|info|biz|example|invalid|test|local|internal|onion|app|dev|ai|co|me|xyz|top|site|online|ru|cn|uk|de)\b|` +
+		`\b\d{1,3}(?:\.\d{1,3}){3}\b[^\s<>"']*|` +
 		`\b10\.\d{4,9}/[^\s<>"']+|\barxiv:\s?(?:\d{4}\.\d{4,5}|[a-z.-]+/\d{7})(?:v\d+)?`)
 	// link is Markdown that a renderer would link or load.
 	link = regexp.MustCompile(`!?\[([^\[\]]*)\]\([^()]*\)`)
 )
+
+// Removed stands where an address was.
+const Removed = "[address removed]"
 
 // Unlink takes out of a text every address that nothing in the run vouches for.
 // A mind may have been told by a page to send readers somewhere; only addresses
@@ -27,12 +33,27 @@ func Unlink(text string, known func(address string) bool) string {
 		return link.FindStringSubmatch(found)[1]
 	})
 	return address.ReplaceAllStringFunc(text, func(found string) string {
-		bare := strings.TrimRight(found, ".,;:!?)]}»”’")
+		bare := withoutPunctuation(found)
 		if bare != "" && (known(bare) || known(number(bare))) {
 			return found
 		}
-		return "[address removed]" + found[len(bare):]
+		return Removed + found[len(bare):]
 	})
+}
+
+// withoutPunctuation is an address without what a sentence puts behind it; a
+// bracket that the address itself opened belongs to it.
+func withoutPunctuation(s string) string {
+	for {
+		t := strings.TrimRight(s, ".,;:!?]}»”’")
+		if strings.Count(t, ")") > strings.Count(t, "(") {
+			t = strings.TrimSuffix(t, ")")
+		}
+		if t == s {
+			return s
+		}
+		s = t
+	}
 }
 
 // number is an arXiv id as a source may write it, without the prefix.

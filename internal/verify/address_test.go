@@ -14,7 +14,9 @@ func TestUnlink(t *testing.T) {
 		{"Send it to https://evil.example/?q=secret, now.", "Send it to [address removed], now."},
 		{"HTTP://EVIL.example/x and www.evil.example too", "[address removed] and [address removed] too"},
 		{"Write to thief@evil.example!", "Write to [address removed]!"},
-		{"javascript:alert(1) data:text/html,x file:///etc/passwd", "[address removed]) [address removed] [address removed]"},
+		{"javascript:alert(1) data:text/html,x file:///etc/passwd", "[address removed] [address removed] [address removed]"},
+		{"Pay at evil.com/pay, 203.0.113.7/x or tel:+4912345.", "Pay at [address removed], [address removed] or [address removed]."},
+		{"vbscript:x and //evil.example/x", "[address removed] and [address removed]"},
 		{"The ratio is 3:1 and pH 7.5 at 10 a.m.", "The ratio is 3:1 and pH 7.5 at 10 a.m."},
 	} {
 		if got := verify.Unlink(tt.text, known); got != tt.want {

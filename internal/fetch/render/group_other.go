@@ -4,6 +4,9 @@ package render
 
 import "os/exec"
 
+// extraFiles tells whether a process can be given files besides the standard three.
+const extraFiles = false
+
 // ownGroup does nothing where there are no process groups.
 func ownGroup(*exec.Cmd) {}
 

@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// extraFiles tells whether a process can be given files besides the standard three.
+const extraFiles = true
+
 // ownGroup puts the browser into a process group of its own.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,29 @@ func TestMain(m *testing.M) {
 	if what := os.Getenv(helperVariable); what != "" {
 		renderAsHelper(what)
 	}
-	goleak.VerifyTestMain(m)
+	before := channels()
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		// All servers of all tests are closed by now; the last connections to them go when both ends get round to it.
+		for i := 0; code == 0 && channels() > before; i++ {
+			if i == 50 {
+				fmt.Fprintf(os.Stderr, "%d pipes and sockets are open, %d were before\n", channels(), before)
+				code = 1
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		os.Exit(code)
+	}))
+}
+
+// channels counts the pipes and sockets that this process holds open.
+func channels() (n int) {
+	files, _ := filepath.Glob("/proc/self/fd/*")
+	for _, name := range files {
+		if to, err := os.Readlink(name); err == nil && (strings.HasPrefix(to, "pipe:") || strings.HasPrefix(to, "socket:")) {
+			n++
+		}
+	}
+	return n
 }
 
 // renderAsHelper is that program.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"os"
 	"os/exec"
 	"runtime"
 	"time"
@@ -12,51 +12,51 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// grace is how long the browser may take to end by itself once its output is complete; so it clears up its own children.
+// grace is how long the browser may take to end by itself once it was told to; so it clears up its own children.
 const grace = time.Second
 
-// run starts the browser and returns what it writes. When run returns, the whole process group is dead.
+// run starts the browser, has use talk to it and ends it. When run returns, the whole process group is dead.
 //
 // The browser is started from a thread that stays until it ended: the kernel ends it when its parent thread dies, and that must not happen before this process does.
-func (r *Renderer) run(ctx context.Context, args, env []string) ([]byte, error) {
+func (r *Renderer) run(ctx context.Context, args, env []string, use func(*wire) (Page, error)) (Page, error) {
 	type outcome struct {
-		out []byte
-		err error
+		page Page
+		err  error
 	}
 	done := make(chan outcome, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		out, err := r.runHere(ctx, args, env)
-		done <- outcome{out, err}
+		page, err := r.runHere(ctx, args, env, use)
+		done <- outcome{page, err}
 	}()
 	o := <-done
-	return o.out, o.err
+	return o.page, o.err
 }
 
-func (r *Renderer) runHere(ctx context.Context, args, env []string) ([]byte, error) {
+func (r *Renderer) runHere(ctx context.Context, args, env []string, use func(*wire) (Page, error)) (Page, error) {
 	cmd := exec.Command(r.cfg.Chromium, args...)
 	cmd.Env = env
 	ownGroup(cmd)
-	stdout, err := cmd.StdoutPipe()
+	out, in, err := start(ctx, cmd)
 	if err != nil {
-		return nil, fmt.Errorf("start browser: %w", err)
+		return Page{}, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start browser: %w", err)
-	}
+	hangUp := func() { _, _ = out.Close(), in.Close() } // closing twice is no fault
 	killed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(killed)
 		killGroup(cmd)
+		hangUp() // should a child hold the other ends
 	})
-	out, readErr := io.ReadAll(io.LimitReader(stdout, r.cfg.MaxBytes+1))
-	tooLarge := int64(len(out)) > r.cfg.MaxBytes
-	if tooLarge || readErr != nil {
-		killGroup(cmd)
+	// A document is at most six times as long when every character of it is escaped; what else the browser says is short.
+	w := newWire(out, in, 6*r.cfg.MaxBytes+1<<20)
+	page, err := use(w)
+	w.end()
+	if err == nil {
+		_, _ = w.send("", "Browser.close", struct{}{}) // if it does not get there, the browser is killed
+	} else if !errors.Is(err, errGone) {
+		killGroup(cmd) // there is nothing to wait for
 	}
 	overdue := time.AfterFunc(grace, func() { killGroup(cmd) })
 	waitErr := cmd.Wait()
@@ -65,18 +65,39 @@ func (r *Renderer) runHere(ctx context.Context, args, env []string) ([]byte, err
 		<-killed
 	}
 	killGroup(cmd) // what the browser left behind
+	hangUp()
+	w.reading.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case tooLarge:
-		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "the document is over %d bytes", r.cfg.MaxBytes)
-	case readErr != nil:
-		return nil, fmt.Errorf("read from browser: %w", readErr)
-	case len(out) == 0 && waitErr != nil:
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the browser ended without a document", Err: exitOf(waitErr),
+		return Page{}, ctx.Err()
+	case errors.Is(err, errGone):
+		return Page{}, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the browser ended without a document", Err: exitOf(waitErr),
 			Hint: "run it by hand with --headless --dump-dom to see why; in a container its sandbox may not be allowed"}
 	}
-	return out, nil
+	return page, err
+}
+
+// start starts the browser with a pipe for commands, as its file 3, and one for answers, as its file 4. The caller closes the ends that it gets.
+func start(ctx context.Context, cmd *exec.Cmd) (out, in *os.File, err error) {
+	theirIn, out, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start browser: %w", err)
+	}
+	in, theirOut, err := os.Pipe()
+	if err != nil {
+		_, _ = theirIn.Close(), out.Close()
+		return nil, nil, fmt.Errorf("start browser: %w", err)
+	}
+	cmd.ExtraFiles = []*os.File{theirIn, theirOut}
+	if err = ctx.Err(); err == nil {
+		err = cmd.Start()
+	}
+	_, _ = theirIn.Close(), theirOut.Close() // the browser has its own by now
+	if err != nil {
+		_, _ = out.Close(), in.Close()
+		return nil, nil, fmt.Errorf("start browser: %w", err)
+	}
+	return out, in, nil
 }
 
 func exitOf(err error) error {

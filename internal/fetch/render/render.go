@@ -1,12 +1,12 @@
 // Package render loads a page in a local headless Chromium, lets its scripts run, and returns the document they made. It is for pages that have no text without scripts.
 //
 // It owns the browser's process, its throw-away profile and its only way to the network: a proxy on the loopback interface, one for each page, that makes every connection
-// through the function it was given, so that whoever guards addresses sees all of them. It does not decide which addresses may be reached, does not read the document
-// and keeps nothing between pages: no cookies, no cache, no history. The browser gets no environment of ours, so no key is in its reach.
+// through the function it was given, so that whoever guards addresses sees all of them. It drives the browser over a pair of pipes, which a page cannot reach, and says
+// where the document came from in the end. It does not decide which addresses may be reached or cited, does not interpret the document and keeps nothing between pages:
+// no cookies, no cache, no history. The browser gets no environment of ours, so no key is in its reach.
 package render
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -61,7 +60,7 @@ func (c Config) withDefaults() Config {
 // Page is a document as it stood when its scripts had run.
 type Page struct {
 	HTML []byte // in UTF-8
-	URL  string // the address that was asked for: the browser does not tell where redirects led
+	URL  string // where the document is from in the end, after redirects and wherever scripts went: an http or https address, with its fragment
 }
 
 // Renderer renders pages. It is safe for concurrent use and holds nothing open between pages, so it needs no closing.
@@ -97,12 +96,16 @@ func Find(explicit string, lookPath func(string) (string, error)) (path string, 
 // Render loads the http or https address and returns the document. When it returns, the browser, its children and its profile are gone, whatever happened.
 //
 // Errors carry a code: CodeInvalid for an address of another kind, CodeTimeout when the page took too long, CodeCanceled when ctx ended, CodeMalformed for a document over
-// the limit, CodeUnavailable when the browser or the page could not be had. When a connection failed before there was a document, the error of Dial is in the chain, and
-// its code, where it has one, is the code.
+// the limit, CodeDenied when scripts went to an address of another kind, CodeUnsupported on a system where browsers cannot be driven (Windows), CodeUnavailable when the
+// browser or the page could not be had. When a connection failed before there was a document, the error of Dial is in the chain, and its code, where it has one, is the
+// code.
 func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return Page{}, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "url", Message: "only http and https addresses can be rendered"}
+	}
+	if !extraFiles {
+		return Page{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "pages with scripts cannot be rendered on this system: the browser can be told what to do only where it inherits pipes")
 	}
 	select {
 	case r.free <- struct{}{}:
@@ -112,10 +115,10 @@ func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
-	out, err := r.load(limited, u)
+	page, err := r.load(limited, u)
 	switch {
 	case err == nil:
-		return Page{HTML: out, URL: u.String()}, nil
+		return page, nil
 	case ctx.Err() != nil:
 		return Page{}, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "render %s", u.Host)
 	case limited.Err() != nil:
@@ -128,42 +131,52 @@ func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
 	return Page{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "render %s", u.Host)
 }
 
-func (r *Renderer) load(ctx context.Context, u *url.URL) (out []byte, err error) {
+func (r *Renderer) load(ctx context.Context, u *url.URL) (page Page, err error) {
 	profile, scratch, err := makeProfile(r.cfg.TempDir)
 	defer func() { err = errors.Join(err, removeProfile(profile), removeProfile(scratch)) }()
 	if err != nil {
-		return nil, fmt.Errorf("make profile: %w", err)
+		return Page{}, fmt.Errorf("make profile: %w", err)
 	}
 	way, err := startProxy(r.cfg, targetOf(u))
 	if err != nil {
-		return nil, err
+		return Page{}, err
 	}
 	defer way.close()
-	// A page whose server never finishes would be waited for until the end and then be lost. With the network gone it is done with what it has.
+	// A page whose server never finishes would be waited for until the end and then be lost. With the network gone it is done with what it has, and when it is not, it is
+	// taken as it stands.
 	patience := r.cfg.Timeout * 6 / 10
 	closing := time.AfterFunc(patience, way.shut)
 	defer closing.Stop()
-	out, err = r.run(ctx, r.arguments(u, profile, way.address()), environment(profile, scratch))
-	if err != nil {
-		return nil, err
+	late := time.NewTimer(r.cfg.Timeout * 8 / 10)
+	defer late.Stop()
+	page, err = r.run(ctx, r.arguments(profile, way.address()), environment(profile, scratch), func(w *wire) (Page, error) {
+		s, err := openSession(w)
+		if err != nil {
+			return Page{}, err
+		}
+		if err := s.load(u.String(), r.cfg.Budget, late.C); err != nil {
+			return Page{}, err
+		}
+		return s.read(r.cfg.MaxBytes)
+	})
+	if !errors.Is(err, errNotLoaded) {
+		return asAsked(page, u), err
 	}
-	if len(bytes.TrimSpace(out)) > 0 {
-		return out, nil
+	switch refused := way.refusal(); {
+	case refused != nil:
+		return Page{}, fmt.Errorf("%w: connect: %w", err, refused)
+	case !closing.Stop():
+		return Page{}, marchwarden.Errorf(marchwarden.CodeTimeout, "the page did not come within %v", patience)
 	}
-	// Nothing is what it writes for a page that it could not load.
-	refused := way.refusal()
-	if refused == nil && !closing.Stop() {
-		return nil, marchwarden.Errorf(marchwarden.CodeTimeout, "the page did not come within %v", patience)
-	}
-	return nil, loadError(refused)
+	return Page{}, err
 }
 
-// loadError names the connection that failed, when one did.
-func loadError(refused error) error {
-	if refused != nil {
-		return fmt.Errorf("the browser could not load the page: connect: %w", refused)
+// asAsked keeps the spelling of an address without a path, to which the browser adds a slash.
+func asAsked(page Page, u *url.URL) Page {
+	if asked := u.String(); u.Path == "" && page.URL == asked+"/" {
+		page.URL = asked
 	}
-	return errors.New("the browser could not load the page")
+	return page
 }
 
 // targetOf is the address that the browser connects to for u.
@@ -183,9 +196,9 @@ const disabledFeatures = "AutofillServerCommunication,CertificateTransparencyCom
 	"HttpsUpgrades,InterestFeedContentSuggestions,LoadingPredictorPrefetch,MediaRouter,NetworkTimeServiceQuerying,OptimizationHints,PrefetchPrivacyChanges," +
 	"SegmentationPlatform,SpeculationRulesPrefetchFuture,Translate,WebRtcHideLocalIpsWithMdns"
 
-func (r *Renderer) arguments(u *url.URL, profile, proxy string) []string {
+func (r *Renderer) arguments(profile, proxy string) []string {
 	args := []string{
-		"--headless", "--dump-dom", "--user-data-dir=" + profile, "--virtual-time-budget=" + strconv.FormatInt(r.cfg.Budget.Milliseconds(), 10),
+		"--headless", "--remote-debugging-pipe", "--no-startup-window", "--block-new-web-contents", "--user-data-dir=" + profile,
 		// The only way out is the proxy, for loopback addresses too; no name is resolved here, and nothing goes out but TCP to the proxy.
 		"--proxy-server=http://" + proxy, "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 		"--force-webrtc-ip-handling-policy=disable_non_proxied_udp", "--webrtc-ip-handling-policy=disable_non_proxied_udp", "--disable-quic", "--dns-prefetch-disable", "--no-pings",
@@ -205,7 +218,7 @@ func (r *Renderer) arguments(u *url.URL, profile, proxy string) []string {
 		// the worse choice, and the container or machine is then the only wall.
 		args = append(args, "--no-sandbox")
 	}
-	return append(args, u.String())
+	return args
 }
 
 // environment is all that the browser learns about this machine. It is not ours: that may hold keys.

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 )
@@ -77,6 +78,8 @@ func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL) (answer, 
 			return answer{}, err
 		}
 		switch {
+		case !fetch.Allowed(ctx, u.Hostname()):
+			return answer{}, marchwarden.Errorf(marchwarden.CodeDenied, "it redirects to %s, which is outside the source filter", u.Hostname())
 		case visited[u.String()]:
 			return answer{}, marchwarden.Errorf(marchwarden.CodeUnavailable, "it redirects in a circle")
 		case len(visited) > f.cfg.MaxRedirects:

@@ -20,6 +20,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
@@ -52,6 +53,7 @@ type Config struct {
 type Model struct {
 	name     string
 	key      string
+	secrets  []string // that no error repeats
 	idle     time.Duration
 	messages sdk.MessageService
 	badURL   bool        // BaseURL is unusable, which every call says
@@ -64,6 +66,7 @@ var _ llm.Model = (*Model)(nil)
 // fails the calls.
 func New(cfg Config) *Model {
 	m := &Model{name: cfg.Model, key: strings.TrimSpace(cfg.Key), idle: cfg.Idle}
+	m.secrets = httpapi.SecretsOf(m.key, cfg.BaseURL)
 	if m.name == "" {
 		m.name = DefaultModel
 	}
@@ -151,7 +154,7 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	}
 	reply := llm.Reply{Text: r.text(), Calls: r.calls(), Usage: r.usage(c), Stop: stopOf(r.stop)}
 	if r.model != "" && !strings.HasPrefix(r.model, m.name) { // a dated name of the same model is the same model
-		reply.Model = "anthropic/" + clean(r.model, m.key)
+		reply.Model = "anthropic/" + httpapi.Said(r.model, m.secrets)
 	}
 	return reply, nil
 }

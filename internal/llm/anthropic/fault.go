@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
@@ -86,7 +85,7 @@ func (m *Model) fault(ctx context.Context, w *watch, err error, opened bool) *fa
 	if errors.As(err, &outer) {
 		err = outer.Err
 	}
-	return newFault(marchwarden.CodeUnavailable, true, hintNetwork, "anthropic cannot be reached: %s", clean(err.Error(), m.key))
+	return newFault(marchwarden.CodeUnavailable, true, hintNetwork, "anthropic cannot be reached: %s", httpapi.Said(err.Error(), m.secrets))
 }
 
 // isTimeout reports whether a limit of the HTTP client or of the system ended the wait.
@@ -162,10 +161,12 @@ func (m *Model) apiFault(api *sdk.Error) *fault {
 		code, what, hint = marchwarden.CodeDenied, "refuses to spend more on this account", hintSpend
 	case api.Type() == sdk.ErrorTypeAuthenticationError || api.StatusCode == http.StatusUnauthorized:
 		what, hint = "refuses the key", hintKey
+	case api.StatusCode == http.StatusNotFound && api.Type() == "":
+		code, what, hint = marchwarden.CodeDenied, "does not answer at this address", hintNetwork
 	case code == marchwarden.CodeDenied:
 		what, hint = fmt.Sprintf("refuses access to the model %q", m.name), hintModel
 	case code == marchwarden.CodeRateLimited:
-		what = "asks to come back later"
+		what = "limits the rate of requests and asks to come back later"
 	case code == marchwarden.CodeInvalid:
 		what = "refuses the request"
 	case code == marchwarden.CodeTimeout:
@@ -177,7 +178,7 @@ func (m *Model) apiFault(api *sdk.Error) *fault {
 	if api.StatusCode >= 400 {
 		sentence += " (status " + strconv.Itoa(api.StatusCode) + ")"
 	}
-	if said := clean(body.Error.Message, m.key); said != "" {
+	if said := httpapi.Said(body.Error.Message, m.secrets); said != "" {
 		sentence += ": " + said
 	}
 	f := newFault(code, code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable || code == marchwarden.CodeTimeout, hint, "%s", sentence)
@@ -188,30 +189,4 @@ func (m *Model) apiFault(api *sdk.Error) *fault {
 		f.after, f.hasAfter = httpapi.RetryAfter(api.Response.Header, time.Time{})
 	}
 	return f
-}
-
-// maxSaid is how much of a provider's own words an error repeats, in characters.
-const maxSaid = 200
-
-// clean makes a provider's words fit for an error: one line, no control or
-// invisible characters, no key, at most maxSaid characters, no full stop.
-func clean(s, key string) string {
-	if key != "" {
-		s = strings.ReplaceAll(s, key, "[key]")
-	}
-	s = strings.ToValidUTF8(s, "")
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > maxSaid {
-		s = string(r[:maxSaid-1]) + "…"
-	}
-	return strings.TrimRight(s, ". ")
 }

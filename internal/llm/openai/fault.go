@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
@@ -106,10 +105,21 @@ func (m *Model) unreachable(err error) *fault {
 func (m *Model) answered(res *http.Response) *fault {
 	body, err := io.ReadAll(io.LimitReader(res.Body, 1<<16))
 	c, ok := complaintIn(body)
+	if !ok && res.StatusCode == http.StatusNotFound {
+		return m.elsewhere()
+	}
 	if err == nil && !ok && !strings.Contains(res.Header.Get("Content-Type"), "html") {
 		c.message = string(body)
 	}
 	return m.complained(res.StatusCode, c, res.Header)
+}
+
+// elsewhere is the fault of a server that knows nothing of the protocol at this
+// address.
+func (m *Model) elsewhere() *fault {
+	return &fault{status: http.StatusNotFound, err: &marchwarden.Error{
+		Code: marchwarden.CodeDenied, Message: fmt.Sprintf("nothing speaks the protocol of %s at %s", m.cfg.Provider, m.host()), Hint: m.addressHint(),
+	}}
 }
 
 // complained makes the fault of a status and what the server said with it.
@@ -131,7 +141,7 @@ func (m *Model) complained(status int, c complaint, h http.Header) *fault {
 	case status == http.StatusPaymentRequired || c.spent():
 		return set(marchwarden.CodeDenied, false, "see the plan and the billing of the account", "%s refuses to spend more on this account", who)
 	case status == http.StatusTooManyRequests:
-		return set(marchwarden.CodeRateLimited, true, "", "%s asks to come back later", who)
+		return set(marchwarden.CodeRateLimited, true, "", "%s limits the rate of requests (429) and asks to come back later", who)
 	case status == http.StatusUnauthorized:
 		return set(marchwarden.CodeDenied, false, m.keyHint(), "%s refuses the key", who)
 	case status == http.StatusForbidden:
@@ -188,30 +198,8 @@ func (m *Model) local() bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// clean makes a server's words fit for an error: on one line, without control
-// characters and the key, not over 200 characters.
-func (m *Model) clean(s string) string {
-	if m.cfg.Key != "" {
-		s = strings.ReplaceAll(s, m.cfg.Key, "[key]")
-	}
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case !unicode.IsPrint(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-	s = strings.TrimRight(strings.Join(strings.Fields(s), " "), ".")
-	if m.cfg.Key != "" { // what stood between its parts may be gone now
-		s = strings.ReplaceAll(s, m.cfg.Key, "[key]")
-	}
-	if r := []rune(s); len(r) > 200 {
-		s = string(r[:200]) + "…"
-	}
-	return s
-}
+// clean makes a server's words fit for an error.
+func (m *Model) clean(s string) string { return httpapi.Said(s, m.secrets) }
 
 // complaint is what a server says about an error.
 type complaint struct{ message, kind, code, param string }

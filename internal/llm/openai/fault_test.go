@@ -43,7 +43,7 @@ func TestStatuses(t *testing.T) {
 		says     string
 		hint     string
 	}{
-		{name: "429", status: 429, body: `{"error":{"message":"Slow down.","code":"rate_limit_exceeded"}}`, code: marchwarden.CodeRateLimited, retry: true, wait: -1, says: "openai asks to come back later: Slow down"},
+		{name: "429", status: 429, body: `{"error":{"message":"Slow down.","code":"rate_limit_exceeded"}}`, code: marchwarden.CodeRateLimited, retry: true, wait: -1, says: "openai limits the rate of requests (429) and asks to come back later: Slow down"},
 		{name: "429 with seconds", status: 429, header: []string{"Retry-After", "3600"}, code: marchwarden.CodeRateLimited, retry: true, wait: time.Hour},
 		{name: "429 with milliseconds", status: 429, header: []string{"Retry-After-Ms", "250", "Retry-After", "1"}, code: marchwarden.CodeRateLimited, retry: true, wait: 250 * time.Millisecond},
 		{name: "429 with a date", status: 429, header: []string{"Retry-After", "Sun, 15 Nov 2026 08:00:30 GMT", "Date", "Sun, 15 Nov 2026 08:00:00 GMT"}, code: marchwarden.CodeRateLimited, retry: true, wait: 30 * time.Second},
@@ -54,7 +54,7 @@ func TestStatuses(t *testing.T) {
 		{name: "401 with the key", status: 401, body: `{"error":{"message":"Incorrect API key provided: ` + key + `"}}`, code: marchwarden.CodeDenied, wait: -1, says: "provided: [key]", hint: "check the key"},
 		{name: "403", status: 403, body: `{}`, code: marchwarden.CodeDenied, wait: -1},
 		{name: "404", provider: "ollama", status: 404, body: `{"error":{"message":"model 'test-model' not found"}}`, code: marchwarden.CodeDenied, wait: -1, says: "ollama does not know the model test-model", hint: "ollama pull test-model"},
-		{name: "404, a page", status: 404, body: `<html>nothing here</html>`, header: []string{"Content-Type", "text/html"}, code: marchwarden.CodeDenied, wait: -1, hint: "base URL"},
+		{name: "404, a page", status: 404, body: `<html>nothing here</html>`, header: []string{"Content-Type", "text/html"}, code: marchwarden.CodeDenied, wait: -1, hint: "OPENAI_BASE_URL"},
 		{name: "400", status: 400, body: `{"error":"just a string"}`, code: marchwarden.CodeInvalid, wait: -1, says: "just a string"},
 		{name: "400, vLLM", status: 400, body: `{"object":"error","message":"bad thing","type":"BadRequestError","code":400}`, code: marchwarden.CodeInvalid, wait: -1, says: "bad thing"},
 		{name: "422", status: 422, body: `{"detail":[{"msg":"wrong"}]}`, code: marchwarden.CodeInvalid, wait: -1, says: "wrong"},

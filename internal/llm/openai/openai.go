@@ -21,6 +21,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
@@ -54,6 +55,7 @@ type Config struct {
 
 // Model is one model of one provider. It is safe for concurrent use.
 type Model struct {
+	secrets []string // that no error repeats
 	cfg     Config
 	service sdk.ChatCompletionService
 	invalid error // what is wrong with cfg
@@ -84,7 +86,7 @@ func New(cfg Config) *Model {
 	if cfg.MaxReply <= 0 {
 		cfg.MaxReply = defaultMaxReply
 	}
-	m := &Model{cfg: cfg}
+	m := &Model{cfg: cfg, secrets: httpapi.SecretsOf(cfg.Key, cfg.BaseURL)}
 	base, err := url.Parse(cfg.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		m.invalid = &marchwarden.Error{

@@ -115,6 +115,10 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	other, otherErr := m.standIn(ctx, c)
 	other.Usage = other.Usage.Add(reply.Usage)
 	if otherErr == nil {
+		other.Instead = err.Error()
+		if hint := marchwarden.HintOf(err); hint != "" {
+			other.Instead += " (" + hint + ")"
+		}
 		return other, nil
 	}
 	return other, m.neither(err, otherErr)

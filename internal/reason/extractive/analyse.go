@@ -36,7 +36,8 @@ type part struct {
 
 // question is what the words of a request ask for.
 type question struct {
-	text    string
+	topic   string // as it was asked, for people
+	text    string // the same without addresses, whose words ask for nothing
 	kind    kind
 	focus   string   // stem of the noun after what, which or how many; "" if none
 	asked   string   // stem of X in "What is the X of Y"; "" if none
@@ -124,7 +125,10 @@ var (
 
 // analyse reads a question. thisYear closes periods that run to the present.
 func analyse(text, context string, thisYear int) question {
-	q := question{text: strings.TrimSpace(unlabelled(text)), soft: map[string]bool{}, known: map[string]bool{}}
+	q := question{
+		topic: strings.TrimSpace(unlabelled(text)), text: strings.TrimSpace(unlabelled(unaddressed(text))),
+		soft: map[string]bool{}, known: map[string]bool{},
+	}
 	q.parts = periods(q.text, thisYear)
 	subject := q.text
 	if len(q.parts) > 1 { // the parts hold the years
@@ -146,17 +150,28 @@ func analyse(text, context string, thisYear int) question {
 	}
 	q.negated = lexicon.Negated(q.text)
 	q.broad = q.isBroad()
-	for _, s := range lexicon.Terms(context) {
+	around := unaddressed(context)
+	for _, s := range lexicon.Terms(around) {
 		if !inQuestion(&q, s) {
 			q.soft[s] = true
 		}
 	}
-	q.given = lexicon.Names(context)
+	q.given = lexicon.Names(around)
 	for _, sp := range lexicon.Sentences(context) {
 		q.known[plain(context[sp.Start:sp.End])] = true
 	}
 	return q
 }
+
+// located is a web address, or that of a file, with the quotes around it. The mark
+// that ends a sentence is not part of it.
+var located = regexp.MustCompile(`(?i)["“”]\s*` + bareAddress + `\s*["“”]|\b` + bareAddress)
+
+const bareAddress = `(?:https?|ftps?|file)://[^\s<>"“”]*[^\s<>"“”.,;:!?)\]}'’]`
+
+// unaddressed is a text without its addresses: they say where to look, and the
+// loop reads them; a source that answers need not hold their words.
+func unaddressed(text string) string { return located.ReplaceAllString(text, " ") }
 
 // label is a number that counts questions rather than asks: "… in Utah? no. 4".
 var label = regexp.MustCompile(`(?i)\?\s*[(\[#,;:-]*\s*(?:(?:number|no|nr|question|version|try|part)\b[.:]?\s*)?#?\d{1,6}[)\].]*\s*$`)

@@ -31,6 +31,7 @@ const (
 	laterShare = 0.4 // share of the question that a hit of a follow-up must show
 	fusionK    = 60  // the usual constant of reciprocal rank fusion
 	labelCost  = 8   // tokens that the label of a passage or claim costs
+	blindReads = 3   // pages that are read on the word of the engine alone
 )
 
 // Reasoner answers by extraction. It holds no state and is safe for concurrent
@@ -52,7 +53,9 @@ func ended(ctx context.Context) error {
 }
 
 // Choose fuses the hits of this iteration's queries and drops what shares no
-// word with the question.
+// word with the question. Where that leaves nothing to begin with, the first pages
+// of the web are taken as the engine ranks them: titles such as "Home", snippets
+// that are empty and other languages say nothing against a page.
 func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit) ([]reason.Read, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -62,7 +65,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	for _, s := range st.Evidence.Sources() {
 		read[s.Page.Locator] = true
 	}
-	var list []candidate
+	var list, blind []candidate
 	for _, c := range fuse(st, hits) {
 		if read[c.hit.Locator] || st.Failed[c.hit.Locator] != nil {
 			continue
@@ -70,11 +73,11 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 		c.weigh(&q)
 		if c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)) {
 			list = append(list, c)
+		} else if c.onTheWeb() {
+			c.why = "ranked high by the engine, though its title and snippet hardly show a word of the question"
+			blind = append(blind, c)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator))
-	})
 	used := st.Meter.Usage()
 	left := st.Limits.MaxSources - used.Sources
 	rounds := max(1, st.Limits.MaxIterations-st.Iteration+1)
@@ -82,6 +85,12 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	if q.broad {
 		n = max(n, (left+1)/2)
 	}
+	if len(list) == 0 && (st.Iteration < 2 || len(read) == 0) {
+		list, n = blind, blindReads
+	}
+	slices.SortStableFunc(list, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator))
+	})
 	out := make([]reason.Read, 0, n)
 	for _, c := range list[:max(0, min(n, left, len(list)))] {
 		out = append(out, reason.Read{Locator: c.hit.Locator, Reason: c.why})
@@ -96,6 +105,13 @@ type candidate struct {
 	share float64 // of the question's words that its title and snippet show
 	stems map[string]bool
 	why   string
+}
+
+// onTheWeb reports a hit of a search engine of the web, which has seen more of the
+// page than it tells. An index of local files has told all that matched.
+func (c *candidate) onTheWeb() bool {
+	scheme, _, ok := strings.Cut(c.hit.Locator, "://")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
 // fuse adds up one over the rank over the queries of this iteration. Hits that

@@ -33,7 +33,7 @@ func refuse(st *reason.State, q *question, r *reading, unread []evidence.Scored,
 	if len(r.sents) == 0 && len(unread) > 0 {
 		return reason.Draft{
 			Refusal: fmt.Sprintf("The token budget of %d left no room to read what was found for this question.", st.Limits.TokenBudget),
-			Gaps: []marchwarden.Gap{{Topic: q.text, Category: marchwarden.BudgetExhausted,
+			Gaps: []marchwarden.Gap{{Topic: q.topic, Category: marchwarden.BudgetExhausted,
 				Detail: fmt.Sprintf("%s found and none could be read within the token budget", plural(len(unread), "passage was", "passages were"))}},
 		}
 	}
@@ -46,7 +46,7 @@ func refuse(st *reason.State, q *question, r *reading, unread []evidence.Scored,
 	if len(lacking) > 0 {
 		detail += "; absent from what was read: " + listed(lacking, 6)
 	}
-	d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: q.text, Category: marchwarden.SourceNotFound, Detail: detail})
+	d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: q.topic, Category: marchwarden.SourceNotFound, Detail: detail})
 	if len(unread) > 0 {
 		d.Gaps = append(d.Gaps, unreadGap(st, q, unread))
 	}
@@ -54,7 +54,7 @@ func refuse(st *reason.State, q *question, r *reading, unread []evidence.Scored,
 }
 
 func unreadGap(st *reason.State, q *question, unread []evidence.Scored) marchwarden.Gap {
-	return marchwarden.Gap{Topic: q.text, Category: marchwarden.BudgetExhausted,
+	return marchwarden.Gap{Topic: q.topic, Category: marchwarden.BudgetExhausted,
 		Detail: fmt.Sprintf("%s left unread within the token budget of %d: %s", plural(len(unread), "relevant passage was", "relevant passages were"),
 			st.Limits.TokenBudget, listed(titles(st.Evidence, unread), 4))}
 }

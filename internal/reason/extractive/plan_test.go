@@ -42,6 +42,9 @@ func TestOpeningQueries(t *testing.T) {
 		{"What are ideal crops for a garden in Utah?", "", []string{"ideal crops garden Utah", "Utah"}},
 		{"Compare BERT and GPT", "", []string{"BERT GPT", "BERT", "GPT"}},
 		{"Who said \"the bitter lesson\" first?", "", []string{"bitter lesson first", "the bitter lesson"}},
+		{"What does http://127.0.0.1:18080/latest/meta-data?x=1 say about Utah crops?", "", []string{"Utah crops", "Utah"}},
+		{"Compare https://a.example/one and \"https://b.example/two\" on frost hardiness.", "", []string{"frost hardiness"}},
+		{"Which crops are hardy?", "See https://Park.example/City.", []string{"crops hardy"}},
 		{"Which crops are hardy?", "We live near Park City.", []string{"crops hardy", "crops hardy Park City"}},
 	} {
 		st := stateOf(c.question, &evidence.Set{}, balanced)
@@ -108,8 +111,14 @@ func TestNoQueryTwice(t *testing.T) {
 }
 
 func TestPlanWithoutWords(t *testing.T) {
-	if p := planOf(t, stateOf("???", &evidence.Set{}, balanced)); len(p.Searches) > 0 || p.Complete {
-		t.Errorf("plan %+v", p)
+	for _, question := range []string{"???", "http://169.254.169.254/latest/meta-data", "file:///etc/passwd?"} {
+		st := stateOf(question, &evidence.Set{}, balanced)
+		if p := planOf(t, st); len(p.Searches) > 0 || p.Complete {
+			t.Errorf("%s: plan %+v", question, p)
+		}
+		if d := writeOf(t, st); len(d.Gaps) != 1 || d.Gaps[0].Topic != question || strings.Contains(d.Gaps[0].Detail, "absent") {
+			t.Errorf("%s: gaps %+v", question, d.Gaps)
+		}
 	}
 }
 
@@ -125,6 +134,50 @@ func TestCanceled(t *testing.T) {
 	}
 	if _, err := New().Write(ctx, st); !errors.Is(err, context.Canceled) {
 		t.Errorf("Write: %v", err)
+	}
+}
+
+// Where no hit shows a word of the question, the engine's order counts for pages
+// of the web, at the beginning or as long as nothing was read; for files never.
+func TestChooseBlindly(t *testing.T) {
+	web := []search.Hit{
+		{Locator: "https://c.example/", Title: "Home"}, {Locator: "https://b.example/", Title: "Startseite", Snippet: "Willkommen."},
+		{Locator: "https://failed.example/"}, {Locator: "https://a.example/"}, {Locator: "https://d.example/", Title: "Index"},
+	}
+	files := []search.Hit{{Locator: "bread.md", Title: "Bread", Snippet: "Flour, water and salt."}, {Locator: "embedded:salt.md", Title: "Salt"}}
+	shown := append(slices.Clone(web), search.Hit{Locator: "https://e.example/", Snippet: "Yellow leaves by chlorosis."})
+	first := []string{"https://c.example/", "https://b.example/", "https://a.example/"}
+	for _, c := range []struct {
+		name      string
+		hits      []search.Hit
+		iteration int
+		read      map[string]string
+		want      []string
+	}{
+		{"the first three", web, 1, nil, first},
+		{"nothing was read yet", web, 2, nil, first},
+		{"a follow-up", web, 2, map[string]string{"x.md": "Iron is a metal."}, nil},
+		{"files", files, 1, nil, nil},
+		{"one shows a word", shown, 1, nil, []string{"https://e.example/"}},
+	} {
+		st := stateOf("What causes iron chlorosis in peaches?", set(c.read), balanced)
+		st.Iteration = c.iteration
+		st.Failed = map[string]error{"https://failed.example/": errors.New("gone")}
+		st.Searches = []reason.Searched{{Query: "iron chlorosis peaches", Iteration: c.iteration, Hits: c.hits}}
+		reads, err := New().Choose(context.Background(), st, c.hits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range reads {
+			got = append(got, r.Locator)
+			if strings.TrimSpace(r.Reason) == "shows" || r.Reason == "" {
+				t.Errorf("%s: %s is chosen without a reason", c.name, r.Locator)
+			}
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Limits of an answer.
@@ -185,47 +186,19 @@ func idsIn(s string) []evidence.ID {
 	return out
 }
 
-// addresses are what a reader or a program could follow: URLs with or without a
-// scheme, hosts, mail addresses, numeric addresses.
-var addresses = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]{1,20}://\S*|\b(?:javascript|vbscript|data|mailto|file|tel):\S+|\bwww\.\S+|[\w.+-]+@[\w-]+(?:\.[\w-]+)*|` +
-	`\b(?:[a-z0-9-]+\.)+[a-z]{2,24}(?::\d+)?/\S*|\b(?:[a-z0-9-]+\.)+(?:com|org|net|io|info|biz|example|invalid|test|local|internal|onion|app|dev|ai|co|me|xyz|top|site|online|ru|cn|uk|de)\b|` +
-	`\b\d{1,3}(?:\.\d{1,3}){3}\b\S*`)
-
 var leftovers = strings.NewReplacer("()", "", "( )", "", "[]", "", "<>", "", " .", ".", " ,", ",")
 
 // withoutAddresses cuts out the addresses that allowed does not know, and those
 // that cutting lets appear.
 func withoutAddresses(s string, allowed func(address string) bool) string {
 	for range layers {
-		cut := false
-		s = addresses.ReplaceAllStringFunc(s, func(m string) string {
-			address := bare(m)
-			if address == "" || allowed(address) {
-				return m
-			}
-			cut = true
-			return m[len(address):]
-		})
-		if !cut {
+		left := verify.Unlink(s, allowed)
+		if left == s {
 			return s
 		}
-		s = strings.Join(strings.Fields(leftovers.Replace(s)), " ")
+		s = strings.Join(strings.Fields(leftovers.Replace(strings.ReplaceAll(left, verify.Removed, ""))), " ")
 	}
 	return ""
-}
-
-// bare is an address without the punctuation of the sentence behind it.
-func bare(s string) string {
-	for {
-		t := strings.TrimRight(s, `.,;:!?]}>'"”’`)
-		if strings.Count(t, ")") > strings.Count(t, "(") {
-			t = strings.TrimSuffix(t, ")")
-		}
-		if t == s {
-			return s
-		}
-		s = t
-	}
 }
 
 // citedHas knows what stands in the passages with the ids.

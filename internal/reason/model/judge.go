@@ -15,9 +15,9 @@ import (
 
 // What a verdict may cost, in tokens.
 const (
-	verdictTokens = 24 // of the reply, for each claim
-	judgeFrame    = 40 // of the reply, around them
-	judgeThinking = 1000
+	verdictTokens = 24   // of the reply, for each claim
+	judgeFrame    = 40   // of the reply, around them
+	judgeThinking = 1000 // of a model that is not known to think
 )
 
 // judge gives every claim its verdict: the model's where it was asked and gave
@@ -123,11 +123,15 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 	}
 	for n := len(open); n > 0; n-- {
 		c := build(n)
-		spare := room - r.price(c)
+		spare := room - price(s, c)
 		if spare < 0 {
 			continue
 		}
-		c.MaxTokens += min(spare, judgeThinking) // a model may think first
+		most := judgeThinking
+		if r.thinks {
+			most = thinking
+		}
+		c.MaxTokens += min(spare, most) // a model may think first
 		return c, n
 	}
 	return llm.Call{}, 0

@@ -38,20 +38,29 @@ type Reasoner struct {
 	id    string
 	plain *extractive.Reasoner // what goes on when the model does not
 
-	scale  float64         // the worst ratio of counted to estimated input so far, at least 1
 	links  []string        // L1, L2… as they were first shown
 	asked  map[string]bool // queries, see queryKey
 	steps  map[string]bool // the calls of each step so far
 	faults int             // of planning calls
 	mute   bool            // no further planning calls
+	thinks bool            // the model thinks before it answers, which takes tokens
 }
 
+// thinking is how many tokens more a reply may have of a model that thinks, where
+// the budget has room for them.
+const thinking = 4000
+
 var _ reason.Reasoner = (*Reasoner)(nil)
+
+// Version names this mind and changes when its prompts, or what it does with a
+// model's words, change: a run that another version recorded cannot be rerun by
+// this one.
+const Version = "model/1"
 
 // New makes the reasoner of one run. The id is the model's, such as
 // "anthropic/…"; it becomes the result's model_id.
 func New(id string) *Reasoner {
-	return &Reasoner{id: id, plain: extractive.New(), scale: 1, asked: map[string]bool{}, steps: map[string]bool{}}
+	return &Reasoner{id: id, plain: extractive.New(), asked: map[string]bool{}, steps: map[string]bool{}}
 }
 
 // ID is the id that New was given.
@@ -60,29 +69,40 @@ func (r *Reasoner) ID() string { return r.id }
 // ask makes one call. A refusal of the model is an error with CodeRefused.
 func (r *Reasoner) ask(ctx context.Context, s *reason.State, c llm.Call) (llm.Reply, error) {
 	reply, err := s.Model.Generate(ctx, c)
-	r.learn(llm.Estimate(c), reply.Usage.In)
 	if err != nil {
 		return reply, err
 	}
+	r.thinks = r.thinks || thought(reply)
 	if reply.Stop == llm.StopRefusal {
 		return reply, marchwarden.Errorf(marchwarden.CodeRefused, "the model would not answer the %s prompt", c.Prompt)
 	}
 	return reply, nil
 }
 
-// learn keeps the scale in step with the metered model, which reserves by it. A
-// call that was repeated counts twice; no tokenizer is that far off.
-func (r *Reasoner) learn(estimate, counted int) {
-	const most = 1.6
-	if ratio := float64(counted) / float64(max(1, estimate)); ratio > r.scale && ratio <= most {
-		r.scale = ratio
+// thought reports a reply that took far more tokens than it shows.
+func thought(reply llm.Reply) bool {
+	shown := llm.EstimateText(llm.WithoutThinking(reply.Text))
+	for _, c := range reply.Calls {
+		shown += llm.EstimateText(c.Name) + llm.EstimateText(string(c.Input))
 	}
+	return reply.Usage.Out > 2*shown+200
 }
 
 // price is what the metered model will reserve for a call.
-func (r *Reasoner) price(c llm.Call) int { return r.scaled(llm.Estimate(c)) + c.MaxTokens }
+func price(s *reason.State, c llm.Call) int { return scaled(s, llm.Estimate(c)) + c.MaxTokens }
 
-func (r *Reasoner) scaled(tokens int) int { return int(math.Ceil(float64(tokens) * r.scale)) }
+// scaled is what the provider counts for an estimate.
+func scaled(s *reason.State, tokens int) int { return int(math.Ceil(float64(tokens) * scale(s))) }
+
+// unscaled is the estimate that the provider's count has room for.
+func unscaled(s *reason.State, tokens int) int { return int(float64(tokens) / scale(s)) }
+
+func scale(s *reason.State) float64 {
+	if s.Scale == nil {
+		return 1
+	}
+	return max(1, s.Scale())
+}
 
 // apart is the state for the mind that stands in for the model. It charges what
 // it reads as a model's reading would be, and asks no model: with a meter of its

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -30,16 +31,20 @@ var (
 	deep     = marchwarden.Preset(marchwarden.Deep)
 )
 
-// metered reserves, calls and settles, as the loop's does. Its tokenizer is
-// llm.EstimateText.
+// metered reserves, calls, settles and learns, as the loop's does. Its tokenizer
+// is llm.EstimateText, or makes more of a text.
 type metered struct {
 	llm.Model
-	meter *budget.Meter
+	meter   *budget.Meter
+	counts  float64  // tokens for each that is estimated
+	scale   float64  // what it has shown of that
+	refused []string // prompts that did not fit
 }
 
-func (m metered) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
-	res, err := m.meter.Reserve(llm.Estimate(c) + c.MaxTokens)
+func (m *metered) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	res, err := m.meter.Reserve(int(math.Ceil(float64(llm.Estimate(c))*m.scale)) + c.MaxTokens)
 	if err != nil {
+		m.refused = append(m.refused, c.Prompt)
 		return llm.Reply{}, err
 	}
 	reply, err := m.Model.Generate(ctx, c)
@@ -51,8 +56,9 @@ func (m metered) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	for _, call := range reply.Calls {
 		out += llm.EstimateText(call.Name) + llm.EstimateText(string(call.Input))
 	}
-	reply.Usage = llm.Usage{In: llm.Estimate(c), Out: min(out, c.MaxTokens)}
+	reply.Usage = llm.Usage{In: int(float64(llm.Estimate(c)) * m.counts), Out: min(out, c.MaxTokens)}
 	res.Settle(reply.Usage.Total())
+	m.scale = max(m.scale, m.counts)
 	return reply, nil
 }
 
@@ -84,9 +90,17 @@ func stateOf(question string, set *evidence.Set, l marchwarden.Limits, m llm.Mod
 		Iteration: 1, Evidence: set, Meter: budget.New(l, 0), Nonce: nonce, Failed: map[string]error{},
 	}
 	if m != nil {
-		s.Model = metered{m, s.Meter}
+		counting(s, m, 1)
 	}
 	return s
+}
+
+// counting gives a state a metered model whose provider counts so many tokens for
+// each that is estimated.
+func counting(s *reason.State, m llm.Model, counts float64) *metered {
+	tight := &metered{Model: m, meter: s.Meter, counts: counts, scale: 1}
+	s.Model, s.Scale = tight, func() float64 { return tight.scale }
+	return tight
 }
 
 type script = map[string][]llmtest.Answer
@@ -118,11 +132,12 @@ func promptsOf(m *llmtest.Model) string {
 }
 
 func TestPromptsAreSmallAndNamed(t *testing.T) {
+	bare := llm.Estimate(llm.Call{})
 	for _, c := range []struct {
 		p    prompt
 		most int
-	}{{stepPrompt, 220}, {writePrompt, 300}, {judgePrompt, 120}, {repairPrompt, 130}} {
-		if n := llm.EstimateText(c.p.text); n > c.most {
+	}{{stepPrompt, 225}, {writePrompt, 300}, {judgePrompt, 120}, {repairPrompt, 130}} {
+		if n := llm.Estimate(c.p.call()) - bare; n > c.most {
 			t.Errorf("%s has %d tokens, more than %d", c.p.name, n, c.most)
 		}
 		if call := c.p.call(); call.Prompt != c.p.name || !strings.HasPrefix(call.Template, "sha256:") || len(call.Template) != 71 || call.System != c.p.text {
@@ -132,11 +147,8 @@ func TestPromptsAreSmallAndNamed(t *testing.T) {
 			t.Errorf("%s does not say what the markers mean", c.p.name)
 		}
 	}
-	n := 0
-	for _, tl := range tools {
-		n += llm.EstimateText(tl.Name) + llm.EstimateText(tl.Description) + llm.EstimateText(string(tl.Schema))
-	}
-	if n > 160 {
+	named := make([]llm.Tool, len(tools)) // the frame alone
+	if n := llm.Estimate(llm.Call{Tools: tools}) - llm.Estimate(llm.Call{Tools: named}); n > 160 {
 		t.Errorf("the tools have %d tokens", n)
 	}
 }

@@ -43,11 +43,29 @@ func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, erro
 	case used.Sources >= s.Limits.MaxSources:
 		return capped(s, fmt.Sprintf("cap of %d sources", s.Limits.MaxSources)), nil
 	}
-	reply, err := r.ask(ctx, s, r.stepCall(s))
+	reply, err := r.askStep(ctx, s)
 	if err != nil {
 		return r.planFault(ctx, s, err)
 	}
 	return r.planOf(ctx, s, reply)
+}
+
+// askStep makes the call; once more, with all the room there is for it, if the
+// reply was cut before it asked for anything: a model may think for long.
+func (r *Reasoner) askStep(ctx context.Context, s *reason.State) (llm.Reply, error) {
+	c := r.stepCall(s)
+	for again := true; ; again = false {
+		reply, err := r.ask(ctx, s, c)
+		if err != nil || reply.Stop != llm.StopLength || len(callsOf(reply)) > 0 {
+			return reply, err
+		}
+		spare := min(thinking, s.Meter.Room()-price(s, c))
+		if !again || spare < c.MaxTokens {
+			return reply, marchwarden.Errorf(marchwarden.CodeTruncated, "its reply was cut at %d tokens, before it asked for anything", c.MaxTokens)
+		}
+		r.thinks = true
+		c.MaxTokens += spare
+	}
 }
 
 func capped(s *reason.State, what string) reason.Plan {

@@ -23,7 +23,10 @@ import (
 
 // reader answers every prompt from what it is shown, as a plain model would: it
 // searches first, reads a hit next, and claims the sentences of the passages.
-type readerModel struct{ calls []llm.Call }
+type readerModel struct {
+	calls  []llm.Call
+	counts float64 // tokens for each that is estimated; zero is one
+}
 
 func (*readerModel) ID() string { return "test/reader" }
 
@@ -107,6 +110,9 @@ func (l *library) read(s *reason.State, reads []reason.Read) {
 func (l *library) run(t *testing.T, question string, limits marchwarden.Limits, m llm.Model) (reason.Draft, *reason.State) {
 	t.Helper()
 	s := stateOf(question, &evidence.Set{}, limits, m)
+	if rm, ok := m.(*readerModel); ok && rm.counts > 0 {
+		counting(s, m, rm.counts)
+	}
 	s.Meter.Hold(limits.TokenBudget / 2)
 	r := New("m")
 	for s.Iteration = 1; ; s.Iteration++ {
@@ -170,6 +176,39 @@ func TestSmallestPreset(t *testing.T) {
 		t.Logf("%q: %v reserved %v, %d passages shown, %d of 5000 tokens, %d citations, exhausted %v", question, names, sizes, shown, s.Meter.Usage().Tokens, len(g.Citations), s.Meter.Usage().Exhausted)
 		if slices.ContainsFunc(s.Meter.Usage().Exhausted, func(w string) bool { return strings.HasPrefix(w, "token") }) || s.Meter.Usage().Tokens > 5000 {
 			t.Errorf("used %+v", s.Meter.Usage())
+		}
+	}
+}
+
+// A provider that counts more than is estimated gets as far as the budget allows:
+// after the first call everything is planned by what it counts, no call is refused
+// while writing, and the answer is the model's.
+func TestSmallestPresetOfAHarshProvider(t *testing.T) {
+	l := newLibrary(t)
+	for _, tt := range []struct {
+		counts  float64
+		prompts string
+		least   int // citations
+	}{{1.2, "step write judge", 4}, {1.6, "step write", 4}, {2, "step write", 3}} {
+		m := &readerModel{counts: tt.counts}
+		d, s := l.run(t, startups, shallow, m)
+		var names []string
+		input := 0
+		for _, c := range m.calls {
+			names = append(names, c.Prompt)
+			input += int(float64(llm.Estimate(c)) * tt.counts)
+		}
+		g, err := verify.Gate(context.Background(), l.blobs, s.Evidence, d)
+		used := s.Meter.Usage()
+		t.Logf("%.1f: %v, %d citations, %d of 5000 tokens, of which %d input; %v", tt.counts, names, len(g.Citations), used.Tokens, input, used.Exhausted)
+		if err != nil || len(g.Citations) < tt.least || !strings.HasPrefix(strings.Join(names, " "), tt.prompts) {
+			t.Errorf("%.1f: %v with %d citations, %v", tt.counts, names, len(g.Citations), err)
+		}
+		if refused := s.Model.(*metered).refused; slices.Contains(refused, "write") || slices.Contains(refused, "judge") {
+			t.Errorf("%.1f: these were refused, and could have been made to fit: %v", tt.counts, refused)
+		}
+		if used.Tokens > shallow.TokenBudget || input > used.Tokens || strings.Contains(strings.Join(used.Exhausted, " "), "counted") {
+			t.Errorf("%.1f: the provider counted %d and more, the meter has %+v", tt.counts, input, used)
 		}
 	}
 }

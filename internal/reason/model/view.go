@@ -50,12 +50,15 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	c := stepPrompt.call()
 	c.Tools = tools
 	c.MaxTokens = min(1200, max(leastStep, (whole-500)/4))
+	if r.thinks { // fewer rounds, each with time to think
+		extra := min(thinking, s.Meter.Room()/2)
+		c.MaxTokens, whole = c.MaxTokens+extra, min(whole+extra, s.Meter.Room())
+	}
 
 	v := newView(s.Nonce)
 	c.Input = question(v, s) + r.progress(s)
-	fixed := r.scaled(llm.Estimate(c) + llm.EstimateText(v.open("known")+v.end()))
-	left := int(float64(whole-c.MaxTokens-fixed) / r.scale)
-	c.Input += v.block("known", r.known(v, s, left))
+	fixed := scaled(s, llm.Estimate(c)+llm.EstimateText(v.open("known")+v.end()))
+	c.Input += v.block("known", r.known(v, s, unscaled(s, whole-c.MaxTokens-fixed)))
 	return c
 }
 

@@ -70,7 +70,9 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 		if reply, err = r.repair(ctx, s, reply.Text, call.MaxTokens); err != nil {
 			return reason.Draft{}, nil, err
 		}
-		if fields, ok = answerOf(reply.Text); !ok {
+		if fields, ok = answerOf(reply.Text); !ok || len(list(fields["claims"])) == 0 {
+			// A repair leaves out what it cannot mend; an empty one says nothing about
+			// the sources.
 			return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, nor could its repair")
 		}
 	}
@@ -104,11 +106,16 @@ func (r *Reasoner) askAnswer(ctx context.Context, s *reason.State) (reply llm.Re
 	}
 	if err == nil && blank(reply) {
 		call.Attempt = nudge
-		if spare := s.Meter.Room() - r.price(call); reply.Stop == llm.StopLength && spare > 0 {
-			call.MaxTokens += min(spare, call.MaxTokens) // it was thinking
+		if spare := s.Meter.Room() - price(s, call); reply.Stop == llm.StopLength && spare > 0 {
+			call.MaxTokens += min(spare, max(thinking, call.MaxTokens)) // it was thinking
 		}
 		reply, err = r.ask(ctx, s, call)
-		if err == nil && blank(reply) {
+		switch {
+		case err != nil || !blank(reply):
+		case reply.Stop == llm.StopLength:
+			s.Meter.Exhaust(fmt.Sprintf("token budget of %d", s.Limits.TokenBudget))
+			err = &marchwarden.Error{Code: marchwarden.CodeExhausted, Message: fmt.Sprintf("it was still thinking when its reply was cut at %d tokens", call.MaxTokens), Hint: "a larger token budget leaves it more"}
+		default:
 			err = marchwarden.Errorf(marchwarden.CodeMalformed, "it answered with nothing, twice")
 		}
 	}
@@ -131,18 +138,21 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		c.Schema = leanSchema
 	}
 	c.MaxTokens = min(mostReply, max(leastReply, min(s.Limits.TokenBudget/replyShare, room/5)))
+	if r.thinks {
+		c.MaxTokens += min(thinking, room/4)
+	}
 	c.Input = question(v, s)
 	frame := llm.EstimateText(v.open("sources") + v.end())
-	fixed := r.price(c) + r.scaled(frame)
-	left := room - fixed - r.repairPrice(c.MaxTokens)
-	if left < r.scaled(leastEvidence) { // better an answer that cannot be repaired than none
+	fixed := price(s, c) + scaled(s, frame)
+	left := room - fixed - repairPrice(s, c.MaxTokens)
+	if left < scaled(s, leastEvidence) { // better an answer that cannot be repaired than none
 		left = room - fixed
 	}
-	if left < r.scaled(leastEvidence) {
+	if left < scaled(s, leastEvidence) {
 		s.Meter.Exhaust(fmt.Sprintf("token budget of %d", s.Limits.TokenBudget))
 		return c, nil, marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", room, s.Limits.TokenBudget)
 	}
-	p := newPacker(v, s.Evidence, int(share*min(mostEvidence, float64(left)/r.scale)), evidence.MaxPassageChars)
+	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, unscaled(s, left)))), evidence.MaxPassageChars)
 	p.fill(s)
 	c.Input += v.block("sources", p.lines())
 	return c, p.passages(), nil
@@ -150,8 +160,8 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 
 // repairPrice is what the repair of a reply may cost: the reply comes in once
 // more and goes out once more.
-func (r *Reasoner) repairPrice(reply int) int {
-	return r.scaled(llm.Estimate(repairPrompt.call())+repairFrame+reply) + reply
+func repairPrice(s *reason.State, reply int) int {
+	return scaled(s, llm.Estimate(repairPrompt.call())+repairFrame+reply) + reply
 }
 
 // repairFrame is what the markers of a repair cost, in tokens.
@@ -162,7 +172,7 @@ func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, t
 	v := newView(s.Nonce)
 	c := repairPrompt.call()
 	c.MaxTokens = tokens
-	in := int(float64(s.Meter.Room()-c.MaxTokens)/r.scale) - llm.Estimate(c) - repairFrame
+	in := unscaled(s, s.Meter.Room()-c.MaxTokens) - llm.Estimate(c) - repairFrame
 	if in < leastEvidence {
 		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, and the budget has no room to repair it")
 	}

@@ -115,7 +115,7 @@ func TestClaims(t *testing.T) {
 		{"an address that is cited", claim("See https://ogden.example/tours or dam@ogden.example for tours.", "S1.2"), "See https://ogden.example/tours or dam@ogden.example for tours. S1.2"},
 		{"an address that is not", claim("See https://evil.example/?q=CANARY, the dam cost much.", "S1.2"), "See, the dam cost much. S1.2"},
 		{"an address longer than the cited one", claim("Tours: https://ogden.example/tours?q=CANARY (dam).", "S1.2"), "Tours: (dam). S1.2"},
-		{"a link", claim("The [dam](http://evil.example/x) cost much; mail me@evil.example or www.evil.example or evil.com/p or 10.0.0.1.", "S1.2"), "The [dam] cost much; mail or or or. S1.2"},
+		{"a link", claim("The [dam](http://evil.example/x) cost much; mail me@evil.example or www.evil.example or evil.com/p or 10.0.0.1.", "S1.2"), "The dam cost much; mail or or or. S1.2"},
 		{"other schemes", claim("The dam javascript:alert(1) cost data:text/html,x much.", "S1.2"), "The dam cost much. S1.2"},
 		{"nothing but an address", claim("https://evil.example/x", "S1.2"), ""},
 		{"hidden characters", claim("The dam\u202e cost\x00 \u200bmuch\U000e0041.", "S1.2"), "The dam cost much. S1.2"},
@@ -319,7 +319,7 @@ func TestWriteShrinksWhenTheEstimateWasTooLow(t *testing.T) {
 	long.text = strings.Repeat(long.text+"\n\n", 300)
 	m := scripted(script{"write": {{Text: encoded(twoClaims)}}, "judge": {verdicts("supported", "supported")}})
 	s := stateOf(damQuestion, setOf([]page{long}), shallow, nil)
-	s.Model = harsher{metered{m, s.Meter}}
+	s.Model = harsher{counting(s, m, 1)}
 	d, err := New("m").Write(context.Background(), s)
 	if err != nil || len(d.Claims) != 2 || d.Claims[0].Support != marchwarden.Supported && d.Claims[0].Support != marchwarden.Unchecked {
 		t.Errorf("%+v, %v after %q", d.Claims, err, promptsOf(m))
@@ -327,7 +327,7 @@ func TestWriteShrinksWhenTheEstimateWasTooLow(t *testing.T) {
 }
 
 // harsher reserves a quarter more than the estimate.
-type harsher struct{ metered }
+type harsher struct{ *metered }
 
 func (h harsher) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	extra, err := h.meter.Reserve(llm.Estimate(c) / 4)

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/fetchtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -48,12 +50,15 @@ func TestBudgetHolds(t *testing.T) {
 			budgetRange(t, first, min(perProvider, total-first), &sum)
 		})
 	}
-	t.Logf("budget: %d runs through a loopback provider with %d model calls, %d over budget, %d honest runs with %d overruns, %d runs exhausted, %d citations with %d fabricated locators, %.1f s",
-		sum.runs.Load(), sum.calls.Load(), sum.over.Load(), sum.honest.Load(), sum.overruns.Load(), sum.exhausted.Load(), sum.citations.Load(), sum.fabricated.Load(), time.Since(began).Seconds())
+	t.Logf("budget: %d runs through a loopback provider with %d model calls, %d over budget, %d honest runs with %d overruns and %d tokens of which the meter has %d, %d runs exhausted, %d citations with %d fabricated locators, %.1f s",
+		sum.runs.Load(), sum.calls.Load(), sum.over.Load(), sum.honest.Load(), sum.overruns.Load(), sum.charged.Load(), sum.metered.Load(), sum.exhausted.Load(), sum.citations.Load(), sum.fabricated.Load(), time.Since(began).Seconds())
 }
 
 // sums are over all runs.
-type sums struct{ runs, calls, over, honest, overruns, exhausted, citations, fabricated atomic.Int64 }
+type sums struct {
+	runs, calls, over, honest, overruns, exhausted, citations, fabricated atomic.Int64
+	charged, metered                                                      atomic.Int64 // tokens of honest runs, as the provider and as the meter counts them
+}
 
 // budgetRange plays n runs from the seed first against one provider.
 func budgetRange(t *testing.T, first, n int, sum *sums) {
@@ -91,12 +96,19 @@ type gamble struct {
 	wordy   float64  // how long its replies are
 	request marchwarden.Request
 
-	mu   sync.Mutex // guards what follows
-	dice *rand.Rand // of the model and the search engine
+	mu      sync.Mutex // guards what follows
+	dice    *rand.Rand // of the model and the search engine
+	charged int        // tokens, by the provider's own count
 }
 
-// countings are the ways of a provider to count; the first two are honest.
-var countings = []string{"estimate", "characters", "low", "zero", "negative", "absurd", "missing", "half more", "thrice", "cached"}
+// The honest ways of a provider to count.
+const (
+	countsWords   = "pieces of English words"
+	countsLetters = "letters by four"
+)
+
+// countings are the ways of a provider to count.
+var countings = []string{countsWords, countsLetters, countsWords, "estimate", "low", "zero", "negative", "absurd", "missing", "half more", "thrice", "cached"}
 
 func newGamble(seed int) *gamble {
 	d := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -127,7 +139,7 @@ func newGamble(seed int) *gamble {
 	return g
 }
 
-func (g *gamble) honest() bool { return g.counts == countings[0] || g.counts == countings[1] }
+func (g *gamble) honest() bool { return g.counts == countsWords || g.counts == countsLetters }
 
 // sizes of pages, in bytes; the large ones are rare.
 var sizes = []int{300, 900, 0, 2500, 60, 1, 5000, 8000, 20_000, 60_000, 200_000}
@@ -141,6 +153,11 @@ var pool = func() [][]string {
 		"CRISPR %d 3.14159 2,718 1e9 ; {} [] <> == != 0x7f\t",
 		"💥🧬 gene %d ",
 		"genetherapystartup%d",
+		"Yritys %d kehittää CRISPR-geenihoitoa, ja tutkijoiden mukaan ensimmäiset potilaskokeet aloitetaan todennäköisesti syksyllä. ",
+		"Girişim %d, CRISPR gen tedavisi üzerinde çalışıyor ve araştırmacılar hastalığın iyileştirilebileceğini düşünüyor. ",
+		"Gene therapy: Wojciechowska, Grzybowski %d, Nkechi Okonkwo, Thandiwe Mkhize, Rajalakshmi Venkataraman, Oyelaran Adebayo. ",
+		"Компания %d разрабатывает генную терапию CRISPR для больных серповидной анемией. ",
+		"CRISPR gene therapy %d ATGGCTAGCAAGGTTCTGACCGATTACGGCTTAAGC c3a91f07be5d2246908efa77 TWFyY2ggd2luZHMgYmxvdyBv. ",
 	}
 	out := make([][]string, len(units))
 	for u, unit := range units {
@@ -154,6 +171,91 @@ var pool = func() [][]string {
 	}
 	return out
 }()
+
+// pieces are the pieces of words that a tokenizer knows; without any it takes four
+// letters at a time.
+type pieces map[string]bool
+
+// english are pieces learnt from English, as those of real tokenizers are: what
+// is frequent in the embedded library. A word of another language falls into many.
+var english = func() pieces {
+	const often, longest = 5, 12
+	seen, known := map[string]int{}, pieces{}
+	names, err := fs.Glob(corpus.FS(), "*.md")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(corpus.FS(), name)
+		if err != nil {
+			panic(err)
+		}
+		for _, word := range strings.FieldsFunc(strings.ToLower(string(text)), func(r rune) bool { return r < 'a' || r > 'z' }) {
+			for i := range word {
+				for j := i + 2; j <= min(len(word), i+longest); j++ {
+					seen[word[i:j]]++
+				}
+			}
+		}
+	}
+	for piece, n := range seen {
+		known[piece] = n >= often
+	}
+	return known
+}()
+
+// count is the tokens of a text: the longest known pieces of its small letters,
+// pairs of capitals and of digits, marks one by one, and pairs of bytes of all
+// else.
+func (p pieces) count(s string) int {
+	n := 0
+	for i := 0; i < len(s); {
+		j := i + 1
+		run := func(in func(byte) bool) int {
+			for j < len(s) && in(s[j]) {
+				j++
+			}
+			return j - i
+		}
+		switch c := s[i]; {
+		case small(c) || capital(c) && j < len(s) && small(s[j]):
+			run(small)
+			n += p.word(strings.ToLower(s[i:j]))
+		case capital(c):
+			n += (run(capital) + 1) / 2
+		case c >= '0' && c <= '9':
+			n += (run(func(c byte) bool { return c >= '0' && c <= '9' }) + 1) / 2
+		case c >= 0x80:
+			n += (run(func(c byte) bool { return c >= 0x80 }) + 1) / 2
+			if j < len(s) && small(s[j]) { // which the letter after it joins
+				j++
+			}
+		case c != ' ':
+			n++
+		}
+		i = j
+	}
+	return n
+}
+
+func small(c byte) bool   { return c >= 'a' && c <= 'z' }
+func capital(c byte) bool { return c >= 'A' && c <= 'Z' }
+
+func (p pieces) word(w string) int {
+	if p == nil {
+		return (len(w) + 3) / 4
+	}
+	n := 0
+	for w != "" {
+		k := min(len(w), 12)
+		for k > 1 && !p[w[:k]] {
+			k--
+		}
+		w = w[k:]
+		n++
+	}
+	return n
+}
 
 // play runs it and checks.
 func (g *gamble) play(t *testing.T, base string, client *http.Client, sum *sums) {
@@ -221,8 +323,17 @@ func (g *gamble) check(t *testing.T, res *marchwarden.Result, o outcome, sum *su
 		for _, note := range o.journal.notes() {
 			if strings.Contains(note, "tokens more than") {
 				sum.overruns.Add(1)
-				t.Errorf("seed %d: an honest provider overran: %s", g.seed, note)
+				t.Errorf("seed %d: an honest provider that counts %s overran: %s", g.seed, g.counts, note)
 			}
+		}
+		g.mu.Lock()
+		charged := g.charged
+		g.mu.Unlock()
+		sum.charged.Add(int64(charged))
+		sum.metered.Add(int64(c.TokensUsed))
+		if charged > g.limits.TokenBudget {
+			sum.over.Add(1)
+			t.Errorf("seed %d: a provider that counts %s charged %d tokens of %d, the meter says %d", g.seed, g.counts, charged, g.limits.TokenBudget, c.TokensUsed)
 		}
 	}
 	g.checkExhaustion(t, res, o, sum)

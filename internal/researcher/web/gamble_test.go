@@ -44,7 +44,7 @@ func (g *gamble) answer(turn llmtest.Turn) llmtest.Said {
 		said.Text += strings.Repeat(" and so on", g.dice.IntN(2*turn.MaxTokens))
 	}
 	if g.honest() { // such a provider stops where it was told to
-		cutTo(&said, turn.MaxTokens)
+		g.cutTo(&said, turn.MaxTokens)
 	}
 	said.Usage = g.usage(turn, said)
 	if g.counts == "missing" {
@@ -55,6 +55,9 @@ func (g *gamble) answer(turn llmtest.Turn) llmtest.Said {
 		if g.honest() && (strings.HasPrefix(string(said.Fault), "usage_") || said.Fault == llmtest.FaultManyCalls) {
 			said.Fault = llmtest.FaultServer // no lies, and no more than was allowed
 		}
+	}
+	if i := slices.IndexFunc(llmtest.Faults, func(c llmtest.FaultCase) bool { return c.Fault == said.Fault }); i < 0 || llmtest.Faults[i].Charged {
+		g.charged += said.Usage.Total()
 	}
 	return said
 }
@@ -87,33 +90,70 @@ func (g *gamble) step(turn llmtest.Turn) llmtest.Said {
 }
 
 // cutTo ends a reply at its limit, as a provider does.
-func cutTo(said *llmtest.Said, limit int) {
-	for reckon(*said) > limit && len(said.Calls) > 0 {
+func (g *gamble) cutTo(said *llmtest.Said, limit int) {
+	for g.reckon(*said) > limit && len(said.Calls) > 0 {
 		said.Calls = said.Calls[:len(said.Calls)/2]
 		said.Stop = llm.StopLength
 	}
-	for n := reckon(*said); n > limit; n = reckon(*said) {
+	for n := g.reckon(*said); n > limit; n = g.reckon(*said) {
 		said.Text = strings.ToValidUTF8(said.Text[:min(len(said.Text)-1, len(said.Text)*limit/n)], "")
 		said.Stop = llm.StopLength
 	}
 }
 
-// reckon is what a reply counts at most.
-func reckon(said llmtest.Said) int {
-	n := llm.EstimateText(said.Text)
+// reckon is what a reply counts.
+func (g *gamble) reckon(said llmtest.Said) int {
+	n := g.tokens(said.Text)
 	for _, c := range said.Calls {
-		n += llm.EstimateText(c.Name) + llm.EstimateText(string(c.Input))
+		n += g.tokens(c.Name) + g.tokens(string(c.Input))
+	}
+	return n
+}
+
+// tokens is the provider's tokenizer. An honest one knows nothing of the estimate.
+func (g *gamble) tokens(s string) int {
+	switch g.counts {
+	case countsWords:
+		return english.count(s)
+	case countsLetters:
+		return pieces(nil).count(s)
+	}
+	return llm.EstimateText(s)
+}
+
+// input is what a request counts before the provider lies about it: its texts,
+// and what an honest provider adds, unseen.
+func (g *gamble) input(turn llmtest.Turn) int {
+	n := g.tokens(turn.System) + g.tokens(turn.Input)
+	if !g.honest() {
+		return n
+	}
+	var hidden struct {
+		Tools        []json.RawMessage
+		OutputConfig struct {
+			Format struct{ Schema json.RawMessage }
+		} `json:"output_config"`
+		ResponseFormat struct {
+			JSONSchema struct{ Schema json.RawMessage } `json:"json_schema"`
+		} `json:"response_format"`
+	}
+	if err := json.Unmarshal(turn.Body, &hidden); err != nil {
+		panic(err)
+	}
+	n += 60 + g.seed%31 + g.tokens(string(hidden.OutputConfig.Format.Schema)+string(hidden.ResponseFormat.JSONSchema.Schema))
+	for i, tool := range hidden.Tools {
+		if i == 0 {
+			n += 350
+		}
+		n += g.tokens(string(tool))
 	}
 	return n
 }
 
 // usage is what the provider counts, in its way.
 func (g *gamble) usage(turn llmtest.Turn, said llmtest.Said) *llm.Usage {
-	in := llm.EstimateText(turn.System) + llm.EstimateText(turn.Input)
-	out := min(reckon(said), turn.MaxTokens)
+	in, out := g.input(turn), min(g.reckon(said), turn.MaxTokens)
 	switch g.counts {
-	case "characters":
-		return &llm.Usage{In: min(in, 2*len(turn.System+turn.Input)/7), Out: min(out, 2*len(said.Text)/7)}
 	case "low":
 		return &llm.Usage{In: in / 10, Out: out / 10}
 	case "zero":

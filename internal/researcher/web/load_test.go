@@ -211,7 +211,7 @@ func TestStepTakesItsCriticalPath(t *testing.T) {
 		return said
 	}
 	best := 0.0
-	for try := range 3 {
+	for try := range 10 { // a busy machine may need several
 		l := newLab(t, pages, answer, options{})
 		l.site.Finds(func(string) []string { return []string{"/nova", "/arc", "/help"} })
 		one := 1

@@ -59,7 +59,9 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 		Name: Name, Started: r.cfg.Now(), Where: "the web by " + r.cfg.Engine.Name(),
 		Engine:  &engine{r.cfg.Engine, r.door},
 		Fetcher: &fetcher{r.cfg.Fetcher, r.door},
-		Given:   locator.InText(req.Question + "\n" + req.Context),
+		// The context may hold what a caller read in private sources, and an address
+		// may carry it out: only the question's own addresses are read.
+		Given:   locator.InText(req.Question),
 		Library: []string{"the web by " + r.cfg.Engine.Name()},
 	}, sink)
 }
