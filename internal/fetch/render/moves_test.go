@@ -84,7 +84,7 @@ func script(s string) string { return `<!doctype html><p id=p>text of a</p><scri
 
 var moves = []move{
 	{name: "another host", content: script(`setTimeout(() => { location.href = 'http://b.test/'; }, 1500)`), url: "http://b.test/", text: "truth of b"},
-	{name: "another page", content: script(`setTimeout(() => { location.href = '/fills'; }, 3000)`), url: "http://a.test/fills", text: ">filled<"},
+	{name: "another page", content: script(`setTimeout(() => { location.href = '/fills'; }, 3000)`), url: "http://a.test/fills", text: ">filled 204<"},
 	{name: "meta refresh", content: `<meta http-equiv=refresh content="2;url=http://b.test/">`, url: "http://b.test/", text: "truth of b"},
 	{name: "redirect", at: "/redirect", url: "http://b.test/", text: "truth of b"},
 	{name: "leaving is to be confirmed", content: script(`addEventListener('beforeunload', e => { e.preventDefault(); e.returnValue = 'stay'; });
@@ -105,7 +105,7 @@ var moves = []move{
 
 func TestRenderSaysWhereItEnded(t *testing.T) {
 	path := browser(t)
-	documents := map[string]string{"b.test/": pretend, "a.test/fills": script(`setTimeout(() => { p.textContent = 'filled'; }, 3000)`),
+	documents := map[string]string{"b.test/": pretend, "a.test/fills": script(`setTimeout(() => { fetch('/nothing').then(r => { p.textContent = 'filled ' + r.status; }); }, 1500)`),
 		"a.test/frame": `<script>const d = parent.document; d.open(); d.close()</script>`}
 	for _, c := range moves {
 		documents["a.test"+c.path()] = c.content

@@ -16,6 +16,11 @@ const (
 	mostMoves = 20
 	// mostTasks bounds the tasks that run before time goes on, should there always be another.
 	mostTasks = 10_000
+	// stall is how long a document may take to use up its time after it is loaded, when it is not the first, before it is pushed.
+	stall = time.Second
+	// pushes is how many parts a pushed document's time comes in, and breath how long it has after each for what it asks the network for.
+	pushes = 10
+	breath = 150 * time.Millisecond
 	// mostReads bounds how often a document is read that is replaced while it is.
 	mostReads = 5
 )
@@ -32,12 +37,15 @@ type session struct {
 	id     string
 	budget time.Duration // of each document
 	moves  int           // documents that the top frame had
-	done   bool          // the time of the last of them is over
+	pushed int           // how often the last of them was pushed
+	push   *time.Timer   // when it is to be pushed next
+	done   bool          // its time is over
 }
 
 // openSession makes a page in the browser, with nothing in it and its time standing still.
 func openSession(w *wire) (*session, error) {
-	s := &session{wire: w}
+	s := &session{wire: w, push: time.NewTimer(stall)}
+	s.push.Stop()
 	var target struct {
 		ID string `json:"targetId"`
 	}
@@ -67,6 +75,7 @@ func openSession(w *wire) (*session, error) {
 // timer when there is nothing to do, and stands still while something is on its way from the network.
 func (s *session) load(address string, budget time.Duration, late <-chan time.Time) error {
 	s.budget = budget
+	defer s.push.Stop()
 	var answer struct {
 		Fault string `json:"errorText"`
 	}
@@ -85,11 +94,22 @@ func (s *session) load(address string, budget time.Duration, late <-chan time.Ti
 			if err := s.receive(m); err != nil {
 				return err
 			}
+		case <-s.push.C:
+			s.pushed++
+			if err := s.grant("advance", s.budget/pushes); err != nil {
+				return err
+			}
 		case <-late:
 			return nil
 		}
 	}
 	return nil
+}
+
+// grant lets time pass. It does not wait for the answer: that may come when the time is over.
+func (s *session) grant(policy string, budget time.Duration) error {
+	_, err := s.wire.send(s.id, "Emulation.setVirtualTimePolicy", params{"policy": policy, "budget": budget.Milliseconds(), "maxVirtualTimeTaskStarvationCount": mostTasks})
+	return err
 }
 
 // snapshot is a script that returns the document and its address, both of the same moment. It runs in a world of its own, in which nothing is as a page's scripts made
@@ -250,8 +270,14 @@ func (s *session) receive(m message) error {
 		return s.answerDialog(m.Params)
 	case "Page.frameNavigated":
 		return s.moved(m.Params)
+	case "Page.loadEventFired":
+		if s.moves > 1 && s.pushed == 0 {
+			s.push.Reset(stall)
+		}
 	case "Emulation.virtualTimeBudgetExpired":
-		s.done = true
+		if s.done = s.pushed == 0 || s.pushed >= pushes; !s.done {
+			s.push.Reset(breath)
+		}
 	case "Inspector.targetCrashed", "Target.detachedFromTarget":
 		return errors.New("the page broke the browser")
 	}
@@ -270,7 +296,8 @@ func (s *session) answerDialog(event json.RawMessage) error {
 	return err
 }
 
-// moved gives time to a document that is new in the top frame: what the last one had ended with it.
+// moved notes a document that is new in the top frame. The first is given its time. The browser gives as much to one that follows, but when that comes from the same
+// site it takes the way there for a request that never ends, and time stands still: then it has to be pushed.
 func (s *session) moved(event json.RawMessage) error {
 	var moved struct {
 		Frame struct {
@@ -284,11 +311,13 @@ func (s *session) moved(event json.RawMessage) error {
 	if moved.Frame.Parent != "" || s.moves == 0 && moved.Frame.URL == "about:blank" { // that is where it starts
 		return nil
 	}
-	s.done = false
+	s.done, s.pushed = false, 0
+	s.push.Stop()
 	if s.moves++; s.moves > mostMoves {
 		return marchwarden.Errorf(marchwarden.CodeUnavailable, "its scripts went from page to page more than %d times", mostMoves)
 	}
-	_, err := s.wire.send(s.id, "Emulation.setVirtualTimePolicy", params{"policy": "pauseIfNetworkFetchesPending", "budget": s.budget.Milliseconds(),
-		"maxVirtualTimeTaskStarvationCount": mostTasks})
-	return err
+	if s.moves > 1 {
+		return nil
+	}
+	return s.grant("pauseIfNetworkFetchesPending", s.budget)
 }

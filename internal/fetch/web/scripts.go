@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 )
@@ -106,18 +107,21 @@ func (f *Fetcher) rendered(ctx context.Context, got answer) (answer, extract.Doc
 }
 
 // renderedAt checks where scripts went, "" for nowhere: a page elsewhere is one
-// that robots.txt there must allow.
+// that the source filter and robots.txt there must allow.
 func (f *Fetcher) renderedAt(ctx context.Context, from *url.URL, at string) (*url.URL, error) {
 	if at == "" {
 		return from, nil
 	}
 	loc, ok := locator.Followable(at)
 	if !ok {
-		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "its scripts went to %.300q, which is refused", at)
+		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "its scripts went to an address that is refused")
 	}
 	final, err := url.Parse(loc)
 	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeDenied, "its scripts went to %.300q, which is refused", at)
+		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "its scripts went to an address that is refused")
+	}
+	if !fetch.Allowed(ctx, final.Hostname()) {
+		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "its scripts went to %s, which is outside the source filter", final.Hostname())
 	}
 	if err := f.cfg.Guard.CheckURL(final); err != nil {
 		return nil, err
