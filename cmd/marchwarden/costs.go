@@ -21,7 +21,8 @@ type costsOptions struct {
 const costsHelp = `Sum up what research calls have used, from the ledger (costs.jsonl).
 
 Costs are estimates by the program's own price table. A model that the table
-does not name has an unknown cost: it is counted, never guessed. Days are in UTC.`
+does not name has an unknown cost: it is counted, never guessed. Days are in
+UTC.`
 
 func newCosts(a *app) *cobra.Command {
 	var o costsOptions

@@ -39,7 +39,7 @@ func (a *app) servicePartsOf(c *config) []servicePart {
 
 func (a *app) modelPart(c *config, name string, public bool) servicePart {
 	chosen := c.chooseModel("", public)
-	model, err := a.openModel(c, chosen, public)
+	model, err := a.bareModel(c, chosen.name, chosen.origin) // itself, with nobody who could stand in
 	switch {
 	case err != nil:
 		return servicePart{partRow: partRow{name, partBroken, err.Error()}}

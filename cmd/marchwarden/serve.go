@@ -23,8 +23,8 @@ func newServe(a *app) *cobra.Command {
 }
 
 const serveHelp = `Stdout carries the protocol and nothing else; logs go to stderr. The server ends
-when stdin does, or at SIGINT or SIGTERM; calls that run then hand over what they
-have.
+when stdin does, or at SIGINT or SIGTERM; calls that run then hand over what
+they have.
 
 EXIT STATUS
   0    served until it was told to end
@@ -35,7 +35,7 @@ func newServeFiles(a *app) *cobra.Command {
 	o := deskOptions{researcher: files.Name}
 	cmd := &cobra.Command{
 		Use: "files", Short: "serve your folders, or the embedded library, over MCP on stdio", Args: noArgs,
-		Long:    "Serve the files researcher over MCP on stdin and stdout: one tool, research. What\nis searched is chosen as for 'marchwarden ask'.\n\n" + serveHelp,
+		Long:    "Serve the files researcher over MCP on stdin and stdout: one tool, research.\nWhat is searched is chosen as for 'marchwarden ask'.\n\n" + serveHelp,
 		Example: "  marchwarden serve files --library ~/notes",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}
@@ -49,7 +49,7 @@ func newServeWeb(a *app) *cobra.Command {
 	o := deskOptions{researcher: web.Name}
 	cmd := &cobra.Command{
 		Use: "web", Short: "serve the open web over MCP on stdio", Args: noArgs,
-		Long:    "Serve the web researcher over MCP on stdin and stdout: one tool, research. Search\nengines and model are chosen as for 'marchwarden ask --researcher web'.\n\n" + serveHelp,
+		Long:    "Serve the web researcher over MCP on stdin and stdout: one tool, research.\nSearch engines and model are chosen as for 'marchwarden ask --researcher web'.\n\n" + serveHelp,
 		Example: "  marchwarden serve web --search searxng --model ollama/qwen3",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
 	}

@@ -23,7 +23,8 @@ against what the recorded run fetched, and every stored piece of that run
 against its hash.
 
 The argument is a trace ID, a file with a result as JSON, or - for a result on
-stdin. ` + idHelp + `
+stdin.
+` + idHelp + `
 
 EXIT STATUS
   0    everything stands

@@ -218,9 +218,13 @@ func (r *run) asking(prompt string) {
 func (r *run) failed(topic string, err error) {
 	gap := marchwarden.GapFor(topic, err)
 	if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
-		gap.Detail = "it took longer than the time it had"
+		who := "it"
+		if r.start.Model != "" {
+			who = r.start.Model
+		}
+		gap.Detail = who + " took longer than the time it had"
 		if r.interrupted {
-			gap.Detail = "it was under way when the caller stopped the run"
+			gap.Detail = who + " was at work when the caller stopped the run"
 		}
 	}
 	r.gaps = append(r.gaps, gap)

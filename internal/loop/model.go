@@ -73,7 +73,10 @@ func (m *metered) once(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	m.live(c.Prompt)
 	reply, err := m.inner.Generate(ctx, c)
 	used := reply.Usage.Total()
-	if err == nil {
+	switch {
+	case err != nil && used > 0: // how much of the reply had been written, nobody says
+		used = max(used, reply.Usage.In+c.MaxTokens)
+	case err == nil:
 		m.answered(reply)
 		used = max(used, leastUsed(c, reply))
 	}

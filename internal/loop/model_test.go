@@ -87,9 +87,9 @@ func TestChargedFaults(t *testing.T) {
 		tries  int
 		code   marchwarden.Code
 	}{
-		{"comes back", 2000, cut, 300, 2, ""},
-		{"no room for another try", 400, cut, 160, 1, marchwarden.CodeTruncated},
-		{"refused for good", 2000, marchwarden.Errorf(marchwarden.CodeDenied, "no"), 160, 1, marchwarden.CodeDenied},
+		{"comes back", 2000, cut, 250 + 140, 2, ""},
+		{"no room for another try", 400, cut, 250, 1, marchwarden.CodeTruncated},
+		{"refused for good", 2000, marchwarden.Errorf(marchwarden.CodeDenied, "no"), 250, 1, marchwarden.CodeDenied},
 	} {
 		tries := 0
 		m, meter, _ := meteredFor(tt.budget, func(attempt int, c llm.Call) (llm.Reply, error) {
@@ -102,7 +102,7 @@ func TestChargedFaults(t *testing.T) {
 			return llm.Reply{Text: "ok", Usage: llm.Usage{In: 130, Out: 10}}, nil
 		})
 		reply, err := m.Generate(t.Context(), call(100))
-		if marchwarden.CodeOf(err) != tt.code || tries != tt.tries || meter.Usage().Tokens != tt.want || reply.Usage.Total() != tt.want {
+		if marchwarden.CodeOf(err) != tt.code || tries != tt.tries || meter.Usage().Tokens != tt.want || reply.Usage.Total() != []int{160, 300}[tries-1] {
 			t.Errorf("%s: %v after %d tries for %d tokens, reply %+v", tt.name, err, tries, meter.Usage().Tokens, reply.Usage)
 		}
 	}
