@@ -19,7 +19,8 @@ var layers = []layer{
 
 	// Mechanisms and records.
 	{"internal/durable", nil},
-	{"internal/squadtest", nil}, // real questions, for the tests that measure
+	{"internal/datatest", nil}, // public data, for the tests that measure
+	{"internal/squadtest", []string{"internal/datatest"}},
 	{"internal/blob", []string{"."}},
 	{"internal/blob/dir", []string{"internal/blob", "internal/durable", "."}},
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
@@ -28,7 +29,7 @@ var layers = []layer{
 	{"internal/ledger", []string{"internal/durable", "."}},
 	{"internal/locator", nil},
 	{"internal/llm", []string{"."}},
-	{"internal/llm/llmtest", []string{"internal/llm", "."}},
+	{"internal/llm/llmtest", []string{"internal/llm", "internal/datatest", "."}},
 	{"internal/httpapi", []string{"."}},
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}}, // a small internet on loopback
 	{"internal/llm/anthropic", []string{"internal/llm", "internal/httpapi", "."}},

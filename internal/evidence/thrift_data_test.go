@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/squadtest"
 )
@@ -33,7 +34,7 @@ type gold struct {
 // squadTasks asks of an article among nine others; the evidence is the sentence
 // that holds the answer.
 func squadTasks(t *testing.T) []task {
-	articles := squadtest.Read(t, "../..")
+	articles := squadtest.Read(t)
 	texts := make([]string, len(articles))
 	starts := make([][]int, len(articles)) // of each paragraph
 	for i, a := range articles {
@@ -194,7 +195,7 @@ func clapTasks(t *testing.T) []task {
 			Selected []string `json:"selected_sentences"`
 		}
 	}
-	rows := readRows[row](t, "qa/clapnq")
+	rows := datatest.Rows[row](t, "qa/clapnq")
 	blocks := make([]block, len(rows))
 	for i, r := range rows {
 		blocks[i] = block{title: r.Passages[0].Title, text: strings.Join(r.Passages[0].Sentences, " ")}
@@ -220,7 +221,7 @@ func hotpotTasks(t *testing.T) []task {
 		Context  [][]json.RawMessage
 		Facts    [][]json.RawMessage `json:"supporting_facts"`
 	}
-	rows := readRows[row](t, "multidoc/hotpot100")
+	rows := datatest.Rows[row](t, "multidoc/hotpot100")
 	var pool []block
 	own := make([][]block, len(rows))
 	for i, r := range rows {
@@ -272,7 +273,7 @@ func musiqueTasks(t *testing.T) (paragraphs, sentences []task) {
 			At     int `json:"paragraph_support_idx"`
 		} `json:"question_decomposition"`
 	}
-	rows := readRows[row](t, "multidoc/musique100-hippo")
+	rows := datatest.Rows[row](t, "multidoc/musique100-hippo")
 	var pool []block
 	whole, parts := make([][]block, len(rows)), make([][]block, len(rows))
 	for i, r := range rows {
@@ -307,7 +308,7 @@ func pubmedTasks(t *testing.T) []task {
 		Contexts []string `json:"CONTEXTS"`
 		Labels   []string `json:"LABELS"`
 	}
-	rows := readRows[row](t, "qa/pubmedqa")
+	rows := datatest.Rows[row](t, "qa/pubmedqa")
 	blocks := make([]block, len(rows))
 	for i, r := range rows {
 		for k, c := range r.Contexts {
@@ -351,7 +352,7 @@ func excerptTasks(t *testing.T) []task {
 	}
 	set := setOf(texts)
 	var tasks []task
-	for _, r := range readRows[row](t, "excerpts/chunking-eval-questions") {
+	for _, r := range datatest.Rows[row](t, "excerpts/chunking-eval-questions") {
 		tk := task{question: r.Question, set: set}
 		for _, ref := range r.References {
 			for i, text := range texts {

@@ -1,13 +1,8 @@
 package llm_test
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,49 +10,21 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
-
-// cassettes are recorded exchanges with real providers, beside the repository and not part of it.
-const cassettes = "../../../shared/data/api/cassettes.tar.gz"
 
 // TestEstimateAgainstProviders holds the estimate against what providers counted:
 // a reservation made with it must never be too small.
 func TestEstimateAgainstProviders(t *testing.T) {
-	f, err := os.Open(cassettes)
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skipf("estimate: no recorded exchanges at %s", cassettes)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	zip, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ratios := map[string][]float64{}
-	for tape := tar.NewReader(zip); ; {
-		h, err := tape.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasSuffix(h.Name, ".yaml") {
-			continue
-		}
-		raw, err := io.ReadAll(tape)
-		if err != nil {
-			t.Fatal(err)
-		}
-		asked, said := exchanges(raw)
+	for _, f := range datatest.Files(t, "api/cassettes.tar.gz", func(name string) bool { return strings.HasSuffix(name, ".yaml") }) {
+		asked, said := exchanges(f.Data)
 		for _, r := range said {
 			guess := llm.EstimateText(r.text)
 			ratios["replies"] = append(ratios["replies"], float64(guess)/float64(r.tokens))
 			if guess < r.tokens {
-				t.Errorf("%s: estimate %d of a reply of %d tokens", h.Name, guess, r.tokens)
+				t.Errorf("%s: estimate %d of a reply of %d tokens", f.Name, guess, r.tokens)
 			}
 		}
 		for _, e := range asked {
@@ -69,7 +36,7 @@ func TestEstimateAgainstProviders(t *testing.T) {
 				hidden = 110
 			}
 			if guess+hidden < e.reported {
-				t.Errorf("%s: estimate %d of %d tokens that %s counted", h.Name, guess, e.reported, e.model)
+				t.Errorf("%s: estimate %d of %d tokens that %s counted", f.Name, guess, e.reported, e.model)
 			}
 		}
 	}

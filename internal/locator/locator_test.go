@@ -1,18 +1,14 @@
 package locator
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
-	"io"
-	"io/fs"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 func TestCanonical(t *testing.T) {
@@ -208,44 +204,20 @@ type urlTest struct {
 // the test is skipped.
 func urlTests(t *testing.T) []urlTest {
 	t.Helper()
-	f, err := os.Open("../../../shared/data/hostile/parsers.tar.gz")
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("public tests are not run: %v", err)
-	}
-	if err != nil {
+	file := datatest.Files(t, "hostile/parsers.tar.gz", func(name string) bool { return strings.HasSuffix(name, "/urltestdata.json") })
+	var items []json.RawMessage
+	if err := json.Unmarshal(file[0].Data, &items); err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	zr, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for tr := tar.NewReader(zr); ; {
-		header, err := tr.Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasSuffix(header.Name, "/urltestdata.json") {
-			continue
-		}
-		raw, err := io.ReadAll(tr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var items []json.RawMessage
-		if err := json.Unmarshal(raw, &items); err != nil {
-			t.Fatal(err)
-		}
-		var tests []urlTest
-		for _, item := range items {
-			var test urlTest
-			if item[0] == '{' { // strings in between are comments
-				if err := json.Unmarshal(item, &test); err != nil {
-					t.Fatal(err)
-				}
-				tests = append(tests, test)
+	var tests []urlTest
+	for _, item := range items {
+		var test urlTest
+		if item[0] == '{' { // strings in between are comments
+			if err := json.Unmarshal(item, &test); err != nil {
+				t.Fatal(err)
 			}
+			tests = append(tests, test)
 		}
-		return tests
 	}
+	return tests
 }

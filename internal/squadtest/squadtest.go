@@ -5,17 +5,12 @@
 package squadtest
 
 import (
-	"bufio"
 	"cmp"
-	"compress/gzip"
-	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 // Article is one article: paragraphs, each with the questions asked about it.
@@ -42,36 +37,10 @@ func (q Question) HeldIn(text string) bool {
 	return slices.ContainsFunc(q.Answers, func(a string) bool { return strings.Contains(text, a) })
 }
 
-// Read reads the articles from shared/data beside the repository, whose root is
-// given. Without them it skips the test.
-func Read(t *testing.T, root string) []Article {
+// Read reads the articles; without them the test is skipped.
+func Read(t *testing.T) []Article {
 	t.Helper()
-	f, err := os.Open(filepath.Join(root, "..", "shared", "data", "qa", "squad2.jsonl.gz"))
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("quality is not measured: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	zr, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []Article
-	sc := bufio.NewScanner(zr)
-	sc.Buffer(nil, 64<<20)
-	for sc.Scan() {
-		var a Article
-		if err := json.Unmarshal(sc.Bytes(), &a); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, a)
-	}
-	if sc.Err() != nil || len(all) == 0 {
-		t.Fatalf("%d articles: %v", len(all), sc.Err())
-	}
-	return all
+	return datatest.Rows[Article](t, "qa/squad2")
 }
 
 // AUROC is the chance that a random positive scores above a random negative,

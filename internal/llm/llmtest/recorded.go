@@ -1,14 +1,10 @@
 package llmtest
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,12 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
-
-// cassettes are recorded exchanges with real providers. They lie beside the
-// repository and are not part of it.
-const cassettes = "../shared/data/api/cassettes.tar.gz"
 
 // leastRecorded is how many streams of each wire the recordings must have, so that
 // a change of their form does not pass for success.
@@ -78,41 +71,19 @@ func (c conformance) recorded(t *testing.T) {
 // recordings reads the streams of a wire.
 func recordings(t *testing.T, wire Wire) []recording {
 	t.Helper()
-	f, err := os.Open(filepath.Join(moduleRoot(t), filepath.FromSlash(cassettes)))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skipf("no recorded exchanges at %s", cassettes)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	zip, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
 	mark := map[Wire]string{WireAnthropic: "event: message_start", WireOpenAI: "chat.completion.chunk"}[wire]
 	var out []recording
-	for files := tar.NewReader(zip); ; {
-		h, err := files.Next()
-		if err == io.EOF {
-			return out
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := io.ReadAll(files)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasSuffix(h.Name, ".yaml") || !strings.Contains(string(data), mark) {
+	for _, f := range datatest.Files(t, "api/cassettes.tar.gz", func(name string) bool { return strings.HasSuffix(name, ".yaml") }) {
+		if !strings.Contains(string(f.Data), mark) {
 			continue
 		}
-		for _, body := range bodies(t, h.Name, data) {
+		for _, body := range bodies(t, f.Name, f.Data) {
 			if strings.Contains(body, mark) {
-				out = append(out, recording{strings.TrimSuffix(filepath.Base(filepath.Dir(h.Name))+"/"+filepath.Base(h.Name), ".yaml"), body})
+				out = append(out, recording{strings.TrimSuffix(filepath.Base(filepath.Dir(f.Name))+"/"+filepath.Base(f.Name), ".yaml"), body})
 			}
 		}
 	}
+	return out
 }
 
 // bodies are the response bodies of a cassette, in either of two forms.
@@ -143,22 +114,6 @@ func bodies(t *testing.T, name string, data []byte) []string {
 		out = append(out, body)
 	}
 	return out
-}
-
-func moduleRoot(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	for err == nil {
-		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-		dir = filepath.Dir(dir)
-	}
-	t.Fatalf("no go.mod above the test: %v", err)
-	return ""
 }
 
 // heardCall is a tool call with its input in one form.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -183,7 +182,7 @@ func TestSquad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes many seconds")
 	}
-	all := measureSquad(t, squadtest.Read(t, filepath.Join("..", "..", "..")))
+	all := measureSquad(t, squadtest.Read(t))
 	if *fit != "" {
 		fitMatch(t, all)
 	}

@@ -13,7 +13,7 @@ import (
 // is among those packed from four long articles, beside the beginnings of the
 // articles in the same allowance.
 func TestPackingKeepsTheAnswer(t *testing.T) {
-	articles := squadtest.Read(t, "../../..")
+	articles := squadtest.Read(t)
 	for _, c := range []struct {
 		tokens int
 		floor  float64

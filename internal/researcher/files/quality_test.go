@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -54,7 +53,7 @@ func TestQualitySQuAD2(t *testing.T) {
 	if testing.Short() {
 		t.Skip("quality is measured without -short")
 	}
-	articles := squadtest.Read(t, filepath.Join("..", "..", ".."))
+	articles := squadtest.Read(t)
 	x := extract.New(extract.Config{})
 	defer x.Close()
 	var sum tally

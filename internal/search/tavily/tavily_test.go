@@ -1,15 +1,10 @@
 package tavily
 
 import (
-	"archive/tar"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-	"os"
 	"path"
 	"strings"
 	"testing"
@@ -19,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/searchtest"
 )
@@ -122,40 +118,11 @@ func TestHits(t *testing.T) {
 
 // TestRecorded replays exchanges with the real service.
 func TestRecorded(t *testing.T) {
-	const archive = "../../../../shared/data/api/cassettes.tar.gz"
-	f, err := os.Open(archive)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("recorded exchanges are not replayed: %v", err)
+	ours := func(name string) bool {
+		return path.Base(path.Dir(name)) == "test_tavily" && path.Ext(name) == ".yaml"
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	zr, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	replayed := 0
-	for tr := tar.NewReader(zr); ; {
-		h, err := tr.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if path.Base(path.Dir(h.Name)) != "test_tavily" || path.Ext(h.Name) != ".yaml" {
-			continue
-		}
-		b, err := io.ReadAll(tr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		replayed++
-		t.Run(path.Base(h.Name), func(t *testing.T) { replay(t, b) })
-	}
-	if replayed == 0 {
-		t.Errorf("no exchange with Tavily in %s", archive)
+	for _, f := range datatest.Files(t, "api/cassettes.tar.gz", ours) {
+		t.Run(path.Base(f.Name), func(t *testing.T) { replay(t, f.Data) })
 	}
 }
 
