@@ -43,12 +43,8 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	site := webtest.New(t, webtest.Biotech())
 	models := llmtest.NewServer(t, webtest.Obedient)
-	dir, chosen := "testdata/script", []string(nil)
-	if testing.Short() { // the race detector makes each of a hundred processes slow: those that do things at once are enough
-		dir, chosen = "", []string{"testdata/script/ask.txtar", "testdata/script/interrupt.txtar", "testdata/script/serve.txtar", "testdata/script/web.txtar"}
-	}
 	testscript.Run(t, testscript.Params{
-		Dir: dir, Files: chosen,
+		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)

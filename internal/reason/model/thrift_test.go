@@ -13,6 +13,9 @@ import (
 // is among those packed from four long articles, beside the beginnings of the
 // articles in the same allowance.
 func TestPackingKeepsTheAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("packing: measured without -short")
+	}
 	articles := squadtest.Read(t)
 	for _, c := range []struct {
 		tokens int

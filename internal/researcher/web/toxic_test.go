@@ -156,7 +156,7 @@ func (tox toxic) carry(client net.Conn, target string, over <-chan struct{}) {
 // deadline, and each has a valid result.
 func TestBadLines(t *testing.T) {
 	const deadline = 2 * time.Second
-	tries := size(20, 4, 2)
+	tries := size(20, 4, 1)
 	x := extract.New(extract.Config{})
 	t.Cleanup(func() { _ = x.Close() })
 	var mu sync.Mutex

@@ -136,7 +136,8 @@ func testHuge(t *testing.T, secret string, newEngine func(t *testing.T, base str
 			}
 		}
 	})
-	checkFault(t, newEngine(t, base), secret, marchwarden.CodeMalformed)
+	// A machine too busy to read as much in the time of the tests has not read too much either.
+	checkFault(t, newEngine(t, base), secret, marchwarden.CodeMalformed, marchwarden.CodeTimeout)
 	if sent.Load() > 64<<20 {
 		t.Errorf("%d MiB were taken", sent.Load()>>20)
 	}
