@@ -14,7 +14,8 @@ import (
 	"syscall"
 
 	"github.com/joho/godotenv"
-	"go.yaml.in/yaml/v3"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/configfile"
 )
 
 // The origins of a value that are no flag.
@@ -218,42 +219,25 @@ func readDotEnv(path string) (map[string]string, error) {
 // readConfigFile reads config.yaml into the texts of each key.
 func readConfigFile(path string) (map[string][]string, error) {
 	data, err := readSettings(path)
-	if err != nil || len(bytes.TrimSpace(data)) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	var doc, second yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	err = dec.Decode(&doc)
-	if err == nil {
-		if again := dec.Decode(&second); again == nil {
-			return nil, invalid(path, "", fmt.Sprintf("line %d begins a second document; there must be one", second.Line))
-		} else if !errors.Is(again, io.EOF) {
-			err = again
+	entries, err := configfile.Parse(data)
+	var fault *configfile.Fault
+	if errors.As(err, &fault) {
+		where := path
+		if fault.Line > 0 {
+			where = fmt.Sprintf("%s:%d", path, fault.Line)
 		}
-	}
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, invalid(path, "", "is not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if len(doc.Content) == 0 { // nothing but comments
-		return nil, nil
-	}
-	top := doc.Content[0]
-	if top.Kind != yaml.MappingNode {
-		return nil, invalid(path, "for example: depth: deep", "must be a list of key: value lines")
+		return nil, invalid(where, fault.Hint, fault.Message)
 	}
 	file := map[string][]string{}
-	for i := 0; i+1 < len(top.Content); i += 2 {
-		key, node := top.Content[i], top.Content[i+1]
-		where := fmt.Sprintf("%s:%d", path, key.Line)
-		if err := checkKey(where, key.Value, file); err != nil {
+	for _, e := range entries {
+		if err := checkKey(fmt.Sprintf("%s:%d", path, e.Line), e.Key, file); err != nil {
 			return nil, err
 		}
-		texts, ok := scalars(node)
-		if !ok {
-			return nil, invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", key.Value))
-		}
-		if texts != nil {
-			file[key.Value] = texts
+		if e.Texts != nil {
+			file[e.Key] = e.Texts
 		}
 	}
 	return file, nil
@@ -281,26 +265,6 @@ func fileKeys() []string {
 		}
 	}
 	return keys
-}
-
-// scalars is a plain value, or a list of them, as texts; null is none.
-func scalars(n *yaml.Node) (texts []string, ok bool) {
-	switch {
-	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
-		return nil, true
-	case n.Kind == yaml.ScalarNode:
-		return []string{n.Value}, true
-	case n.Kind != yaml.SequenceNode:
-		return nil, false
-	}
-	texts = []string{}
-	for _, e := range n.Content {
-		if e.Kind != yaml.ScalarNode || e.Tag == "!!null" {
-			return nil, false
-		}
-		texts = append(texts, e.Value)
-	}
-	return texts, true
 }
 
 // reason is the cause of a failure without the path, which the message has.

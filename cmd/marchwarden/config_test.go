@@ -221,17 +221,3 @@ func TestMaskedTellsLittle(t *testing.T) {
 		}
 	})
 }
-
-// FuzzConfigFile: whatever is in config.yaml, the error names the file.
-func FuzzConfigFile(f *testing.F) {
-	f.Add("depth: deep\n")
-	f.Add("library: [a, &x b, *x]\n")
-	f.Add("? {a: b}\n: c")
-	f.Fuzz(func(t *testing.T, content string) {
-		path := filepath.Join(t.TempDir(), "config.yaml")
-		write(t, path, content)
-		if _, err := readConfigFile(path); err != nil && (!errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), path)) {
-			t.Errorf("%v", err)
-		}
-	})
-}

@@ -19,6 +19,7 @@ var layers = []layer{
 
 	// Mechanisms and records.
 	{"internal/durable", nil},
+	{"internal/configfile", nil},
 	{"internal/datatest", nil}, // public data, for the tests that measure
 	{"internal/squadtest", []string{"internal/datatest"}},
 	{"internal/blob", []string{"."}},
@@ -109,7 +110,7 @@ var vendors = []vendor{
 	{"golang.org/x/term", []string{"internal/term", "cmd/marchwarden"}, nil},
 	{"golang.org/x/text", []string{"internal/lexicon", "internal/evidence", "internal/term", "internal/fetch/extract"}, nil},
 	{"golang.org/x/sync", []string{anything}, nil},
-	{"go.yaml.in/yaml/v3", []string{"cmd/marchwarden", "internal/fetch/extract"}, // the configuration; the header of a document
+	{"go.yaml.in/yaml/v3", []string{"internal/configfile", "internal/fetch/extract"}, // the configuration; the header of a document
 		[]string{"internal/llm", "internal/llm/llmtest", "internal/search/tavily"}}, // recorded exchanges
 	{"github.com/spf13/cobra", []string{"cmd/marchwarden"}, nil},
 	{"github.com/spf13/pflag", []string{"cmd/marchwarden"}, nil}, // cobra's flags
