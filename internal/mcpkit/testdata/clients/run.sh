@@ -63,7 +63,8 @@ for era in legacy modern; do
 	check "inspector $era tools/call: bad input is a tool error" bad.json bad
 done
 
-if ! npm install --silent --no-audit --no-fund --no-save --prefix "$tmp" @modelcontextprotocol/sdk@1.32.2 >npm.txt 2>&1; then
+install() { npm install --no-audit --no-fund --no-save --prefix "$tmp" @modelcontextprotocol/sdk@1.32.2 >npm.txt 2>&1; }
+if ! install && ! { sleep 5; install; }; then # a registry may be busy
 	echo "FAIL typescript sdk: npm install failed"
 	sed 's/^/     /' npm.txt
 	exit 1
