@@ -251,6 +251,9 @@ func (d *desk) Close() error {
 
 // costWords is the estimated price of a call for people.
 func (f facts) costWords(c marchwarden.CostMetadata) string {
+	if c.TokensUsed == 0 {
+		return "no cost"
+	}
 	e := ledger.Entry{}
 	if usd, known := ledger.EstimateTotal(c.ModelID, c.TokensUsed); known {
 		e.CostUSD = &usd

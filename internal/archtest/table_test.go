@@ -59,7 +59,7 @@ var layers = []layer{
 	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/trace", "internal/lexicon", "internal/blob", "."}},
 	{"internal/confidence", []string{"internal/verify", "internal/evidence", "."}},
 	{"internal/reason/extractive", []string{"internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},
-	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/evidence", "internal/llm", "internal/lexicon", "internal/search", "internal/budget", "."}},
+	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/evidence", "internal/llm", "internal/lexicon", "internal/locator", "internal/search", "internal/budget", "."}},
 
 	// One research call, and the researchers made of it.
 	{"internal/loop", []string{"internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",

@@ -42,6 +42,14 @@ type Reply struct {
 	Instead string `json:"instead,omitempty"`
 }
 
+// By is who gave the reply of a call to the model asked: another may have stood in.
+func (r Reply) By(asked string) string {
+	if r.Model != "" {
+		return r.Model
+	}
+	return asked
+}
+
 // ToolCall is a request of the model to use a tool.
 type ToolCall struct {
 	Name  string          `json:"name"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -23,7 +22,11 @@ import (
 // among the new hits and reads what it chose. A failing branch is a gap and never
 // loses its siblings.
 func (r *run) gather(ctx context.Context, plan reason.Plan) error {
-	wanted, err := r.admit(plan.Reads)
+	offered, err := r.offered(plan.Reads)
+	if err != nil {
+		return err
+	}
+	wanted, err := r.admit(offered)
 	if err != nil {
 		return err
 	}
@@ -57,8 +60,12 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 // readChosen reads what the reasoner chose, best first. What cannot be read gives
 // its place to the next that the cap had left out.
 func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
+	offered, err := r.offered(reads)
+	if err != nil {
+		return err
+	}
 	for {
-		chosen, err := r.admit(reads)
+		chosen, err := r.admit(offered)
 		if err != nil || len(chosen) == 0 {
 			return err
 		}
@@ -69,7 +76,6 @@ func (r *run) readChosen(ctx context.Context, reads []reason.Read) error {
 		if r.keep(read) == 0 {
 			return nil
 		}
-		reads = slices.DeleteFunc(slices.Clone(reads), func(rd reason.Read) bool { return !r.state.Offered(rd.Locator) })
 	}
 }
 
@@ -140,12 +146,11 @@ func (r *run) searchGap(s reason.Searched) {
 // read: what fails is given back to the cap, and must not go on for ever.
 const attemptsPerSource = 3
 
-// admit is the provenance gate: it keeps the reads that the run was offered by
-// the caller's words, a search or a page, each once, up to the sources that are
-// left. Whatever else is asked for, such as an address that a model made up, is
-// refused and counted. What a cap kept out is remembered.
-func (r *run) admit(reads []reason.Read) ([]string, error) {
-	var wanted []string
+// offered is the provenance gate: the locators of the reads that the caller's
+// words, a search or a page of this run offered, each once. Whatever else is asked
+// for, such as an address that a model made up, is refused and counted.
+func (r *run) offered(reads []reason.Read) ([]string, error) {
+	var offered []string
 	refused := 0
 	for _, rd := range reads {
 		loc := rd.Locator
@@ -155,16 +160,21 @@ func (r *run) admit(reads []reason.Read) ([]string, error) {
 		switch {
 		case !r.state.Offered(loc):
 			refused++
-		case !r.state.Asked[loc] && !slices.Contains(wanted, loc):
-			wanted = append(wanted, loc)
+		case !slices.Contains(offered, loc):
+			offered = append(offered, loc)
 		}
 	}
-	if refused > 0 {
-		r.refused += refused
-		if err := r.note(&trace.Message{Head: head("%d documents were not read: nothing in this run had offered them", refused), Iteration: r.state.Iteration, Refused: refused}); err != nil {
-			return nil, err
-		}
+	if refused == 0 {
+		return offered, nil
 	}
+	r.refused += refused
+	return offered, r.note(&trace.Message{Head: head("%d documents were not read: nothing in this run had offered them", refused), Iteration: r.state.Iteration, Refused: refused})
+}
+
+// admit takes those that were not asked for yet, up to the sources that are left.
+// What a cap kept out is remembered.
+func (r *run) admit(offered []string) ([]string, error) {
+	wanted := slices.DeleteFunc(slices.Clone(offered), func(loc string) bool { return r.state.Asked[loc] })
 	if len(wanted) == 0 {
 		return nil, nil
 	}
@@ -257,14 +267,14 @@ func (r *run) keep(read []reading) (failed int) {
 	return failed
 }
 
-func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, error) {
+func (r *run) readOne(ctx context.Context, loc string) (fetch.Page, string, error) {
 	outside := func(what string) error {
 		return marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter %s", what, r.filter)
 	}
-	if host := hostOf(locator); host != "" && !r.filter.Allows(host) {
+	if host := locator.Host(loc); host != "" && !r.filter.Allows(host) {
 		return fetch.Page{}, "", outside(host)
 	}
-	page, err := r.fetcher.Fetch(ctx, locator)
+	page, err := r.fetcher.Fetch(ctx, loc)
 	if err != nil {
 		return page, "", err
 	}
@@ -285,20 +295,11 @@ func (r *run) readOne(ctx context.Context, locator string) (fetch.Page, string, 
 // with an address of its own is judged by that host alone, whatever it says of
 // itself; a local document by its file name or the origin it declares.
 func filterNames(page fetch.Page) []string {
-	if host := hostOf(page.URL); host != "" {
+	if host := locator.Host(page.URL); host != "" {
 		return []string{host} // the locator's host was allowed before the fetch; this is where it led
 	}
-	if host := hostOf(page.Locator); host != "" {
+	if host := locator.Host(page.Locator); host != "" {
 		return []string{host}
 	}
 	return []string{page.Origin, path.Base(strings.ReplaceAll(page.Locator, `\`, "/"))}
-}
-
-// hostOf is the host of a locator that is an address, or "".
-func hostOf(locator string) string {
-	u, err := url.Parse(locator)
-	if err != nil {
-		return ""
-	}
-	return u.Hostname()
 }

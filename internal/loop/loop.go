@@ -230,24 +230,5 @@ func (r *run) failed(topic string, err error) {
 	r.gaps = append(r.gaps, gap)
 }
 
-// cut finds out, as an effect, whether the caller or a clock ended what was under
-// way, and remembers it.
-func (r *run) cut(at, what string) error {
-	m, err := replay.Checkpoint(r.caller, r.j, at, r.clock)
-	if err != nil {
-		return err
-	}
-	if m.Interrupted {
-		r.interrupted, r.state.Interrupted = true, true
-		r.meter.Exhaust(callerStopped)
-		return nil
-	}
-	r.meter.Exhaust("time for " + what)
-	return nil
-}
-
-// callerStopped is what ran out when somebody stopped the run.
-const callerStopped = "patience of the caller, who stopped the run"
-
 // fatal reports whether err says that the run cannot be recorded or replayed.
 func fatal(err error) bool { return errors.Is(err, replay.ErrJournal) }

@@ -123,10 +123,7 @@ func (m *metered) learn(estimate, counted int) {
 func (m *metered) answered(r llm.Reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	who := r.Model
-	if who == "" {
-		who = m.ID()
-	}
+	who := r.By(m.ID())
 	if !slices.Contains(m.who, who) {
 		m.who = append(m.who, who)
 	}

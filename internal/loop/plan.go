@@ -14,16 +14,28 @@ import (
 // has to stop, and remembers why.
 func (r *run) checkpoint(stage string) (bool, error) {
 	at := fmt.Sprintf("%s %d", stage, r.state.Iteration+1)
+	m, err := r.look(at)
+	return err == nil && (m.Interrupted || r.meter.Elapsed(m.Elapsed) != nil), err
+}
+
+// look reads the clock and the caller's patience at a point with a name of its
+// own, and remembers if the caller has stopped the run.
+func (r *run) look(at string) (replay.Moment, error) {
 	m, err := replay.Checkpoint(r.caller, r.j, at, r.clock)
-	if err != nil {
-		return false, err
-	}
-	if m.Interrupted {
+	if err == nil && m.Interrupted {
 		r.interrupted, r.state.Interrupted = true, true
-		r.meter.Exhaust(callerStopped)
-		return true, nil
+		r.meter.Exhaust("patience of the caller, who stopped the run")
 	}
-	return r.meter.Elapsed(m.Elapsed) != nil, nil
+	return m, err
+}
+
+// cut finds out whether the caller or a clock ended what was under way.
+func (r *run) cut(at, what string) error {
+	m, err := r.look(at)
+	if err == nil && !m.Interrupted {
+		r.meter.Exhaust("time for " + what)
+	}
+	return err
 }
 
 // plan asks the reasoner what to do next and opens the next iteration. A plan

@@ -152,8 +152,8 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		Done: func(out []byte, err error) trace.Recorded {
 			r := read[llm.Reply](out)
 			s := &trace.ModelComplete{
-				Head:  outcomeHead(err, "%s answered in %d tokens", m.answered(r), r.Usage.Out),
-				Model: m.answered(r), Prompt: c.Prompt, TemplateHash: c.Template, PromptHash: prompt,
+				Head:  outcomeHead(err, "%s answered in %d tokens", r.By(m.id), r.Usage.Out),
+				Model: r.By(m.id), Prompt: c.Prompt, TemplateHash: c.Template, PromptHash: prompt,
 				TokensIn: r.Usage.In, TokensOut: r.Usage.Out, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Stop: string(r.Stop),
 			}
 			if err == nil {
@@ -167,14 +167,6 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		}
 		return m.inner.Generate(ctx, c)
 	})
-}
-
-// answered is who gave a reply: another model may have stood in.
-func (m *model) answered(r llm.Reply) string {
-	if r.Model != "" {
-		return r.Model
-	}
-	return m.id
 }
 
 // Moment is what the clock and the caller said at one point of a run.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 )
 
@@ -93,10 +93,7 @@ func (d *dials) watch(_, address string) error {
 // data that lies beside the repository.
 func ssrfAddresses(t *testing.T) []string {
 	t.Helper()
-	raw, err := os.ReadFile("../../../../shared/data/hostile/ssrf-addresses.txt")
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("the address forms are not tried: %v", err)
-	}
+	raw, err := os.ReadFile(datatest.Path(t, "hostile/ssrf-addresses.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

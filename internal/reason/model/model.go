@@ -19,13 +19,13 @@ import (
 	"context"
 	"maps"
 	"math"
-	"net/url"
 	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -211,11 +211,5 @@ func readAlready(s *reason.State) map[string]bool {
 	return done
 }
 
-// hostOf is the host of an address, or "".
-func hostOf(locator string) string {
-	u, err := url.Parse(locator)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.")
-}
+// hostOf is the host of an address as people say it, or "".
+func hostOf(loc string) string { return strings.TrimPrefix(locator.Host(loc), "www.") }
