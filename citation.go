@@ -41,6 +41,16 @@ type Citation struct {
 	Span *Span `json:"span,omitempty"`
 	// FetchedAt is when the document was fetched.
 	FetchedAt *time.Time `json:"fetched_at,omitempty"`
+	// Published is the document's own date, 2006-01-02, if it is known; Origin is
+	// who is behind it, so that pages of one publisher count once; Authority is the
+	// standing of that origin.
+	Published string    `json:"published,omitempty"`
+	Origin    string    `json:"origin,omitempty"`
+	Authority Authority `json:"authority,omitempty"`
+	// Unchecked marks an excerpt that nobody but the researcher who reported it
+	// could hold against its source. What is stored is then the report, not the
+	// document.
+	Unchecked bool `json:"unchecked,omitempty"`
 }
 
 // Span is a range of bytes: Start is the first one, End is after the last.

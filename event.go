@@ -10,6 +10,11 @@ type Event struct {
 	// Done and Total count within the stage, when the total is known.
 	Done  int `json:"done,omitempty"`
 	Total int `json:"total,omitempty"`
+	// Rihla numbers the journey of an investigation that the event belongs to,
+	// from one, and Researcher says who is on it; both are zero for the
+	// investigator's own work and for a single researcher's.
+	Rihla      int    `json:"rihla,omitempty"`
+	Researcher string `json:"researcher,omitempty"`
 }
 
 // Stage is where in the flow an event happened.

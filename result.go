@@ -25,6 +25,9 @@ type Result struct {
 	Claims []Claim `json:"claims,omitempty"`
 	// Rihlas are the journeys of a principal investigator's run.
 	Rihlas []Rihla `json:"rihlas,omitempty"`
+	// Decisions are what a principal investigator did about the gaps, discoveries
+	// and open questions that were reported to it, and what it left alone.
+	Decisions []Decision `json:"decisions,omitempty"`
 	// Contradictions are pairs of excerpts that cannot both hold.
 	Contradictions []Contradiction `json:"contradictions,omitempty"`
 }
@@ -60,6 +63,8 @@ type CostMetadata struct {
 	WallTimeSec     float64 `json:"wall_time_sec"`
 	BudgetExhausted bool    `json:"budget_exhausted"`
 	ModelID         string  `json:"model_id"`
+	// SourcesRead is how many documents were read; 0 is unknown or none.
+	SourcesRead int `json:"sources_read,omitempty"`
 }
 
 // EncodeResult is the wire form of a result: one line of JSON, text as it is

@@ -34,6 +34,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[Priority]():      {string(High), string(Medium), string(Low)},
 	reflect.TypeFor[Authority]():     {string(HighAuthority), string(MediumAuthority), string(LowAuthority)},
 	reflect.TypeFor[Recency]():       {string(Current), string(Recent), string(Dated)},
+	reflect.TypeFor[Action]():        {string(Dispatched), string(Accepted), string(Flagged), string(Withheld), string(Capped)},
 	reflect.TypeFor[Support]():       {string(Supported), string(Partial), string(Unsupported), string(Unchecked)},
 }
 
