@@ -11,6 +11,7 @@ package blob
 
 import (
 	"context"
+	"errors"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -74,4 +75,19 @@ type Info struct {
 	// Size is the length of the content in bytes, however it is stored; -1
 	// from Walk if the blob is too damaged to tell.
 	Size int64
+}
+
+// Evidence is the content that the hash of a citation names, for whoever wants to
+// check it. What was never stored is CodeNotFound here, and no damage: the hash is
+// the asker's. One that is none is CodeInvalid.
+func Evidence(ctx context.Context, store Store, hash string) ([]byte, error) {
+	ref, err := Parse(hash)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "read evidence")
+	}
+	content, err := store.Get(ctx, ref)
+	if errors.Is(err, ErrNotFound) {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeNotFound, "read evidence")
+	}
+	return content, err
 }

@@ -5,15 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
@@ -26,7 +25,7 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	}
 	grounded, err := verify.Gate(ctx, r.cfg.Blobs, r.state.Evidence, draft)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, outcome.StoreError(err)
 	}
 	step := grounded.Step()
 	step.DroppedLeads, step.RefusedReads = r.dropLeads(&draft), r.refused
@@ -107,24 +106,14 @@ func (r *run) plain(s string, most int) string {
 		return r.state.Offered(a) || strings.Contains(r.start.Request.Question, a) ||
 			slices.ContainsFunc(r.state.Evidence.Sources(), func(src *evidence.Source) bool { return strings.Contains(src.Text, a) })
 	})
-	return bounded(s, most)
-}
-
-// bounded is a text on one line, without control characters, of at most so many
-// characters.
-func bounded(s string, most int) string {
-	s = strings.Join(strings.FieldsFunc(s, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsGraphic(c) }), " ")
-	if c := []rune(s); len(c) > most {
-		return string(c[:most]) + "…"
-	}
-	return s
+	return plaintext.Line(s, most)
 }
 
 // boundAll bounds what failures say of themselves: a sentence of the program's may
 // quote what a server sent.
 func boundAll(gaps []marchwarden.Gap) []marchwarden.Gap {
 	for i := range gaps {
-		gaps[i].Topic, gaps[i].Detail = bounded(gaps[i].Topic, maxDetail), bounded(gaps[i].Detail, maxDetail)
+		gaps[i].Topic, gaps[i].Detail = plaintext.Line(gaps[i].Topic, maxDetail), plaintext.Line(gaps[i].Detail, maxDetail)
 	}
 	return gaps
 }
@@ -180,7 +169,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		DiscoveryEvents: draft.Discoveries, OpenQuestions: draft.OpenQuestions,
 		TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
-			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(),
+			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: len(r.state.Evidence.Sources()),
 		},
 	}
 	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
@@ -188,7 +177,8 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})
 	for i := range res.Citations {
-		res.Citations[i].Confidence = confidence.Citation(r.state.Evidence.Sources()[g.Sources[i]-1], g.Support[i])
+		src := r.state.Evidence.Sources()[g.Sources[i]-1]
+		res.Citations[i].Confidence, res.Citations[i].Authority = confidence.Citation(src, g.Support[i]), confidence.Authority(src.Page)
 	}
 	res.Normalize()
 	return res
@@ -196,10 +186,10 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 
 // mindID is who answered: the mind of the run, or the models that really did.
 func (r *run) mindID() string {
-	if r.model == nil || len(r.model.who) == 0 {
+	if r.model == nil || len(r.model.Who()) == 0 {
 		return r.start.Mind
 	}
-	return strings.Join(r.model.who, "+")
+	return strings.Join(r.model.Who(), "+")
 }
 
 // standInGaps say that another model answered, and why.
@@ -208,7 +198,7 @@ func (r *run) standInGaps() []marchwarden.Gap {
 		return nil
 	}
 	var gaps []marchwarden.Gap
-	for _, why := range r.model.stood {
+	for _, why := range r.model.Stood() {
 		gaps = append(gaps, marchwarden.Gap{Topic: "model " + r.start.Model, Category: marchwarden.AccessDenied, Detail: why})
 	}
 	return gaps
@@ -238,66 +228,11 @@ func (r *run) budgetGaps(exhausted []string) []marchwarden.Gap {
 	return []marchwarden.Gap{{Topic: topic, Category: marchwarden.BudgetExhausted, Detail: detail}}
 }
 
-// close checks the result once more, as anybody could, stores it and ends the
-// trace. A result that does not stand is a bug and does not leave the process.
+// close seals the result.
 func (r *run) close(ctx context.Context, res *marchwarden.Result) error {
-	report, err := verify.Check(ctx, r.cfg.Blobs, res)
-	if err != nil {
-		return storeError(err)
+	err := outcome.Seal(ctx, r.j, r.cfg.Blobs, res, outcome.Ending{Exhausted: r.meter.Usage().Exhausted, Interrupted: r.interrupted})
+	if err == nil {
+		r.live(marchwarden.StageDone, 0, 0, fmt.Sprintf("%d citations, confidence %.2f", len(res.Citations), res.Confidence))
 	}
-	if !report.OK() {
-		return marchwarden.Errorf(marchwarden.CodeInternal, "the result does not stand: %s", report)
-	}
-	if ex := r.meter.Usage().Exhausted; len(ex) > 0 {
-		if err := r.note(&trace.BudgetExhausted{Head: head("ended at the %s", strings.Join(ex, " and the ")), What: ex}); err != nil {
-			return err
-		}
-	}
-	encoded, err := marchwarden.EncodeResult(res)
-	if err != nil {
-		return err
-	}
-	ref, err := r.cfg.Blobs.Put(ctx, encoded)
-	if err != nil {
-		return storeError(err)
-	}
-	r.live(marchwarden.StageDone, 0, 0, fmt.Sprintf("%d citations, confidence %.2f", len(res.Citations), res.Confidence))
-	return r.note(&trace.Complete{
-		Head:   head("answered with %d citations and confidence %.2f", len(res.Citations), res.Confidence),
-		Result: ref, TokensUsed: res.CostMetadata.TokensUsed, Iterations: res.CostMetadata.IterationsRun,
-		Citations: len(res.Citations), Confidence: res.Confidence, Interrupted: r.interrupted,
-	})
-}
-
-// Recorded is the result of a run that is complete, as it left the process. It is
-// held against the stored bytes once more: what no longer stands is CodeCorrupt
-// and stays in. A run that did not end is CodeUnsupported.
-func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.Result, error) {
-	done := log.Complete()
-	if done == nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Field: "resume",
-			Message: "that run did not end, and going on with a run that was cut off is not supported yet", Hint: "ask the question again"}
-	}
-	stored, err := blobs.Get(ctx, done.Result)
-	if err != nil {
-		return nil, err
-	}
-	res, err := marchwarden.DecodeResult(stored)
-	if err != nil {
-		return nil, err
-	}
-	report, err := verify.Check(ctx, blobs, res)
-	if err != nil {
-		return nil, err
-	}
-	if !report.OK() {
-		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the result of %s no longer stands: %s", res.TraceID, report)
-	}
-	return res, nil
-}
-
-// storeError says that the evidence store failed, which ends a run: a result
-// whose evidence is not stored cannot be given.
-func storeError(err error) error {
-	return fmt.Errorf("%w: evidence store: %w", replay.ErrJournal, err)
+	return err
 }

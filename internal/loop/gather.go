@@ -13,6 +13,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -33,7 +35,7 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 	var hits []search.Hit
 	var side errgroup.Group
 	side.Go(func() (err error) {
-		defer caught(&err, "searching")
+		defer panics.Caught(&err, "searching")
 		hits, err = r.search(ctx, plan.Searches)
 		return err
 	})
@@ -86,7 +88,7 @@ func (r *run) each(n int, work func(i int) error) error {
 	g.SetLimit(r.cfg.Parallel)
 	for i := range n {
 		g.Go(func() (err error) {
-			defer caught(&err, "gathering")
+			defer panics.Caught(&err, "gathering")
 			if err := work(i); fatal(err) {
 				return err
 			}
@@ -286,7 +288,7 @@ func (r *run) readOne(ctx context.Context, loc string) (fetch.Page, string, erro
 	}
 	text, err := r.cfg.Blobs.Get(context.WithoutCancel(ctx), page.Text)
 	if err != nil {
-		return page, "", storeError(err)
+		return page, "", outcome.StoreError(err)
 	}
 	return page, string(text), nil
 }

@@ -4,7 +4,6 @@
 //	gather.go      searches and fetches, in parallel, into evidence
 //	synthesize.go  claims from the evidence
 //	check.go       the grounding gate, confidence, the result
-//	model.go       the metered model, the only one that a reasoner can reach
 //	panic.go       panics as failures
 //
 // The loop reaches the world only through a replay.Journal: running it again on
@@ -27,6 +26,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -75,7 +76,7 @@ const (
 // against the stored bytes and recorded before it is returned. A panic is an error
 // with CodeInternal.
 func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, clock func() time.Duration) (res *marchwarden.Result, err error) {
-	defer caught(&err, "a run")
+	defer panics.Caught(&err, "a run")
 	if err := start.Request.Validate(); err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ type run struct {
 	fetcher fetch.Fetcher
 	filter  marchwarden.SourceFilter
 	meter   *budget.Meter
-	model   *metered // nil for a mind without one
+	model   *metered.Model // nil for a mind without one
 	state   *reason.State
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
 
@@ -139,14 +140,14 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		meter:   meter,
 		gaps:    slices.Clone(start.Gaps),
 		state: &reason.State{
-			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given,
+			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
 			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: nonce(start.TraceID),
 		},
 	}
 	share := synthesisShare
 	if start.Model != "" {
 		share = modelSynthesisShare
-		r.model = &metered{inner: replay.Model(j, start.Model, l.cfg.Model), meter: meter, note: r.note, live: r.asking, scale: 1}
+		r.model = metered.New(replay.Model(j, start.Model, l.cfg.Model), meter, r.note, r.asking)
 		r.state.Model, r.state.Scale = r.model, r.model.Scale
 	}
 	meter.Hold(int(float64(start.Limits.TokenBudget) * share))

@@ -509,7 +509,7 @@ func TestSourceFilterHoldsAfterFetching(t *testing.T) {
 		t.Errorf("%d citations, want the one the filter allows", len(res.Citations))
 	}
 	for _, c := range res.Citations {
-		if c.Locator != "doc1.md" {
+		if c.Locator != "doc1.md#L1" {
 			t.Errorf("cited %s, which the filter forbids", c.Locator)
 		}
 	}

@@ -1,4 +1,7 @@
-package loop
+// Package metered is the budget in front of a language model: the only model in
+// reach of whoever reasons. It owns the reservation of every call and the count of
+// what was used; whether and what to ask is the reasoner's affair.
+package metered
 
 import (
 	"context"
@@ -13,11 +16,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// metered is the only model in a reasoner's reach. Every call reserves its worst
-// case first: the estimated input and the whole of MaxTokens. What does not fit
-// is refused with CodeExhausted before anything is spent. A provider that counts
-// more than was estimated raises all later estimates of the run.
-type metered struct {
+// Model is a model under a meter. Every call reserves its worst case first: the
+// estimated input and the whole of MaxTokens. What does not fit is refused with
+// CodeExhausted before anything is spent. A provider that counts more than was
+// estimated raises all later estimates of the run. It is safe for concurrent use.
+type Model struct {
 	inner llm.Model // recorded: a rerun settles the same usage
 	meter *budget.Meter
 	note  func(trace.Step) error
@@ -29,14 +32,35 @@ type metered struct {
 	stood []string   // why another model answered, each once
 }
 
-var _ llm.Model = (*metered)(nil)
+var _ llm.Model = (*Model)(nil)
 
-func (m *metered) ID() string { return m.inner.ID() }
+// New puts a meter in front of inner. note records what the trace should say, live
+// is told the name of the prompt before each call.
+func New(inner llm.Model, meter *budget.Meter, note func(trace.Step) error, live func(prompt string)) *Model {
+	return &Model{inner: inner, meter: meter, note: note, live: live, scale: 1}
+}
+
+// ID is the inner model's.
+func (m *Model) ID() string { return m.inner.ID() }
+
+// Who are the models that have answered, in order, each once.
+func (m *Model) Who() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.who)
+}
+
+// Stood says, for each model that answered in another's place, why.
+func (m *Model) Stood() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.stood)
+}
 
 // Generate makes the call. One that broke off after it had cost something is
 // repeated once, under a reservation of its own; what cost nothing was repeated
 // below already.
-func (m *metered) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	reply, err := m.once(ctx, c)
 	if err == nil || reply.Usage.Total() == 0 || !repeatable(marchwarden.CodeOf(err)) {
 		return reply, err
@@ -60,7 +84,7 @@ func repeatable(c marchwarden.Code) bool {
 	return false
 }
 
-func (m *metered) once(ctx context.Context, c llm.Call) (llm.Reply, error) {
+func (m *Model) once(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if c.MaxTokens <= 0 {
 		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "a call of %s has no bound on its reply", c.Prompt)
 	}
@@ -83,7 +107,7 @@ func (m *metered) once(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	res.Settle(used)
 	m.learn(estimate, reply.Usage.In)
 	if over := used - in - c.MaxTokens; over > 0 {
-		if noted := m.note(&trace.Message{Head: head("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}); noted != nil {
+		if noted := m.note(&trace.Message{Head: trace.Head{Decision: fmt.Sprintf("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}}); noted != nil {
 			return reply, noted
 		}
 	}
@@ -102,7 +126,7 @@ func leastUsed(c llm.Call, r llm.Reply) int {
 
 // Scale is the worst ratio of counted to estimated input so far, at least 1:
 // what a reasoner must reckon with that wants its calls to fit.
-func (m *metered) Scale() float64 {
+func (m *Model) Scale() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.scale
@@ -110,7 +134,7 @@ func (m *metered) Scale() float64 {
 
 // learn raises the scale when the provider counted more than was estimated. A
 // count beyond all reason says nothing about the tokenizer and is left out.
-func (m *metered) learn(estimate, counted int) {
+func (m *Model) learn(estimate, counted int) {
 	const most = 4
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,7 +144,7 @@ func (m *metered) learn(estimate, counted int) {
 }
 
 // answered remembers who gave a reply, and why if another model should have.
-func (m *metered) answered(r llm.Reply) {
+func (m *Model) answered(r llm.Reply) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	who := r.By(m.ID())

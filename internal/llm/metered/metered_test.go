@@ -1,4 +1,4 @@
-package loop
+package metered
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -19,10 +18,10 @@ func (answering) ID() string { return "test/model" }
 
 func (f answering) Generate(_ context.Context, c llm.Call) (llm.Reply, error) { return f(c.Attempt, c) }
 
-func meteredFor(tokens int, f answering) (*metered, *budget.Meter, *[]trace.Step) {
+func meteredFor(tokens int, f answering) (*Model, *budget.Meter, *[]trace.Step) {
 	meter := budget.New(marchwarden.Limits{MaxIterations: 1, TokenBudget: tokens, MaxSources: 1}, 0)
 	var notes []trace.Step
-	m := &metered{inner: f, meter: meter, scale: 1, live: func(string) {}, note: func(s trace.Step) error { notes = append(notes, s); return nil }}
+	m := New(f, meter, func(s trace.Step) error { notes = append(notes, s); return nil }, func(string) {})
 	return m, meter, &notes
 }
 
@@ -126,34 +125,3 @@ func TestEstimatesLearn(t *testing.T) {
 		}
 	}
 }
-
-// What the metered model has learnt is in the state for the reasoner to plan with.
-func TestTheReasonerSeesTheScale(t *testing.T) {
-	m := answering(func(_ int, c llm.Call) (llm.Reply, error) {
-		return llm.Reply{Usage: llm.Usage{In: 2 * llm.Estimate(c)}}, nil
-	})
-	start := &trace.Start{Model: m.ID(), Limits: marchwarden.Limits{MaxIterations: 1, TokenBudget: 9000, MaxSources: 1}}
-	r := New(Config{Model: m}).newRun(free{}, start, nil)
-	if got := r.state.Scale(); got != 1 {
-		t.Errorf("the scale is %v before any call", got)
-	}
-	if _, err := r.state.Model.Generate(t.Context(), call(100)); err != nil {
-		t.Fatal(err)
-	}
-	if got := r.state.Scale(); got != 2 {
-		t.Errorf("the scale is %v after a call that was counted twice", got)
-	}
-	start.Model = ""
-	if r := New(Config{}).newRun(free{}, start, nil); r.state.Scale != nil || r.state.Model != nil {
-		t.Error("a run without a model has one, or its scale")
-	}
-}
-
-// free is a journal that keeps nothing.
-type free struct{}
-
-func (free) Do(ctx context.Context, _ replay.Effect, run func(context.Context) ([]byte, error)) ([]byte, error) {
-	return run(ctx)
-}
-func (free) Note(trace.Step) error  { return nil }
-func (free) Live(marchwarden.Event) {}

@@ -1,0 +1,109 @@
+// Package outcome is the end of a run, whoever made it: a result is held against
+// the stored bytes once more, stored, and the trace is closed with it; an earlier
+// result comes back the same way. A result that does not stand stays in. What goes
+// into a result is the affair of the loop and of the investigator.
+package outcome
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// Ending is how a run ended, besides its result.
+type Ending struct {
+	Exhausted   []string // the caps that ended the work
+	Interrupted bool     // by the caller
+}
+
+// Seal checks the result, as anybody could, stores it and ends the trace. A result
+// that does not stand is a bug and does not leave the process.
+func Seal(ctx context.Context, j replay.Journal, blobs blob.Store, res *marchwarden.Result, e Ending) error {
+	report, err := verify.Check(ctx, blobs, res)
+	if err != nil {
+		return StoreError(err)
+	}
+	if !report.OK() {
+		return marchwarden.Errorf(marchwarden.CodeInternal, "the result does not stand: %s", report)
+	}
+	if len(e.Exhausted) > 0 {
+		why := strings.Join(e.Exhausted, " and the ")
+		if err := j.Note(&trace.BudgetExhausted{Head: trace.Head{Decision: "ended at the " + why}, What: e.Exhausted}); err != nil {
+			return err
+		}
+	}
+	encoded, err := marchwarden.EncodeResult(res)
+	if err != nil {
+		return err
+	}
+	ref, err := blobs.Put(ctx, encoded)
+	if err != nil {
+		return StoreError(err)
+	}
+	return j.Note(&trace.Complete{
+		Head:   trace.Head{Decision: fmt.Sprintf("answered with %d citations and confidence %.2f", len(res.Citations), res.Confidence)},
+		Result: ref, TokensUsed: res.CostMetadata.TokensUsed, Iterations: res.CostMetadata.IterationsRun,
+		Citations: len(res.Citations), Confidence: res.Confidence, Interrupted: e.Interrupted,
+	})
+}
+
+// StoreError says that the evidence store failed, which ends a run: a result whose
+// evidence is not stored cannot be given.
+func StoreError(err error) error {
+	return fmt.Errorf("%w: evidence store: %w", replay.ErrJournal, err)
+}
+
+// Recorded is the result of a run that is complete, as it left the process. It is
+// held against the stored bytes once more: what no longer stands is CodeCorrupt
+// and stays in. A run that did not end is CodeUnsupported.
+func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.Result, error) {
+	done := log.Complete()
+	if done == nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Field: "resume",
+			Message: "that run did not end, and going on with a run that was cut off is not supported yet", Hint: "ask the question again"}
+	}
+	stored, err := blobs.Get(ctx, done.Result)
+	if err != nil {
+		return nil, err
+	}
+	res, err := marchwarden.DecodeResult(stored)
+	if err != nil {
+		return nil, err
+	}
+	report, err := verify.Check(ctx, blobs, res)
+	if err != nil {
+		return nil, err
+	}
+	if !report.OK() {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the result of %s no longer stands: %s", res.TraceID, report)
+	}
+	return res, nil
+}
+
+// Earlier returns the result of the run that a request wants to resume, which must
+// be complete. A request that repeats the question must mean the same one.
+func Earlier(ctx context.Context, traces *trace.Dir, blobs blob.Store, req marchwarden.Request) (*marchwarden.Result, error) {
+	id, err := marchwarden.ParseTraceID(req.Resume)
+	if err != nil {
+		return nil, err
+	}
+	log, err := traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	start, err := log.Start()
+	if err != nil {
+		return nil, err
+	}
+	if req.Question != "" && strings.TrimSpace(req.Question) != strings.TrimSpace(start.Request.Question) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
+			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
+	}
+	return Recorded(ctx, blobs, log)
+}
