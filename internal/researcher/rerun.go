@@ -56,7 +56,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error)
 	}
 	// The rerun stores nothing: what it would store, its result, is compared.
 	again := *start
-	res, err := loop.New(loop.Config{Reasoner: mind, Blobs: readOnly{blobs}}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
+	res, err := loop.New(loop.Config{Reasoner: mind, Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
 	if err != nil {
 		return Rerun{}, fmt.Errorf("rerun %s: %w", start.TraceID, err)
 	}
@@ -66,11 +66,3 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error)
 
 // noClock is never called: a rerun takes its times from the record.
 func noClock() time.Duration { return 0 }
-
-// readOnly is a store that keeps nothing.
-type readOnly struct{ blob.Store }
-
-// Put only names the content.
-func (readOnly) Put(_ context.Context, content []byte) (blob.Ref, error) {
-	return blob.Of(content), nil
-}

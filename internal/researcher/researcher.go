@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -16,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
@@ -37,15 +36,16 @@ type Lab struct {
 	// Model is the language model that plans and writes; nil leaves both to the
 	// extractive mind, which needs none.
 	Model llm.Model
+	// PartOf marks the runs as rihlas of an investigation.
+	PartOf bool
 	// Spent is told of every finished call, for the ledger; nil for nobody.
 	Spent func(Call)
 }
 
 // Call is a finished call as a ledger sees it.
 type Call struct {
-	Start    *trace.Start
-	Result   *marchwarden.Result
-	Searches int
+	Start  *trace.Start
+	Result *marchwarden.Result
 }
 
 // gatherShare is the part of the deadline that gathering may use.
@@ -64,18 +64,19 @@ type Setup struct {
 	Library     []string
 	Fingerprint string
 	Gaps        []marchwarden.Gap
+	// Guide tells a mind with a model what its searches may ask for.
+	Guide string
 }
 
 // Run answers a valid request under a new trace.
 func (l *Lab) Run(ctx context.Context, req marchwarden.Request, s Setup, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	clock := func() time.Duration { return l.Now().Sub(s.Started) }
-	engine := &counted{Engine: s.Engine}
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, s.Where)},
-		Format: trace.Format, TraceID: l.NewID(), Researcher: s.Name, Engine: engine.Name(),
+		Format: trace.Format, TraceID: l.NewID(), Researcher: s.Name, Engine: s.Engine.Name(),
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
 		Wall: time.Duration(float64(l.Deadline) * gatherShare), Deadline: l.Deadline,
-		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps,
+		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf,
 	}
 	if l.Model != nil {
 		start.Model, start.MindVersion = l.Model.ID(), model.Version
@@ -86,13 +87,13 @@ func (l *Lab) Run(ctx context.Context, req marchwarden.Request, s Setup, sink ma
 	if err != nil {
 		return nil, err
 	}
-	run := loop.New(loop.Config{Engine: engine, Fetcher: s.Fetcher, Reasoner: mind, Model: l.Model, Blobs: l.Blobs})
+	run := loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Reasoner: mind, Model: l.Model, Blobs: l.Blobs})
 	res, err := run.Run(ctx, replay.Record(w, l.Blobs, clock, sink), start, clock)
 	if err = errors.Join(err, w.Close()); err != nil {
 		return nil, fmt.Errorf("research %s: %w", start.TraceID, err)
 	}
 	if l.Spent != nil {
-		l.Spent(Call{Start: start, Result: res, Searches: int(engine.searches.Load())})
+		l.Spent(Call{Start: start, Result: res})
 	}
 	return res, nil
 }
@@ -105,36 +106,8 @@ func mindOf(start *trace.Start) reason.Reasoner {
 	return extractive.New()
 }
 
-// counted is an engine that counts how often it was asked.
-type counted struct {
-	search.Engine
-	searches atomic.Int64
-}
-
-// Search counts and passes on.
-func (c *counted) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	c.searches.Add(1)
-	return c.Engine.Search(ctx, q)
-}
-
 // Earlier returns the result of a run that is complete. A request that repeats
 // the question must mean the same one.
 func (l *Lab) Earlier(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
-	id, err := marchwarden.ParseTraceID(req.Resume)
-	if err != nil {
-		return nil, err
-	}
-	log, err := l.Traces.Load(id)
-	if err != nil {
-		return nil, err
-	}
-	start, err := log.Start()
-	if err != nil {
-		return nil, err
-	}
-	if req.Question != "" && strings.TrimSpace(req.Question) != strings.TrimSpace(start.Request.Question) {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
-			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
-	}
-	return loop.Recorded(ctx, l.Blobs, log)
+	return outcome.Earlier(ctx, l.Traces, l.Blobs, req)
 }

@@ -46,6 +46,12 @@ const (
 	ActionSynthesisError    Action = "synthesis_error"
 	ActionVerify            Action = "verify"
 	ActionComplete          Action = "complete"
+	ActionPlan              Action = "plan"
+	ActionRihla             Action = "rihla"
+	ActionRihlaComplete     Action = "rihla_complete"
+	ActionArrival           Action = "rihla_arrived"
+	ActionDecision          Action = "decision"
+	ActionEvidence          Action = "evidence_checked"
 )
 
 // Head is what every step has. Append fills in all of it but Decision.
@@ -115,6 +121,14 @@ type Start struct {
 	Fingerprint string `json:"library_fingerprint,omitempty"`
 	// Gaps are failures met before the run began; they are in its result.
 	Gaps []marchwarden.Gap `json:"gaps,omitempty"`
+	// Guide says to a mind with a model what its searches may ask for, such as the
+	// tables of a database.
+	Guide string `json:"guide,omitempty"`
+	// PartOf says that the run is a rihla of an investigation, which has a trace of
+	// its own.
+	PartOf bool `json:"part_of_investigation,omitempty"`
+	// Investigation is what an investigator depends on besides; nil for others.
+	Investigation *Investigation `json:"investigation,omitempty"`
 }
 
 // Iteration begins one round of planning and gathering.
@@ -282,6 +296,12 @@ func (*SynthesisComplete) action() Action { return ActionSynthesisComplete }
 func (*SynthesisError) action() Action    { return ActionSynthesisError }
 func (*Verify) action() Action            { return ActionVerify }
 func (*Complete) action() Action          { return ActionComplete }
+func (*Plan) action() Action              { return ActionPlan }
+func (*Rihla) action() Action             { return ActionRihla }
+func (*RihlaComplete) action() Action     { return ActionRihlaComplete }
+func (*Arrival) action() Action           { return ActionArrival }
+func (*Decision) action() Action          { return ActionDecision }
+func (*Evidence) action() Action          { return ActionEvidence }
 func (u *Unknown) action() Action         { return u.Action }
 
 // newStep makes an empty step of an action, or nil for one it does not know.
@@ -290,6 +310,7 @@ func newStep(a Action) Step {
 		&Start{}, &Iteration{}, &Message{}, &Search{}, &SearchComplete{}, &Fetch{}, &FetchComplete{},
 		&Model{}, &ModelComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
 		&SynthesisComplete{}, &SynthesisError{}, &Verify{}, &Complete{},
+		&Plan{}, &Rihla{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{},
 	} {
 		if s.action() == a {
 			return s
@@ -316,6 +337,8 @@ func Refs(s Step) []blob.Ref {
 		add(s.RawHash, s.ContentHash)
 	case *Complete:
 		add(s.Result)
+	case *Evidence:
+		add(s.ContentHash)
 	}
 	return refs
 }

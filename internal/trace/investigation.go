@@ -1,0 +1,94 @@
+package trace
+
+import (
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+)
+
+// Investigation is the part of a start that only an investigator has.
+type Investigation struct {
+	Members  []Member `json:"members"`
+	Planner  string   `json:"planner"`
+	Parallel int      `json:"parallel"`
+	// MaxRihlas and MaxDepth cap how many journeys there are, and how many lead
+	// to one another.
+	MaxRihlas int `json:"max_rihlas"`
+	MaxDepth  int `json:"max_depth"`
+	// AllowEgress names the members whose findings may be told to others.
+	AllowEgress []string `json:"allow_egress,omitempty"`
+	// PlanOnly ends the run with its plan.
+	PlanOnly bool `json:"plan_only,omitempty"`
+	// ModelSeesPrivate says that the model was named by the user, and not merely
+	// found: it may be shown what came from private sources.
+	ModelSeesPrivate bool `json:"model_sees_private,omitempty"`
+}
+
+// Member is a researcher as an investigation found it.
+type Member struct {
+	Name      string  `json:"name"`
+	Scope     string  `json:"scope"`
+	Share     float64 `json:"share,omitempty"`
+	Trust     string  `json:"trust,omitempty"`
+	Private   bool    `json:"private,omitempty"`
+	OpenWorld bool    `json:"open_world,omitempty"`
+}
+
+// Plan is what an investigator begins with.
+type Plan struct {
+	Head
+	Rihlas []Sending `json:"rihlas"`
+}
+
+// Sending is one journey that was decided on.
+type Sending struct {
+	Researcher string `json:"researcher"`
+	Question   string `json:"question"`
+	Reason     string `json:"reason"`
+}
+
+// Rihla sends a researcher on a journey.
+type Rihla struct {
+	Head
+	Number     int    `json:"number"`
+	Researcher string `json:"researcher"`
+	Question   string `json:"question"`
+	Reason     string `json:"reason"`
+	Parent     int    `json:"parent,omitempty"`
+}
+
+// RihlaComplete is a researcher's report, or why there is none.
+type RihlaComplete struct {
+	Head
+	Effect
+	Number     int                 `json:"number"`
+	Researcher string              `json:"researcher"`
+	TraceID    marchwarden.TraceID `json:"trace_id,omitzero"` // of the researcher's own run
+	Citations  int                 `json:"citations"`
+	Gaps       int                 `json:"gaps"`
+	TokensUsed int                 `json:"tokens_used"`
+}
+
+// Arrival says which report was looked at next. The order in which reports come
+// in is an effect like any other, so that a rerun meets them in the same one.
+type Arrival struct {
+	Head
+	Effect
+	Number      int  `json:"number"`
+	Interrupted bool `json:"interrupted,omitempty"`
+}
+
+// Decision is what was done about one thing that a rihla reported.
+type Decision struct {
+	Head
+	What marchwarden.Decision `json:"what"`
+}
+
+// Evidence is a cited document as the investigator got hold of it.
+type Evidence struct {
+	Head
+	Effect
+	Member      string   `json:"member"`
+	Locator     string   `json:"locator"`
+	ContentHash blob.Ref `json:"content_hash"` // of the stored text; "" when there is none
+	How         string   `json:"how"`          // stored, refetched or reported
+}
