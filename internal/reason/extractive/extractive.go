@@ -13,25 +13,39 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
 // id names this mind. Its number rises with every change that can alter a draft.
-const id = "extractive/1"
+const id = "extractive/2"
 
 // Limits of what is read.
 const (
 	laterShare = 0.4 // share of the question that a hit of a follow-up must show
-	fusionK    = 60  // the usual constant of reciprocal rank fusion
+	firstReads = 3   // pages that are read before anything is known
+	laterReads = 2   // at most, for a narrow question: each may change what to look for
+	rankBase   = 3   // how much the first hit of a search is worth more than the next
+	lesser     = 0.6 // what a hit of another search counts of one of the whole question
 	labelCost  = 8   // tokens that the label of a passage or claim costs
 	blindReads = 3   // pages that are read on the word of the engine alone
+)
+
+// What a hit is worth beside its rank: the share of the question that it shows,
+// being about something that the question names, a word of the context.
+const (
+	shareWeight = 0.3
+	titleWeight = 0.5
+	softWeight  = 0.02
 )
 
 // Reasoner answers by extraction. It holds no state and is safe for concurrent
@@ -43,7 +57,7 @@ var _ reason.Reasoner = (*Reasoner)(nil)
 // New makes the reasoner.
 func New() *Reasoner { return &Reasoner{} }
 
-// ID is "extractive/1".
+// ID is "extractive/2".
 func (*Reasoner) ID() string { return id }
 
 // ended reports that the caller has stopped the run. Each step takes
@@ -60,18 +74,20 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := analyse(st.Request.Question, st.Request.Context, st.Now.Year())
+	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
 	read := map[string]bool{}
 	for _, s := range st.Evidence.Sources() {
 		read[s.Page.Locator] = true
 	}
 	var list, blind []candidate
-	for _, c := range fuse(st, hits) {
+	way := trail(&q, st)
+	leads := met(st, &q, way)
+	for _, c := range offers(st, hits) {
 		if read[c.hit.Locator] || st.Failed[c.hit.Locator] != nil {
 			continue
 		}
-		c.weigh(&q)
-		if c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)) {
+		c.weigh(&q, way, leads)
+		if c.linked || c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)) {
 			list = append(list, c)
 		} else if c.onTheWeb() {
 			c.why = "ranked high by the engine, though its title and snippet hardly show a word of the question"
@@ -80,9 +96,12 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	}
 	used := st.Meter.Usage()
 	left := st.Limits.MaxSources - used.Sources
-	rounds := max(1, st.Limits.MaxIterations-st.Iteration+1)
-	n := max(3, (left+rounds-1)/rounds)
-	if q.broad {
+	rounds := max(1, lastHop(st)-st.Iteration+1)
+	n := min(laterReads, (left+rounds-1)/rounds)
+	if st.Iteration < 2 {
+		n = firstReads
+	}
+	if q.Broad {
 		n = max(n, (left+1)/2)
 	}
 	if len(list) == 0 && (st.Iteration < 2 || len(read) == 0) {
@@ -104,7 +123,9 @@ type candidate struct {
 	score float64
 	share float64 // of the question's words that its title and snippet show
 	stems map[string]bool
-	why   string
+	// linked says that it takes up a name met in what was read.
+	linked bool
+	why    string
 }
 
 // onTheWeb reports a hit of a search engine of the web, which has seen more of the
@@ -114,35 +135,46 @@ func (c *candidate) onTheWeb() bool {
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// fuse adds up one over the rank over the queries of this iteration. Hits that
-// no recorded search of it holds follow in the order given.
-func fuse(st *reason.State, hits []search.Hit) []candidate {
+// offers are all hits of the run so far, each with its best rank, and then the
+// hits that no recorded search holds, in the order given.
+func offers(st *reason.State, hits []search.Hit) []candidate {
 	at := map[string]int{}
 	var list []candidate
-	put := func(h search.Hit, rank int) {
+	put := func(h search.Hit, worth float64) {
 		i, ok := at[h.Locator]
 		if !ok {
 			i = len(list)
 			at[h.Locator] = i
 			list = append(list, candidate{hit: h})
+		} else if !strings.Contains(list[i].hit.Snippet, h.Snippet) {
+			list[i].hit.Snippet += " \n" + h.Snippet // another part of the document
 		}
-		list[i].score += 1 / float64(fusionK+rank+1)
+		list[i].score = max(list[i].score, worth)
 	}
-	for _, s := range st.Searches {
-		if s.Iteration == st.Iteration {
-			for rank, h := range s.Hits {
-				put(h, rank)
-			}
+	for i, s := range st.Searches {
+		worth := 1.0
+		if i > 0 {
+			worth = lesser
+		}
+		for rank, h := range s.Hits {
+			put(h, worth/float64(rankBase+rank))
 		}
 	}
-	given := map[string]bool{}
 	for rank, h := range hits {
-		given[h.Locator] = true
 		if _, ok := at[h.Locator]; !ok {
-			put(h, rank)
+			put(h, lesser/float64(rankBase+rank))
 		}
 	}
-	return slices.DeleteFunc(list, func(c candidate) bool { return !given[c.hit.Locator] })
+	return list
+}
+
+// met are the leads in what Plan has looked at, and paid for, in this iteration.
+func met(st *reason.State, q *question.Question, way *hop.Trail) []hop.Lead {
+	if st.Iteration < 2 || len(st.Evidence.Sources()) == 0 {
+		return nil
+	}
+	ranked := evidence.Pack(rank(q, st.Evidence, wanted(st.Limits, len(q.Parts))), glance(st))
+	return read(q, st.Evidence, ranked).leads(way)
 }
 
 // pathMarks separate the words of a locator.
@@ -150,33 +182,42 @@ var pathMarks = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ")
 
 // weigh prefers hits whose title and snippet show the question's words; words
 // of the caller's context help a little.
-func (c *candidate) weigh(q *question) {
+func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead) {
 	c.stems = map[string]bool{}
 	for _, s := range lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator)) {
 		c.stems[s] = true
 	}
 	var shown []string
 	sum, all := 0.0, 0.0
-	for _, t := range q.terms {
-		w := t.weight
-		if vague[t.stem] {
+	for _, t := range q.Terms {
+		w := t.Weight
+		if question.Vague(t.Stem) {
 			w *= 0.35
 		}
 		all += w
-		if c.stems[t.stem] {
+		if c.stems[t.Stem] {
 			sum += w
-			shown = append(shown, t.text)
+			shown = append(shown, t.Text)
 		}
 	}
 	c.share = sum / max(all, 1)
 	c.why = "shows " + listed(shown, 5)
 	soft := 0
-	for s := range q.soft {
+	for s := range q.Soft {
 		if c.stems[s] {
 			soft++
 		}
 	}
-	c.score += 0.02*c.share + 0.001*float64(min(soft, 3))
+	o := way.Offer(c.hit.Locator, c.hit.Title, c.hit.Snippet)
+	c.score += shareWeight*o.Share + softWeight*float64(min(soft, 3))
+	if o.Titled {
+		c.score += titleWeight
+	}
+	if link, by := way.Link(o, leads); by != nil {
+		c.score += link
+		c.linked = true
+		c.why = fmt.Sprintf("takes up %q, met in %s", by.Name, path.Base(by.Source))
+	}
 }
 
 // named reports that the hit shows all words of a query of this iteration.
@@ -198,18 +239,18 @@ func wanted(l marchwarden.Limits, parts int) int {
 
 // rank orders passages for the question. A question of several parts takes the
 // best of each part in turn, so that no part is starved.
-func rank(q *question, set *evidence.Set, n int) []evidence.Scored {
-	stems := make([]string, len(q.terms))
-	for i, t := range q.terms {
-		stems[i] = t.stem
+func rank(q *question.Question, set *evidence.Set, n int) []evidence.Scored {
+	stems := make([]string, len(q.Terms))
+	for i, t := range q.Terms {
+		stems[i] = t.Stem
 	}
 	whole := set.Rank(stems, n)
-	if len(q.parts) < 2 {
+	if len(q.Parts) < 2 {
 		return whole
 	}
 	lists := [][]evidence.Scored{whole}
-	for _, p := range q.parts {
-		lists = append(lists, set.Rank(p.stems, n))
+	for _, p := range q.Parts {
+		lists = append(lists, set.Rank(p.Stems, n))
 	}
 	var out []evidence.Scored
 	seen := map[evidence.ID]bool{}
@@ -235,7 +276,7 @@ func rank(q *question, set *evidence.Set, n int) []evidence.Scored {
 // study reads ranked passages within the budget and indexes them. Keep is held
 // back for what is written afterwards. What does not fit is returned unread, and
 // the meter has then noted that the budget ended the reading.
-func study(st *reason.State, q *question, ranked []evidence.Scored, keep int) (*reading, []evidence.Scored) {
+func study(st *reason.State, q *question.Question, ranked []evidence.Scored, keep int) (*reading, []evidence.Scored) {
 	packed := ranked
 	res, err := st.Meter.Reserve(cost(packed) + keep)
 	if err != nil {
@@ -297,10 +338,10 @@ func listed(words []string, n int) string {
 	return strings.Join(words, ", ")
 }
 
-func partLabels(q *question) string {
-	labels := make([]string, len(q.parts))
-	for i, p := range q.parts {
-		labels[i] = p.label
+func partLabels(q *question.Question) string {
+	labels := make([]string, len(q.Parts))
+	for i, p := range q.Parts {
+		labels[i] = p.Label
 	}
 	return listed(labels, 4)
 }

@@ -12,6 +12,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -29,11 +30,11 @@ const (
 
 // refuse makes the draft of a question that nothing read answers, or for which
 // there was no room to read at all.
-func refuse(st *reason.State, q *question, r *reading, unread []evidence.Scored, match float64) reason.Draft {
+func refuse(st *reason.State, q *question.Question, r *reading, unread []evidence.Scored, match float64) reason.Draft {
 	if len(r.sents) == 0 && len(unread) > 0 {
 		return reason.Draft{
 			Refusal: fmt.Sprintf("The token budget of %d left no room to read what was found for this question.", st.Limits.TokenBudget),
-			Gaps: []marchwarden.Gap{{Topic: q.topic, Category: marchwarden.BudgetExhausted,
+			Gaps: []marchwarden.Gap{{Topic: q.Topic, Category: marchwarden.BudgetExhausted,
 				Detail: fmt.Sprintf("%s found and none could be read within the token budget", plural(len(unread), "passage was", "passages were"))}},
 		}
 	}
@@ -46,15 +47,15 @@ func refuse(st *reason.State, q *question, r *reading, unread []evidence.Scored,
 	if len(lacking) > 0 {
 		detail += "; absent from what was read: " + listed(lacking, 6)
 	}
-	d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: q.topic, Category: marchwarden.SourceNotFound, Detail: detail})
+	d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: q.Topic, Category: marchwarden.SourceNotFound, Detail: detail})
 	if len(unread) > 0 {
 		d.Gaps = append(d.Gaps, unreadGap(st, q, unread))
 	}
 	return d
 }
 
-func unreadGap(st *reason.State, q *question, unread []evidence.Scored) marchwarden.Gap {
-	return marchwarden.Gap{Topic: q.topic, Category: marchwarden.BudgetExhausted,
+func unreadGap(st *reason.State, q *question.Question, unread []evidence.Scored) marchwarden.Gap {
+	return marchwarden.Gap{Topic: q.Topic, Category: marchwarden.BudgetExhausted,
 		Detail: fmt.Sprintf("%s left unread within the token budget of %d: %s", plural(len(unread), "relevant passage was", "relevant passages were"),
 			st.Limits.TokenBudget, listed(titles(st.Evidence, unread), 4))}
 }
@@ -80,13 +81,13 @@ func refusal(st *reason.State, lacking []string) string {
 func (r *reading) lacking(strict bool) []string {
 	held := r.anywhere()
 	var out []string
-	for t, tm := range r.q.terms {
-		if held[t] > 0 || lightWords[tm.stem] || vague[tm.stem] || strict && !tm.name && !tm.number {
+	for t, tm := range r.q.Terms {
+		if held[t] > 0 || question.Light(tm.Stem) || question.Vague(tm.Stem) || strict && !tm.Name && !tm.Number {
 			continue
 		}
-		word := tm.text
-		for _, n := range r.q.names {
-			if tm.name && strings.Contains(n, tm.text) {
+		word := tm.Text
+		for _, n := range r.q.Names {
+			if tm.Name && strings.Contains(n, tm.Text) {
 				word = n
 			}
 		}
@@ -103,9 +104,9 @@ func (r *reading) lacking(strict bool) []string {
 func (r *reading) gaps(st *reason.State, picks []pick, unread []evidence.Scored, match float64) []marchwarden.Gap {
 	var out []marchwarden.Gap
 	short := len(unread) > 0
-	if len(r.q.parts) > 1 {
+	if len(r.q.Parts) > 1 {
 		for _, p := range r.unanswered(picks) {
-			out = append(out, partGap(r.q.parts[p], short, st))
+			out = append(out, partGap(r.q.Parts[p], short, st))
 		}
 	}
 	if short {
@@ -118,12 +119,12 @@ func (r *reading) gaps(st *reason.State, picks []pick, unread []evidence.Scored,
 	return out
 }
 
-func partGap(p part, short bool, st *reason.State) marchwarden.Gap {
+func partGap(p question.Part, short bool, st *reason.State) marchwarden.Gap {
 	if short {
-		return marchwarden.Gap{Topic: p.label, Category: marchwarden.BudgetExhausted,
+		return marchwarden.Gap{Topic: p.Label, Category: marchwarden.BudgetExhausted,
 			Detail: fmt.Sprintf("not covered before the token budget of %d ended the reading", st.Limits.TokenBudget)}
 	}
-	return marchwarden.Gap{Topic: p.label, Category: marchwarden.SourceNotFound, Detail: "no sentence of the documents read answers this part of the question"}
+	return marchwarden.Gap{Topic: p.Label, Category: marchwarden.SourceNotFound, Detail: "no sentence of the documents read answers this part of the question"}
 }
 
 // titles names the documents of passages, each once.
@@ -155,14 +156,14 @@ func quoteQuarrels(quarrel []marchwarden.Contradiction, set *evidence.Set, said 
 	var out []reason.Claim
 	for _, c := range quarrel[:min(len(quarrel), quarrels)] {
 		for _, side := range []marchwarden.Side{c.A, c.B} {
-			if said[plain(side.RawExcerpt)] {
+			if said[question.Plain(side.RawExcerpt)] {
 				continue
 			}
 			src, p, span, ok := findSentence(set, side)
 			if !ok {
 				continue
 			}
-			said[plain(side.RawExcerpt)] = true
+			said[question.Plain(side.RawExcerpt)] = true
 			out = append(out, reason.Claim{
 				Text: flat(side.RawExcerpt), Passages: []evidence.ID{p.ID},
 				Spans:     []marchwarden.Span{around(src, span)},
@@ -196,8 +197,8 @@ func (r *reading) quarrelsOf(set *evidence.Set, ranked []evidence.Scored) []marc
 	for i, p := range ranked {
 		among[i] = p.ID
 	}
-	found := verify.Contradictions(r.q.text, set, among)
-	if r.q.broad {
+	found := verify.Contradictions(r.q.Text, set, among)
+	if r.q.Broad {
 		return found
 	}
 	return slices.DeleteFunc(found, func(c marchwarden.Contradiction) bool {
@@ -223,21 +224,21 @@ var hedges = []struct {
 // that hedge, names met and not followed.
 func (r *reading) openQuestions(st *reason.State, picks []pick) []marchwarden.OpenQuestion {
 	var out []marchwarden.OpenQuestion
-	if len(r.q.parts) > 1 {
+	if len(r.q.Parts) > 1 {
 		for _, p := range r.unanswered(picks) {
 			if len(out) < maxOpen {
-				out = append(out, marchwarden.OpenQuestion{Question: asked(r.q.parts[p].label), Priority: marchwarden.High,
+				out = append(out, marchwarden.OpenQuestion{Question: asked(r.q.Parts[p].Label), Priority: marchwarden.High,
 					Context: "a part of the question that no sentence of the evidence answers"})
 			}
 		}
 	}
 	out = append(out, r.hedged(maxOpen-len(out))...)
-	if len(out) == 0 && r.q.broad {
+	if len(out) == 0 && r.q.Broad {
 		searched := newQueries(st.Searches)
-		for _, b := range r.bridges() {
-			if len(out) < 1 && !searched.asked(b.name) {
-				out = append(out, marchwarden.OpenQuestion{Question: fmt.Sprintf("How does %s bear on %q?", b.name, r.q.text), Priority: marchwarden.Low,
-					Context: b.why + " and not searched for", SourceLocator: b.locator})
+		for _, l := range r.leads(trail(r.q, st)) {
+			if len(out) < 1 && !searched.asked(l.Name) {
+				out = append(out, marchwarden.OpenQuestion{Question: fmt.Sprintf("How does %s bear on %q?", l.Name, r.q.Text), Priority: marchwarden.Low,
+					Context: fmt.Sprintf("%q was met in %s and not searched for", l.Name, path.Base(l.Source)), SourceLocator: l.Source})
 			}
 		}
 	}
@@ -260,14 +261,14 @@ func (r *reading) hedged(n int) []marchwarden.OpenQuestion {
 	asked := map[string]bool{}
 	for _, i := range r.top(leadSentences) {
 		s := &r.sents[i]
-		if len(out) >= n || s.feat[featNear] < bridgeFloor {
+		if len(out) >= n || s.feat[featNear] < bearing {
 			break
 		}
 		for _, h := range hedges {
-			if !h.words.MatchString(s.text) || asked[plain(s.text)] || s.feat[featThin] > 0 {
+			if !h.words.MatchString(s.text) || asked[question.Plain(s.text)] || s.feat[featThin] > 0 {
 				continue
 			}
-			asked[plain(s.text)] = true
+			asked[question.Plain(s.text)] = true
 			out = append(out, marchwarden.OpenQuestion{
 				Question: fmt.Sprintf("%s: “%s”?", h.ask, clause(s)), Priority: marchwarden.Medium,
 				Context:       fmt.Sprintf("“%s” leaves this open, and nothing read goes further", nameOf(s.source)),
@@ -303,13 +304,13 @@ func (r *reading) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 	}
 	for _, i := range r.top(leadSentences) {
 		s := &r.sents[i]
-		if s.feat[featNear] < bridgeFloor {
+		if s.feat[featNear] < bearing {
 			break
 		}
 		if m := scholarly.FindString(s.text); m != "" && len(papers) < maxEvents && !seen["paper "+s.source.Page.Locator] {
 			seen["paper "+s.source.Page.Locator] = true
 			papers = append(papers, marchwarden.DiscoveryEvent{
-				Type: marchwarden.RelatedResearch, SuggestedResearcher: "arxiv", Query: contentWords(r.q),
+				Type: marchwarden.RelatedResearch, SuggestedResearcher: "arxiv", Query: r.q.Words(),
 				Reason:        fmt.Sprintf("%s points to scholarly work (%s): %s", path.Base(s.source.Page.Locator), strings.ToLower(m), clip(flat(s.text), 160)),
 				SourceLocator: s.source.Page.Locator,
 			})
@@ -342,7 +343,7 @@ func (r *reading) links(st *reason.State, n int) []marchwarden.DiscoveryEvent {
 			if len(out) == n {
 				return out
 			}
-			if !address.MatchString(l) || !slices.ContainsFunc(lexicon.Terms(pathMarks.Replace(l)), func(s string) bool { return inQuestion(r.q, s) }) {
+			if !address.MatchString(l) || !slices.ContainsFunc(lexicon.Terms(pathMarks.Replace(l)), func(s string) bool { return r.q.Has(s) }) {
 				continue
 			}
 			out = append(out, marchwarden.DiscoveryEvent{

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 )
 
 // What Match is computed from. All lie between 0 and 1; "window" is the best
@@ -86,11 +87,11 @@ var siblings = func() map[string]int {
 }()
 
 // asksNot are words with which a question asks for what is not so.
-var asksNot = stemSet("not never no without except fail failed fails lack lacks lacking avoid refuse refused prevent unable cannot nobody none neither nothing isn't wasn't aren't weren't doesn't didn't don't hasn't unlike unimportant unnecessary besides")
+var asksNot = question.StemSet("not never no without except fail failed fails lack lacks lacking avoid refuse refused prevent unable cannot nobody none neither nothing isn't wasn't aren't weren't doesn't didn't don't hasn't unlike unimportant unnecessary besides")
 
 // antonyms are pairs of stems of which a sentence that answers has not the one
 // where the question has the other.
-var antonyms = stemPairs(`increase decrease; rise fall; high low; higher lower; highest lowest; more less; most least; many few; large small; largest smallest;
+var antonyms = question.StemPairs(`increase decrease; rise fall; high low; higher lower; highest lowest; more less; most least; many few; large small; largest smallest;
 	first last; early late; earlier later; earliest latest; before after; north south; east west; northern southern; eastern western; begin end; start end;
 	win lose; won lost; allow forbid; allow prohibit; permit ban; legal illegal; support oppose; accept reject; success failure; succeed fail; rich poor;
 	strong weak; old new; young old; oldest youngest; long short; longest shortest; tall short; heavy light; hot cold; warm cool; wet dry; public private;
@@ -114,7 +115,7 @@ func (r *reading) measure(best int) [numMatch]float64 {
 	var f [numMatch]float64
 	s := &r.sents[best]
 	window := r.window(best)
-	own := r.shareBut(s.own, r.q.focus)
+	own := r.shareBut(s.own, r.q.Focus)
 	f[matchFull] = own * own
 	f[matchPairs] = s.feat[featPairs]
 	f[matchType] = s.feat[featType]
@@ -122,19 +123,19 @@ func (r *reading) measure(best int) [numMatch]float64 {
 		f[matchTypeLost] = 1
 	}
 	for t, h := range s.own {
-		f[matchHeld] += h * min(1, r.q.terms[t].weight) / 8
+		f[matchHeld] += h * min(1, r.q.Terms[t].Weight) / 8
 		f[matchMass] += r.idf[t] * h / 10
-		if window[t] >= 1 && !lightWords[r.q.terms[t].stem] {
+		if window[t] >= 1 && !question.Light(r.q.Terms[t].Stem) {
 			f[matchTopic] = max(f[matchTopic], r.common[t])
 		}
 	}
 	least := r.full(s)
 	f[matchHeld], f[matchMass] = min(1, max(least, f[matchHeld])), min(1, max(least, f[matchMass]))
 	r.losses(&f, window)
-	if r.q.kind != kindYesNo && r.q.negated != lexicon.Negated(s.text) { // "no" answers a yes-or-no question
+	if r.q.Kind != question.YesNo && r.q.Negated != lexicon.Negated(s.text) { // "no" answers a yes-or-no question
 		f[matchNegation] = 1
 	}
-	for _, t := range lexicon.Tokens(r.q.text) {
+	for _, t := range lexicon.Tokens(r.q.Text) {
 		if asksNot[t.Stem] || strings.HasSuffix(t.Text, "n't") {
 			f[matchAsksNot] = 1
 		}
@@ -146,8 +147,8 @@ func (r *reading) measure(best int) [numMatch]float64 {
 // shareBut is share without one term, unless that is all there is.
 func (r *reading) shareBut(held []float64, stem string) float64 {
 	sum, all := 0.0, 0.0
-	for t, tm := range r.q.terms {
-		if tm.stem == stem && len(r.q.terms) > 1 {
+	for t, tm := range r.q.Terms {
+		if tm.Stem == stem && len(r.q.Terms) > 1 {
 			continue
 		}
 		all += r.idf[t]
@@ -162,8 +163,8 @@ func (r *reading) shareBut(held []float64, stem string) float64 {
 // typeLost reports that a date, a number, a name or a reason is asked for and
 // neither the sentence nor the ones beside it have one.
 func (r *reading) typeLost(s *sentence) bool {
-	switch r.q.kind {
-	case kindWho, kindWhere, kindWhen, kindCount, kindAmount, kindMoney, kindWhy:
+	switch r.q.Kind {
+	case question.Who, question.Where, question.When, question.Count, question.Amount, question.Money, question.Why:
 	default:
 		return false
 	}
@@ -184,11 +185,11 @@ func (r *reading) typeLost(s *sentence) bool {
 func (r *reading) full(s *sentence) float64 {
 	n, own, head := 0.0, 0.0, r.headOf(s)
 	names := map[string]bool{}
-	for t, tm := range r.q.terms {
-		if tm.stem != r.q.asked && (lightWords[tm.stem] || vague[tm.stem] || tm.stem == r.q.focus) {
+	for t, tm := range r.q.Terms {
+		if tm.Stem != r.q.Asked && (question.Light(tm.Stem) || question.Vague(tm.Stem) || tm.Stem == r.q.Focus) {
 			continue
 		}
-		if name := r.q.nameWith(tm); name == "" || !names[name] {
+		if name := r.q.NameWith(tm); name == "" || !names[name] {
 			n++
 			own += min(1, s.own[t])
 			names[name] = true
@@ -208,40 +209,28 @@ func (r *reading) headOf(s *sentence) []float64 {
 	return r.wordsOf(s.passage.Heading + " \n" + s.source.Page.Title)
 }
 
-// nameWith is the name of the question that a term is a word of, or "".
-func (q *question) nameWith(tm term) string {
-	if tm.name {
-		for _, n := range q.names {
-			if slices.Contains(lexicon.Terms(n), tm.stem) {
-				return n
-			}
-		}
-	}
-	return ""
-}
-
 // besides reports a sentence that does not speak of the X of Y where that is
 // asked for. Either it is about Y, in passing, and says something else than X;
 // or nothing of Y stands in it or around it.
 func (r *reading) besides(best int) bool {
-	if r.q.asked == "" || len(r.q.owner) == 0 {
+	if r.q.Asked == "" || len(r.q.Owner) == 0 {
 		return false
 	}
 	s, window := &r.sents[best], r.window(best)
 	head := r.headOf(s)
 	x, y, topic := false, false, false
 	others := map[string]bool{}
-	for t, tm := range r.q.terms {
+	for t, tm := range r.q.Terms {
 		switch {
-		case tm.stem == r.q.asked:
+		case tm.Stem == r.q.Asked:
 			x = s.credit[t] > creditPrev || head[t] > 0 // in it, or in what it leans on
 			continue
-		case slices.Contains(r.q.owner, tm.stem):
+		case slices.Contains(r.q.Owner, tm.Stem):
 			y = y || window[t] > 0
 			topic = topic || head[t] > 0
 		}
-		if s.own[t] > 0 && !lightWords[tm.stem] {
-			others[cmp.Or(r.q.nameWith(tm), tm.stem)] = true
+		if s.own[t] > 0 && !question.Light(tm.Stem) {
+			others[cmp.Or(r.q.NameWith(tm), tm.Stem)] = true
 		}
 	}
 	return !y || !x && (r.typeLost(s) || !topic && len(others) < 2)
@@ -250,7 +239,7 @@ func (r *reading) besides(best int) bool {
 // lostNames are the names of the question of which no word stands in the
 // document of the best sentence.
 func (r *reading) lostNames(best int) []string {
-	if len(r.q.names) == 0 {
+	if len(r.q.Names) == 0 {
 		return nil
 	}
 	src := r.sents[best].source
@@ -261,10 +250,10 @@ func (r *reading) lostNames(best int) []string {
 			merge(held, r.wordsOf(r.sents[i].passage.Heading))
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(r.q.names), func(n string) bool {
+	return slices.DeleteFunc(slices.Clone(r.q.Names), func(n string) bool {
 		stems := lexicon.Terms(n)
-		for t, tm := range r.q.terms {
-			if held[t] > 0 && slices.Contains(stems, tm.stem) {
+		for t, tm := range r.q.Terms {
+			if held[t] > 0 && slices.Contains(stems, tm.Stem) {
 				return true
 			}
 		}
@@ -278,10 +267,10 @@ func (r *reading) lostNames(best int) []string {
 // not count.
 func (r *reading) elsewhere(best int) bool {
 	for _, n := range r.lostNames(best) {
-		if strings.ToUpper(n) == n || len(n) < 4 || months[lexicon.Stem(n)] {
+		if strings.ToUpper(n) == n || len(n) < 4 || question.Months(lexicon.Stem(n)) {
 			continue
 		}
-		before, _, _ := strings.Cut(r.q.text, n)
+		before, _, _ := strings.Cut(r.q.Text, n)
 		words := strings.Fields(strings.ToLower(before))
 		if k := len(words) - 1; k > 0 && words[k] == "the" {
 			words = words[:k]
@@ -300,21 +289,21 @@ var ofPlace = map[string]bool{"in": true, "of": true, "at": true, "near": true, 
 // word each is.
 func (r *reading) losses(f *[numMatch]float64, window []float64) {
 	names, numbers := 0.0, 0.0
-	for t, tm := range r.q.terms {
+	for t, tm := range r.q.Terms {
 		lack := 1 - window[t]
 		switch {
-		case tm.name:
+		case tm.Name:
 			names++
 			f[matchNamesLost] += lack
 			if !r.known[t] {
 				f[matchNameGone] = max(f[matchNameGone], lack)
 			}
-		case tm.number:
+		case tm.Number:
 			numbers++
 			f[matchNumbersLost] += lack
-		case tm.stem == r.q.focus:
+		case tm.Stem == r.q.Focus:
 			f[matchFocusLost] = lack
-		case lightWords[tm.stem]:
+		case question.Light(tm.Stem):
 			f[matchAskingLost] = max(f[matchAskingLost], lack)
 		}
 	}
@@ -329,11 +318,11 @@ func (r *reading) answers(best int) float64 {
 	if r.elsewhere(best) {
 		whole = refuseBelow + lostNameShare*whole
 	}
-	if len(r.q.parts) < 2 {
+	if len(r.q.Parts) < 2 {
 		return whole
 	}
 	sum := 0.0
-	for p, pt := range r.q.parts {
+	for p, pt := range r.q.Parts {
 		top := 0.0
 		for i := range r.sents {
 			if r.usable(i) {
@@ -342,13 +331,13 @@ func (r *reading) answers(best int) float64 {
 		}
 		switch {
 		case top < partFloor:
-		case pt.from > 0:
+		case pt.From > 0:
 			sum += top
 		default:
 			sum += (top + whole) / 2
 		}
 	}
-	return sum / float64(len(r.q.parts))
+	return sum / float64(len(r.q.Parts))
 }
 
 // heard lowers Match for an answer from a part of what should have been read.
@@ -366,8 +355,8 @@ func (r *reading) alone(i int) float64 {
 	if r.elsewhere(i) {
 		best *= lostNameShare
 	}
-	if len(r.q.parts) > 1 {
-		for p := range r.q.parts {
+	if len(r.q.Parts) > 1 {
+		for p := range r.q.Parts {
 			best = max(best, r.partShare(p, i))
 		}
 	}
@@ -405,7 +394,7 @@ func (r *reading) window(i int) []float64 {
 }
 
 func (r *reading) anywhere() []float64 {
-	held := make([]float64, len(r.q.terms))
+	held := make([]float64, len(r.q.Terms))
 	for i := range r.sents {
 		merge(held, r.sents[i].own)
 	}
@@ -416,17 +405,17 @@ func (r *reading) anywhere() []float64 {
 // place of a term that its window lacks.
 func (r *reading) opposed(i int, window []float64) (antonym, sibling float64) {
 	s := &r.sents[i]
-	for t, tm := range r.q.terms {
+	for t, tm := range r.q.Terms {
 		if window[t] > 0 {
 			continue
 		}
-		kind := siblings[tm.stem]
+		kind := siblings[tm.Stem]
 		for _, id := range s.ids {
 			stem := r.stems[id]
-			if antonyms[[2]string{tm.stem, stem}] || negativeOf(tm.stem, stem) {
+			if antonyms[[2]string{tm.Stem, stem}] || negativeOf(tm.Stem, stem) {
 				antonym = 1
 			}
-			if kind > 0 && siblings[stem] == kind && !inQuestion(r.q, stem) {
+			if kind > 0 && siblings[stem] == kind && !r.q.Has(stem) {
 				sibling = 1
 			}
 		}
@@ -453,7 +442,7 @@ func negativeOf(a, b string) bool {
 // unanswered are the parts that no pick speaks to.
 func (r *reading) unanswered(picks []pick) []int {
 	var out []int
-	for p := range r.q.parts {
+	for p := range r.q.Parts {
 		if !slices.ContainsFunc(picks, func(k pick) bool { return r.partShare(p, k.at) >= partFloor }) {
 			out = append(out, p)
 		}

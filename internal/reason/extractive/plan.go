@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
@@ -17,7 +19,8 @@ import (
 const (
 	maxQueries   = 4    // in one iteration
 	coveredFloor = 0.6  // share of a part that one sentence with its neighbours must hold
-	bridgeFloor  = 0.3  // share of the question that a sentence must hold for its names to be followed
+	followed     = 3    // names that are followed in one iteration
+	bearing      = 0.3  // share of the question that a sentence must hold to bear on it
 	leastGlance  = 600  // tokens
 	settledFloor = 0.85 // share of the question from which a narrow question is settled
 )
@@ -29,8 +32,8 @@ func (*Reasoner) Plan(ctx context.Context, st *reason.State) (reason.Plan, error
 	if err := ended(ctx); err != nil {
 		return reason.Plan{}, err
 	}
-	q := analyse(st.Request.Question, st.Request.Context, st.Now.Year())
-	if len(q.terms) == 0 {
+	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
+	if len(q.Terms) == 0 {
 		return reason.Plan{Decision: "The question has no word that could be searched for."}, nil
 	}
 	if len(st.Searches) == 0 {
@@ -73,57 +76,41 @@ func (qs *queries) add(query, why string) {
 	qs.list = append(qs.list, reason.Search{Query: query, Reason: why})
 }
 
-func opening(q *question) reason.Plan {
+func opening(q *question.Question) reason.Plan {
 	qs := newQueries(nil)
-	qs.add(contentWords(q), "the words of the question")
-	for _, p := range q.phrases {
+	qs.add(q.Words(), "the words of the question")
+	for _, p := range q.Phrases {
 		qs.add(p, "quoted in the question")
 	}
-	if len(q.parts) > 1 {
-		for _, i := range evenly(len(q.parts), maxQueries-1) {
-			qs.add(q.parts[i].query, fmt.Sprintf("one part of the question: %s", q.parts[i].label))
+	if len(q.Parts) > 1 {
+		for _, i := range evenly(len(q.Parts), maxQueries-1) {
+			qs.add(q.Parts[i].Query, fmt.Sprintf("one part of the question: %s", q.Parts[i].Label))
 		}
 	}
-	if len(q.names) > 0 && len(q.names) <= 3 {
-		for _, n := range q.names {
+	if len(q.Names) > 0 && len(q.Names) <= 3 {
+		for _, n := range q.Names {
 			qs.add(n, "a name in the question")
 		}
 	}
 	if names := contextNames(q); len(names) > 0 {
-		qs.add(contentWords(q)+" "+strings.Join(names, " "), "the question with the names of the context")
+		qs.add(q.Words()+" "+strings.Join(names, " "), "the question with the names of the context")
 	}
-	d := fmt.Sprintf("A question of the kind %q: searching for its %s.", q.kind, plural(len(q.terms), "word", "words"))
-	if len(q.parts) > 1 {
-		d = fmt.Sprintf("A question of %d parts (%s): searching for the whole and for its parts.", len(q.parts), partLabels(q))
+	d := fmt.Sprintf("A question of the kind %q: searching for its %s.", q.Kind, plural(len(q.Terms), "word", "words"))
+	if len(q.Parts) > 1 {
+		d = fmt.Sprintf("A question of %d parts (%s): searching for the whole and for its parts.", len(q.Parts), partLabels(q))
 	}
 	return reason.Plan{Searches: qs.list, Decision: d}
 }
 
 // contextNames are the first two names of the context that the question lacks.
-func contextNames(q *question) []string {
+func contextNames(q *question.Question) []string {
 	var out []string
-	for _, n := range q.given {
-		if len(out) < 2 && !slices.Contains(q.names, n) {
+	for _, n := range q.Given {
+		if len(out) < 2 && !slices.Contains(q.Names, n) {
 			out = append(out, n)
 		}
 	}
 	return out
-}
-
-// contentWords is the question without the words that only ask, unless nothing
-// else is in it.
-func contentWords(q *question) string {
-	var words, all []string
-	for _, t := range q.terms {
-		all = append(all, t.text)
-		if !lightWords[t.stem] || t.name {
-			words = append(words, t.text)
-		}
-	}
-	if len(words) < 2 {
-		words = all
-	}
-	return strings.Join(words, " ")
 }
 
 // evenly picks n of total positions, spread over all, first and last included.
@@ -142,12 +129,12 @@ func evenly(total, n int) []int {
 	return slices.Compact(out)
 }
 
-func followUp(st *reason.State, q *question) reason.Plan {
+func followUp(st *reason.State, q *question.Question) reason.Plan {
 	if len(st.Evidence.Sources()) == 0 {
 		return broaden(st, q)
 	}
 	full := st.Meter.Usage().Sources >= st.Limits.MaxSources
-	ranked := evidence.Pack(rank(q, st.Evidence, wanted(st.Limits, len(q.parts))), glance(st))
+	ranked := evidence.Pack(rank(q, st.Evidence, wanted(st.Limits, len(q.Parts))), glance(st))
 	if len(ranked) == 0 {
 		return broaden(st, q)
 	}
@@ -158,15 +145,15 @@ func followUp(st *reason.State, q *question) reason.Plan {
 	qs := newQueries(st.Searches)
 	missing := r.openParts()
 	for _, p := range missing {
-		qs.add(q.parts[p].query, fmt.Sprintf("nothing read so far answers %q", q.parts[p].label))
+		qs.add(q.Parts[p].Query, fmt.Sprintf("nothing read so far answers %q", q.Parts[p].Label))
 	}
 	uncovered := r.uncovered()
-	for _, t := range uncovered {
-		qs.add(q.terms[t].text, fmt.Sprintf("%q stands in nothing read so far", q.terms[t].text))
-	}
 	complete := len(missing) == 0 && len(uncovered) == 0
-	if !q.nameAmong(uncovered) && st.Iteration <= 1+st.Limits.MaxIterations/2 && (q.broad || !complete || !r.settled()) {
-		qs.follow(r.bridges())
+	if !full && !r.unknown() && st.Iteration <= lastHop(st) && (q.Broad || !complete || !r.settled()) {
+		qs.follow(r.leads(trail(q, st)))
+	}
+	for _, t := range uncovered {
+		qs.add(q.Terms[t].Text, fmt.Sprintf("%q stands in nothing read so far", q.Terms[t].Text))
 	}
 	if full {
 		if !complete && len(qs.list) > 0 {
@@ -177,6 +164,10 @@ func followUp(st *reason.State, q *question) reason.Plan {
 	return reason.Plan{Searches: qs.list, Complete: complete, Decision: decision(q, qs, missing, uncovered)}
 }
 
+// lastHop is the iteration in which names are followed for the last time. What is
+// missing then may still be searched for by itself.
+func lastHop(st *reason.State) int { return 1 + st.Limits.MaxIterations/2 }
+
 // glance is how many tokens one look at the evidence between iterations may
 // cost: half of the budget, spread over all iterations, and a few passages at
 // least.
@@ -184,13 +175,13 @@ func glance(st *reason.State) int {
 	return max(leastGlance, st.Limits.TokenBudget/(2*max(1, st.Limits.MaxIterations)))
 }
 
-func decision(q *question, qs *queries, missing, uncovered []int) string {
+func decision(q *question.Question, qs *queries, missing, uncovered []int) string {
 	lacks := make([]string, 0, len(missing)+len(uncovered))
 	for _, p := range missing {
-		lacks = append(lacks, q.parts[p].label)
+		lacks = append(lacks, q.Parts[p].Label)
 	}
 	for _, t := range uncovered {
-		lacks = append(lacks, q.terms[t].text)
+		lacks = append(lacks, q.Terms[t].Text)
 	}
 	switch {
 	case len(qs.list) == 0 && len(lacks) == 0:
@@ -204,13 +195,13 @@ func decision(q *question, qs *queries, missing, uncovered []int) string {
 }
 
 // broaden searches single words when whole queries found nothing to read.
-func broaden(st *reason.State, q *question) reason.Plan {
+func broaden(st *reason.State, q *question.Question) reason.Plan {
 	qs := newQueries(st.Searches)
-	terms := slices.Clone(q.terms)
-	slices.SortStableFunc(terms, func(a, b term) int { return cmp.Compare(b.weight, a.weight) })
+	terms := slices.Clone(q.Terms)
+	slices.SortStableFunc(terms, func(a, b question.Term) int { return cmp.Compare(b.Weight, a.Weight) })
 	for _, t := range terms {
-		if !lightWords[t.stem] {
-			qs.add(t.text, "the longer queries found nothing to read")
+		if !question.Light(t.Stem) {
+			qs.add(t.Text, "the longer queries found nothing to read")
 		}
 	}
 	d := "Nothing was found to read; trying single words."
@@ -223,7 +214,7 @@ func broaden(st *reason.State, q *question) reason.Plan {
 // openParts are the parts that no sentence answers yet.
 func (r *reading) openParts() []int {
 	var open []int
-	for p := range r.q.parts {
+	for p := range r.q.Parts {
 		best := 0.0
 		for i := range r.sents {
 			best = max(best, r.partShare(p, i))
@@ -235,18 +226,26 @@ func (r *reading) openParts() []int {
 	return open
 }
 
-// nameAmong reports a name among terms. Where the very subject of a question is
-// unknown, other names lead nowhere.
-func (q *question) nameAmong(terms []int) bool {
-	return slices.ContainsFunc(terms, func(t int) bool { return q.terms[t].name })
+// unknown reports a question with names of which none stands in anything read.
+// Where its very subject is unknown, other names lead nowhere.
+func (r *reading) unknown() bool {
+	held := r.anywhere()
+	names := false
+	for t, tm := range r.q.Terms {
+		if tm.Name && held[t] > 0 {
+			return false
+		}
+		names = names || tm.Name
+	}
+	return names
 }
 
 // uncovered are the terms that matter and stand in nothing read.
 func (r *reading) uncovered() []int {
 	held := r.anywhere()
 	var out []int
-	for t, tm := range r.q.terms {
-		if held[t] == 0 && !lightWords[tm.stem] && !vague[tm.stem] {
+	for t, tm := range r.q.Terms {
+		if held[t] == 0 && !question.Light(tm.Stem) && !question.Vague(tm.Stem) {
 			out = append(out, t)
 		}
 	}
@@ -260,67 +259,41 @@ func (r *reading) settled() bool {
 	return best >= 0 && r.share(r.window(best)) >= settledFloor
 }
 
-// bridge is a name met beside the question's words, worth a query of its own.
-type bridge struct {
-	name, query, why, locator string
-	weight                    float64
+// trail is the question before all that the searches have shown.
+func trail(q *question.Question, st *reason.State) *hop.Trail {
+	var shown []string
+	seen := map[string]bool{}
+	for _, s := range st.Searches {
+		for _, h := range s.Hits {
+			if !seen[h.Locator] {
+				seen[h.Locator] = true
+				shown = append(shown, h.Title+" \n"+h.Snippet)
+			}
+		}
+	}
+	return hop.New(q, shown)
 }
 
-// bridges finds names in the sentences that speak most to the question. A name
-// is worth more the more of the question stands beside it and the more sources
-// mention it; one that the question or a title names needs no query.
-func (r *reading) bridges() []bridge {
-	found := map[string]*bridge{}
-	sources := map[string]map[int]bool{}
-	var order []*bridge
+// leads are the names in what was read that may lead to the rest of the answer.
+func (r *reading) leads(t *hop.Trail) []hop.Lead {
+	var texts []hop.Text
 	for i := range r.sents {
 		s := &r.sents[i]
-		for _, n := range lexicon.Names(s.text) {
-			if sources[n] == nil {
-				sources[n] = map[int]bool{}
-			}
-			sources[n][s.source.N] = true
-			if s.feat[featOwn] == 0 || s.feat[featNear] < bridgeFloor || s.feat[featThin] == 1 || !r.followable(n) {
-				continue
-			}
-			b := found[n]
-			if b == nil {
-				b = &bridge{name: n}
-				found[n] = b
-				order = append(order, b)
-			}
-			if w := s.feat[featOwn] + 0.3*s.feat[featNear]; w > b.weight {
-				beside := r.strongest(s)
-				b.weight, b.query = w, n
-				if !slices.Contains(lexicon.Terms(n), lexicon.Stem(beside)) {
-					b.query += " " + beside
-				}
-				b.locator = s.source.Page.Locator
-				b.why = fmt.Sprintf("%q was met in %s next to %q", n, path.Base(s.source.Page.Locator), beside)
-			}
+		if i == 0 || s.source != r.sents[i-1].source {
+			texts = append(texts, hop.Text{Source: s.source.Page.Locator, Title: s.source.Page.Title})
 		}
+		last := &texts[len(texts)-1]
+		last.Sentences = append(last.Sentences, s.text)
 	}
-	for _, b := range order {
-		b.weight += 0.2 * float64(min(len(sources[b.name]), 4))
-		if strings.Contains(b.name, " ") { // "Wasatch Front" leads further than "Swiss"
-			b.weight += 0.3
-		}
-	}
-	slices.SortStableFunc(order, func(a, b *bridge) int { return cmp.Compare(b.weight, a.weight) })
-	out := make([]bridge, len(order))
-	for i, b := range order {
-		out[i] = *b
-	}
-	return out
+	return t.Leads(texts)
 }
 
-// follow adds up to two names that no query has had yet.
-func (qs *queries) follow(bridges []bridge) {
-	added := 0
-	for _, b := range bridges {
-		if added < 2 && !qs.asked(b.name) {
-			qs.add(b.query, b.why)
-			added++
+// follow adds the best leads whose query was not run yet.
+func (qs *queries) follow(leads []hop.Lead) {
+	before := len(qs.list)
+	for _, l := range leads {
+		if len(qs.list) < before+followed {
+			qs.add(l.Query, fmt.Sprintf("%q was met in %s", l.Name, path.Base(l.Source)))
 		}
 	}
 }
@@ -334,45 +307,4 @@ func (qs *queries) asked(name string) bool {
 		}
 	}
 	return false
-}
-
-// scales are named after people and places and yet name neither.
-var scales = stemSet("Fahrenheit Celsius Kelvin Richter Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-
-// followable names are not in the question and not what a source is about.
-func (r *reading) followable(name string) bool {
-	stems := lexicon.Terms(name)
-	if len(stems) == 0 || len(name) < 4 {
-		return false
-	}
-	if !slices.ContainsFunc(stems, func(s string) bool { return !inQuestion(r.q, s) && !months[s] && !scales[s] }) {
-		return false
-	}
-	seen := map[int]bool{}
-	for i := range r.sents {
-		src := r.sents[i].source
-		if seen[src.N] {
-			continue
-		}
-		seen[src.N] = true
-		title := lexicon.Terms(src.Page.Title)
-		if !slices.ContainsFunc(stems, func(s string) bool { return !slices.Contains(title, s) }) {
-			return false
-		}
-	}
-	return true
-}
-
-// strongest is the heaviest question word of a sentence.
-func (r *reading) strongest(s *sentence) string {
-	best := -1
-	for t := range r.q.terms {
-		if s.own[t] > 0 && (best < 0 || r.idf[t]*s.own[t] > r.idf[best]*s.own[best]) {
-			best = t
-		}
-	}
-	if best < 0 {
-		return ""
-	}
-	return r.q.terms[best].text
 }

@@ -9,6 +9,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 )
 
 // sentence is one sentence that was read, with what it says about the question.
@@ -54,7 +55,7 @@ var sentenceWeights = [numFeatures]float64{
 // typeBonus is added to the weight of featType where the kind of answer shows
 // plainly in a sentence: who asks what a thing is or costs is not served by one
 // that says neither, whatever words it shares.
-var typeBonus = map[kind]float64{kindDefine: 0.4, kindMoney: 0.8, kindWhen: 0.15, kindCount: 0.4}
+var typeBonus = map[question.Kind]float64{question.Define: 0.4, question.Money: 0.8, question.When: 0.15, question.Count: 0.4}
 
 // Shares of a term that stands beside a sentence rather than in it.
 const (
@@ -69,7 +70,7 @@ const (
 // reading is the sentences that were read for a question, in the order of their
 // sources and of the text.
 type reading struct {
-	q      *question
+	q      *question.Question
 	sents  []sentence
 	vocab  map[string]int
 	stems  []string
@@ -81,7 +82,7 @@ type reading struct {
 }
 
 // read indexes passages for a question.
-func read(q *question, set *evidence.Set, packed []evidence.Scored) *reading {
+func read(q *question.Question, set *evidence.Set, packed []evidence.Scored) *reading {
 	r := &reading{q: q, vocab: map[string]int{}}
 	best := 0.0
 	for _, p := range packed {
@@ -152,15 +153,15 @@ func (r *reading) id(stem string) int {
 // weigh finds which words can stand for each term and how rare the term is. The
 // root keeps one rare word from outweighing all that the question is about.
 func (r *reading) weigh(passages []evidence.Scored) {
-	r.match = make([][]float64, len(r.q.terms))
-	r.idf = make([]float64, len(r.q.terms))
-	r.known = make([]bool, len(r.q.terms))
-	r.common = make([]float64, len(r.q.terms))
+	r.match = make([][]float64, len(r.q.Terms))
+	r.idf = make([]float64, len(r.q.Terms))
+	r.known = make([]bool, len(r.q.Terms))
+	r.common = make([]float64, len(r.q.Terms))
 	in := map[evidence.ID]bool{}
-	for t, tm := range r.q.terms {
+	for t, tm := range r.q.Terms {
 		r.match[t] = make([]float64, len(r.stems))
 		for id, stem := range r.stems {
-			r.match[t][id] = alike(tm, stem)
+			r.match[t][id] = question.Alike(tm, stem)
 		}
 		clear(in)
 		for i := range r.sents {
@@ -175,71 +176,16 @@ func (r *reading) weigh(passages []evidence.Scored) {
 		n, all := float64(len(in)), float64(len(passages))
 		r.known[t] = n > 0
 		r.common[t] = n / max(1, all)
-		r.idf[t] = tm.weight * math.Sqrt(math.Log(1+(all-n+0.5)/(max(n, 1)+0.5)))
+		r.idf[t] = tm.Weight * math.Sqrt(math.Log(1+(all-n+0.5)/(max(n, 1)+0.5)))
 		r.total += r.idf[t]
 	}
-}
-
-// alike is how well a word of a source stands for a term: 1 for the same stem,
-// less for a known alias and for a word of the same family (conquer, conquest).
-func alike(t term, stem string) float64 {
-	switch {
-	case t.stem == stem:
-		return 1
-	case t.number:
-		return 0
-	case aliases[[2]string{t.stem, stem}], slices.Contains(t.also, stem), t.name && misspelt(t.stem, stem):
-		return 0.75
-	case sameFamily(t.stem, stem):
-		return 0.7
-	}
-	return 0
-}
-
-// sameFamily compares beginnings: most of the shorter word, and at least five
-// letters of it, begin both.
-func sameFamily(a, b string) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	if len(a) < 5 || len(b)-len(a) > 4 {
-		return false
-	}
-	n := 0
-	for n < len(a) && a[n] == b[n] {
-		n++
-	}
-	return n >= 5 && len(a)-n <= 1 && len(b)-n <= 4
-}
-
-// misspelt reports that two long words differ by one letter: left out, put in,
-// another (also one with an accent), or two in the wrong order.
-func misspelt(a, b string) bool {
-	x, y := []rune(a), []rune(b)
-	if len(x) > len(y) {
-		x, y = y, x
-	}
-	if len(x) < 6 || len(y)-len(x) > 1 || x[0] != y[0] {
-		return false
-	}
-	i := 0
-	for i < len(x) && x[i] == y[i] {
-		i++
-	}
-	if len(x) < len(y) {
-		return slices.Equal(x[i:], y[i+1:])
-	}
-	if i == len(x) || slices.Equal(x[i+1:], y[i+1:]) {
-		return true
-	}
-	return i+1 < len(x) && x[i] == y[i+1] && x[i+1] == y[i] && slices.Equal(x[i+2:], y[i+2:])
 }
 
 // hold fills own.
 func (r *reading) hold(i int) {
 	s := &r.sents[i]
-	s.own = make([]float64, len(r.q.terms))
-	for t := range r.q.terms {
+	s.own = make([]float64, len(r.q.Terms))
+	for t := range r.q.Terms {
 		for _, id := range s.ids {
 			s.own[t] = max(s.own[t], r.match[t][id])
 		}
@@ -276,8 +222,8 @@ func (r *reading) rate(i int) {
 	for f, w := range sentenceWeights {
 		s.score += w * s.feat[f]
 	}
-	s.score += typeBonus[r.q.kind] * s.feat[featType]
-	if len(r.q.soft) > 0 {
+	s.score += typeBonus[r.q.Kind] * s.feat[featType]
+	if len(r.q.Soft) > 0 {
 		s.score += softBonus * r.softly(s)
 	}
 }
@@ -287,7 +233,7 @@ func (r *reading) rate(i int) {
 func (r *reading) softly(s *sentence) float64 {
 	n := 0
 	for i, t := range s.toks {
-		if r.q.soft[t.Stem] && !slices.Contains(s.ids[:i], s.ids[i]) {
+		if r.q.Soft[t.Stem] && !slices.Contains(s.ids[:i], s.ids[i]) {
 			n++
 		}
 	}
@@ -295,10 +241,10 @@ func (r *reading) softly(s *sentence) float64 {
 }
 
 func (r *reading) wordsOf(line string) []float64 {
-	own := make([]float64, len(r.q.terms))
+	own := make([]float64, len(r.q.Terms))
 	for _, tok := range lexicon.Tokens(line) {
-		for t, tm := range r.q.terms {
-			own[t] = max(own[t], alike(tm, tok.Stem))
+		for t, tm := range r.q.Terms {
+			own[t] = max(own[t], question.Alike(tm, tok.Stem))
 		}
 	}
 	return own
@@ -319,12 +265,12 @@ func (r *reading) share(held []float64) float64 {
 // pairs is the share of neighbouring question words that stand in the sentence
 // with at most two words between them; in the other order they count half.
 func (r *reading) pairs(s *sentence) float64 {
-	if len(r.q.order) < 2 {
+	if len(r.q.Order) < 2 {
 		return 0
 	}
 	sum, all := 0.0, 0.0
-	for k := 1; k < len(r.q.order); k++ {
-		a, b := r.q.order[k-1], r.q.order[k]
+	for k := 1; k < len(r.q.Order); k++ {
+		a, b := r.q.Order[k-1], r.q.Order[k]
 		w := r.idf[a] + r.idf[b]
 		all += w
 		switch {
@@ -358,8 +304,8 @@ func follow(ids []int, a, b []float64) bool {
 // names is the share of the question's names and numbers found here or beside.
 func (r *reading) names(s *sentence) float64 {
 	sum, all := 0.0, 0.0
-	for t, tm := range r.q.terms {
-		if tm.name || tm.number {
+	for t, tm := range r.q.Terms {
+		if tm.Name || tm.Number {
 			all += r.idf[t]
 			sum += r.idf[t] * s.credit[t]
 		}

@@ -16,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/squadtest"
 )
@@ -111,9 +112,9 @@ func measureSquad(t *testing.T, articles []squadtest.Article) []outcome {
 	return out
 }
 
-func featuresOf(question string, set *evidence.Set, l marchwarden.Limits) [numMatch]float64 {
-	q := analyse(question, "", 2026)
-	r := read(&q, set, rank(&q, set, wanted(l, len(q.parts))))
+func featuresOf(text string, set *evidence.Set, l marchwarden.Limits) [numMatch]float64 {
+	q := question.Read(text, "", 2026)
+	r := read(&q, set, rank(&q, set, wanted(l, len(q.Parts))))
 	b := r.best()
 	if b < 0 {
 		return [numMatch]float64{}

@@ -9,6 +9,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
@@ -48,8 +49,8 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 	if err := ended(ctx); err != nil {
 		return reason.Draft{}, err
 	}
-	q := analyse(st.Request.Question, st.Request.Context, st.Now.Year())
-	ranked := rank(&q, st.Evidence, wanted(st.Limits, len(q.parts)))
+	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
+	ranked := rank(&q, st.Evidence, wanted(st.Limits, len(q.Parts)))
 	keep := min(answerRoom, st.Meter.Room()/3)
 	r, unread := study(st, &q, ranked, keep)
 	best := r.best()
@@ -74,7 +75,7 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 }
 
 // size is how many sentences the answer may have.
-func size(st *reason.State, q *question) int {
+func size(st *reason.State, q *question.Question) int {
 	n := 5
 	switch {
 	case st.Limits.TokenBudget <= 6000:
@@ -82,10 +83,10 @@ func size(st *reason.State, q *question) int {
 	case st.Limits.TokenBudget > 40000:
 		n = 7
 	}
-	if q.broad {
+	if q.Broad {
 		n += 2
 	}
-	return max(n, min(len(q.parts)+1, 10))
+	return max(n, min(len(q.Parts)+1, 10))
 }
 
 // best is the sentence with the highest score that says something about the
@@ -106,10 +107,10 @@ func (r *reading) best() int {
 func (r *reading) foreign() bool {
 	held := r.anywhere()
 	names, found, lost, all := 0, 0.0, 0.0, 0.0
-	for t, tm := range r.q.terms {
-		lost += tm.weight * (1 - held[t])
-		all += tm.weight
-		if tm.name {
+	for t, tm := range r.q.Terms {
+		lost += tm.Weight * (1 - held[t])
+		all += tm.Weight
+		if tm.Name {
 			names++
 			found += held[t]
 		}
@@ -133,11 +134,11 @@ func (r *reading) choose(n int) []pick {
 	if len(order) == 0 {
 		return nil
 	}
-	if len(r.q.parts) > 1 {
+	if len(r.q.Parts) > 1 {
 		if i := r.overview(order); i >= 0 {
 			picks = r.take(picks, i, whole)
 		}
-		for p := range r.q.parts {
+		for p := range r.q.Parts {
 			if i := r.bestFor(p, order, picks); i >= 0 && len(picks) < n {
 				picks = r.take(picks, i, p)
 			}
@@ -172,12 +173,12 @@ func (r *reading) strays(i, best int) bool {
 	if a.source == b.source && a.passage.Heading == b.passage.Heading {
 		return false
 	}
-	if r.q.kind == kindDefine && a.feat[featType] == 0 && b.feat[featType] > 0 {
+	if r.q.Kind == question.Define && a.feat[featType] == 0 && b.feat[featType] > 0 {
 		return true
 	}
 	topic, on := false, false
 	for t, h := range r.topicOf(b) {
-		if h > 0 && !lightWords[r.q.terms[t].stem] {
+		if h > 0 && !question.Light(r.q.Terms[t].Stem) {
 			topic, on = true, on || a.credit[t] > 0
 		}
 	}
@@ -208,13 +209,13 @@ func (r *reading) topicOf(s *sentence) []float64 {
 // usable sentences speak to the question and are not known to the caller.
 func (r *reading) usable(i int) bool {
 	s := &r.sents[i]
-	return s.feat[featOwn] > 0 && s.feat[featThin] < 1 && !r.q.known[plain(s.text)]
+	return s.feat[featOwn] > 0 && s.feat[featThin] < 1 && !r.q.Known[question.Plain(s.text)]
 }
 
 // spread lowers, for a broad question, the sentences of a document that has
 // already given its best, so that several documents are heard.
 func (r *reading) spread(order []int) []int {
-	if !r.q.broad {
+	if !r.q.Broad {
 		return order
 	}
 	given := map[int]int{}
@@ -232,11 +233,11 @@ func (r *reading) spread(order []int) []int {
 // overview is the sentence that speaks to the most periods of a question that
 // spans several, at least half of them and three, or -1. A reader wants it first.
 func (r *reading) overview(order []int) int {
-	best, most := -1, max(3, (len(r.q.parts)+1)/2)
+	best, most := -1, max(3, (len(r.q.Parts)+1)/2)
 	for _, i := range order {
 		n := 0
-		for p, part := range r.q.parts {
-			if part.from > 0 && r.partShare(p, i) >= partFloor {
+		for p, part := range r.q.Parts {
+			if part.From > 0 && r.partShare(p, i) >= partFloor {
 				n++
 			}
 		}
@@ -255,11 +256,11 @@ func (r *reading) bestFor(p int, order []int, picks []pick) int {
 		if share < partFloor || slices.ContainsFunc(picks, func(k pick) bool { return k.at == i }) {
 			continue
 		}
-		v := share + 0.3*r.sents[i].score + 0.5*answersAs(r.q.parts[p].kind, r.q, r.q.parts[p], &r.sents[i])
-		if r.q.kind != kindCompare && r.answersOther(p, i) {
+		v := share + 0.3*r.sents[i].score + 0.5*answersAs(r.q.Parts[p].Kind, r.q, r.q.Parts[p], &r.sents[i])
+		if r.q.Kind != question.Compare && r.answersOther(p, i) {
 			v -= otherPart
 		}
-		if r.q.kind == kindCompare && r.verbatim(i, r.q.parts[p].label) {
+		if r.q.Kind == question.Compare && r.verbatim(i, r.q.Parts[p].Label) {
 			v += 0.3
 		}
 		if best < 0 || v > top {
@@ -271,8 +272,8 @@ func (r *reading) bestFor(p int, order []int, picks []pick) int {
 
 // answersOther reports that a sentence has a word that another part alone asks for.
 func (r *reading) answersOther(p, i int) bool {
-	for t, tm := range r.q.terms {
-		if r.sents[i].own[t] > 0 && !lightWords[tm.stem] && !slices.Contains(r.q.parts[p].stems, tm.stem) {
+	for t, tm := range r.q.Terms {
+		if r.sents[i].own[t] > 0 && !question.Light(tm.Stem) && !slices.Contains(r.q.Parts[p].Stems, tm.Stem) {
 			return true
 		}
 	}
@@ -288,15 +289,15 @@ func (r *reading) verbatim(i int, label string) bool {
 
 // partShare is how much of part p the sentence at i speaks to.
 func (r *reading) partShare(p, i int) float64 {
-	pt, s := r.q.parts[p], &r.sents[i]
-	if !r.about(pt.subject, s) {
+	pt, s := r.q.Parts[p], &r.sents[i]
+	if !r.about(pt.Subject, s) {
 		return 0
 	}
 	sum, all := 0.0, 0.0
-	for t, tm := range r.q.terms {
-		if slices.Contains(pt.stems, tm.stem) {
+	for t, tm := range r.q.Terms {
+		if slices.Contains(pt.Stems, tm.Stem) {
 			w := r.idf[t]
-			if len(r.q.parts) > 1 && r.q.onlyIn(p, tm.stem) {
+			if len(r.q.Parts) > 1 && r.q.OnlyIn(p, tm.Stem) {
 				w *= 2.5 // what sets this part apart
 			}
 			all += w
@@ -307,14 +308,14 @@ func (r *reading) partShare(p, i int) float64 {
 	if all > 0 {
 		share = sum / all
 	}
-	if pt.from == 0 {
+	if pt.From == 0 {
 		return share
 	}
 	within, years := 0.0, 0.0
 	for _, t := range s.toks {
 		if y := yearOf(t); y > 0 {
 			years++
-			if y >= pt.from && y <= pt.to {
+			if y >= pt.From && y <= pt.To {
 				within++
 			}
 		}
@@ -328,8 +329,8 @@ func (r *reading) partShare(p, i int) float64 {
 // about reports that a sentence or what stands around it names a subject.
 func (r *reading) about(subject []string, s *sentence) bool {
 	sum, all := 0.0, 0.0
-	for t, tm := range r.q.terms {
-		if slices.Contains(subject, tm.stem) {
+	for t, tm := range r.q.Terms {
+		if slices.Contains(subject, tm.Stem) {
 			all += r.idf[t]
 			sum += r.idf[t] * s.credit[t]
 		}
@@ -352,7 +353,7 @@ func (r *reading) take(picks []pick, i, part int) []pick {
 			return picks
 		}
 	}
-	if prev := r.sents[i].prev; leans(r.sents[i].toks) && prev >= 0 && r.sents[prev].feat[featThin] < 1 && !r.q.known[plain(r.sents[prev].text)] {
+	if prev := r.sents[i].prev; leans(r.sents[i].toks) && prev >= 0 && r.sents[prev].feat[featThin] < 1 && !r.q.Known[question.Plain(r.sents[prev].text)] {
 		if !slices.ContainsFunc(picks, func(p pick) bool { return p.at == prev }) {
 			picks = r.place(picks, prev, part)
 		}
@@ -439,11 +440,11 @@ func (r *reading) claims(picks []pick, quarrel []marchwarden.Contradiction, set 
 		}
 		for _, a := range p.also {
 			o := &r.sents[a]
-			said[plain(o.text)] = true
+			said[question.Plain(o.text)] = true
 			c.Passages = append(c.Passages, o.passage.ID)
 			c.Spans = append(c.Spans, around(o.source, o.span))
 		}
-		said[plain(s.text)] = true
+		said[question.Plain(s.text)] = true
 		out = append(out, c)
 	}
 	return append(out, quoteQuarrels(quarrel, set, said)...)
@@ -466,7 +467,7 @@ func (r *reading) arrange(picks []pick) []pick {
 		case p.part >= 0:
 			return p.part
 		}
-		return len(r.q.parts) + lead[r.sents[p.at].source.N]
+		return len(r.q.Parts) + lead[r.sents[p.at].source.N]
 	}
 	first := func(p pick) int { // the best sentence, and the one it leans on
 		if p.part >= 0 || p.at == picks[0].at || p.rank == 1 && p.at == r.sents[picks[0].at].next {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -22,6 +23,10 @@ const Name = "files"
 
 // Scope says in a sentence what the researcher covers.
 const Scope = "documents on this machine: the library that ships with the program and the folders of the user"
+
+// Embedded is the library that ships with the program. Its locators are the same
+// wherever it is searched, so that what one program recorded another can check.
+func Embedded() *fetch.Folder { return fetch.EmbeddedFolder(corpus.Name, "embedded", corpus.FS()) }
 
 // Config is what the researcher works with. The caller closes what it passes in.
 type Config struct {

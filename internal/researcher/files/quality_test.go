@@ -70,7 +70,7 @@ questions answerable                      %d
 questions unanswerable                    %d
   refused                                 %.3f
 confidence tells them apart (AUROC)       %.3f   floor 0.650, BM25's own score 0.589
-`, "extractive/1", sum.answerable, share(sum.first, sum.answerable), hit3, share(sum.refused, sum.answerable),
+`, extractive.New().ID(), sum.answerable, share(sum.first, sum.answerable), hit3, share(sum.refused, sum.answerable),
 		sum.unanswerable, share(sum.declined, sum.unanswerable), auroc)
 	t.Log("\n" + got)
 	if hit3 < 0.80 || auroc < 0.65 {

@@ -1,4 +1,4 @@
-package extractive
+package question
 
 import (
 	"testing"
@@ -9,38 +9,38 @@ import (
 func TestKindOfQuestion(t *testing.T) {
 	for _, c := range []struct {
 		question string
-		want     kind
+		want     Kind
 	}{
-		{"Who wrote the Lighthill report?", kindWho},
-		{"When did the first AI winter begin?", kindWhen},
-		{"In what year was Deep Blue built?", kindWhen},
-		{"What date was the treaty signed?", kindWhen},
-		{"Where is Green River?", kindWhere},
-		{"Which city is the seat of the CNIL?", kindWhere},
-		{"How many regions does France have?", kindCount},
-		{"What number of seats has the Senate?", kindCount},
-		{"How long is the frost-free season?", kindAmount},
-		{"What percentage of soils are alkaline?", kindAmount},
-		{"What is the population of Paris?", kindAmount},
+		{"Who wrote the Lighthill report?", Who},
+		{"When did the first AI winter begin?", When},
+		{"In what year was Deep Blue built?", When},
+		{"What date was the treaty signed?", When},
+		{"Where is Green River?", Where},
+		{"Which city is the seat of the CNIL?", Where},
+		{"How many regions does France have?", Count},
+		{"What number of seats has the Senate?", Count},
+		{"How long is the frost-free season?", Amount},
+		{"What percentage of soils are alkaline?", Amount},
+		{"What is the population of Paris?", Amount},
 		{"Which crops tolerate salt?", kindWhich},
 		{"What did Turing ask in 1950?", kindWhat},
 		{"What is the capital of France?", kindWhat},
-		{"Why do blossoms drop?", kindWhy},
-		{"How are tomatoes transplanted?", kindHow},
-		{"Is the soil of Utah alkaline?", kindYesNo},
-		{"What are ideal crops for a garden in Utah?", kindList},
-		{"Comprehensive history of AI", kindList},
-		{"Compare BERT and GPT", kindCompare},
-		{"What is chlorosis?", kindDefine},
-		{"What is an AI winter?", kindDefine},
-		{"What is chlorosis and how is it treated?", kindDefine},
-		{"What does a CNIL do?", kindDefine},
-		{"How much does Casgevy cost?", kindMoney},
-		{"What is the price of Casgevy?", kindMoney},
-		{"How much water do tomatoes need?", kindAmount},
-		{"What is the difference between BERT and GPT?", kindCompare},
+		{"Why do blossoms drop?", Why},
+		{"How are tomatoes transplanted?", How},
+		{"Is the soil of Utah alkaline?", YesNo},
+		{"What are ideal crops for a garden in Utah?", List},
+		{"Comprehensive history of AI", List},
+		{"Compare BERT and GPT", Compare},
+		{"What is chlorosis?", Define},
+		{"What is an AI winter?", Define},
+		{"What is chlorosis and how is it treated?", Define},
+		{"What does a CNIL do?", Define},
+		{"How much does Casgevy cost?", Money},
+		{"What is the price of Casgevy?", Money},
+		{"How much water do tomatoes need?", Amount},
+		{"What is the difference between BERT and GPT?", Compare},
 	} {
-		if got := analyse(c.question, "", 2026).kind; got != c.want {
+		if got := Read(c.question, "", 2026).Kind; got != c.want {
 			t.Errorf("%q is read as %q, want %q", c.question, got, c.want)
 		}
 	}
@@ -63,10 +63,10 @@ func TestPartsOfQuestion(t *testing.T) {
 		{"History of AI from the 2000s to the present", []string{"AI 2000s", "AI 2010s", "AI 2020s"}},
 		{"History of AI from 2011 to 2014", []string{"History AI 2011 2014"}},
 	} {
-		q := analyse(c.question, "", 2026)
+		q := Read(c.question, "", 2026)
 		var got []string
-		for _, p := range q.parts {
-			got = append(got, p.query)
+		for _, p := range q.Parts {
+			got = append(got, p.Query)
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%q (-want +got):\n%s", c.question, d)
@@ -87,9 +87,9 @@ func TestAttributeOfQuestion(t *testing.T) {
 		{"Who wrote the history of Rome?", "", nil},
 		{"When was the king of Spain born?", "", nil},
 	} {
-		q := analyse(c.question, "", 2026)
-		if q.asked != c.x || !cmp.Equal(q.owner, c.y) {
-			t.Errorf("%q asks for %q of %q, want %q of %q", c.question, q.asked, q.owner, c.x, c.y)
+		q := Read(c.question, "", 2026)
+		if q.Asked != c.x || !cmp.Equal(q.Owner, c.y) {
+			t.Errorf("%q asks for %q of %q, want %q of %q", c.question, q.Asked, q.Owner, c.x, c.y)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestNamesOfQuestion(t *testing.T) {
 		{"Tomatoes in gardens", nil},
 		{"WHO WON THE WORLD CUP", nil},
 	} {
-		if d := cmp.Diff(c.want, analyse(c.question, "", 2026).names); d != "" {
+		if d := cmp.Diff(c.want, Read(c.question, "", 2026).Names); d != "" {
 			t.Errorf("%q (-want +got):\n%s", c.question, d)
 		}
 	}

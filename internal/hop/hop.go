@@ -1,0 +1,241 @@
+// Package hop follows a question from one text to the next where no single text
+// answers it. "In what county is the city where Harris W. Fawell was born?" needs a
+// text on the man, which names the city, and then one on the city, which has hardly
+// a word of the question. The package owns the names that lead on from what was
+// read, the query each of them is worth, and how well another text takes one up.
+//
+// It looks at texts that it is given. It runs no search, reads no document and
+// judges no answer.
+package hop
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+)
+
+// What a lead is worth: what the sentence it stands in holds of the question, what
+// its whole text does, and a little for standing early in it.
+const (
+	ownWeight  = 0.7
+	textWeight = 0.5
+	laterLoss  = 0.02
+)
+
+// What an offer gains that takes up a lead: for having the name at all, for being
+// called by it, and for what it adds of the question to the text that led to it.
+const (
+	named  = 1.0
+	titled = 1.0
+	adds   = 3.0
+)
+
+// Text is a stretch of something that was read, such as a passage.
+type Text struct {
+	Source    string // what it stands in; a lead does not lead back there
+	Title     string
+	Sentences []string
+}
+
+// Lead is a name in a text that was read, worth a query of its own.
+type Lead struct {
+	Name   string
+	Query  string // the name, and what its text lacks of the question
+	Source string // of the text it was met in
+	Weight float64
+
+	stems []string
+	rest  []int // terms of the question that its text lacks
+}
+
+// Offer is a text as far as it is known before it is read.
+type Offer struct {
+	Source string
+	Share  float64 // of the question that its title and snippet show, 0 to 1
+	// Titled says that all words of its title stand in the question: it is about
+	// something that the question names.
+	Titled bool
+
+	title []string
+	stems map[string]bool
+	holds []bool
+}
+
+// Trail is a question on its way through texts. It is not safe for concurrent use.
+type Trail struct {
+	q      *question.Question
+	rarity []float64 // of each term
+	total  float64
+	alike  map[string][]float64 // per stem, how well it stands for each term
+}
+
+// New begins a trail. Shown is what is known of the world that the question is
+// asked in, such as titles and snippets of all hits so far: a word that stands
+// everywhere in it says little.
+func New(q *question.Question, shown []string) *Trail {
+	t := &Trail{q: q, rarity: make([]float64, len(q.Terms)), alike: map[string][]float64{}}
+	in := make([]float64, len(q.Terms))
+	for _, s := range shown {
+		held := stemsOf(s)
+		for i, tm := range q.Terms {
+			if held[tm.Stem] {
+				in[i]++
+			}
+		}
+	}
+	n := float64(len(shown))
+	for i, tm := range q.Terms {
+		t.rarity[i] = tm.Weight * math.Log(1+(n-in[i]+0.5)/(in[i]+0.5))
+		t.total += t.rarity[i]
+	}
+	return t
+}
+
+func stemsOf(s string) map[string]bool {
+	set := map[string]bool{}
+	for _, stem := range lexicon.Terms(s) {
+		set[stem] = true
+	}
+	return set
+}
+
+// Offer weighs a text by its title and what is shown of it.
+func (t *Trail) Offer(source, title, snippet string) Offer {
+	o := Offer{Source: source, title: lexicon.Terms(bare(title)), stems: stemsOf(title + " \n" + snippet)}
+	o.holds = t.holds(o.stems)
+	o.Share = t.share(o.holds)
+	o.Titled = len(o.title) > 0 && !slices.ContainsFunc(o.title, func(s string) bool { return !t.q.Has(s) })
+	return o
+}
+
+// Link is how well an offer takes up the best of the leads, and which one that
+// is; 0 and nil where it has the name of none.
+func (t *Trail) Link(o Offer, leads []Lead) (float64, *Lead) {
+	best, by := 0.0, (*Lead)(nil)
+	for i := range leads {
+		l := &leads[i]
+		if l.Source == o.Source || slices.ContainsFunc(l.stems, func(s string) bool { return !o.stems[s] }) {
+			continue
+		}
+		v := named
+		if slices.Equal(o.title, l.stems) {
+			v += titled
+		}
+		gain := 0.0
+		for _, k := range l.rest {
+			if o.holds[k] {
+				gain += t.rarity[k]
+			}
+		}
+		v += adds * gain / max(t.total, 1e-9)
+		if v *= l.Weight; v > best {
+			best, by = v, l
+		}
+	}
+	return best, by
+}
+
+// Leads finds the names in texts that the question does not have, best first. The
+// title of a text is one where the question describes its subject without naming it.
+func (t *Trail) Leads(read []Text) []Lead {
+	var out []Lead
+	seen := map[[2]string]bool{}
+	for _, text := range read {
+		whole := strings.Join(text.Sentences, " ")
+		held := t.holds(stemsOf(text.Title + " \n" + whole))
+		share, rest := t.share(held), missing(held)
+		add := func(name string, weight float64) {
+			if key := [2]string{text.Source, name}; !seen[key] && t.leadsOn(name) {
+				seen[key] = true
+				out = append(out, Lead{Name: name, Query: t.query(name, rest), Source: text.Source, Weight: weight, stems: lexicon.Terms(name), rest: rest})
+			}
+		}
+		add(bare(text.Title), share)
+		names := lexicon.Names(whole)
+		for i, s := range text.Sentences {
+			own := t.share(t.holds(stemsOf(s + " \n" + text.Title)))
+			for _, n := range names {
+				if strings.Contains(s, n) {
+					add(n, ownWeight*own+textWeight*share-laterLoss*float64(i))
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Lead) int { return cmp.Compare(b.Weight, a.Weight) })
+	return out
+}
+
+// scales are named after people and places and yet name neither.
+var scales = question.StemSet("Fahrenheit Celsius Kelvin Richter Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+
+// leadsOn reports a name with a word that the question lacks.
+func (t *Trail) leadsOn(name string) bool {
+	return len(name) > 2 && slices.ContainsFunc(lexicon.Terms(name), func(s string) bool {
+		return !t.q.Has(s) && !question.Months(s) && !scales[s]
+	})
+}
+
+// query is a name with the words of the question that are still to be found,
+// except those that only ask.
+func (t *Trail) query(name string, rest []int) string {
+	words := []string{name}
+	for _, i := range rest {
+		if tm := t.q.Terms[i]; !question.Light(tm.Stem) {
+			words = append(words, tm.Text)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// holds says of each term whether one of the stems stands for it.
+func (t *Trail) holds(stems map[string]bool) []bool {
+	out := make([]bool, len(t.q.Terms))
+	for stem := range stems {
+		like, ok := t.alike[stem]
+		if !ok {
+			like = make([]float64, len(t.q.Terms))
+			for i, tm := range t.q.Terms {
+				like[i] = question.Alike(tm, stem)
+			}
+			t.alike[stem] = like
+		}
+		for i, v := range like {
+			out[i] = out[i] || v > 0
+		}
+	}
+	return out
+}
+
+// share is how much of the question's weight is held.
+func (t *Trail) share(holds []bool) float64 {
+	sum := 0.0
+	for i, h := range holds {
+		if h {
+			sum += t.rarity[i]
+		}
+	}
+	return sum / max(t.total, 1e-9)
+}
+
+func missing(holds []bool) []int {
+	var out []int
+	for i, h := range holds {
+		if !h {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// bare is a title without what is added in brackets to tell it from others:
+// "Brand (play)".
+func bare(title string) string {
+	if i := strings.Index(title, " ("); i > 0 {
+		return title[:i]
+	}
+	return title
+}

@@ -1,0 +1,76 @@
+package hop
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+)
+
+var (
+	film  = Text{Source: "film.md", Title: "Harbour Lights (film)", Sentences: []string{"Harbour Lights was directed by Mara Quill.", "It was shown in Trieste."}}
+	asked = question.Read("Where was the director of the film Harbour Lights born?", "", 2026)
+)
+
+func TestLeads(t *testing.T) {
+	described := question.Read("Who did the actor who played Benton Fraser have a child with?", "", 2026)
+	for _, c := range []struct {
+		name string
+		q    question.Question
+		read []Text
+		want []string // queries
+	}{
+		{"names, nearest first", asked, []Text{film}, []string{"Mara Quill born", "Trieste born"}},
+		{"a title that the question describes", described, []Text{{Source: "gross.md", Title: "Paul Gross", Sentences: []string{"An actor who played Benton Fraser."}}}, []string{"Paul Gross child"}},
+		{"no name", asked, []Text{{Source: "a.md", Sentences: []string{"A director was born in March on a Monday."}}}, nil},
+		{"nothing read", asked, nil, nil},
+	} {
+		var got []string
+		for _, l := range New(&c.q, nil).Leads(c.read) {
+			got = append(got, l.Query)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+	}
+}
+
+// Of offers that have a name, the one that it is the title of comes before one that
+// merely mentions it, and what adds to the question before what does not.
+func TestLink(t *testing.T) {
+	trail := New(&asked, nil)
+	leads := trail.Leads([]Text{film})
+	link := func(source, title, snippet string) float64 {
+		v, by := trail.Link(trail.Offer(source, title, snippet), leads)
+		if (v > 0) != (by != nil) {
+			t.Errorf("%s: %v by %v", title, v, by)
+		}
+		return v
+	}
+	about := link("quill.md", "Mara Quill", "She was born in Oslo.")
+	silent := link("quill.md", "Mara Quill", "She likes tea.")
+	mentions := link("x.md", "Festivals", "A prize went to Mara Quill.")
+	if !(about > silent && silent > mentions && mentions > 0) {
+		t.Errorf("about her %v, silent on it %v, mentions her %v: want them in this order", about, silent, mentions)
+	}
+	if v := link("x.md", "Festivals", "A prize was given."); v != 0 {
+		t.Errorf("an offer without a name of a lead is worth %v", v)
+	}
+	if v := link("film.md", "Harbour Lights", "Mara Quill in Trieste."); v != 0 {
+		t.Errorf("a lead leads back to where it was met: %v", v)
+	}
+}
+
+// A word that stands everywhere says less than a rare one.
+func TestRarity(t *testing.T) {
+	q := question.Read("film Harbour", "", 2026)
+	trail := New(&q, []string{"film a", "film b", "film c", "Harbour"})
+	common, rare := trail.Offer("a", "", "a film"), trail.Offer("b", "", "the Harbour")
+	if common.Share >= rare.Share {
+		t.Errorf("the common word shows %v of the question, the rare one %v", common.Share, rare.Share)
+	}
+	if o := trail.Offer("c", "Harbour (film)", ""); !o.Titled || o.Share < 0.999 {
+		t.Errorf("%+v, want the question's own subject", o)
+	}
+}

@@ -1,0 +1,258 @@
+// Package question reads a question by rule: what kind of answer it asks for, its
+// words and how much hangs on each, the names in it, and the parts it falls into.
+// It owns what is known about the words that questions are made of. It looks at
+// nothing but the question and the context it is asked in, and finds no answers.
+package question
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+)
+
+// Term is one content word of the question.
+type Term struct {
+	Stem   string
+	Text   string
+	Weight float64 // how much of the question hangs on it, before rarity
+	Name   bool    // part of a proper name
+	Number bool
+	Also   []string // stems that say the same in the idiom it stands in
+}
+
+// Part is one thing that is asked. A plain question has exactly one part.
+type Part struct {
+	Label string // for people
+	Query string // for the engine
+	Stems []string
+	Kind  Kind
+	// subject holds stems that a part without a subject of its own has from the
+	// first part; what answers it must be about them.
+	Subject []string
+	// from and to are set for a stretch of time; such a part is covered by a
+	// sentence that is dated within it.
+	From, To int
+}
+
+// Question is what the words of a request ask for.
+type Question struct {
+	Topic   string // as it was asked, for people
+	Text    string // the same without addresses, whose words ask for nothing
+	Kind    Kind
+	Focus   string   // stem of the noun after what, which or how many; "" if none
+	Asked   string   // stem of X in "What is the X of Y"; "" if none
+	Owner   []string // stems of Y in the same
+	Terms   []Term   // each once, in order of appearance
+	Order   []int    // the terms as they follow each other, indexes into terms
+	Parts   []Part
+	Names   []string
+	Phrases []string // quoted
+	Negated bool
+	Broad   bool            // asks for an overview rather than a fact
+	Soft    map[string]bool // stems of the context: they refocus
+	Known   map[string]bool // sentences of the context, folded
+	Given   []string        // names in the context
+}
+
+// Read reads a question in the context it is asked in. thisYear closes periods that
+// run to the present. It takes any text and never fails; a text without a word that
+// could be searched for has no terms.
+func Read(text, context string, thisYear int) Question {
+	q := Question{
+		Topic: strings.TrimSpace(unlabelled(text)), Text: strings.TrimSpace(unlabelled(unaddressed(text))),
+		Soft: map[string]bool{}, Known: map[string]bool{},
+	}
+	q.Parts = periods(q.Text, thisYear)
+	subject := q.Text
+	if len(q.Parts) > 1 { // the parts hold the years
+		subject = spanned.ReplaceAllString(q.Text, " ")
+	}
+	toks := lexicon.Tokens(subject)
+	q.Kind, q.Focus = kindOf(lexicon.Tokens(firstClause(subject)))
+	if differ.MatchString(subject) {
+		q.Kind, q.Focus = Compare, ""
+	}
+	q.Asked, q.Owner = attribute(lexicon.Tokens(firstClause(subject)))
+	q.Names = questionNames(subject, toks)
+	q.addTerms(toks)
+	if len(q.Parts) < 2 {
+		q.Parts = partsOf(q, subject)
+	}
+	for _, m := range quoted.FindAllStringSubmatch(q.Text, -1) {
+		q.Phrases = append(q.Phrases, m[1])
+	}
+	q.Negated = lexicon.Negated(q.Text)
+	q.Broad = q.isBroad()
+	around := unaddressed(context)
+	for _, s := range lexicon.Terms(around) {
+		if !q.Has(s) {
+			q.Soft[s] = true
+		}
+	}
+	q.Given = lexicon.Names(around)
+	for _, sp := range lexicon.Sentences(context) {
+		q.Known[Plain(context[sp.Start:sp.End])] = true
+	}
+	return q
+}
+
+// Has reports whether a stem is one of the question's terms.
+func (q *Question) Has(stem string) bool {
+	return slices.ContainsFunc(q.Terms, func(t Term) bool { return t.Stem == stem })
+}
+
+// located is a web address, or that of a file, with the quotes around it. The mark
+// that ends a sentence is not part of it.
+var located = regexp.MustCompile(`(?i)["“”]\s*` + bareAddress + `\s*["“”]|\b` + bareAddress)
+
+const bareAddress = `(?:https?|ftps?|file)://[^\s<>"“”]*[^\s<>"“”.,;:!?)\]}'’]`
+
+// unaddressed is a text without its addresses: they say where to look, and the
+// loop reads them; a source that answers need not hold their words.
+func unaddressed(text string) string { return located.ReplaceAllString(text, " ") }
+
+// label is a number that counts questions rather than asks: "… in Utah? no. 4".
+var label = regexp.MustCompile(`(?i)\?\s*[(\[#,;:-]*\s*(?:(?:number|no|nr|question|version|try|part)\b[.:]?\s*)?#?\d{1,6}[)\].]*\s*$`)
+
+// unlabelled is a question without such a number behind it.
+func unlabelled(text string) string { return label.ReplaceAllString(text, "?") }
+
+// firstClause is the part of the text that is asked first.
+func firstClause(text string) string {
+	for _, c := range splitClauses(text) {
+		if len(newPart(c).Stems) > 0 {
+			return c
+		}
+	}
+	return text
+}
+
+// questionNames are runs of capitalised words. In a question written wholly in
+// capitals or in title case nothing stands out, so it has no names.
+func questionNames(text string, toks []lexicon.Token) []string {
+	capitals, content := 0, 0
+	for _, t := range toks {
+		if t.Stop || t.Number {
+			continue
+		}
+		content++
+		if t.Capital {
+			capitals++
+		}
+	}
+	if content > 3 && capitals == content {
+		return nil
+	}
+	var names []string
+	for i := 0; i < len(toks); i++ {
+		if !toks[i].Capital || toks[i].Stop || (i == 0 && Light(toks[i].Stem)) {
+			continue
+		}
+		j := i
+		for j+1 < len(toks) && toks[j+1].Capital && !toks[j+1].Stop && strings.TrimSpace(text[toks[j].End:toks[j+1].Start]) == "" {
+			j++
+		}
+		if i == 0 && j == 0 && len(toks) > 1 { // a first word is a capital anyway
+			continue
+		}
+		if n := text[toks[i].Start:toks[j].End]; !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+		i = j
+	}
+	return names
+}
+
+func (q *Question) addTerms(toks []lexicon.Token) {
+	inName := map[string]bool{}
+	for _, n := range q.Names {
+		for _, t := range lexicon.Tokens(n) {
+			inName[t.Stem] = true
+		}
+	}
+	at := map[string]int{}
+	for i, t := range toks {
+		if t.Stop || questionWord[strings.ToLower(t.Text)] || strings.EqualFold(WordAt(toks, i-1), "how") && degreeWord[strings.ToLower(t.Text)] {
+			continue
+		}
+		k, ok := at[t.Stem]
+		if !ok {
+			k = len(q.Terms)
+			at[t.Stem] = k
+			w := 1.0
+			switch {
+			case inName[t.Stem]:
+				w = 1.3
+			case t.Number && strings.EqualFold(WordAt(toks, i-1), "number"): // "number 4" may be a label
+				w = 0.35
+			case t.Number:
+				w = 1.3
+			case Light(t.Stem):
+				w = 0.35
+			case Vague(t.Stem):
+				w = 0.6
+			}
+			q.Terms = append(q.Terms, Term{Stem: t.Stem, Text: t.Text, Weight: w, Name: inName[t.Stem], Number: t.Number && w > 1})
+		}
+		q.Order = append(q.Order, k)
+	}
+	for _, id := range idioms {
+		if m := id.phrase.FindStringSubmatch(q.Text); m != nil {
+			if k, ok := at[lexicon.Stem(m[1])]; ok {
+				q.Terms[k].Also = id.also
+			}
+		}
+	}
+}
+
+func (q *Question) isBroad() bool {
+	if len(q.Parts) > 1 || q.Kind == Compare {
+		return true
+	}
+	for _, t := range q.Terms {
+		if Vague(t.Stem) && !t.Name {
+			return true
+		}
+	}
+	return q.Kind == List && len(q.Terms) <= 6
+}
+
+// Plain is a sentence for comparison: its words in lower case, single-spaced.
+func Plain(s string) string {
+	toks := lexicon.Tokens(s)
+	words := make([]string, len(toks))
+	for i, t := range toks {
+		words[i] = strings.ToLower(t.Text)
+	}
+	return strings.Join(words, " ")
+}
+
+// Words is the question without the words that only ask, unless nothing
+// else is in it.
+func (q *Question) Words() string {
+	var words, all []string
+	for _, t := range q.Terms {
+		all = append(all, t.Text)
+		if !Light(t.Stem) || t.Name {
+			words = append(words, t.Text)
+		}
+	}
+	if len(words) < 2 {
+		words = all
+	}
+	return strings.Join(words, " ")
+}
+
+// NameWith is the name of the question that a term is a word of, or "".
+func (q *Question) NameWith(tm Term) string {
+	if tm.Name {
+		for _, n := range q.Names {
+			if slices.Contains(lexicon.Terms(n), tm.Stem) {
+				return n
+			}
+		}
+	}
+	return ""
+}
