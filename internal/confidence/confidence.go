@@ -93,7 +93,7 @@ func score(f marchwarden.ConfidenceFactors, match float64, claims []marchwarden.
 // Citation is the confidence of one citation: the standing of its source and
 // how well the claim resting on it is supported.
 func Citation(src *evidence.Source, support marchwarden.Support) marchwarden.Unit {
-	s := map[marchwarden.Authority]float64{marchwarden.HighAuthority: 0.95, marchwarden.MediumAuthority: 0.85, marchwarden.LowAuthority: 0.7}[Authority(src.Page.Source, src.Page.Origin)]
+	s := map[marchwarden.Authority]float64{marchwarden.HighAuthority: 0.95, marchwarden.MediumAuthority: 0.85, marchwarden.LowAuthority: 0.7}[Authority(src.Page)]
 	switch support {
 	case marchwarden.Supported:
 	case marchwarden.Partial:

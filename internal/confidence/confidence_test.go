@@ -88,7 +88,7 @@ func TestAuthority(t *testing.T) {
 		{"file", "embedded library", marchwarden.MediumAuthority},
 		{"web", "blog.example.com", marchwarden.LowAuthority},
 	} {
-		if got := confidence.Authority(tt.source, tt.origin); got != tt.want {
+		if got := confidence.Authority(fetch.Page{Source: tt.source, Origin: tt.origin}); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.source, tt.origin, got, tt.want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 )
 
 // nearDuplicate is the share of common shingles from which two documents count
@@ -15,12 +16,15 @@ const nearDuplicate = 0.8
 
 // origins keeps one source of each independent origin: pages of one publisher
 // count once, and so do copies of one text on several sites. Six mirrors of one
-// page are one origin.
+// page are one origin. What only a report tells of corroborates nothing.
 func origins(cited []*evidence.Source) []*evidence.Source {
 	var kept []*evidence.Source
 	var prints []map[uint64]bool
 next:
 	for _, s := range cited {
+		if s.Page.Unchecked {
+			continue
+		}
 		print := shingles(s.Text)
 		for i, k := range kept {
 			if s.Page.Origin == k.Page.Origin || s.Page.Text == k.Page.Text || jaccard(print, prints[i]) >= nearDuplicate {
@@ -66,14 +70,21 @@ func jaccard(a, b map[uint64]bool) float64 {
 // governments, universities, international bodies.
 var highSuffixes = []string{".gov", ".mil", ".edu", ".int", ".gov.uk", ".ac.uk", ".europa.eu", ".gouv.fr", ".gc.ca", ".gov.au", ".edu.au", ".ac.jp", ".go.jp"}
 
-// Authority is the class of one source. A local document (the user's own, or the
-// embedded library) is medium, since somebody chose to keep it, whatever address
-// it gives itself; a document from a checked domain is high; anything else is low.
-func Authority(source, origin string) marchwarden.Authority {
-	if source == "file" {
+// Authority is the class of one source. What its fetcher knows of its standing
+// goes first. A local document (the user's own, or the embedded library) is
+// medium, since somebody chose to keep it, whatever address it gives itself; so
+// are the rows of a database; a document from a checked domain is high; anything
+// else is low, and so is what only a report tells of.
+func Authority(p fetch.Page) marchwarden.Authority {
+	switch {
+	case p.Unchecked:
+		return marchwarden.LowAuthority
+	case p.Standing != "":
+		return p.Standing
+	case p.Source == "file", p.Source == "database":
 		return marchwarden.MediumAuthority
 	}
-	host := "." + strings.ToLower(origin)
+	host := "." + strings.ToLower(p.Origin)
 	for _, s := range highSuffixes {
 		if strings.HasSuffix(host, s) {
 			return marchwarden.HighAuthority
@@ -87,7 +98,7 @@ func Authority(source, origin string) marchwarden.Authority {
 func authorityOf(cited []*evidence.Source) marchwarden.Authority {
 	count := map[marchwarden.Authority]int{}
 	for _, s := range cited {
-		count[Authority(s.Page.Source, s.Page.Origin)]++
+		count[Authority(s.Page)]++
 	}
 	best := marchwarden.LowAuthority
 	for _, a := range []marchwarden.Authority{marchwarden.MediumAuthority, marchwarden.HighAuthority} {

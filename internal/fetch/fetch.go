@@ -23,7 +23,12 @@ type Page struct {
 	// Origin names who is behind the document: the host of its declared or real
 	// address, or a name for the library it is from. Pages of one origin do not
 	// corroborate each other more than once.
-	Origin    string    `json:"origin"`
+	Origin string `json:"origin"`
+	// Standing is the authority of the document where something better than its
+	// address tells, such as who published it and who cites it; "" elsewhere.
+	Standing marchwarden.Authority `json:"standing,omitempty"`
+	// Unchecked marks a text that somebody reported and nobody else has seen.
+	Unchecked bool      `json:"unchecked,omitempty"`
 	Raw       blob.Ref  `json:"raw"`  // the bytes as fetched
 	Text      blob.Ref  `json:"text"` // the extracted text; zero when NonText
 	RawBytes  int       `json:"raw_bytes"`
@@ -33,6 +38,8 @@ type Page struct {
 	NonText   bool      `json:"non_text,omitempty"`
 	Links     []string  `json:"links,omitempty"`
 	FetchedAt time.Time `json:"fetched_at"`
+	// Pages says where in the text each page of a local PDF begins; nil elsewhere.
+	Pages []int `json:"pages,omitempty"`
 }
 
 // Fetcher fetches documents.

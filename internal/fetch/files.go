@@ -18,6 +18,9 @@ type Extractor interface {
 	Extract(ctx context.Context, name string, raw []byte) (extract.Document, error)
 }
 
+// sourceFile is the Source of a page that Files fetched.
+const sourceFile = "file"
+
 // Files fetches documents of local folders and of nothing else.
 type Files struct {
 	store   blob.Store
@@ -83,9 +86,9 @@ func (f *Files) fetch(ctx context.Context, locator string) (Page, error) {
 		return Page{}, fmt.Errorf("extract text: %w", err)
 	}
 	page := Page{
-		Locator: locator, Source: "file", Title: Title(name, doc), Author: doc.Author, Published: doc.Published,
+		Locator: locator, Source: sourceFile, Title: Title(name, doc), Author: doc.Author, Published: doc.Published,
 		Origin: folder.Origin(name, doc), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: doc.Links,
-		FetchedAt: f.now().UTC(),
+		Pages: doc.Pages, FetchedAt: f.now().UTC(),
 	}
 	return f.keep(ctx, page, raw, doc)
 }

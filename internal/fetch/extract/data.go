@@ -12,7 +12,11 @@ import (
 )
 
 // readTable writes each row of a CSV or TSV as one line, "header: value; header: value", so that a row can be quoted on its own. Empty cells are left out.
-func readTable(src string, f format, maxBytes int64) (Document, error) {
+func readTable(src string, s source, maxBytes int64) (Document, error) {
+	f := s.format
+	if s.lines.of(src); !strings.Contains(src, "\n") {
+		s.lines.lose() // the reader of rows knows no other line end
+	}
 	r := csv.NewReader(strings.NewReader(src))
 	r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = true, -1, true
 	if r.Comma = '\t'; f == fmtCSV {
@@ -35,7 +39,10 @@ func readTable(src string, f format, maxBytes int64) (Document, error) {
 			}
 			continue
 		}
-		writeRow(&out, header, row)
+		writeRow(&out, header, row, func(cell, below int) {
+			line, _ := r.FieldPos(cell)
+			s.lines.mark(out.Len(), line+below)
+		})
 		if int64(out.Len()) > maxBytes {
 			return Document{}, fmt.Errorf("%w: text over %d bytes", ErrTooLarge, maxBytes)
 		}
@@ -47,20 +54,28 @@ func readTable(src string, f format, maxBytes int64) (Document, error) {
 	return doc, nil
 }
 
-func writeRow(out *strings.Builder, header, row []string) {
-	var cells []string
+// writeRow calls at before it writes what stands so many lines below the beginning of a cell.
+func writeRow(out *strings.Builder, header, row []string, at func(cell, below int)) {
+	begun := false
 	for i, v := range row {
-		v = strings.Join(strings.Fields(v), " ")
-		if v == "" {
-			continue
+		var lead, label string
+		if begun {
+			lead = "; "
 		}
 		if i < len(header) && header[i] != "" {
-			v = header[i] + ": " + v
+			label = header[i] + ": "
 		}
-		cells = append(cells, v)
+		for below, part := range strings.Split(v, "\n") {
+			if part = strings.Join(strings.Fields(part), " "); part == "" {
+				continue
+			}
+			out.WriteString(lead)
+			at(i, below)
+			out.WriteString(label + part)
+			lead, label, begun = " ", "", true
+		}
 	}
-	if len(cells) > 0 {
-		out.WriteString(strings.Join(cells, "; "))
+	if begun {
 		out.WriteByte('\n')
 	}
 }
@@ -92,9 +107,10 @@ const maxJSONDepth = 200
 
 // readJSON writes one line "path: value" for each value, in document order; several values in a row (NDJSON) are apart by a blank line. What is not JSON is plain
 // text.
-func readJSON(src string, maxBytes int64) (Document, error) {
+func readJSON(src string, lines *Lines, maxBytes int64) (Document, error) {
 	doc := Document{MediaType: fmtJSON.mediaType(), Extractor: "json/2", Links: linksInText(src)}
-	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, max: maxBytes}
+	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, lines: lines, max: maxBytes}
+	lines.of(src)
 	w.dec.UseNumber()
 	for {
 		err := w.value("", 0)
@@ -105,6 +121,7 @@ func readJSON(src string, maxBytes int64) (Document, error) {
 			return Document{}, err
 		}
 		if err != nil {
+			lines.verbatim(src)
 			return Document{Text: src, Links: doc.Links, MediaType: fmtText.mediaType(), Extractor: "text/2"}, nil
 		}
 		w.out.WriteByte('\n')
@@ -114,10 +131,11 @@ func readJSON(src string, maxBytes int64) (Document, error) {
 }
 
 type jsonWriter struct {
-	dec *json.Decoder
-	out strings.Builder
-	doc *Document
-	max int64
+	dec   *json.Decoder
+	out   strings.Builder
+	doc   *Document
+	lines *Lines
+	max   int64
 }
 
 var errJSON = errors.New("not json")
@@ -170,6 +188,7 @@ func (w *jsonWriter) leaf(path string, tok json.Token, depth int) error {
 	if int64(w.out.Len()+len(path)+len(value)) > w.max {
 		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
 	}
+	w.lines.at(w.out.Len(), int(w.dec.InputOffset())) // no value but an object or a list goes over a line end
 	if path != "" {
 		w.out.WriteString(path + ": ")
 	}

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
 	"time"
 	"unicode"
@@ -51,6 +52,7 @@ type Document struct {
 	MediaType string   // what the bytes were taken for, e.g. "text/markdown"
 	Extractor string   // name/version of the extractor used, e.g. "markdown/2"
 	NonText   bool     // no text can be had from these bytes
+	Pages     []int    // of a PDF of at most 10,000 pages: where in Text each page begins; a page without text begins where the one before it ends
 }
 
 // Err returns ErrNonText when the document has no text, else nil: for callers that cannot go on without.
@@ -142,28 +144,36 @@ type source struct {
 	format        format
 	name, charset string // charset is what the transport says, or ""
 	raw           []byte
+	lines         *Lines // notes the lines of the text; nil notes nothing
 }
 
 func (s source) text() string { return decode(s.raw, s.format, s.charset) }
 
 func (x *Extractor) read(ctx context.Context, s source) (Document, error) {
-	switch s.format {
-	case fmtPDF:
+	if s.format == fmtPDF {
 		return x.pdf.read(ctx, s.raw)
+	}
+	return s.read(x.cfg.MaxBytes)
+}
+
+// read reads any format but PDF.
+func (s source) read(maxBytes int64) (Document, error) {
+	switch s.format {
 	case fmtDocx:
-		return readDocx(s.raw, x.cfg.MaxBytes)
+		return readDocx(s.raw, maxBytes)
 	case fmtMarkdown:
-		return readMarkdown(s.text()), nil
+		return readMarkdown(s.text(), s.lines), nil
 	case fmtHTML:
 		return readHTML(s.text(), s.name), nil
 	case fmtCSV, fmtTSV:
-		return readTable(s.text(), s.format, x.cfg.MaxBytes)
+		return readTable(s.text(), s, maxBytes)
 	case fmtJSON:
-		return readJSON(s.text(), x.cfg.MaxBytes)
+		return readJSON(s.text(), s.lines, maxBytes)
 	case fmtXML:
 		return readXML(s.text()), nil
 	case fmtText, fmtSource:
 		text := s.text()
+		s.lines.verbatim(text)
 		return Document{Text: text, Links: linksInText(text), MediaType: s.format.mediaType(), Extractor: "text/2"}, nil
 	default:
 		return Document{NonText: true, MediaType: binaryType(s.raw), Extractor: "none/1"}, nil
@@ -206,7 +216,7 @@ func normalise(s string) string {
 	b.Grow(len(s))
 	blank := false
 	for line := range strings.SplitSeq(s, "\n") {
-		line = strings.TrimRight(joined(strings.Map(visible, line)), " \t")
+		line = strings.TrimRight(seen(line), " \t")
 		if line == "" {
 			blank = true
 			continue
@@ -222,6 +232,9 @@ func normalise(s string) string {
 	}
 	return b.String()
 }
+
+// seen is what a reader sees of a line.
+func seen(line string) string { return joined(strings.Map(visible, line)) }
 
 // visible drops control characters, which could steer a terminal, and characters that show nothing and can carry words that no reader sees: marks of direction,
 // spaces of no width, fillers and tags. The upper control characters come from windows-1252 taken for Latin-1: they become the punctuation they were.
@@ -290,4 +303,181 @@ func joins(r rune) bool {
 		return true
 	}
 	return unicode.IsLetter(r) || unicode.IsMark(r) && !unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r)
+}
+
+// Lines knows on which line of a document each part of its text stands. It is safe for concurrent use.
+//
+// While a reader writes the text it is the reader's notebook, and a nil one notes nothing.
+type Lines struct {
+	starts []int  // where the lines of the source begin
+	skip   int    // what of the source the reader does not see, at its beginning
+	marks  []mark // in the order of the text
+	lost   bool   // the reader could not keep count
+}
+
+// mark says that the text from at on stands on this line, counted from one; 0 when nobody knows.
+type mark struct{ at, line int }
+
+// LinesOf finds the lines of a text that Extract gave for raw under the same name. A line ends where "\n" stands, or where "\r" stands in a source that has no "\n". Lines
+// are known of plain text, source code, Markdown, tables and JSON; of other formats, and when text is not what this version reads out of raw, the result is nil.
+// Raw is not changed or kept.
+func LinesOf(name string, raw []byte, text string) (lines *Lines) {
+	defer func() {
+		if recover() != nil { // as in ExtractAs: a place that nobody can tell is no fault
+			lines = nil
+		}
+	}()
+	s := source{format: sniff(name, fmtUnknown, raw), name: name, raw: raw, lines: &Lines{}}
+	if !HasLines(s.format.mediaType()) {
+		return nil
+	}
+	doc, err := s.read(Config{}.withDefaults().MaxBytes)
+	if err != nil || s.lines.lost || normalise(doc.Text) != text {
+		return nil
+	}
+	s.lines.settle(doc.Text)
+	return s.lines
+}
+
+// HasLines reports whether LinesOf knows the lines of documents of this media type.
+func HasLines(mediaType string) bool {
+	for _, f := range []format{fmtText, fmtSource, fmtMarkdown, fmtCSV, fmtTSV, fmtJSON} {
+		if f.mediaType() == mediaType {
+			return true
+		}
+	}
+	return false
+}
+
+// At is the line on which the text at a byte offset stands. It is false when that is not known, as for all offsets of a nil receiver.
+func (l *Lines) At(offset int) (int, bool) {
+	if l == nil {
+		return 0, false
+	}
+	i := sort.Search(len(l.marks), func(i int) bool { return l.marks[i].at > offset }) - 1
+	if i < 0 || l.marks[i].line == 0 {
+		return 0, false
+	}
+	return l.marks[i].line, true
+}
+
+// of takes the source that places are counted in.
+func (l *Lines) of(src string) {
+	if l != nil {
+		l.starts = lineStarts(src)
+	}
+}
+
+// below is of for a reader that is given the source with its line ends replaced, without its first skip bytes.
+func (l *Lines) below(src, replaced string, skip int) {
+	if l == nil {
+		return
+	}
+	l.of(replaced)
+	l.skip = skip
+	l.lost = len(l.starts) != len(lineStarts(src)) // other characters than line ends became some
+}
+
+func lineStarts(src string) []int {
+	end := byte('\n')
+	if !strings.Contains(src, "\n") {
+		end = '\r'
+	}
+	starts := []int{0}
+	for i := range len(src) {
+		if src[i] == end {
+			starts = append(starts, i+1)
+		}
+	}
+	return starts
+}
+
+func (l *Lines) lose() {
+	if l != nil {
+		l.lost = true
+	}
+}
+
+// line is the line of a place of the source, as its reader counts places.
+func (l *Lines) line(from int) int {
+	return sort.SearchInts(l.starts, l.skip+from+1)
+}
+
+// mark notes the line of the text from at on; at notes it by the place in the source.
+func (l *Lines) mark(at, line int) {
+	if l != nil {
+		l.marks = appendMark(l.marks, mark{at, line})
+	}
+}
+
+// appendMark keeps one mark for a place, and none where the line stays the same: settle may then cut the text at marks, which stand at line ends and between words.
+func appendMark(marks []mark, m mark) []mark {
+	last := len(marks) - 1
+	switch {
+	case last >= 0 && marks[last].at == m.at:
+		marks[last].line = m.line
+		return marks
+	case last >= 0 && marks[last].line == m.line:
+		return marks
+	}
+	return append(marks, m)
+}
+
+func (l *Lines) at(at, from int) {
+	if l != nil {
+		l.mark(at, l.line(from))
+	}
+}
+
+// verbatim notes a text that is its source; copied notes one that is what the reader saw of the source.
+func (l *Lines) verbatim(src string) {
+	l.of(src)
+	l.copied()
+}
+
+func (l *Lines) copied() {
+	if l == nil {
+		return
+	}
+	l.marks = nil
+	for i, start := range l.starts {
+		if start >= l.skip {
+			l.mark(start-l.skip, i+1)
+		}
+	}
+}
+
+// settle moves the marks to where normalise leaves what they mark.
+func (l *Lines) settle(text string) {
+	var b strings.Builder
+	for i, m := range l.marks {
+		if i == 0 {
+			b.WriteString(text[:m.at])
+		}
+		end := len(text)
+		if i+1 < len(l.marks) {
+			end = l.marks[i+1].at
+		}
+		l.marks[i].at = b.Len()
+		b.WriteString(lineEnds.Replace(strings.ToValidUTF8(text[m.at:end], "\uFFFD")))
+	}
+	next, from, to, blank := 0, 0, 0, false
+	for line := range strings.SplitSeq(b.String(), "\n") {
+		kept := strings.TrimRight(seen(line), " \t")
+		if kept != "" && to > 0 {
+			to++
+			if blank {
+				to++
+			}
+		}
+		for done, at := 0, 0; next < len(l.marks) && l.marks[next].at <= from+len(line); next++ {
+			part := line[done : l.marks[next].at-from]
+			done += len(part)
+			at += len(seen(part))
+			l.marks[next].at = to + min(len(kept), at)
+		}
+		to += len(kept)
+		blank = kept == ""
+		from += len(line) + 1
+	}
 }

@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"strings"
+	"unicode"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -20,14 +21,17 @@ var markdownParser = goldmark.New(goldmark.WithExtensions(extension.GFM, extensi
 const maxFrontMatter = 64 << 10
 
 // readMarkdown takes the marks out of Markdown and leaves the words. Wrapped lines of one paragraph are joined by a space, so that a sentence is on one line.
-func readMarkdown(src string) Document {
+func readMarkdown(src string, lines *Lines) Document {
 	doc := Document{MediaType: fmtMarkdown.mediaType(), Extractor: "markdown/2"}
-	body := frontMatter(lineEnds.Replace(src), &doc)
+	whole := lineEnds.Replace(src)
+	body := frontMatter(whole, &doc)
+	lines.below(src, whole, len(whole)-len(body))
 	if markdownCost(body) > maxMarkdownCost {
+		lines.copied()
 		doc.Text, doc.Links = body, linksInText(body)
 		return doc
 	}
-	w := &markdownWriter{src: []byte(body)}
+	w := &markdownWriter{src: []byte(body), lines: lines}
 	w.blocks(markdownParser.Parse(text.NewReader(w.src)), 0)
 	doc.Text = w.out.String()
 	doc.Links = w.links
@@ -122,6 +126,8 @@ type markdownWriter struct {
 	out   strings.Builder
 	links []string
 	title string
+	lines *Lines
+	marks []mark // of the text that inline gave last
 }
 
 const maxNesting = 256
@@ -145,7 +151,7 @@ func (w *markdownWriter) blocks(n ast.Node, depth int) {
 		case *ast.TextBlock: // the text of a tight list item
 			w.paragraph(w.inline(c), "\n")
 		case *ast.CodeBlock, *ast.FencedCodeBlock:
-			w.paragraph(string(c.Lines().Value(w.src)), "\n\n")
+			w.code(c.Lines())
 		case *ast.HTMLBlock:
 			raw := c.Lines().Value(w.src)
 			if c.HasClosure() {
@@ -153,6 +159,7 @@ func (w *markdownWriter) blocks(n ast.Node, depth int) {
 			}
 			fragment, links := htmlFragment(string(raw))
 			w.links = append(w.links, links...)
+			w.marks = nil // which line a word of the markup stands on is not known
 			w.paragraph(fragment, "\n\n")
 		case *extast.Table:
 			w.table(c)
@@ -166,28 +173,60 @@ func (w *markdownWriter) blocks(n ast.Node, depth int) {
 	}
 }
 
+// paragraph writes a text for which w.marks hold the lines.
 func (w *markdownWriter) paragraph(s, end string) {
+	cut := len(s) - len(strings.TrimLeft(s, "\n"))
 	if s = strings.Trim(s, "\n"); strings.TrimSpace(s) != "" {
+		w.lines.mark(w.out.Len(), 0)
+		for _, m := range w.marks {
+			w.lines.mark(w.out.Len()+max(0, m.at-cut), m.line)
+		}
 		w.out.WriteString(s)
 		w.out.WriteString(end)
 	}
 }
 
-// table writes one line a row, cells apart by " | ".
+func (w *markdownWriter) code(lines *text.Segments) {
+	w.marks = nil
+	at := 0
+	for _, s := range lines.Sliced(0, lines.Len()) {
+		w.mark(at, s.Start)
+		at += len(s.Value(w.src))
+	}
+	w.paragraph(string(lines.Value(w.src)), "\n\n")
+}
+
+// mark notes that the text from at on comes from the line of that place of the source.
+func (w *markdownWriter) mark(at, from int) {
+	if w.lines != nil {
+		w.marks = appendMark(w.marks, mark{at, w.lines.line(from)})
+	}
+}
+
+// table writes one line a row, cells apart by " | ". A row stands on one line of the source.
 func (w *markdownWriter) table(t *extast.Table) {
 	for row := t.FirstChild(); row != nil; row = row.NextSibling() {
 		var cells []string
+		var marks []mark
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
 			cells = append(cells, strings.ReplaceAll(w.inline(cell), "\n", " "))
+			if len(marks) == 0 && len(w.marks) > 0 {
+				marks = []mark{{0, w.marks[0].line}}
+			}
 		}
+		w.marks = marks
 		w.paragraph(strings.Join(cells, " | "), "\n")
 	}
 	w.out.WriteString("\n")
 }
 
-// inline gives the words of a block's text without marks, and notes the links it passes.
+// inline gives the words of a block's text without marks, and notes the links it passes and, in w.marks, the lines.
 func (w *markdownWriter) inline(n ast.Node) string {
 	var b strings.Builder
+	w.marks = nil
+	if n.Type() == ast.TypeBlock && n.Lines().Len() > 0 {
+		w.mark(0, n.Lines().At(0).Start)
+	}
 	// The walker's only errors are those of the function given to it, which has none.
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -195,11 +234,15 @@ func (w *markdownWriter) inline(n ast.Node) string {
 		}
 		switch n := n.(type) {
 		case *ast.Text:
+			w.mark(b.Len(), n.Segment.Start)
 			b.Write(unescape(n.Value(w.src), n.IsRaw() || n.Parent().Kind() == ast.KindCodeSpan))
 			if n.HardLineBreak() {
 				b.WriteByte('\n')
 			} else if n.SoftLineBreak() {
 				b.WriteByte(' ')
+			}
+			if n.HardLineBreak() || n.SoftLineBreak() { // what comes next may be a link, which does not say where it stands
+				w.mark(b.Len(), w.below(n.Segment.Start))
 			}
 		case *ast.String:
 			b.Write(n.Value)
@@ -217,7 +260,19 @@ func (w *markdownWriter) inline(n ast.Node) string {
 		}
 		return ast.WalkContinue, nil
 	})
+	cut := b.Len() - len(strings.TrimLeftFunc(b.String(), unicode.IsSpace))
+	for i := range w.marks {
+		w.marks[i].at = max(0, w.marks[i].at-cut)
+	}
 	return strings.TrimSpace(b.String())
+}
+
+// below is where the line after that of a place of the source begins.
+func (w *markdownWriter) below(from int) int {
+	if i := bytes.IndexByte(w.src[from:], '\n'); i >= 0 {
+		return from + i + 1
+	}
+	return from
 }
 
 // unescape resolves backslash escapes and character references, which the tree leaves in place. An escaped "&" starts no reference.

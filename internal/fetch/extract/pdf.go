@@ -97,23 +97,40 @@ func (p *pdfReader) document(ctx context.Context, in pdfiumInstance, raw []byte)
 	}
 	doc = Document{MediaType: fmtPDF.mediaType(), Extractor: "pdf/2"}
 	var text strings.Builder
+	read := 0
 	for i := range count.PageCount {
 		page, err := in.GetPageText(&requests.GetPageText{Page: requests.Page{ByIndex: &requests.PageByIndex{Document: opened.Document, Index: i}}})
 		if err != nil {
 			return Document{}, p.fault(ctx, fmt.Sprintf("read page %d", i+1), err)
 		}
-		text.WriteString(pdfChars.Replace(page.Text))
-		text.WriteString("\n\n")
-		if int64(text.Len()) > 2*p.cfg.MaxBytes {
+		raw := pdfChars.Replace(page.Text)
+		addPage(&doc, &text, raw)
+		if read += len(raw) + 2; int64(read) > 2*p.cfg.MaxBytes {
 			return Document{}, fmt.Errorf("%w: text over %d bytes at page %d of %d", ErrTooLarge, p.cfg.MaxBytes, i+1, count.PageCount)
 		}
 	}
 	doc.Text = text.String()
-	doc.NonText = strings.TrimSpace(doc.Text) == "" // pictures of pages
-	doc.Links = linksInText(doc.Text)
+	if doc.NonText = doc.Text == ""; doc.NonText || len(doc.Pages) > maxPages { // pictures of pages; more than anybody turns
+		doc.Pages = nil
+	}
 	pdfMetadata(in, opened.Document, &doc)
 	return doc, nil
 }
+
+// addPage writes the text of the next page in its final form, so that where it begins is known.
+func addPage(doc *Document, text *strings.Builder, raw string) {
+	doc.Links = append(doc.Links, linksInText(raw)...)
+	doc.Links = doc.Links[:min(len(doc.Links), 4*maxLinks)]
+	form := normalise(raw)
+	if form != "" && text.Len() > 0 {
+		text.WriteString("\n\n")
+	}
+	doc.Pages = append(doc.Pages, text.Len())
+	text.WriteString(form)
+}
+
+// maxPages bounds Document.Pages.
+const maxPages = 10_000
 
 // pdfChars maps what PDFium writes for a hyphen at a line's end to a hyphen.
 var pdfChars = strings.NewReplacer("\ufffe", "-", "\x02", "-", "\uffff", "")

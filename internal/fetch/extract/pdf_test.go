@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"pgregory.net/rapid"
 )
 
 // makePDF writes a PDF with one page for each text.
@@ -205,4 +206,44 @@ func TestCloseDoesNotWaitForTheCompiler(t *testing.T) {
 	if x.pdf.pool != nil {
 		t.Error("the late module was kept")
 	}
+}
+
+// Pages say where each page's text begins, those without any included.
+func TestPDFPages(t *testing.T) {
+	x := newExtractor(t, Config{})
+	d, err := x.Extract(t.Context(), "a.pdf", []byte(makePDF("", "Beans fix nitrogen.\nThey do not", "need much.", "", "", "Peas like cool soil.", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Beans fix nitrogen.\nThey do not\n\nneed much.\n\nPeas like cool soil."; d.Text != want {
+		t.Errorf("text %q, want %q", d.Text, want)
+	}
+	second, fifth := strings.Index(d.Text, "need"), strings.Index(d.Text, "Peas")
+	if diff := cmp.Diff([]int{0, 0, second, fifth - 2, fifth - 2, fifth, len(d.Text)}, d.Pages); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if d, err = x.Extract(t.Context(), "a.pdf", []byte(makePDF("", ""))); err != nil || d.Pages != nil {
+		t.Errorf("pictures have pages %v, %v", d.Pages, err)
+	}
+}
+
+// Where pages begin is noted while the text is put together, so it must be in its final form then.
+func TestPagesAreNormalised(t *testing.T) {
+	page := rapid.StringOf(rapid.SampledFrom([]rune("ab \t\n\r\f\v\u200b\u200d\u00ad\ufeff\x02é")))
+	rapid.Check(t, func(t *rapid.T) {
+		pages := rapid.SliceOfN(page, 1, 6).Draw(t, "pages")
+		var doc Document
+		var text strings.Builder
+		for _, p := range pages {
+			addPage(&doc, &text, p)
+		}
+		if want := normalise(strings.Join(pages, "\n\n")); text.String() != want || normalise(want) != want {
+			t.Fatalf("%q, want %q", text.String(), want)
+		}
+		for i, p := range pages {
+			if p = normalise(p); !strings.HasPrefix(text.String()[doc.Pages[i]:], p) {
+				t.Fatalf("page %d does not begin at %d of %q", i+1, doc.Pages[i], text.String())
+			}
+		}
+	})
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/jimsmart/grobotstxt"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 )
 
 const (
@@ -188,20 +188,9 @@ func (r *robots) fly(f *flight, origin string, u *url.URL) {
 
 // find fetches and reads a robots.txt. It is on a goroutine of its own and decodes
 // what strangers sent: a panic, which would end the process, is CodeInternal for
-// those who wait. Of the panic's value only a fault of the Go runtime is told;
-// whatever else may hold what the server said.
+// those who wait.
 func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
-	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		why := fmt.Sprintf("a %T", p)
-		if fault, ok := p.(runtime.Error); ok {
-			why = fault.Error()
-		}
-		found, err = rules{}, marchwarden.Errorf(marchwarden.CodeInternal, "a bug in this program: reading it panicked: %s", why)
-	}()
+	defer panics.Caught(&err, "reading it")
 	ctx, cancel := context.WithTimeout(r.base, robotsTimeout)
 	defer cancel()
 	got, err := r.get(ctx, u)
