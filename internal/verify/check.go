@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -103,21 +105,144 @@ func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Repo
 }
 
 // CheckFetched holds the citations against the trace of the run that made them:
-// what is cited was fetched, at that locator, with that content.
+// what is cited was fetched, at that locator, with that content. A citation of a
+// file may name a line or page besides, if the file can have one of that number;
+// CheckPlaces tells whether it is the right one. An investigation fetches nothing
+// itself: what it cites is what a researcher reported, and got hold of as such.
 func CheckFetched(log *trace.Log, res *marchwarden.Result) []Finding {
-	fetched := map[[2]string]bool{}
-	for _, s := range log.Steps {
-		if f, ok := s.(*trace.FetchComplete); ok && f.Error == "" {
-			fetched[[2]string{f.URL, f.ContentHash.String()}] = true
-		}
-	}
+	all, heard := fetchesOf(log), heardOf(log)
 	var bad []Finding
 	for i, c := range res.Citations {
-		if !fetched[[2]string{c.Locator, c.ContentHash}] {
-			bad = append(bad, Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash, Problem: "the run fetched no such content at this locator"})
+		f := Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash}
+		switch step, place := all.behind(c); {
+		case step == nil && heard[[2]string{c.Locator, c.ContentHash}]:
+			continue
+		case step == nil:
+			f.Problem = "the run fetched no such content at this locator"
+		case place != "" && !possible(step, place):
+			f.Problem = fmt.Sprintf("the document has no %s", place)
+		default:
+			continue
 		}
+		bad = append(bad, f)
 	}
 	return bad
+}
+
+// CheckPlaces finds the lines and pages anew that citations of files name, in the
+// bytes that the run stored. One that is wrong, or cannot be found any more, is a
+// finding. What was never fetched is left to CheckFetched. An error means only
+// that ctx ended.
+func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *marchwarden.Result) ([]Finding, error) {
+	all := fetchesOf(log)
+	known := map[*trace.FetchComplete]func(int) string{}
+	var bad []Finding
+	for i, c := range res.Citations {
+		step, place := all.behind(c)
+		if step == nil || place == "" {
+			continue
+		}
+		problem := ""
+		if known[step] == nil {
+			at, err := places(ctx, blobs, step)
+			if ctx.Err() != nil {
+				return bad, ctx.Err()
+			}
+			if err != nil {
+				problem = fmt.Sprintf("its place in the document cannot be checked: %v", err)
+			}
+			known[step] = at
+		}
+		switch at := known[step]; {
+		case problem != "":
+		case c.Span == nil:
+			problem = "no span: there is nothing to check its place against"
+		case at(c.Span.Start) == "":
+			problem = fmt.Sprintf("the place of its excerpt in the document is not known, and it names %s", place)
+		case at(c.Span.Start) != place:
+			problem = fmt.Sprintf("its excerpt begins at %s of the document, not at %s", at(c.Span.Start), place)
+		}
+		if problem != "" {
+			bad = append(bad, Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash, Problem: problem})
+		}
+	}
+	return bad, nil
+}
+
+// fetches are the documents that a run got, by locator and hash of the content.
+type fetches map[[2]string]*trace.FetchComplete
+
+func fetchesOf(log *trace.Log) fetches {
+	all := fetches{}
+	for _, s := range log.Steps {
+		if f, ok := s.(*trace.FetchComplete); ok && f.Error == "" {
+			all[[2]string{f.URL, f.ContentHash.String()}] = f
+		}
+	}
+	return all
+}
+
+// heardOf are the documents that researchers cited to an investigation, with the
+// place that they named and without, by locator and hash of the content.
+func heardOf(log *trace.Log) map[[2]string]bool {
+	heard := map[[2]string]bool{}
+	for _, s := range log.Steps {
+		if e, ok := s.(*trace.Evidence); ok && e.Error == "" && e.ContentHash.Valid() {
+			document, _ := CutPlace(e.Locator)
+			heard[[2]string{e.Locator, e.ContentHash.String()}] = true
+			heard[[2]string{document, e.ContentHash.String()}] = true
+		}
+	}
+	return heard
+}
+
+// behind is the fetch of what a citation cites, or nil, and the place that its
+// locator adds to that of the document, or "". A name that looks like one with a
+// place is still a name.
+func (all fetches) behind(c marchwarden.Citation) (*trace.FetchComplete, string) {
+	if f := all[[2]string{c.Locator, c.ContentHash}]; f != nil {
+		return f, ""
+	}
+	document, place := CutPlace(c.Locator)
+	return all[[2]string{document, c.ContentHash}], place
+}
+
+var placeForm = regexp.MustCompile(`#(?:L|page=)([1-9][0-9]{0,8})$`)
+
+// CutPlace parts the locator of a citation into that of the document and the line
+// or page in it, which is "" when there is none. The name of a file may end like
+// that by itself: whoever knows the documents looks for the whole locator first.
+func CutPlace(locator string) (document, place string) {
+	at := placeForm.FindStringIndex(locator)
+	if at == nil || at[0] == 0 {
+		return locator, ""
+	}
+	return locator[:at[0]], locator[at[0]:]
+}
+
+// possible reports whether a document may have a line or page of that number. Web
+// pages have neither, and every line and page but the last takes a byte at least.
+func possible(f *trace.FetchComplete, place string) bool {
+	isPage := strings.HasPrefix(place, "#page=")
+	n, err := strconv.Atoi(placeForm.FindStringSubmatch(place)[1])
+	return err == nil && n <= f.RawLength+1 && !strings.Contains(f.URL, "://") && isPage == (f.MediaType == "application/pdf")
+}
+
+// places tells where the parts of a fetched text stand in their document.
+func places(ctx context.Context, blobs blob.Store, f *trace.FetchComplete) (func(int) string, error) {
+	recorded, err := blobs.Get(ctx, f.OutputID)
+	if err != nil {
+		return nil, err
+	}
+	var src evidence.Source
+	if err := json.Unmarshal(recorded, &src.Page); err != nil {
+		return nil, fmt.Errorf("read the record of the fetch: %w", err)
+	}
+	text, err := blobs.Get(ctx, f.ContentHash)
+	if err != nil {
+		return nil, err
+	}
+	return src.Page.Places(string(text), func() ([]byte, error) { return blobs.Get(ctx, f.RawHash) })
 }
 
 // outside is the text of the answer that belongs to no claim, or "" when the

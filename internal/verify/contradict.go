@@ -2,9 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"fmt"
-	"math"
-	"path"
 	"slices"
 	"strings"
 
@@ -19,27 +16,27 @@ const (
 	valueFloor    = 0.75 // shared words where only a quantity differs
 	polarityFloor = 0.55 // … where one denies what the other says
 	oppositeFloor = 0.7  // … where one word is the opposite of the other's
+	swapFloor     = 0.6  // … where one value stands in the place of another
 	commonFloor   = 4    // fewest shared words, whatever the share
+	alikeFloor    = 2    // … of those worth aligning
+	anchor        = 3    // fewest shared words next to a value that stands for another
 	relevantFloor = 0.3  // share of the question's words that a side must bear on
 	statementCap  = 1600 // sentences compared, so that the time is bounded
+	effortCap     = 5e7  // pairs of words compared where sentences are aligned, for the same reason
 )
 
-// opposites are words of which no two of a pair hold of one thing at once.
-var opposites = pairs(`reliably rarely; reliable unreliable; increase decrease; increased decreased; rise fall; rose fell; high low; higher lower; highest lowest;
-	allowed forbidden; allow forbid; permit prohibit; permitted banned; legal illegal; always never; often rarely; common rare; safe dangerous; safe unsafe;
-	possible impossible; more less; most least; largest smallest; larger smaller; better worse; best worst; accept reject; accepted rejected; true false; before after; earlier later;
-	effective ineffective; necessary unnecessary; tolerant sensitive; resistant susceptible; easy difficult; win lose; won lost; succeed fail; mandatory optional;
-	required optional; majority minority; improve worsen; strong weak; fast slow; early late; include exclude; included excluded; support oppose; grow shrink; gain loss`)
-
-func pairs(list string) map[string][]string {
-	m := map[string][]string{}
-	for p := range strings.SplitSeq(list, ";") {
-		a, b, _ := strings.Cut(strings.TrimSpace(p), " ")
-		sa, sb := lexicon.Stem(a), lexicon.Stem(b)
-		m[sa], m[sb] = append(m[sa], sb), append(m[sb], sa)
-	}
-	return m
-}
+// How many of the names and numbers around two sentences must agree for their
+// values to be of one thing: a name alone is shared by many.
+const (
+	swapScene   = 0.45 // of sentences that say the same but for the value
+	askedScene  = 0.5  // of sentences that answer the question, each in its words
+	nounScene   = 0.65 // of values that are common nouns, and may mean the same
+	copyScene   = 0.8  // of tables, and of sentences on what is not asked: copies of one text
+	knownBonus  = 0.1  // less is enough if each side knows the names in the other's sentence
+	sceneFewest = 3    // fewest names and numbers in common, whatever the share
+	sceneMany   = 8    // fewest for the bonus
+	longest     = 400  // bytes of a sentence; what is longer is a table or the head of a page
+)
 
 // calendar words are capitalised and yet name nobody; deniers deny the words
 // after them; turns begin a condition; what is said with once happens in one
@@ -71,44 +68,184 @@ type statement struct {
 	amounts  []lexicon.Quantity
 	denied   map[string]bool // stems that a negation stands directly before
 	relevant bool
+	long     bool // see longest
+	start    int  // where it stands in its source
+	answer   answer
+	scene    *scene
 }
 
 // Contradictions finds pairs of sentences of different sources that speak of
-// the same thing and cannot both hold: a different quantity of one unit, or one
-// denies or reverses what the other says. Only sentences of the passages named
-// in among are compared, and of a pair one side at least bears on the question;
-// an empty question lets all of them count. Both excerpts are sentences as they
-// stand in their documents. The order is that of the passages, the result the
-// same for the same input.
+// the same thing and cannot both hold: a different quantity of one unit, one
+// denies or reverses what the other says, or they give different names, dates or
+// numbers for what the question asks. Only sentences of the passages named in
+// among are compared, and of a pair one side at least bears on the question; an
+// empty question lets all of them count. Both excerpts are sentences as they stand
+// in their documents. Things of one name are told apart by what is said around the
+// sentences; where that is little, nothing is reported.
+//
+// The order is that of the passages, then those that differ in a value, nearest to
+// the question first; two values are set against each other once. The result is
+// the same for the same input.
 func Contradictions(question string, set *evidence.Set, among []evidence.ID) []marchwarden.Contradiction {
-	all := statements(question, set, among)
+	ask := inquire(question)
+	all := statements(ask, set, among)
 	var out []marchwarden.Contradiction
+	var values []rival
 	seen := map[string]bool{}
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if a.source == b.source || !(a.relevant || b.relevant) {
+			if a.source == b.source || !(a.relevant || b.relevant) && !(a.scene.bears && b.scene.bears) {
 				continue
 			}
 			common := shared(a.ids, b.ids)
-			if common < commonFloor || !sameNames(a, b) {
-				continue
+			if c, ok := contradict(a, b, common); ok {
+				key := strings.Join(append(lexicon.Terms(c.Subject), "", c.Attribute), "\x00")
+				if !seen[key] {
+					seen[key] = true
+					out = append(out, c)
+				}
+			} else if c, ok := otherwise(ask, a, b, common); ok {
+				values = append(values, rival{c, ask.weight(a, b) + len(lexicon.Tokens(c.A.Value+" "+c.B.Value))})
 			}
-			c, ok := contradict(a, b, common)
-			if !ok || seen[c.Subject+"\x00"+c.Attribute] {
-				continue
-			}
-			seen[c.Subject+"\x00"+c.Attribute] = true
-			out = append(out, c)
+		}
+	}
+	return append(out, strongest(ask, out, values)...)
+}
+
+// rival is a contradiction of two values, and how much it has of the question.
+type rival struct {
+	marchwarden.Contradiction
+	weight int
+}
+
+// strongest leaves out what repeats another: two values are set against each
+// other once, and of two sources only what they say nearest to the question if one
+// value answers it.
+func strongest(ask *inquiry, have []marchwarden.Contradiction, values []rival) []marchwarden.Contradiction {
+	slices.SortStableFunc(values, func(a, b rival) int { return cmp.Compare(b.weight, a.weight) })
+	seen := map[[3]string]bool{}
+	note := func(c marchwarden.Contradiction) bool {
+		va, vb := lexicon.Stem(c.A.Value), lexicon.Stem(c.B.Value)
+		pair, sources := [3]string{"values", min(va, vb), max(va, vb)}, [3]string{"sources", c.A.Locator, c.B.Locator}
+		if seen[pair] || ask.single && seen[sources] {
+			return false
+		}
+		seen[pair], seen[sources] = true, true
+		return true
+	}
+	for _, c := range have {
+		note(c)
+	}
+	var out []marchwarden.Contradiction
+	for _, v := range values {
+		if note(v.Contradiction) {
+			out = append(out, v.Contradiction)
 		}
 	}
 	return out
 }
 
-func statements(question string, set *evidence.Set, among []evidence.ID) []*statement {
-	asked := map[string]bool{}
-	for _, s := range lexicon.Terms(question) {
-		asked[s] = true
+// otherwise finds two values for one thing, in texts that bear on the question.
+func otherwise(ask *inquiry, a, b *statement, common int) (c marchwarden.Contradiction, ok bool) {
+	alike := common >= alikeFloor && 2*common >= min(len(a.ids), len(b.ids))
+	switch {
+	case !alike && (a.answer.kind == 0 || b.answer.kind == 0), !a.scene.bears || !b.scene.bears, len(a.denied) != len(b.denied),
+		!ask.spend(len(a.toks) * len(b.toks)):
+		return c, false
 	}
+	if alike {
+		if c, ok = swapped(ask, a, b); ok {
+			return c, true
+		}
+	}
+	return answeredOtherwise(ask, a, b)
+}
+
+// swapped holds when two sentences say the same but for one value, in texts that
+// speak of the same things.
+func swapped(ask *inquiry, a, b *statement) (c marchwarden.Contradiction, ok bool) {
+	parts, matched := hunks(a.toks, b.toks)
+	if matched < commonFloor || float64(matched) < swapFloor*float64(min(len(a.toks), len(b.toks))) {
+		return c, false
+	}
+	at, va, vb, others := -1, slot{}, slot{}, 0
+	subject := false // what they speak of differs
+	for i, h := range parts {
+		x, y := slotAt(a, h.a0, h.a1), slotAt(b, h.b0, h.b1)
+		switch {
+		case at < 0 && otherNames(a.toks[h.a0:h.a1], b.toks[h.b0:h.b1]) && !differ(x, y):
+			subject = true // Kate Ramsay, and Sophie Ramsay
+		case !differ(x, y):
+		case at < 0 && ask.wants(x.kind) && anchored(parts, i, len(a.toks)) && !(ask.names(a, x) && ask.names(b, y)) && !a.asOf(x):
+			at, va, vb = i, x, y
+		default:
+			others++
+			subject = subject || at < 0 && otherNames(a.toks[h.a0:h.a1], b.toks[h.b0:h.b1])
+		}
+	}
+	if at < 0 || !ask.single && others > 0 {
+		return c, false
+	}
+	floor := swapScene
+	switch {
+	case subject || !ask.single || a.leads(va) && b.leads(vb), !ask.says(a) || !ask.says(b), a.long && b.long:
+		floor = copyScene
+	case va.kind == aNoun:
+		floor = nounScene
+	}
+	if !ask.sameThing(a, b, va, vb, floor) {
+		return c, false
+	}
+	return report(a, b, sharedLead(a, b, va.start), va.kind.String(), va.text, vb.text), true
+}
+
+// otherNames reports whether names stand on both sides.
+func otherNames(a, b []lexicon.Token) bool {
+	name := func(t lexicon.Token) bool { return t.Capital && !t.Stop && !dated(t) }
+	return slices.ContainsFunc(a, name) && slices.ContainsFunc(b, name)
+}
+
+// holds reports whether a sentence has a value too, wherever.
+func (s *statement) holds(v slot) bool {
+	return !slices.ContainsFunc(v.stems, func(w string) bool {
+		return !slices.ContainsFunc(s.toks, func(t lexicon.Token) bool { return t.Stem == w })
+	})
+}
+
+// asOf reports whether a value is the date of what is said: "as of 2017".
+func (s *statement) asOf(v slot) bool {
+	return v.kind == aDate && strings.HasSuffix(strings.ToLower(s.text[:v.start]), "as of ")
+}
+
+// leads reports whether a value is the first thing in a sentence, and so may be
+// what it speaks of.
+func (s *statement) leads(v slot) bool {
+	for _, t := range s.toks {
+		if t.Start >= v.start {
+			return true
+		}
+		if !t.Stop {
+			return false
+		}
+	}
+	return true
+}
+
+// answeredOtherwise holds when both sentences answer the question, each with
+// another value, in texts that speak of the same things.
+func answeredOtherwise(ask *inquiry, a, b *statement) (c marchwarden.Contradiction, ok bool) {
+	floor := askedScene
+	if a.long && b.long {
+		floor = copyScene
+	}
+	va, vb := a.answer.slot, b.answer.slot
+	if !differ(va, vb) || !ask.sameThing(a, b, va, vb, floor) {
+		return c, false
+	}
+	return report(a, b, ask.about, a.answer.cue, va.text, vb.text), true
+}
+
+func statements(ask *inquiry, set *evidence.Set, among []evidence.ID) []*statement {
 	var ps []evidence.Passage
 	for _, id := range among {
 		if _, p, ok := set.Passage(id); ok && !p.IsHeading {
@@ -124,12 +261,14 @@ func statements(question string, set *evidence.Set, among []evidence.ID) []*stat
 	for _, p := range ps {
 		src, _, _ := set.Passage(p.ID)
 		about := lexicon.Terms(p.Heading + "\n" + src.Page.Title)
+		around := newScene(src, p, ask.terms)
 		for _, sp := range p.Sentences {
 			if len(out) == statementCap {
 				return out
 			}
 			if s := newStatement(src, src.Text[sp.Start:sp.End]); s != nil {
-				s.relevant = bears(asked, s, about)
+				s.relevant = bears(ask.terms, s, about)
+				s.start, s.scene, s.answer = sp.Start, around, ask.answer(s)
 				s.number(vocabulary)
 				out = append(out, s)
 			}
@@ -140,10 +279,10 @@ func statements(question string, set *evidence.Set, among []evidence.ID) []*stat
 
 // newStatement is nil for what states nothing that could be denied.
 func newStatement(src *evidence.Source, text string) *statement {
-	if strings.HasSuffix(text, "?") || len(text) > 400 {
+	if strings.HasSuffix(text, "?") {
 		return nil
 	}
-	s := &statement{source: src, text: text, toks: lexicon.Tokens(text), words: map[string]bool{}, denied: map[string]bool{}}
+	s := &statement{long: len(text) > longest, source: src, text: text, toks: lexicon.Tokens(text), words: map[string]bool{}, denied: map[string]bool{}}
 	for i, t := range s.toks {
 		if t.Number {
 			continue
@@ -165,7 +304,7 @@ func newStatement(src *evidence.Source, text string) *statement {
 			s.names = append(s.names, t.Stem)
 		}
 	}
-	if len(s.words) < commonFloor {
+	if len(s.words) == 0 {
 		return nil
 	}
 	s.amounts = lexicon.Quantities(text)
@@ -185,12 +324,12 @@ func (s *statement) number(vocabulary map[string]int) {
 	slices.Sort(s.ids)
 }
 
-func bears(asked map[string]bool, s *statement, about []string) bool {
+func bears(asked []string, s *statement, about []string) bool {
 	if len(asked) == 0 {
 		return true
 	}
 	n := 0
-	for w := range asked {
+	for _, w := range asked {
 		if s.words[w] || slices.Contains(about, w) {
 			n++
 		}
@@ -224,211 +363,4 @@ func sameNames(a, b *statement) bool {
 		return func(n string) bool { return !s.words[n] }
 	}
 	return !slices.ContainsFunc(a.names, lacks(b)) && !slices.ContainsFunc(b.names, lacks(a))
-}
-
-func contradict(a, b *statement, common int) (marchwarden.Contradiction, bool) {
-	share := float64(common) / float64(len(a.words)+len(b.words)-common)
-	if share >= valueFloor {
-		if c, ok := differentValue(a, b); ok {
-			return c, true
-		}
-	}
-	if share >= polarityFloor {
-		if c, ok := differentPolarity(a, b); ok {
-			return c, true
-		}
-	}
-	return oppositeWord(a, b, common)
-}
-
-// differentValue holds when each side has exactly one quantity that the other
-// has not, of one unit, further apart than rounding.
-func differentValue(a, b *statement) (marchwarden.Contradiction, bool) {
-	x, lone := lonely(a.amounts, b.amounts)
-	y, alone := lonely(b.amounts, a.amounts)
-	if lone != 1 || alone != 1 {
-		return marchwarden.Contradiction{}, false
-	}
-	ux, uy := unitOf(a.text, x), unitOf(b.text, y)
-	if ux != uy || near(x.Value, y.Value) && ux != "year" || len(a.denied) != len(b.denied) {
-		return marchwarden.Contradiction{}, false
-	}
-	subject := sharedLead(a, b, x.Start)
-	attribute := "number"
-	if ux != "" {
-		attribute = "number of " + plural(ux)
-	}
-	if ux == "year" {
-		if !slices.ContainsFunc(a.toks, func(t lexicon.Token) bool { return once[strings.ToLower(t.Text)] }) {
-			return marchwarden.Contradiction{}, false // games are held in many years
-		}
-		attribute = "year"
-	}
-	return report(a, b, subject, attribute, amountText(a.text, x, ux), amountText(b.text, y, uy)), true
-}
-
-// lonely counts the quantities that the others lack, and returns the last.
-func lonely(qs, others []lexicon.Quantity) (last lexicon.Quantity, n int) {
-	for i := range qs {
-		found := false
-		for j := range others {
-			found = found || others[j].Value == qs[i].Value && others[j].Unit == qs[i].Unit
-		}
-		if !found {
-			last, n = qs[i], n+1
-		}
-	}
-	return last, n
-}
-
-// near values are one value rounded differently.
-func near(x, y float64) bool {
-	return math.Abs(x-y) <= 0.05*math.Max(math.Abs(x), math.Abs(y))
-}
-
-// unitOf is the unit of a quantity, or the word after a bare number.
-func unitOf(text string, q lexicon.Quantity) string {
-	if q.Unit != "" {
-		return q.Unit
-	}
-	if rest := lexicon.Tokens(text[q.End:]); len(rest) > 0 && !rest[0].Stop {
-		return rest[0].Stem
-	}
-	return ""
-}
-
-// plural writes a unit as one counts it.
-func plural(unit string) string {
-	switch {
-	case unit == "foot":
-		return "feet"
-	case unit == "%" || strings.HasSuffix(unit, "s"):
-		return unit
-	}
-	return unit + "s"
-}
-
-func amountText(text string, q lexicon.Quantity, unit string) string {
-	if unit == "" || unit == "year" || strings.ContainsAny(q.Text, " %$€£") {
-		return q.Text
-	}
-	if rest := lexicon.Tokens(text[q.End:]); len(rest) > 0 && rest[0].Start <= 1 {
-		return text[q.Start : q.End+rest[0].End]
-	}
-	return q.Text
-}
-
-// differentPolarity holds when one side denies a word that the other states,
-// and all their quantities agree.
-func differentPolarity(a, b *statement) (marchwarden.Contradiction, bool) {
-	if !sameAmounts(a, b) {
-		return marchwarden.Contradiction{}, false
-	}
-	for _, t := range a.toks {
-		inA, inB := a.denied[t.Stem], b.denied[t.Stem]
-		if t.Stop || inA == inB || !b.words[t.Stem] || (inA && len(b.denied) > 0) || (inB && len(a.denied) > 0) {
-			continue
-		}
-		va, vb := t.Text, written(b, t.Stem)
-		if inA {
-			va = "not " + va
-		} else {
-			vb = "not " + vb
-		}
-		c := report(a, b, sharedLead(a, b, t.Start), sharedRun(a, b, t.Start), va, vb)
-		says, denies := a, b
-		if inA {
-			says, denies = b, a
-		}
-		c.Detail = fmt.Sprintf("%s says %q, and %s denies it.", path.Base(says.source.Page.Locator), c.Subject+" "+c.Attribute, path.Base(denies.source.Page.Locator))
-		return c, true
-	}
-	return marchwarden.Contradiction{}, false
-}
-
-// sharedRun is what a goes on to say from a point, as far as b says it too.
-func sharedRun(a, b *statement, from int) string {
-	end := from
-	for _, t := range a.toks {
-		if t.Start < from {
-			continue
-		}
-		if !t.Stop && !t.Number && !b.words[t.Stem] || turns[strings.ToLower(t.Text)] || strings.ContainsAny(a.text[end:t.Start], ",;:(") {
-			break
-		}
-		if !t.Stop {
-			end = t.End
-		}
-	}
-	return strings.Join(strings.Fields(a.text[from:end]), " ")
-}
-
-// oppositeWord holds when the sides are alike but for one word, and that word
-// is the opposite of the other's.
-func oppositeWord(a, b *statement, common int) (marchwarden.Contradiction, bool) {
-	share := float64(common) / float64(max(1, len(a.words)+len(b.words)-common-2)) // the pair itself aside
-	if share < oppositeFloor || !sameAmounts(a, b) || len(a.denied) != len(b.denied) {
-		return marchwarden.Contradiction{}, false
-	}
-	for _, t := range a.toks {
-		if t.Stop || b.words[t.Stem] {
-			continue
-		}
-		for _, o := range opposites[t.Stem] {
-			if b.words[o] && !a.words[o] {
-				return report(a, b, sharedLead(a, b, t.Start), t.Text, t.Text, written(b, o)), true
-			}
-		}
-	}
-	return marchwarden.Contradiction{}, false
-}
-
-func sameAmounts(a, b *statement) bool {
-	_, n := lonely(a.amounts, b.amounts)
-	_, m := lonely(b.amounts, a.amounts)
-	return n == 0 && m == 0
-}
-
-func written(s *statement, stem string) string {
-	for _, t := range s.toks {
-		if t.Stem == stem {
-			return t.Text
-		}
-	}
-	return stem
-}
-
-// sharedLead is the beginning of a up to where the two part, as far as b has
-// its words too: what both speak of.
-func sharedLead(a, b *statement, until int) string {
-	end := 0
-	for _, t := range a.toks {
-		if t.Start >= until {
-			break
-		}
-		if t.Stop || t.Number {
-			continue
-		}
-		if !b.words[t.Stem] {
-			break
-		}
-		end = t.End
-	}
-	if end == 0 {
-		for _, t := range a.toks { // the first shared word, wherever it is
-			if !t.Stop && b.words[t.Stem] {
-				return t.Text
-			}
-		}
-	}
-	return strings.Join(strings.Fields(a.text[:end]), " ")
-}
-
-func report(a, b *statement, subject, attribute, va, vb string) marchwarden.Contradiction {
-	return marchwarden.Contradiction{
-		Subject: subject, Attribute: attribute,
-		A:      marchwarden.Side{Locator: a.source.Page.Locator, RawExcerpt: a.text, Value: va},
-		B:      marchwarden.Side{Locator: b.source.Page.Locator, RawExcerpt: b.text, Value: vb},
-		Detail: fmt.Sprintf("%s: %q in %s and %q in %s.", subject, va, path.Base(a.source.Page.Locator), vb, path.Base(b.source.Page.Locator)),
-	}
 }

@@ -1,15 +1,22 @@
 package verify
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/squadtest"
 )
 
 // librarySet is the embedded library as evidence.
@@ -117,6 +124,138 @@ func TestContradictions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lead is the beginning of a page about a town, with enough names to know it by.
+const lead = "Ardmoor is a market town in Kirkshire, on the river Tarn, 12 miles north of Penfold. The Tarn Valley Railway reached it in 1861. "
+
+func TestContradictionsOfValues(t *testing.T) {
+	const (
+		founded = "When was Ardmoor founded?"
+		people  = "What is the population of Ardmoor?"
+		hall    = "Who designed the town hall of Ardmoor?"
+		capital = "What is the capital of Freedonia?"
+	)
+	for _, c := range []struct {
+		name, question, a, b string
+		va, vb               string // the values reported; both "" when none is
+	}{
+		{"a name for another", hall, lead + "The town hall on the square was designed by Edith Marsh.", lead + "The town hall on the square was designed by Owen Pryce.", "Edith Marsh", "Owen Pryce"},
+		{"in other words", hall, lead + "It was designed by the Scottish architect Edith Marsh.", lead + "Ardmoor owes its hall to the year 1890, when the building designed by Owen Pryce was opened.", "Edith Marsh", "Owen Pryce"},
+		{"one name in full", hall, lead + "The town hall on the square was designed by Edith Marsh.", lead + "The town hall on the square was designed by E. Marsh.", "", ""},
+		{"a day for another", founded, lead + "The town was founded by monks on 3 May 1204.", lead + "The town was founded by monks on 7 June 1204.", "3 May 1204", "7 June 1204"},
+		{"day and year", founded, lead + "Ardmoor was founded on 3 May 1204.", lead + "Ardmoor was founded in 1204.", "", ""},
+		{"founded and established", founded, lead + "Ardmoor was founded in 1204 by monks.", lead + "The present town was established in 1350 beside a ford.", "1204", "1350"},
+		{"of another year", people, lead + "The population was 4,210 at the 2011 census.", lead + "The population was 5,377 at the 2021 census.", "", ""},
+		{"of one year", people, lead + "The population was 4,210 at the 2011 census.", lead + "At the 2011 census its population was 5,377.", "4,210", "5,377"},
+		{"another town of the name", people, lead + "The population was 4,210 at the 2011 census.", "Ardmoor is a village in Westland, New Zealand, near Lake Hope and the Otira Gorge. At the 2011 census its population was 377.", "", ""},
+		{"both values in one", founded, lead + "The town was founded by monks in 1204.", lead + "The town was founded by monks in 1350, and not in 1204.", "", ""},
+		{"not asked", hall, lead + "The market has been held on Mondays by leave of King John.", lead + "The market has been held on Mondays by leave of King Edward.", "", ""},
+		{"as of", founded, lead + "As of 2017 nobody has found out by whom the town was founded.", lead + "As of 2019 nobody has found out by whom the town was founded.", "", ""},
+		{"sentences alone", capital, "The capital of Freedonia is Alphaville.", "The capital of Freedonia is Betaburg.", "Alphaville", "Betaburg"},
+		{"another country", capital, "The capital of Freedonia is Alphaville.", "The capital of Sylvania is Betaburg.", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			set := &evidence.Set{}
+			addPage(set, "a.md", "", c.a)
+			addPage(set, "b.md", "", c.b)
+			got := Contradictions(c.question, set, ids(set))
+			if c.va == "" {
+				if len(got) > 0 {
+					t.Fatalf("false alarm: %+v", got)
+				}
+				return
+			}
+			if len(got) != 1 {
+				t.Fatalf("%d contradictions, want 1: %+v", len(got), got)
+			}
+			if got[0].A.Value != c.va || got[0].B.Value != c.vb {
+				t.Errorf("values %q and %q, want %q and %q", got[0].A.Value, got[0].B.Value, c.va, c.vb)
+			}
+			if !strings.HasSuffix(c.a, got[0].A.RawExcerpt) || !strings.HasSuffix(c.b, got[0].B.RawExcerpt) {
+				t.Errorf("excerpts are not the sentences: %+v", got[0])
+			}
+			if got[0].Subject == "" || got[0].Attribute == "" {
+				t.Errorf("of what? %+v", got[0])
+			}
+		})
+	}
+}
+
+// TestContradictionsByTitle holds apart what documents say of themselves.
+func TestContradictionsByTitle(t *testing.T) {
+	const question = "Where is the radio station of Lexington licensed?"
+	text := func(place string) string {
+		return "The outlet is licensed by the Federal Communications Commission to " + place + " and serves the South Carolina market from a site near Fort Jackson."
+	}
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{{"WNOK", "WNOK", 1}, {"WNOK", "WYAV", 0}, {"", "", 1}} {
+		set := &evidence.Set{}
+		addPage(set, "a.md", c.a, text("Columbia")+" It is heard as far as Lexington, Sumter and Camden.")
+		addPage(set, "b.md", c.b, text("Greenville")+" It is heard as far as Lexington, Sumter and Camden.")
+		if got := Contradictions(question, set, ids(set)); len(got) != c.want {
+			t.Errorf("titles %q and %q: %d contradictions, want %d: %+v", c.a, c.b, len(got), c.want, got)
+		}
+	}
+}
+
+// TestContradictionsOfAnything holds the promises on texts made to be hard.
+func TestContradictionsOfAnything(t *testing.T) {
+	word := rapid.SampledFrom(strings.Fields(`Ardmoor Kirkshire Marsh Pryce the was is by in of founded designed born population not ( ) [ ] " 1204 1350 4,210 May 7 3 , ; . . . ? é 東 ` + "\xff"))
+	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(word, 0, 60).Draw(t, "words"), " ") })
+	rapid.Check(t, func(t *rapid.T) {
+		set := &evidence.Set{}
+		texts := map[string]string{}
+		for i, s := range rapid.SliceOfN(text, 2, 4).Draw(t, "texts") {
+			locator := strconv.Itoa(i)
+			texts[locator] = s
+			addPage(set, locator, "", s)
+		}
+		question := text.Draw(t, "question")
+		got := Contradictions(question, set, ids(set))
+		for _, c := range got {
+			for _, side := range []marchwarden.Side{c.A, c.B} {
+				if !strings.Contains(texts[side.Locator], side.RawExcerpt) || side.RawExcerpt == "" || side.Value == "" {
+					t.Fatalf("side %+v", side)
+				}
+			}
+			if c.A.Locator == c.B.Locator {
+				t.Fatalf("a source against itself: %+v", c)
+			}
+		}
+		if d := cmp.Diff(got, Contradictions(question, set, ids(set))); d != "" {
+			t.Fatalf("the second time:\n%s", d)
+		}
+	})
+}
+
+// BenchmarkContradictions compares as many sentences as are compared at most: of
+// an encyclopaedia, and of one sentence told a thousand times otherwise.
+func BenchmarkContradictions(b *testing.B) {
+	b.Run("articles", func(b *testing.B) {
+		set := &evidence.Set{}
+		for _, a := range datatest.Rows[squadtest.Article](b, "qa/squad2") {
+			for _, p := range a.Paragraphs {
+				addPage(set, strconv.Itoa(len(set.Sources())), a.Name(), p.Context)
+			}
+		}
+		all := ids(set)
+		for b.Loop() {
+			Contradictions("When was Warsaw founded?", set, all)
+		}
+	})
+	b.Run("worst", func(b *testing.B) {
+		set := &evidence.Set{}
+		for i := range statementCap {
+			addPage(set, strconv.Itoa(i), "", lead+fmt.Sprintf("The town hall of Ardmoor was founded by the monks of Penfold in %d, as the annals of Kirkshire have it, and has stood there ever since.", 1000+i%1000))
+		}
+		all := ids(set)
+		for b.Loop() {
+			Contradictions("When was Ardmoor founded?", set, all)
+		}
+	})
 }
 
 func TestContradictionsOfOneSource(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -54,7 +55,7 @@ func (g Grounded) Step() *trace.Verify {
 // Gate grounds a draft in the evidence. Every text it cuts from is read from the
 // store, where its hash is checked; an error means that the store failed.
 func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, d reason.Draft) (Grounded, error) {
-	g := &gate{ctx: ctx, blobs: blobs, set: set, texts: map[int]string{}, cited: map[place]int{}}
+	g := &gate{ctx: ctx, blobs: blobs, set: set, texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
 	var paragraphs []string
 	for _, c := range d.Claims {
 		marked, err := g.claim(c)
@@ -73,7 +74,9 @@ func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, d reason.Dra
 	if len(g.out.Claims) == 0 {
 		g.out.Answer = refusal(d)
 	}
-	g.contradictions(d.Contradictions)
+	if err := g.contradictions(d.Contradictions); err != nil {
+		return Grounded{}, err
+	}
 	return g.out, nil
 }
 
@@ -86,12 +89,13 @@ func refusal(d reason.Draft) string {
 }
 
 type gate struct {
-	ctx   context.Context
-	blobs blob.Store
-	set   *evidence.Set
-	texts map[int]string // stored text by source number
-	cited map[place]int  // citation number by what it cites
-	out   Grounded
+	ctx    context.Context
+	blobs  blob.Store
+	set    *evidence.Set
+	texts  map[int]string           // stored text by source number
+	places map[int]func(int) string // where its parts stand in the document
+	cited  map[place]int            // citation number by what it cites
+	out    Grounded
 }
 
 // place is one excerpt of one source.
@@ -178,11 +182,19 @@ func (g *gate) cite(src *evidence.Source, span marchwarden.Span, support marchwa
 	if n, ok := g.cited[at]; ok {
 		return n, nil
 	}
-	fetched := src.Page.FetchedAt
-	g.out.Citations = append(g.out.Citations, marchwarden.Citation{
-		Source: src.Page.Source, Locator: src.Page.Locator, Title: src.Page.Title,
-		RawExcerpt: excerpt, ContentHash: src.Page.Text.String(), Span: &used, FetchedAt: &fetched,
-	})
+	locator, err := g.locator(src, used.Start)
+	if err != nil {
+		return 0, err
+	}
+	c := marchwarden.Citation{
+		Source: src.Page.Source, Locator: locator, Title: src.Page.Title,
+		RawExcerpt: excerpt, ContentHash: src.Page.Text.String(), Span: &used,
+		Published: src.Page.Published, Origin: src.Page.Origin, Unchecked: src.Page.Unchecked,
+	}
+	if fetched := src.Page.FetchedAt; !fetched.IsZero() {
+		c.FetchedAt = &fetched
+	}
+	g.out.Citations = append(g.out.Citations, c)
 	g.out.Sources = append(g.out.Sources, src.N)
 	g.out.Support = append(g.out.Support, support)
 	g.cited[at] = len(g.out.Citations)
@@ -202,26 +214,70 @@ func (g *gate) text(src *evidence.Source) (string, error) {
 	return string(b), nil
 }
 
-// contradictions keeps those whose two sides are verbatim in the evidence.
-func (g *gate) contradictions(cs []marchwarden.Contradiction) {
-	for _, c := range cs {
-		if g.quoted(c.A) && g.quoted(c.B) {
-			g.out.Contradictions = append(g.out.Contradictions, c)
-			g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: c.Subject + ": " + c.Attribute,
-				Category: marchwarden.ContradictorySources, Detail: c.Detail})
-		} else {
-			g.out.DroppedQuotes++
+// locator is the locator of a source with the line or page where the text at an
+// offset stands, if the source has any. It names a place for people; what the
+// document is called, counted and compared by stays its bare locator.
+func (g *gate) locator(src *evidence.Source, offset int) (string, error) {
+	at, ok := g.places[src.N]
+	if !ok {
+		text, err := g.text(src)
+		if err != nil {
+			return "", err
 		}
+		at, err = src.Page.Places(text, func() ([]byte, error) { return g.blobs.Get(g.ctx, src.Page.Raw) })
+		if err != nil {
+			return "", err
+		}
+		g.places[src.N] = at
 	}
+	return src.Page.Locator + at(offset), nil
 }
 
-func (g *gate) quoted(s marchwarden.Side) bool {
+// contradictions keeps those whose two sides are verbatim in the evidence.
+func (g *gate) contradictions(cs []marchwarden.Contradiction) error {
+	for _, c := range cs {
+		a, b := g.quoted(c.A), g.quoted(c.B)
+		if a == nil || b == nil {
+			g.out.DroppedQuotes++
+			continue
+		}
+		var err error
+		if c.A.Locator, err = g.sideLocator(a, c.A.RawExcerpt); err != nil {
+			return err
+		}
+		if c.B.Locator, err = g.sideLocator(b, c.B.RawExcerpt); err != nil {
+			return err
+		}
+		g.out.Contradictions = append(g.out.Contradictions, c)
+		g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: c.Subject + ": " + c.Attribute,
+			Category: marchwarden.ContradictorySources, Detail: c.Detail})
+	}
+	return nil
+}
+
+// quoted is the source that a side is from, or nil when it does not say that.
+func (g *gate) quoted(s marchwarden.Side) *evidence.Source {
 	for _, src := range g.set.Sources() {
 		if src.Page.Locator == s.Locator && s.RawExcerpt != "" && utf8.RuneCountInString(s.RawExcerpt) <= marchwarden.MaxExcerptChars && strings.Contains(src.Text, s.RawExcerpt) {
-			return true
+			return src
 		}
 	}
-	return false
+	return nil
+}
+
+// sideLocator is that of the citation of the same excerpt, or else that of its
+// only place in the source: a side has no span that would tell one from another.
+func (g *gate) sideLocator(src *evidence.Source, excerpt string) (string, error) {
+	for i, c := range g.out.Citations {
+		if g.out.Sources[i] == src.N && c.RawExcerpt == excerpt {
+			return c.Locator, nil
+		}
+	}
+	at := strings.Index(src.Text, excerpt)
+	if strings.LastIndex(src.Text, excerpt) != at {
+		return src.Page.Locator, nil
+	}
+	return g.locator(src, at)
 }
 
 // marker is a reference mark that a source's own text may carry. Left in, it
@@ -252,10 +308,5 @@ func escapeMarkdown(s string) string {
 	})
 }
 
-func clip(s string) string {
-	const most = 80
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
+// clip shortens a claim to name it by.
+func clip(s string) string { return plaintext.Clip(s, 80) }
