@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,9 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // How long a repetition may wait, and how long it waits if nobody says.
@@ -46,30 +47,31 @@ func (s *Service) refused(resp *http.Response, body []byte) (again time.Duration
 			wait = busyWait
 		}
 	}
+	r := &refusal{status: status, wait: wait, named: named}
 	if wait > longestWait {
 		wait = -1
 	}
 	switch {
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		// What it said is left out: services like to repeat the key they refuse.
-		return -1, s.fail(marchwarden.CodeDenied, s.DeniedHint, "refuses access with HTTP status %d", status)
+		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "refuses access with HTTP status %d", status)
 	case status == http.StatusPaymentRequired:
-		return -1, s.fail(marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
+		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
 	case status == http.StatusTooManyRequests:
 		if speaksOfQuota(said) {
 			wait = -1 // a spent quota is not back in a moment
 		}
-		return wait, s.fail(marchwarden.CodeRateLimited, "", "%s", msg)
+		return wait, s.refuse(r, marchwarden.CodeRateLimited, "", "%s", msg)
 	case status == http.StatusRequestTimeout:
-		return -1, s.fail(marchwarden.CodeTimeout, "", "%s", msg)
+		return -1, s.refuse(r, marchwarden.CodeTimeout, "", "%s", msg)
 	case status == http.StatusGatewayTimeout:
-		return wait, s.fail(marchwarden.CodeTimeout, "", "%s", msg)
+		return wait, s.refuse(r, marchwarden.CodeTimeout, "", "%s", msg)
 	case status >= 500:
-		return wait, s.fail(marchwarden.CodeUnavailable, "", "%s", msg)
+		return wait, s.refuse(r, marchwarden.CodeUnavailable, "", "%s", msg)
 	case status >= 400 && speaksOfQuota(said):
-		return -1, s.fail(marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
+		return -1, s.refuse(r, marchwarden.CodeDenied, s.DeniedHint, "%s", msg)
 	}
-	return -1, s.fail(marchwarden.CodeUnavailable, "", "%s", msg)
+	return -1, s.refuse(r, marchwarden.CodeUnavailable, "", "%s", msg)
 }
 
 // speaksOfQuota tells a request that is refused for the account from one that is
@@ -106,29 +108,53 @@ func textIn(v any, depth int) string {
 	return ""
 }
 
-// oneLine makes text from outside fit for an error: no control or format
-// characters, single spaces, at most n characters.
-func oneLine(s string, n int) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r) || unicode.IsControl(r):
-			return ' '
-		case !unicode.IsPrint(r) || r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > n {
-		return string(r[:n]) + "…"
-	}
-	return s
-}
+// oneLine makes text from outside fit for an error: one line of at most n characters
+// and an ellipsis.
+func oneLine(s string, n int) string { return plaintext.Clip(plaintext.Fold(s), n) }
 
 // fail makes the error of this service. Causes enter as text only, so that
 // nothing that may hold a secret can be taken out of the chain again.
 func (s *Service) fail(code marchwarden.Code, hint, format string, args ...any) error {
 	return &marchwarden.Error{Code: code, Message: s.Name + ": " + s.redact(fmt.Sprintf(format, args...)), Hint: hint}
+}
+
+// refuse is fail for an answer that is no success, with what Status and AskedWait
+// tell of it.
+func (s *Service) refuse(r *refusal, code marchwarden.Code, hint, format string, args ...any) error {
+	r.text = s.redact(fmt.Sprintf(format, args...))
+	return &marchwarden.Error{Code: code, Message: s.Name, Hint: hint, Err: r}
+}
+
+// refusal is an answer that is no success. It holds no secret.
+type refusal struct {
+	status int
+	wait   time.Duration // that the service asked for, if named
+	named  bool
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// Status is the HTTP status of the answer by which a service refused a request, or
+// 0 if err is no such refusal. It tells "there is no such thing here" (404) from a
+// service that cannot answer, which the codes do not.
+func Status(err error) int {
+	var r *refusal
+	if !errors.As(err, &r) {
+		return 0
+	}
+	return r.status
+}
+
+// AskedWait is how long a service that refused asked to wait. It is false if err
+// is no refusal, or one that named no time; a time that could not be read is one
+// that is longer than any free repetition waits.
+func AskedWait(err error) (time.Duration, bool) {
+	var r *refusal
+	if !errors.As(err, &r) || !r.named {
+		return 0, false
+	}
+	return r.wait, true
 }
 
 func (s *Service) canceled(ctx context.Context) error {

@@ -98,7 +98,8 @@ const maxSaid = 200
 
 // Said makes a service's words fit for an error: on one line, without control and
 // invisible characters and without the secrets, of at most 200 characters, no full
-// stop.
+// stop. A control character leaves no space, as it does in plaintext.Fold: it may
+// stand inside a secret, whose parts must come together to be found.
 func Said(s string, secrets []string) string {
 	s = without(s, secrets)
 	s = strings.Map(func(r rune) rune {

@@ -175,7 +175,9 @@ func PlainText(s string) string {
 }
 
 // printable replaces control characters by spaces, drops what has no shape of its
-// own, such as marks of direction, and leaves single spaces.
+// own, such as marks of direction, and leaves single spaces. It differs from
+// plaintext.Fold in that a byte that is no UTF-8 leaves a space, and so never joins
+// two words of a query.
 func printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -187,6 +189,26 @@ func printable(s string) string {
 		return r
 	}, s)
 	return strings.Join(strings.Fields(s), " ")
+}
+
+// Heaviest keeps the n words of a query that weigh most, in their order; of words
+// that weigh the same the earlier ones stay.
+func Heaviest(words []string, n int, weight func(word string) int) []string {
+	if len(words) <= n {
+		return words
+	}
+	order := make([]int, len(words))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weight(words[b]), weight(words[a])) })
+	order = order[:n]
+	slices.Sort(order)
+	kept := make([]string, n)
+	for i, o := range order {
+		kept[i] = words[o]
+	}
+	return kept
 }
 
 // cut shortens s to n characters, after a whole word where there is one in the

@@ -1,13 +1,13 @@
 package wikipedia
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
 // The service wants every word to be in an article and takes at most 300
@@ -44,7 +44,7 @@ func keywords(text, language string) []string {
 	if len(content) == 0 {
 		content = lower(all) // "OR" in capitals is an operator
 	}
-	return fit(pick(content, mostWords))
+	return fit(search.Heaviest(content, mostWords, telling))
 }
 
 func lower(words []string) []string {
@@ -72,29 +72,10 @@ func split(text string) []string {
 }
 
 // fewer is the more telling half of the words, in their order.
-func fewer(words []string) []string { return pick(words, max(1, len(words)/2)) }
+func fewer(words []string) []string { return search.Heaviest(words, max(1, len(words)/2), telling) }
 
-// pick keeps the n most telling words in their order: names and numbers before
-// others, long words before short ones, earlier before later.
-func pick(words []string, n int) []string {
-	if len(words) <= n {
-		return words
-	}
-	order := make([]int, len(words))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(telling(words[b]), telling(words[a])) })
-	order = order[:n]
-	slices.Sort(order)
-	kept := make([]string, n)
-	for i, o := range order {
-		kept[i] = words[o]
-	}
-	return kept
-}
-
-// telling weighs a word by its look.
+// telling weighs a word by its look: names and numbers before others, long words
+// before short ones.
 func telling(w string) int {
 	weight := utf8.RuneCountInString(w)
 	if first, _ := utf8.DecodeRuneInString(w); unicode.IsUpper(first) || strings.ContainsFunc(w, unicode.IsNumber) {

@@ -1,0 +1,64 @@
+// Package arxiv is the researcher of scientific papers. It is assembly: engines
+// that the caller chose, on the ground that all researchers share, and the fetcher
+// of papers, which this package owns: from an arXiv id or a DOI to one document
+// with what arXiv and the indexes say of the paper, its abstract and, where it can
+// be had, its full text. It speaks no protocol itself (packages search/arxiv and
+// scholar) and downloads no page itself (a guarded web fetcher does).
+package arxiv
+
+import (
+	"context"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// Name is the researcher's name in the network, in traces and in costs.
+const Name = "arxiv"
+
+// Scope says in a sentence what the researcher covers.
+const Scope = "scientific papers: arXiv preprints with their full text, and published work by DOI, with citation counts and retraction notices"
+
+// guide tells a mind with a model what a search may ask for.
+const guide = "Searches are of scientific papers, by title, abstract and author. Use a few content words of the field, not a sentence: every word must be in the paper. " +
+	`A phrase may stand in "quotation marks"; author:NAME and title:WORD ask for these alone; an arXiv id (arXiv:1706.03762) or a DOI finds that paper.`
+
+// Config is what the researcher works with. The caller closes what it passes in.
+type Config struct {
+	researcher.Lab
+	Engine  search.Engine // gives locators that scholar.ParseID reads
+	Fetcher fetch.Fetcher // takes those locators; *Papers is one
+}
+
+// Researcher answers from papers. It is safe for concurrent use.
+type Researcher struct{ cfg Config }
+
+var _ marchwarden.Researcher = (*Researcher)(nil)
+
+// New makes the researcher.
+func New(cfg Config) *Researcher { return &Researcher{cfg} }
+
+// Research runs the loop under a new trace. Papers that the question names are
+// read whatever a search finds.
+func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if req.Resume != "" {
+		return r.cfg.Earlier(ctx, req)
+	}
+	// What the caller knows may come from private sources: only the question's own
+	// papers are asked for.
+	var given []string
+	for _, id := range scholar.InText(req.Question) {
+		given = append(given, id.Locator())
+	}
+	where := "papers by " + r.cfg.Engine.Name()
+	return r.cfg.Run(ctx, req, researcher.Setup{
+		Name: Name, Started: r.cfg.Now(), Where: where, Engine: r.cfg.Engine, Fetcher: r.cfg.Fetcher,
+		Given: given, Library: []string{where}, Guide: guide,
+	}, sink)
+}

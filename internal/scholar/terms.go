@@ -1,0 +1,162 @@
+package scholar
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// How much of a question a search of papers is given. Indexes want every term to
+// be in a paper, so more terms than these find nothing.
+const (
+	mostWords   = 8
+	mostPhrases = 3
+	mostIDs     = 10
+	longestTerm = 80 // characters
+)
+
+// Terms is what a question asks an index of papers for.
+type Terms struct {
+	IDs     []ID     // papers it names
+	Bare    []ID     // arXiv ids, or other numbers that look like one
+	Authors []string // names after "papers by" or "author:"
+	Titles  []string // what follows "title:"
+	Phrases []string // what it puts in quotation marks
+	Words   []string // its other content words in order, each once
+}
+
+// Empty reports whether nothing is asked for but papers by their identifiers.
+func (t Terms) Empty() bool { return len(t.Authors)+len(t.Titles)+len(t.Phrases)+len(t.Words) == 0 }
+
+// Fewer is the more telling half of the words with all the rest. It is false when
+// there is nothing to leave out.
+func (t Terms) Fewer() (Terms, bool) {
+	n := (len(t.Words) + 1) / 2
+	if len(t.Words)+len(t.Phrases) < 3 || n == len(t.Words) {
+		return t, false
+	}
+	t.Words = search.Heaviest(t.Words, n, weight)
+	return t, true
+}
+
+var (
+	field = regexp.MustCompile(`(?i)\b(author|au|title|ti):\s?("[^"]{1,200}"|[\p{L}\p{N}'’-]+)`)
+	byWho = regexp.MustCompile(`\b((?i:papers?|preprints?|articles?|works?|written|authored|published)\s+(?i:by))\s+((?:\p{Lu}[\p{L}'’.-]*)(?:\s+\p{Lu}[\p{L}'’.-]*){0,3})`)
+	quote = regexp.MustCompile(`"([^"]{3,200})"|“([^”]{3,200})”`)
+)
+
+// asides are words of a request, not of its subject, beside the stop words.
+var asides = map[string]bool{
+	"explain": true, "describe": true, "tell": true, "list": true, "define": true, "discuss": true, "compare": true, "summarise": true, "summarize": true,
+	"give": true, "show": true, "find": true, "please": true, "many": true, "much": true, "exactly": true, "currently": true, "say": true, "says": true, "use": true, "uses": true, "used": true, "using": true,
+	"paper": true, "papers": true, "preprint": true, "preprints": true, "article": true, "articles": true, "arxiv": true, "doi": true,
+	"recent": true, "latest": true, "literature": true, "publications": true, "publication": true,
+}
+
+// TermsOf reads a question in English. A question of stop words only keeps them.
+// The terms hold letters, digits and the marks inside words, and no operator of
+// any search language.
+func TermsOf(text string) Terms {
+	var t Terms
+	t.IDs, text = cutIDs(text)
+	t.Bare = BareInText(text)
+	for _, id := range t.Bare {
+		text = strings.ReplaceAll(text, id.Versioned(), " ")
+	}
+	text = field.ReplaceAllStringFunc(text, func(found string) string {
+		name, value, _ := strings.Cut(found, ":")
+		switch term := phrase(value); {
+		case term == "":
+		case strings.EqualFold(name, "author") || strings.EqualFold(name, "au"):
+			t.Authors = append(t.Authors, term)
+		default:
+			t.Titles = append(t.Titles, term)
+		}
+		return " "
+	})
+	if m := byWho.FindStringSubmatchIndex(text); m != nil && len(t.Authors) == 0 {
+		if name := phrase(strings.TrimSuffix(text[m[4]:m[5]], "'s")); name != "" {
+			t.Authors = append(t.Authors, name)
+			text = text[:m[0]] + " " + text[m[1]:]
+		}
+	}
+	text = quote.ReplaceAllStringFunc(text, func(found string) string {
+		term := phrase(found)
+		if !strings.Contains(term, " ") || len(t.Phrases) == mostPhrases {
+			return " " + term + " "
+		}
+		t.Phrases = append(t.Phrases, term)
+		return " "
+	})
+	other := !t.Empty() || len(t.IDs)+len(t.Bare) > 0
+	t.Words = contentWords(text)
+	if other { // then words that say nothing are not needed
+		t.Words = slices.DeleteFunc(t.Words, func(w string) bool { return lexicon.IsStop(w) || asides[strings.ToLower(w)] })
+	}
+	t.IDs, t.Bare = t.IDs[:min(len(t.IDs), mostIDs)], t.Bare[:min(len(t.Bare), mostIDs)]
+	t.Authors, t.Titles = t.Authors[:min(len(t.Authors), mostPhrases)], t.Titles[:min(len(t.Titles), mostPhrases)]
+	return t
+}
+
+// phrase is text as a term of several words.
+func phrase(s string) string {
+	p := strings.Join(words(s), " ")
+	if utf8.RuneCountInString(p) > longestTerm {
+		return ""
+	}
+	return p
+}
+
+// contentWords are the words that a text is about, or all of its words, in lower
+// case, when it is about nothing.
+func contentWords(text string) []string {
+	var content, all []string
+	for _, w := range words(text) {
+		known := func(x string) bool { return strings.EqualFold(x, w) }
+		if utf8.RuneCountInString(w) > longestTerm {
+			continue
+		}
+		if !slices.ContainsFunc(all, known) {
+			all = append(all, strings.ToLower(w))
+		}
+		if !lexicon.IsStop(w) && !asides[strings.ToLower(w)] && !slices.ContainsFunc(content, known) {
+			content = append(content, w)
+		}
+	}
+	if len(content) == 0 {
+		content = all
+	}
+	return search.Heaviest(content, mostWords, weight)
+}
+
+// words cuts a text into words; a hyphen, an apostrophe or a dot inside a word
+// belongs to it.
+func words(text string) []string {
+	const marks = "-'’.,+#"
+	var out []string
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r) && !unicode.Is(unicode.So, r) && !strings.ContainsRune(marks, r)
+	}) {
+		w = strings.TrimRight(strings.TrimLeft(w, marks), "-'’.,")
+		w = strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "’s")
+		if strings.ContainsFunc(w, func(r rune) bool { return !strings.ContainsRune(marks, r) }) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// weight is how telling a word looks: names and numbers before others, long words
+// before short ones.
+func weight(w string) int {
+	n := utf8.RuneCountInString(w)
+	if strings.ContainsFunc(w, func(r rune) bool { return unicode.IsUpper(r) || unicode.IsNumber(r) }) {
+		n += 100
+	}
+	return n
+}
