@@ -1,0 +1,242 @@
+package database
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// tokenKind is what a token is.
+type tokenKind int
+
+const (
+	tokenWord   tokenKind = iota // a key word or a bare name
+	tokenQuoted                  // a name in quotes
+	tokenString
+	tokenNumber
+	tokenMark // an operator or a mark
+)
+
+// token is one piece of a statement.
+type token struct {
+	kind       tokenKind
+	start, end int
+	value      string // as written, a quoted name without its quotes
+}
+
+// is reports whether the token is a mark.
+func (t token) is(mark string) bool { return t.kind == tokenMark && t.value == mark }
+
+// word is a bare word in lower case, or "".
+func (t token) word() string {
+	if t.kind != tokenWord {
+		return ""
+	}
+	return strings.ToLower(t.value)
+}
+
+// name reports whether the token may name something.
+func (t token) name() bool { return t.kind == tokenWord || t.kind == tokenQuoted }
+
+// lexer cuts a statement into tokens. Where dialects, or settings of a server,
+// read a text differently, it is refused: strings have no backslash escapes but in
+// PostgreSQL's E'…', and every connection of this package is told so.
+type lexer struct {
+	text    string
+	dialect Dialect
+	at      int
+}
+
+func (l *lexer) tokens() ([]token, error) {
+	if !utf8.ValidString(l.text) || strings.ContainsRune(l.text, 0) {
+		return nil, refuse("it is no valid text")
+	}
+	var out []token
+	for {
+		if err := l.space(); err != nil {
+			return nil, err
+		}
+		if l.at >= len(l.text) {
+			return out, nil
+		}
+		t, err := l.next()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+}
+
+// space skips white space and comments.
+func (l *lexer) space() error {
+	for l.at < len(l.text) {
+		rest := l.text[l.at:]
+		switch {
+		case strings.ContainsRune(" \t\r\n\f\v", rune(rest[0])):
+			l.at++
+		case strings.HasPrefix(rest, "--"):
+			if l.dialect == MySQL && len(rest) > 2 && !strings.ContainsRune(" \t\r\n", rune(rest[2])) {
+				return refuse("-- is followed by no space")
+			}
+			if err := l.line(rest); err != nil {
+				return err
+			}
+		case rest[0] == '#' && l.dialect == MySQL:
+			if err := l.line(rest); err != nil {
+				return err
+			}
+		case strings.HasPrefix(rest, "/*"):
+			end := strings.Index(rest[2:], "*/")
+			if end < 0 || strings.Contains(rest[2:2+end], "/*") || strings.HasPrefix(rest[2:], "!") || strings.HasPrefix(rest[2:], "+") || strings.HasPrefix(rest[2:], "M!") {
+				return refuse("it has a comment that servers read in different ways")
+			}
+			l.at += end + 4
+		default:
+			return nil
+		}
+	}
+	return nil
+}
+
+// line skips the rest of a line. A carriage return ends it for some servers and
+// not for others, so that a comment may not go on behind one.
+func (l *lexer) line(rest string) error {
+	if end := strings.IndexByte(rest, '\n'); end >= 0 {
+		rest = rest[:end]
+	}
+	l.at += len(rest)
+	if strings.Contains(strings.TrimSuffix(rest, "\r"), "\r") {
+		return refuse("it has a comment that servers read in different ways")
+	}
+	return nil
+}
+
+func (l *lexer) next() (token, error) {
+	c := l.text[l.at]
+	two := ""
+	if l.at+1 < len(l.text) {
+		two = l.text[l.at : l.at+2]
+	}
+	switch {
+	case c == '\'':
+		return l.quoted('\'', tokenString, false)
+	case c == '"':
+		return l.quoted('"', tokenQuoted, false)
+	case c == '`' && l.dialect != Postgres:
+		return l.quoted('`', tokenQuoted, false)
+	case c == '[' && l.dialect == SQLite:
+		return l.bracketed()
+	case c == '$' && l.dialect == Postgres:
+		return token{}, refuse("it quotes with $")
+	case c == '\\':
+		return token{}, refuse("it has a backslash outside a string")
+	case c >= '0' && c <= '9', c == '.' && len(two) == 2 && two[1] >= '0' && two[1] <= '9':
+		return l.number(), nil
+	case letter(c):
+		return l.word()
+	}
+	for _, mark := range []string{":=", "::", "||", "<=", ">=", "<>", "!=", "->"} {
+		if two == mark {
+			return l.mark(2), nil
+		}
+	}
+	return l.mark(1), nil
+}
+
+func (l *lexer) mark(n int) token {
+	t := token{kind: tokenMark, start: l.at, end: l.at + n, value: l.text[l.at : l.at+n]}
+	l.at += n
+	return t
+}
+
+// letter reports a byte that a name may begin with; all beyond ASCII may.
+func letter(c byte) bool {
+	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf
+}
+
+// word reads a bare word, or a string with a letter before it.
+func (l *lexer) word() (token, error) {
+	start := l.at
+	for l.at < len(l.text) && (letter(l.text[l.at]) || l.text[l.at] >= '0' && l.text[l.at] <= '9' || l.text[l.at] == '$') {
+		l.at++
+	}
+	w := l.text[start:l.at]
+	rest := l.text[l.at:]
+	if strings.EqualFold(w, "u") && (strings.HasPrefix(rest, `&"`) || strings.HasPrefix(rest, `&'`)) {
+		return token{}, refuse("it has an escaped name or string")
+	}
+	if strings.HasPrefix(rest, "'") && len(w) <= 8 {
+		switch low := strings.ToLower(w); {
+		case low == "e" && l.dialect == Postgres:
+			t, err := l.quoted('\'', tokenString, true)
+			t.start = start
+			return t, err
+		case low == "x", low == "b", low == "n", strings.HasPrefix(low, "_"):
+			if strings.HasPrefix(low, "_") && l.dialect != MySQL {
+				break
+			}
+			t, err := l.quoted('\'', tokenString, false)
+			t.start = start
+			return t, err
+		}
+	}
+	return token{kind: tokenWord, start: start, end: l.at, value: w}, nil
+}
+
+// quoted reads a string or a name in quotes; the quote is doubled inside it.
+func (l *lexer) quoted(q byte, kind tokenKind, escapes bool) (token, error) {
+	start := l.at
+	l.at++
+	var value strings.Builder
+	for l.at < len(l.text) {
+		c := l.text[l.at]
+		switch {
+		case escapes && c == '\\' && l.at+1 < len(l.text):
+			l.at += 2
+		case c == q && l.at+1 < len(l.text) && l.text[l.at+1] == q:
+			value.WriteByte(q)
+			l.at += 2
+		case c == q:
+			l.at++
+			return token{kind: kind, start: start, end: l.at, value: value.String()}, nil
+		default:
+			value.WriteByte(c)
+			l.at++
+		}
+	}
+	return token{}, refuse("a quote is not closed")
+}
+
+// bracketed reads SQLite's [name].
+func (l *lexer) bracketed() (token, error) {
+	end := strings.IndexByte(l.text[l.at:], ']')
+	if end < 0 {
+		return token{}, refuse("a bracket is not closed")
+	}
+	t := token{kind: tokenQuoted, start: l.at, end: l.at + end + 1, value: l.text[l.at+1 : l.at+end]}
+	l.at = t.end
+	return t, nil
+}
+
+// number reads digits with what may follow them; a name cannot hide in there,
+// because letters end it but for an exponent and hexadecimal digits.
+func (l *lexer) number() token {
+	start := l.at
+	digits := func(ok func(byte) bool) {
+		for l.at < len(l.text) && ok(l.text[l.at]) {
+			l.at++
+		}
+	}
+	decimal := func(c byte) bool { return c >= '0' && c <= '9' || c == '_' }
+	digits(decimal)
+	if l.at < len(l.text) && l.text[l.at] == '.' {
+		l.at++
+		digits(decimal)
+	}
+	if l.at+1 < len(l.text) && (l.text[l.at] == 'e' || l.text[l.at] == 'E') {
+		if next := l.text[l.at+1]; decimal(next) || (next == '+' || next == '-') && l.at+2 < len(l.text) && decimal(l.text[l.at+2]) {
+			l.at += 2
+			digits(decimal)
+		}
+	}
+	return token{kind: tokenNumber, start: start, end: l.at, value: l.text[start:l.at]}
+}

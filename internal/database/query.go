@@ -1,0 +1,248 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Rows is the answer to a statement.
+type Rows struct {
+	Columns []string
+	Cells   [][]Cell
+	// Truncated says that a cap cut the answer short: there are more rows.
+	Truncated bool
+}
+
+// Cell is one value as text, the same text for the same value whatever the
+// driver: times as RFC 3339, numbers in their shortest form, what is no text as
+// "[n bytes]".
+type Cell struct {
+	Text   string
+	Null   bool // Text is then "null"
+	Number bool
+}
+
+// maxCell is the longest text of one value that is kept, in bytes.
+const maxCell = 4 << 10
+
+// Query runs one statement that reads, under the caps of the DB, and never lets it
+// change anything. A statement that the wall refuses, or that the database cannot
+// make sense of, is CodeInvalid; one that takes too long is CodeTimeout; a
+// connection that fails is CodeUnavailable; what the role may not read is
+// CodeDenied; the end of ctx is CodeCanceled and ends the statement in the
+// database too.
+func (d *DB) Query(ctx context.Context, statement string) (Rows, error) {
+	return d.query(ctx, statement, d.opts)
+}
+
+// QueryUpTo is Query with another cap on the rows, for a program that looks
+// through a table rather than shows it.
+func (d *DB) QueryUpTo(ctx context.Context, statement string, rows int) (Rows, error) {
+	o := d.opts
+	o.MaxRows, o.MaxBytes = rows, 8*o.MaxBytes
+	return d.query(ctx, statement, o)
+}
+
+func (d *DB) query(ctx context.Context, statement string, o Options) (Rows, error) {
+	clean, err := Check(statement, d.dialect)
+	if err != nil {
+		return Rows{}, err
+	}
+	return d.read(ctx, clean, o)
+}
+
+// read runs a statement inside the wall of the database.
+func (d *DB) read(ctx context.Context, statement string, o Options) (Rows, error) {
+	caller := ctx
+	ctx, done := context.WithTimeout(ctx, o.Timeout)
+	defer done()
+	rows, err := d.wall.read(ctx, statement, o)
+	if err != nil {
+		return Rows{}, d.fail(caller, ctx, err)
+	}
+	return rows, nil
+}
+
+// within runs a statement on a connection of a pool, in the transaction that begin
+// opens.
+func within(ctx context.Context, pool *sql.DB, begin func(context.Context, *sql.Conn, Options) (*sql.Tx, error), statement string, o Options) (Rows, error) {
+	conn, err := pool.Conn(ctx)
+	if err != nil {
+		return Rows{}, err
+	}
+	defer conn.Close() // back to the pool
+	tx, err := begin(ctx, conn, o)
+	if err != nil {
+		return Rows{}, err
+	}
+	defer tx.Rollback() // there is nothing to keep
+	rows, err := tx.QueryContext(ctx, statement)
+	if err != nil {
+		return Rows{}, err
+	}
+	defer rows.Close() // rows.Err is looked at
+	return collect(rows, o)
+}
+
+// bounded is a pool of few connections.
+func bounded(p *sql.DB) *sql.DB {
+	p.SetMaxOpenConns(maxConns)
+	p.SetMaxIdleConns(maxConns)
+	p.SetConnMaxIdleTime(time.Minute)
+	return p
+}
+
+// collect reads rows up to the caps.
+func collect(rows *sql.Rows, o Options) (Rows, error) {
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return Rows{}, err
+	}
+	var out Rows
+	for _, t := range types {
+		out.Columns = append(out.Columns, Printable(t.Name()))
+	}
+	values, targets := make([]any, len(types)), make([]any, len(types))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	size := 0
+	for rows.Next() {
+		if len(out.Cells) >= o.MaxRows || size >= o.MaxBytes {
+			out.Truncated = true
+			return out, nil
+		}
+		if err := rows.Scan(targets...); err != nil {
+			return Rows{}, err
+		}
+		row := make([]Cell, len(values))
+		for i, v := range values {
+			row[i] = cell(v, types[i].DatabaseTypeName())
+			size += len(row[i].Text)
+		}
+		out.Cells = append(out.Cells, row)
+	}
+	return out, rows.Err()
+}
+
+// numeric are the names of types whose values drivers give as text or bytes.
+var numeric = map[string]bool{"NUMERIC": true, "DECIMAL": true, "INT": true, "BIGINT": true, "DOUBLE": true, "FLOAT": true, "SMALLINT": true, "TINYINT": true, "MEDIUMINT": true,
+	"UNSIGNED INT": true, "UNSIGNED BIGINT": true, "UNSIGNED SMALLINT": true, "UNSIGNED TINYINT": true, "UNSIGNED MEDIUMINT": true, "YEAR": true,
+	"INT2": true, "INT4": true, "INT8": true, "FLOAT4": true, "FLOAT8": true, "INTEGER": true, "REAL": true}
+
+// cell writes a value as text.
+func cell(v any, typeName string) Cell {
+	number := numeric[strings.ToUpper(typeName)]
+	switch v := v.(type) {
+	case nil:
+		return Cell{Text: "null", Null: true}
+	case bool:
+		return Cell{Text: strconv.FormatBool(v)}
+	case int64:
+		return Cell{Text: strconv.FormatInt(v, 10), Number: true}
+	case float64:
+		return Cell{Text: float(v), Number: true}
+	case float32:
+		return Cell{Text: float(float64(v)), Number: true}
+	case time.Time:
+		return Cell{Text: moment(v, typeName)}
+	case []byte:
+		return bytesCell(v, typeName, number)
+	case string:
+		return textCell(v, number)
+	}
+	return Cell{Text: "[value]"}
+}
+
+func bytesCell(v []byte, typeName string, number bool) Cell {
+	if strings.EqualFold(typeName, "UUID") && len(v) == 16 {
+		h := hex.EncodeToString(v)
+		return Cell{Text: h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]}
+	}
+	binary := strings.Contains(strings.ToUpper(typeName), "BLOB") || strings.EqualFold(typeName, "BYTEA") || strings.Contains(strings.ToUpper(typeName), "BINARY")
+	if binary || !utf8.Valid(v) {
+		return Cell{Text: "[" + strconv.Itoa(len(v)) + " bytes]"}
+	}
+	return textCell(string(v), number)
+}
+
+// textCell is a text without what a terminal or a reader could stumble over.
+func textCell(s string, number bool) Cell {
+	if number {
+		if _, err := strconv.ParseFloat(s, 64); err == nil {
+			return Cell{Text: shortest(s), Number: true}
+		}
+	}
+	return Cell{Text: Printable(s)}
+}
+
+// shortest drops zeros that say nothing from a decimal: 3.50 is 3.5.
+func shortest(s string) string {
+	if strings.ContainsAny(s, "eE") || !strings.Contains(s, ".") {
+		return s
+	}
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// float is the shortest text of a number, without an exponent where it is short.
+func float(f float64) string {
+	if a := math.Abs(f); a != 0 && (a < 1e-6 || a >= 1e21) || math.IsNaN(f) || math.IsInf(f, 0) {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
+}
+
+// moment writes a time; a column of dates has no time of day.
+func moment(t time.Time, typeName string) string {
+	if strings.EqualFold(typeName, "DATE") {
+		return t.Format(time.DateOnly)
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// Printable is a text on one line, without control and format characters, cut
+// where it is very long.
+func Printable(s string) string {
+	if len(s) > maxCell {
+		s = strings.ToValidUTF8(s[:maxCell], "") + "…"
+	}
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), unicode.IsControl(r), r == utf8.RuneError:
+			return ' '
+		case unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs):
+			return -1
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// fail gives an error of the driver its code and takes secrets out of it. The
+// driver's error itself is not wrapped: its text may hold what must not be shown.
+func (d *DB) fail(caller, statement context.Context, err error) error {
+	var own *marchwarden.Error
+	if errors.As(err, &own) {
+		return own
+	}
+	said := d.hide(Printable(err.Error()))
+	switch code := d.wall.code(err); {
+	case caller.Err() != nil:
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "query " + d.name, Err: caller.Err()}
+	case code == marchwarden.CodeTimeout, statement.Err() != nil:
+		return marchwarden.Errorf(marchwarden.CodeTimeout, "query %s: the statement took longer than %s", d.name, d.opts.Timeout)
+	case code != "":
+		return marchwarden.Errorf(code, "query %s: %s", d.name, said)
+	}
+	return marchwarden.Errorf(marchwarden.CodeUnavailable, "query %s: %s", d.name, said)
+}

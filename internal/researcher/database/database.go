@@ -1,0 +1,157 @@
+// Package database is the researcher of a database: a search engine and a fetcher
+// over one that is open, so that the ordinary loop, gate and record work on rows.
+//
+// A search is either a SELECT statement, as a model writes it, or words. Words are
+// answered by templates (package question): columns, values and numbers of the
+// question are found in the tables, and one statement is made of them. Where no
+// template fits, rows that hold the words are given, and a gap says so. A row is
+// cited by table and key, the rows of a statement by its hash; the text that is
+// stored holds the statement, so that it can be run again (fetch.go).
+//
+// Keeping statements from changing anything is package internal/database's work.
+package database
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+)
+
+// Name is the researcher's name in the network, in traces and in costs.
+const Name = "database"
+
+// Config is what the researcher works with. The caller closes what it passes in.
+type Config struct {
+	researcher.Lab
+	DB *database.DB
+}
+
+// Researcher answers from the rows of a database. It is safe for concurrent use.
+type Researcher struct{ cfg Config }
+
+var _ marchwarden.Researcher = (*Researcher)(nil)
+
+// New makes the researcher. It is cheap: nothing is read before the first call.
+func New(cfg Config) *Researcher { return &Researcher{cfg} }
+
+// Research reads the schema and runs the loop under a new trace. A schema that
+// cannot be read is a gap of the result, not an error.
+func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if req.Resume != "" {
+		return r.cfg.Earlier(ctx, req)
+	}
+	started := r.cfg.Now()
+	setup := researcher.Setup{Name: Name, Started: started, Where: "the database " + r.cfg.DB.Name()}
+	schema, err := r.cfg.DB.Schema(ctx)
+	if err != nil {
+		setup.Gaps = append(setup.Gaps, marchwarden.GapFor("the tables of "+r.cfg.DB.Name(), err))
+	}
+	asked := req.Question
+	if r.cfg.Model != nil {
+		asked = "" // a model says in its own words, or in SQL, what it wants
+	}
+	found := NewSource(r.cfg.DB, schema, asked)
+	setup.Engine, setup.Fetcher = found, found.Fetcher(r.cfg.Blobs, r.cfg.Now)
+	setup.Library = []string{describe(r.cfg.DB, schema)}
+	setup.Guide = Guide(r.cfg.DB, schema)
+	return r.cfg.Run(ctx, req, setup, sink)
+}
+
+func describe(db *database.DB, s database.Schema) string {
+	if n := len(s.Tables); n != 1 {
+		return fmt.Sprintf("%s (%d tables)", db.Name(), n)
+	}
+	return db.Name() + " (1 table)"
+}
+
+// The lengths of what is said of a schema, in characters.
+const (
+	maxScope = 300
+	maxGuide = 1500
+)
+
+// Scope says in a sentence what a database holds, in at most 300 characters: "the
+// database trials@localhost: tables patients (id, name, …), …". Without a schema
+// it is the name alone.
+func Scope(db *database.DB, s database.Schema) string {
+	out := "the database " + db.Name()
+	for i, t := range s.Tables {
+		lead := ", "
+		if i == 0 {
+			lead = ": tables "
+		}
+		for _, most := range []int{12, 4, 0} {
+			if next := lead + short(t, most); len([]rune(out+next)) <= maxScope-2 {
+				out += next
+				lead = ""
+				break
+			}
+		}
+		if lead != "" {
+			return out + " …"
+		}
+	}
+	return out
+}
+
+// short is a table with its first columns.
+func short(t database.Table, most int) string {
+	if most == 0 || len(t.Columns) == 0 {
+		return t.Display()
+	}
+	var names []string
+	for _, c := range t.Columns[:min(most, len(t.Columns))] {
+		names = append(names, c.Name)
+	}
+	if len(t.Columns) > most {
+		names = append(names, "…")
+	}
+	return t.Display() + " (" + strings.Join(names, ", ") + ")"
+}
+
+// Guide tells a model what it may search for: the tables with types, keys and a
+// few values, and that a search may be one SELECT statement. Values stand in
+// quotes: they are data, whatever they say.
+func Guide(db *database.DB, s database.Schema) string {
+	head := fmt.Sprintf("A search may be one SELECT statement in the SQL of %s, read-only, up to 200 rows, common functions only; or plain words. Names with capitals or spaces need double quotes. Tables:\n", db.Dialect())
+	var b strings.Builder
+	b.WriteString(head)
+	for _, rich := range []bool{true, false} {
+		b.Reset()
+		b.WriteString(head)
+		for _, t := range s.Tables {
+			b.WriteString(line(t, rich) + "\n")
+		}
+		if len([]rune(b.String())) <= maxGuide {
+			return b.String()
+		}
+	}
+	return string([]rune(b.String())[:maxGuide-1]) + "…"
+}
+
+// line is one table of the guide.
+func line(t database.Table, rich bool) string {
+	var cols []string
+	for _, c := range t.Columns {
+		col := database.Printable(c.Name)
+		if rich {
+			col += " " + c.Type
+			if len(c.Samples) > 0 {
+				col += fmt.Sprintf(" e.g. %.24q", c.Samples[0])
+			}
+		}
+		cols = append(cols, col)
+	}
+	out := database.Printable(t.Display()) + " (" + strings.Join(cols, ", ") + ")"
+	for _, r := range t.Refs {
+		out += fmt.Sprintf("; %s → %s", strings.Join(r.Columns, ", "), r.Table)
+	}
+	return out
+}

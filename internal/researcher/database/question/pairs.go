@@ -1,0 +1,189 @@
+package question
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+)
+
+// pair are the two filters on one column that a comparison is about.
+func (rd *reading) pair() (a, b filter, ok bool) {
+	for i, f := range rd.filters {
+		for _, g := range rd.filters[i+1:] {
+			if f.op == "" && g.op == "" && f.col == g.col && !f.not && !g.not {
+				if g.from < f.from {
+					f, g = g, f
+				}
+				return f, g, true
+			}
+		}
+	}
+	return filter{}, filter{}, false
+}
+
+// measure is the column of numbers that the question names from token at on, or
+// before it, or the only one.
+func (rd *reading) measure(at int) int {
+	usable := func(c *column) bool { return c.number && !c.ordinal() }
+	for i := max(at, 0); i < len(rd.cols); i++ {
+		if m, ok := rd.best(i, usable); ok && !rd.used[i] {
+			rd.use(i, m.at)
+			rd.touched[m.col] = true
+			return m.col
+		}
+	}
+	for i := min(at, len(rd.cols)) - 1; i >= 0; i-- {
+		if m, ok := rd.best(i, usable); ok && !rd.used[i] {
+			rd.use(i, m.at)
+			rd.touched[m.col] = true
+			return m.col
+		}
+	}
+	return -1
+}
+
+// difference is "the difference in points between A and B" and "how many more
+// points did A have than B".
+func (rd *reading) difference() *draft {
+	from, at := rd.q.find("difference", "how many more", "how much more", "how many fewer", "how many less", "how much less", "how much higher", "how much taller", "how much longer")
+	if from < 0 {
+		return nil
+	}
+	a, b, ok := rd.pair()
+	if !ok {
+		return refused
+	}
+	rd.use(from, at)
+	rd.useWords("between", "and", "than", "more", "in")
+	c := rd.measure(at)
+	if c < 0 {
+		return refused
+	}
+	rest, words := rd.conditions(func(f filter) bool { return f.col == a.col && f.op == "" })
+	v := rd.r.value(&rd.r.cols[c])
+	ta, sa := rd.condition(a)
+	tb, sb := rd.condition(b)
+	sub := func(test string) string {
+		return fmt.Sprintf("(SELECT SUM(%s) FROM %s WHERE %s)", v, rd.r.from, both(test, rest))
+	}
+	if words != "" {
+		words = ", where " + words
+	}
+	name := rd.r.cols[c].name
+	return &draft{what: fmt.Sprintf("ABS(%s - %s), %s, %s", sub(ta), sub(tb), sub(ta), sub(tb)), tail: " LIMIT 1",
+		meaning: fmt.Sprintf("the difference in %s between the rows where %s and those where %s%s", name, sa, sb, words)}
+}
+
+var lesser = stems("less fewer lower smaller shorter lighter younger earlier least lowest fewest smallest shortest lightest minimum worst slower")
+
+// useWords takes words for understood, wherever they stand.
+func (rd *reading) useWords(list ...string) {
+	for i, w := range rd.q.low {
+		if slices.Contains(list, w) {
+			rd.used[i] = true
+		}
+	}
+}
+
+// either is "which is deeper, A or B".
+func (rd *reading) either() *draft {
+	if !rd.q.has("or") {
+		return nil
+	}
+	a, b, ok := rd.pair()
+	if !ok {
+		return nil
+	}
+	or, _ := rd.q.find("or")
+	if or < a.from || or > b.from {
+		return nil
+	}
+	down := slices.ContainsFunc(rd.q.toks, func(t lexicon.Token) bool { return lesser[t.Stem] })
+	rd.useWords("or", "more", "less", "fewer", "most", "least", "highest", "lowest", "largest", "smallest", "higher", "lower", "larger", "smaller", "longer", "shorter", "taller", "deeper", "older", "heavier", "bigger")
+	rest, words := rd.conditions(func(f filter) bool { return f.col == a.col })
+	ta, _ := rd.condition(a)
+	tb, _ := rd.condition(b)
+	where := both("("+ta+" OR "+tb+")", rest)
+	order, least := "DESC", "most"
+	if down {
+		order, least = "ASC", "least"
+	}
+	col := rd.r.cols[a.col]
+	c := rd.measure(0)
+	switch {
+	case c >= 0:
+		v := rd.r.value(&rd.r.cols[c])
+		return &draft{what: rd.show(a.col, c), where: both(where, rd.r.filledTest(&rd.r.cols[c])), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", v, order),
+			meaning: fmt.Sprintf("the %s with the %s %s %s", col.name, least, rd.r.cols[c].name, of(words))}
+	case rd.q.has("more", "most", "less", "fewer", "least") && a.full && b.full:
+		return &draft{what: col.expr + ", COUNT(*)", where: where, tail: fmt.Sprintf(" GROUP BY %s ORDER BY COUNT(*) %s LIMIT 1", col.expr, order),
+			meaning: fmt.Sprintf("the %s with the %s rows %s", col.name, least, of(words))}
+	}
+	return refused
+}
+
+// neighbour is "who came after A" and "what is listed before B": the row next to
+// the one that is named, in the order of the table.
+func (rd *reading) neighbour() *draft {
+	if rd.r.order == "" || strings.Contains(rd.r.order, ",") {
+		return nil
+	}
+	for k, f := range rd.filters {
+		if f.op != "" || f.not || rd.r.cols[f.col].number && !f.full {
+			continue
+		}
+		step, from := rd.stepBefore(f.from)
+		if step == 0 {
+			continue
+		}
+		rd.use(from, f.from)
+		answer, soft := rd.target()
+		if answer < 0 || answer != f.col && soft > 0 || rd.r.cols[answer].number && answer != f.col && soft > 0 {
+			answer = f.col
+		}
+		test, say := rd.condition(f)
+		rest, words := rd.conditions(func(g filter) bool { return g.from == rd.filters[k].from })
+		at := fmt.Sprintf("(SELECT %%s(%s) FROM %s WHERE %s)", rd.r.order, rd.r.from, both(test, rest))
+		d := &draft{what: rd.show(answer, f.col), soft: soft}
+		where, pick := "", ""
+		if step > 0 {
+			where, pick = rd.r.order+" > "+fmt.Sprintf(at, "MAX"), "ASC"
+			d.meaning = "the next row after the one where " + say
+		} else {
+			where, pick = rd.r.order+" < "+fmt.Sprintf(at, "MIN"), "DESC"
+			d.meaning = "the row before the one where " + say
+		}
+		d.where, d.tail = both(where, rest), fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, pick)
+		if words != "" {
+			d.meaning += ", among those where " + words
+		}
+		if rd.r.cols[answer].name != "" {
+			d.meaning = "the " + rd.r.cols[answer].name + " of " + d.meaning
+		}
+		return d
+	}
+	return nil
+}
+
+// stepBefore reads the words before a value: 1 for after it, -1 for before it, 0
+// for neither, and where they begin.
+func (rd *reading) stepBefore(at int) (step, from int) {
+	for i := at - 1; i >= max(0, at-3); i-- {
+		switch rd.q.low[i] {
+		case "after", "below", "following", "succeeded", "follows":
+			return 1, i
+		case "before", "above", "preceding", "precedes", "prior", "preceded":
+			return -1, i
+		case "previous", "previously":
+			return -1, i
+		case "next":
+			return 1, i
+		case "the", "to", "from", "just", "immediately", "right", "of", "a", "a.", "by":
+		default:
+			return 0, 0
+		}
+	}
+	return 0, 0
+}

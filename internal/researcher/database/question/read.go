@@ -1,0 +1,380 @@
+package question
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+)
+
+// question is what was asked, as a relation is held against it.
+type question struct {
+	text string
+	toks []lexicon.Token
+	low  []string // the tokens in lower case
+}
+
+func newQuestion(text string) *question {
+	text = strings.TrimSpace(text)
+	q := &question{text: text, toks: lexicon.Tokens(text)}
+	for _, t := range q.toks {
+		q.low = append(q.low, strings.ToLower(t.Text))
+	}
+	return q
+}
+
+// words are the stems that a search for rows looks for.
+func (q *question) words() []string {
+	var out []string
+	for i, t := range q.toks {
+		if !t.Stop && len(t.Stem) > 2 && !asking[t.Stem] && !slices.Contains(out, q.low[i]) && len(out) < maxWords {
+			out = append(out, t.Stem)
+		}
+	}
+	return out
+}
+
+// maxWords bounds the words that rows are looked for by.
+const maxWords = 10
+
+// asking are words that say how something is asked, not what; a source that
+// answers need not hold them.
+var asking = stems(`name list give tell show find count many number amount total much times time long happen did does was were is are be been become became have had has get got
+	first last next previous previously top bottom most least highest lowest largest smallest greatest fewest biggest best worst more less than fewer table chart listed list appear appears listing
+	following according information based what which who whom when where why how after before other besides only also one ones someone something anything else there each every any all
+	both either held took take taken place occur occurred place make made makes do done would could overall combined current currently record recorded row rows column columns entry entries shown see seen
+	considered known called different kind type please know tell`)
+
+// filter is a condition that the question puts on rows.
+type filter struct {
+	col      int
+	values   []string // it has one of these
+	full     bool     // a value is written out in the question
+	op       string   // or it compares with number: = < <= > >=
+	number   float64
+	to       float64 // the other end, with op "between"
+	from, at int     // the tokens it stands in, first and after last
+	not      bool
+	// elsewhere says that another column holds the words as well, and the question
+	// does not say which is meant; partly that further values of the column do.
+	elsewhere, partly bool
+}
+
+// reading is a question held against a relation.
+type reading struct {
+	q       *question
+	r       *relation
+	used    []bool // tokens that are understood
+	filters []filter
+	cols    [][]mention  // per token: the columns that it names
+	touched map[int]bool // columns that the statement rests on
+}
+
+// mention is a column that words of the question name.
+type mention struct {
+	col   int
+	at    int     // the token after the last
+	share float64 // of the words of the column's name that are there
+	words int
+}
+
+// read finds what the question says about a relation.
+func read(q *question, r *relation) *reading {
+	rd := &reading{q: q, r: r, used: make([]bool, len(q.toks)), touched: map[int]bool{}}
+	rd.mentions()
+	rd.comparisons()
+	rd.values()
+	return rd
+}
+
+// free reports that no token of a range is taken.
+func (rd *reading) free(from, at int) bool {
+	return !slices.Contains(rd.used[from:at], true)
+}
+
+func (rd *reading) use(from, at int) {
+	for i := max(0, from); i < min(at, len(rd.used)); i++ {
+		rd.used[i] = true
+	}
+}
+
+// synonyms number the words that may name the same column: words of one group
+// have a number in common.
+var synonyms = func() map[string][]int {
+	out := map[string][]int{}
+	n := 0
+	for line := range strings.SplitSeq(`pts points point; w wins won win victory victories; l losses lost lose loss defeats; d draws drawn tied ties; gp games played; venue location site stadium place; place city town; date when day; year when season;
+		nationality country nation; position rank ranking place pos placed ranked finish placing; attendance attended attend crowd; opponent opposition against opponents; result outcome; height tall taller tallest;
+		length long longer longest; depth deep deeper deepest; weight heavy heavier heaviest weighs weighed; area size; population inhabitants populous pop; age old older oldest; born birth birthdate birthday; built constructed construction; founded established founding;
+		votes vote voted; viewers watched audience viewership; price cost costs; speed fast faster fastest; distance far; duration long; director directed; author wrote written writer; composer composed; producer produced; team club; name who; winner winners champion champions; launched launch;
+		elevation altitude high; goals goal scored; released release; title name; note notes; opened open; song track single; film movie; hometown town; aircraft model; lost losing; salary earns paid; appointed appointment; designer designed; owner owned; location located`, ";") {
+		n++
+		for w := range strings.FieldsSeq(line) {
+			s := lexicon.Stem(w)
+			if !slices.Contains(out[s], n) {
+				out[s] = append(out[s], n)
+			}
+		}
+	}
+	return out
+}()
+
+// related reports that two words may name the same column.
+func related(a, b string) bool {
+	return slices.ContainsFunc(synonyms[a], func(n int) bool { return slices.Contains(synonyms[b], n) })
+}
+
+// mentions finds the columns that the words name: consecutive words, with stop
+// words between them, that all stand in a column's name.
+func (rd *reading) mentions() {
+	rd.cols = make([][]mention, len(rd.q.toks))
+	for i, t := range rd.q.toks {
+		if t.Stop && !rd.nameWord(t.Stem) {
+			continue
+		}
+		for c := range rd.r.cols {
+			if rd.r.cols[c].key {
+				continue
+			}
+			if m, ok := rd.mention(i, c); ok {
+				rd.cols[i] = append(rd.cols[i], m)
+			}
+		}
+		slices.SortStableFunc(rd.cols[i], func(a, b mention) int {
+			return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(b.share, a.share), cmp.Compare(a.col, b.col))
+		})
+	}
+}
+
+// nameWord reports a word that is all of a column's name.
+func (rd *reading) nameWord(stem string) bool {
+	return slices.ContainsFunc(rd.r.cols, func(c column) bool { return len(c.stems) == 1 && c.stems[0] == stem })
+}
+
+func (rd *reading) mention(i, c int) (mention, bool) {
+	col := &rd.r.cols[c]
+	found := map[string]bool{}
+	end, own := i, 0
+	for j := i; j < len(rd.q.toks) && j < i+6; j++ {
+		t := rd.q.toks[j]
+		switch {
+		case col.called(t):
+			found[t.Stem] = true
+			own++
+			end = j + 1
+			continue
+		case len(col.stems) == 1 && related(t.Stem, col.stems[0]):
+			if j == i {
+				return mention{col: c, at: j + 1, share: 0.6, words: 1}, true
+			}
+		case t.Stop && j > i:
+			continue
+		}
+		break
+	}
+	if len(found) == 0 {
+		return mention{}, false
+	}
+	return mention{col: c, at: end, share: float64(len(found)) / float64(len(col.stems)), words: len(found)}, true
+}
+
+// called reports that a word stands in a column's name. Of a name of several words
+// it is the word itself or its plural: "computer" is not in "computing mechanism".
+func (c *column) called(t lexicon.Token) bool {
+	at := slices.Index(c.stems, t.Stem)
+	if at < 0 || len(c.stems) == 1 {
+		return at >= 0
+	}
+	singular := func(w string) string { return strings.TrimSuffix(strings.TrimSuffix(w, "s"), "e") }
+	return singular(strings.ToLower(t.Text)) == singular(c.words[at])
+}
+
+// best is the column that the word at i names, of those that pass a test; none if
+// two are named alike.
+func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
+	if i < 0 || i >= len(rd.cols) {
+		return mention{}, false
+	}
+	var found []mention
+	for _, m := range rd.cols[i] {
+		if ok(&rd.r.cols[m.col]) {
+			found = append(found, m)
+		}
+	}
+	if len(found) == 0 {
+		return mention{}, false
+	}
+	m := found[0]
+	if len(found) > 1 && found[1].words == m.words && found[1].share == m.share && m.share < 1 {
+		return mention{}, false // it may be either
+	}
+	return m, true
+}
+
+// figure is a number as people write it.
+var figure = regexp.MustCompile(`^\d[\d,]*(?:\.\d+)?$`)
+
+var numberWords = map[string]float64{"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "twenty": 20, "thirty": 30, "fifty": 50, "hundred": 100, "zero": 0}
+
+// numberAt is the number that the token at i writes.
+func (q *question) numberAt(i int) (float64, bool) {
+	if i < 0 || i >= len(q.toks) {
+		return 0, false
+	}
+	if v, ok := numberWords[q.low[i]]; ok {
+		return v, true
+	}
+	if !figure.MatchString(q.low[i]) {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(strings.ReplaceAll(q.low[i], ",", ""), 64)
+	return v, err == nil
+}
+
+// comparing are the phrases before, or after, a number that compare with it.
+var comparing = []struct {
+	words string
+	op    string
+	after bool
+}{
+	{"at least", ">=", false}, {"no less than", ">=", false}, {"no fewer than", ">=", false}, {"or more", ">=", true}, {"or higher", ">=", true}, {"or above", ">=", true},
+	{"at most", "<=", false}, {"no more than", "<=", false}, {"or less", "<=", true}, {"or fewer", "<=", true}, {"or lower", "<=", true}, {"up to", "<=", false},
+	{"more than", ">", false}, {"greater than", ">", false}, {"higher than", ">", false}, {"larger than", ">", false}, {"longer than", ">", false}, {"over", ">", false}, {"above", ">", false}, {"exceeding", ">", false}, {"exceeds", ">", false},
+	{"less than", "<", false}, {"fewer than", "<", false}, {"lower than", "<", false}, {"smaller than", "<", false}, {"shorter than", "<", false}, {"under", "<", false}, {"below", "<", false},
+	{"before", "<", false}, {"prior to", "<", false}, {"earlier than", "<", false}, {"after", ">", false}, {"later than", ">", false}, {"since", ">=", false},
+}
+
+// phraseAt reports whether words stand at token i, and where they end.
+func (q *question) phraseAt(i int, words string) (int, bool) {
+	f := strings.Fields(words)
+	if i < 0 || i+len(f) > len(q.low) || !slices.Equal(q.low[i:i+len(f)], f) {
+		return 0, false
+	}
+	return i + len(f), true
+}
+
+// comparisons finds numbers that rows are compared with.
+func (rd *reading) comparisons() {
+	for i := range rd.q.toks {
+		rd.decade(i)
+		for _, c := range comparing {
+			if c.after {
+				if n, ok := rd.q.numberAt(i); ok {
+					if end, ok := rd.q.phraseAt(i+1, c.words); ok {
+						rd.compare(i, end, c.op, n)
+					}
+				}
+				continue
+			}
+			end, ok := rd.q.phraseAt(i, c.words)
+			if !ok {
+				continue
+			}
+			at := end
+			for at < len(rd.q.low) && at < end+3 && (rd.q.low[at] == "the" || rd.q.low[at] == "a" || rd.q.low[at] == "year" || rd.q.low[at] == "of") {
+				at++
+			}
+			if n, ok := rd.q.numberAt(at); ok {
+				rd.compare(i, at+1, c.op, n)
+			}
+		}
+	}
+}
+
+// compare makes a filter of a comparison at tokens [from, at): the column is named
+// behind it ("at least 15 wins") or before it ("a population over 1000"); a year is
+// held against the column of years.
+func (rd *reading) compare(from, at int, op string, n float64) {
+	rest := rd.q.text[rd.q.toks[at-1].End:]
+	if !rd.free(from, at) || len(rest) > 1 && strings.ContainsRune("-/–", []rune(rest)[0]) {
+		return // "2007-2008" is a name
+	}
+	numbers := func(c *column) bool { return c.number }
+	year := n >= 1000 && n <= 2100 && n == math.Trunc(n)
+	years := func(c *column) bool { return c.year != "" }
+	if first := rd.q.low[from]; first == "before" || first == "after" || first == "since" || first == "prior" {
+		if !year {
+			return // "after 5 games": of time, no column tells
+		}
+		numbers = years
+	}
+	for k := at; k < min(at+3, len(rd.q.toks)); k++ {
+		if m, ok := rd.best(k, numbers); ok && !rd.used[k] {
+			rd.put(filter{col: m.col, op: op, number: n, from: from, at: m.at})
+			return
+		}
+	}
+	for k := from - 1; k >= max(0, from-5); k-- {
+		if m, ok := rd.best(k, func(c *column) bool { return numbers(c) || year && c.year != "" }); ok && !rd.used[k] {
+			rd.put(filter{col: m.col, op: op, number: n, from: from, at: at})
+			rd.use(k, m.at)
+			return
+		}
+	}
+	if !year {
+		return
+	}
+	if c := rd.only(years); c >= 0 {
+		rd.put(filter{col: c, op: op, number: n, from: from, at: at})
+	}
+}
+
+// decade finds "the 1990s" and "the 1800s".
+func (rd *reading) decade(i int) {
+	w := strings.ReplaceAll(rd.q.low[i], "'", "")
+	if rest := rd.q.text[rd.q.toks[i].End:]; len(w) == 4 && (strings.HasPrefix(rest, "'s") || strings.HasPrefix(rest, "’s")) {
+		w += "s"
+	}
+	if len(w) != 5 || w[4] != 's' || !figure.MatchString(w[:4]) {
+		return
+	}
+	n, err := strconv.ParseFloat(w[:4], 64)
+	c := rd.only(func(c *column) bool { return c.year != "" })
+	if err != nil || c < 0 || n < 1000 || n > 2100 {
+		return
+	}
+	span := 9.0
+	if math.Mod(n, 100) == 0 && n < 2000 {
+		span = 99
+	}
+	rd.put(filter{col: c, op: "between", number: n, to: n + span, from: i, at: i + 1})
+}
+
+// only is the one column that passes a test or, of several, one that is named; -1
+// without any or with a choice.
+func (rd *reading) only(ok func(*column) bool) int {
+	found := -1
+	for c := range rd.r.cols {
+		if rd.r.cols[c].key || !ok(&rd.r.cols[c]) {
+			continue
+		}
+		if found >= 0 {
+			return rd.named(ok)
+		}
+		found = c
+	}
+	return found
+}
+
+// named is the one column that passes a test and that the question names, or -1.
+func (rd *reading) named(ok func(*column) bool) int {
+	found := -1
+	for i := range rd.cols {
+		if m, has := rd.best(i, ok); has && m.col != found {
+			if found >= 0 {
+				return -1
+			}
+			found = m.col
+		}
+	}
+	return found
+}
+
+func (rd *reading) put(f filter) {
+	rd.filters = append(rd.filters, f)
+	rd.use(f.from, f.at)
+}

@@ -1,0 +1,262 @@
+package database
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database/question"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// Source is the search engine of one run over a database. It remembers the
+// statements that it ran, because a locator holds only their hash. It is safe for
+// concurrent use.
+type Source struct {
+	db     *database.DB
+	schema database.Schema
+	asked  string // the question of the run, for the templates; "" to use each search's own words
+
+	once    sync.Once // guards what the templates make of the question
+	answer  *plan
+	because error
+
+	mu    sync.Mutex // guards plans
+	plans map[string]*plan
+}
+
+var _ search.Engine = (*Source)(nil)
+
+// NewSource makes the engine of a run. asked is the question as the caller put it:
+// a mind without a model searches for its rarer words, and the templates need the
+// others, too. With a mind that writes its own searches it is "".
+func NewSource(db *database.DB, schema database.Schema, asked string) *Source {
+	return &Source{db: db, schema: schema, asked: asked, plans: map[string]*plan{}}
+}
+
+// Name is "database".
+func (s *Source) Name() string { return Name }
+
+// Search runs a statement as it stands, or finds the rows that words ask for. What
+// leaves a part of the run's question out, and rows that merely hold its words, come
+// with a CodeUnsupported error, which becomes a gap.
+func (s *Source) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeCanceled, "search %s", s.db.Name())
+	}
+	if !q.Filter.Allows(s.db.Name()) {
+		return nil, nil
+	}
+	if isStatement(q.Text) {
+		return s.statement(ctx, q.Text)
+	}
+	p, err := s.plan(ctx, q.Text)
+	if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
+		return nil, err
+	}
+	if s.asked == "" && err != nil { // words of a search promise no answer
+		p, err = nil, nil
+	}
+	if p != nil {
+		return s.offer(p), err
+	}
+	hits, failed := s.rows(ctx, q)
+	if failed != nil {
+		return nil, failed
+	}
+	return hits, err
+}
+
+// isStatement reports a search that is SQL.
+func isStatement(text string) bool {
+	first, _, _ := strings.Cut(strings.TrimLeft(text, " \t\n("), " ")
+	switch strings.ToLower(strings.TrimSpace(first)) {
+	case "select", "values":
+		return true
+	case "with":
+		return strings.Contains(strings.ToLower(text), "select")
+	}
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "select")
+}
+
+// statement runs SQL that a mind wrote.
+func (s *Source) statement(ctx context.Context, text string) ([]search.Hit, error) {
+	clean, err := database.Check(text, s.db.Dialect())
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.db.Query(ctx, clean)
+	if err != nil {
+		return nil, err
+	}
+	return s.offer(&plan{statement: clean, rows: rows}), nil
+}
+
+// plan is what the templates make of the question or, where there is none, of a
+// search's own words.
+func (s *Source) plan(ctx context.Context, text string) (*plan, error) {
+	if s.asked == "" {
+		return made(question.Answer(ctx, s.db, s.schema, text))
+	}
+	s.once.Do(func() { s.answer, s.because = made(question.Answer(ctx, s.db, s.schema, s.asked)) })
+	return s.answer, s.because
+}
+
+// made is a statement that the templates made, if they did.
+func made(st *question.Statement, err error) (*plan, error) {
+	if st == nil {
+		return nil, err
+	}
+	return &plan{statement: st.SQL, rows: st.Rows, table: st.Table, phrase: st.Phrase, meaning: st.Meaning}, err
+}
+
+// offer remembers a statement and makes a hit of it.
+func (s *Source) offer(p *plan) []search.Hit {
+	loc := s.locator(p.statement)
+	s.mu.Lock()
+	s.plans[loc] = p
+	s.mu.Unlock()
+	text := p.text(s.db.Name())
+	return []search.Hit{{Locator: loc, Title: p.title(s.db.Name()), Snippet: plaintext.Clip(text, 400), Score: 1}}
+}
+
+// locator names the rows of a statement.
+func (s *Source) locator(statement string) string {
+	return "db:" + url.PathEscape(s.db.Name()) + "?query=" + statementHash(statement)
+}
+
+// statementHash is the hash of a statement, framed and tagged.
+func statementHash(statement string) string {
+	h := sha256.New()
+	for _, part := range []string{"marchwarden/database/statement/v1", statement} {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write([]byte(part))
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// rowLocator names one row by its key.
+func rowLocator(name string, t database.Table, key []string) string {
+	var pairs []string
+	for i, k := range t.Key {
+		pairs = append(pairs, url.QueryEscape(k)+"="+url.QueryEscape(key[i]))
+	}
+	return "db:" + url.PathEscape(name) + "/" + url.PathEscape(t.Display()) + "?" + strings.Join(pairs, "&")
+}
+
+// The bounds of a search for words.
+const (
+	wordTables = 20 // tables that are looked through
+	wordRows   = 40 // rows that are taken of one
+	maxWords   = 10
+)
+
+// rows finds rows with a key that hold words of a search, those with most first.
+func (s *Source) rows(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	var words []string
+	for _, t := range lexicon.Tokens(q.Text) {
+		if !t.Stop && len(t.Stem) > 1 && !slices.Contains(words, t.Stem) && len(words) < maxWords {
+			words = append(words, t.Stem)
+		}
+	}
+	if len(words) == 0 {
+		return nil, nil
+	}
+	var hits []search.Hit
+	for _, t := range s.schema.Tables[:min(wordTables, len(s.schema.Tables))] {
+		found, err := s.rowsOf(ctx, t, words)
+		if err != nil {
+			return nil, err
+		}
+		hits = append(hits, found...)
+	}
+	slices.SortStableFunc(hits, func(a, b search.Hit) int {
+		switch {
+		case a.Score > b.Score:
+			return -1
+		case a.Score < b.Score:
+			return 1
+		}
+		return 0
+	})
+	limit := q.Limit
+	if limit <= 0 {
+		limit = 10
+	}
+	return hits[:min(limit, len(hits))], nil
+}
+
+// rowsOf finds rows of one table.
+func (s *Source) rowsOf(ctx context.Context, t database.Table, words []string) ([]search.Hit, error) {
+	if len(t.Key) == 0 || len(t.Columns) == 0 {
+		return nil, nil // its rows have no name
+	}
+	var tests []string
+	for _, c := range t.Columns {
+		if c.Kind == database.Text {
+			for _, w := range words {
+				tests = append(tests, database.Contains(s.db.Dialect(), database.Ident(c.Name), w))
+			}
+		}
+	}
+	if len(tests) == 0 {
+		return nil, nil
+	}
+	rows, err := s.db.QueryUpTo(ctx, selectAll(t)+" WHERE "+strings.Join(tests, " OR ")+fmt.Sprintf(" ORDER BY %s LIMIT %d", t.Order(), wordRows), wordRows)
+	if err != nil {
+		return nil, err
+	}
+	var hits []search.Hit
+	for _, r := range rows.Cells {
+		text := sentence(rows.Columns, r)
+		held := 0
+		stems := lexicon.Terms(text)
+		for _, w := range words {
+			if slices.Contains(stems, w) {
+				held++
+			}
+		}
+		if held == 0 {
+			continue
+		}
+		key := keyOf(t, rows.Columns, r)
+		hits = append(hits, search.Hit{
+			Locator: rowLocator(s.db.Name(), t, key), Title: "table " + t.Display() + ", row " + strings.Join(key, ", "),
+			Snippet: plaintext.Clip(text, 400), Score: float64(held) / float64(len(words)),
+		})
+	}
+	return hits, nil
+}
+
+// keyOf is the key of a row.
+func keyOf(t database.Table, columns []string, row []database.Cell) []string {
+	var out []string
+	for _, k := range t.Key {
+		if i := slices.Index(columns, database.Printable(k)); i >= 0 {
+			out = append(out, row[i].Text)
+		} else {
+			out = append(out, "")
+		}
+	}
+	return out
+}
+
+func selectAll(t database.Table) string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = database.Ident(c.Name)
+	}
+	return "SELECT " + strings.Join(names, ", ") + " FROM " + t.SQL()
+}
