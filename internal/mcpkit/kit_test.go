@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +21,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain runs the tests, or, in a process that they started, one of the servers
+// that they talk to.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv(childMode); mode != "" {
+		serveAs(mode)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // scripted is a researcher that does what its function says.
 type scripted func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error)

@@ -1,15 +1,19 @@
-// Package mcpkit is the MCP edge: it serves any marchwarden.Researcher as an
-// MCP server with exactly one tool, research.
+// Package mcpkit is the MCP edge, both sides of it: it serves any
+// marchwarden.Researcher as an MCP server with exactly one tool, research, and it
+// makes any such server, whoever wrote it, a marchwarden.Researcher.
 //
 // It owns what lies between the wire and the contract: the tool's surface, the
-// stdio connection, progress, cancellation, the limit on concurrent calls, the
-// panic barrier, and the table from error code to tool error. It is the only
-// package that imports the MCP SDK, and no SDK type leaves it.
+// connections, progress, cancellation, the limit on concurrent calls, the panic
+// barrier, the table from error code to tool error, and on the client's side the
+// checks that make what a stranger says fit for use. It is the only package that
+// imports the MCP SDK, and no SDK type leaves it.
 //
 // It does not own research, traces, budgets or evidence: those are the
-// researcher's, and a result passes through unchanged.
+// researcher's, and a result passes through unchanged. Nor does it look after
+// sessions: whoever dials redials.
 //
 //	client ⇄ lines (stdio.go) ⇄ SDK session ⇄ barrier (server.go) ⇄ research (tool.go) ⇄ marchwarden.Researcher
+//	marchwarden.Researcher ⇄ session (session.go) ⇄ SDK session ⇄ process or address (link.go) ⇄ server
 package mcpkit
 
 import (
@@ -17,6 +21,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -39,6 +44,37 @@ const (
 	heartbeat = 8 * time.Second
 )
 
+// The names under which the two sides tell each other in _meta what the protocol
+// has no field for. A stranger may leave out every one of them.
+const (
+	// metaContract, on the tool: the version of the contract it keeps.
+	metaContract = "marchwarden/contract"
+	// metaPrivate, on the tool: what it reports comes from the user's own sources.
+	metaPrivate = "marchwarden/private"
+	// metaWall, on a call: after how many milliseconds to hand over what there is.
+	metaWall = "marchwarden/wall_ms"
+	// metaEvent, on a progress notification: the marchwarden.Event.
+	metaEvent = "marchwarden/event"
+	// metaError, on the result of a call that failed: code, field and hint.
+	metaError = "marchwarden/error"
+)
+
+// The stored documents, as resources.
+const (
+	evidencePrefix   = "marchwarden://evidence/sha256/"
+	evidenceTemplate = evidencePrefix + "{hex}"
+	// maxEvidenceBytes is the largest document that is handed over.
+	maxEvidenceBytes = 8 << 20
+	// maxTextBytes is the longest text that is sent as such: escaped in the worst
+	// way it still fits into a message. Beyond it text goes as bytes.
+	maxTextBytes = 2 << 20
+	// evidenceTTL, in milliseconds, is a week: a hash names one content for ever,
+	// and the number must fit into 32 bits.
+	evidenceTTL = 7 * 24 * 3600 * 1000
+)
+
+var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
 // Config describes one researcher as a server.
 type Config struct {
 	// Name is the researcher's kind, such as "files". Required.
@@ -54,8 +90,16 @@ type Config struct {
 	// OpenWorld says that the researcher reaches outside this machine, which hosts
 	// may want to know before they call it.
 	OpenWorld bool
+	// Private says that what the researcher reports comes from the user's own
+	// sources, so that a caller can keep it from others.
+	Private bool
 	// Researcher answers the calls. Required.
 	Researcher marchwarden.Researcher
+	// Evidence gives the stored content that a citation's content_hash names, as
+	// "sha256:" and 64 hex digits, to clients that want to check for themselves;
+	// CodeNotFound says that there is none. It is called from several goroutines.
+	// nil serves no resources.
+	Evidence func(ctx context.Context, hash string) ([]byte, error)
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
 	Log *slog.Logger
 	// MaxConcurrent is how many calls may run at once before further ones are
@@ -121,9 +165,15 @@ func NewServer(cfg Config) (*Server, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
-	tool, output, err := researchTool(cfg.Scope, cfg.OpenWorld)
+	tool, output, err := researchTool(cfg.Scope, cfg.OpenWorld, cfg.Private)
 	if err != nil {
 		return nil, err
+	}
+	// Given explicitly so that the SDK adds neither logging, which the protocol has
+	// deprecated, nor notices of lists that never change.
+	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
+	if cfg.Evidence != nil {
+		offers.Resources = &mcp.ResourceCapabilities{}
 	}
 	s := &Server{cfg: cfg, output: output, slots: make(chan struct{}, cfg.MaxConcurrent)}
 	s.mcp = mcp.NewServer(
@@ -131,19 +181,23 @@ func NewServer(cfg Config) (*Server, error) {
 		&mcp.ServerOptions{
 			Instructions: instructions(cfg),
 			Logger:       cfg.Log,
-			// Given explicitly so that the SDK adds neither logging, which the
-			// protocol has deprecated, nor notices of a tool list that never changes.
-			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+			Capabilities: offers,
 			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		})
 	s.mcp.AddTool(tool, s.research)
+	if cfg.Evidence != nil {
+		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+			URITemplate: evidenceTemplate, Name: "evidence", Title: "Stored evidence",
+			Description: "The stored content that a citation's content_hash names, byte for byte.",
+		}, s.evidence)
+	}
 	s.mcp.AddReceivingMiddleware(s.barrier)
 	return s, nil
 }
 
 // researchTool is the advertised surface, and the schema that results are held
 // to. The schemas are the contract's own.
-func researchTool(scope string, openWorld bool) (*mcp.Tool, *jsonschema.Resolved, error) {
+func researchTool(scope string, openWorld, private bool) (*mcp.Tool, *jsonschema.Resolved, error) {
 	var in, out jsonschema.Schema
 	if err := json.Unmarshal(marchwarden.RequestSchema(), &in); err != nil {
 		return nil, nil, fmt.Errorf("parse the request schema: %w", err)
@@ -156,7 +210,12 @@ func researchTool(scope string, openWorld bool) (*mcp.Tool, *jsonschema.Resolved
 		return nil, nil, fmt.Errorf("resolve the result schema: %w", err)
 	}
 	no := false
+	meta := mcp.Meta{metaContract: marchwarden.ContractVersion}
+	if private {
+		meta[metaPrivate] = true
+	}
 	return &mcp.Tool{
+		Meta:         meta,
 		Name:         "research",
 		Title:        "Research a question",
 		Description:  description(scope),
@@ -198,9 +257,45 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// undeclared are the methods that the SDK would answer although this server
-// does not declare the capability they belong to.
-var undeclared = []string{"prompts/", "resources/", "completion/", "logging/"}
+// evidence serves one stored document. Text that is valid UTF-8 goes as text and
+// everything else as bytes; both arrive as they are stored.
+func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri := req.Params.URI
+	hex, ok := strings.CutPrefix(uri, evidencePrefix)
+	if !ok || !hexHash.MatchString(hex) {
+		return nil, mcp.ResourceNotFoundError(clip(plain(uri), maxProgressChars))
+	}
+	data, err := s.cfg.Evidence(ctx, "sha256:"+hex)
+	switch code := marchwarden.CodeOf(err); {
+	case code == marchwarden.CodeNotFound:
+		return nil, mcp.ResourceNotFoundError(uri)
+	case err != nil:
+		s.cfg.Log.Error("evidence could not be read", "hash", hex, "error", err)
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("the document could not be read (%s); the server's log has the details", code)}
+	case len(data) > maxEvidenceBytes:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
+			Message: fmt.Sprintf("the document has %d bytes; at most %d are handed over", len(data), maxEvidenceBytes)}
+	}
+	content := &mcp.ResourceContents{URI: uri, MIMEType: "text/plain", Text: string(data)}
+	if !utf8.Valid(data) {
+		content = &mcp.ResourceContents{URI: uri, MIMEType: "application/octet-stream", Blob: data}
+	} else if len(data) == 0 || len(data) > maxTextBytes {
+		content = &mcp.ResourceContents{URI: uri, MIMEType: "text/plain", Blob: append([]byte{}, data...)}
+	}
+	return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: evidenceTTL}, Contents: []*mcp.ResourceContents{content}}, nil
+}
+
+// refuses tells whether the server has not declared what a method belongs to,
+// although the SDK would answer it.
+func (s *Server) refuses(method string) bool {
+	switch family, what, _ := strings.Cut(method, "/"); family {
+	case "prompts", "completion", "logging":
+		return true
+	case "resources":
+		return s.cfg.Evidence == nil || what == "subscribe" || what == "unsubscribe"
+	}
+	return false
+}
 
 // barrier keeps a panic in one request from ending the process, and answers
 // only what the server has declared. The panic's value and stack go to the log;
@@ -213,10 +308,8 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error; the server's log has the details"}
 			}
 		}()
-		for _, prefix := range undeclared {
-			if strings.HasPrefix(method, prefix) {
-				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
-			}
+		if s.refuses(method) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 		}
 		return next(ctx, method, req)
 	}

@@ -91,7 +91,7 @@ func TestSurface(t *testing.T) {
 // TestSchemaStaysUnset holds the advertised input schema to what keeps unset
 // constraints unset and hosts of every kind able to read it.
 func TestSchemaStaysUnset(t *testing.T) {
-	tool, _, err := researchTool("Files", false)
+	tool, _, err := researchTool("Files", false, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,5 +170,67 @@ func BenchmarkNewServer(b *testing.B) {
 		if _, err := NewServer(Config{Name: "files", Scope: "Files", Researcher: echo}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Documents are served where there is a store, by a strict name, and nothing else
+// of what the SDK could do with resources.
+func TestEvidenceSurface(t *testing.T) {
+	eachLink(t, func(t *testing.T, dial func(*Server, *mcp.ClientOptions) *mcp.ClientSession) {
+		asked := make(chan string, 8)
+		s, log := newTestServer(t, echo, func(c *Config) {
+			c.Private, c.Evidence = true, func(_ context.Context, hash string) ([]byte, error) {
+				asked <- hash
+				return nil, errors.New("disk /dev/sda1 on fire")
+			}
+		})
+		cs := dial(s, nil)
+		want := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
+		if diff := cmp.Diff(want, cs.InitializeResult().Capabilities); diff != "" {
+			t.Errorf("capabilities (-want +got):\n%s", diff)
+		}
+		tools, err := cs.ListTools(t.Context(), nil)
+		if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Meta[metaPrivate] != true {
+			t.Errorf("tools: %+v, %v", tools, err)
+		}
+		templates, err := cs.ListResourceTemplates(t.Context(), nil)
+		if err != nil || len(templates.ResourceTemplates) != 1 || templates.ResourceTemplates[0].URITemplate != evidenceTemplate {
+			t.Errorf("templates: %+v, %v", templates, err)
+		}
+		if list, err := cs.ListResources(t.Context(), nil); err != nil || len(list.Resources) != 0 {
+			t.Errorf("resources: %+v, %v", list, err)
+		}
+		var wire *jsonrpc.Error
+		for _, name := range []string{"", "..%2f..%2fetc", strings.Repeat("A", 64), strings.Repeat("a", 63), strings.Repeat("a", 65)} {
+			_, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: evidencePrefix + name})
+			if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams {
+				t.Errorf("%q: got %v, want not found", name, err)
+			}
+		}
+		if len(asked) > 0 {
+			t.Errorf("the store was asked for %q", <-asked)
+		}
+		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: evidencePrefix + strings.Repeat("a", 64)})
+		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError || strings.Contains(err.Error(), "fire") {
+			t.Errorf("a broken store: got %v", err)
+		}
+		if got := <-asked; got != "sha256:"+strings.Repeat("a", 64) || !strings.Contains(log.String(), "on fire") {
+			t.Errorf("asked for %q, log %s", got, log)
+		}
+		if err := cs.Subscribe(t.Context(), &mcp.SubscribeParams{URI: evidencePrefix + strings.Repeat("a", 64)}); err == nil && cs.InitializeResult().ProtocolVersion < "2026" {
+			t.Error("subscribing works")
+		}
+	})
+}
+
+// Documents may be kept by whoever asked for them, and by nobody in between.
+func TestEvidenceIsCachedPrivately(t *testing.T) {
+	s, _ := newTestServer(t, echo, func(c *Config) {
+		c.Evidence = func(context.Context, string) ([]byte, error) { return []byte("text"), nil }
+	})
+	cs := dialMemory(t, s, "2026-07-28", nil)
+	res, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: evidencePrefix + strings.Repeat("a", 64)})
+	if err != nil || res.CacheScope != "private" || res.TTLMs != evidenceTTL || res.Contents[0].Text != "text" || res.Contents[0].MIMEType != "text/plain" {
+		t.Errorf("got %+v, %v", res, err)
 	}
 }

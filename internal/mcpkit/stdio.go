@@ -1,9 +1,19 @@
 package mcpkit
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"sync"
 	"time"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -72,4 +82,286 @@ func joinSession(ctx context.Context) (context.Context, context.CancelFunc) {
 		release()
 		cancel(nil)
 	}
+}
+
+// maxLineBytes bounds one message from the client. The longest legal request is
+// far below it.
+const maxLineBytes = 1 << 20
+
+// lineConn is a connection of one JSON-RPC message a line. It differs from the
+// SDK's own in three ways that a long-lived server needs:
+//
+//   - a line that is no message is answered with an error, and the next one is
+//     read; the SDK would end the session;
+//   - it knows which calls have no answer yet, so that a session can end after
+//     their answers instead of before;
+//   - a call that the client cancelled is not answered, as the protocol asks.
+type lineConn struct {
+	grace     time.Duration
+	stopCalls func() // ends the contexts of running calls
+
+	lines   chan line // closed after the last one
+	readErr error     // why lines was closed; set before that
+
+	closeOnce sync.Once
+	closed    chan struct{}
+
+	writeMu sync.Mutex // guards out: one message at a time
+	out     io.Writer
+
+	liveMu   sync.Mutex          // guards live
+	live     map[jsonrpc.ID]bool // calls without an answer; true: cancelled by the client
+	answered chan struct{}       // tells drain that live has shrunk
+}
+
+// line is one line of input, without its text if that was over the limit.
+type line struct {
+	text    []byte
+	tooLong bool
+}
+
+func newLineConn(in io.Reader, out io.Writer, grace time.Duration, stopCalls func()) *lineConn {
+	c := &lineConn{
+		grace:     grace,
+		stopCalls: stopCalls,
+		lines:     make(chan line),
+		closed:    make(chan struct{}),
+		out:       out,
+		live:      map[jsonrpc.ID]bool{},
+		answered:  make(chan struct{}, 1),
+	}
+	go c.scan(in)
+	return c
+}
+
+// Connect makes a lineConn its own transport, for one session.
+func (c *lineConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
+
+// SessionID is empty: a stream has one session.
+func (c *lineConn) SessionID() string { return "" }
+
+// Close ends reading and writing. It leaves in and out open: the caller of
+// ServeStdio owns them.
+func (c *lineConn) Close() error {
+	c.closeOnce.Do(func() { close(c.closed) })
+	return nil
+}
+
+// scan reads lines until in ends or the connection is closed.
+func (c *lineConn) scan(in io.Reader) {
+	defer close(c.lines)
+	r := bufio.NewReaderSize(in, 64<<10)
+	for {
+		l, err := readLine(r, maxLineBytes)
+		if len(bytes.TrimSpace(l.text)) > 0 || l.tooLong {
+			select {
+			case c.lines <- l:
+			case <-c.closed:
+				return
+			}
+		}
+		if err != nil {
+			c.readErr = err
+			return
+		}
+	}
+}
+
+// readLine reads up to the next line end or the end of r. It never keeps more
+// than the limit and the reader's buffer.
+func readLine(r *bufio.Reader, limit int) (line, error) {
+	var l line
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(l.text)+len(part) > limit {
+			l = line{tooLong: true}
+		}
+		if !l.tooLong {
+			l.text = append(l.text, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return l, err
+		}
+	}
+}
+
+// Read gives the next message. At the end of input it first lets the running
+// calls answer, because the SDK drops answers once Read has failed.
+func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-c.closed:
+			return nil, io.EOF
+		case l, more := <-c.lines:
+			if !more {
+				c.finish()
+				return nil, c.readErr
+			}
+			msg, wrong := decodeLine(l)
+			if wrong != nil {
+				if err := c.write(wrong); err != nil {
+					return nil, fmt.Errorf("answer a malformed line: %w", err)
+				}
+				continue
+			}
+			c.track(msg)
+			return msg, nil
+		}
+	}
+}
+
+func (c *lineConn) finish() {
+	if !c.drain(c.grace) {
+		c.stopCalls()
+		c.drain(handover(c.grace))
+	}
+}
+
+// track notes calls as they come in, and their cancellation.
+func (c *lineConn) track(msg jsonrpc.Message) {
+	req, ok := msg.(*jsonrpc.Request)
+	if !ok {
+		return
+	}
+	c.liveMu.Lock()
+	defer c.liveMu.Unlock()
+	if req.IsCall() {
+		if req.Method != "subscriptions/listen" { // it ends with the session, never before
+			c.live[req.ID] = false
+		}
+		return
+	}
+	if req.Method != "notifications/cancelled" {
+		return
+	}
+	var p struct {
+		RequestID any `json:"requestId"`
+	}
+	if json.Unmarshal(req.Params, &p) != nil {
+		return // the SDK reports it
+	}
+	if id, err := jsonrpc.MakeID(p.RequestID); err == nil {
+		if _, running := c.live[id]; running {
+			c.live[id] = true
+		}
+	}
+}
+
+// Write sends one message. The answer of a cancelled call is swallowed.
+func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	resp, isAnswer := msg.(*jsonrpc.Response)
+	if isAnswer {
+		defer c.settle(resp.ID)
+		if c.cancelled(resp.ID) {
+			return nil
+		}
+	}
+	data, err := jsonrpc.EncodeMessage(msg)
+	if err != nil {
+		return fmt.Errorf("encode message: %w", err)
+	}
+	return c.write(data)
+}
+
+func (c *lineConn) cancelled(id jsonrpc.ID) bool {
+	c.liveMu.Lock()
+	defer c.liveMu.Unlock()
+	return c.live[id]
+}
+
+func (c *lineConn) settle(id jsonrpc.ID) {
+	c.liveMu.Lock()
+	delete(c.live, id)
+	c.liveMu.Unlock()
+	select {
+	case c.answered <- struct{}{}:
+	default: // drain has been told already
+	}
+}
+
+// write sends one line in one piece, unless the connection is closed.
+func (c *lineConn) write(data []byte) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	select {
+	case <-c.closed:
+		return io.ErrClosedPipe
+	default:
+	}
+	_, err := c.out.Write(append(data, '\n'))
+	return err
+}
+
+// drain waits until every call has its answer, at most for the limit or until
+// the connection is closed, and reports whether there is none left.
+func (c *lineConn) drain(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		c.liveMu.Lock()
+		n := len(c.live)
+		c.liveMu.Unlock()
+		if n == 0 {
+			return true
+		}
+		select {
+		case <-c.answered:
+		case <-timer.C:
+			return false
+		case <-c.closed:
+			return false
+		}
+	}
+}
+
+// decodeLine gives the message in a line, or the error to answer it with.
+func decodeLine(l line) (jsonrpc.Message, []byte) {
+	switch {
+	case l.tooLong:
+		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message must be at most %d bytes", maxLineBytes))
+	case !utf8.Valid(l.text):
+		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be valid UTF-8")
+	case !json.Valid(l.text):
+		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be one JSON object on one line")
+	case bytes.TrimSpace(l.text)[0] == '[':
+		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a line")
+	}
+	msg, err := jsonrpc.DecodeMessage(l.text)
+	if err != nil {
+		return nil, protocolError(l.text, jsonrpc.CodeInvalidRequest, err.Error())
+	}
+	return msg, nil
+}
+
+// protocolError is the answer to something that is no message. It carries the
+// id of the message where one can be made out, and otherwise none: MCP does not
+// allow a null id.
+func protocolError(text []byte, code int, message string) []byte {
+	var head struct {
+		ID any `json:"id"`
+	}
+	_ = json.Unmarshal(text, &head) // what has no id is answered without one
+	type wireError struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	answer := struct {
+		Version string    `json:"jsonrpc"`
+		ID      any       `json:"id,omitempty"`
+		Error   wireError `json:"error"`
+	}{Version: "2.0", Error: wireError{code, message}}
+	switch head.ID.(type) {
+	case string, float64:
+		answer.ID = head.ID
+	}
+	data, err := json.Marshal(answer)
+	if err != nil {
+		panic(fmt.Sprintf("mcpkit: encode our own error: %v", err)) // unreachable: strings and numbers
+	}
+	return data
 }

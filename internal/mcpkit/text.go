@@ -1,12 +1,72 @@
 package mcpkit
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
+
+// maxErrorChars bounds the text of a tool error.
+const maxErrorChars = 600
+
+// hintMark parts what is wrong from what to do, in the text of a tool error.
+const hintMark = "\nhint: "
+
+// remedies is the table from code to tool error: what to do about the failure,
+// unless the error has a hint of its own, and what to say instead of the
+// error's own words where those are not the caller's business.
+var remedies = map[marchwarden.Code]struct{ hint, instead string }{
+	marchwarden.CodeInvalid:     {hint: "correct the arguments by the tool's input schema and call again"},
+	marchwarden.CodeNotFound:    {hint: "check the trace id, or ask the question without resume"},
+	marchwarden.CodeDenied:      {hint: "ask another researcher, or a person who has access"},
+	marchwarden.CodeUnavailable: {hint: "call again later"},
+	marchwarden.CodeExhausted:   {hint: "raise the limit in constraints, or choose a greater depth"},
+	marchwarden.CodeCanceled:    {hint: "call again if the answer is still wanted"},
+	marchwarden.CodeUnsupported: {hint: "ask another researcher"},
+	marchwarden.CodeCorrupt:     {hint: "ask the question again without resume; the stored evidence of that run is damaged"},
+	marchwarden.CodeNotRecorded: {hint: "ask the question again without resume; that run was not recorded to the end"},
+	marchwarden.CodeRateLimited: {hint: "call again later"},
+	marchwarden.CodeTimeout:     {hint: "call again later"},
+	marchwarden.CodeTruncated:   {hint: "call again"},
+	marchwarden.CodeMalformed:   {hint: "call again later"},
+	marchwarden.CodeRefused:     {hint: "ask the question in other words, or another researcher"},
+	marchwarden.CodeInternal:    {hint: "the server's log has the details", instead: "internal error: this call failed, others are not affected"},
+}
+
+// failure makes the tool error of err: one line that says what is wrong, one
+// that says what to do. Only an error's first line is shown, so no stack trace
+// that somebody put into an error gets out.
+func failure(err error) *mcp.CallToolResult {
+	code := marchwarden.CodeOf(err)
+	remedy, known := remedies[code]
+	if !known {
+		code, remedy = marchwarden.CodeInternal, remedies[marchwarden.CodeInternal]
+	}
+	text := remedy.instead
+	if text == "" {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		text = clip(plain(first), maxErrorChars)
+	}
+	hint := remedy.hint
+	if own := marchwarden.HintOf(err); own != "" && remedy.instead == "" {
+		hint = clip(plain(own), maxErrorChars)
+	}
+	facts := map[string]any{"code": string(code), "hint": hint}
+	var e *marchwarden.Error
+	if errors.As(err, &e) && e.Field != "" {
+		facts["field"] = e.Field
+	}
+	return &mcp.CallToolResult{
+		Meta:    mcp.Meta{metaError: facts},
+		Content: []mcp.Content{&mcp.TextContent{Text: text + hintMark + hint}},
+		IsError: true,
+	}
+}
 
 // maxShownExcerpt is how much of an excerpt the readable text shows; structured
 // content has it whole.
@@ -67,7 +127,8 @@ func block(s string) string { return strings.Map(printable, s) }
 
 // printable drops control and formatting characters (escape sequences,
 // direction overrides, zero-width marks) other than white space. The joiners
-// stay: some scripts and symbols are written with them.
+// stay: some scripts and symbols are written with them, whose words plaintext.Line
+// would part.
 func printable(r rune) rune {
 	switch {
 	case r == '\n', r == '\t', r == '\u200c', r == '\u200d':

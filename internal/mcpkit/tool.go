@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -37,10 +38,28 @@ func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	}
 	ctx, cancel := joinSession(ctx)
 	defer cancel()
+	if limit, ok := wallTime(req); ok {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, limit)
+		defer stop()
+	}
 	progress := startProgress(ctx, req)
 	out := s.run(ctx, ask, progress.sink())
 	progress.stop()
 	return s.answer(ask, out), nil
+}
+
+// maxWall bounds the time that a call can ask for; longer is no limit.
+const maxWall = 24 * time.Hour
+
+// wallTime is how long the caller waits, if it says so. The call is stopped then,
+// and what it has comes back while somebody is still there to read it.
+func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
+	ms, ok := req.Params.Meta[metaWall].(float64)
+	if !ok || !(ms > 0) || ms > float64(maxWall.Milliseconds()) {
+		return 0, false
+	}
+	return max(time.Duration(ms*float64(time.Millisecond)), 1), true
 }
 
 // outcome is what Research returned.
@@ -132,4 +151,119 @@ func (s *Server) encode(res *marchwarden.Result) (json.RawMessage, error) {
 		return nil, fmt.Errorf("the result breaks its schema: %w", err)
 	}
 	return wire, nil
+}
+
+const (
+	// maxProgressChars is what hosts show of a progress message.
+	maxProgressChars = 200
+	// progressBacklog is how many messages may wait for a slow reader before
+	// further ones are dropped.
+	progressBacklog = 64
+)
+
+// progress sends the events of one call to the client that asked for them. A
+// nil *progress, for a client that did not ask, does nothing.
+//
+// Events only enter a queue, so a client that does not read cannot hold up the
+// research; those that find the queue full are dropped, because events are a
+// courtesy. Numbers count the messages sent, so they always increase.
+type progress struct {
+	send func(n int, said note)
+	done chan struct{} // closed when the sender has ended
+
+	mu     sync.Mutex // guards closed, and closing queue against sends
+	closed bool
+	queue  chan note
+}
+
+// note is one thing to say: in words, and as the event if it is one.
+type note struct {
+	message string
+	event   *marchwarden.Event
+}
+
+// startProgress sends a first message and follows with those given to the sink
+// until stop. It returns nil if the request has no progress token.
+func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return nil
+	}
+	p := &progress{
+		queue: make(chan note, progressBacklog),
+		done:  make(chan struct{}),
+		send: func(n int, said note) {
+			params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: said.message}
+			if said.event != nil {
+				params.Meta = mcp.Meta{metaEvent: said.event}
+			}
+			// A message that cannot be sent is lost: the connection notices its own
+			// faults, and a stopped call needs no progress.
+			_ = req.Session.NotifyProgress(ctx, params)
+		},
+	}
+	p.push(note{message: "research started"})
+	go p.forward(heartbeat)
+	return p
+}
+
+// forward sends what is queued, and the last message again when nothing came for
+// the time given: a slow model is no dead one.
+func (p *progress) forward(silence time.Duration) {
+	defer close(p.done)
+	beat := time.NewTicker(silence)
+	defer beat.Stop()
+	last := ""
+	for n := 1; ; n++ {
+		select {
+		case said, open := <-p.queue:
+			if !open {
+				return
+			}
+			last = said.message
+			p.send(n, said)
+			beat.Reset(silence)
+		case <-beat.C:
+			p.send(n, note{message: "still at work: " + last})
+		}
+	}
+}
+
+// sink is what the researcher reports to, or nil.
+func (p *progress) sink() marchwarden.Sink {
+	if p == nil {
+		return nil
+	}
+	return func(e marchwarden.Event) {
+		if e.Message == "" {
+			e.Message = string(e.Stage)
+		}
+		e.Message = clip(plain(e.Message), maxProgressChars)
+		p.push(note{e.Message, &e})
+	}
+}
+
+func (p *progress) push(said note) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	select {
+	case p.queue <- said:
+	default:
+	}
+}
+
+// stop sends what is queued and returns when nothing more will be sent, so that
+// no progress follows the answer. Events that come later are ignored.
+func (p *progress) stop() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	p.closed = true
+	close(p.queue)
+	p.mu.Unlock()
+	<-p.done
 }

@@ -140,6 +140,10 @@ func TestBadInput(t *testing.T) {
 				t.Errorf("got %q, want %q and a hint", text, tc.want)
 			}
 			facts, _ := res.Meta[metaError].(map[string]any)
+			if hint, _ := facts["hint"].(string); !strings.HasSuffix(text, hintMark+hint) {
+				t.Errorf("the hint in _meta is %q, the text %q", hint, text)
+			}
+			delete(facts, "hint")
 			if diff := cmp.Diff(map[string]any{"code": "invalid", "field": tc.field}, facts); diff != "" {
 				t.Errorf("_meta (-want +got):\n%s", diff)
 			}
@@ -322,7 +326,7 @@ func TestProgress(t *testing.T) {
 
 func TestProgressNeverBlocksTheResearcher(t *testing.T) {
 	unblock := make(chan struct{})
-	p := &progress{queue: make(chan string, progressBacklog), done: make(chan struct{}), send: func(int, string) { <-unblock }}
+	p := &progress{queue: make(chan note, progressBacklog), done: make(chan struct{}), send: func(int, note) { <-unblock }}
 	go p.forward(time.Hour)
 	sink := p.sink()
 	for range 10 * progressBacklog {
@@ -337,12 +341,12 @@ func TestProgressNeverBlocksTheResearcher(t *testing.T) {
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []string
-		p := &progress{queue: make(chan string, progressBacklog), done: make(chan struct{}),
-			send: func(n int, message string) { said = append(said, fmt.Sprint(n, " ", message)) }}
-		p.push("asking the model")
+		p := &progress{queue: make(chan note, progressBacklog), done: make(chan struct{}),
+			send: func(n int, what note) { said = append(said, fmt.Sprint(n, " ", what.message)) }}
+		p.push(note{message: "asking the model"})
 		go p.forward(heartbeat)
 		time.Sleep(2*heartbeat + time.Second)
-		p.push("reading")
+		p.push(note{message: "reading"})
 		time.Sleep(heartbeat / 2)
 		p.stop()
 		want := []string{"1 asking the model", "2 still at work: asking the model", "3 still at work: asking the model", "4 reading"}
@@ -350,4 +354,26 @@ func TestHeartbeat(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+func TestWallTime(t *testing.T) {
+	for name, tc := range map[string]struct {
+		said any
+		want time.Duration
+	}{
+		"none":     {nil, 0},
+		"some":     {1500.0, 1500 * time.Millisecond},
+		"little":   {1e-9, 1},
+		"zero":     {0.0, 0},
+		"negative": {-5.0, 0},
+		"for ever": {1e300, 0},
+		"words":    {"soon", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := wallTime(&mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: mcp.Meta{metaWall: tc.said}}})
+			if got != tc.want || ok != (tc.want > 0) {
+				t.Errorf("got %v, %v", got, ok)
+			}
+		})
+	}
 }

@@ -1,0 +1,286 @@
+package conform
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+// asked are the limits that the real question is asked under.
+var asked = marchwarden.Preset(marchwarden.Shallow)
+
+// answers asks a real question and looks at every promise about the result.
+func (b *bench) answers(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	reply, err := b.call(ctx, map[string]any{"question": b.o.Question, "depth": string(marchwarden.Shallow), "constraints": map[string]any{
+		"max_iterations": asked.MaxIterations, "token_budget": asked.TokenBudget, "max_sources": asked.MaxSources}})
+	if err != nil {
+		b.note("answer", Must, Fail, "a real question: %v", withHint(err))
+		return
+	}
+	res, err := reply.Result()
+	if err != nil {
+		b.note("answer", Must, Fail, "a real question: %v", err)
+		if reply.Failure == nil {
+			b.words(reply.Structured)
+		}
+		return
+	}
+	b.note("answer", Must, Pass, "a real question gives a result that keeps the schema")
+	if reply.FromText {
+		b.note("structured", Should, Warn, "the result is sent as text; structured content can be checked by everybody")
+	} else {
+		b.note("structured", Should, Pass, "the result is structured content")
+	}
+	b.words(reply.Structured)
+	b.budget(res)
+	if len(res.Citations) == 0 {
+		for _, id := range []string{"markers", "marked", "excerpts", "evidence"} {
+			b.note(id, Must, Skipped, "the answer cites nothing; check again with a question that it can answer")
+		}
+		return
+	}
+	b.markers(res)
+	b.excerpts(res)
+	b.evidence(ctx, res)
+}
+
+// words looks at the closed sets and the numbers of a result, whether the rest of it
+// can be read or not.
+func (b *bench) words(structured json.RawMessage) {
+	var loose struct {
+		Gaps []struct {
+			Category any `json:"category"`
+		} `json:"gaps"`
+		Events []struct {
+			Type any `json:"type"`
+		} `json:"discovery_events"`
+		Confidence any `json:"confidence"`
+	}
+	if json.Unmarshal(structured, &loose) != nil {
+		b.note("categories", Must, Skipped, "the result cannot be read")
+		b.note("confidence", Must, Skipped, "the result cannot be read")
+		return
+	}
+	var wrong []string
+	for _, g := range loose.Gaps {
+		if !isOneOf(g.Category, marchwarden.SourceNotFound, marchwarden.AccessDenied, marchwarden.BudgetExhausted, marchwarden.ContradictorySources, marchwarden.ScopeExceeded) {
+			wrong = append(wrong, fmt.Sprintf("a gap has the category %s", shown(g.Category)))
+		}
+	}
+	for _, e := range loose.Events {
+		if !isOneOf(e.Type, marchwarden.RelatedResearch, marchwarden.NewSource, marchwarden.ContradictionDetected) {
+			wrong = append(wrong, fmt.Sprintf("a discovery has the type %s", shown(e.Type)))
+		}
+	}
+	b.judge("categories", wrong, "gaps and discoveries are of the kinds that the contract knows")
+	wrong = nil
+	if c, ok := loose.Confidence.(float64); !ok || c < 0 || c > 1 {
+		wrong = []string{fmt.Sprintf("confidence is %s, not a number from 0 to 1", shown(loose.Confidence))}
+	}
+	b.judge("confidence", wrong, "confidence is a number from 0 to 1")
+}
+
+func isOneOf[T ~string](v any, known ...T) bool {
+	s, ok := v.(string)
+	return ok && slices.Contains(known, T(s))
+}
+
+// judge notes a check that fails with the first of what is wrong, if anything is.
+func (b *bench) judge(id string, wrong []string, right string) {
+	switch n := len(wrong); {
+	case n == 0:
+		b.note(id, Must, Pass, "%s", right)
+	case n == 1:
+		b.note(id, Must, Fail, "%s", wrong[0])
+	default:
+		b.note(id, Must, Fail, "%s, and %d more", wrong[0], n-1)
+	}
+}
+
+// budget holds the cost to what was allowed.
+func (b *bench) budget(res *marchwarden.Result) {
+	cost := res.CostMetadata
+	var wrong []string
+	for _, c := range []struct {
+		name    string
+		is, max int
+	}{
+		{"tokens_used", cost.TokensUsed, asked.TokenBudget},
+		{"iterations_run", cost.IterationsRun, asked.MaxIterations},
+		{"sources_read", cost.SourcesRead, asked.MaxSources},
+	} {
+		if c.is > c.max {
+			wrong = append(wrong, fmt.Sprintf("%s is %d, over the %d that were allowed", c.name, c.is, c.max))
+		}
+	}
+	b.judge("budget", wrong, "it stayed within its budget")
+}
+
+// marker is one or several numbers in brackets: [1], [2, 3].
+var marker = regexp.MustCompile(`\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]`)
+
+// markers holds the answer to its citations.
+func (b *bench) markers(res *marchwarden.Result) {
+	var wrong []string
+	for _, m := range marker.FindAllStringSubmatch(res.Answer, -1) {
+		for number := range strings.SplitSeq(m[1], ",") {
+			n, err := strconv.Atoi(strings.TrimSpace(number))
+			if err != nil || n < 1 || n > len(res.Citations) {
+				wrong = append(wrong, fmt.Sprintf("the marker [%s] has no citation; there are %d", strings.TrimSpace(number), len(res.Citations)))
+			}
+		}
+	}
+	b.judge("markers", wrong, "every marker in the answer has its citation")
+	var bare []string
+	all := sentences(res.Answer)
+	for _, s := range all {
+		if !marker.MatchString(s) {
+			bare = append(bare, s)
+		}
+	}
+	switch {
+	case len(bare) == 0:
+		b.note("marked", Must, Pass, "every sentence of the answer has a marker")
+	case 2*len(bare) > len(all):
+		b.note("marked", Must, Fail, "%d of %d sentences have no marker, such as %s", len(bare), len(all), shown(bare[0]))
+	default: // some may be no statements, which a person can tell
+		b.note("marked", Must, Warn, "%d of %d sentences have no marker, such as %s", len(bare), len(all), shown(bare[0]))
+	}
+}
+
+// minWords is how long a sentence is that can state something.
+const minWords = 3
+
+// stop is the end of a sentence with the markers that follow it.
+var stop = regexp.MustCompile(`[.!?]["'”’)*_]*(?:\s*\[\d[\d,\s]*\])*(?:\s+|$)`)
+
+// sentences are the statements of a Markdown text, roughly: headings, questions,
+// lines that lead to a list and fragments are none, and so is code.
+func sentences(markdown string) []string {
+	var all []string
+	code := false
+	for line := range strings.Lines(markdown) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "```") {
+			code = !code
+			continue
+		}
+		if code || strings.HasPrefix(line, "#") || strings.HasSuffix(line, ":") {
+			continue
+		}
+		for line != "" {
+			end := len(line)
+			for _, at := range stop.FindAllStringIndex(line, -1) {
+				if at[1] == len(line) || beginsSentence(line[at[1]:]) {
+					end = at[1]
+					break
+				}
+			}
+			s := strings.TrimSpace(line[:end])
+			line = strings.TrimSpace(line[end:])
+			if len(strings.Fields(marker.ReplaceAllString(s, ""))) >= minWords && !strings.HasSuffix(strings.TrimSpace(marker.ReplaceAllString(s, "")), "?") {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// beginsSentence keeps abbreviations such as "approx. three" in one piece.
+func beginsSentence(rest string) bool {
+	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(rest, `"'“‘(*_`))
+	return !unicode.IsLower(r)
+}
+
+// excerpts holds every citation to saying where it is from and what stands there.
+func (b *bench) excerpts(res *marchwarden.Result) {
+	var wrong []string
+	for i, c := range res.Citations {
+		switch {
+		case strings.TrimSpace(c.RawExcerpt) == "":
+			wrong = append(wrong, fmt.Sprintf("citation %d has no excerpt", i+1))
+		case utf8.RuneCountInString(c.RawExcerpt) > marchwarden.MaxExcerptChars:
+			wrong = append(wrong, fmt.Sprintf("the excerpt of citation %d is over %d characters", i+1, marchwarden.MaxExcerptChars))
+		case strings.TrimSpace(c.Locator) == "":
+			wrong = append(wrong, fmt.Sprintf("citation %d has no locator", i+1))
+		case strings.TrimSpace(c.Source) == "":
+			wrong = append(wrong, fmt.Sprintf("citation %d does not say what kind of source it is", i+1))
+		}
+	}
+	b.judge("excerpts", wrong, "every citation says where it is from and what stands there")
+}
+
+// evidence looks up what is cited and holds the excerpts against it.
+func (b *bench) evidence(ctx context.Context, res *marchwarden.Result) {
+	const kept = "; its pages will be fetched again where that is possible, and its citations count for less where it is not"
+	if !b.session.Card().Evidence {
+		b.note("evidence", Must, Skipped, "it hands over none of what it cites"+kept)
+		return
+	}
+	var wrong []string
+	checked := 0
+	for i, c := range res.Citations {
+		if c.ContentHash == "" || c.RawExcerpt == marchwarden.ExcerptNonText {
+			continue
+		}
+		checked++
+		text, err := b.session.Evidence(ctx, c.ContentHash)
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("the document of citation %d: %v", i+1, err))
+		} else if fault := stands(c, text); fault != "" {
+			wrong = append(wrong, fmt.Sprintf("citation %d: %s", i+1, fault))
+		}
+	}
+	if checked == 0 {
+		b.note("evidence", Must, Skipped, "no citation has a content_hash"+kept)
+		return
+	}
+	b.judge("evidence", wrong, fmt.Sprintf("%d of %d citations stand in the documents that it hands over", checked, len(res.Citations)))
+}
+
+// stands says what keeps a citation from standing in a text, or "".
+func stands(c marchwarden.Citation, text []byte) string {
+	excerpt, cut := strings.CutSuffix(c.RawExcerpt, marchwarden.ExcerptCut)
+	if c.Span == nil {
+		if !bytes.Contains(text, []byte(excerpt)) {
+			return "the excerpt is not in the document"
+		}
+		return ""
+	}
+	if !c.Span.In(len(text)) {
+		return fmt.Sprintf("the span ends at byte %d of %d", c.Span.End, len(text))
+	}
+	there := string(text[c.Span.Start:c.Span.End])
+	if there == c.RawExcerpt || (cut && there == excerpt) {
+		return ""
+	}
+	return "the excerpt is not what stands at the span"
+}
+
+// maxShown bounds what a server says where it becomes part of a finding.
+const maxShown = 120
+
+// shown is a value of the server's in a message.
+func shown(v any) string {
+	if s, ok := v.(string); ok {
+		return strconv.Quote(plaintext.Line(s, maxShown))
+	}
+	wire, err := json.Marshal(v)
+	if err != nil {
+		return "unreadable"
+	}
+	return plaintext.Line(string(wire), maxShown)
+}

@@ -1,0 +1,334 @@
+// Package conform finds out from outside whether an MCP server, whoever wrote it,
+// keeps the research contract: it looks at what the server offers, asks it a real
+// question, gives it bad input, and sees whether it is still there afterwards.
+//
+// It owns the list of checks and what each of them says to people. It does not own
+// the contract, which is the root package's, nor the wire, which is mcpkit's. What
+// a server's answers are worth is not judged here, only whether they can be checked.
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+const (
+	defaultQuestion = "What is the capital of France?"
+	defaultLimit    = 2 * time.Minute
+	// cancelAfter is when a call is cancelled, which most research will not have
+	// ended by.
+	cancelAfter = 150 * time.Millisecond
+)
+
+// Options are how to check.
+type Options struct {
+	// Question is one that the server should be able to answer from its sources;
+	// empty means one about the capital of France.
+	Question string
+	// Limit is how long one call may take; 0 means two minutes.
+	Limit time.Duration
+}
+
+// Level is how much a check counts.
+type Level string
+
+// The levels.
+const (
+	Must   Level = "must"   // the contract asks for it
+	Should Level = "should" // a caller is better off with it
+)
+
+// Outcome is what a check found.
+type Outcome string
+
+// The outcomes.
+const (
+	Pass    Outcome = "pass"
+	Fail    Outcome = "fail"
+	Warn    Outcome = "warn"    // worth a look, and no reason to refuse the server
+	Skipped Outcome = "skipped" // it could not be told
+)
+
+// Finding is one check and what it found, in a sentence.
+type Finding struct {
+	ID      string  `json:"id"`
+	Level   Level   `json:"level"`
+	Outcome Outcome `json:"outcome"`
+	Detail  string  `json:"detail"`
+}
+
+// Report is what was found, in the order of the checks.
+type Report struct {
+	Server   string    `json:"server,omitempty"`
+	Version  string    `json:"version,omitempty"`
+	Protocol string    `json:"protocol,omitempty"`
+	Contract string    `json:"contract,omitempty"`
+	ToolHash string    `json:"tool_hash,omitempty"`
+	Findings []Finding `json:"findings"`
+	// Complete is false when the caller stopped the check.
+	Complete bool `json:"complete"`
+}
+
+// OK says that the server keeps the contract as far as can be told from outside:
+// the check was complete and nothing in it failed.
+func (r Report) OK() bool {
+	for _, f := range r.Findings {
+		if f.Outcome == Fail {
+			return false
+		}
+	}
+	return r.Complete
+}
+
+// Table is the findings in rows for people: check, level, outcome, what was seen.
+func (r Report) Table() [][]string {
+	rows := make([][]string, len(r.Findings))
+	for i, f := range r.Findings {
+		rows[i] = []string{f.ID, string(f.Level), string(f.Outcome), f.Detail}
+	}
+	return rows
+}
+
+// bench is one check under way.
+type bench struct {
+	dial     func(context.Context) (*mcpkit.Session, error)
+	o        Options
+	report   Report
+	session  *mcpkit.Session
+	progress int // the most that came in one call
+}
+
+// Check asks the server that dial connects to. It may dial several times: a server
+// that ends is started again for the next check. Every session is closed. The end
+// of ctx ends the check; what was found until then is in the report.
+func Check(ctx context.Context, dial func(context.Context) (*mcpkit.Session, error), o Options) Report {
+	if o.Question == "" {
+		o.Question = defaultQuestion
+	}
+	if o.Limit == 0 {
+		o.Limit = defaultLimit
+	}
+	b := &bench{dial: dial, o: o}
+	defer b.hangUp()
+	if b.connects(ctx) {
+		b.surface()
+		b.answers(ctx)
+		b.refusals(ctx)
+		b.tolerance(ctx)
+	}
+	b.report.Complete = ctx.Err() == nil
+	return b.report
+}
+
+func (b *bench) hangUp() {
+	if b.session != nil {
+		_ = b.session.Close()
+		b.session = nil
+	}
+}
+
+func (b *bench) note(id string, level Level, outcome Outcome, format string, args ...any) {
+	b.report.Findings = append(b.report.Findings, Finding{id, level, outcome, fmt.Sprintf(format, args...)})
+}
+
+// connects is the first check, and without it there is no other.
+func (b *bench) connects(ctx context.Context) bool {
+	s, err := b.dial(ctx)
+	if err != nil {
+		b.note("connect", Must, Fail, "%v", withHint(err))
+		return false
+	}
+	b.session = s
+	c := s.Card()
+	b.report.Server, b.report.Version, b.report.Protocol, b.report.Contract, b.report.ToolHash = c.Server, c.Version, c.Protocol, c.Contract, c.ToolHash
+	b.note("connect", Must, Pass, "speaks MCP %s and has a tool that takes a question", c.Protocol)
+	return true
+}
+
+func withHint(err error) error {
+	if hint := marchwarden.HintOf(err); hint != "" {
+		return fmt.Errorf("%w (%s)", err, hint)
+	}
+	return err
+}
+
+// call makes one call, on a new session if the last one is over.
+func (b *bench) call(ctx context.Context, args map[string]any) (mcpkit.Reply, error) {
+	if b.session != nil {
+		select {
+		case <-b.session.Done():
+			b.hangUp()
+		default:
+		}
+	}
+	if b.session == nil {
+		s, err := b.dial(ctx)
+		if err != nil {
+			return mcpkit.Reply{}, fmt.Errorf("connect again: %w", err)
+		}
+		b.session = s
+	}
+	reply, err := b.ask(ctx, b.session, args)
+	b.progress = max(b.progress, reply.Progress)
+	return reply, err
+}
+
+// ask makes one call within the limit.
+func (b *bench) ask(ctx context.Context, s *mcpkit.Session, args map[string]any) (mcpkit.Reply, error) {
+	limited, cancel := context.WithTimeout(ctx, b.o.Limit)
+	defer cancel()
+	reply, err := s.Call(limited, args)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = marchwarden.Errorf(marchwarden.CodeTimeout, "there was no answer within %v", b.o.Limit)
+	}
+	return reply, err
+}
+
+// quick is the cheapest request that is a real one.
+func (b *bench) quick() map[string]any {
+	return map[string]any{"question": b.o.Question, "depth": "shallow",
+		"constraints": map[string]any{"max_iterations": 1, "token_budget": marchwarden.MinTokenBudget, "max_sources": 1}}
+}
+
+// refusals gives input that the contract forbids. What is asked for is an error of
+// the tool, which a caller can read and correct, and that the server lives on.
+func (b *bench) refusals(ctx context.Context) {
+	with := func(constraint string, v any) map[string]any {
+		return map[string]any{"question": b.o.Question, "constraints": map[string]any{constraint: v}}
+	}
+	for _, bad := range []struct {
+		id, what string
+		args     map[string]any
+	}{
+		{"refuse-blank", "a blank question", map[string]any{"question": " \t "}},
+		{"refuse-long", "a question of 501 characters", map[string]any{"question": long(marchwarden.MaxQuestionChars + 1)}},
+		{"refuse-depth", "an unknown depth", map[string]any{"question": b.o.Question, "depth": "bottomless"}},
+		{"refuse-budget", "a token budget of 999", with("token_budget", marchwarden.MinTokenBudget-1)},
+		{"refuse-iterations", "21 iterations", with("max_iterations", marchwarden.MaxIterations+1)},
+	} {
+		if ctx.Err() != nil {
+			return
+		}
+		reply, err := b.call(ctx, bad.args)
+		switch {
+		case err == nil && reply.Failure != nil:
+			b.note(bad.id, Must, Pass, "%s is an error of the tool", bad.what)
+		case err == nil:
+			b.note(bad.id, Must, Fail, "%s is accepted", bad.what)
+		case b.alive() && marchwarden.CodeOf(err) == marchwarden.CodeUnavailable:
+			b.note(bad.id, Must, Warn, "%s is an error of the protocol; an error of the tool can be read and corrected by the caller", bad.what)
+		default:
+			b.note(bad.id, Must, Fail, "%s: %v", bad.what, err)
+		}
+	}
+	b.expect(ctx, "survive", "after bad input", b.quick())
+}
+
+func long(n int) string {
+	r := make([]rune, n)
+	for i := range r {
+		r[i] = 'é'
+	}
+	return string(r)
+}
+
+// alive tells whether the session is still up, a moment after a call failed.
+func (b *bench) alive() bool {
+	if b.session == nil {
+		return false
+	}
+	timer := time.NewTimer(cancelAfter)
+	defer timer.Stop()
+	select {
+	case <-b.session.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// expect makes a call that must be answered with a result.
+func (b *bench) expect(ctx context.Context, id, when string, args map[string]any) {
+	if ctx.Err() != nil {
+		return
+	}
+	reply, err := b.call(ctx, args)
+	if err == nil {
+		_, err = reply.Result()
+	}
+	if err != nil {
+		b.note(id, Must, Fail, "%s: %v", when, err)
+		return
+	}
+	b.note(id, Must, Pass, "%s it answers", when)
+}
+
+// tolerance is what a caller of tomorrow, or a busy or an impatient one, needs.
+func (b *bench) tolerance(ctx context.Context) {
+	novel := b.quick()
+	novel["field_of_tomorrow"] = true
+	novel["constraints"].(map[string]any)["max_hops"] = 3
+	b.expect(ctx, "unknown-field", "with an optional field that it does not know,", novel)
+	b.together(ctx)
+	b.canceled(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if b.progress == 0 {
+		b.note("progress", Should, Warn, "no progress was sent; people who wait, and hosts with a time limit, want to see some")
+		return
+	}
+	b.note("progress", Should, Pass, "progress is sent while it works")
+}
+
+// together makes two calls at once.
+func (b *bench) together(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	s := b.session
+	if s == nil || !b.alive() {
+		b.note("concurrent", Must, Skipped, "there is no connection for two calls at once")
+		return
+	}
+	faults := make(chan error, 2)
+	for range 2 {
+		go func() {
+			reply, err := b.ask(ctx, s, b.quick())
+			if err == nil {
+				_, err = reply.Result()
+			}
+			faults <- err
+		}()
+	}
+	if err := errors.Join(<-faults, <-faults); err != nil {
+		b.note("concurrent", Must, Fail, "two calls at once: %s", plaintext.Line(err.Error(), 3*maxShown))
+		return
+	}
+	b.note("concurrent", Must, Pass, "two calls at once are both answered")
+}
+
+// canceled cancels a call and asks again.
+func (b *bench) canceled(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	hasty, cancel := context.WithTimeout(ctx, cancelAfter)
+	_, err := b.call(hasty, b.quick())
+	cancel()
+	after := "after a call was cancelled"
+	if err == nil {
+		after = "after a call that was to be cancelled and was answered before"
+	}
+	if !b.alive() {
+		b.note("cancel", Must, Fail, "the server ended when a call was cancelled")
+		return
+	}
+	b.expect(ctx, "cancel", after, b.quick())
+}
