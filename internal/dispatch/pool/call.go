@@ -1,0 +1,236 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const (
+	// grace is how long a call may go on when its context is over, to hand over
+	// what it has. A session in this process gives up a little earlier.
+	grace      = 1500 * time.Millisecond
+	localGrace = time.Second
+	// lag is how far a session's end and the failure of its calls may lie apart.
+	lag = 100 * time.Millisecond
+)
+
+// fate is how a function that was waited for ended.
+type fate int
+
+const (
+	returned fate = iota
+	panicked
+	cutOff  // what it depends on ended, and it did not
+	overdue // its context ended, and it did not
+)
+
+// outcome is what a function gave; value counts only if it returned.
+type outcome[T any] struct {
+	value T
+	err   error
+	fate  fate
+}
+
+// panicError is a panic as an error.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// attempt calls fn and catches its panic.
+func attempt[T any](fn func() (T, error)) (o outcome[T]) {
+	o.fate = panicked // which holds unless the last line is reached
+	defer func() {
+		if o.fate == panicked {
+			o.err = &panicError{recover(), debug.Stack()}
+		}
+	}()
+	o.value, o.err = fn()
+	o.fate = returned
+	return o
+}
+
+// await calls fn and waits for it, but not for ever: past the end of ctx it has
+// patience for so long, and past the closing of over, which may be nil, for lag.
+// What comes later is lost, and what fn holds is its own to free.
+func await[T any](ctx context.Context, over <-chan struct{}, patience time.Duration, fn func() (T, error)) outcome[T] {
+	done := make(chan outcome[T], 1)
+	go func() { done <- attempt(fn) }()
+	late := outcome[T]{fate: cutOff}
+	wait := lag
+	select {
+	case o := <-done:
+		return o
+	case <-over:
+	case <-ctx.Done():
+		late.fate, wait = overdue, patience
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case o := <-done:
+		return o
+	case <-t.C:
+		return late
+	}
+}
+
+// call asks a member's session one thing, and reads from the outcome how the
+// member is.
+func call[T any](ctx context.Context, m *member, ask func(context.Context, Session) (T, error)) (none T, err error) {
+	if ctx.Err() != nil {
+		return none, m.ended(ctx)
+	}
+	within := ctx
+	if m.Timeout > 0 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, m.Timeout)
+		defer cancel()
+	}
+	l, trial, err := m.acquire(within, false)
+	if trial {
+		defer m.trialOver()
+	}
+	if err != nil {
+		if within.Err() != nil && errors.Is(err, within.Err()) {
+			return none, m.ended(ctx)
+		}
+		return none, err
+	}
+	o := await(within, l.over, grace, func() (T, error) { return ask(within, l.session) })
+	switch {
+	case o.fate == panicked:
+		m.logPanic(o.err)
+		m.lost(l, o.err)
+		return none, marchwarden.Wrap(o.err, marchwarden.CodeInternal, "the session with researcher %s failed", m.Name)
+	case o.fate == cutOff:
+		return none, m.gone(l, errors.New("its session ended"))
+	case o.fate == overdue:
+		return none, m.ended(ctx)
+	case o.err == nil:
+		m.answered(l)
+		return o.value, nil
+	case within.Err() != nil && (doubtful(o.err) || errors.Is(o.err, marchwarden.CodeTimeout)):
+		return none, m.ended(ctx)
+	case doubtful(o.err) && closesWithin(l.over, lag):
+		return none, m.gone(l, o.err)
+	}
+	m.answered(l)
+	if marchwarden.CodeOf(o.err) == marchwarden.CodeCanceled {
+		// Its own doing: whoever reads CodeCanceled takes it for the caller's.
+		return none, marchwarden.Errorf(marchwarden.CodeUnavailable, "researcher %s broke off: %v", m.Name, o.err)
+	}
+	m.logPanic(o.err)
+	return none, fmt.Errorf("researcher %s: %w", m.Name, o.err)
+}
+
+// doubtful reports whether an error may come from the end of a session. The other
+// codes are a researcher's own words.
+func doubtful(err error) bool {
+	switch marchwarden.CodeOf(err) {
+	case marchwarden.CodeUnavailable, marchwarden.CodeTruncated, marchwarden.CodeCanceled, marchwarden.CodeInternal:
+		return true
+	}
+	return false
+}
+
+func closesWithin(over <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-over:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// gone is the error of a call whose session ended under it. The cause is told and
+// not wrapped: the codes in it are about something else.
+func (m *member) gone(l *line, cause error) error {
+	if !m.lost(l, cause) {
+		return m.closedError()
+	}
+	return marchwarden.Errorf(marchwarden.CodeUnavailable, "researcher %s died while it was asked: %v", m.Name, cause)
+}
+
+// ended is the error of a call that was not waited for any longer: the caller's
+// context is over, or else the seat's time.
+func (m *member) ended(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "researcher %s was not waited for any longer", m.Name)
+	}
+	return marchwarden.Errorf(marchwarden.CodeTimeout, "researcher %s did not answer within %s", m.Name, m.Timeout)
+}
+
+func (m *member) logPanic(err error) {
+	var p *panicError
+	if errors.As(err, &p) {
+		m.log.Error("panic", "value", p.value, "stack", string(p.stack))
+	}
+}
+
+// checked holds a researcher to exactly one of result and error, and to what can
+// be said of a result's numbers without knowing its sources. The result is a
+// normalised copy.
+func checked(res *marchwarden.Result, err error) (*marchwarden.Result, error) {
+	malformed := func(what string) error {
+		return marchwarden.Errorf(marchwarden.CodeMalformed, "it gave %s", what)
+	}
+	switch {
+	case res == nil && err == nil:
+		return nil, malformed("neither a result nor an error")
+	case res != nil && err != nil:
+		return nil, malformed(fmt.Sprintf("both a result and an error: %v", err))
+	case err != nil:
+		return nil, err
+	}
+	if !unit(res.Confidence) || !unit(res.ConfidenceFactors.QuerySpecificityMatch) ||
+		slices.ContainsFunc(res.Citations, func(c marchwarden.Citation) bool { return !unit(c.Confidence) }) {
+		return nil, malformed("a confidence that is not from 0 to 1")
+	}
+	normal := *res
+	normal.Claims = slices.Clone(res.Claims)
+	normal.Normalize()
+	return &normal, nil
+}
+
+func unit(u marchwarden.Unit) bool { return u >= 0 && u <= 1 }
+
+// tap is a sink that can be shut: one call's events, one at a time, and none
+// after the call.
+type tap struct {
+	mu   sync.Mutex // guards sink, and is held while it is called: sinks do not block
+	sink marchwarden.Sink
+}
+
+// events is the sink to hand on; nil when nobody listens.
+func (t *tap) events() marchwarden.Sink {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sink == nil {
+		return nil
+	}
+	return func(e marchwarden.Event) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.sink != nil {
+			t.sink(e)
+		}
+	}
+}
+
+func (t *tap) shut() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sink = nil
+}

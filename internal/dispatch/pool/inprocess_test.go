@@ -1,0 +1,106 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+type researcher func(context.Context, marchwarden.Sink) (*marchwarden.Result, error)
+
+func (f researcher) Research(ctx context.Context, _ marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	return f(ctx, sink)
+}
+
+func TestInProcess(t *testing.T) {
+	yes := &marchwarden.Result{Answer: "yes"}
+	for name, tc := range map[string]struct {
+		do   researcher
+		code marchwarden.Code
+		part string
+		took time.Duration // of which a minute is the context's
+	}{
+		"answers": {func(context.Context, marchwarden.Sink) (*marchwarden.Result, error) { return yes, nil }, "", "nil", 0},
+		"fails": {func(context.Context, marchwarden.Sink) (*marchwarden.Result, error) {
+			return nil, marchwarden.Errorf(marchwarden.CodeDenied, "no")
+		}, marchwarden.CodeDenied, "no", 0},
+		"panics": {func(context.Context, marchwarden.Sink) (*marchwarden.Result, error) { panic("wild") }, marchwarden.CodeInternal, "panic: wild", 0},
+		"ends with what it has": {func(ctx context.Context, _ marchwarden.Sink) (*marchwarden.Result, error) {
+			<-ctx.Done()
+			time.Sleep(localGrace / 2)
+			return yes, nil
+		}, "", "nil", time.Minute + localGrace/2},
+		"ignores its end": {func(context.Context, marchwarden.Sink) (*marchwarden.Result, error) {
+			time.Sleep(time.Hour)
+			return yes, nil
+		}, marchwarden.CodeCanceled, "it went on", time.Minute + localGrace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				s := InProcess(tc.do, nil)
+				began := time.Now()
+				res, err := s.Research(ctx, marchwarden.Request{}, nil)
+				wantError(t, err, tc.code, tc.part)
+				if (res == nil) == (err == nil) {
+					t.Errorf("%v beside %v", res, err)
+				}
+				if took := time.Since(began); took != tc.took {
+					t.Errorf("took %s", took)
+				}
+				if err := errors.Join(s.Close(), s.Close()); err != nil {
+					t.Error(err)
+				}
+				<-s.Done()
+				_, err = s.Research(t.Context(), marchwarden.Request{}, nil)
+				wantError(t, err, marchwarden.CodeUnavailable, "closed")
+				time.Sleep(time.Hour) // whoever ignored its end comes to it
+			})
+		})
+	}
+}
+
+func TestInProcessEvidence(t *testing.T) {
+	_, err := InProcess(nil, nil).Evidence(t.Context(), "sha256:")
+	wantError(t, err, marchwarden.CodeUnsupported, "no evidence")
+	s := InProcess(nil, func(_ context.Context, hash string) ([]byte, error) {
+		if hash == "wild" {
+			panic(hash)
+		}
+		return []byte(hash), nil
+	})
+	defer s.Close()
+	if got, err := s.Evidence(t.Context(), "x"); err != nil || string(got) != "x" {
+		t.Errorf("%q %v", got, err)
+	}
+	_, err = s.Evidence(t.Context(), "wild")
+	wantError(t, err, marchwarden.CodeInternal, "panic: wild")
+}
+
+func TestInProcessCloseEndsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := InProcess(researcher(func(ctx context.Context, sink marchwarden.Sink) (*marchwarden.Result, error) {
+			time.Sleep(time.Hour)
+			sink(marchwarden.Event{Message: "late"})
+			return nil, ctx.Err()
+		}), nil)
+		go func() {
+			synctest.Wait()
+			s.Close()
+		}()
+		var heard []marchwarden.Event
+		_, err := s.Research(t.Context(), marchwarden.Request{}, func(e marchwarden.Event) { heard = append(heard, e) })
+		wantError(t, err, marchwarden.CodeUnavailable, "closed")
+		time.Sleep(2 * time.Hour)
+		if diff := cmp.Diff([]marchwarden.Event(nil), heard); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

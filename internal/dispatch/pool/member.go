@@ -1,0 +1,347 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const (
+	breakAfter  = 3                      // failures in a row
+	breakFor    = 30 * time.Second       // then nobody is let through
+	redialPause = 500 * time.Millisecond // between the second failure and the next opening
+	// fairChance is how long a member must have had to open before an opening that
+	// its callers gave up counts against it.
+	fairChance = 5 * time.Second
+)
+
+// member is one seat and what became of its sessions.
+type member struct {
+	Seat
+	pins  Pins
+	now   func() time.Time
+	log   *slog.Logger
+	over  context.Context // ends with the pool
+	tasks *sync.WaitGroup // the pool's; added to under mu while not closed
+	slots chan struct{}   // nil: as many calls as come
+
+	mu       sync.Mutex // guards what follows; of what others wrote, only the clock is called with it held
+	line     *line      // the session in use, or nil
+	opening  *opening   // the one under way, or nil
+	failures int        // in a row
+	cause    error      // of the last failure
+	failed   time.Time  // when that was
+	until    time.Time  // when a member that was given up may be tried; zero while it is not
+	trying   bool       // the one trial is under way
+	closed   bool
+}
+
+// line is one open session. It is told from others by its address.
+type line struct {
+	session Session
+	over    <-chan struct{} // the session's Done
+	card    Card
+}
+
+func (l *line) dead() bool {
+	select {
+	case <-l.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// opening is one attempt to open a session, for all who wait for it.
+type opening struct {
+	cancel  context.CancelFunc
+	began   time.Time
+	waiters int           // guarded by the member's mu
+	done    chan struct{} // closed after line or err were set
+	line    *line
+	err     error
+}
+
+// acquire gives a session that is alive as far as one can see, waiting until one
+// is open. trial says that the call decides whether the member is asked again; the
+// caller then calls trialOver, whatever err is. With force, pauses and past
+// failures are passed over. When ctx ends first, err is its error.
+func (m *member) acquire(ctx context.Context, force bool) (l *line, trial bool, err error) {
+	m.mu.Lock()
+	m.notice()
+	if err := m.shut(force); err != nil {
+		m.mu.Unlock()
+		return nil, false, err
+	}
+	if trial = !force && !m.until.IsZero(); trial {
+		m.trying = true
+	}
+	if l = m.line; l != nil {
+		m.mu.Unlock()
+		return l, trial, nil
+	}
+	o := m.opening
+	if o == nil {
+		o = m.begin(ctx, force)
+	}
+	o.waiters++
+	m.mu.Unlock()
+
+	select {
+	case <-o.done:
+		return o.line, trial, o.err
+	case <-ctx.Done():
+		m.giveUp(o)
+		return nil, trial, ctx.Err()
+	}
+}
+
+// shut says why the member is not asked now, if so. It is called with mu held.
+func (m *member) shut(force bool) error {
+	if m.closed {
+		return m.closedError()
+	}
+	if force || m.until.IsZero() {
+		return nil
+	}
+	wait := m.until.Sub(m.now())
+	if wait <= 0 && !m.trying {
+		return nil
+	}
+	times := "three times"
+	if m.failures > breakAfter {
+		times = fmt.Sprintf("%d times", m.failures)
+	}
+	if wait <= 0 {
+		return marchwarden.Wrap(m.cause, marchwarden.CodeUnavailable, "researcher %s failed %s; it is being tried again now", m.Name, times)
+	}
+	seconds := (wait + time.Second - 1) / time.Second
+	return marchwarden.Wrap(m.cause, marchwarden.CodeUnavailable, "researcher %s failed %s; not asked again for %d s", m.Name, times, seconds)
+}
+
+func (m *member) closedError() error {
+	return marchwarden.Errorf(marchwarden.CodeUnavailable, "researcher %s is not asked: the pool is closed", m.Name)
+}
+
+// begin starts to open a session. It is called with mu held.
+func (m *member) begin(ctx context.Context, force bool) *opening {
+	now := m.now()
+	var pause time.Duration
+	if m.failures > 1 && !force {
+		pause = max(0, m.failed.Add(redialPause).Sub(now))
+	}
+	// Whoever asked first may leave while others wait.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	o := &opening{cancel: cancel, began: now.Add(pause), done: make(chan struct{})}
+	m.opening = o
+	m.tasks.Go(func() {
+		defer cancel()
+		defer context.AfterFunc(m.over, cancel)()
+		m.open(ctx, o, pause)
+	})
+	return o
+}
+
+// open carries an opening out.
+func (m *member) open(ctx context.Context, o *opening, pause time.Duration) {
+	sleep(ctx, pause)
+	l, err := m.dial(ctx)
+	if err == nil {
+		err = m.admit(l.card)
+	}
+	m.mu.Lock()
+	switch {
+	case m.closed:
+		err = m.closedError()
+	case m.opening != o: // given up: nobody will read what came of it
+		err = context.Canceled
+	case err == nil:
+		m.opening, m.line = nil, l
+	default:
+		m.opening = nil
+		if v := (*verdict)(nil); !errors.As(err, &v) {
+			m.fail(err)
+		}
+	}
+	o.line, o.err = l, err
+	close(o.done)
+	m.mu.Unlock()
+
+	if err == nil {
+		m.log.Debug("session open", "contract", l.card.Contract, "tool", l.card.ToolHash)
+		return
+	}
+	m.log.Warn("no session", "error", err)
+	if l != nil {
+		m.discard(l.session)
+	}
+}
+
+// dial opens a session. The context's own error is given as it is.
+func (m *member) dial(ctx context.Context) (*line, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var l line
+	o := attempt(func() (_ struct{}, err error) {
+		if l.session, l.card, err = m.Open(ctx); err == nil && l.session == nil {
+			err = marchwarden.Errorf(marchwarden.CodeInternal, "it opened and gave no session")
+		}
+		if err == nil {
+			l.over = l.session.Done()
+		}
+		return
+	})
+	if o.err == nil {
+		return &l, nil
+	}
+	m.logPanic(o.err)
+	if l.session != nil {
+		m.discard(l.session)
+	}
+	code := marchwarden.CodeOf(o.err)
+	if code == marchwarden.CodeInternal || code == marchwarden.CodeCanceled {
+		code = marchwarden.CodeUnavailable
+	}
+	return nil, marchwarden.Wrap(o.err, code, "researcher %s cannot be reached", m.Name)
+}
+
+// giveUp is for a waiter that leaves an opening. After the last one it is called
+// off, and the next call begins a new one, whatever this one does.
+func (m *member) giveUp(o *opening) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o.waiters--
+	if o.waiters > 0 || m.opening != o {
+		return
+	}
+	m.opening = nil
+	o.cancel()
+	if took := m.now().Sub(o.began); took >= fairChance {
+		m.fail(marchwarden.Errorf(marchwarden.CodeTimeout, "no session after %s", took.Round(time.Millisecond)))
+	}
+}
+
+// fail counts a failure. It is called with mu held.
+func (m *member) fail(cause error) {
+	m.failures++
+	m.cause, m.failed = cause, m.now()
+	if m.failures >= breakAfter {
+		m.until = m.failed.Add(breakFor)
+	}
+}
+
+// notice looks whether the session died while nobody used it. It is called with
+// mu held.
+func (m *member) notice() {
+	if m.line != nil && m.line.dead() {
+		m.drop(errors.New("its session ended"))
+	}
+}
+
+// drop counts the crash of the session in use. It is called with mu held and the
+// member not closed.
+func (m *member) drop(cause error) {
+	l := m.line
+	m.line = nil
+	m.fail(cause)
+	failures := m.failures
+	m.tasks.Go(func() {
+		m.log.Warn("session lost", "error", cause, "failures", failures)
+		m.discard(l.session)
+	})
+}
+
+// lost says that a call met the end of its session. However many calls say so, it
+// is one crash. The result is false when the pool was closed.
+func (m *member) lost(l *line, cause error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.line == l {
+		m.drop(cause)
+	}
+	return !m.closed
+}
+
+// answered says that the session in use works.
+func (m *member) answered(l *line) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.line == l {
+		m.failures, m.cause, m.until = 0, nil, time.Time{}
+	}
+}
+
+func (m *member) trialOver() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.trying = false
+}
+
+// slot waits for leave to make one more call.
+func (m *member) slot(ctx context.Context) (free func(), err error) {
+	if m.slots == nil {
+		return func() {}, nil
+	}
+	m.mu.Lock()
+	m.notice()
+	err = m.shut(false)
+	m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case m.slots <- struct{}{}:
+		return func() { <-m.slots }, nil
+	case <-ctx.Done():
+		return nil, m.ended(ctx)
+	case <-m.over.Done():
+		return nil, m.closedError()
+	}
+}
+
+// retire ends the member's part in the pool and hands over the session that is
+// left to close, if any.
+func (m *member) retire() *line {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.line
+	m.line, m.closed = nil, true
+	return l
+}
+
+// close closes a session, within the limit.
+func (m *member) close(l *line) error {
+	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	o := await(limit, nil, 0, func() (struct{}, error) { return struct{}{}, l.session.Close() })
+	if o.fate == overdue {
+		return marchwarden.Errorf(marchwarden.CodeTimeout, "close researcher %s: it did not end within %s", m.Name, closeLimit)
+	}
+	return marchwarden.Wrap(o.err, marchwarden.CodeOf(o.err), "close researcher %s", m.Name)
+}
+
+// discard closes a session that nobody misses, where an error is to be expected.
+func (m *member) discard(s Session) {
+	o := attempt(func() (struct{}, error) { return struct{}{}, s.Close() })
+	if o.err != nil {
+		m.log.Debug("session closed", "error", o.err)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

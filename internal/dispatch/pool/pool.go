@@ -1,0 +1,275 @@
+// Package pool is the dispatcher over supervised sessions. It opens a session with
+// a member of the network when it is first asked, shares it among all calls, opens
+// another after a crash, leaves a member alone that fails again and again, and
+// refuses one of somebody else's whose tool is no longer described as it was.
+//
+// It owns what a member's session goes through. It does not know how a session is
+// made (a process, an address, a value in this program): a seat brings a function
+// that opens one. Nor does it judge what a researcher found; it checks only that
+// there is a result, and that evidence has the hash it was asked for by.
+//
+// What becomes of a call, and what it says about the member:
+//
+//	answer, or an error that the researcher answered with   well: failures are forgotten
+//	session over before an answer, or panicking             a crash: CodeUnavailable or CodeInternal, a failure
+//	session that does not open                              CodeUnavailable or the opener's own code, a failure
+//	seat's time is up                                       CodeTimeout, says nothing
+//	caller's context is over                                CodeCanceled, says nothing
+//
+// A call is never repeated: it may have cost something. After one failure the next
+// call opens a session at once, after two a moment later; after three in a row
+// calls are refused for 30 s, then one is let through to see.
+package pool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+)
+
+// MaxEvidence is the most bytes of one piece of evidence.
+const MaxEvidence = 16 << 20
+
+// closeLimit is how long Close waits for sessions that do not close.
+const closeLimit = 5 * time.Second
+
+// Session is a connection to one researcher. It is safe for concurrent use.
+type Session interface {
+	marchwarden.Researcher
+	// Evidence is stored content by its hash ("sha256:…"). CodeNotFound and
+	// CodeUnsupported say that there is none to be had.
+	Evidence(ctx context.Context, hash string) ([]byte, error)
+	// Done is closed when the session is over, by Close or by a crash, and no later
+	// than a tenth of a second after the first call that failed of it.
+	Done() <-chan struct{}
+	// Close ends the session and the calls on it, and frees what it holds. It is
+	// called once, after a crash too.
+	Close() error
+}
+
+// Card is what the far end says of itself. Nothing in it was cleaned.
+type Card struct {
+	Contract    string // version of the research contract
+	Description string // of its tool
+	ToolHash    string // of all a caller's model would be told about the tool
+}
+
+// Seat is a place in the network: who sits there and how to reach them.
+type Seat struct {
+	dispatch.Member
+	// Open makes a session. Its context bounds the opening alone and ends with it;
+	// the session must outlive it. Open is not called twice at the same time, except
+	// when an earlier one ignores that its context is over, and by Approve.
+	Open func(ctx context.Context) (Session, Card, error)
+	// Timeout bounds one call, the opening of a session included; 0 is no bound.
+	Timeout time.Duration
+	// Pinned says that the tool is somebody else's: the description it has on its
+	// first use is the one it must keep.
+	Pinned bool
+}
+
+// Config is what a pool needs.
+type Config struct {
+	Seats []Seat
+	// Pins remembers descriptions; needed when a seat is pinned.
+	Pins Pins
+	Now  func() time.Time
+	// Parallel is how many calls one member is asked at the same time; others wait
+	// until their context is over. 0 is no bound.
+	Parallel int
+	// Log is told about sessions; nil is nobody.
+	Log *slog.Logger
+}
+
+// validName is what a member may be called: it is typed on command lines and is a
+// key in files.
+var validName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
+
+// validate says what is wrong with a configuration.
+func (c *Config) validate() error {
+	invalid := func(field, format string, args ...any) error {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+	}
+	if c.Now == nil {
+		return invalid("now", "a pool needs a clock")
+	}
+	if c.Parallel < 0 {
+		return invalid("parallel", "%d is less than 0", c.Parallel)
+	}
+	seen := map[string]bool{}
+	for _, s := range c.Seats {
+		switch {
+		case !validName.MatchString(s.Name):
+			return invalid("name", "%q is no name for a researcher: it has 1 to 40 of a-z, 0-9, _ and -, and begins with a letter", s.Name)
+		case seen[s.Name]:
+			return invalid("name", "two researchers are called %s", s.Name)
+		case s.Open == nil:
+			return invalid("open", "there is no way to reach %s", s.Name)
+		case s.Timeout < 0:
+			return invalid("timeout", "%s of %s is less than 0", s.Timeout, s.Name)
+		case !(s.Share >= 0 && s.Share <= maxShare):
+			return invalid("share", "%g of %s is not from 0 to %g", s.Share, s.Name, maxShare)
+		case !slices.Contains([]dispatch.Trust{"", dispatch.Own, dispatch.Known, dispatch.Unknown}, s.Trust):
+			return invalid("trust", "%q of %s is none of own, known, unknown", s.Trust, s.Name)
+		case s.Pinned && c.Pins == nil:
+			return invalid("pins", "%s is to be pinned, and there is nowhere to keep pins", s.Name)
+		}
+		seen[s.Name] = true
+	}
+	return nil
+}
+
+// maxShare keeps sums of shares finite.
+const maxShare = 1e6
+
+// Pool asks members over sessions. It is safe for concurrent use, and no member
+// waits for another.
+type Pool struct {
+	members []*member // in the order of configuration
+	stop    context.CancelFunc
+	tasks   *sync.WaitGroup // openings, and closings of dead sessions
+
+	closing  sync.Once
+	closeErr error
+}
+
+var _ dispatch.Dispatcher = (*Pool)(nil)
+
+// New makes a pool. Nothing is opened before it is needed. A configuration that
+// cannot work is an error with CodeInvalid. The caller closes the pool.
+func New(cfg Config) (*Pool, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	log := cfg.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	over, stop := context.WithCancel(context.Background())
+	p := &Pool{stop: stop, tasks: new(sync.WaitGroup)}
+	for _, s := range cfg.Seats {
+		m := &member{Seat: s, pins: cfg.Pins, now: cfg.Now, log: log.With("researcher", s.Name), over: over, tasks: p.tasks}
+		if cfg.Parallel > 0 {
+			m.slots = make(chan struct{}, cfg.Parallel)
+		}
+		p.members = append(p.members, m)
+	}
+	return p, nil
+}
+
+// Members are all that may be asked, in the order of their configuration.
+func (p *Pool) Members() []dispatch.Member {
+	all := make([]dispatch.Member, len(p.members))
+	for i, m := range p.members {
+		all[i] = m.Member
+	}
+	return all
+}
+
+// Dispatch asks one member, as dispatch.Dispatcher promises. A name that is not in
+// the network is an error with CodeInvalid. The sink hears nothing after Dispatch
+// returned. When ctx ends, a session has a moment to hand over what it has.
+func (p *Pool) Dispatch(ctx context.Context, name string, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	m, err := p.find(name)
+	if err != nil {
+		return nil, err
+	}
+	free, err := m.slot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	t := tap{sink: sink}
+	defer t.shut()
+	return call(ctx, m, func(ctx context.Context, s Session) (*marchwarden.Result, error) {
+		return checked(s.Research(ctx, req, t.events()))
+	})
+}
+
+var validHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// Evidence is what a member stored under a hash. Content that has another hash is
+// an error with CodeCorrupt, more than MaxEvidence bytes one with CodeMalformed.
+func (p *Pool) Evidence(ctx context.Context, name, hash string) ([]byte, error) {
+	m, err := p.find(name)
+	if err != nil {
+		return nil, err
+	}
+	if !validHash.MatchString(hash) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "content_hash",
+			Message: fmt.Sprintf("%.80q is not sha256: and 64 lower-case hexadecimal digits", hash)}
+	}
+	return call(ctx, m, func(ctx context.Context, s Session) ([]byte, error) {
+		data, err := s.Evidence(ctx, hash)
+		if err != nil {
+			return nil, err
+		}
+		if len(data) > MaxEvidence {
+			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s has %d bytes, the limit is %d", hash, len(data), MaxEvidence)
+		}
+		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != hash {
+			return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "what it hands over as %s has another hash", hash)
+		}
+		return data, nil
+	})
+}
+
+func (p *Pool) find(name string) (*member, error) {
+	names := make([]string, len(p.members))
+	for i, m := range p.members {
+		if m.Name == name {
+			return m, nil
+		}
+		names[i] = m.Name
+	}
+	e := &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: fmt.Sprintf("nobody in the network is called %.80q", name)}
+	if len(names) > 0 {
+		e.Hint = "there are " + strings.Join(names, ", ")
+	}
+	return nil, e
+}
+
+// Close ends all sessions, and with them the calls under way. It waits five
+// seconds for sessions to close; the error names those that failed or did not.
+// Later calls, of Close too, find the pool closed.
+func (p *Pool) Close() error {
+	p.closing.Do(func() {
+		errs := make([]error, len(p.members)+1)
+		var all sync.WaitGroup
+		for i, m := range p.members {
+			if l := m.retire(); l != nil {
+				all.Go(func() { errs[i] = m.close(l) })
+			}
+		}
+		p.stop() // after retire, so that openings see why they end
+		all.Go(func() { errs[len(p.members)] = p.settle() })
+		all.Wait()
+		p.closeErr = errors.Join(errs...)
+	})
+	return p.closeErr
+}
+
+// settle waits for what runs in the background, which has been told to end.
+func (p *Pool) settle() error {
+	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	o := await(limit, nil, 0, func() (struct{}, error) {
+		p.tasks.Wait()
+		return struct{}{}, nil
+	})
+	if o.fate != returned {
+		return marchwarden.Errorf(marchwarden.CodeTimeout, "a session was still opening or closing after %s", closeLimit)
+	}
+	return nil
+}
