@@ -42,6 +42,9 @@ type State struct {
 	// Nonce is a word that no page of this run can know; it marks where untrusted
 	// text begins and ends in a prompt.
 	Nonce string
+	// Guide says what a search may ask for where that is not plain words, such as
+	// the tables of a database and that a query may be SQL; "" for nothing.
+	Guide string
 	// Interrupted is set when the caller has stopped the run: what is written now
 	// must be written at once, without a model.
 	Interrupted bool

@@ -11,6 +11,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -76,7 +77,7 @@ func answerOf(s string) (map[string]json.RawMessage, bool) {
 
 // reader turns an answer into a draft, item by item.
 type reader struct {
-	v   view
+	v   quoted.View
 	s   *reason.State
 	out reason.Draft
 }
@@ -110,7 +111,7 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 	}
 	ids := idsOf(r.v, fields["passages"])
 	if len(ids) == 0 {
-		for _, m := range inlineID.FindAllString(clipBytes(said, 4*claimChars), maxPassages) {
+		for _, m := range inlineID.FindAllString(quoted.ClipBytes(said, 4*claimChars), maxPassages) {
 			ids = append(ids, idsIn(m)...)
 		}
 	}
@@ -118,8 +119,8 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 	if json.Unmarshal(fields["new_paragraph"], &begins) != nil {
 		begins = false
 	}
-	for i, sentence := range sentences(r.v.line(said, maxSplit*claimChars)) {
-		sentence = clip(withoutAddresses(sentence, r.citedHas(ids)), claimChars)
+	for i, sentence := range sentences(r.v.Line(said, maxSplit*claimChars)) {
+		sentence = quoted.Clip(withoutAddresses(sentence, r.citedHas(ids)), claimChars)
 		if len(lexicon.Terms(sentence)) == 0 || len(r.out.Claims) == maxClaims {
 			continue
 		}
@@ -151,7 +152,7 @@ var (
 
 // idsOf reads ids written as a list or in one string, bare or in brackets. A
 // text without any is passed on as the unknown id it is.
-func idsOf(v view, raw json.RawMessage) []evidence.ID {
+func idsOf(v quoted.View, raw json.RawMessage) []evidence.ID {
 	items := list(raw)
 	if _, ok := text(raw); ok {
 		items = []json.RawMessage{raw}
@@ -167,12 +168,12 @@ func idsOf(v view, raw json.RawMessage) []evidence.ID {
 		if !ok {
 			continue
 		}
-		found := idsIn(clipBytes(s, 200))
+		found := idsIn(quoted.ClipBytes(s, 200))
 		for _, id := range found {
 			add(id)
 		}
 		if len(found) == 0 {
-			add(evidence.ID(v.line(s, idChars)))
+			add(evidence.ID(v.Line(s, idChars)))
 		}
 	}
 	return out
@@ -187,6 +188,9 @@ func idsIn(s string) []evidence.ID {
 }
 
 var leftovers = strings.NewReplacer("()", "", "( )", "", "[]", "", "<>", "", " .", ".", " ,", ",")
+
+// layers is how deep addresses may hide in each other.
+const layers = 4
 
 // withoutAddresses cuts out the addresses that allowed does not know, and those
 // that cutting lets appear.
@@ -219,8 +223,8 @@ func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (stri
 		return "", false
 	}
 	cited := r.citedHas(ids)
-	s = withoutAddresses(r.v.line(s, 2*chars), func(a string) bool { return cited(a) || r.s.Offered(a) })
-	return clip(s, chars), true
+	s = withoutAddresses(r.v.Line(s, 2*chars), func(a string) bool { return cited(a) || r.s.Offered(a) })
+	return quoted.Clip(s, chars), true
 }
 
 func (r *reader) gap(fields map[string]json.RawMessage) {

@@ -105,7 +105,7 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 		p := newPacker(v, s.Evidence, room, evidence.MaxPassageChars)
 		var lines []string
 		for k, i := range open[:n] {
-			line := strconv.Itoa(k+1) + ". " + v.line(claims[i].Text, claimChars)
+			line := strconv.Itoa(k+1) + ". " + v.Line(claims[i].Text, claimChars)
 			for _, id := range claims[i].Passages {
 				if _, ps, ok := s.Evidence.Passage(id); ok {
 					line += " " + string(id)
@@ -117,7 +117,7 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 		for _, ps := range p.passages() {
 			lines = append(lines, p.line(ps))
 		}
-		c.Input = v.block("claims", lines)
+		c.Input = v.Block("claims", lines)
 		c.MaxTokens = judgeFrame + verdictTokens*n
 		return c
 	}

@@ -7,6 +7,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
@@ -20,7 +21,7 @@ const (
 // packer takes passages while they fit an allowance of tokens, counted as they
 // will be shown. Each source costs its heading once.
 type packer struct {
-	v     view
+	v     quoted.View
 	set   *evidence.Set
 	chars int // of a passage that are shown
 	brief bool
@@ -30,7 +31,7 @@ type packer struct {
 	shown map[evidence.ID]string // lines made so far
 }
 
-func newPacker(v view, set *evidence.Set, tokens, chars int) *packer {
+func newPacker(v quoted.View, set *evidence.Set, tokens, chars int) *packer {
 	return &packer{v: v, set: set, chars: chars, brief: tokens < briefBelow, left: tokens, taken: map[evidence.ID]bool{}, heads: map[int]bool{}, shown: map[evidence.ID]string{}}
 }
 
@@ -39,22 +40,22 @@ func newPacker(v view, set *evidence.Set, tokens, chars int) *packer {
 func (p *packer) head(src *evidence.Source) string {
 	id := "S" + strconv.Itoa(src.N)
 	if p.brief && src.Page.Title != "" {
-		return id + " " + p.v.line(src.Page.Title, briefTitle)
+		return id + " " + p.v.Line(src.Page.Title, briefTitle)
 	}
 	return id + describe(p.v, src.Page.Title, src.Page.Locator, src.Page.Published, titleChars)
 }
 
 // describe is a document in a few words: title, host, date.
-func describe(v view, title, locator, published string, chars int) string {
-	line := " " + v.line(title, chars)
+func describe(v quoted.View, title, locator, published string, chars int) string {
+	line := " " + v.Line(title, chars)
 	if title == "" {
-		line = " " + v.line(locator, chars)
+		line = " " + v.Line(locator, chars)
 	}
 	if host := hostOf(locator); host != "" {
-		line += " | " + v.line(host, 60)
+		line += " | " + v.Line(host, 60)
 	}
 	if published != "" {
-		line += " | " + v.line(published, 10)
+		line += " | " + v.Line(published, 10)
 	}
 	return line
 }
@@ -63,7 +64,7 @@ func describe(v view, title, locator, published string, chars int) string {
 func (p *packer) line(ps evidence.Passage) string {
 	line, ok := p.shown[ps.ID]
 	if !ok {
-		if text := p.v.line(ps.Text, p.chars); text != "" {
+		if text := p.v.Line(ps.Text, p.chars); text != "" {
 			line = "[" + string(ps.ID) + "] " + text
 		}
 		p.shown[ps.ID] = line

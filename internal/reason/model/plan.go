@@ -9,10 +9,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -23,6 +25,7 @@ const (
 	maxReads     = 6
 	maxCalls     = 256 // of a reply that are looked at
 	queryChars   = 200
+	guidedChars  = 1000 // of a query where a guide says what it may be
 	reasonChars  = 200
 	locatorChars = 2000
 	dateForm     = "2006-01-02"
@@ -138,7 +141,7 @@ func (r *Reasoner) planOf(ctx context.Context, s *reason.State, reply llm.Reply)
 }
 
 // ending is a plan that ends the gathering, and why.
-func (r *Reasoner) ending(v view, s *reason.State, st step, text string) reason.Plan {
+func (r *Reasoner) ending(v quoted.View, s *reason.State, st step, text string) reason.Plan {
 	var p reason.Plan
 	switch {
 	case st.repeats > 0:
@@ -146,13 +149,13 @@ func (r *Reasoner) ending(v view, s *reason.State, st step, text string) reason.
 	case st.lost > 0:
 		p.Decision = "Nothing that the model asked for could be understood, so the gathering ends."
 	default:
-		p.Complete = len(s.Evidence.Sources()) > 0 && saysDone(v.line(text, 400))
+		p.Complete = len(s.Evidence.Sources()) > 0 && saysDone(v.Line(text, 400))
 		p.Decision = "The model asks for nothing further."
 		if p.Complete {
 			p.Decision = "The model holds the evidence for complete."
 		}
 	}
-	if words := v.line(text, reasonChars); words != "" {
+	if words := v.Line(text, reasonChars); words != "" {
 		p.Decision += " It said: " + strconv.Quote(words)
 	}
 	return p
@@ -241,20 +244,20 @@ func arguments(c llm.ToolCall) map[string]json.RawMessage {
 
 // readCalls turns calls into searches and reads. A call that cannot be read
 // loses itself only.
-func (r *Reasoner) readCalls(v view, s *reason.State, calls []llm.ToolCall) step {
+func (r *Reasoner) readCalls(v quoted.View, s *reason.State, calls []llm.ToolCall) step {
 	st := step{cut: max(0, len(calls)-maxCalls)}
 	for _, sd := range s.Searches {
-		r.asked[queryKey(sd.Query)] = true
+		r.asked[askedKey(s, sd.Query)] = true
 	}
 	done := readAlready(s)
 	hits := hitsOf(s)
 	for _, c := range calls[:min(len(calls), maxCalls)] {
 		in := arguments(c)
 		why, _ := text(in["reason"])
-		why = v.line(why, reasonChars)
+		why = v.Line(why, reasonChars)
 		switch c.Name {
 		case toolSearch:
-			r.readSearch(v, in, why, &st)
+			r.readSearch(v, s, in, why, &st)
 		case toolRead:
 			id, ok := text(in["id"])
 			if id = strings.TrimSpace(id); !ok || id == "" {
@@ -281,10 +284,36 @@ func (r *Reasoner) readCalls(v view, s *reason.State, calls []llm.ToolCall) step
 	return st
 }
 
+// queryOf is a query as it may be sent, or "". Plain words are cut to their
+// bound; a guided query that is too long is none, because half of it would ask
+// for something else.
+func queryOf(v quoted.View, s *reason.State, raw json.RawMessage) string {
+	query, _ := text(raw)
+	if s.Guide == "" {
+		return v.Line(query, queryChars)
+	}
+	if len(query) > 4*guidedChars {
+		return ""
+	}
+	if query = v.Text(query); utf8.RuneCountInString(query) > guidedChars {
+		return ""
+	}
+	return query
+}
+
+// askedKey tells queries apart: plain ones by their words, guided ones, in which
+// every sign may matter, as they are written.
+func askedKey(s *reason.State, query string) string {
+	if s.Guide != "" {
+		return query
+	}
+	return queryKey(query)
+}
+
 // readSearch reads one search.
-func (r *Reasoner) readSearch(v view, in map[string]json.RawMessage, why string, st *step) {
-	query, _ := text(in["query"])
-	if query = v.line(query, queryChars); query == "" {
+func (r *Reasoner) readSearch(v quoted.View, s *reason.State, in map[string]json.RawMessage, why string, st *step) {
+	query := queryOf(v, s, in["query"])
+	if query == "" {
 		st.lost++
 		return
 	}
@@ -292,7 +321,7 @@ func (r *Reasoner) readSearch(v view, in map[string]json.RawMessage, why string,
 	if sr.Since != "" && sr.Until != "" && sr.Since > sr.Until {
 		sr.Since, sr.Until = "", ""
 	}
-	key := queryKey(query)
+	key := askedKey(s, query)
 	if sr.Since+sr.Until != "" {
 		key += "\n" + sr.Since + "\n" + sr.Until
 	}
@@ -349,5 +378,5 @@ func (r *Reasoner) resolve(s *reason.State, hits []search.Hit, id string) (locat
 			}
 		}
 	}
-	return clip(id, locatorChars), false
+	return quoted.Clip(id, locatorChars), false
 }

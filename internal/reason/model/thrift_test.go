@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/squadtest"
 )
 
@@ -33,7 +34,7 @@ func TestPackingKeepsTheAnswer(t *testing.T) {
 				pages = append(pages, page{fmt.Sprintf("https://x%d.example/", k), a.Name(), text.String(), nil})
 			}
 			set := setOf(pages)
-			heads := clipTokens(clipBytes(pages[0].text, 3000), c.tokens)
+			heads := clipTokens(quoted.ClipBytes(pages[0].text, 3000), c.tokens)
 			for j, p := range articles[i].Paragraphs {
 				for k, q := range p.QAs {
 					if q.Impossible || (7*j+k)%25 != 0 {

@@ -10,6 +10,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -17,12 +18,14 @@ import (
 // Limits of what a step shows.
 const (
 	stepShare   = 0.28 // of the token budget that one step may cost at most
+	guidedShare = 0.4  // the same with a guide: where rows are the evidence, asking is most of the work
 	stepMost    = 6000 // tokens that one step may cost at most
 	leastStep   = 220  // tokens of a step's reply: a few calls
 	shownHits   = 14
 	shownLinks  = 8
 	shownGiven  = 5
 	shownFailed = 6
+	guideChars  = 600 // of one line of the guide
 )
 
 // detail is how many characters of a passage, a hit's snippet and its title are
@@ -46,7 +49,11 @@ func detailFor(tokens int) detail {
 // anew each time.
 func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	rounds := max(1, s.Limits.MaxIterations-s.Iteration+1)
-	whole := min(s.Meter.Room()/rounds, int(stepShare*float64(s.Limits.TokenBudget)), stepMost)
+	share := stepShare
+	if s.Guide != "" {
+		share = guidedShare
+	}
+	whole := min(s.Meter.Room()/rounds, int(share*float64(s.Limits.TokenBudget)), stepMost)
 	c := stepPrompt.call()
 	c.Tools = tools
 	c.MaxTokens = min(1200, max(leastStep, (whole-500)/4))
@@ -57,19 +64,49 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 
 	v := newView(s.Nonce)
 	c.Input = question(v, s) + r.progress(s)
-	fixed := scaled(s, llm.Estimate(c)+llm.EstimateText(v.open("known")+v.end()))
-	c.Input += v.block("known", r.known(v, s, unscaled(s, whole-c.MaxTokens-fixed)))
+	fixed := func() int { return scaled(s, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())) }
+	c.Input += guide(v, s, unscaled(s, whole-c.MaxTokens-fixed()))
+	c.Input += v.Block("known", r.known(v, s, unscaled(s, whole-c.MaxTokens-fixed())))
 	return c
 }
 
+// guide is what the searches of this run may ask for, as far as the allowance
+// goes: most of it before anything was searched, two thirds later. There is none
+// for a source that is searched by plain words.
+func guide(v quoted.View, s *reason.State, tokens int) string {
+	if s.Guide == "" {
+		return ""
+	}
+	rule := fmt.Sprintf("Searches: the guide says what a query may be. At most %d characters on one line, no comments in it.\n", guidedChars)
+	share := tokens * 2 / 3
+	if len(s.Searches) == 0 {
+		share = tokens * 9 / 10
+	}
+	const more = 16 // tokens of the line that counts what is left out
+	l := lister{left: share - llm.EstimateText(rule+v.Open("guide")+v.End()) - more}
+	left := 0
+	for line := range strings.Lines(s.Guide) {
+		if line = v.Line(line, guideChars); line != "" && !l.add("guide: "+line) {
+			left++
+		}
+	}
+	if len(l.lines) == 0 {
+		return ""
+	}
+	if left > 0 {
+		l.lines = append(l.lines, fmt.Sprintf("guide: %d lines more have no room here", left))
+	}
+	return rule + v.Block("guide", l.lines)
+}
+
 // question is what is asked, with what the caller knows already.
-func question(v view, s *reason.State) string {
-	text := "Question: " + v.line(s.Request.Question, marchwarden.MaxQuestionChars) + "\n"
-	if known := v.line(s.Request.Context, min(marchwarden.MaxContextChars, s.Limits.TokenBudget/20)); known != "" {
+func question(v quoted.View, s *reason.State) string {
+	text := "Question: " + v.Line(s.Request.Question, marchwarden.MaxQuestionChars) + "\n"
+	if known := v.Line(s.Request.Context, min(marchwarden.MaxContextChars, s.Limits.TokenBudget/20)); known != "" {
 		text += "Context: " + known + "\n"
 	}
 	if f := s.Request.Filter(); !f.Empty() {
-		text += "Sources: only " + v.line(f.String(), 200) + "\n"
+		text += "Sources: only " + v.Line(f.String(), 200) + "\n"
 	}
 	return text + "Today: " + s.Now.Format(dateForm) + "\n"
 }
@@ -139,27 +176,23 @@ func (l *lister) add(line string) bool {
 
 // known is what the run has met, within an allowance: what was searched, what
 // was read, and what could be read next. Passages get what the others leave.
-func (r *Reasoner) known(v view, s *reason.State, tokens int) []string {
+func (r *Reasoner) known(v quoted.View, s *reason.State, tokens int) []string {
 	done := readAlready(s)
 	ids := lister{left: tokens / 2}
 	for i, l := range s.Given[:min(len(s.Given), shownGiven)] {
 		if !done[l] {
-			ids.add("U" + strconv.Itoa(i+1) + " " + v.line(l, 120))
+			ids.add("U" + strconv.Itoa(i+1) + " " + v.Line(l, 120))
 		}
 	}
 	for _, sd := range s.Searches[max(0, len(s.Searches)-8):] {
-		outcome := fmt.Sprintf(" (%d hits)", len(sd.Hits))
-		if sd.Err != nil {
-			outcome = " (" + string(marchwarden.CodeOf(sd.Err)) + ")"
-		}
-		ids.add("searched: " + v.line(sd.Query, 60) + outcome)
+		ids.add(searchedLine(v, s, sd))
 	}
 	show := detailFor(tokens)
 	all := hitsOf(s)
 	for _, n := range openHits(s, done) {
 		h := all[n]
 		line := "H" + strconv.Itoa(n+1) + describe(v, h.Title, h.Locator, h.Published, show.title)
-		if text := v.line(h.Snippet, show.snippet); show.snippet > 0 && text != "" {
+		if text := v.Line(h.Snippet, show.snippet); show.snippet > 0 && text != "" {
 			line += " | " + text
 		}
 		ids.add(line)
@@ -170,7 +203,7 @@ func (r *Reasoner) known(v view, s *reason.State, tokens int) []string {
 		if n < 0 {
 			n = len(r.links)
 		}
-		if !links.add("L" + strconv.Itoa(n+1) + " " + v.line(l, 100)) {
+		if !links.add("L" + strconv.Itoa(n+1) + " " + v.Line(l, 100)) {
 			break
 		}
 		if n == len(r.links) {
@@ -180,6 +213,22 @@ func (r *Reasoner) known(v view, s *reason.State, tokens int) []string {
 	p := newPacker(v, s.Evidence, ids.left+links.left+tokens-tokens/2-tokens/8, show.passage)
 	p.fill(s)
 	return slices.Concat(ids.lines, links.lines, p.lines())
+}
+
+// searchedLine is one search and what came of it. A guided query is more than its
+// words: it is shown at length, and what was wrong with it in the source's words.
+func searchedLine(v quoted.View, s *reason.State, sd reason.Searched) string {
+	chars, outcome := 60, fmt.Sprintf(" (%d hits)", len(sd.Hits))
+	if sd.Err != nil {
+		outcome = " (" + string(marchwarden.CodeOf(sd.Err)) + ")"
+	}
+	if s.Guide != "" {
+		chars = 300
+		if sd.Err != nil {
+			outcome = " (" + v.Line(sd.Err.Error(), 200) + ")"
+		}
+	}
+	return "searched: " + v.Line(sd.Query, chars) + outcome
 }
 
 // openHits are the positions in hitsOf of those not read yet, best first: one
@@ -229,7 +278,7 @@ func (r *Reasoner) worthOffering(s *reason.State, done map[string]bool) []string
 				continue
 			}
 			skip[l] = true
-			terms := lexicon.Terms(pathWords.Replace(clipBytes(l, 300)))
+			terms := lexicon.Terms(pathWords.Replace(quoted.ClipBytes(l, 300)))
 			slices.Sort(terms)
 			for _, t := range slices.Compact(terms) {
 				if asked[t] {

@@ -9,6 +9,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -142,7 +143,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		c.MaxTokens += min(thinking, room/4)
 	}
 	c.Input = question(v, s)
-	frame := llm.EstimateText(v.open("sources") + v.end())
+	frame := llm.EstimateText(v.Open("sources") + v.End())
 	fixed := price(s, c) + scaled(s, frame)
 	left := room - fixed - repairPrice(s, c.MaxTokens)
 	if left < scaled(s, leastEvidence) { // better an answer that cannot be repaired than none
@@ -154,7 +155,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 	}
 	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, unscaled(s, left)))), evidence.MaxPassageChars)
 	p.fill(s)
-	c.Input += v.block("sources", p.lines())
+	c.Input += v.Block("sources", p.lines())
 	return c, p.passages(), nil
 }
 
@@ -176,8 +177,8 @@ func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, t
 	if in < leastEvidence {
 		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, and the budget has no room to repair it")
 	}
-	words := v.unmarked(clipBytes(llm.WithoutThinking(broken), 16*tokens))
-	c.Input = v.block("reply", []string{clipTokens(words, min(in, tokens))})
+	words := v.Unmarked(quoted.ClipBytes(llm.WithoutThinking(broken), 16*tokens))
+	c.Input = v.Block("reply", []string{clipTokens(words, min(in, tokens))})
 	reply, err := r.ask(ctx, s, c)
 	if err != nil {
 		return reply, fmt.Errorf("its reply could not be read, nor repaired: %w", err)
@@ -191,7 +192,7 @@ func (r *Reasoner) finish(s *reason.State, d *reason.Draft, packed []evidence.Pa
 	if len(d.Claims) == 0 {
 		d.Refusal = "The passages that were read do not answer the question; the gaps say what is missing."
 		if len(d.Gaps) == 0 {
-			d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: clip(s.Request.Question, topicChars), Category: marchwarden.SourceNotFound,
+			d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: quoted.Clip(s.Request.Question, topicChars), Category: marchwarden.SourceNotFound,
 				Detail: fmt.Sprintf("the model found no answer in %d passages of %d sources", len(packed), len(s.Evidence.Sources()))})
 		}
 	}

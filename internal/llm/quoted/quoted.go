@@ -1,0 +1,129 @@
+// Package quoted is text from outside as a prompt may show it: a source is data
+// between markers that nobody outside can forge, and never an instruction. It owns
+// the markers, the removal of what looks like one or cannot be seen, and the
+// shortening. What a prompt says around the quotation, and what is done with the
+// reply, is its caller's affair.
+package quoted
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// View cleans text from outside for the prompts of one run. Only what is shown is
+// changed, never what is stored. Make one with Under; it is safe for concurrent
+// use.
+type View struct {
+	nonce     string
+	forgeries []*regexp.Regexp // the first is the nonce, and what looks like a marker
+}
+
+// forged is what text from outside must not look like: the brackets of a marker,
+// and the words by which chat templates tell who speaks.
+const forged = `[<＜‹〈⟨«]{3,}|[>＞›〉⟩»]{3,}|<[|｜]|[|｜]>|<</?SYS>>|\[/?INST\]|</?think>|<(?:start|end)_of_turn>`
+
+var forgedMarker = regexp.MustCompile(`(?i)` + forged)
+
+// Under makes the view whose markers bear a nonce, which must be unknown to those
+// who wrote what is quoted; of a blank one only the look-alikes are taken out. What
+// else a prompt gives a meaning, such as its labels, is forged in text from outside,
+// too.
+func Under(nonce string, also ...*regexp.Regexp) View {
+	markers := forgedMarker
+	if nonce = strings.TrimSpace(nonce); nonce == "" {
+		nonce = "data"
+	} else {
+		markers = regexp.MustCompile(`(?i)` + regexp.QuoteMeta(nonce) + `|` + forged)
+	}
+	return View{nonce, append([]*regexp.Regexp{markers}, also...)}
+}
+
+// Line is Text of at most n characters. A longer text is cut at a word and ends in
+// "…", and of one that is very much longer only the beginning is looked at.
+func (v View) Line(s string, n int) string { return Clip(v.Text(ClipBytes(s, 4*n+64)), n) }
+
+// Text is text from outside on one line: without controls, invisible characters and
+// forgeries, white space folded.
+func (v View) Text(s string) string { return stripped(s, v.forgeries) }
+
+// Unmarked is Text of a model's own words, in which nothing but markers is forged.
+func (v View) Unmarked(s string) string { return stripped(s, v.forgeries[:1]) }
+
+// layers is how deep forgeries may hide in each other.
+const layers = 4
+
+// stripped is the visible text without what matches, nor what taking that out
+// lets appear. Of a text that hides forgeries in forgeries nothing is left: it is
+// no honest text, and looking further would cost too much.
+func stripped(s string, forgeries []*regexp.Regexp) string {
+	s = visible(s)
+	for range layers {
+		before := len(s)
+		for _, f := range forgeries {
+			s = f.ReplaceAllString(s, "")
+		}
+		if len(s) == before {
+			return strings.Join(strings.Fields(s), " ")
+		}
+	}
+	return ""
+}
+
+// Open is the marker before a quotation of some kind, with its line break.
+func (v View) Open(kind string) string { return "<<<" + kind + " " + v.nonce + ">>>\n" }
+
+// End is the marker after a quotation, with its line break.
+func (v View) End() string { return "<<<end " + v.nonce + ">>>\n" }
+
+// Block puts clean lines between markers; without lines there is none.
+func (v View) Block(kind string, lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return v.Open(kind) + strings.Join(lines, "\n") + "\n" + v.End()
+}
+
+// visible drops what cannot be seen: controls, formats, tags, bidirectional and
+// zero-width characters, private use. Breaks and tabs become spaces, bytes that
+// are no UTF-8 the replacement character.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= ' ' && r <= '~':
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r), unicode.Is(unicode.Variation_Selector, r):
+			return -1
+		case unicode.IsGraphic(r):
+			return r
+		}
+		return utf8.RuneError
+	}, s)
+}
+
+// Clip shortens s to at most n characters, the last of them "…", at a word where
+// one is near. Nothing is cleaned.
+func Clip(s string, n int) string {
+	if len(s) <= n || utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	cut := string([]rune(s)[:max(0, n-1)])
+	if i := strings.LastIndexByte(cut, ' '); i > len(cut)*2/3 {
+		cut = cut[:i]
+	}
+	return strings.TrimRight(cut, " ,;:") + "…"
+}
+
+// ClipBytes bounds the work on a text without splitting a character.
+func ClipBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
