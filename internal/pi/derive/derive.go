@@ -1,0 +1,180 @@
+// Package derive is the planner that needs no model. It reads the question by
+// rule: who of the network is asked follows from the words of their scopes, what
+// they are asked from the form of the question, and the next hop of a chain from
+// names in what came back. It owns these rules and nothing else: whether a proposal
+// is sent is the investigator's to decide.
+package derive
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+)
+
+// id names this planner. Its number rises with every change that can alter a plan.
+const id = "derive/1"
+
+// leastTokens is what one rihla needs to be worth sending: questions beside the
+// whole one are proposed only while every rihla can have as much.
+const leastTokens = 2500
+
+// Planner derives plans. It holds no state and is safe for concurrent use.
+type Planner struct{}
+
+var _ pi.Planner = (*Planner)(nil)
+
+// New makes the planner.
+func New() *Planner { return &Planner{} }
+
+// ID is "derive/1".
+func (*Planner) ID() string { return id }
+
+// Plan sends the whole question to everybody whose scope it speaks to, and what
+// it falls into to the same, as far as there is room. The inner question of a
+// chain comes first. It fails only with a context that has ended.
+func (*Planner) Plan(ctx context.Context, b *pi.Brief) ([]pi.Sending, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	q := question.Read(b.Request.Question, b.Request.Context, b.Now.Year())
+	var whole, inner, others []pi.Sending
+	for _, c := range choose(&q, b.Members) {
+		whole = append(whole, pi.Sending{Researcher: c.name, Question: clip(b.Request.Question), Reason: c.why})
+	}
+	for _, s := range split(&q) {
+		for _, w := range whole {
+			sending := pi.Sending{Researcher: w.Researcher, Question: clip(s.text), Reason: s.why}
+			if s.inner {
+				inner = append(inner, sending)
+			} else {
+				others = append(others, sending)
+			}
+		}
+	}
+	room := min(b.Most, max(len(whole), b.Limits.TokenBudget/leastTokens))
+	out := slices.Concat(inner, whole)
+	if len(out) > room { // the whole must not wait for its parts
+		out = slices.Concat(whole, inner)
+	}
+	out = once(append(out, others...), b.Asked)
+	return out[:max(0, min(room, len(out)))], nil
+}
+
+func ended(ctx context.Context) error {
+	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "planning stopped")
+}
+
+// once drops what was asked before of the same researcher in the same words.
+func once(list, asked []pi.Sending) []pi.Sending {
+	key := func(s pi.Sending) string { return s.Researcher + "\n" + question.Plain(s.Question) }
+	seen := map[string]bool{}
+	for _, s := range asked {
+		seen[key(s)] = true
+	}
+	return slices.DeleteFunc(list, func(s pi.Sending) bool {
+		k := key(s)
+		again := seen[k]
+		seen[k] = true
+		return again
+	})
+}
+
+// clip keeps a question within what a researcher takes, whole words first.
+func clip(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if utf8.RuneCountInString(s) <= marchwarden.MaxQuestionChars {
+		return s
+	}
+	cut := string([]rune(s)[:marchwarden.MaxQuestionChars])
+	if i := strings.LastIndexByte(cut, ' '); i > 0 {
+		cut = cut[:i]
+	}
+	return cut
+}
+
+// chosen is a member that is asked, and why.
+type chosen struct{ name, why string }
+
+// The words by which a scope is known. A scope that speaks of a database lists its
+// tables, which may be called anything.
+var (
+	databaseWords = question.StemSet("database databases sql table tables")
+	paperWords    = question.StemSet("paper papers preprint preprints arxiv scholarly scholar scientific science journal journals academic")
+	generalWords  = question.StemSet("document documents file files folder folders library web internet page pages encyclopedia wikipedia everything anything general")
+)
+
+// What makes a question scholarly: words, or the number of a paper.
+var (
+	scholarlyWords = question.StemSet(`paper papers study studies preprint preprints theorem theorems lemma conjecture proof arxiv doi journal journals
+		publication publications researchers scientists literature meta-analysis meta-analyses citation citations retracted retraction peer-reviewed
+		hypothesis dataset benchmark empirical randomised randomized placebo cohort`)
+	scholarlyForms = regexp.MustCompile(`(?i)\b\d{4}\.\d{4,5}(?:v\d+)?\b|\b10\.\d{4,9}/\S|\bresearch\s+(?:on|into|about|shows?|says?|papers?)\b|\b(?:recent|latest|current)\s+research\b|\bstate of the art\b`)
+)
+
+// choose picks who is asked: those with a general scope always, specialists where
+// the question's words speak to their scope. Where that is nobody, everybody.
+func choose(q *question.Question, members []dispatch.Member) []chosen {
+	var out []chosen
+	for _, m := range members {
+		if why := asks(q, m); why != "" {
+			out = append(out, chosen{m.Name, why})
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, m := range members {
+		out = append(out, chosen{m.Name, "nobody's scope fits better"})
+	}
+	return out
+}
+
+// asks says why a member should be asked, or "".
+func asks(q *question.Question, m dispatch.Member) string {
+	scope := lexicon.Terms(strings.ReplaceAll(m.Scope, "_", " "))
+	has := func(set map[string]bool) bool {
+		return slices.ContainsFunc(scope, func(s string) bool { return set[s] })
+	}
+	database := has(databaseWords)
+	switch {
+	case !database && has(paperWords):
+		return scholarly(q)
+	case !database && has(generalWords):
+		return "its scope is general"
+	}
+	var shared []string
+	for _, t := range q.Terms {
+		if question.Light(t.Stem) || question.Vague(t.Stem) || databaseWords[t.Stem] {
+			continue
+		}
+		if slices.ContainsFunc(scope, func(s string) bool { return question.Alike(t, s) > 0 }) {
+			shared = append(shared, t.Text)
+		}
+	}
+	if len(shared) == 0 {
+		return ""
+	}
+	return "its scope has " + strings.Join(shared[:min(3, len(shared))], ", ")
+}
+
+// scholarly says what makes a question one for papers, or "".
+func scholarly(q *question.Question) string {
+	if m := scholarlyForms.FindString(q.Text); m != "" {
+		return fmt.Sprintf("the question has %q", strings.TrimSpace(m))
+	}
+	for _, t := range q.Terms {
+		if scholarlyWords[t.Stem] {
+			return fmt.Sprintf("the question has %q", t.Text)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,226 @@
+// Package pi is the principal investigator: it takes a question, decides which
+// researchers to send on which journey (a rihla), runs them in parallel, follows
+// what they report, compares their evidence and writes one answer.
+//
+//	planner.go     who is asked what, as a planner proposes it
+//	run.go         the investigation: planning, arrivals, taking reports
+//	queue.go       rihlas that wait, by priority; what may be told to whom; their shares; sending
+//	policy.go      the table from report to action
+//	evidence.go    every citation of every report, held against stored bytes
+//	synthesize.go  one draft from all reports
+//	result.go      the result
+//
+// It knows researchers by the contract alone and trusts none of them: what cannot
+// be checked is marked, what is false is dropped and named. It reaches the world
+// through a replay.Journal, and even the order in which reports come in is
+// recorded: running it again on a record gives the same bytes. A failing, slow or
+// hostile researcher is a gap and never loses its siblings.
+package pi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Name is the investigator's name in traces and in costs.
+const Name = "pi"
+
+// Scope says in a sentence what an investigator covers.
+const Scope = "everything that the researchers of its network cover: it plans, asks them in parallel, follows up, compares their evidence and writes one answer"
+
+// Minds make the parts of an investigator that think. They are kept apart from the
+// rest because a rerun needs them too. Each is made for one run; model is the id of
+// the language model, or "" for none.
+type Minds struct {
+	Planner func(model string) Planner
+	Writer  func(model string) reason.Reasoner
+}
+
+// Config is what an investigator works with. The caller closes what it passes in.
+type Config struct {
+	Traces  *trace.Dir
+	Blobs   blob.Store
+	Version string // of the program, for the trace
+	Now     func() time.Time
+	NewID   func() marchwarden.TraceID
+
+	Dispatcher dispatch.Dispatcher
+	Minds      Minds
+	Options    Options
+	// Model plans and writes; nil leaves both to minds that need none.
+	Model llm.Model
+	// Refetch gets a document again that a researcher cites and does not hand
+	// over; nil leaves such citations unchecked. It stores the text.
+	Refetch func(ctx context.Context, locator string) (Document, error)
+	// Spent is told of every finished investigation, for the ledger; nil for nobody.
+	Spent func(Call)
+}
+
+// Options are the user's wishes; the zero value of each is a sound default.
+type Options struct {
+	Parallel  int           // rihlas under way at once; 0 is 4
+	MaxRihlas int           // in all; 0 goes by the depth of the request
+	MaxDepth  int           // of follow-ups; 0 goes by the depth of the request, -1 is none
+	Deadline  time.Duration // for the whole investigation; 0 is none
+	// AllowEgress names the members whose findings may be told to others.
+	AllowEgress []string
+	// ModelSeesPrivate says that the model was named for everything, and not
+	// merely found: it may be shown what came from private sources.
+	ModelSeesPrivate bool
+	// PlanOnly ends an investigation with its plan.
+	PlanOnly bool
+}
+
+// Document is a document that was fetched again.
+type Document struct {
+	Text      blob.Ref // stored
+	Title     string
+	Published string
+	FetchedAt time.Time
+}
+
+// Call is a finished investigation as a ledger sees it.
+type Call struct {
+	Start  *trace.Start
+	Result *marchwarden.Result
+}
+
+// PI is a principal investigator. It is a researcher like those that it asks, and
+// safe for concurrent use.
+type PI struct{ cfg Config }
+
+var _ marchwarden.Researcher = (*PI)(nil)
+
+// New makes an investigator.
+func New(cfg Config) *PI { return &PI{cfg} }
+
+// gatherShare is the part of the deadline that rihlas may use.
+const gatherShare = 0.75
+
+// Research investigates a question under a trace of its own.
+func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if req.Resume != "" {
+		return outcome.Earlier(ctx, p.cfg.Traces, p.cfg.Blobs, req)
+	}
+	started := p.cfg.Now()
+	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
+	start := p.start(req, started)
+	w, err := p.cfg.Traces.Create(start.TraceID)
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(p.cfg.Minds, p.cfg.Blobs, replay.Record(w, p.cfg.Blobs, clock, sink), start)
+	r.clock, r.world = clock, &p.cfg
+	res, err := r.investigate(ctx)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("investigation %s: %w", start.TraceID, err)
+	}
+	if p.cfg.Spent != nil {
+		p.cfg.Spent(Call{Start: start, Result: res})
+	}
+	return res, nil
+}
+
+// start is everything that the investigation depends on besides its record.
+func (p *PI) start(req marchwarden.Request, started time.Time) *trace.Start {
+	o := p.cfg.Options
+	inv := &trace.Investigation{
+		Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
+		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
+	}
+	caps := capsOf(req.Depth)
+	if inv.Parallel <= 0 {
+		inv.Parallel = 4
+	}
+	if inv.MaxRihlas <= 0 {
+		inv.MaxRihlas = caps.rihlas
+	}
+	switch {
+	case inv.MaxDepth < 0:
+		inv.MaxDepth = 0
+	case inv.MaxDepth == 0:
+		inv.MaxDepth = caps.depth
+	}
+	inv.MaxDepth = min(inv.MaxDepth, req.Limits().MaxIterations-1)
+	for _, m := range p.cfg.Dispatcher.Members() {
+		inv.Members = append(inv.Members, trace.Member{Name: m.Name, Scope: m.Scope, Share: m.Share, Trust: string(m.Trust), Private: m.Private, OpenWorld: m.OpenWorld})
+	}
+	start := &trace.Start{
+		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %d researchers", req.Question, len(inv.Members))},
+		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
+		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
+		Wall: time.Duration(float64(o.Deadline) * gatherShare), Deadline: o.Deadline, Investigation: inv,
+	}
+	if p.cfg.Model != nil {
+		start.Model = p.cfg.Model.ID()
+	}
+	start.Mind = p.cfg.Minds.Writer(start.Model).ID()
+	inv.Planner = p.cfg.Minds.Planner(start.Model).ID()
+	return start
+}
+
+// caps of an investigation by its depth.
+type caps struct{ rihlas, depth int }
+
+func capsOf(d marchwarden.Depth) caps {
+	switch d {
+	case marchwarden.Shallow:
+		return caps{4, 1}
+	case marchwarden.Deep:
+		return caps{16, 3}
+	}
+	return caps{8, 2}
+}
+
+// Again investigates once more on a record: nobody is asked and nothing fetched.
+// Its want and got are equal to the byte unless the program or the record changed.
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (want, got []byte, err error) {
+	defer panics.Caught(&err, "a rerun")
+	start, err := log.Start()
+	if err != nil {
+		return nil, nil, err
+	}
+	done := log.Complete()
+	switch {
+	case start.Investigation == nil:
+		return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
+	case done == nil:
+		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
+	}
+	for made, has := range map[string]string{
+		start.Mind:                  minds.Writer(start.Model).ID(),
+		start.Investigation.Planner: minds.Planner(start.Model).ID(),
+	} {
+		if made != has {
+			return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", made, has)
+		}
+	}
+	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {
+		return nil, nil, err
+	}
+	if want, err = blobs.Get(ctx, done.Result); err != nil {
+		return nil, nil, err
+	}
+	again := *start
+	res, err := newRun(minds, blob.NamesOnly(blobs), replay.Rerun(log, blobs), &again).investigate(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("rerun %s: %w", start.TraceID, err)
+	}
+	got, err = marchwarden.EncodeResult(res)
+	return want, got, err
+}

@@ -1,0 +1,298 @@
+package pi
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// The follow-up policy: what is done about each kind of thing that a rihla
+// reports. This is the contract's table, and the only place that decides it. A
+// rule says where a follow-up would go, or why there is none; whether there is
+// room for it, whether it was asked before and whether it may be told, is decided
+// for all of them in follow.
+//
+//	about                  first                                              else
+//	source_not_found       another researcher is asked, once a question       accepted
+//	access_denied          another researcher, if this one brought nothing    for a person
+//	budget_exhausted       the same one again, with more                      accepted
+//	contradictory_sources  another researcher, with a targeted question       for a person
+//	scope_exceeded         the specialist                                     for a person
+//	related_research       the suggested researcher                           an open question
+//	new_source             the suggested researcher                           an open question
+//	contradiction          the suggested researcher, or another               an open question
+//	open_question          if of high priority: its specialist, or the same   an open question
+var policy = map[string]rule{
+	string(marchwarden.ScopeExceeded):         {80, specialist, marchwarden.Flagged, "no researcher of this network covers it"},
+	string(marchwarden.ContradictorySources):  {70, arbiter, marchwarden.Flagged, "nobody else can be asked; both excerpts are given for a person to compare"},
+	string(marchwarden.ContradictionDetected): {70, suggested, marchwarden.Flagged, "no researcher of this network was suggested; kept as an open question"},
+	aboutOpenQuestion:                         {60, answerer, marchwarden.Accepted, "kept as an open question"},
+	string(marchwarden.RelatedResearch):       {50, suggested, marchwarden.Accepted, "no researcher of this network was suggested; kept as an open question"},
+	string(marchwarden.NewSource):             {50, suggested, marchwarden.Accepted, "no researcher of this network was suggested; kept as an open question"},
+	string(marchwarden.SourceNotFound):        {40, elsewhere, marchwarden.Accepted, "there is nobody else to ask"},
+	string(marchwarden.AccessDenied):          {40, instead, marchwarden.Flagged, "somebody with access has to look"},
+	string(marchwarden.BudgetExhausted):       {30, again, marchwarden.Accepted, "the answer stands without more"},
+}
+
+// The priorities of what no report led to, beside those in the table.
+const (
+	planPriority = 100
+	hopPriority  = 90
+)
+
+// aboutOpenQuestion is the About of a decision on an open question.
+const aboutOpenQuestion = "open_question"
+
+// rule is one row of the policy.
+type rule struct {
+	priority int
+	// target says whom to ask what; ok is false for nobody.
+	target func(r *run, n notice) (s Sending, tokens int, ok bool)
+	action marchwarden.Action // when there is nobody
+	why    string             // then
+}
+
+// notice is one thing that a rihla reported.
+type notice struct {
+	about    string
+	topic    string
+	detail   string
+	suggests string   // a researcher
+	parties  []string // who disagree, when it is more than one
+	from     *journey
+}
+
+// notices are what a report asks for attention for, bounded: gaps first, then
+// discoveries, then open questions of high priority.
+func (r *run) notices(jr *journey) []notice {
+	var out []notice
+	for _, g := range jr.gaps {
+		out = append(out, notice{about: string(g.Category), topic: g.Topic, detail: g.Detail, from: jr})
+	}
+	quarrel := slices.ContainsFunc(jr.gaps, func(g marchwarden.Gap) bool { return g.Category == marchwarden.ContradictorySources })
+	if jr.res != nil {
+		for _, d := range jr.res.DiscoveryEvents {
+			if quarrel && d.Type == marchwarden.ContradictionDetected && d.SuggestedResearcher == "" {
+				continue // the gap says the same, and more
+			}
+			out = append(out, notice{about: string(d.Type), topic: d.Query, detail: d.Reason, suggests: d.SuggestedResearcher, from: jr})
+		}
+		for _, q := range jr.res.OpenQuestions {
+			if q.Priority == marchwarden.High {
+				out = append(out, notice{about: aboutOpenQuestion, topic: q.Question, detail: q.Context, from: jr})
+			}
+		}
+	}
+	return out[:min(len(out), maxNotices)]
+}
+
+// The most that one report can cause: things looked at, and rihlas.
+const (
+	maxNotices   = 40
+	maxPerReport = 4
+)
+
+// follow decides on everything that a rihla reported. Each decision is recorded
+// with its reason.
+func (r *run) follow(jr *journey) error {
+	for _, n := range r.notices(jr) {
+		if err := r.followOne(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// followOne decides on one thing.
+func (r *run) followOne(n notice) error {
+	known, ok := policy[n.about]
+	if !ok {
+		return nil // of no kind that there is: it stays in the report
+	}
+	d := marchwarden.Decision{About: n.about, Topic: plaintext.Line(n.topic, maxTopic), From: n.from.number, Action: known.action, Reason: known.why}
+	if s, tokens, ok := known.target(r, n); ok && s.Question != "" {
+		it := &item{Sending: s, priority: known.priority, parent: n.from.number, depth: n.from.depth + 1, tokens: tokens, about: len(r.decisions)}
+		if d.Action, d.Reason = r.judge(it, n.from); d.Action == marchwarden.Dispatched {
+			r.push(it)
+		}
+	}
+	return r.decide(d)
+}
+
+// judge says whether a follow-up goes ahead: not twice, not beyond the caps, and
+// not if it would tell somebody what is private.
+func (r *run) judge(it *item, from *journey) (marchwarden.Action, string) {
+	before, repeat := r.asked[key(it.Researcher, it.Question)]
+	switch {
+	case repeat && it.tokens == 0:
+		return marchwarden.Accepted, fmt.Sprintf("%s was asked this already (rihla %d)", it.Researcher, before)
+	case r.stopped:
+		return marchwarden.Capped, "the investigation was ending"
+	case it.depth > r.inv.MaxDepth:
+		return marchwarden.Capped, fmt.Sprintf("follow-ups go %d deep at most", r.inv.MaxDepth)
+	case r.ledTo(from.number) >= maxPerReport:
+		return marchwarden.Capped, fmt.Sprintf("one report leads to %d rihlas at most", maxPerReport)
+	case len(r.journeys)+len(r.waiting) >= r.inv.MaxRihlas:
+		return marchwarden.Capped, fmt.Sprintf("there are %d rihlas at most", r.inv.MaxRihlas)
+	case !r.mayTell(from.Researcher, it.Researcher, it.Question):
+		r.withheld(from.Researcher, it)
+		return marchwarden.Withheld, fmt.Sprintf("it would tell %s what %s found, which is private", it.Researcher, from.Researcher)
+	}
+	r.asked[key(it.Researcher, it.Question)] = len(r.journeys) + len(r.waiting) + 1
+	return marchwarden.Dispatched, it.Reason
+}
+
+// ledTo is how many rihlas a report has led to, waiting ones included.
+func (r *run) ledTo(report int) int {
+	n := 0
+	for _, jr := range r.journeys {
+		if jr.parent == report {
+			n++
+		}
+	}
+	for _, it := range r.waiting {
+		if it.parent == report {
+			n++
+		}
+	}
+	return n
+}
+
+// withheld is the gap of a rihla that would have told private things.
+func (r *run) withheld(from string, it *item) {
+	r.gaps = append(r.gaps, marchwarden.Gap{
+		Topic: it.Question, Category: marchwarden.AccessDenied,
+		Detail: fmt.Sprintf("%s was not asked, because that would have told it what %s found (--allow-egress %s allows it)", it.Researcher, from, from),
+	})
+}
+
+// decide records a decision.
+func (r *run) decide(d marchwarden.Decision) error {
+	r.decisions = append(r.decisions, d)
+	return r.tell(d)
+}
+
+// tell writes a decision into the trace; one that came to be another is told again.
+func (r *run) tell(d marchwarden.Decision) error {
+	did := fmt.Sprintf("%s %q of rihla %d: %s, %s", strings.ReplaceAll(d.About, "_", " "), d.Topic, d.From, d.Action, d.Reason)
+	return r.j.Note(&trace.Decision{Head: trace.Head{Decision: did}, What: d})
+}
+
+// elsewhere asks another researcher the question of the rihla, once.
+func elsewhere(r *run, n notice) (Sending, int, bool) {
+	to, ok := r.onceElsewhere(n.from)
+	return Sending{to, n.from.Question, fmt.Sprintf("%s has nothing on %q", n.from.Researcher, plaintext.Line(n.topic, maxWord))}, 0, ok
+}
+
+// instead asks another researcher when this one came back with nothing at all;
+// with one page out of reach among others the answer stands.
+func instead(r *run, n notice) (Sending, int, bool) {
+	if n.from.admitted > 0 {
+		return Sending{}, 0, false
+	}
+	to, ok := r.onceElsewhere(n.from)
+	return Sending{to, n.from.Question, n.from.Researcher + " could not look"}, 0, ok
+}
+
+// again sends the same researcher once more, with a larger budget, if what it
+// brought is little and the investigation can pay for it.
+func again(r *run, n notice) (Sending, int, bool) {
+	const enough, larger = 0.7, 1.5
+	want := int(float64(n.from.grant) * larger)
+	if n.from.retry || n.from.res == nil || n.from.admitted > 0 && n.from.res.Confidence >= enough || r.meter.Room() < want {
+		return Sending{}, 0, false
+	}
+	n.from.retry = true
+	return Sending{n.from.Researcher, n.from.Question, fmt.Sprintf("%s ran out of budget; it gets more", n.from.Researcher)}, want, true
+}
+
+// arbiter asks a researcher who has no part in a disagreement about its very point.
+func arbiter(r *run, n notice) (Sending, int, bool) {
+	question := plaintext.Line("Which is right about "+n.topic+"?", marchwarden.MaxQuestionChars-1)
+	to, ok := r.another(n.from, question, n.parties...)
+	return Sending{to, question, n.from.Researcher + " found sources that disagree"}, 0, ok
+}
+
+// specialist asks the researcher whose scope speaks to the topic.
+func specialist(r *run, n notice) (Sending, int, bool) {
+	to, ok := r.suited(n.topic+" "+n.detail, n.from.Researcher)
+	return Sending{to, r.questionOf(n), "outside the scope of " + n.from.Researcher}, 0, ok
+}
+
+// suggested asks the researcher that a discovery suggests.
+func suggested(r *run, n notice) (Sending, int, bool) {
+	_, ok := r.members[n.suggests]
+	if !ok && n.suggests == "" {
+		n.suggests, ok = r.suited(n.topic+" "+n.detail, n.from.Researcher)
+	}
+	return Sending{n.suggests, r.questionOf(n), fmt.Sprintf("%s met it: %s", n.from.Researcher, plaintext.Line(n.detail, maxWord))}, 0, ok
+}
+
+// answerer asks whoever covers an open question, or the one who raised it.
+func answerer(r *run, n notice) (Sending, int, bool) {
+	to, ok := r.suited(n.topic, "")
+	if !ok || !r.mayTell(n.from.Researcher, to, n.topic) {
+		to = n.from.Researcher
+	}
+	return Sending{to, r.questionOf(n), n.from.Researcher + " left it open"}, 0, true
+}
+
+// questionOf is a notice's topic as a question of its own.
+func (r *run) questionOf(n notice) string {
+	return plaintext.Line(n.topic, marchwarden.MaxQuestionChars-1)
+}
+
+// onceElsewhere is another researcher for the question of a rihla, unless one was
+// found for that question before.
+func (r *run) onceElsewhere(from *journey) (string, bool) {
+	words := flatten(from.Question)
+	if r.moved[words] {
+		return "", false
+	}
+	to, ok := r.another(from, from.Question)
+	r.moved[words] = ok
+	return to, ok
+}
+
+// another is the best researcher that was not asked a question yet: general ones
+// before specialists, in the order of the network.
+func (r *run) another(from *journey, question string, not ...string) (string, bool) {
+	for _, m := range r.order {
+		if _, done := r.asked[key(m.Name, question)]; m.Name != from.Researcher && !done && !slices.Contains(not, m.Name) {
+			return m.Name, true
+		}
+	}
+	return "", false
+}
+
+// suited is the researcher whose name or scope shares most words with a text; one
+// word of scope at least, in a tie the earlier one.
+func (r *run) suited(text, not string) (string, bool) {
+	words := lexicon.Terms(text)
+	shared := func(m dispatch.Member) int {
+		scope := lexicon.Terms(m.Name + " " + m.Scope)
+		n := 0
+		for _, w := range scope {
+			if slices.Contains(words, w) {
+				n++
+			}
+		}
+		if slices.Contains(words, lexicon.Stem(m.Name)) {
+			n += 5
+		}
+		return n
+	}
+	candidates := slices.DeleteFunc(slices.Clone(r.order), func(m dispatch.Member) bool { return m.Name == not || shared(m) == 0 })
+	if len(candidates) == 0 {
+		return "", false
+	}
+	best := slices.MaxFunc(candidates, func(a, b dispatch.Member) int { return cmp.Compare(shared(a), shared(b)) })
+	return best.Name, true
+}

@@ -1,0 +1,267 @@
+package pi
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+)
+
+// item is a rihla that waits for its turn.
+type item struct {
+	Sending
+	priority int // higher goes first
+	seq      int // of equal ones, the older
+	parent   int // number of the rihla that led to it; 0 for the plan's
+	depth    int // 0 for the plan's
+	tokens   int // at least so many are wanted; 0 for a share
+	about    int // index of the decision that it came of, or -1
+}
+
+// queue is a heap of items.
+type queue []*item
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, k int) bool {
+	if q[i].priority != q[k].priority {
+		return q[i].priority > q[k].priority
+	}
+	return q[i].seq < q[k].seq
+}
+func (q queue) Swap(i, k int) { q[i], q[k] = q[k], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(*item)) }
+func (q *queue) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}
+
+func (r *run) push(it *item) {
+	it.seq = r.seq
+	r.seq++
+	heap.Push(&r.waiting, it)
+}
+
+func (r *run) pop() *item { return heap.Pop(&r.waiting).(*item) }
+
+// key makes the same question to the same researcher the same rihla, in whatever
+// order or form its words are.
+func key(researcher, question string) string {
+	words := lexicon.Terms(question)
+	if len(words) == 0 {
+		words = strings.Fields(strings.ToLower(question))
+	}
+	slices.Sort(words)
+	return researcher + "\x00" + strings.Join(slices.Compact(words), " ")
+}
+
+// Taint. What a private member reported must not be told to another member,
+// unless the user allowed it. A question is clean if it was made before anything
+// was found (the user's words, and the plan), or stands in the user's words; a
+// question that a report led to is as private as the member who reported.
+
+// mayTell reports whether a question that came of member from's report may be sent
+// to member to.
+func (r *run) mayTell(from, to, question string) bool {
+	return from == to || !r.secret(from) || r.clean(question)
+}
+
+// private reports whether what a member says is the user's own. One that is not
+// of this investigation is nobody's.
+func (r *run) private(member string) bool {
+	m, ok := r.members[member]
+	return ok && m.Private
+}
+
+// secret reports whether what a member says is kept from the others.
+func (r *run) secret(member string) bool { return r.private(member) && !r.allowed(member) }
+
+// clean reports whether a question tells nothing that was found: it is one of
+// those from before, or part of one, to the letter. Other capitals and marks around
+// the same words could tell something too.
+func (r *run) clean(question string) bool {
+	return slices.Contains(r.public, question) || strings.Contains(r.start.Request.Question, question)
+}
+
+// flatten is a text's words in lower case, a space between them.
+func flatten(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }), " ")
+}
+
+// hold splits the tokens before anything is sent: some are kept for the writing,
+// the plan's rihlas share most of the rest. For a plan of one rihla nothing is
+// kept, since its own claims can be the answer; if there is nobody else, it gets
+// everything. What is not used comes back.
+func (r *run) hold() {
+	keep, share := int(writeShare*float64(r.start.Limits.TokenBudget)), firstShare
+	if len(r.waiting) < 2 || r.meter.Room()-keep < marchwarden.MinTokenBudget*2 {
+		keep = 0
+	}
+	switch {
+	case r.inv.MaxDepth == 0, len(r.order) == 1:
+		share = 1
+	case len(r.waiting) < 2:
+		share = soleShare
+	}
+	r.meter.Hold(keep)
+	r.firstTokens = share * float64(r.meter.Room())
+	for _, it := range r.waiting {
+		r.firstWeight += r.weight(it)
+	}
+}
+
+// sendAll sends rihlas from the queue while there are workers and budget for them.
+func (r *run) sendAll(ctx context.Context) error {
+	for len(r.waiting) > 0 && r.underWay() < r.inv.Parallel {
+		if r.stopped {
+			return r.drop("the investigation was ending")
+		}
+		it := r.pop()
+		jr, why, err := r.grant(it)
+		if err != nil {
+			return err
+		}
+		if jr == nil && r.underWay() > 0 { // what those under way do not use comes back
+			heap.Push(&r.waiting, it)
+			return nil
+		}
+		if jr == nil {
+			r.meter.Exhaust(why.cap)
+			if err := r.drop(why.words, it); err != nil {
+				return err
+			}
+			continue
+		}
+		r.journeys = append(r.journeys, jr)
+		jr.number = len(r.journeys)
+		r.asked[key(jr.Researcher, jr.Question)] = jr.number
+		if it.about >= 0 {
+			r.decisions[it.about].Rihla = jr.number
+		}
+		if err := r.depart(ctx, jr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop leaves rihlas out that cannot be sent any more: those given, or all that
+// wait. Each is a gap.
+func (r *run) drop(why string, items ...*item) error {
+	if len(items) == 0 {
+		for len(r.waiting) > 0 {
+			items = append(items, r.pop())
+		}
+	}
+	for _, it := range items {
+		if it.about >= 0 {
+			d := &r.decisions[it.about]
+			d.Action, d.Reason = marchwarden.Capped, why
+			if err := r.tell(*d); err != nil {
+				return err
+			}
+		}
+		r.gaps = append(r.gaps, marchwarden.Gap{Topic: it.Question, Category: marchwarden.BudgetExhausted,
+			Detail: fmt.Sprintf("%s was not asked: %s", it.Researcher, why)})
+	}
+	return nil
+}
+
+// grant gives a rihla its share of tokens and documents by its weight: the plan's
+// rihlas of what was there for them, later ones of what is left. Without a journey
+// it says why there is none.
+func (r *run) grant(it *item) (*journey, shortage, error) {
+	weight, all := r.weight(it), r.weight(it)
+	for _, w := range r.waiting {
+		all += r.weight(w)
+	}
+	room, left := r.meter.Room(), r.start.Limits.MaxSources-r.meter.Usage().Sources
+	tokens, sources := int(float64(room)*weight/all), int(float64(left)*weight/all)
+	if it.depth == 0 {
+		tokens, sources = int(r.firstTokens*weight/r.firstWeight), int(float64(r.start.Limits.MaxSources)*weight/r.firstWeight)
+	}
+	tokens = min(room, max(tokens, it.tokens, marchwarden.MinTokenBudget))
+	spent, read := fmt.Sprintf("token budget of %d", r.start.Limits.TokenBudget), fmt.Sprintf("cap of %d sources", r.start.Limits.MaxSources)
+	switch {
+	case tokens < marchwarden.MinTokenBudget:
+		return nil, shortage{spent, fmt.Sprintf("%d tokens are left, and a rihla needs %d", room, marchwarden.MinTokenBudget)}, nil
+	case tokens < it.tokens: // others were sent in the meantime
+		return nil, shortage{spent, fmt.Sprintf("%d tokens are left, and %d would be more than it had", room, it.tokens)}, nil
+	case left < 1:
+		return nil, shortage{read, fmt.Sprintf("all %d documents are given away", r.start.Limits.MaxSources)}, nil
+	}
+	sources = min(left, max(1, sources))
+	reserved, err := r.meter.Reserve(tokens)
+	if err != nil {
+		return nil, shortage{}, err
+	}
+	return &journey{item: *it, grant: tokens, sources: r.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan struct{})}, shortage{}, nil
+}
+
+// shortage is the cap that left no room for a rihla, and how, in words.
+type shortage struct{ cap, words string }
+
+func (r *run) weight(it *item) float64 {
+	if w := r.members[it.Researcher].Share; w > 0 {
+		return w
+	}
+	return 1
+}
+
+// depart sends a researcher on its journey. It comes back through r.ended.
+func (r *run) depart(ctx context.Context, jr *journey) error {
+	req := r.requestOf(jr)
+	m, err := replay.Checkpoint(r.caller, r.j, fmt.Sprintf("sending rihla %d", jr.number), r.clock)
+	if err != nil {
+		return err
+	}
+	jr.took = m.Elapsed
+	var patience time.Duration
+	if r.start.Wall > 0 {
+		patience = max(time.Second, time.Duration(rihlaShare*float64(r.start.Wall-m.Elapsed)))
+	}
+	way, done := limited(ctx, patience)
+	go func() {
+		defer done()
+		defer func() { close(jr.back); r.ended <- jr.number }()
+		defer panics.Caught(&jr.err, "a rihla")
+		jr.res, jr.err = replay.Rihla(replay.Shield(way), r.j,
+			replay.Journey{Number: jr.number, Researcher: jr.Researcher, Request: req, Reason: jr.Reason, Parent: jr.parent},
+			func(ctx context.Context) (*marchwarden.Result, error) { return r.ask(ctx, jr, req) })
+	}()
+	r.liveOf(jr, marchwarden.StagePlan, "sent: "+jr.Question)
+	return nil
+}
+
+// ask asks the dispatcher. A panic there is a failed rihla like any other.
+func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (res *marchwarden.Result, err error) {
+	defer panics.Caught(&err, "asking "+jr.Researcher)
+	if r.world == nil {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", jr.Researcher)
+	}
+	return r.world.Dispatcher.Dispatch(ctx, jr.Researcher, req, func(e marchwarden.Event) {
+		e.Rihla, e.Researcher, e.TraceID = jr.number, jr.Researcher, r.start.TraceID
+		r.j.Live(e)
+	})
+}
+
+// requestOf is what a researcher is told: the question of its rihla, the context
+// in the user's own words, and the part of the budget that is its own. Nothing
+// that was found is in it.
+func (r *run) requestOf(jr *journey) marchwarden.Request {
+	tokens, sources, iterations := jr.grant, jr.sources, r.start.Limits.MaxIterations
+	return marchwarden.Request{
+		Question: jr.Question, Context: r.start.Request.Context, Depth: r.start.Request.Depth,
+		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
+			SourceFilter: r.start.Request.Filter().String()},
+	}
+}

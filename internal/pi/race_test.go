@@ -1,0 +1,5 @@
+//go:build race
+
+package pi_test
+
+func init() { raceEnabled = true }

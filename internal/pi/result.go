@@ -1,0 +1,316 @@
+package pi
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// maxLeads bounds the discoveries and open questions of a result, each.
+const maxLeads = 30
+
+// conclude grounds the draft once more, in the bytes that are stored here, and
+// makes the result of it.
+func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
+	r.live(marchwarden.StageCheck, "checking every excerpt against the stored bytes")
+	grounded, err := verify.Gate(ctx, r.blobs, r.set, draft)
+	if err != nil {
+		return nil, outcome.StoreError(err)
+	}
+	if err := r.j.Note(grounded.Step()); err != nil {
+		return nil, err
+	}
+	last, err := replay.Checkpoint(r.caller, r.j, "the end", r.clock)
+	if err != nil {
+		return nil, err
+	}
+	r.interrupted = r.interrupted || last.Interrupted
+	res := r.assemble(draft, grounded)
+	res.CostMetadata.WallTimeSec = last.Elapsed.Seconds()
+	ending := outcome.Ending{Exhausted: r.meter.Usage().Exhausted, Interrupted: r.interrupted}
+	if err := outcome.Seal(ctx, r.j, r.blobs, res, ending); err != nil {
+		return nil, err
+	}
+	r.live(marchwarden.StageDone, fmt.Sprintf("%d citations, confidence %.2f", len(res.Citations), res.Confidence))
+	return res, nil
+}
+
+// assemble puts the result together.
+func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Result {
+	use := r.meter.Usage()
+	exhausted := len(use.Exhausted) > 0 || r.cutShort()
+	res := &marchwarden.Result{
+		Answer: g.Answer, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
+		Decisions: r.decisions, TraceID: r.start.TraceID,
+		CostMetadata: marchwarden.CostMetadata{
+			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: use.Sources,
+		},
+	}
+	res.ConfidenceFactors, res.Confidence = confidence.Assess(confidence.Input{
+		Sources: r.set.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
+	})
+	for i := range res.Citations {
+		src := r.set.Sources()[g.Sources[i]-1]
+		c := &res.Citations[i]
+		c.Confidence, c.Authority = confidence.Citation(src, g.Support[i]), confidence.Authority(src.Page)
+		c.Locator = r.locatorOf(g.Sources[i], c)
+	}
+	res.Gaps = r.mergeGaps(slices.Concat(draft.Gaps, g.Gaps))
+	res.Rihlas = r.rihlas()
+	res.DiscoveryEvents, res.OpenQuestions = r.leads()
+	res.Normalize()
+	return res
+}
+
+// cutShort reports whether a researcher ended at a cap, and was not sent again.
+func (r *run) cutShort() bool {
+	return slices.ContainsFunc(r.journeys, func(jr *journey) bool {
+		return !jr.lost && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !r.sentAgain(jr)
+	})
+}
+
+// sentAgain reports whether a journey was made once more, with a larger budget.
+func (r *run) sentAgain(jr *journey) bool {
+	return slices.ContainsFunc(r.journeys, func(o *journey) bool {
+		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question
+	})
+}
+
+// locatorOf is the locator of a citation: with the place in the document, if the
+// researcher that cited the same words said where they stand.
+func (r *run) locatorOf(source int, c *marchwarden.Citation) string {
+	at := r.set.Sources()[source-1].Page.Locator
+	for _, a := range r.cited {
+		said := r.journeys[a.journey-1].res.Citations[a.index-1]
+		if a.source == source && bare(said) == at && c.Span != nil && a.span.Start == c.Span.Start && (said.ContentHash == c.ContentHash || said.ContentHash == "") {
+			return said.Locator
+		}
+	}
+	for _, a := range r.cited {
+		if a.source == source {
+			return a.citation.Locator // as the one who brought the document calls it
+		}
+	}
+	return c.Locator
+}
+
+// generations is how many rounds of rihlas there were.
+func (r *run) generations() int {
+	n := 0
+	for _, jr := range r.journeys {
+		n = max(n, jr.depth+1)
+	}
+	return n
+}
+
+// mindID is who wrote the answer.
+func (r *run) mindID() string {
+	if b := r.brought(); len(b) == 1 {
+		return plaintext.Line(b[0].res.CostMetadata.ModelID, maxTopic)
+	}
+	if r.model != nil {
+		if who := r.model.Who(); len(who) > 0 {
+			return strings.Join(who, "+")
+		}
+		return r.plain.ID()
+	}
+	return r.start.Mind
+}
+
+// rihlas are the journeys, and what of the plan was never sent.
+func (r *run) rihlas() []marchwarden.Rihla {
+	var out []marchwarden.Rihla
+	for _, jr := range r.journeys {
+		rihla := marchwarden.Rihla{Researcher: jr.Researcher, Question: jr.Question, Reason: jr.Reason, Parent: jr.parent,
+			Outcome: outcomeOf(jr), WallTimeSec: jr.took.Seconds()}
+		if !jr.lost && jr.res != nil {
+			rihla.TraceID, rihla.TokensUsed, rihla.Citations = jr.res.TraceID, jr.res.CostMetadata.TokensUsed, jr.admitted
+		}
+		out = append(out, rihla)
+	}
+	if r.inv.PlanOnly {
+		for len(r.waiting) > 0 {
+			it := r.pop()
+			out = append(out, marchwarden.Rihla{Researcher: it.Researcher, Question: it.Question, Reason: it.Reason, Outcome: "planned"})
+		}
+	}
+	return out
+}
+
+// outcomeOf says in a few words what became of a journey.
+func outcomeOf(jr *journey) string {
+	switch {
+	case jr.lost:
+		return "did not come back"
+	case jr.err != nil && jr.res == nil:
+		return "failed: " + plaintext.Line(jr.err.Error(), maxTopic)
+	case jr.res == nil:
+		return "failed: no report"
+	case len(jr.res.Citations) == 0:
+		return "found nothing to cite"
+	case jr.admitted < len(jr.res.Citations):
+		return fmt.Sprintf("%d of %d citations stood the check", jr.admitted, len(jr.res.Citations))
+	case jr.admitted == 1:
+		return "answered with 1 citation"
+	}
+	return fmt.Sprintf("answered with %d citations", jr.admitted)
+}
+
+// gapsOf are the gaps of a report as a result may carry them.
+func (r *run) gapsOf(jr *journey) []marchwarden.Gap {
+	gaps := slices.Clone(jr.res.Gaps[:min(len(jr.res.Gaps), maxNotices)])
+	own := r.members[jr.Researcher].Trust == dispatch.Own
+	for i := range gaps {
+		g := &gaps[i]
+		if !own {
+			g.Topic, g.Detail = r.line(g.Topic, maxTopic), r.line(g.Detail, maxDetail)
+		}
+		if _, known := policy[string(g.Category)]; !known {
+			g.Category = marchwarden.AccessDenied
+		}
+	}
+	return gaps
+}
+
+// mergeGaps are the gaps that remain: what a later rihla answered is none any
+// more, and what several report is one.
+func (r *run) mergeGaps(own []marchwarden.Gap) []marchwarden.Gap {
+	var out []marchwarden.Gap
+	at := map[string]int{}
+	add := func(g marchwarden.Gap, from string) {
+		key := string(g.Category) + "\x00" + flatten(g.Topic)
+		i, known := at[key]
+		switch {
+		case !known:
+			at[key] = len(out)
+			if from != "" && !strings.Contains(g.Topic+g.Detail, from) {
+				g.Detail = from + ": " + g.Detail
+			}
+			out = append(out, g)
+		case !strings.Contains(out[i].Detail, g.Detail):
+			out[i].Detail = plaintext.Line(out[i].Detail+"; "+strings.TrimSpace(from+" "+g.Detail), maxDetail)
+		}
+	}
+	for _, g := range r.gaps {
+		add(g, "")
+	}
+	several := len(r.journeys) > 1
+	for _, jr := range r.journeys {
+		for _, g := range jr.gaps {
+			if r.resolved(jr, g) {
+				continue
+			}
+			from := ""
+			if several {
+				from = jr.Researcher
+			}
+			add(g, from)
+		}
+	}
+	for _, g := range own {
+		add(g, "")
+	}
+	if ex := r.meter.Usage().Exhausted; len(ex) > 0 {
+		add(marchwarden.Gap{Topic: "the rest of: " + r.start.Request.Question, Category: marchwarden.BudgetExhausted, Detail: "the work ended at the " + strings.Join(ex, " and the ")}, "")
+	}
+	return out
+}
+
+// resolved reports whether a gap was followed by a rihla that found something.
+// Contradictions are never resolved that way: they are shown.
+func (r *run) resolved(jr *journey, g marchwarden.Gap) bool {
+	if g.Category == marchwarden.ContradictorySources {
+		return false
+	}
+	topic := plaintext.Line(g.Topic, maxTopic)
+	return slices.ContainsFunc(r.decisions, func(d marchwarden.Decision) bool {
+		return d.From == jr.number && d.About == string(g.Category) && d.Topic == topic && d.Rihla > 0 && r.journeys[d.Rihla-1].admitted > 0
+	})
+}
+
+// leads are the discoveries and open questions of all reports, each once. What a
+// rihla followed and answered is no open question any more; a discovery that
+// nobody of this network could follow is one.
+func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion) {
+	var events []marchwarden.DiscoveryEvent
+	var open []marchwarden.OpenQuestion
+	seen := map[string]bool{}
+	first := func(kind, text string) bool {
+		key := kind + "\x00" + flatten(text)
+		fresh := !seen[key]
+		seen[key] = true
+		return fresh
+	}
+	ask := func(q marchwarden.OpenQuestion) {
+		if len(open) < maxLeads && q.Question != "" && first("question", q.Question) {
+			open = append(open, q)
+		}
+	}
+	for _, jr := range r.journeys {
+		if jr.lost || jr.res == nil {
+			continue
+		}
+		for _, e := range jr.res.DiscoveryEvents {
+			e.Query, e.Reason, e.SuggestedResearcher = r.line(e.Query, maxTopic), r.line(e.Reason, maxDetail), plaintext.Line(e.SuggestedResearcher, maxWord)
+			e.SourceLocator = r.met(e.SourceLocator)
+			if len(events) < maxLeads && e.Query != "" && first(string(e.Type), e.Query) {
+				events = append(events, e)
+			}
+		}
+		for _, q := range jr.res.OpenQuestions {
+			if r.answered(jr, q.Question) {
+				continue
+			}
+			ask(marchwarden.OpenQuestion{Question: r.line(q.Question, maxTopic), Context: r.line(q.Context, maxDetail), Priority: q.Priority, SourceLocator: r.met(q.SourceLocator)})
+		}
+	}
+	for _, d := range r.decisions {
+		if d.Rihla > 0 || d.Action == marchwarden.Dispatched {
+			continue
+		}
+		switch d.About {
+		case string(marchwarden.RelatedResearch), string(marchwarden.NewSource), string(marchwarden.ContradictionDetected):
+			ask(marchwarden.OpenQuestion{Question: r.line(d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.Medium})
+		case string(marchwarden.ScopeExceeded): // contradictions have a list of their own
+			ask(marchwarden.OpenQuestion{Question: r.line(d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.High})
+		}
+	}
+	return events, open
+}
+
+// answered reports whether an open question of a journey led to a rihla that
+// found something.
+func (r *run) answered(jr *journey, question string) bool {
+	return slices.ContainsFunc(r.decisions, func(d marchwarden.Decision) bool {
+		return d.From == jr.number && d.About == aboutOpenQuestion && d.Topic == plaintext.Line(question, maxTopic) && d.Rihla > 0 && r.journeys[d.Rihla-1].admitted > 0
+	})
+}
+
+// line is a foreign text on one line, without addresses that nobody here has met.
+func (r *run) line(s string, most int) string {
+	return plaintext.Line(verify.Unlink(s, func(a string) bool {
+		return strings.Contains(r.start.Request.Question, a) ||
+			slices.ContainsFunc(r.set.Sources(), func(src *evidence.Source) bool {
+				return src.Page.Locator == a || strings.Contains(src.Text, a)
+			})
+	}), most)
+}
+
+// met is a locator that is in the evidence, or "".
+func (r *run) met(at string) string {
+	if slices.ContainsFunc(r.set.Sources(), func(src *evidence.Source) bool { return src.Page.Locator == at }) {
+		return at
+	}
+	return ""
+}

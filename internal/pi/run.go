@@ -1,0 +1,420 @@
+package pi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// How the budget is split. Of the tokens, some are kept for the writing; the plan's
+// rihlas share most of the rest, so that there is something to follow up with.
+const (
+	writeShare  = 0.3  // of all tokens
+	firstShare  = 0.85 // of what gathering has, for the plan's rihlas together
+	soleShare   = 0.8  // the same, for a plan of one when there are others to ask
+	rihlaShare  = 0.75 // of the time that is left to gather, for one rihla
+	waitForLate = 4 * time.Second
+)
+
+// run is one investigation. Its fields belong to the goroutine that investigates;
+// rihlas under way touch only their own journey.
+type run struct {
+	j       replay.Journal
+	blobs   blob.Store
+	start   *trace.Start
+	inv     *trace.Investigation
+	planner Planner
+	writer  reason.Reasoner
+	plain   reason.Reasoner // writes what a model must not see
+	world   *Config         // nil in a rerun
+	clock   func() time.Duration
+	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
+
+	meter   *budget.Meter
+	model   *metered.Model // nil without one
+	order   []dispatch.Member
+	members map[string]dispatch.Member
+
+	waiting  queue
+	seq      int
+	asked    map[string]int  // rihla number by key
+	moved    map[string]bool // questions that were taken elsewhere
+	public   []string        // questions that were made before anything was found
+	journeys []*journey      // by number, from one
+	ended    chan int        // numbers of journeys that came back
+	arrivals int
+	stopped  bool // no further rihla is sent
+	compared bool // across reports, when the first ones were in
+	// What the plan's rihlas share: tokens, and the sum of their weights.
+	firstTokens, firstWeight float64
+
+	set         *evidence.Set
+	cited       []admission
+	decisions   []marchwarden.Decision
+	gaps        []marchwarden.Gap
+	interrupted bool
+}
+
+// journey is a rihla that was sent.
+type journey struct {
+	item
+	number   int
+	grant    int // tokens
+	sources  int // documents that it may read
+	reserved *budget.Reservation
+	retry    bool // was sent again with more
+
+	back chan struct{} // closed when res and err are set
+	res  *marchwarden.Result
+	err  error
+
+	arrived  bool
+	lost     bool // never came back: res and err are not to be looked at
+	admitted int  // citations that stood the check
+	gaps     []marchwarden.Gap
+	took     time.Duration
+}
+
+func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start) *run {
+	r := &run{
+		j: j, blobs: blobs, start: start, inv: start.Investigation,
+		planner: minds.Planner(start.Model), writer: minds.Writer(start.Model), plain: minds.Writer(""),
+		meter:   budget.New(start.Limits, start.Wall),
+		members: map[string]dispatch.Member{}, asked: map[string]int{}, moved: map[string]bool{},
+		set: &evidence.Set{},
+	}
+	for _, m := range r.inv.Members {
+		d := dispatch.Member{Name: m.Name, Scope: m.Scope, Share: m.Share, Trust: dispatch.Trust(m.Trust), Private: m.Private, OpenWorld: m.OpenWorld}
+		r.order = append(r.order, d)
+		r.members[m.Name] = d
+	}
+	r.ended = make(chan int, r.inv.MaxRihlas)
+	r.gaps = slices.Clone(start.Gaps)
+	return r
+}
+
+// investigate runs the whole investigation.
+func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err error) {
+	defer panics.Caught(&err, "an investigation")
+	if err := r.start.Request.Validate(); err != nil {
+		return nil, err
+	}
+	if err := r.j.Note(r.start); err != nil {
+		return nil, err
+	}
+	whole, done := limited(ctx, r.start.Deadline)
+	defer done()
+	gathering, done := limited(whole, r.start.Wall)
+	defer done()
+	r.caller = replay.Shield(ctx)
+	r.openModel()
+	if err := r.plan(gathering); err != nil {
+		return nil, err
+	}
+	if err := r.gather(gathering); err != nil {
+		return nil, err
+	}
+	draft, err := r.synthesize(replay.Shield(whole))
+	if err != nil {
+		return nil, err
+	}
+	// The caller's patience may be over; what was written is still checked.
+	return r.conclude(context.WithoutCancel(ctx), draft)
+}
+
+// limited is ctx for at most d; a limit of zero is none.
+func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d)
+}
+
+// openModel puts the model, if there is one, under the meter.
+func (r *run) openModel() {
+	if r.start.Model == "" {
+		return
+	}
+	inner := replay.Model(r.j, r.start.Model, nil)
+	if r.world != nil {
+		inner = replay.Model(r.j, r.start.Model, r.world.Model)
+	}
+	r.model = metered.New(inner, r.meter, r.j.Note, func(prompt string) {
+		r.live(marchwarden.StagePlan, "asking "+r.start.Model+" to "+prompt)
+	})
+}
+
+// brief is what the planner is told.
+func (r *run) brief() *Brief {
+	b := &Brief{
+		Request: r.start.Request, Limits: r.start.Limits, Now: r.start.StartedAt, Members: r.order,
+		Most: r.inv.MaxRihlas - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: nonce(r.start.TraceID),
+	}
+	for _, m := range r.order {
+		if r.secret(m.Name) {
+			b.Untold = append(b.Untold, m.Name)
+		}
+	}
+	for _, jr := range r.journeys {
+		b.Asked = append(b.Asked, jr.Sending)
+	}
+	if r.model != nil && (r.inv.ModelSeesPrivate || !r.heardPrivate()) {
+		b.Model, b.Scale = r.model, r.model.Scale
+	}
+	return b
+}
+
+// heardPrivate reports whether a private member has reported. What is asked from
+// then on may come of it.
+func (r *run) heardPrivate() bool {
+	return slices.ContainsFunc(r.journeys, func(jr *journey) bool { return jr.arrived && r.private(jr.Researcher) })
+}
+
+// nonce is a word that no report can know while a run reads it.
+func nonce(id marchwarden.TraceID) string {
+	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + id.String()))
+	return hex.EncodeToString(sum[:6])
+}
+
+// plan asks the planner for the first rihlas and puts them into the queue. What
+// the planner proposes that cannot be is left out; if nothing is left, everybody
+// is asked the question itself.
+func (r *run) plan(ctx context.Context) error {
+	r.live(marchwarden.StagePlan, "planning")
+	proposed, err := r.planner.Plan(replay.Shield(ctx), r.brief())
+	if fatal(err) {
+		return err
+	}
+	if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeExhausted { // a small budget is no fault
+		r.gaps = append(r.gaps, marchwarden.GapFor("planning", err))
+	}
+	question := r.start.Request.Question
+	r.public = append(r.public, question)
+	r.propose(proposed)
+	if len(r.waiting) == 0 {
+		for _, m := range r.order {
+			r.propose([]Sending{{m.Name, question, "the question itself"}})
+		}
+	}
+	step := &trace.Plan{Head: trace.Head{Decision: fmt.Sprintf("begin with %d rihlas", len(r.waiting))}}
+	if len(r.waiting) == 0 {
+		step.Decision = "there is nobody to ask"
+		r.gaps = append(r.gaps, marchwarden.Gap{Topic: question, Category: marchwarden.ScopeExceeded, Detail: "there is no researcher in this network"})
+	}
+	planned := slices.Clone(r.waiting)
+	slices.SortFunc(planned, func(a, b *item) int { return a.seq - b.seq })
+	for _, it := range planned {
+		step.Rihlas = append(step.Rihlas, trace.Sending(it.Sending))
+	}
+	r.live(marchwarden.StagePlan, step.Decision)
+	return r.j.Note(step)
+}
+
+// propose takes over what a planner wants for a start.
+func (r *run) propose(sendings []Sending) {
+	for i, s := range sendings {
+		s.Question, s.Reason = plaintext.Line(s.Question, marchwarden.MaxQuestionChars-1), plaintext.Line(s.Reason, maxDetail)
+		_, known := r.members[s.Researcher]
+		_, repeat := r.asked[key(s.Researcher, s.Question)]
+		if !known || repeat || s.Question == "" || len(r.waiting) >= r.inv.MaxRihlas {
+			continue
+		}
+		r.asked[key(s.Researcher, s.Question)] = len(r.waiting) + 1
+		r.public = append(r.public, s.Question)
+		r.push(&item{Sending: s, priority: planPriority, about: -1, tokens: 0, seq: i})
+	}
+}
+
+// gather sends rihlas while there are any and looks at their reports as they come
+// in. It ends when nothing is under way and nothing waits.
+func (r *run) gather(ctx context.Context) error {
+	if r.inv.PlanOnly {
+		return nil
+	}
+	r.hold()
+	for {
+		if err := r.sendAll(ctx); err != nil {
+			return err
+		}
+		if r.underWay() == 0 {
+			more, err := r.compareReports()
+			if err != nil {
+				return err
+			}
+			if !more {
+				return nil
+			}
+			continue
+		}
+		jr, err := r.next(ctx)
+		if err != nil {
+			return err
+		}
+		if jr == nil {
+			return r.abandon()
+		}
+		if err := r.take(ctx, jr); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *run) underWay() int {
+	n := 0
+	for _, jr := range r.journeys {
+		if !jr.arrived {
+			n++
+		}
+	}
+	return n
+}
+
+// next is the journey whose report is looked at next; nil when none comes any
+// more. Which one that is was decided by the world, so it is recorded.
+func (r *run) next(ctx context.Context) (*journey, error) {
+	r.arrivals++
+	a, err := replay.Arrival(replay.Shield(ctx), r.j, r.arrivals, r.wait, r.clock)
+	if err != nil {
+		return nil, err
+	}
+	if a.Interrupted {
+		r.interrupt()
+	}
+	if r.meter.Elapsed(a.Elapsed) != nil || a.Over {
+		r.stopped = true
+	}
+	if a.Number < 1 || a.Number > len(r.journeys) {
+		return nil, nil
+	}
+	jr := r.journeys[a.Number-1]
+	<-jr.back
+	jr.arrived, jr.took = true, a.Elapsed-jr.took
+	return jr, nil
+}
+
+func (r *run) interrupt() {
+	r.interrupted, r.stopped = true, true
+	r.meter.Exhaust("patience of the caller, who stopped the run")
+}
+
+// wait is the number of the next journey that comes back, or 0 when the time is
+// over and none did although all were told.
+func (r *run) wait(ctx context.Context) int {
+	select {
+	case n := <-r.ended:
+		return n
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(waitForLate)
+	defer late.Stop()
+	select {
+	case n := <-r.ended:
+		return n
+	case <-late.C:
+		return 0
+	}
+}
+
+// abandon gives up journeys that did not come back when they were told to.
+func (r *run) abandon() error {
+	for _, jr := range r.journeys {
+		if jr.arrived {
+			continue
+		}
+		jr.arrived, jr.lost = true, true
+		jr.reserved.Settle(jr.grant) // what it spent, nobody knows
+		jr.gaps = []marchwarden.Gap{{Topic: "researcher " + jr.Researcher, Category: marchwarden.AccessDenied, Detail: "it did not come back in time, even after it was told to"}}
+	}
+	return nil
+}
+
+// take looks at one report: it settles the budget, checks the evidence, and
+// decides what to do about the rest.
+func (r *run) take(ctx context.Context, jr *journey) error {
+	if fatal(jr.err) {
+		return jr.err
+	}
+	jr.reserved.Settle(used(jr))
+	if jr.res != nil && (jr.res.CostMetadata.SourcesRead > 0 || len(jr.res.Citations) == 0) { // a stranger may not say
+		r.meter.ReturnSources(jr.sources - jr.res.CostMetadata.SourcesRead)
+	}
+	if err := r.admit(ctx, jr); err != nil {
+		return err
+	}
+	r.liveOf(jr, marchwarden.StageDone, outcomeOf(jr))
+	if r.stopped {
+		return r.follow(jr)
+	}
+	report := Report{Number: jr.number, Sent: jr.Sending, Gaps: jr.gaps}
+	for _, a := range r.cited {
+		if a.journey == jr.number {
+			report.Citations = append(report.Citations, a.citation)
+		}
+	}
+	hops, err := r.planner.Follow(replay.Shield(ctx), r.brief(), report)
+	if fatal(err) {
+		return err
+	}
+	if err := r.hop(jr, hops); err != nil {
+		return err
+	}
+	return r.follow(jr)
+}
+
+// used is what a rihla has cost: what it says, or all of it if it says nothing
+// because it broke off.
+func used(jr *journey) int {
+	if jr.res == nil {
+		return jr.grant
+	}
+	return jr.res.CostMetadata.TokensUsed
+}
+
+// hop puts a planner's further rihlas into the queue, under the same rules as
+// what the policy wants.
+func (r *run) hop(jr *journey, hops []Sending) error {
+	for _, s := range hops {
+		s.Question, s.Reason = plaintext.Line(s.Question, marchwarden.MaxQuestionChars-1), plaintext.Line(s.Reason, maxDetail)
+		if _, known := r.members[s.Researcher]; !known || s.Question == "" {
+			continue
+		}
+		it := &item{Sending: s, priority: hopPriority, parent: jr.number, depth: jr.depth + 1, about: len(r.decisions)}
+		d := marchwarden.Decision{About: "next_hop", Topic: plaintext.Line(s.Question, maxTopic), From: jr.number}
+		if d.Action, d.Reason = r.judge(it, jr); d.Action == marchwarden.Dispatched {
+			r.push(it)
+		}
+		if err := r.decide(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live passes progress of the investigator's own work on.
+func (r *run) live(stage marchwarden.Stage, message string) {
+	r.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: r.start.TraceID})
+}
+
+// liveOf passes progress of a rihla on.
+func (r *run) liveOf(jr *journey, stage marchwarden.Stage, message string) {
+	r.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: r.start.TraceID, Rihla: jr.number, Researcher: jr.Researcher})
+}
+
+// fatal reports whether err says that the run cannot be recorded or replayed.
+func fatal(err error) bool { return errors.Is(err, replay.ErrJournal) }

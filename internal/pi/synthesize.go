@@ -1,0 +1,352 @@
+package pi
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// synthesize makes one draft of all reports. If one rihla brought everything, its
+// claims are the answer: writing it again could only lose. Otherwise the writer
+// writes from the evidence of all; where it cannot, the claims of the rihlas stand
+// one after the other.
+func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
+	r.meter.Hold(0)
+	brought := r.brought()
+	sources, passages := len(r.set.Sources()), len(r.set.Passages())
+	if !r.inv.PlanOnly {
+		r.live(marchwarden.StageSynthesize, fmt.Sprintf("writing from %d sources of %d rihlas", sources, len(brought)))
+	}
+	if err := r.j.Note(&trace.SynthesisStart{Head: trace.Head{Decision: fmt.Sprintf("write from %d sources of %d rihlas", sources, len(brought))}, Sources: sources, Passages: passages}); err != nil {
+		return reason.Draft{}, err
+	}
+	var draft reason.Draft
+	switch {
+	case r.inv.PlanOnly:
+		draft.Refusal = "Only the plan was asked for; nobody was sent."
+	case len(brought) == 0:
+		draft.Refusal = "No researcher brought evidence, so the question is not answered; the gaps say why."
+	case len(brought) == 1:
+		draft = r.adopt(brought)
+	default:
+		written, err := r.write(ctx)
+		if err != nil {
+			return reason.Draft{}, err
+		}
+		draft = written
+		if len(draft.Claims) == 0 {
+			draft = r.adopt(brought)
+			draft.Gaps = append(draft.Gaps, written.Gaps...)
+		}
+	}
+	draft.Contradictions = r.contradictions(draft.Contradictions)
+	decision := fmt.Sprintf("%d claims drafted", len(draft.Claims))
+	if len(draft.Claims) == 0 {
+		decision = "no answer"
+	}
+	return draft, r.j.Note(&trace.SynthesisComplete{Head: trace.Head{Decision: decision}, Claims: len(draft.Claims)})
+}
+
+// brought are the journeys that brought evidence, in their order.
+func (r *run) brought() []*journey {
+	var out []*journey
+	for _, jr := range r.journeys {
+		if !jr.lost && jr.admitted > 0 {
+			out = append(out, jr)
+		}
+	}
+	return out
+}
+
+// write asks the writer. A model that was merely found, and not named for
+// everything, is not shown what is private: then the writer without one writes.
+func (r *run) write(ctx context.Context) (reason.Draft, error) {
+	st := &reason.State{
+		Request: r.start.Request, Limits: r.start.Limits, Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
+		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Nonce: nonce(r.start.TraceID), Interrupted: r.interrupted,
+	}
+	writer := r.plain
+	if r.model != nil && (r.inv.ModelSeesPrivate || !r.holdsPrivate()) {
+		writer, st.Model, st.Scale = r.writer, r.model, r.model.Scale
+	}
+	draft, err := writer.Write(ctx, st)
+	if fatal(err) {
+		return reason.Draft{}, err
+	}
+	if err != nil { // a draft may be there all the same
+		r.gaps = append(r.gaps, marchwarden.GapFor("writing the answer", err))
+		if err := r.j.Note(&trace.SynthesisError{Head: trace.Head{Decision: fmt.Sprintf("writing failed: %v", err)}, Error: marchwarden.CodeOf(err)}); err != nil {
+			return reason.Draft{}, err
+		}
+	}
+	for i := range draft.Claims {
+		if r.unseen(draft.Claims[i].Passages) {
+			draft.Claims[i].Support = marchwarden.Unchecked
+		}
+	}
+	// What was met on the way is what the researchers reported.
+	draft.Discoveries, draft.OpenQuestions = nil, nil
+	return draft, nil
+}
+
+// holdsPrivate reports whether any evidence came from a private source.
+func (r *run) holdsPrivate() bool {
+	return slices.ContainsFunc(r.cited, func(a admission) bool { return r.private(r.journeys[a.journey-1].Researcher) })
+}
+
+// unseen reports whether nobody but a reporter has seen any of the passages.
+func (r *run) unseen(ids []evidence.ID) bool {
+	return !slices.ContainsFunc(ids, func(id evidence.ID) bool {
+		src, _, ok := r.set.Passage(id)
+		return ok && !src.Page.Unchecked
+	})
+}
+
+// adopt makes a draft of the claims of journeys, each sentence once.
+func (r *run) adopt(journeys []*journey) reason.Draft {
+	var d reason.Draft
+	said := map[string]bool{}
+	for _, jr := range journeys {
+		own := r.members[jr.Researcher].Trust == dispatch.Own
+		for i, c := range claimsOf(jr.res) {
+			claim := r.adopted(jr, c, own)
+			if len(claim.Passages) == 0 || said[flatten(c.Text)] {
+				continue
+			}
+			said[flatten(c.Text)] = true
+			claim.Paragraph = i == 0 || breaks(jr.res.Answer, c.Text)
+			d.Claims = append(d.Claims, claim)
+		}
+		d.Match = max(d.Match, matchOf(jr, own))
+	}
+	if len(d.Claims) == 0 {
+		d.Refusal = "The evidence that was found does not answer the question; the gaps say what is missing."
+		if len(journeys) == 1 && r.members[journeys[0].Researcher].Trust == dispatch.Own {
+			d.Refusal = journeys[0].res.Answer
+		}
+	}
+	return d
+}
+
+// matchOf is how much of the question a report says it speaks to. A stranger's
+// word on that goes only so far.
+func matchOf(jr *journey, own bool) float64 {
+	match := float64(jr.res.ConfidenceFactors.QuerySpecificityMatch)
+	if !own {
+		match = min(match, 0.7)
+	}
+	return match
+}
+
+// adopted is one claim of a report on the citations of it that stood the check.
+// The verdict of a stranger on its own sentence is none, unless the sentence is
+// its source's.
+func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
+	out := reason.Claim{Text: c.Text, Support: c.Support}
+	verbatim := false
+	for _, a := range r.cited {
+		if a.journey != jr.number || !slices.Contains(c.Citations, a.index) {
+			continue
+		}
+		src := r.set.Sources()[a.source-1]
+		out.Passages, out.Spans = append(out.Passages, passageAt(src, a.span)), append(out.Spans, a.span)
+		_, holds := evidence.Locate(src.Text[a.span.Start:a.span.End], c.Text)
+		verbatim = verbatim || holds && !src.Page.Unchecked
+	}
+	switch {
+	case r.unseen(out.Passages):
+		out.Support = marchwarden.Unchecked
+	case !own && verbatim:
+		out.Support = marchwarden.Supported
+	case !own:
+		out.Support = marchwarden.Unchecked
+	}
+	return out
+}
+
+// passageAt is the passage in which a span begins, or the last one before it.
+func passageAt(src *evidence.Source, span marchwarden.Span) evidence.ID {
+	id := evidence.ID("")
+	for _, p := range src.Passages {
+		if p.Span.Start > span.Start && id != "" {
+			break
+		}
+		id = p.ID
+	}
+	return id
+}
+
+// mark is one or more markers at the end of a sentence.
+var mark = regexp.MustCompile(`\[(\d{1,4})\]`)
+
+// claimsOf are the claims of a result. One that does not list them has its answer
+// read: a sentence with markers is a claim on what they index.
+func claimsOf(res *marchwarden.Result) []marchwarden.Claim {
+	if len(res.Claims) > 0 {
+		return res.Claims
+	}
+	var out []marchwarden.Claim
+	for _, sp := range lexicon.Sentences(res.Answer) {
+		sentence := res.Answer[sp.Start:sp.End]
+		var cites []int
+		for _, m := range mark.FindAllStringSubmatch(sentence, -1) {
+			if n, err := strconv.Atoi(m[1]); err == nil && !slices.Contains(cites, n) {
+				cites = append(cites, n)
+			}
+		}
+		text := strings.TrimSpace(mark.ReplaceAllString(sentence, ""))
+		switch {
+		case text == "" && len(cites) > 0 && len(out) > 0: // the markers stand after the full stop
+			out[len(out)-1].Citations = append(out[len(out)-1].Citations, cites...)
+		case text != "":
+			if lead := leading(sentence); len(lead) > 0 && len(out) > 0 {
+				out[len(out)-1].Citations = append(out[len(out)-1].Citations, lead...)
+				cites = cites[len(lead):]
+			}
+			out = append(out, marchwarden.Claim{Text: text, Citations: cites, Support: marchwarden.Unchecked})
+		}
+	}
+	return slices.DeleteFunc(out, func(c marchwarden.Claim) bool { return len(c.Citations) == 0 })
+}
+
+// leading are the markers that a sentence begins with: they belong to the one
+// before it.
+func leading(sentence string) []int {
+	var out []int
+	for rest := strings.TrimSpace(sentence); ; {
+		at := mark.FindStringSubmatchIndex(rest)
+		if at == nil || at[0] != 0 {
+			return out
+		}
+		n, _ := strconv.Atoi(rest[at[2]:at[3]]) // at most four digits
+		out = append(out, n)
+		rest = strings.TrimSpace(rest[at[1]:])
+	}
+}
+
+// breaks reports whether a claim begins a paragraph of an answer.
+func breaks(answer, claim string) bool {
+	i := strings.Index(answer, claim)
+	return i == 0 || i >= 2 && answer[i-2:i] == "\n\n"
+}
+
+// compareReports looks for contradictions across the first reports, once, and lets
+// the policy decide about them. It reports whether there is more to do.
+func (r *run) compareReports() (bool, error) {
+	if r.compared || r.stopped {
+		return len(r.waiting) > 0, nil
+	}
+	r.compared = true
+	r.live(marchwarden.StageCheck, "comparing the reports")
+	for _, c := range r.across() {
+		from, parties, several := r.reporter(c)
+		if !several { // one report has both sides, and says so itself
+			continue
+		}
+		n := notice{about: string(marchwarden.ContradictorySources), topic: c.Subject + ": " + c.Attribute, detail: c.Detail, from: from, parties: parties}
+		if err := r.followOne(n); err != nil {
+			return false, err
+		}
+	}
+	return len(r.waiting) > 0, nil
+}
+
+// across are the contradictions between excerpts that different rihlas cited.
+func (r *run) across() []marchwarden.Contradiction {
+	var ids []evidence.ID
+	for _, a := range r.cited {
+		src := r.set.Sources()[a.source-1]
+		for _, p := range src.Passages {
+			if p.Span.Start < a.span.End && a.span.Start < p.Span.End {
+				ids = append(ids, p.ID)
+			}
+		}
+	}
+	return verify.Contradictions(r.start.Request.Question, r.set, ids)
+}
+
+// reporter is the journey that reported the later side of a contradiction, the
+// one whose findings are secret if one is; parties are the researchers of both
+// sides, and several says that no single rihla reported both.
+func (r *run) reporter(c marchwarden.Contradiction) (from *journey, parties []string, several bool) {
+	a, b := map[int]bool{}, map[int]bool{}
+	for _, ad := range r.cited {
+		src, jr := r.set.Sources()[ad.source-1], r.journeys[ad.journey-1]
+		switch src.Page.Locator {
+		case c.A.Locator:
+			a[ad.journey] = true
+		case c.B.Locator:
+			b[ad.journey] = true
+		default:
+			continue
+		}
+		parties = append(parties, jr.Researcher)
+		if from == nil || !r.secret(from.Researcher) {
+			from = jr
+		}
+	}
+	for n := range a {
+		if b[n] {
+			return from, parties, false
+		}
+	}
+	return from, parties, len(a) > 0 && len(b) > 0
+}
+
+// contradictions are all that were found: by the writer, across the reports, and
+// by the researchers themselves; each once, with what is known of both sides.
+func (r *run) contradictions(written []marchwarden.Contradiction) []marchwarden.Contradiction {
+	all := slices.Concat(written, r.across())
+	for _, jr := range r.brought() {
+		all = append(all, jr.res.Contradictions[:min(len(jr.res.Contradictions), maxNotices)]...)
+	}
+	var out []marchwarden.Contradiction
+	seen := map[string]bool{}
+	for _, c := range all {
+		c.A, c.B = r.side(c.A), r.side(c.B)
+		c.Subject, c.Attribute, c.Detail = r.line(c.Subject, maxTopic), r.line(c.Attribute, maxTopic), r.line(c.Detail, maxDetail)
+		ends := []string{c.A.RawExcerpt, c.B.RawExcerpt}
+		slices.Sort(ends)
+		if key := strings.Join(ends, "\x00"); !seen[key] && c.A.RawExcerpt != c.B.RawExcerpt {
+			seen[key] = true
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// side is one half of a contradiction with what is known of its source: the one
+// at its locator, or the one that has its words.
+func (r *run) side(s marchwarden.Side) marchwarden.Side {
+	at := slices.IndexFunc(r.set.Sources(), func(src *evidence.Source) bool {
+		return src.Page.Locator == bare(marchwarden.Citation{Source: src.Page.Source, Locator: s.Locator}) && strings.Contains(src.Text, s.RawExcerpt)
+	})
+	if at < 0 {
+		at = slices.IndexFunc(r.set.Sources(), func(src *evidence.Source) bool { return strings.Contains(src.Text, s.RawExcerpt) })
+	}
+	if at < 0 {
+		return s // the gate will drop it
+	}
+	page := r.set.Sources()[at].Page
+	s.Locator, s.Title, s.Published, s.Authority = page.Locator, page.Title, page.Published, confidence.Authority(page)
+	s.Researcher = ""
+	for _, a := range r.cited {
+		if a.source == at+1 {
+			s.Researcher = r.journeys[a.journey-1].Researcher
+			break
+		}
+	}
+	return s
+}
