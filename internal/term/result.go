@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -21,7 +22,7 @@ type ResultOptions struct {
 	Sources  int                // documents read; when zero, those cited are counted
 	Cost     string             // the price in words: "no cost", "about $0.02"
 	Hints    []string           // last lines: how to add keys or folders
-	Verbose  bool               // adds hashes and spans of the citations, and Timings
+	Verbose  bool               // adds hashes and spans of the citations, every decision, and Timings
 	Timings  []Timing
 }
 
@@ -33,7 +34,8 @@ type Timing struct {
 
 // Result writes r as a screen: what was asked and where it was looked for, the
 // answer, its sources with their excerpts, contradictions, gaps, discoveries,
-// open questions, and a footer with confidence, cost and trace. All text of r and
+// open questions, the rihlas of an investigation and what was done about their
+// reports, and a footer with confidence, cost and trace. All text of r and
 // o is cleaned. It writes once and returns the error of that write. Neither r nor
 // o is changed, and r must not be nil.
 func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) error {
@@ -50,7 +52,8 @@ func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) erro
 	p.gaps(gaps)
 	p.discoveries(discoveries)
 	p.openQuestions(r.OpenQuestions)
-	p.journeys(r.Rihlas)
+	p.rihlas(r.Rihlas, o.Verbose)
+	p.decisions(r.Decisions, o.Verbose)
 	p.footer(r, o)
 	if o.Verbose {
 		p.timings(o.Timings)
@@ -60,6 +63,75 @@ func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) erro
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil
+}
+
+// Plan writes the rihlas that an investigation would begin with: researcher,
+// question and reason of each, by its number. Their other fields are not shown.
+// All text is cleaned. It returns the error of its one write.
+func (st Style) Plan(w io.Writer, question string, rihlas []marchwarden.Rihla) error {
+	p := &page{st: st}
+	p.header(ResultOptions{Question: question})
+	if len(rihlas) == 0 {
+		p.text("", "", run{"nobody would be asked", italic})
+	} else {
+		p.text("", "", run{"Plan", bold}, run{" — " + plural(len(rihlas), "rihla") + ", the most important first", dim})
+	}
+	for i, r := range rihlas {
+		p.rihla(i+1, len(rihlas), r, nonEmpty(CleanLine(r.Reason)))
+	}
+	if _, err := io.WriteString(w, p.String()); err != nil {
+		return fmt.Errorf("write plan: %w", err)
+	}
+	return nil
+}
+
+// rihlas lists whom a principal investigator asked what, and what came of it.
+func (p *page) rihlas(rs []marchwarden.Rihla, verbose bool) {
+	if len(rs) == 0 {
+		return
+	}
+	p.gap()
+	p.text("", "", run{"Rihlas", bold}, run{" — who was sent with which question", dim})
+	for i, r := range rs {
+		p.rihla(i+1, len(rs), r, rihlaFacts(r, verbose))
+	}
+}
+
+// rihla writes one of so many by its number, with facts below.
+func (p *page) rihla(n, of int, r marchwarden.Rihla, facts []string) {
+	head := "  " + pad(Count(n), len(Count(of)), true) + " "
+	indent := strings.Repeat(" ", len(head))
+	p.text(head, indent, headed(r.Researcher, r.Question)...)
+	p.note(indent, facts)
+}
+
+// shownID is how much of a trace id tells it from those of the same moment; the
+// commands take the beginning of an id for the whole.
+const shownID = 18
+
+func rihlaFacts(r marchwarden.Rihla, verbose bool) []string {
+	outcome := CleanLine(r.Outcome)
+	facts := nonEmpty(CleanLine(r.Reason), outcome)
+	if r.Parent > 0 {
+		facts = slices.Insert(facts, 0, "after rihla "+Count(r.Parent))
+	}
+	if r.Citations > 0 && !strings.Contains(outcome, "citation") {
+		facts = append(facts, plural(r.Citations, "citation"))
+	}
+	if verbose && r.TokensUsed > 0 {
+		facts = append(facts, plural(r.TokensUsed, "token"))
+	}
+	if r.WallTimeSec > 0 {
+		facts = append(facts, Duration(seconds(r.WallTimeSec)))
+	}
+	if r.TraceID.Valid() {
+		id := r.TraceID.String()
+		if !verbose {
+			id = id[:shownID]
+		}
+		facts = append(facts, "trace "+id)
+	}
+	return facts
 }
 
 func (p *page) header(o ResultOptions) {
@@ -187,7 +259,7 @@ func costWords(r *marchwarden.Result, o ResultOptions) []string {
 func distinctSources(cs []marchwarden.Citation) int {
 	seen := map[string]bool{}
 	for _, c := range cs {
-		seen[c.Locator] = true
+		seen[cmp.Or(c.ContentHash, c.Locator)] = true
 	}
 	return len(seen)
 }

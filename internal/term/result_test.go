@@ -162,6 +162,9 @@ func TestResultGolden(t *testing.T) {
 		{"contradiction-50", Style{Width: 50}, contradicting, false},
 		{"wide", Style{Width: 80}, wide, false},
 		{"wide-50", Style{Width: 50}, wide, false},
+		{"investigation", Style{}, investigated, false},
+		{"investigation-50", Style{Width: 50}, investigated, false},
+		{"investigation-verbose-100", Style{Width: 100, Color: true}, investigated, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r, o := tc.make(t)
@@ -186,7 +189,7 @@ var sgrPattern = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func stripSGR(s string) string { return sgrPattern.ReplaceAllString(s, "") }
 
 func TestColourAddsNoWords(t *testing.T) {
-	for _, make := range []func(testing.TB) (*marchwarden.Result, ResultOptions){rich, refusal, wide} {
+	for _, make := range []func(testing.TB) (*marchwarden.Result, ResultOptions){rich, refusal, wide, investigated} {
 		r, o := make(t)
 		coloured := screen(t, Style{Color: true, Width: 80}, r, o)
 		if !strings.Contains(coloured, "\x1b[") {

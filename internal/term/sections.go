@@ -31,6 +31,9 @@ func (p *page) sources(cs []marchwarden.Citation, verbose bool) {
 		indent := strings.Repeat(" ", 2+len(number)+1)
 		p.sourceHead(number+" ", indent, CleanLine(c.Title), CleanLine(c.Locator))
 		p.note(indent, citationFacts(c, verbose))
+		if c.Unchecked {
+			p.text(indent, indent, run{"unchecked: known from its researcher's report alone", yellow})
+		}
 		if excerpt := CleanLine(c.RawExcerpt); excerpt != "" {
 			p.text(indent+"│ ", indent+"│ ", run{excerpt, plain})
 		}
@@ -61,6 +64,7 @@ func citationFacts(c marchwarden.Citation, verbose bool) []string {
 	if kind := CleanLine(c.Source); kind != "" {
 		facts = append(facts, kind)
 	}
+	facts = append(facts, standing(c.Published, c.Authority)...)
 	if c.FetchedAt != nil {
 		facts = append(facts, "fetched "+c.FetchedAt.UTC().Format("2006-01-02"))
 	}
@@ -68,11 +72,26 @@ func citationFacts(c marchwarden.Citation, verbose bool) []string {
 	if !verbose {
 		return facts
 	}
+	if origin := CleanLine(c.Origin); origin != "" {
+		facts = append(facts, "origin "+origin)
+	}
 	if c.Span != nil {
 		facts = append(facts, "bytes "+Count(c.Span.Start)+" to "+Count(c.Span.End))
 	}
 	if hash := CleanLine(c.ContentHash); hash != "" {
 		facts = append(facts, hash)
+	}
+	return facts
+}
+
+// standing is what a document says for itself, as far as it is known.
+func standing(published string, authority marchwarden.Authority) []string {
+	var facts []string
+	if date := CleanLine(published); date != "" {
+		facts = append(facts, "published "+date)
+	}
+	if a := CleanLine(string(authority)); a != "" {
+		facts = append(facts, "authority "+a)
 	}
 	return facts
 }
@@ -112,13 +131,24 @@ func (p *page) barred(paragraphs [][]run) {
 	}
 }
 
-// side is the paragraphs of one side: where it stands, what it says.
+// side is the paragraphs of one side: where it stands, what is known of that
+// source, what it says.
 func side(s marchwarden.Side, cs []marchwarden.Citation) [][]run {
 	where := []run{{CleanLine(s.Locator), dim}}
 	if i := slices.IndexFunc(cs, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt }); i >= 0 {
 		where = append([]run{{"[" + Count(i+1) + "] ", tint}}, where...)
 	}
+	if title := CleanLine(s.Title); title != "" {
+		where = slices.Insert(where, len(where)-1, run{title + " — ", plain})
+	}
 	out := [][]run{where}
+	facts := standing(s.Published, s.Authority)
+	if who := CleanLine(s.Researcher); who != "" {
+		facts = append(facts, "reported by "+who)
+	}
+	if len(facts) > 0 {
+		out = append(out, []run{{strings.Join(facts, " · "), dim}})
+	}
 	if value := CleanLine(s.Value); value != "" {
 		out = append(out, []run{{value, bold}})
 	}
@@ -273,20 +303,63 @@ func (p *page) openQuestions(qs []marchwarden.OpenQuestion) {
 	}
 }
 
-// journeys lists whom a principal investigator asked.
-func (p *page) journeys(rs []marchwarden.Rihla) {
-	if len(rs) == 0 {
+// actionOrder is the order in which what was not followed is listed: what a
+// person should see comes first.
+var actionOrder = []marchwarden.Action{marchwarden.Flagged, marchwarden.Withheld, marchwarden.Capped, marchwarden.Accepted}
+
+// decisions lists what an investigator did about the reports: with verbose all of
+// it in its order, else what it did not follow and a count of the rest.
+func (p *page) decisions(ds []marchwarden.Decision, verbose bool) {
+	if len(ds) == 0 {
 		return
 	}
-	p.section("Journeys", plain)
-	for _, r := range rs {
-		p.text("  • ", "    ", headed(r.Researcher, r.Question)...)
-		facts := nonEmpty(CleanLine(r.Reason), CleanLine(r.Outcome))
-		if r.TraceID.Valid() {
-			facts = append(facts, "trace "+r.TraceID.String())
+	p.gap()
+	p.text("", "", run{"Follow-up", bold}, run{" — what was done about the reports", dim})
+	if verbose {
+		for _, d := range ds {
+			p.decision(d)
 		}
-		p.note("    ", facts)
+		return
 	}
+	const most = 12
+	rank := func(d marchwarden.Decision) int {
+		if i := slices.Index(actionOrder, d.Action); i >= 0 {
+			return i
+		}
+		return len(actionOrder)
+	}
+	open := slices.DeleteFunc(slices.Clone(ds), func(d marchwarden.Decision) bool { return d.Action == marchwarden.Dispatched })
+	slices.SortStableFunc(open, func(a, b marchwarden.Decision) int { return rank(a) - rank(b) })
+	for _, d := range open[:min(len(open), most)] {
+		p.decision(d)
+	}
+	var rest []string
+	if n := len(open) - most; n > 0 {
+		rest = append(rest, Count(n)+" more not followed")
+	}
+	if n := len(ds) - len(open); n > 0 {
+		rest = append(rest, plural(n, "report")+" followed")
+	}
+	if len(rest) > 0 {
+		p.note("  ", append(rest, "--verbose shows all"))
+	}
+}
+
+func (p *page) decision(d marchwarden.Decision) {
+	const column = 12 // "dispatched" and two spaces
+	label := pad(truncate(CleanLine(string(d.Action)), column-2), column, false)
+	runs := []run{{label, dim}}
+	if about := strings.ReplaceAll(CleanLine(d.About), "_", " "); about != "" {
+		runs = append(runs, run{about + ": ", dim})
+	}
+	runs = append(runs, headed(d.Topic, d.Reason)...)
+	switch from := "rihla " + Count(d.From); {
+	case d.Rihla > 0:
+		runs = append(runs, run{" (" + from + " → " + Count(d.Rihla) + ")", dim})
+	case d.From > 0:
+		runs = append(runs, run{" (" + from + ")", dim})
+	}
+	p.text("  ", strings.Repeat(" ", 2+column), runs...)
 }
 
 // nonEmpty leaves out what is empty.

@@ -10,7 +10,7 @@
 //     line of its own.
 //   - Text from outside (answers, titles, excerpts, paths, error texts) passes
 //     [Clean] before it is written. The only escape codes that reach a terminal
-//     are our own: colours, and the erasing of the progress line.
+//     are our own: colours, and the drawing over of progress lines.
 //   - Colour is used on a terminal only, never with NO_COLOR, and never carries
 //     meaning alone: take the codes away and the same words remain.
 //   - Text is wrapped by display cells to the terminal, at least 40 and at most
@@ -19,7 +19,7 @@
 //     are in the JSON form and in the store.
 //   - What is there to be copied is never broken: a command stands alone on its
 //     line, and so does the locator of a source that does not fit beside its title.
-//   - A live line is drawn only on a terminal; elsewhere progress is plain lines,
+//   - Live lines are drawn only on a terminal; elsewhere progress is plain lines,
 //     few of them.
 //   - The same input gives the same bytes.
 //
@@ -44,6 +44,9 @@ const (
 	maxText     = 120
 )
 
+// defaultHeight is the lines of a terminal that does not tell.
+const defaultHeight = 24
+
 // Style is how to write to one stream. The zero Style is right for a file or a
 // pipe. A Style is a value and safe for concurrent use.
 type Style struct {
@@ -52,21 +55,26 @@ type Style struct {
 	// Width is the terminal's width in cells; 0 means that the stream is no
 	// terminal: text is then wrapped at 80 and tables are not cut.
 	Width int
+	// Height is the terminal's height in lines; 0 means that it is not known.
+	Height int
 }
 
 // Detect looks at the stream f. It gives the zero Style for anything but a
-// terminal, and a width of 80 for a terminal that does not tell. There is no
+// terminal, and 80 by 24 for a terminal that does not tell. There is no
 // colour when noColor is set (the NO_COLOR convention) or when termName, the
 // value of TERM, is empty or "dumb".
 func Detect(f *os.File, noColor bool, termName string) Style {
 	if f == nil || !xterm.IsTerminal(int(f.Fd())) {
 		return Style{}
 	}
-	width, _, err := xterm.GetSize(int(f.Fd()))
+	width, height, err := xterm.GetSize(int(f.Fd()))
 	if err != nil || width <= 0 {
 		width = defaultText
 	}
-	return Style{Color: !noColor && termName != "" && termName != "dumb", Width: width}
+	if err != nil || height <= 0 {
+		height = defaultHeight
+	}
+	return Style{Color: !noColor && termName != "" && termName != "dumb", Width: width, Height: height}
 }
 
 // textWidth is the width that running text is wrapped to.
