@@ -1,0 +1,89 @@
+// Package serve makes a researcher that is written in Go a member of any network of
+// Marchwarden: an MCP server with one tool, research, on standard input and output.
+//
+// It owns the door to the outside: the tool and its schemas, the check of requests,
+// progress, cancellation, the limit on calls that run at once, and the barrier that
+// keeps a panic in one call from ending the process. Research, evidence and
+// budgets are the researcher's own; a result passes through unchanged.
+//
+//	func main() {
+//		err := serve.Stdio(ctx, serve.Config{
+//			Name: "plants", Scope: "native plants of Utah", Researcher: r, Evidence: r.Evidence,
+//		}, os.Stdin, os.Stdout)
+//		…
+//	}
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+)
+
+// Config describes one researcher as a server.
+type Config struct {
+	// Name is what kind of researcher it is, such as "plants". Required.
+	Name string
+	// Scope is one sentence on what it covers, by which callers choose. Required.
+	Scope string
+	// Version is the program's version; "" means "dev".
+	Version string
+	// Researcher answers the calls, several at once. Required.
+	Researcher marchwarden.Researcher
+	// Evidence gives the stored document that a citation's content_hash names
+	// ("sha256:" and 64 hex digits), byte for byte; CodeNotFound says that there is
+	// none. It is called from several goroutines. Without it nobody can check the
+	// citations, and they count for less.
+	Evidence func(ctx context.Context, hash string) ([]byte, error)
+	// Private says that what it reports comes from sources of the user's own, so
+	// that a caller keeps it from others.
+	Private bool
+	// OpenWorld says that what it is asked leaves this machine.
+	OpenWorld bool
+	// Log gets faults, and a debug line a call; nil discards them. It must not
+	// write to the stream that is served.
+	Log *slog.Logger
+}
+
+// Stdio serves one client, one message a line, until in ends or ctx does; both are
+// how a server ends, and no error. Calls that run then have two seconds to hand
+// over what they have. Nothing but protocol is written to out. The error says that
+// the configuration lacks something (CodeInvalid), or that in or out failed.
+//
+// The caller closes in and out. A read of in that was waiting when ctx ended goes
+// on waiting until in gives something or is closed.
+func Stdio(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
+	server, err := mcpkit.NewServer(mcpkit.Config{
+		Name: cfg.Name, Scope: cfg.Scope, Version: cfg.Version, Researcher: cfg.Researcher, Evidence: cfg.Evidence,
+		Private: cfg.Private, OpenWorld: cfg.OpenWorld, Log: cfg.Log,
+	})
+	if err != nil {
+		return err
+	}
+	err = server.ServeStdio(ctx, in, out)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// NewTraceID makes an id for one research call, which every result needs. Ids
+// differ from each other and sort by the time they were made. It is safe for
+// concurrent use.
+func NewTraceID() marchwarden.TraceID {
+	u, err := uuid.NewV7()
+	if err != nil {
+		u = uuid.New()
+	}
+	id, err := marchwarden.ParseTraceID(u.String())
+	if err != nil {
+		panic(err) // unreachable: a UUID in its canonical form
+	}
+	return id
+}
