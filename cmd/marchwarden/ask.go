@@ -13,7 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -21,20 +21,17 @@ import (
 )
 
 type askOptions struct {
-	researcher   string
-	model        string
-	search       string
-	render       string
-	timeout      string
+	desk         deskOptions
+	parallel     optionalInt
+	maxRihlas    optionalInt
 	depth        string
 	budget       optionalInt
 	iterations   optionalInt
 	sources      optionalInt
 	sourceFilter string
 	context      string
-	library      []string
-	embedded     bool
 	json         bool
+	jsonEvents   bool
 	out          string
 	verbose      bool
 	quiet        bool
@@ -43,14 +40,23 @@ type askOptions struct {
 const askHelp = `Ask a question and get an answer in which every factual sentence carries a
 citation, or a plain statement of what was not found.
 
-The files researcher, the default, answers from your folders: those given with
---library (or MARCHWARDEN_LIBRARY) together with those added by 'marchwarden
-library add'. The embedded library is searched when there is no folder, or with
---embedded. Your documents go to a language model only if you name one.
+An investigator plans which researchers to send on which journey (a rihla),
+sends them in parallel, follows up what they report, holds every excerpt against
+stored bytes, compares what they found, and writes one answer. 'marchwarden
+researchers' shows who is in the network; --researcher NAME asks just one.
 
-The web researcher (--researcher web, or --search) answers from the open web. It
-uses the search engines and the model whose keys are set, and without any key
-Wikipedia and no model. 'marchwarden doctor' shows which.
+files     your folders: those given with --library (or MARCHWARDEN_LIBRARY) and
+          those added by 'marchwarden library add'; the embedded library when
+          there is none, or with --embedded
+database  the database of --db, read-only; an address with a password belongs
+          in MARCHWARDEN_DB, since arguments are seen by others
+web       the open web, by the search engines whose keys are set, or Wikipedia
+arxiv     papers: arXiv, and published work by DOI
+
+Nothing leaves this machine unasked: web and arxiv join with --online, --search,
+or when a key is set. What was found in your files or your database is told to
+no other researcher unless --allow-egress says so, and goes to a language model
+only if you name one.
 
 The result goes to stdout, progress and warnings to stderr. The first Ctrl-C
 ends the research with a partial result, the second ends the program.
@@ -62,9 +68,10 @@ EXIT STATUS
   130  interrupted; the partial result is printed`
 
 const askExamples = `  marchwarden ask "What are ideal crops for a garden in Utah?"
-  marchwarden ask --researcher web "Who won the Nobel Prize in Physics in 2024?"
-  marchwarden ask --model ollama/qwen3 --search searxng "What is new in CRISPR therapy?"
-  marchwarden ask --library ~/notes --depth deep "What did we decide about the roof?"
+  marchwarden ask --online "Who won the Nobel Prize in Physics in 2024?"
+  marchwarden ask --db postgres://me@localhost/trials --library ~/papers "Which trial of aspirin was stopped?"
+  marchwarden ask --researcher arxiv "What is known about attention sinks?"
+  marchwarden ask --model ollama/qwen3 --search searxng --plan "What is new in CRISPR therapy?"
   marchwarden ask --json "Who wrote the transformer paper?" | jq .citations
   echo "What is CRISPR?" | marchwarden ask --out report.md -`
 
@@ -73,7 +80,15 @@ func newAsk(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "ask [flags] QUESTION… | -", Short: "answer a question from documents, with citations",
 		Long: askHelp, Example: askExamples,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runAsk(cmd.Context(), o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.jsonEvents {
+				a.reader = program
+			}
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runAsk(cmd.Context(), o, args)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
@@ -82,18 +97,28 @@ func newAsk(a *app) *cobra.Command {
 	f.Var(&o.sources, "max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources))
 	f.StringVar(&o.sourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
-	f.StringVar(&o.researcher, "researcher", "", "`NAME` of the researcher to ask: files or web (default files, or web with --search)")
-	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none")
-	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia")
-	f.StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	f.StringVar(&o.timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m for the web, none for files)")
-	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+	f.StringVar(&o.desk.researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
+	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.BoolVar(&o.desk.online, "online", false, "let the question leave this machine: ask the web and arXiv, too")
+	f.StringVar(&o.desk.db, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
+	f.StringSliceVar(&o.desk.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
+	f.BoolVar(&o.desk.planOnly, "plan", false, "print the plan and stop")
+	f.Var(&o.parallel, "parallel", "send at most `N` rihlas at once (default 4)")
+	f.Var(&o.maxRihlas, "max-rihlas", "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
+	f.BoolVar(&o.desk.inProcess, "in-process", false, "run the built-in researchers inside this process")
+	f.StringVar(&o.desk.model, "model", "", "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none")
+	f.StringVar(&o.desk.search, "search", "", "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online")
+	f.StringVar(&o.desk.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	f.StringVar(&o.desk.timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
+	f.StringArrayVar(&o.desk.library, "library", nil, "search the folder `DIR`; may be given several times")
+	f.BoolVar(&o.desk.embedded, "embedded", false, "search the embedded library too")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
+	f.BoolVar(&o.jsonEvents, "json-events", false, "print progress on stderr as JSON, one event a line, for programs")
 	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else a report")
 	f.BoolVar(&o.verbose, "verbose", false, "show hashes, spans and how long each stage took")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
-	complete(cmd, "researcher", files.Name, web.Name)
+	complete(cmd, "researcher", append(slices.Clone(builtinOrder), piName)...)
+	complete(cmd, "researchers", builtinOrder...)
 	complete(cmd, "search", engineNames()...)
 	complete(cmd, "render", renderAuto, renderNever)
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
@@ -112,13 +137,18 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
+	if err := o.bounds(); err != nil {
+		return err
+	}
 	watch := a.newWatch(c, o)
 	defer watch.close()
-	var told researcher.Call
-	d, err := a.openDesk(c, deskOptions{
-		researcher: o.researcher, library: o.library, embedded: o.embedded, model: o.model, search: o.search, render: o.render, timeout: o.timeout,
-		told: func(call researcher.Call) { told = call }, warn: watch.warn,
-	})
+	var told finished
+	o.desk.told, o.desk.warn = func(f finished) {
+		if f.start.Investigation != nil || told.start == nil { // of an investigation in this process, its own
+			told = f
+		}
+	}, watch.warn
+	d, err := a.openDesk(c, o.desk)
 	if err != nil {
 		return err
 	}
@@ -128,13 +158,16 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
-	f := d.facts(res.TraceID)
+	f, searched := d.whole(res)
+	if told.start.Investigation == nil {
+		searched = told.start.Library
+	}
 	screen := term.ResultOptions{
 		Question: req.Question, Limits: req.Limits(),
-		Sources: f.read, Cost: f.costWords(res.CostMetadata), Hints: c.hints(told.Start),
+		Sources: max(f.read, res.CostMetadata.SourcesRead), Cost: f.costWords(res.CostMetadata), Hints: c.hints(told.start, o.desk, searched),
 		Verbose: o.verbose, Timings: watch.timings,
 	}
-	if where := strings.Join(told.Start.Library, ", "); told.Start.Researcher == web.Name {
+	if where := strings.Join(searched, ", "); d.openWorld {
 		screen.Searched = where
 	} else {
 		screen.Library = where
@@ -144,6 +177,24 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	}
 	if interrupted {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted}
+	}
+	return nil
+}
+
+// bounds takes over how far an investigation may go.
+func (o *askOptions) bounds() error {
+	for _, n := range []struct {
+		flag string
+		from optionalInt
+		most int
+		to   *int
+	}{{"--parallel", o.parallel, maxParallel, &o.desk.parallel}, {"--max-rihlas", o.maxRihlas, maxRihlas, &o.desk.maxRihlas}} {
+		if n.from.v == nil {
+			continue
+		}
+		if *n.to = *n.from.v; *n.to < 1 || *n.to > n.most {
+			return invalid(n.flag, "", fmt.Sprintf("must be from 1 to %d, not %d", n.most, *n.to))
+		}
 	}
 	return nil
 }
@@ -206,33 +257,53 @@ func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultO
 			if strings.HasSuffix(strings.ToLower(o.out), ".json") {
 				return printJSON(w, res)
 			}
-			return term.Style{}.Result(w, res, screen)
+			return o.show(term.Style{}, w, res, screen)
 		})
 		defer func() { err = errors.Join(failed, err) }()
 	}
 	if o.json {
 		return printJSON(a.stdout, res)
 	}
-	return a.outStyle().Result(a.stdout, res, screen)
+	return o.show(a.outStyle(), a.stdout, res, screen)
+}
+
+// show writes a result, or the plan if that is all there is, for people.
+func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, screen term.ResultOptions) error {
+	if o.desk.planOnly {
+		return st.Plan(w, screen.Question, res.Rihlas)
+	}
+	return st.Result(w, res, screen)
 }
 
 // hints tell how to search more than what was searched.
-func (c *config) hints(start *trace.Start) []string {
+func (c *config) hints(start *trace.Start, o deskOptions, searched []string) []string {
 	var hints []string
-	if start.Researcher == web.Name {
-		if start.Engine == "wikipedia" {
-			hints = append(hints, "only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the web")
+	names := []string{start.Researcher}
+	if start.Investigation != nil {
+		names = nil
+		for _, m := range start.Investigation.Members {
+			names = append(names, m.Name)
+		}
+	}
+	if slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name) {
+		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
+			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
 		}
 		if start.Model == "" {
 			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
 		}
 		return hints
 	}
+	if !slices.Contains(names, files.Name) { // somebody was asked alone
+		return nil
+	}
 	folders := "to search your own documents: marchwarden library add DIR"
-	if slices.ContainsFunc(start.Library, func(name string) bool { return !strings.HasPrefix(name, corpus.Name) }) {
+	if slices.ContainsFunc(searched, func(name string) bool {
+		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
+	}) {
 		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
 	}
-	return []string{folders, "to search the web: marchwarden ask --researcher web; see marchwarden doctor"}
+	return []string{folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers"}
 }
 
 // optionalInt is a flag for a whole number that may be left out.

@@ -34,7 +34,8 @@ type value struct {
 
 // config is all settings of one command.
 type config struct {
-	values map[string]value
+	values  map[string]value
+	members []member // the researchers of config.yaml
 }
 
 func (c *config) text(name string) string {
@@ -53,7 +54,7 @@ func (c *config) secrets() []string {
 		if s.secret && c.text(s.name) != "" {
 			all = append(all, c.text(s.name))
 		}
-		if u, err := url.Parse(c.text(s.name)); s.kind == address && err == nil && u.User != nil {
+		if u, err := url.Parse(c.text(s.name)); (s.kind == address || s.name == setDB) && err == nil && u.User != nil {
 			if password, ok := u.User.Password(); ok {
 				// The second is how it travels, and how a service may send it back.
 				all = append(all, password, base64.RawStdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
@@ -106,10 +107,11 @@ func (a *app) loadConfig() (*config, error) {
 		}
 		c.values[setHome] = value{[]string{filepath.Join(user, ".marchwarden")}, fromDefault}
 	}
-	file, err := readConfigFile(filepath.Join(c.home(), fromFile))
+	file, members, err := readConfigFile(filepath.Join(c.home(), fromFile))
 	if err != nil {
 		return nil, err
 	}
+	c.members = members
 	layers = append(layers, layer{fromFile, func(s setting) ([]string, bool) { v, ok := file[s.name]; return v, ok }, c.home()})
 	if a.logFormat != "" {
 		flag := func(s setting) ([]string, bool) { return []string{a.logFormat}, s.name == setLogFormat }
@@ -134,7 +136,7 @@ func (a *app) loadConfig() (*config, error) {
 // program to run.
 func (a *app) believes(s setting, dotenv map[string]string) bool {
 	if s.of == "" {
-		return s.secret || s.harmless
+		return (s.secret || s.harmless) && !s.personal
 	}
 	key := settingOf(s.of)
 	own, _ := a.env(key.env)
@@ -189,12 +191,12 @@ func readSettings(path string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, invalid(path, "", "cannot be read: "+reason(err))
+		return nil, invalid(path, "", "cannot be read: "+cause(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxSettingsBytes+1))
 	if err != nil {
-		return nil, invalid(path, "", "cannot be read: "+reason(err))
+		return nil, invalid(path, "", "cannot be read: "+cause(err))
 	}
 	if len(data) > maxSettingsBytes {
 		return nil, invalid(path, "", fmt.Sprintf("is larger than %d bytes", maxSettingsBytes))
@@ -216,11 +218,11 @@ func readDotEnv(path string) (map[string]string, error) {
 	return vars, nil
 }
 
-// readConfigFile reads config.yaml into the texts of each key.
-func readConfigFile(path string) (map[string][]string, error) {
+// readConfigFile reads config.yaml into the texts of each key, and its researchers.
+func readConfigFile(path string) (map[string][]string, []member, error) {
 	data, err := readSettings(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries, err := configfile.Parse(data)
 	var fault *configfile.Fault
@@ -229,19 +231,36 @@ func readConfigFile(path string) (map[string][]string, error) {
 		if fault.Line > 0 {
 			where = fmt.Sprintf("%s:%d", path, fault.Line)
 		}
-		return nil, invalid(where, fault.Hint, fault.Message)
+		return nil, nil, invalid(where, fault.Hint, fault.Message)
 	}
 	file := map[string][]string{}
+	var members []member
 	for _, e := range entries {
-		if err := checkKey(fmt.Sprintf("%s:%d", path, e.Line), e.Key, file); err != nil {
-			return nil, err
+		where := fmt.Sprintf("%s:%d", path, e.Line)
+		if e.Key == keyResearchers {
+			if members != nil {
+				return nil, nil, invalid(where, "", fmt.Sprintf("key %q is there twice", e.Key))
+			}
+			if members, err = readMembers(path, e); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		if err := checkKey(where, e.Key, file); err != nil {
+			return nil, nil, err
+		}
+		if e.Tables != nil {
+			return nil, nil, invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", e.Key))
 		}
 		if e.Texts != nil {
 			file[e.Key] = e.Texts
 		}
 	}
-	return file, nil
+	return file, members, nil
 }
+
+// keyResearchers is the key of config.yaml that is no setting but a list.
+const keyResearchers = "researchers"
 
 func checkKey(where, key string, have map[string][]string) error {
 	i := slices.IndexFunc(settings, func(s setting) bool { return s.name == key })
@@ -249,7 +268,11 @@ func checkKey(where, key string, have map[string][]string) error {
 	case i < 0:
 		return invalid(where, "the keys are "+either(fileKeys()), fmt.Sprintf("unknown key %q", clip(key, 60)))
 	case settings[i].envOnly:
-		return invalid(where, "set "+settings[i].env+" in the environment or in .env", fmt.Sprintf("key %q cannot be set in this file", key))
+		places := "in the environment or in .env"
+		if settings[i].personal {
+			places = "in the environment"
+		}
+		return invalid(where, "set "+settings[i].env+" "+places, fmt.Sprintf("key %q cannot be set in this file", key))
 	case have[key] != nil:
 		return invalid(where, "", fmt.Sprintf("key %q is there twice", key))
 	}
@@ -264,11 +287,11 @@ func fileKeys() []string {
 			keys = append(keys, s.name)
 		}
 	}
-	return keys
+	return append(keys, keyResearchers)
 }
 
-// reason is the cause of a failure without the path, which the message has.
-func reason(err error) string {
+// cause is the reason of a failure without the path, which the message has.
+func cause(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		return path.Err.Error()

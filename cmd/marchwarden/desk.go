@@ -4,13 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -22,11 +27,14 @@ type desk struct {
 	name       string
 	scope      string
 	openWorld  bool // reaches outside this machine
+	private    bool // reports what is the user's own
+	partOf     bool // works for an investigation, whose line in the ledger it is part of
 	researcher marchwarden.Researcher
 	a          *app
 	cfg        *config
 	records    *records
 	warn       func(string)
+	told       func(finished)
 	close      []func() error // in the order of closing, before the records
 }
 
@@ -35,78 +43,129 @@ var _ marchwarden.Researcher = (*desk)(nil)
 // deskOptions choose a researcher and what it works with.
 type deskOptions struct {
 	researcher string
+	only       []string // the members of an investigation; none is all that there are
+	online     bool
+	inProcess  bool
 	library    []string
 	embedded   bool
+	db         string
 	model      string
 	search     string
 	render     string
 	timeout    string
+	// For an investigation.
+	parallel    int
+	maxRihlas   int
+	allowEgress []string
+	planOnly    bool
+	// partOf says that the researcher works for an investigation.
+	partOf bool
 	// told hears of each finished call, warn of what people should know.
-	told func(researcher.Call)
+	told func(finished)
 	warn func(string)
+	// log is where a server logs; nil elsewhere.
+	log *slog.Logger
+}
+
+// finished is a call that gave a result.
+type finished struct {
+	start  *trace.Start
+	result *marchwarden.Result
 }
 
 // researcherFor is the researcher that the options mean: the named one, else the
-// web if an engine of it was named, else the files.
+// investigator.
 func (c *config) researcherFor(o deskOptions) string {
-	switch {
-	case o.researcher != "":
-		return o.researcher
-	case o.search != "":
-		return web.Name
-	case len(o.library) > 0 || o.embedded:
-		return files.Name
-	case c.text(setResearcher) != "":
-		return c.text(setResearcher)
-	}
-	return files.Name
+	return firstOf(o.researcher, c.text(setResearcher), piName)
 }
 
 // openDesk opens a researcher for a command. The options are checked before
 // anything is made.
 func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	name := c.researcherFor(o)
-	if err := o.check(name); err != nil {
+	if err := o.check(c, name); err != nil {
 		return nil, err
 	}
-	deadline, err := c.deadline(o.timeout, name)
+	if !isBuiltin(name) {
+		if name != piName { // one of somebody else's is asked by an investigator, who checks what it says
+			o.only = []string{name}
+		}
+		return a.openPIDesk(c, o)
+	}
+	deadline, err := c.deadline(o.timeout, name == web.Name || name == arxiv.Name)
 	if err != nil {
 		return nil, err
 	}
-	model, err := a.openModel(c, c.chooseModel(o.model, name == web.Name), name == web.Name)
+	public := name == web.Name || name == arxiv.Name
+	model, err := a.openModel(c, c.chooseModel(o.model, public), public)
 	if err != nil {
 		return nil, err
 	}
 	lab := researcher.Lab{Version: programVersion(), Now: a.now, NewID: a.newID, Deadline: deadline, Model: model}
-	if name == web.Name {
-		return a.openWebDesk(c, o, lab)
-	}
-	return a.openFilesDesk(c, o, lab)
+	return builtinNamed(name).open(a, c, o, lab)
+}
+
+// flagsOf says which researchers a flag is for.
+var flagsOf = []struct {
+	flag  string
+	given func(o deskOptions) bool
+	names []string
+}{
+	{"--library", func(o deskOptions) bool { return len(o.library) > 0 }, []string{files.Name}},
+	{"--embedded", func(o deskOptions) bool { return o.embedded }, []string{files.Name}},
+	{"--online", func(o deskOptions) bool { return o.online }, []string{web.Name, arxiv.Name}},
+	{"--db", func(o deskOptions) bool { return o.db != "" }, []string{database.Name}},
+	{"--search", func(o deskOptions) bool { return o.search != "" }, []string{web.Name}},
+	{"--render", func(o deskOptions) bool { return o.render != "" }, []string{web.Name}},
+	{"--researchers", func(o deskOptions) bool { return len(o.only) > 0 }, nil},
+	{"--plan", func(o deskOptions) bool { return o.planOnly }, nil},
+	{"--parallel", func(o deskOptions) bool { return o.parallel != 0 }, nil},
+	{"--max-rihlas", func(o deskOptions) bool { return o.maxRihlas != 0 }, nil},
+	{"--allow-egress", func(o deskOptions) bool { return len(o.allowEgress) > 0 }, nil},
 }
 
 // check refuses options that do not go together.
-func (o deskOptions) check(name string) error {
-	if !slices.Contains([]string{files.Name, web.Name}, name) {
-		return invalid("--researcher", "", fmt.Sprintf("must be %s or %s, not %q", files.Name, web.Name, clip(name, 40)))
+func (o deskOptions) check(c *config, name string) error {
+	if !slices.Contains(c.researcherNames(), name) {
+		return invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", either(c.researcherNames()), clip(name, 40)))
 	}
-	if name == web.Name && (len(o.library) > 0 || o.embedded) {
-		return invalid("--library", "leave out --search and --researcher to search folders", "is not for the web researcher, which reads no files")
-	}
-	if name == files.Name && o.search != "" {
-		return invalid("--search", "use --researcher web", "is for the web researcher")
-	}
-	if name == files.Name && o.render != "" {
-		return invalid("--render", "use --researcher web", "is for the web researcher")
+	for _, f := range flagsOf {
+		if name != piName && f.given(o) && !slices.Contains(f.names, name) {
+			hint := "leave out --researcher to let all of them work together"
+			if len(f.names) > 0 {
+				hint = "use --researcher " + f.names[0] + ", or leave it out"
+			}
+			return invalid(f.flag, hint, "is not for the researcher "+name)
+		}
 	}
 	if o.render != "" && o.render != renderAuto && o.render != renderNever {
 		return invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", renderAuto, renderNever, clip(o.render, 40)))
 	}
+	if err := c.areMembers("--allow-egress", o.allowEgress); err != nil {
+		return err
+	}
+	return c.areMembers(c.label(setAllowEgress), c.list(setAllowEgress))
+}
+
+// areMembers refuses names in field that nobody in a network has.
+func (c *config) areMembers(field string, names []string) error {
+	for _, name := range names {
+		if !slices.Contains(c.memberNames(), name) {
+			return invalid(field, "", fmt.Sprintf("must be a list of %s, not %q", either(c.memberNames()), clip(name, 40)))
+		}
+	}
 	return nil
 }
 
-// deadline is how long a research may take in all. One that reads local files has
-// none unless it was asked for: a large folder may take long to index once.
-func (c *config) deadline(flag, name string) (time.Duration, error) {
+// The most that an investigation may be told to do.
+const (
+	maxParallel = 64
+	maxRihlas   = 200
+)
+
+// deadline is how long a research may take in all. One that stays on this machine
+// has none unless it was asked for: a large folder may take long to index once.
+func (c *config) deadline(flag string, outside bool) (time.Duration, error) {
 	if flag != "" {
 		texts, problem := setting{kind: span}.read([]string{flag}, nil)
 		if problem != "" {
@@ -114,7 +173,7 @@ func (c *config) deadline(flag, name string) (time.Duration, error) {
 		}
 		return time.ParseDuration(texts[0])
 	}
-	if name == files.Name && c.values[setTimeout].origin == fromDefault {
+	if !outside && c.values[setTimeout].origin == fromDefault {
 		return 0, nil
 	}
 	return time.ParseDuration(c.text(setTimeout))
@@ -132,7 +191,7 @@ func (a *app) openFilesDesk(c *config, o deskOptions, lab researcher.Lab) (*desk
 	}
 	x := a.extractor(c)
 	r := files.New(files.Config{Lab: lab, Library: library, IndexPath: c.indexPath(), Extractor: x, Warn: o.warn})
-	d.name, d.scope, d.researcher = files.Name, files.Scope, r
+	d.name, d.scope, d.researcher, d.private = files.Name, files.Scope, r, a.hasFolders(c, o)
 	d.close = []func() error{r.Close, x.Close, func() error { return closeFolders(library) }}
 	return d, nil
 }
@@ -143,24 +202,15 @@ func (a *app) openWebDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.fetchAllow(); err != nil {
-		return nil, err
-	}
-	d, err := a.newDesk(c, o, &lab)
+	d, fetcher, err := a.newPagesDesk(c, o, &lab, o.render)
 	if err != nil {
 		return nil, err
-	}
-	x := a.extractor(c)
-	fetcher, err := a.openWebFetcher(c, d.records, x, o.render)
-	if err != nil {
-		return nil, errors.Join(err, x.Close(), d.records.Close())
 	}
 	if problem := c.chromiumProblem(); problem != "" && c.renders(o.render) {
 		o.warn(problem + "; pages that need JavaScript are read without it")
 	}
 	d.name, d.scope, d.openWorld = web.Name, web.Scope, true
 	d.researcher = web.New(web.Config{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.secrets()})
-	d.close = []func() error{fetcher.Close, x.Close}
 	return d, nil
 }
 
@@ -170,10 +220,36 @@ func (a *app) newDesk(c *config, o deskOptions, lab *researcher.Lab) (*desk, err
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{a: a, cfg: c, records: rec, warn: o.warn}
-	lab.Traces, lab.Blobs = rec.traces, rec.blobs
-	lab.Spent = func(call researcher.Call) { d.enter(call); o.told(call) }
+	d := &desk{a: a, cfg: c, records: rec, warn: o.warn, told: o.told, partOf: o.partOf}
+	lab.Traces, lab.Blobs, lab.PartOf = rec.traces, rec.blobs, o.partOf
+	lab.Spent = func(call researcher.Call) {
+		d.enter(finished{call.Start, call.Result})
+	}
 	return d, nil
+}
+
+// newPagesDesk is newDesk for a researcher that reads pages of the open web, which
+// the desk closes.
+func (a *app) newPagesDesk(c *config, o deskOptions, lab *researcher.Lab, rendering string) (*desk, *webfetch.Fetcher, error) {
+	if _, err := c.fetchAllow(); err != nil {
+		return nil, nil, err
+	}
+	d, err := a.newDesk(c, o, lab)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := a.extractor(c)
+	pages, err := a.openWebFetcher(c, d.records, x, rendering)
+	if err != nil {
+		return nil, nil, errors.Join(err, x.Close(), d.records.Close())
+	}
+	d.close = []func() error{pages.Close, x.Close}
+	return d, pages, nil
+}
+
+// evidence is stored content by its hash, for whoever wants to check.
+func (d *desk) evidence(ctx context.Context, hash string) ([]byte, error) {
+	return blob.Evidence(ctx, d.records.blobs, hash)
 }
 
 func (a *app) extractor(c *config) *extract.Extractor {
@@ -184,18 +260,28 @@ func (a *app) extractor(c *config) *extract.Extractor {
 // unless its request was wrong.
 func (d *desk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	res, err := d.researcher.Research(ctx, req, sink)
-	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) {
+	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.partOf {
 		d.append(ledger.Entry{Time: d.a.now().UTC(), Researcher: d.name, Question: req.Question, Outcome: ledger.Failed})
 	}
 	return res, err
 }
 
-// enter puts a finished call into the ledger.
-func (d *desk) enter(call researcher.Call) {
-	e := ledger.EntryOf(d.a.now(), call.Start.Researcher, call.Start.Request.Question, call.Result)
-	e.Searches = call.Searches
-	f := d.facts(e.TraceID)
+// enter puts a finished call into the ledger and passes it on. The rihlas of an
+// investigation are part of its line: they were one question.
+func (d *desk) enter(call finished) {
+	if d.told != nil {
+		defer d.told(call)
+	}
+	if d.partOf {
+		return
+	}
+	e := ledger.EntryOf(d.a.now(), call.start.Researcher, call.start.Request.Question, call.result)
+	f, _ := d.whole(call.result)
+	e.Searches = f.searches
 	e.Charge(f.tokens)
+	if f.foreign > 0 { // what strangers charge, nobody knows
+		e.CostUSD = nil
+	}
 	if f.interrupted {
 		e.Outcome = ledger.Interrupted
 	}
@@ -213,6 +299,8 @@ func (d *desk) append(e ledger.Entry) {
 // facts is what a trace tells about a run that its result does not.
 type facts struct {
 	read        int // documents
+	searches    int
+	foreign     int // tokens of researchers that are not recorded here
 	interrupted bool
 	tokens      map[string]ledger.Tokens // by model
 }
@@ -230,6 +318,8 @@ func (d *desk) facts(id marchwarden.TraceID) facts {
 			if s.Error == "" {
 				f.read++
 			}
+		case *trace.SearchComplete:
+			f.searches++
 		case *trace.ModelComplete:
 			t := f.tokens[s.Model]
 			f.tokens[s.Model] = ledger.Tokens{In: t.In + s.TokensIn, Out: t.Out + s.TokensOut, CacheRead: t.CacheRead + s.CacheRead, CacheWrite: t.CacheWrite + s.CacheWrite}
@@ -238,6 +328,37 @@ func (d *desk) facts(id marchwarden.TraceID) facts {
 		}
 	}
 	return f
+}
+
+// whole is facts of a run and of the rihlas that it sent, with what they searched:
+// those of this program are recorded in the same place.
+func (d *desk) whole(res *marchwarden.Result) (facts, []string) {
+	all := d.facts(res.TraceID)
+	var searched []string
+	for _, r := range res.Rihlas {
+		log, err := d.records.traces.Load(r.TraceID)
+		if err != nil { // somebody else's
+			all.foreign += r.TokensUsed
+			if r.TraceID.Valid() && !slices.Contains(searched, r.Researcher) {
+				searched = append(searched, r.Researcher)
+			}
+			continue
+		}
+		if start, err := log.Start(); err == nil {
+			for _, where := range start.Library {
+				if !slices.Contains(searched, where) {
+					searched = append(searched, where)
+				}
+			}
+		}
+		f := d.facts(r.TraceID)
+		all.read, all.searches = all.read+f.read, all.searches+f.searches
+		for model, t := range f.tokens {
+			sum := all.tokens[model]
+			all.tokens[model] = ledger.Tokens{In: sum.In + t.In, Out: sum.Out + t.Out, CacheRead: sum.CacheRead + t.CacheRead, CacheWrite: sum.CacheWrite + t.CacheWrite}
+		}
+	}
+	return all, searched
 }
 
 // Close closes the researcher, then what it worked with.
@@ -260,7 +381,7 @@ func (f facts) costWords(c marchwarden.CostMetadata) string {
 	}
 	e.Charge(f.tokens)
 	switch {
-	case e.CostUSD == nil:
+	case e.CostUSD == nil, f.foreign > 0:
 		return "cost unknown"
 	case *e.CostUSD == 0:
 		return "no cost"

@@ -168,6 +168,9 @@ func settingRows(c *config) []settingRow {
 		if s.secret {
 			shown = masked(shown)
 		}
+		if s.personal && shown != "" { // an address may end in its password
+			shown = masked(".")
+		}
 		if u, err := url.Parse(shown); s.kind == address && err == nil {
 			shown = u.Redacted()
 		}
@@ -237,7 +240,7 @@ func writable(name, path string, isDir bool) partRow {
 		}
 		return partRow{name, partOK, path + " (will be made)"}
 	case err != nil:
-		return partRow{name, partBroken, fmt.Sprintf("%s cannot be used: %s", path, reason(err))}
+		return partRow{name, partBroken, fmt.Sprintf("%s cannot be used: %s", path, cause(err))}
 	case info.IsDir() != isDir:
 		return partRow{name, partBroken, fmt.Sprintf("%s is there and is %s", path, map[bool]string{true: "a folder, not a file", false: "no folder"}[info.IsDir()])}
 	}
@@ -267,10 +270,10 @@ func nearest(path string) string {
 func tryFolder(path string) (problem string) {
 	f, err := os.CreateTemp(path, ".marchwarden-*.tmp")
 	if err != nil {
-		return reason(err)
+		return cause(err)
 	}
 	if err := discard(f); err != nil {
-		return reason(err)
+		return cause(err)
 	}
 	return ""
 }
@@ -281,7 +284,7 @@ func tryFile(path string) (problem string) {
 		err = f.Close()
 	}
 	if err != nil {
-		return reason(err)
+		return cause(err)
 	}
 	return ""
 }

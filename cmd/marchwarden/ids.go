@@ -34,8 +34,12 @@ func findTrace(d *trace.Dir, s string) (marchwarden.TraceID, error) {
 	if err != nil {
 		return marchwarden.TraceID{}, err
 	}
-	if s == "last" && len(ids) > 0 {
-		return ids[0], nil
+	if s == "last" {
+		for _, id := range ids {
+			if !isRihla(d, id) {
+				return id, nil
+			}
+		}
 	}
 	var found []marchwarden.TraceID
 	for _, id := range ids {
@@ -51,4 +55,15 @@ func findTrace(d *trace.Dir, s string) (marchwarden.TraceID, error) {
 			Hint: "run 'marchwarden traces' to list the ids there are"}
 	}
 	return marchwarden.TraceID{}, invalid("ID", "give more characters", fmt.Sprintf("%q begins %d ids, %s and %s among them", s, len(found), found[0], found[1]))
+}
+
+// isRihla reports whether a run is part of an investigation, which has a trace of
+// its own. One that cannot be read is taken for a run of its own.
+func isRihla(d *trace.Dir, id marchwarden.TraceID) bool {
+	log, err := d.Load(id)
+	if err != nil {
+		return false
+	}
+	start, err := log.Start()
+	return err == nil && start.PartOf
 }

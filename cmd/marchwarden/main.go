@@ -16,10 +16,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/google/uuid"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
 // The exit codes, as every help text states them.
@@ -35,6 +34,8 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) (string, bool)
+	environ        func() []string
+	self           func() (string, error) // the path of this program
 	dir            string                 // the working directory, where .env is
 	userHome       func() (string, error) // the home folder of the user
 	now            func() time.Time
@@ -44,6 +45,8 @@ type app struct {
 	logFormat string
 	// noColor is the setting, once the settings are read.
 	noColor bool
+	// reader is who reads stderr.
+	reader listener
 }
 
 func main() {
@@ -61,22 +64,9 @@ func system() *app {
 	}
 	return &app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.LookupEnv, dir: dir, userHome: os.UserHomeDir,
-		now: time.Now, newID: newID,
+		env: os.LookupEnv, environ: os.Environ, self: selfPath, dir: dir, userHome: os.UserHomeDir,
+		now: time.Now, newID: serve.NewTraceID,
 	}
-}
-
-// newID makes a trace id that sorts by time.
-func newID() marchwarden.TraceID {
-	u, err := uuid.NewV7()
-	if err != nil {
-		u = uuid.New()
-	}
-	id, err := marchwarden.ParseTraceID(u.String())
-	if err != nil {
-		panic(err) // unreachable: a UUID in its canonical form
-	}
-	return id
 }
 
 // errInterrupted is why a context ended that a signal ended.
@@ -113,7 +103,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	a.errStyle().Error(a.stderr, err)
+	a.complain(err)
 	return exitCode(ctx, err)
 }
 
@@ -145,6 +135,3 @@ func (a *app) style(w io.Writer) term.Style {
 	name, _ := a.env("TERM")
 	return term.Detect(f, a.noColor || never != "", name)
 }
-
-// warn tells the user about something that did not stop the work.
-func (a *app) warn(message string) { a.errStyle().Warn(a.stderr, "%s", message) }

@@ -40,7 +40,7 @@ func checkOut(path string) error {
 	case err == nil && !info.Mode().IsRegular():
 		return invalid("--out", "use a shell redirection instead", fmt.Sprintf("%q is not a regular file", path))
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, reason(err)))
+		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, cause(err)))
 	}
 	probe, err := tempBeside(linked(path))
 	if err != nil {
@@ -48,7 +48,7 @@ func checkOut(path string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			hint = "make the folder " + filepath.Dir(path) + " first"
 		}
-		return invalid("--out", hint, fmt.Sprintf("%q cannot be written: %s", path, reason(err)))
+		return invalid("--out", hint, fmt.Sprintf("%q cannot be written: %s", path, cause(err)))
 	}
 	return discard(probe)
 }

@@ -29,6 +29,8 @@ func TestReadmeTranscript(t *testing.T) {
 	home := t.TempDir()
 	a.dir, a.userHome = home, func() (string, error) { return home, nil }
 	a.env = func(string) (string, bool) { return "", false }
+	program := asMarchwarden(t)
+	a.self, a.environ = func() (string, error) { return program, nil }, func() []string { return []string{"HOME=" + home} }
 	a.now = func() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) }
 	if code := run(t.Context(), a, []string{"ask", question}); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
@@ -48,6 +50,6 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 }
 
-var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9.]+ m?s ·`)
+var changing = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9.]+ m?s ·|trace [0-9a-f-]{18}|fetched [0-9-]{10}`)
 
 func unchanging(s string) string { return changing.ReplaceAllString(s, "~") }

@@ -11,6 +11,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -116,7 +117,7 @@ func (a *app) printJourney(log *trace.Log) error {
 func offset(d time.Duration) string { return fmt.Sprintf("+%.3f s", d.Seconds()) }
 
 func (a *app) rerun(ctx context.Context, id marchwarden.TraceID, log *trace.Log, blobs blob.Store) error {
-	again, err := researcher.Again(ctx, log, blobs)
+	again, err := rerunOf(ctx, log, blobs)
 	if err != nil {
 		return err
 	}
@@ -131,4 +132,14 @@ func (a *app) rerun(ctx context.Context, id marchwarden.TraceID, log *trace.Log,
 	}
 	_, err = fmt.Fprintf(a.stdout, "the rerun of %s is identical: %s bytes, %s\n", again.Start.TraceID, term.Count(len(again.Got)), blob.Of(again.Got))
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
+}
+
+// rerunOf runs a record again, by whoever made it.
+func rerunOf(ctx context.Context, log *trace.Log, blobs blob.Store) (researcher.Rerun, error) {
+	start, err := log.Start()
+	if err != nil || start.Investigation == nil {
+		return researcher.Again(ctx, log, blobs)
+	}
+	want, got, err := pi.Again(ctx, log, blobs, minds())
+	return researcher.Rerun{Start: start, Want: want, Got: got}, err
 }

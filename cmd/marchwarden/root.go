@@ -52,7 +52,7 @@ func newRoot(a *app) *cobra.Command {
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
 	root.AddCommand(
 		newAsk(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
-		newLibrary(a), newSchema(a), newServe(a), newVersion(a),
+		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newVersion(a),
 	)
 	addCompletion(root)
 	root.SetHelpCommand(newHelp(root))
@@ -152,6 +152,18 @@ func flagError(cmd *cobra.Command, err error) error {
 		return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, clip(value.GetValue(), 40)))
 	}
 	return invalid("", hint, err.Error())
+}
+
+// notBlank refuses flags that were given with nothing: such a value comes from a
+// variable that is not set, and is not meant to be the default.
+func notBlank(cmd *cobra.Command) error {
+	for _, name := range []string{"researcher", "researchers", "db", "allow-egress"} {
+		f := cmd.Flags().Lookup(name)
+		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[] \t") == "" {
+			return invalid("--"+name, "leave it out if there is none", "must not be blank")
+		}
+	}
+	return nil
 }
 
 // nearestFlag is the flag whose name is at most two changes away from what was

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"marchwarden": main, "stubborn": stubborn})
+	testscript.Main(m, map[string]func(){"marchwarden": main, "stubborn": stubborn, "thirdparty": thirdparty})
 }
 
 // TestScripts runs the commands as processes, each script in a folder and a home
@@ -33,29 +34,56 @@ func TestMain(m *testing.M) {
 //	field VAR FILE PATH      set VAR to a value of a JSON file, such as citations.0.content_hash
 //	flipbit REF              change one bit of the stored blob REF
 //	manyfiles DIR N          make a folder of N documents
-//	interrupt OUT ERR CMD…   run a command, send it SIGINT once it shows progress, and keep its
-//	                         streams in two files; it must exit with 130 within two seconds
+//	interrupt [-at REGEXP] OUT ERR CMD…
+//	                         run a command, send it SIGINT once it shows progress (that matches), and
+//	                         keep its streams in two files; it must exit with 130 within two seconds
 //	repeat VAR TEXT N        set VAR to N times TEXT
 //	absent PATH…             the paths must not exist
+//	sqlite FILE SQL…         run statements on an SQLite file, which is made if it is not there
+//	jsonlines FILE           the file must be JSON objects, one a line
+//	equal A B                the texts must be the same; with ! they must not
+//	nobody                   no process may be at work in the script's folder
+//	peek FILE COMMAND…       run a command, and write the command lines that others could see meanwhile
+//	within TIME COMMAND…     run a command that must exit with 0 in that time
 //
-// $SITE is a small web on loopback, $SITE/searx its search service, and $MODELS a
-// provider of language models that speaks both protocols.
+// thirdparty is somebody else's researcher: see there.
+// The condition [mcp-sdk] says that python3 and the official MCP SDK are installed.
+// $EXAMPLES is the folder of the examples, $SITE is a small web on loopback, $SITE/searx its search service, and $MODELS a
+// provider of language models that speaks both protocols. $ARXIV is arXiv with one paper.
 func TestScripts(t *testing.T) {
 	site := webtest.New(t, webtest.Biotech())
 	models := llmtest.NewServer(t, webtest.Obedient)
+	papers := newArxiv(t)
+	examples, err := filepath.Abs(filepath.Join("..", "..", "examples"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		Condition: func(cond string) (bool, error) {
+			if cond != "mcp-sdk" {
+				return false, fmt.Errorf("there is no condition %q", cond)
+			}
+			// Looked for and not loaded, which takes seconds.
+			return exec.Command("python3", "-c", "import sys, importlib.util as u; sys.exit(u.find_spec('mcp') is None)").Run() == nil, nil
+		},
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)
 			e.Setenv("KEPT", filepath.Join(home, ".marchwarden"))
 			e.Setenv("SITE", site.URL)
 			e.Setenv("MODELS", models.URL())
+			e.Setenv("EXAMPLES", examples)
+			e.Setenv("ARXIV", papers)
+			for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
+				e.Setenv(service, "http://127.0.0.1:1") // nothing leaves this machine in a test
+			}
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "field": field, "flipbit": flipBit, "manyfiles": manyFiles,
 			"interrupt": interrupt, "repeat": repeat, "absent": absent,
+			"sqlite": sqlite, "jsonlines": jsonLines, "equal": equal, "nobody": nobody, "peek": peek, "within": within,
 		},
 		RequireExplicitExec: true,
 	})
@@ -134,8 +162,12 @@ func manyFiles(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func interrupt(ts *testscript.TestScript, neg bool, args []string) {
+	at := regexp.MustCompile("")
+	if len(args) > 2 && args[0] == "-at" {
+		at, args = regexp.MustCompile(args[1]), args[2:]
+	}
 	if neg || len(args) < 3 {
-		ts.Fatalf("usage: interrupt OUT ERR COMMAND…")
+		ts.Fatalf("usage: interrupt [-at REGEXP] OUT ERR COMMAND…")
 	}
 	program, err := exec.LookPath(args[2])
 	ts.Check(err)
@@ -148,9 +180,14 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(cmd.Start())
 	lines := bufio.NewReader(pipe)
-	first, err := lines.ReadString('\n')
-	ts.Check(err)
-	stderr.WriteString(first)
+	for {
+		line, err := lines.ReadString('\n')
+		ts.Check(err)
+		stderr.WriteString(line)
+		if at.MatchString(line) {
+			break
+		}
+	}
 	ts.Check(cmd.Process.Signal(syscall.SIGINT))
 	sent := time.Now()
 	_, err = io.Copy(&stderr, lines)

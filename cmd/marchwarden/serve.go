@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 )
@@ -18,7 +19,7 @@ func newServe(a *app) *cobra.Command {
 		Use: "serve", Short: "serve a researcher over MCP", Args: needCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newServeFiles(a), newServeWeb(a))
+	cmd.AddCommand(newServePI(a), newServeFiles(a), newServeDatabase(a), newServeWeb(a), newServeArxiv(a))
 	return cmd
 }
 
@@ -31,50 +32,91 @@ EXIT STATUS
   1    failed
   2    wrong usage or bad input`
 
-func newServeFiles(a *app) *cobra.Command {
-	o := deskOptions{researcher: files.Name}
-	cmd := &cobra.Command{
-		Use: "files", Short: "serve your folders, or the embedded library, over MCP on stdio", Args: noArgs,
-		Long:    "Serve the files researcher over MCP on stdin and stdout: one tool, research.\nWhat is searched is chosen as for 'marchwarden ask'.\n\n" + serveHelp,
-		Example: "  marchwarden serve files --library ~/notes",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
+// served begins the command of one researcher, with the flags that all of them have.
+// The help says what it serves in short, and one line that is particular to it.
+func (a *app) served(o *deskOptions, short, particular, example string) *cobra.Command {
+	who := "the " + o.researcher + " researcher"
+	if o.researcher == piName {
+		who = "the investigator"
 	}
+	cmd := &cobra.Command{
+		Use: o.researcher, Short: "serve " + short + " over MCP on stdio", Args: noArgs,
+		Long:    "Serve " + who + " over MCP on stdin and stdout: one tool, research.\n" + particular + "\n\n" + serveHelp,
+		Example: "  " + example,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.serve(cmd.Context(), *o)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
+	f.BoolVar(&o.partOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
+	_ = f.MarkHidden("part-of-investigation") // the flag is there
+	f.StringVar(&o.timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m where the network is used, else none)")
+	return cmd
+}
+
+func newServeFiles(a *app) *cobra.Command {
+	o := &deskOptions{researcher: files.Name}
+	cmd := a.served(o, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
+		"marchwarden serve files --library ~/notes")
 	cmd.Flags().StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
 	cmd.Flags().BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
-	serveFlags(cmd, &o)
 	return cmd
 }
 
 func newServeWeb(a *app) *cobra.Command {
-	o := deskOptions{researcher: web.Name}
-	cmd := &cobra.Command{
-		Use: "web", Short: "serve the open web over MCP on stdio", Args: noArgs,
-		Long:    "Serve the web researcher over MCP on stdin and stdout: one tool, research.\nSearch engines and model are chosen as for 'marchwarden ask --researcher web'.\n\n" + serveHelp,
-		Example: "  marchwarden serve web --search searxng --model ollama/qwen3",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), o) },
-	}
+	o := &deskOptions{researcher: web.Name}
+	cmd := a.served(o, "the open web", "Search engines and model are chosen as for 'marchwarden ask --researcher web'.",
+		"marchwarden serve web --search searxng --model ollama/qwen3")
 	cmd.Flags().StringVar(&o.search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
 	cmd.Flags().StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
 	complete(cmd, "search", engineNames()...)
 	complete(cmd, "render", renderAuto, renderNever)
-	serveFlags(cmd, &o)
 	return cmd
 }
 
-// serveFlags are for every researcher.
-func serveFlags(cmd *cobra.Command, o *deskOptions) {
-	cmd.Flags().StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	cmd.Flags().StringVar(&o.timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m for the web, none for files)")
+func newServeArxiv(a *app) *cobra.Command {
+	return a.served(&deskOptions{researcher: arxiv.Name}, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
+		"marchwarden serve arxiv --model ollama/qwen3")
+}
+
+func newServeDatabase(a *app) *cobra.Command {
+	o := &deskOptions{researcher: database.Name}
+	cmd := a.served(o, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
+		"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database")
+	cmd.Flags().StringVar(&o.db, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file")
+	return cmd
+}
+
+func newServePI(a *app) *cobra.Command {
+	o := &deskOptions{researcher: piName}
+	cmd := a.served(o, "the investigator", "Its network is chosen as for 'marchwarden ask'.", "marchwarden serve pi --online --library ~/papers")
+	f := cmd.Flags()
+	f.StringSliceVar(&o.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.BoolVar(&o.online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
+	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
+	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+	f.StringVar(&o.db, "db", "", "ask the database at `URL`; read-only")
+	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines; implies --online")
+	f.StringSliceVar(&o.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
+	f.BoolVar(&o.inProcess, "in-process", false, "run the built-in researchers inside this process")
+	return cmd
 }
 
 func (a *app) serve(ctx context.Context, o deskOptions) error {
+	if o.partOf {
+		a.reader = investigator
+	}
 	c, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
 	log := a.logger(c)
 	seen := &once{}
-	o.told = func(researcher.Call) {}
+	o.told, o.log = func(finished) {}, log
 	o.warn = func(message string) {
 		if seen.first(message) {
 			log.Warn(message)
@@ -85,7 +127,7 @@ func (a *app) serve(ctx context.Context, o deskOptions) error {
 		return err
 	}
 	server, err := mcpkit.NewServer(mcpkit.Config{
-		Name: d.name, Version: programVersion(), Scope: d.scope, OpenWorld: d.openWorld, Researcher: d, Log: log,
+		Name: d.name, Version: programVersion(), Scope: d.scope, OpenWorld: d.openWorld, Private: d.private, Researcher: d, Evidence: d.evidence, Log: log,
 	})
 	if err == nil {
 		err = server.ServeStdio(ctx, a.stdin, a.stdout)

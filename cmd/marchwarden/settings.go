@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 )
@@ -42,6 +44,8 @@ type setting struct {
 	// somebody else's folder. Keys may, too; what decides where keys, documents and
 	// connections go may not.
 	harmless bool
+	// personal settings are the user's own to say, secret or not.
+	personal bool
 	// of is the key that an address is for: .env may say both, or neither.
 	of string
 }
@@ -65,6 +69,17 @@ const (
 	setRender        = "render"
 	setChromium      = "chromium"
 	setFetchAllow    = "fetch_allow"
+	setOnline        = "online"
+	setDB            = "db"
+	setAllowEgress   = "allow_egress"
+	setArxivURL      = "arxiv_url"
+	setArxivSite     = "arxiv_site"
+	setCrossrefURL   = "crossref_url"
+	setOpenAlexURL   = "openalex_url"
+	setScholarURL    = "semantic_scholar_url"
+	setScholarKey    = "semantic_scholar_api_key"
+	setOpenAlexKey   = "openalex_api_key"
+	setMailto        = "mailto"
 	setAnthropicURL  = "anthropic_base_url"
 	setOpenAIURL     = "openai_base_url"
 	setOllamaHost    = "ollama_host"
@@ -89,7 +104,7 @@ var settings = []setting{
 	{name: setLogFormat, env: "MARCHWARDEN_LOG_FORMAT", def: "text", allowed: []string{"text", "json"}, harmless: true},
 	{name: setDebug, env: "MARCHWARDEN_DEBUG", kind: boolean, def: "false", harmless: true},
 	{name: setNoColor, env: "NO_COLOR", kind: presence, def: "false", envOnly: true, harmless: true},
-	{name: setResearcher, env: "MARCHWARDEN_RESEARCHER", allowed: []string{files.Name, web.Name}},
+	{name: setResearcher, env: "MARCHWARDEN_RESEARCHER", allowed: []string{piName, files.Name, database.Name, web.Name, arxiv.Name}},
 	{name: setModel, env: "MARCHWARDEN_MODEL"},
 	{name: setFallback, env: "MARCHWARDEN_FALLBACK_MODEL"},
 	{name: setSearch, env: "MARCHWARDEN_SEARCH", kind: words, harmless: true},
@@ -97,6 +112,15 @@ var settings = []setting{
 	{name: setRender, env: "MARCHWARDEN_RENDER", def: renderAuto, allowed: []string{renderAuto, renderNever}, harmless: true},
 	{name: setChromium, env: "MARCHWARDEN_CHROMIUM", kind: folder},
 	{name: setFetchAllow, env: "MARCHWARDEN_FETCH_ALLOW", kind: words},
+	{name: setOnline, env: "MARCHWARDEN_ONLINE", kind: boolean, def: "false"},
+	{name: setDB, env: "MARCHWARDEN_DB", secret: true, personal: true, envOnly: true},
+	{name: setAllowEgress, env: "MARCHWARDEN_ALLOW_EGRESS", kind: words},
+	{name: setArxivURL, env: "ARXIV_URL", kind: address, def: "https://export.arxiv.org", harmless: true},
+	{name: setArxivSite, env: "ARXIV_SITE", kind: address, def: "https://arxiv.org", harmless: true},
+	{name: setCrossrefURL, env: "CROSSREF_URL", kind: address, def: "https://api.crossref.org", harmless: true},
+	{name: setOpenAlexURL, env: "OPENALEX_URL", kind: address, def: "https://api.openalex.org", of: setOpenAlexKey},
+	{name: setScholarURL, env: "SEMANTIC_SCHOLAR_URL", kind: address, def: "https://api.semanticscholar.org", of: setScholarKey},
+	{name: setMailto, env: "MARCHWARDEN_MAILTO", harmless: true},
 	{name: setAnthropicURL, env: "ANTHROPIC_BASE_URL", kind: address, def: "https://api.anthropic.com", of: setAnthropicKey},
 	{name: setOpenAIURL, env: "OPENAI_BASE_URL", kind: address, def: "https://api.openai.com/v1", of: setOpenAIKey},
 	{name: setOllamaHost, env: "OLLAMA_HOST", kind: address, def: "http://127.0.0.1:11434"},
@@ -109,6 +133,8 @@ var settings = []setting{
 	{name: setOpenRouterKey, env: "OPENROUTER_API_KEY", secret: true, envOnly: true},
 	{name: setTavilyKey, env: "TAVILY_API_KEY", secret: true, envOnly: true},
 	{name: setBraveKey, env: "BRAVE_API_KEY", secret: true, envOnly: true},
+	{name: setOpenAlexKey, env: "OPENALEX_API_KEY", secret: true, envOnly: true},
+	{name: setScholarKey, env: "SEMANTIC_SCHOLAR_API_KEY", secret: true, envOnly: true},
 }
 
 // settingOf is the row of a setting that there is.

@@ -15,13 +15,15 @@ import (
 
 type tracesOptions struct {
 	json  bool
+	all   bool
 	limit int
 }
 
 const tracesHelp = `List the recorded runs, newest first.
 
 The status of a run is complete, interrupted (its caller stopped it and got a
-partial result), unfinished (still going on, or cut off by a crash) or damaged.`
+partial result), unfinished (still going on, or cut off by a crash) or damaged.
+The rihlas of an investigation are runs, too; --all lists them.`
 
 func newTraces(a *app) *cobra.Command {
 	var o tracesOptions
@@ -31,6 +33,7 @@ func newTraces(a *app) *cobra.Command {
 		RunE:    func(*cobra.Command, []string) error { return a.runTraces(o) },
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&o.all, "all", false, "list the rihlas of investigations, too")
 	cmd.Flags().IntVar(&o.limit, "limit", 20, "list at most `N` runs; 0 lists all")
 	return cmd
 }
@@ -47,11 +50,13 @@ const (
 type runInfo struct {
 	TraceID    marchwarden.TraceID `json:"trace_id"`
 	StartedAt  *time.Time          `json:"started_at,omitempty"`
+	Researcher string              `json:"researcher,omitempty"`
 	Question   string              `json:"question"`
 	Citations  *int                `json:"citations,omitempty"`
 	Confidence *marchwarden.Unit   `json:"confidence,omitempty"`
 	Status     string              `json:"status"`
 	Problem    string              `json:"problem,omitempty"`
+	rihla      bool                // part of an investigation
 }
 
 func (a *app) runTraces(o tracesOptions) error {
@@ -62,7 +67,7 @@ func (a *app) runTraces(o tracesOptions) error {
 	if err != nil {
 		return err
 	}
-	infos, left, err := a.listRuns(c, o.limit)
+	infos, left, err := a.listRuns(c, o)
 	if err != nil {
 		return err
 	}
@@ -81,14 +86,14 @@ func (a *app) runTraces(o tracesOptions) error {
 		return err
 	}
 	if left > 0 {
-		a.note("%s older runs are not shown; --limit 0 lists all", term.Count(left))
+		a.note("%s older runs and rihlas are not shown; --limit 0 lists all", term.Count(left))
 	}
 	return nil
 }
 
 // listRuns reads the newest runs, at most limit of them (0 is all), and says how
-// many were left out.
-func (a *app) listRuns(c *config, limit int) (infos []runInfo, left int, err error) {
+// many were left out for that.
+func (a *app) listRuns(c *config, o tracesOptions) (infos []runInfo, left int, err error) {
 	infos = []runInfo{}
 	if _, err := os.Stat(c.text(setTraceDir)); err != nil {
 		return infos, 0, nil
@@ -102,13 +107,15 @@ func (a *app) listRuns(c *config, limit int) (infos []runInfo, left int, err err
 	if err != nil {
 		return nil, 0, err
 	}
-	if limit > 0 && len(ids) > limit {
-		ids, left = ids[:limit], len(ids)-limit
+	for i, id := range ids {
+		if o.limit > 0 && len(infos) == o.limit {
+			return infos, len(ids) - i, nil
+		}
+		if r := runOf(d, id); o.all || !r.rihla {
+			infos = append(infos, r)
+		}
 	}
-	for _, id := range ids {
-		infos = append(infos, runOf(d, id))
-	}
-	return infos, left, nil
+	return infos, 0, nil
 }
 
 func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
@@ -126,7 +133,7 @@ func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
 		}
 		return r
 	}
-	r.StartedAt, r.Question = &start.StartedAt, start.Request.Question
+	r.StartedAt, r.Question, r.Researcher, r.rihla = &start.StartedAt, start.Request.Question, start.Researcher, start.PartOf
 	if done := log.Complete(); done != nil {
 		r.Citations, r.Confidence, r.Status = &done.Citations, &done.Confidence, statusComplete
 		if done.Interrupted {
@@ -148,9 +155,4 @@ func (a *app) runRow(r runInfo) []string {
 		row[5] = strings.TrimSpace(r.Question + " " + r.Problem)
 	}
 	return row
-}
-
-// note writes a line for people to stderr.
-func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "marchwarden: %s\n", term.CleanLine(fmt.Sprintf(format, args...)))
 }

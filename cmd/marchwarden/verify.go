@@ -20,7 +20,8 @@ import (
 const verifyHelp = `Hold a result against the stored bytes again: every excerpt at its place in the
 stored text, every claim and marker against the citations, every citation
 against what the recorded run fetched, and every stored piece of that run
-against its hash.
+against its hash. Of an investigation the runs of its researchers are checked
+too, as far as they are recorded here.
 
 The argument is a trace ID, a file with a result as JSON, or - for a result on
 stdin.
@@ -32,19 +33,36 @@ EXIT STATUS
   2    wrong usage or bad input
   130  interrupted`
 
+type verifyOptions struct {
+	live bool
+	db   string
+}
+
 func newVerify(a *app) *cobra.Command {
-	return &cobra.Command{
+	var o verifyOptions
+	cmd := &cobra.Command{
 		Use: "verify ID | FILE.json | -", Short: "check every citation against the stored bytes", Long: verifyHelp,
 		Example: "  marchwarden verify last\n  marchwarden verify result.json\n  marchwarden ask --json \"…\" | marchwarden verify -",
 		Args:    argCount(1, 1, "one trace id or file"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runVerify(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runVerify(cmd.Context(), o, args[0])
+		},
 	}
+	cmd.Flags().BoolVar(&o.live, "live", false, "also run the queries behind citations of a database again, and compare the rows")
+	cmd.Flags().StringVar(&o.db, "db", "", "the database at `URL` for --live (default MARCHWARDEN_DB)")
+	return cmd
 }
 
 // maxResultBytes bounds a result read from a file.
 const maxResultBytes = 64 << 20
 
-func (a *app) runVerify(ctx context.Context, arg string) error {
+func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error {
+	if o.db != "" && !o.live {
+		return invalid("--db", "", "is for --live")
+	}
 	c, err := a.loadConfig()
 	if err != nil {
 		return err
@@ -59,13 +77,13 @@ func (a *app) runVerify(ctx context.Context, arg string) error {
 	}
 	defer rec.Close()
 	if fromFile != nil {
-		return a.checkResult(ctx, rec, fromFile, fromFile.TraceID) // it may have no run here
+		return a.checkResult(ctx, rec, checking{fromFile, fromFile.TraceID, c, o}) // it may have no run here
 	}
 	id, err := findTrace(rec.traces, arg)
 	if err != nil {
 		return err
 	}
-	return a.checkResult(ctx, rec, nil, id)
+	return a.checkResult(ctx, rec, checking{nil, id, c, o})
 }
 
 // resultFile reads the result that arg names, or gives nil when arg is an id.
@@ -99,16 +117,25 @@ func (a *app) readResult(ctx context.Context, arg string) ([]byte, error) {
 	}
 	f, err := openRegular(arg)
 	if err != nil {
-		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, reason(err)))
+		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, cause(err)))
 	}
 	defer f.Close()
 	return readLimited(f, maxResultBytes, "result")
 }
 
+// checking is what is to be checked: a given result or nil, and its run.
+type checking struct {
+	res *marchwarden.Result
+	id  marchwarden.TraceID
+	cfg *config
+	o   verifyOptions
+}
+
 // checkResult checks what the trace stored, then the result: the given one, or
 // the recorded one. A given result without a trace here is checked alone.
-func (a *app) checkResult(ctx context.Context, rec *records, res *marchwarden.Result, id marchwarden.TraceID) error {
+func (a *app) checkResult(ctx context.Context, rec *records, what checking) error {
 	v := &verdicts{a: a}
+	res, id := what.res, what.id
 	log, err := rec.traces.Load(id)
 	switch {
 	case err == nil:
@@ -137,8 +164,18 @@ func (a *app) checkResult(ctx context.Context, rec *records, res *marchwarden.Re
 	}
 	v.report(report)
 	if log != nil {
-		for _, f := range verify.CheckFetched(log, res) {
+		wrong, err := verify.CheckPlaces(ctx, rec.blobs, log, res)
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the places")
+		}
+		for _, f := range append(verify.CheckFetched(log, res), wrong...) {
 			v.check(fmt.Sprintf("citation [%d] %s", f.Number, f.Locator), f.Problem)
+		}
+		v.rihlas(ctx, rec, res)
+	}
+	if what.o.live {
+		if err := v.live(ctx, what.cfg, deskOptions{db: what.o.db}, rec.blobs, res); err != nil {
+			return err
 		}
 	}
 	return v.close(ctx, id)
@@ -173,6 +210,11 @@ func (v *verdicts) print(format string, args ...any) {
 // blobs reads every stored piece that the trace refers to, once, and names
 // those that are not what their hash says.
 func (v *verdicts) blobs(ctx context.Context, log *trace.Log, store blob.Store) {
+	v.blobsOf(ctx, "the run", log, store)
+}
+
+// blobsOf does so for the run called what.
+func (v *verdicts) blobsOf(ctx context.Context, what string, log *trace.Log, store blob.Store) {
 	seen := map[blob.Ref]bool{}
 	bad := 0
 	for _, s := range log.Steps {
@@ -183,12 +225,28 @@ func (v *verdicts) blobs(ctx context.Context, log *trace.Log, store blob.Store) 
 			seen[ref] = true
 			if _, err := store.Get(ctx, ref); err != nil {
 				bad++
-				v.check(fmt.Sprintf("step %d (%s)", s.Header().Step, s.Header().Action), naming(ref, err))
+				v.check(fmt.Sprintf("%s, step %d (%s)", what, s.Header().Step, s.Header().Action), naming(ref, err))
 			}
 		}
 	}
 	if bad == 0 {
-		v.check(fmt.Sprintf("%s stored pieces of the run match their hashes", term.Count(len(seen))), "")
+		v.check(fmt.Sprintf("%s stored pieces of %s match their hashes", term.Count(len(seen)), what), "")
+	}
+}
+
+// rihlas checks the runs of an investigation's researchers that are recorded here.
+func (v *verdicts) rihlas(ctx context.Context, rec *records, res *marchwarden.Result) {
+	for i, r := range res.Rihlas {
+		log, err := rec.traces.Load(r.TraceID)
+		if err != nil {
+			continue // of a researcher that is not ours, or that did not come back
+		}
+		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
+		v.blobsOf(ctx, what, log, rec.blobs)
+		done := log.Complete()
+		if done == nil {
+			v.check(what, "its run did not end")
+		}
 	}
 }
 

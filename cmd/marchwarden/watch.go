@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -17,8 +18,12 @@ type watch struct {
 	progress *term.Progress // nil when quiet
 	verbose  bool
 	debug    func(marchwarden.Event)
-	warnings []string
+	tell     func(marchwarden.Event) // nil unless events are wanted as JSON
+	planOnly bool                    // only planning is of interest
 	closed   bool
+
+	mu       sync.Mutex // guards warnings, which come from any goroutine
+	warnings []string
 
 	began   time.Time
 	stage   marchwarden.Stage
@@ -26,9 +31,12 @@ type watch struct {
 }
 
 func (a *app) newWatch(c *config, o askOptions) *watch {
-	w := &watch{a: a, verbose: o.verbose, began: a.now()}
+	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.planOnly, began: a.now()}
 	st := a.errStyle()
-	if !o.quiet {
+	if o.jsonEvents {
+		w.tell = func(e marchwarden.Event) { a.tell(e) }
+	}
+	if !o.quiet && !o.jsonEvents {
 		name, _ := a.env("TERM")
 		live := st.Width > 0 && name != "dumb" && name != "" && !c.on(setDebug)
 		w.progress = term.NewProgress(a.stderr, st, live, a.now)
@@ -42,6 +50,12 @@ func (a *app) newWatch(c *config, o askOptions) *watch {
 
 func (w *watch) event(e marchwarden.Event) {
 	w.debug(e)
+	if w.planOnly && e.Stage != marchwarden.StagePlan {
+		return
+	}
+	if w.tell != nil {
+		w.tell(e)
+	}
 	w.enter(e.Stage)
 	if w.progress != nil {
 		w.progress.Event(e)
@@ -66,7 +80,11 @@ func (w *watch) enter(stage marchwarden.Stage) {
 	w.stage = stage
 }
 
-func (w *watch) warn(message string) { w.warnings = append(w.warnings, message) }
+func (w *watch) warn(message string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.warnings = append(w.warnings, message)
+}
 
 // close ends the progress and shows the warnings. Closing twice is harmless.
 func (w *watch) close() {
@@ -79,6 +97,8 @@ func (w *watch) close() {
 		w.progress.Close()
 	}
 	const most = 5
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i, message := range w.warnings {
 		if i == most && !w.verbose {
 			w.a.warn(fmt.Sprintf("and %d more; --verbose shows all", len(w.warnings)-most))

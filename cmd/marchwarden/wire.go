@@ -14,9 +14,9 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -26,13 +26,6 @@ func (c *config) indexPath() string   { return filepath.Join(c.home(), "library"
 func (c *config) foldersPath() string { return filepath.Join(c.home(), "library", "folders") }
 func (c *config) cachePath() string   { return filepath.Join(c.home(), "cache") }
 
-// embeddedScheme begins the locators of the embedded library.
-const embeddedScheme = "embedded"
-
-func embeddedLibrary() *fetch.Folder {
-	return fetch.EmbeddedFolder(corpus.Name, embeddedScheme, corpus.FS())
-}
-
 // logger writes structured logs to stderr. It is silent below warnings unless
 // MARCHWARDEN_DEBUG is on. No setting is ever given to it.
 func (a *app) logger(c *config) *slog.Logger {
@@ -40,7 +33,7 @@ func (a *app) logger(c *config) *slog.Logger {
 	if c.on(setDebug) {
 		opts.Level = slog.LevelDebug
 	}
-	if c.text(setLogFormat) == "json" {
+	if c.text(setLogFormat) == "json" || a.reader == program {
 		return slog.New(slog.NewJSONHandler(a.stderr, opts))
 	}
 	return slog.New(slog.NewTextHandler(a.stderr, opts))
@@ -56,7 +49,7 @@ type records struct {
 func (a *app) openRecords(c *config) (*records, error) {
 	const hint = "set MARCHWARDEN_HOME to a folder that can be written"
 	if err := os.MkdirAll(c.home(), 0o700); err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.home(), Err: errors.New(reason(err)),
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.home(), Err: errors.New(cause(err)),
 			Hint: hint}
 	}
 	traces, err := trace.OpenDir(c.text(setTraceDir), a.now)
@@ -123,7 +116,7 @@ func (a *app) openLibrary(c *config, given []string, embedded bool) ([]*fetch.Fo
 			Hint: "use --embedded to search the embedded library"}
 	}
 	if embedded || len(open) == 0 {
-		add(embeddedLibrary())
+		add(files.Embedded())
 	}
 	return open, nil
 }

@@ -1,5 +1,5 @@
-// Package configfile reads config.yaml: one document of keys with plain values or
-// lists of them. Which keys there are, and what their values mean, is the
+// Package configfile reads config.yaml: one document of keys with plain values,
+// lists of them, or lists of small tables. Which keys there are, and what their values mean, is the
 // command's business; it stays out of here so that the reader can be tried on
 // hostile input without the whole program.
 package configfile
@@ -19,6 +19,14 @@ type Entry struct {
 	Key   string
 	Line  int
 	Texts []string // one for a plain value, several for a list, nil for null
+	// Tables are the items of a list whose items have keys of their own.
+	Tables []Table
+}
+
+// Table is one item of such a list. Its entries have texts, never tables.
+type Table struct {
+	Line    int
+	Entries []Entry
 }
 
 // Fault says what is wrong with a file.
@@ -44,13 +52,46 @@ func Parse(data []byte) ([]Entry, error) {
 	var entries []Entry
 	for i := 0; i+1 < len(top.Content); i += 2 {
 		key, node := top.Content[i], top.Content[i+1]
-		texts, ok := scalars(node)
-		if !ok {
-			return nil, &Fault{Line: key.Line, Message: fmt.Sprintf("key %q must have a plain value or a list of them", key.Value)}
+		e := Entry{Key: key.Value, Line: key.Line}
+		if node.Kind == yaml.SequenceNode && len(node.Content) > 0 && node.Content[0].Kind == yaml.MappingNode {
+			if e.Tables, err = tables(key.Value, node); err != nil {
+				return nil, err
+			}
+		} else if e.Texts, err = textsOf(key, node); err != nil {
+			return nil, err
 		}
-		entries = append(entries, Entry{key.Value, key.Line, texts})
+		entries = append(entries, e)
 	}
 	return entries, nil
+}
+
+// tables are the items of a list that all have keys.
+func tables(name string, list *yaml.Node) ([]Table, error) {
+	var out []Table
+	for _, item := range list.Content {
+		if item.Kind != yaml.MappingNode {
+			return nil, &Fault{Line: item.Line, Message: fmt.Sprintf("every item of %q must have keys, as the first one has", name)}
+		}
+		t := Table{Line: item.Line}
+		for i := 0; i+1 < len(item.Content); i += 2 {
+			key, node := item.Content[i], item.Content[i+1]
+			texts, err := textsOf(key, node)
+			if err != nil {
+				return nil, err
+			}
+			t.Entries = append(t.Entries, Entry{Key: key.Value, Line: key.Line, Texts: texts})
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func textsOf(key, node *yaml.Node) ([]string, error) {
+	texts, ok := scalars(node)
+	if !ok {
+		return nil, &Fault{Line: key.Line, Message: fmt.Sprintf("key %q must have a plain value or a list of them", key.Value)}
+	}
+	return texts, nil
 }
 
 // document is the root of the only document, or nil when there is none.

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+)
+
+// piName is the investigator as a researcher.
+const piName = pi.Name
+
+// builtinOrder are the researchers of this program, in the order in which an
+// investigation asks them.
+var builtinOrder = []string{files.Name, database.Name, web.Name, arxiv.Name}
+
+// builtin is a researcher of this program.
+type builtin struct {
+	// fixed is its scope, or "" if that depends on what it is given; scope asks.
+	fixed     string
+	scope     func(a *app, c *config, o deskOptions) (string, error)
+	openWorld bool // what it is asked leaves this machine
+	// off says why it is not in the network unasked; "" if it is.
+	off func(a *app, c *config, o deskOptions) string
+	// private says whether what it finds is the user's own.
+	private func(a *app, c *config, o deskOptions) bool
+	open    func(a *app, c *config, o deskOptions, lab researcher.Lab) (*desk, error)
+}
+
+// builtinNamed is one of them. Asking for another is a bug.
+func builtinNamed(name string) builtin {
+	yes := func(*app, *config, deskOptions) bool { return true }
+	no := func(*app, *config, deskOptions) bool { return false }
+	switch name {
+	case files.Name:
+		return builtin{files.Scope, nil, false, noFolders, (*app).hasFolders, (*app).openFilesDesk}
+	case database.Name:
+		return builtin{"", (*app).databaseScope, false, noDatabase, yes, (*app).openDatabaseDesk}
+	case web.Name:
+		return builtin{web.Scope, nil, true, offline, no, (*app).openWebDesk}
+	default:
+		return builtin{arxiv.Scope, nil, true, offline, no, (*app).openArxivDesk}
+	}
+}
+
+// outline says what the researcher covers when nobody has asked it.
+func (b builtin) outline() string {
+	if b.fixed != "" {
+		return b.fixed
+	}
+	return "the user's database"
+}
+
+// unknownDatabase is the scope of a database that does not say what is in it. It
+// makes a planner ask it all the same, and what goes wrong then is a gap: somebody
+// who names a database wants to know that it is not there.
+const unknownDatabase = "anything: it has not said what is in it"
+
+// isBuiltin reports whether a name is one of theirs.
+func isBuiltin(name string) bool { return slices.Contains(builtinOrder, name) }
+
+// hasFolders reports whether the files researcher reads anything but what ships
+// with the program.
+func (a *app) hasFolders(c *config, o deskOptions) bool {
+	if len(o.library) > 0 || len(c.list(setLibrary)) > 0 {
+		return true
+	}
+	kept, err := keptFolders(c.foldersPath())
+	return err != nil || len(kept) > 0
+}
+
+// noFolders says why nobody looks into files: what ships with the program is there
+// for those who have nothing else to ask.
+func noFolders(a *app, c *config, o deskOptions) string {
+	if a.hasFolders(c, o) || o.embedded || slices.Contains(o.only, files.Name) || offline(a, c, o) != "" && noDatabase(a, c, o) != "" {
+		return ""
+	}
+	return "no folder of yours is set; --library DIR brings one in, --embedded the embedded library"
+}
+
+func noDatabase(_ *app, c *config, o deskOptions) string {
+	if c.databaseURL(o) == "" {
+		return "no database is set; --db or " + settingEnv(setDB) + " names one"
+	}
+	return ""
+}
+
+// offline says why nothing leaves this machine: nobody has asked for it, neither
+// in so many words nor by setting a key.
+func offline(_ *app, c *config, o deskOptions) string {
+	asked := o.online || o.search != "" || slices.Contains(o.only, web.Name) || slices.Contains(o.only, arxiv.Name)
+	if c.given(setOnline) && !c.on(setOnline) && !asked {
+		return c.label(setOnline) + " is false"
+	}
+	for _, name := range []string{setTavilyKey, setBraveKey, setSearxngURL, setAnthropicKey, setOpenAIKey, setOpenRouterKey, setSearch} {
+		// A key in .env is used when the network is; it does not switch it on: the
+		// folder, and the key, may be somebody else's.
+		asked = asked || c.given(name) && c.text(name) != "" && c.values[name].origin != fromDotEnv
+	}
+	if asked || c.on(setOnline) {
+		return ""
+	}
+	return "nothing leaves this machine unasked; --online, " + settingEnv(setOnline) + "=1 or a key switches it on"
+}
+
+// databaseURL is the database that the flag or the setting names.
+func (c *config) databaseURL(o deskOptions) string { return firstOf(o.db, c.text(setDB)) }
+
+// scopeTime bounds how long a database may take to say what is in it.
+const scopeTime = 3 * time.Second
+
+// databaseScope says what is in the database. One that does not answer has no
+// tables to name; asking it will say why. An address that cannot be one of a
+// database is an error.
+func (a *app) databaseScope(c *config, o deskOptions) (string, error) {
+	ctx, done := context.WithTimeout(context.Background(), scopeTime)
+	defer done()
+	db, err := a.openDatabase(ctx, c, o)
+	if errors.Is(err, marchwarden.CodeInvalid) {
+		return "", err
+	}
+	if err != nil {
+		return unknownDatabase, nil
+	}
+	defer db.Close()
+	schema, _ := db.Schema(ctx) // without one the name says what there is to say
+	return database.Scope(db, schema), nil
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+)
+
+// minds are how an investigator plans and writes: with a model, or without.
+func minds() pi.Minds {
+	return pi.Minds{
+		Planner: func(id string) pi.Planner {
+			if id == "" {
+				return derive.New()
+			}
+			return advise.New(id, derive.New())
+		},
+		Writer: func(id string) reason.Reasoner {
+			if id == "" {
+				return extractive.New()
+			}
+			return model.New(id)
+		},
+	}
+}
+
+// openPIDesk opens the investigator over the network that the options mean.
+func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
+	if err := a.checkBeforehand(c, o); err != nil {
+		return nil, err
+	}
+	network, err := a.openPool(c, o)
+	if err != nil {
+		return nil, err
+	}
+	members := network.Members()
+	private := slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Private })
+	outside := slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.OpenWorld })
+	deadline, err := c.deadline(o.timeout, outside)
+	if err != nil {
+		return nil, errors.Join(err, network.Close())
+	}
+	named := c.chooseModel(o.model, false)
+	chosen := c.chooseModel(o.model, outside)
+	model, err := a.openModel(c, chosen, !private || named.name == "")
+	if err != nil {
+		return nil, errors.Join(err, network.Close())
+	}
+	rec, err := a.openRecords(c)
+	if err != nil {
+		return nil, errors.Join(err, network.Close())
+	}
+	d := &desk{name: piName, scope: pi.Scope, openWorld: outside, private: private, a: a, cfg: c, records: rec, warn: o.warn, told: o.told}
+	cfg := pi.Config{
+		Traces: rec.traces, Blobs: rec.blobs, Version: programVersion(), Now: a.now, NewID: a.newID,
+		Dispatcher: network, Minds: minds(), Model: model,
+		Options: pi.Options{
+			Parallel: o.parallel, MaxRihlas: o.maxRihlas, Deadline: deadline, PlanOnly: o.planOnly,
+			AllowEgress: c.allowEgress(o), ModelSeesPrivate: named.name != "",
+		},
+		Spent: func(call pi.Call) { d.enter(finished{start: call.Start, result: call.Result}) },
+	}
+	d.close = []func() error{network.Close}
+	if offline(a, c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own }) {
+		if cfg.Refetch, err = a.refetcher(c, o, d); err != nil {
+			return nil, errors.Join(err, d.Close())
+		}
+	}
+	d.researcher = pi.New(cfg)
+	return d, nil
+}
+
+// allowEgress are the members whose findings others may be told.
+func (c *config) allowEgress(o deskOptions) []string {
+	return append(slices.Clone(o.allowEgress), c.list(setAllowEgress)...)
+}
+
+// checkBeforehand finds what is wrong with the options of a network's members
+// before any of them is started: a child process could only fail with it.
+func (a *app) checkBeforehand(c *config, o deskOptions) error {
+	library, err := a.openLibrary(c, o.library, o.embedded)
+	if err != nil {
+		return err
+	}
+	if err := closeFolders(library); err != nil {
+		return err
+	}
+	if _, err := a.openEngines(c, o.search); err != nil && offline(a, c, o) == "" && o.wants(web.Name) {
+		return err
+	}
+	_, err = c.fetchAllow()
+	return err
+}
+
+// refetcher gets documents again that a stranger cites.
+func (a *app) refetcher(c *config, o deskOptions, d *desk) (func(context.Context, string) (pi.Document, error), error) {
+	x := a.extractor(c)
+	pages, err := a.openWebFetcher(c, d.records, x, o.render)
+	if err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	d.close = append(d.close, pages.Close, x.Close)
+	return func(ctx context.Context, locator string) (pi.Document, error) {
+		p, err := pages.Fetch(ctx, locator)
+		if err != nil {
+			return pi.Document{}, err
+		}
+		if p.NonText {
+			return pi.Document{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "%s has no text", locator)
+		}
+		return pi.Document{Text: p.Text, Title: p.Title, Published: p.Published, FetchedAt: p.FetchedAt}, nil
+	}, nil
+}

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+)
+
+// seats are the members of the network that the options and the configuration
+// mean. Nothing is started.
+func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
+	var out []pool.Seat
+	for _, name := range builtinOrder {
+		b := builtinNamed(name)
+		conf := c.memberNamed(name)
+		off := b.off(a, c, o)
+		if conf.off {
+			off = offInFile
+		}
+		if off != "" && slices.Contains(o.only, name) {
+			return nil, invalid("--researchers", "", name+": "+off)
+		}
+		if off != "" || !o.wants(name) {
+			continue
+		}
+		seat := pool.Seat{Timeout: conf.timeout}
+		seat.Name, seat.Scope, seat.Share, seat.Trust = name, b.fixed, conf.share, dispatch.Own
+		if b.fixed == "" {
+			var err error
+			if seat.Scope, err = b.scope(a, c, o); err != nil {
+				return nil, err
+			}
+		}
+		seat.Private, seat.OpenWorld = b.private(a, c, o), b.openWorld
+		if o.inProcess {
+			seat.Transport, seat.Open = "in process", a.inProcess(c, o, name)
+		} else {
+			target, err := a.child(c, o, name)
+			if err != nil {
+				return nil, err
+			}
+			seat.Transport, seat.Open = "marchwarden serve "+name, a.dial(c, o, name, target)
+		}
+		out = append(out, seat)
+	}
+	for _, m := range c.members {
+		if !m.external() || !o.wants(m.name) {
+			continue
+		}
+		if m.off {
+			if slices.Contains(o.only, m.name) {
+				return nil, invalid(o.chosenBy(), "", m.name+": "+offInFile)
+			}
+			continue
+		}
+		target, err := a.target(m)
+		if err != nil {
+			return nil, err
+		}
+		seat := pool.Seat{Timeout: m.timeout, Pinned: true, Open: a.dial(c, o, m.name, target)}
+		seat.Name, seat.Scope, seat.Share, seat.Trust, seat.Private, seat.OpenWorld = m.name, m.scope, m.share, m.trust, m.private, true
+		seat.Transport = m.transport()
+		out = append(out, seat)
+	}
+	for _, name := range o.only {
+		if !slices.ContainsFunc(out, func(s pool.Seat) bool { return s.Name == name }) {
+			return nil, invalid("--researchers", "", fmt.Sprintf("must be a list of %s, not %q", either(c.memberNames()), clip(name, 40)))
+		}
+	}
+	return out, nil
+}
+
+// offInFile is why a member is off that the configuration switches off.
+const offInFile = "off in config.yaml"
+
+// chosenBy is the flag that named the members.
+func (o deskOptions) chosenBy() string {
+	if o.researcher != "" && o.researcher != piName {
+		return "--researcher"
+	}
+	return "--researchers"
+}
+
+// wants reports whether a member is among those that were named, if any were.
+func (o deskOptions) wants(name string) bool {
+	return len(o.only) == 0 || slices.Contains(o.only, name)
+}
+
+// memberNamed is what the configuration says of a researcher, if anything.
+func (c *config) memberNamed(name string) member {
+	i := slices.IndexFunc(c.members, func(m member) bool { return m.name == name })
+	if i < 0 {
+		return member{name: name}
+	}
+	return c.members[i]
+}
+
+// researcherNames are all that --researcher may say.
+func (c *config) researcherNames() []string { return append(c.memberNames(), piName) }
+
+// memberNames are all who may be in a network.
+func (c *config) memberNames() []string {
+	names := slices.Clone(builtinOrder)
+	for _, m := range c.members {
+		if m.external() {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
+
+// openPool makes the network of the options.
+func (a *app) openPool(c *config, o deskOptions) (*pool.Pool, error) {
+	seats, err := a.seats(c, o)
+	if err != nil {
+		return nil, err
+	}
+	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Log: a.sessionLog(c, o)})
+}
+
+// sessionLog is where sessions log: beside the other logs of a server, and else
+// only for those who look for a fault, since a gap says what went wrong.
+func (a *app) sessionLog(c *config, o deskOptions) *slog.Logger {
+	switch {
+	case o.log != nil:
+		return o.log
+	case c.on(setDebug):
+		return a.logger(c)
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+func (c *config) pinsPath() string { return filepath.Join(c.home(), "pins.json") }
+
+// dial makes the opener of a member that runs somewhere else.
+func (a *app) dial(c *config, o deskOptions, name string, t mcpkit.Target) func(context.Context) (pool.Session, pool.Card, error) {
+	d := mcpkit.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.sessionLog(c, o)}
+	return func(ctx context.Context) (pool.Session, pool.Card, error) {
+		t := t
+		if len(t.Command) > 0 {
+			t.Stderr = newGrumble(name, o.warn, c.on(setDebug), a.stderr)
+		}
+		s, err := d.Dial(ctx, t)
+		if err != nil {
+			return nil, pool.Card{}, err
+		}
+		card := s.Card()
+		return s, pool.Card{Contract: card.Contract, Description: card.Description, ToolHash: card.ToolHash}, nil
+	}
+}
+
+// target is where somebody else's researcher is. It gets a small environment, and
+// what the configuration names.
+func (a *app) target(m member) (mcpkit.Target, error) {
+	t := mcpkit.Target{Command: m.command, URL: m.url, Dir: a.dir}
+	if m.tokenEnv != "" {
+		token, ok := a.env(m.tokenEnv)
+		if !ok || strings.TrimSpace(token) == "" {
+			return t, invalid(m.at, "set it in the environment", "token_env of "+m.name+" names "+m.tokenEnv+", which is not set")
+		}
+		t.Token = strings.TrimSpace(token)
+	}
+	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, m.env...) {
+		if v, ok := a.env(name); ok {
+			t.Env = append(t.Env, name+"="+v)
+		}
+	}
+	return t, nil
+}
+
+// child is this program once more, as a server of one researcher. It gets the whole
+// environment, and what flags said.
+func (a *app) child(c *config, o deskOptions, name string) (mcpkit.Target, error) {
+	self, err := a.self()
+	if err != nil {
+		return mcpkit.Target{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program to start a researcher")
+	}
+	args := []string{self, "--log-format", "json", "serve", name, "--part-of-investigation"}
+	add := func(flag, value string) {
+		if value != "" {
+			args = append(args, flag, value)
+		}
+	}
+	add("--model", o.model)
+	add("--timeout", o.timeout)
+	env := append(a.environ(), settingEnv(setHome)+"="+c.home())
+	switch name {
+	case files.Name:
+		for _, dir := range o.library {
+			add("--library", dir)
+		}
+		if o.embedded {
+			args = append(args, "--embedded")
+		}
+	case web.Name:
+		add("--search", o.search)
+		add("--render", o.render)
+	case database.Name:
+		if o.db != "" { // it may hold a password, which arguments show to everybody
+			env = append(env, settingEnv(setDB)+"="+o.db)
+		}
+	}
+	return mcpkit.Target{Command: args, Dir: a.dir, Env: env}, nil
+}
+
+// selfPath is the program that is running, by the name that it was started by if
+// that is the same file.
+func selfPath() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	called, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return exe, nil
+	}
+	if called, err = filepath.Abs(called); err != nil {
+		return exe, nil
+	}
+	a, errA := os.Stat(called)
+	b, errB := os.Stat(exe)
+	if errors.Join(errA, errB) == nil && os.SameFile(a, b) {
+		return called, nil
+	}
+	return exe, nil
+}
+
+// inProcess makes the opener of a built-in researcher that runs in this process.
+func (a *app) inProcess(c *config, o deskOptions, name string) func(context.Context) (pool.Session, pool.Card, error) {
+	return func(context.Context) (pool.Session, pool.Card, error) {
+		d, err := a.openDesk(c, o.partFor(name))
+		if err != nil {
+			return nil, pool.Card{}, err
+		}
+		return &seated{pool.InProcess(d, d.evidence), d}, pool.Card{Contract: marchwarden.ContractVersion, Description: d.scope}, nil
+	}
+}
+
+// partFor is what of an investigation's options is for one of its members.
+func (o deskOptions) partFor(name string) deskOptions {
+	part := deskOptions{researcher: name, partOf: true, inProcess: true, model: o.model, timeout: o.timeout, log: o.log, warn: o.warn}
+	switch name {
+	case files.Name:
+		part.library, part.embedded = o.library, o.embedded
+	case web.Name:
+		part.search, part.render = o.search, o.render
+	case database.Name:
+		part.db = o.db
+	}
+	return part
+}
+
+// seated is a researcher of this process, closed with what it works with.
+type seated struct {
+	pool.Session
+	desk *desk
+}
+
+// Close closes both.
+func (s *seated) Close() error { return errors.Join(s.Session.Close(), s.desk.Close()) }
+
+// firstOf is the first text that is not empty.
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+)
+
+const researchersHelp = `Show who is in the network: name, scope, where it runs, the version of the
+contract it keeps, and whether it answers. Built-in researchers run as processes
+of their own; others join by a few lines in config.yaml:
+
+  researchers:
+    - name: trials
+      scope: clinical trials of our group
+      command: [python3, researcher.py]
+    - name: lab
+      scope: measurements of the lab
+      url: https://lab.example.org/mcp
+      token_env: LAB_TOKEN
+
+The description of a tool that is not ours is remembered when it is first seen.
+If it changes, the researcher is not asked any more until you approve it.
+
+EXIT STATUS
+  0    everybody answers
+  1    somebody does not; it is named
+  2    wrong usage, or a setting that cannot be read`
+
+func newResearchers(a *app) *cobra.Command {
+	var o deskOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "researchers", Short: "show the network, and check or approve a researcher", Long: researchersHelp, Args: noArgs,
+		Example: "  marchwarden researchers --online\n  marchwarden researchers check python3 researcher.py\n  marchwarden researchers approve trials",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runResearchers(cmd.Context(), o, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&o.online, "online", false, "as for ask: with the web and arXiv")
+	cmd.Flags().StringVar(&o.db, "db", "", "as for ask: with the database at `URL`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(newResearchersCheck(a), newResearchersApprove(a))
+	return cmd
+}
+
+// researcherRow is a row of 'researchers', and its form in JSON. Fields are only
+// ever added.
+type researcherRow struct {
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	Contract  string `json:"contract,omitempty"`
+	Transport string `json:"transport,omitempty"`
+	Scope     string `json:"scope"`
+	Detail    string `json:"detail,omitempty"`
+	Private   bool   `json:"private"`
+}
+
+func (a *app) runResearchers(ctx context.Context, o deskOptions, asJSON bool) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	o.warn, o.told = func(string) {}, func(finished) {}
+	network, err := a.openPool(c, o)
+	if err != nil {
+		return err
+	}
+	defer network.Close()
+	var rows []researcherRow
+	var broken []string
+	for _, h := range network.Health(ctx) {
+		row := researcherRow{Name: h.Member.Name, State: partOK, Contract: h.Card.Contract, Transport: h.Member.Transport, Scope: h.Member.Scope, Private: h.Member.Private,
+			Detail: fmt.Sprintf("answered in %s", h.Took.Round(time.Millisecond))}
+		if !h.OK {
+			row.State, row.Detail = partBroken, h.Problem
+			broken = append(broken, h.Member.Name)
+		}
+		rows = append(rows, row)
+	}
+	for _, name := range builtinOrder {
+		b := builtinNamed(name)
+		why := b.off(a, c, o)
+		if c.memberNamed(name).off {
+			why = offInFile
+		}
+		if why != "" {
+			rows = append(rows, researcherRow{Name: name, State: partOff, Transport: "marchwarden serve " + name, Scope: b.outline(), Detail: why})
+		}
+	}
+	for _, m := range c.members {
+		if m.external() && m.off {
+			rows = append(rows, researcherRow{Name: m.name, State: partOff, Transport: m.transport(), Scope: m.scope, Detail: offInFile, Private: m.private})
+		}
+	}
+	if err := a.printResearchers(rows, asJSON); err != nil {
+		return err
+	}
+	if len(broken) > 0 {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "does not answer: " + strings.Join(broken, ", "), Hint: "an investigation goes on without it and says so"}
+	}
+	return nil
+}
+
+func (a *app) printResearchers(rows []researcherRow, asJSON bool) error {
+	if asJSON {
+		return printJSON(a.stdout, rows)
+	}
+	table := make([][]string, len(rows))
+	for i, r := range rows {
+		table[i] = []string{r.Name, r.State, r.Contract, r.Transport, r.Scope, r.Detail}
+	}
+	return a.outStyle().Table(a.stdout, []string{"name", "state", "contract", "runs as", "scope", "detail"}, table)
+}
+
+const checkHelp = `Find out whether somebody else's MCP server keeps the research contract: it is
+started (or dialled), asked a real question, and given bad input. The command
+and its arguments follow; an address begins with http:// or https://.
+
+EXIT STATUS
+  0    it keeps the contract
+  1    it does not; what is wrong is named
+  2    wrong usage`
+
+func newResearchersCheck(a *app) *cobra.Command {
+	var question, tokenEnv string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "check [flags] COMMAND [ARG…] | URL", Short: "does an MCP server keep the research contract?", Long: checkHelp,
+		Example: "  marchwarden researchers check python3 researcher.py\n  marchwarden researchers check --token-env LAB_TOKEN https://lab.example.org/mcp",
+		Args:    argCount(1, 200, "a command or an address"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runCheck(cmd.Context(), args, conform.Options{Question: question}, tokenEnv, asJSON)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVar(&question, "question", "", "`TEXT` of a question that it should be able to answer")
+	cmd.Flags().StringVar(&tokenEnv, "token-env", "", "environment variable `NAME` with the token for an address")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, tokenEnv string, asJSON bool) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	m := member{name: "the address", at: "--token-env", command: args, tokenEnv: tokenEnv}
+	if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
+		m.command, m.url = nil, args[0]
+		if len(args) > 1 {
+			return invalid("URL", "", "must stand alone")
+		}
+		if problem, hint := m.urlProblem(); problem != "" {
+			return invalid("URL", hint, problem)
+		}
+	} else if tokenEnv != "" {
+		return invalid("--token-env", "", "is for an address")
+	}
+	target, err := a.target(m)
+	if err != nil {
+		return err
+	}
+	target.Env = a.environ() // it is the user who starts it, by hand
+	d := mcpkit.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.logger(c)}
+	a.note("checking %s…", strings.Join(args, " "))
+	report := conform.Check(ctx, func(ctx context.Context) (*mcpkit.Session, error) { return d.Dial(ctx, target) }, o)
+	if asJSON {
+		err = printJSON(a.stdout, report)
+	} else {
+		err = a.outStyle().Table(a.stdout, []string{"check", "level", "outcome", "what was seen"}, report.Table())
+	}
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
+	}
+	if !report.OK() {
+		return marchwarden.Errorf(marchwarden.CodeUnsupported, "it does not keep the contract")
+	}
+	return nil
+}
+
+func newResearchersApprove(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "approve NAME", Short: "accept the present description of a researcher's tool", Args: argCount(1, 1, "the name of one researcher"),
+		Long: "Accept the description that the tool of a researcher has now, after it changed.\n\n" + exitStatus,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runApprove(cmd.Context(), args[0]) },
+	}
+}
+
+func (a *app) runApprove(ctx context.Context, name string) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	if m := c.memberNamed(name); !m.external() {
+		return invalid("NAME", "'marchwarden researchers' shows them", fmt.Sprintf("%q is no researcher of config.yaml", clip(name, 40)))
+	}
+	network, err := a.openPool(c, deskOptions{only: []string{name}, warn: func(string) {}})
+	if err != nil {
+		return err
+	}
+	before, after, err := network.Approve(ctx, name)
+	if err = errors.Join(err, network.Close()); err != nil {
+		return err
+	}
+	said := fmt.Sprintf("%s is approved as it is now: %s\n", name, after)
+	if before == after {
+		said = fmt.Sprintf("%s has not changed: %s\n", name, after)
+	}
+	_, err = fmt.Fprint(a.stdout, said)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
+}

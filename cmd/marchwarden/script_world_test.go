@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
+)
+
+// thirdparty is somebody else's researcher, made with the public package serve. It
+// knows one thing, or leads on to somebody else:
+//
+//	thirdparty            answers, and hands over its evidence
+//	thirdparty renamed    the same with another description
+//	thirdparty bare       answers, and hands over nothing
+//	thirdparty liar       cites what does not stand in its evidence
+//	thirdparty hang       never answers a question, until it is told to end
+//	thirdparty v2         keeps a later version of the contract
+//	thirdparty leads      found something that it suggests to ask others about
+//	thirdparty shows VAR  answers with whether it sees the environment variable
+func thirdparty() {
+	l := ledge{}
+	if len(os.Args) > 1 {
+		l.mode = os.Args[1]
+	}
+	cfg := serve.Config{Name: "lamps", Scope: "lamps of the harbour", Researcher: l, Evidence: l.evidence}
+	var out io.Writer = os.Stdout
+	switch l.mode {
+	case "renamed":
+		cfg.Scope = "lamps of the harbour, and whatever else you tell me"
+	case "bare":
+		cfg.Evidence = nil
+	case "v2":
+		out = replacing{os.Stdout, []byte(`"marchwarden/contract":"v1"`), []byte(`"marchwarden/contract":"v2"`)}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := serve.Stdio(ctx, cfg, os.Stdin, out); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// replacing writes with one text for another, within a message.
+type replacing struct {
+	io.Writer
+	old, new []byte
+}
+
+func (r replacing) Write(p []byte) (int, error) {
+	_, err := r.Writer.Write(bytes.ReplaceAll(p, r.old, r.new))
+	return len(p), err
+}
+
+// ledge is the researcher of thirdparty.
+type ledge struct{ mode string }
+
+func (l ledge) fact() string {
+	switch {
+	case l.mode == "shows":
+		_, seen := os.LookupEnv(os.Args[2])
+		return fmt.Sprintf("The harbour lamp sees %s: %v.", os.Args[2], seen)
+	case l.mode == "leads":
+		return "The harbour lamp was lit by the keeper Quillon Varga."
+	}
+	return "The harbour lamp of Port Ellery was first lit in 1887."
+}
+
+func (l ledge) hash() string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(l.fact()))) }
+
+func (l ledge) evidence(_ context.Context, hash string) ([]byte, error) {
+	if hash != l.hash() {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such document")
+	}
+	return []byte(l.fact()), nil
+}
+
+func (l ledge) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if sink != nil {
+		sink(marchwarden.Event{Stage: marchwarden.StageSearch, Message: "looking at the lamps"})
+	}
+	if l.mode == "hang" {
+		<-ctx.Done()
+		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "look at the lamps")
+	}
+	excerpt := l.fact()
+	if l.mode == "liar" {
+		excerpt = "The harbour lamp of Port Ellery was never lit."
+	}
+	res := &marchwarden.Result{
+		Answer: excerpt + " [1]", Confidence: 0.8, TraceID: serve.NewTraceID(),
+		Citations:         []marchwarden.Citation{{Source: "file", Locator: "lamps.txt", Title: "Lamps", RawExcerpt: excerpt, Confidence: 0.8, ContentHash: l.hash()}},
+		ConfidenceFactors: marchwarden.ConfidenceFactors{NumCorroboratingSources: 1, SourceAuthority: marchwarden.LowAuthority, QuerySpecificityMatch: 0.8},
+		CostMetadata:      marchwarden.CostMetadata{IterationsRun: 1, ModelID: "lamps/1", SourcesRead: 1},
+	}
+	if l.mode == "leads" {
+		res.DiscoveryEvents = []marchwarden.DiscoveryEvent{{Type: marchwarden.RelatedResearch, SuggestedResearcher: "web", Query: "Who was Quillon Varga?", Reason: "he is named in the harbour's book", SourceLocator: "lamps.txt"}}
+	}
+	res.Normalize()
+	return res, nil
+}
+
+// newArxiv is arXiv and its web site with one paper.
+func newArxiv(t *testing.T) string {
+	const feed = `<?xml version='1.0' encoding='UTF-8'?><feed xmlns:arxiv="http://arxiv.org/schemas/atom" xmlns="http://www.w3.org/2005/Atom"><title>arXiv Query</title>` +
+		`<entry><id>http://arxiv.org/abs/2101.00007v3</id><title>The Lemming model</title><summary>We present Lemming, a model of attention.</summary>` +
+		`<published>2021-01-04T00:00:00Z</published><updated>2023-08-02T00:00:00Z</updated><author><name>Ada Example</name></author><arxiv:primary_category term="cs.CL"/></entry></feed>`
+	filler := strings.Repeat("The remaining sections describe the setting of the study in the usual detail and order. ", 25)
+	mux := http.NewServeMux()
+	say := func(pattern, kind, body string) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = io.WriteString(w, body) // a client that went away is its own affair
+		})
+	}
+	say("/api/query", "application/atom+xml", feed)
+	say("/html/2101.00007v3", "text/html; charset=utf-8", "<!doctype html><html lang=en><head><title>The Lemming model</title></head><body><article><h1>The Lemming model</h1>"+
+		"<p>Lemming is a model.</p><p>The Lemming model has eleven attention heads in every layer.</p><p>"+filler+"</p></article></body></html>")
+	say("/works", "application/json", `{"meta": {}, "results": []}`)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// sqlite runs statements on a file, which is made if it is not there.
+func sqlite(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: sqlite FILE SQL…")
+	}
+	db, err := sql.Open("sqlite", ts.MkAbs(args[0]))
+	ts.Check(err)
+	for _, statement := range args[1:] {
+		_, err := db.Exec(statement)
+		ts.Check(err)
+	}
+	ts.Check(db.Close())
+}
+
+// jsonLines checks that a file is one JSON object a line, and no less than one.
+func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: jsonlines FILE")
+	}
+	lines := strings.Split(strings.TrimRight(ts.ReadFile(args[0]), "\n"), "\n")
+	for _, line := range lines {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			ts.Fatalf("%q: %v", line, err)
+		}
+	}
+}
+
+// equal checks that variables and texts are the same.
+func equal(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: equal A B")
+	}
+	if (args[0] == args[1]) == neg {
+		ts.Fatalf("%q and %q", args[0], args[1])
+	}
+}
+
+// lines are the command lines of the processes that work in a folder or below.
+func lines(dir string) (all []string, known bool) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, false
+	}
+	for _, e := range entries {
+		cwd, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
+		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+string(filepath.Separator)) {
+			continue
+		}
+		if line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && len(line) > 0 {
+			all = append(all, strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " "))
+		}
+	}
+	return all, true
+}
+
+// nobody checks that no process works in the script's folder any more.
+func nobody(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: nobody")
+	}
+	var left []string
+	for range 40 { // a process that was killed takes a moment to be gone
+		left, _ = lines(ts.MkAbs("."))
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("left behind: %q", left)
+}
+
+// peek runs a command and writes the command lines that could be seen meanwhile.
+func peek(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: peek FILE COMMAND…")
+	}
+	dir := ts.MkAbs(".")
+	done := make(chan []string)
+	stop := make(chan struct{})
+	go func() {
+		var seen []string
+		for {
+			now, _ := lines(dir)
+			for _, line := range now {
+				if !slices.Contains(seen, line) {
+					seen = append(seen, line)
+				}
+			}
+			select {
+			case <-stop:
+				done <- seen
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	err := ts.Exec(args[1], args[2:]...)
+	close(stop)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Join(<-done, "\n")), 0o600))
+	ts.Check(err)
+}
+
+// within is exits 0 that also says how long it may take.
+func within(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: within TIME COMMAND…")
+	}
+	most, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	began := time.Now()
+	ts.Check(ts.Exec(args[1], args[2:]...))
+	if took := time.Since(began); took > most {
+		ts.Fatalf("it took %v", took)
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	dbresearcher "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
+	arxivapi "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/arxiv"
+)
+
+// openArxivDesk opens the researcher of papers.
+func (a *app) openArxivDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, error) {
+	d, pages, err := a.newPagesDesk(c, o, &lab, renderNever)
+	if err != nil {
+		return nil, err
+	}
+	api := arxivapi.New(arxivapi.Config{BaseURL: c.text(setArxivURL), HTTP: a.serviceClient(), UserAgent: userAgent(), Now: a.now})
+	indexes := scholar.New(scholar.Config{
+		CrossrefURL: c.text(setCrossrefURL), OpenAlexURL: c.text(setOpenAlexURL), SemanticScholarURL: c.text(setScholarURL),
+		Mailto: c.text(setMailto), SemanticScholarKey: c.text(setScholarKey), OpenAlexKey: c.text(setOpenAlexKey), HTTP: a.serviceClient(), UserAgent: userAgent(),
+	})
+	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: d.records.blobs, API: api, Scholar: indexes, Web: pages, Site: c.text(setArxivSite), Now: a.now})
+	d.name, d.scope, d.openWorld = arxiv.Name, arxiv.Scope, true
+	d.researcher = arxiv.New(arxiv.Config{Lab: lab, Engine: arxiv.Together(a.now, api, indexes.Engine()), Fetcher: papers})
+	return d, nil
+}
+
+// openDatabase opens the database that the options or the settings name.
+func (a *app) openDatabase(ctx context.Context, c *config, o deskOptions) (*database.DB, error) {
+	address := c.databaseURL(o)
+	if address == "" {
+		return nil, invalid("--db", "for example postgres://user@localhost/trials or ~/data.sqlite", "is missing")
+	}
+	if database.IsFile(address) {
+		address = a.absolute(address, a.dir)
+	}
+	db, err := database.Open(ctx, address, database.Options{})
+	var e *marchwarden.Error
+	if errors.As(err, &e) && slices.Contains([]marchwarden.Code{marchwarden.CodeInvalid, marchwarden.CodeNotFound, marchwarden.CodeUnsupported}, e.Code) {
+		field := "--db"
+		if o.db == "" {
+			field = c.label(setDB)
+		}
+		return nil, invalid(field, e.Hint, e.Message) // what was given is wrong, and not the database
+	}
+	return db, err
+}
+
+// openDatabaseDesk opens the researcher of a database.
+func (a *app) openDatabaseDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, error) {
+	ctx, done := context.WithTimeout(context.Background(), scopeTime)
+	defer done()
+	db, err := a.openDatabase(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.newDesk(c, o, &lab)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if warning := db.Warning(ctx); warning != "" {
+		o.warn(warning)
+	}
+	schema, _ := db.Schema(ctx) // a database that does not answer is a gap of each research
+	d.name, d.scope, d.private = dbresearcher.Name, dbresearcher.Scope(db, schema), true
+	d.researcher = dbresearcher.New(dbresearcher.Config{Lab: lab, DB: db})
+	d.close = []func() error{db.Close}
+	return d, nil
+}

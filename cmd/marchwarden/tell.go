@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// listener is who reads stderr.
+type listener int
+
+const (
+	people       listener = iota
+	program               // as --json-events asks for: one JSON object a line
+	investigator          // this program as a parent, which keeps the last line of a child that ended
+)
+
+// remark is what a program reads beside events. Fields are only ever added.
+type remark struct {
+	Warning string           `json:"warning,omitempty"`
+	Note    string           `json:"note,omitempty"`
+	Error   string           `json:"error,omitempty"`
+	Code    marchwarden.Code `json:"code,omitempty"`
+	Hint    string           `json:"hint,omitempty"`
+}
+
+// tell writes one line of JSON to stderr. What nobody reads is lost.
+func (a *app) tell(v any) {
+	enc := json.NewEncoder(a.stderr)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v)
+}
+
+// complain says why a command failed.
+func (a *app) complain(err error) {
+	hint := marchwarden.HintOf(err)
+	switch a.reader {
+	case program:
+		a.tell(remark{Error: term.CleanLine(err.Error()), Code: marchwarden.CodeOf(err), Hint: term.CleanLine(hint)})
+	case investigator:
+		line := err.Error()
+		if hint != "" {
+			line += "; " + hint
+		}
+		fmt.Fprintln(a.stderr, term.CleanLine(line))
+	default:
+		a.errStyle().Error(a.stderr, err)
+	}
+}
+
+// warn tells about something that did not stop the work.
+func (a *app) warn(message string) {
+	if a.reader == program {
+		a.tell(remark{Warning: term.CleanLine(message)})
+		return
+	}
+	a.errStyle().Warn(a.stderr, "%s", message)
+}
+
+// note writes a line for people to stderr.
+func (a *app) note(format string, args ...any) {
+	line := term.CleanLine(fmt.Sprintf(format, args...))
+	if a.reader == program {
+		a.tell(remark{Note: line})
+		return
+	}
+	fmt.Fprintf(a.stderr, "marchwarden: %s\n", line)
+}
