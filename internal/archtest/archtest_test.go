@@ -50,6 +50,13 @@ func TestTheTablesAreConsistent(t *testing.T) {
 			t.Errorf("vendors gives %s to the root package, which imports the standard library only", v.module)
 		}
 	}
+	for pkg, uses := range useExceptions {
+		for use, reason := range uses {
+			if reason == "" || !slices.Contains(exists, pkg) {
+				t.Errorf("the exception of %s for %s needs a reason and a package", pkg, use)
+			}
+		}
+	}
 	for pkg, reason := range sizeExceptions {
 		if reason == "" || !slices.Contains(exists, pkg) {
 			t.Errorf("the size exception of %s needs a reason and a package", pkg)

@@ -10,8 +10,8 @@ type layer struct {
 // the order is the direction of all imports. Test files may import more, to try
 // things together; what users run may not.
 //
-// A principal investigator, when it comes, knows researchers by the contract
-// alone: its row must not name the loop, search, fetch or a vendor.
+// The principal investigator knows researchers by the contract alone: its row must
+// not name the loop, search, fetch or a vendor.
 var layers = []layer{
 	// The contract, and data that needs nobody.
 	{".", nil},
@@ -26,12 +26,19 @@ var layers = []layer{
 	{"internal/blob/dir", []string{"internal/blob", "internal/durable", "."}},
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
 	{"internal/lexicon", nil},
+	{"internal/plaintext", nil},
+	{"internal/question", []string{"internal/lexicon"}},
+	{"internal/hop", []string{"internal/lexicon", "internal/question"}},
+	{"internal/panics", []string{"."}},
+	{"internal/dispatch", []string{"."}},
+	{"internal/dispatch/pool", []string{"internal/dispatch", "internal/durable", "."}},
 	{"internal/budget", []string{"."}},
 	{"internal/ledger", []string{"internal/durable", "."}},
 	{"internal/locator", nil},
 	{"internal/llm", []string{"."}},
+	{"internal/llm/quoted", nil},
 	{"internal/llm/llmtest", []string{"internal/llm", "internal/datatest", "."}},
-	{"internal/httpapi", []string{"."}},
+	{"internal/httpapi", []string{"internal/plaintext", "."}},
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}}, // a small internet on loopback
 	{"internal/llm/anthropic", []string{"internal/llm", "internal/httpapi", "."}},
 	{"internal/llm/openai", []string{"internal/llm", "internal/httpapi", "."}},
@@ -42,37 +49,64 @@ var layers = []layer{
 	{"internal/search/searxng", []string{"internal/search", "internal/httpapi", "."}},
 	{"internal/search/tavily", []string{"internal/search", "internal/httpapi", "."}},
 	{"internal/search/wikipedia", []string{"internal/search", "internal/httpapi", "internal/lexicon", "."}},
+	{"internal/scholar", []string{"internal/search", "internal/httpapi", "internal/lexicon", "internal/locator", "internal/plaintext", "."}},
+	{"internal/search/arxiv", []string{"internal/scholar", "internal/search", "internal/httpapi", "internal/lexicon", "."}},
+	{"internal/database", []string{"."}},
+	{"internal/database/dbtest", []string{"internal/database"}},
 	{"internal/fetch/extract/hidden", nil},
 	{"internal/fetch/extract", []string{"internal/fetch/extract/hidden", "."}},
 	{"internal/fetch/guard", []string{"."}},
 	{"internal/fetch/render", []string{"."}},
 	{"internal/fetch", []string{"internal/fetch/extract", "internal/blob", "."}},
-	{"internal/fetch/web", []string{"internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/httpapi", "internal/locator", "internal/blob", "."}},
+	{"internal/fetch/web", []string{"internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/httpapi", "internal/locator", "internal/blob", "internal/panics", "."}},
 	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
 	{"internal/search/local", []string{"internal/search", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
 	{"internal/trace", []string{"internal/blob", "internal/durable", "."}},
+	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "."}},
 	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
 	// Judgement.
 	{"internal/evidence", []string{"internal/fetch", "internal/lexicon", "internal/blob", "."}},
 	{"internal/reason", []string{"internal/evidence", "internal/search", "internal/llm", "internal/budget", "."}},
-	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/trace", "internal/lexicon", "internal/blob", "."}},
-	{"internal/confidence", []string{"internal/verify", "internal/evidence", "."}},
-	{"internal/reason/extractive", []string{"internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},
-	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/evidence", "internal/llm", "internal/lexicon", "internal/locator", "internal/search", "internal/budget", "."}},
+	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/trace", "internal/lexicon", "internal/blob", "internal/plaintext", "."}},
+	{"internal/outcome", []string{"internal/verify", "internal/replay", "internal/trace", "internal/blob", "."}},
+	{"internal/confidence", []string{"internal/verify", "internal/evidence", "internal/fetch", "."}},
+	{"internal/reason/extractive", []string{"internal/question", "internal/hop", "internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},
+	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/evidence", "internal/llm", "internal/llm/quoted", "internal/lexicon", "internal/locator", "internal/search", "internal/budget", "."}},
 
 	// One research call, and the researchers made of it.
-	{"internal/loop", []string{"internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
+	{"internal/loop", []string{"internal/outcome", "internal/panics", "internal/plaintext", "internal/llm/metered", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
 		"internal/search", "internal/fetch", "internal/llm", "internal/locator", "internal/budget", "internal/blob", "."}},
-	{"internal/researcher", []string{"internal/loop", "internal/reason", "internal/reason/extractive", "internal/reason/model", "internal/replay", "internal/trace",
+	{"internal/researcher", []string{"internal/loop", "internal/outcome", "internal/reason", "internal/reason/extractive", "internal/reason/model", "internal/replay", "internal/trace",
 		"internal/search", "internal/fetch", "internal/llm", "internal/blob", "."}},
-	{"internal/researcher/files", []string{"internal/researcher", "internal/search/local", "internal/fetch", "internal/fetch/extract", "."}},
+	{"internal/researcher/files", []string{"corpus", "internal/researcher", "internal/search/local", "internal/fetch", "internal/fetch/extract", "."}},
 	{"internal/researcher/web", []string{"internal/researcher", "internal/search", "internal/fetch", "internal/llm", "internal/locator", "."}},
 
+	{"internal/researcher/arxiv", []string{"internal/researcher", "internal/search/arxiv", "internal/scholar", "internal/search", "internal/fetch", "internal/locator", "internal/lexicon", "internal/blob", "."}},
+	{"internal/researcher/database/question", []string{"internal/database", "internal/lexicon", "internal/plaintext", "."}},
+	{"internal/researcher/database", []string{"internal/researcher/database/question", "internal/researcher", "internal/database", "internal/search", "internal/fetch", "internal/lexicon", "internal/blob", "internal/plaintext", "."}},
+
+	// The investigator, which asks them.
+	{"internal/pi", []string{"internal/dispatch", "internal/outcome", "internal/panics", "internal/plaintext", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence",
+		"internal/replay", "internal/trace", "internal/llm", "internal/llm/metered", "internal/lexicon", "internal/locator", "internal/budget", "internal/blob", "."}},
+	{"internal/pi/derive", []string{"internal/pi", "internal/dispatch", "internal/question", "internal/hop", "internal/lexicon", "."}},
+	{"internal/pi/canary", nil}, // a test of the whole
+	{"internal/pi/advise", []string{"internal/pi", "internal/dispatch", "internal/llm", "internal/llm/quoted", "internal/locator", "internal/verify", "."}},
+
 	// Edges, which know the contract alone, and the command, which wires it all.
-	{"internal/mcpkit", []string{"."}},
+	{"internal/mcpkit/child", nil},
+	{"internal/mcpkit", []string{"internal/mcpkit/child", "."}},
+	{"internal/conform", []string{"internal/mcpkit", "internal/plaintext", "."}},
 	{"internal/term", []string{"."}},
 	{"internal/archtest", nil},
+
+	// The doors for other programs, and programs that go through them.
+	{"serve", []string{"internal/mcpkit", "."}},
+	{"investigate", []string{"serve", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/dispatch/pool", "internal/mcpkit", "internal/researcher", "internal/researcher/files",
+		"internal/reason", "internal/reason/extractive", "internal/fetch", "internal/fetch/extract", "internal/blob", "internal/blob/dir", "internal/trace", "."}},
+	{"examples", nil}, // tests of the examples, as processes
+	{"examples/go-researcher", []string{"serve", "."}},
+	{"examples/embedding", []string{"investigate", "serve", "."}},
 	{"cmd/marchwarden", []string{anything}},
 }
 
@@ -89,7 +123,9 @@ type vendor struct {
 // vendors gives every third-party module one owner, so that it can be replaced in
 // one place. The root package imports the standard library only.
 var vendors = []vendor{
-	{"modernc.org/sqlite", []string{"internal/search/local"}, nil},
+	{"modernc.org/sqlite", []string{"internal/search/local", "internal/database", "internal/database/dbtest"}, []string{"internal/researcher/database"}},
+	{"github.com/jackc/pgx/v5", []string{"internal/database", "internal/database/dbtest"}, nil},
+	{"github.com/go-sql-driver/mysql", []string{"internal/database", "internal/database/dbtest"}, nil},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/mcpkit"}, []string{"cmd/marchwarden"}},
 	{"github.com/google/jsonschema-go", []string{"internal/mcpkit"}, []string{".", "cmd/marchwarden"}},
 	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/extract"}, nil},
@@ -111,11 +147,11 @@ var vendors = []vendor{
 	{"golang.org/x/text", []string{"internal/lexicon", "internal/evidence", "internal/term", "internal/fetch/extract"}, nil},
 	{"golang.org/x/sync", []string{anything}, nil},
 	{"go.yaml.in/yaml/v3", []string{"internal/configfile", "internal/fetch/extract"}, // the configuration; the header of a document
-		[]string{"internal/llm", "internal/llm/llmtest", "internal/search/tavily"}}, // recorded exchanges
+		[]string{"internal/llm", "internal/llm/llmtest", "internal/search/tavily", "internal/scholar"}}, // recorded exchanges
 	{"github.com/spf13/cobra", []string{"cmd/marchwarden"}, nil},
 	{"github.com/spf13/pflag", []string{"cmd/marchwarden"}, nil}, // cobra's flags
 	{"github.com/joho/godotenv", []string{"cmd/marchwarden"}, nil},
-	{"github.com/google/uuid", []string{"cmd/marchwarden"}, nil},
+	{"github.com/google/uuid", []string{"serve"}, nil},
 
 	// For tests: test files anywhere and the packages that end in "test".
 	{"github.com/google/go-cmp", nil, []string{anything}},
@@ -143,6 +179,12 @@ var bannedUses = map[string]struct {
 	"log":           {nil, "return the error, or take a *slog.Logger"},
 	"text/template": {nil, "it adds megabytes to the binary; use strings.Builder"},
 	"html/template": {nil, "it adds megabytes to the binary; use strings.Builder"},
+}
+
+// useExceptions are the banned uses that a package may make all the same, each with
+// its reason.
+var useExceptions = map[string]map[string]string{
+	"investigate": {"time.Now": "the default of Config.Now: a caller from outside should not have to bring a clock"},
 }
 
 // The sizes that a reader can hold in mind.
