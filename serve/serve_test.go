@@ -46,6 +46,7 @@ func (herbs) Research(_ context.Context, req marchwarden.Request, sink marchward
 	}
 	if sink != nil {
 		sink(marchwarden.Event{Stage: marchwarden.StageSearch, Message: "looking at the pots"})
+		time.Sleep(50 * time.Millisecond) // progress that comes together with the answer may be lost
 	}
 	res := &marchwarden.Result{
 		Answer: fact + " [1]", Confidence: 0.5, TraceID: serve.NewTraceID(),
