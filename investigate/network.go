@@ -165,7 +165,7 @@ func (c *Config) dial(r Researcher) opener {
 			return nil, pool.Card{}, err
 		}
 		card := s.Card()
-		return s, pool.Card{Contract: card.Contract, Description: card.Description, ToolHash: card.ToolHash}, nil
+		return s, pool.Card{Contract: card.Contract, Description: card.Description, ToolHash: card.ToolHash, Private: card.Private}, nil
 	}
 }
 

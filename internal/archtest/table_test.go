@@ -62,13 +62,13 @@ var layers = []layer{
 	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
 	{"internal/search/local", []string{"internal/search", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
 	{"internal/trace", []string{"internal/blob", "internal/durable", "."}},
-	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "."}},
+	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "internal/panics", "."}},
 	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
 	// Judgement.
 	{"internal/evidence", []string{"internal/fetch", "internal/lexicon", "internal/blob", "."}},
 	{"internal/reason", []string{"internal/evidence", "internal/search", "internal/llm", "internal/budget", "."}},
-	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/trace", "internal/lexicon", "internal/blob", "internal/plaintext", "."}},
+	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/fetch", "internal/trace", "internal/lexicon", "internal/blob", "internal/plaintext", "."}},
 	{"internal/outcome", []string{"internal/verify", "internal/replay", "internal/trace", "internal/blob", "."}},
 	{"internal/confidence", []string{"internal/verify", "internal/evidence", "internal/fetch", "."}},
 	{"internal/reason/extractive", []string{"internal/question", "internal/hop", "internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},

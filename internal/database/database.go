@@ -201,10 +201,9 @@ func (d *DB) Warning(ctx context.Context) string {
 
 // ping tries the connection and the read-only transaction.
 func (d *DB) ping(ctx context.Context) error {
-	const patience = 10 * time.Second
-	ctx, done := context.WithTimeout(ctx, patience)
-	defer done()
-	_, err := d.read(ctx, "SELECT 1", d.opts)
+	patient := d.opts
+	patient.Timeout = max(patient.Timeout, 10*time.Second) // it has to connect first
+	_, err := d.read(ctx, "SELECT 1", patient)
 	if err != nil && marchwarden.CodeOf(err) == marchwarden.CodeInvalid {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: err.Error()}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -13,7 +13,6 @@ import (
 type (
 	safeEngine  struct{ search.Engine }
 	safeFetcher struct{ fetch.Fetcher }
-	safeModel   struct{ llm.Model }
 )
 
 func (e safeEngine) Search(ctx context.Context, q search.Query) (hits []search.Hit, err error) {
@@ -26,11 +25,6 @@ func (f safeFetcher) Fetch(ctx context.Context, locator string) (page fetch.Page
 	return f.Fetcher.Fetch(ctx, locator)
 }
 
-func (m safeModel) Generate(ctx context.Context, c llm.Call) (reply llm.Reply, err error) {
-	defer panics.Caught(&err, "a model call")
-	return m.Model.Generate(ctx, c)
-}
-
 // safe guards the doors that are there.
 func safe(cfg Config) Config {
 	if cfg.Engine != nil {
@@ -39,8 +33,6 @@ func safe(cfg Config) Config {
 	if cfg.Fetcher != nil {
 		cfg.Fetcher = safeFetcher{cfg.Fetcher}
 	}
-	if cfg.Model != nil {
-		cfg.Model = safeModel{cfg.Model}
-	}
+	cfg.Model = metered.Safe(cfg.Model)
 	return cfg
 }

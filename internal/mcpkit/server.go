@@ -37,8 +37,8 @@ import (
 
 // The defaults of Config.
 const (
-	defaultMaxConcurrent = 8
-	defaultGrace         = 2 * time.Second
+	DefaultConcurrent = 8 // calls; whoever asks a server of ours should not send more at once
+	defaultGrace      = 2 * time.Second
 	// heartbeat is how long a call may be silent to a client that asked for
 	// progress; some hosts give a call up after a minute without a word.
 	heartbeat = 8 * time.Second
@@ -136,7 +136,7 @@ func (c *Config) normalize() error {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.MaxConcurrent == 0 {
-		c.MaxConcurrent = defaultMaxConcurrent
+		c.MaxConcurrent = DefaultConcurrent
 	}
 	if c.Grace == 0 {
 		c.Grace = defaultGrace

@@ -3,7 +3,9 @@ package pi
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
 
@@ -59,46 +61,106 @@ func (r *run) admit(ctx context.Context, jr *journey) error {
 	}
 	jr.gaps = r.gapsOf(jr)
 	citations := jr.res.Citations[:min(len(jr.res.Citations), maxCitations)]
-	held := make([]replay.Held, len(citations))
-	var g errgroup.Group
-	g.SetLimit(fetchesAtOnce)
-	for i, c := range citations {
-		if !usable(c) {
-			continue
-		}
-		g.Go(func() (err error) {
-			defer panics.Caught(&err, "checking evidence")
-			held[i], err = replay.Evidence(replay.Shield(ctx), r.j, jr.Researcher, c, func(ctx context.Context) (replay.Held, error) {
-				return r.obtain(ctx, r.members[jr.Researcher], c)
-			})
-			if fatal(err) {
-				return err
-			}
-			return nil // a document that cannot be had leaves the report's word
-		})
+	if more := len(jr.res.Citations) - len(citations); more > 0 {
+		jr.leavesOut("citations", fmt.Sprintf("%s cites %d more than the %d that are looked at", jr.Researcher, more, maxCitations))
 	}
-	if err := g.Wait(); err != nil {
+	documents, err := r.documents(ctx, jr, citations)
+	if err != nil {
 		return err
 	}
 	for i, c := range citations {
-		if usable(c) {
-			if err := r.hear(ctx, jr, i+1, c, held[i]); err != nil {
+		if why := unusable(c); why != "" {
+			jr.leavesOut(plaintext.Line(c.Locator, maxTopic), fmt.Sprintf("a citation of %s was left out: %s", jr.Researcher, why))
+			continue
+		}
+		h := documents[documentOf(c)]
+		if !h.Text.Valid() { // there is its word only
+			if h, err = r.evidence(ctx, jr, c, r.report); err != nil {
 				return err
 			}
+		}
+		if err := r.hear(ctx, jr, i+1, c, h); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// usable reports whether a citation can be evidence at all.
-func usable(c marchwarden.Citation) bool {
-	return c.RawExcerpt != marchwarden.ExcerptNonText && strings.TrimSpace(c.RawExcerpt) != "" && c.Locator != "" &&
-		len(c.Locator) <= maxLocator && len([]rune(c.RawExcerpt)) <= marchwarden.MaxExcerptChars
+// leavesOut names what was not taken from a report.
+func (jr *journey) leavesOut(topic, detail string) {
+	jr.gaps = append(jr.gaps, marchwarden.Gap{Topic: topic, Category: marchwarden.SourceNotFound, Detail: detail})
 }
 
-// obtain gets hold of the document behind a citation: as a researcher of this
-// program has stored it already, as the researcher hands it over by hash, or from
-// where it says it found it. Failing all that, its bare word is stored.
+// unusable says why a citation can be no evidence at all; "" if it can.
+func unusable(c marchwarden.Citation) string {
+	switch {
+	case c.RawExcerpt == marchwarden.ExcerptNonText, strings.TrimSpace(c.RawExcerpt) == "":
+		return "it has no text"
+	case c.Locator == "", len(c.Locator) > maxLocator:
+		return "its locator is missing, or too long"
+	case utf8.RuneCountInString(c.RawExcerpt) > marchwarden.MaxExcerptChars:
+		return fmt.Sprintf("its excerpt is longer than %d characters", marchwarden.MaxExcerptChars)
+	}
+	return ""
+}
+
+// document is what several citations of a report may be of.
+type document struct{ locator, hash string }
+
+func documentOf(c marchwarden.Citation) document { return document{bare(c), c.ContentHash} }
+
+// documents gets hold of what a report cites, each document once, several at a
+// time. One that cannot be had is missing.
+func (r *run) documents(ctx context.Context, jr *journey, citations []marchwarden.Citation) (map[document]replay.Held, error) {
+	var wanted []marchwarden.Citation
+	for _, c := range citations {
+		known := func(o marchwarden.Citation) bool { return documentOf(o) == documentOf(c) }
+		if unusable(c) == "" && !slices.ContainsFunc(wanted, known) {
+			c.RawExcerpt = "" // of the document alone
+			wanted = append(wanted, c)
+		}
+	}
+	held := make([]replay.Held, len(wanted))
+	var g errgroup.Group
+	g.SetLimit(fetchesAtOnce)
+	for i, c := range wanted {
+		g.Go(func() (err error) {
+			held[i], err = r.evidence(ctx, jr, c, r.obtain)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	out := map[document]replay.Held{}
+	for i, c := range wanted {
+		out[documentOf(c)] = held[i]
+	}
+	return out, nil
+}
+
+// evidence runs one of the ways to a document as a recorded effect. What fails is
+// not there; only a broken record is an error.
+func (r *run) evidence(ctx context.Context, jr *journey, c marchwarden.Citation, way func(context.Context, dispatch.Member, marchwarden.Citation) (replay.Held, error)) (replay.Held, error) {
+	h, err := replay.Evidence(replay.Shield(ctx), r.j, jr.Researcher, c, func(ctx context.Context) (h replay.Held, err error) {
+		defer panics.Caught(&err, "getting hold of evidence")
+		return way(ctx, r.members[jr.Researcher], c)
+	})
+	if err != nil && !fatal(err) {
+		return replay.Held{}, nil
+	}
+	return h, err
+}
+
+// The most that strangers may hand over: in one document, and in all.
+const (
+	maxDocument  = 2 << 20
+	maxDocuments = 64 << 20
+)
+
+// obtain gets hold of a cited document: as a researcher of this program has stored
+// it already, as the researcher hands it over by hash, or from where it says it
+// found it.
 func (r *run) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
 	ours := context.WithoutCancel(ctx) // a caller who leaves must not make a liar of a researcher
 	if ref, err := blob.Parse(c.ContentHash); err == nil && m.Trust != dispatch.Unknown {
@@ -107,7 +169,7 @@ func (r *run) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citat
 		if _, err := r.blobs.Get(ours, ref); err == nil && m.Trust == dispatch.Own {
 			return replay.Held{Text: ref, How: howStored}, nil
 		}
-		if content, err := r.world.Dispatcher.Evidence(ctx, m.Name, c.ContentHash); err == nil {
+		if content, err := r.handed(ctx, m, c.ContentHash); err == nil {
 			got, err := r.blobs.Put(ours, content)
 			if err == nil && got == ref {
 				return replay.Held{Text: ref, How: howStored}, nil
@@ -121,7 +183,29 @@ func (r *run) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citat
 			return replay.Held{Text: doc.Text, How: howRefetched, Title: doc.Title, Published: doc.Published, FetchedAt: doc.FetchedAt}, nil
 		}
 	}
-	ref, err := r.blobs.Put(ours, []byte(wording(c.RawExcerpt)))
+	return replay.Held{}, marchwarden.Errorf(marchwarden.CodeNotFound, "%s has no document at %s that can be had", m.Name, c.Locator)
+}
+
+// handed is a document that a researcher hands over. Strangers cannot fill the
+// memory with it.
+func (r *run) handed(ctx context.Context, m dispatch.Member, hash string) ([]byte, error) {
+	if m.Trust != dispatch.Own && r.taken.Load() > maxDocuments {
+		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "strangers have handed over more than %d bytes", maxDocuments)
+	}
+	content, err := r.world.Dispatcher.Evidence(ctx, m.Name, hash)
+	if err != nil || m.Trust == dispatch.Own {
+		return content, err
+	}
+	r.taken.Add(int64(len(content)))
+	if len(content) > maxDocument {
+		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "a document of %d bytes is too large", len(content))
+	}
+	return content, nil
+}
+
+// report stores the bare word of a researcher.
+func (r *run) report(ctx context.Context, _ dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
+	ref, err := r.blobs.Put(context.WithoutCancel(ctx), []byte(wording(c.RawExcerpt)))
 	return replay.Held{Text: ref, How: howReported}, err
 }
 
@@ -139,27 +223,50 @@ func (r *run) hear(ctx context.Context, jr *journey, index int, c marchwarden.Ci
 		jr.misquotes(c)
 		return nil
 	}
-	c = r.attributed(c, h, r.members[jr.Researcher])
+	member := r.members[jr.Researcher]
+	c, standing := r.attributed(c, h, member), rank(h, member)
 	src, fresh := r.set.Add(evidence.Cited(c, h.Text, len(text)), text)
-	if !fresh && src.Page.Text != h.Text && locator.Host(c.Locator) == "" { // two researchers may have a document each by one name
-		named := c
-		named.Locator = jr.Researcher + ":" + c.Locator
-		src, fresh = r.set.Add(evidence.Cited(named, h.Text, len(text)), text)
-	}
-	if src.Page.Unchecked && !c.Unchecked {
+	switch {
+	case fresh:
+		r.ranks[src.Page.Locator] = standing
+	case standing > r.ranks[src.Page.Locator]:
 		src = r.supersede(src.N, c, h.Text, text)
+		r.ranks[src.Page.Locator] = standing
 	}
-	if !fresh && src.Page.Text != h.Text { // another state of the same document was there first
-		if span, ok = evidence.Locate(src.Text, wording(c.RawExcerpt)); !ok {
+	if src.Page.Text != h.Text { // another state of the document was there first
+		at, found := evidence.Locate(src.Text, wording(c.RawExcerpt))
+		if !found && standing == r.ranks[src.Page.Locator] { // neither is better: both are kept
+			also := c
+			also.Locator = jr.Researcher + ":" + c.Locator
+			src, _ = r.set.Add(evidence.Cited(also, h.Text, len(text)), text)
+			r.ranks[src.Page.Locator] = standing
+			at, found = span, src.Page.Text == h.Text
+		}
+		if !found {
 			jr.gaps = append(jr.gaps, marchwarden.Gap{Topic: plaintext.Line(c.Locator, maxTopic), Category: marchwarden.ContradictorySources,
-				Detail: fmt.Sprintf("%s read another state of this document than a researcher before it; its excerpt was left out", jr.Researcher)})
+				Detail: fmt.Sprintf("%s read another state of this document than a researcher with a better standing; its excerpt was left out", jr.Researcher)})
 			return nil
 		}
+		span = at
 	}
 	c.Span, c.ContentHash = &span, src.Page.Text.String()
 	r.cited = append(r.cited, admission{journey: jr.number, index: index, source: src.N, span: span, citation: c})
 	jr.admitted++
 	return nil
+}
+
+// rank orders the ways to a document: a better one takes the place of a worse one
+// at the same address.
+func rank(h replay.Held, m dispatch.Member) int {
+	switch {
+	case h.How == howReported:
+		return 0
+	case m.Trust == dispatch.Own:
+		return 3
+	case h.How == howRefetched:
+		return 2
+	}
+	return 1
 }
 
 // misquotes drops a citation and names it.
@@ -168,8 +275,8 @@ func (jr *journey) misquotes(c marchwarden.Citation) {
 		Detail: fmt.Sprintf("%s cites an excerpt that is not in the document there; it was left out", jr.Researcher)})
 }
 
-// supersede puts a document in the place of the bare word on it that was heard
-// before. Whoever gave that word is held to the document from then on.
+// supersede puts a document in the place of one that stands lower: a stranger's, or
+// its bare word. Whoever brought that is held to the better one from then on.
 func (r *run) supersede(n int, c marchwarden.Citation, ref blob.Ref, text string) *evidence.Source {
 	set, moved := &evidence.Set{}, map[int]*evidence.Source{}
 	for _, s := range r.set.Sources() {

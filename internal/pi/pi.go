@@ -119,7 +119,7 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	}
 	started := p.cfg.Now()
 	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
-	start := p.start(req, started)
+	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
 	w, err := p.cfg.Traces.Create(start.TraceID)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 }
 
 // start is everything that the investigation depends on besides its record.
-func (p *PI) start(req marchwarden.Request, started time.Time) *trace.Start {
+func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Duration) *trace.Start {
 	o := p.cfg.Options
 	inv := &trace.Investigation{
 		Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
@@ -164,7 +164,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time) *trace.Start {
 		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %d researchers", req.Question, len(inv.Members))},
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
-		Wall: time.Duration(float64(o.Deadline) * gatherShare), Deadline: o.Deadline, Investigation: inv,
+		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv,
 	}
 	if p.cfg.Model != nil {
 		start.Model = p.cfg.Model.ID()
@@ -202,12 +202,11 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 	case done == nil:
 		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
 	}
-	for made, has := range map[string]string{
-		start.Mind:                  minds.Writer(start.Model).ID(),
-		start.Investigation.Planner: minds.Planner(start.Model).ID(),
+	for _, mind := range []struct{ made, has string }{
+		{start.Mind, minds.Writer(start.Model).ID()}, {start.Investigation.Planner, minds.Planner(start.Model).ID()},
 	} {
-		if made != has {
-			return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", made, has)
+		if mind.made != mind.has {
+			return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", mind.made, mind.has)
 		}
 	}
 	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {

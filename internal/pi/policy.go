@@ -27,18 +27,18 @@ import (
 //	scope_exceeded         the specialist                                     for a person
 //	related_research       the suggested researcher                           an open question
 //	new_source             the suggested researcher                           an open question
-//	contradiction          the suggested researcher, or another               an open question
+//	contradiction          the suggested researcher                           an open question
 //	open_question          if of high priority: its specialist, or the same   an open question
 var policy = map[string]rule{
 	string(marchwarden.ScopeExceeded):         {80, specialist, marchwarden.Flagged, "no researcher of this network covers it"},
 	string(marchwarden.ContradictorySources):  {70, arbiter, marchwarden.Flagged, "nobody else can be asked; both excerpts are given for a person to compare"},
-	string(marchwarden.ContradictionDetected): {70, suggested, marchwarden.Flagged, "no researcher of this network was suggested; kept as an open question"},
+	string(marchwarden.ContradictionDetected): {70, suggested, marchwarden.Flagged, "no researcher of this network is suggested for it; kept as an open question"},
 	aboutOpenQuestion:                         {60, answerer, marchwarden.Accepted, "kept as an open question"},
-	string(marchwarden.RelatedResearch):       {50, suggested, marchwarden.Accepted, "no researcher of this network was suggested; kept as an open question"},
-	string(marchwarden.NewSource):             {50, suggested, marchwarden.Accepted, "no researcher of this network was suggested; kept as an open question"},
+	string(marchwarden.RelatedResearch):       {50, suggested, marchwarden.Accepted, "no researcher of this network is suggested for it; kept as an open question"},
+	string(marchwarden.NewSource):             {50, suggested, marchwarden.Accepted, "no researcher of this network is suggested for it; kept as an open question"},
 	string(marchwarden.SourceNotFound):        {40, elsewhere, marchwarden.Accepted, "there is nobody else to ask"},
 	string(marchwarden.AccessDenied):          {40, instead, marchwarden.Flagged, "somebody with access has to look"},
-	string(marchwarden.BudgetExhausted):       {30, again, marchwarden.Accepted, "the answer stands without more"},
+	string(marchwarden.BudgetExhausted):       {30, again, marchwarden.Accepted, "what it brought is enough, or there is no more to give"},
 }
 
 // The priorities of what no report led to, beside those in the table.
@@ -129,9 +129,13 @@ func (r *run) followOne(n notice) error {
 // judge says whether a follow-up goes ahead: not twice, not beyond the caps, and
 // not if it would tell somebody what is private.
 func (r *run) judge(it *item, from *journey) (marchwarden.Action, string) {
-	before, repeat := r.asked[key(it.Researcher, it.Question)]
+	same := key(it.Researcher, it.Question)
+	before, repeat := r.asked[same]
 	switch {
 	case repeat && it.tokens == 0:
+		if before > len(r.journeys) || key(it.Researcher, r.journeys[before-1].Question) != same { // it waits, and others went first
+			return marchwarden.Accepted, it.Researcher + " is asked this already"
+		}
 		return marchwarden.Accepted, fmt.Sprintf("%s was asked this already (rihla %d)", it.Researcher, before)
 	case r.stopped:
 		return marchwarden.Capped, "the investigation was ending"

@@ -95,9 +95,9 @@ var gapTurns = []turn{
 			}
 		}},
 	{name: "budget_exhausted again", plan: "web arxiv", acts: web(empty().gap(marchwarden.BudgetExhausted, "the rest").lasting(400 * time.Millisecond)),
-		want: marchwarden.Decision{About: "budget_exhausted", Topic: "the rest", From: 3, Action: marchwarden.Accepted, Reason: "the answer stands without more"}, then: map[string][]string{"web": {gallium}}},
+		want: marchwarden.Decision{About: "budget_exhausted", Topic: "the rest", From: 3, Action: marchwarden.Accepted, Reason: "what it brought is enough"}, then: map[string][]string{"web": {gallium}}},
 	{name: "budget_exhausted, and no more of it", acts: web(found().gap(marchwarden.BudgetExhausted, "the rest").with(func(r *marchwarden.Result) { r.Confidence, r.CostMetadata.TokensUsed = 0.3, 19000 })),
-		want: decided("budget_exhausted", "the rest", marchwarden.Accepted, 0, "the answer stands without more")},
+		want: decided("budget_exhausted", "the rest", marchwarden.Accepted, 0, "what it brought is enough")},
 	{name: "contradictory_sources", acts: web(found().gap(marchwarden.ContradictorySources, "gallium: melting point")),
 		want: decided("contradictory_sources", "gallium: melting point", marchwarden.Dispatched, 2, "web found sources that disagree"),
 		then: map[string][]string{"arxiv": {"Which is right about gallium: melting point?"}},

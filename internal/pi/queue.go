@@ -66,8 +66,8 @@ func key(researcher, question string) string {
 
 // Taint. What a private member reported must not be told to another member,
 // unless the user allowed it. A question is clean if it was made before anything
-// was found (the user's words, and the plan), or stands in the user's words; a
-// question that a report led to is as private as the member who reported.
+// was found: the user's own, and those of the plan. A question that a report led
+// to is as private as the member who reported.
 
 // mayTell reports whether a question that came of member from's report may be sent
 // to member to.
@@ -86,11 +86,9 @@ func (r *run) private(member string) bool {
 func (r *run) secret(member string) bool { return r.private(member) && !r.allowed(member) }
 
 // clean reports whether a question tells nothing that was found: it is one of
-// those from before, or part of one, to the letter. Other capitals and marks around
-// the same words could tell something too.
-func (r *run) clean(question string) bool {
-	return slices.Contains(r.public, question) || strings.Contains(r.start.Request.Question, question)
-}
+// those from before, to the letter. Even a part of one would tell which part, and
+// other capitals or marks could tell something too.
+func (r *run) clean(question string) bool { return slices.Contains(r.public, question) }
 
 // flatten is a text's words in lower case, a space between them.
 func flatten(s string) string {
@@ -163,6 +161,7 @@ func (r *run) drop(why string, items ...*item) error {
 		}
 	}
 	for _, it := range items {
+		delete(r.asked, key(it.Researcher, it.Question))
 		if it.about >= 0 {
 			d := &r.decisions[it.about]
 			d.Action, d.Reason = marchwarden.Capped, why

@@ -116,7 +116,7 @@ func (r *run) generations() int {
 
 // mindID is who wrote the answer.
 func (r *run) mindID() string {
-	if b := r.brought(); len(b) == 1 {
+	if b := r.brought(); len(b) == 1 && !r.wrote {
 		return plaintext.Line(b[0].res.CostMetadata.ModelID, maxTopic)
 	}
 	if r.model != nil {
@@ -135,7 +135,7 @@ func (r *run) rihlas() []marchwarden.Rihla {
 		rihla := marchwarden.Rihla{Researcher: jr.Researcher, Question: jr.Question, Reason: jr.Reason, Parent: jr.parent,
 			Outcome: outcomeOf(jr), WallTimeSec: jr.took.Seconds()}
 		if !jr.lost && jr.res != nil {
-			rihla.TraceID, rihla.TokensUsed, rihla.Citations = jr.res.TraceID, jr.res.CostMetadata.TokensUsed, jr.admitted
+			rihla.TraceID, rihla.TokensUsed, rihla.Citations = jr.res.TraceID, r.used(jr), jr.admitted
 		}
 		out = append(out, rihla)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -65,9 +66,12 @@ type run struct {
 	firstTokens, firstWeight float64
 
 	set         *evidence.Set
+	ranks       map[string]int // of the documents in it, by locator; see rank
+	taken       atomic.Int64   // bytes that strangers have handed over
 	cited       []admission
 	decisions   []marchwarden.Decision
 	gaps        []marchwarden.Gap
+	wrote       bool // the answer is the writer's, and no rihla's own
 	interrupted bool
 }
 
@@ -97,7 +101,7 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 		planner: minds.Planner(start.Model), writer: minds.Writer(start.Model), plain: minds.Writer(""),
 		meter:   budget.New(start.Limits, start.Wall),
 		members: map[string]dispatch.Member{}, asked: map[string]int{}, moved: map[string]bool{},
-		set: &evidence.Set{},
+		set: &evidence.Set{}, ranks: map[string]int{},
 	}
 	for _, m := range r.inv.Members {
 		d := dispatch.Member{Name: m.Name, Scope: m.Scope, Share: m.Share, Trust: dispatch.Trust(m.Trust), Private: m.Private, OpenWorld: m.OpenWorld}
@@ -153,7 +157,7 @@ func (r *run) openModel() {
 	}
 	inner := replay.Model(r.j, r.start.Model, nil)
 	if r.world != nil {
-		inner = replay.Model(r.j, r.start.Model, r.world.Model)
+		inner = replay.Model(r.j, r.start.Model, metered.Safe(r.world.Model))
 	}
 	r.model = metered.New(inner, r.meter, r.j.Note, func(prompt string) {
 		r.live(marchwarden.StagePlan, "asking "+r.start.Model+" to "+prompt)
@@ -197,7 +201,7 @@ func nonce(id marchwarden.TraceID) string {
 // is asked the question itself.
 func (r *run) plan(ctx context.Context) error {
 	r.live(marchwarden.StagePlan, "planning")
-	proposed, err := r.planner.Plan(replay.Shield(ctx), r.brief())
+	proposed, err := r.planned(func() ([]Sending, error) { return r.planner.Plan(replay.Shield(ctx), r.brief()) })
 	if fatal(err) {
 		return err
 	}
@@ -224,6 +228,12 @@ func (r *run) plan(ctx context.Context) error {
 	}
 	r.live(marchwarden.StagePlan, step.Decision)
 	return r.j.Note(step)
+}
+
+// planned asks the planner, whose panics are failures.
+func (r *run) planned(ask func() ([]Sending, error)) (sendings []Sending, err error) {
+	defer panics.Caught(&err, "the planner")
+	return ask()
 }
 
 // propose takes over what a planner wants for a start.
@@ -262,12 +272,12 @@ func (r *run) gather(ctx context.Context) error {
 			}
 			continue
 		}
-		jr, err := r.next(ctx)
+		jr, at, err := r.next(ctx)
 		if err != nil {
 			return err
 		}
 		if jr == nil {
-			return r.abandon()
+			return r.abandon(at)
 		}
 		if err := r.take(ctx, jr); err != nil {
 			return err
@@ -287,11 +297,11 @@ func (r *run) underWay() int {
 
 // next is the journey whose report is looked at next; nil when none comes any
 // more. Which one that is was decided by the world, so it is recorded.
-func (r *run) next(ctx context.Context) (*journey, error) {
+func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	r.arrivals++
 	a, err := replay.Arrival(replay.Shield(ctx), r.j, r.arrivals, r.wait, r.clock)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if a.Interrupted {
 		r.interrupt()
@@ -300,12 +310,12 @@ func (r *run) next(ctx context.Context) (*journey, error) {
 		r.stopped = true
 	}
 	if a.Number < 1 || a.Number > len(r.journeys) {
-		return nil, nil
+		return nil, a.Elapsed, nil
 	}
 	jr := r.journeys[a.Number-1]
 	<-jr.back
 	jr.arrived, jr.took = true, a.Elapsed-jr.took
-	return jr, nil
+	return jr, a.Elapsed, nil
 }
 
 func (r *run) interrupt() {
@@ -321,7 +331,11 @@ func (r *run) wait(ctx context.Context) int {
 		return n
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(waitForLate)
+	patience := waitForLate
+	if spare := r.start.Deadline - r.start.Wall; spare > 0 {
+		patience = min(patience, max(time.Second, spare/2))
+	}
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case n := <-r.ended:
@@ -332,16 +346,16 @@ func (r *run) wait(ctx context.Context) int {
 }
 
 // abandon gives up journeys that did not come back when they were told to.
-func (r *run) abandon() error {
+func (r *run) abandon(at time.Duration) error {
 	for _, jr := range r.journeys {
 		if jr.arrived {
 			continue
 		}
-		jr.arrived, jr.lost = true, true
+		jr.arrived, jr.lost, jr.took = true, true, at-jr.took
 		jr.reserved.Settle(jr.grant) // what it spent, nobody knows
 		jr.gaps = []marchwarden.Gap{{Topic: "researcher " + jr.Researcher, Category: marchwarden.AccessDenied, Detail: "it did not come back in time, even after it was told to"}}
 	}
-	return nil
+	return r.drop("the time was over")
 }
 
 // take looks at one report: it settles the budget, checks the evidence, and
@@ -350,7 +364,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if fatal(jr.err) {
 		return jr.err
 	}
-	jr.reserved.Settle(used(jr))
+	jr.reserved.Settle(r.used(jr))
 	if jr.res != nil && (jr.res.CostMetadata.SourcesRead > 0 || len(jr.res.Citations) == 0) { // a stranger may not say
 		r.meter.ReturnSources(jr.sources - jr.res.CostMetadata.SourcesRead)
 	}
@@ -367,7 +381,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 			report.Citations = append(report.Citations, a.citation)
 		}
 	}
-	hops, err := r.planner.Follow(replay.Shield(ctx), r.brief(), report)
+	hops, err := r.planned(func() ([]Sending, error) { return r.planner.Follow(replay.Shield(ctx), r.brief(), report) })
 	if fatal(err) {
 		return err
 	}
@@ -378,10 +392,13 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 }
 
 // used is what a rihla has cost: what it says, or all of it if it says nothing
-// because it broke off.
-func used(jr *journey) int {
-	if jr.res == nil {
+// because it broke off. A stranger cannot charge more than it was given.
+func (r *run) used(jr *journey) int {
+	switch {
+	case jr.res == nil:
 		return jr.grant
+	case r.members[jr.Researcher].Trust != dispatch.Own:
+		return min(jr.res.CostMetadata.TokensUsed, jr.grant)
 	}
 	return jr.res.CostMetadata.TokensUsed
 }

@@ -38,17 +38,10 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 		draft.Refusal = "Only the plan was asked for; nobody was sent."
 	case len(brought) == 0:
 		draft.Refusal = "No researcher brought evidence, so the question is not answered; the gaps say why."
-	case len(brought) == 1:
-		draft = r.adopt(brought)
 	default:
-		written, err := r.write(ctx)
-		if err != nil {
+		var err error
+		if draft, err = r.compose(ctx, brought); err != nil {
 			return reason.Draft{}, err
-		}
-		draft = written
-		if len(draft.Claims) == 0 {
-			draft = r.adopt(brought)
-			draft.Gaps = append(draft.Gaps, written.Gaps...)
 		}
 	}
 	draft.Contradictions = r.contradictions(draft.Contradictions)
@@ -57,6 +50,26 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 		decision = "no answer"
 	}
 	return draft, r.j.Note(&trace.SynthesisComplete{Head: trace.Head{Decision: decision}, Claims: len(draft.Claims)})
+}
+
+// compose writes from what was brought.
+func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, error) {
+	if len(brought) == 1 {
+		if draft := r.adopt(brought); len(draft.Claims) > 0 {
+			return draft, nil
+		}
+	}
+	written, err := r.write(ctx)
+	if err != nil || len(written.Claims) > 0 {
+		return written, err
+	}
+	draft := r.adopt(brought)
+	draft.Gaps = append(draft.Gaps, written.Gaps...)
+	if len(draft.Claims)+len(draft.Gaps) == 0 {
+		draft.Gaps = []marchwarden.Gap{{Topic: r.start.Request.Question, Category: marchwarden.SourceNotFound,
+			Detail: fmt.Sprintf("%d documents were brought, and nothing in them answers the question", len(r.set.Sources()))}}
+	}
+	return draft, nil
 }
 
 // brought are the journeys that brought evidence, in their order.
@@ -91,6 +104,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 			return reason.Draft{}, err
 		}
 	}
+	r.wrote = len(draft.Claims) > 0
 	for i := range draft.Claims {
 		if r.unseen(draft.Claims[i].Passages) {
 			draft.Claims[i].Support = marchwarden.Unchecked
@@ -199,41 +213,48 @@ func claimsOf(res *marchwarden.Result) []marchwarden.Claim {
 	}
 	var out []marchwarden.Claim
 	for _, sp := range lexicon.Sentences(res.Answer) {
-		sentence := res.Answer[sp.Start:sp.End]
-		var cites []int
-		for _, m := range mark.FindAllStringSubmatch(sentence, -1) {
-			if n, err := strconv.Atoi(m[1]); err == nil && !slices.Contains(cites, n) {
-				cites = append(cites, n)
-			}
+		lead, rest := leading(res.Answer[sp.Start:sp.End])
+		if len(out) > 0 {
+			out[len(out)-1].Citations = cite(out[len(out)-1].Citations, lead)
 		}
-		text := strings.TrimSpace(mark.ReplaceAllString(sentence, ""))
-		switch {
-		case text == "" && len(cites) > 0 && len(out) > 0: // the markers stand after the full stop
-			out[len(out)-1].Citations = append(out[len(out)-1].Citations, cites...)
-		case text != "":
-			if lead := leading(sentence); len(lead) > 0 && len(out) > 0 {
-				out[len(out)-1].Citations = append(out[len(out)-1].Citations, lead...)
-				cites = cites[len(lead):]
-			}
-			out = append(out, marchwarden.Claim{Text: text, Citations: cites, Support: marchwarden.Unchecked})
+		if text := strings.TrimSpace(mark.ReplaceAllString(rest, "")); text != "" {
+			out = append(out, marchwarden.Claim{Text: text, Citations: cite(nil, numbers(rest)), Support: marchwarden.Unchecked})
 		}
 	}
 	return slices.DeleteFunc(out, func(c marchwarden.Claim) bool { return len(c.Citations) == 0 })
 }
 
-// leading are the markers that a sentence begins with: they belong to the one
-// before it.
-func leading(sentence string) []int {
-	var out []int
-	for rest := strings.TrimSpace(sentence); ; {
-		at := mark.FindStringSubmatchIndex(rest)
+// leading parts the markers that a sentence begins with from the rest: they belong
+// to the sentence before it.
+func leading(sentence string) (lead []int, rest string) {
+	rest = strings.TrimSpace(sentence)
+	for {
+		at := mark.FindStringIndex(rest)
 		if at == nil || at[0] != 0 {
-			return out
+			return lead, rest
 		}
-		n, _ := strconv.Atoi(rest[at[2]:at[3]]) // at most four digits
-		out = append(out, n)
-		rest = strings.TrimSpace(rest[at[1]:])
+		lead, rest = append(lead, numbers(rest[:at[1]])...), strings.TrimSpace(rest[at[1]:])
 	}
+}
+
+// numbers are those of the markers in a text.
+func numbers(text string) []int {
+	var out []int
+	for _, m := range mark.FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1]) // at most four digits
+		out = append(out, n)
+	}
+	return out
+}
+
+// cite adds numbers to a list, each once.
+func cite(list, more []int) []int {
+	for _, n := range more {
+		if !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 // breaks reports whether a claim begins a paragraph of an answer.

@@ -71,11 +71,12 @@ type Setup struct {
 // Run answers a valid request under a new trace.
 func (l *Lab) Run(ctx context.Context, req marchwarden.Request, s Setup, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	clock := func() time.Duration { return l.Now().Sub(s.Started) }
+	deadline := replay.Patience(ctx, l.Deadline, s.Started)
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, s.Where)},
 		Format: trace.Format, TraceID: l.NewID(), Researcher: s.Name, Engine: s.Engine.Name(),
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
-		Wall: time.Duration(float64(l.Deadline) * gatherShare), Deadline: l.Deadline,
+		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
 		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf,
 	}
 	if l.Model != nil {

@@ -13,7 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -234,15 +234,17 @@ func places(ctx context.Context, blobs blob.Store, f *trace.FetchComplete) (func
 	if err != nil {
 		return nil, err
 	}
-	var src evidence.Source
-	if err := json.Unmarshal(recorded, &src.Page); err != nil {
+	var outcome struct { // as package replay stores what an effect gave
+		OK fetch.Page `json:"ok"`
+	}
+	if err := json.Unmarshal(recorded, &outcome); err != nil {
 		return nil, fmt.Errorf("read the record of the fetch: %w", err)
 	}
 	text, err := blobs.Get(ctx, f.ContentHash)
 	if err != nil {
 		return nil, err
 	}
-	return src.Page.Places(string(text), func() ([]byte, error) { return blobs.Get(ctx, f.RawHash) })
+	return outcome.OK.Places(string(text), func() ([]byte, error) { return blobs.Get(ctx, f.RawHash) })
 }
 
 // outside is the text of the answer that belongs to no claim, or "" when the

@@ -14,8 +14,10 @@ import (
 
 const (
 	// grace is how long a call may go on when its context is over, to hand over
-	// what it has. A session in this process gives up a little earlier.
-	grace      = 1500 * time.Millisecond
+	// what it has: longer than a session to another process waits (two and a half
+	// seconds), which waits longer than a server of ours takes (two). A session in
+	// this process gives up earlier.
+	grace      = 3 * time.Second
 	localGrace = time.Second
 	// lag is how far a session's end and the failure of its calls may lie apart.
 	lag = 100 * time.Millisecond

@@ -113,9 +113,14 @@ type verdict struct {
 
 func (v *verdict) Unwrap() error { return v.error }
 
-// admit holds the card of a pinned member to its pin, or pins it. Its errors are
-// verdicts.
+// admit holds the card of a member to what is set up for it, and that of a pinned
+// one to its pin, or pins it. Its errors are verdicts.
 func (m *member) admit(card Card) error {
+	if card.Private && !m.Private {
+		return &verdict{&marchwarden.Error{Code: marchwarden.CodeDenied,
+			Message: "researcher " + m.Name + " reports from sources of your own, and is not set up as private",
+			Hint:    "write private: true for it in config.yaml"}, card}
+	}
 	if !m.Pinned {
 		return nil
 	}
@@ -138,7 +143,7 @@ func (m *member) heldToPin(hash string) error {
 	case pin != hash:
 		return &marchwarden.Error{Code: marchwarden.CodeDenied,
 			Message: "the description of the tool of " + m.Name + " changed since it was first used",
-			Hint:    "look at it with 'marchwarden researchers', then approve it with 'marchwarden researchers approve " + m.Name + "'"}
+			Hint:    "look at it with 'marchwarden researchers --json', then approve it with 'marchwarden researchers approve " + m.Name + "'"}
 	}
 	return nil
 }

@@ -246,7 +246,7 @@ func TestPinnedDescription(t *testing.T) {
 		for range 2 * breakAfter { // a refusal is no failure of the member
 			err := ask(p, "web")
 			wantError(t, err, marchwarden.CodeDenied, "the description of the tool of web changed since it was first used")
-			if want := "look at it with 'marchwarden researchers', then approve it with 'marchwarden researchers approve web'"; marchwarden.HintOf(err) != want {
+			if want := "look at it with 'marchwarden researchers --json', then approve it with 'marchwarden researchers approve web'"; marchwarden.HintOf(err) != want {
 				t.Errorf("hint %q", marchwarden.HintOf(err))
 			}
 		}

@@ -63,6 +63,7 @@ type Card struct {
 	Contract    string // version of the research contract
 	Description string // of its tool
 	ToolHash    string // of all a caller's model would be told about the tool
+	Private     bool   // it reports from sources of the user's own
 }
 
 // Seat is a place in the network: who sits there and how to reach them.

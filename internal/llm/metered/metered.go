@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -154,4 +155,20 @@ func (m *Model) answered(r llm.Reply) {
 	if why := fmt.Sprintf("%s; %s answered in its place", r.Instead, who); r.Instead != "" && !slices.Contains(m.stood, why) {
 		m.stood = append(m.stood, why)
 	}
+}
+
+// Safe is a model whose panics are failures. It goes below the record, so that a
+// panic is an outcome like any other.
+func Safe(m llm.Model) llm.Model {
+	if m == nil {
+		return nil
+	}
+	return safe{m}
+}
+
+type safe struct{ llm.Model }
+
+func (s safe) Generate(ctx context.Context, c llm.Call) (reply llm.Reply, err error) {
+	defer panics.Caught(&err, "a model call")
+	return s.Model.Generate(ctx, c)
 }
