@@ -47,7 +47,7 @@ researchers' shows who is in the network; --researcher NAME asks just one.
 
 files     your folders: those given with --library (or MARCHWARDEN_LIBRARY) and
           those added by 'marchwarden library add'; the embedded library when
-          there is none, or with --embedded
+          there is nobody else to ask, or with --embedded
 database  the database of --db, read-only; an address with a password belongs
           in MARCHWARDEN_DB, since arguments are seen by others
 web       the open web, by the search engines whose keys are set, or Wikipedia
@@ -113,7 +113,7 @@ func newAsk(a *app) *cobra.Command {
 	f.StringArrayVar(&o.desk.library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&o.desk.embedded, "embedded", false, "search the embedded library too")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
-	f.BoolVar(&o.jsonEvents, "json-events", false, "print progress on stderr as JSON, one event a line, for programs")
+	f.BoolVar(&o.jsonEvents, "json-events", false, "print progress, warnings and errors on stderr as JSON, one object a line, for programs")
 	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else a report")
 	f.BoolVar(&o.verbose, "verbose", false, "show hashes, spans and how long each stage took")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")

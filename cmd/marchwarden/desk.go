@@ -83,7 +83,7 @@ func (c *config) researcherFor(o deskOptions) string {
 // anything is made.
 func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	name := c.researcherFor(o)
-	if err := o.check(c, name); err != nil {
+	if err := o.check(a, c, name); err != nil {
 		return nil, err
 	}
 	if !isBuiltin(name) {
@@ -124,19 +124,36 @@ var flagsOf = []struct {
 	{"--allow-egress", func(o deskOptions) bool { return len(o.allowEgress) > 0 }, nil},
 }
 
+// flagsFor refuses flags that are for somebody who is not asked.
+func (o deskOptions) flagsFor(a *app, c *config, name string) error {
+	for _, f := range flagsOf {
+		asked := slices.Contains(f.names, name)
+		if name == piName {
+			asked = len(f.names) == 0 || len(o.only) == 0 || slices.ContainsFunc(f.names, o.wants)
+		}
+		switch {
+		case !f.given(o) || asked:
+		case name == piName:
+			return invalid(f.flag, "add it to --researchers", "is for the researcher "+f.names[0]+", who is not asked")
+		case len(f.names) == 0:
+			return invalid(f.flag, "leave out --researcher to let all of them work together", "is not for the researcher "+name)
+		default:
+			return invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
+		}
+	}
+	if o.render != "" && name == piName && offline(a, c, o) != "" {
+		return invalid("--render", "add --online", "is for the web, which is not asked")
+	}
+	return nil
+}
+
 // check refuses options that do not go together.
-func (o deskOptions) check(c *config, name string) error {
+func (o deskOptions) check(a *app, c *config, name string) error {
 	if !slices.Contains(c.researcherNames(), name) {
 		return invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", either(c.researcherNames()), clip(name, 40)))
 	}
-	for _, f := range flagsOf {
-		if name != piName && f.given(o) && !slices.Contains(f.names, name) {
-			hint := "leave out --researcher to let all of them work together"
-			if len(f.names) > 0 {
-				hint = "use --researcher " + f.names[0] + ", or leave it out"
-			}
-			return invalid(f.flag, hint, "is not for the researcher "+name)
-		}
+	if err := o.flagsFor(a, c, name); err != nil {
+		return err
 	}
 	if o.render != "" && o.render != renderAuto && o.render != renderNever {
 		return invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", renderAuto, renderNever, clip(o.render, 40)))
@@ -296,71 +313,6 @@ func (d *desk) append(e ledger.Entry) {
 	}
 }
 
-// facts is what a trace tells about a run that its result does not.
-type facts struct {
-	read        int // documents
-	searches    int
-	foreign     int // tokens of researchers that are not recorded here
-	interrupted bool
-	tokens      map[string]ledger.Tokens // by model
-}
-
-// facts reads a trace. One that cannot be read tells nothing; 'verify' says why.
-func (d *desk) facts(id marchwarden.TraceID) facts {
-	f := facts{tokens: map[string]ledger.Tokens{}}
-	log, err := d.records.traces.Load(id)
-	if err != nil {
-		return f
-	}
-	for _, s := range log.Steps {
-		switch s := s.(type) {
-		case *trace.FetchComplete:
-			if s.Error == "" {
-				f.read++
-			}
-		case *trace.SearchComplete:
-			f.searches++
-		case *trace.ModelComplete:
-			t := f.tokens[s.Model]
-			f.tokens[s.Model] = ledger.Tokens{In: t.In + s.TokensIn, Out: t.Out + s.TokensOut, CacheRead: t.CacheRead + s.CacheRead, CacheWrite: t.CacheWrite + s.CacheWrite}
-		case *trace.Complete:
-			f.interrupted = s.Interrupted
-		}
-	}
-	return f
-}
-
-// whole is facts of a run and of the rihlas that it sent, with what they searched:
-// those of this program are recorded in the same place.
-func (d *desk) whole(res *marchwarden.Result) (facts, []string) {
-	all := d.facts(res.TraceID)
-	var searched []string
-	for _, r := range res.Rihlas {
-		log, err := d.records.traces.Load(r.TraceID)
-		if err != nil { // somebody else's
-			all.foreign += r.TokensUsed
-			if r.TraceID.Valid() && !slices.Contains(searched, r.Researcher) {
-				searched = append(searched, r.Researcher)
-			}
-			continue
-		}
-		if start, err := log.Start(); err == nil {
-			for _, where := range start.Library {
-				if !slices.Contains(searched, where) {
-					searched = append(searched, where)
-				}
-			}
-		}
-		f := d.facts(r.TraceID)
-		all.read, all.searches = all.read+f.read, all.searches+f.searches
-		for model, t := range f.tokens {
-			sum := all.tokens[model]
-			all.tokens[model] = ledger.Tokens{In: sum.In + t.In, Out: sum.Out + t.Out, CacheRead: sum.CacheRead + t.CacheRead, CacheWrite: sum.CacheWrite + t.CacheWrite}
-		}
-	}
-	return all, searched
-}
-
 // Close closes the researcher, then what it worked with.
 func (d *desk) Close() error {
 	var errs []error
@@ -368,23 +320,4 @@ func (d *desk) Close() error {
 		errs = append(errs, c())
 	}
 	return errors.Join(append(errs, d.records.Close())...)
-}
-
-// costWords is the estimated price of a call for people.
-func (f facts) costWords(c marchwarden.CostMetadata) string {
-	if c.TokensUsed == 0 {
-		return "no cost"
-	}
-	e := ledger.Entry{}
-	if usd, known := ledger.EstimateTotal(c.ModelID, c.TokensUsed); known {
-		e.CostUSD = &usd
-	}
-	e.Charge(f.tokens)
-	switch {
-	case e.CostUSD == nil, f.foreign > 0:
-		return "cost unknown"
-	case *e.CostUSD == 0:
-		return "no cost"
-	}
-	return fmt.Sprintf("about $%.4f", *e.CostUSD)
 }

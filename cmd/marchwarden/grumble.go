@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"io"
+	"fmt"
 	"sync"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // grumble reads the log of a child process, a JSON object a line, and passes on
@@ -12,7 +14,7 @@ import (
 type grumble struct {
 	name  string
 	warn  func(string)
-	debug io.Writer // nil unless debugging
+	debug func(string) // nil unless debugging
 
 	mu   sync.Mutex // guards part: a process may write from several threads
 	part []byte
@@ -21,10 +23,16 @@ type grumble struct {
 // maxGrumble bounds one line.
 const maxGrumble = 4 << 10
 
-func newGrumble(name string, warn func(string), debugging bool, to io.Writer) *grumble {
+func (a *app) newGrumble(c *config, name string, warn func(string)) *grumble {
 	g := &grumble{name: name, warn: warn}
-	if debugging {
-		g.debug = to
+	if c.on(setDebug) {
+		g.debug = func(line string) {
+			if json.Valid([]byte(line)) { // a log like our own
+				fmt.Fprintln(a.stderr, line)
+				return
+			}
+			a.note("%s: %s", name, line)
+		}
 	}
 	return g
 }
@@ -57,6 +65,6 @@ func (g *grumble) line(line []byte) {
 		g.warn(g.name + ": " + clip(said.Msg, 300))
 	}
 	if g.debug != nil {
-		_, _ = g.debug.Write(append(bytes.Clone(line), '\n')) // there is nobody to tell that stderr fails
+		g.debug(term.CleanLine(string(line)))
 	}
 }

@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
+	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -48,10 +49,21 @@ func (v *verdicts) live(ctx context.Context, c *config, o deskOptions, blobs blo
 		case err != nil:
 			v.check(what, "cannot be run again: "+err.Error())
 		case now != string(stored):
-			v.check(what, fmt.Sprintf("the rows have changed: %d bytes then, %d now", len(stored), len(now)))
+			v.check(what, "the rows have changed"+newLine(string(stored), now))
 		default:
 			v.check(what+": the rows are unchanged", "")
 		}
 	}
 	return nil
+}
+
+// newLine is the first row that was not there when the document was stored, or "".
+func newLine(stored, now string) string {
+	was := strings.Split(stored, "\n")
+	for line := range strings.Lines(now) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !slices.Contains(was, line) {
+			return "; now: " + clip(line, 120)
+		}
+	}
+	return ""
 }

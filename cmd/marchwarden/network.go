@@ -129,7 +129,7 @@ func (a *app) openPool(c *config, o deskOptions) (*pool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Log: a.sessionLog(c, o)})
+	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Parallel: mcpkit.DefaultConcurrent, Log: a.sessionLog(c, o)})
 }
 
 // sessionLog is where sessions log: beside the other logs of a server, and else
@@ -152,14 +152,14 @@ func (a *app) dial(c *config, o deskOptions, name string, t mcpkit.Target) func(
 	return func(ctx context.Context) (pool.Session, pool.Card, error) {
 		t := t
 		if len(t.Command) > 0 {
-			t.Stderr = newGrumble(name, o.warn, c.on(setDebug), a.stderr)
+			t.Stderr = a.newGrumble(c, name, o.warn)
 		}
 		s, err := d.Dial(ctx, t)
 		if err != nil {
 			return nil, pool.Card{}, err
 		}
 		card := s.Card()
-		return s, pool.Card{Contract: card.Contract, Description: card.Description, ToolHash: card.ToolHash}, nil
+		return s, pool.Card{Contract: card.Contract, Description: card.Description, ToolHash: card.ToolHash, Private: card.Private}, nil
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 const researchersHelp = `Show who is in the network: name, scope, where it runs, the version of the
@@ -65,6 +66,8 @@ type researcherRow struct {
 	Scope     string `json:"scope"`
 	Detail    string `json:"detail,omitempty"`
 	Private   bool   `json:"private"`
+	// Description is what its tool says of itself, which a model of a caller would read.
+	Description string `json:"description,omitempty"`
 }
 
 func (a *app) runResearchers(ctx context.Context, o deskOptions, asJSON bool) error {
@@ -81,7 +84,7 @@ func (a *app) runResearchers(ctx context.Context, o deskOptions, asJSON bool) er
 	var rows []researcherRow
 	var broken []string
 	for _, h := range network.Health(ctx) {
-		row := researcherRow{Name: h.Member.Name, State: partOK, Contract: h.Card.Contract, Transport: h.Member.Transport, Scope: h.Member.Scope, Private: h.Member.Private,
+		row := researcherRow{Name: h.Member.Name, State: partOK, Contract: h.Card.Contract, Transport: h.Member.Transport, Scope: h.Member.Scope, Private: h.Member.Private, Description: term.CleanLine(h.Card.Description),
 			Detail: fmt.Sprintf("answered in %s", h.Took.Round(time.Millisecond))}
 		if !h.OK {
 			row.State, row.Detail = partBroken, h.Problem
@@ -213,6 +216,10 @@ func (a *app) runApprove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	described := ""
+	for _, h := range network.Health(ctx) {
+		described = term.CleanLine(h.Card.Description)
+	}
 	before, after, err := network.Approve(ctx, name)
 	if err = errors.Join(err, network.Close()); err != nil {
 		return err
@@ -221,6 +228,6 @@ func (a *app) runApprove(ctx context.Context, name string) error {
 	if before == after {
 		said = fmt.Sprintf("%s has not changed: %s\n", name, after)
 	}
-	_, err = fmt.Fprint(a.stdout, said)
+	_, err = fmt.Fprintf(a.stdout, "%sits tool says: %s\n", said, described)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
 }

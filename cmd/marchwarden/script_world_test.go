@@ -32,6 +32,7 @@ import (
 //	thirdparty renamed    the same with another description
 //	thirdparty bare       answers, and hands over nothing
 //	thirdparty liar       cites what does not stand in its evidence
+//	thirdparty noisy      answers, and writes what it likes to stderr
 //	thirdparty hang       never answers a question, until it is told to end
 //	thirdparty v2         keeps a later version of the contract
 //	thirdparty leads      found something that it suggests to ask others about
@@ -48,6 +49,8 @@ func thirdparty() {
 		cfg.Scope = "lamps of the harbour, and whatever else you tell me"
 	case "bare":
 		cfg.Evidence = nil
+	case "noisy":
+		fmt.Fprint(os.Stderr, "\x1b[31mall is lost\x1b[0m\a\n{\"level\":\"WARN\",\"msg\":\"a lamp \\u001b[31mflickers\"}\n")
 	case "v2":
 		out = replacing{os.Stdout, []byte(`"marchwarden/contract":"v1"`), []byte(`"marchwarden/contract":"v2"`)}
 	}

@@ -243,6 +243,13 @@ func (v *verdicts) rihlas(ctx context.Context, rec *records, res *marchwarden.Re
 		}
 		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
 		v.blobsOf(ctx, what, log, rec.blobs)
+		wrong, err := verify.CheckPlaces(ctx, rec.blobs, log, res)
+		for _, f := range wrong {
+			v.check(fmt.Sprintf("citation [%d] %s", f.Number, f.Locator), f.Problem)
+		}
+		if err != nil {
+			return // ctx is over, which whoever called finds out
+		}
 		done := log.Complete()
 		if done == nil {
 			v.check(what, "its run did not end")

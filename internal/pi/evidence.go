@@ -116,7 +116,7 @@ func (r *run) documents(ctx context.Context, jr *journey, citations []marchwarde
 	for _, c := range citations {
 		known := func(o marchwarden.Citation) bool { return documentOf(o) == documentOf(c) }
 		if unusable(c) == "" && !slices.ContainsFunc(wanted, known) {
-			c.RawExcerpt = "" // of the document alone
+			c.Locator, c.RawExcerpt = bare(c), "" // of the document alone
 			wanted = append(wanted, c)
 		}
 	}

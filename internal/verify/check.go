@@ -115,7 +115,7 @@ func CheckFetched(log *trace.Log, res *marchwarden.Result) []Finding {
 	for i, c := range res.Citations {
 		f := Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash}
 		switch step, place := all.behind(c); {
-		case step == nil && heard[[2]string{c.Locator, c.ContentHash}]:
+		case step == nil && heard[document(c.Locator, c.ContentHash)]:
 			continue
 		case step == nil:
 			f.Problem = "the run fetched no such content at this locator"
@@ -182,18 +182,22 @@ func fetchesOf(log *trace.Log) fetches {
 	return all
 }
 
-// heardOf are the documents that researchers cited to an investigation, with the
-// place that they named and without, by locator and hash of the content.
+// heardOf are the documents that researchers cited to an investigation, by locator
+// without a place, and hash of the content. Whether the place is right, the runs of
+// those researchers tell.
 func heardOf(log *trace.Log) map[[2]string]bool {
 	heard := map[[2]string]bool{}
 	for _, s := range log.Steps {
 		if e, ok := s.(*trace.Evidence); ok && e.Error == "" && e.ContentHash.Valid() {
-			document, _ := CutPlace(e.Locator)
-			heard[[2]string{e.Locator, e.ContentHash.String()}] = true
-			heard[[2]string{document, e.ContentHash.String()}] = true
+			heard[document(e.Locator, e.ContentHash.String())] = true
 		}
 	}
 	return heard
+}
+
+func document(locator, hash string) [2]string {
+	bare, _ := CutPlace(locator)
+	return [2]string{bare, hash}
 }
 
 // behind is the fetch of what a citation cites, or nil, and the place that its
