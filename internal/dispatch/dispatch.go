@@ -8,6 +8,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -59,3 +60,20 @@ type Dispatcher interface {
 	// the member has none to give.
 	Evidence(ctx context.Context, member, hash string) ([]byte, error)
 }
+
+// ErrNotAsked is in the chain of an error after which nothing can have been spent:
+// the member was not reached.
+var ErrNotAsked = errors.New("not asked")
+
+// NotAsked puts ErrNotAsked into the chain of err, whose words stay as they are.
+func NotAsked(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notAsked{err}
+}
+
+type notAsked struct{ error }
+
+func (n notAsked) Unwrap() error      { return n.error }
+func (notAsked) Is(target error) bool { return target == ErrNotAsked }

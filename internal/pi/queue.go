@@ -3,6 +3,7 @@ package pi
 import (
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
@@ -236,6 +238,10 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 		jr.res, jr.err = replay.Rihla(replay.Shield(way), r.j,
 			replay.Journey{Number: jr.number, Researcher: jr.Researcher, Request: req, Reason: jr.Reason, Parent: jr.parent},
 			func(ctx context.Context) (*marchwarden.Result, error) { return r.ask(ctx, jr, req) })
+		jr.unasked = jr.err != nil && jr.res != nil
+		if jr.unasked {
+			jr.res = nil
+		}
 	}()
 	r.liveOf(jr, marchwarden.StagePlan, "sent: "+jr.Question)
 	return nil
@@ -247,10 +253,14 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 	if r.world == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", jr.Researcher)
 	}
-	return r.world.Dispatcher.Dispatch(ctx, jr.Researcher, req, func(e marchwarden.Event) {
+	res, err = r.world.Dispatcher.Dispatch(ctx, jr.Researcher, req, func(e marchwarden.Event) {
 		e.Rihla, e.Researcher, e.TraceID = jr.number, jr.Researcher, r.start.TraceID
 		r.j.Live(e)
 	})
+	if errors.Is(err, dispatch.ErrNotAsked) { // an empty result beside the error records that nothing was spent
+		return &marchwarden.Result{}, err
+	}
+	return res, err
 }
 
 // requestOf is what a researcher is told: the question of its rihla, the context

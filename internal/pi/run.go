@@ -89,6 +89,7 @@ type journey struct {
 	err  error
 
 	arrived  bool
+	unasked  bool // was not reached: nothing was spent
 	lost     bool // never came back: res and err are not to be looked at
 	admitted int  // citations that stood the check
 	gaps     []marchwarden.Gap
@@ -365,6 +366,9 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 		return jr.err
 	}
 	jr.reserved.Settle(r.used(jr))
+	if jr.unasked {
+		r.meter.ReturnSources(jr.sources)
+	}
 	if jr.res != nil && (jr.res.CostMetadata.SourcesRead > 0 || len(jr.res.Citations) == 0) { // a stranger may not say
 		r.meter.ReturnSources(jr.sources - jr.res.CostMetadata.SourcesRead)
 	}
@@ -395,6 +399,8 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 // because it broke off. A stranger cannot charge more than it was given.
 func (r *run) used(jr *journey) int {
 	switch {
+	case jr.unasked:
+		return 0
 	case jr.res == nil:
 		return jr.grant
 	case r.members[jr.Researcher].Trust != dispatch.Own:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
 const (
@@ -104,9 +105,9 @@ func call[T any](ctx context.Context, m *member, ask func(context.Context, Sessi
 	}
 	if err != nil {
 		if within.Err() != nil && errors.Is(err, within.Err()) {
-			return none, m.ended(ctx)
+			err = m.ended(ctx)
 		}
-		return none, err
+		return none, dispatch.NotAsked(err)
 	}
 	o := await(within, l.over, grace, func() (T, error) { return ask(within, l.session) })
 	switch {

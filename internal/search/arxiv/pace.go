@@ -2,6 +2,8 @@ package arxiv
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"time"
 
@@ -59,6 +61,9 @@ func (t *turns) once(ctx context.Context, request func() error) error {
 	}
 	t.next = t.now().Add(t.gap)
 	err := request()
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		t.next = t.now() // nobody was reached, so nobody is spared by waiting
+	}
 	if wait, ok := httpapi.AskedWait(err); ok {
 		t.refuse = t.now().Add(wait)
 		if t.refuse.After(t.next) {
