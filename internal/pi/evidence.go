@@ -166,7 +166,7 @@ func (r *run) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citat
 	if ref, err := blob.Parse(c.ContentHash); err == nil && m.Trust != dispatch.Unknown {
 		// A stranger may know a document of the user's by its hash alone: it has to
 		// hand over what it says it read.
-		if _, err := r.blobs.Get(ours, ref); err == nil && m.Trust == dispatch.Own {
+		if _, err := r.blobs.Get(ours, ref); err == nil && (m.Trust == dispatch.Own || r.heard(ref)) {
 			return replay.Held{Text: ref, How: howStored}, nil
 		}
 		if content, err := r.handed(ctx, m, c.ContentHash); err == nil {
@@ -184,6 +184,15 @@ func (r *run) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citat
 		}
 	}
 	return replay.Held{}, marchwarden.Errorf(marchwarden.CodeNotFound, "%s has no document at %s that can be had", m.Name, c.Locator)
+}
+
+// heard reports whether a document is in the evidence already, from somebody whose
+// findings are no secret: nobody learns anything if another cites it, too.
+func (r *run) heard(ref blob.Ref) bool {
+	return slices.ContainsFunc(r.cited, func(a admission) bool {
+		src := r.set.Sources()[a.source-1]
+		return src.Page.Text == ref && !src.Page.Unchecked && !r.secret(r.journeys[a.journey-1].Researcher)
+	})
 }
 
 // handed is a document that a researcher hands over. Strangers cannot fill the

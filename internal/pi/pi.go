@@ -161,7 +161,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		inv.Members = append(inv.Members, trace.Member{Name: m.Name, Scope: m.Scope, Share: m.Share, Trust: string(m.Trust), Private: m.Private, OpenWorld: m.OpenWorld})
 	}
 	start := &trace.Start{
-		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %d researchers", req.Question, len(inv.Members))},
+		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, count(len(inv.Members), "researcher"))},
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv,

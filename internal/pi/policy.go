@@ -37,7 +37,7 @@ var policy = map[string]rule{
 	string(marchwarden.RelatedResearch):       {50, suggested, marchwarden.Accepted, "no researcher of this network is suggested for it; kept as an open question"},
 	string(marchwarden.NewSource):             {50, suggested, marchwarden.Accepted, "no researcher of this network is suggested for it; kept as an open question"},
 	string(marchwarden.SourceNotFound):        {40, elsewhere, marchwarden.Accepted, "there is nobody else to ask"},
-	string(marchwarden.AccessDenied):          {40, instead, marchwarden.Flagged, "somebody with access has to look"},
+	string(marchwarden.AccessDenied):          {40, instead, marchwarden.Flagged, "nobody else was there to take it over; a person has to see why"},
 	string(marchwarden.BudgetExhausted):       {30, again, marchwarden.Accepted, "what it brought is enough, or there is no more to give"},
 }
 
@@ -82,7 +82,7 @@ func (r *run) notices(jr *journey) []notice {
 			if quarrel && d.Type == marchwarden.ContradictionDetected && d.SuggestedResearcher == "" {
 				continue // the gap says the same, and more
 			}
-			out = append(out, notice{about: string(d.Type), topic: d.Query, detail: d.Reason, suggests: d.SuggestedResearcher, from: jr})
+			out = append(out, notice{about: string(d.Type), topic: r.said(jr, d.Query, maxTopic), detail: d.Reason, suggests: d.SuggestedResearcher, from: jr})
 		}
 		for _, q := range jr.res.OpenQuestions {
 			if q.Priority == marchwarden.High {

@@ -83,9 +83,9 @@ var gapTurns = []turn{
 	{name: "access_denied", acts: web(empty().gap(marchwarden.AccessDenied, "a paywall")),
 		want: decided("access_denied", "a paywall", marchwarden.Dispatched, 2, "web could not look"), then: map[string][]string{"arxiv": {gallium}}},
 	{name: "access_denied among others", acts: web(found().gap(marchwarden.AccessDenied, "a paywall")),
-		want: decided("access_denied", "a paywall", marchwarden.Flagged, 0, "somebody with access has to look")},
+		want: decided("access_denied", "a paywall", marchwarden.Flagged, 0, "a person has to see why")},
 	{name: "access_denied, nobody else", members: "web", acts: web(empty().gap(marchwarden.AccessDenied, "a paywall")),
-		want: decided("access_denied", "a paywall", marchwarden.Flagged, 0, "somebody with access has to look")},
+		want: decided("access_denied", "a paywall", marchwarden.Flagged, 0, "a person has to see why")},
 	{name: "budget_exhausted", plan: "web arxiv", acts: web(empty().gap(marchwarden.BudgetExhausted, "the rest").lasting(400*time.Millisecond), found()),
 		want: decided("budget_exhausted", "the rest", marchwarden.Dispatched, 3, "web ran out of budget; it gets more"), then: map[string][]string{"web": {gallium}},
 		more: func(t *testing.T, r *marchwarden.Result, tr *troupe) {

@@ -10,6 +10,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -66,7 +67,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		c.Confidence, c.Authority = confidence.Citation(src, g.Support[i]), confidence.Authority(src.Page)
 		c.Locator = r.locatorOf(g.Sources[i], c)
 	}
-	res.Gaps = r.mergeGaps(slices.Concat(draft.Gaps, g.Gaps))
+	res.Gaps = r.mergeGaps(res, slices.Concat(draft.Gaps, g.Gaps))
 	res.Rihlas = r.rihlas()
 	res.DiscoveryEvents, res.OpenQuestions = r.leads()
 	res.Normalize()
@@ -185,7 +186,7 @@ func (r *run) gapsOf(jr *journey) []marchwarden.Gap {
 
 // mergeGaps are the gaps that remain: what a later rihla answered is none any
 // more, and what several report is one.
-func (r *run) mergeGaps(own []marchwarden.Gap) []marchwarden.Gap {
+func (r *run) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchwarden.Gap {
 	var out []marchwarden.Gap
 	at := map[string]int{}
 	add := func(g marchwarden.Gap, from string) {
@@ -205,14 +206,14 @@ func (r *run) mergeGaps(own []marchwarden.Gap) []marchwarden.Gap {
 	for _, g := range r.gaps {
 		add(g, "")
 	}
-	several := len(r.journeys) > 1
+	several, said := len(r.brought()) > 1, wordsOf(res)
 	for _, jr := range r.journeys {
 		for _, g := range jr.gaps {
-			if r.resolved(jr, g) {
+			if r.resolved(jr, g) || several && r.answeredBy(said, g) {
 				continue
 			}
 			from := ""
-			if several {
+			if len(r.journeys) > 1 {
 				from = jr.Researcher
 			}
 			add(g, from)
@@ -225,6 +226,32 @@ func (r *run) mergeGaps(own []marchwarden.Gap) []marchwarden.Gap {
 		add(marchwarden.Gap{Topic: "the rest of: " + r.start.Request.Question, Category: marchwarden.BudgetExhausted, Detail: "the work ended at the " + strings.Join(ex, " and the ")}, "")
 	}
 	return out
+}
+
+// wordsOf are the stems in the claims of a result and in what they cite.
+func wordsOf(res *marchwarden.Result) map[string]bool {
+	words := map[string]bool{}
+	for _, c := range res.Claims {
+		for _, w := range lexicon.Terms(c.Text) {
+			words[w] = true
+		}
+	}
+	for _, c := range res.Citations {
+		for _, w := range lexicon.Terms(c.RawExcerpt + " " + c.Title) {
+			words[w] = true
+		}
+	}
+	return words
+}
+
+// answeredBy reports whether the answer speaks of everything that one researcher
+// did not find: another did.
+func (r *run) answeredBy(said map[string]bool, g marchwarden.Gap) bool {
+	topic := lexicon.Terms(g.Topic)
+	if g.Category != marchwarden.SourceNotFound || len(topic) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(topic, func(w string) bool { return !said[w] })
 }
 
 // resolved reports whether a gap was followed by a rihla that found something.
@@ -253,7 +280,7 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 		return fresh
 	}
 	ask := func(q marchwarden.OpenQuestion) {
-		if len(open) < maxLeads && q.Question != "" && first("question", q.Question) {
+		if len(open) < maxLeads && q.Question != "" && q.Question != verify.Removed && first("question", q.Question) {
 			open = append(open, q)
 		}
 	}
@@ -262,9 +289,9 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 			continue
 		}
 		for _, e := range jr.res.DiscoveryEvents {
-			e.Query, e.Reason, e.SuggestedResearcher = r.line(e.Query, maxTopic), r.line(e.Reason, maxDetail), plaintext.Line(e.SuggestedResearcher, maxWord)
+			e.Query, e.Reason, e.SuggestedResearcher = r.said(jr, e.Query, maxTopic), r.said(jr, e.Reason, maxDetail), plaintext.Line(e.SuggestedResearcher, maxWord)
 			e.SourceLocator = r.met(e.SourceLocator)
-			if len(events) < maxLeads && e.Query != "" && first(string(e.Type), e.Query) {
+			if len(events) < maxLeads && e.Query != "" && e.Query != verify.Removed && first(string(e.Type), e.Query) {
 				events = append(events, e)
 			}
 		}
@@ -272,7 +299,7 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 			if r.answered(jr, q.Question) {
 				continue
 			}
-			ask(marchwarden.OpenQuestion{Question: r.line(q.Question, maxTopic), Context: r.line(q.Context, maxDetail), Priority: q.Priority, SourceLocator: r.met(q.SourceLocator)})
+			ask(marchwarden.OpenQuestion{Question: r.said(jr, q.Question, maxTopic), Context: r.said(jr, q.Context, maxDetail), Priority: q.Priority, SourceLocator: r.met(q.SourceLocator)})
 		}
 	}
 	for _, d := range r.decisions {
@@ -281,9 +308,9 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 		}
 		switch d.About {
 		case string(marchwarden.RelatedResearch), string(marchwarden.NewSource), string(marchwarden.ContradictionDetected):
-			ask(marchwarden.OpenQuestion{Question: r.line(d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.Medium})
+			ask(marchwarden.OpenQuestion{Question: r.said(r.journeys[d.From-1], d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.Medium})
 		case string(marchwarden.ScopeExceeded): // contradictions have a list of their own
-			ask(marchwarden.OpenQuestion{Question: r.line(d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.High})
+			ask(marchwarden.OpenQuestion{Question: r.said(r.journeys[d.From-1], d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.High})
 		}
 	}
 	return events, open
@@ -295,6 +322,15 @@ func (r *run) answered(jr *journey, question string) bool {
 	return slices.ContainsFunc(r.decisions, func(d marchwarden.Decision) bool {
 		return d.From == jr.number && d.About == aboutOpenQuestion && d.Topic == plaintext.Line(question, maxTopic) && d.Rihla > 0 && r.journeys[d.Rihla-1].admitted > 0
 	})
+}
+
+// said is a text of a journey's report as a result may carry it. Researchers of this
+// program have taken out the addresses that they did not meet.
+func (r *run) said(jr *journey, s string, most int) string {
+	if r.members[jr.Researcher].Trust == dispatch.Own {
+		return plaintext.Line(s, most)
+	}
+	return r.line(s, most)
 }
 
 // line is a foreign text on one line, without addresses that nobody here has met.

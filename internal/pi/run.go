@@ -217,11 +217,12 @@ func (r *run) plan(ctx context.Context) error {
 			r.propose([]Sending{{m.Name, question, "the question itself"}})
 		}
 	}
-	step := &trace.Plan{Head: trace.Head{Decision: fmt.Sprintf("begin with %d rihlas", len(r.waiting))}}
+	step := &trace.Plan{Head: trace.Head{Decision: "begin with " + count(len(r.waiting), "rihla")}}
 	if len(r.waiting) == 0 {
 		step.Decision = "there is nobody to ask"
 		r.gaps = append(r.gaps, marchwarden.Gap{Topic: question, Category: marchwarden.ScopeExceeded, Detail: "there is no researcher in this network"})
 	}
+	r.passedOver()
 	planned := slices.Clone(r.waiting)
 	slices.SortFunc(planned, func(a, b *item) int { return a.seq - b.seq })
 	for _, it := range planned {
@@ -229,6 +230,27 @@ func (r *run) plan(ctx context.Context) error {
 	}
 	r.live(marchwarden.StagePlan, step.Decision)
 	return r.j.Note(step)
+}
+
+// passedOver names the members for whom the cap on rihlas left no place.
+func (r *run) passedOver() {
+	if len(r.waiting) < r.inv.MaxRihlas {
+		return
+	}
+	for _, m := range r.order {
+		if !slices.ContainsFunc(r.waiting, func(it *item) bool { return it.Researcher == m.Name }) {
+			r.gaps = append(r.gaps, marchwarden.Gap{Topic: "researcher " + m.Name, Category: marchwarden.BudgetExhausted,
+				Detail: fmt.Sprintf("it was not asked: there are %d rihlas at most (--max-rihlas allows more)", r.inv.MaxRihlas)})
+		}
+	}
+}
+
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // planned asks the planner, whose panics are failures.

@@ -27,9 +27,9 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	brought := r.brought()
 	sources, passages := len(r.set.Sources()), len(r.set.Passages())
 	if !r.inv.PlanOnly {
-		r.live(marchwarden.StageSynthesize, fmt.Sprintf("writing from %d sources of %d rihlas", sources, len(brought)))
+		r.live(marchwarden.StageSynthesize, "writing from "+count(sources, "source")+" of "+count(len(brought), "rihla"))
 	}
-	if err := r.j.Note(&trace.SynthesisStart{Head: trace.Head{Decision: fmt.Sprintf("write from %d sources of %d rihlas", sources, len(brought))}, Sources: sources, Passages: passages}); err != nil {
+	if err := r.j.Note(&trace.SynthesisStart{Head: trace.Head{Decision: "write from " + count(sources, "source") + " of " + count(len(brought), "rihla")}, Sources: sources, Passages: passages}); err != nil {
 		return reason.Draft{}, err
 	}
 	var draft reason.Draft
@@ -60,8 +60,11 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 		}
 	}
 	written, err := r.write(ctx)
-	if err != nil || len(written.Claims) > 0 {
+	if err != nil {
 		return written, err
+	}
+	if len(written.Claims) > 0 {
+		return r.completed(written, brought), nil
 	}
 	draft := r.adopt(brought)
 	draft.Gaps = append(draft.Gaps, written.Gaps...)
@@ -70,6 +73,27 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 			Detail: fmt.Sprintf("%d documents were brought, and nothing in them answers the question", len(r.set.Sources()))}}
 	}
 	return draft, nil
+}
+
+// completed adds what answers a part of the question that the writer passed over:
+// the first claim of each rihla of the plan that was sent for that part.
+func (r *run) completed(d reason.Draft, brought []*journey) reason.Draft {
+	said := map[string]bool{}
+	for _, c := range d.Claims {
+		said[flatten(c.Text)] = true
+	}
+	for _, jr := range brought {
+		if jr.depth > 0 || flatten(jr.Question) == flatten(r.start.Request.Question) {
+			continue
+		}
+		part := r.adopt([]*journey{jr}).Claims
+		if len(part) > 0 && !said[flatten(part[0].Text)] {
+			said[flatten(part[0].Text)] = true
+			part[0].Paragraph = true
+			d.Claims = append(d.Claims, part[0])
+		}
+	}
+	return d
 }
 
 // brought are the journeys that brought evidence, in their order.

@@ -2,8 +2,6 @@ package arxiv
 
 import (
 	"context"
-	"errors"
-	"net"
 	"net/http"
 	"time"
 
@@ -61,7 +59,7 @@ func (t *turns) once(ctx context.Context, request func() error) error {
 	}
 	t.next = t.now().Add(t.gap)
 	err := request()
-	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+	if marchwarden.CodeOf(err) == marchwarden.CodeUnavailable && httpapi.Status(err) == 0 {
 		t.next = t.now() // nobody was reached, so nobody is spared by waiting
 	}
 	if wait, ok := httpapi.AskedWait(err); ok {
