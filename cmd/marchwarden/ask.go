@@ -246,6 +246,9 @@ func (a *app) question(ctx context.Context, args []string) (string, error) {
 		return "", invalid("question", "", `must be either words or "-" for stdin, not both`)
 	}
 	data, err := a.readStdin(ctx, marchwarden.MaxRequestBytes, "question")
+	if errors.Is(err, marchwarden.CodeInvalid) { // there is more, and what counts is the question's own limit
+		err = invalid("question", "put what you already know into --context", fmt.Sprintf("must be at most %d characters, has more than %d bytes", marchwarden.MaxQuestionChars, marchwarden.MaxRequestBytes))
+	}
 	return strings.TrimSpace(string(data)), err
 }
 

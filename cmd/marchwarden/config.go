@@ -77,8 +77,9 @@ type layer struct {
 
 // loadConfig finds every setting: flags, then the environment, then .env in the
 // working directory, then config.yaml in the home folder, then the default. It
-// reads files and makes none, and tells the app about colour. A key that config.yaml must not have, and a value
-// that its setting cannot have, are errors that name it.
+// reads files and makes none, and tells the app about colour and home. A key that
+// config.yaml must not have, and a value that its setting cannot have, are errors
+// that name it.
 func (a *app) loadConfig() (*config, error) {
 	dotenv, err := readDotEnv(filepath.Join(a.dir, ".env"))
 	if err != nil {
@@ -107,6 +108,7 @@ func (a *app) loadConfig() (*config, error) {
 		}
 		c.values[setHome] = value{[]string{filepath.Join(user, ".marchwarden")}, fromDefault}
 	}
+	a.home = c.home()
 	file, members, err := readConfigFile(filepath.Join(c.home(), fromFile))
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func (a *app) runCosts(o costsOptions) error {
 	}
 	r.Groups, r.Total = ledger.Summarize(entries, by, since)
 	if skipped > 0 {
-		a.warn(fmt.Sprintf("%d lines of %s are torn or no entries and were left out", skipped, c.text(setLedger)))
+		a.warn(fmt.Sprintf("left out of %s, torn or no entries: %s", c.text(setLedger), term.Plural(skipped, "line")))
 	}
 	if o.json {
 		if r.Groups == nil {

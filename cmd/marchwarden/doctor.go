@@ -23,7 +23,9 @@ import (
 
 const doctorHelp = `Show every setting with its value and where it came from, and what is
 available, what is not, and why. Secrets are masked. With --online every service
-that is set is called once: a search of each engine, a few tokens of each model.
+that is set is called once: a search of each engine, a few tokens of each model,
+one question to each index of papers; and the database is opened. 'marchwarden
+researchers' is what starts and dials the researchers.
 What is missing in the home folder is made by the first 'marchwarden ask'; all
 that doctor changes is that unfinished files, which interrupted writes left over
 an hour ago, are removed.
@@ -207,9 +209,10 @@ func (a *app) parts(ctx context.Context, c *config) []partRow {
 		rows = append(rows, swept)
 	}
 	rows = append(rows, a.folderParts(ctx, c)...)
-	return append(rows, indexPart(c),
+	rows = append(rows, indexPart(c),
 		partRow{"documents", partOK, "Markdown, text, HTML, PDF, Word, CSV, JSON and source code; PDF needs nothing installed"},
 	)
+	return append(rows, a.researcherParts(c)...)
 }
 
 // settingsFile says whether a file of settings is there; it was read already.
@@ -296,7 +299,7 @@ func ledgerLines(c *config) partRow {
 	}
 	detail := fmt.Sprintf("calls recorded: %s; prices as of %s", term.Count(len(entries)), ledger.PricesAsOf())
 	if skipped > 0 {
-		detail += fmt.Sprintf("; %d torn or foreign lines are left out", skipped)
+		detail += "; left out: " + term.Plural(skipped, "torn or foreign line")
 	}
 	return partRow{"ledger lines", partOK, detail}
 }
@@ -317,7 +320,7 @@ func (a *app) sweep(ctx context.Context, c *config) partRow {
 	case err != nil:
 		return partRow{"evidence sweep", partBroken, err.Error()}
 	case n > 0:
-		return partRow{"evidence sweep", partOK, fmt.Sprintf("%d unfinished files of interrupted writes were removed", n)}
+		return partRow{"evidence sweep", partOK, "removed what interrupted writes left: " + term.Plural(n, "unfinished file")}
 	}
 	return partRow{}
 }
@@ -345,7 +348,7 @@ func (a *app) folderParts(ctx context.Context, c *config) []partRow {
 		return append(rows, partRow{"index", partBroken, err.Error()})
 	}
 	for _, f := range kept {
-		row := partRow{"folder", partOK, fmt.Sprintf("%s (added; %s documents in the index)", f.Path, term.Count(f.Files))}
+		row := partRow{"folder", partOK, fmt.Sprintf("%s (added; %s in the index)", f.Path, term.Plural(f.Files, "document"))}
 		if f.Missing {
 			row.State, row.Detail = partBroken, f.Path+" (added) is missing; 'marchwarden library remove "+f.Path+"' forgets it"
 		}

@@ -62,7 +62,7 @@ func (g *grumble) line(line []byte) {
 		Msg   string `json:"msg"`
 	}
 	if json.Unmarshal(line, &said) == nil && said.Msg != "" && (said.Level == "WARN" || said.Level == "ERROR") {
-		g.warn(g.name + ": " + clip(said.Msg, 300))
+		g.warn(g.name + ": " + brief(said.Msg, 300))
 	}
 	if g.debug != nil {
 		g.debug(term.CleanLine(string(line)))

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -58,9 +60,19 @@ func findTrace(d *trace.Dir, s string) (marchwarden.TraceID, error) {
 }
 
 // isRihla reports whether a run is part of an investigation, which has a trace of
-// its own. One that cannot be read is taken for a run of its own.
+// its own. The first line says so, and no more is read: there may be thousands of
+// traces. One whose first line cannot be read is taken for a run of its own.
 func isRihla(d *trace.Dir, id marchwarden.TraceID) bool {
-	log, err := d.Load(id)
+	f, err := d.Raw(id)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	first, err := bufio.NewReader(f).ReadBytes('\n')
+	if err != nil {
+		return false
+	}
+	log, err := trace.Read(bytes.NewReader(first))
 	if err != nil {
 		return false
 	}

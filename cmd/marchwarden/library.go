@@ -268,7 +268,7 @@ func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, word
 		return printJSON(a.stdout, hits)
 	}
 	if len(hits) == 0 {
-		a.note("no document of %d folders holds these words", len(library))
+		a.note("no document of %s holds these words", term.Plural(len(library), "folder"))
 		return nil
 	}
 	for i, h := range hits {
@@ -301,7 +301,7 @@ func (a *app) search(ctx context.Context, c *config, library []*fetch.Folder, q 
 			return nil, err
 		}
 		if len(r.Notes) > 0 {
-			a.warn(fmt.Sprintf("%d files of %s could not be read; 'marchwarden library add %s' names them", len(r.Notes), f.Name, f.Name))
+			a.warn(fmt.Sprintf("%s of %s could not be read; 'marchwarden library add %s' tells which", term.Plural(len(r.Notes), "file"), f.Name, f.Name))
 		}
 	}
 	hits, err = ix.Engine(library...).Search(ctx, q)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -43,27 +42,20 @@ func (v *verdicts) live(ctx context.Context, c *config, o deskOptions, blobs blo
 			continue // said with the stored pieces
 		}
 		now, err := database.Live(ctx, db, ct.Locator, string(stored))
+		where := ""
+		if now.Elsewhere != "" {
+			where = "; " + now.Elsewhere
+		}
 		switch {
 		case errors.Is(err, marchwarden.CodeNotFound):
-			v.check(what, "the row is gone")
+			v.check(what, "gone: "+err.Error()+where)
 		case err != nil:
-			v.check(what, "cannot be run again: "+err.Error())
-		case now != string(stored):
-			v.check(what, "the rows have changed"+newLine(string(stored), now))
+			v.check(what, "cannot be run again: "+err.Error()+where)
+		case len(now.Changes) > 0:
+			v.check(what, "the rows have changed: "+strings.Join(now.Changes, ", ")+where)
 		default:
-			v.check(what+": the rows are unchanged", "")
+			v.check(what+": the rows are unchanged"+where, "")
 		}
 	}
 	return nil
-}
-
-// newLine is the first row that was not there when the document was stored, or "".
-func newLine(stored, now string) string {
-	was := strings.Split(stored, "\n")
-	for line := range strings.Lines(now) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") && !slices.Contains(was, line) {
-			return "; now: " + clip(line, 120)
-		}
-	}
-	return ""
 }

@@ -45,6 +45,8 @@ type app struct {
 	logFormat string
 	// noColor is the setting, once the settings are read.
 	noColor bool
+	// home is the home folder, once the settings are read.
+	home string
 	// reader is who reads stderr.
 	reader listener
 }
@@ -103,7 +105,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	if err == nil {
 		return exitOK
 	}
-	a.complain(err)
+	a.complain(a.advised(err))
 	return exitCode(ctx, err)
 }
 

@@ -27,10 +27,7 @@ func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
 	for _, name := range builtinOrder {
 		b := builtinNamed(name)
 		conf := c.memberNamed(name)
-		off := b.off(a, c, o)
-		if conf.off {
-			off = offInFile
-		}
+		off := a.whyOff(c, o, name)
 		if off != "" && slices.Contains(o.only, name) {
 			return nil, invalid("--researchers", "", name+": "+off)
 		}
@@ -86,6 +83,14 @@ func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
 
 // offInFile is why a member is off that the configuration switches off.
 const offInFile = "off in config.yaml"
+
+// whyOff says why a built-in researcher is not in the network; "" if it is.
+func (a *app) whyOff(c *config, o deskOptions, name string) string {
+	if c.memberNamed(name).off {
+		return offInFile
+	}
+	return builtinNamed(name).off(a, c, o)
+}
 
 // chosenBy is the flag that named the members.
 func (o deskOptions) chosenBy() string {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -18,14 +19,18 @@ import (
 // servicePart is a service that a research may use, and how to try it.
 type servicePart struct {
 	partRow
-	try func(ctx context.Context) error // nil when there is nothing to try
+	// try calls it and may say what it saw; nil when there is nothing to try.
+	try func(ctx context.Context) (said string, err error)
 	// engine marks the search engines. One that nobody asked for is a stand-in:
 	// where another engine answers, it is not missed.
 	engine, standIn bool
+	// crowded marks a service that is shared with all the world, and may have no
+	// room at the moment without being broken.
+	crowded bool
 }
 
-// servicePartsOf looks at models, search engines and the browser as they are
-// configured. Nothing is called.
+// servicePartsOf looks at models, search engines, indexes of papers, the database
+// and the browser as they are configured. Nothing is called.
 func (a *app) servicePartsOf(c *config) []servicePart {
 	parts := []servicePart{a.modelPart(c, "model for the web", true), a.modelPart(c, "model for files", false)}
 	if c.text(setFallback) != "" {
@@ -34,6 +39,7 @@ func (a *app) servicePartsOf(c *config) []servicePart {
 	for _, k := range engineKinds {
 		parts = append(parts, a.enginePart(c, k))
 	}
+	parts = append(append(parts, a.paperParts(c)...), a.databasePart(c))
 	return append(parts, servicePart{partRow: browserPart(c)}, servicePart{partRow: allowPart(c)})
 }
 
@@ -50,7 +56,7 @@ func (a *app) modelPart(c *config, name string, public bool) servicePart {
 	}
 	part := servicePart{partRow: partRow{name, partOK, model.ID() + " (by " + chosen.origin + ")"}}
 	if public || c.chooseModel("", true) != chosen {
-		part.try = func(ctx context.Context) error { return tryModel(ctx, model) }
+		part.try = func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }
 	}
 	return part
 }
@@ -63,7 +69,7 @@ func (a *app) fallbackPart(c *config) servicePart {
 	if model == nil {
 		return servicePart{partRow: partRow{"fallback model", partOff, "none"}}
 	}
-	return servicePart{partRow: partRow{"fallback model", partOK, model.ID()}, try: func(ctx context.Context) error { return tryModel(ctx, model) }}
+	return servicePart{partRow: partRow{"fallback model", partOK, model.ID()}, try: func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }}
 }
 
 // tryModel makes the smallest call there is.
@@ -87,9 +93,9 @@ func (a *app) enginePart(c *config, k engineKind) servicePart {
 		row.Detail = "set by " + c.label(k.needs)
 	}
 	engine := k.open(a, c)
-	return servicePart{partRow: row, engine: true, standIn: k.needs == "", try: func(ctx context.Context) error {
+	return servicePart{partRow: row, engine: true, standIn: k.needs == "", try: func(ctx context.Context) (string, error) {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
-		return err
+		return "", err
 	}}
 }
 
@@ -141,11 +147,16 @@ func (a *app) tryOnline(ctx context.Context, parts []servicePart) []partRow {
 			ctx, cancel := context.WithTimeout(ctx, tryTime)
 			defer cancel()
 			began := a.now()
-			if err := p.try(ctx); err != nil {
-				rows[i].State, rows[i].Detail = partBroken, rows[i].Detail+"; "+onlineFault(err)
-				return
+			said, err := p.try(ctx)
+			switch {
+			case err != nil && p.crowded && errors.Is(err, marchwarden.CodeRateLimited):
+				rows[i].State, said = partOff, "no room at the moment: "+onlineFault(err)
+			case err != nil:
+				rows[i].State, said = partBroken, onlineFault(err)
+			case said == "":
+				said = fmt.Sprintf("answered in %.1f s", a.now().Sub(began).Seconds())
 			}
-			rows[i].Detail += fmt.Sprintf("; answered in %.1f s", a.now().Sub(began).Seconds())
+			rows[i].Detail += "; " + said
 		})
 	}
 	running.Wait()

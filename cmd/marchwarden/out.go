@@ -56,14 +56,22 @@ func checkOut(path string) error {
 // writeOut writes a file whole or not at all: beside its place, synced, and then
 // renamed. An existing file keeps its mode, a link keeps pointing to it.
 func writeOut(path string, write func(io.Writer) error) (err error) {
-	defer func() { err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path) }()
+	defer func(path string) {
+		var at *fs.PathError
+		if errors.As(err, &at) { // of a file that nobody has asked for
+			err = at.Err
+		}
+		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path)
+	}(path)
 	path = linked(path)
 	tmp, err := tempBeside(path)
 	if err != nil {
 		return err
 	}
 	buf := bufio.NewWriter(tmp)
-	err = errors.Join(write(buf), buf.Flush())
+	if err = write(buf); err == nil { // else flushing would only say it again
+		err = buf.Flush()
+	}
 	if info, statErr := os.Stat(path); err == nil && statErr == nil {
 		err = tmp.Chmod(info.Mode().Perm())
 	}

@@ -93,13 +93,8 @@ func (a *app) runResearchers(ctx context.Context, o deskOptions, asJSON bool) er
 		rows = append(rows, row)
 	}
 	for _, name := range builtinOrder {
-		b := builtinNamed(name)
-		why := b.off(a, c, o)
-		if c.memberNamed(name).off {
-			why = offInFile
-		}
-		if why != "" {
-			rows = append(rows, researcherRow{Name: name, State: partOff, Transport: "marchwarden serve " + name, Scope: b.outline(), Detail: why})
+		if why := a.whyOff(c, o, name); why != "" {
+			rows = append(rows, researcherRow{Name: name, State: partOff, Transport: "marchwarden serve " + name, Scope: builtinNamed(name).outline(), Detail: why})
 		}
 	}
 	for _, m := range c.members {

@@ -124,7 +124,8 @@ func (l ledge) Research(ctx context.Context, req marchwarden.Request, sink march
 	return res, nil
 }
 
-// newArxiv is arXiv and its web site with one paper.
+// newArxiv is arXiv and its web site with one paper, the indexes of papers with
+// none, and below /busy one that has no room.
 func newArxiv(t *testing.T) string {
 	const feed = `<?xml version='1.0' encoding='UTF-8'?><feed xmlns:arxiv="http://arxiv.org/schemas/atom" xmlns="http://www.w3.org/2005/Atom"><title>arXiv Query</title>` +
 		`<entry><id>http://arxiv.org/abs/2101.00007v3</id><title>The Lemming model</title><summary>We present Lemming, a model of attention.</summary>` +
@@ -141,6 +142,7 @@ func newArxiv(t *testing.T) string {
 	say("/html/2101.00007v3", "text/html; charset=utf-8", "<!doctype html><html lang=en><head><title>The Lemming model</title></head><body><article><h1>The Lemming model</h1>"+
 		"<p>Lemming is a model.</p><p>The Lemming model has eleven attention heads in every layer.</p><p>"+filler+"</p></article></body></html>")
 	say("/works", "application/json", `{"meta": {}, "results": []}`)
+	mux.HandleFunc("/busy/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL
@@ -239,7 +241,7 @@ func peek(ts *testscript.TestScript, neg bool, args []string) {
 			case <-stop:
 				done <- seen
 				return
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(time.Millisecond): // a child that fails is soon gone
 			}
 		}
 	}()

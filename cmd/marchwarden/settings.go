@@ -104,7 +104,7 @@ var settings = []setting{
 	{name: setLogFormat, env: "MARCHWARDEN_LOG_FORMAT", def: "text", allowed: []string{"text", "json"}, harmless: true},
 	{name: setDebug, env: "MARCHWARDEN_DEBUG", kind: boolean, def: "false", harmless: true},
 	{name: setNoColor, env: "NO_COLOR", kind: presence, def: "false", envOnly: true, harmless: true},
-	{name: setResearcher, env: "MARCHWARDEN_RESEARCHER", allowed: []string{piName, files.Name, database.Name, web.Name, arxiv.Name}},
+	{name: setResearcher, env: "MARCHWARDEN_RESEARCHER", def: piName, allowed: []string{piName, files.Name, database.Name, web.Name, arxiv.Name}},
 	{name: setModel, env: "MARCHWARDEN_MODEL"},
 	{name: setFallback, env: "MARCHWARDEN_FALLBACK_MODEL"},
 	{name: setSearch, env: "MARCHWARDEN_SEARCH", kind: words, harmless: true},

@@ -20,15 +20,21 @@ func (a *app) openArxivDesk(c *config, o deskOptions, lab researcher.Lab) (*desk
 	if err != nil {
 		return nil, err
 	}
+	api, indexes := a.openPapers(c)
+	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: d.records.blobs, API: api, Scholar: indexes, Web: pages, Site: c.text(setArxivSite), Now: a.now})
+	d.name, d.scope, d.openWorld = arxiv.Name, arxiv.Scope, true
+	d.researcher = arxiv.New(arxiv.Config{Lab: lab, Engine: arxiv.Together(a.now, api, indexes.Engine()), Fetcher: papers})
+	return d, nil
+}
+
+// openPapers makes the clients of the services that know papers.
+func (a *app) openPapers(c *config) (*arxivapi.Client, *scholar.Service) {
 	api := arxivapi.New(arxivapi.Config{BaseURL: c.text(setArxivURL), HTTP: a.serviceClient(), UserAgent: userAgent(), Now: a.now})
 	indexes := scholar.New(scholar.Config{
 		CrossrefURL: c.text(setCrossrefURL), OpenAlexURL: c.text(setOpenAlexURL), SemanticScholarURL: c.text(setScholarURL),
 		Mailto: c.text(setMailto), SemanticScholarKey: c.text(setScholarKey), OpenAlexKey: c.text(setOpenAlexKey), HTTP: a.serviceClient(), UserAgent: userAgent(),
 	})
-	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: d.records.blobs, API: api, Scholar: indexes, Web: pages, Site: c.text(setArxivSite), Now: a.now})
-	d.name, d.scope, d.openWorld = arxiv.Name, arxiv.Scope, true
-	d.researcher = arxiv.New(arxiv.Config{Lab: lab, Engine: arxiv.Together(a.now, api, indexes.Engine()), Fetcher: papers})
-	return d, nil
+	return api, indexes
 }
 
 // openDatabase opens the database that the options or the settings name.

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -40,14 +42,31 @@ func (a *app) complain(err error) {
 	case program:
 		a.tell(remark{Error: term.CleanLine(err.Error()), Code: marchwarden.CodeOf(err), Hint: term.CleanLine(hint)})
 	case investigator:
-		line := err.Error()
-		if hint != "" {
-			line += "; " + hint
+		line := term.CleanLine(err.Error())
+		if whole := line + "; " + term.CleanLine(hint); hint != "" && utf8.RuneCountInString(whole) <= lastWords {
+			line = whole
 		}
-		fmt.Fprintln(a.stderr, term.CleanLine(line))
+		fmt.Fprintln(a.stderr, brief(line, lastWords))
 	default:
 		a.errStyle().Error(a.stderr, err)
 	}
+}
+
+// lastWords is how many characters of the last line of a child its parent keeps.
+const lastWords = 200
+
+// brief is a line of at most so many characters, cut between words if it is
+// longer: half an address would be another one.
+func brief(line string, most int) string {
+	r := []rune(line)
+	if len(r) <= most {
+		return line
+	}
+	line = string(r[:most-1])
+	if i := strings.LastIndex(line, " "); i > 0 && r[most-1] != ' ' {
+		line = line[:i]
+	}
+	return strings.TrimRight(line, " :;,") + "…"
 }
 
 // warn tells about something that did not stop the work.

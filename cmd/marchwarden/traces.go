@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -21,8 +23,9 @@ type tracesOptions struct {
 
 const tracesHelp = `List the recorded runs, newest first.
 
-The status of a run is complete, interrupted (its caller stopped it and got a
-partial result), unfinished (still going on, or cut off by a crash) or damaged.
+The status of a run is complete, planned ('ask --plan': it has no answer),
+interrupted (its caller stopped it and got a partial result), unfinished (still
+going on, or cut off by a crash) or damaged.
 The rihlas of an investigation are runs, too; --all lists them.`
 
 func newTraces(a *app) *cobra.Command {
@@ -41,6 +44,7 @@ func newTraces(a *app) *cobra.Command {
 // The states of a run.
 const (
 	statusComplete    = "complete"
+	statusPlanned     = "planned"
 	statusInterrupted = "interrupted"
 	statusUnfinished  = "unfinished"
 	statusDamaged     = "damaged"
@@ -86,7 +90,7 @@ func (a *app) runTraces(o tracesOptions) error {
 		return err
 	}
 	if left > 0 {
-		a.note("%s older runs and rihlas are not shown; --limit 0 lists all", term.Count(left))
+		a.note("not shown: %s; --limit 0 lists all", term.Plural(left, "older run"))
 	}
 	return nil
 }
@@ -95,7 +99,7 @@ func (a *app) runTraces(o tracesOptions) error {
 // many were left out for that.
 func (a *app) listRuns(c *config, o tracesOptions) (infos []runInfo, left int, err error) {
 	infos = []runInfo{}
-	if _, err := os.Stat(c.text(setTraceDir)); err != nil {
+	if _, err := os.Stat(c.text(setTraceDir)); errors.Is(err, fs.ErrNotExist) {
 		return infos, 0, nil
 	}
 	d, err := trace.OpenDir(c.text(setTraceDir), a.now)
@@ -109,13 +113,24 @@ func (a *app) listRuns(c *config, o tracesOptions) (infos []runInfo, left int, e
 	}
 	for i, id := range ids {
 		if o.limit > 0 && len(infos) == o.limit {
-			return infos, len(ids) - i, nil
+			return infos, hidden(d, ids[i:], o), nil
 		}
 		if r := runOf(d, id); o.all || !r.rihla {
 			infos = append(infos, r)
 		}
 	}
 	return infos, 0, nil
+}
+
+// hidden counts those of ids that would be listed.
+func hidden(d *trace.Dir, ids []marchwarden.TraceID, o tracesOptions) int {
+	n := len(ids)
+	for _, id := range ids {
+		if !o.all && isRihla(d, id) {
+			n--
+		}
+	}
+	return n
 }
 
 func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
@@ -134,7 +149,11 @@ func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
 		return r
 	}
 	r.StartedAt, r.Question, r.Researcher, r.rihla = &start.StartedAt, start.Request.Question, start.Researcher, start.PartOf
-	if done := log.Complete(); done != nil {
+	switch done := log.Complete(); {
+	case done == nil:
+	case start.Investigation != nil && start.Investigation.PlanOnly && !done.Interrupted:
+		r.Status = statusPlanned // there is no answer that could have citations
+	default:
 		r.Citations, r.Confidence, r.Status = &done.Citations, &done.Confidence, statusComplete
 		if done.Interrupted {
 			r.Status = statusInterrupted

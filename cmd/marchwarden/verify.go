@@ -95,12 +95,13 @@ func (a *app) resultFile(ctx context.Context, arg string) (*marchwarden.Result, 
 	if data == nil || err != nil {
 		return nil, err
 	}
+	const hint = "give a trace id, or a file written by 'marchwarden ask --json' or by --out NAME.json"
 	res, err := marchwarden.DecodeResult(data)
 	if err != nil {
-		return nil, err
+		return nil, &marchwarden.Error{Code: marchwarden.CodeOf(err), Field: "FILE", Message: fmt.Sprintf("%q", arg), Err: err, Hint: hint}
 	}
 	if res.Answer == "" && len(res.Citations) == 0 && !res.TraceID.Valid() {
-		return nil, invalid("FILE", "give a file written by 'marchwarden ask --json' or --out", fmt.Sprintf("%q holds no result", arg))
+		return nil, invalid("FILE", hint, fmt.Sprintf("%q holds no result", arg))
 	}
 	return res, nil
 }
@@ -336,6 +337,6 @@ func (v *verdicts) close(ctx context.Context, id marchwarden.TraceID) error {
 		return marchwarden.Errorf(marchwarden.CodeCorrupt, "%d of %d checks failed: %s",
 			len(v.failed), len(v.failed)+v.stood, strings.Join(v.failed[:min(most, len(v.failed))], "; "))
 	}
-	v.print("everything stands: %d checks of %s", v.stood, id)
+	v.print("everything stands: %s of %s", term.Plural(v.stood, "check"), id)
 	return marchwarden.Wrap(v.err, marchwarden.CodeUnavailable, "print the verdicts")
 }

@@ -49,6 +49,9 @@ func (a *app) newWatch(c *config, o askOptions) *watch {
 }
 
 func (w *watch) event(e marchwarden.Event) {
+	if e.Stage == "" { // of somebody else's server, which tells in words alone and has only begun
+		e.Stage = marchwarden.StagePlan
+	}
 	w.debug(e)
 	if w.planOnly && e.Stage != marchwarden.StagePlan {
 		return

@@ -67,7 +67,7 @@ func (a *app) openRecords(c *config) (*records, error) {
 // yet, it makes nothing and says so with CodeNotFound.
 func (a *app) openKept(c *config) (*records, error) {
 	for _, path := range []string{c.text(setTraceDir), c.blobPath()} {
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("nothing is recorded yet: %s does not exist", path),
 				Hint: `ask something first: marchwarden ask "…"`}
 		}

@@ -15,6 +15,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -55,6 +57,7 @@ type DB struct {
 	wall    wall
 	dialect Dialect
 	name    string
+	address string
 	secret  []string // what no error may show
 	opts    Options
 }
@@ -69,8 +72,9 @@ type wall interface {
 	warn(ctx context.Context, db *DB) string
 	// tables reads the schema, in the order of the names.
 	tables(ctx context.Context, db *DB) ([]Table, error)
-	// code classifies an error of the driver; "" leaves it to the caller.
-	code(err error) marchwarden.Code
+	// explain says in one sentence what an error of the driver means; nil leaves it to
+	// the caller, and so does a Message of "" with the code known.
+	explain(err error) *marchwarden.Error
 	close() error
 }
 
@@ -163,6 +167,24 @@ func serverName(database, host, port, usual string) string {
 	return name
 }
 
+// serverAddress is the address of a database on a server, without the user.
+func serverAddress(scheme, host, port, database string) string {
+	return Printable((&url.URL{Scheme: scheme, Host: net.JoinHostPort(cmp.Or(host, "localhost"), port), Path: "/" + database}).String())
+}
+
+// missingDatabase, refusedLogin and silent are what most often goes wrong first.
+func missingDatabase(name string) *marchwarden.Error {
+	return &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("the server has no database %q", name), Hint: "check the name at the end of the address"}
+}
+
+func refusedLogin(user string) *marchwarden.Error {
+	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: fmt.Sprintf("the server refuses the login of the user %q", user), Hint: "check the user and the password in the address"}
+}
+
+func silent(at string) *marchwarden.Error {
+	return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "no database server answers at " + at, Hint: "check the host and the port, and that the server is running"}
+}
+
 // secrets are the spellings of the password in a URL.
 func secrets(u *url.URL) []string {
 	var out []string
@@ -183,6 +205,10 @@ func secrets(u *url.URL) []string {
 // Name is the database's name for people and for locators, such as
 // "trials@localhost" or "trials.db". It never holds a credential.
 func (d *DB) Name() string { return d.name }
+
+// Address says where the database is: the full path of a file, or the address of a
+// server with the name of the database. It never holds a user or a credential.
+func (d *DB) Address() string { return d.address }
 
 // Dialect is the kind of SQL that the database speaks.
 func (d *DB) Dialect() Dialect { return d.dialect }
@@ -205,7 +231,7 @@ func (d *DB) ping(ctx context.Context) error {
 	patient.Timeout = max(patient.Timeout, 10*time.Second) // it has to connect first
 	_, err := d.read(ctx, "SELECT 1", patient)
 	if err != nil && marchwarden.CodeOf(err) == marchwarden.CodeInvalid {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: err.Error()}
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: err.Error(), Hint: marchwarden.HintOf(err)}
 	}
 	return err
 }

@@ -1,9 +1,11 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ import (
 // transaction that are read-only, a time limit in the server, one statement a call.
 type mysqlWall struct {
 	pool  *sql.DB
+	cfg   *mysql.Config
 	maria *atomic.Int32 // 0 not known yet, 1 MySQL, 2 MariaDB
 }
 
@@ -52,8 +55,8 @@ func dialMySQL(u *url.URL, o Options) (*DB, error) {
 			Hint: "write mysql://user:password@host:port/name"}
 	}
 	return &DB{
-		wall: mysqlWall{bounded(sql.OpenDB(connector)), new(atomic.Int32)}, dialect: MySQL, opts: o,
-		name: Printable(serverName(cfg.DBName, host, port, "3306")), secret: secrets(u),
+		wall: mysqlWall{bounded(sql.OpenDB(connector)), cfg, new(atomic.Int32)}, dialect: MySQL, opts: o,
+		name: Printable(serverName(cfg.DBName, host, port, "3306")), secret: secrets(u), address: serverAddress("mysql", host, cmp.Or(port, "3306"), cfg.DBName),
 	}, nil
 }
 
@@ -112,25 +115,31 @@ func (mysqlWall) warn(ctx context.Context, db *DB) string {
 	return "the user of " + db.name + " may write to it; a user that may only SELECT is safer"
 }
 
-func (mysqlWall) code(err error) marchwarden.Code {
+func (w mysqlWall) explain(err error) *marchwarden.Error {
 	if errors.Is(err, mysql.ErrPktTooLarge) {
-		return marchwarden.CodeMalformed
+		return &marchwarden.Error{Code: marchwarden.CodeMalformed}
 	}
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) {
-		return ""
+		var dial *net.OpError
+		if errors.As(err, &dial) && dial.Op == "dial" {
+			return silent(w.cfg.Addr)
+		}
+		return nil
 	}
 	switch e.Number {
 	case 3024, 1969, 1317, 1205:
-		return marchwarden.CodeTimeout
-	case 1044, 1045, 1142, 1143, 1227, 1290, 1370, 1698, 1792:
-		return marchwarden.CodeDenied
+		return &marchwarden.Error{Code: marchwarden.CodeTimeout}
+	case 1045, 1698:
+		return refusedLogin(w.cfg.User)
+	case 1044, 1142, 1143, 1227, 1290, 1370, 1792:
+		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: e.Message}
 	case 1049:
-		return marchwarden.CodeNotFound
+		return missingDatabase(w.cfg.DBName)
 	case 1040, 1053, 1203, 2006, 2013:
-		return marchwarden.CodeUnavailable
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: e.Message}
 	}
-	return marchwarden.CodeInvalid
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: e.Message}
 }
 
 func (mysqlWall) tables(ctx context.Context, db *DB) ([]Table, error) {

@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"errors"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -42,7 +43,8 @@ func dialPostgres(u *url.URL, o Options) (*DB, error) {
 	return &DB{
 		wall:    &postgresWall{cfg: cfg, slots: make(chan struct{}, maxConns), idle: make(chan *pgconn.PgConn, maxConns)},
 		dialect: Postgres, opts: o, secret: append(secrets(u), cfg.Password),
-		name: Printable(serverName(cfg.Database, hostOf(cfg.Host), strconv.Itoa(int(cfg.Port)), "5432")),
+		name:    Printable(serverName(cfg.Database, hostOf(cfg.Host), strconv.Itoa(int(cfg.Port)), "5432")),
+		address: serverAddress("postgres", hostOf(cfg.Host), strconv.Itoa(int(cfg.Port)), cfg.Database),
 	}, nil
 }
 
@@ -228,28 +230,54 @@ func (w *postgresWall) warn(ctx context.Context, db *DB) string {
 	return "the role of " + db.name + " may write to " + rows[0][0] + " tables; a role that may only read is safer"
 }
 
-func (*postgresWall) code(err error) marchwarden.Code {
+func (w *postgresWall) explain(err error) *marchwarden.Error {
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
-		return marchwarden.CodeMalformed
+		return &marchwarden.Error{Code: marchwarden.CodeMalformed}
 	}
 	var e *pgconn.PgError
+	var connect *pgconn.ConnectError
+	failed := errors.As(err, &connect)
 	if !errors.As(err, &e) || len(e.Code) != 5 {
-		return ""
+		var dial *net.OpError
+		if failed && errors.As(err, &dial) {
+			return silent(serverAddress("postgres", hostOf(w.cfg.Host), strconv.Itoa(int(w.cfg.Port)), w.cfg.Database))
+		}
+		if failed {
+			return unconnected(connect.Unwrap())
+		}
+		return nil
 	}
+	said := e.Message
 	switch {
 	case e.Code == "57014", e.Code == "55P03", e.Code == "25P03":
-		return marchwarden.CodeTimeout
-	case e.Code == "42501", e.Code == "25006", strings.HasPrefix(e.Code, "28"):
-		return marchwarden.CodeDenied
+		return &marchwarden.Error{Code: marchwarden.CodeTimeout}
 	case e.Code == "3D000":
-		return marchwarden.CodeNotFound
+		return missingDatabase(w.cfg.Database)
+	case strings.HasPrefix(e.Code, "28"):
+		return refusedLogin(w.cfg.User)
+	case e.Code == "42501", e.Code == "25006":
+		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: said}
 	}
 	switch e.Code[:2] {
 	case "42", "22", "21", "54", "0A", "2F", "25":
-		return marchwarden.CodeInvalid
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: said}
 	}
-	return marchwarden.CodeUnavailable
+	return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: said}
+}
+
+// unconnected says why there is no connection: the last of the tries, without the
+// addresses that were tried.
+func unconnected(err error) *marchwarden.Error {
+	lines := strings.Split(strings.TrimSpace(err.Error()), "\n")
+	why := lines[len(lines)-1]
+	if at := strings.LastIndex(why, "): "); at >= 0 {
+		why = why[at+3:]
+	}
+	if strings.Contains(strings.ToLower(why), "tls") {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the server and this program do not agree on TLS", Hint: "sslmode in the address says what is wanted: disable, prefer, require or verify-full"}
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "cannot connect to the server: " + why}
 }
 
 func (*postgresWall) tables(ctx context.Context, db *DB) ([]Table, error) {

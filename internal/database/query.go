@@ -235,14 +235,21 @@ func (d *DB) fail(caller, statement context.Context, err error) error {
 	if errors.As(err, &own) {
 		return own
 	}
-	said := d.hide(Printable(err.Error()))
-	switch code := d.wall.code(err); {
+	said := d.wall.explain(err)
+	if said == nil {
+		said = &marchwarden.Error{Code: marchwarden.CodeUnavailable}
+	}
+	switch {
 	case caller.Err() != nil:
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "query " + d.name, Err: caller.Err()}
-	case code == marchwarden.CodeTimeout, statement.Err() != nil:
+	case said.Code == marchwarden.CodeTimeout, statement.Err() != nil:
 		return marchwarden.Errorf(marchwarden.CodeTimeout, "query %s: the statement took longer than %s", d.name, d.opts.Timeout)
-	case code != "":
-		return marchwarden.Errorf(code, "query %s: %s", d.name, said)
+	case said.Hint != "": // in words of our own
+		said.Message = d.name + ": " + said.Message
+		return said
+	case said.Message != "":
+		said.Message = d.name + ": " + d.hide(Printable(said.Message))
+		return said
 	}
-	return marchwarden.Errorf(marchwarden.CodeUnavailable, "query %s: %s", d.name, said)
+	return marchwarden.Errorf(said.Code, "query %s: %s", d.name, d.hide(Printable(err.Error())))
 }

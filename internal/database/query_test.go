@@ -87,8 +87,20 @@ func TestServersPostgres(t *testing.T) {
 	if _, err := reader.Query(t.Context(), "SELECT * FROM secret"); marchwarden.CodeOf(err) != marchwarden.CodeDenied {
 		t.Errorf("a table without a grant: %v", err)
 	}
-	if _, err := Open(t.Context(), s.URL("nobody_there", "d"), Options{}); marchwarden.CodeOf(err) != marchwarden.CodeDenied {
-		t.Errorf("a role that is not there: %v", err)
+	for address, want := range map[string]struct {
+		code marchwarden.Code
+		said string
+	}{
+		s.URL("nobody_there", "d"):                {marchwarden.CodeDenied, `the server refuses the login of the user "nobody_there"`},
+		s.URL("reader", "no_such"):                {marchwarden.CodeNotFound, `the server has no database "no_such"`},
+		"postgres://ann:b@127.0.0.1:1/d":          {marchwarden.CodeUnavailable, "no database server answers at postgres://127.0.0.1:1/d"},
+		"mysql://ann:b@127.0.0.1:1/d":             {marchwarden.CodeUnavailable, "no database server answers at 127.0.0.1:1"},
+		s.URL("reader", "d") + "?sslmode=require": {marchwarden.CodeUnavailable, "the server and this program do not agree on TLS"},
+	} {
+		_, err := Open(t.Context(), address, Options{})
+		if marchwarden.CodeOf(err) != want.code || !strings.HasSuffix(err.Error(), ": "+want.said) || strings.Count(err.Error(), ": ") != 1 || marchwarden.HintOf(err) == "" {
+			t.Errorf("%s: %v (%s), want %s", address, err, marchwarden.HintOf(err), want.said)
+		}
 	}
 	if _, err := Open(t.Context(), s.URL("reader", "no_such"), Options{}); marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
 		t.Errorf("a database that is not there: %v", err)

@@ -69,7 +69,7 @@ func dialSQLite(path string, o Options) (*DB, error) {
 		*open.into = bounded(db)
 		db.SetMaxIdleConns(0)
 	}
-	return &DB{wall: w, dialect: SQLite, name: Printable(filepath.Base(abs)), opts: o}, nil
+	return &DB{wall: w, dialect: SQLite, name: Printable(filepath.Base(abs)), address: Printable(abs), opts: o}, nil
 }
 
 // unused reports a file in WAL mode that no process has open: it has no log.
@@ -112,22 +112,23 @@ func (sqliteWall) begin(ctx context.Context, conn *sql.Conn, _ Options) (*sql.Tx
 
 func (sqliteWall) warn(context.Context, *DB) string { return "" }
 
-func (sqliteWall) code(err error) marchwarden.Code {
+func (sqliteWall) explain(err error) *marchwarden.Error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
-		return ""
+		return nil
 	}
+	code := marchwarden.CodeUnavailable
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_INTERRUPT:
-		return marchwarden.CodeTimeout
+		code = marchwarden.CodeTimeout
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_PERM:
-		return marchwarden.CodeDenied
+		code = marchwarden.CodeDenied
 	case sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
-		return marchwarden.CodeInvalid
+		code = marchwarden.CodeInvalid
 	case sqlite3.SQLITE_TOOBIG:
-		return marchwarden.CodeMalformed
+		code = marchwarden.CodeMalformed
 	}
-	return marchwarden.CodeUnavailable
+	return &marchwarden.Error{Code: code}
 }
 
 func (sqliteWall) tables(ctx context.Context, db *DB) ([]Table, error) {

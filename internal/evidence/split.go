@@ -13,14 +13,14 @@ const MaxPassageChars = 480
 
 // maxPassages bounds the passages of one document. Prose of 32 MiB has fewer; a
 // page of millions of one-letter paragraphs would fill the memory.
-const maxPassages = 100_000
+const maxPassages = 500_000
 
 // Split cuts a text into passages, in order. IDs and source numbers are left
 // empty. A passage is whole sentences of one paragraph of at most MaxPassageChars
 // characters; a sentence that is longer by itself is cut at word boundaries. The
 // items of a list, with the line that leads to them, count as one paragraph. Every
 // byte that is not white space lies in exactly one passage, and in exactly one of
-// its sentences; but a document that would have over 100,000 passages ends with
+// its sentences; but a document that would have over 500,000 passages ends with
 // these.
 func Split(text string) []Passage {
 	b := builder{text: text}

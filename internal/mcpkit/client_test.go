@@ -165,7 +165,7 @@ func TestEventsArriveTyped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []marchwarden.Event{{Message: "research started"},
+		want := []marchwarden.Event{{Stage: marchwarden.StagePlan, Message: "research started"},
 			{Stage: marchwarden.StageFetch, Message: "reading", Iteration: 2, Done: 1, Total: 3, Rihla: 4, Researcher: "files"}}
 		mu.Lock()
 		defer mu.Unlock()

@@ -202,7 +202,7 @@ func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 			_ = req.Session.NotifyProgress(ctx, params)
 		},
 	}
-	p.push(note{message: "research started"})
+	p.sink()(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research started"})
 	go p.forward(heartbeat)
 	return p
 }

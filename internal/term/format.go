@@ -67,8 +67,8 @@ func seconds(s float64) time.Duration {
 	return time.Duration(min(s, 1e9) * float64(time.Second))
 }
 
-// plural writes a count and its noun: 1 source, 7 sources.
-func plural(n int, noun string) string {
+// Plural writes a count and its noun, which takes an s: 1 source, 7 sources.
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

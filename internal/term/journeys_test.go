@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -306,6 +307,45 @@ func TestManyDecisions(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+}
+
+// A contradiction that stands in its own section is counted in the follow-up; one
+// that does not stand there is listed.
+func TestFlaggedContradictions(t *testing.T) {
+	head := strings.Repeat("the season above 6,000 feet ", 8)
+	flagged := func(topic string) marchwarden.Decision {
+		return marchwarden.Decision{About: string(marchwarden.ContradictorySources), Topic: topic, From: 1, Action: marchwarden.Flagged, Reason: "nobody else can be asked"}
+	}
+	contradictions := []marchwarden.Contradiction{{Subject: "the season", Attribute: "number of days"}, {Subject: head, Attribute: "days"}}
+	for name, tc := range map[string]struct {
+		decisions []marchwarden.Decision
+		want      string // the whole section
+	}{
+		"all shown": {[]marchwarden.Decision{flagged("the season: number of days"), flagged(head[:100] + "…")},
+			"  2 flagged as contradictory, shown above · --verbose shows all\n"},
+		"not shown": {[]marchwarden.Decision{flagged("notes.md"), flagged("…"), flagged("the season")},
+			"  flagged     contradictory sources: notes.md — nobody else can be asked (rihla 1)\n" +
+				"  flagged     contradictory sources: … — nobody else can be asked (rihla 1)\n" +
+				"  flagged     contradictory sources: the season — nobody else can be asked (rihla 1)\n"},
+		"followed": {[]marchwarden.Decision{flagged("the season: number of days"),
+			{About: string(marchwarden.ContradictorySources), Topic: "the season: number of days", From: 1, Action: marchwarden.Dispatched, Rihla: 2},
+			{About: string(marchwarden.SourceNotFound), Topic: "the season: number of days", Action: marchwarden.Flagged}},
+			"  flagged     source not found: the season: number of days\n" +
+				"  1 flagged as contradictory, shown above · 1 report followed · --verbose shows all\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &marchwarden.Result{Answer: "x", Contradictions: contradictions, Decisions: tc.decisions}
+			_, got, _ := strings.Cut(screen(t, Style{Width: 120}, r, ResultOptions{}), "what was done about the reports\n")
+			got, _, _ = strings.Cut(got, "\nconfidence")
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			all := screen(t, Style{}, r, ResultOptions{Verbose: true})
+			if n := strings.Count(all, "  flagged     "); n != len(slices.DeleteFunc(slices.Clone(tc.decisions), func(d marchwarden.Decision) bool { return d.Action != marchwarden.Flagged })) {
+				t.Errorf("%d of the flagged are shown with verbose:\n%s", n, all)
+			}
+		})
 	}
 }
 

@@ -207,7 +207,7 @@ func (p *Progress) lines() []string {
 			over++
 		}
 	}
-	facts := nonEmpty(clock(p.now().Sub(p.began)), Count(over)+" of "+plural(len(p.journeys), "rihla")+" over", first)
+	facts := nonEmpty(clock(p.now().Sub(p.began)), Count(over)+" of "+Plural(len(p.journeys), "rihla")+" over", first)
 	out := []string{truncate(prefix+strings.Join(facts, " · "), width-1)}
 	height := p.st.Height
 	if height <= 0 {
@@ -242,7 +242,7 @@ func (p *Progress) hidden(n int) string {
 			under++
 		}
 	}
-	return "  … " + plural(n, "earlier rihla") + ", " + Count(under) + " under way"
+	return "  … " + Plural(n, "earlier rihla") + ", " + Count(under) + " under way"
 }
 
 // name is who is on the journey, short enough for a column.

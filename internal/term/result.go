@@ -53,7 +53,7 @@ func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) erro
 	p.discoveries(discoveries)
 	p.openQuestions(r.OpenQuestions)
 	p.rihlas(r.Rihlas, o.Verbose)
-	p.decisions(r.Decisions, o.Verbose)
+	p.decisions(r, o.Verbose)
 	p.footer(r, o)
 	if o.Verbose {
 		p.timings(o.Timings)
@@ -74,7 +74,7 @@ func (st Style) Plan(w io.Writer, question string, rihlas []marchwarden.Rihla) e
 	if len(rihlas) == 0 {
 		p.text("", "", run{"nobody would be asked", italic})
 	} else {
-		p.text("", "", run{"Plan", bold}, run{" — " + plural(len(rihlas), "rihla") + ", the most important first", dim})
+		p.text("", "", run{"Plan", bold}, run{" — " + Plural(len(rihlas), "rihla") + ", the most important first", dim})
 	}
 	for i, r := range rihlas {
 		p.rihla(i+1, len(rihlas), r, nonEmpty(CleanLine(r.Reason)))
@@ -116,10 +116,10 @@ func rihlaFacts(r marchwarden.Rihla, verbose bool) []string {
 		facts = slices.Insert(facts, 0, "after rihla "+Count(r.Parent))
 	}
 	if r.Citations > 0 && !strings.Contains(outcome, "citation") {
-		facts = append(facts, plural(r.Citations, "citation"))
+		facts = append(facts, Plural(r.Citations, "citation"))
 	}
 	if verbose && r.TokensUsed > 0 {
-		facts = append(facts, plural(r.TokensUsed, "token"))
+		facts = append(facts, Plural(r.TokensUsed, "token"))
 	}
 	if r.WallTimeSec > 0 {
 		facts = append(facts, Duration(seconds(r.WallTimeSec)))
@@ -165,7 +165,7 @@ func (p *page) footer(r *marchwarden.Result, o ResultOptions) {
 	score := fmt.Sprintf("%.2f", r.Confidence)
 	p.fact("confidence", []run{{score, bold.and(confidenceLook(r.Confidence))}, {" — ", plain}}, ", ", factorWords(r.ConfidenceFactors)...)
 	if n := len(r.Claims); n > 0 {
-		p.fact("checked", []run{{plural(n, "claim") + " — ", plain}}, ", ", claimWords(r.Claims)...)
+		p.fact("checked", []run{{Plural(n, "claim") + " — ", plain}}, ", ", claimWords(r.Claims)...)
 	}
 	p.fact("cost", nil, " · ", costWords(r, o)...)
 	if !r.TraceID.Valid() {
@@ -199,7 +199,7 @@ func factorWords(f marchwarden.ConfidenceFactors) []string {
 	if recency == "" {
 		recency = "unknown"
 	}
-	words := []string{plural(f.NumCorroboratingSources, "independent origin"), "authority " + authority}
+	words := []string{Plural(f.NumCorroboratingSources, "independent origin"), "authority " + authority}
 	if f.ContradictionDetected {
 		words = append(words, "contradiction found")
 	} else {
@@ -235,15 +235,15 @@ func claimWords(claims []marchwarden.Claim) []string {
 
 func costWords(r *marchwarden.Result, o ResultOptions) []string {
 	c := r.CostMetadata
-	tokens := plural(c.TokensUsed, "token")
+	tokens := Plural(c.TokensUsed, "token")
 	if o.Limits.TokenBudget > 0 {
 		tokens += " of " + Count(o.Limits.TokenBudget)
 	}
-	sources := plural(o.Sources, "source")
+	sources := Plural(o.Sources, "source")
 	if o.Sources <= 0 {
-		sources = plural(distinctSources(r.Citations), "source") + " cited"
+		sources = Plural(distinctSources(r.Citations), "source") + " cited"
 	}
-	parts := []string{plural(c.IterationsRun, "iteration"), tokens, sources, Duration(seconds(c.WallTimeSec))}
+	parts := []string{Plural(c.IterationsRun, "iteration"), tokens, sources, Duration(seconds(c.WallTimeSec))}
 	for _, s := range []string{CleanLine(c.ModelID), CleanLine(o.Cost)} {
 		if s != "" {
 			parts = append(parts, s)

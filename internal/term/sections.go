@@ -107,8 +107,7 @@ func (p *page) contradictions(r *marchwarden.Result) {
 		if i > 0 {
 			p.gap()
 		}
-		subject := strings.Join(nonEmpty(CleanLine(c.Subject), CleanLine(c.Attribute)), ": ")
-		p.text("  ", "  ", run{subject, bold})
+		p.text("  ", "  ", run{contested(c), bold})
 		if detail := CleanLine(c.Detail); detail != "" {
 			p.text("  ", "  ", run{detail, plain})
 		}
@@ -122,6 +121,11 @@ func (p *page) contradictions(r *marchwarden.Result) {
 		p.text("  ", "  ", run{"against", dim})
 		p.barred(b)
 	}
+}
+
+// contested is what two sides disagree about.
+func contested(c marchwarden.Contradiction) string {
+	return strings.Join(nonEmpty(CleanLine(c.Subject), CleanLine(c.Attribute)), ": ")
 }
 
 // barred writes the paragraphs of one side behind a bar.
@@ -308,8 +312,10 @@ func (p *page) openQuestions(qs []marchwarden.OpenQuestion) {
 var actionOrder = []marchwarden.Action{marchwarden.Flagged, marchwarden.Withheld, marchwarden.Capped, marchwarden.Accepted}
 
 // decisions lists what an investigator did about the reports: with verbose all of
-// it in its order, else what it did not follow and a count of the rest.
-func (p *page) decisions(ds []marchwarden.Decision, verbose bool) {
+// it in its order, else what it did not follow and a count of the rest. What is
+// flagged and stands among the contradictions is part of that count.
+func (p *page) decisions(r *marchwarden.Result, verbose bool) {
+	ds := r.Decisions
 	if len(ds) == 0 {
 		return
 	}
@@ -320,6 +326,11 @@ func (p *page) decisions(ds []marchwarden.Decision, verbose bool) {
 			p.decision(d)
 		}
 		return
+	}
+	var rest []string
+	ds = slices.DeleteFunc(slices.Clone(ds), func(d marchwarden.Decision) bool { return seen(d, r.Contradictions) })
+	if n := len(r.Decisions) - len(ds); n > 0 {
+		rest = append(rest, Count(n)+" flagged as contradictory, shown above")
 	}
 	const most = 12
 	rank := func(d marchwarden.Decision) int {
@@ -333,16 +344,28 @@ func (p *page) decisions(ds []marchwarden.Decision, verbose bool) {
 	for _, d := range open[:min(len(open), most)] {
 		p.decision(d)
 	}
-	var rest []string
 	if n := len(open) - most; n > 0 {
 		rest = append(rest, Count(n)+" more not followed")
 	}
 	if n := len(ds) - len(open); n > 0 {
-		rest = append(rest, plural(n, "report")+" followed")
+		rest = append(rest, Plural(n, "report")+" followed")
 	}
 	if len(rest) > 0 {
 		p.note("  ", append(rest, "--verbose shows all"))
 	}
+}
+
+// seen reports whether a decision only flags what stands among the contradictions,
+// where a topic may have been cut.
+func seen(d marchwarden.Decision, cs []marchwarden.Contradiction) bool {
+	if d.Action != marchwarden.Flagged || d.About != string(marchwarden.ContradictorySources) {
+		return false
+	}
+	topic, cut := strings.CutSuffix(CleanLine(d.Topic), "…")
+	return slices.ContainsFunc(cs, func(c marchwarden.Contradiction) bool {
+		head := contested(c)
+		return topic == head || cut && topic != "" && strings.HasPrefix(head, topic)
+	})
 }
 
 func (p *page) decision(d marchwarden.Decision) {

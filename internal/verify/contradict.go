@@ -18,6 +18,7 @@ const (
 	oppositeFloor = 0.7  // … where one word is the opposite of the other's
 	swapFloor     = 0.6  // … where one value stands in the place of another
 	commonFloor   = 4    // fewest shared words, whatever the share
+	equalFloor    = 2    // … where only a quantity differs and every word is shared
 	alikeFloor    = 2    // … of those worth aligning
 	anchor        = 3    // fewest shared words next to a value that stands for another
 	relevantFloor = 0.3  // share of the question's words that a side must bear on
@@ -72,16 +73,18 @@ type statement struct {
 	start    int  // where it stands in its source
 	answer   answer
 	scene    *scene
+	record   *record // if it is a row of a table
 }
 
 // Contradictions finds pairs of sentences of different sources that speak of
 // the same thing and cannot both hold: a different quantity of one unit, one
-// denies or reverses what the other says, or they give different names, dates or
-// numbers for what the question asks. Only sentences of the passages named in
-// among are compared, and of a pair one side at least bears on the question; an
-// empty question lets all of them count. Both excerpts are sentences as they stand
-// in their documents. Things of one name are told apart by what is said around the
-// sentences; where that is little, nothing is reported.
+// denies or reverses what the other says, a row of a table has another number than
+// a sentence, or they give different names, dates or numbers for what the question
+// asks. Only sentences of the passages named in among are compared, and of a pair
+// one side at least bears on the question; an empty question lets all of them
+// count. Both excerpts are sentences as they stand in their documents. Things of one
+// name are told apart by what is said around the sentences; where that is little,
+// only sentences that say the same but for the value are reported.
 //
 // The order is that of the passages, then those that differ in a value, nearest to
 // the question first; two values are set against each other once. The result is
@@ -213,8 +216,10 @@ func (s *statement) holds(v slot) bool {
 }
 
 // asOf reports whether a value is the date of what is said: "as of 2017".
-func (s *statement) asOf(v slot) bool {
-	return v.kind == aDate && strings.HasSuffix(strings.ToLower(s.text[:v.start]), "as of ")
+func (s *statement) asOf(v slot) bool { return v.kind == aDate && asOf(s.text, v.start) }
+
+func asOf(text string, start int) bool {
+	return strings.HasSuffix(strings.ToLower(text[:start]), "as of ")
 }
 
 // leads reports whether a value is the first thing in a sentence, and so may be
@@ -308,6 +313,7 @@ func newStatement(src *evidence.Source, text string) *statement {
 		return nil
 	}
 	s.amounts = lexicon.Quantities(text)
+	s.record = newRecord(text)
 	return s
 }
 

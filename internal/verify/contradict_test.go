@@ -100,6 +100,13 @@ func TestContradictions(t *testing.T) {
 		{"both denied", "Garlic does not keep deer away from vegetable gardens.", "Garlic never keeps deer away from vegetable gardens.", "", ""},
 		{"opposite", "Exports of timber rose sharply after the reform.", "Exports of timber fell sharply after the reform.", "rose", "fell"},
 		{"unlike", "Exports of timber rose sharply after the reform.", "The price of bread fell in the following winter.", "", ""},
+		{"short", "The price agreed is 42,000 euros.", "The price agreed is 38,000 euros.", "42,000 euros", "38,000 euros"},
+		{"short, another thing", "The price agreed is 42,000 euros.", "The deposit agreed is 38,000 euros.", "", ""},
+		{"short, more said", "The price agreed is 42,000 euros.", "The price agreed is 38,000 euros a year.", "", ""},
+		{"short, another unit", "The price agreed is 42,000 euros.", "The price agreed is 38,000 dollars.", "", ""},
+		{"short, years of many events", "The council met in 1900.", "The council met in 1924.", "", ""},
+		{"short, of something else", "As of the census its population was 2,581.", "As of the census its population was 325.", "", ""},
+		{"one word", "It has 12 rooms.", "It has 15 rooms.", "", ""},
 		{"a question", "Does garlic keep deer away from vegetable gardens?", "Garlic does not keep deer away from vegetable gardens.", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -232,7 +239,8 @@ func TestContradictionsOfAnything(t *testing.T) {
 }
 
 // BenchmarkContradictions compares as many sentences as are compared at most: of
-// an encyclopaedia, and of one sentence told a thousand times otherwise.
+// an encyclopaedia, of one sentence told a thousand times otherwise, and of rows
+// with sentences that might be about them.
 func BenchmarkContradictions(b *testing.B) {
 	b.Run("articles", func(b *testing.B) {
 		set := &evidence.Set{}
@@ -256,6 +264,19 @@ func BenchmarkContradictions(b *testing.B) {
 			Contradictions("When was Ardmoor founded?", set, all)
 		}
 	})
+	b.Run("rows", benchmarkRows)
+}
+
+func benchmarkRows(b *testing.B) {
+	set := &evidence.Set{}
+	for i := range statementCap / 2 {
+		addPage(set, fmt.Sprintf("r%d", i), "", fmt.Sprintf("id: %d; name: Copper kettle %d; maker: Harn and Sons; category: kitchen; price: %d.", i, i, i))
+		addPage(set, fmt.Sprintf("s%d", i), "", fmt.Sprintf("The price of the Copper kettle %d by Harn and Sons is %d euros in the kitchen shop of Lowick.", i, 2*i))
+	}
+	all := ids(set)
+	for b.Loop() {
+		Contradictions("What is the price of the Copper kettle?", set, all)
+	}
 }
 
 func TestContradictionsOfOneSource(t *testing.T) {

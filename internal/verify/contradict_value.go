@@ -184,7 +184,8 @@ const yearsBack = 300
 // about, and the passages next to it.
 type scene struct {
 	names map[string]bool // stems of names, and numbers
-	bears bool            // it has about half of the question's words
+	asked []bool          // which of the question's words it has
+	bears bool            // about half of them
 }
 
 func newScene(src *evidence.Source, p evidence.Passage, asked []string) *scene {
@@ -206,8 +207,19 @@ func newScene(src *evidence.Source, p evidence.Passage, asked []string) *scene {
 			sc.names[t.Stem] = true
 		}
 	}
+	for _, w := range asked {
+		sc.asked = append(sc.asked, all[w])
+	}
 	sc.bears = 2*count(asked, func(w string) bool { return all[w] })+1 >= len(asked)
 	return sc
+}
+
+// ofOneThing reports whether two short sentences can be of one thing. "The price is
+// 60 euros." does not say of what: what is asked about is named around both or
+// around neither, and where there are names enough, they agree.
+func (sc *scene) ofOneThing(o *scene) bool {
+	common, poorer := sc.agreement(o, nil)
+	return slices.Equal(sc.asked, o.asked) && (poorer < sceneFewest || float64(common) >= askedScene*float64(poorer))
 }
 
 // sameThing reports whether two values are said of the same thing, and of the same

@@ -29,8 +29,20 @@ func pairs(list string) map[string][]string {
 }
 
 func contradict(a, b *statement, common int) (marchwarden.Contradiction, bool) {
-	if common < commonFloor || !(a.relevant || b.relevant) || a.long || b.long || !sameNames(a, b) {
+	if !(a.relevant || b.relevant) {
 		return marchwarden.Contradiction{}, false
+	}
+	if c, ok := againstRow(a, b); ok {
+		return c, true
+	}
+	if a.long || b.long || !sameNames(a, b) {
+		return marchwarden.Contradiction{}, false
+	}
+	if common < commonFloor {
+		if common < max(equalFloor, len(a.ids), len(b.ids)) || !a.standsAlone() || !b.standsAlone() || !a.scene.ofOneThing(b.scene) {
+			return marchwarden.Contradiction{}, false
+		}
+		return differentValue(a, b)
 	}
 	share := float64(common) / float64(len(a.words)+len(b.words)-common)
 	if share >= valueFloor {
@@ -46,12 +58,24 @@ func contradict(a, b *statement, common int) (marchwarden.Contradiction, bool) {
 	return oppositeWord(a, b, common)
 }
 
+// refers are words for something that another sentence names.
+var refers = words("it its he his him she her hers they their them this these that those")
+
+// standsAlone reports whether a sentence says by itself what it is about: no other
+// names that, and it is no row of cells without labels.
+func (s *statement) standsAlone() bool {
+	if s.record == nil && strings.Contains(s.text, "; ") {
+		return false
+	}
+	return !slices.ContainsFunc(s.toks, func(t lexicon.Token) bool { return refers[strings.ToLower(t.Text)] })
+}
+
 // differentValue holds when each side has exactly one quantity that the other
 // has not, of one unit, further apart than rounding.
 func differentValue(a, b *statement) (marchwarden.Contradiction, bool) {
 	x, lone := lonely(a.amounts, b.amounts)
 	y, alone := lonely(b.amounts, a.amounts)
-	if lone != 1 || alone != 1 {
+	if lone != 1 || alone != 1 || !sameRow(a, b, x, y) {
 		return marchwarden.Contradiction{}, false
 	}
 	ux, uy := unitOf(a.text, x), unitOf(b.text, y)
@@ -64,7 +88,7 @@ func differentValue(a, b *statement) (marchwarden.Contradiction, bool) {
 		attribute = "number of " + plural(ux)
 	}
 	if ux == "year" {
-		if !slices.ContainsFunc(a.toks, func(t lexicon.Token) bool { return once[strings.ToLower(t.Text)] }) {
+		if asOf(a.text, x.Start) || !slices.ContainsFunc(a.toks, func(t lexicon.Token) bool { return once[strings.ToLower(t.Text)] }) {
 			return marchwarden.Contradiction{}, false // games are held in many years
 		}
 		attribute = "year"

@@ -9,9 +9,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// readTable writes each row of a CSV or TSV as one line, "header: value; header: value", so that a row can be quoted on its own. Empty cells are left out.
+// readTable writes each row of a CSV or TSV as a paragraph of its own that ends like a sentence, "header: value; header: value.", so that a row is quoted whole and by
+// itself. Empty cells are left out.
 func readTable(src string, s source, maxBytes int64) (Document, error) {
 	f := s.format
 	if s.lines.of(src); !strings.Contains(src, "\n") {
@@ -22,7 +24,7 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 	if r.Comma = '\t'; f == fmtCSV {
 		r.Comma = separator(src)
 	}
-	doc := Document{MediaType: f.mediaType(), Extractor: "table/2", Links: linksInText(src)}
+	doc := Document{MediaType: f.mediaType(), Extractor: "table/3", Links: linksInText(src)}
 	var header []string
 	var out strings.Builder
 	for first := true; ; first = false {
@@ -35,7 +37,7 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 		}
 		if first && isHeader(row) {
 			for _, h := range row {
-				header = append(header, oneLine(h, 200))
+				header = append(header, strings.TrimLeft(oneLine(h, 200), "# ")) // "# id" would make a heading of every row
 			}
 			continue
 		}
@@ -76,9 +78,21 @@ func writeRow(out *strings.Builder, header, row []string, at func(cell, below in
 		}
 	}
 	if begun {
-		out.WriteByte('\n')
+		endRow(out)
 	}
 }
+
+// endRow ends what was written last as a sentence and a paragraph. A row states something even if its last cell asks.
+func endRow(out *strings.Builder) {
+	last, _ := utf8.DecodeLastRuneInString(strings.TrimRight(out.String(), rowClosers))
+	if !strings.ContainsRune(".!…。！", last) {
+		out.WriteByte('.')
+	}
+	out.WriteString("\n\n")
+}
+
+// rowClosers may stand between the end of a sentence and the end of a row.
+const rowClosers = `"')]}”’»`
 
 // separator is the candidate that occurs most in the first line; a comma when none does.
 func separator(src string) rune {
@@ -105,11 +119,17 @@ func isHeader(row []string) bool {
 // maxJSONDepth bounds nesting; deeper input is read as plain text.
 const maxJSONDepth = 200
 
-// readJSON writes one line "path: value" for each value, in document order; several values in a row (NDJSON) are apart by a blank line. What is not JSON is plain
-// text.
+// rowBytes is how long a record may be to be one row: a few passages. What is longer holds running text.
+const rowBytes = 2000
+
+// readJSON writes one line "path: value" for each value, in document order. Of JSON lines each is a row, as those of a table are, and one over rowBytes is a block of
+// such lines. What is not JSON is plain text.
 func readJSON(src string, lines *Lines, maxBytes int64) (Document, error) {
 	doc := Document{MediaType: fmtJSON.mediaType(), Extractor: "json/2", Links: linksInText(src)}
-	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, lines: lines, max: maxBytes}
+	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, lines: lines, max: maxBytes, rows: isJSONLines(src)}
+	if w.rows {
+		doc.Extractor = "jsonl/1"
+	}
 	lines.of(src)
 	w.dec.UseNumber()
 	for {
@@ -124,18 +144,63 @@ func readJSON(src string, lines *Lines, maxBytes int64) (Document, error) {
 			lines.verbatim(src)
 			return Document{Text: src, Links: doc.Links, MediaType: fmtText.mediaType(), Extractor: "text/2"}, nil
 		}
-		w.out.WriteByte('\n')
+		w.end()
 	}
 	doc.Text = w.out.String()
 	return doc, nil
 }
 
+// isJSONLines reports whether the first line is a value by itself and others follow.
+func isJSONLines(src string) bool {
+	first, rest, _ := strings.Cut(strings.TrimSpace(src), "\n")
+	return rest != "" && json.Valid([]byte(first))
+}
+
 type jsonWriter struct {
-	dec   *json.Decoder
-	out   strings.Builder
-	doc   *Document
-	lines *Lines
-	max   int64
+	dec    *json.Decoder
+	out    strings.Builder
+	doc    *Document
+	lines  *Lines
+	max    int64
+	rows   bool       // each outermost value is a row
+	row    []jsonLeaf // of the row that is read
+	length int        // of it as text
+}
+
+// jsonLeaf is a value that holds no others.
+type jsonLeaf struct {
+	path, value string
+	from        int // its place in the source
+}
+
+// end ends an outermost value.
+func (w *jsonWriter) end() {
+	asRow := w.length <= rowBytes
+	for i, l := range w.row {
+		if asRow {
+			if l.value = strings.Join(strings.Fields(l.value), " "); i > 0 {
+				w.out.WriteString("; ")
+			}
+		}
+		w.write(l)
+		if !asRow {
+			w.out.WriteByte('\n')
+		}
+	}
+	if len(w.row) > 0 && asRow {
+		endRow(&w.out)
+	} else {
+		w.out.WriteByte('\n')
+	}
+	w.row, w.length = w.row[:0], 0
+}
+
+func (w *jsonWriter) write(l jsonLeaf) {
+	w.lines.at(w.out.Len(), l.from) // no value but an object or a list goes over a line end
+	if l.path != "" {
+		w.out.WriteString(l.path + ": ")
+	}
+	w.out.WriteString(l.value)
 }
 
 var errJSON = errors.New("not json")
@@ -185,14 +250,18 @@ func (w *jsonWriter) leaf(path string, tok json.Token, depth int) error {
 	if value == "" {
 		return nil
 	}
-	if int64(w.out.Len()+len(path)+len(value)) > w.max {
+	size := len(path) + len(value)
+	if int64(w.out.Len()+w.length+size) > w.max {
 		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
 	}
-	w.lines.at(w.out.Len(), int(w.dec.InputOffset())) // no value but an object or a list goes over a line end
-	if path != "" {
-		w.out.WriteString(path + ": ")
+	l := jsonLeaf{path, value, int(w.dec.InputOffset())}
+	if w.rows { // of which none describes the document
+		w.row = append(w.row, l)
+		w.length += size + len(": ; ")
+		return nil
 	}
-	w.out.WriteString(value + "\n")
+	w.write(l)
+	w.out.WriteByte('\n')
 	if depth == 1 {
 		describe(w.doc, strings.ToLower(path), value)
 	}

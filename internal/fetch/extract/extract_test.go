@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -191,7 +192,7 @@ func TestContentType(t *testing.T) {
 		{"https://example.org/feed.php", "text/html", "<rss><channel><title>News</title></channel></rss>", "application/xml", "News"},
 		{"https://example.org/feed.html", "", "<?xml version='1.0'?><feed><title>News</title></feed>", "application/xml", "News"},
 		{"https://example.org/", "image/svg+xml", "<svg><text>A plan</text></svg>", "application/xml", "A plan"},
-		{"https://example.org/", "text/csv", "crop,days\nbean,60", "text/csv", "crop: bean; days: 60"},
+		{"https://example.org/", "text/csv", "crop,days\nbean,60", "text/csv", "crop: bean; days: 60."},
 		{"https://example.org/", "text/x-markdown", "A *word*", "text/markdown", "A word"},
 		{"https://example.org/", "text/plain", "# Title", "text/markdown", "Title"},
 		{"https://example.org/", "text/html", "# Title", "text/html", "# Title"},
@@ -468,6 +469,38 @@ func FuzzExtract(f *testing.F) {
 		again, err := x.Extract(t.Context(), name, raw)
 		if err != nil || !cmp.Equal(d, again) {
 			t.Errorf("second time: %v\n%s", err, cmp.Diff(d, again))
+		}
+	})
+}
+
+// TestRowsAreParagraphs holds every row of a table, and every record of JSON lines, to one paragraph that ends like a sentence, whatever is in it.
+func TestRowsAreParagraphs(t *testing.T) {
+	x := newExtractor(t, Config{})
+	rapid.Check(t, func(t *rapid.T) {
+		var rows, records strings.Builder
+		rows.WriteString("k,v\n")
+		n := rapid.IntRange(2, 20).Draw(t, "rows")
+		for i := range n {
+			value := rapid.StringMatching(`[a-zA-Z0-9 .,;:!?#|*()"\n\t-]{0,40}`).Draw(t, "value")
+			fmt.Fprintf(&rows, "row %d,\"%s\"\n", i, strings.ReplaceAll(value, `"`, `""`))
+			quoted, _ := json.Marshal(value)
+			fmt.Fprintf(&records, "{\"k\": \"row %d\", \"v\": %s}\n", i, quoted)
+		}
+		for name, raw := range map[string]string{"a.csv": rows.String(), "a.jsonl": records.String()} {
+			d, err := x.Extract(t.Context(), name, []byte(raw))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Split(d.Text, "\n\n")
+			if len(got) != n {
+				t.Fatalf("%s: %d paragraphs of %d rows: %q", name, len(got), n, d.Text)
+			}
+			for i, p := range got {
+				end := strings.TrimRight(p, rowClosers)
+				if !strings.HasPrefix(p, fmt.Sprintf("k: row %d", i)) || strings.Contains(p, "\n") || !strings.HasSuffix(end, ".") && !strings.HasSuffix(end, "!") {
+					t.Fatalf("%s: row %d is %q", name, i, p)
+				}
+			}
 		}
 	})
 }

@@ -75,6 +75,7 @@ func TestLinesOf(t *testing.T) {
 		"json":             {"a.json", "{\n  \"crops\": [\n    \"beans\",\n    \"peas\"\n  ]\n}\n", "crops[1]: peas", 4},
 		"json, escapes":    {"a.json", "{\n \"a\": \"x\\r\\ny\\fz\",\n \"b\": \"peas\"\n}\n", "b: peas", 3},
 		"json lines":       {"a.jsonl", "{\"crop\": \"beans\"}\n{\"crop\": \"peas\"}\n", "crop: peas", 2},
+		"a long json line": {"a.jsonl", "{\"a\": 1}\n\n{\"text\": \"" + strings.Repeat("Beans. \\n", 300) + "\", \"crop\": \"peas\"}\n", "crop: peas", 3},
 		"no json":          {"a.json", "{\n \"a\": 1,\n peas\n", "peas", 3},
 
 		"html": {"a.html", html, "Peas", 0},
@@ -179,7 +180,7 @@ func TestLinesOfDataAreNeverWrong(t *testing.T) {
 	var known, all int
 	rapid.Check(t, func(t *rapid.T) {
 		line := 2
-		rows, objects := "a,b,c\n", "[\n"
+		rows, objects, records := "a,b,c\n", "[\n", "{}\n"
 		for i := range rapid.IntRange(1, 20).Draw(t, "rows") {
 			if i > 0 {
 				rows += "\n"
@@ -187,12 +188,15 @@ func TestLinesOfDataAreNeverWrong(t *testing.T) {
 			}
 			quoted, _ := json.Marshal(fmt.Sprintf("q%dz\n\n%s", line, rapid.String().Draw(t, "value")))
 			objects += fmt.Sprintf("{\"k\": %s, \"n\": \"q%dz\"}", quoted, line)
+			records += fmt.Sprintf("{\"k\": %s, \"n\": {\"o\": \"q%dz\"}}\n", quoted, line)
 			rows += fmt.Sprintf("q%dz,\"x q%dz\", y\u200b q%dz", line, line, line)
 			line++
 		}
 		k, n := checkLines(t, x, "a.csv", rows)
 		known, all = known+k, all+n
 		k, n = checkLines(t, x, "a.json", objects+"\n]\n")
+		known, all = known+k, all+n
+		k, n = checkLines(t, x, "a.jsonl", records)
 		known, all = known+k, all+n
 	})
 	if known != all {

@@ -97,7 +97,7 @@ func folder(t testing.TB, d *rand.Rand, place string, s secret, site string) str
 			heading = s.name() + " and the Kessler dam"
 		}
 		if has("text") {
-			body = baited(d, 2+d.IntN(6), s, site)
+			body = append(baited(d, 2+d.IntN(6), s, site), filled(d, "The engineer of the Kessler dam is {N}.", s, site))
 		}
 		write(name, "# "+heading+"\n\n"+strings.Join(body, "\n\n")+"\n")
 	}

@@ -1,29 +1,32 @@
 package derive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 )
 
-// Limits of what follows a report.
-const (
-	mostHops = 2
-	// leadFloor is what a name must be worth: it stands beside words of the question.
-	leadFloor = 0.3
-)
+// mostHops is how many proposals may follow a report.
+const mostHops = 2
 
 // Follow proposes the next hop where a report covers a part of the question only:
-// the words that are missing, with a name that stands in its excerpts beside the
-// others. It goes to the same researcher, since what a report holds may be private,
-// and nothing that was asked before is asked again. It fails only with a context
-// that has ended.
+// the question with a name in the place of the words that describe it, as in "Where
+// was Mara Quill born?" for "Where was the director of Harbour Lights born?". The
+// name stands in a sentence of the report's excerpts that has what the description
+// names; a title, a file name and a name of the question's own are none. Where the
+// question has no such description nothing is proposed. A proposal goes to the same
+// researcher, since what a report holds may be private, and nothing that was asked
+// before is asked again. It fails only with a context that has ended.
 func (*Planner) Follow(ctx context.Context, b *pi.Brief, r pi.Report) ([]pi.Sending, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -32,25 +35,30 @@ func (*Planner) Follow(ctx context.Context, b *pi.Brief, r pi.Report) ([]pi.Send
 	var texts []hop.Text
 	var shown []string
 	for _, c := range r.Citations {
-		t := hop.Text{Source: c.Locator, Title: c.Title}
+		t := hop.Text{Source: c.Locator, Title: spoken(c)}
 		for _, sp := range lexicon.Sentences(c.RawExcerpt) {
 			t.Sentences = append(t.Sentences, c.RawExcerpt[sp.Start:sp.End])
 		}
 		texts = append(texts, t)
-		shown = append(shown, c.Title+" \n"+c.RawExcerpt)
+		shown = append(shown, t.Title+" \n"+c.RawExcerpt)
 	}
 	missing := uncovered(&q, shown)
-	if len(missing) == 0 || len(shown) == 0 {
+	d, ok := describes(&q, missing, shown)
+	if !ok || len(shown) == 0 {
 		return nil, nil
 	}
+	own := lexicon.Names(b.Request.Question + " \n" + q.Text)
 	var out []pi.Sending
-	for _, l := range hop.New(&q, shown).Leads(texts) {
-		if l.Weight < leadFloor || len(out) >= min(mostHops, b.Most) {
+	for _, l := range nearest(&d, texts, hop.New(&q, shown).Leads(texts)) {
+		if len(out) >= min(mostHops, b.Most) {
 			break
+		}
+		if !names(l.Name, own, b.Request.Question) {
+			continue
 		}
 		next := pi.Sending{
 			Researcher: r.Sent.Researcher,
-			Question:   clip(strings.Join(missing, " ") + " " + l.Name + "?"),
+			Question:   clip(d.before + l.Name + d.after),
 			Reason:     fmt.Sprintf("%q stands beside what was asked, and nothing says %s", l.Name, strings.Join(missing[:min(3, len(missing))], ", ")),
 		}
 		if !before(b.Asked, out, next) {
@@ -58,6 +66,52 @@ func (*Planner) Follow(ctx context.Context, b *pi.Brief, r pi.Report) ([]pi.Send
 		}
 	}
 	return out, nil
+}
+
+// fileName is how a file is called, or an address: no word of a sentence.
+var fileName = regexp.MustCompile(`(?i)[/\\]|^\S+\.[a-z][a-z0-9]{0,4}$`)
+
+// spoken is the title of a citation, or "" for one that is the name of a file.
+func spoken(c marchwarden.Citation) string {
+	if fileName.MatchString(c.Title) || c.Title == c.Locator || c.Title == path.Base(c.Locator) {
+		return ""
+	}
+	return c.Title
+}
+
+// names reports that a lead is somebody or something that the question does not
+// name itself, neither in other words nor as a part.
+func names(lead string, own []string, text string) bool {
+	if fileName.MatchString(lead) || slices.ContainsFunc(own, func(n string) bool { return strings.Contains(lead, n) && strings.Contains(n, " ") }) {
+		return false
+	}
+	known := lexicon.Terms(text)
+	return slices.ContainsFunc(lexicon.Terms(lead), func(s string) bool { return !slices.Contains(known, s) })
+}
+
+// nearest are the leads that can stand for a description, best first: the sentence
+// that has the lead has what the description names, with its title. Of leads of one
+// weight, those nearest to the word for what they are come first: "directed by Mara
+// Quill".
+func nearest(d *description, texts []hop.Text, leads []hop.Lead) []hop.Lead {
+	type placed struct {
+		hop.Lead
+		gap int
+	}
+	var list []placed
+	for _, l := range leads {
+		if gap := d.gap(l, texts); gap >= 0 {
+			list = append(list, placed{l, gap})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.gap, b.gap))
+	})
+	out := make([]hop.Lead, len(list))
+	for i, p := range list {
+		out[i] = p.Lead
+	}
+	return out
 }
 
 // asked is the question that a report is held against: the whole one where that

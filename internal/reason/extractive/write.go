@@ -8,7 +8,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
@@ -19,7 +18,7 @@ const (
 	partlyBelow = 0.3   // Match of a sentence alone under which it supports partly
 	lostCeiling = 0.7   // share of the words that may stand nowhere
 	tailFloor   = 0.55  // share of the best score that a further sentence needs
-	alikeFloor  = 0.6   // shared words from which two sentences say the same
+	alikeFloor  = 0.6   // shared words from which one sentence may repeat another
 	partFloor   = 0.5   // share of a part that a sentence must hold to answer it
 	strayShare  = 0.15  // share of what the best sentence has of the question that another needs
 	rivalShare  = 0.7   // share of the best score from which a sentence stands for itself
@@ -34,7 +33,7 @@ const (
 type pick struct {
 	at     int              // index into reading.sents
 	window marchwarden.Span // what its citation shows
-	also   []int            // sentences of other sources that say the same
+	also   []int            // the same sentence in other sources
 	part   int              // the part of the question it answers, whole, or -1
 	rank   int              // 0 is the best
 }
@@ -338,20 +337,18 @@ func (r *reading) about(subject []string, s *sentence) bool {
 	return sum >= creditTitle*all
 }
 
-// take adds a sentence unless it repeats one. A repetition from another source
-// corroborates. A sentence that leans on the one before it brings that one too.
+// take adds a sentence unless it is there already or repeats one. The same sentence
+// of another source corroborates; what merely repeats one is not cited. A sentence
+// that leans on the one before it brings that one too.
 func (r *reading) take(picks []pick, i, part int) []pick {
 	for k := range picks {
-		p := &picks[k]
-		if p.at == i {
+		if r.saysSame(picks[k].at, i) {
+			r.corroborate(&picks[k], i)
 			return picks
 		}
-		if r.saysSame(p.at, i) {
-			if r.sents[i].source != r.sents[p.at].source && len(p.also) < 2 {
-				p.also = append(p.also, i)
-			}
-			return picks
-		}
+	}
+	if slices.ContainsFunc(picks, func(p pick) bool { return r.repeats(p.at, i) }) {
+		return picks
 	}
 	if prev := r.sents[i].prev; leans(r.sents[i].toks) && prev >= 0 && r.sents[prev].feat[featThin] < 1 && !r.q.Known[question.Plain(r.sents[prev].text)] {
 		if !slices.ContainsFunc(picks, func(p pick) bool { return p.at == prev }) {
@@ -359,6 +356,15 @@ func (r *reading) take(picks []pick, i, part int) []pick {
 		}
 	}
 	return r.place(picks, i, part)
+}
+
+// corroborate adds the same sentence of another source to a pick, each source once.
+func (r *reading) corroborate(p *pick, i int) {
+	src := r.sents[i].source
+	if src == r.sents[p.at].source || len(p.also) == 2 || slices.ContainsFunc(p.also, func(a int) bool { return r.sents[a].source == src }) {
+		return
+	}
+	p.also = append(p.also, i)
 }
 
 // place adds a pick. Sentences that stand in a window already cited share it.
@@ -376,51 +382,6 @@ func (r *reading) place(picks []pick, i, part int) []pick {
 // paragraph around it, as far as an excerpt may go.
 func around(src *evidence.Source, sentence marchwarden.Span) marchwarden.Span {
 	return evidence.Around(src.Text, src.Passages, sentence, marchwarden.MaxExcerptChars)
-}
-
-// saysSame reports that two sentences say the same in nearly the same words. A
-// negation or another number makes them differ however alike they look.
-func (r *reading) saysSame(a, b int) bool {
-	if r.similar(a, b) < alikeFloor {
-		return false
-	}
-	sa, sb := &r.sents[a], &r.sents[b]
-	return lexicon.Negated(sa.text) == lexicon.Negated(sb.text) && slices.Equal(numbers(sa), numbers(sb))
-}
-
-// numbers are the numbers of a sentence, each once, in sorted order.
-func numbers(s *sentence) []string {
-	var out []string
-	for _, t := range s.toks {
-		if t.Number {
-			out = append(out, t.Stem)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// similar is the share of content words two sentences have in common, of the
-// longer one.
-func (r *reading) similar(a, b int) float64 {
-	in := map[int]bool{}
-	for k, t := range r.sents[a].toks {
-		if !t.Stop {
-			in[r.sents[a].ids[k]] = true
-		}
-	}
-	same, other := 0, map[int]bool{}
-	for k, t := range r.sents[b].toks {
-		id := r.sents[b].ids[k]
-		if t.Stop || other[id] {
-			continue
-		}
-		other[id] = true
-		if in[id] {
-			same++
-		}
-	}
-	return float64(same) / float64(max(1, len(in), len(other)))
 }
 
 // claims turns picks into sentences in reading order, and ends with the

@@ -73,7 +73,7 @@ func TestPronounBringsItsSentence(t *testing.T) {
 func TestCorroboration(t *testing.T) {
 	docs := map[string]string{
 		"a.md": "Deep Blue defeated the world champion Garry Kasparov in May 1997.",
-		"b.md": "The computer Deep Blue defeated world champion Garry Kasparov in May 1997.",
+		"b.md": "“Deep Blue defeated world champion Garry Kasparov in May 1997.”",
 		"c.md": "Deep Blue never defeated the world champion Garry Kasparov in May 1997.",
 		"d.md": "Deep Blue defeated the world champion Garry Kasparov in May 1996.",
 	}

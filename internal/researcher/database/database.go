@@ -6,7 +6,7 @@
 // question are found in the tables, and one statement is made of them. Where no
 // template fits, rows that hold the words are given, and a gap says so. A row is
 // cited by table and key, the rows of a statement by its hash; the text that is
-// stored holds the statement, so that it can be run again (fetch.go).
+// stored holds the statement, so that it can be run again (live.go).
 //
 // Keeping statements from changing anything is package internal/database's work.
 package database
@@ -58,6 +58,7 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 		asked = "" // a model says in its own words, or in SQL, what it wants
 	}
 	found := NewSource(r.cfg.DB, schema, asked)
+	setup.Gaps = append(setup.Gaps, found.Gaps(ctx)...)
 	setup.Engine, setup.Fetcher = found, found.Fetcher(r.cfg.Blobs, r.cfg.Now)
 	setup.Library = []string{describe(r.cfg.DB, schema)}
 	setup.Guide = Guide(r.cfg.DB, schema)

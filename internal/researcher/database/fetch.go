@@ -16,7 +16,7 @@ import (
 )
 
 // extractor names how rows become text; its number rises when the text changes.
-const extractor = "rows/1"
+const extractor = "rows/2"
 
 // Fetcher reads what a Source offered, and no other locator.
 type Fetcher struct {
@@ -45,7 +45,7 @@ func (f *Fetcher) Fetch(ctx context.Context, locator string) (fetch.Page, error)
 		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeInternal, "fetch %q", locator)
 	}
 	name := f.db.Name()
-	text := p.text(name)
+	text := p.text(f.db)
 	page := fetch.Page{
 		Locator: locator, Source: "database", Title: p.title(name), Origin: name, MediaType: "application/json", Extractor: extractor,
 		RawBytes: len(raw), TextBytes: len(text), FetchedAt: f.now().UTC(),
@@ -115,43 +115,6 @@ func rowOf(db *database.DB, schema database.Schema, locator string) (t database.
 		keys = append(keys, k+" "+values.Get(k))
 	}
 	return t, strings.Join(tests, " AND "), strings.Join(keys, ", "), nil
-}
-
-// Live reads again what a locator names and gives its text as it would be stored
-// now: the text that is stored, if the rows are the same, and another one where
-// they are not. text is the stored text of the locator, which holds the statement.
-// A locator of another database, and a text that does not belong to its locator,
-// are CodeInvalid; a row that is gone is CodeNotFound.
-func Live(ctx context.Context, db *database.DB, locator, text string) (string, error) {
-	query, isQuery := strings.CutPrefix(locator, "db:"+url.PathEscape(db.Name())+"?query=")
-	if !isQuery {
-		if !strings.HasPrefix(locator, "db:"+url.PathEscape(db.Name())+"/") {
-			return "", marchwarden.Errorf(marchwarden.CodeInvalid, "%s is not in the database %s", locator, db.Name())
-		}
-		schema, err := db.Schema(ctx)
-		if err != nil {
-			return "", err
-		}
-		p, err := rowPlan(ctx, db, schema, locator)
-		if err != nil {
-			return "", err
-		}
-		return p.text(db.Name()), nil
-	}
-	head, statement, ok := strings.Cut(text, statementMark)
-	statement = strings.TrimSuffix(statement, "\n")
-	if !ok || statementHash(statement) != query {
-		return "", marchwarden.Errorf(marchwarden.CodeInvalid, "the stored text of %s does not hold its statement", locator)
-	}
-	rows, err := db.Query(ctx, statement)
-	if err != nil {
-		return "", err
-	}
-	p := &plan{statement: statement, rows: rows}
-	if strings.HasSuffix(head, p.lines()) {
-		return text, nil
-	}
-	return p.text(db.Name()), nil
 }
 
 // rowsJSON is the raw form of rows: a list of columns and a list of rows, numbers

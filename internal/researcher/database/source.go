@@ -47,9 +47,25 @@ func NewSource(db *database.DB, schema database.Schema, asked string) *Source {
 // Name is "database".
 func (s *Source) Name() string { return Name }
 
-// Search runs a statement as it stands, or finds the rows that words ask for. What
-// leaves a part of the run's question out, and rows that merely hold its words, come
-// with a CodeUnsupported error, which becomes a gap.
+// Gaps are what the templates cannot do about the question of the run: one gap of
+// CodeUnsupported's kind if they have no answer, none if they have. Rows that Search
+// finds are then no answer. Other failures are told by Search.
+func (s *Source) Gaps(ctx context.Context) []marchwarden.Gap {
+	if s.asked == "" {
+		return nil
+	}
+	if _, err := s.plan(ctx, s.asked); marchwarden.CodeOf(err) == marchwarden.CodeUnsupported {
+		return []marchwarden.Gap{marchwarden.GapFor(plaintext.Clip(s.asked, maxTopic), err)}
+	}
+	return nil
+}
+
+// maxTopic is how much of a question names a gap, in characters.
+const maxTopic = 200
+
+// Search runs a statement as it stands, or finds the rows that words ask for. Where
+// the templates do not answer the question of the run, which Gaps tells, it finds
+// rows that merely hold the words.
 func (s *Source) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeCanceled, "search %s", s.db.Name())
@@ -57,24 +73,17 @@ func (s *Source) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	if !q.Filter.Allows(s.db.Name()) {
 		return nil, nil
 	}
-	if isStatement(q.Text) {
+	if s.asked == "" && isStatement(q.Text) { // a mind without a model writes no SQL
 		return s.statement(ctx, q.Text)
 	}
 	p, err := s.plan(ctx, q.Text)
 	if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
 		return nil, err
 	}
-	if s.asked == "" && err != nil { // words of a search promise no answer
-		p, err = nil, nil
-	}
 	if p != nil {
-		return s.offer(p), err
+		return s.offer(p), nil
 	}
-	hits, failed := s.rows(ctx, q)
-	if failed != nil {
-		return nil, failed
-	}
-	return hits, err
+	return s.rows(ctx, q)
 }
 
 // isStatement reports a search that is SQL.
@@ -117,7 +126,7 @@ func made(st *question.Statement, err error) (*plan, error) {
 	if st == nil {
 		return nil, err
 	}
-	return &plan{statement: st.SQL, rows: st.Rows, table: st.Table, phrase: st.Phrase, meaning: st.Meaning}, err
+	return &plan{statement: st.SQL, rows: st.Rows, table: st.Table, meaning: st.Meaning}, err
 }
 
 // offer remembers a statement and makes a hit of it.
@@ -126,8 +135,7 @@ func (s *Source) offer(p *plan) []search.Hit {
 	s.mu.Lock()
 	s.plans[loc] = p
 	s.mu.Unlock()
-	text := p.text(s.db.Name())
-	return []search.Hit{{Locator: loc, Title: p.title(s.db.Name()), Snippet: plaintext.Clip(text, 400), Score: 1}}
+	return []search.Hit{{Locator: loc, Title: p.title(s.db.Name()), Snippet: plaintext.Clip(p.body(), 400), Score: 1}}
 }
 
 // locator names the rows of a statement.

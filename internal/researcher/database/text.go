@@ -2,9 +2,11 @@ package database
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database/question"
 )
 
@@ -14,63 +16,81 @@ type plan struct {
 	rows      database.Rows
 	table     string // the table, for people; "" for a statement of a mind's own
 	key       string // of the one row that is meant; "" for a statement
-	// phrase is the part of the question that was understood, as written, and
-	// meaning how; "" for a statement that a mind wrote. The first column of the
-	// rows is then the answer.
-	phrase, meaning string
+	// meaning says what the rows are, "count of trials where city is Lyon"; "" for a
+	// statement that a mind wrote. The first column of the rows is then the answer.
+	meaning string
 }
 
-// statementMark stands before the statement, at the end of the text. It makes a
-// heading of it, which nobody takes for a sentence that says something.
-const statementMark = "\n# Statement: "
-
-// The most of rows that a text holds.
+// What stands at the end of a text, each on a line of its own. They make headings,
+// which nobody takes for sentences that say something.
 const (
-	maxLines   = 100
-	maxAnswers = 8
+	statementMark = "\n# Statement: "
+	meaningMark   = "\n# Meaning: "
+	askedMark     = "\n# Asked of: "
 )
 
-// text is the rows as sentences:
+// The most that a text holds.
+const (
+	maxLines   = 100
+	maxAnswers = 12
+	maxSQL     = 160 // characters of the statement in a title
+	maxOne     = 400 // characters of rows that make one sentence
+)
+
+// between stands between the rows of one sentence.
+const between = " | "
+
+// text is the rows as sentences, with what is needed to run the statement again:
 //
-//	# Table results of trials.db
+//	# SELECT "name", "score" FROM "results" … — trials.db
 //
-//	Table results gives 93 for "highest score": the largest score of all rows.
-//
-//	name: Bob; score: 93.
+//	results, the largest score: name: Bob; score: 93.
 //
 //	# Statement: SELECT …
-func (p *plan) text(name string) string {
+//	# Meaning: results, the largest score
+//	# Asked of: /data/trials.db
+func (p *plan) text(db *database.DB) string {
+	out := "# " + p.title(db.Name()) + "\n\n" + p.body()
 	if p.key != "" {
-		return "# " + p.title(name) + "\n\n" + p.lines() + "\n"
+		return out + askedMark + db.Address() + "\n"
 	}
-	out := "# " + p.title(name) + "\n\n"
-	if lead := p.lead(); lead != "" {
-		out += lead + "\n\n"
+	out += statementMark + p.statement
+	if p.meaning != "" {
+		out += meaningMark + p.meaning
 	}
-	return out + p.lines() + statementMark + p.statement + "\n"
+	return out + askedMark + db.Address() + "\n"
 }
 
+// title is what a reader sees over the rows: the statement, or the row's key.
 func (p *plan) title(name string) string {
-	switch {
-	case p.key != "":
+	if p.key != "" {
 		return fmt.Sprintf("Table %s of %s, row %s", p.table, name, p.key)
-	case p.table != "":
-		return fmt.Sprintf("Table %s of %s", p.table, name)
 	}
-	return "Rows of " + name
+	return plaintext.Clip(p.statement, maxSQL) + " — " + name
 }
 
-// lead is the sentence that answers, or "" where there is no answer to give.
-func (p *plan) lead() string {
+// body is the rows: in one sentence under their meaning where they are few, or a
+// sentence each.
+func (p *plan) body() string {
 	answers := question.Distinct(p.rows)
-	if p.phrase == "" || len(answers) == 0 {
-		return ""
+	if p.meaning == "" || len(answers) == 0 {
+		return p.lines()
+	}
+	all := make([]string, len(p.rows.Cells))
+	for i, r := range p.rows.Cells {
+		all[i] = p.row(r)
+	}
+	if len(all) == 1 && p.plain() {
+		return "# " + p.meaning + "\n\n" + all[0] + ".\n"
+	}
+	if one := strings.Join(all, between); len([]rune(one)) <= maxOne && !p.rows.Truncated {
+		return p.meaning + ": " + one + ".\n"
 	}
 	more := ""
 	if n := len(answers); n > maxAnswers {
-		answers, more = answers[:maxAnswers], fmt.Sprintf(" and %d more", n-maxAnswers)
+		answers, more = answers[:maxAnswers], fmt.Sprintf("%s%d more", between, n-maxAnswers)
 	}
-	return fmt.Sprintf("Table %s gives %s%s for %q: %s.", p.table, strings.Join(answers, " and "), more, p.phrase, p.meaning)
+	return p.meaning + ": " + strings.Join(answers, between) + more + ".\n\n" + p.lines()
 }
 
 // lines are the rows, one a line.
@@ -93,6 +113,28 @@ func (p *plan) lines() string {
 	}
 	return b.String()
 }
+
+// row is a row under its meaning; a number that the meaning names needs no name.
+func (p *plan) row(cells []database.Cell) string {
+	if len(cells) == 1 && p.number() {
+		return cells[0].Text
+	}
+	return strings.TrimSuffix(sentence(p.rows.Columns, cells), ".")
+}
+
+// plain reports rows that are picked by what stands in them: a row alone then needs
+// no words before it. An extreme, a neighbour and a number do not tell what they are.
+func (p *plan) plain() bool {
+	return !p.number() && !strings.Contains(p.meaning, ", the ") && !strings.HasPrefix(p.meaning, "next row of ") && !strings.HasPrefix(p.meaning, "row of ") && !strings.Contains(p.meaning, ", of the two ")
+}
+
+// number reports a statement for one number.
+func (p *plan) number() bool {
+	return len(p.rows.Columns) == 1 && slices.ContainsFunc(computed, func(head string) bool { return strings.HasPrefix(p.meaning, head) })
+}
+
+// computed are how the meanings of one number begin.
+var computed = []string{"count of ", "total ", "average ", "difference in "}
 
 // sentence is a row as one: "id: 17; drug: Aspirin; phase: 3."
 func sentence(columns []string, row []database.Cell) string {

@@ -122,7 +122,11 @@ func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (librar
 		}
 		if n := len(report.Notes); n > 0 {
 			first := report.Notes[0]
-			r.cfg.Warn(fmt.Sprintf("%d files of %s could not be read; the first: %s: %s", n, f.Name, first.Name, first.Reason))
+			said := fmt.Sprintf("%d files of %s could not be read; the first: ", n, f.Name)
+			if n == 1 {
+				said = fmt.Sprintf("1 file of %s could not be read: ", f.Name)
+			}
+			r.cfg.Warn(said + first.Name + ": " + first.Reason)
 		}
 		if report.Rebuilt != "" {
 			r.cfg.Warn("the index was made anew: " + report.Rebuilt)

@@ -35,7 +35,7 @@ import (
 // The FTS tables keep no text of their own; their rowid is chunks.id. To delete a
 // row one gives its text once more: FTS5's contentless_delete would spare us that,
 // but it leaves the row counted, and with it every later score wrong.
-const schemaVersion = 1
+const schemaVersion = 2
 
 // applicationID marks a file as ours ("MWLI"), so that a path that points at
 // somebody else's database by mistake never costs them their data.

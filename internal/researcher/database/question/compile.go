@@ -1,13 +1,14 @@
 // Package question turns a question in plain words into one SQL statement, by
 // templates: a value, a count, a sum, an average, an extreme, a difference, the
 // first and the last, the row before and after. It owns what is made of the words
-// (read.go, values.go), what is known of the tables (relation.go), and the templates
-// (templates.go, pairs.go, extremes.go). It says what it left out, and where it understands
-// too little it makes no statement. It runs statements through package
+// (read.go, values.go), what is known of the tables (tables.go, relation.go), and the templates
+// (templates.go, pairs.go, extremes.go). Where a word of the question stands
+// for nothing it makes no statement: a wrong answer is worse than none. It runs statements through package
 // internal/database only, and knows no documents.
 package question
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,11 +23,11 @@ import (
 const (
 	maxRelations = 30
 	maxSlow      = 3 // tables that take too long to look through
-	// sure is the share of a question's words that must be understood for its
-	// statement to stand for it; from leastCovered on it is given with a gap that
-	// names the others.
-	sure         = 0.75
-	leastCovered = 0.2
+	// sure is the share of a question's weight that must be understood for its
+	// statement to stand for it; what was guessed at counts against it.
+	sure = 0.75
+	// maxMeaning bounds the words for what the rows are, in characters.
+	maxMeaning = 240
 	// manyAnswers is how many values are too many for an answer to one question.
 	manyAnswers = 12
 )
@@ -38,9 +39,9 @@ type Statement struct {
 	Rows database.Rows
 	// Table names for people what was asked.
 	Table string
-	// Phrase is the part of the question that was understood, as written, and
-	// Meaning how.
-	Phrase, Meaning string
+	// Meaning says in few words what the rows are: "count of trials where city is
+	// Lyon".
+	Meaning string
 }
 
 // Answers are the values of the first column, each once.
@@ -68,21 +69,37 @@ type draft struct {
 }
 
 // unfit is why the templates do not answer.
-func unfit() error {
+func unfit(because string) error {
 	return &marchwarden.Error{Code: marchwarden.CodeUnsupported,
-		Message: "the question could not be turned into one statement; rows that hold its words are no answer to it",
+		Message: "the question could not be turned into one statement: " + because + "; rows that hold its words are no answer to it",
 		Hint:    "ask for one value, count, total, average or extreme in the words of the tables, or let a model write the statement"}
 }
 
-// Answer makes a statement of a question and runs it. Where no template understands
-// enough of the question, or the rows answer nothing, the error is CodeUnsupported;
-// with a statement, the same code says what the statement leaves out. A question that has
-// nothing to do with the tables has neither statement nor error.
+// rank is how well a statement fits, the better the larger: values of the table itself
+// before those that are looked up, columns that are named in full before others,
+// tables before views, and then the share of the question that it rests on.
+type rank struct {
+	own, exact, table int
+	covered           float64
+}
+
+func (a rank) compare(b rank) int {
+	return cmp.Or(cmp.Compare(a.own, b.own), cmp.Compare(a.exact, b.exact), cmp.Compare(a.table, b.table), cmp.Compare(a.covered, b.covered))
+}
+
+// Answer makes a statement of a question and runs it. There is one only if every word
+// of the question stands for something in it: a table, a column, a value, or what is
+// done with them. Otherwise, and where the rows answer nothing or two tables answer
+// differently, the error is CodeUnsupported. A question that has nothing to do with
+// the tables has neither statement nor error.
 func Answer(ctx context.Context, db *database.DB, schema database.Schema, text string) (*Statement, error) {
 	q := newQuestion(text)
+	q.nouns = nouns(q, schema)
 	var best *Statement
-	var doubt error
-	met, slow, top := false, 0, 0.0
+	var top rank
+	var lacking []string
+	known := make([]bool, len(q.toks)) // words that some table has
+	met, rival, slow := len(q.nouns) > 0, "", 0
 	all := relations(schema, db.Dialect())
 	for _, r := range all[:min(maxRelations, len(all))] {
 		if err := r.load(ctx, db, q.words()); err != nil {
@@ -96,37 +113,97 @@ func Answer(ctx context.Context, db *database.DB, schema database.Schema, text s
 			}
 			return nil, err
 		}
-		if len(r.rows) == 0 {
+		if len(r.rows) == 0 && !slices.ContainsFunc(q.nouns, func(n noun) bool { return n.table == r.table.Display() }) {
 			continue
 		}
 		rd := read(q, r)
 		met = met || rd.met()
+		rd.know(known)
 		d := rd.draft()
 		if d == nil {
 			continue
 		}
-		covered := rd.covered(d)
-		if r.joined {
-			covered -= 0.03
+		fit, ok := rd.fits(d)
+		if !ok {
+			lacking = fewer(lacking, rd.missing())
+			continue
 		}
-		if covered < leastCovered || covered <= top {
+		if best != nil && fit.compare(top) < 0 {
 			continue
 		}
 		st, err := rd.run(ctx, db, d)
 		if err != nil {
 			return nil, err
 		}
-		if st != nil {
-			best, top, doubt = st, covered, nil
-			if covered < sure {
-				doubt = rd.doubt()
-			}
+		switch {
+		case st == nil:
+		case best == nil || fit.compare(top) > 0:
+			best, top, rival = st, fit, ""
+		case !slices.Equal(best.Answers(), st.Answers()):
+			rival = st.Table
 		}
 	}
-	if best == nil && met {
-		return nil, unfit()
+	switch {
+	case best != nil && rival != "":
+		return nil, unfit("the tables " + best.Table + " and " + rival + " give different answers")
+	case best != nil:
+		return best, nil
+	case !met:
+		return nil, nil
 	}
-	return best, doubt
+	if strange := q.strange(known); len(strange) > 0 {
+		return nil, unfit("nothing in the tables stands for " + quoted(strange))
+	}
+	if len(lacking) > 0 {
+		return nil, unfit("no template does justice to " + quoted(lacking))
+	}
+	return nil, unfit("no template fits it")
+}
+
+// fewer are the fewest words of two lists that are not empty.
+func fewer(a, b []string) []string {
+	if len(b) == 0 || len(a) > 0 && len(a) <= len(b) {
+		return a
+	}
+	return b
+}
+
+// quoted names the first of some words.
+func quoted(list []string) string {
+	const most = 6
+	var out []string
+	for _, w := range list[:min(most, len(list))] {
+		out = append(out, fmt.Sprintf("%q", w))
+	}
+	return strings.Join(out, ", ")
+}
+
+// fits tells whether a draft answers all of the question, and how well.
+func (rd *reading) fits(d *draft) (rank, bool) {
+	covered := rd.covered(d)
+	fit := rank{covered: covered, exact: 1}
+	looked := 0
+	for c := range rd.touched {
+		if rd.r.cols[c].parent > 0 {
+			looked++
+		}
+		if rd.partly(c) {
+			fit.exact = 0
+		}
+	}
+	if looked == 0 {
+		fit.own = 1
+	}
+	if !rd.r.table.View {
+		fit.table = 1
+	}
+	if len(rd.r.parents) > 0 && looked == 0 || rd.guessed {
+		return fit, false // the table alone says it as well; or values may lack that were not seen
+	}
+	if looked > 0 && looked == len(rd.touched) && !slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.table == rd.r.table.Display() }) {
+		return fit, false // it is about the other table
+	}
+	return fit, covered >= sure && len(rd.missing()) == 0
 }
 
 // met reports that the question speaks of something in the relation.
@@ -134,21 +211,6 @@ func (rd *reading) met() bool {
 	return len(rd.filters) > 0 || slices.ContainsFunc(rd.cols, func(ms []mention) bool {
 		return slices.ContainsFunc(ms, func(m mention) bool { return m.share >= 0.5 })
 	})
-}
-
-// doubt is what a statement leaves out of the question.
-func (rd *reading) doubt() error {
-	var words []string
-	for i, t := range rd.q.toks {
-		if !rd.used[i] && (operators[rd.q.low[i]] || !t.Stop && !asking[t.Stem]) && !slices.Contains(words, t.Text) {
-			words = append(words, t.Text)
-		}
-	}
-	left := "parts of the question were guessed"
-	if len(words) > 0 {
-		left = "these words of the question play no part in it: " + strings.Join(words, ", ")
-	}
-	return marchwarden.Errorf(marchwarden.CodeUnsupported, "the statement may answer another question; %s", left)
 }
 
 // operators are words that change what is asked, and are stop words otherwise.
@@ -181,8 +243,8 @@ func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*Stateme
 	if err != nil {
 		return nil, err
 	}
-	st := &Statement{SQL: clean, Rows: rows, Table: rd.r.display, Phrase: rd.phrase(), Meaning: d.meaning}
-	if got := st.Answers(); len(got) == 1 && got[0] == "0" && strings.HasPrefix(d.what, "COUNT(*)") {
+	st := &Statement{SQL: clean, Rows: rows, Table: rd.r.display, Meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}
+	if got := st.Answers(); rd.r.unnamed && len(got) == 1 && got[0] == "0" && strings.HasPrefix(d.what, "COUNT(*)") {
 		return nil, nil // more likely a word that was misunderstood than nothing
 	}
 	if n := len(st.Answers()); n == 0 || n > manyAnswers || rows.Truncated {
@@ -211,8 +273,7 @@ func (rd *reading) covered(d *draft) float64 {
 			weight = 0.4 // what a row is: seldom the name of anything in the table
 		}
 		all += weight
-		if rd.used[i] || rd.names(i) {
-			rd.used[i] = true
+		if rd.used[i] || rd.names(i) || rd.self(i) || rd.kin(i) > 0 {
 			continue
 		}
 		if t.Number || slices.ContainsFunc(rd.cols[i], func(m mention) bool { return m.share > 0.9 }) {
@@ -236,21 +297,6 @@ var rowWords = stems(`game match season race competition event tournament people
 	station building year award title championship winner series show role case part career history official
 	win won come came receive received earn earned play played achieve achieved reach reached`)
 
-// phrase is the question without the words that were not understood.
-func (rd *reading) phrase() string {
-	var b strings.Builder
-	at := 0
-	for i, t := range rd.q.toks {
-		if rd.used[i] || t.Stop || asking[t.Stem] {
-			b.WriteString(rd.q.text[at:t.End])
-		} else {
-			b.WriteString(rd.q.text[at:t.Start])
-		}
-		at = t.End
-	}
-	return strings.Join(strings.Fields(strings.ReplaceAll(strings.TrimRight(b.String(), " ,;:-"), `"`, "")), " ")
-}
-
 // draft tries the templates in their order: the narrower ones first.
 func (rd *reading) draft() *draft {
 	for _, template := range []func() *draft{
@@ -269,66 +315,6 @@ func (rd *reading) draft() *draft {
 // refused is a question that no later template may take for another one.
 var refused = &draft{}
 
-// conditions are the filters as SQL and in words, but for some.
-func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
-	var tests, said []string
-	merged := map[int]bool{}
-	for i, f := range rd.filters {
-		if merged[i] || skip != nil && skip(f) {
-			continue
-		}
-		for j, g := range rd.filters[i+1:] { // a row that has one of two values
-			if g.col == f.col && f.op == "" && g.op == "" && !f.not && !g.not && (skip == nil || !skip(g)) {
-				f.values = append(slices.Clone(f.values), g.values...)
-				merged[i+1+j] = true
-			}
-		}
-		test, say := rd.condition(f)
-		tests, said = append(tests, test), append(said, say)
-	}
-	return strings.Join(tests, " AND "), strings.Join(said, " and ")
-}
-
-// condition is one filter as SQL and in words.
-func (rd *reading) condition(f filter) (test, say string) {
-	c := &rd.r.cols[f.col]
-	rd.touched[f.col] = true
-	if f.op == "" {
-		list := make([]string, len(f.values))
-		for i, v := range f.values {
-			list[i] = database.Literal(v)
-		}
-		op, is := " IN (", " is "
-		if f.not {
-			op, is = " NOT IN (", " is not "
-		}
-		return c.expr + op + strings.Join(list, ", ") + ")", c.name + is + someOf(f.values)
-	}
-	expr := rd.r.value(c)
-	guard := rd.r.filledTest(c) + " AND "
-	if c.year != "" && (f.number >= 1000 && f.number <= 2100) {
-		expr, guard = c.year, ""
-	}
-	if f.op == "between" {
-		return fmt.Sprintf("%s BETWEEN %s AND %s", expr, number(f.number), number(f.to)), fmt.Sprintf("%s is from %s to %s", c.name, number(f.number), number(f.to))
-	}
-	return guard + expr + " " + f.op + " " + number(f.number), c.name + " " + f.op + " " + number(f.number)
-}
-
-// someOf names the first of several values.
-func someOf(values []string) string {
-	if len(values) > 2 {
-		return fmt.Sprintf("%s or %d others", plaintext.Clip(values[0], 60), len(values)-1)
-	}
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = plaintext.Clip(v, 60)
-	}
-	return strings.Join(out, " or ")
-}
-
-func number(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.6g", f), ".0") }
-
 // both joins conditions.
 func both(a, b string) string {
 	if a == "" || b == "" {
@@ -337,17 +323,17 @@ func both(a, b string) string {
 	return a + " AND " + b
 }
 
-// of says which rows are meant.
-func of(words string) string {
+// rows says which rows are meant: "trials where city is Lyon".
+func (rd *reading) rows(words string) string {
 	if words == "" {
-		return "of all rows"
+		return rd.r.display
 	}
-	return "of the rows where " + words
+	return rd.r.display + " where " + words
 }
 
 // show is the list after SELECT: the answer, and what a reader wants beside it.
 func (rd *reading) show(answer int, beside ...int) string {
-	out := []string{rd.r.cols[answer].expr}
+	out := []string{rd.shown(answer)}
 	seen := map[int]bool{answer: true}
 	rd.touched[answer] = true
 	for _, c := range beside {
@@ -358,7 +344,7 @@ func (rd *reading) show(answer int, beside ...int) string {
 	add := func(c int) {
 		if c >= 0 && !seen[c] {
 			seen[c] = true
-			out = append(out, rd.r.cols[c].expr)
+			out = append(out, rd.shown(c))
 		}
 	}
 	for _, c := range beside {
@@ -369,4 +355,12 @@ func (rd *reading) show(answer int, beside ...int) string {
 		add(f.col)
 	}
 	return strings.Join(out, ", ")
+}
+
+// shown is a column in the list after SELECT, under its name.
+func (rd *reading) shown(c int) string {
+	if col := &rd.r.cols[c]; col.parent > 0 || col.label {
+		return col.expr + " AS " + database.Ident(col.name)
+	}
+	return rd.r.cols[c].expr
 }

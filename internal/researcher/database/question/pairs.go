@@ -26,7 +26,7 @@ func (rd *reading) pair() (a, b filter, ok bool) {
 // measure is the column of numbers that the question names from token at on, or
 // before it, or the only one.
 func (rd *reading) measure(at int) int {
-	usable := func(c *column) bool { return c.number && !c.ordinal() }
+	usable := func(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 }
 	for i := max(at, 0); i < len(rd.cols); i++ {
 		if m, ok := rd.best(i, usable); ok && !rd.used[i] {
 			rd.use(i, m.at)
@@ -72,8 +72,8 @@ func (rd *reading) difference() *draft {
 		words = ", where " + words
 	}
 	name := rd.r.cols[c].name
-	return &draft{what: fmt.Sprintf("ABS(%s - %s), %s, %s", sub(ta), sub(tb), sub(ta), sub(tb)), tail: " LIMIT 1",
-		meaning: fmt.Sprintf("the difference in %s between the rows where %s and those where %s%s", name, sa, sb, words)}
+	return &draft{what: fmt.Sprintf("ABS(%s - %s)", sub(ta), sub(tb)), tail: " LIMIT 1",
+		meaning: fmt.Sprintf("difference in %s of %s between %s and %s%s", name, rd.r.display, sa, sb, words)}
 }
 
 var lesser = stems("less fewer lower smaller shorter lighter younger earlier least lowest fewest smallest shortest lightest minimum worst slower")
@@ -89,7 +89,7 @@ func (rd *reading) useWords(list ...string) {
 
 // either is "which is deeper, A or B".
 func (rd *reading) either() *draft {
-	if !rd.q.has("or") {
+	if !rd.q.has("or") || rd.q.has("how many", "number of", "how much") {
 		return nil
 	}
 	a, b, ok := rd.pair()
@@ -116,10 +116,10 @@ func (rd *reading) either() *draft {
 	case c >= 0:
 		v := rd.r.value(&rd.r.cols[c])
 		return &draft{what: rd.show(a.col, c), where: both(where, rd.r.filledTest(&rd.r.cols[c])), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", v, order),
-			meaning: fmt.Sprintf("the %s with the %s %s %s", col.name, least, rd.r.cols[c].name, of(words))}
+			meaning: rd.rows(words) + ", of the two the one with the " + least + " " + rd.r.cols[c].name}
 	case rd.q.has("more", "most", "less", "fewer", "least") && a.full && b.full:
-		return &draft{what: col.expr + ", COUNT(*)", where: where, tail: fmt.Sprintf(" GROUP BY %s ORDER BY COUNT(*) %s LIMIT 1", col.expr, order),
-			meaning: fmt.Sprintf("the %s with the %s rows %s", col.name, least, of(words))}
+		return &draft{what: rd.shown(a.col) + ", COUNT(*) AS \"count\"", where: where, tail: fmt.Sprintf(" GROUP BY %s ORDER BY COUNT(*) %s LIMIT 1", col.expr, order),
+			meaning: rd.rows(words) + ", of the two the one in the " + least + " rows"}
 	}
 	return refused
 }
@@ -150,17 +150,14 @@ func (rd *reading) neighbour() *draft {
 		where, pick := "", ""
 		if step > 0 {
 			where, pick = rd.r.order+" > "+fmt.Sprintf(at, "MAX"), "ASC"
-			d.meaning = "the next row after the one where " + say
+			d.meaning = "next row of " + rd.r.display + " after the one where " + say
 		} else {
 			where, pick = rd.r.order+" < "+fmt.Sprintf(at, "MIN"), "DESC"
-			d.meaning = "the row before the one where " + say
+			d.meaning = "row of " + rd.r.display + " before the one where " + say
 		}
 		d.where, d.tail = both(where, rest), fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, pick)
 		if words != "" {
 			d.meaning += ", among those where " + words
-		}
-		if rd.r.cols[answer].name != "" {
-			d.meaning = "the " + rd.r.cols[answer].name + " of " + d.meaning
 		}
 		return d
 	}

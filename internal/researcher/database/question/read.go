@@ -13,9 +13,10 @@ import (
 
 // question is what was asked, as a relation is held against it.
 type question struct {
-	text string
-	toks []lexicon.Token
-	low  []string // the tokens in lower case
+	text  string
+	toks  []lexicon.Token
+	low   []string // the tokens in lower case
+	nouns []noun   // the tables that it names
 }
 
 func newQuestion(text string) *question {
@@ -46,7 +47,7 @@ const maxWords = 10
 var asking = stems(`name list give tell show find count many number amount total much times time long happen did does was were is are be been become became have had has get got
 	first last next previous previously top bottom most least highest lowest largest smallest greatest fewest biggest best worst more less than fewer table chart listed list appear appears listing
 	following according information based what which who whom when where why how after before other besides only also one ones someone something anything else there each every any all
-	both either held took take taken place occur occurred place make made makes do done would could overall combined current currently record recorded row rows column columns entry entries shown see seen
+	both either held took take taken place occur occurred place do done would could overall combined current currently record recorded row rows column columns entry entries shown see seen
 	considered known called different kind type please know tell`)
 
 // filter is a condition that the question puts on rows.
@@ -72,6 +73,7 @@ type reading struct {
 	filters []filter
 	cols    [][]mention  // per token: the columns that it names
 	touched map[int]bool // columns that the statement rests on
+	guessed bool         // it rests on values of which there may be more than were seen
 }
 
 // mention is a column that words of the question name.
@@ -86,6 +88,7 @@ type mention struct {
 func read(q *question, r *relation) *reading {
 	rd := &reading{q: q, r: r, used: make([]bool, len(q.toks)), touched: map[int]bool{}}
 	rd.mentions()
+	rd.numbered()
 	rd.comparisons()
 	rd.values()
 	return rd
@@ -110,8 +113,8 @@ var synonyms = func() map[string][]int {
 	for line := range strings.SplitSeq(`pts points point; w wins won win victory victories; l losses lost lose loss defeats; d draws drawn tied ties; gp games played; venue location site stadium place; place city town; date when day; year when season;
 		nationality country nation; position rank ranking place pos placed ranked finish placing; attendance attended attend crowd; opponent opposition against opponents; result outcome; height tall taller tallest;
 		length long longer longest; depth deep deeper deepest; weight heavy heavier heaviest weighs weighed; area size; population inhabitants populous pop; age old older oldest; born birth birthdate birthday; built constructed construction; founded established founding;
-		votes vote voted; viewers watched audience viewership; price cost costs; speed fast faster fastest; distance far; duration long; director directed; author wrote written writer; composer composed; producer produced; team club; name who; winner winners champion champions; launched launch;
-		elevation altitude high; goals goal scored; released release; title name; note notes; opened open; song track single; film movie; hometown town; aircraft model; lost losing; salary earns paid; appointed appointment; designer designed; owner owned; location located`, ";") {
+		votes vote voted; viewers watched audience viewership; price cost costs cheapest cheap expensive; maker make makes made manufacturer manufactures; city live lives living town;reason why because cause; speed fast faster fastest; distance far; duration long; director directed; author wrote written writer; composer composed; producer produced; team club; name who; winner winners champion champions; launched launch;
+		elevation altitude high; goals goal scored; released release; title name; note notes; opened open; song track single; film movie; hometown town; aircraft model; lost losing; salary earns earn earning paid pay; started began begin; appointed appointment; designer designed; owner owned; location located`, ";") {
 		n++
 		for w := range strings.FieldsSeq(line) {
 			s := lexicon.Stem(w)
@@ -261,6 +264,7 @@ func (q *question) phraseAt(i int, words string) (int, bool) {
 func (rd *reading) comparisons() {
 	for i := range rd.q.toks {
 		rd.decade(i)
+		rd.between(i)
 		for _, c := range comparing {
 			if c.after {
 				if n, ok := rd.q.numberAt(i); ok {
@@ -283,6 +287,9 @@ func (rd *reading) comparisons() {
 			}
 		}
 	}
+	for i := range rd.q.toks {
+		rd.inYear(i)
+	}
 }
 
 // compare makes a filter of a comparison at tokens [from, at): the column is named
@@ -304,7 +311,8 @@ func (rd *reading) compare(from, at int, op string, n float64) {
 	}
 	for k := at; k < min(at+3, len(rd.q.toks)); k++ {
 		if m, ok := rd.best(k, numbers); ok && !rd.used[k] {
-			rd.put(filter{col: m.col, op: op, number: n, from: from, at: m.at})
+			rd.put(filter{col: m.col, op: op, number: n, from: from, at: at})
+			rd.use(k, m.at)
 			return
 		}
 	}

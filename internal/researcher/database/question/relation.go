@@ -2,7 +2,6 @@ package question
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,17 +12,22 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
-// relation is what a question may be about: a table, or a table joined with one
-// that it refers to, with enough of its rows to know the values.
+// relation is what a question may be about: the rows of one table, with enough of
+// them to know the values. Values of a table that it refers to are looked up row by
+// row, never joined in: a join would count and add up rows more than once.
 type relation struct {
 	dialect database.Dialect
+	table   database.Table
 	display string
 	from    string // what follows FROM
 	order   string // what the rows are listed by; "" if they have no order
 	cols    []column
 	rows    [][]database.Cell
 	whole   bool // rows are all that there are
-	joined  bool
+	// unnamed says that the table is the only one and that its name does not tell
+	// what its rows are, so that a question may call them anything.
+	unnamed bool
+	parents []database.Table // whose values are looked up; nil for the table alone
 }
 
 // column is a column of a relation.
@@ -36,7 +40,11 @@ type column struct {
 	typed  bool     // the database itself knows that they are numbers or dates
 	date   bool     // a column of dates that the database can order
 	year   string   // the expression of its year; "" if it has none
-	key    bool     // a number that counts the rows and says nothing
+	iso    bool     // its values are dates that sort as they are written
+	key    bool     // a number that names rows and says nothing about them
+	parent int      // its place in parents, from 1, of a value that is looked up; 0 for a column of the table
+	link   string   // the column of the table that a looked-up value hangs on
+	label  bool     // what people call the row that link refers to, or the row itself
 	values []string // that were seen, each once
 	unique float64  // share of the rows whose value no other row has
 }
@@ -46,70 +54,6 @@ const (
 	wholeRows  = 1000 // rows of a table that is read whole
 	wantedRows = 400  // rows with words of the question of a larger one
 )
-
-// relations are the tables and the joins along one foreign key.
-func relations(schema database.Schema, d database.Dialect) []*relation {
-	var out []*relation
-	for _, t := range schema.Tables {
-		if len(t.Columns) > 0 && !t.Search {
-			out = append(out, single(t, d))
-		}
-	}
-	for _, t := range schema.Tables {
-		for _, ref := range t.Refs {
-			at := slices.IndexFunc(schema.Tables, func(o database.Table) bool { return o.Name == ref.Table })
-			if at >= 0 && len(ref.Columns) == 1 && len(ref.To) == 1 {
-				out = append(out, joinedWith(t, schema.Tables[at], ref, d))
-			}
-		}
-	}
-	return out
-}
-
-func single(t database.Table, d database.Dialect) *relation {
-	r := &relation{dialect: d, display: t.Display(), from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many}
-	r.order = t.Order()
-	if r.order == "" && d == database.SQLite && !t.View {
-		r.order = "rowid"
-	}
-	for _, c := range t.Columns {
-		r.add(t, c, database.Ident(c.Name))
-	}
-	return r
-}
-
-// joinedWith is a table with the columns of one that it refers to.
-func joinedWith(t, other database.Table, ref database.Ref, d database.Dialect) *relation {
-	a, b := "a", "b"
-	r := &relation{dialect: d, joined: true, display: t.Display() + " with " + other.Display(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many}
-	r.from = fmt.Sprintf("%s AS a JOIN %s AS b ON a.%s = b.%s", t.SQL(), other.SQL(), database.Ident(ref.Columns[0]), database.Ident(ref.To[0]))
-	var order []string
-	for _, k := range t.Key {
-		order = append(order, a+"."+database.Ident(k))
-	}
-	r.order = strings.Join(order, ", ")
-	for _, c := range t.Columns {
-		if c.Name != ref.Columns[0] {
-			r.add(t, c, a+"."+database.Ident(c.Name))
-		}
-	}
-	for _, c := range other.Columns {
-		if !slices.Contains(other.Key, c.Name) {
-			r.add(other, c, b+"."+database.Ident(c.Name))
-			// "the name of the drug" is the column name of the table drugs.
-			last := &r.cols[len(r.cols)-1]
-			last.stems, last.words = append(last.stems, nameStems(other.Name)...), append(last.words, nameWords(other.Name)...)
-		}
-	}
-	return r
-}
-
-// add takes in a column.
-func (r *relation) add(t database.Table, c database.Column, expr string) {
-	col := column{name: c.Name, expr: expr, stems: nameStems(c.Name), words: nameWords(c.Name), number: c.Kind == database.Number, typed: c.Kind == database.Number || c.Kind == database.Date, date: c.Kind == database.Date}
-	col.key = len(t.Key) == 1 && t.Key[0] == c.Name && c.Kind == database.Number
-	r.cols = append(r.cols, col)
-}
 
 // nameStems are the stems of the words in a name: "homeTeam_id" is home, team, id.
 func nameStems(name string) []string {
@@ -179,6 +123,7 @@ func (r *relation) load(ctx context.Context, db *database.DB, words []string) er
 }
 
 var (
+	isoDate  = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ].*)?$`)
 	numeral  = regexp.MustCompile(`^[$£€~]?\s?[-+−]?\d[\d,]*(?:\.\d+)?\s?(?:%|[a-zA-Z]{1,3}\.?)?(?:\s?[(\[].*)?$`)
 	yearHead = regexp.MustCompile(`^(?:1[0-9]|20)\d\d(?:\D|$)`)
 	yearTail = regexp.MustCompile(`(?:^|\D)(?:1[0-9]|20)\d\d$`)
@@ -188,7 +133,7 @@ var (
 func (r *relation) learn(i int) {
 	c := &r.cols[i]
 	seen := map[string]int{}
-	filled, numbers, heads, tails := 0, 0, 0, 0
+	filled, numbers, heads, tails, iso := 0, 0, 0, 0, 0
 	for _, row := range r.rows {
 		v := row[i].Text
 		if row[i].Null || strings.Trim(v, "-–— ") == "" {
@@ -200,6 +145,9 @@ func (r *relation) learn(i int) {
 		}
 		if row[i].Number || numeral.MatchString(v) {
 			numbers++
+		}
+		if isoDate.MatchString(v) {
+			iso++
 		}
 		if yearHead.MatchString(v) {
 			heads++
@@ -218,6 +166,7 @@ func (r *relation) learn(i int) {
 		}
 	}
 	c.unique = float64(alone) / float64(filled)
+	c.iso = c.date || iso == filled
 	c.number = c.number || !c.date && 10*numbers >= 9*filled
 	switch {
 	case c.date && r.dialect == database.Postgres:
@@ -285,13 +234,20 @@ func (r *relation) noTotals() string {
 	return ""
 }
 
-// entity is the column that names the rows: the first of text whose values are
-// mostly its own, or -1.
+// entity is the column that names the rows, or -1: one that is called so, or the
+// first of text whose values are mostly its own. Where what a row is called is told
+// by the table's name, no other column will do but the key.
 func (r *relation) entity() int {
+	if at := r.named(); at >= 0 && !r.unnamed {
+		return at
+	}
 	best, top := -1, 0.0
 	for i := range r.cols {
 		c := &r.cols[i]
-		if c.number || c.date || len(c.values) == 0 || c.key {
+		if c.number || c.date || len(c.values) == 0 || c.key || c.parent > 0 {
+			continue
+		}
+		if !r.unnamed && (c.unique < 0.9 || c.year != "" || slices.ContainsFunc(c.values, func(v string) bool { return len(v) > maxName })) {
 			continue
 		}
 		score := min(c.unique, 0.9) - 0.06*float64(i)
@@ -305,8 +261,35 @@ func (r *relation) entity() int {
 			best, top = i, score
 		}
 	}
+	if best < 0 && !r.unnamed && len(r.table.Key) == 1 {
+		return slices.IndexFunc(r.cols, func(c column) bool { return c.parent == 0 && c.name == r.table.Key[0] })
+	}
 	return best
 }
+
+// maxName is the longest text that may be what a row is called, in bytes.
+const maxName = 80
+
+// named is the column of text that is called name or title, alone or with other
+// words, or the full name; -1 without one.
+func (r *relation) named() int {
+	best, fewest := -1, 0
+	for i, c := range r.cols {
+		if c.label && c.parent == 0 {
+			return i
+		}
+		if c.number || c.date || c.key || c.parent > 0 || !slices.ContainsFunc(c.stems, func(s string) bool { return called[s] }) {
+			continue
+		}
+		if best < 0 || len(c.stems) < fewest {
+			best, fewest = i, len(c.stems)
+		}
+	}
+	return best
+}
+
+// called are words in the names of columns that hold what a row is called.
+var called = stems("name title label")
 
 // nameLike are words in the names of columns that name what a row is about.
 var nameLike = stems("name title player team athlete driver rider candidate person club school country nation city company model film movie song album artist")

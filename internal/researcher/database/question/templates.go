@@ -1,7 +1,6 @@
 package question
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -40,7 +39,13 @@ var auxiliary = func() map[string]bool {
 // col is -1 where there is none.
 func (rd *reading) target() (col int, soft float64) {
 	q := rd.q
-	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "tell")
+	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "show", "tell")
+	if why, _ := q.find("why"); why >= 0 {
+		rd.used[why] = true
+		return rd.only(func(c *column) bool {
+			return c.parent == 0 && slices.ContainsFunc(c.stems, func(s string) bool { return reasonLike[s] })
+		}), 0
+	}
 	if wh < 0 {
 		if len(rd.cols) > 0 {
 			if m, ok := rd.best(0, func(*column) bool { return true }); ok && !rd.used[0] {
@@ -57,28 +62,43 @@ func (rd *reading) target() (col int, soft float64) {
 				end = wh + 3
 			}
 			for i := end; i < min(end+3, len(q.low)) && !auxiliary[q.low[i]]; i++ {
+				if rd.self(i) {
+					return rd.r.entity(), 0
+				}
 				if m, ok := rd.best(i, func(c *column) bool { return !c.number }); ok && !rd.used[i] {
 					rd.use(i, m.at)
 					return m.col, 0
 				}
 			}
 		}
-		return rd.person(), 0
+		return rd.person(wh), 0
 	case "when":
 		return rd.only(func(c *column) bool { return c.year != "" || c.date || slices.Contains(c.stems, "date") }), 0
 	case "where":
-		return rd.only(func(c *column) bool { return slices.ContainsFunc(c.stems, func(s string) bool { return placeLike[s] }) }), 0
+		return rd.only(placeNamed), 0
+	}
+	if !rd.r.unnamed && q.low[wh] == "what" && at < len(q.low) && slices.Contains([]string{"do", "does", "did"}, q.low[at]) {
+		return -1, 0 // what somebody did is no column's name
 	}
 	return rd.noun(at)
 }
 
 var (
+	reasonLike = stems("reason cause")
 	placeLike  = stems("venue location place city site stadium country state town region ground arena")
 	personLike = stems("name player driver rider athlete candidate winner person author director artist opponent swimmer skier cyclist coach senator member contestant delegate jockey actor singer incumbent commissioner judge team nation country")
 )
 
-// person is the column that answers "who".
-func (rd *reading) person() int {
+// person is the column that answers "who": what the verb says ("who makes X"), or
+// what the rows are called.
+func (rd *reading) person(wh int) int {
+	if !rd.r.unnamed {
+		if m, ok := rd.best(wh+1, func(c *column) bool { return !c.number && !c.date && c.year == "" }); ok && !rd.used[wh+1] && m.at == wh+2 && !placeNamed(&rd.r.cols[m.col]) {
+			rd.use(wh+1, m.at)
+			return m.col
+		}
+		return rd.r.entity()
+	}
 	if c := rd.r.entity(); c >= 0 && slices.ContainsFunc(rd.r.cols[c].stems, func(s string) bool { return personLike[s] }) {
 		return c
 	}
@@ -88,6 +108,11 @@ func (rd *reading) person() int {
 		}
 	}
 	return rd.r.entity()
+}
+
+// placeNamed reports a column of places.
+func placeNamed(c *column) bool {
+	return slices.ContainsFunc(c.stems, func(s string) bool { return placeLike[s] })
 }
 
 // noun is the column that the noun after "which" or "what" names. A noun that is
@@ -102,9 +127,21 @@ func (rd *reading) noun(at int) (int, float64) {
 		if auxiliary[q.low[i]] && i > at {
 			break
 		}
+		if rd.self(i) {
+			return rd.r.entity(), 0
+		}
+		if kin := rd.kin(i); kin > 0 {
+			return slices.IndexFunc(rd.r.cols, func(c column) bool { return c.parent == kin && c.label }), 0
+		}
 		if m, ok := rd.best(i, func(*column) bool { return true }); ok && !rd.used[i] {
 			rd.use(i, m.at)
 			return m.col, 0
+		}
+		if !rd.r.unnamed {
+			if !q.toks[i].Stop && !rd.used[i] {
+				return -1, 0
+			}
+			continue
 		}
 		if !q.toks[i].Stop && !asking[q.toks[i].Stem] && !rd.used[i] {
 			lost = 0.5
@@ -116,6 +153,9 @@ func (rd *reading) noun(at int) (int, float64) {
 		if c := rd.only(func(c *column) bool { return c.year != "" }); c >= 0 {
 			return c, 0
 		}
+	}
+	if !rd.r.unnamed {
+		return -1, 0
 	}
 	return rd.r.entity(), lost
 }
@@ -150,13 +190,13 @@ func (rd *reading) average() *draft {
 	}
 	where, words := rd.conditions(nil)
 	col := &rd.r.cols[c]
-	return &draft{what: "AVG(" + rd.r.value(col) + "), COUNT(*)", where: both(both(where, rd.r.filledTest(col)), rd.r.noTotals()), meaning: fmt.Sprintf("the average %s %s", col.name, of(words))}
+	return &draft{what: "AVG(" + rd.r.value(col) + ")", where: both(both(where, rd.r.filledTest(col)), rd.r.noTotals()), meaning: "average " + col.name + " of " + rd.rows(words)}
 }
 
 // count is "how many", "the number of" and "the total": the sum of a column of
 // numbers that is named, or else the number of rows.
 func (rd *reading) count() *draft {
-	from, at := rd.q.find("how many", "total number of", "number of", "how much", "total of", "total amount of", "amount of", "count", "the total", "what number")
+	from, at := rd.q.find("how many", "total number of", "number of", "how much", "total of", "total amount of", "amount of", "count", "sum of", "the sum", "the total", "what number")
 	if wh, _ := rd.q.find("which", "who", "where", "when", "name"); wh >= 0 && (from < 0 || wh < from) {
 		return nil
 	}
@@ -172,44 +212,82 @@ func (rd *reading) count() *draft {
 	rd.use(from, at)
 	where, words := rd.conditions(nil)
 	if m, ok := rd.head(at); ok {
-		col := &rd.r.cols[m.col]
-		rd.use(m.at-1, m.at)
-		return &draft{what: "SUM(" + rd.r.value(col) + "), COUNT(*)", where: both(both(where, rd.r.filledTest(col)), rd.r.noTotals()), meaning: fmt.Sprintf("the sum of %s %s", col.name, of(words))}
+		return rd.sum(m, where, words)
 	}
-	soft := 0.0
+	return rd.number(at, where, words)
+}
+
+// sum adds up a column, or tells its value in the one row that is named.
+func (rd *reading) sum(m mention, where, words string) *draft {
+	col := &rd.r.cols[m.col]
+	rd.use(m.at-1, m.at)
+	rd.useWords(having...)
+	all := both(both(where, rd.r.filledTest(col)), rd.r.noTotals())
+	if rd.single() {
+		return &draft{what: rd.show(m.col), where: all, meaning: rd.rows(words)}
+	}
+	return &draft{what: "SUM(" + rd.r.value(col) + ")", where: all, meaning: "total " + col.name + " of " + rd.rows(words)}
+}
+
+// having are verbs that say no more than that something has what is counted.
+var having = strings.Fields("win won wins earn earned earns receive received receives gain gained score scored hold held total")
+
+// number counts what the noun from token at on names: the rows of the table, or the
+// different values of a column.
+func (rd *reading) number(at int, where, words string) *draft {
+	soft, met := 0.0, false
 	for i := at; i < min(at+3, len(rd.q.toks)); i++ {
 		t := rd.q.toks[i]
 		if auxiliary[rd.q.low[i]] {
 			break
 		}
-		if t.Stop || asking[t.Stem] || rd.used[i] {
+		if met = met || rd.self(i); met {
+			break
+		}
+		if t.Stop || asking[t.Stem] && !distinct[rd.q.low[i]] || rd.used[i] {
+			continue
+		}
+		if distinct[rd.q.low[i]] {
+			rd.used[i] = true
 			continue
 		}
 		// What is counted: the rows, whatever they are called, or the values of a column.
 		if m, ok := rd.best(i, func(c *column) bool { return !c.number }); ok {
 			rd.use(i, m.at)
-			if rd.q.has("different", "unique", "distinct") {
-				return &draft{what: "COUNT(DISTINCT " + rd.r.cols[m.col].expr + ")", where: where, meaning: fmt.Sprintf("the number of different %s %s", rd.r.cols[m.col].name, of(words))}
+			if !rd.r.unnamed || rd.q.has("different", "unique", "distinct") {
+				col := &rd.r.cols[m.col]
+				rd.touched[m.col] = true
+				if col.parent > 0 {
+					return refused
+				}
+				return &draft{what: "COUNT(DISTINCT " + col.expr + ")", where: both(where, rd.r.noTotals()), meaning: "count of different " + col.name + " of " + rd.rows(words)}
 			}
 		} else {
 			soft += 0.25
-			rd.used[i] = true
+			rd.used[i] = rd.r.unnamed
 		}
 		break
 	}
-	if rd.single() {
-		return refused // a row that is named is there once
+	if !met && !rd.r.unnamed || rd.single() {
+		return refused // what is counted is not this table; or a row that is named is there once
 	}
-	if where == "" && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all") {
+	if where == "" && rd.r.unnamed && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all") {
 		return refused
 	}
-	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "the number " + of(words), soft: soft}
+	if rd.q.has("different", "unique", "distinct") {
+		return refused // rows are always different
+	}
+	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words), soft: soft}
 }
 
-// single reports that the filters name one row by what no other row has.
+var distinct = words("different distinct unique")
+
+// single reports that the filters name one row: by what it is called or, in a table
+// whose name does not tell what the rows are, by what no other row has.
 func (rd *reading) single() bool {
 	return slices.ContainsFunc(rd.filters, func(f filter) bool {
-		return f.op == "" && f.full && !f.not && len(f.values) == 1 && rd.r.cols[f.col].unique > 0.9
+		c := &rd.r.cols[f.col]
+		return f.op == "" && f.full && !f.not && len(f.values) == 1 && c.unique > 0.9 && c.parent == 0 && (rd.r.unnamed || f.col == rd.r.entity())
 	})
 }
 
@@ -225,12 +303,16 @@ func (rd *reading) namedFrom(at int) int {
 
 // head is the column of numbers that the noun from token at on names.
 func (rd *reading) head(at int) (mention, bool) {
-	for i := at; i < min(at+4, len(rd.q.toks)); i++ {
+	left := 4
+	for i := at; i < len(rd.q.toks) && left > 0; i++ {
 		if auxiliary[rd.q.low[i]] && i > at {
 			break
 		}
-		if m, ok := rd.best(i, func(c *column) bool { return c.number && c.year == "" && !c.ordinal() }); ok && !rd.used[i] {
-			rd.use(at, m.at)
+		if !rd.used[i] {
+			left--
+		}
+		if m, ok := rd.best(i, func(c *column) bool { return c.number && c.year == "" && !c.ordinal() && c.parent == 0 }); ok && !rd.used[i] {
+			rd.use(i, m.at)
 			rd.touched[m.col] = true
 			return m, true
 		}
@@ -262,5 +344,5 @@ func (rd *reading) lookup() *draft {
 	}
 	where, words := rd.conditions(nil)
 	return &draft{what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: rd.listed(),
-		meaning: fmt.Sprintf("the %s %s", rd.r.cols[answer].name, of(words)), soft: soft}
+		meaning: rd.rows(words), soft: soft}
 }

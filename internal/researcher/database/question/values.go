@@ -2,10 +2,14 @@ package question
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // match is a run of the question's words that stands in values of a column.
@@ -30,6 +34,9 @@ func (rd *reading) values() {
 		if !rd.free(m.from, m.at) {
 			continue
 		}
+		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number || rd.tableOnly(m.from, m.at) {
+			continue // of what it is the number is not said; or it is what the rows are called
+		}
 		m.elsewhere = !m.named && slices.ContainsFunc(found, func(o match) bool { return o.col != m.col && o.from == m.from && o.at == m.at })
 		m.not = rd.denied(m.from)
 		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.alternatives(f, m.filter) }) {
@@ -39,13 +46,23 @@ func (rd *reading) values() {
 	}
 }
 
+// tableOnly reports a run of words that names a table and nothing else.
+func (rd *reading) tableOnly(from, at int) bool {
+	return slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.from <= from && at <= n.at })
+}
+
 // alternatives reports that two values are named side by side: "A or B", "A and B",
 // "between A and B".
 func (rd *reading) alternatives(a, b filter) bool {
 	if b.from < a.from {
 		a, b = b, a
 	}
-	return slices.ContainsFunc(rd.q.low[min(a.at, b.from):b.from], func(w string) bool { return w == "or" || w == "and" || w == "than" })
+	for i := min(a.at, b.from); i < b.from; i++ {
+		if w := rd.q.low[i]; w == "or" || w == "and" || w == "than" {
+			return true
+		}
+	}
+	return false
 }
 
 func truth(a, b bool) int {
@@ -63,7 +80,7 @@ func (rd *reading) denied(from int) bool {
 	for _, words := range []string{"other than", "besides", "except", "except for", "not", "apart from", "excluding"} {
 		n := len(strings.Fields(words))
 		for gap := range 3 {
-			if _, ok := rd.q.phraseAt(from-n-gap, words); ok {
+			if at, ok := rd.q.phraseAt(from-n-gap, words); ok && !slices.ContainsFunc(rd.q.low[at:from], func(w string) bool { return !harmless[w] }) {
 				rd.use(from-n-gap, from)
 				return true
 			}
@@ -158,6 +175,8 @@ func (rd *reading) telling(from int, value []lexicon.Token, start, n int, col *c
 	for i := from; i < from+n; i++ {
 		t, written := rd.q.toks[i], value[start+i-from]
 		switch {
+		case full && n == 1 && i > 0 && t.Capital && t.Text == written.Text:
+			weight++ // "blood type A"
 		case t.Stop && !(written.Capital && i+1 < from+n && rd.q.toks[i+1].Number): // "May 2010"
 		case asking[t.Stem]:
 		case t.Number && !full && len(t.Text) < 3:
@@ -207,3 +226,132 @@ func (rd *reading) ownWord(from, at int) bool {
 	}
 	return false
 }
+
+// numbered finds rows that are named by their key: "order 7".
+func (rd *reading) numbered() {
+	if len(rd.r.table.Key) != 1 {
+		return
+	}
+	c := slices.IndexFunc(rd.r.cols, func(c column) bool { return c.key && c.parent == 0 && c.name == rd.r.table.Key[0] })
+	for i, t := range rd.q.toks {
+		if c >= 0 && i > 0 && t.Number && rd.self(i-1) && figure.MatchString(t.Text) && strings.TrimSpace(rd.q.text[rd.q.toks[i-1].End:t.Start]) == "" {
+			rd.put(filter{col: c, values: []string{t.Text}, full: true, from: i, at: i + 1})
+		}
+	}
+}
+
+// between finds "between 10 and 20".
+func (rd *reading) between(i int) {
+	if rd.q.low[i] != "between" || i+3 >= len(rd.q.toks) || rd.q.low[i+2] != "and" {
+		return
+	}
+	a, ok := rd.q.numberAt(i + 1)
+	b, also := rd.q.numberAt(i + 3)
+	if !ok || !also {
+		return
+	}
+	rd.compare(i, i+4, "between", a)
+	if n := len(rd.filters); n > 0 && rd.filters[n-1].from == i && rd.filters[n-1].op == "between" {
+		rd.filters[n-1].to = b
+	}
+}
+
+// inYear finds the year of a column of dates: "joined in 2021".
+func (rd *reading) inYear(i int) {
+	n, ok := rd.q.numberAt(i)
+	if !ok || n < 1000 || n > 2100 || n != math.Trunc(n) || rd.used[i] || len(rd.q.toks[i].Text) != 4 {
+		return
+	}
+	rest := rd.q.text[rd.q.toks[i].End:]
+	if len(rest) > 1 && strings.ContainsRune("-/–", []rune(rest)[0]) {
+		return // a part of a date
+	}
+	if i > 0 && months[rd.q.low[i-1]] {
+		return
+	}
+	if c := rd.only(func(c *column) bool { return c.iso && c.year != "" }); c >= 0 {
+		from := i
+		for from > 0 && slices.Contains([]string{"during", "year", "the", "within"}, rd.q.low[from-1]) {
+			from--
+		}
+		rd.put(filter{col: c, op: "=", number: n, from: from, at: i + 1})
+	}
+}
+
+var months = words("january february march april may june july august september october november december")
+
+// conditions are the filters as SQL and in words, but for some.
+func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
+	var tests, said []string
+	merged := map[int]bool{}
+	for i, f := range rd.filters {
+		if merged[i] || skip != nil && skip(f) {
+			continue
+		}
+		for j, g := range rd.filters[i+1:] { // a row that has one of two values
+			if g.col == f.col && f.op == "" && g.op == "" && !f.not && !g.not && (skip == nil || !skip(g)) {
+				f.values = append(slices.Clone(f.values), g.values...)
+				merged[i+1+j] = true
+				rd.useOr(min(f.at, g.at), max(f.from, g.from))
+			}
+		}
+		test, say := rd.condition(f)
+		tests, said = append(tests, test), append(said, say)
+	}
+	return strings.Join(tests, " AND "), strings.Join(said, " and ")
+}
+
+// useOr takes the "or" between two values for understood.
+func (rd *reading) useOr(from, at int) {
+	for i := from; i < at; i++ {
+		rd.used[i] = rd.used[i] || rd.q.low[i] == "or"
+	}
+}
+
+// condition is one filter as SQL and in words.
+func (rd *reading) condition(f filter) (test, say string) {
+	c := &rd.r.cols[f.col]
+	name := c.name
+	if c.parent > 0 && !c.label {
+		name = rd.r.parents[c.parent-1].Name + "." + name
+	}
+	rd.touched[f.col] = true
+	rd.guessed = rd.guessed || f.op == "" && !f.full && !rd.r.whole
+	if f.op == "" {
+		list := make([]string, len(f.values))
+		for i, v := range f.values {
+			list[i] = database.Literal(v)
+		}
+		op, is := " IN (", " is "
+		if f.not {
+			op, is = " NOT IN (", " is not "
+		}
+		return c.expr + op + strings.Join(list, ", ") + ")", name + is + someOf(f.values)
+	}
+	expr := rd.r.value(c)
+	guard, say := rd.r.filledTest(c)+" AND ", f.op
+	if c.year != "" && (f.number >= 1000 && f.number <= 2100) {
+		expr, guard, say = c.year, "", yearOps[f.op]
+	}
+	if f.op == "between" {
+		return fmt.Sprintf("%s BETWEEN %s AND %s", expr, number(f.number), number(f.to)), fmt.Sprintf("%s is from %s to %s", name, number(f.number), number(f.to))
+	}
+	return guard + expr + " " + f.op + " " + number(f.number), name + " " + say + " " + number(f.number)
+}
+
+// yearOps are how a year is compared with, in words.
+var yearOps = map[string]string{"=": "in", "<": "before", "<=": "in or before", ">": "after", ">=": "in or after"}
+
+// someOf names the first of several values.
+func someOf(values []string) string {
+	if len(values) > 2 {
+		return fmt.Sprintf("%s or %d others", plaintext.Clip(values[0], 60), len(values)-1)
+	}
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = plaintext.Clip(v, 60)
+	}
+	return strings.Join(out, " or ")
+}
+
+func number(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.6g", f), ".0") }

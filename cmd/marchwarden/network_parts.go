@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+)
+
+// researcherParts are the members of the network as the settings make it. Nobody
+// is started or dialled: 'marchwarden researchers' does that.
+func (a *app) researcherParts(c *config) []partRow {
+	var rows []partRow
+	for _, name := range builtinOrder {
+		row := partRow{"researcher " + name, partOK, builtinNamed(name).outline()}
+		if why := a.whyOff(c, deskOptions{}, name); why != "" {
+			row.State, row.Detail = partOff, why
+		}
+		rows = append(rows, row)
+	}
+	for _, m := range c.members {
+		if m.external() {
+			rows = append(rows, a.memberPart(m))
+		}
+	}
+	return rows
+}
+
+// memberPart is somebody else's researcher.
+func (a *app) memberPart(m member) partRow {
+	row := partRow{"researcher " + m.name, partOK, m.transport() + "; 'marchwarden researchers' tries it"}
+	_, wrong := a.target(m)
+	var missing error
+	if len(m.command) > 0 {
+		_, missing = exec.LookPath(m.command[0])
+	}
+	var e *marchwarden.Error
+	switch {
+	case m.off:
+		row.State, row.Detail = partOff, offInFile
+	case errors.As(wrong, &e):
+		row.State, row.Detail = partBroken, e.Message+"; "+e.Hint
+	case errors.Is(missing, exec.ErrNotFound):
+		row.State, row.Detail = partBroken, m.command[0]+" is not in PATH ("+m.at+")"
+	case missing != nil:
+		row.State, row.Detail = partBroken, m.command[0]+" cannot be run: "+cause(errors.Unwrap(missing))+" ("+m.at+")"
+	}
+	return row
+}
+
+// databasePart is the database of the settings, whose address is not shown: it may
+// hold a password.
+func (a *app) databasePart(c *config) servicePart {
+	const name = "database"
+	address := c.databaseURL(deskOptions{})
+	if address == "" {
+		return servicePart{partRow: partRow{name, partOff, settingEnv(setDB) + " is not set"}}
+	}
+	scheme, _, _ := strings.Cut(address, ":")
+	row := partRow{name, partOK, "set by " + c.label(setDB) + ", of kind " + strings.ToLower(clip(scheme, 20))}
+	if database.IsFile(address) {
+		row.Detail = "set by " + c.label(setDB) + ", an SQLite file"
+		if _, err := os.Stat(a.absolute(address, a.dir)); err != nil {
+			return servicePart{partRow: partRow{name, partBroken, row.Detail + " that cannot be opened: " + cause(err)}}
+		}
+	}
+	return servicePart{partRow: row, try: func(ctx context.Context) (string, error) {
+		ctx, done := context.WithTimeout(ctx, scopeTime)
+		defer done()
+		db, err := a.openDatabase(ctx, c, deskOptions{})
+		if err != nil {
+			return "", err
+		}
+		return db.Name() + " can be read", db.Close()
+	}}
+}
+
+// knownPaper is a paper that every index of papers has.
+const knownPaper = "10.1038/s41586-021-03819-2"
+
+// paperParts are the services that know papers.
+func (a *app) paperParts(c *config) []servicePart {
+	api, indexes := a.openPapers(c)
+	parts := []servicePart{
+		{partRow: partRow{"papers by arXiv", partOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
+			_, err := api.Search(ctx, search.Query{Text: "attention", Limit: 1})
+			return "", err
+		}},
+	}
+	// One question goes to all indexes, so whoever tries first asks for all of them.
+	var once sync.Once
+	var work scholar.Work
+	ask := func(ctx context.Context) {
+		id, _ := scholar.ParseID(knownPaper) // it is one
+		work, _ = indexes.Look(ctx, id)      // what each of them said is in the work
+	}
+	for _, s := range []struct{ index, key string }{{scholar.Crossref, ""}, {scholar.OpenAlex, setOpenAlexKey}, {scholar.SemanticScholar, setScholarKey}} {
+		row := partRow{"papers by " + s.index, partOK, "needs no key"}
+		if s.key != "" && c.text(s.key) != "" {
+			row.Detail = "with the key of " + c.label(s.key)
+		}
+		parts = append(parts, servicePart{partRow: row, crowded: row.Detail == "needs no key", try: func(ctx context.Context) (string, error) {
+			once.Do(func() { ask(ctx) })
+			return answerOf(work, s.index)
+		}})
+	}
+	if c.memberNamed(arxiv.Name).off {
+		for i := range parts {
+			parts[i].State, parts[i].Detail, parts[i].try = partOff, "the researcher arxiv is "+offInFile, nil
+		}
+	}
+	return parts
+}
+
+// answerOf is what an index said about the paper, or why it did not answer.
+func answerOf(w scholar.Work, index string) (said string, err error) {
+	i := slices.IndexFunc(w.Asked, func(s scholar.Answer) bool { return s.Index == index })
+	switch {
+	case i < 0:
+		return "", marchwarden.Errorf(marchwarden.CodeTimeout, "did not answer in time")
+	case w.Asked[i].Code != "":
+		return "", marchwarden.Errorf(w.Asked[i].Code, "%s", w.Asked[i].Fault)
+	case !w.Asked[i].Known:
+		return "answered, and does not have the paper " + knownPaper, nil
+	}
+	return "answered", nil
+}

@@ -1,0 +1,221 @@
+package database
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+// Now is what a locator names today, held against what was stored.
+type Now struct {
+	// Changes are what differs, the old and the new: "price: 49.9 → 50.9". None means
+	// that the rows are what they were.
+	Changes []string
+	// Elsewhere says that another database of the same name was asked then; "" if it
+	// was this one, or if the stored text does not tell.
+	Elsewhere string
+}
+
+// Live reads again what a locator names and compares it with text, its stored text,
+// which holds the statement. A locator of another database, and a text that does
+// not belong to its locator, are CodeInvalid. A row that is gone, a statement whose
+// rows are all gone, and one whose tables or columns are, are CodeNotFound; the
+// other errors are those of DB.Query. Elsewhere is told with an error, too.
+func Live(ctx context.Context, db *database.DB, locator, text string) (Now, error) {
+	var now Now
+	if asked, ok := mark(text, askedMark); ok && asked != db.Address() {
+		now.Elsewhere = fmt.Sprintf("asked of %s; this is %s", asked, db.Address())
+	}
+	name := "db:" + url.PathEscape(db.Name())
+	switch {
+	case strings.HasPrefix(locator, name+"?query="):
+		changes, err := liveRows(ctx, db, locator, strings.TrimPrefix(locator, name+"?query="), text)
+		now.Changes = changes
+		return now, err
+	case strings.HasPrefix(locator, name+"/"):
+		changes, err := liveRow(ctx, db, locator, text)
+		now.Changes = changes
+		return now, err
+	}
+	return now, marchwarden.Errorf(marchwarden.CodeInvalid, "%s is not in the database %s", locator, db.Name())
+}
+
+// liveRows runs a statement again.
+func liveRows(ctx context.Context, db *database.DB, locator, hash, text string) ([]string, error) {
+	statement, meaning, ok := statementOf(text, hash)
+	if !ok {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the stored text of %s does not hold its statement", locator)
+	}
+	rows, err := db.Query(ctx, statement)
+	if marchwarden.CodeOf(err) == marchwarden.CodeInvalid { // it ran when it was stored
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "a table or a column of the statement is gone: %v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{statement: statement, rows: rows, meaning: meaning}
+	was := bodyOf(text)
+	if was == p.body() {
+		return nil, nil
+	}
+	if len(rows.Cells) == 0 {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the statement gives no rows any more")
+	}
+	return differences(rows.Columns, rowsIn(was, p.meaning), rowsIn(p.body(), p.meaning)), nil
+}
+
+// liveRow reads a row again.
+func liveRow(ctx context.Context, db *database.DB, locator, text string) ([]string, error) {
+	schema, err := db.Schema(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, err := rowPlan(ctx, db, schema, locator)
+	if marchwarden.CodeOf(err) == marchwarden.CodeDenied { // its table, or the table's key, is not there
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the table of the row is gone")
+	}
+	if err != nil {
+		return nil, err
+	}
+	was := bodyOf(text)
+	if was == p.body() {
+		return nil, nil
+	}
+	return differences(p.rows.Columns, rowsIn(was, ""), rowsIn(p.body(), "")), nil
+}
+
+// mark is the line of a stored text behind a mark.
+func mark(text, mark string) (string, bool) {
+	at := strings.LastIndex(text, mark)
+	if at < 0 {
+		return "", false
+	}
+	line, _, _ := strings.Cut(text[at+len(mark):], "\n")
+	return line, true
+}
+
+// statementOf is the statement with a hash that a stored text holds, and what its
+// rows mean. A statement may hold strings of several lines.
+func statementOf(text, hash string) (statement, meaning string, ok bool) {
+	_, rest, found := strings.Cut(text, statementMark)
+	if at := strings.LastIndex(rest, askedMark); at >= 0 {
+		rest = rest[:at]
+	}
+	if found && statementHash(rest) == hash {
+		return rest, "", true
+	}
+	at := strings.LastIndex(rest, meaningMark)
+	if !found || at < 0 || statementHash(rest[:at]) != hash {
+		return "", "", false
+	}
+	return rest[:at], rest[at+len(meaningMark):], true
+}
+
+// bodyOf is what a stored text holds between its title and its marks.
+func bodyOf(text string) string {
+	_, body, _ := strings.Cut(text, "\n\n")
+	for _, m := range []string{statementMark, askedMark} {
+		if at := strings.Index(body, m); at >= 0 {
+			body = body[:at]
+		}
+	}
+	return body
+}
+
+// rowsIn are the rows of a body as they are written there.
+func rowsIn(body, meaning string) []string {
+	body = strings.TrimPrefix(body, "# "+meaning+"\n\n")
+	if meaning != "" {
+		first, lines, long := strings.Cut(body, ".\n\n")
+		if !long {
+			return strings.Split(strings.TrimSuffix(strings.TrimPrefix(first, meaning+": "), ".\n"), between)
+		}
+		body = lines
+	}
+	var out []string
+	for line := range strings.Lines(body) {
+		out = append(out, strings.TrimSuffix(strings.TrimSpace(line), "."))
+	}
+	return out
+}
+
+// The most of changes that is told.
+const (
+	maxChanges = 5
+	maxChange  = 160 // characters
+)
+
+// differences are the changes from some rows to others, row by row where there are
+// as many.
+func differences(columns, was, now []string) []string {
+	var out []string
+	if len(was) == len(now) {
+		for i := range was {
+			if was[i] != now[i] {
+				out = append(out, cellChanges(columns, was[i], now[i])...)
+			}
+		}
+	} else {
+		out = append(out, fmt.Sprintf("rows: %d → %d", len(was), len(now)))
+		for _, r := range was {
+			if !slices.Contains(now, r) {
+				out = append(out, "gone: "+r)
+			}
+		}
+		for _, r := range now {
+			if !slices.Contains(was, r) {
+				out = append(out, "new: "+r)
+			}
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, "the order or the columns of the rows")
+	}
+	if n := len(out); n > maxChanges {
+		out = append(out[:maxChanges], fmt.Sprintf("%d more changes", n-maxChanges))
+	}
+	for i := range out {
+		out[i] = plaintext.Clip(out[i], maxChange)
+	}
+	return out
+}
+
+// cellChanges are the cells in which two rows differ. Rows that do not have the same
+// columns are told whole.
+func cellChanges(columns []string, was, now string) []string {
+	a, b := cellsIn(columns, was), cellsIn(columns, now)
+	if a == nil || b == nil {
+		return []string{was + " → " + now}
+	}
+	var out []string
+	for i := range columns {
+		if a[i] != b[i] {
+			out = append(out, columns[i]+": "+a[i]+" → "+b[i])
+		}
+	}
+	return out
+}
+
+// cellsIn are the values of a row that is written as text; nil if it has not these
+// columns.
+func cellsIn(columns []string, row string) []string {
+	rest, ok := strings.CutPrefix(row, columns[0]+": ")
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, c := range columns[1:] {
+		value, after, found := strings.Cut(rest, "; "+c+": ")
+		if !found {
+			return nil
+		}
+		out, rest = append(out, value), after
+	}
+	return append(out, rest)
+}
