@@ -48,7 +48,7 @@ func (a *app) openDatabase(ctx context.Context, c *config, o deskOptions) (*data
 	}
 	db, err := database.Open(ctx, address, database.Options{})
 	var e *marchwarden.Error
-	if errors.As(err, &e) && slices.Contains([]marchwarden.Code{marchwarden.CodeInvalid, marchwarden.CodeNotFound, marchwarden.CodeUnsupported}, e.Code) {
+	if errors.As(err, &e) && slices.Contains([]marchwarden.Code{marchwarden.CodeInvalid, marchwarden.CodeNotFound, marchwarden.CodeUnsupported, marchwarden.CodeDenied}, e.Code) {
 		field := "--db"
 		if o.db == "" {
 			field = c.label(setDB)

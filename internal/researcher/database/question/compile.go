@@ -95,12 +95,10 @@ func (a rank) compare(b rank) int {
 func Answer(ctx context.Context, db *database.DB, schema database.Schema, text string) (*Statement, error) {
 	q := newQuestion(text)
 	q.nouns = nouns(q, schema)
-	var best *Statement
-	var top rank
-	var lacking []string
-	known := make([]bool, len(q.toks)) // words that some table has
-	met, rival, slow := len(q.nouns) > 0, "", 0
+	c := choice{q: q, known: make([]bool, len(q.toks)), met: len(q.nouns) > 0}
 	all := relations(schema, db.Dialect())
+	slices.SortStableFunc(all, func(a, b *relation) int { return truth(q.speaks(b), q.speaks(a)) })
+	slow := 0
 	for _, r := range all[:min(maxRelations, len(all))] {
 		if err := r.load(ctx, db, q.words()); err != nil {
 			switch marchwarden.CodeOf(err) {
@@ -113,49 +111,75 @@ func Answer(ctx context.Context, db *database.DB, schema database.Schema, text s
 			}
 			return nil, err
 		}
-		if len(r.rows) == 0 && !slices.ContainsFunc(q.nouns, func(n noun) bool { return n.table == r.table.Display() }) {
+		if len(r.rows) == 0 && !q.speaks(r) {
 			continue
 		}
-		rd := read(q, r)
-		met = met || rd.met()
-		rd.know(known)
-		d := rd.draft()
-		if d == nil {
-			continue
-		}
-		fit, ok := rd.fits(d)
-		if !ok {
-			lacking = fewer(lacking, rd.missing())
-			continue
-		}
-		if best != nil && fit.compare(top) < 0 {
-			continue
-		}
-		st, err := rd.run(ctx, db, d)
-		if err != nil {
+		if err := c.try(ctx, db, r); err != nil {
 			return nil, err
 		}
-		switch {
-		case st == nil:
-		case best == nil || fit.compare(top) > 0:
-			best, top, rival = st, fit, ""
-		case !slices.Equal(best.Answers(), st.Answers()):
-			rival = st.Table
-		}
 	}
+	return c.made()
+}
+
+// speaks reports that the question names the table of a relation.
+func (q *question) speaks(r *relation) bool {
+	return slices.ContainsFunc(q.nouns, func(n noun) bool { return n.table == r.table.Display() })
+}
+
+// choice is the best statement so far, and what is known of the question.
+type choice struct {
+	q       *question
+	best    *Statement
+	top     rank
+	rival   string   // a table that answers as well, and differently
+	lacking []string // the fewest words that a statement left out
+	known   []bool   // words that some table has
+	met     bool     // the question has to do with the tables
+}
+
+// try holds the question against a relation.
+func (c *choice) try(ctx context.Context, db *database.DB, r *relation) error {
+	rd := read(c.q, r)
+	c.met = c.met || rd.met()
+	rd.know(c.known)
+	d := rd.draft()
+	if d == nil {
+		return nil
+	}
+	fit, ok := rd.fits(d)
+	if !ok {
+		c.lacking = fewer(c.lacking, rd.missing())
+		return nil
+	}
+	if c.best != nil && fit.compare(c.top) < 0 {
+		return nil
+	}
+	st, err := rd.run(ctx, db, d)
 	switch {
-	case best != nil && rival != "":
-		return nil, unfit("the tables " + best.Table + " and " + rival + " give different answers")
-	case best != nil:
-		return best, nil
-	case !met:
+	case err != nil || st == nil:
+		return err
+	case c.best == nil || fit.compare(c.top) > 0:
+		c.best, c.top, c.rival = st, fit, ""
+	case !slices.Equal(c.best.Answers(), st.Answers()):
+		c.rival = st.Table
+	}
+	return nil
+}
+
+// made is the statement, or why there is none.
+func (c *choice) made() (*Statement, error) {
+	strange := c.q.strange(c.known)
+	switch {
+	case c.best != nil && c.rival == "":
+		return c.best, nil
+	case c.best != nil:
+		return nil, unfit("the tables " + c.best.Table + " and " + c.rival + " give different answers")
+	case !c.met:
 		return nil, nil
-	}
-	if strange := q.strange(known); len(strange) > 0 {
+	case len(strange) > 0:
 		return nil, unfit("nothing in the tables stands for " + quoted(strange))
-	}
-	if len(lacking) > 0 {
-		return nil, unfit("no template does justice to " + quoted(lacking))
+	case len(c.lacking) > 0:
+		return nil, unfit("no template does justice to " + quoted(c.lacking))
 	}
 	return nil, unfit("no template fits it")
 }
@@ -200,7 +224,7 @@ func (rd *reading) fits(d *draft) (rank, bool) {
 	if len(rd.r.parents) > 0 && looked == 0 || rd.guessed {
 		return fit, false // the table alone says it as well; or values may lack that were not seen
 	}
-	if looked > 0 && looked == len(rd.touched) && !slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.table == rd.r.table.Display() }) {
+	if looked > 0 && looked == len(rd.touched) && !rd.q.speaks(rd.r) {
 		return fit, false // it is about the other table
 	}
 	return fit, covered >= sure && len(rd.missing()) == 0

@@ -63,7 +63,7 @@ func (rd *reading) extreme() *draft {
 // fewest, rows of the table. Those that nothing refers to have no rows to count.
 func (rd *reading) mostRows(answer int, fn, where, words string) *draft {
 	col := &rd.r.cols[answer]
-	if col.parent == 0 || !col.label || fn != "MAX" || !slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.table == rd.r.table.Display() }) {
+	if col.parent == 0 || !col.label || fn != "MAX" || !rd.q.speaks(rd.r) {
 		return nil
 	}
 	rd.touched[answer] = true
