@@ -62,7 +62,7 @@ var farResearcher = scripted(func(ctx context.Context, req marchwarden.Request, 
 	case "sleep":
 		time.Sleep(300 * time.Millisecond)
 	case "never":
-		select {}
+		time.Sleep(time.Hour) // and not select {}, which ends a process in which nothing else goes on
 	case "exit":
 		fmt.Fprintln(os.Stderr, "starting up")
 		fmt.Fprintln(os.Stderr, "fatal: \x1b[31mdisk on fire")
@@ -138,7 +138,7 @@ func (r *stranger) serve(in io.Reader) {
 			panic(err)
 		}
 		fmt.Fprintln(os.Stderr, "sleeper", sleeper.Process.Pid)
-		select {}
+		time.Sleep(time.Hour) // and not select {}, which ends a process in which nothing else goes on
 	case "sleeper":
 		signal.Ignore(syscall.SIGTERM)
 		time.Sleep(time.Minute)
@@ -242,7 +242,7 @@ func (r *stranger) call(id, token json.RawMessage) {
 		os.Exit(7)
 	case "closes":
 		os.Stdout.Close()
-		select {}
+		time.Sleep(time.Hour) // and not select {}, which ends a process in which nothing else goes on
 	case "breaks off":
 		fmt.Fprint(r.out, `{"jsonrpc":"2.0","id":`)
 		os.Exit(0)

@@ -197,12 +197,12 @@ func (a *actor) Research(ctx context.Context, req marchwarden.Request, sink marc
 	a.pass(ctx, act.Lasts, sink)
 	switch act.How {
 	case "hang":
-		select {}
+		time.Sleep(time.Hour) // and not select {}, which ends a process in which nothing else goes on
 	case "kill":
 		if self, err := os.FindProcess(os.Getpid()); err == nil {
 			_ = self.Kill() // as kill -9 does
 		}
-		select {}
+		time.Sleep(time.Hour) // and not select {}, which ends a process in which nothing else goes on
 	case "junk":
 		for range 1200 {
 			junk := make([]byte, 40)
@@ -211,7 +211,7 @@ func (a *actor) Research(ctx context.Context, req marchwarden.Request, sink marc
 			}
 			_, _ = os.Stdout.Write(append(bytes.ReplaceAll(junk, []byte("\n"), nil), '\n'))
 		}
-		select {}
+		time.Sleep(time.Hour) // and not select {}, which ends a process in which nothing else goes on
 	case "fail":
 		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "it has a bad day")
 	}
