@@ -29,6 +29,7 @@ const (
 	writeShare  = 0.3  // of all tokens
 	firstShare  = 0.85 // of what gathering has, for the plan's rihlas together
 	soleShare   = 0.8  // the same, for a plan of one when there are others to ask
+	planShare   = 0.2  // of the time to gather, for a model that plans
 	rihlaShare  = 0.75 // of the time that is left to gather, for one rihla
 	waitForLate = 4 * time.Second
 )
@@ -202,7 +203,9 @@ func nonce(id marchwarden.TraceID) string {
 // is asked the question itself.
 func (r *run) plan(ctx context.Context) error {
 	r.live(marchwarden.StagePlan, "planning")
-	proposed, err := r.planned(func() ([]Sending, error) { return r.planner.Plan(replay.Shield(ctx), r.brief()) })
+	thinking, done := limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
+	defer done()
+	proposed, err := r.planned(func() ([]Sending, error) { return r.planner.Plan(replay.Shield(thinking), r.brief()) })
 	if fatal(err) {
 		return err
 	}
