@@ -89,7 +89,7 @@ func (w *postgresWall) conn(ctx context.Context) (*pgconn.PgConn, error) {
 	for {
 		select {
 		case c := <-w.idle:
-			if c.CheckConn() == nil {
+			if c.Ping(ctx) == nil {
 				return c, nil
 			}
 			_ = c.Close(ctx)
