@@ -59,10 +59,10 @@ type script func(ctx context.Context, n int, req marchwarden.Request) (*marchwar
 type stage struct {
 	members  []dispatch.Member
 	scripts  map[string]script
-	evidence map[string][]byte
 
-	mu    sync.Mutex // guards what follows
-	calls map[string][]marchwarden.Request
+	mu       sync.Mutex // guards what follows
+	evidence map[string][]byte
+	calls    map[string][]marchwarden.Request
 }
 
 func (s *stage) Members() []dispatch.Member { return s.members }
@@ -76,6 +76,8 @@ func (s *stage) Dispatch(ctx context.Context, member string, req marchwarden.Req
 }
 
 func (s *stage) Evidence(_ context.Context, _, hash string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if b, ok := s.evidence[hash]; ok {
 		return b, nil
 	}
