@@ -57,8 +57,8 @@ type script func(ctx context.Context, n int, req marchwarden.Request) (*marchwar
 
 // stage is a network of scripted members.
 type stage struct {
-	members  []dispatch.Member
-	scripts  map[string]script
+	members []dispatch.Member
+	scripts map[string]script
 
 	mu       sync.Mutex // guards what follows
 	evidence map[string][]byte
