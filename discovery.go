@@ -21,6 +21,15 @@ const (
 	ContradictionDetected DiscoveryType = "contradiction"
 )
 
+// Known reports whether a type is one of the contract's.
+func (t DiscoveryType) Known() bool {
+	switch t {
+	case RelatedResearch, NewSource, ContradictionDetected:
+		return true
+	}
+	return false
+}
+
 // OpenQuestion is a question that the research raised and did not answer.
 type OpenQuestion struct {
 	Question      string   `json:"question"`
@@ -38,3 +47,12 @@ const (
 	Medium Priority = "medium"
 	Low    Priority = "low"
 )
+
+// Known reports whether a priority is one of the contract's.
+func (p Priority) Known() bool {
+	switch p {
+	case High, Medium, Low:
+		return true
+	}
+	return false
+}

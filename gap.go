@@ -19,6 +19,15 @@ const (
 	ScopeExceeded        GapCategory = "scope_exceeded"        // needs another kind of researcher
 )
 
+// Known reports whether a category is one of the contract's.
+func (c GapCategory) Known() bool {
+	switch c {
+	case SourceNotFound, AccessDenied, BudgetExhausted, ContradictorySources, ScopeExceeded:
+		return true
+	}
+	return false
+}
+
 // gapCategories is the one table from error code to gap category.
 var gapCategories = map[Code]GapCategory{
 	CodeInvalid:     ScopeExceeded,

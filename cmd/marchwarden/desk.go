@@ -296,7 +296,7 @@ func (d *desk) enter(call finished) {
 	f, _ := d.whole(call.result)
 	e.Searches = f.searches
 	e.Charge(f.tokens)
-	if f.foreign > 0 { // what strangers charge, nobody knows
+	if f.unpriced { // what strangers charge, nobody knows
 		e.CostUSD = nil
 	}
 	if f.interrupted {

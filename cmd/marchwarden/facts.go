@@ -14,7 +14,7 @@ import (
 type facts struct {
 	read        int // documents
 	searches    int
-	foreign     int // tokens of researchers that are not recorded here
+	unpriced    bool // a rihla may have cost what is recorded nowhere here
 	interrupted bool
 	tokens      map[string]ledger.Tokens // by model
 }
@@ -52,10 +52,7 @@ func (d *desk) whole(res *marchwarden.Result) (facts, []string) {
 	for _, r := range res.Rihlas {
 		log, err := d.records.traces.Load(r.TraceID)
 		if err != nil { // somebody else's, or one that did not live to name its run
-			all.foreign += r.TokensUsed
-			if !r.TraceID.Valid() && strings.HasPrefix(r.Outcome, "failed") {
-				all.foreign++
-			}
+			all.unpriced = all.unpriced || r.TokensUsed > 0 || strings.HasPrefix(r.Outcome, "failed")
 			if r.TraceID.Valid() && !slices.Contains(searched, r.Researcher) {
 				searched = append(searched, r.Researcher)
 			}
@@ -89,7 +86,7 @@ func (f facts) costWords(c marchwarden.CostMetadata) string {
 	}
 	e.Charge(f.tokens)
 	switch {
-	case e.CostUSD == nil, f.foreign > 0:
+	case e.CostUSD == nil, f.unpriced:
 		return "cost unknown"
 	case *e.CostUSD == 0:
 		return "no cost"

@@ -10,28 +10,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 )
 
 // minds are how an investigator plans and writes: with a model, or without.
 func minds() pi.Minds {
-	return pi.Minds{
-		Planner: func(id string) pi.Planner {
-			if id == "" {
-				return derive.New()
-			}
-			return advise.New(id, derive.New())
-		},
-		Writer: func(id string) reason.Reasoner {
-			if id == "" {
-				return extractive.New()
-			}
-			return model.New(id)
-		},
-	}
+	return pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind}
 }
 
 // openPIDesk opens the investigator over the network that the options mean.

@@ -36,7 +36,7 @@ var layers = []layer{
 	{"internal/ledger", []string{"internal/durable", "."}},
 	{"internal/locator", nil},
 	{"internal/llm", []string{"."}},
-	{"internal/llm/quoted", nil},
+	{"internal/llm/quoted", []string{"."}},
 	{"internal/llm/llmtest", []string{"internal/llm", "internal/datatest", "."}},
 	{"internal/httpapi", []string{"internal/plaintext", "."}},
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}}, // a small internet on loopback
@@ -61,7 +61,7 @@ var layers = []layer{
 	{"internal/fetch/web", []string{"internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/httpapi", "internal/locator", "internal/blob", "internal/panics", "."}},
 	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
 	{"internal/search/local", []string{"internal/search", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
-	{"internal/trace", []string{"internal/blob", "internal/durable", "."}},
+	{"internal/trace", []string{"internal/blob", "internal/dispatch", "internal/durable", "."}},
 	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "internal/panics", "."}},
 	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
@@ -75,7 +75,7 @@ var layers = []layer{
 	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/evidence", "internal/llm", "internal/llm/quoted", "internal/lexicon", "internal/locator", "internal/search", "internal/budget", "."}},
 
 	// One research call, and the researchers made of it.
-	{"internal/loop", []string{"internal/outcome", "internal/panics", "internal/plaintext", "internal/llm/metered", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
+	{"internal/loop", []string{"internal/outcome", "internal/panics", "internal/plaintext", "internal/llm/metered", "internal/llm/quoted", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
 		"internal/search", "internal/fetch", "internal/llm", "internal/locator", "internal/budget", "internal/blob", "."}},
 	{"internal/researcher", []string{"internal/loop", "internal/outcome", "internal/reason", "internal/reason/extractive", "internal/reason/model", "internal/replay", "internal/trace",
 		"internal/search", "internal/fetch", "internal/llm", "internal/blob", "."}},
@@ -88,7 +88,7 @@ var layers = []layer{
 
 	// The investigator, which asks them.
 	{"internal/pi", []string{"internal/dispatch", "internal/outcome", "internal/panics", "internal/plaintext", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence",
-		"internal/replay", "internal/trace", "internal/llm", "internal/llm/metered", "internal/lexicon", "internal/locator", "internal/budget", "internal/blob", "."}},
+		"internal/replay", "internal/trace", "internal/llm", "internal/llm/metered", "internal/llm/quoted", "internal/lexicon", "internal/locator", "internal/budget", "internal/blob", "."}},
 	{"internal/pi/derive", []string{"internal/pi", "internal/dispatch", "internal/question", "internal/hop", "internal/lexicon", "."}},
 	{"internal/pi/canary", nil}, // a test of the whole
 	{"internal/pi/advise", []string{"internal/pi", "internal/dispatch", "internal/llm", "internal/llm/quoted", "internal/locator", "internal/verify", "."}},

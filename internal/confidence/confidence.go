@@ -53,6 +53,16 @@ func Assess(in Input) (marchwarden.ConfidenceFactors, marchwarden.Unit) {
 	return f, score(f, in.Match, in.Grounded.Claims)
 }
 
+// Rate puts factors and score into a result, and into each of its citations its own
+// confidence and the authority of its source. The citations must be those of in.
+func Rate(res *marchwarden.Result, in Input) {
+	res.ConfidenceFactors, res.Confidence = Assess(in)
+	for i := range res.Citations {
+		src := in.Sources[in.Grounded.Sources[i]-1]
+		res.Citations[i].Confidence, res.Citations[i].Authority = Citation(src, in.Grounded.Support[i]), Authority(src.Page)
+	}
+}
+
 // score applies the rubric. It works on the unrounded match, so that answers
 // which differ only a little keep their order.
 func score(f marchwarden.ConfidenceFactors, match float64, claims []marchwarden.Claim) marchwarden.Unit {

@@ -1,6 +1,7 @@
 // Package datatest reads the public data sets that lie beside the repository, in
 // shared/data, for the tests that measure on them. The sets are no part of the
 // project: where they are missing a test that asks for one is skipped, and says so.
+// What is measured is held against a committed file.
 package datatest
 
 import (
@@ -106,4 +107,22 @@ func unzip(t testing.TB, path string) io.Reader {
 		t.Fatal(err)
 	}
 	return zr
+}
+
+// Golden compares with a committed file, or rewrites it on update.
+func Golden(t testing.TB, path, got string, update bool) {
+	t.Helper()
+	if update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != got {
+		t.Errorf("%s differs; if the change is meant, run the test with -update\n--- want\n%s--- got\n%s", path, want, got)
+	}
 }

@@ -59,18 +59,10 @@ func (r *run) dropLeads(d *reason.Draft) int {
 	}
 	before := len(d.Discoveries) + len(d.OpenQuestions)
 	d.Discoveries = slices.DeleteFunc(slices.Clone(d.Discoveries), func(e marchwarden.DiscoveryEvent) bool {
-		switch e.Type {
-		case marchwarden.RelatedResearch, marchwarden.NewSource, marchwarden.ContradictionDetected:
-			return !met[e.SourceLocator]
-		}
-		return true
+		return !e.Type.Known() || !met[e.SourceLocator]
 	})
 	d.OpenQuestions = slices.DeleteFunc(slices.Clone(d.OpenQuestions), func(q marchwarden.OpenQuestion) bool {
-		switch q.Priority {
-		case marchwarden.High, marchwarden.Medium, marchwarden.Low:
-			return !met[q.SourceLocator]
-		}
-		return true
+		return !q.Priority.Known() || !met[q.SourceLocator]
 	})
 	return before - len(d.Discoveries) - len(d.OpenQuestions)
 }
@@ -122,9 +114,7 @@ func boundAll(gaps []marchwarden.Gap) []marchwarden.Gap {
 func mend(gaps []marchwarden.Gap) []marchwarden.Gap {
 	gaps = slices.Clone(gaps)
 	for i, g := range gaps {
-		switch g.Category {
-		case marchwarden.SourceNotFound, marchwarden.AccessDenied, marchwarden.BudgetExhausted, marchwarden.ContradictorySources, marchwarden.ScopeExceeded:
-		default:
+		if !g.Category.Known() {
 			gaps[i].Category = marchwarden.AccessDenied
 		}
 	}
@@ -173,13 +163,9 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		},
 	}
 	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
-	res.ConfidenceFactors, res.Confidence = confidence.Assess(confidence.Input{
+	confidence.Rate(res, confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})
-	for i := range res.Citations {
-		src := r.state.Evidence.Sources()[g.Sources[i]-1]
-		res.Citations[i].Confidence, res.Citations[i].Authority = confidence.Citation(src, g.Support[i]), confidence.Authority(src.Page)
-	}
 	res.Normalize()
 	return res
 }

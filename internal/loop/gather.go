@@ -16,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -49,7 +50,7 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 		return nil
 	}
 	reads, err := r.cfg.Reasoner.Choose(ctx, r.state, hits)
-	if fatal(err) {
+	if replay.Fatal(err) {
 		return err
 	}
 	if err != nil {
@@ -89,7 +90,7 @@ func (r *run) each(n int, work func(i int) error) error {
 	for i := range n {
 		g.Go(func() (err error) {
 			defer panics.Caught(&err, "gathering")
-			if err := work(i); fatal(err) {
+			if err := work(i); replay.Fatal(err) {
 				return err
 			}
 			return nil

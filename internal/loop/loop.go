@@ -14,9 +14,6 @@ package loop
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"slices"
 	"time"
 
@@ -27,6 +24,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
@@ -83,9 +81,9 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	if err := j.Note(start); err != nil {
 		return nil, err
 	}
-	whole, done := limited(fetch.Within(ctx, start.Request.Filter()), start.Deadline)
+	whole, done := replay.Limited(fetch.Within(ctx, start.Request.Filter()), start.Deadline)
 	defer done()
-	gathering, done := limited(whole, start.Wall)
+	gathering, done := replay.Limited(whole, start.Wall)
 	defer done()
 
 	r := l.newRun(j, start, clock)
@@ -99,14 +97,6 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	}
 	// The caller's patience may be over; what was written is still checked.
 	return r.check(context.WithoutCancel(ctx), draft)
-}
-
-// limited is ctx for at most d; a limit of zero is none.
-func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if d <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, d)
 }
 
 // run is the state of one call.
@@ -141,7 +131,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		gaps:    slices.Clone(start.Gaps),
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
-			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: nonce(start.TraceID),
+			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: quoted.Nonce(start.TraceID),
 		},
 	}
 	share := synthesisShare
@@ -152,13 +142,6 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 	}
 	meter.Hold(int(float64(start.Limits.TokenBudget) * share))
 	return r
-}
-
-// nonce is a word that no page can know while a run reads it: pages are written
-// before the run has an id.
-func nonce(id marchwarden.TraceID) string {
-	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + id.String()))
-	return hex.EncodeToString(sum[:6])
 }
 
 // gatherAll plans and gathers until the plan is complete, a cap is reached or
@@ -186,7 +169,7 @@ const planShare = 0.5
 
 // planInTime plans under a time limit, which only the model's calls see.
 func (r *run) planInTime(ctx context.Context) (reason.Plan, error) {
-	ctx, done := limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
+	ctx, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
 	defer done()
 	return r.plan(replay.Shield(ctx))
 }
@@ -230,6 +213,3 @@ func (r *run) failed(topic string, err error) {
 	}
 	r.gaps = append(r.gaps, gap)
 }
-
-// fatal reports whether err says that the run cannot be recorded or replayed.
-func fatal(err error) bool { return errors.Is(err, replay.ErrJournal) }

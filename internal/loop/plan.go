@@ -44,7 +44,7 @@ func (r *run) cut(at, what string) error {
 func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 	r.state.Iteration++
 	plan, err := r.cfg.Reasoner.Plan(ctx, r.state)
-	if fatal(err) {
+	if replay.Fatal(err) {
 		return reason.Plan{}, err
 	}
 	if err != nil { // a plan may be there all the same

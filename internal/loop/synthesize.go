@@ -6,6 +6,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -19,7 +20,7 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 		return reason.Draft{}, err
 	}
 	draft, err := r.cfg.Reasoner.Write(ctx, r.state)
-	if fatal(err) {
+	if replay.Fatal(err) {
 		return reason.Draft{}, err
 	}
 	if err != nil { // a draft may be there all the same

@@ -146,7 +146,7 @@ func (r *run) evidence(ctx context.Context, jr *journey, c marchwarden.Citation,
 		defer panics.Caught(&err, "getting hold of evidence")
 		return way(ctx, r.members[jr.Researcher], c)
 	})
-	if err != nil && !fatal(err) {
+	if err != nil && !replay.Fatal(err) {
 		return replay.Held{}, nil
 	}
 	return h, err

@@ -158,7 +158,8 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 	}
 	inv.MaxDepth = min(inv.MaxDepth, req.Limits().MaxIterations-1)
 	for _, m := range p.cfg.Dispatcher.Members() {
-		inv.Members = append(inv.Members, trace.Member{Name: m.Name, Scope: m.Scope, Share: m.Share, Trust: string(m.Trust), Private: m.Private, OpenWorld: m.OpenWorld})
+		m.Transport = "" // where it runs decides nothing, and a command line may hold more than the user wants kept
+		inv.Members = append(inv.Members, m)
 	}
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, count(len(inv.Members), "researcher"))},

@@ -2,12 +2,20 @@ package pi
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Planner is the part of an investigator's mind that decides whom to ask what. It
@@ -64,4 +72,110 @@ type Report struct {
 	Sent      Sending
 	Citations []marchwarden.Citation
 	Gaps      []marchwarden.Gap
+}
+
+// brief is what the planner is told.
+func (r *run) brief() *Brief {
+	b := &Brief{
+		Request: r.start.Request, Limits: r.start.Limits, Now: r.start.StartedAt, Members: r.inv.Members,
+		Most: r.inv.MaxRihlas - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: quoted.Nonce(r.start.TraceID),
+	}
+	for _, m := range r.inv.Members {
+		if r.secret(m.Name) {
+			b.Untold = append(b.Untold, m.Name)
+		}
+	}
+	for _, jr := range r.journeys {
+		b.Asked = append(b.Asked, jr.Sending)
+	}
+	if r.model != nil && (r.inv.ModelSeesPrivate || !r.heardPrivate()) {
+		b.Model, b.Scale = r.model, r.model.Scale
+	}
+	return b
+}
+
+// heardPrivate reports whether a private member has reported. What is asked from
+// then on may come of it.
+func (r *run) heardPrivate() bool {
+	return slices.ContainsFunc(r.journeys, func(jr *journey) bool { return jr.arrived && r.private(jr.Researcher) })
+}
+
+// plan asks the planner for the first rihlas and puts them into the queue. What
+// the planner proposes that cannot be is left out; if nothing is left, everybody
+// is asked the question itself.
+func (r *run) plan(ctx context.Context) error {
+	r.live(marchwarden.StagePlan, "planning")
+	thinking, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
+	defer done()
+	proposed, err := r.planned(func() ([]Sending, error) { return r.planner.Plan(replay.Shield(thinking), r.brief()) })
+	if replay.Fatal(err) {
+		return err
+	}
+	if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeExhausted { // a small budget is no fault
+		r.gaps = append(r.gaps, marchwarden.GapFor("planning", err))
+	}
+	question := r.start.Request.Question
+	r.public = append(r.public, question)
+	r.propose(proposed)
+	if len(r.waiting) == 0 {
+		for _, m := range r.inv.Members {
+			r.propose([]Sending{{m.Name, question, "the question itself"}})
+		}
+	}
+	step := &trace.Plan{Head: trace.Head{Decision: "begin with " + count(len(r.waiting), "rihla")}}
+	if len(r.waiting) == 0 {
+		step.Decision = "there is nobody to ask"
+		r.gaps = append(r.gaps, marchwarden.Gap{Topic: question, Category: marchwarden.ScopeExceeded, Detail: "there is no researcher in this network"})
+	}
+	r.passedOver()
+	planned := slices.Clone(r.waiting)
+	slices.SortFunc(planned, func(a, b *item) int { return a.seq - b.seq })
+	for _, it := range planned {
+		step.Rihlas = append(step.Rihlas, trace.Sending(it.Sending))
+	}
+	r.live(marchwarden.StagePlan, step.Decision)
+	return r.j.Note(step)
+}
+
+// passedOver names the members for whom the cap on rihlas left no place.
+func (r *run) passedOver() {
+	if len(r.waiting) < r.inv.MaxRihlas {
+		return
+	}
+	for _, m := range r.inv.Members {
+		if !slices.ContainsFunc(r.waiting, func(it *item) bool { return it.Researcher == m.Name }) {
+			r.gaps = append(r.gaps, marchwarden.Gap{Topic: "researcher " + m.Name, Category: marchwarden.BudgetExhausted,
+				Detail: fmt.Sprintf("it was not asked: there are %d rihlas at most (--max-rihlas allows more)", r.inv.MaxRihlas)})
+		}
+	}
+}
+
+// planned asks the planner, whose panics are failures.
+func (r *run) planned(ask func() ([]Sending, error)) (sendings []Sending, err error) {
+	defer panics.Caught(&err, "the planner")
+	return ask()
+}
+
+// propose takes over what a planner wants for a start.
+func (r *run) propose(sendings []Sending) {
+	for _, s := range sendings {
+		s.Question, s.Reason = asQuestion(s.Question), plaintext.Line(s.Reason, maxDetail)
+		_, known := r.members[s.Researcher]
+		_, repeat := r.asked[key(s.Researcher, s.Question)]
+		if !known || repeat || s.Question == "" || len(r.waiting) >= r.inv.MaxRihlas {
+			continue
+		}
+		r.asked[key(s.Researcher, s.Question)] = len(r.waiting) + 1
+		r.public = append(r.public, s.Question)
+		r.push(&item{Sending: s, priority: planPriority, about: -1})
+	}
+}
+
+// asQuestion is a text on one line that a request may ask: one that is too long is
+// cut, one that just fits is whole.
+func asQuestion(s string) string {
+	if line := plaintext.Line(s, marchwarden.MaxQuestionChars); utf8.RuneCountInString(line) <= marchwarden.MaxQuestionChars {
+		return line
+	}
+	return plaintext.Line(s, marchwarden.MaxQuestionChars-1)
 }

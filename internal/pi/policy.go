@@ -219,7 +219,7 @@ func again(r *run, n notice) (Sending, int, bool) {
 
 // arbiter asks a researcher who has no part in a disagreement about its very point.
 func arbiter(r *run, n notice) (Sending, int, bool) {
-	question := plaintext.Line("Which is right about "+n.topic+"?", marchwarden.MaxQuestionChars-1)
+	question := asQuestion("Which is right about " + n.topic + "?")
 	to, ok := r.another(n.from, question, n.parties...)
 	return Sending{to, question, n.from.Researcher + " found sources that disagree"}, 0, ok
 }
@@ -227,7 +227,7 @@ func arbiter(r *run, n notice) (Sending, int, bool) {
 // specialist asks the researcher whose scope speaks to the topic.
 func specialist(r *run, n notice) (Sending, int, bool) {
 	to, ok := r.suited(n.topic+" "+n.detail, n.from.Researcher)
-	return Sending{to, r.questionOf(n), "outside the scope of " + n.from.Researcher}, 0, ok
+	return Sending{to, asQuestion(n.topic), "outside the scope of " + n.from.Researcher}, 0, ok
 }
 
 // suggested asks the researcher that a discovery suggests.
@@ -236,7 +236,7 @@ func suggested(r *run, n notice) (Sending, int, bool) {
 	if !ok && n.suggests == "" {
 		n.suggests, ok = r.suited(n.topic+" "+n.detail, n.from.Researcher)
 	}
-	return Sending{n.suggests, r.questionOf(n), fmt.Sprintf("%s met it: %s", n.from.Researcher, plaintext.Line(n.detail, maxWord))}, 0, ok
+	return Sending{n.suggests, asQuestion(n.topic), fmt.Sprintf("%s met it: %s", n.from.Researcher, plaintext.Line(n.detail, maxWord))}, 0, ok
 }
 
 // answerer asks whoever covers an open question, or the one who raised it.
@@ -245,12 +245,7 @@ func answerer(r *run, n notice) (Sending, int, bool) {
 	if !ok || !r.mayTell(n.from.Researcher, to, n.topic) {
 		to = n.from.Researcher
 	}
-	return Sending{to, r.questionOf(n), n.from.Researcher + " left it open"}, 0, true
-}
-
-// questionOf is a notice's topic as a question of its own.
-func (r *run) questionOf(n notice) string {
-	return plaintext.Line(n.topic, marchwarden.MaxQuestionChars-1)
+	return Sending{to, asQuestion(n.topic), n.from.Researcher + " left it open"}, 0, true
 }
 
 // onceElsewhere is another researcher for the question of a rihla, unless one was
@@ -268,7 +263,7 @@ func (r *run) onceElsewhere(from *journey) (string, bool) {
 // another is the best researcher that was not asked a question yet: general ones
 // before specialists, in the order of the network.
 func (r *run) another(from *journey, question string, not ...string) (string, bool) {
-	for _, m := range r.order {
+	for _, m := range r.inv.Members {
 		if _, done := r.asked[key(m.Name, question)]; m.Name != from.Researcher && !done && !slices.Contains(not, m.Name) {
 			return m.Name, true
 		}
@@ -293,7 +288,7 @@ func (r *run) suited(text, not string) (string, bool) {
 		}
 		return n
 	}
-	candidates := slices.DeleteFunc(slices.Clone(r.order), func(m dispatch.Member) bool { return m.Name == not || shared(m) == 0 })
+	candidates := slices.DeleteFunc(slices.Clone(r.inv.Members), func(m dispatch.Member) bool { return m.Name == not || shared(m) == 0 })
 	if len(candidates) == 0 {
 		return "", false
 	}

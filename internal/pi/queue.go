@@ -107,7 +107,7 @@ func (r *run) hold() {
 		keep = 0
 	}
 	switch {
-	case r.inv.MaxDepth == 0, len(r.order) == 1:
+	case r.inv.MaxDepth == 0, len(r.inv.Members) == 1:
 		share = 1
 	case len(r.waiting) < 2:
 		share = soleShare
@@ -230,7 +230,7 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	if r.start.Wall > 0 {
 		patience = max(time.Second, time.Duration(rihlaShare*float64(r.start.Wall-m.Elapsed)))
 	}
-	way, done := limited(ctx, patience)
+	way, done := replay.Limited(ctx, patience)
 	go func() {
 		defer done()
 		defer func() { close(jr.back); r.ended <- jr.number }()

@@ -58,14 +58,11 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: use.Sources,
 		},
 	}
-	res.ConfidenceFactors, res.Confidence = confidence.Assess(confidence.Input{
+	confidence.Rate(res, confidence.Input{
 		Sources: r.set.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})
 	for i := range res.Citations {
-		src := r.set.Sources()[g.Sources[i]-1]
-		c := &res.Citations[i]
-		c.Confidence, c.Authority = confidence.Citation(src, g.Support[i]), confidence.Authority(src.Page)
-		c.Locator = r.locatorOf(g.Sources[i], c)
+		res.Citations[i].Locator = r.locatorOf(g.Sources[i], &res.Citations[i])
 	}
 	res.Gaps = r.mergeGaps(res, slices.Concat(draft.Gaps, g.Gaps))
 	res.Rihlas = r.rihlas()
@@ -177,7 +174,7 @@ func (r *run) gapsOf(jr *journey) []marchwarden.Gap {
 		if !own {
 			g.Topic, g.Detail = r.line(g.Topic, maxTopic), r.line(g.Detail, maxDetail)
 		}
-		if _, known := policy[string(g.Category)]; !known {
+		if !g.Category.Known() {
 			g.Category = marchwarden.AccessDenied
 		}
 	}
@@ -260,9 +257,15 @@ func (r *run) resolved(jr *journey, g marchwarden.Gap) bool {
 	if g.Category == marchwarden.ContradictorySources {
 		return false
 	}
-	topic := plaintext.Line(g.Topic, maxTopic)
+	return r.filled(jr, string(g.Category), g.Topic)
+}
+
+// filled reports whether what a journey reported led to a rihla that found
+// something.
+func (r *run) filled(jr *journey, about, topic string) bool {
+	topic = plaintext.Line(topic, maxTopic)
 	return slices.ContainsFunc(r.decisions, func(d marchwarden.Decision) bool {
-		return d.From == jr.number && d.About == string(g.Category) && d.Topic == topic && d.Rihla > 0 && r.journeys[d.Rihla-1].admitted > 0
+		return d.From == jr.number && d.About == about && d.Topic == topic && d.Rihla > 0 && r.journeys[d.Rihla-1].admitted > 0
 	})
 }
 
@@ -291,12 +294,12 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 		for _, e := range jr.res.DiscoveryEvents {
 			e.Query, e.Reason, e.SuggestedResearcher = r.said(jr, e.Query, maxTopic), r.said(jr, e.Reason, maxDetail), plaintext.Line(e.SuggestedResearcher, maxWord)
 			e.SourceLocator = r.met(e.SourceLocator)
-			if len(events) < maxLeads && e.Query != "" && e.Query != verify.Removed && first(string(e.Type), e.Query) {
+			if len(events) < maxLeads && e.Type.Known() && e.Query != "" && e.Query != verify.Removed && first(string(e.Type), e.Query) {
 				events = append(events, e)
 			}
 		}
 		for _, q := range jr.res.OpenQuestions {
-			if r.answered(jr, q.Question) {
+			if !q.Priority.Known() || r.filled(jr, aboutOpenQuestion, q.Question) {
 				continue
 			}
 			ask(marchwarden.OpenQuestion{Question: r.said(jr, q.Question, maxTopic), Context: r.said(jr, q.Context, maxDetail), Priority: q.Priority, SourceLocator: r.met(q.SourceLocator)})
@@ -314,14 +317,6 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 		}
 	}
 	return events, open
-}
-
-// answered reports whether an open question of a journey led to a rihla that
-// found something.
-func (r *run) answered(jr *journey, question string) bool {
-	return slices.ContainsFunc(r.decisions, func(d marchwarden.Decision) bool {
-		return d.From == jr.number && d.About == aboutOpenQuestion && d.Topic == plaintext.Line(question, maxTopic) && d.Rihla > 0 && r.journeys[d.Rihla-1].admitted > 0
-	})
 }
 
 // said is a text of a journey's report as a result may carry it. Researchers of this

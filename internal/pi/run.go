@@ -2,9 +2,6 @@ package pi
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -50,7 +47,6 @@ type run struct {
 
 	meter   *budget.Meter
 	model   *metered.Model // nil without one
-	order   []dispatch.Member
 	members map[string]dispatch.Member
 
 	waiting  queue
@@ -106,9 +102,7 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 		set: &evidence.Set{}, ranks: map[string]int{},
 	}
 	for _, m := range r.inv.Members {
-		d := dispatch.Member{Name: m.Name, Scope: m.Scope, Share: m.Share, Trust: dispatch.Trust(m.Trust), Private: m.Private, OpenWorld: m.OpenWorld}
-		r.order = append(r.order, d)
-		r.members[m.Name] = d
+		r.members[m.Name] = m
 	}
 	r.ended = make(chan int, r.inv.MaxRihlas)
 	r.gaps = slices.Clone(start.Gaps)
@@ -124,9 +118,9 @@ func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err err
 	if err := r.j.Note(r.start); err != nil {
 		return nil, err
 	}
-	whole, done := limited(ctx, r.start.Deadline)
+	whole, done := replay.Limited(ctx, r.start.Deadline)
 	defer done()
-	gathering, done := limited(whole, r.start.Wall)
+	gathering, done := replay.Limited(whole, r.start.Wall)
 	defer done()
 	r.caller = replay.Shield(ctx)
 	r.openModel()
@@ -144,14 +138,6 @@ func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err err
 	return r.conclude(context.WithoutCancel(ctx), draft)
 }
 
-// limited is ctx for at most d; a limit of zero is none.
-func limited(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if d <= 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, d)
-}
-
 // openModel puts the model, if there is one, under the meter.
 func (r *run) openModel() {
 	if r.start.Model == "" {
@@ -164,117 +150,6 @@ func (r *run) openModel() {
 	r.model = metered.New(inner, r.meter, r.j.Note, func(prompt string) {
 		r.live(marchwarden.StagePlan, "asking "+r.start.Model+" to "+prompt)
 	})
-}
-
-// brief is what the planner is told.
-func (r *run) brief() *Brief {
-	b := &Brief{
-		Request: r.start.Request, Limits: r.start.Limits, Now: r.start.StartedAt, Members: r.order,
-		Most: r.inv.MaxRihlas - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: nonce(r.start.TraceID),
-	}
-	for _, m := range r.order {
-		if r.secret(m.Name) {
-			b.Untold = append(b.Untold, m.Name)
-		}
-	}
-	for _, jr := range r.journeys {
-		b.Asked = append(b.Asked, jr.Sending)
-	}
-	if r.model != nil && (r.inv.ModelSeesPrivate || !r.heardPrivate()) {
-		b.Model, b.Scale = r.model, r.model.Scale
-	}
-	return b
-}
-
-// heardPrivate reports whether a private member has reported. What is asked from
-// then on may come of it.
-func (r *run) heardPrivate() bool {
-	return slices.ContainsFunc(r.journeys, func(jr *journey) bool { return jr.arrived && r.private(jr.Researcher) })
-}
-
-// nonce is a word that no report can know while a run reads it.
-func nonce(id marchwarden.TraceID) string {
-	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + id.String()))
-	return hex.EncodeToString(sum[:6])
-}
-
-// plan asks the planner for the first rihlas and puts them into the queue. What
-// the planner proposes that cannot be is left out; if nothing is left, everybody
-// is asked the question itself.
-func (r *run) plan(ctx context.Context) error {
-	r.live(marchwarden.StagePlan, "planning")
-	thinking, done := limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
-	defer done()
-	proposed, err := r.planned(func() ([]Sending, error) { return r.planner.Plan(replay.Shield(thinking), r.brief()) })
-	if fatal(err) {
-		return err
-	}
-	if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeExhausted { // a small budget is no fault
-		r.gaps = append(r.gaps, marchwarden.GapFor("planning", err))
-	}
-	question := r.start.Request.Question
-	r.public = append(r.public, question)
-	r.propose(proposed)
-	if len(r.waiting) == 0 {
-		for _, m := range r.order {
-			r.propose([]Sending{{m.Name, question, "the question itself"}})
-		}
-	}
-	step := &trace.Plan{Head: trace.Head{Decision: "begin with " + count(len(r.waiting), "rihla")}}
-	if len(r.waiting) == 0 {
-		step.Decision = "there is nobody to ask"
-		r.gaps = append(r.gaps, marchwarden.Gap{Topic: question, Category: marchwarden.ScopeExceeded, Detail: "there is no researcher in this network"})
-	}
-	r.passedOver()
-	planned := slices.Clone(r.waiting)
-	slices.SortFunc(planned, func(a, b *item) int { return a.seq - b.seq })
-	for _, it := range planned {
-		step.Rihlas = append(step.Rihlas, trace.Sending(it.Sending))
-	}
-	r.live(marchwarden.StagePlan, step.Decision)
-	return r.j.Note(step)
-}
-
-// passedOver names the members for whom the cap on rihlas left no place.
-func (r *run) passedOver() {
-	if len(r.waiting) < r.inv.MaxRihlas {
-		return
-	}
-	for _, m := range r.order {
-		if !slices.ContainsFunc(r.waiting, func(it *item) bool { return it.Researcher == m.Name }) {
-			r.gaps = append(r.gaps, marchwarden.Gap{Topic: "researcher " + m.Name, Category: marchwarden.BudgetExhausted,
-				Detail: fmt.Sprintf("it was not asked: there are %d rihlas at most (--max-rihlas allows more)", r.inv.MaxRihlas)})
-		}
-	}
-}
-
-// count is a number of things in words.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// planned asks the planner, whose panics are failures.
-func (r *run) planned(ask func() ([]Sending, error)) (sendings []Sending, err error) {
-	defer panics.Caught(&err, "the planner")
-	return ask()
-}
-
-// propose takes over what a planner wants for a start.
-func (r *run) propose(sendings []Sending) {
-	for i, s := range sendings {
-		s.Question, s.Reason = plaintext.Line(s.Question, marchwarden.MaxQuestionChars-1), plaintext.Line(s.Reason, maxDetail)
-		_, known := r.members[s.Researcher]
-		_, repeat := r.asked[key(s.Researcher, s.Question)]
-		if !known || repeat || s.Question == "" || len(r.waiting) >= r.inv.MaxRihlas {
-			continue
-		}
-		r.asked[key(s.Researcher, s.Question)] = len(r.waiting) + 1
-		r.public = append(r.public, s.Question)
-		r.push(&item{Sending: s, priority: planPriority, about: -1, tokens: 0, seq: i})
-	}
 }
 
 // gather sends rihlas while there are any and looks at their reports as they come
@@ -387,7 +262,7 @@ func (r *run) abandon(at time.Duration) error {
 // take looks at one report: it settles the budget, checks the evidence, and
 // decides what to do about the rest.
 func (r *run) take(ctx context.Context, jr *journey) error {
-	if fatal(jr.err) {
+	if replay.Fatal(jr.err) {
 		return jr.err
 	}
 	jr.reserved.Settle(r.used(jr))
@@ -411,7 +286,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 		}
 	}
 	hops, err := r.planned(func() ([]Sending, error) { return r.planner.Follow(replay.Shield(ctx), r.brief(), report) })
-	if fatal(err) {
+	if replay.Fatal(err) {
 		return err
 	}
 	if err := r.hop(jr, hops); err != nil {
@@ -438,7 +313,7 @@ func (r *run) used(jr *journey) int {
 // what the policy wants.
 func (r *run) hop(jr *journey, hops []Sending) error {
 	for _, s := range hops {
-		s.Question, s.Reason = plaintext.Line(s.Question, marchwarden.MaxQuestionChars-1), plaintext.Line(s.Reason, maxDetail)
+		s.Question, s.Reason = asQuestion(s.Question), plaintext.Line(s.Reason, maxDetail)
 		if _, known := r.members[s.Researcher]; !known || s.Question == "" {
 			continue
 		}
@@ -464,5 +339,10 @@ func (r *run) liveOf(jr *journey, stage marchwarden.Stage, message string) {
 	r.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: r.start.TraceID, Rihla: jr.number, Researcher: jr.Researcher})
 }
 
-// fatal reports whether err says that the run cannot be recorded or replayed.
-func fatal(err error) bool { return errors.Is(err, replay.ErrJournal) }
+// count is a number of things in words.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

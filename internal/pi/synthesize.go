@@ -13,7 +13,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -112,14 +114,14 @@ func (r *run) brought() []*journey {
 func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	st := &reason.State{
 		Request: r.start.Request, Limits: r.start.Limits, Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
-		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Nonce: nonce(r.start.TraceID), Interrupted: r.interrupted,
+		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Nonce: quoted.Nonce(r.start.TraceID), Interrupted: r.interrupted,
 	}
 	writer := r.plain
 	if r.model != nil && (r.inv.ModelSeesPrivate || !r.holdsPrivate()) {
 		writer, st.Model, st.Scale = r.writer, r.model, r.model.Scale
 	}
 	draft, err := writer.Write(ctx, st)
-	if fatal(err) {
+	if replay.Fatal(err) {
 		return reason.Draft{}, err
 	}
 	if err != nil { // a draft may be there all the same

@@ -98,14 +98,3 @@ func Evidence(ctx context.Context, j Journal, member string, c marchwarden.Citat
 		},
 	}, get)
 }
-
-// Patience is how long a run may take: the limit it was made with, or less if its
-// caller will not wait as long; zero is no limit. It is read once, at the start, and
-// recorded there, so that a run plans for it instead of being cut off by it.
-func Patience(ctx context.Context, limit time.Duration, started time.Time) time.Duration {
-	end, ok := ctx.Deadline()
-	if left := end.Sub(started); ok && (limit <= 0 || left < limit) {
-		return max(left, time.Millisecond)
-	}
-	return limit
-}

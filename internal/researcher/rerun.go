@@ -36,7 +36,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error)
 	if done == nil {
 		return Rerun{}, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
 	}
-	mind := mindOf(start)
+	mind := Mind(start.Model)
 	if start.Model != "" && start.MindVersion != model.Version {
 		made := start.MindVersion
 		if made == "" {

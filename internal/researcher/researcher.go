@@ -82,7 +82,7 @@ func (l *Lab) Run(ctx context.Context, req marchwarden.Request, s Setup, sink ma
 	if l.Model != nil {
 		start.Model, start.MindVersion = l.Model.ID(), model.Version
 	}
-	mind := mindOf(start)
+	mind := Mind(start.Model)
 	start.Mind = mind.ID()
 	w, err := l.Traces.Create(start.TraceID)
 	if err != nil {
@@ -99,10 +99,11 @@ func (l *Lab) Run(ctx context.Context, req marchwarden.Request, s Setup, sink ma
 	return res, nil
 }
 
-// mindOf makes the mind of a run, which works for that run only.
-func mindOf(start *trace.Start) reason.Reasoner {
-	if start.Model != "" {
-		return model.New(start.Model)
+// Mind makes the mind of one run: the one that asks the model of this id, or, for
+// "", the one that needs none.
+func Mind(id string) reason.Reasoner {
+	if id != "" {
+		return model.New(id)
 	}
 	return extractive.New()
 }

@@ -3,13 +3,14 @@ package trace
 import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
 // Investigation is the part of a start that only an investigator has.
 type Investigation struct {
-	Members  []Member `json:"members"`
-	Planner  string   `json:"planner"`
-	Parallel int      `json:"parallel"`
+	Members  []dispatch.Member `json:"members"` // as the investigation found them
+	Planner  string            `json:"planner"`
+	Parallel int               `json:"parallel"`
 	// MaxRihlas and MaxDepth cap how many journeys there are, and how many lead
 	// to one another.
 	MaxRihlas int `json:"max_rihlas"`
@@ -23,16 +24,6 @@ type Investigation struct {
 	ModelSeesPrivate bool `json:"model_sees_private,omitempty"`
 }
 
-// Member is a researcher as an investigation found it.
-type Member struct {
-	Name      string  `json:"name"`
-	Scope     string  `json:"scope"`
-	Share     float64 `json:"share,omitempty"`
-	Trust     string  `json:"trust,omitempty"`
-	Private   bool    `json:"private,omitempty"`
-	OpenWorld bool    `json:"open_world,omitempty"`
-}
-
 // Plan is what an investigator begins with.
 type Plan struct {
 	Head
@@ -41,9 +32,9 @@ type Plan struct {
 
 // Sending is one journey that was decided on.
 type Sending struct {
-	Researcher string `json:"researcher"`
-	Question   string `json:"question"`
-	Reason     string `json:"reason"`
+	Researcher string `json:"researcher"` // a member's name
+	Question   string `json:"question"`   // whole: the researcher knows nothing else
+	Reason     string `json:"reason"`     // a few words for people
 }
 
 // Rihla sends a researcher on a journey.

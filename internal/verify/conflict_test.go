@@ -3,12 +3,9 @@ package verify
 import (
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -262,24 +259,7 @@ func TestConflict(t *testing.T) {
 	if quiet > quietCeiling {
 		t.Errorf("%d false alarms where sources agree, over the ceiling of %d", quiet, quietCeiling)
 	}
-	golden(t, "testdata/conflict.txt", report)
-}
-
-// golden compares with a committed file, or rewrites it under -update.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s differs; if the change is meant, run the test with -update (-want +got):\n%s", path, d)
-	}
+	datatest.Golden(t, "testdata/conflict.txt", report, *update)
 }
 
 // squadAlarms asks questions spread over SQuAD2's articles.

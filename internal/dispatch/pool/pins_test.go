@@ -341,3 +341,35 @@ func TestHealth(t *testing.T) {
 		}
 	})
 }
+
+// Who calls itself private must be set up so: else what it finds would be told on.
+func TestAPrivateCardNeedsAPrivateSeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told, kept := &house{card: Card{Private: true}}, &house{card: Card{Private: true}}
+		private := kept.seat("kept")
+		private.Private = true
+		p := configured(t, Config{Seats: []Seat{told.seat("told"), private}})
+		wantError(t, ask(p, "told"), marchwarden.CodeDenied, "is not set up as private")
+		if err := ask(p, "kept"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An error tells whether anything can have been spent.
+func TestWhoWasNotReachedWasNotAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shut := &house{fail: func(int) error { return marchwarden.Errorf(marchwarden.CodeUnavailable, "no such program") }}
+		broken := &house{}
+		broken.research = func(context.Context, *fake, marchwarden.Sink) (*marchwarden.Result, error) {
+			return nil, marchwarden.Errorf(marchwarden.CodeDenied, "its search was refused")
+		}
+		p := configured(t, Config{Seats: []Seat{shut.seat("shut"), broken.seat("broken")}})
+		if err := ask(p, "shut"); !errors.Is(err, dispatch.ErrNotAsked) || marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
+			t.Errorf("shut: %v", err)
+		}
+		if err := ask(p, "broken"); err == nil || errors.Is(err, dispatch.ErrNotAsked) {
+			t.Errorf("broken: %v", err)
+		}
+	})
+}

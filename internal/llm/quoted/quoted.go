@@ -6,11 +6,22 @@
 package quoted
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
+
+// Nonce is a word that nobody who wrote what a run reads can know: it was written
+// before the run had an id.
+func Nonce(run marchwarden.TraceID) string {
+	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + run.String()))
+	return hex.EncodeToString(sum[:6])
+}
 
 // View cleans text from outside for the prompts of one run. Only what is shown is
 // changed, never what is stored. Make one with Under; it is safe for concurrent

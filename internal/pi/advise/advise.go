@@ -46,6 +46,15 @@ type Planner struct {
 
 var _ pi.Planner = (*Planner)(nil)
 
+// For is the planner of a run: one that asks the model of this id, or, for "", the
+// plain one itself.
+func For(id string, plain pi.Planner) pi.Planner {
+	if id == "" {
+		return plain
+	}
+	return New(id, plain)
+}
+
 // New makes a planner that asks the model of each Brief. The id is that model's,
 // for people who read what failed. The fallback plans where the model does not; it
 // must not be nil and must not ask a model itself.

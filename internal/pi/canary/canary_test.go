@@ -23,28 +23,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // minds are the command's.
 func minds() pi.Minds {
-	return pi.Minds{
-		Planner: func(id string) pi.Planner {
-			if id == "" {
-				return derive.New()
-			}
-			return advise.New(id, derive.New())
-		},
-		Writer: func(id string) reason.Reasoner {
-			if id == "" {
-				return extractive.New()
-			}
-			return model.New(id)
-		},
-	}
+	return pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind}
 }
 
 // runs is how often the bar is tried: 200 times where MARCHWARDEN_TEST_FULL is

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"flag"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -112,25 +111,7 @@ of the answers without a gap, right                %.3f
 	if share(right) < 0.17 || share(wrong) > 0.025 {
 		t.Errorf("below the floor: %.3f right, %.3f wrong without a gap", share(right), share(wrong))
 	}
-	golden(t, "testdata/wikitables.txt", got)
-}
-
-// golden compares with a committed file, or rewrites it under -update.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != got {
-		t.Errorf("%s differs; if the change is meant, run the test with -update\n--- want\n%s--- got\n%s", path, want, got)
-	}
+	datatest.Golden(t, "testdata/wikitables.txt", got, *update)
 }
 
 // askTable loads a table and asks the question with the loop, without the disk.

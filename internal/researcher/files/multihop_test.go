@@ -153,7 +153,7 @@ func TestMultiHop(t *testing.T) {
 		if followed*2 < once*3 {
 			t.Errorf("following finds %d where one search finds %d; it must find 1.5 times as many", followed, once)
 		}
-		golden(t, "testdata/multihop.txt", got)
+		datatest.Golden(t, "testdata/multihop.txt", got, *update)
 		return
 	}
 	want, err := os.ReadFile("testdata/multihop.txt")

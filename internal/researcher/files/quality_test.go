@@ -4,13 +4,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"testing"
 	"testing/fstest"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
@@ -77,7 +77,7 @@ confidence tells them apart (AUROC)       %.3f   floor 0.650, BM25's own score 0
 		t.Errorf("below the floor: %.3f within three citations, AUROC %.3f", hit3, auroc)
 	}
 	if *perPart == sampled {
-		golden(t, "testdata/quality.txt", got)
+		datatest.Golden(t, "testdata/quality.txt", got, *update)
 	}
 }
 
@@ -164,22 +164,4 @@ func holds(res *marchwarden.Result, q squadtest.Question) int {
 		}
 	}
 	return 0
-}
-
-// golden compares with a committed file, or rewrites it under -update.
-func golden(t *testing.T, path, got string) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(want) != got {
-		t.Errorf("%s differs; if the change is meant, run the test with -update\n--- want\n%s--- got\n%s", path, want, got)
-	}
 }

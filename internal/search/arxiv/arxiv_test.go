@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -384,5 +385,21 @@ func TestRecorded(t *testing.T) {
 		if id, ok := scholar.ParseID(h.Locator); !ok || id.Version() != 0 || h.Title == "" || h.Snippet == "" || h.Published == "" {
 			t.Errorf("%+v", h)
 		}
+	}
+}
+
+// Nobody is spared by waiting before nobody is asked.
+func TestNoPaceWhereNobodyIsReached(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	client, clock := newClient(t, gone.URL)
+	began := clock.Now()
+	for range 3 {
+		if _, err := client.Search(t.Context(), search.Query{Text: "attention sinks", Limit: 3}); marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
+			t.Fatal(err)
+		}
+	}
+	if waited := clock.Now().Sub(began); waited != 0 {
+		t.Errorf("waited %v for a service that is not there", waited)
 	}
 }
