@@ -65,6 +65,8 @@ var layers = []layer{
 	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "internal/panics", "."}},
 	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
+	{"internal/record", []string{"internal/replay", "internal/trace", "internal/fetch", "internal/blob", "internal/durable", "."}},
+
 	// Judgement.
 	{"internal/evidence", []string{"internal/fetch", "internal/lexicon", "internal/blob", "."}},
 	{"internal/reason", []string{"internal/evidence", "internal/search", "internal/llm", "internal/budget", "."}},

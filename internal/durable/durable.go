@@ -1,6 +1,7 @@
 // Package durable makes new names in a folder survive a power loss. Writing and
 // syncing a file makes its bytes durable; the name it was given, or renamed to,
-// is an entry of the folder and has to be synced on its own.
+// is an entry of the folder and has to be synced on its own. It also keeps
+// processes apart that would write the same file, by advisory locks.
 package durable
 
 import (

@@ -262,6 +262,20 @@ func (r *Recorder) outcome(ctx context.Context, ref blob.Ref) ([]byte, error) {
 	return o.OK, nil
 }
 
+// Outcome reads what a recorded step got. A failed effect is its error, beside
+// what it gave all the same.
+func Outcome[T any](ctx context.Context, blobs blob.Store, step trace.Recorded) (T, error) {
+	var v T
+	out, err := (&Recorder{blobs: blobs}).outcome(ctx, step.Record().OutputID)
+	if len(out) == 0 {
+		return v, err
+	}
+	if err := json.Unmarshal(out, &v); err != nil {
+		return v, journalError(marchwarden.CodeCorrupt, err, "read recorded outcome %s", step.Record().OutputID)
+	}
+	return v, err
+}
+
 func clip(b []byte) string {
 	const most = 120
 	if len(b) <= most {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
@@ -30,17 +29,10 @@ type Pins interface {
 const (
 	pinsVersion = 1
 	maxPinsFile = 1 << 20
-	// lockLimit is how long Set waits for other processes, each of which needs a
-	// few milliseconds.
-	lockLimit = 5 * time.Second
-	lockPause = 5 * time.Millisecond
 )
 
 // validPin is what is taken for a hash.
 var validPin = regexp.MustCompile(`^[0-9A-Za-z+/=:_-]{1,200}$`)
-
-// errLocked says that another process has the lock.
-var errLocked = errors.New("another process is writing it")
 
 // pinsFile is the form on disk. Fields may be added with a higher version, which
 // older programs refuse rather than drop what they do not know.
@@ -97,16 +89,11 @@ func (f *filePins) locked(fn func() error) error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	for waited := time.Duration(0); ; waited += lockPause {
-		unlock, err := lock(f.path + ".lock")
-		if err == nil {
-			return errors.Join(fn(), unlock())
-		}
-		if !errors.Is(err, errLocked) || waited >= lockLimit {
-			return fmt.Errorf("lock: %w", err)
-		}
-		time.Sleep(lockPause)
+	unlock, err := durable.LockFile(f.path + ".lock")
+	if err != nil {
+		return fmt.Errorf("lock: %w", err)
 	}
+	return errors.Join(fn(), unlock())
 }
 
 // read gives the pins of the file, nil if there is none.

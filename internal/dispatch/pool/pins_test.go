@@ -20,6 +20,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 const (
@@ -149,24 +150,21 @@ func TestPinsElsewhere(t *testing.T) {
 // TestPinsWaitForTheLock has another holder that lets go, and one that does not.
 func TestPinsWaitForTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pins.json")
-	unlock, err := lock(path + ".lock")
+	unlock, err := durable.LockFile(path + ".lock")
 	if err != nil {
 		t.Fatal(err)
-	}
-	if _, err := lock(path + ".lock"); !errors.Is(err, errLocked) {
-		t.Fatalf("the lock was given twice: %v", err)
 	}
 	time.AfterFunc(50*time.Millisecond, func() { unlock() })
 	if err := FilePins(path).Set("web", "aa"); err != nil {
 		t.Error(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		unlock, err := lock(path + ".lock")
+		unlock, err := durable.LockFile(path + ".lock")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer unlock()
-		wantError(t, FilePins(path).Set("web", "bb"), marchwarden.CodeUnavailable, "another process is writing it")
+		wantError(t, FilePins(path).Set("web", "bb"), marchwarden.CodeUnavailable, "locked by another process")
 	})
 }
 

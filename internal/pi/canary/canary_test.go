@@ -39,7 +39,7 @@ func runs() int {
 	case os.Getenv("MARCHWARDEN_TEST_FULL") == "1":
 		return 200
 	case testing.Short():
-		return 8
+		return 16
 	}
 	return 32
 }

@@ -1,0 +1,35 @@
+package durable
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// ErrLocked says that somebody else has a lock.
+var ErrLocked = errors.New("it is locked by another process")
+
+// How long LockFile waits for others, each of which needs a few milliseconds.
+const (
+	lockLimit = 5 * time.Second
+	lockPause = 5 * time.Millisecond
+)
+
+// LockFile takes the file at path, which it makes (mode 0600) when it is missing
+// and which stays, for the caller alone. It waits a few seconds for others and then
+// says ErrLocked. The lock ends with unlock or with the process.
+func LockFile(path string) (unlock func() error, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for waited := time.Duration(0); ; waited += lockPause {
+		if err = Lock(f, false); err == nil {
+			return f.Close, nil
+		}
+		if !errors.Is(err, ErrLocked) || waited >= lockLimit {
+			return nil, errors.Join(err, f.Close())
+		}
+		time.Sleep(lockPause)
+	}
+}

@@ -1,0 +1,119 @@
+// Package record is what a run left behind, taken as a whole: its own trace, the
+// traces of the rihlas that it sent and that are kept in the same place, the blobs
+// they need, the documents that were read and the result. It reads; what a run
+// writes is package replay's, and what removes is in gc.go alone.
+//
+//	record.go     a run and its parts
+//	documents.go  the documents that it read
+package record
+
+import (
+	"context"
+	"slices"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Store is where records are kept. The caller closes what it passes in.
+type Store struct {
+	Traces *trace.Dir
+	Blobs  blob.Store
+}
+
+// Run is one run with the rihlas that it sent.
+type Run struct {
+	ID    marchwarden.TraceID
+	Start *trace.Start
+	Log   *trace.Log
+	// Rihlas are those whose traces are kept here, in the order in which they
+	// reported; a stranger's is somewhere else.
+	Rihlas []*Run
+}
+
+// Load reads a run and its rihlas. A rihla that is not kept here is left out; one
+// that is and cannot be read is an error.
+func (s Store) Load(id marchwarden.TraceID) (*Run, error) {
+	log, err := s.Traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	start, err := log.Start()
+	if err != nil {
+		return nil, err
+	}
+	run := &Run{ID: id, Start: start, Log: log}
+	for _, part := range Parts(log) {
+		rihla, err := s.Load(part)
+		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		run.Rihlas = append(run.Rihlas, rihla)
+	}
+	return run, nil
+}
+
+// Parts are the traces of the rihlas that a log names, each once. Some may be kept
+// somewhere else.
+func Parts(log *trace.Log) []marchwarden.TraceID {
+	start, err := log.Start()
+	if err != nil || start.Investigation == nil {
+		return nil
+	}
+	var ids []marchwarden.TraceID
+	for _, s := range log.Steps {
+		done, ok := s.(*trace.RihlaComplete)
+		if ok && done.TraceID.Valid() && done.TraceID != start.TraceID && !slices.Contains(ids, done.TraceID) {
+			ids = append(ids, done.TraceID)
+		}
+	}
+	return ids
+}
+
+// All is the run itself and its rihlas, and theirs.
+func (r *Run) All() []*Run {
+	all := []*Run{r}
+	for _, part := range r.Rihlas {
+		all = append(all, part.All()...)
+	}
+	return all
+}
+
+// Refs are the blobs that the run and its rihlas need, each once, in the order in
+// which the traces name them.
+func (r *Run) Refs() []blob.Ref {
+	var refs []blob.Ref
+	seen := map[blob.Ref]bool{}
+	for _, run := range r.All() {
+		for _, s := range run.Log.Steps {
+			for _, ref := range trace.Refs(s) {
+				if !seen[ref] {
+					seen[ref] = true
+					refs = append(refs, ref)
+				}
+			}
+		}
+	}
+	return refs
+}
+
+// Result is the result as it left the process, undecoded and decoded. A run that
+// has none yet is CodeUnsupported. Whether it still stands is package verify's to
+// say.
+func (s Store) Result(ctx context.Context, r *Run) ([]byte, *marchwarden.Result, error) {
+	done := r.Log.Complete()
+	if done == nil {
+		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "run " + r.ID.String() + " has no result yet",
+			Hint: "go on with it: marchwarden resume " + r.ID.String()}
+	}
+	stored, err := s.Blobs.Get(ctx, done.Result)
+	if err != nil {
+		return nil, nil, err
+	}
+	res, err := marchwarden.DecodeResult(stored)
+	return stored, res, err
+}
