@@ -30,6 +30,9 @@ type Result struct {
 	Decisions []Decision `json:"decisions,omitempty"`
 	// Contradictions are pairs of excerpts that cannot both hold.
 	Contradictions []Contradiction `json:"contradictions,omitempty"`
+	// Warnings are what a person must know who keeps the result, such as that its
+	// evidence could not be stored. They say nothing about the question.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // Normalize makes nil lists empty, so that the wire form has [] and never null.

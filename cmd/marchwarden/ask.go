@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
@@ -22,6 +23,7 @@ import (
 
 type askOptions struct {
 	desk         deskOptions
+	given        *pflag.FlagSet // on the command line
 	parallel     optionalInt
 	maxRihlas    optionalInt
 	depth        string
@@ -87,6 +89,7 @@ func newAsk(a *app) *cobra.Command {
 			if err := notBlank(cmd); err != nil {
 				return err
 			}
+			o.given = cmd.Flags()
 			return a.runAsk(cmd.Context(), o, args)
 		},
 	}
@@ -97,6 +100,19 @@ func newAsk(a *app) *cobra.Command {
 	f.Var(&o.sources, "max-sources", fmt.Sprintf("read at most `N` documents, at least %d", marchwarden.MinSources))
 	f.StringVar(&o.sourceFilter, "source-filter", "", "use nothing but this `LIST` of domains or suffixes, such as .gov,.edu,.md")
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
+	o.deskFlags(f)
+	o.showFlags(f)
+	complete(cmd, "researcher", append(slices.Clone(builtinOrder), piName)...)
+	complete(cmd, "researchers", builtinOrder...)
+	complete(cmd, "search", engineNames()...)
+	complete(cmd, "render", renderAuto, renderNever)
+	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
+	return cmd
+}
+
+// deskFlags are the flags that say who works, and with what. Those that were given
+// are recorded, so that a run can be gone on with as it was begun.
+func (o *askOptions) deskFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.desk.researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.BoolVar(&o.desk.online, "online", false, "let the question leave this machine: ask the web and arXiv, too")
@@ -112,17 +128,15 @@ func newAsk(a *app) *cobra.Command {
 	f.StringVar(&o.desk.timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
 	f.StringArrayVar(&o.desk.library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&o.desk.embedded, "embedded", false, "search the embedded library too")
+}
+
+// showFlags are the flags that say how a result is shown.
+func (o *askOptions) showFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
 	f.BoolVar(&o.jsonEvents, "json-events", false, "print progress, warnings and errors on stderr as JSON, one object a line, for programs")
 	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else a report")
 	f.BoolVar(&o.verbose, "verbose", false, "show hashes, spans and how long each stage took")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
-	complete(cmd, "researcher", append(slices.Clone(builtinOrder), piName)...)
-	complete(cmd, "researchers", builtinOrder...)
-	complete(cmd, "search", engineNames()...)
-	complete(cmd, "render", renderAuto, renderNever)
-	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
-	return cmd
 }
 
 func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
@@ -140,6 +154,12 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	if err := o.bounds(); err != nil {
 		return err
 	}
+	o.desk.flags = a.recordable(o.given)
+	return a.research(ctx, c, o, req)
+}
+
+// research asks a researcher and shows its result.
+func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwarden.Request) error {
 	watch := a.newWatch(c, o)
 	defer watch.close()
 	var told finished
@@ -158,14 +178,26 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
+	for _, warning := range res.Warnings {
+		a.warn(warning)
+	}
+	start := told.start
+	if start == nil { // an earlier run had nothing left to do
+		if start, err = d.startOf(res.TraceID); err != nil {
+			return errors.Join(err, d.Close())
+		}
+	}
 	f, searched := d.whole(res)
-	if told.start.Investigation == nil {
-		searched = told.start.Library
+	if start.Investigation == nil {
+		searched = start.Library
 	}
 	screen := term.ResultOptions{
-		Question: req.Question, Limits: req.Limits(),
-		Sources: max(f.read, res.CostMetadata.SourcesRead), Cost: f.costWords(res.CostMetadata), Hints: c.hints(told.start, o.desk, searched),
+		Question: start.Request.Question, Limits: start.Limits,
+		Sources: max(f.read, res.CostMetadata.SourcesRead), Cost: f.costWords(res.CostMetadata), Hints: c.hints(start, o.desk, searched),
 		Verbose: o.verbose, Timings: watch.timings,
+	}
+	if res.CostMetadata.BudgetExhausted && !interrupted && len(res.Warnings) == 0 {
+		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume --budget %d %s", start.Limits.TokenBudget, shortID(res.TraceID)))
 	}
 	if where := strings.Join(searched, ", "); d.openWorld {
 		screen.Searched = where
@@ -176,7 +208,7 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 		return err
 	}
 	if interrupted {
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted}
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to go on with it: marchwarden resume " + shortID(res.TraceID)}
 	}
 	return nil
 }
@@ -214,14 +246,18 @@ func (a *app) request(ctx context.Context, o askOptions, c *config, args []strin
 	if cons != (marchwarden.Constraints{}) {
 		req.Constraints = &cons
 	}
-	err = req.Validate()
+	return req, byFlag(req.Validate())
+}
+
+// byFlag names in an error about a request the flag that filled the field.
+func byFlag(err error) error {
 	var e *marchwarden.Error
 	if errors.As(err, &e) && flagNames[e.Field] != "" {
 		named := *e
 		named.Field = flagNames[e.Field]
-		err = &named
+		return &named
 	}
-	return req, err
+	return err
 }
 
 // flagNames says which flag fills which field of a request.

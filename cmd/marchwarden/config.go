@@ -64,6 +64,75 @@ func (c *config) secrets() []string {
 	return all
 }
 
+// early are the secrets that are known before the settings are read, whose faults are
+// told too: of the environment, and passwords in the addresses of arguments.
+func (a *app) early(args []string) []string {
+	var all []string
+	for _, s := range settings {
+		if v, ok := a.env(s.env); ok && s.secret && s.name != setDB {
+			all = append(all, v)
+		} else if ok {
+			all = append(all, passwords(v)...)
+		}
+	}
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		for _, spelling := range []string{name, strings.ToLower(name)} {
+			v, _ := a.env(spelling)
+			all = append(all, passwords(v)...)
+		}
+	}
+	if v, ok := a.env("PGPASSWORD"); ok { // which the driver reads
+		all = append(all, v)
+	}
+	for _, arg := range args {
+		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "--") {
+			arg = value
+		}
+		all = append(all, passwords(arg)...)
+	}
+	return all
+}
+
+// hidden are the values that are taken out of what is printed and stored: keys,
+// passwords in addresses, and what researchers of somebody else's are given.
+func (a *app) hidden(c *config) []string {
+	var all []string
+	for _, s := range settings {
+		if s.secret && s.name != setDB { // which may be a plain file
+			all = append(all, c.text(s.name))
+		}
+		if s.kind == address || s.name == setDB {
+			all = append(all, passwords(c.text(s.name))...)
+		}
+	}
+	for _, m := range c.members {
+		for _, name := range m.secretVariables() {
+			v, _ := a.env(name)
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// passwords are those in an address: before its host, or among its parameters.
+func passwords(address string) []string {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || u.Scheme == "" {
+		return nil
+	}
+	var all []string
+	if u.User != nil {
+		password, _ := u.User.Password()
+		all = append(all, password)
+	}
+	for name, values := range u.Query() {
+		if soundsSecret(name) {
+			all = append(all, values...)
+		}
+	}
+	return all
+}
+
 func (c *config) on(name string) bool { return c.text(name) == "true" }
 
 func (c *config) home() string { return c.text(setHome) }
@@ -130,6 +199,9 @@ func (a *app) loadConfig() (*config, error) {
 		c.values[s.name] = v
 	}
 	a.noColor = c.on(setNoColor)
+	if a.hide != nil {
+		a.hide.Learn(a.hidden(c)...)
+	}
 	return c, nil
 }
 

@@ -60,6 +60,10 @@ type deskOptions struct {
 	planOnly    bool
 	// partOf says that the researcher works for an investigation.
 	partOf bool
+	// flags are those of the command line that going on with the run needs; more is
+	// added to the time of one that goes on.
+	flags []string
+	more  time.Duration
 	// told hears of each finished call, warn of what people should know.
 	told func(finished)
 	warn func(string)
@@ -71,6 +75,7 @@ type deskOptions struct {
 type finished struct {
 	start  *trace.Start
 	result *marchwarden.Result
+	before int // tokens that an earlier line of the ledger has
 }
 
 // researcherFor is the researcher that the options mean: the named one, else the
@@ -101,7 +106,7 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	lab := researcher.Lab{Version: programVersion(), Now: a.now, NewID: a.newID, Deadline: deadline, Model: model}
+	lab := researcher.Lab{Version: programVersion(), Now: a.now, NewID: a.newID, Deadline: deadline, Model: model, Flags: o.flags, More: o.more, Say: o.warn}
 	return builtinNamed(name).open(a, c, o, lab)
 }
 
@@ -233,14 +238,14 @@ func (a *app) openWebDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, 
 
 // newDesk opens the records and completes the lab with them.
 func (a *app) newDesk(c *config, o deskOptions, lab *researcher.Lab) (*desk, error) {
-	rec, err := a.openRecords(c)
+	rec, err := a.openWorking(c)
 	if err != nil {
 		return nil, err
 	}
 	d := &desk{a: a, cfg: c, records: rec, warn: o.warn, told: o.told, partOf: o.partOf}
 	lab.Traces, lab.Blobs, lab.PartOf = rec.traces, rec.blobs, o.partOf
 	lab.Spent = func(call researcher.Call) {
-		d.enter(finished{call.Start, call.Result})
+		d.enter(finished{call.Start, call.Result, call.Before})
 	}
 	return d, nil
 }
@@ -293,7 +298,8 @@ func (d *desk) enter(call finished) {
 		return
 	}
 	e := ledger.EntryOf(d.a.now(), call.start.Researcher, call.start.Request.Question, call.result)
-	f, _ := d.whole(call.result)
+	f, _ := d.since(call.result)
+	e.TokensUsed -= call.before
 	e.Searches = f.searches
 	e.Charge(f.tokens)
 	if f.unpriced { // what strangers charge, nobody knows

@@ -1,7 +1,341 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
+	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+const driftHelp = `Fetch the cited sources of a result again and say what became of them.
+
+Each source is unchanged, changed, unreachable (gone, refused by robots.txt or
+the server, or not answered) or unchecked (rows of a database, and what somebody
+else's researcher read). Each cited passage is present, wherever on its page;
+altered, with what differs; missing; or unknown. Each claim of the answer is
+kept, weakened, lost or unknown by that.
+
+Only addresses that the run fetched are asked for, with the same care for
+robots.txt, pace and private addresses, and with a condition (ETag,
+Last-Modified) where the server gave one within the last 30 days. Local files
+are compared with the file of now: name the folder with --library if it is not
+in the library. The record stays as it is; the outcome of each check is added to
+drift/<trace_id>.jsonl in the home folder.
+` + idHelp + `
+
+EXIT STATUS
+  0    everything cited still stands
+  1    failed
+  2    wrong usage or bad input
+  3    a passage is altered or missing, or a source is gone
+  4    nothing is lost, and some source could not be checked
+  130  interrupted`
+
+// The exit codes of drift beside those of every command.
+const (
+	exitDrifted    = 3
+	exitIncomplete = 4
+)
+
+type driftOptions struct {
+	json    bool
+	quiet   bool
+	out     string
+	watch   time.Duration
+	times   int
+	context int
+	timeout time.Duration
+	library []string
+}
+
+// The bounds and defaults of the flags.
+const (
+	minWatch, maxWatch       = time.Minute, 366 * 24 * time.Hour
+	minPatience, maxPatience = time.Second, 10 * time.Minute
+	usualPatience            = 30 * time.Second // for one page, as everywhere
+	usualContext, maxContext = 12, 200          // words
+)
+
+// progressEvery is how often people hear that a check is still going on.
+const progressEvery = 5 * time.Second
 
 func newDrift(a *app) *cobra.Command {
-	return &cobra.Command{Use: "drift", Hidden: true, Args: noArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+	var o driftOptions
+	cmd := &cobra.Command{
+		Use: "drift [flags] ID", Short: "fetch the cited sources again: unchanged, changed or gone", Long: driftHelp,
+		Example: "  marchwarden drift last\n  marchwarden drift --json 0198c0de | jq '.claims[] | select(.state == \"lost\")'\n  marchwarden drift --watch 24h last",
+		Args:    argCount(1, 1, "one trace id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd); err != nil {
+				return err
+			}
+			rep, err := a.runDrift(cmd.Context(), o, args[0])
+			if err != nil {
+				return err
+			}
+			if code := driftCode(rep); code != exitOK {
+				os.Exit(code) // no failure, so that there is nothing to complain about; everything is closed
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.json, "json", false, "print the report as JSON; with --watch, one line a check")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
+	f.StringVarP(&o.out, "out", "o", "", "also write the report to `FILE`: JSON if it ends in .json, else text")
+	f.DurationVar(&o.watch, "watch", 0, "check again every `TIME`, such as 24h, until interrupted")
+	f.Lookup("watch").DefValue = "" // there is none
+	f.IntVar(&o.times, "times", 0, "with --watch, end after `N` checks")
+	f.IntVar(&o.context, "context", usualContext, "show `N` unchanged words around each change")
+	f.DurationVar(&o.timeout, "timeout", usualPatience, "longest `TIME` for one page")
+	f.StringArrayVar(&o.library, "library", nil, "a `FOLDER` with cited files, beside those of the library; may be repeated")
+	return cmd
+}
+
+func (o driftOptions) check(cmd *cobra.Command) error {
+	given := func(name string) bool { return cmd.Flags().Changed(name) }
+	switch {
+	case given("watch") && (o.watch < minWatch || o.watch > maxWatch):
+		return invalid("--watch", "for example 24h", fmt.Sprintf("must be a time between %s and %s, not %s", minWatch, maxWatch, o.watch))
+	case given("times") && !given("watch"):
+		return invalid("--times", "", "is for --watch")
+	case given("times") && o.times < 1:
+		return invalid("--times", "", fmt.Sprintf("must be 1 or more, not %d", o.times))
+	case o.context < 0 || o.context > maxContext:
+		return invalid("--context", "", fmt.Sprintf("must be between 0 and %d, not %d", maxContext, o.context))
+	case o.timeout < minPatience || o.timeout > maxPatience:
+		return invalid("--timeout", "", fmt.Sprintf("must be a time between %s and %s, not %s", minPatience, maxPatience, o.timeout))
+	}
+	return checkOut(o.out)
+}
+
+func driftCode(rep drift.Report) int {
+	switch {
+	case rep.Drifted():
+		return exitDrifted
+	case rep.Incomplete():
+		return exitIncomplete
+	}
+	return exitOK
+}
+
+// runDrift checks once, or again and again, and gives the last report.
+func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (drift.Report, error) {
+	c, err := a.loadConfig()
+	if err != nil {
+		return drift.Report{}, err
+	}
+	rec, err := a.openKept(c)
+	if err != nil {
+		return drift.Report{}, err
+	}
+	defer rec.Close()
+	id, err := findTrace(rec.traces, arg)
+	if err != nil {
+		return drift.Report{}, err
+	}
+	store := record.Store{Traces: rec.traces, Blobs: rec.blobs}
+	check := func(ctx context.Context) (drift.Report, error) {
+		rep, err := a.checkDrift(ctx, c, o, store, id)
+		if err != nil {
+			return rep, err
+		}
+		if err := drift.Keep(c.home(), rep); err != nil {
+			a.warn("this check is not kept: " + err.Error())
+		}
+		return rep, nil
+	}
+	return a.watchDrift(ctx, o, check, sleepFor)
+}
+
+// sleepFor waits, and ends with ctx.
+func sleepFor(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for the next check")
+	}
+}
+
+// watchDrift makes one check, or as many as are wanted, a time apart, and shows
+// them: in full if something is other than the last time, else as one line.
+func (a *app) watchDrift(ctx context.Context, o driftOptions, check func(context.Context) (drift.Report, error), sleep func(context.Context, time.Duration) error) (drift.Report, error) {
+	var last drift.Report
+	for n := 1; ; n++ {
+		rep, err := check(ctx)
+		if err != nil {
+			return rep, err
+		}
+		if err := a.showDrift(rep, o, n == 1 || !rep.Same(last)); err != nil {
+			return rep, err
+		}
+		if last = rep; o.watch == 0 || n == o.times {
+			return rep, nil
+		}
+		if !o.quiet {
+			a.note("next check at %s", a.inZone(a.now().Add(o.watch)))
+		}
+		if err := sleep(ctx, o.watch); err != nil {
+			return rep, err
+		}
+	}
+}
+
+// checkDrift makes one check with fetchers of its own, which keep nothing.
+func (a *app) checkDrift(ctx context.Context, c *config, o driftOptions, store record.Store, id marchwarden.TraceID) (rep drift.Report, err error) {
+	run, err := store.Load(id)
+	if err != nil {
+		return rep, err
+	}
+	library, err := a.openLibrary(c, o.library, true)
+	if err != nil {
+		return rep, err
+	}
+	defer func() { err = errors.Join(err, closeFolders(library)) }()
+	x := a.extractor(c)
+	defer func() { err = errors.Join(err, x.Close()) }()
+	fetched := drift.NewScratch(store.Blobs)
+	pages, err := a.openPagesAgain(c, fetched, x, o.timeout)
+	if err != nil {
+		return rep, err
+	}
+	defer func() { err = errors.Join(err, pages.Close()) }()
+	api, indexes := a.openPapers(c)
+	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.text(setArxivSite), Now: a.now})
+	cfg := drift.Config{
+		Store: store, Fetched: fetched, Extract: x, Now: a.now,
+		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papersAgain{papers, fetched}, "file": fetch.NewFiles(fetched, x, a.now, library...)},
+	}
+	if !o.quiet {
+		told, end := a.driftProgress()
+		defer end()
+		cfg.Told = told
+	}
+	return drift.Check(ctx, cfg, run)
+}
+
+// openPagesAgain makes the fetcher of a check: as careful as that of a research,
+// and without its cache.
+func (a *app) openPagesAgain(c *config, store blob.Store, x *extract.Extractor, patience time.Duration) (*webfetch.Fetcher, error) {
+	allow, err := c.fetchAllow()
+	if err != nil {
+		return nil, err
+	}
+	g := guard.New(allow)
+	cfg := webfetch.Config{Store: store, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), Timeout: patience}
+	if chromium, ok := findChromium(c); ok && c.renders("") {
+		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: userAgent()})}
+	}
+	return webfetch.New(cfg), nil
+}
+
+// papersAgain fetches papers again. A paper that comes without what it came with
+// before, because a service did not answer, was not had: what it lacks is not lost.
+type papersAgain struct {
+	*arxiv.Papers
+	store blob.Store
+}
+
+// Refetch implements fetch.Refetcher.
+func (p papersAgain) Refetch(ctx context.Context, was fetch.Page) (fetch.Page, bool, error) {
+	page, err := p.Fetch(ctx, was.Locator)
+	if err != nil {
+		return fetch.Page{}, false, err
+	}
+	then, now := p.parts(ctx, was), p.parts(ctx, page)
+	switch {
+	case then.Full != nil && now.Full == nil:
+		err = marchwarden.Errorf(marchwarden.CodeUnavailable, "its full text could not be had: %s", now.FullFault)
+	case then.Fault == "" && now.Fault != "":
+		err = marchwarden.Errorf(marchwarden.CodeUnavailable, "arXiv did not answer: %s", now.Fault)
+	}
+	return page, false, err
+}
+
+// recordParts are the parts of a paper's record that tell what it is made of.
+type recordParts struct {
+	Fault     string           `json:"arxiv_fault"`
+	Full      *json.RawMessage `json:"full_text"`
+	FullFault string           `json:"full_text_fault"`
+}
+
+func (p papersAgain) parts(ctx context.Context, page fetch.Page) (parts recordParts) {
+	raw, err := p.store.Get(ctx, page.Raw)
+	if err != nil || json.Unmarshal(raw, &parts) != nil {
+		return recordParts{} // of a damaged record nothing is expected
+	}
+	return parts
+}
+
+// driftProgress tells people who wait for slow sites how far it is. The caller calls
+// end.
+func (a *app) driftProgress() (told func(drift.Source), end func()) {
+	var done atomic.Int64
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticks := time.NewTicker(progressEvery)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-ticks.C:
+				a.note("still checking: %s done", term.Plural(int(done.Load()), "source"))
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return func(drift.Source) { done.Add(1) }, func() { close(stop); <-stopped }
+}
+
+// showDrift prints a report, and writes it where that was asked for.
+func (a *app) showDrift(rep drift.Report, o driftOptions, full bool) error {
+	if o.out != "" {
+		err := writeOut(o.out, func(w io.Writer) error {
+			if strings.HasSuffix(o.out, ".json") {
+				return printJSON(w, rep)
+			}
+			_, err := io.WriteString(w, a.driftText(rep, term.Style{}, o.context))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case o.json && o.watch == 0:
+		return printJSON(a.stdout, rep)
+	case o.json:
+		enc := json.NewEncoder(a.stdout)
+		enc.SetEscapeHTML(false)
+		return marchwarden.Wrap(enc.Encode(rep), marchwarden.CodeUnavailable, "print JSON")
+	}
+	text := a.driftSummary(rep) + "\n"
+	if full {
+		text = a.driftText(rep, a.outStyle(), o.context)
+	}
+	_, err := io.WriteString(a.stdout, text)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the report")
 }

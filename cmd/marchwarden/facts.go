@@ -19,14 +19,32 @@ type facts struct {
 	tokens      map[string]ledger.Tokens // by model
 }
 
+// startOf is the start of a recorded run.
+func (d *desk) startOf(id marchwarden.TraceID) (*trace.Start, error) {
+	log, err := d.records.traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return log.Start()
+}
+
+// scope is which part of a run facts are wanted of.
+type scope int
+
+// The scopes: all of a run, or what it did since it last went past an end.
+const (
+	allOfIt scope = iota
+	sinceItsEnd
+)
+
 // facts reads a trace. One that cannot be read tells nothing; 'verify' says why.
-func (d *desk) facts(id marchwarden.TraceID) facts {
+func (d *desk) facts(id marchwarden.TraceID, of scope) facts {
 	f := facts{tokens: map[string]ledger.Tokens{}}
 	log, err := d.records.traces.Load(id)
 	if err != nil {
 		return f
 	}
-	for _, s := range log.Steps {
+	for _, s := range stepsOf(log, of) {
 		switch s := s.(type) {
 		case *trace.FetchComplete:
 			if s.Error == "" {
@@ -35,8 +53,7 @@ func (d *desk) facts(id marchwarden.TraceID) facts {
 		case *trace.SearchComplete:
 			f.searches++
 		case *trace.ModelComplete:
-			t := f.tokens[s.Model]
-			f.tokens[s.Model] = ledger.Tokens{In: t.In + s.TokensIn, Out: t.Out + s.TokensOut, CacheRead: t.CacheRead + s.CacheRead, CacheWrite: t.CacheWrite + s.CacheWrite}
+			f.tokens[s.Model] = f.tokens[s.Model].Plus(ledger.Tokens{In: s.TokensIn, Out: s.TokensOut, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite})
 		case *trace.Complete:
 			f.interrupted = s.Interrupted
 		}
@@ -44,12 +61,33 @@ func (d *desk) facts(id marchwarden.TraceID) facts {
 	return f
 }
 
+// stepsOf are the steps of a run within a scope.
+func stepsOf(log *trace.Log, of scope) []trace.Step {
+	from := 0
+	for i, s := range log.Steps {
+		if r, ok := s.(*trace.Resume); ok && r.Extension != nil && of == sinceItsEnd {
+			from = i
+		}
+	}
+	return log.Steps[from:]
+}
+
 // whole is facts of a run and of the rihlas that it sent, with what they searched:
 // those of this program are recorded in the same place.
-func (d *desk) whole(res *marchwarden.Result) (facts, []string) {
-	all := d.facts(res.TraceID)
+func (d *desk) whole(res *marchwarden.Result) (facts, []string) { return d.family(res, allOfIt) }
+
+// since is whole of what is in no earlier line of the ledger.
+func (d *desk) since(res *marchwarden.Result) (facts, []string) { return d.family(res, sinceItsEnd) }
+
+func (d *desk) family(res *marchwarden.Result, of scope) (facts, []string) {
+	all := d.facts(res.TraceID, of)
 	var searched []string
+	seen := d.reportedBefore(res.TraceID, of)
 	for _, r := range res.Rihlas {
+		if r.TraceID.Valid() && seen[r.TraceID] {
+			continue
+		}
+		seen[r.TraceID] = true
 		log, err := d.records.traces.Load(r.TraceID)
 		if err != nil { // somebody else's, or one that did not live to name its run
 			all.unpriced = all.unpriced || r.TokensUsed > 0 || strings.HasPrefix(r.Outcome, "failed")
@@ -65,14 +103,33 @@ func (d *desk) whole(res *marchwarden.Result) (facts, []string) {
 				}
 			}
 		}
-		f := d.facts(r.TraceID)
+		f := d.facts(r.TraceID, of)
 		all.read, all.searches = all.read+f.read, all.searches+f.searches
 		for model, t := range f.tokens {
-			sum := all.tokens[model]
-			all.tokens[model] = ledger.Tokens{In: sum.In + t.In, Out: sum.Out + t.Out, CacheRead: sum.CacheRead + t.CacheRead, CacheWrite: sum.CacheWrite + t.CacheWrite}
+			all.tokens[model] = all.tokens[model].Plus(t)
 		}
 	}
 	return all, searched
+}
+
+// reportedBefore are the rihlas that have not reported within the scope.
+func (d *desk) reportedBefore(id marchwarden.TraceID, of scope) map[marchwarden.TraceID]bool {
+	before := map[marchwarden.TraceID]bool{}
+	log, err := d.records.traces.Load(id)
+	if err != nil {
+		return before
+	}
+	for _, s := range log.Steps {
+		if done, ok := s.(*trace.RihlaComplete); ok {
+			before[done.TraceID] = true
+		}
+	}
+	for _, s := range stepsOf(log, of) {
+		if done, ok := s.(*trace.RihlaComplete); ok {
+			delete(before, done.TraceID)
+		}
+	}
+	return before
 }
 
 // costWords is the estimated price of a call for people.

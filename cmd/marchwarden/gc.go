@@ -1,7 +1,175 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+type gcOptions struct {
+	keepDays int
+	maxSize  string
+	dryRun   bool
+	json     bool
+	byAge    bool // --keep-days was given
+}
+
+const gcHelp = `Remove stored pieces that no run needs, and old runs if asked to.
+
+Without flags only pieces go that no trace mentions and that were last used more
+than an hour ago, and what broken-off writes left. --keep-days and --max-size
+remove runs as well, the oldest first, an investigation always together with its
+rihlas. A run that has not ended could be resumed; it goes only when it is that
+old, and is marked in the list that is printed before anything is removed.
+
+What a run that is kept needs is never removed, nor one that is going on, nor one
+whose trace cannot be read. The ledger keeps its lines. It is safe to run beside
+others.
+
+EXIT STATUS
+  0    done
+  1    failed
+  2    wrong usage or bad input
+  130  interrupted; what is left is whole`
 
 func newGc(a *app) *cobra.Command {
-	return &cobra.Command{Use: "gc", Hidden: true, Args: noArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+	var o gcOptions
+	cmd := &cobra.Command{
+		Use: "gc", Short: "remove what no run needs, and old runs", Long: gcHelp, Args: noArgs,
+		Example: "  marchwarden gc\n  marchwarden gc --keep-days 90 --dry-run\n  marchwarden gc --max-size 2GB",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.byAge = cmd.Flags().Changed("keep-days")
+			return a.runGc(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().IntVar(&o.keepDays, "keep-days", 0, "remove runs that were last written more than `N` days ago")
+	cmd.Flags().StringVar(&o.maxSize, "max-size", "", "remove the oldest runs until traces and stored pieces fit into `SIZE`, such as 500MB or 2GB")
+	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would go, and remove nothing")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+// gcReport is the form of 'gc --json'. Fields are only ever added.
+type gcReport struct {
+	Plan    *record.Plan      `json:"plan"`
+	Removed *record.Collected `json:"removed,omitempty"` // not of a dry run
+}
+
+func (a *app) runGc(ctx context.Context, o gcOptions) error {
+	collect := record.CollectOptions{Now: a.now(), Older: time.Duration(o.keepDays) * 24 * time.Hour}
+	const mostDays = 36500
+	if o.byAge && (o.keepDays < 1 || o.keepDays > mostDays) {
+		return invalid("--keep-days", "", fmt.Sprintf("must be 1 to %d, not %d", mostDays, o.keepDays))
+	}
+	if o.maxSize != "" {
+		var err error
+		if collect.MaxBytes, err = parseSize(o.maxSize); err != nil {
+			return err
+		}
+	}
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	rec, err := a.openKept(c)
+	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		a.note("%s", err.Error())
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	r := gcReport{}
+	if r.Plan, err = rec.home(c).PlanCollection(ctx, collect); err != nil {
+		return gcError(ctx, err)
+	}
+	if !o.json {
+		if err := a.printPlan(r.Plan, o); err != nil {
+			return err
+		}
+	}
+	if o.dryRun {
+		if o.json {
+			return printJSON(a.stdout, r)
+		}
+		return nil
+	}
+	removed, err := r.Plan.Run(ctx)
+	r.Removed = &removed
+	if o.json {
+		if printErr := printJSON(a.stdout, r); err == nil {
+			err = printErr
+		}
+	} else if _, printErr := fmt.Fprintf(a.stdout, "removed: %s with %s, %s, %s in all\n", term.Plural(removed.Families, "run"), term.Plural(removed.Traces, "trace"),
+		term.Plural(removed.Blobs, "stored piece"), term.Bytes(removed.Bytes)); err == nil {
+		err = marchwarden.Wrap(printErr, marchwarden.CodeUnavailable, "print what was removed")
+	}
+	return gcError(ctx, err)
+}
+
+func gcError(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "collect what no run needs")
+	}
+	return err
+}
+
+// printPlan says what is going to be removed.
+func (a *app) printPlan(p *record.Plan, o gcOptions) error {
+	rows := make([][]string, len(p.Families))
+	for i, f := range p.Families {
+		state := statusComplete
+		if !f.Finished {
+			state = statusInterrupted
+		}
+		rows[i] = []string{f.IDs[0].String(), a.inZone(f.Last), term.Count(len(f.IDs)), state, f.Question}
+	}
+	if len(rows) > 0 {
+		if err := a.outStyle().Table(a.stdout, []string{"removes", "last written", "traces", "status", "question"}, rows); err != nil {
+			return err
+		}
+	}
+	if n := p.Running; n > 0 {
+		a.note("kept because they are going on, or may be part of what does: %s", term.Plural(n, "run"))
+	}
+	if n := p.Sealed; n > 0 {
+		a.note("kept because a trace cannot be read: %s; see 'marchwarden check'", term.Plural(n, "run"))
+	}
+	if p.Spared > 0 {
+		a.note("kept because they were used in the last hour, or since a run that is going on began: %s", term.Plural(p.Spared, "stored piece"))
+	}
+	will := "goes"
+	if o.dryRun {
+		will = "would go"
+	}
+	if _, err := fmt.Fprintf(a.stdout, "%s: %s and %s; %s of %s stay\n", will, term.Plural(len(p.Families), "run"), term.Plural(p.Blobs, "stored piece"), term.Bytes(p.After), term.Bytes(p.Before)); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the plan")
+	}
+	return nil
+}
+
+// parseSize reads a number of bytes with a unit: kB, MB, GB and TB are powers of a
+// thousand, KiB, MiB, GiB and TiB powers of 1,024.
+func parseSize(s string) (int64, error) {
+	wrong := invalid("--max-size", "", fmt.Sprintf("must be a number of bytes with a unit, such as 500MB or 2GB, not %q", clip(s, 40)))
+	text := strings.ToLower(strings.TrimSpace(s))
+	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
+	unit, ok := map[string]float64{
+		"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
+		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	}[strings.TrimSpace(text[len(digits):])]
+	n, err := strconv.ParseFloat(digits, 64)
+	if !ok || err != nil || !(n*unit >= 1 && n*unit < 1<<62) {
+		return 0, wrong
+	}
+	return int64(n * unit), nil
 }

@@ -17,6 +17,9 @@ characters of one, or "last" for the newest run.`
 // minPrefix is how much of an id must be given.
 const minPrefix = 4
 
+// shortID is as much of an id as names it among a few thousand.
+func shortID(id marchwarden.TraceID) string { return id.String()[:18] }
+
 // findTrace resolves an id, the beginning of one, or "last".
 func findTrace(d *trace.Dir, s string) (marchwarden.TraceID, error) {
 	if id, err := marchwarden.ParseTraceID(s); err == nil {

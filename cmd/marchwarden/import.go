@@ -1,7 +1,67 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+const importHelp = `Take a bundle that somebody exported into the home folder, where it can be
+shown, verified, run again and exported like a run of your own.
+
+The bundle is verified first, and nothing is taken from one that does not stand.
+A run that is here already is never replaced.
+
+` + exitStatus
 
 func newImport(a *app) *cobra.Command {
-	return &cobra.Command{Use: "import", Hidden: true, Args: noArgs, RunE: func(*cobra.Command, []string) error { return nil }}
+	var by []string
+	cmd := &cobra.Command{
+		Use: "import [flags] FILE.mwz", Short: "take in a run that somebody exported", Long: importHelp,
+		Example: "  marchwarden import answer.mwz\n  marchwarden import --by colleague.pub answer.mwz",
+		Args:    argCount(1, 1, "one bundle"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), by, args[0]) },
+	}
+	cmd.Flags().StringSliceVar(&by, "by", nil, byUsage)
+	return cmd
+}
+
+func (a *app) runImport(ctx context.Context, by []string, path string) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	file, err := openBundle(path, by)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	silent := *a // what does not stand is in the error
+	silent.stdout = io.Discard
+	if err := silent.checkBundle(ctx, file); err != nil {
+		return err
+	}
+	rec, err := a.openRecords(c)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	in, err := file.Import(ctx, record.Store{Traces: rec.traces, Blobs: rec.blobs})
+	if err != nil {
+		return err
+	}
+	id, what := in.Run.ID, "imported"
+	if len(in.New) == 0 {
+		what = "it is here already:"
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s %s: %s (%s)\n", what, id, term.CleanLine(in.Run.Start.Request.Question), term.Plural(len(in.New)+len(in.Kept), "trace"))
+	a.note("to see it: marchwarden export --format md %s", id)
+	a.note("to check it: marchwarden verify %s; to run it again: marchwarden replay --rerun %s", id, id)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
 }

@@ -41,7 +41,7 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	rec, err := a.openRecords(c)
+	rec, err := a.openWorking(c)
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
@@ -51,9 +51,10 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 		Dispatcher: network, Minds: minds(), Model: model,
 		Options: pi.Options{
 			Parallel: o.parallel, MaxRihlas: o.maxRihlas, Deadline: deadline, PlanOnly: o.planOnly,
-			AllowEgress: c.allowEgress(o), ModelSeesPrivate: named.name != "",
+			AllowEgress: c.allowEgress(o), ModelSeesPrivate: named.name != "", Flags: o.flags, More: o.more,
 		},
-		Spent: func(call pi.Call) { d.enter(finished{start: call.Start, result: call.Result}) },
+		Spent: func(call pi.Call) { d.enter(finished{call.Start, call.Result, call.Before}) },
+		Say:   o.warn,
 	}
 	d.close = []func() error{network.Close}
 	if offline(a, c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own }) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -49,6 +50,9 @@ type app struct {
 	home string
 	// reader is who reads stderr.
 	reader listener
+	// hide knows the secrets of the settings, and takes them out of what is printed
+	// and stored. Nil knows none.
+	hide *secret.Redactor
 }
 
 func main() {
@@ -97,8 +101,20 @@ func interruptible(parent context.Context) (context.Context, func()) {
 }
 
 // run executes one command line and returns its exit code. It is the only place
-// that turns errors into codes and writes them.
+// that turns errors into codes and writes them, and the door of all that is printed:
+// no secret of the settings passes it.
 func run(ctx context.Context, a *app, args []string) int {
+	a.hide = secret.New(a.early(args)...)
+	stdout, stderr := a.hide.Writer(a.stdout), a.hide.Writer(a.stderr)
+	a.stdout, a.stderr = stdout, stderr
+	code := execute(ctx, a, args)
+	if err := errors.Join(stdout.Flush(), stderr.Flush()); err != nil && code == exitOK {
+		return exitFailed // nobody is left to be told
+	}
+	return code
+}
+
+func execute(ctx context.Context, a *app, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -132,6 +148,9 @@ func (a *app) outStyle() term.Style { return a.style(a.stdout) }
 func (a *app) errStyle() term.Style { return a.style(a.stderr) }
 
 func (a *app) style(w io.Writer) term.Style {
+	if door, ok := w.(*secret.Writer); ok {
+		w = door.Unwrap()
+	}
 	f, _ := w.(*os.File)
 	never, _ := a.env("NO_COLOR")
 	name, _ := a.env("TERM")

@@ -33,6 +33,24 @@ type member struct {
 // external reports whether the member is somebody else's.
 func (m member) external() bool { return len(m.command) > 0 || m.url != "" }
 
+// secretVariables are the variables of the environment with what the member is given in
+// confidence: its token, and of those that a program may see the ones whose names
+// say so.
+func (m member) secretVariables() []string {
+	names := slices.DeleteFunc(slices.Clone(m.env), func(name string) bool { return !soundsSecret(name) })
+	if m.tokenEnv != "" {
+		names = append(names, m.tokenEnv)
+	}
+	return names
+}
+
+// soundsSecret reports whether the name of a variable or a parameter says that its
+// value is nobody's business.
+func soundsSecret(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc([]string{"key", "token", "secret", "pass", "pwd", "credential", "auth"}, func(part string) bool { return strings.Contains(name, part) })
+}
+
 // transport says where the member runs.
 func (m member) transport() string { return firstOf(m.url, strings.Join(m.command, " ")) }
 

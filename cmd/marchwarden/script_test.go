@@ -75,7 +75,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MODELS", models.URL())
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("ARXIV", papers)
-			for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
+			for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "DOI_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
 				e.Setenv(service, "http://127.0.0.1:1") // nothing leaves this machine in a test
 			}
 			return os.MkdirAll(home, 0o700)

@@ -118,6 +118,7 @@ var settings = []setting{
 	{name: setArxivURL, env: "ARXIV_URL", kind: address, def: "https://export.arxiv.org", harmless: true},
 	{name: setArxivSite, env: "ARXIV_SITE", kind: address, def: "https://arxiv.org", harmless: true},
 	{name: setCrossrefURL, env: "CROSSREF_URL", kind: address, def: "https://api.crossref.org", harmless: true},
+	{name: setDOIURL, env: "DOI_URL", kind: address, def: "https://doi.org", harmless: true},
 	{name: setOpenAlexURL, env: "OPENALEX_URL", kind: address, def: "https://api.openalex.org", of: setOpenAlexKey},
 	{name: setScholarURL, env: "SEMANTIC_SCHOLAR_URL", kind: address, def: "https://api.semanticscholar.org", of: setScholarKey},
 	{name: setMailto, env: "MARCHWARDEN_MAILTO", harmless: true},

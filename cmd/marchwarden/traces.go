@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,27 +17,35 @@ import (
 )
 
 type tracesOptions struct {
-	json  bool
-	all   bool
-	limit int
+	json   bool
+	all    bool
+	limit  int
+	status []string
 }
 
 const tracesHelp = `List the recorded runs, newest first.
 
-The status of a run is complete, planned ('ask --plan': it has no answer),
-interrupted (its caller stopped it and got a partial result), unfinished (still
-going on, or cut off by a crash) or damaged.
+The status of a run is
+  complete     it has its answer
+  planned      'ask --plan': there is no answer to have
+  interrupted  its caller stopped it, or a crash cut it off; 'marchwarden resume'
+               goes on with it. In JSON "partial" says that there is a partial
+               result, and "resumable" that there is something to go on with
+  running      a process is at work on it
+  damaged      its trace cannot be read; see 'marchwarden check'
 The rihlas of an investigation are runs, too; --all lists them.`
 
 func newTraces(a *app) *cobra.Command {
 	var o tracesOptions
 	cmd := &cobra.Command{
 		Use: "traces", Short: "list the recorded runs", Long: tracesHelp, Args: noArgs,
-		Example: "  marchwarden traces --limit 5\n  marchwarden traces --json | jq -r '.[].trace_id'",
+		Example: "  marchwarden traces --limit 5\n  marchwarden traces --status interrupted,damaged\n  marchwarden traces --json | jq -r '.[].trace_id'",
 		RunE:    func(*cobra.Command, []string) error { return a.runTraces(o) },
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&o.all, "all", false, "list the rihlas of investigations, too")
+	cmd.Flags().StringSliceVar(&o.status, "status", nil, "list only runs of these `STATES`: "+strings.Join(statuses, ", "))
+	complete(cmd, "status", statuses...)
 	cmd.Flags().IntVar(&o.limit, "limit", 20, "list at most `N` runs; 0 lists all")
 	return cmd
 }
@@ -46,9 +55,11 @@ const (
 	statusComplete    = "complete"
 	statusPlanned     = "planned"
 	statusInterrupted = "interrupted"
-	statusUnfinished  = "unfinished"
+	statusRunning     = "running"
 	statusDamaged     = "damaged"
 )
+
+var statuses = []string{statusComplete, statusPlanned, statusInterrupted, statusRunning, statusDamaged}
 
 // runInfo is a row of 'traces', and its form in JSON. Fields are only ever added.
 type runInfo struct {
@@ -59,6 +70,8 @@ type runInfo struct {
 	Citations  *int                `json:"citations,omitempty"`
 	Confidence *marchwarden.Unit   `json:"confidence,omitempty"`
 	Status     string              `json:"status"`
+	Resumable  bool                `json:"resumable,omitempty"`
+	Partial    bool                `json:"partial,omitempty"`
 	Problem    string              `json:"problem,omitempty"`
 	rihla      bool                // part of an investigation
 }
@@ -66,6 +79,11 @@ type runInfo struct {
 func (a *app) runTraces(o tracesOptions) error {
 	if o.limit < 0 {
 		return invalid("--limit", "", fmt.Sprintf("must be 0 or more, not %d", o.limit))
+	}
+	for _, s := range o.status {
+		if !slices.Contains(statuses, s) {
+			return invalid("--status", "", fmt.Sprintf("must be %s, not %q", orList(statuses), clip(s, 40)))
+		}
 	}
 	c, err := a.loadConfig()
 	if err != nil {
@@ -79,7 +97,11 @@ func (a *app) runTraces(o tracesOptions) error {
 		return printJSON(a.stdout, infos)
 	}
 	if len(infos) == 0 {
-		a.note("no runs are recorded in %s yet", c.text(setTraceDir))
+		if len(o.status) > 0 {
+			a.note("no run in %s is %s", c.text(setTraceDir), orList(o.status))
+		} else {
+			a.note("no runs are recorded in %s yet", c.text(setTraceDir))
+		}
 		return nil
 	}
 	rows := make([][]string, len(infos))
@@ -93,6 +115,15 @@ func (a *app) runTraces(o tracesOptions) error {
 		a.note("not shown: %s; --limit 0 lists all", term.Plural(left, "older run"))
 	}
 	return nil
+}
+
+// orList is "a, b or c".
+func orList(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // listRuns reads the newest runs, at most limit of them (0 is all), and says how
@@ -115,18 +146,24 @@ func (a *app) listRuns(c *config, o tracesOptions) (infos []runInfo, left int, e
 		if o.limit > 0 && len(infos) == o.limit {
 			return infos, hidden(d, ids[i:], o), nil
 		}
-		if r := runOf(d, id); o.all || !r.rihla {
+		if r := runOf(d, id); o.lists(r) {
 			infos = append(infos, r)
 		}
 	}
 	return infos, 0, nil
 }
 
-// hidden counts those of ids that would be listed.
+// lists reports whether the options mean a run.
+func (o tracesOptions) lists(r runInfo) bool {
+	return (o.all || !r.rihla) && (len(o.status) == 0 || slices.Contains(o.status, r.Status))
+}
+
+// hidden counts those of ids that would be listed. Only where their status matters
+// are they read as a whole.
 func hidden(d *trace.Dir, ids []marchwarden.TraceID, o tracesOptions) int {
 	n := len(ids)
 	for _, id := range ids {
-		if !o.all && isRihla(d, id) {
+		if len(o.status) > 0 && !o.lists(runOf(d, id)) || len(o.status) == 0 && !o.all && isRihla(d, id) {
 			n--
 		}
 	}
@@ -140,26 +177,40 @@ func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
 		r.Problem = err.Error()
 		return r
 	}
-	r.Status = statusUnfinished
+	r.Status = statusInterrupted
 	start, err := log.Start()
 	if err != nil {
 		if len(log.Steps) > 0 {
 			r.Status, r.Problem = statusDamaged, err.Error()
+		} else if busy(d, id) {
+			r.Status = statusRunning
 		}
 		return r
 	}
 	r.StartedAt, r.Question, r.Researcher, r.rihla = &start.StartedAt, start.Request.Question, start.Researcher, start.PartOf
-	switch done := log.Complete(); {
+	done := log.Complete()
+	if done != nil {
+		r.Citations, r.Confidence = &done.Citations, &done.Confidence
+	}
+	switch planned := start.Investigation != nil && start.Investigation.PlanOnly; {
+	case busy(d, id):
+		r.Status = statusRunning
 	case done == nil:
-	case start.Investigation != nil && start.Investigation.PlanOnly && !done.Interrupted:
-		r.Status = statusPlanned // there is no answer that could have citations
+		r.Resumable = true
+	case done.Interrupted:
+		r.Resumable, r.Partial = true, true
+	case planned: // there is no answer that could have citations
+		r.Status, r.Citations, r.Confidence = statusPlanned, nil, nil
 	default:
-		r.Citations, r.Confidence, r.Status = &done.Citations, &done.Confidence, statusComplete
-		if done.Interrupted {
-			r.Status = statusInterrupted
-		}
+		r.Status = statusComplete
 	}
 	return r
+}
+
+// busy reports whether a process writes a trace. One that cannot be told is at rest.
+func busy(d *trace.Dir, id marchwarden.TraceID) bool {
+	busy, err := d.Busy(id)
+	return err == nil && busy
 }
 
 func (a *app) runRow(r runInfo) []string {

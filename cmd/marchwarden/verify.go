@@ -23,8 +23,15 @@ against what the recorded run fetched, and every stored piece of that run
 against its hash. Of an investigation the runs of its researchers are checked
 too, as far as they are recorded here.
 
-The argument is a trace ID, a file with a result as JSON, or - for a result on
-stdin.
+With --online the web servers and registries are asked, too, whether what the
+citations point to is there: pages answered or gone, DOIs and arXiv ids
+registered or absent, papers retracted. What nobody could say is unchecked,
+and counts neither way. Only locators of the web and of papers are sent.
+
+The argument is a trace ID, a file with a result as JSON, a bundle that
+'marchwarden export' wrote, or - for a result on stdin. A bundle is checked alone:
+every byte of it, its signature, that its runs give the same results again, and
+then its citations. That needs no home, no settings and no network.
 ` + idHelp + `
 
 EXIT STATUS
@@ -34,15 +41,17 @@ EXIT STATUS
   130  interrupted`
 
 type verifyOptions struct {
-	live bool
-	db   string
+	live   bool
+	online bool
+	db     string
+	by     []string
 }
 
 func newVerify(a *app) *cobra.Command {
 	var o verifyOptions
 	cmd := &cobra.Command{
-		Use: "verify ID | FILE.json | -", Short: "check every citation against the stored bytes", Long: verifyHelp,
-		Example: "  marchwarden verify last\n  marchwarden verify result.json\n  marchwarden ask --json \"…\" | marchwarden verify -",
+		Use: "verify ID | FILE.json | FILE.mwz | -", Short: "check every citation against the stored bytes", Long: verifyHelp,
+		Example: "  marchwarden verify last\n  marchwarden verify result.json\n  marchwarden verify --online last\n  marchwarden verify --by colleague.pub answer.mwz\n  marchwarden ask --json \"…\" | marchwarden verify -",
 		Args:    argCount(1, 1, "one trace id or file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := notBlank(cmd); err != nil {
@@ -52,7 +61,9 @@ func newVerify(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.live, "live", false, "also run the queries behind citations of a database again, and compare the rows")
+	cmd.Flags().BoolVar(&o.online, "online", false, "also ask whether the cited pages and papers are still there, and whether papers were retracted")
 	cmd.Flags().StringVar(&o.db, "db", "", "the database at `URL` for --live (default MARCHWARDEN_DB)")
+	cmd.Flags().StringSliceVar(&o.by, "by", nil, byUsage)
 	return cmd
 }
 
@@ -60,6 +71,12 @@ func newVerify(a *app) *cobra.Command {
 const maxResultBytes = 64 << 20
 
 func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error {
+	if isBundle(arg) {
+		return a.verifyBundle(ctx, o, arg)
+	}
+	if len(o.by) > 0 {
+		return invalid("--by", "", "is for bundles")
+	}
 	if o.db != "" && !o.live {
 		return invalid("--db", "", "is for --live")
 	}
@@ -77,13 +94,13 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 	}
 	defer rec.Close()
 	if fromFile != nil {
-		return a.checkResult(ctx, rec, checking{fromFile, fromFile.TraceID, c, o}) // it may have no run here
+		return (&verdicts{a: a}).result(ctx, rec.shelf(), checking{fromFile, fromFile.TraceID, c, o}) // it may have no run here
 	}
 	id, err := findTrace(rec.traces, arg)
 	if err != nil {
 		return err
 	}
-	return a.checkResult(ctx, rec, checking{nil, id, c, o})
+	return (&verdicts{a: a}).result(ctx, rec.shelf(), checking{nil, id, c, o})
 }
 
 // resultFile reads the result that arg names, or gives nil when arg is an id.
@@ -132,18 +149,17 @@ type checking struct {
 	o   verifyOptions
 }
 
-// checkResult checks what the trace stored, then the result: the given one, or
-// the recorded one. A given result without a trace here is checked alone.
-func (a *app) checkResult(ctx context.Context, rec *records, what checking) error {
-	v := &verdicts{a: a}
+// result checks what the trace stored, then the result: the given one, or the
+// recorded one. A given result without a trace here is checked alone.
+func (v *verdicts) result(ctx context.Context, rec shelf, what checking) error {
 	res, id := what.res, what.id
-	log, err := rec.traces.Load(id)
+	log, err := rec.load(id)
 	switch {
 	case err == nil:
-		a.reportTorn(id, log)
+		v.a.reportTorn(id, log)
 		v.blobs(ctx, log, rec.blobs)
 	case res != nil && errors.Is(err, marchwarden.CodeNotFound):
-		a.warn("the run of this result is not recorded here; only its citations are checked")
+		v.a.warn("the run of this result is not recorded here; only its citations are checked")
 	default:
 		return err
 	}
@@ -176,6 +192,11 @@ func (a *app) checkResult(ctx context.Context, rec *records, what checking) erro
 	}
 	if what.o.live {
 		if err := v.live(ctx, what.cfg, deskOptions{db: what.o.db}, rec.blobs, res); err != nil {
+			return err
+		}
+	}
+	if what.o.online {
+		if err := v.online(ctx, what.cfg, res); err != nil {
 			return err
 		}
 	}
@@ -236,9 +257,9 @@ func (v *verdicts) blobsOf(ctx context.Context, what string, log *trace.Log, sto
 }
 
 // rihlas checks the runs of an investigation's researchers that are recorded here.
-func (v *verdicts) rihlas(ctx context.Context, rec *records, res *marchwarden.Result) {
+func (v *verdicts) rihlas(ctx context.Context, rec shelf, res *marchwarden.Result) {
 	for i, r := range res.Rihlas {
-		log, err := rec.traces.Load(r.TraceID)
+		log, err := rec.load(r.TraceID)
 		if err != nil {
 			continue // of a researcher that is not ours, or that did not come back
 		}

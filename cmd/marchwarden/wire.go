@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -42,15 +45,40 @@ func (a *app) logger(c *config) *slog.Logger {
 // records is the evidence and the traces in the home folder. Close it when done.
 type records struct {
 	traces *trace.Dir
-	blobs  *blobdir.Store
+	blobs  *discreet
 }
+
+// discreet is the evidence store behind its door: what is put is stored without the
+// secrets of the settings, and its reference is that of what is stored. So a page that
+// repeats a key is evidence like any other, with a mark in place of the key, and a run
+// and its rerun read the same, since both read what was stored.
+type discreet struct {
+	*blobdir.Store
+	hide *secret.Redactor
+	kept blob.Store // what the store cannot take is kept in memory
+}
+
+// Put stores content without secrets.
+func (d *discreet) Put(ctx context.Context, content []byte) (blob.Ref, error) {
+	return d.kept.Put(ctx, d.hide.Bytes(content))
+}
+
+func (d *discreet) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	return d.kept.Get(ctx, ref)
+}
+
+func (d *discreet) Stat(ctx context.Context, ref blob.Ref) (blob.Info, error) {
+	return d.kept.Stat(ctx, ref)
+}
+
+// Settle says whether all that was put is on disk.
+func (d *discreet) Settle(ctx context.Context) error { return blob.Settle(ctx, d.kept) }
 
 // openRecords opens them, making what is missing.
 func (a *app) openRecords(c *config) (*records, error) {
 	const hint = "set MARCHWARDEN_HOME to a folder that can be written"
 	if err := os.MkdirAll(c.home(), 0o700); err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.home(), Err: errors.New(cause(err)),
-			Hint: hint}
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.home(), Err: err, Hint: hint}
 	}
 	traces, err := trace.OpenDir(c.text(setTraceDir), a.now)
 	if err != nil {
@@ -60,7 +88,25 @@ func (a *app) openRecords(c *config) (*records, error) {
 	if err != nil {
 		return nil, errors.Join(&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the evidence store", Hint: hint, Err: err}, traces.Close())
 	}
-	return &records{traces, blobs}, nil
+	return &records{traces, &discreet{blobs, a.hide, blob.Rescue(blobs)}}, nil
+}
+
+// openWorking is openRecords for a research, which is worth its answer even where
+// nothing can be written: then it works in memory, and its result says that there is
+// no record of it.
+func (a *app) openWorking(c *config) (*records, error) {
+	rec, err := a.openRecords(c)
+	if err == nil || !unwritable(err) {
+		return rec, err
+	}
+	return &records{trace.Nowhere(c.text(setTraceDir), err), &discreet{nil, a.hide, blob.NewMem()}}, nil
+}
+
+// unwritable reports whether a place cannot be written for a reason that lies with
+// the disk or the system, and not with a wrong setting.
+func unwritable(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.EMFILE, syscall.ENFILE},
+		func(why error) bool { return errors.Is(err, why) })
 }
 
 // openKept is openRecords for commands that only look: where nothing was kept
@@ -75,7 +121,12 @@ func (a *app) openKept(c *config) (*records, error) {
 	return a.openRecords(c)
 }
 
-func (r *records) Close() error { return errors.Join(r.traces.Close(), r.blobs.Close()) }
+func (r *records) Close() error {
+	if r.blobs.Store == nil {
+		return r.traces.Close()
+	}
+	return errors.Join(r.traces.Close(), r.blobs.Close())
+}
 
 // openLibrary opens what a research searches: the folders given here or by the
 // setting, those added by 'library add', and the embedded library if asked for

@@ -51,6 +51,7 @@ var layers = []layer{
 	{"internal/search/wikipedia", []string{"internal/search", "internal/httpapi", "internal/lexicon", "."}},
 	{"internal/scholar", []string{"internal/search", "internal/httpapi", "internal/lexicon", "internal/locator", "internal/plaintext", "."}},
 	{"internal/search/arxiv", []string{"internal/scholar", "internal/search", "internal/httpapi", "internal/lexicon", "."}},
+	{"internal/registry", []string{"internal/search/arxiv", "internal/scholar", "internal/httpapi", "internal/locator", "."}},
 	{"internal/database", []string{"."}},
 	{"internal/database/dbtest", []string{"internal/database"}},
 	{"internal/fetch/extract/hidden", nil},
@@ -66,6 +67,7 @@ var layers = []layer{
 	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
 	{"internal/record", []string{"internal/replay", "internal/trace", "internal/fetch", "internal/blob", "internal/durable", "."}},
+	{"internal/warc", []string{"internal/record", "internal/blob", "internal/locator", "internal/plaintext", "."}},
 
 	// Judgement.
 	{"internal/evidence", []string{"internal/fetch", "internal/lexicon", "internal/blob", "."}},
@@ -143,6 +145,7 @@ var vendors = []vendor{
 	{"github.com/openai/openai-go/v3", []string{"internal/llm/openai"}, nil},
 	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, []string{"internal/researcher/web"}},
 	{"github.com/klauspost/compress", []string{"internal/blob/dir", "internal/fetch/web"}, nil}, // blobs; pages
+	{"github.com/nlnwa/gowarc/v2", []string{"internal/warc"}, nil},
 	{"github.com/kljensen/snowball", []string{"internal/lexicon"}, nil},
 	{"github.com/rivo/uniseg", []string{"internal/term"}, nil},
 	{"golang.org/x/term", []string{"internal/term", "cmd/marchwarden"}, nil},

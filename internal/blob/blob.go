@@ -6,7 +6,8 @@
 // package blobtest checks any implementation against the promises.
 //
 // It does not know what the bytes mean (pages, extracted text, model replies),
-// it keeps no names or dates for them, and it never deletes.
+// and it keeps no names for them. A Store never deletes; a Shelf, which is a store
+// that files can be taken from, does so for whoever can tell what is needed.
 package blob
 
 import (

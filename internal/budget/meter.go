@@ -16,10 +16,9 @@ import (
 // Meter counts what a run has used against its limits. It is safe for
 // concurrent use.
 type Meter struct {
-	limits marchwarden.Limits
-	wall   time.Duration
-
 	mu         sync.Mutex // guards what follows
+	limits     marchwarden.Limits
+	wall       time.Duration
 	spent      int
 	reserved   int
 	held       int // kept back for synthesis
@@ -32,6 +31,29 @@ type Meter struct {
 // New makes a meter. A wall time of zero is no limit.
 func New(l marchwarden.Limits, wall time.Duration) *Meter {
 	return &Meter{limits: l, wall: wall}
+}
+
+// Extend lets a run that had ended go on: more is added to its limits, wall to its
+// time, and what it had run out of is forgotten. spent is what it had used at its
+// end, which may be more than the meter has seen of it.
+func (m *Meter) Extend(more marchwarden.Limits, wall time.Duration, spent int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.limits.TokenBudget += more.TokenBudget
+	m.limits.MaxIterations += more.MaxIterations
+	m.limits.MaxSources += more.MaxSources
+	if m.wall > 0 {
+		m.wall += wall
+	}
+	m.spent = min(max(m.spent, spent), m.limits.TokenBudget)
+	m.exhausted = nil
+}
+
+// Limits are the limits as they are now.
+func (m *Meter) Limits() marchwarden.Limits {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.limits
 }
 
 // Hold keeps tokens back from ordinary reservations, for the synthesis that

@@ -2,9 +2,9 @@
 // and reads one answer, small and whole: JSON, or bytes for those that speak XML.
 // It owns the limits (size after decompression, time, redirects), the translation
 // of every fault into a code, one free repetition where the service asks for it,
-// and the promise that no secret is in any error. It does not fetch pages: those
-// are strangers' and belong to package fetch. What an answer means is the
-// caller's business.
+// and the promise that no secret is in any error, nor comes back in an answer. It
+// does not fetch pages: those are strangers' and belong to package fetch. What an
+// answer means is the caller's business.
 //
 // Who has a client of its own, for streams or for pages, finds here what every
 // client needs: RetryAfter, Limit and Sleep.
@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,8 +66,12 @@ type Service struct {
 	Timeout    time.Duration // of a call with its repetition; 0 is DefaultTimeout
 	UserAgent  string        // "" is "marchwarden"
 	Header     http.Header   // sent with every request, such as Authorization
-	Secrets    []string      // values that must be in no error; "" is none
+	Secrets    []string      // values that must be in no error and in no answer; "" is none
 	DeniedHint string        // what to check when the service refuses, such as "check TAVILY_API_KEY"
+	// Answers are the statuses other than success whose body is an answer all the
+	// same, such as the 404 of a registry that says in JSON what it does not have.
+	// They are no errors, and what is read must be as whole as that of a success.
+	Answers []int
 	// NoRetry turns the free repetition off. Without it, a 429 or 5xx is asked once
 	// more after the time that the service names, if that is at most three seconds,
 	// or after a moment if it names none.
@@ -183,11 +188,15 @@ func (s *Service) once(ctx context.Context, r request, target *url.URL) (body []
 	}
 	defer resp.Body.Close() // what is left unread ends with the connection
 	limit := cmp.Or(s.MaxBytes, DefaultMaxBytes)
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+	success := resp.StatusCode >= 200 && resp.StatusCode <= 299 || slices.Contains(s.Answers, resp.StatusCode)
+	if !success {
 		limit = min(limit, 16<<10) // only the reason is wanted
 	}
 	body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+	if int64(len(body)) <= limit { // else it is not used, and the end of a secret may be missing
+		body = s.redactor().Bytes(body)
+	}
+	if !success {
 		again, err = s.refused(resp, body)
 		return nil, again, err
 	}

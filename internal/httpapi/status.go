@@ -16,6 +16,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // How long a repetition may wait, and how long it waits if nobody says.
@@ -161,10 +162,16 @@ func (s *Service) canceled(ctx context.Context) error {
 	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "%s: the request was stopped", s.Name)
 }
 
+// redactor takes what the service was sent in confidence out of what it sends back.
+func (s *Service) redactor() *secret.Redactor {
+	return secret.New(append(SecretsOf("", strings.TrimSpace(s.Base)), s.Secrets...)...)
+}
+
 // redact replaces every secret, as it is and as it looks in a URL, in JSON and
 // in a header of basic authentication.
 func (s *Service) redact(text string) string {
-	secrets := slices.Clone(s.Secrets)
+	text = s.redactor().Text(text)
+	secrets := slices.Clone(s.Secrets) // the short ones, too: an error can do without them
 	if u, err := url.Parse(strings.TrimSpace(s.Base)); err == nil && u.User != nil {
 		password, _ := u.User.Password()
 		secrets = append(secrets, u.User.Username(), password, base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))

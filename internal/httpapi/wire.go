@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // longestAsked is the longest wait that RetryAfter reports: beyond it every wait
@@ -119,10 +121,10 @@ func Said(s string, secrets []string) string {
 }
 
 func without(s string, secrets []string) string {
-	for _, secret := range secrets {
-		s = strings.ReplaceAll(s, secret, "[key]")
+	for _, value := range secrets { // the short ones, too
+		s = strings.ReplaceAll(s, value, "[key]")
 	}
-	return s
+	return secret.New(secrets...).Text(s) // in every other spelling
 }
 
 // SecretsOf are the values that nobody may repeat: the key of a service, the

@@ -7,20 +7,16 @@
 //
 // On disk, in the order of the calls that ended:
 //
-//	{"time":"…","trace_id":"…","researcher":"files","question":"…","model":"extractive/1","tokens_used":812, …}\n
+//	{"time":"…","trace_id":"…","researcher":"files","question":"…","model":"extractive/1","tokens_used":812, …,"format":2,"sum":"…"}\n
 //
-// Fields are only ever added. A line is written by one write call in append mode
+// Fields are only ever added, and line.go has the versions. A line is written by one write call in append mode
 // and synced, so several processes share a ledger without a lock. A torn line is
 // what a crash leaves: the next writer begins on a line of its own, and readers
 // count the stump and go on.
 package ledger
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -37,9 +33,6 @@ import (
 
 // MaxQuestionChars is how much of a question the ledger keeps.
 const MaxQuestionChars = 200
-
-// maxLine bounds one line; the program writes far shorter ones.
-const maxLine = 1 << 20
 
 // Outcome is how a call ended.
 type Outcome string
@@ -127,7 +120,7 @@ func (l *Ledger) Path() string { return l.path }
 func (l *Ledger) Append(e Entry) error {
 	e.Question = clean(e.Question)
 	e.Model, e.Researcher = clean(e.Model), clean(e.Researcher)
-	line, err := encode(e)
+	line, err := encodeLine(e)
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode a ledger entry")
 	}
@@ -137,14 +130,6 @@ func (l *Ledger) Append(e Entry) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "append to ledger %s", l.path)
 	}
 	return nil
-}
-
-func encode(e Entry) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(e)
-	return buf.Bytes(), err
 }
 
 func appendLine(path string, line []byte) (err error) {
@@ -191,60 +176,6 @@ func endsTorn(f *os.File, info fs.FileInfo) (bool, error) {
 		return false, err
 	}
 	return last[0] != '\n', nil
-}
-
-// Read reads a ledger in the order of its lines. Lines that are torn or no
-// entry are counted in skipped and left out. A ledger that does not exist is
-// empty.
-func Read(path string) (entries []Entry, skipped int, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open ledger %s", path)
-	}
-	defer f.Close()
-	entries, skipped, err = read(f)
-	if err != nil {
-		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read ledger %s", path)
-	}
-	return entries, skipped, nil
-}
-
-func read(r io.Reader) (entries []Entry, skipped int, err error) {
-	br := bufio.NewReaderSize(r, 64<<10)
-	for {
-		line, err := readLine(br)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, 0, err
-		}
-		if text := bytes.TrimSpace(line); len(text) > 0 {
-			var e Entry
-			if json.Unmarshal(text, &e) != nil || e.Time.IsZero() {
-				skipped++
-			} else {
-				entries = append(entries, e)
-			}
-		}
-		if err != nil {
-			return entries, skipped, nil
-		}
-	}
-}
-
-// readLine returns a line, of which it keeps at most maxLine bytes.
-func readLine(br *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := br.ReadSlice('\n')
-		if len(line) <= maxLine {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
 }
 
 // clean makes text fit for one short line: white space becomes single spaces,

@@ -38,6 +38,11 @@ type Tokens struct {
 	CacheRead, CacheWrite int // of In, read from and written to a cache
 }
 
+// Plus is the sum of both.
+func (t Tokens) Plus(o Tokens) Tokens {
+	return Tokens{t.In + o.In, t.Out + o.Out, t.CacheRead + o.CacheRead, t.CacheWrite + o.CacheWrite}
+}
+
 // table is read on first use: most commands need no price.
 var table = sync.OnceValue(func() prices {
 	var t prices

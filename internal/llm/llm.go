@@ -8,6 +8,8 @@ package llm
 import (
 	"context"
 	"encoding/json"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // Call is one request to a model. It is a single turn: what the model must know
@@ -50,6 +52,18 @@ func (r Reply) By(asked string) string {
 	return asked
 }
 
+// Without is the reply without the secrets that hide knows, for adapters: a provider
+// has the key, and what it sends back is recorded.
+func (r Reply) Without(hide *secret.Redactor) Reply {
+	r.Text = hide.Text(r.Text)
+	calls := r.Calls
+	r.Calls = nil
+	for _, c := range calls {
+		r.Calls = append(r.Calls, ToolCall{Name: hide.Text(c.Name), Input: hide.Bytes(c.Input)})
+	}
+	return r
+}
+
 // ToolCall is a request of the model to use a tool.
 type ToolCall struct {
 	Name  string          `json:"name"`
@@ -82,6 +96,14 @@ func (u Usage) Total() int { return u.In + u.Out }
 // Add is the usage of two calls together.
 func (u Usage) Add(o Usage) Usage {
 	return Usage{u.In + o.In, u.Out + o.Out, u.CacheRead + o.CacheRead, u.CacheWrite + o.CacheWrite}
+}
+
+// ID is the id of a model, or "" for none.
+func ID(m Model) string {
+	if m == nil {
+		return ""
+	}
+	return m.ID()
 }
 
 // Model is a language model.

@@ -54,7 +54,7 @@ func (r *run) gather(ctx context.Context, plan reason.Plan) error {
 		return err
 	}
 	if err != nil {
-		r.gaps = append(r.gaps, marchwarden.GapFor("choosing what to read", err))
+		r.addGap(marchwarden.GapFor("choosing what to read", err), err)
 		return r.note(&trace.Message{Head: head("choosing failed: %v", err), Iteration: r.state.Iteration})
 	}
 	return r.readChosen(ctx, reads)
@@ -133,14 +133,18 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 // searchGap says that a search failed. Searches that failed alike have one gap.
 func (r *run) searchGap(s reason.Searched) {
 	gap := marchwarden.GapFor(fmt.Sprintf("search of %s for %q", r.engine.Name(), s.Query), s.Err)
-	alike := slices.IndexFunc(r.gaps, func(g marchwarden.Gap) bool {
+	gaps := r.gaps
+	if marchwarden.CodeOf(s.Err) == marchwarden.CodeCanceled {
+		gaps = r.cutGaps
+	}
+	alike := slices.IndexFunc(gaps, func(g marchwarden.Gap) bool {
 		return g.Category == gap.Category && g.Detail == gap.Detail && strings.HasPrefix(g.Topic, "search of ")
 	})
 	if alike < 0 {
-		r.gaps = append(r.gaps, gap)
+		r.addGap(gap, s.Err)
 		return
 	}
-	if topic := &r.gaps[alike].Topic; !strings.Contains(*topic, fmt.Sprintf("%q", s.Query)) && len(*topic) < maxTopic {
+	if topic := &gaps[alike].Topic; !strings.Contains(*topic, fmt.Sprintf("%q", s.Query)) && len(*topic) < maxTopic {
 		*topic += fmt.Sprintf(", %q", s.Query)
 	}
 }
@@ -259,7 +263,7 @@ func (r *run) keep(read []reading) (failed int) {
 			r.state.Failed[rd.locator] = rd.err
 			gap := marchwarden.GapFor(rd.locator, rd.err)
 			gap.Detail = strings.TrimPrefix(gap.Detail, fmt.Sprintf("fetch %q: ", rd.locator)) // the topic says it
-			r.gaps = append(r.gaps, gap)
+			r.addGap(gap, rd.err)
 		case rd.page.NonText:
 			r.gaps = append(r.gaps, marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
 				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)})

@@ -4,6 +4,7 @@
 //	gather.go      searches and fetches, in parallel, into evidence
 //	synthesize.go  claims from the evidence
 //	check.go       the grounding gate, confidence, the result
+//	extend.go      past an end, with what was added
 //	panic.go       panics as failures
 //
 // The loop reaches the world only through a replay.Journal: running it again on
@@ -81,9 +82,9 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	if err := j.Note(start); err != nil {
 		return nil, err
 	}
-	whole, done := replay.Limited(fetch.Within(ctx, start.Request.Filter()), start.Deadline)
+	whole, done := replay.Limited(fetch.Within(ctx, start.Request.Filter()), replay.Left(start, start.Deadline))
 	defer done()
-	gathering, done := replay.Limited(whole, start.Wall)
+	gathering, done := replay.Limited(whole, replay.Left(start, start.Wall))
 	defer done()
 
 	r := l.newRun(j, start, clock)
@@ -114,9 +115,13 @@ type run struct {
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
 
 	gaps        []marchwarden.Gap
-	attempts    int      // fetches begun
-	refused     int      // reads of what nothing had offered
-	leftover    []string // what a cap kept the run from doing, for people
+	cutGaps     []marchwarden.Gap // of what was cut short, and may be done when the run goes on
+	attempts    int               // fetches begun
+	refused     int               // reads of what nothing had offered
+	leftover    []string          // what a cap kept the run from doing, for people
+	pending     *reason.Plan      // a plan for which no iteration was left
+	past        int               // ends that the run has gone past
+	planned     bool              // there is nothing left to look for
 	interrupted bool
 }
 
@@ -134,32 +139,55 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: quoted.Nonce(start.TraceID),
 		},
 	}
-	share := synthesisShare
 	if start.Model != "" {
-		share = modelSynthesisShare
 		r.model = metered.New(replay.Model(j, start.Model, l.cfg.Model), meter, r.note, r.asking)
 		r.state.Model, r.state.Scale = r.model, r.model.Scale
 	}
-	meter.Hold(int(float64(start.Limits.TokenBudget) * share))
+	meter.Hold(r.writing(start.Limits.TokenBudget))
 	return r
 }
 
-// gatherAll plans and gathers until the plan is complete, a cap is reached or
-// the caller stops the run.
+// writing is the part of so many tokens that is kept for the writing.
+func (r *run) writing(tokens int) int {
+	if r.model != nil {
+		return int(float64(tokens) * modelSynthesisShare)
+	}
+	return int(float64(tokens) * synthesisShare)
+}
+
+// gatherAll gathers, and goes on past every end that the run has gone past.
 func (r *run) gatherAll(ctx context.Context) error {
 	for {
+		if err := r.gatherToEnd(ctx); err != nil {
+			return err
+		}
+		if !r.extend() {
+			return nil
+		}
+	}
+}
+
+// gatherToEnd plans and gathers until the plan is complete, a cap is reached or
+// the caller stops the run.
+func (r *run) gatherToEnd(ctx context.Context) error {
+	for !r.planned {
 		stop, err := r.checkpoint("gathering")
 		if err != nil || stop {
 			return err
 		}
 		plan, err := r.planInTime(ctx)
-		if err != nil || len(plan.Searches)+len(plan.Reads) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(plan.Searches)+len(plan.Reads) == 0 {
+			r.planned = len(r.meter.Usage().Exhausted) == 0 && !r.interrupted
+			return nil
 		}
 		if err := r.gather(replay.Shield(ctx), plan); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // planShare is the part of the time to gather that one plan may take: a model
@@ -210,6 +238,15 @@ func (r *run) failed(topic string, err error) {
 		if r.interrupted {
 			gap.Detail = who + " was at work when the caller stopped the run"
 		}
+	}
+	r.addGap(gap, err)
+}
+
+// addGap adds the gap of a failure.
+func (r *run) addGap(gap marchwarden.Gap, err error) {
+	if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
+		r.cutGaps = append(r.cutGaps, gap)
+		return
 	}
 	r.gaps = append(r.gaps, gap)
 }

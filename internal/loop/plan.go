@@ -42,8 +42,14 @@ func (r *run) cut(at, what string) error {
 // with nothing to do ends the gathering: because it is complete, because the
 // reasoner failed, or because the iterations are used up.
 func (r *run) plan(ctx context.Context) (reason.Plan, error) {
-	r.state.Iteration++
-	plan, err := r.cfg.Reasoner.Plan(ctx, r.state)
+	var plan reason.Plan
+	var err error
+	if r.pending != nil { // made, and paid for, before the run went on
+		plan, r.pending = *r.pending, nil
+	} else {
+		r.state.Iteration++
+		plan, err = r.cfg.Reasoner.Plan(ctx, r.state)
+	}
 	if replay.Fatal(err) {
 		return reason.Plan{}, err
 	}
@@ -58,21 +64,13 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 			return reason.Plan{}, err
 		}
 	}
-	if r.state.Iteration == 1 {
+	if r.state.Iteration == 1 && r.past == 0 {
 		plan.Reads = append(givenReads(r.state.Given), plan.Reads...)
 	}
 	queries := queriesOf(plan)
 	if len(queries)+len(plan.Reads) > 0 {
 		if _, err := r.meter.Iterate(); err != nil {
-			for _, q := range queries {
-				r.leave(q)
-			}
-			for _, rd := range plan.Reads {
-				if r.state.Offered(rd.Locator) {
-					r.leave(r.name(rd.Locator))
-				}
-			}
-			return reason.Plan{}, r.note(&trace.Message{Head: head("no iteration is left for %d searches and %d documents", len(queries), len(plan.Reads)), Queries: queries})
+			return reason.Plan{}, r.postpone(plan)
 		}
 		if err := r.note(&trace.Iteration{Head: head("iteration %d of at most %d", r.state.Iteration, r.start.Limits.MaxIterations), Iteration: r.state.Iteration}); err != nil {
 			return reason.Plan{}, err
@@ -80,6 +78,22 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 	}
 	r.live(marchwarden.StagePlan, 0, 0, plan.Decision)
 	return plan, r.note(&trace.Message{Head: head("%s", plan.Decision), Iteration: r.state.Iteration, Queries: queries})
+}
+
+// postpone keeps a plan for which no iteration is left, for the case that the run
+// goes on one day, and says what it would have done.
+func (r *run) postpone(plan reason.Plan) error {
+	r.pending = &plan
+	queries := queriesOf(plan)
+	for _, q := range queries {
+		r.leave(q)
+	}
+	for _, rd := range plan.Reads {
+		if r.state.Offered(rd.Locator) {
+			r.leave(r.name(rd.Locator))
+		}
+	}
+	return r.note(&trace.Message{Head: head("no iteration is left for %d searches and %d documents", len(queries), len(plan.Reads)), Queries: queries})
 }
 
 // givenReads reads what the caller named, whatever the mind thinks of it.

@@ -47,3 +47,5 @@ func (free) Do(ctx context.Context, _ replay.Effect, run func(context.Context) (
 }
 func (free) Note(trace.Step) error  { return nil }
 func (free) Live(marchwarden.Event) {}
+func (free) Past(int)               {}
+func (free) Lose(error)             {}

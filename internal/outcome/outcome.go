@@ -46,6 +46,9 @@ func Seal(ctx context.Context, j replay.Journal, blobs blob.Store, res *marchwar
 	if err != nil {
 		return StoreError(err)
 	}
+	if err := blob.Settle(ctx, blobs); err != nil { // a run is complete when all of it is stored
+		j.Lose(err)
+	}
 	return j.Note(&trace.Complete{
 		Head:   trace.Head{Decision: fmt.Sprintf("answered with %d citations and confidence %.2f", len(res.Citations), res.Confidence)},
 		Result: ref, TokensUsed: res.CostMetadata.TokensUsed, Iterations: res.CostMetadata.IterationsRun,
@@ -65,8 +68,7 @@ func StoreError(err error) error {
 func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.Result, error) {
 	done := log.Complete()
 	if done == nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Field: "resume",
-			Message: "that run did not end, and going on with a run that was cut off is not supported yet", Hint: "ask the question again"}
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "the run has not ended", Hint: "marchwarden resume goes on with it"}
 	}
 	stored, err := blobs.Get(ctx, done.Result)
 	if err != nil {
@@ -84,26 +86,4 @@ func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchward
 		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the result of %s no longer stands: %s", res.TraceID, report)
 	}
 	return res, nil
-}
-
-// Earlier returns the result of the run that a request wants to resume, which must
-// be complete. A request that repeats the question must mean the same one.
-func Earlier(ctx context.Context, traces *trace.Dir, blobs blob.Store, req marchwarden.Request) (*marchwarden.Result, error) {
-	id, err := marchwarden.ParseTraceID(req.Resume)
-	if err != nil {
-		return nil, err
-	}
-	log, err := traces.Load(id)
-	if err != nil {
-		return nil, err
-	}
-	start, err := log.Start()
-	if err != nil {
-		return nil, err
-	}
-	if req.Question != "" && strings.TrimSpace(req.Question) != strings.TrimSpace(start.Request.Question) {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
-			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
-	}
-	return Recorded(ctx, blobs, log)
 }

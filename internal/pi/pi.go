@@ -4,7 +4,7 @@
 //
 //	planner.go     who is asked what, as a planner proposes it
 //	run.go         the investigation: planning, arrivals, taking reports
-//	queue.go       rihlas that wait, by priority; what may be told to whom; their shares; sending
+//	queue.go       rihlas that wait, by priority; what may be told to whom; their shares; sending; going past an end
 //	policy.go      the table from report to action
 //	evidence.go    every citation of every report, held against stored bytes
 //	synthesize.go  one draft from all reports
@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -66,6 +67,9 @@ type Config struct {
 	Refetch func(ctx context.Context, locator string) (Document, error)
 	// Spent is told of every finished investigation, for the ledger; nil for nobody.
 	Spent func(Call)
+	// Say is told what a person should know about an investigation that goes on; nil
+	// for nobody.
+	Say func(string)
 }
 
 // Options are the user's wishes; the zero value of each is a sound default.
@@ -81,6 +85,10 @@ type Options struct {
 	ModelSeesPrivate bool
 	// PlanOnly ends an investigation with its plan.
 	PlanOnly bool
+	// Flags are how it was asked for on a command line, for going on with it.
+	Flags []string
+	// More is added to the time of an investigation that goes on past its end.
+	More time.Duration
 }
 
 // Document is a document that was fetched again.
@@ -95,6 +103,7 @@ type Document struct {
 type Call struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
+	Before int // tokens that an earlier call for the same run has told of
 }
 
 // PI is a principal investigator. It is a researcher like those that it asks, and
@@ -115,25 +124,80 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 		return nil, err
 	}
 	if req.Resume != "" {
-		return outcome.Earlier(ctx, p.cfg.Traces, p.cfg.Blobs, req)
+		return p.resume(ctx, req, sink)
 	}
 	started := p.cfg.Now()
 	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
 	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
 	w, err := p.cfg.Traces.Create(start.TraceID)
+	j := replay.Record(w, p.cfg.Blobs, clock, sink)
+	if err != nil {
+		j.Lose(err) // the answer is worth having all the same
+	}
+	r := newRun(p.cfg.Minds, p.cfg.Blobs, j, start)
+	r.clock, r.world = clock, &p.cfg
+	res, err := r.investigate(ctx)
+	if w != nil {
+		err = errors.Join(err, w.Close())
+	}
+	return p.finish(j, Call{Start: start, Result: res}, err)
+}
+
+// finish ends an investigation: a result of which there is no record says so.
+func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
+	if err != nil {
+		return nil, fmt.Errorf("investigation %s: %w", c.Start.TraceID, err)
+	}
+	if warning := outcome.Unrecorded(j.Lost()); warning != "" && !slices.Contains(c.Result.Warnings, warning) {
+		c.Result.Warnings = append(c.Result.Warnings, warning)
+	}
+	if p.cfg.Spent != nil {
+		p.cfg.Spent(c)
+	}
+	return c.Result, nil
+}
+
+// resume goes on with an investigation.
+func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (res *marchwarden.Result, err error) {
+	run, res, err := outcome.Desk{Traces: p.cfg.Traces, Blobs: p.cfg.Blobs, Version: p.cfg.Version, Now: p.cfg.Now}.Resume(ctx, req, p.cfg.Options.More, sink)
+	if run == nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	start := run.Start
+	if start.Investigation == nil {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "run %s is no investigation; the researcher %s can go on with it", start.TraceID, start.Researcher)
+	}
+	if err := outcome.SameModel(start.Model, llm.ID(p.cfg.Model)); err != nil {
+		return nil, err
+	}
+	said, err := run.Begin(p.cfg.Minds.Writer(start.Model).ID(), start.MindVersion, p.cfg.Minds.Planner(start.Model).ID())
 	if err != nil {
 		return nil, err
 	}
-	r := newRun(p.cfg.Minds, p.cfg.Blobs, replay.Record(w, p.cfg.Blobs, clock, sink), start)
-	r.clock, r.world = clock, &p.cfg
-	res, err := r.investigate(ctx)
-	if err = errors.Join(err, w.Close()); err != nil {
-		return nil, fmt.Errorf("investigation %s: %w", start.TraceID, err)
+	r := newRun(p.cfg.Minds, p.cfg.Blobs, run, start)
+	r.clock, r.world, r.began = run.Clock, &p.cfg, underWay(run.Log)
+	res, err = r.investigate(ctx)
+	if where := run.Diverged(); where != "" && err == nil {
+		said = append(said, where)
 	}
-	if p.cfg.Spent != nil {
-		p.cfg.Spent(Call{Start: start, Result: res})
+	for _, s := range said {
+		if p.cfg.Say != nil {
+			p.cfg.Say(s)
+		}
 	}
-	return res, nil
+	return p.finish(run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
+}
+
+// underWay are the runs of rihlas as far as a record names them.
+func underWay(log *trace.Log) map[int]marchwarden.TraceID {
+	began := map[int]marchwarden.TraceID{}
+	for _, s := range log.Steps {
+		if u, ok := s.(*trace.RihlaUnderWay); ok {
+			began[u.Number] = u.TraceID
+		}
+	}
+	return began
 }
 
 // start is everything that the investigation depends on besides its record.
@@ -165,7 +229,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, count(len(inv.Members), "researcher"))},
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
-		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv,
+		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Flags: o.Flags,
 	}
 	if p.cfg.Model != nil {
 		start.Model = p.cfg.Model.ID()

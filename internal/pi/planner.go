@@ -78,7 +78,7 @@ type Report struct {
 func (r *run) brief() *Brief {
 	b := &Brief{
 		Request: r.start.Request, Limits: r.start.Limits, Now: r.start.StartedAt, Members: r.inv.Members,
-		Most: r.inv.MaxRihlas - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: quoted.Nonce(r.start.TraceID),
+		Most: r.inv.MaxRihlas + r.extra - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: quoted.Nonce(r.start.TraceID),
 	}
 	for _, m := range r.inv.Members {
 		if r.secret(m.Name) {

@@ -143,7 +143,7 @@ func (r *run) judge(it *item, from *journey) (marchwarden.Action, string) {
 		return marchwarden.Capped, fmt.Sprintf("follow-ups go %d deep at most", r.inv.MaxDepth)
 	case r.ledTo(from.number) >= maxPerReport:
 		return marchwarden.Capped, fmt.Sprintf("one report leads to %d rihlas at most", maxPerReport)
-	case len(r.journeys)+len(r.waiting) >= r.inv.MaxRihlas:
+	case len(r.journeys)+len(r.waiting) >= r.inv.MaxRihlas+r.extra:
 		return marchwarden.Capped, fmt.Sprintf("there are %d rihlas at most", r.inv.MaxRihlas)
 	case !r.mayTell(from.Researcher, it.Researcher, it.Question):
 		r.withheld(from.Researcher, it)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -15,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // item is a rihla that waits for its turn.
@@ -26,6 +28,8 @@ type item struct {
 	depth    int // 0 for the plan's
 	tokens   int // at least so many are wanted; 0 for a share
 	about    int // index of the decision that it came of, or -1
+	// goesOn is the journey that it goes on with, which had ended before it was done.
+	goesOn *journey
 }
 
 // queue is a heap of items.
@@ -113,7 +117,7 @@ func (r *run) hold() {
 		share = soleShare
 	}
 	r.meter.Hold(keep)
-	r.firstTokens = share * float64(r.meter.Room())
+	r.firstTokens, r.firstWeight = share*float64(r.meter.Room()), 0
 	for _, it := range r.waiting {
 		r.firstWeight += r.weight(it)
 	}
@@ -171,10 +175,18 @@ func (r *run) drop(why string, items ...*item) error {
 				return err
 			}
 		}
-		r.gaps = append(r.gaps, marchwarden.Gap{Topic: it.Question, Category: marchwarden.BudgetExhausted,
-			Detail: fmt.Sprintf("%s was not asked: %s", it.Researcher, why)})
+		if it.goesOn == nil { // one that went before says itself what is missing
+			gap := marchwarden.Gap{Topic: it.Question, Category: marchwarden.BudgetExhausted, Detail: fmt.Sprintf("%s was not asked: %s", it.Researcher, why)}
+			r.dropped = append(r.dropped, dropped{it, gap})
+		}
 	}
 	return nil
+}
+
+// dropped is a rihla that was left out, and the gap that says so.
+type dropped struct {
+	*item
+	gap marchwarden.Gap
 }
 
 // grant gives a rihla its share of tokens and documents by its weight: the plan's
@@ -186,6 +198,9 @@ func (r *run) grant(it *item) (*journey, shortage, error) {
 		all += r.weight(w)
 	}
 	room, left := r.meter.Room(), r.start.Limits.MaxSources-r.meter.Usage().Sources
+	if r.continues(it.goesOn) {
+		return r.grantMore(it, int(float64(room)*weight/all), int(float64(left)*weight/all))
+	}
 	tokens, sources := int(float64(room)*weight/all), int(float64(left)*weight/all)
 	if it.depth == 0 {
 		tokens, sources = int(r.firstTokens*weight/r.firstWeight), int(float64(r.start.Limits.MaxSources)*weight/r.firstWeight)
@@ -253,7 +268,26 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 	if r.world == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no %s in a rerun", jr.Researcher)
 	}
-	res, err = r.world.Dispatcher.Dispatch(ctx, jr.Researcher, req, func(e marchwarden.Event) {
+	if began, ok := r.began[jr.number]; ok && replay.Retried(ctx) && r.members[jr.Researcher].Trust == dispatch.Own {
+		res, err = r.send(ctx, jr, marchwarden.Request{Question: req.Question, Resume: began.String()})
+		if err == nil || ctx.Err() != nil {
+			return res, err
+		}
+		r.liveOf(jr, marchwarden.StagePlan, "its run cannot go on, and is begun anew: "+err.Error())
+	}
+	return r.send(ctx, jr, req)
+}
+
+// send sends one request, and writes down which run it began.
+func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*marchwarden.Result, error) {
+	var once sync.Once
+	own := r.members[jr.Researcher].Trust == dispatch.Own
+	res, err := r.world.Dispatcher.Dispatch(ctx, jr.Researcher, req, func(e marchwarden.Event) {
+		if own && e.TraceID.Valid() {
+			once.Do(func() {
+				_ = r.j.Note(&trace.RihlaUnderWay{Head: trace.Head{Decision: fmt.Sprintf("rihla %d is run %s", jr.number, e.TraceID)}, Number: jr.number, TraceID: e.TraceID}) // a journal that cannot be written says so by itself
+			})
+		}
 		e.Rihla, e.Researcher, e.TraceID = jr.number, jr.Researcher, r.start.TraceID
 		r.j.Live(e)
 	})
@@ -267,10 +301,130 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 // in the user's own words, and the part of the budget that is its own. Nothing
 // that was found is in it.
 func (r *run) requestOf(jr *journey) marchwarden.Request {
+	if r.continues(jr.goesOn) {
+		return r.moreOf(jr)
+	}
 	tokens, sources, iterations := jr.grant, jr.sources, r.start.Limits.MaxIterations
 	return marchwarden.Request{
 		Question: jr.Question, Context: r.start.Request.Context, Depth: r.start.Request.Depth,
 		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
 			SourceFilter: r.start.Request.Filter().String()},
+	}
+}
+
+// extend goes past an end of the gathering, if the investigation did: it has what
+// was added to its limits, sends what it had left out, and goes on with the rihlas
+// that had ended before they were done. It reports false at the last end.
+func (r *run) extend() (bool, error) {
+	if r.past == len(r.start.Extended) {
+		return false, nil
+	}
+	e := r.start.Extended[r.past]
+	r.past++
+	r.j.Past(r.past)
+	r.meter.Extend(marchwarden.Limits{TokenBudget: e.Tokens, MaxIterations: e.Iterations, MaxSources: e.Sources}, e.Wall, e.Spent)
+	r.start.Limits = r.meter.Limits()
+	r.interrupted, r.stopped, r.compared = false, false, false
+
+	left := r.dropped
+	r.dropped = nil
+	for _, d := range left {
+		r.asked[key(d.Researcher, d.Question)] = len(r.journeys) + len(r.waiting) + 1
+		if d.about >= 0 {
+			said := &r.decisions[d.about]
+			said.Action, said.Reason = marchwarden.Dispatched, d.Reason
+			if err := r.tell(*said); err != nil {
+				return false, err
+			}
+		}
+		r.push(d.item)
+	}
+	for _, jr := range slices.Clone(r.journeys) {
+		if !r.unfinished(jr) {
+			continue
+		}
+		r.extra++
+		s := Sending{jr.Researcher, jr.Question, fmt.Sprintf("rihla %d had ended before it was done", jr.number)}
+		r.push(&item{Sending: s, priority: jr.priority, parent: jr.number, depth: jr.depth, about: -1, goesOn: jr})
+	}
+	return true, nil
+}
+
+// unfinished reports whether a journey ended at a cap, or with the patience of the
+// caller, and nobody has gone on with it.
+func (r *run) unfinished(jr *journey) bool {
+	switch {
+	case jr.replaced || r.sentAgain(jr):
+		return false
+	case jr.lost:
+		return true
+	case jr.res == nil:
+		return marchwarden.CodeOf(jr.err) == marchwarden.CodeCanceled
+	}
+	return jr.res.CostMetadata.BudgetExhausted
+}
+
+// continues reports whether a journey can be gone on with as the same run: it is one
+// of this program's, and told which run it was. Any other is made anew.
+func (r *run) continues(jr *journey) bool {
+	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && r.members[jr.Researcher].Trust == dispatch.Own
+}
+
+// grantMore lets a rihla go on with one that had ended: what that one had left, and
+// so much more.
+func (r *run) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
+	was := it.goesOn
+	room, free := r.meter.Room(), r.start.Limits.MaxSources-r.meter.Usage().Sources
+	rest, unread := max(0, was.grant-r.used(was)), max(0, was.sources-r.read(was))
+	if tokens = min(tokens, room-rest); tokens < marchwarden.MinTokenBudget {
+		tokens = 0
+	}
+	sources = max(0, min(sources, free-unread))
+	switch {
+	case rest > room || tokens+rest == 0:
+		return nil, shortage{fmt.Sprintf("token budget of %d", r.start.Limits.TokenBudget), fmt.Sprintf("%d tokens are left", room)}, nil
+	case unread > free:
+		return nil, shortage{fmt.Sprintf("cap of %d sources", r.start.Limits.MaxSources), fmt.Sprintf("%d documents are left", free)}, nil
+	}
+	reserved, err := r.meter.Reserve(tokens + rest)
+	if err != nil {
+		return nil, shortage{}, err
+	}
+	return &journey{item: *it, grant: tokens + rest, sources: r.meter.TakeSources(sources + unread), moreTokens: tokens, moreSources: sources,
+		reserved: reserved, retry: true, back: make(chan struct{})}, shortage{}, nil
+}
+
+// moreOf is the request of a rihla that goes on with another.
+func (r *run) moreOf(jr *journey) marchwarden.Request {
+	var more marchwarden.Constraints
+	if jr.moreTokens > 0 {
+		more.TokenBudget = &jr.moreTokens
+	}
+	if jr.moreSources > 0 {
+		more.MaxSources = &jr.moreSources
+	}
+	if n := r.start.Extended[r.past-1].Iterations; n > 0 {
+		more.MaxIterations = &n
+	}
+	req := marchwarden.Request{Question: jr.Question, Resume: jr.goesOn.res.TraceID.String()}
+	if more != (marchwarden.Constraints{}) {
+		req.Constraints = &more
+	}
+	return req
+}
+
+// replace takes a report in the place of the one that it goes on with. If there is
+// none, the earlier one stands.
+func (r *run) replace(jr *journey) {
+	was := jr.goesOn
+	if was == nil || jr.res == nil {
+		return
+	}
+	was.replaced, was.gaps, was.admitted = true, nil, 0
+	r.cited = slices.DeleteFunc(r.cited, func(a admission) bool { return a.journey == was.number })
+	for i := range r.decisions {
+		if r.decisions[i].Rihla == was.number {
+			r.decisions[i].Rihla = jr.number
+		}
 	}
 }

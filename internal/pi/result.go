@@ -67,14 +67,32 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	res.Gaps = r.mergeGaps(res, slices.Concat(draft.Gaps, g.Gaps))
 	res.Rihlas = r.rihlas()
 	res.DiscoveryEvents, res.OpenQuestions = r.leads()
+	res.Warnings = r.warnings()
 	res.Normalize()
 	return res
+}
+
+// warnings are what the researchers of this program warn of, each once: what is
+// missing of their records is missing of the investigation's.
+func (r *run) warnings() []string {
+	var out []string
+	for _, jr := range r.journeys {
+		if jr.lost || jr.replaced || jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own {
+			continue
+		}
+		for _, w := range jr.res.Warnings {
+			if w = jr.Researcher + ": " + plaintext.Line(w, maxDetail); !slices.Contains(out, w) {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
 }
 
 // cutShort reports whether a researcher ended at a cap, and was not sent again.
 func (r *run) cutShort() bool {
 	return slices.ContainsFunc(r.journeys, func(jr *journey) bool {
-		return !jr.lost && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !r.sentAgain(jr)
+		return !jr.lost && !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !r.sentAgain(jr)
 	})
 }
 
@@ -149,6 +167,8 @@ func (r *run) rihlas() []marchwarden.Rihla {
 // outcomeOf says in a few words what became of a journey.
 func outcomeOf(jr *journey) string {
 	switch {
+	case jr.replaced:
+		return "ended before it was done, and went on later"
 	case jr.lost:
 		return "did not come back"
 	case jr.err != nil && jr.res == nil:
@@ -202,6 +222,9 @@ func (r *run) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchw
 	}
 	for _, g := range r.gaps {
 		add(g, "")
+	}
+	for _, d := range r.dropped {
+		add(d.gap, "")
 	}
 	several, said := len(r.brought()) > 1, wordsOf(res)
 	for _, jr := range r.journeys {

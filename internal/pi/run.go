@@ -43,7 +43,8 @@ type run struct {
 	plain   reason.Reasoner // writes what a model must not see
 	world   *Config         // nil in a rerun
 	clock   func() time.Duration
-	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
+	caller  context.Context             // shielded; asked for the caller's patience at checkpoints only
+	began   map[int]marchwarden.TraceID // the runs of rihlas that were under way when the investigation was cut off
 
 	meter   *budget.Meter
 	model   *metered.Model // nil without one
@@ -59,6 +60,9 @@ type run struct {
 	arrivals int
 	stopped  bool // no further rihla is sent
 	compared bool // across reports, when the first ones were in
+	dropped  []dropped
+	past     int // ends that the investigation has gone past
+	extra    int // rihlas that only go on with others, and count for none
 	// What the plan's rihlas share: tokens, and the sum of their weights.
 	firstTokens, firstWeight float64
 
@@ -85,7 +89,10 @@ type journey struct {
 	res  *marchwarden.Result
 	err  error
 
+	moreTokens, moreSources int // what is added to that which the journey it goes on with had
+
 	arrived  bool
+	replaced bool // another went on with it, and reports for both
 	unasked  bool // was not reached: nothing was spent
 	lost     bool // never came back: res and err are not to be looked at
 	admitted int  // citations that stood the check
@@ -104,7 +111,7 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 	for _, m := range r.inv.Members {
 		r.members[m.Name] = m
 	}
-	r.ended = make(chan int, r.inv.MaxRihlas)
+	r.ended = make(chan int, r.inv.MaxRihlas*(len(start.Extended)+1))
 	r.gaps = slices.Clone(start.Gaps)
 	return r
 }
@@ -118,9 +125,9 @@ func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err err
 	if err := r.j.Note(r.start); err != nil {
 		return nil, err
 	}
-	whole, done := replay.Limited(ctx, r.start.Deadline)
+	whole, done := replay.Limited(ctx, replay.Left(r.start, r.start.Deadline))
 	defer done()
-	gathering, done := replay.Limited(whole, r.start.Wall)
+	gathering, done := replay.Limited(whole, replay.Left(r.start, r.start.Wall))
 	defer done()
 	r.caller = replay.Shield(ctx)
 	r.openModel()
@@ -152,12 +159,24 @@ func (r *run) openModel() {
 	})
 }
 
-// gather sends rihlas while there are any and looks at their reports as they come
-// in. It ends when nothing is under way and nothing waits.
+// gather gathers, and goes on past every end that the investigation has gone past.
 func (r *run) gather(ctx context.Context) error {
 	if r.inv.PlanOnly {
 		return nil
 	}
+	for {
+		if err := r.gatherToEnd(ctx); err != nil {
+			return err
+		}
+		if more, err := r.extend(); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// gatherToEnd sends rihlas while there are any and looks at their reports as they
+// come in. It ends when nothing is under way and nothing waits.
+func (r *run) gatherToEnd(ctx context.Context) error {
 	r.hold()
 	for {
 		if err := r.sendAll(ctx); err != nil {
@@ -227,22 +246,30 @@ func (r *run) interrupt() {
 // wait is the number of the next journey that comes back, or 0 when the time is
 // over and none did although all were told.
 func (r *run) wait(ctx context.Context) int {
-	select {
-	case n := <-r.ended:
+	if n := r.back(ctx.Done()); n > 0 {
 		return n
-	case <-ctx.Done():
 	}
 	patience := waitForLate
 	if spare := r.start.Deadline - r.start.Wall; spare > 0 {
 		patience = min(patience, max(time.Second, spare/2))
 	}
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case n := <-r.ended:
-		return n
-	case <-late.C:
-		return 0
+	late, done := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer done()
+	return r.back(late.Done())
+}
+
+// back is the number of a journey that has come back, or 0 when enough is closed
+// first. One that the record knows to have come back has been looked at.
+func (r *run) back(enough <-chan struct{}) int {
+	for {
+		select {
+		case n := <-r.ended:
+			if !r.journeys[n-1].arrived {
+				return n
+			}
+		case <-enough:
+			return 0
+		}
 	}
 }
 
@@ -270,8 +297,9 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 		r.meter.ReturnSources(jr.sources)
 	}
 	if jr.res != nil && (jr.res.CostMetadata.SourcesRead > 0 || len(jr.res.Citations) == 0) { // a stranger may not say
-		r.meter.ReturnSources(jr.sources - jr.res.CostMetadata.SourcesRead)
+		r.meter.ReturnSources(jr.sources - r.read(jr))
 	}
+	r.replace(jr)
 	if err := r.admit(ctx, jr); err != nil {
 		return err
 	}
@@ -305,8 +333,19 @@ func (r *run) used(jr *journey) int {
 		return jr.grant
 	case r.members[jr.Researcher].Trust != dispatch.Own:
 		return min(jr.res.CostMetadata.TokensUsed, jr.grant)
+	case r.continues(jr.goesOn): // it reports for both
+		return max(0, jr.res.CostMetadata.TokensUsed-jr.goesOn.res.CostMetadata.TokensUsed)
 	}
 	return jr.res.CostMetadata.TokensUsed
+}
+
+// read is how many documents a rihla has read.
+func (r *run) read(jr *journey) int {
+	n := jr.res.CostMetadata.SourcesRead
+	if r.continues(jr.goesOn) {
+		n -= jr.goesOn.res.CostMetadata.SourcesRead
+	}
+	return max(0, n)
 }
 
 // hop puts a planner's further rihlas into the queue, under the same rules as

@@ -66,9 +66,15 @@ func Parts(log *trace.Log) []marchwarden.TraceID {
 	}
 	var ids []marchwarden.TraceID
 	for _, s := range log.Steps {
-		done, ok := s.(*trace.RihlaComplete)
-		if ok && done.TraceID.Valid() && done.TraceID != start.TraceID && !slices.Contains(ids, done.TraceID) {
-			ids = append(ids, done.TraceID)
+		var id marchwarden.TraceID
+		switch s := s.(type) {
+		case *trace.RihlaUnderWay:
+			id = s.TraceID
+		case *trace.RihlaComplete:
+			id = s.TraceID
+		}
+		if id.Valid() && id != start.TraceID && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
 	return ids

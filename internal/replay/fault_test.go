@@ -122,6 +122,15 @@ func (w *watched) Put(ctx context.Context, content []byte) (blob.Ref, error) {
 	return w.Store.Put(ctx, content)
 }
 
+// flaky fails once.
+type flaky struct{ *watched }
+
+func (f flaky) Put(ctx context.Context, content []byte) (blob.Ref, error) {
+	ref, err := f.watched.Put(ctx, content)
+	f.err = nil
+	return ref, err
+}
+
 // The order that makes a crash harmless: effect begun in the trace, effect run,
 // outcome in the store, step in the trace, outcome used.
 func TestTheOutcomeIsStoredBeforeItIsInTheTraceAndThereBeforeItIsUsed(t *testing.T) {
@@ -164,7 +173,9 @@ func TestTheOutcomeIsStoredBeforeItIsInTheTraceAndThereBeforeItIsUsed(t *testing
 	}
 }
 
-func TestAJournalThatCannotWriteSaysSo(t *testing.T) {
+// A run goes on without a record that cannot be written, and what is there of it
+// stays as it is.
+func TestAJournalThatCannotWriteGoesOnAndSaysSo(t *testing.T) {
 	ctx := context.Background()
 	t.Run("before the effect", func(t *testing.T) {
 		r := newRecord(t)
@@ -173,22 +184,65 @@ func TestAJournalThatCannotWriteSaysSo(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := r.journal()
-		_, err := replay.Engine(j, "fake", e).Search(ctx, search.Query{Text: "x"})
-		if !errors.Is(err, replay.ErrJournal) || marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || e.calls.Load() != 0 {
-			t.Errorf("%v after %d calls, want ErrJournal and none", err, e.calls.Load())
+		if j.Lost() != nil {
+			t.Error("it is lost before anything was written")
 		}
-		if err := j.Note(&trace.Message{}); !errors.Is(err, replay.ErrJournal) {
+		hits, err := replay.Engine(j, "fake", e).Search(ctx, search.Query{Text: "x"})
+		if err != nil || len(hits) == 0 || e.calls.Load() != 1 {
+			t.Errorf("%v, %v after %d calls", hits, err, e.calls.Load())
+		}
+		if err := j.Note(&trace.Message{}); err != nil {
 			t.Errorf("Note: %v", err)
+		}
+		if marchwarden.CodeOf(j.Lost()) != marchwarden.CodeUnavailable || len(r.log().Steps) != 0 {
+			t.Errorf("lost: %v, with %d steps", j.Lost(), len(r.log().Steps))
 		}
 	})
 	t.Run("after the effect", func(t *testing.T) {
 		r := newRecord(t)
 		j := r.journal()
-		for range 2 { // the effect is not run again, and its outcome never handed out
-			_, err := replay.Checkpoint(ctx, j, "x", func() time.Duration { r.w.Close(); return 0 })
-			if !errors.Is(err, replay.ErrJournal) || marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
-				t.Errorf("%v, want ErrJournal", err)
+		looks := 0
+		for range 2 { // the effect is not run again
+			m, err := replay.Checkpoint(ctx, j, "x", func() time.Duration { r.w.Close(); looks++; return time.Duration(looks) })
+			if err != nil || m.Elapsed != 1 || j.Lost() == nil {
+				t.Errorf("%v, %v, lost: %v", m, err, j.Lost())
 			}
+		}
+	})
+	t.Run("a store that keeps in memory what it cannot store", func(t *testing.T) {
+		r := newRecord(t)
+		full := &watched{Store: r.blobs, put: func(blob.Ref) {}}
+		j := replay.Record(r.w, blob.Rescue(full), clock(), nil)
+		engine := replay.Engine(j, "fake", &engine{})
+		if _, err := engine.Search(ctx, search.Query{Text: "x"}); err != nil {
+			t.Fatal(err)
+		}
+		whole := len(r.log().Steps)
+		full.err = errors.New("disk full")
+		if hits, err := engine.Search(ctx, search.Query{Text: "y"}); err != nil || len(hits) == 0 {
+			t.Errorf("%v, %v", hits, err)
+		}
+		if !errors.Is(j.Lost(), full.err) {
+			t.Errorf("lost: %v", j.Lost())
+		}
+		full.err = nil
+		if _, err := engine.Search(ctx, search.Query{Text: "z"}); err != nil {
+			t.Error(err)
+		}
+		log := r.log() // ends with the beginning of the search whose outcome could not be stored
+		if len(log.Steps) != whole+1 || replay.CheckBlobs(ctx, log, r.blobs) != nil {
+			t.Errorf("%d steps after %d; %v", len(log.Steps), whole, replay.CheckBlobs(ctx, log, r.blobs))
+		}
+	})
+	t.Run("a failure that passes", func(t *testing.T) {
+		r := newRecord(t)
+		once := &watched{Store: r.blobs, put: func(blob.Ref) {}, err: errors.New("bad sector")}
+		j := replay.Record(r.w, blob.Rescue(flaky{once}), clock(), nil)
+		if _, err := replay.Engine(j, "fake", &engine{}).Search(ctx, search.Query{Text: "x"}); err != nil || j.Lost() != nil {
+			t.Errorf("%v, lost: %v", err, j.Lost())
+		}
+		if err := replay.CheckBlobs(ctx, r.log(), r.blobs); err != nil || len(r.log().Steps) != 2 {
+			t.Error(err, len(r.log().Steps))
 		}
 	})
 	t.Run("the store", func(t *testing.T) {

@@ -11,6 +11,10 @@
 //
 //	loop ──▶ Engine / Fetcher / Model (this package's decorators) ──▶ Journal.Do ──▶ record, or the real one + record
 //
+// A run that was cut off goes on the same way: what the record knows comes from it,
+// and where it ends the run is live again. A run that had ended goes past its end
+// in a further part, with what it was given for that.
+//
 // The package owns no policy: what to search and what to do about a failure are
 // the loop's.
 package replay
@@ -24,8 +28,6 @@ import (
 	"fmt"
 	"hash"
 	"strings"
-	"sync"
-	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -42,10 +44,17 @@ type Journal interface {
 	// own, reduced to its code, sentence and hint, or says that recording failed. An effect
 	// may give a value and an error, such as what a failed call has cost.
 	Do(ctx context.Context, e Effect, run func(context.Context) ([]byte, error)) ([]byte, error)
-	// Note records a decision. In a rerun it does nothing.
+	// Note records a decision, once: not in a rerun, and not when a run that goes on
+	// comes by what it had noted.
 	Note(s trace.Step) error
 	// Live passes progress on to whoever watches.
 	Live(ev marchwarden.Event)
+	// Past says that the run is past its n-th end. From there on it sees the clock
+	// anew, and what was cut short may be tried again.
+	Past(n int)
+	// Lose says that the record is no longer whole, because of err: nothing more is
+	// written to it, so that what is there can be gone on with.
+	Lose(err error)
 }
 
 // ErrJournal is in the chain of every error that says the record itself failed,
@@ -97,158 +106,10 @@ func frame(h hash.Hash, part []byte) {
 	h.Write(part)
 }
 
-// Recorder is the Journal. With a writer it records; without one it only
-// answers from its record.
-type Recorder struct {
-	blobs blob.Store
-	w     *trace.Writer        // nil in a rerun
-	clock func() time.Duration // since the start of the run; nil in a rerun
-
-	mu    sync.Mutex // guards calls
-	calls map[trace.ActionID]*call
-
-	sinkMu sync.Mutex // serialises sink, so that a slow one holds up progress only
-	sink   marchwarden.Sink
-}
-
-// call is an effect that is known or under way; done is closed when it is known.
-type call struct {
-	done   chan struct{}
-	output blob.Ref
-	err    error // recording failed
-}
-
-var _ Journal = (*Recorder)(nil)
-
-// Record makes a journal that runs effects and records them. clock says how much
-// time has passed since the run began; sink may be nil.
-func Record(w *trace.Writer, blobs blob.Store, clock func() time.Duration, sink marchwarden.Sink) *Recorder {
-	return &Recorder{blobs: blobs, w: w, sink: sink, clock: clock, calls: map[trace.ActionID]*call{}}
-}
-
-// Rerun makes a journal that answers from a record and runs nothing. An effect
-// that the record does not hold fails with CodeNotRecorded.
-func Rerun(log *trace.Log, blobs blob.Store) *Recorder {
-	r := &Recorder{blobs: blobs, calls: map[trace.ActionID]*call{}}
-	for _, s := range log.Steps {
-		if rec, ok := s.(trace.Recorded); ok {
-			e := rec.Record()
-			known := &call{done: make(chan struct{}), output: e.OutputID}
-			close(known.done)
-			r.calls[e.ActionID] = known
-		}
-	}
-	return r
-}
-
-// Note records a decision.
-func (r *Recorder) Note(s trace.Step) error {
-	if r.w == nil {
-		return nil
-	}
-	if err := r.w.Append(s); err != nil {
-		return fmt.Errorf("%w: %w", ErrJournal, err)
-	}
-	return nil
-}
-
-// Shield hides from whoever gets the context it returns when ctx ends, and its
-// deadline: only effects see those, because what an effect does about them is
-// recorded. Code that runs between effects under a shielded context cannot
-// decide by the caller's patience, which a rerun does not have.
-func Shield(ctx context.Context) context.Context {
-	return context.WithValue(context.WithoutCancel(ctx), shielded{}, ctx)
-}
-
-// shielded is the key of the context that Shield hides.
-type shielded struct{}
-
-func unshield(ctx context.Context) context.Context {
-	if hidden, ok := ctx.Value(shielded{}).(context.Context); ok {
-		return hidden
-	}
-	return ctx
-}
-
-// Live passes progress on, one event at a time.
-func (r *Recorder) Live(ev marchwarden.Event) {
-	if r.sink == nil {
-		return
-	}
-	r.sinkMu.Lock()
-	defer r.sinkMu.Unlock()
-	r.sink(ev)
-}
-
-// Do answers an effect.
-func (r *Recorder) Do(ctx context.Context, e Effect, run func(context.Context) ([]byte, error)) ([]byte, error) {
-	input, err := json.Marshal(e.Input)
-	if err != nil {
-		return nil, journalError(marchwarden.CodeInternal, err, "describe %s", e.Kind)
-	}
-	id := Key(e.Kind, input)
-	r.mu.Lock()
-	c, known := r.calls[id]
-	if !known {
-		if r.w == nil {
-			r.mu.Unlock()
-			return nil, journalError(marchwarden.CodeNotRecorded, nil, "the record holds no %s of %s", e.Kind, clip(input))
-		}
-		c = &call{done: make(chan struct{})}
-		r.calls[id] = c
-	}
-	r.mu.Unlock()
-
-	if !known {
-		r.begin(ctx, c, id, e, run)
-	}
-	<-c.done
-	if c.err != nil {
-		return nil, c.err
-	}
-	return r.outcome(context.WithoutCancel(ctx), c.output)
-}
-
-// begin runs an effect that is not known yet and makes c known. Should run panic,
-// those who wait for the same effect get an error instead of waiting for ever.
-func (r *Recorder) begin(ctx context.Context, c *call, id trace.ActionID, e Effect, run func(context.Context) ([]byte, error)) {
-	defer close(c.done)
-	c.err = journalError(marchwarden.CodeInternal, nil, "%s panicked", e.Kind)
-	c.output, c.err = r.runAndRecord(ctx, id, e, run)
-}
-
-func (r *Recorder) runAndRecord(ctx context.Context, id trace.ActionID, e Effect, run func(context.Context) ([]byte, error)) (blob.Ref, error) {
-	if e.Begin != nil {
-		if err := r.Note(e.Begin); err != nil {
-			return blob.Ref{}, err
-		}
-	}
-	began := r.clock()
-	out, runErr := run(unshield(ctx))
-	took := r.clock() - began
-
-	o := outcome{OK: out}
-	if runErr != nil {
-		o.Error = &failure{Code: marchwarden.CodeOf(runErr), Message: runErr.Error(), Hint: marchwarden.HintOf(runErr)}
-	}
-	stored, err := json.Marshal(o)
-	if err != nil {
-		return blob.Ref{}, journalError(marchwarden.CodeInternal, err, "store the outcome of %s", e.Kind)
-	}
-	// The record outlives the caller's patience: what is done is written down.
-	ref, err := r.blobs.Put(context.WithoutCancel(ctx), stored)
-	if err != nil {
-		return blob.Ref{}, journalError(marchwarden.CodeUnavailable, err, "store the outcome of %s", e.Kind)
-	}
-	step := e.Done(out, runErr)
-	*step.Record() = trace.Effect{ActionID: id, OutputID: ref, Error: marchwarden.CodeOf(runErr), ElapsedMS: float64(took.Microseconds()) / 1000}
-	return ref, r.Note(step)
-}
-
-// outcome reads a stored outcome back. Live runs read it too, so that a run and
+// outcomeOf reads a stored outcome back. Live runs read it too, so that a run and
 // its rerun see exactly the same.
-func (r *Recorder) outcome(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	stored, err := r.blobs.Get(ctx, ref)
+func outcomeOf(ctx context.Context, blobs blob.Store, ref blob.Ref) ([]byte, error) {
+	stored, err := blobs.Get(ctx, ref)
 	if err != nil {
 		return nil, journalError(marchwarden.CodeCorrupt, err, "read a recorded outcome")
 	}
@@ -266,7 +127,7 @@ func (r *Recorder) outcome(ctx context.Context, ref blob.Ref) ([]byte, error) {
 // what it gave all the same.
 func Outcome[T any](ctx context.Context, blobs blob.Store, step trace.Recorded) (T, error) {
 	var v T
-	out, err := (&Recorder{blobs: blobs}).outcome(ctx, step.Record().OutputID)
+	out, err := outcomeOf(ctx, blobs, step.Record().OutputID)
 	if len(out) == 0 {
 		return v, err
 	}

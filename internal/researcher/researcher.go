@@ -38,14 +38,21 @@ type Lab struct {
 	Model llm.Model
 	// PartOf marks the runs as rihlas of an investigation.
 	PartOf bool
+	// Flags are how the run was asked for on a command line, for going on with it.
+	Flags []string
+	// More is added to the time of a run that goes on past its end.
+	More time.Duration
 	// Spent is told of every finished call, for the ledger; nil for nobody.
 	Spent func(Call)
+	// Say is told what a person should know about a run that goes on; nil for nobody.
+	Say func(string)
 }
 
 // Call is a finished call as a ledger sees it.
 type Call struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
+	Before int // tokens that an earlier call for the same run has told of
 }
 
 // gatherShare is the part of the deadline that gathering may use.
@@ -68,8 +75,28 @@ type Setup struct {
 	Guide string
 }
 
-// Run answers a valid request under a new trace.
-func (l *Lab) Run(ctx context.Context, req marchwarden.Request, s Setup, sink marchwarden.Sink) (*marchwarden.Result, error) {
+// Answer answers a request: under a new trace, or as the run that it wants to
+// resume, which goes on, or gives its result if it had nothing left to do. setup
+// prepares what the call works with, for the request as it is or was; its Started is
+// filled in here.
+func (l *Lab) Answer(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink, setup func(context.Context, marchwarden.Request) (Setup, error)) (*marchwarden.Result, error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	if req.Resume != "" {
+		return l.resume(ctx, req, sink, setup)
+	}
+	started := l.Now()
+	s, err := setup(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	s.Started = started
+	return l.run(ctx, req, s, sink)
+}
+
+// run answers a valid request under a new trace.
+func (l *Lab) run(ctx context.Context, req marchwarden.Request, s Setup, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	clock := func() time.Duration { return l.Now().Sub(s.Started) }
 	deadline := replay.Patience(ctx, l.Deadline, s.Started)
 	start := &trace.Start{
@@ -77,26 +104,83 @@ func (l *Lab) Run(ctx context.Context, req marchwarden.Request, s Setup, sink ma
 		Format: trace.Format, TraceID: l.NewID(), Researcher: s.Name, Engine: s.Engine.Name(),
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
-		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf,
+		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Flags: l.Flags,
 	}
 	if l.Model != nil {
 		start.Model, start.MindVersion = l.Model.ID(), model.Version
 	}
-	mind := Mind(start.Model)
-	start.Mind = mind.ID()
+	start.Mind = Mind(start.Model).ID()
 	w, err := l.Traces.Create(start.TraceID)
+	j := replay.Record(w, l.Blobs, clock, sink)
+	if err != nil {
+		j.Lose(err) // the answer is worth having all the same
+	}
+	res, err := l.loop(s, start.Model).Run(ctx, j, start, clock)
+	if w != nil {
+		err = errors.Join(err, w.Close())
+	}
+	return l.finish(j, Call{Start: start, Result: res}, err)
+}
+
+// loop makes the loop of one call.
+func (l *Lab) loop(s Setup, model string) *loop.Loop {
+	return loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Reasoner: Mind(model), Model: l.Model, Blobs: l.Blobs})
+}
+
+// finish ends a call: a result of which there is no record says so.
+func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result, error) {
+	if err != nil {
+		return nil, fmt.Errorf("research %s: %w", c.Start.TraceID, err)
+	}
+	if warning := outcome.Unrecorded(j.Lost()); warning != "" {
+		c.Result.Warnings = append(c.Result.Warnings, warning)
+	}
+	if l.Spent != nil {
+		l.Spent(c)
+	}
+	return c.Result, nil
+}
+
+// resume goes on with a run.
+func (l *Lab) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink, setup func(context.Context, marchwarden.Request) (Setup, error)) (res *marchwarden.Result, err error) {
+	run, res, err := outcome.Desk{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now}.Resume(ctx, req, l.More, sink)
+	if run == nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	start := run.Start
+	if err := outcome.SameModel(start.Model, llm.ID(l.Model)); err != nil {
+		return nil, err
+	}
+	s, err := setup(ctx, start.Request)
 	if err != nil {
 		return nil, err
 	}
-	run := loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Reasoner: mind, Model: l.Model, Blobs: l.Blobs})
-	res, err := run.Run(ctx, replay.Record(w, l.Blobs, clock, sink), start, clock)
-	if err = errors.Join(err, w.Close()); err != nil {
-		return nil, fmt.Errorf("research %s: %w", start.TraceID, err)
+	if s.Name != start.Researcher || s.Engine.Name() != start.Engine {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "run %s was made by %s with %s, and cannot go on by %s with %s", start.TraceID, start.Researcher, start.Engine, s.Name, s.Engine.Name())
 	}
-	if l.Spent != nil {
-		l.Spent(Call{Start: start, Result: res})
+	version := ""
+	if start.Model != "" {
+		version = model.Version
 	}
-	return res, nil
+	said, err := run.Begin(Mind(start.Model).ID(), version, "")
+	if err != nil {
+		return nil, err
+	}
+	res, err = l.loop(s, start.Model).Run(ctx, run, start, run.Clock)
+	if where := run.Diverged(); where != "" && err == nil {
+		said = append(said, where)
+	}
+	l.say(said)
+	return l.finish(run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
+}
+
+func (l *Lab) say(said []string) {
+	for _, s := range said {
+		if l.Say != nil {
+			l.Say(s)
+		}
+	}
 }
 
 // Mind makes the mind of one run: the one that asks the model of this id, or, for
@@ -106,10 +190,4 @@ func Mind(id string) reason.Reasoner {
 		return model.New(id)
 	}
 	return extractive.New()
-}
-
-// Earlier returns the result of a run that is complete. A request that repeats
-// the question must mean the same one.
-func (l *Lab) Earlier(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
-	return outcome.Earlier(ctx, l.Traces, l.Blobs, req)
 }

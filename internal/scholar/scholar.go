@@ -137,6 +137,28 @@ var errUnknown = errors.New("does not know the paper")
 // one's code, for what is not answered is not missing. When ctx ends the error is
 // CodeCanceled.
 func (s *Service) Look(ctx context.Context, ids ...ID) (Work, error) {
+	return s.look(ctx, ids, question{Crossref, s.askCrossref}, question{OpenAlex, s.askOpenAlex}, question{SemanticScholar, s.askSemantic})
+}
+
+// Standing is Look without Semantic Scholar: it asks those alone that know whether
+// a paper was retracted. An index for which skip has an error is not asked, and
+// counts as having failed with it; a nil skip skips none.
+func (s *Service) Standing(ctx context.Context, skip func(index string) error, ids ...ID) (Work, error) {
+	unless := func(q question) question {
+		return question{q.index, func(ctx context.Context, about names) (Work, error) {
+			if skip != nil {
+				if err := skip(q.index); err != nil {
+					return Work{}, err
+				}
+			}
+			return q.ask(ctx, about)
+		}}
+	}
+	return s.look(ctx, ids, unless(question{Crossref, s.askCrossref}), unless(question{OpenAlex, s.askOpenAlex}))
+}
+
+// look asks the given indexes, of which Crossref is the first.
+func (s *Service) look(ctx context.Context, ids []ID, all ...question) (Work, error) {
 	var about names
 	for _, id := range ids {
 		switch {
@@ -146,7 +168,6 @@ func (s *Service) Look(ctx context.Context, ids ...ID) (Work, error) {
 			about.doi = id.doi
 		}
 	}
-	all := []question{{Crossref, s.askCrossref}, {OpenAlex, s.askOpenAlex}, {SemanticScholar, s.askSemantic}}
 	said := make([]Work, len(all))
 	errs := make([]error, len(all))
 	ask := func(i int) { said[i], errs[i] = all[i].ask(ctx, about) }
@@ -158,7 +179,10 @@ func (s *Service) Look(ctx context.Context, ids ...ID) (Work, error) {
 	}
 	_ = g.Wait() // no question returns an error here
 	if about.doi == "" {
-		if about.doi = cmp.Or(said[1].DOI, said[2].DOI); about.doi != "" {
+		for _, x := range said[1:] {
+			about.doi = cmp.Or(about.doi, x.DOI)
+		}
+		if about.doi != "" {
 			ask(0) // for retractions, which it knows best
 		} else {
 			errs[0] = errUnknown
@@ -252,9 +276,9 @@ func merge(about names, said []Work) Work {
 			}
 		}
 	}
-	for _, i := range []int{1, 2, 0} {
-		if w.Citations == nil && said[i].Citations != nil {
-			w.Citations, w.CountedBy = said[i].Citations, said[i].CountedBy
+	for _, x := range append(said[1:len(said):len(said)], said[0]) {
+		if w.Citations == nil && x.Citations != nil {
+			w.Citations, w.CountedBy = x.Citations, x.CountedBy
 		}
 	}
 	if len(w.Retracts) > 0 { // a notice carries the title of what it takes back

@@ -235,3 +235,32 @@ func TestPlainMarkup(t *testing.T) {
 		}
 	})
 }
+
+// Standing asks those who know of retractions, and of them only those who are not
+// to be skipped.
+func TestStanding(t *testing.T) {
+	answers := map[string]string{
+		"/cr/works/10.1000/a":                     `{"message": {"DOI": "10.1000/a", "title": ["On soils"], "updated-by": [{"DOI": "10.1000/notice", "type": "retraction"}]}}`,
+		"/oa/works/doi:10.1000/a":                 `{"doi": "https://doi.org/10.1000/a", "title": "On soils", "is_retracted": true}`,
+		"/s2/graph/v1/paper/DOI:10.1000/a":        "!500",
+		"/oa/works/doi:10.48550/arxiv.2101.00001": `{"doi": "https://doi.org/10.48550/arxiv.2101.00001", "title": "On soils"}`,
+	}
+	s := newIndexes(t, answers)
+	w, err := s.Standing(t.Context(), nil, mustID(t, "doi:10.1000/a"))
+	if err != nil || !w.Retracted || w.Notice != "10.1000/notice" || !cmp.Equal(w.Asked, []Answer{{Index: Crossref, Known: true}, {Index: OpenAlex, Known: true}}) {
+		t.Errorf("%+v, %v", w, err)
+	}
+	skip := func(index string) error {
+		if index == OpenAlex {
+			return nil
+		}
+		return marchwarden.Errorf(marchwarden.CodeTimeout, "too slow")
+	}
+	w, err = s.Standing(t.Context(), skip, mustID(t, "doi:10.1000/a"))
+	if err != nil || !w.Retracted || w.Notice != "" || w.Asked[0].Known || w.Asked[0].Code != marchwarden.CodeTimeout || !w.Asked[1].Known {
+		t.Errorf("%+v, %v", w, err)
+	}
+	if w, err = s.Standing(t.Context(), nil, mustID(t, "arxiv:2101.00001")); err != nil || w.Retracted || !w.Knows(OpenAlex) || w.Knows(Crossref) {
+		t.Errorf("%+v, %v", w, err)
+	}
+}

@@ -20,12 +20,17 @@ import (
 const suffix = ".jsonl"
 
 // Dir is a folder of traces. It is safe for concurrent use, by several processes
-// too: each run writes a file of its own.
+// too: each run writes a file of its own, and holds a lock on it while it does.
 type Dir struct {
-	root *os.Root
+	root *os.Root // nil for one that could not be opened
 	path string
 	now  func() time.Time
+	err  error // why it could not be opened
 }
+
+// Nowhere is a folder that could not be opened: nothing is in it, and whoever wants
+// to write to it is told why.
+func Nowhere(path string, err error) *Dir { return &Dir{path: path, err: err} }
 
 // OpenDir opens the folder, making it (mode 0700) when it is missing. Timestamps
 // come from now. Close it when done.
@@ -41,7 +46,12 @@ func OpenDir(path string, now func() time.Time) (*Dir, error) {
 }
 
 // Close releases the folder. Writers that are open stay usable.
-func (d *Dir) Close() error { return d.root.Close() }
+func (d *Dir) Close() error {
+	if d.root == nil {
+		return nil
+	}
+	return d.root.Close()
+}
 
 // Path is where the folder is.
 func (d *Dir) Path() string { return d.path }
@@ -51,35 +61,95 @@ func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
 	if !id.Valid() {
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a trace needs an id")
 	}
+	if d.root == nil {
+		return nil, d.err
+	}
 	f, err := d.root.OpenFile(id.String()+suffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
-	if err := d.sync(); err != nil {
+	if err := errors.Join(hold(f), d.sync()); err != nil {
 		f.Close()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
-	return &Writer{f: f, now: d.now}, nil
+	return &Writer{f: f, now: d.now, sums: true}, nil
 }
 
+// hold takes the lock of whoever writes a trace. Where a file system has no locks
+// there is none, and the user sees to it that a run is not resumed twice at once.
+func hold(f *os.File) error {
+	for waited := time.Duration(0); ; waited += lockPause {
+		err := durable.Lock(f, false)
+		switch {
+		case !errors.Is(err, durable.ErrLocked):
+			return nil
+		case waited >= lockLimit:
+			return err
+		}
+		time.Sleep(lockPause)
+	}
+}
+
+// How long a writer waits for another: one that was told to stop is about to.
+const (
+	lockLimit = 3 * time.Second
+	lockPause = 10 * time.Millisecond
+)
+
 // Append opens a trace to go on with it. A torn last line is cut off the file
-// and reported in the log's Torn.
+// and reported in the log's Torn. A trace that somebody
+// writes is CodeUnavailable.
 func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
-	log, err := d.Load(id)
-	if err != nil {
+	if _, err := d.Stat(id); err != nil {
 		return nil, nil, err
 	}
 	f, err := d.root.OpenFile(id.String()+suffix, os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
 	}
-	if log.Torn > 0 {
-		if err := errors.Join(f.Truncate(log.Good), f.Sync()); err != nil {
-			f.Close()
-			return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "cut the torn line of trace %s", id)
-		}
+	if err := hold(f); err != nil {
+		f.Close()
+		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on in another process", id),
+			Hint: "wait for it to end, or stop it"}
 	}
-	return &Writer{f: f, now: d.now, steps: len(log.Steps)}, log, nil
+	log, err := d.Load(id)
+	if err == nil && log.Torn > 0 {
+		err = marchwarden.Wrap(errors.Join(f.Truncate(log.Good), f.Sync()), marchwarden.CodeUnavailable, "cut the torn line of trace %s", id)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return &Writer{f: f, now: d.now, steps: len(log.Steps), sum: log.sum, sums: log.sums}, log, nil
+}
+
+// Busy reports whether a process is writing a trace now.
+func (d *Dir) Busy(id marchwarden.TraceID) (bool, error) {
+	f, err := d.open(id)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return errors.Is(durable.Lock(f, true), durable.ErrLocked), nil
+}
+
+// Stat says how large the file of a trace is and when it was last written.
+func (d *Dir) Stat(id marchwarden.TraceID) (fs.FileInfo, error) {
+	f, err := d.open(id)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	return info, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at trace %s", id)
+}
+
+// Remove removes a trace for good, and keeps that over a power loss.
+func (d *Dir) Remove(id marchwarden.TraceID) error {
+	if _, err := d.Stat(id); err != nil {
+		return err
+	}
+	return marchwarden.Wrap(errors.Join(d.root.Remove(id.String()+suffix), d.sync()), marchwarden.CodeUnavailable, "remove trace %s", id)
 }
 
 // Load reads a trace and changes nothing.
@@ -97,9 +167,14 @@ func (d *Dir) Load(id marchwarden.TraceID) (*Log, error) {
 }
 
 // Raw opens the lines of a trace as they are. The caller closes.
-func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) {
+func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) { return d.open(id) }
+
+func (d *Dir) open(id marchwarden.TraceID) (*os.File, error) {
 	if !id.Valid() {
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a trace needs an id")
+	}
+	if d.root == nil {
+		return nil, d.err
 	}
 	f, err := d.root.Open(id.String() + suffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,6 +189,9 @@ func (d *Dir) Raw(id marchwarden.TraceID) (io.ReadCloser, error) {
 
 // List returns the ids of all traces, newest file first.
 func (d *Dir) List() ([]marchwarden.TraceID, error) {
+	if d.root == nil {
+		return nil, d.err
+	}
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "list the trace folder")
@@ -157,7 +235,9 @@ type Writer struct {
 	mu    sync.Mutex // guards what follows
 	f     file
 	steps int
-	err   error // the first failure: a stump may be in the file, so nothing follows it
+	sums  bool   // lines have checksums
+	sum   string // of the last line
+	err   error  // the first failure: a stump may be in the file, so nothing follows it
 }
 
 // file is what a Writer needs of *os.File.
@@ -195,6 +275,10 @@ func (w *Writer) write(s Step) error {
 	if err != nil {
 		return err
 	}
+	sum := ""
+	if w.sums {
+		line, sum = withSum(w.sum, line)
+	}
 	if len(line) > maxLine {
 		return fmt.Errorf("its line has %d bytes, more than %d", len(line), maxLine)
 	}
@@ -205,7 +289,11 @@ func (w *Writer) write(s Step) error {
 	if err != nil {
 		return err
 	}
-	return w.f.Sync()
+	if err := w.f.Sync(); err != nil {
+		return err
+	}
+	w.sum = sum
+	return nil
 }
 
 // Close closes the file. Closing twice is an error of the second call only.

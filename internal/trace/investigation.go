@@ -40,11 +40,20 @@ type Sending struct {
 // Rihla sends a researcher on a journey.
 type Rihla struct {
 	Head
+	Begun
 	Number     int    `json:"number"`
 	Researcher string `json:"researcher"`
 	Question   string `json:"question"`
 	Reason     string `json:"reason"`
 	Parent     int    `json:"parent,omitempty"`
+}
+
+// RihlaUnderWay names the run that a researcher began for a journey, as soon as that
+// is known: whoever goes on with the investigation can go on with it, too.
+type RihlaUnderWay struct {
+	Head
+	Number  int                 `json:"number"`
+	TraceID marchwarden.TraceID `json:"trace_id"`
 }
 
 // RihlaComplete is a researcher's report, or why there is none.

@@ -23,6 +23,10 @@ type Log struct {
 	// them, which a crash left and which carry no step.
 	Good int64
 	Torn int64
+
+	format int
+	sums   bool   // lines have checksums
+	sum    string // of the last whole line
 }
 
 // Start is the log's first step, or an error when the log does not begin with
@@ -36,11 +40,15 @@ func (l *Log) Start() (*Start, error) {
 	return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the trace does not begin with a start step")
 }
 
-// Complete is the step that closed the run, or nil when nothing did.
+// Complete is the step that closed the run, or nil when nothing did, or it went on
+// after that.
 func (l *Log) Complete() *Complete {
 	for i := len(l.Steps) - 1; i >= 0; i-- {
-		if c, ok := l.Steps[i].(*Complete); ok {
-			return c
+		switch s := l.Steps[i].(type) {
+		case *Complete:
+			return s
+		case *Resume:
+			return nil
 		}
 	}
 	return nil
@@ -49,7 +57,8 @@ func (l *Log) Complete() *Complete {
 // Read reads a trace. A last line without its newline was never acknowledged,
 // whatever it holds: it is reported as torn and is not an error, and so is a last
 // line that is no JSON. Anything wrong before it is an error with CodeCorrupt that
-// names the line; a reader that fails is CodeUnavailable.
+// names the line; a reader that fails is CodeUnavailable, and a trace of a later
+// format CodeUnsupported.
 func Read(r io.Reader) (*Log, error) {
 	log := &Log{}
 	br := bufio.NewReaderSize(r, 64<<10)
@@ -65,17 +74,51 @@ func Read(r io.Reader) (*Log, error) {
 		if err != nil {
 			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "trace line %d", n)
 		}
-		step, err := decode(line, n)
-		if err != nil {
+		if err := log.take(line, n); err != nil {
 			if _, peekErr := br.Peek(1); errors.Is(peekErr, io.EOF) && !json.Valid(line) {
 				log.Torn = int64(len(line))
 				return log, nil
 			}
 			return nil, err
 		}
-		log.Steps = append(log.Steps, step)
-		log.Good += int64(len(line))
 	}
+}
+
+// take adds the step of a whole line.
+func (l *Log) take(line []byte, n int) error {
+	step, err := decode(line, n)
+	if err != nil {
+		return err
+	}
+	start, begins := step.(*Start)
+	if n == 1 && begins {
+		l.format = start.Format
+		switch {
+		case l.format < 1:
+			return marchwarden.Errorf(marchwarden.CodeCorrupt, "trace line 1 names no format")
+		case l.format > Format:
+			return marchwarden.Errorf(marchwarden.CodeUnsupported, "the trace has format %d; this program reads formats 1 to %d", l.format, Format)
+		}
+	}
+	if n == 1 {
+		l.sums = l.format >= formatSums || hasSum(line)
+	}
+	if l.sums {
+		if l.sum, err = checkSum(l.sum, line); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
+		}
+		if u, ok := step.(*Unknown); ok {
+			u.Raw = append(u.Raw[:len(line)-sumLen:len(line)-sumLen], '}')
+		}
+	}
+	if r, ok := step.(*Resume); ok {
+		if start, err := l.Start(); err == nil {
+			start.Resumed(r)
+		}
+	}
+	l.Steps = append(l.Steps, step)
+	l.Good += int64(len(line))
+	return nil
 }
 
 // readLine returns a line with its newline, or what is left with io.EOF.

@@ -6,12 +6,14 @@
 //
 // On disk (docs/trace-format.md says it for people):
 //
-//	{"step":1,"action":"start","timestamp":"…","decision":"…", …the step's own fields}\n
+//	{"step":1,"action":"start","timestamp":"…","decision":"…", …the step's own fields,"sum":"…"}\n
 //
 // Steps are numbered from 1 without holes, in the order of their lines. A line is
 // written by one write call and fsynced before Append returns; a torn last line
-// is what a crash leaves, and is cut on open. Fields are only ever added; a
-// reader keeps a step whose action it does not know as Unknown.
+// is what a crash leaves, and is cut on open. A line ends with a checksum over
+// itself and the one before it, so that no bit of a trace can change unnoticed
+// (since format 2). Whoever writes a trace holds a lock on its file. Fields are
+// only ever added; a reader keeps a step whose action it does not know as Unknown.
 package trace
 
 import (
@@ -22,8 +24,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 )
 
-// Format is the version of the line format, carried by every start step.
-const Format = 1
+// Format is the version of the line format, carried by every start step. Format 1
+// had no checksums; it can still be read. A later one is refused.
+const Format = 2
 
 // Action is the kind of a step.
 type Action string
@@ -48,10 +51,12 @@ const (
 	ActionComplete          Action = "complete"
 	ActionPlan              Action = "plan"
 	ActionRihla             Action = "rihla"
+	ActionRihlaUnderWay     Action = "rihla_under_way"
 	ActionRihlaComplete     Action = "rihla_complete"
 	ActionArrival           Action = "rihla_arrived"
 	ActionDecision          Action = "decision"
 	ActionEvidence          Action = "evidence_checked"
+	ActionResume            Action = "resume"
 )
 
 // Head is what every step has. Append fills in all of it but Decision.
@@ -84,10 +89,28 @@ type Effect struct {
 	// Error is the code of a failed effect; its output then holds the error.
 	Error     marchwarden.Code `json:"error,omitempty"`
 	ElapsedMS float64          `json:"elapsed_ms"`
+	// Retried says that the effect was under way once before, when its run was cut
+	// off: whether it was carried out then, and charged for, nobody knows.
+	Retried bool `json:"retried,omitempty"`
 }
 
 // Record is the effect itself, so that steps which embed it can be found.
 func (e *Effect) Record() *Effect { return e }
+
+// Begun is what a step adds that begins an effect: which one. An effect that is
+// begun and not finished was under way when its run was cut off.
+type Begun struct {
+	ActionID ActionID `json:"action_id,omitzero"`
+}
+
+// Begins is the effect that a step begins, so that steps which embed it can be found.
+func (b *Begun) Begins() *ActionID { return &b.ActionID }
+
+// Beginning is a step that begins an effect.
+type Beginning interface {
+	Step
+	Begins() *ActionID
+}
 
 // Recorded is a step that finishes an effect.
 type Recorded interface {
@@ -129,6 +152,14 @@ type Start struct {
 	PartOf bool `json:"part_of_investigation,omitempty"`
 	// Investigation is what an investigator depends on besides; nil for others.
 	Investigation *Investigation `json:"investigation,omitempty"`
+	// Flags are how the run was asked for on a command line, as far as going on with
+	// it needs them; no secret is among them.
+	Flags []string `json:"flags,omitempty"`
+
+	// Extended are the additions with which the run went past its ends, and Worked is
+	// how long it had worked when it went on last. Both are told by the resume steps.
+	Extended []Extension   `json:"-"`
+	Worked   time.Duration `json:"-"`
 }
 
 // Iteration begins one round of planning and gathering.
@@ -151,6 +182,7 @@ type Message struct {
 // Search asks an engine.
 type Search struct {
 	Head
+	Begun
 	Engine string `json:"engine"`
 	Query  string `json:"query"`
 }
@@ -168,6 +200,7 @@ type SearchComplete struct {
 // Fetch asks for a document.
 type Fetch struct {
 	Head
+	Begun
 	URL string `json:"url"`
 }
 
@@ -187,6 +220,7 @@ type FetchComplete struct {
 // Model asks a language model.
 type Model struct {
 	Head
+	Begun
 	Model      string   `json:"model"`
 	Prompt     string   `json:"prompt"`      // the prompt's name
 	PromptHash blob.Ref `json:"prompt_hash"` // of the whole rendered call
@@ -274,7 +308,7 @@ type Complete struct {
 // and encoded again, not appended.
 type Unknown struct {
 	Head
-	Raw json.RawMessage `json:"-"` // the line as it was read
+	Raw json.RawMessage `json:"-"` // the line as it was read, without its checksum
 }
 
 // MarshalJSON gives the line as it was read, so that nothing of it is lost.
@@ -298,10 +332,12 @@ func (*Verify) action() Action            { return ActionVerify }
 func (*Complete) action() Action          { return ActionComplete }
 func (*Plan) action() Action              { return ActionPlan }
 func (*Rihla) action() Action             { return ActionRihla }
+func (*RihlaUnderWay) action() Action     { return ActionRihlaUnderWay }
 func (*RihlaComplete) action() Action     { return ActionRihlaComplete }
 func (*Arrival) action() Action           { return ActionArrival }
 func (*Decision) action() Action          { return ActionDecision }
 func (*Evidence) action() Action          { return ActionEvidence }
+func (*Resume) action() Action            { return ActionResume }
 func (u *Unknown) action() Action         { return u.Action }
 
 // newStep makes an empty step of an action, or nil for one it does not know.
@@ -310,7 +346,7 @@ func newStep(a Action) Step {
 		&Start{}, &Iteration{}, &Message{}, &Search{}, &SearchComplete{}, &Fetch{}, &FetchComplete{},
 		&Model{}, &ModelComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
 		&SynthesisComplete{}, &SynthesisError{}, &Verify{}, &Complete{},
-		&Plan{}, &Rihla{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{},
+		&Plan{}, &Rihla{}, &RihlaUnderWay{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{}, &Resume{},
 	} {
 		if s.action() == a {
 			return s

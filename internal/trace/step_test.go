@@ -81,6 +81,9 @@ func everyStep(t *testing.T) []Step {
 			t.Fatalf("newStep does not know the action %q: add its type to the list there", a)
 		}
 		fill(t, reflect.ValueOf(s).Elem(), 1)
+		if start, ok := s.(*Start); ok {
+			start.Format, start.Extended, start.Worked = Format, nil, 0
+		}
 		steps = append(steps, s)
 	}
 	return steps
@@ -179,6 +182,11 @@ func TestEveryStepComesBack(t *testing.T) {
 	log, err := dir.Load(id)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, s := range steps { // a start that was read knows how its run went on
+		if r, ok := s.(*Resume); ok {
+			steps[0].(*Start).Resumed(r)
+		}
 	}
 	if diff := cmp.Diff(steps, log.Steps, cmpopts.EquateComparable(blob.Ref{}, marchwarden.TraceID{}, ActionID{})); diff != "" {
 		t.Errorf("steps changed on the way (-written +read):\n%s", diff)

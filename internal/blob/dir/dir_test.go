@@ -265,7 +265,7 @@ func tree(t *testing.T, path string) []string {
 	t.Helper()
 	var names []string
 	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
+		if err == nil && !d.IsDir() && d.Name() != lockName {
 			names = append(names, name)
 		}
 		return err

@@ -24,6 +24,7 @@ type files struct {
 	path  string // absolute, for messages and to sync its parent
 	root  *os.Root
 	codec *codec
+	lock  sharedLock // see the package comment
 
 	mu      sync.Mutex
 	rooted  bool            // the entries of the store and of sha256 are durable
@@ -50,9 +51,15 @@ func (f *files) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
 	if err := f.settle(shardOf(ref)); err != nil {
 		return fmt.Errorf("in %s: %w", f.path, err)
 	}
-	// Whatever hinders reading (nothing there, damage, a bad sector), a fresh
-	// file is the remedy, so the error is not needed.
-	if old, err := f.Read(ctx, ref); err != nil || !bytes.Equal(old, content) {
+	done, err := f.lock.share(ctx)
+	if err != nil {
+		return fmt.Errorf("in %s: %w", f.path, err)
+	}
+	defer done()
+	// Whatever hinders reading (nothing there, damage, a bad sector) or setting the
+	// time, a fresh file is the remedy, so the error is not needed.
+	old, err := f.peek(ref)
+	if err != nil || !bytes.Equal(old, content) || f.touch(ref) != nil {
 		if err := f.write(nameOf(ref), f.codec.encode(ref, content)); err != nil {
 			return fmt.Errorf("in %s: %w", f.path, err)
 		}
@@ -123,7 +130,20 @@ func (f *files) write(name string, data []byte) error {
 	return err
 }
 
-func (f *files) Read(_ context.Context, ref blob.Ref) ([]byte, error) {
+// Read reads a blob and marks that it was used.
+func (f *files) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	content, err := f.peek(ref)
+	if err == nil {
+		err = f.mark(ctx, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return content, nil
+}
+
+// peek reads a blob and leaves no mark.
+func (f *files) peek(ref blob.Ref) ([]byte, error) {
 	data, err := f.load(ref, headerLen+blob.MaxSize)
 	if err != nil {
 		return nil, err
@@ -141,8 +161,10 @@ func (f *files) Size(_ context.Context, ref blob.Ref) (int64, error) {
 }
 
 // load returns up to limit bytes from the start of a blob's file.
-func (f *files) load(ref blob.Ref, limit int64) ([]byte, error) {
-	name := nameOf(ref)
+func (f *files) load(ref blob.Ref, limit int64) ([]byte, error) { return f.read(nameOf(ref), limit) }
+
+// read returns up to limit bytes from the start of a file.
+func (f *files) read(name string, limit int64) ([]byte, error) {
 	info, err := f.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, blob.ErrNotFound
@@ -158,6 +180,9 @@ func (f *files) load(ref blob.Ref, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%w: the file has %d bytes, the limit is %d", blob.ErrCorrupt, info.Size(), headerLen+blob.MaxSize)
 	}
 	file, err := f.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, blob.ErrNotFound // removed since
+	}
 	if err != nil {
 		return nil, fmt.Errorf("in %s: %w", f.path, err)
 	}
@@ -178,6 +203,9 @@ func (f *files) Walk(ctx context.Context, fn func(blob.Info) error) error {
 			return nil
 		}
 		size, err := f.Size(ctx, ref)
+		if errors.Is(err, blob.ErrNotFound) {
+			return nil // removed since
+		}
 		if errors.Is(err, blob.ErrCorrupt) {
 			size, err = -1, nil
 		}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"slices"
@@ -19,7 +20,10 @@ import (
 	"sync"
 	"time"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 )
 
 const (
@@ -250,6 +254,52 @@ func (f *Fetcher) remember(got answer, raw blob.Ref) {
 		e.Raw = blob.Ref{}
 	}
 	f.cache.save(e)
+}
+
+// validators are what can be asked with later, unless the server forbids to keep
+// them. A page out of a browser that ran scripts has none, since it is no server's;
+// nor has one that was spared being sent, whose validators are older than the page
+// and must not begin a new life with it.
+func validators(header http.Header) (etag, modified string) {
+	etag, modified = header.Get("ETag"), header.Get("Last-Modified")
+	if forbidsStoring(header["Cache-Control"]) || !sendable(etag) || !sendable(modified) {
+		return "", ""
+	}
+	return etag, modified
+}
+
+// Refetch fetches the page at was.Locator again, asking the server with what it
+// gave for was whether it changed, and past the cache. Its errors are those of
+// Fetch. The validators go only to the address that gave them, and for as long as
+// those of the cache; the bytes of was must be in the store to be asked for so.
+func (f *Fetcher) Refetch(ctx context.Context, was fetch.Page) (now fetch.Page, same bool, err error) {
+	now, same, err = f.refetch(ctx, was)
+	if err != nil {
+		return fetch.Page{}, false, &marchwarden.Error{Code: codeOf(ctx, err), Message: fmt.Sprintf("fetch %.300q", was.Locator), Err: err}
+	}
+	return now, same, nil
+}
+
+func (f *Fetcher) refetch(ctx context.Context, was fetch.Page) (fetch.Page, bool, error) {
+	before := entry{Version: cacheFormat, URL: was.URL, ETag: was.ETag, LastModified: was.LastModified, ContentType: was.MediaType, Raw: was.Raw, Sent: was.FetchedAt}
+	if !before.valid(was.URL) || !before.young(f.cfg.Now()) {
+		before = entry{}
+	}
+	got, err := f.getAt(ctx, was.Locator, func(_ context.Context, u *url.URL) entry {
+		if at, ok := locator.Canonical(u.String()); !ok || at != before.URL {
+			return entry{}
+		}
+		return before
+	})
+	if err != nil {
+		return fetch.Page{}, false, err
+	}
+	if got.known {
+		was.FetchedAt = f.cfg.Now().UTC()
+		return was, true, nil
+	}
+	page, err := f.take(ctx, was.Locator, got)
+	return page, false, err
 }
 
 func forbidsStoring(control []string) bool {

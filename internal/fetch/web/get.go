@@ -34,9 +34,12 @@ type answer struct {
 	known  bool // raw is what was stored before: the server said that nothing changed
 }
 
+// memory finds what was seen at an address, or an entry without bytes.
+type memory func(ctx context.Context, u *url.URL) entry
+
 // get fetches u, following redirects. Waiting for the first turn at a host does
 // not count against the page's time, everything after it does.
-func (f *Fetcher) get(parent context.Context, u *url.URL) (answer, error) {
+func (f *Fetcher) get(parent context.Context, u *url.URL, seen memory) (answer, error) {
 	turn, err := f.hosts.enter(parent, u.Hostname())
 	if err != nil {
 		return answer{}, err
@@ -44,7 +47,7 @@ func (f *Fetcher) get(parent context.Context, u *url.URL) (answer, error) {
 	defer func() { turn.leave() }()
 	ctx, cancel := context.WithTimeout(parent, f.cfg.Timeout)
 	defer cancel()
-	got, err := f.follow(ctx, &turn, u)
+	got, err := f.follow(ctx, &turn, u, seen)
 	var code marchwarden.Code
 	if err != nil && ctx.Err() != nil && parent.Err() == nil && !errors.As(err, &code) {
 		err = marchwarden.Wrap(err, marchwarden.CodeTimeout, "no complete page within %v", f.cfg.Timeout)
@@ -56,7 +59,7 @@ func (f *Fetcher) get(parent context.Context, u *url.URL) (answer, error) {
 // same checks, robots.txt of the host it leads to, a turn there. The turn at one
 // host is given up before the next is asked for, or two redirects in opposite
 // directions could wait for each other.
-func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL) (answer, error) {
+func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL, seen memory) (answer, error) {
 	visited := make(map[string]bool)
 	for {
 		if err := f.cfg.Guard.CheckURL(u); err != nil {
@@ -66,7 +69,7 @@ func (f *Fetcher) follow(ctx context.Context, turn **turn, u *url.URL) (answer, 
 		if err != nil {
 			return answer{}, err
 		}
-		got, err := f.ask(ctx, *turn, u, delay)
+		got, err := f.ask(ctx, *turn, u, delay, seen(ctx, u))
 		if err != nil {
 			return answer{}, err
 		}
@@ -148,8 +151,7 @@ func toward(from *url.URL, to string) string {
 
 // ask asks for one address, with the condition that it changed when it was seen
 // before.
-func (f *Fetcher) ask(ctx context.Context, turn *turn, u *url.URL, delay time.Duration) (answer, error) {
-	known := f.known(ctx, u)
+func (f *Fetcher) ask(ctx context.Context, turn *turn, u *url.URL, delay time.Duration, known entry) (answer, error) {
 	got, err := f.try(ctx, turn, u, delay, known)
 	if err != nil || got.status != http.StatusNotModified || !known.Raw.Valid() {
 		return got, err
@@ -204,7 +206,7 @@ func (f *Fetcher) passing(got answer, err error) (time.Duration, bool) {
 // credential and no Referer. One thing can tell a server that two runs are of one
 // visitor: the validator of a page seen before, which the server chose and which
 // can be a number for that visitor. It is sent to the address that gave it alone,
-// and for entryLife at most; without a CacheDir there is none.
+// and for entryLife at most; without a CacheDir there is none but in a Refetch.
 func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -159,17 +159,27 @@ func codeOf(ctx context.Context, err error) marchwarden.Code {
 }
 
 func (f *Fetcher) fetch(ctx context.Context, loc string) (fetch.Page, error) {
-	if canonical, ok := locator.Canonical(loc); !ok || canonical != loc {
-		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a canonical http or https address")
-	}
-	u, err := url.Parse(loc)
-	if err != nil {
-		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeDenied, "not an address")
-	}
-	got, err := f.get(ctx, u)
+	got, err := f.getAt(ctx, loc, f.known)
 	if err != nil {
 		return fetch.Page{}, err
 	}
+	return f.take(ctx, loc, got)
+}
+
+// getAt is get for an address as a caller wrote it.
+func (f *Fetcher) getAt(ctx context.Context, loc string, seen memory) (answer, error) {
+	if canonical, ok := locator.Canonical(loc); !ok || canonical != loc {
+		return answer{}, marchwarden.Errorf(marchwarden.CodeDenied, "not a canonical http or https address")
+	}
+	u, err := url.Parse(loc)
+	if err != nil {
+		return answer{}, marchwarden.Wrap(err, marchwarden.CodeDenied, "not an address")
+	}
+	return f.get(ctx, u, seen)
+}
+
+// take makes a page of what a server sent.
+func (f *Fetcher) take(ctx context.Context, loc string, got answer) (fetch.Page, error) {
 	doc, err := f.extract(ctx, got)
 	if err != nil {
 		return fetch.Page{}, err
@@ -207,6 +217,7 @@ func (f *Fetcher) keep(ctx context.Context, loc string, got answer, doc extract.
 		Origin: origin(got.url.Hostname()), MediaType: doc.MediaType, Extractor: doc.Extractor, Links: canonicalLinks(doc.Links, loc, final),
 		FetchedAt: f.cfg.Now().UTC(), RawBytes: len(got.raw), NonText: doc.NonText || doc.Text == "",
 	}
+	page.ETag, page.LastModified = validators(got.header)
 	var err error
 	if page.Raw, err = f.cfg.Store.Put(context.WithoutCancel(ctx), got.raw); err != nil {
 		return fetch.Page{}, fmt.Errorf("store bytes: %w", err)

@@ -22,6 +22,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // DefaultModel is the model of a Config that names none.
@@ -54,6 +55,7 @@ type Model struct {
 	name     string
 	key      string
 	secrets  []string // that no error repeats
+	hide     *secret.Redactor
 	idle     time.Duration
 	messages sdk.MessageService
 	badURL   bool        // BaseURL is unusable, which every call says
@@ -67,6 +69,7 @@ var _ llm.Model = (*Model)(nil)
 func New(cfg Config) *Model {
 	m := &Model{name: cfg.Model, key: strings.TrimSpace(cfg.Key), idle: cfg.Idle}
 	m.secrets = httpapi.SecretsOf(m.key, cfg.BaseURL)
+	m.hide = secret.New(m.secrets...)
 	if m.name == "" {
 		m.name = DefaultModel
 	}
@@ -156,7 +159,7 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if r.model != "" && !strings.HasPrefix(r.model, m.name) { // a dated name of the same model is the same model
 		reply.Model = "anthropic/" + httpapi.Said(r.model, m.secrets)
 	}
-	return reply, nil
+	return reply.Without(m.hide), nil
 }
 
 // params translates a call. System and tools come first and bear cache marks, so

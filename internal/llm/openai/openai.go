@@ -23,6 +23,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 const (
@@ -56,6 +57,7 @@ type Config struct {
 // Model is one model of one provider. It is safe for concurrent use.
 type Model struct {
 	secrets []string // that no error repeats
+	hide    *secret.Redactor
 	cfg     Config
 	service sdk.ChatCompletionService
 	invalid error // what is wrong with cfg
@@ -87,6 +89,7 @@ func New(cfg Config) *Model {
 		cfg.MaxReply = defaultMaxReply
 	}
 	m := &Model{cfg: cfg, secrets: httpapi.SecretsOf(cfg.Key, cfg.BaseURL)}
+	m.hide = secret.New(m.secrets...)
 	base, err := url.Parse(cfg.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		m.invalid = &marchwarden.Error{
@@ -188,7 +191,7 @@ func (m *Model) once(parent context.Context, c llm.Call, l limits) (llm.Reply, e
 			}
 		})
 		if err == nil || got.finish != "" {
-			return m.reply(c, &got), nil
+			return m.reply(c, &got).Without(m.hide), nil
 		}
 	}
 	failed := m.failure(parent, ctx, res, err)

@@ -44,21 +44,17 @@ func New(cfg Config) *Researcher { return &Researcher{cfg} }
 // Research runs the loop under a new trace. Papers that the question names are
 // read whatever a search finds.
 func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	if err := req.Validate(); err != nil {
-		return nil, err
-	}
-	if req.Resume != "" {
-		return r.cfg.Earlier(ctx, req)
-	}
-	// What the caller knows may come from private sources: only the question's own
-	// papers are asked for.
-	var given []string
-	for _, id := range scholar.InText(req.Question) {
-		given = append(given, id.Locator())
-	}
-	where := "papers by " + r.cfg.Engine.Name()
-	return r.cfg.Run(ctx, req, researcher.Setup{
-		Name: Name, Started: r.cfg.Now(), Where: where, Engine: r.cfg.Engine, Fetcher: r.cfg.Fetcher,
-		Given: given, Library: []string{where}, Guide: guide,
-	}, sink)
+	return r.cfg.Answer(ctx, req, sink, func(_ context.Context, req marchwarden.Request) (researcher.Setup, error) {
+		// What the caller knows may come from private sources: only the question's own
+		// papers are asked for.
+		var given []string
+		for _, id := range scholar.InText(req.Question) {
+			given = append(given, id.Locator())
+		}
+		where := "papers by " + r.cfg.Engine.Name()
+		return researcher.Setup{
+			Name: Name, Where: where, Engine: r.cfg.Engine, Fetcher: r.cfg.Fetcher,
+			Given: given, Library: []string{where}, Guide: guide,
+		}, nil
+	})
 }

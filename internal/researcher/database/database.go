@@ -41,14 +41,12 @@ func New(cfg Config) *Researcher { return &Researcher{cfg} }
 // Research reads the schema and runs the loop under a new trace. A schema that
 // cannot be read is a gap of the result, not an error.
 func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	if err := req.Validate(); err != nil {
-		return nil, err
-	}
-	if req.Resume != "" {
-		return r.cfg.Earlier(ctx, req)
-	}
-	started := r.cfg.Now()
-	setup := researcher.Setup{Name: Name, Started: started, Where: "the database " + r.cfg.DB.Name()}
+	return r.cfg.Answer(ctx, req, sink, r.setup)
+}
+
+// setup reads the schema, and what the question can find by it.
+func (r *Researcher) setup(ctx context.Context, req marchwarden.Request) (researcher.Setup, error) {
+	setup := researcher.Setup{Name: Name, Where: "the database " + r.cfg.DB.Name()}
 	schema, err := r.cfg.DB.Schema(ctx)
 	if err != nil {
 		setup.Gaps = append(setup.Gaps, marchwarden.GapFor("the tables of "+r.cfg.DB.Name(), err))
@@ -62,7 +60,7 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 	setup.Engine, setup.Fetcher = found, found.Fetcher(r.cfg.Blobs, r.cfg.Now)
 	setup.Library = []string{describe(r.cfg.DB, schema)}
 	setup.Guide = Guide(r.cfg.DB, schema)
-	return r.cfg.Run(ctx, req, setup, sink)
+	return setup, nil
 }
 
 func describe(db *database.DB, s database.Schema) string {

@@ -49,6 +49,8 @@ func (straight) Do(ctx context.Context, e replay.Effect, run func(context.Contex
 }
 func (straight) Note(trace.Step) error  { return nil }
 func (straight) Live(marchwarden.Event) {}
+func (straight) Past(int)               {}
+func (straight) Lose(error)             {}
 
 // TestWikiTableQuestions asks people's questions about tables of Wikipedia, each
 // table a SQLite file, without a model, and compares the numbers with the

@@ -73,23 +73,18 @@ func (r *Researcher) Close() error {
 
 // Research brings the index up to date and runs the loop under a new trace.
 func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	if err := req.Validate(); err != nil {
-		return nil, err
-	}
-	if req.Resume != "" {
-		return r.cfg.Earlier(ctx, req)
-	}
-	started := r.cfg.Now()
-	lib, err := r.prepare(ctx, sink)
-	if err != nil {
-		return nil, err
-	}
-	return r.cfg.Run(ctx, req, researcher.Setup{
-		Name: Name, Started: started, Where: strings.Join(lib.folders, ", "),
-		Engine:  lib.index.Engine(r.cfg.Library...),
-		Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
-		Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
-	}, sink)
+	return r.cfg.Answer(ctx, req, sink, func(ctx context.Context, _ marchwarden.Request) (researcher.Setup, error) {
+		lib, err := r.prepare(ctx, sink)
+		if err != nil {
+			return researcher.Setup{}, err
+		}
+		return researcher.Setup{
+			Name: Name, Where: strings.Join(lib.folders, ", "),
+			Engine:  lib.index.Engine(r.cfg.Library...),
+			Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
+			Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
+		}, nil
+	})
 }
 
 // library is what a run searches, as it was found.

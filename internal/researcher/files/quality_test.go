@@ -39,6 +39,8 @@ func (straight) Do(ctx context.Context, e replay.Effect, run func(context.Contex
 }
 func (straight) Note(trace.Step) error  { return nil }
 func (straight) Live(marchwarden.Event) {}
+func (straight) Past(int)               {}
+func (straight) Lose(error)             {}
 
 // tally counts over questions.
 type tally struct {

@@ -263,6 +263,8 @@ func (m *memory) Note(s trace.Step) error {
 }
 
 func (m *memory) Live(marchwarden.Event) {}
+func (m *memory) Past(int)               {}
+func (m *memory) Lose(error)             {}
 
 func (m *memory) notes() []string {
 	m.mu.Lock()

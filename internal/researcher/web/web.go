@@ -49,19 +49,15 @@ func New(cfg Config) *Researcher {
 
 // Research runs the loop under a new trace.
 func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	if err := req.Validate(); err != nil {
-		return nil, err
-	}
-	if req.Resume != "" {
-		return r.cfg.Earlier(ctx, req)
-	}
-	return r.cfg.Run(ctx, req, researcher.Setup{
-		Name: Name, Started: r.cfg.Now(), Where: "the web by " + r.cfg.Engine.Name(),
-		Engine:  &engine{r.cfg.Engine, r.door},
-		Fetcher: &fetcher{r.cfg.Fetcher, r.door},
-		// The context may hold what a caller read in private sources, and an address
-		// may carry it out: only the question's own addresses are read.
-		Given:   locator.InText(req.Question),
-		Library: []string{"the web by " + r.cfg.Engine.Name()},
-	}, sink)
+	return r.cfg.Answer(ctx, req, sink, func(_ context.Context, req marchwarden.Request) (researcher.Setup, error) {
+		return researcher.Setup{
+			Name: Name, Where: "the web by " + r.cfg.Engine.Name(),
+			Engine:  &engine{r.cfg.Engine, r.door},
+			Fetcher: &fetcher{r.cfg.Fetcher, r.door},
+			// The context may hold what a caller read in private sources, and an address
+			// may carry it out: only the question's own addresses are read.
+			Given:   locator.InText(req.Question),
+			Library: []string{"the web by " + r.cfg.Engine.Name()},
+		}, nil
+	})
 }

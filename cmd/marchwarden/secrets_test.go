@@ -1,0 +1,292 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
+)
+
+// household is a home with a canary for every secret there is, before an internet
+// that repeats whatever it is told.
+type household struct {
+	echo    *echo
+	program string
+	home    string
+	work    string
+	env     []string
+	shown   []leaf // what commands printed
+}
+
+// leaf is a text that somebody might read, and where it stands.
+type leaf struct {
+	name string
+	data []byte
+}
+
+// newHousehold makes a home. The services answer in a mode of the internet.
+func newHousehold(t *testing.T, e *echo, mode string) *household {
+	t.Helper()
+	root := t.TempDir()
+	h := &household{echo: e, program: asMarchwarden(t), home: filepath.Join(root, "home"), work: filepath.Join(root, "work")}
+	at := func(service, password string) string {
+		u, err := url.Parse(e.url + "/" + mode + "/" + service)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if password != "" {
+			u.User = url.UserPassword("me", canaryOf("password of "+password))
+		}
+		return u.String()
+	}
+	write(t, filepath.Join(h.work, ".env"), "TAVILY_API_KEY="+canaryOf("TAVILY_API_KEY")+"\n")
+	write(t, filepath.Join(h.work, "notes", "lamps.md"), "# Lamps\n\nThe harbour lamp of Port Ellery was first lit in 1887 by a CRISPR gene therapy startup.\n")
+	write(t, filepath.Join(h.home, "config.yaml"), "searxng_url: "+at("searxng", "SEARXNG_URL")+"\nresearchers:\n  - name: lamps\n    scope: lamps of the harbour, and startups\n    url: "+at("lamps", "")+"\n    token_env: LAMPS_TOKEN\n")
+	db := url.URL{Scheme: "postgres", User: url.UserPassword("me", canaryOf("password of MARCHWARDEN_DB")), Host: e.db, Path: "/trials", RawQuery: "sslmode=disable"}
+	h.env = []string{
+		"HOME=" + h.home, "MARCHWARDEN_HOME=" + h.home, "PATH=" + filepath.Dir(h.program), "TMPDIR=" + t.TempDir(), "GOCOVERDIR=" + t.TempDir(),
+		"MARCHWARDEN_DB=" + db.String(), "MARCHWARDEN_DEBUG=1", "MARCHWARDEN_FETCH_ALLOW=127.0.0.0/8", "MARCHWARDEN_TIMEOUT=8s",
+		"ANTHROPIC_BASE_URL=" + at("anthropic", ""), "OPENAI_BASE_URL=" + at("openai", "") + "/v1", "OLLAMA_HOST=" + at("ollama", "OLLAMA_HOST"),
+		"TAVILY_BASE_URL=" + at("tavily", ""), "BRAVE_BASE_URL=" + at("brave", ""), "WIKIPEDIA_URL=" + at("wikipedia", "WIKIPEDIA_URL"),
+		"ARXIV_URL=" + at("arxiv", "ARXIV_URL"), "ARXIV_SITE=" + at("site", ""), "CROSSREF_URL=" + at("crossref", "CROSSREF_URL"),
+		"OPENALEX_URL=" + at("openalex", ""), "SEMANTIC_SCHOLAR_URL=" + at("scholar", ""),
+	}
+	for _, c := range canaries {
+		if strings.ToUpper(c.name) == c.name && c.name != "TAVILY_API_KEY" {
+			h.env = append(h.env, c.name+"="+c.value)
+		}
+	}
+	return h
+}
+
+// run executes a command with what it reads on stdin, and keeps what it prints. How
+// it ends does not matter here.
+func (h *household) run(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, h.program, args...)
+	cmd.Dir, cmd.Env, cmd.Stdin = h.work, h.env, strings.NewReader(stdin)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		t.Errorf("%v does not end", args)
+	}
+	name := strings.Join(args, " ")
+	h.shown = append(h.shown, leaf{"stdout of " + name, stdout.Bytes()}, leaf{"stderr of " + name, stderr.Bytes()})
+	if os.Getenv("MARCHWARDEN_TEST_SHOW") != "" {
+		t.Logf("%s: %v\n%s\n%s", name, err, stdout.Bytes(), stderr.Bytes())
+	}
+	return stdout.String()
+}
+
+// watch collects the command lines that others can see until the test ends.
+func (h *household) watch() (stop func()) {
+	quit := make(chan struct{})
+	var done sync.WaitGroup
+	var seen []string
+	done.Go(func() {
+		for {
+			now, _ := lines(h.work)
+			for _, line := range now {
+				if !slices.Contains(seen, line) {
+					seen = append(seen, line)
+				}
+			}
+			select {
+			case <-quit:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	})
+	return func() {
+		close(quit)
+		done.Wait()
+		h.shown = append(h.shown, leaf{"command lines", []byte(strings.Join(seen, "\n"))})
+	}
+}
+
+// everything is all that the program left: what it printed, and every file, those in
+// the evidence store as they are read. The two files of settings are the user's.
+func (h *household) everything(t *testing.T) []leaf {
+	t.Helper()
+	all := slices.Clone(h.shown)
+	for _, root := range []string{h.home, h.work} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || path == filepath.Join(h.home, "config.yaml") || path == filepath.Join(h.work, ".env") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			all = append(all, leaf{path, data}, leaf{"the name of " + path, []byte(path)})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	store, err := blobdir.Open(filepath.Join(h.home, "blobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	err = store.Walk(t.Context(), func(i blob.Info) error {
+		data, err := store.Get(t.Context(), i.Ref)
+		all = append(all, leaf{"blob " + i.Ref.String(), data})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// found are the canaries in a text, with a little of what is around them.
+func (l leaf) found() []string {
+	var out []string
+	for _, c := range canaries {
+		for _, mark := range c.marks() {
+			if i := bytes.Index(l.data, mark); i >= 0 {
+				out = append(out, fmt.Sprintf("%s is in %s: …%q…", c.name, l.name, l.data[max(0, i-60):min(len(l.data), i+60)]))
+				break
+			}
+		}
+	}
+	return out
+}
+
+const lampQuestion = "Which CRISPR gene therapy startup lit the harbour lamp of Port Ellery?"
+
+// hello opens a session of MCP, and asks what a host asks.
+const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"research","arguments":{"question":"` + webtest.Startups + `"}}}
+`
+
+// TestSecretsStayIn runs the program with a canary for each of its secrets before
+// services that repeat them in every way to answer and to fail, and looks for them in
+// all that it leaves behind.
+func TestSecretsStayIn(t *testing.T) {
+	few := modes[:4]
+	if os.Getenv("MARCHWARDEN_TEST_FULL") != "" {
+		few = modes
+	}
+	e := newEcho(t)
+	t.Run("modes", func(t *testing.T) {
+		for _, mode := range few {
+			t.Run(mode, func(t *testing.T) {
+				t.Parallel()
+				h := newHousehold(t, e, mode)
+				stop := h.watch()
+				h.live(t)
+				if mode == "good" {
+					h.after(t)
+				}
+				stop()
+				for _, l := range h.everything(t) {
+					for _, leak := range l.found() {
+						t.Error(leak)
+					}
+				}
+			})
+		}
+	})
+	for _, c := range canaries {
+		if !e.seen(c.value) && c.name != "OPENROUTER_API_KEY" { // whose address is fixed
+			t.Errorf("%s was sent to nobody: the test proves nothing of it", c.name)
+		}
+	}
+}
+
+// live runs the commands that speak to services.
+func (h *household) live(t *testing.T) {
+	h.run(t, "", "doctor", "--online")
+	h.run(t, "", "doctor", "--json")
+	h.run(t, "", "researchers")
+	h.run(t, "", "ask", "--json-events", "--researcher", "web", "--budget", "90000", webtest.Startups)
+	h.run(t, "", "ask", "--json", "--researcher", "arxiv", "--budget", "90000", "--timeout", "4s", "--model", "openai/gpt-papers", "What does the paper on CRISPR say?")
+	h.run(t, "", "ask", "--researcher", "database", "How many trials of CRISPR are there?")
+	h.run(t, "", "ask", "--library", "notes", "--researchers", "files,lamps,web", "--budget", "200000", "--model", "ollama/qwen", "--out", "report.md", lampQuestion)
+}
+
+// after runs the commands that show what was kept, and a server.
+func (h *household) after(t *testing.T) {
+	h.run(t, hello, "serve", "web")
+	h.run(t, hello, "--log-format", "json", "serve", "pi", "--library", "notes", "--researchers", "files,lamps", "--in-process")
+	h.run(t, "", "ask", "--json", "--in-process", "--library", "notes", "--researchers", "files,lamps", lampQuestion)
+	h.run(t, "", "traces")
+	var runs []runInfo
+	if err := json.Unmarshal([]byte(h.run(t, "", "traces", "--json", "--limit", "0")), &runs); err != nil || len(runs) < 4 {
+		t.Errorf("%d runs, %v", len(runs), err)
+	}
+	for _, r := range runs {
+		id := r.TraceID.String()
+		h.run(t, "", "replay", id)
+		h.run(t, "", "replay", "--raw", id)
+		h.run(t, "", "replay", "--rerun", id)
+		h.run(t, "", "verify", id)
+	}
+	for _, format := range []string{"mwz", "md", "html", "json", "bibtex", "ris", "csl", "warc"} {
+		h.run(t, "", "export", "last", "--format", format, "-o", "out."+format) // one that there is not is none
+	}
+	h.run(t, "", "costs")
+	h.run(t, "", "costs", "--json")
+	h.run(t, "", "drift", "last")
+	h.run(t, "", "check")
+}
+
+// TestPlantedSecretsAreFound: the search of TestSecretsStayIn finds what is there.
+func TestPlantedSecretsAreFound(t *testing.T) {
+	h := newHousehold(t, newEcho(t), "good")
+	store, err := blobdir.Open(filepath.Join(h.home, "blobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	for i, c := range canaries {
+		for j, s := range spelt(c.value) {
+			text := strings.Repeat("around ", 40) + s + strings.Repeat(" it", 40)
+			switch (i + j) % 4 {
+			case 0:
+				write(t, filepath.Join(h.home, "traces", fmt.Sprint(i, j)), text)
+			case 1:
+				write(t, filepath.Join(h.work, fmt.Sprint(i, j)), text)
+			case 2:
+				h.shown = append(h.shown, leaf{"stdout", []byte(text)})
+			default:
+				if _, err := store.Put(t.Context(), []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want++
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	for _, l := range h.everything(t) {
+		if len(l.found()) > 0 {
+			got++
+		}
+	}
+	if got < want*9/10 { // spellings that are the same are one blob
+		t.Errorf("%d of %d were found", got, want)
+	}
+}

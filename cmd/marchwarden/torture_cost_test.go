@@ -1,0 +1,129 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
+)
+
+// TestDurabilityCost measures what it costs that every step is on the disk before
+// it counts: for a line of a trace and for a stored page, and for a run of 40
+// seconds with 100 lines and 30 pages. The times are printed, not judged, as
+// machines differ; judged is how much more a line and a page take than the least
+// that any program would have to do in the same folder at the same time.
+func TestDurabilityCost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	lines, blobs := tortureSize(100, 200, 2000), tortureSize(60, 100, 1000)
+	home := t.TempDir()
+	traces, err := trace.OpenDir(filepath.Join(home, "traces"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer traces.Close()
+	store, err := dir.Open(filepath.Join(home, "blobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	line, bareLine := costOfLines(t, traces, lines)
+	page, barePage := costOfPages(t, store, filepath.Join(home, "bare"), blobs)
+	run := 100*line + 30*page
+	t.Logf("a line takes %v (a bare one %v), a page %v (a bare one %v); 100 lines and 30 pages take %v, %.2f %% of 40 s; wanted: at most 2ms a line and 1 %%",
+		line, bareLine, page, barePage, run, 100*run.Seconds()/40)
+	const most = 3
+	if line > most*bareLine {
+		t.Errorf("a line takes %.1f times what a write and a sync take, more than %d times", float64(line)/float64(bareLine), most)
+	}
+	if page > most*barePage {
+		t.Errorf("a page takes %.1f times what a new file takes, more than %d times", float64(page)/float64(barePage), most)
+	}
+}
+
+// costOfLines is the median time of a step of a usual length, and of the same
+// bytes in a bare file.
+func costOfLines(t *testing.T, traces *trace.Dir, n int) (ours, bare time.Duration) {
+	id := serve.NewTraceID()
+	w, err := traces.Create(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	f, err := os.Create(filepath.Join(traces.Path(), "bare"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	step := func() *trace.Start {
+		return &trace.Start{Head: trace.Head{Decision: strings.Repeat("because ", 20)}, TraceID: id, Request: marchwarden.Request{Question: strings.Repeat("why ", 20)}}
+	}
+	written, err := json.Marshal(step())
+	if err != nil {
+		t.Fatal(err)
+	}
+	written = append(written, '\n')
+	return medians(t, n, func(int) error { return w.Append(step()) }, func(int) error {
+		_, err := f.Write(written)
+		return errors.Join(err, f.Sync())
+	})
+}
+
+// costOfPages is the median time of a stored page, and of a new file with the same
+// bytes that is synced, renamed and whose folder is synced.
+func costOfPages(t *testing.T, store *dir.Store, folder string, n int) (ours, bare time.Duration) {
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	content := func(n int) []byte {
+		return fmt.Appendf(nil, "page %d: %s", n, strings.Repeat(fmt.Sprintf("words of page %d and more ", n), 600))
+	}
+	return medians(t, n, func(i int) error { _, err := store.Put(context.Background(), content(i)); return err }, func(i int) error {
+		path := filepath.Join(folder, fmt.Sprint(i))
+		f, err := os.Create(path + ".new")
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(content(i))
+		if err := errors.Join(err, f.Sync(), f.Close(), os.Rename(path+".new", path)); err != nil {
+			return err
+		}
+		d, err := os.Open(folder)
+		if err != nil {
+			return err
+		}
+		return errors.Join(d.Sync(), d.Close())
+	})
+}
+
+// medians times two things in turn, so that a busy moment meets both.
+func medians(t *testing.T, n int, one, other func(int) error) (time.Duration, time.Duration) {
+	var times [2][]time.Duration
+	for i := range n {
+		for k, f := range []func(int) error{one, other} {
+			began := time.Now()
+			if err := f(i); err != nil {
+				t.Fatal(err)
+			}
+			times[k] = append(times[k], time.Since(began))
+		}
+	}
+	for k := range times {
+		slices.Sort(times[k])
+	}
+	return times[0][n/2], times[1][n/2]
+}

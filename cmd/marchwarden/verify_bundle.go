@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+const byUsage = "the bundle must be signed with the key whose public half is in `KEY.pub`; one of them if given several times"
+
+// shelf is where runs are looked up: a home or a bundle.
+type shelf struct {
+	load  func(marchwarden.TraceID) (*trace.Log, error)
+	blobs blob.Store
+}
+
+func (r *records) shelf() shelf { return shelf{r.traces.Load, r.blobs} }
+
+// bundleFile is an open bundle and who must have signed it. Close it when done.
+type bundleFile struct {
+	*bundle.Bundle
+	*os.File
+	by []bundle.PublicKey
+}
+
+// isBundle reports whether an argument names a bundle: by its name, or by how the
+// file begins.
+func isBundle(path string) bool {
+	if strings.HasSuffix(strings.ToLower(path), bundle.Suffix) {
+		return true
+	}
+	f, err := openRegular(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, 4)
+	_, err = f.ReadAt(head, 0)
+	return err == nil && string(head) == "PK\x03\x04"
+}
+
+// openBundle opens a bundle and the keys that --by names. It reads those files and
+// nothing else.
+func openBundle(path string, by []string) (*bundleFile, error) {
+	keys, err := readPublicKeys(by)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", path, cause(err)))
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at %s", path), f.Close())
+	}
+	b, err := bundle.Open(f, info.Size())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s is not a bundle that stands: %w", path, err), f.Close())
+	}
+	return &bundleFile{b, f, keys}, nil
+}
+
+// verifyBundle is verify for a bundle. It needs no configuration and no home, asks
+// nobody and writes nothing.
+func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string) error {
+	if o.live || o.online || o.db != "" {
+		return invalid("--live and --online", "import it first: marchwarden import "+path, "are not for bundles, which are checked offline")
+	}
+	file, err := openBundle(path, o.by)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return a.checkBundle(ctx, file)
+}
+
+// checkBundle checks everything about a bundle: its bytes, its signature, that its
+// runs give the same results again, and then what verify checks of any run.
+func (a *app) checkBundle(ctx context.Context, file *bundleFile) error {
+	v := &verdicts{a: a}
+	report, err := file.Verify(ctx, file.by...)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "verify the bundle")
+	}
+	for _, p := range report.Problems {
+		v.check("bundle", p.String())
+	}
+	id := file.About.TraceID
+	if !report.OK() {
+		return v.close(ctx, id)
+	}
+	v.check(fmt.Sprintf("%s members of the bundle match their hashes, and nothing else is in it", term.Count(report.Members)), "")
+	v.signature(report.Signature, len(file.by) > 0)
+	v.reruns(ctx, report.Run, file.Blobs())
+	for _, away := range file.About.Elsewhere {
+		v.print("- the trace of rihla %s is kept by %s and is not inside", away.TraceID, away.Researcher)
+	}
+	return v.result(ctx, shelf{file.Load, file.Blobs()}, checking{id: id})
+}
+
+// signature says who signed a bundle.
+func (v *verdicts) signature(s *bundle.Signature, asked bool) {
+	if s == nil {
+		v.print("- nobody signed the bundle")
+		return
+	}
+	words := fmt.Sprintf("signed by %s at %s", s.By.Fingerprint(), s.SignedAt.Format("2006-01-02 15:04:05 MST"))
+	if s.Comment != "" {
+		words += fmt.Sprintf(": %q", clip(s.Comment, 200))
+	}
+	if !asked {
+		v.print("- %s (nobody you named; --by KEY.pub names somebody)", words)
+		return
+	}
+	v.check(words, "")
+}
+
+// reruns executes the runs again on their records. Those of another version may
+// come out otherwise; that is said and counts neither way.
+func (v *verdicts) reruns(ctx context.Context, run *record.Run, blobs blob.Store) {
+	done := map[marchwarden.TraceID]bool{}
+	for _, r := range run.All() {
+		if done[r.ID] || r.Log.Complete() == nil || ctx.Err() != nil {
+			continue
+		}
+		done[r.ID] = true
+		what := "the rerun of " + r.ID.String()
+		again, err := rerunOf(ctx, r.Log, blobs)
+		other := r.Start.Version != programVersion()
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && again.Same():
+			v.check(what+" is identical", "")
+		case errors.Is(err, marchwarden.CodeUnsupported):
+			v.print("- %s cannot be made here: %v", what, err)
+		case other && err != nil:
+			v.print("- %s failed with version %s; the run was made by version %s: %v", what, programVersion(), r.Start.Version, err)
+		case other:
+			v.print("- %s gives another result with version %s; the run was made by version %s", what, programVersion(), r.Start.Version)
+		case err != nil:
+			v.check(what, err.Error())
+		default:
+			v.check(what, "gives another result: "+difference(again.Want, again.Got))
+		}
+	}
+}

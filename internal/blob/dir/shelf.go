@@ -1,0 +1,197 @@
+package dir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+// FreshFor is how long a use of a blob stands for the uses that follow it: the
+// time that Remove spares must reach further back than that.
+const FreshFor = 10 * time.Minute
+
+// batch is how many files Remove removes before it lets writers pass.
+const batch = 256
+
+var _ blob.Shelf = (*Store)(nil)
+
+// Files implements blob.Shelf.
+func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
+	return s.files.each(func(name string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		info, err := s.files.root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // its writer has finished, or it was removed
+		}
+		if err != nil {
+			return fmt.Errorf("in %s: %w", s.files.path, err)
+		}
+		file := blob.File{Name: name, Size: info.Size(), Used: info.ModTime()}
+		var ok bool
+		if file.Ref, ok = refOf(name); ok {
+			return fn(file)
+		}
+		if file.Ref, file.Leftover = leftoverOf(name); file.Leftover {
+			return fn(file)
+		}
+		return nil
+	})
+}
+
+// leftoverOf is the blob that a temporary file was meant to become.
+func leftoverOf(name string) (blob.Ref, bool) {
+	whole, ok := strings.CutSuffix(name, tempSuffix)
+	if !ok {
+		return blob.Ref{}, false
+	}
+	ref, ok := refOf(strings.TrimSuffix(whole, path.Ext(whole)))
+	return ref, ok
+}
+
+// Inspect implements blob.Shelf.
+func (s *Store) Inspect(_ context.Context, file blob.File) ([]byte, error) {
+	content, err := s.files.inspect(file)
+	if err == nil && blob.Of(content) != file.Ref {
+		err = blob.ErrCorrupt
+	}
+	if err != nil {
+		return nil, fmt.Errorf("blob %s: %w", file.Ref, err)
+	}
+	return content, nil
+}
+
+func (f *files) inspect(file blob.File) ([]byte, error) {
+	if !file.Leftover {
+		return f.peek(file.Ref)
+	}
+	data, err := f.read(file.Name, headerLen+blob.MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	return f.codec.decode(file.Ref, data)
+}
+
+// Remove implements blob.Shelf. before must reach further back than FreshFor; see
+// the package comment.
+func (s *Store) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error) {
+	var gone []blob.File
+	for part := range slices.Chunk(refs, batch) {
+		removed, err := s.files.remove(ctx, part, before, needed)
+		gone = append(gone, removed...)
+		if err != nil {
+			return gone, fmt.Errorf("remove from blob store %s: %w", s.files.path, err)
+		}
+	}
+	return gone, nil
+}
+
+func (f *files) remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) (gone []blob.File, err error) {
+	lock, err := take(ctx, f.root, false)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	for _, ref := range refs {
+		if err := ctx.Err(); err != nil {
+			return gone, err
+		}
+		if needed != nil {
+			if keep, err := needed(ref); err != nil {
+				return gone, err
+			} else if keep {
+				continue
+			}
+		}
+		name := nameOf(ref)
+		info, err := f.root.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().Before(before) {
+			continue
+		}
+		if err == nil {
+			err = f.root.Remove(name)
+		}
+		if err != nil {
+			return gone, err
+		}
+		gone = append(gone, blob.File{Ref: ref, Name: name, Size: info.Size(), Used: info.ModTime()})
+	}
+	return gone, nil
+}
+
+// SetAside implements blob.Shelf. It takes the folder of path for granted.
+func (s *Store) SetAside(ctx context.Context, ref blob.Ref, path string) (bool, error) {
+	lock, err := take(ctx, s.files.root, false)
+	if err != nil {
+		return false, fmt.Errorf("set aside %s: %w", ref, err)
+	}
+	defer lock.Close()
+	if _, err := s.Inspect(ctx, blob.File{Ref: ref}); !errors.Is(err, blob.ErrCorrupt) {
+		return false, nil // somebody put the right bytes there, or removed it
+	}
+	// The store is opened as a root, out of which nothing can be renamed.
+	if err := os.Rename(filepath.Join(s.files.path, filepath.FromSlash(nameOf(ref))), path); err != nil {
+		return false, fmt.Errorf("set aside %s: %w", ref, err)
+	}
+	return true, errors.Join(durable.SyncDir(os.Open(filepath.Dir(path))), durable.SyncDir(s.files.root.Open(shardOf(ref))))
+}
+
+// mark notes that a blob was used, unless that is noted already. In a store that
+// cannot be written nothing is noted, and nothing is removed either.
+func (f *files) mark(ctx context.Context, ref blob.Ref) error {
+	info, err := f.root.Lstat(nameOf(ref))
+	if errors.Is(err, fs.ErrNotExist) {
+		return blob.ErrNotFound
+	}
+	now, err := f.tick()
+	if err != nil || now.Sub(info.ModTime()) < FreshFor {
+		return nil
+	}
+	done, err := f.lock.share(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := f.touch(ref); errors.Is(err, fs.ErrNotExist) {
+		return blob.ErrNotFound
+	}
+	return nil
+}
+
+// touch sets the time of a blob's file to now.
+func (f *files) touch(ref blob.Ref) error {
+	now, err := f.tick()
+	if err != nil {
+		return err
+	}
+	return f.root.Chtimes(nameOf(ref), now, now)
+}
+
+// tick is the time by the clock of the file system, which is the clock of every
+// file in it: that of a file that was written just now.
+func (f *files) tick() (now time.Time, err error) {
+	file, err := f.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer file.Close()
+	if _, err := file.WriteAt([]byte{'\n'}, 0); err != nil {
+		return time.Time{}, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}

@@ -1,0 +1,258 @@
+// Package bundle is a run in one file, for somebody else to check on another
+// machine: a .mwz holds the result as it left the process, the traces of the run
+// and of its rihlas, every blob that they need, and what they were made with. It
+// owns the form of that file, its signature, its verification and the way back
+// into a home. Whether the citations of the result stand in the blobs is package
+// verify's to say, and what a rerun gives is the researchers'.
+//
+// A bundle is a zip that holds a BagIt bag (RFC 8493) in one folder, so that other
+// tools can open and validate it:
+//
+//	marchwarden-<trace id>/
+//	  data/about.json              what is inside and who made it
+//	  data/blobs/sha256/ab/<hex>   blobs, as their content
+//	  data/result.json             the result, to the byte
+//	  data/traces/<trace id>.jsonl the traces, up to their last whole line
+//	  bag-info.txt, bagit.txt      as every bag has them
+//	  manifest-sha256.txt          the hashes of what is below data/
+//	  packed-sha256.txt            the hashes of the same members as they are packed
+//	  signature-ed25519.json       only if somebody signed it
+//	  tagmanifest-sha256.txt       the hashes of the files beside data/ but the signature
+//
+// Members stand in that order, sorted by name below data/. Everything that the zip
+// itself says (names, sizes, checksums, times) follows from the members, so there
+// is one right sequence of bytes, and Verify finds any other.
+//
+//	bundle.go     names, limits, about.json
+//	container.go  the bytes of the zip that are not its members
+//	write.go      making a bundle
+//	read.go       opening one and reading its parts
+//	check.go      verification
+//	sign.go       keys and signatures
+//	import.go     the way into a home
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Format is the version of the form that this package writes, and the latest that
+// it reads.
+const Format = 1
+
+// Suffix ends the name of a bundle.
+const Suffix = ".mwz"
+
+// What a bundle may hold. A writer keeps to it and a reader refuses more, before
+// it has spent memory on it.
+const (
+	maxMembers = 60_000
+	maxMember  = blob.MaxSize
+	maxTotal   = 3 << 30  // of all members unpacked
+	maxTag     = 16 << 20 // of a file beside data/, and of about.json
+	maxRatio   = 200      // unpacked to packed; what packs better is not packed
+)
+
+// The names of the members, below the top folder.
+const (
+	topPrefix     = "marchwarden-"
+	dataDir       = "data/"
+	aboutName     = "data/about.json"
+	resultName    = "data/result.json"
+	tracesDir     = "data/traces/"
+	traceSuffix   = ".jsonl"
+	blobsDir      = "data/blobs/sha256/"
+	bagInfoName   = "bag-info.txt"
+	bagitName     = "bagit.txt"
+	manifestName  = "manifest-sha256.txt"
+	packedName    = "packed-sha256.txt"
+	signatureName = "signature-ed25519.json"
+	tagsName      = "tagmanifest-sha256.txt"
+)
+
+// bagit is all of bagit.txt.
+const bagit = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n"
+
+// tagNames are the files beside data/, in the order in which they stand.
+var tagNames = []string{bagInfoName, bagitName, manifestName, packedName, signatureName, tagsName}
+
+func traceName(id marchwarden.TraceID) string { return tracesDir + id.String() + traceSuffix }
+
+func blobName(ref blob.Ref) string { return blobsDir + ref.Hex()[:2] + "/" + ref.Hex() }
+
+// blobOf is the blob that a member holds by its name; invalid if it is none.
+func blobOf(name string) blob.Ref {
+	ref, err := blob.Parse("sha256:" + path.Base(name))
+	if err != nil || blobName(ref) != name {
+		return blob.Ref{}
+	}
+	return ref
+}
+
+// traceOf is the trace that a member holds by its name; invalid if it is none.
+func traceOf(name string) marchwarden.TraceID {
+	id, err := marchwarden.ParseTraceID(strings.TrimSuffix(strings.TrimPrefix(name, tracesDir), traceSuffix))
+	if err != nil || traceName(id) != name {
+		return marchwarden.TraceID{}
+	}
+	return id
+}
+
+// before orders members: those below data/ by name, then the tag files.
+func before(a, b string) int {
+	inA, inB := strings.HasPrefix(a, dataDir), strings.HasPrefix(b, dataDir)
+	switch {
+	case inA == inB:
+		return strings.Compare(a, b)
+	case inA:
+		return -1
+	}
+	return 1
+}
+
+// About is about.json: what is inside and who made it. It repeats what the traces
+// say, for readers that do not read them. Fields are only ever added.
+type About struct {
+	Format     int                 `json:"format"`
+	Version    string              `json:"program_version"` // of the program that exported it
+	Contract   string              `json:"contract_version"`
+	ExportedAt time.Time           `json:"exported_at"`
+	TraceID    marchwarden.TraceID `json:"trace_id"`
+	Question   string              `json:"question"`
+	Runs       []RunInfo           `json:"runs"` // the run itself first
+	Models     []string            `json:"models"`
+	Prompts    []Prompt            `json:"prompts"`
+	// Elsewhere are the rihlas whose traces are not inside: of other people's
+	// researchers, who keep their own.
+	Elsewhere []Elsewhere `json:"kept_elsewhere"`
+}
+
+// RunInfo says what a run was made with, in the words of its trace.
+type RunInfo struct {
+	TraceID     marchwarden.TraceID `json:"trace_id"`
+	TraceFormat int                 `json:"trace_format"`
+	Version     string              `json:"program_version"`
+	Researcher  string              `json:"researcher"`
+	Question    string              `json:"question"`
+	StartedAt   time.Time           `json:"started_at"`
+	Mind        string              `json:"mind"`
+	MindVersion string              `json:"mind_version,omitempty"`
+	Planner     string              `json:"planner,omitempty"`
+	Model       string              `json:"model,omitempty"`
+	Engine      string              `json:"engine,omitempty"`
+}
+
+// Prompt is a prompt that a model was given, with the hash of its file.
+type Prompt struct {
+	Name         string `json:"name"`
+	TemplateHash string `json:"template_hash"`
+}
+
+// Elsewhere is a rihla whose trace is kept by who made it.
+type Elsewhere struct {
+	TraceID    marchwarden.TraceID `json:"trace_id"`
+	Researcher string              `json:"researcher"`
+}
+
+// aboutOf describes a run as its traces do.
+func aboutOf(run *record.Run, o Options) About {
+	a := About{Format: Format, Version: o.Version, Contract: marchwarden.ContractVersion, ExportedAt: o.Now.UTC().Truncate(time.Second),
+		TraceID: run.ID, Question: run.Start.Request.Question, Models: []string{}, Prompts: []Prompt{}, Elsewhere: []Elsewhere{}}
+	kept := map[marchwarden.TraceID]bool{}
+	for _, r := range distinct(run) {
+		kept[r.ID] = true
+		s := r.Start
+		info := RunInfo{TraceID: r.ID, TraceFormat: s.Format, Version: s.Version, Researcher: s.Researcher, Question: s.Request.Question,
+			StartedAt: s.StartedAt, Mind: s.Mind, MindVersion: s.MindVersion, Model: s.Model, Engine: s.Engine}
+		if s.Investigation != nil {
+			info.Planner = s.Investigation.Planner
+		}
+		a.Runs = append(a.Runs, info)
+		a.addModels(r.Log)
+	}
+	for _, r := range distinct(run) {
+		for _, step := range r.Log.Steps {
+			done, ok := step.(*trace.RihlaComplete)
+			away := Elsewhere{}
+			if ok {
+				away = Elsewhere{done.TraceID, done.Researcher}
+			}
+			if away.TraceID.Valid() && !kept[away.TraceID] && !slices.Contains(a.Elsewhere, away) {
+				a.Elsewhere = append(a.Elsewhere, away)
+			}
+		}
+	}
+	slices.Sort(a.Models)
+	slices.SortFunc(a.Prompts, func(x, y Prompt) int {
+		return strings.Compare(x.Name+"\x00"+x.TemplateHash, y.Name+"\x00"+y.TemplateHash)
+	})
+	return a
+}
+
+// addModels adds the models that answered and the prompts that they were given.
+func (a *About) addModels(log *trace.Log) {
+	for _, step := range log.Steps {
+		done, ok := step.(*trace.ModelComplete)
+		if !ok {
+			continue
+		}
+		if !slices.Contains(a.Models, done.Model) {
+			a.Models = append(a.Models, done.Model)
+		}
+		if p := (Prompt{done.Prompt, done.TemplateHash}); !slices.Contains(a.Prompts, p) {
+			a.Prompts = append(a.Prompts, p)
+		}
+	}
+}
+
+// distinct are a run and its rihlas, each once.
+func distinct(run *record.Run) []*record.Run {
+	var all []*record.Run
+	seen := map[marchwarden.TraceID]bool{}
+	for _, r := range run.All() {
+		if !seen[r.ID] {
+			seen[r.ID] = true
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// bagInfo is bag-info.txt.
+func bagInfo(a About, octets int64, members int) []byte {
+	var b bytes.Buffer
+	for _, line := range [][2]string{
+		{"Bag-Software-Agent", "marchwarden " + a.Version},
+		{"Bagging-Date", a.ExportedAt.Format(time.DateOnly)},
+		{"External-Description", a.Question},
+		{"External-Identifier", a.TraceID.String()},
+		{"Marchwarden-Bundle-Format", fmt.Sprint(a.Format)},
+		{"Payload-Oxum", fmt.Sprintf("%d.%d", octets, members)},
+	} {
+		// A value is one line; what is no text would end it for some readers.
+		value := strings.Join(strings.FieldsFunc(line[1], func(r rune) bool { return r <= ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 }), " ")
+		fmt.Fprintf(&b, "%s: %s\n", line[0], value)
+	}
+	return b.Bytes()
+}
+
+// encode writes JSON for people and machines, with text as it is.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return b.Bytes(), err
+}

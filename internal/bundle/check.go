@@ -1,0 +1,299 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+)
+
+// Problem is something that is wrong with a bundle.
+type Problem struct {
+	Member  string // the member that it is about, or "the container"
+	Problem string
+}
+
+func (p Problem) String() string { return p.Member + ": " + p.Problem }
+
+// container is the member of problems with the zip itself.
+const container = "the container"
+
+// Report is what Verify found.
+type Report struct {
+	Members  int // that were looked at
+	Problems []Problem
+	// Signature is nil if nobody signed, or if the signature does not hold.
+	Signature *Signature
+	// Run is nil if the traces cannot be read.
+	Run *record.Run
+}
+
+// OK reports whether the bundle is whole.
+func (r Report) OK() bool { return len(r.Problems) == 0 }
+
+func (r *Report) add(member, format string, args ...any) {
+	r.Problems = append(r.Problems, Problem{member, fmt.Sprintf(format, args...)})
+}
+
+// addErr adds an error of this package, whose first words are the member.
+func (r *Report) addErr(member string, err error) {
+	r.add(member, "%s", strings.TrimPrefix(err.Error(), member+": "))
+}
+
+// Verify looks at every byte of the bundle: each member against the manifests, the
+// zip against its members, the signature against by, and the traces, the result
+// and the blobs against each other. With by it must be signed by one of them;
+// without, a signature that is there must hold. An error means only that ctx
+// ended. Whether the citations stand is not looked at.
+func (b *Bundle) Verify(ctx context.Context, by ...PublicKey) (Report, error) {
+	r := Report{Members: len(b.names)}
+	packed, err := b.read(packedName)
+	if err != nil {
+		r.addErr(packedName, err)
+	}
+	squeezed, err := parseManifest(packed)
+	if err != nil && len(packed) > 0 {
+		r.add(packedName, "%v", err)
+	}
+	for _, name := range b.names {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		if strings.HasPrefix(name, dataDir) {
+			b.checkPayload(&r, name, squeezed[name])
+		}
+	}
+	b.checkTags(&r)
+	b.checkContainer(&r)
+	b.checkSignature(&r, by)
+	if r.OK() {
+		b.checkContent(&r)
+	}
+	return r, nil
+}
+
+// checkPayload holds a member against the manifest, unpacked and packed.
+func (b *Bundle) checkPayload(r *Report, name, packed string) {
+	content, err := b.payload(name)
+	if err != nil {
+		r.addErr(name, err)
+		return
+	}
+	if ref := blobOf(name); ref.Valid() && ref.Hex() != fmt.Sprintf("%x", sha256.Sum256(content)) {
+		r.add(name, "its bytes are not those that its name says")
+		return
+	}
+	raw, err := b.members[name].OpenRaw()
+	h := sha256.New()
+	if err == nil {
+		_, err = io.Copy(h, raw)
+	}
+	switch {
+	case err != nil:
+		r.add(name, "cannot be read: %v", err)
+	case packed == "":
+		r.add(name, "%s does not name it", packedName)
+	case packed != fmt.Sprintf("%x", h.Sum(nil)):
+		r.add(name, "was packed anew: its packed bytes are not those that %s names", packedName)
+	}
+}
+
+// checkTags holds the tag files against the tag manifest, and the manifests
+// against what they must say, to the byte.
+func (b *Bundle) checkTags(r *Report) {
+	tags := map[string][]byte{}
+	for _, name := range tagNames {
+		content, err := b.read(name)
+		if err != nil && name != signatureName {
+			r.addErr(name, err)
+		}
+		tags[name] = content
+	}
+	named, err := parseManifest(tags[tagsName])
+	if err != nil {
+		r.add(tagsName, "%v", err)
+		return
+	}
+	var want bytes.Buffer
+	for _, name := range []string{bagInfoName, bagitName, manifestName, packedName} {
+		sum := sha256.Sum256(tags[name])
+		fmt.Fprint(&want, line(sum, name))
+		if named[name] != fmt.Sprintf("%x", sum) {
+			r.add(name, "its bytes are not those that %s names", tagsName)
+		}
+	}
+	if !bytes.Equal(want.Bytes(), tags[tagsName]) {
+		r.add(tagsName, "does not list the files beside data/ and nothing else")
+	}
+	for _, name := range []string{manifestName, packedName} {
+		if odd := b.unlisted(tags[name]); odd != "" {
+			r.add(name, "%s", odd)
+		}
+	}
+	if string(tags[bagitName]) != bagit {
+		r.add(bagitName, "is not what a bundle has")
+	}
+	octets, count := int64(0), 0
+	for _, name := range b.names {
+		if strings.HasPrefix(name, dataDir) {
+			octets, count = octets+int64(b.members[name].UncompressedSize64), count+1
+		}
+	}
+	if !bytes.Equal(tags[bagInfoName], bagInfo(b.About, octets, count)) {
+		r.add(bagInfoName, "does not say what is inside")
+	}
+}
+
+// unlisted says how a manifest differs from a list of the members below data/, in
+// order; "" if it does not.
+func (b *Bundle) unlisted(manifest []byte) string {
+	hashes, err := parseManifest(manifest)
+	if err != nil {
+		return err.Error()
+	}
+	var want bytes.Buffer
+	for _, name := range b.names {
+		if strings.HasPrefix(name, dataDir) {
+			fmt.Fprintf(&want, "%s  %s\n", hashes[name], name)
+			delete(hashes, name)
+		}
+	}
+	if extra := slices.Sorted(maps.Keys(hashes)); len(extra) > 0 {
+		return fmt.Sprintf("it names %s, which is not there", shown(extra[0]))
+	}
+	if !bytes.Equal(want.Bytes(), manifest) {
+		return "does not list the members below data/ in order, and nothing else"
+	}
+	return ""
+}
+
+// checkContainer writes the zip anew in mind and compares: every byte outside the
+// members follows from them.
+func (b *Bundle) checkContainer(r *Report) {
+	l := newLayout(b.top, b.About.ExportedAt)
+	var all []entry
+	pos := int64(0)
+	for _, name := range b.names {
+		f := b.members[name]
+		e := entry{name: name, method: f.Method, crc: f.CRC32, packed: uint32(f.CompressedSize64), size: uint32(f.UncompressedSize64), offset: uint32(pos)}
+		head := l.local(e)
+		if !b.at(pos, head) {
+			r.add(container, "was changed at the header of %s", name)
+			return
+		}
+		if !strings.HasPrefix(name, dataDir) && f.Method != stored {
+			r.add(container, "was changed: %s is packed", name)
+			return
+		}
+		all = append(all, e)
+		pos += int64(len(head)) + int64(f.CompressedSize64)
+	}
+	end := l.directory(all, uint32(pos))
+	switch {
+	case !b.at(pos, end):
+		r.add(container, "was changed in its directory")
+	case pos+int64(len(end)) != b.size:
+		r.add(container, "was changed: %d bytes follow its end", b.size-pos-int64(len(end)))
+	}
+}
+
+// at reports whether these bytes stand at an offset.
+func (b *Bundle) at(pos int64, want []byte) bool {
+	got := make([]byte, len(want))
+	n, _ := b.r.ReadAt(got, pos) // what cannot be read is not there
+	return bytes.Equal(got[:n], want)
+}
+
+// checkSignature checks the signature that is there, and that it is of one of by.
+func (b *Bundle) checkSignature(r *Report, by []PublicKey) {
+	if b.members[signatureName] == nil {
+		if len(by) > 0 {
+			r.add(signatureName, "is missing: nobody signed the bundle")
+		}
+		return
+	}
+	data, err := b.read(signatureName)
+	if err != nil {
+		r.addErr(signatureName, err)
+		return
+	}
+	tags, err := b.read(tagsName)
+	if err != nil {
+		return // said with the tag files
+	}
+	s, err := readSignature(data, tags)
+	switch {
+	case err != nil:
+		r.add(signatureName, "%v", err)
+		return
+	case len(by) > 0 && !slices.Contains(by, s.By):
+		r.add(signatureName, "is by %s, which is none of the keys that were given", s.By.Fingerprint())
+	}
+	r.Signature = &s
+}
+
+// checkContent holds the traces, the result, the blobs and about.json against each
+// other.
+func (b *Bundle) checkContent(r *Report) {
+	if b.top != topPrefix+b.About.TraceID.String()+"/" {
+		r.add(aboutName, "is about another run, %s", b.About.TraceID)
+		return
+	}
+	run, err := b.Run()
+	if err != nil {
+		r.addErr(traceName(b.About.TraceID), err)
+		return
+	}
+	r.Run = run
+	needed := map[string]bool{aboutName: true, resultName: true}
+	var ids []marchwarden.TraceID
+	for _, part := range distinct(run) {
+		needed[traceName(part.ID)] = true
+		ids = append(ids, part.ID)
+		if part.Log.Torn > 0 {
+			r.add(traceName(part.ID), "ends in %d bytes that are no step", part.Log.Torn)
+		}
+	}
+	for _, ref := range run.Refs() {
+		name := blobName(ref)
+		needed[name] = true
+		if b.members[name] == nil {
+			r.add(name, "is missing: a trace needs it")
+		}
+	}
+	for _, name := range b.names {
+		if strings.HasPrefix(name, dataDir) && !needed[name] {
+			r.add(name, "nothing in the bundle needs it")
+		}
+	}
+	b.checkAbout(r, run, ids)
+	done := run.Log.Complete()
+	if done == nil {
+		r.add(traceName(run.ID), "the run did not end")
+		return
+	}
+	if b.hashes[resultName] != done.Result.Hex() {
+		r.add(resultName, "is not the result that the trace names")
+	}
+}
+
+// checkAbout holds about.json against the traces.
+func (b *Bundle) checkAbout(r *Report, run *record.Run, ids []marchwarden.TraceID) {
+	var said []marchwarden.TraceID
+	for _, info := range b.About.Runs {
+		said = append(said, info.TraceID)
+	}
+	if !slices.Equal(said, ids) {
+		r.add(aboutName, "names other runs than the traces do")
+	}
+	if b.About.Question != run.Start.Request.Question {
+		r.add(aboutName, "has another question than the trace")
+	}
+}

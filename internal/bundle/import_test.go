@@ -1,0 +1,168 @@
+package bundle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+)
+
+func TestImport(t *testing.T) {
+	ctx := context.Background()
+	data := pack(t, Options{})
+	b, err := open(data)
+	check(t, err)
+	dst := home(t)
+	in, err := b.Import(ctx, dst)
+	check(t, err)
+	both := []marchwarden.TraceID{id(t, rihlaID), id(t, mainID)}
+	same := cmp.Comparer(func(a, b marchwarden.TraceID) bool { return a == b })
+	if !cmp.Equal(in.New, both, same) || in.Kept != nil {
+		t.Errorf("Import = %v new, %v kept", in.New, in.Kept)
+	}
+	// What came in can be exported again, to the byte.
+	run, err := dst.Load(id(t, mainID))
+	check(t, err)
+	var again bytes.Buffer
+	check(t, Write(ctx, &again, dst, run, Options{Now: when, Version: "1.0"}))
+	if !bytes.Equal(again.Bytes(), data) {
+		t.Error("exporting it again gives another bundle")
+	}
+	in, err = b.Import(ctx, dst)
+	if err != nil || in.New != nil || !cmp.Equal(in.Kept, both, same) {
+		t.Errorf("again: %v new, %v kept, %v", in.New, in.Kept, err)
+	}
+	left, err := os.ReadDir(dst.Traces.Path())
+	check(t, err)
+	if len(left) != 4 { // two traces and their marks
+		t.Errorf("left behind: %v", left)
+	}
+	for _, id := range both {
+		if foreign, err := Foreign(dst.Traces, id); !foreign || err != nil {
+			t.Errorf("Foreign(%s) = %v, %v", id, foreign, err)
+		}
+	}
+	src, _ := recorded(t)
+	if foreign, err := Foreign(src.Traces, id(t, mainID)); foreign || err != nil {
+		t.Errorf("Foreign of a run that was made here = %v, %v", foreign, err)
+	}
+}
+
+// What a killed import leaves, marks and half-written files, does not stop the next.
+func TestImportAfterAKill(t *testing.T) {
+	b, err := open(pack(t, Options{}))
+	check(t, err)
+	dst := home(t)
+	for _, name := range []string{rihlaID + foreignSuffix, "." + rihlaID + traceSuffix + ".ABC.tmp"} {
+		check(t, os.WriteFile(filepath.Join(dst.Traces.Path(), name), nil, 0o600))
+	}
+	if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {
+		t.Errorf("half a trace is listed: %v, %v", ids, err)
+	}
+	if in, err := b.Import(context.Background(), dst); err != nil || len(in.New) != 2 {
+		t.Errorf("Import = %v, %v", in.New, err)
+	}
+}
+
+// A trace that is there with other content stays as it is, and nothing comes in.
+func TestImportNeverReplaces(t *testing.T) {
+	ctx := context.Background()
+	b, err := open(pack(t, Options{}))
+	check(t, err)
+	dst := home(t)
+	write(t, dst, rihlaID, start(t, rihlaID))
+	path := filepath.Join(dst.Traces.Path(), rihlaID+traceSuffix)
+	before, err := os.ReadFile(path)
+	check(t, err)
+	_, err = b.Import(ctx, dst)
+	if !errors.Is(err, marchwarden.CodeDenied) || !strings.Contains(err.Error(), rihlaID) {
+		t.Errorf("Import: %v", err)
+	}
+	after, err := os.ReadFile(path)
+	check(t, err)
+	if !bytes.Equal(before, after) {
+		t.Error("the trace was changed")
+	}
+	check(t, dst.Blobs.Walk(ctx, func(i blob.Info) error { return errors.New("a blob came in: " + i.Ref.String()) }))
+	if _, err := dst.Traces.Load(id(t, mainID)); !errors.Is(err, marchwarden.CodeNotFound) {
+		t.Errorf("the run came in: %v", err)
+	}
+}
+
+// What is not whole does not come in.
+func TestImportVerifies(t *testing.T) {
+	data := pack(t, Options{})
+	data[len(data)/2] ^= 1
+	dst := home(t)
+	b, err := open(data)
+	if err == nil {
+		_, err = b.Import(context.Background(), dst)
+	}
+	if !errors.Is(err, marchwarden.CodeCorrupt) {
+		t.Errorf("Import: %v", err)
+	}
+	if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {
+		t.Errorf("traces %v, %v", ids, err)
+	}
+}
+
+// A store that fails in the middle leaves no trace; importing again goes on.
+func TestImportBreaksOff(t *testing.T) {
+	ctx := context.Background()
+	b, err := open(pack(t, Options{}))
+	check(t, err)
+	for fail := range 8 {
+		dst := home(t)
+		whole := dst.Blobs
+		dst.Blobs = &failing{Store: whole, left: fail}
+		if _, err := b.Import(ctx, dst); err == nil {
+			t.Fatal("no blob failed")
+		}
+		if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {
+			t.Errorf("traces without their blobs: %v, %v", ids, err)
+		}
+		dst.Blobs = whole
+		if _, err := b.Import(ctx, dst); err != nil {
+			t.Errorf("again: %v", err)
+		}
+	}
+}
+
+// A name that is taken at the last moment takes the others back.
+func TestPlaceIsAllOrNothing(t *testing.T) {
+	b, err := open(pack(t, Options{}))
+	check(t, err)
+	dir := t.TempDir()
+	taken := filepath.Join(dir, mainID+traceSuffix)
+	check(t, os.WriteFile(taken, []byte("mine"), 0o600))
+	if err := b.place([]marchwarden.TraceID{id(t, rihlaID), id(t, mainID)}, mark{}, dir); !errors.Is(err, os.ErrExist) {
+		t.Errorf("place: %v", err)
+	}
+	left, err := os.ReadDir(dir)
+	check(t, err)
+	content, err := os.ReadFile(taken)
+	if err != nil || len(left) != 1 || string(content) != "mine" {
+		t.Errorf("left %v, %q, %v", left, content, err)
+	}
+}
+
+// failing is a store whose disk is full after some blobs.
+type failing struct {
+	blob.Store
+	left int
+}
+
+func (f *failing) Put(ctx context.Context, content []byte) (blob.Ref, error) {
+	if f.left--; f.left < 0 {
+		return blob.Ref{}, errors.New("no space left on device")
+	}
+	return f.Store.Put(ctx, content)
+}

@@ -1,0 +1,177 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const (
+	privateBlock = "PRIVATE KEY"
+	publicBlock  = "PUBLIC KEY"
+)
+
+// Key signs bundles. The zero Key signs nothing.
+type Key struct{ private ed25519.PrivateKey }
+
+// PublicKey tells who signed. It is a comparable value; the zero one is nobody's.
+type PublicKey [ed25519.PublicKeySize]byte
+
+// NewKey makes a key pair from random bytes.
+func NewKey(random io.Reader) (Key, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := io.ReadFull(random, seed); err != nil {
+		return Key{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a key")
+	}
+	return Key{ed25519.NewKeyFromSeed(seed)}, nil
+}
+
+// Public is the half that others may have.
+func (k Key) Public() PublicKey { return PublicKey(k.private.Public().(ed25519.PublicKey)) }
+
+// PEM is the private key as PKCS #8 in PEM, which openssl reads.
+func (k Key) PEM() ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(k.private)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "encode the key")
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der}), nil
+}
+
+// ParseKey reads what Key.PEM writes. Its errors are CodeInvalid and hold nothing
+// of the key.
+func ParseKey(data []byte) (Key, error) {
+	block, err := onlyBlock(data, privateBlock, "give the private key, the file whose name does not end in .pub")
+	if err != nil {
+		return Key{}, err
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block)
+	if private, ok := key.(ed25519.PrivateKey); ok && err == nil {
+		return Key{private}, nil
+	}
+	return Key{}, marchwarden.Errorf(marchwarden.CodeInvalid, "it holds no Ed25519 key in PKCS #8")
+}
+
+func (p PublicKey) der() ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(ed25519.PublicKey(p[:]))
+	return der, marchwarden.Wrap(err, marchwarden.CodeInternal, "encode the public key")
+}
+
+// PEM is the key as PKIX in PEM, which openssl reads.
+func (p PublicKey) PEM() ([]byte, error) {
+	der, err := p.der()
+	return pem.EncodeToMemory(&pem.Block{Type: publicBlock, Bytes: der}), err
+}
+
+// Fingerprint names the key: the SHA-256 of its PKIX form, as
+// "openssl pkey -pubin -outform DER | sha256sum" gives it.
+func (p PublicKey) Fingerprint() string {
+	der, err := p.der()
+	if err != nil {
+		return "" // unreachable: any 32 bytes can be encoded
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(der))
+}
+
+// ParsePublicKey reads what PublicKey.PEM writes. Its errors are CodeInvalid.
+func ParsePublicKey(data []byte) (PublicKey, error) {
+	block, err := onlyBlock(data, publicBlock, "give the public key, the file whose name ends in .pub")
+	if err != nil {
+		return PublicKey{}, err
+	}
+	key, err := x509.ParsePKIXPublicKey(block)
+	if public, ok := key.(ed25519.PublicKey); ok && err == nil {
+		return PublicKey(public), nil
+	}
+	return PublicKey{}, marchwarden.Errorf(marchwarden.CodeInvalid, "it holds no Ed25519 key in PKIX")
+}
+
+// onlyBlock is the content of the one PEM block of a file, which must be of a kind.
+func onlyBlock(data []byte, kind, hint string) ([]byte, error) {
+	block, rest := pem.Decode(data)
+	switch {
+	case block == nil:
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "it holds no key in PEM", Hint: hint}
+	case block.Type != kind:
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("it holds %q, not %q", block.Type, kind), Hint: hint}
+	case len(bytes.TrimSpace(rest)) > 0:
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "it holds more than one key")
+	}
+	return block.Bytes, nil
+}
+
+// Signature is who signed a bundle and when, by their own clock.
+type Signature struct {
+	By       PublicKey
+	SignedAt time.Time
+	Comment  string
+}
+
+// signatureFile is signature-ed25519.json.
+type signatureFile struct {
+	Format    int       `json:"format"`
+	PublicKey string    `json:"public_key"` // 32 bytes, in hex
+	Signature string    `json:"signature"`  // 64 bytes, in hex
+	SignedAt  time.Time `json:"signed_at"`
+	Comment   string    `json:"comment"`
+}
+
+// message is what is signed: a hash over all that the signature vouches for. The
+// tag manifest vouches for the rest of the bundle.
+func (s Signature) message(tags []byte) []byte {
+	h := sha256.New()
+	digest := sha256.Sum256(tags)
+	for _, part := range [][]byte{[]byte("marchwarden bundle signature 1"), digest[:], s.By[:],
+		[]byte(s.SignedAt.Format(time.RFC3339Nano)), []byte(s.Comment)} {
+		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
+		h.Write(part)
+	}
+	return h.Sum(nil)
+}
+
+// sign makes the signature of a tag manifest.
+func (k Key) sign(tags []byte, at time.Time, comment string) ([]byte, error) {
+	s := Signature{By: k.Public(), SignedAt: at.UTC().Truncate(time.Second), Comment: comment}
+	return s.file(ed25519.Sign(k.private, s.message(tags)))
+}
+
+// file is signature-ed25519.json with the given signature.
+func (s Signature) file(sum []byte) ([]byte, error) {
+	return encode(signatureFile{Format: 1, PublicKey: hex.EncodeToString(s.By[:]), Signature: hex.EncodeToString(sum), SignedAt: s.SignedAt, Comment: s.Comment})
+}
+
+// readSignature reads a signature and checks it. It has one right spelling.
+func readSignature(data, tags []byte) (Signature, error) {
+	var f signatureFile
+	if err := json.Unmarshal(data, &f); err != nil {
+		return Signature{}, fmt.Errorf("cannot be read: %w", err)
+	}
+	if f.Format != 1 {
+		return Signature{}, fmt.Errorf("is of format %d; this program reads format 1", f.Format)
+	}
+	s := Signature{SignedAt: f.SignedAt, Comment: f.Comment}
+	by, err := hex.DecodeString(f.PublicKey)
+	if err != nil || len(by) != len(s.By) {
+		return Signature{}, errors.New("holds no public key")
+	}
+	s.By = PublicKey(by)
+	sum, err := hex.DecodeString(f.Signature)
+	if err != nil || len(sum) != ed25519.SignatureSize || !ed25519.Verify(by, s.message(tags), sum) {
+		return Signature{}, fmt.Errorf("does not hold: it was not made with %s over this bundle", s.By.Fingerprint())
+	}
+	if again, err := s.file(sum); err != nil || !bytes.Equal(again, data) {
+		return Signature{}, errors.New("is not written as this program writes it")
+	}
+	return s, nil
+}

@@ -1,0 +1,336 @@
+package bundle
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// named reports whether a problem names a member or the container.
+func named(problem string) bool {
+	for _, name := range append([]string{container, "its directory", aboutName, resultName, tracesDir, blobsDir, topPrefix}, tagNames...) {
+		if strings.Contains(problem, name) {
+			return true
+		}
+	}
+	return strings.HasPrefix(problem, `"`) || strings.Contains(problem, ": a bundle has no member of this name")
+}
+
+var raceEnabled = false // see race_test.go
+
+// Whatever byte changes, it is found, and what is found has a name. All bits of all
+// bytes take a minute; CI looks at every byte.
+func TestEveryByte(t *testing.T) {
+	k := key(t, 1)
+	data := pack(t, Options{Sign: &k, Comment: "it stands"})
+	step, masks := 13, []byte{0x20}
+	switch os.Getenv("MARCHWARDEN_TEST_FULL") {
+	case "":
+	case "torture":
+		step, masks = 1, []byte{1, 2, 4, 8, 16, 32, 64, 128, 255}
+	default:
+		step, masks = 1, []byte{0x20}
+	}
+	if testing.Short() || raceEnabled {
+		step *= 29
+	}
+	for i := 0; i < len(data); i += step {
+		for _, mask := range masks {
+			changed := bytes.Clone(data)
+			changed[i] ^= mask
+			found := problems(t, changed)
+			if len(found) == 0 {
+				t.Errorf("byte %d of %d changed by %#x: not found", i, len(data), mask)
+			}
+			for _, p := range found {
+				if !named(p) {
+					t.Errorf("byte %d changed by %#x: %q names nothing", i, mask, p)
+				}
+			}
+		}
+	}
+}
+
+func TestCutAndExtended(t *testing.T) {
+	data := pack(t, Options{})
+	step := 13
+	if os.Getenv("MARCHWARDEN_TEST_FULL") != "" {
+		step = 1
+	}
+	if raceEnabled {
+		step *= 29
+	}
+	for n := 0; n < len(data); n += step {
+		if found := problems(t, data[:n]); len(found) == 0 || !named(found[0]) {
+			t.Fatalf("the first %d bytes of %d: %q", n, len(data), found)
+		}
+	}
+	k := key(t, 1)
+	for what, changed := range map[string][]byte{
+		"a byte more":     append(bytes.Clone(data), 0),
+		"a byte before":   append([]byte{'x'}, data...),
+		"twice the same":  append(bytes.Clone(data), data...),
+		"two bundles":     append(bytes.Clone(data), pack(t, Options{Sign: &k})...),
+		"a zip's comment": append(bytes.Clone(data[:len(data)-2]), 2, 0, 'h', 'i'),
+	} {
+		if found := problems(t, changed); len(found) == 0 || !named(found[0]) {
+			t.Errorf("%s: %q", what, found)
+		}
+	}
+}
+
+// file is a member of a bundle in the making.
+type file struct {
+	name    string
+	content []byte
+}
+
+func unpack(t *testing.T, data []byte) []file {
+	t.Helper()
+	b, err := open(data)
+	check(t, err)
+	var files []file
+	for _, name := range b.names {
+		content, err := b.read(name)
+		check(t, err)
+		files = append(files, file{name, content})
+	}
+	return files
+}
+
+// forge makes a bundle of these members whose manifests fit, as somebody would who
+// knows the form.
+func forge(t *testing.T, files []file) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	p := &packer{w: &b, layout: newLayout(topPrefix+mainID+"/", when)}
+	var about About
+	for _, f := range files {
+		if f.name == aboutName {
+			check(t, json.Unmarshal(f.content, &about))
+		}
+		if strings.HasPrefix(f.name, dataDir) {
+			check(t, p.add(f.name, f.content))
+		}
+	}
+	check(t, p.close(about, Options{}))
+	return b.Bytes()
+}
+
+// A bundle whose hashes all fit, and that says something else.
+func TestForged(t *testing.T) {
+	files := unpack(t, pack(t, Options{}))
+	if found := problems(t, forge(t, files)); found != nil {
+		t.Fatalf("the forger is no good: %q", found)
+	}
+	change := func(name, old, new string) func([]file) []file {
+		return func(fs []file) []file {
+			i := slices.IndexFunc(fs, func(f file) bool { return strings.HasPrefix(f.name, name) })
+			fs[i].content = bytes.Replace(fs[i].content, []byte(old), []byte(new), 1)
+			return fs
+		}
+	}
+	extra := []byte("nobody needs this")
+	for _, tt := range []struct {
+		what, want string
+		change     func([]file) []file
+	}{
+		{"another result", "result.json: is not the result that the trace names", change(resultName, "1887", "1888")},
+		{"another blob", "its bytes are not those that its name says", change(blobsDir, "", "x")},
+		{"another question", "has another question", change(aboutName, `What is\n`, `Who was\n`)},
+		{"another run", "is about another run", change(aboutName, mainID, rihlaID)},
+		{"a later format", "the bundle is of format 2; this program reads format 1", change(aboutName, `"format": 1`, `"format": 2`)},
+		{"a trace that ends early", ".jsonl: ", change(tracesDir, "\n", "\n{")},
+		{"a blob less", "is missing: a trace needs it", func(fs []file) []file {
+			return slices.DeleteFunc(fs, func(f file) bool { return f.name == blobName(blob.Of([]byte("report"))) })
+		}},
+		{"a trace less", "names other runs", func(fs []file) []file {
+			return slices.DeleteFunc(fs, func(f file) bool { return f.name == tracesDir+rihlaID+traceSuffix })
+		}},
+		{"a blob more", "nothing in the bundle needs it", func(fs []file) []file {
+			fs = append(fs, file{blobName(blob.Of(extra)), extra})
+			slices.SortFunc(fs, func(a, b file) int { return before(a.name, b.name) })
+			return fs
+		}},
+		{"another order", "the container: was changed at the header of", func(fs []file) []file {
+			fs[1], fs[2] = fs[2], fs[1]
+			return fs
+		}},
+		{"a foreign member", "data/run.sh: a bundle has no member of this name", func(fs []file) []file {
+			return append([]file{{"data/run.sh", extra}}, fs...)
+		}},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			var fs []file
+			for _, f := range files {
+				fs = append(fs, file{f.name, bytes.Clone(f.content)})
+			}
+			if found := problems(t, forge(t, tt.change(fs))); !strings.Contains(strings.Join(found, "\n"), tt.want) {
+				t.Errorf("found %q, want %q", found, tt.want)
+			}
+		})
+	}
+}
+
+// The same member deflated in another way, with every header and checksum right.
+func TestRepacked(t *testing.T) {
+	files := unpack(t, pack(t, Options{}))
+	var b bytes.Buffer
+	l := newLayout(topPrefix+mainID+"/", when)
+	var all []entry
+	for _, f := range files {
+		e := entry{name: f.name, crc: crc32.ChecksumIEEE(f.content), size: uint32(len(f.content)), packed: uint32(len(f.content)), offset: uint32(b.Len())}
+		data := f.content
+		if strings.HasPrefix(f.name, dataDir) {
+			var packed bytes.Buffer
+			w, err := flate.NewWriter(&packed, flate.HuffmanOnly)
+			check(t, err)
+			_, err = w.Write(f.content)
+			check(t, err)
+			check(t, w.Close())
+			e.method, e.packed, data = deflated, uint32(packed.Len()), packed.Bytes()
+		}
+		b.Write(l.local(e))
+		b.Write(data)
+		all = append(all, e)
+	}
+	b.Write(l.directory(all, uint32(b.Len())))
+	found := problems(t, b.Bytes())
+	if len(found) == 0 || !strings.Contains(found[0], "was packed anew") {
+		t.Errorf("found %q", found)
+	}
+}
+
+// Members that lead somewhere else or cost too much are refused by name before
+// anything is unpacked.
+func TestHostile(t *testing.T) {
+	top := topPrefix + mainID + "/"
+	bomb := make([]byte, 64<<20)
+	blobAt := top + blobName(blob.Of(bomb))
+	for _, tt := range []struct {
+		what, want string
+		files      []zip.FileHeader
+		content    []byte
+	}{
+		{"up", `../../etc/passwd: a bundle has no member`, []zip.FileHeader{{Name: "../../etc/passwd"}}, nil},
+		{"up from inside", `/../../x: a bundle has no member`, []zip.FileHeader{{Name: top + "../../x"}}, nil},
+		{"absolute", `/etc/passwd: a bundle has no member`, []zip.FileHeader{{Name: "/etc/passwd"}}, nil},
+		{"backslash", `a bundle has no member`, []zip.FileHeader{{Name: top + `data\about.json`}}, nil},
+		{"control characters", `"\x1b[31m/x": a bundle has no member`, []zip.FileHeader{{Name: "\x1b[31m/x"}}, nil},
+		{"two folders", `a bundle has no member`, []zip.FileHeader{{Name: top + aboutName}, {Name: topPrefix + rihlaID + "/" + bagitName}}, nil},
+		{"twice", `about.json: is there twice`, []zip.FileHeader{{Name: top + aboutName}, {Name: top + aboutName}}, nil},
+		{"link", `about.json: is not a plain file`, []zip.FileHeader{{Name: top + aboutName, CreatorVersion: 3 << 8, ExternalAttrs: 0o120777 << 16}}, nil},
+		{"bomb", "unpacks to more than 200 times its size", []zip.FileHeader{{Name: blobAt, Method: zip.Deflate}}, bomb},
+		{"large tag file", "at most 16777216 are read", []zip.FileHeader{{Name: top + aboutName, Method: zip.Deflate}}, bomb[:17<<20]},
+		{"nothing", "about.json: is missing", nil, nil},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			var b bytes.Buffer
+			z := zip.NewWriter(&b)
+			for _, h := range tt.files {
+				w, err := z.CreateHeader(&h)
+				check(t, err)
+				_, err = w.Write(tt.content)
+				check(t, err)
+			}
+			check(t, z.Close())
+			if _, err := open(b.Bytes()); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Open: %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// Members that share their bytes could unpack to far more than a file can hold.
+func TestOverlapping(t *testing.T) {
+	l := newLayout(topPrefix+mainID+"/", when)
+	content := make([]byte, 1000)
+	e := entry{name: aboutName, crc: crc32.ChecksumIEEE(content), packed: 1000, size: 1000}
+	data := append(l.local(e), content...)
+	all := []entry{e}
+	for i := range 500 {
+		e.name = blobName(blob.Of(fmt.Append(nil, i)))
+		all = append(all, e)
+	}
+	data = append(data, l.directory(all, uint32(len(data)))...)
+	if _, err := open(data); err == nil || !strings.Contains(err.Error(), "larger than the bundle") {
+		t.Errorf("Open: %v", err)
+	}
+}
+
+// Traces that name each other do not lead a reader round in circles.
+func TestCircle(t *testing.T) {
+	s, _ := recorded(t)
+	run, err := s.Load(id(t, mainID))
+	check(t, err)
+	result, _, err := s.Result(context.Background(), run)
+	check(t, err)
+	loop := home(t)
+	loop.Blobs = s.Blobs
+	whole := start(t, mainID)
+	whole.Investigation = &trace.Investigation{}
+	part := start(t, rihlaID)
+	part.Investigation = &trace.Investigation{}
+	ref := blob.Of(result)
+	write(t, loop, mainID, whole, &trace.RihlaComplete{Effect: trace.Effect{OutputID: ref}, TraceID: id(t, rihlaID)}, &trace.Complete{Result: ref})
+	write(t, loop, rihlaID, part, &trace.RihlaComplete{Effect: trace.Effect{OutputID: ref}, TraceID: id(t, mainID)}, &trace.Complete{Result: ref})
+	var b bytes.Buffer
+	p := &packer{w: &b, layout: newLayout(topPrefix+mainID+"/", when)}
+	about := About{Format: Format, TraceID: id(t, mainID), ExportedAt: when}
+	head, err := encode(about)
+	check(t, err)
+	check(t, p.add(aboutName, head))
+	check(t, p.add(blobName(ref), result))
+	check(t, p.add(resultName, result))
+	for _, name := range []string{mainID, rihlaID} {
+		lines, err := kept(loop, id(t, name))
+		check(t, err)
+		check(t, p.add(traceName(id(t, name)), lines))
+	}
+	check(t, p.close(about, Options{}))
+	if found := problems(t, b.Bytes()); len(found) == 0 || !strings.Contains(found[0], "is a rihla of itself") {
+		t.Errorf("found %q", found)
+	}
+}
+
+func TestVerifyStops(t *testing.T) {
+	b, err := open(pack(t, Options{}))
+	check(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, err := b.Verify(ctx); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
+		t.Errorf("Verify: %v", err)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	k := key(f, 1)
+	good := pack(f, Options{Sign: &k})
+	f.Add(good)
+	f.Add(pack(f, Options{}))
+	want := sha256.Sum256(good)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := open(data)
+		if err != nil {
+			return
+		}
+		r, err := b.Verify(context.Background(), k.Public())
+		check(t, err)
+		if r.OK() && sha256.Sum256(data) != want {
+			t.Error("another bundle with this signature is whole")
+		}
+	})
+}

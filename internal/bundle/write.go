@@ -1,0 +1,211 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"compress/flate"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+)
+
+// Options is what a bundle depends on besides the record.
+type Options struct {
+	Now     time.Time // when it is made
+	Version string    // of the program that makes it
+	Sign    *Key      // who signs it; nil for nobody
+	Comment string    // what the signer says
+}
+
+// Write writes the bundle of a complete run. The same record and the same options
+// give the same bytes. A run without a result is CodeUnsupported, a damaged record
+// CodeCorrupt with the name of the blob; w then holds a part that is no bundle.
+// Nothing of it is kept in memory but one member at a time.
+func Write(ctx context.Context, w io.Writer, src record.Store, run *record.Run, o Options) error {
+	result, _, err := src.Result(ctx, run)
+	if err != nil {
+		return fmt.Errorf("bundle %s: %w", run.ID, err)
+	}
+	about := aboutOf(run, o)
+	p := &packer{w: w, layout: newLayout(topPrefix+run.ID.String()+"/", about.ExportedAt)}
+	if err := p.payload(ctx, src, run, about, result); err != nil {
+		return fmt.Errorf("bundle %s: %w", run.ID, err)
+	}
+	if err := p.close(about, o); err != nil {
+		return fmt.Errorf("bundle %s: %w", run.ID, err)
+	}
+	return nil
+}
+
+// packer writes members one after the other and keeps the books on them.
+type packer struct {
+	w       io.Writer
+	layout  layout
+	entries []entry
+	pos     int64
+	total   int64 // bytes unpacked
+
+	manifest, packed, tags bytes.Buffer
+	squeezed               bytes.Buffer // the member at hand
+	flate                  *flate.Writer
+}
+
+// payload writes what is below data/, in order.
+func (p *packer) payload(ctx context.Context, src record.Store, run *record.Run, about About, result []byte) error {
+	head, err := encode(about)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode %s", aboutName)
+	}
+	if err := p.add(aboutName, head); err != nil {
+		return err
+	}
+	refs := run.Refs()
+	slices.SortFunc(refs, blob.Ref.Compare)
+	for _, ref := range refs {
+		content, err := src.Blobs.Get(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if err := p.add(blobName(ref), content); err != nil {
+			return err
+		}
+	}
+	if err := p.add(resultName, result); err != nil {
+		return err
+	}
+	runs := distinct(run)
+	slices.SortFunc(runs, func(a, b *record.Run) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	for _, r := range runs {
+		lines, err := traceBytes(src, r)
+		if err != nil {
+			return err
+		}
+		if err := p.add(traceName(r.ID), lines); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// traceBytes are the whole lines of a trace, as they were when it was loaded.
+func traceBytes(src record.Store, r *record.Run) ([]byte, error) {
+	f, err := src.Traces.Raw(r.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := make([]byte, r.Log.Good)
+	if _, err := io.ReadFull(f, lines); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", r.ID)
+	}
+	return lines, nil
+}
+
+// close writes the tag files and the directory.
+func (p *packer) close(about About, o Options) error {
+	info := bagInfo(about, p.total, len(p.entries))
+	for _, f := range []struct {
+		name    string
+		content []byte
+	}{{bagInfoName, info}, {bagitName, []byte(bagit)}, {manifestName, p.manifest.Bytes()}, {packedName, p.packed.Bytes()}} {
+		if err := p.add(f.name, f.content); err != nil {
+			return err
+		}
+	}
+	if o.Sign != nil {
+		signature, err := o.Sign.sign(p.tags.Bytes(), o.Now, o.Comment)
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeInternal, "sign")
+		}
+		if err := p.add(signatureName, signature); err != nil {
+			return err
+		}
+	}
+	if err := p.add(tagsName, p.tags.Bytes()); err != nil {
+		return err
+	}
+	return p.write(p.layout.directory(p.entries, uint32(p.pos)))
+}
+
+// add writes one member.
+func (p *packer) add(name string, content []byte) error {
+	payload := strings.HasPrefix(name, dataDir)
+	most := int64(maxMember)
+	if !payload || name == aboutName {
+		most = maxTag
+	}
+	p.total += int64(len(content))
+	switch {
+	case int64(len(content)) > most:
+		return tooLarge("%s has %d bytes; a bundle holds members of at most %d", name, len(content), most)
+	case p.total > maxTotal:
+		return tooLarge("its members have more than %d bytes together", int64(maxTotal))
+	case len(p.entries) == maxMembers:
+		return tooLarge("it has more than %d members", maxMembers)
+	}
+	data, method, err := p.pack(payload, content)
+	if err != nil {
+		return err
+	}
+	e := entry{name: name, method: method, crc: crc32.ChecksumIEEE(content), packed: uint32(len(data)), size: uint32(len(content)), offset: uint32(p.pos)}
+	p.entries = append(p.entries, e)
+	switch {
+	case payload:
+		fmt.Fprint(&p.manifest, line(sha256.Sum256(content), name))
+		fmt.Fprint(&p.packed, line(sha256.Sum256(data), name))
+	case name != signatureName && name != tagsName:
+		fmt.Fprint(&p.tags, line(sha256.Sum256(content), name))
+	}
+	if err := p.write(p.layout.local(e)); err != nil {
+		return err
+	}
+	return p.write(data)
+}
+
+// line is a line of a manifest.
+func line(sum [sha256.Size]byte, name string) string { return fmt.Sprintf("%x  %s\n", sum, name) }
+
+func tooLarge(format string, args ...any) error {
+	return marchwarden.Errorf(marchwarden.CodeUnsupported, "the bundle would be too large: "+format, args...)
+}
+
+// pack deflates a member below data/ where that saves something. What shrinks
+// more than a reader believes is left as it is; and so are the tag files, whose
+// packed bytes no manifest knows.
+func (p *packer) pack(payload bool, content []byte) (data []byte, method uint16, err error) {
+	if !payload {
+		return content, stored, nil
+	}
+	p.squeezed.Reset()
+	if p.flate == nil {
+		if p.flate, err = flate.NewWriter(&p.squeezed, flate.DefaultCompression); err != nil {
+			return nil, 0, marchwarden.Wrap(err, marchwarden.CodeInternal, "deflate")
+		}
+	}
+	p.flate.Reset(&p.squeezed)
+	if _, err := p.flate.Write(content); err != nil {
+		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeInternal, "deflate")
+	}
+	if err := p.flate.Close(); err != nil {
+		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeInternal, "deflate")
+	}
+	if n := p.squeezed.Len(); n >= len(content) || len(content) > n*maxRatio {
+		return content, stored, nil
+	}
+	return p.squeezed.Bytes(), deflated, nil
+}
+
+func (p *packer) write(b []byte) error {
+	n, err := p.w.Write(b)
+	p.pos += int64(n)
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write")
+}

@@ -1,0 +1,301 @@
+// Package drift finds out what became of the sources of a result: it has every
+// document fetched again that the result cites, and says of each whether it
+// changed, of each cited passage whether it still stands there, and of each claim
+// whether it still has its evidence.
+//
+// It owns these judgements and the file in which they are kept. It does not fetch
+// itself, never changes a result or a record, and keeps nothing of what was
+// fetched. Whether a citation stands in the stored bytes is package verify's to
+// say.
+//
+//	drift.go    the report and the check as a whole
+//	source.go   one document
+//	passage.go  one passage in the text of now
+//	words.go    words, and what differs between two passages
+//	kept.go     the reports of earlier checks
+//	scratch.go  the store of what is fetched meanwhile
+package drift
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+)
+
+// Format is the version of a Report. Fields are only ever added to it; readers take
+// a report of a later version for none.
+const Format = 1
+
+// parallel is how many documents are asked for at the same time.
+const parallel = 4
+
+// State is what became of a document.
+type State string
+
+// The states of a document.
+const (
+	Unchanged   State = "unchanged"   // the bytes are the same, or the text is
+	Changed     State = "changed"     // there is another text
+	Unreachable State = "unreachable" // it could not be had; Why says how
+	Unchecked   State = "unchecked"   // nobody asked for it; Detail says why
+)
+
+// Why is how a document could not be had.
+type Why string
+
+// The reasons.
+const (
+	Gone       Why = "gone"       // its place answers that there is no such document
+	Refused    Why = "refused"    // robots.txt, the server, the guard or a permission forbids it
+	Unanswered Why = "unanswered" // no answer, none in time, or none that can be read
+)
+
+// Standing is what became of a passage.
+type Standing string
+
+// The standings of a passage. Of a document that is gone every passage is missing;
+// of one that is unreachable otherwise, or unchecked, all that is known is unknown.
+const (
+	Present Standing = "present" // it is there, on whatever place of the page
+	Altered Standing = "altered" // it is there in another wording
+	Missing Standing = "missing"
+	Unknown Standing = "unknown"
+)
+
+// Hold is what became of a claim.
+type Hold string
+
+// The holds. A claim with a passage that is present and none that is lost is kept,
+// whatever is unknown.
+const (
+	Kept     Hold = "kept"
+	Weakened Hold = "weakened" // it lost some of its evidence
+	Lost     Hold = "lost"     // it lost all of it
+	Unsure   Hold = "unknown"  // nothing is known of any of it
+)
+
+// Report is one check of a result. The same answers give the same report.
+type Report struct {
+	Format    int                 `json:"format"`
+	TraceID   marchwarden.TraceID `json:"trace_id"`
+	CheckedAt time.Time           `json:"checked_at"`
+	Sources   []Source            `json:"sources"`
+	Passages  []Passage           `json:"passages"` // one for each citation, in their order
+	Claims    []Claim             `json:"claims"`
+}
+
+// Source is a cited document.
+type Source struct {
+	Locator     string    `json:"locator"`
+	Title       string    `json:"title,omitempty"`
+	ContentHash string    `json:"content_hash"` // of the text that was cited
+	FetchedAt   time.Time `json:"fetched_at,omitzero"`
+	State       State     `json:"state"`
+	Why         Why       `json:"why,omitempty"`
+	// Detail says more, in words: the error, or what the state rests on.
+	Detail string `json:"detail,omitempty"`
+	// MovedTo is where the document is now, if that is somewhere else.
+	MovedTo   string `json:"moved_to,omitempty"`
+	Citations []int  `json:"citations"` // counted from one
+}
+
+// Passage is a cited excerpt.
+type Passage struct {
+	Citation int      `json:"citation"` // counted from one
+	Locator  string   `json:"locator"`
+	State    Standing `json:"state"`
+	Excerpt  string   `json:"excerpt"`
+	// Now is the wording of an altered passage, and Diff how it came about.
+	Now  string `json:"now,omitempty"`
+	Diff []Edit `json:"diff,omitempty"`
+}
+
+// Claim is a sentence of the answer.
+type Claim struct {
+	Text      string `json:"text"`
+	Citations []int  `json:"citations"`
+	State     Hold   `json:"state"`
+}
+
+// Extractor reads the text of a document; *extract.Extractor is one.
+type Extractor interface {
+	ExtractAs(ctx context.Context, name, contentType string, raw []byte) (extract.Document, error)
+}
+
+// Config is what a check works with. Store and Now are required. The caller closes
+// what it passes in.
+type Config struct {
+	Store record.Store
+	// Fetchers fetch documents, by the kind of source that Page.Source names. A
+	// document of another kind is Unchecked. One that is a fetch.Refetcher is asked
+	// as such. What they fetch must be in Fetched.
+	Fetchers map[string]fetch.Fetcher
+	Fetched  *Scratch
+	// Extract reads the recorded bytes again where another version of the extractor
+	// read them; nil leaves the text as it was read.
+	Extract Extractor
+	Now     func() time.Time
+	// Parallel is how many documents are asked for at the same time; 0 is a few.
+	Parallel int
+	// Told hears of each document when it is done; nil hears nothing. It is called
+	// by several goroutines.
+	Told func(Source)
+}
+
+// Check fetches the documents again that the result of a run cites, each once, and
+// nothing else. A document that cannot be had is a state, not an error: errors are
+// a record that cannot be read, and CodeCanceled when ctx ended.
+func Check(ctx context.Context, cfg Config, run *record.Run) (Report, error) {
+	_, res, err := cfg.Store.Result(ctx, run)
+	if err != nil {
+		return Report{}, err
+	}
+	docs, err := cfg.Store.Documents(ctx, run)
+	if err != nil {
+		return Report{}, err
+	}
+	rep := Report{Format: Format, TraceID: run.ID, CheckedAt: cfg.Now().UTC().Truncate(time.Second), Sources: []Source{}, Passages: make([]Passage, len(res.Citations)), Claims: []Claim{}}
+	cited := gather(docs, res.Citations)
+	rep.Sources = append(rep.Sources, make([]Source, len(cited))...)
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(cmp.Or(max(cfg.Parallel, 0), parallel))
+	for i, c := range cited {
+		g.Go(func() error {
+			src, passages, err := cfg.look(gctx, c, res.Citations)
+			if err != nil {
+				return err
+			}
+			rep.Sources[i] = src
+			for j, n := range c.numbers {
+				rep.Passages[n-1] = passages[j] // a citation is of one document
+			}
+			if cfg.Told != nil {
+				cfg.Told(src)
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return Report{}, marchwarden.Wrap(err, marchwarden.CodeOf(err), "check the sources")
+	}
+	if err := ctx.Err(); err != nil {
+		return Report{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the sources")
+	}
+	for _, c := range res.Claims {
+		rep.Claims = append(rep.Claims, Claim{Text: c.Text, Citations: slices.Clone(c.Citations), State: rep.hold(c.Citations)})
+	}
+	return rep, nil
+}
+
+// hold is what became of a claim with these citations.
+func (r Report) hold(numbers []int) Hold {
+	var present, lost int
+	for _, n := range numbers {
+		if n < 1 || n > len(r.Passages) {
+			continue
+		}
+		switch r.Passages[n-1].State {
+		case Present:
+			present++
+		case Altered, Missing:
+			lost++
+		}
+	}
+	switch {
+	case lost > 0 && lost == len(numbers):
+		return Lost
+	case lost > 0:
+		return Weakened
+	case present > 0:
+		return Kept
+	}
+	return Unsure
+}
+
+// Drifted reports whether evidence was lost: a passage is altered or missing, or a
+// document is gone.
+func (r Report) Drifted() bool {
+	return slices.ContainsFunc(r.Passages, func(p Passage) bool { return p.State == Altered || p.State == Missing }) ||
+		slices.ContainsFunc(r.Sources, func(s Source) bool { return s.Why == Gone })
+}
+
+// Incomplete reports whether some document could not be had or was not asked for.
+func (r Report) Incomplete() bool {
+	return slices.ContainsFunc(r.Sources, func(s Source) bool { return s.State == Unreachable || s.State == Unchecked })
+}
+
+// Same reports whether two checks found the same: states, wordings and addresses.
+func (r Report) Same(other Report) bool {
+	return slices.EqualFunc(r.Sources, other.Sources, func(a, b Source) bool {
+		return a.Locator == b.Locator && a.ContentHash == b.ContentHash && a.State == b.State && a.Why == b.Why && a.MovedTo == b.MovedTo
+	}) && slices.EqualFunc(r.Passages, other.Passages, func(a, b Passage) bool { return a.State == b.State && a.Now == b.Now })
+}
+
+// cited is a document and what cites it.
+type cited struct {
+	doc     *record.Document // nil if there is none in the record
+	numbers []int            // of the citations, counted from one
+}
+
+// gather puts the citations together by their documents, in the order in which
+// these are first cited.
+func gather(docs []record.Document, citations []marchwarden.Citation) []cited {
+	var all []cited
+	for i, c := range citations {
+		doc := behind(docs, c)
+		same := func(o cited) bool {
+			if doc == nil || o.doc == nil {
+				first := citations[o.numbers[0]-1]
+				return doc == o.doc && first.Locator == c.Locator && first.ContentHash == c.ContentHash
+			}
+			return doc == o.doc
+		}
+		if at := slices.IndexFunc(all, same); at >= 0 {
+			all[at].numbers = append(all[at].numbers, i+1)
+			continue
+		}
+		all = append(all, cited{doc, []int{i + 1}})
+	}
+	return all
+}
+
+// behind finds the document that a citation is of. A citation of a file may name a
+// line or page behind the locator. What was fetched here is preferred to what
+// somebody else handed over.
+func behind(docs []record.Document, c marchwarden.Citation) *record.Document {
+	var found *record.Document
+	for i := range docs {
+		d := &docs[i]
+		if hashOf(d.Page) != c.ContentHash {
+			continue
+		}
+		place, of := strings.CutPrefix(c.Locator, d.Locator)
+		if !of || place != "" && !strings.HasPrefix(place, "#") {
+			continue
+		}
+		if d.Source != "" {
+			return d
+		}
+		if found == nil {
+			found = d
+		}
+	}
+	return found
+}
+
+// hashOf is what a citation of a page names: the text, or the bytes of what has none.
+func hashOf(p fetch.Page) string {
+	if p.NonText {
+		return p.Raw.String()
+	}
+	return p.Text.String()
+}

@@ -1,0 +1,143 @@
+package drift
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+)
+
+func TestStands(t *testing.T) {
+	for _, tc := range []struct {
+		text, excerpt string
+		want          bool
+	}{
+		{"The price is 10 in all.", "The price is 10", true},
+		{"The price is 10, and falling.", "The price is 10", true},
+		{"The price is 10.", "The price is 10", true},
+		{"The price is 100 in all.", "The price is 10", false},
+		{"The price is 10.5 in all.", "The price is 10", false},
+		{"The price is 10,000 in all.", "The price is 10", false},
+		{"It was 2.5 metres.", "5 metres.", false},
+		{"It was 12.5 and then The price is 10.5. The price is 10.", "The price is 10", true},
+		{"The cats sleep.", "The cat", false},
+		{"Undone is done.", "done.", true},
+		{"“Done” – he said", `"Done" - he said`, true},
+		{"Nothing of it.", "The price is 10", false},
+		{"", "x", false},
+	} {
+		if got := stands(tc.text, tc.excerpt, false); got != tc.want {
+			t.Errorf("%q stands in %q: %v", tc.excerpt, tc.text, got)
+		}
+	}
+	if !stands("a verylongwordindeed", "a verylong", true) {
+		t.Error("an excerpt that ended within a word before is not found again")
+	}
+	// Many places that will not do take bounded time.
+	if stands(strings.Repeat("100 ", 1<<18), "10", false) {
+		t.Error("10 stands in 100")
+	}
+}
+
+func TestNearest(t *testing.T) {
+	const excerpt = "The harbour lamp of Port Ellery was first lit in 1887 by its keeper Quillon Varga."
+	around := strings.Repeat("The town council hears whoever has something to say about the streets of the town. ", 40)
+	for name, tc := range map[string]struct {
+		passage string
+		want    string // "" if it is too far away
+	}{
+		"a year":          {"The harbour lamp of Port Ellery was first lit in 1888 by its keeper Quillon Varga.", "The harbour lamp of Port Ellery was first lit in 1888 by its keeper Quillon Varga."},
+		"not":             {"The harbour lamp of Port Ellery was not lit in 1887 by its keeper Quillon Varga.", "The harbour lamp of Port Ellery was not lit in 1887 by its keeper Quillon Varga."},
+		"longer":          {"As the books have it, the harbour lamp of Port Ellery was first lit, to great applause, in 1887 by its keeper Quillon Varga.", "As the books have it, the harbour lamp of Port Ellery was first lit, to great applause, in 1887 by its keeper Quillon Varga."},
+		"shorter":         {"The harbour lamp was first lit in 1887 by Quillon Varga.", "The harbour lamp was first lit in 1887 by Quillon Varga."},
+		"another order":   {"It was its keeper Quillon Varga who first lit the harbour lamp of Port Ellery, in 1890.", "It was its keeper Quillon Varga who first lit the harbour lamp of Port Ellery, in 1890."},
+		"another matter":  {"The harbour has a new crane.", ""},
+		"words in common": {"The first of its kind was in the town by the sea.", ""},
+		"nothing":         {"", ""},
+	} {
+		got, ok := nearest(around+"\n\n"+tc.passage+"\n\n"+around, excerpt)
+		if ok != (tc.want != "") || got != tc.want {
+			t.Errorf("%s: nearest is %q, %v; want %q", name, got, ok, tc.want)
+		}
+	}
+	if got, ok := nearest("Some text.", "… – …"); ok {
+		t.Errorf("an excerpt without words is near to %q", got)
+	}
+}
+
+// TestNearestIsOfTheText: whatever is found stands in the text byte for byte, and
+// nothing panics.
+func TestNearestIsOfTheText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SampledFrom([]string{"lamp", "harbour", "1887", "the", "of", "é\u0301", "lit.", "\xff", "—", "keeper", "\n\n", "灯", "“mole”"})
+		text := strings.Join(rapid.SliceOfN(words, 0, 60).Draw(t, "text"), " ")
+		excerpt := strings.Join(rapid.SliceOfN(words, 0, 12).Draw(t, "excerpt"), " ")
+		if got, ok := nearest(text, excerpt); ok && (got == "" || !strings.Contains(text, got)) {
+			t.Fatalf("%q is not in %q", got, text)
+		}
+		if stands(text, excerpt, false) {
+			if _, ok := evidence.Locate(text, excerpt); !ok {
+				t.Fatalf("%q stands in %q and is not found", excerpt, text)
+			}
+		}
+	})
+}
+
+func TestDiff(t *testing.T) {
+	for _, tc := range []struct {
+		was, now string
+		want     []Edit
+	}{
+		{"lit in 1887 by him", "lit in 1888 by her", []Edit{{Same, "lit in"}, {Removed, "1887"}, {Added, "1888"}, {Same, "by"}, {Removed, "him"}, {Added, "her"}}},
+		{"a – “b”", "a  -\n\"b\"", []Edit{{Same, `a - "b"`}}},
+		{"", "a b", []Edit{{Added, "a b"}}},
+		{"a b", "", []Edit{{Removed, "a b"}}},
+		{"", "", nil},
+	} {
+		if diff := cmp.Diff(tc.want, Diff(tc.was, tc.now)); diff != "" {
+			t.Errorf("%q and %q: %s", tc.was, tc.now, diff)
+		}
+	}
+	long := strings.Repeat("word ", 3000)
+	if got := Diff(long, long+"x"); len(got) != 2 {
+		t.Errorf("texts that are too long to compare give %d edits", len(got))
+	}
+}
+
+// TestDiffGivesBothBack: what is the same and removed is what was, what is the same
+// and added is what is; two edits of a kind are never neighbours.
+func TestDiffGivesBothBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "d"}), 0, 20)
+		was, now := text.Draw(t, "was"), text.Draw(t, "now")
+		var left, right []string
+		last := Op("")
+		for _, e := range Diff(strings.Join(was, " "), strings.Join(now, " ")) {
+			if e.Op == last {
+				t.Fatalf("two edits %s in a row", last)
+			}
+			last = e.Op
+			if e.Op != Added {
+				left = append(left, strings.Fields(e.Text)...)
+			}
+			if e.Op != Removed {
+				right = append(right, strings.Fields(e.Text)...)
+			}
+		}
+		if strings.Join(left, " ") != strings.Join(was, " ") || strings.Join(right, " ") != strings.Join(now, " ") {
+			t.Fatalf("%q and %q come back as %q and %q", was, now, left, right)
+		}
+	})
+}
+
+func BenchmarkNearest(b *testing.B) {
+	text := strings.Repeat("The town council hears whoever has something to say about the streets of the town. ", 12_000) // 1 MB
+	const excerpt = "The harbour lamp of Port Ellery was first lit in 1887 by its keeper Quillon Varga."
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		nearest(text, excerpt)
+	}
+}

@@ -1,0 +1,245 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// The kinds of source that are told apart here.
+const (
+	sourceWeb      = "web"
+	sourceFile     = "file"
+	sourceDatabase = "database"
+)
+
+// refetched is how a document is marked that the investigator fetched on his own.
+const refetched = "refetched"
+
+// look finds out about one document and the passages that are cited of it. Its only
+// error is that ctx ended.
+func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Citation) (Source, []Passage, error) {
+	first := citations[c.numbers[0]-1]
+	src := Source{Locator: first.Locator, Title: first.Title, ContentHash: first.ContentHash, Citations: c.numbers, State: Unchecked}
+	passages := make([]Passage, len(c.numbers))
+	for i, n := range c.numbers {
+		passages[i] = Passage{Citation: n, Locator: citations[n-1].Locator, State: Unknown, Excerpt: citations[n-1].RawExcerpt}
+	}
+	if c.doc == nil {
+		src.Detail = "the document is not in the record"
+		return src, passages, nil
+	}
+	was := c.doc.Page
+	src.Locator, src.FetchedAt = was.Locator, was.FetchedAt
+	fetcher, kind, why := cfg.fetcherOf(c.doc)
+	if fetcher == nil {
+		src.Detail = why
+		return src, passages, nil
+	}
+	was.Source = kind
+	now, same, err := again(within(ctx, c.doc), fetcher, was)
+	if ctx.Err() != nil {
+		return src, nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "fetch %.300q", was.Locator)
+	}
+	if err != nil {
+		src.State, src.Why, src.Detail = Unreachable, whyOf(err), reason(err)
+		if src.Why == Gone {
+			for i := range passages {
+				passages[i].State = Missing
+			}
+		}
+		return src, passages, nil
+	}
+	if now.URL != "" && was.URL != "" && now.URL != was.URL {
+		src.MovedTo = now.URL
+	}
+	cfg.compare(ctx, comparison{was: was, now: now, same: same}, &src, passages, citations)
+	return src, passages, nil
+}
+
+// fetcherOf is who fetches a document and as which kind; nil, and why, if nobody is
+// to. Only what was fetched from here before is fetched.
+func (cfg Config) fetcherOf(doc *record.Document) (fetcher fetch.Fetcher, kind, why string) {
+	kind = doc.Source
+	for _, step := range doc.Run.Log.Steps {
+		if e, ok := step.(*trace.Evidence); ok && kind == "" && e.Step == doc.Step && e.How == refetched {
+			kind = sourceWeb
+		}
+	}
+	switch f := cfg.Fetchers[kind]; {
+	case f != nil:
+		return f, kind, ""
+	case kind == "":
+		return nil, "", "another researcher read it; it was never fetched from here"
+	case kind == sourceDatabase:
+		return nil, "", "rows of a database; 'marchwarden verify --live' runs the query again"
+	}
+	return nil, "", "documents of kind " + kind + " are not fetched again"
+}
+
+// within holds a fetch to the source filter that the document was found under.
+func within(ctx context.Context, doc *record.Document) context.Context {
+	return fetch.Within(ctx, doc.Run.Start.Request.Filter())
+}
+
+func again(ctx context.Context, f fetch.Fetcher, was fetch.Page) (now fetch.Page, same bool, err error) {
+	if r, ok := f.(fetch.Refetcher); ok {
+		return r.Refetch(ctx, was)
+	}
+	now, err = f.Fetch(ctx, was.Locator)
+	return now, false, err
+}
+
+func whyOf(err error) Why {
+	switch marchwarden.CodeOf(err) {
+	case marchwarden.CodeNotFound:
+		return Gone
+	case marchwarden.CodeDenied:
+		return Refused
+	}
+	return Unanswered
+}
+
+// reason is an error without its first words, which name the locator once more.
+func reason(err error) string {
+	var e *marchwarden.Error
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+// comparison is a document then and now.
+type comparison struct {
+	was, now fetch.Page
+	same     bool // the server says so
+
+	old, text string // the texts, as far as they could be read
+	// reread is the old bytes read as the new ones were, where that differs.
+	reread string
+}
+
+// compare fills in what became of a document that was had, and of its passages.
+func (cfg Config) compare(ctx context.Context, c comparison, src *Source, passages []Passage, citations []marchwarden.Citation) {
+	present := func() {
+		src.State = Unchanged
+		for i := range passages {
+			passages[i].State = Present
+		}
+	}
+	switch {
+	case c.same:
+		present()
+		src.Detail = "not sent again: the server says that it has not changed"
+		return
+	case c.now.Raw.Valid() && c.now.Raw == c.was.Raw, c.now.Text.Valid() && c.now.Text == c.was.Text:
+		present()
+		return
+	case c.now.NonText || c.was.NonText:
+		src.State, src.Detail = Changed, "it is no text"
+		if c.now.NonText && !c.was.NonText {
+			src.Detail = fmt.Sprintf("it is no text any more (%s)", c.now.MediaType)
+			for i := range passages {
+				passages[i].State = Missing
+			}
+		}
+		return
+	}
+	text, err := cfg.Fetched.Get(ctx, c.now.Text)
+	if err != nil { // unreachable unless a fetcher stores elsewhere
+		src.State, src.Why, src.Detail = Unreachable, Unanswered, err.Error()
+		return
+	}
+	c.text, c.old = string(text), textOf(ctx, cfg.Store.Blobs, c.was.Text)
+	src.State = Changed
+	if c.reread = cfg.reread(ctx, c.was, c.now); c.reread != "" {
+		src.Detail = fmt.Sprintf("both were read by %s, as the record was read by %s", c.now.Extractor, c.was.Extractor)
+	}
+	if sameText(c) {
+		present()
+		return
+	}
+	if c.now.MediaType != c.was.MediaType && c.was.MediaType != "" {
+		src.Detail = fmt.Sprintf("it is %s now, and was %s", c.now.MediaType, c.was.MediaType)
+	}
+	for i := range passages {
+		c.passage(&passages[i], citations[passages[i].Citation-1])
+	}
+}
+
+// sameText reports whether the same words are on the page, whatever is around them.
+func sameText(c comparison) bool {
+	if c.reread != "" {
+		return evidence.Fold(c.reread) == evidence.Fold(c.text)
+	}
+	return c.old != "" && evidence.Fold(c.old) == evidence.Fold(c.text)
+}
+
+// textOf is a stored text, or "" if it cannot be read: what is damaged is for
+// others to report, and an excerpt is in the result.
+func textOf(ctx context.Context, blobs blob.Store, ref blob.Ref) string {
+	text, err := blobs.Get(ctx, ref)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// reread reads the recorded bytes as the new ones were read, if the record was read
+// otherwise: what an extractor does better now is no change of the page. It is ""
+// if there is no difference or nothing to read.
+func (cfg Config) reread(ctx context.Context, was, now fetch.Page) string {
+	if cfg.Extract == nil || was.Extractor == "" || was.Extractor == now.Extractor || was.MediaType != now.MediaType || was.Source != sourceWeb && was.Source != sourceFile {
+		return ""
+	}
+	raw, err := cfg.Store.Blobs.Get(ctx, was.Raw)
+	if err != nil {
+		return ""
+	}
+	name := was.URL
+	if name == "" {
+		name = was.Locator
+	}
+	doc, err := cfg.Extract.ExtractAs(ctx, name, was.MediaType, raw)
+	if err != nil {
+		return ""
+	}
+	return doc.Text
+}
+
+// passage finds out about one passage of a text that changed.
+func (c comparison) passage(p *Passage, by marchwarden.Citation) {
+	excerpt := quote(by)
+	if by.RawExcerpt == marchwarden.ExcerptNonText || excerpt == "" {
+		return
+	}
+	inside := by.Span != nil && by.Span.In(len(c.old)) && goesOn(c.old, *by.Span) // the excerpt itself ends within a word
+	if stands(c.text, excerpt, inside) {
+		p.State = Present
+		return
+	}
+	// An excerpt that today's extractor does not find in the old bytes either is
+	// looked for as it reads there.
+	if c.reread != "" && !stands(c.reread, excerpt, inside) {
+		if read, ok := nearest(c.reread, excerpt); ok {
+			if stands(c.text, read, true) {
+				p.State = Present
+				return
+			}
+			excerpt = read
+		}
+	}
+	now, ok := nearest(c.text, excerpt)
+	if !ok {
+		p.State = Missing
+		return
+	}
+	p.State, p.Now, p.Diff = Altered, now, Diff(excerpt, now)
+}

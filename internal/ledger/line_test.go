@@ -1,0 +1,87 @@
+package ledger
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every bit of a line is protected: a flip is found, and the lines beside it stay.
+func TestEveryFlippedBitOfALineIsFound(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "costs.jsonl")
+	l := Open(path)
+	for i := range 3 {
+		if err := l.Append(Entry{Time: at, Researcher: "files", Question: "what?", TokensUsed: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if good, bad, err := Check(path); good != 3 || len(bad) != 0 || err != nil {
+		t.Fatalf("Check = %d, %v, %v", good, bad, err)
+	}
+	first := bytes.IndexByte(whole, '\n') + 1
+	second := first + bytes.IndexByte(whole[first:], '\n')
+	for bit := 8 * first; bit < 8*second; bit++ {
+		damaged := bytes.Clone(whole)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		good, bad := 0, 0
+		err := scanLines(bytes.NewReader(damaged), func(l scanned) {
+			if l.bad != nil {
+				bad++
+			} else {
+				good++
+			}
+		})
+		if err != nil || good != 2 || bad == 0 {
+			t.Fatalf("bit %d of byte %d: %d good, %d bad, %v", bit%8, bit/8, good, bad, err)
+		}
+	}
+}
+
+func TestFormatsOfLines(t *testing.T) {
+	two, err := encodeLine(Entry{Time: at, Question: "two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := strings.Replace(string(two), `"format":2`, `"format":3`, 1)
+	body := later[:len(later)-sumLen-1]
+	path := filepath.Join(t.TempDir(), "costs.jsonl")
+	lines := []string{
+		`{"time":"2026-11-01T12:00:00Z","question":"one","unheard_of":[1]}`,
+		strings.TrimSpace(string(two)),
+		body + sumKey + sumOf([]byte(body)) + sumEnd,
+		`{"time":"2026-11-01T12:00:00Z","question":"no sum","format":2}`,
+		`{"time":"20`,
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	entries, skipped, err := Read(path)
+	if err != nil || len(entries) != 2 || skipped != 3 || entries[0].Question != "one" || entries[1].Question != "two" {
+		t.Errorf("Read = %+v, %d skipped, %v", entries, skipped, err)
+	}
+	_, bad, err := Check(path)
+	if err != nil || len(bad) != 3 {
+		t.Fatalf("Check: %v, %v", bad, err)
+	}
+	for i, want := range []string{"format 3", "missing", "torn"} {
+		if bad[i].Line != i+3 || !strings.Contains(bad[i].Problem, want) || bad[i].Later != (i == 0) {
+			t.Errorf("line %d: %s, want %q", bad[i].Line, bad[i].Problem, want)
+		}
+	}
+	// Struck out, it is gone for readers and nothing else has moved.
+	if text, err := Strike(path, bad[1]); err != nil || string(text) != lines[3] {
+		t.Errorf("struck %q, %v", text, err)
+	}
+	if text, err := Strike(path, bad[1]); err != nil || text != nil {
+		t.Errorf("struck again %q, %v", text, err)
+	}
+	if entries, skipped, err := Read(path); err != nil || len(entries) != 2 || skipped != 2 {
+		t.Errorf("afterwards: %d entries, %d skipped, %v", len(entries), skipped, err)
+	}
+}

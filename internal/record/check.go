@@ -1,0 +1,372 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Kind is what is wrong with an object.
+type Kind string
+
+// The kinds, the worst first.
+const (
+	DamagedTrace Kind = "damaged_trace"
+	MissingBlob  Kind = "missing_blob"
+	DamagedBlob  Kind = "damaged_blob"
+	LaterFormat  Kind = "later_format"
+	TornTail     Kind = "torn_tail"
+	DamagedFile  Kind = "damaged_file" // neither a trace nor a blob
+)
+
+var kinds = []Kind{DamagedTrace, MissingBlob, DamagedBlob, LaterFormat, TornTail, DamagedFile}
+
+// Finding is something that is wrong.
+type Finding struct {
+	Kind    Kind   `json:"kind"`
+	Object  string `json:"object"` // "trace <id>", "blob <ref>" or a path
+	Problem string `json:"problem"`
+	// NeededBy are the first that depend on a blob; More counts the others.
+	NeededBy []Need `json:"needed_by,omitempty"`
+	More     int    `json:"more_need_it,omitempty"`
+	// Done is what the repair did, and Fixed whether nothing is wrong any more.
+	Done  string `json:"done,omitempty"`
+	Fixed bool   `json:"fixed,omitempty"`
+
+	ref  blob.Ref
+	id   marchwarden.TraceID
+	file blob.File
+}
+
+// Need is a step that needs a blob.
+type Need struct {
+	Run     marchwarden.TraceID `json:"trace_id"`
+	Step    int                 `json:"step"`
+	Action  trace.Action        `json:"action"`
+	What    string              `json:"what,omitempty"`    // an address, a query or a researcher
+	RihlaOf marchwarden.TraceID `json:"rihla_of,omitzero"` // the investigation that the run is part of
+}
+
+// String says it for people: run … step 12 (fetch_url_complete https://…), which is
+// a rihla of ….
+func (n Need) String() string {
+	s := fmt.Sprintf("run %s step %d (%s)", n.Run, n.Step, strings.TrimSpace(string(n.Action)+" "+n.What))
+	if n.RihlaOf.Valid() {
+		s += ", which is a rihla of " + n.RihlaOf.String()
+	}
+	return s
+}
+
+// maxNeeds is how many needs a finding names.
+const maxNeeds = 5
+
+// Report is what a check found.
+type Report struct {
+	Findings []Finding `json:"findings"` // the worst first
+	Traces   int       `json:"traces"`
+	Running  int       `json:"running"` // of the traces
+	Blobs    int       `json:"blobs"`
+	Bytes    int64     `json:"bytes"` // of the blobs' files
+	// Orphans are blobs that no trace mentions. They are no damage; gc removes them.
+	Orphans     int   `json:"orphans"`
+	OrphanBytes int64 `json:"orphan_bytes"`
+	// Leftovers are files of writes that were broken off more than an hour ago.
+	Leftovers int `json:"leftovers"`
+	// Unsummed counts traces of a format without checksums, in which not every
+	// flipped bit can be found.
+	Unsummed int `json:"unsummed"`
+	// Done is what the repair did besides.
+	Done []string `json:"done,omitempty"`
+}
+
+// Wrong counts the findings that are not fixed.
+func (r *Report) Wrong() int {
+	n := 0
+	for _, f := range r.Findings {
+		if !f.Fixed {
+			n++
+		}
+	}
+	return n
+}
+
+// Sort puts the worst first.
+func (r *Report) Sort() {
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)),
+			cmp.Compare(len(b.NeededBy)+b.More, len(a.NeededBy)+a.More),
+			cmp.Compare(a.Object, b.Object))
+	})
+}
+
+// CheckOptions say how to check.
+type CheckOptions struct {
+	Now time.Time
+	// Repair does what is safe: it cuts torn tails, moves damaged blobs aside,
+	// restores those whose content is found elsewhere in the store, and removes
+	// leftovers. Nothing is deleted but leftovers.
+	Repair bool
+	// Progress is told how many blobs were read, from one goroutine; nil for nobody.
+	Progress func(blobs int)
+}
+
+// leftoverAge is after what time a file that was never renamed belongs to nobody.
+const leftoverAge = time.Hour
+
+// Check reads every trace and every blob and says what is wrong, and who depends
+// on it. It keeps a few dozen bytes for each blob in memory, and no content but the
+// one it is at. It may run beside runs; what they are about to write is not
+// missing. An error means that it could not be told.
+func (h Home) Check(ctx context.Context, o CheckOptions) (*Report, error) {
+	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}}
+	steps := []func(context.Context) error{c.traces, c.blobs, c.needs}
+	if o.Repair {
+		steps = append(steps, c.repair)
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return nil, fmt.Errorf("check: %w", err)
+		}
+	}
+	c.report.Sort()
+	return c.report, nil
+}
+
+type checker struct {
+	Home
+	o      CheckOptions
+	report *Report
+	// known are the blobs that traces mention; true for those they need and that
+	// were not met yet.
+	known     map[blob.Ref]bool
+	rihlaOf   map[marchwarden.TraceID]marchwarden.TraceID
+	leftovers []blob.File
+}
+
+func (c *checker) found(f Finding) { c.report.Findings = append(c.report.Findings, f) }
+
+func (c *checker) traces(ctx context.Context) error {
+	ids, err := c.Traces.List()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(ids, func(a, b marchwarden.TraceID) int { return strings.Compare(a.String(), b.String()) })
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		c.trace(id)
+	}
+	return nil
+}
+
+func (c *checker) trace(id marchwarden.TraceID) {
+	log, err := c.read(id, func(ref blob.Ref) {
+		if !c.known[ref] {
+			c.known[ref] = false
+		}
+	})
+	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		return // removed since
+	}
+	c.report.Traces++
+	f := Finding{Kind: DamagedTrace, Object: "trace " + id.String(), id: id}
+	busy, busyErr := c.Traces.Busy(id)
+	if busy {
+		c.report.Running++
+	}
+	if err = errors.Join(err, busyErr); err != nil {
+		if errors.Is(err, marchwarden.CodeUnsupported) {
+			f.Kind = LaterFormat
+		}
+		f.Problem = err.Error()
+		c.found(f)
+		return
+	}
+	start, err := log.Start()
+	switch {
+	case len(log.Steps) > 0 && err != nil:
+		f.Problem = err.Error()
+		c.found(f)
+		return
+	case err == nil && start.TraceID != id:
+		f.Problem = "it holds another run, " + start.TraceID.String()
+		c.found(f)
+		return
+	case err == nil && start.Format < 2:
+		c.report.Unsummed++
+	}
+	if log.Torn > 0 && !busy {
+		f.Kind = TornTail
+		f.Problem = fmt.Sprintf("its last line is torn: %d bytes after step %d carry no step", log.Torn, len(log.Steps))
+		c.found(f)
+	}
+	for _, part := range Parts(log) {
+		c.rihlaOf[part] = id
+	}
+	for _, s := range log.Steps {
+		for _, ref := range trace.Refs(s) {
+			c.known[ref] = true
+		}
+	}
+}
+
+// blobs reads every blob.
+func (c *checker) blobs(ctx context.Context) error {
+	var mu sync.Mutex // guards damage
+	damage := map[blob.Ref]error{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(2, runtime.GOMAXPROCS(0)))
+	var met []blob.Ref
+	err := c.Shelf.Files(ctx, func(file blob.File) error {
+		if file.Leftover {
+			c.leftovers = append(c.leftovers, file)
+			if file.Used.Before(c.o.Now.Add(-leftoverAge)) {
+				c.report.Leftovers++
+			}
+			return nil
+		}
+		c.report.Blobs++
+		c.report.Bytes += file.Size
+		if _, known := c.known[file.Ref]; !known {
+			c.report.Orphans++
+			c.report.OrphanBytes += file.Size
+		}
+		if c.known[file.Ref] {
+			met = append(met, file.Ref)
+		}
+		if c.o.Progress != nil {
+			c.o.Progress(c.report.Blobs)
+		}
+		group.Go(func() error {
+			_, err := c.Shelf.Inspect(ctx, file)
+			if err == nil || errors.Is(err, blob.ErrNotFound) || ctx.Err() != nil {
+				return ctx.Err()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			damage[file.Ref] = err
+			return nil
+		})
+		return nil
+	})
+	if err = errors.Join(err, group.Wait()); err != nil {
+		return err
+	}
+	for _, ref := range met {
+		c.known[ref] = false
+	}
+	for ref, err := range damage {
+		c.found(Finding{Kind: DamagedBlob, Object: "blob " + ref.String(), Problem: err.Error(), ref: ref})
+	}
+	return nil
+}
+
+// needs adds what is missing, and finds out who needs what is missing or damaged.
+func (c *checker) needs(ctx context.Context) error {
+	at := map[blob.Ref]int{}
+	for ref, missing := range c.known {
+		if !missing {
+			continue
+		}
+		if _, err := c.Shelf.Inspect(ctx, blob.File{Ref: ref}); err == nil {
+			continue // put since
+		}
+		c.found(Finding{Kind: MissingBlob, Object: "blob " + ref.String(), Problem: "it is not stored", ref: ref})
+	}
+	for i, f := range c.report.Findings {
+		if f.ref.Valid() {
+			at[f.ref] = i
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	ids, err := c.Traces.List()
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(ids, func(a, b marchwarden.TraceID) int { return strings.Compare(a.String(), b.String()) })
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		log, err := c.Traces.Load(id)
+		if err != nil {
+			continue // said before
+		}
+		for _, s := range log.Steps {
+			for _, ref := range trace.Refs(s) {
+				if i, ok := at[ref]; ok {
+					c.report.Findings[i].need(Need{Run: id, Step: s.Header().Step, Action: s.Header().Action, What: whatOf(s), RihlaOf: c.rihlaOf[id]})
+				}
+			}
+		}
+	}
+	// A trace may have been removed since, and with it what it needed.
+	c.report.Findings = slices.DeleteFunc(c.report.Findings, func(f Finding) bool { return f.Kind == MissingBlob && len(f.NeededBy) == 0 })
+	return nil
+}
+
+func (f *Finding) need(n Need) {
+	if last := len(f.NeededBy) - 1; last >= 0 && f.NeededBy[last].Run == n.Run && f.NeededBy[last].Step == n.Step {
+		return // twice in one step
+	}
+	if len(f.NeededBy) == maxNeeds {
+		f.More++
+		return
+	}
+	f.NeededBy = append(f.NeededBy, n)
+}
+
+// whatOf is what a step was about, in a word.
+func whatOf(s trace.Step) string {
+	switch s := s.(type) {
+	case *trace.FetchComplete:
+		return s.URL
+	case *trace.Evidence:
+		return s.Locator
+	case *trace.SearchComplete:
+		return s.Query
+	case *trace.RihlaComplete:
+		return s.Researcher
+	case *trace.ModelComplete:
+		return s.Prompt
+	}
+	return ""
+}
+
+// tailOf reads the torn tail of a trace, and reports whether it is what a crash
+// leaves: bytes without a newline at their end.
+func (c *checker) tailOf(id marchwarden.TraceID) (tail []byte, torn bool, err error) {
+	log, err := c.Traces.Load(id)
+	if err != nil || log.Torn == 0 {
+		return nil, false, err
+	}
+	f, err := c.Traces.Raw(id)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	if _, err := io.CopyN(io.Discard, f, log.Good); err != nil {
+		return nil, false, err
+	}
+	if tail, err = io.ReadAll(f); err != nil || len(tail) == 0 {
+		return nil, false, err
+	}
+	return tail, tail[len(tail)-1] != '\n', nil
+}

@@ -1,0 +1,277 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+)
+
+// CollectOptions say what may go.
+type CollectOptions struct {
+	Now time.Time
+	// Grace is how long what was used or written last is spared; 0 is an hour. It
+	// must be longer than blobs are held to be fresh.
+	Grace time.Duration
+	// Older removes families that were last written longer ago than that; 0 keeps
+	// all.
+	Older time.Duration
+	// MaxBytes removes the oldest families until traces and blobs fit into it; 0 is
+	// no limit.
+	MaxBytes int64
+}
+
+const defaultGrace = time.Hour
+
+// Plan is what a collection is going to remove.
+type Plan struct {
+	// Families go with all their traces, the oldest first.
+	Families []Family `json:"families"`
+	// Blobs go because no trace that stays mentions them.
+	Blobs     int   `json:"blobs"`
+	BlobBytes int64 `json:"blob_bytes"`
+	// Before and After are how much there is, in traces and blobs. What is younger
+	// than the grace counts as gone in After only when it goes.
+	Before int64 `json:"bytes_before"`
+	After  int64 `json:"bytes_after"`
+	// Spared counts blobs that nothing mentions and that were used too recently.
+	Spared int `json:"spared_blobs"`
+	// Running and Sealed count families that would have gone, had not a process been
+	// at work on them, or a trace of theirs been unreadable.
+	Running int `json:"kept_running"`
+	Sealed  int `json:"kept_unreadable"`
+
+	home    Home
+	options CollectOptions
+	garbage []blob.Ref
+	before  time.Time // blobs used since then are spared
+}
+
+// Collected is what a collection removed.
+type Collected struct {
+	Families  int   `json:"families"`
+	Traces    int   `json:"traces"`
+	Blobs     int   `json:"blobs"`
+	Bytes     int64 `json:"bytes"` // of traces and blobs
+	Leftovers int   `json:"leftovers"`
+}
+
+// PlanCollection finds out what may go, and changes nothing.
+func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, error) {
+	if o.Grace <= 0 {
+		o.Grace = defaultGrace
+	}
+	p := &Plan{home: h, options: o, Families: []Family{}}
+	uses := map[blob.Ref]int{} // how often traces mention a blob
+	all, began, err := h.families(ctx, func(ref blob.Ref) { uses[ref]++ })
+	if err != nil {
+		return nil, fmt.Errorf("plan a collection: %w", err)
+	}
+	p.before = o.Now.Add(-o.Grace)
+	if limit := began.Add(-o.Grace); !began.IsZero() && limit.Before(p.before) {
+		p.before = limit
+	}
+	sizes := map[blob.Ref]blob.File{}
+	err = h.Shelf.Files(ctx, func(file blob.File) error {
+		if !file.Leftover {
+			sizes[file.Ref] = file
+			p.Before += file.Size
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("plan a collection: %w", err)
+	}
+	p.After = p.Before
+	for _, f := range all {
+		p.Before, p.After = p.Before+f.Bytes, p.After+f.Bytes
+	}
+	drop := func(ref blob.Ref) {
+		file, ok := sizes[ref]
+		switch {
+		case !ok:
+		case file.Used.Before(p.before):
+			p.garbage = append(p.garbage, ref)
+			p.Blobs, p.BlobBytes = p.Blobs+1, p.BlobBytes+file.Size
+			p.After -= file.Size
+		default:
+			p.Spared++
+		}
+		delete(sizes, ref)
+	}
+	for ref := range sizes {
+		if uses[ref] == 0 {
+			drop(ref)
+		}
+	}
+	return p, p.choose(ctx, all, !began.IsZero(), func(ref blob.Ref) {
+		if uses[ref]--; uses[ref] == 0 {
+			drop(ref)
+		}
+	})
+}
+
+// choose picks the families that go. release is called for every mention in their
+// traces.
+func (p *Plan) choose(ctx context.Context, all []Family, running bool, release func(blob.Ref)) error {
+	o := p.options
+	for _, f := range all {
+		old := o.Older > 0 && f.Last.Before(o.Now.Add(-o.Older))
+		if !old && (o.MaxBytes <= 0 || p.After <= o.MaxBytes) {
+			continue
+		}
+		switch {
+		case f.sealed:
+			p.Sealed++
+			continue
+		case f.busy, f.orphan && running: // it may be part of what goes on
+			p.Running++
+			continue
+		case f.Last.After(o.Now.Add(-o.Grace)):
+			continue
+		}
+		for _, id := range f.IDs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if _, err := p.home.read(id, release); err != nil && marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
+				return fmt.Errorf("plan a collection: %w", err)
+			}
+		}
+		p.After -= f.Bytes
+		p.Families = append(p.Families, f)
+	}
+	return nil
+}
+
+// Run removes what was planned: traces first and then blobs, so that at no moment a
+// trace is there whose blobs are not. Whatever came to be needed since the plan was
+// made is found out again and stays. It returns what is gone, also with an error.
+func (p *Plan) Run(ctx context.Context) (Collected, error) {
+	var c Collected
+	for _, f := range p.Families {
+		n, bytes, err := p.remove(ctx, f)
+		c.Traces, c.Bytes = c.Traces+n, c.Bytes+bytes
+		if err != nil {
+			return c, fmt.Errorf("remove run %s: %w", f.IDs[0], err)
+		}
+		if n > 0 {
+			c.Families++
+		}
+	}
+	if len(p.garbage) > 0 {
+		n := needs{home: p.home, seen: map[marchwarden.TraceID]stamp{}, refs: map[blob.Ref]bool{}}
+		gone, err := p.home.Shelf.Remove(ctx, p.garbage, p.before, n.needed)
+		for _, file := range gone {
+			c.Blobs, c.Bytes = c.Blobs+1, c.Bytes+file.Size
+		}
+		if err != nil {
+			return c, err
+		}
+	}
+	var err error
+	c.Leftovers, err = p.home.Shelf.Sweep(ctx, p.options.Now.Add(-leftoverAge))
+	return c, err
+}
+
+// remove removes the traces of a family, the investigation first: what a crash
+// leaves of it are rihlas without one, which are whole in themselves. It takes the
+// lock of every trace before it removes the first, so that nobody can go on with a
+// run meanwhile; a family that somebody went on with since the plan stays.
+func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err error) {
+	for _, id := range f.IDs {
+		info, err := p.home.Traces.Stat(id)
+		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+			continue
+		}
+		if err != nil || info.ModTime().After(f.Last) {
+			return 0, 0, err
+		}
+		if busy, err := p.home.Traces.Busy(id); err != nil || busy {
+			return 0, 0, err
+		}
+		w, _, err := p.home.Traces.Append(id)
+		if err != nil {
+			if busy, busyErr := p.home.Traces.Busy(id); busyErr == nil && busy {
+				return 0, 0, nil // since a moment ago
+			}
+			return 0, 0, err
+		}
+		defer w.Close() // nothing was written
+	}
+	for _, id := range f.IDs {
+		if err := ctx.Err(); err != nil {
+			return n, bytes, err
+		}
+		info, err := p.home.Traces.Stat(id)
+		if err == nil {
+			err = p.home.Traces.Remove(id)
+		}
+		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return n, bytes, err
+		}
+		n, bytes = n+1, bytes+info.Size()
+	}
+	return n, bytes, nil
+}
+
+// needs answers what the traces mention now. It reads a trace again when it has
+// changed.
+type needs struct {
+	home  Home
+	seen  map[marchwarden.TraceID]stamp
+	refs  map[blob.Ref]bool
+	asked int
+}
+
+// stamp is how a trace was when it was read.
+type stamp struct {
+	size int64
+	mod  time.Time
+}
+
+// refreshEvery is for how many blobs one look at the traces is good enough. It is
+// made while nobody can put a blob, and a trace names a blob after it was put.
+const refreshEvery = 256
+
+func (n *needs) needed(ref blob.Ref) (bool, error) {
+	if n.asked%refreshEvery == 0 {
+		if err := n.refresh(); err != nil {
+			return true, err
+		}
+	}
+	n.asked++
+	return n.refs[ref], nil
+}
+
+func (n *needs) refresh() error {
+	ids, err := n.home.Traces.List()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		info, err := n.home.Traces.Stat(id)
+		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		now := stamp{info.Size(), info.ModTime()}
+		if n.seen[id] == now {
+			continue
+		}
+		_, err = n.home.read(id, func(ref blob.Ref) { n.refs[ref] = true })
+		if err != nil && !errors.Is(err, marchwarden.CodeCorrupt) && !errors.Is(err, marchwarden.CodeUnsupported) && !errors.Is(err, marchwarden.CodeNotFound) {
+			return err
+		}
+		n.seen[id] = now
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+// Package biblio writes lists of sources in the forms that reference managers read:
+// BibTeX, RIS and CSL-JSON. It owns those forms, their escaping and the keys of the
+// entries; which sources there are, and what is known of them, is its caller's.
+//
+// Every text is brought onto one line without control characters first
+// (plaintext.Fold), and read back from each form it is that text again, whatever it
+// holds. What is not known is left out.
+//
+//	biblio.go  entries, names, dates, keys
+//	bibtex.go  BibTeX
+//	ris.go     RIS
+//	csl.go     CSL-JSON
+package biblio
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+// Kind is what sort of thing a source is.
+type Kind int
+
+// The kinds.
+const (
+	Document Kind = iota // a file, or something of which no more is known
+	WebPage
+	Paper // with a DOI or an arXiv id
+	Dataset
+)
+
+// Entry is one source. Fields that are zero are left out.
+type Entry struct {
+	Kind        Kind
+	Title       string
+	Authors     []Name
+	MoreAuthors int    // how many authors there are beyond those
+	Published   string // 2006-01-02, 2006-01 or 2006; anything else is left out
+	Accessed    string // 2006-01-02
+	Publisher   string // who is behind it
+	Journal     string // where a Paper was published
+	DOI         string // without a prefix
+	ArXiv       string // "2401.01234v2"
+	URL         string // http or https
+	Locator     string // of what has no URL
+}
+
+// Name is an author: a person with a family name, or a Literal that is not taken
+// apart.
+type Name struct{ Family, Given, Literal string }
+
+// String is the name as it is spoken.
+func (n Name) String() string {
+	return strings.TrimSpace(cmp.Or(n.Literal, n.Given+" "+n.Family))
+}
+
+var moreAuthors = regexp.MustCompile(`\s+and (\d{1,6}) more$`)
+
+// Byline reads authors on one line, as a page gives them. The names are not taken
+// apart, for nobody knows of what they are made: "Bee, Ann" may be one author and
+// "Ann Bee, Carl Dee" two. It gives the names and how many more there are.
+func Byline(line string) ([]Name, int) {
+	line = plaintext.Fold(line)
+	more := 0
+	if m := moreAuthors.FindStringSubmatch(line); m != nil {
+		more, _ = strconv.Atoi(m[1]) // six digits at most
+		line = strings.TrimSuffix(line, m[0])
+	}
+	if line == "" {
+		return nil, 0
+	}
+	parts := strings.Split(line, ", ")
+	if slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(strings.TrimSpace(p), " ") }) {
+		parts = []string{line}
+	}
+	names := make([]Name, len(parts))
+	for i, p := range parts {
+		names[i] = Name{Literal: strings.TrimSpace(p)}
+	}
+	return names, more
+}
+
+// People reads the names of persons, the family name last or before a comma. What
+// stands in small letters before a family name belongs to it: "Jan van der Berg".
+func People(names []string) []Name {
+	var out []Name
+	for _, n := range names {
+		if n = plaintext.Fold(n); n != "" {
+			out = append(out, person(n))
+		}
+	}
+	return out
+}
+
+func person(name string) Name {
+	family, given, ok := strings.Cut(name, ",")
+	if family, given = strings.TrimSpace(family), strings.TrimSpace(given); ok {
+		if family == "" || given == "" || strings.Contains(given, ",") {
+			return Name{Literal: name}
+		}
+		return Name{Family: family, Given: given}
+	}
+	words := strings.Fields(name)
+	if len(words) < 2 {
+		return Name{Literal: name}
+	}
+	at := len(words) - 1
+	for i, w := range words[1 : len(words)-1] {
+		if unicode.IsLower([]rune(w)[0]) {
+			at = i + 1
+			break
+		}
+	}
+	return Name{Family: strings.Join(words[at:], " "), Given: strings.Join(words[:at], " ")}
+}
+
+// fold brings all texts of an entry onto one line each and drops what is empty.
+func (e Entry) fold() Entry {
+	for _, s := range []*string{&e.Title, &e.Published, &e.Accessed, &e.Publisher, &e.Journal, &e.DOI, &e.ArXiv, &e.URL, &e.Locator} {
+		*s = plaintext.Fold(*s)
+	}
+	var names []Name
+	for _, n := range e.Authors {
+		n = Name{plaintext.Fold(n.Family), plaintext.Fold(n.Given), plaintext.Fold(n.Literal)}
+		if n.Family == "" || n.Literal != "" { // half a name is not taken apart
+			n = Name{Literal: n.String()}
+		}
+		if n != (Name{}) {
+			names = append(names, n)
+		}
+	}
+	e.Authors = names
+	return e
+}
+
+// note says what has no field of its own.
+func (e Entry) note() string {
+	var parts []string
+	if e.MoreAuthors > 0 && len(e.Authors) > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more authors", e.MoreAuthors))
+	}
+	if e.Locator != "" {
+		parts = append(parts, e.Locator)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// date is year, month and day as far as they are known.
+func date(s string) []int {
+	for _, layout := range []string{time.DateOnly, "2006-01", "2006"} {
+		t, err := time.Parse(layout, s)
+		if err != nil || t.Year() == 0 {
+			continue
+		}
+		return []int{t.Year(), int(t.Month()), t.Day()}[:1+strings.Count(layout, "-")]
+	}
+	return nil
+}
+
+// keyed is entries made ready to be written, with their keys.
+type keyed struct {
+	Entry
+	key string
+}
+
+// prepare folds entries and gives them keys. A key is made of who, when and a hash
+// of where, so it is the same in every list that the source is in; entries that
+// cannot be told apart are numbered.
+func prepare(entries []Entry) []keyed {
+	out := make([]keyed, len(entries))
+	used := map[string]bool{}
+	for i, e := range entries {
+		e = e.fold()
+		base := e.who()
+		if d := date(e.Published); d != nil {
+			base += fmt.Sprintf("%04d", d[0])
+		}
+		base += "-" + e.hash()
+		key := base
+		for n := 2; used[key]; n++ {
+			key = fmt.Sprintf("%s-%d", base, n)
+		}
+		used[key] = true
+		out[i] = keyed{e, key}
+	}
+	return out
+}
+
+// who is a word for who is behind a source, of small ASCII letters and digits.
+func (e Entry) who() string {
+	candidates := []string{strings.TrimPrefix(e.Publisher, "www.")}
+	if len(e.Authors) > 0 {
+		candidates = []string{cmp.Or(e.Authors[0].Family, e.Authors[0].Literal), candidates[0]}
+	}
+	for _, c := range candidates {
+		word := strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, strings.ToLower(c))
+		if word != "" {
+			return word[:min(len(word), 20)]
+		}
+	}
+	return "source"
+}
+
+// hash tells sources apart whose key would be the same otherwise.
+func (e Entry) hash() string {
+	h := sha256.New()
+	for _, part := range []string{"marchwarden bibliography key", cmp.Or(e.ArXiv, e.DOI, e.URL, e.Locator, e.Title)} {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		h.Write(length[:])
+		h.Write([]byte(part))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:4])
+}
+
+// write is the one write of a form.
+func write(w io.Writer, what, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("write %s: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package biblio
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+// TestLibraries has other people's libraries read what is written here, those that
+// the machine's Python has (or the one that MARCHWARDEN_PYTHON names).
+func TestLibraries(t *testing.T) {
+	python, err := exec.LookPath(cmp.Or(os.Getenv("MARCHWARDEN_PYTHON"), "python3"))
+	if err != nil {
+		t.Skip("there is no python3, so no library reads the files")
+	}
+	es := slices.Clone(entries)
+	for i, title := range []string{"ER  - ", "a\r\nER  - \r\nTY  - JOUR\r\nTI  - evil", "@comment{x}", "}, title = {evil}", `\`, "{", "}}", `\input{x} 100% #1 a_b ~^`, `"quoted" <b>&amp;</b>`, "title\n@misc{evil, title={x}}", "日本語 – ß"} {
+		es = append(es, Entry{Kind: Kind(i % 4), Title: title, Authors: []Name{{Literal: title}, {Family: title, Given: "A"}}, URL: "https://example.org/", Locator: title, Published: "2024-05-06"})
+	}
+	dir := t.TempDir()
+	args := []string{filepath.Join("testdata", "read.py")}
+	for _, f := range []struct {
+		name string
+		form func(io.Writer, []Entry) error
+	}{{"x.bib", BibTeX}, {"x.ris", RIS}, {"x.csl.json", CSL}} {
+		path := filepath.Join(dir, f.name)
+		if err := os.WriteFile(path, []byte(written(t, f.form, es)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, path)
+	}
+	cmd := exec.CommandContext(t.Context(), python, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	var read map[string][]struct{ Type, Key, Title string }
+	if err := json.Unmarshal(out, &read); err != nil {
+		t.Fatal(err)
+	}
+	if len(read) == 0 {
+		t.Skip("python has none of bibtexparser, pybtex, rispy and citeproc")
+	}
+	for name, got := range read {
+		if len(got) != len(es) {
+			t.Errorf("%s reads %d entries, want %d", name, len(got), len(es))
+			continue
+		}
+		for i, e := range prepare(es) {
+			title := got[i].Title
+			if name == "bibtexparser" || name == "pybtex" {
+				title = latex(title)
+			}
+			if got[i].Key != e.key || title != plaintext.Fold(e.Title) {
+				t.Errorf("%s: entry %d is %q %q, want %q %q", name, i+1, got[i].Key, title, e.key, e.Title)
+			}
+		}
+		t.Logf("%s reads all %d entries", name, len(got))
+	}
+}

@@ -1,0 +1,43 @@
+"""Reads a bibliography with the libraries that are there; prints what they read as JSON.
+
+usage: read.py FILE.bib FILE.ris FILE.csl.json
+"""
+import json
+import sys
+
+bib, ris, csl = sys.argv[1:]
+read = {}
+
+try:
+    import bibtexparser
+    library = bibtexparser.parse_file(bib)
+    assert not library.failed_blocks, library.failed_blocks
+    read["bibtexparser"] = [{"type": e.entry_type, "key": e.key, "title": e.get("title").value if e.get("title") else ""} for e in library.entries]
+except ImportError:
+    pass
+
+try:
+    import pybtex.database
+    data = pybtex.database.parse_file(bib)
+    read["pybtex"] = [{"type": e.type, "key": key, "title": e.fields.get("title", "")} for key, e in data.entries.items()]
+except ImportError:
+    pass
+
+try:
+    import rispy
+    with open(ris, encoding="utf-8", newline="") as f:
+        entries = rispy.load(f)
+    read["rispy"] = [{"type": e["type_of_reference"], "key": e["id"], "title": e.get("title", "")} for e in entries]
+except ImportError:
+    pass
+
+try:
+    from citeproc.source.json import CiteProcJSON
+    with open(csl, encoding="utf-8") as f:
+        items = json.load(f)
+    source = CiteProcJSON(items)
+    read["citeproc"] = [{"type": item["type"], "key": item["id"], "title": item.get("title", "") if item["id"] in source else "lost"} for item in items]
+except ImportError:
+    pass
+
+json.dump(read, sys.stdout)

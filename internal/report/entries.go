@@ -1,0 +1,122 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
+)
+
+// Paper is what the record of a scholarly paper says for a bibliography.
+type Paper struct {
+	Authors []string
+	More    int    // authors beyond those
+	DOI     string // of the published version, or ""
+	Journal string // where it was published, or ""
+}
+
+// sourcePaper is the kind of source of the researcher that reads papers.
+const sourcePaper = "arxiv"
+
+// maxPaper bounds the record of a paper that is looked into.
+const maxPaper = 4 << 20
+
+// paperOf reads the raw form of a paper's page; nil if the page is none, or if its
+// record has another form than the one known here.
+func paperOf(ctx context.Context, blobs blob.Store, p fetch.Page) (*Paper, error) {
+	if p.Source != sourcePaper || !p.Raw.Valid() || p.MediaType != "application/json" || p.RawBytes > maxPaper {
+		return nil, nil
+	}
+	raw, err := blobs.Get(ctx, p.Raw)
+	if err != nil {
+		return nil, err
+	}
+	var rec struct {
+		Preprint *struct {
+			Authors []string `json:"authors"`
+			More    int      `json:"more_authors"`
+			DOI     string   `json:"doi"`
+			Journal string   `json:"journal"`
+		} `json:"arxiv"`
+		Indexes *scholar.Work `json:"indexes"`
+	}
+	if json.Unmarshal(raw, &rec) != nil {
+		return nil, nil
+	}
+	paper := &Paper{}
+	if w := rec.Indexes; w != nil {
+		paper.Authors, paper.DOI = w.Authors, w.DOI
+		if w.InPrint {
+			paper.Journal = w.Venue
+		}
+	}
+	if a := rec.Preprint; a != nil {
+		if len(a.Authors) > 0 {
+			paper.Authors, paper.More = a.Authors, a.More
+		}
+		paper.DOI, paper.Journal = cmp.Or(paper.DOI, a.DOI), cmp.Or(paper.Journal, a.Journal)
+	}
+	return paper, nil
+}
+
+// Entries are the cited documents for a bibliography, each once, in the order in
+// which they are first cited. Two citations are of one document if they name the
+// same paper, or the same locator but for the place in it.
+func (r *Report) Entries() []biblio.Entry {
+	var out []biblio.Entry
+	seen := map[string]bool{}
+	for i, c := range r.Result.Citations {
+		id, isPaper := scholar.ParseID(whole(c.Locator))
+		name := whole(c.Locator)
+		if isPaper {
+			name = id.Locator()
+		}
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		out = append(out, entry(c, r.source(i), id))
+	}
+	return out
+}
+
+// entry describes one document. id is zero for what is no paper.
+func entry(c marchwarden.Citation, src Source, id scholar.ID) biblio.Entry {
+	e := biblio.Entry{Kind: biblio.Document, Title: c.Title, Published: c.Published, Locator: whole(c.Locator)}
+	if c.FetchedAt != nil {
+		e.Accessed = c.FetchedAt.UTC().Format(time.DateOnly)
+	}
+	if !id.Zero() {
+		return paperEntry(e, src, id)
+	}
+	e.Authors, e.MoreAuthors = biblio.Byline(src.Page.Author)
+	e.Publisher = c.Origin
+	if at, ok := locator.Canonical(e.Locator); ok {
+		e.Kind, e.URL, e.Locator = biblio.WebPage, at, ""
+	} else if c.Source == "database" {
+		e.Kind = biblio.Dataset
+	}
+	return e
+}
+
+func paperEntry(e biblio.Entry, src Source, id scholar.ID) biblio.Entry {
+	e.Kind, e.Locator = biblio.Paper, ""
+	e.DOI, e.ArXiv, e.URL = id.DOI(), id.Versioned(), id.URL()
+	if p := src.Paper; p != nil {
+		e.Authors, e.MoreAuthors, e.Journal = biblio.People(p.Authors), p.More, p.Journal
+		if doi, ok := scholar.ParseID(p.DOI); ok && doi.ArXiv() == "" {
+			e.DOI = doi.DOI()
+		}
+	}
+	if len(e.Authors) == 0 {
+		e.Authors, e.MoreAuthors = biblio.Byline(src.Page.Author)
+	}
+	return e
+}

@@ -1,0 +1,300 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// HTML writes the report as one page that needs nothing else: no script, no request,
+// and a security policy that allows neither. Markers lead to the sources, where each
+// excerpt is shown at its place in the stored text. It writes once.
+func HTML(w io.Writer, r *Report) error {
+	page := h.Document{Lang: "en", Title: r.title(), Style: Style, Body: Body(r)}
+	if _, err := io.WriteString(w, page.String()); err != nil {
+		return fmt.Errorf("write HTML: %w", err)
+	}
+	return nil
+}
+
+// Part is one section of a report.
+type Part struct {
+	ID    string // of its element, for links
+	Title string
+	Body  h.Node // what is under its heading
+}
+
+// Body is all that a page shows, for a page of one's own around it. It is styled by
+// Style.
+func Body(r *Report) h.Node {
+	var contents, sections []h.Node
+	for _, p := range Parts(r) {
+		contents = append(contents, h.El(h.Li, nil, h.A(h.At(p.ID), nil, h.Text(p.Title))))
+		sections = append(sections, p.Section())
+	}
+	return h.Lines(
+		h.A(h.At("answer"), class("skip"), h.Text("Skip to the answer")),
+		h.El(h.Header, nil,
+			h.In(h.P, "kind", h.Text("Marchwarden research report")),
+			h.El(h.H1, h.Foreign(), h.Text(r.title())),
+			h.In(h.P, "facts", h.Text(strings.Join(r.about(), " · "))),
+			notices(r.notices())),
+		h.El(h.Nav, []h.Attr{h.Label("Contents")}, h.El(h.Ul, nil, contents...)),
+		h.El(h.Main, nil, h.Text("\n"), h.Lines(sections...)),
+		h.El(h.Footer, nil, h.El(h.P, nil, h.Text("Text in quotation boxes is other people's, as it was fetched. This page loads nothing and runs nothing."))),
+	)
+}
+
+// Section is the part with its heading, as an element of the page.
+func (p Part) Section() h.Node {
+	title := p.ID + "-title"
+	return h.El(h.Section, []h.Attr{h.ID(p.ID), h.LabelledBy(title)}, h.Text("\n"), h.El(h.H2, []h.Attr{h.ID(title)}, h.Text(p.Title)), h.Text("\n"), p.Body)
+}
+
+// Parts are the sections of a report in their order; those with nothing to say are
+// left out, but for the answer and the sources.
+func Parts(r *Report) []Part {
+	all := []Part{
+		{"answer", "Answer", answer(r.Result)},
+		{"confidence", "Confidence", confidence(r.Result)},
+		{"claims", "Claims", claims(r.Result)},
+		{"contradictions", "Contradictions", contradictions(r.Result)},
+		{"gaps", "Gaps", gapList(r.Result)},
+		{"discoveries", "Discoveries", discoveries(r.Result)},
+		{"questions", "Open questions", questions(r.Result)},
+		{"rihlas", "Researchers asked", rihlas(r.Result)},
+		{"sources", "Sources", sources(r)},
+		{"cost", "Cost", definitions(r.costs())},
+		{"check", "How to check this report", check(r)},
+	}
+	var out []Part
+	for _, p := range all {
+		if !p.Body.Empty() {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func class(names string) []h.Attr { return []h.Attr{h.Class(names)} }
+
+// foreign is an element with text from outside on one line.
+func foreign(t h.Tag, s string) h.Node { return h.El(t, h.Foreign(), h.Text(plaintext.Fold(s))) }
+
+// paragraph is text from outside as a paragraph; nothing stays nothing.
+func paragraph(s string) h.Node {
+	if s = plaintext.Fold(s); s == "" {
+		return h.Node{}
+	}
+	return foreign(h.P, s)
+}
+
+func notices(all []string) h.Node {
+	if len(all) == 0 {
+		return h.Node{}
+	}
+	var items []h.Node
+	for _, n := range all {
+		items = append(items, h.El(h.Li, nil, h.Text(n)))
+	}
+	return h.In(h.Div, "problem", h.El(h.P, nil, h.El(h.Strong, nil, h.Text("Take note"))), h.El(h.Ul, nil, items...))
+}
+
+func answer(res *marchwarden.Result) h.Node {
+	var out []h.Node
+	for _, p := range sentences(res) {
+		var parts []h.Node
+		for i, s := range p {
+			if i > 0 {
+				parts = append(parts, h.Text(" "))
+			}
+			parts = append(parts, spoken(res, s))
+		}
+		out = append(out, h.El(h.P, h.Foreign(), parts...))
+	}
+	if len(out) == 0 {
+		return h.El(h.P, nil, h.Text("No answer."))
+	}
+	return h.Lines(out...)
+}
+
+// spoken is one sentence with its markers and, unless it is supported, its verdict.
+func spoken(res *marchwarden.Result, s sentence) h.Node {
+	text, badge := h.Text(s.text), h.Node{}
+	if s.claim > 0 {
+		v := verdict(res.Claims[s.claim-1].Support)
+		text = h.In(h.SpanTag, "claim "+v, text)
+		if v != string(marchwarden.Supported) {
+			badge = h.Join(h.Text(" "), badgeOf(v))
+		}
+	}
+	if len(s.cited) > 0 {
+		text = h.Join(text, h.Text(" "))
+	}
+	return h.Join(text, markers(s.cited), badge)
+}
+
+// badgeOf is a verdict in a box.
+func badgeOf(v string) h.Node { return h.In(h.SpanTag, "verdict "+v, h.Text(v)) }
+
+// markers are links to sources.
+func markers(numbers []int) h.Node {
+	var out []h.Node
+	for _, n := range numbers {
+		out = append(out, h.A(h.At(sourceID(n)), []h.Attr{h.Class("marker"), h.Label(fmt.Sprintf("source %d", n))}, h.Text(fmt.Sprintf("[%d]", n))))
+	}
+	return h.Join(out...)
+}
+
+func sourceID(n int) string { return fmt.Sprintf("source-%d", n) }
+
+func claimID(n int) string { return fmt.Sprintf("claim-%d", n) }
+
+func definitions(fs []fact) h.Node {
+	var out []h.Node
+	for _, f := range fs {
+		out = append(out, h.In(h.Div, "", h.El(h.Dt, nil, h.Text(f.label)), h.El(h.Dd, nil, h.Text(f.value))))
+	}
+	if len(out) == 0 {
+		return h.Node{}
+	}
+	return h.El(h.Dl, nil, h.Text("\n"), h.Lines(out...))
+}
+
+func confidence(res *marchwarden.Result) h.Node {
+	value := unit(res.Confidence)
+	return h.Lines(
+		h.In(h.P, "score", h.El(h.Meter, []h.Attr{h.Value(value), h.Label("confidence " + value + " of 1")}, h.Text(value)), h.Text(" "), h.El(h.Strong, nil, h.Text(value)), h.Text(" of 1, computed from:")),
+		definitions(factors(res.ConfidenceFactors)))
+}
+
+func claims(res *marchwarden.Result) h.Node {
+	var out []h.Node
+	for i, c := range res.Claims {
+		out = append(out, h.El(h.Li, []h.Attr{h.ID(claimID(i + 1))}, badgeOf(verdict(c.Support)), h.Text(" "), foreign(h.SpanTag, c.Text), h.Text(" "), markers(numbers(res, c))))
+	}
+	return listed(h.Ol, out)
+}
+
+// listed is a list of items, or nothing if there are none.
+func listed(t h.Tag, items []h.Node) h.Node {
+	if len(items) == 0 {
+		return h.Node{}
+	}
+	return h.El(t, nil, h.Text("\n"), h.Lines(items...))
+}
+
+func contradictions(res *marchwarden.Result) h.Node {
+	var out []h.Node
+	for _, c := range res.Contradictions {
+		out = append(out, h.In(h.Article, "contradiction", h.El(h.H3, h.Foreign(), h.Text(contested(c))), paragraph(c.Detail),
+			h.In(h.Div, "sides", side(res, "One side", c.A), side(res, "The other side", c.B))))
+	}
+	return h.Lines(out...)
+}
+
+// side is one of the two columns of a contradiction.
+func side(res *marchwarden.Result, name string, s marchwarden.Side) h.Node {
+	head := h.El(h.Strong, h.Foreign(), h.Text(heading(s.Title, s.Locator)))
+	if n := sideNumber(res, s); n > 0 {
+		head = h.Join(markers([]int{n}), h.Text(" "), head)
+	}
+	parts := []h.Node{h.In(h.P, "label", h.Text(name)), h.El(h.P, nil, head)}
+	parts = append(parts, h.In(h.P, "locator", whereabouts(s.Locator)))
+	if facts := sideFacts(s); len(facts) > 0 {
+		parts = append(parts, h.In(h.P, "facts", h.Text(strings.Join(facts, " · "))))
+	}
+	if v := plaintext.Fold(s.Value); v != "" {
+		parts = append(parts, h.El(h.P, nil, h.El(h.Strong, h.Foreign(), h.Text(v))))
+	}
+	parts = append(parts, h.El(h.Blockquote, h.Foreign(), h.Exact(s.RawExcerpt)))
+	return h.In(h.Div, "side", parts...)
+}
+
+// whereabouts is a locator, as a link if it leads to the web.
+func whereabouts(at string) h.Node {
+	text := h.In(h.Bdi, "", h.Text(plaintext.Fold(at)))
+	if to, ok := h.Web(address(at)); ok {
+		return h.A(to, nil, text)
+	}
+	return h.In(h.Code, "", text)
+}
+
+func gapList(res *marchwarden.Result) h.Node {
+	var out []h.Node
+	for _, g := range gaps(res) {
+		var items []h.Node
+		for _, x := range g.gaps {
+			var done []h.Node
+			for _, d := range x.done {
+				done = append(done, h.In(h.P, "facts", h.Text(d)))
+			}
+			items = append(items, h.El(h.Li, nil, h.El(h.Strong, h.Foreign(), h.Text(x.topic)), h.Text(" — "), foreign(h.SpanTag, x.detail), h.Join(done...)))
+		}
+		out = append(out, h.El(h.H3, nil, h.Text(g.words)), listed(h.Ul, items))
+	}
+	return h.Lines(out...)
+}
+
+// item is an item of a list with a line of facts under it.
+func item(head h.Node, facts []string) h.Node {
+	if len(facts) == 0 {
+		return h.El(h.Li, nil, head)
+	}
+	return h.El(h.Li, nil, head, h.El(h.P, append(h.Foreign(), h.Class("facts")), h.Text(strings.Join(facts, " · "))))
+}
+
+func discoveries(res *marchwarden.Result) h.Node {
+	var out []h.Node
+	for _, d := range res.DiscoveryEvents {
+		kind := strings.ReplaceAll(known(string(d.Type)), "_", " ")
+		out = append(out, item(h.Join(h.Text(kind+": "), foreign(h.SpanTag, joined(" — ", d.Query, d.Reason))),
+			said(fact{"ask the researcher ", d.SuggestedResearcher}, fact{"met in ", d.SourceLocator})))
+	}
+	return listed(h.Ul, out)
+}
+
+func questions(res *marchwarden.Result) h.Node {
+	var out []h.Node
+	for _, q := range openQuestions(res) {
+		out = append(out, item(foreign(h.SpanTag, q.Question), said(fact{"priority ", string(q.Priority)}, fact{"", q.Context}, fact{"met in ", q.SourceLocator})))
+	}
+	return listed(h.Ul, out)
+}
+
+func rihlas(res *marchwarden.Result) h.Node {
+	var out []h.Node
+	for _, r := range res.Rihlas {
+		out = append(out, item(h.Join(h.El(h.Strong, nil, h.Text(known(r.Researcher))), h.Text(" — "), foreign(h.SpanTag, r.Question)), rihlaFacts(r)))
+	}
+	return listed(h.Ol, out)
+}
+
+func check(r *Report) h.Node {
+	parts := []h.Node{definitions(r.provenance())}
+	if commands := r.commands(); len(commands) > 0 {
+		parts = append(parts, h.El(h.P, nil, h.Text(checking)))
+		for _, c := range commands {
+			parts = append(parts, h.In(h.P, "command", h.El(h.Code, nil, h.Text(c))))
+		}
+	}
+	return h.Lines(parts...)
+}
+
+// citedAs says for which claims a source is cited, each with its verdict.
+func citedAs(res *marchwarden.Result, citation int) h.Node {
+	var out []h.Node
+	for _, n := range citedFor(res, citation) {
+		c := res.Claims[n-1]
+		out = append(out, h.El(h.Li, nil, h.A(h.At(claimID(n)), nil, h.Text("Claim "+term.Count(n))), h.Text(" "), badgeOf(verdict(c.Support)), h.Text(" "), foreign(h.SpanTag, c.Text)))
+	}
+	if len(out) == 0 {
+		return h.Node{}
+	}
+	return h.Join(h.In(h.P, "label", h.Text("Cited for")), listed(h.Ul, out))
+}

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"bytes"
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"golang.org/x/net/html"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func markdownOf(t testing.TB, r *Report) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Markdown(&b, r); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestMarkdownGolden(t *testing.T) {
+	datatest.Golden(t, "testdata/report.md", markdownOf(t, sample(t, plain)), *update)
+	r := &Report{Result: &marchwarden.Result{Answer: "No stored document answers this question."}}
+	datatest.Golden(t, "testdata/empty.md", markdownOf(t, r), *update)
+}
+
+// readers are what Markdown is read with: CommonMark alone, and as on the sites of
+// code, with addresses made into links.
+var readers = map[string]goldmark.Markdown{
+	"commonmark": goldmark.New(),
+	"gfm":        goldmark.New(goldmark.WithExtensions(extension.GFM, extension.Footnote, extension.DefinitionList)),
+}
+
+// made is the tree that a reader makes of a report.
+func made(t testing.TB, reader goldmark.Markdown, source string) *html.Node {
+	t.Helper()
+	var out bytes.Buffer
+	if err := reader.Convert([]byte(source), &out); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := html.Parse(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// shape is the elements of a document in their order, with where links lead.
+func shape(doc *html.Node) []string {
+	var out []string
+	for _, n := range elements(doc) {
+		out = append(out, strings.TrimSpace(n.Data+" "+attribute(n, "href")))
+	}
+	return out
+}
+
+// TestMarkdownIsInert compares what readers make of a report with hostile texts to
+// what they make of the same one with tame texts: not one element may differ.
+func TestMarkdownIsInert(t *testing.T) {
+	for name, reader := range readers {
+		// What is tame in the place of a payload: as many lines in excerpts.
+		for _, p := range payloads {
+			tame := strings.Join(slices.Repeat([]string{"word"}, 1+strings.Count(strings.TrimSpace(p), "\n")), "\n")
+			if strings.Contains(p, "\n\n") {
+				tame = strings.Map(func(r rune) rune {
+					if r == '\n' {
+						return r
+					}
+					return 'w'
+				}, strings.TrimSpace(p))
+			}
+			for _, plant := range []func(text, p string) string{
+				func(text, p string) string { return text + " " + p },
+				func(text, p string) string { return p + " " + text },
+				func(_, p string) string { return p },
+			} {
+				source := markdownOf(t, sample(t, func(s string) string { return plant(s, p) }))
+				doc := made(t, reader, source)
+				want := made(t, reader, markdownOf(t, sample(t, func(s string) string { return plant(s, tame) })))
+				if diff := cmp.Diff(shape(want), shape(doc)); diff != "" {
+					t.Fatalf("%s, %q (-tame +hostile):\n%s\n%s", name, p, diff, source)
+				}
+				for _, n := range elements(doc, "img", "script", "iframe", "svg", "input", "form", "style", "link", "meta", "object") {
+					t.Errorf("%s, %q: there is a <%s>", name, p, n.Data)
+				}
+			}
+		}
+	}
+}
+
+// TestMarkdownReadsAsWritten says that escaping loses nothing: a text is the same to
+// who reads the report as it was in the result.
+func TestMarkdownReadsAsWritten(t *testing.T) {
+	for name, reader := range readers {
+		for _, p := range payloads {
+			r := sample(t, plain)
+			r.Question = p
+			r.Result.Claims[0].Text = p
+			doc := made(t, reader, markdownOf(t, r))
+			if got := textOf(elements(doc, "h1")[0]); got != plaintext.Fold(p) {
+				t.Errorf("%s: the title reads %q, want %q", name, got, plaintext.Fold(p))
+			}
+			if got := textOf(elements(doc, "ol")[0]); !strings.Contains(got, plaintext.Fold(p)) {
+				t.Errorf("%s: the claims read %q, want %q in it", name, got, plaintext.Fold(p))
+			}
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	cited := make([]marchwarden.Citation, 3)
+	for _, c := range []struct {
+		name   string
+		answer string
+		claims []string
+		want   [][]sentence
+	}{
+		{"markers", "One. [1][2] Two. [3]\n\nThree. [1]", []string{"One.", "Two.", "Three."},
+			[][]sentence{{{"One.", []int{1, 2}, 1}, {"Two.", []int{3}, 2}}, {{"Three.", []int{1}, 3}}}},
+		{"escapes", `It costs \*5\* \[1\] in \<b\>. [1]`, []string{"It costs *5* [1] in <b>."}, [][]sentence{{{"It costs *5* [1] in <b>.", []int{1}, 1}}}},
+		{"markers of nothing", "See [0] and [4] and [99999999999]. [2]", nil, [][]sentence{{{"See [0] and [4] and [99999999999].", []int{2}, 0}}}},
+		{"no markers", "No stored document answers this.", nil, [][]sentence{{{"No stored document answers this.", nil, 0}}}},
+		{"text behind", "One. [1] And so on", []string{"One."}, [][]sentence{{{"One.", []int{1}, 1}, {"And so on", nil, 0}}}},
+		{"said twice", "One. [1]\n \nOne. [1]", []string{"One.", "One."}, [][]sentence{{{"One.", []int{1}, 1}}, {{"One.", []int{1}, 2}}}},
+		{"nothing", " \n\n ", nil, nil},
+	} {
+		res := &marchwarden.Result{Answer: c.answer, Citations: cited}
+		for _, text := range c.claims {
+			res.Claims = append(res.Claims, marchwarden.Claim{Text: text})
+		}
+		if diff := cmp.Diff(c.want, sentences(res), cmp.AllowUnexported(sentence{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}

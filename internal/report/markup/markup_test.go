@@ -1,0 +1,101 @@
+package markup
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+	"pgregory.net/rapid"
+)
+
+// read parses a piece of HTML as the content of a body.
+func read(t interface{ Fatal(...any) }, n Node) *html.Node {
+	doc, err := html.Parse(strings.NewReader("<!DOCTYPE html><html><head></head><body>" + n.String() + "</body></html>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func texts(doc *html.Node) (text string, elements []string) {
+	var b strings.Builder
+	for n := range doc.Descendants() {
+		switch n.Type {
+		case html.TextNode:
+			b.WriteString(n.Data)
+		case html.ElementNode:
+			elements = append(elements, n.Data)
+		case html.CommentNode:
+			elements = append(elements, "a comment")
+		}
+	}
+	return b.String(), elements
+}
+
+// carried is what HTML makes of a text.
+func carried(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+var hostile = rapid.OneOf(rapid.String(), rapid.StringOf(rapid.SampledFrom([]rune("<>&\"'/=-!\x00\r\n\t ab;#x\u202e\u200b\ufeff\u0085\x1b\U000E0041"))),
+	rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+
+func TestTextIsText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := hostile.Draw(t, "text")
+		for _, n := range []Node{El(P, nil, Text(s)), El(P, nil, Exact(s))} {
+			text, elements := texts(read(t, n))
+			if text != carried(s) {
+				t.Fatalf("%q reads %q", s, text)
+			}
+			for _, e := range elements {
+				if e != "html" && e != "head" && e != "body" && e != "p" && e != "bdi" {
+					t.Fatalf("%q makes %s", s, e)
+				}
+			}
+		}
+	})
+}
+
+func TestAttributesAreText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := hostile.Draw(t, "text")
+		for n := range read(t, El(P, []Attr{Titled(s), Label(s)}, Text("x"))).Descendants() {
+			if n.Data != "p" {
+				continue
+			}
+			if len(n.Attr) != 2 || n.Attr[0].Key != "title" || n.Attr[0].Val != carried(s) || n.Attr[1].Val != carried(s) {
+				t.Fatalf("%q makes %q", s, n.Attr)
+			}
+		}
+	})
+}
+
+func TestExactHidesNothing(t *testing.T) {
+	got := Exact("a\u202eb\x1b\n\tc\u200bé").String()
+	want := "a<bdi class=\"hidden-character\" title=\"U+202E\">\u202e</bdi>b<bdi class=\"hidden-character\" title=\"U+001B\">\x1b</bdi>\n\tc<bdi class=\"hidden-character\" title=\"U+200B\">\u200b</bdi>é"
+	if got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestWeb(t *testing.T) {
+	for _, c := range []struct {
+		address, want string
+	}{
+		{"https://example.org/a?b=c&d=e", "https://example.org/a?b=c&d=e"},
+		{"http://example.org", "http://example.org/"},
+		{"javascript:alert(1)", ""}, {"JaVaScRiPt:alert(1)", ""}, {" javascript:alert(1)", ""}, {"java\nscript:alert(1)", ""},
+		{"data:text/html,x", ""}, {"vbscript:x", ""}, {"file:///etc/passwd", ""}, {"//evil.example", ""}, {"https:evil", ""},
+		{"https://user:pass@example.org/", ""}, {"https://example.org\\@evil.example/", ""}, {"mailto:a@b.example", ""}, {"", ""},
+	} {
+		to, ok := Web(c.address)
+		if ok != (c.want != "") || ok && to.String() != c.want {
+			t.Errorf("Web(%q) = %q, %v; want %q", c.address, to, ok, c.want)
+		}
+	}
+	to, _ := Web(`https://example.org/"onclick="x`)
+	if got := A(to, nil, Text("x")).String(); strings.Contains(got, `"onclick`) || !strings.Contains(got, `rel="noopener noreferrer nofollow"`) {
+		t.Errorf("the link is %s", got)
+	}
+}

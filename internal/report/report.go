@@ -1,0 +1,174 @@
+// Package report writes what a run found as files that people keep and pass on: a
+// report in Markdown, a report as one page of HTML, and a list of the cited sources
+// for reference managers. Every form has the answer, the evidence, what is missing
+// and how to check it.
+//
+// It owns the form. It judges nothing: verdicts, confidence and gaps are those of
+// the result, and whether the result still stands is package verify's to say; but an
+// excerpt that is not what the stored text says is not shown as if it were. All text
+// of a result comes from outside and reaches no file as markup.
+//
+//	report.go    what a report is made of
+//	answer.go    the sentences of an answer and their markers
+//	words.go     what the forms say in the same words
+//	markdown.go  the report as Markdown
+//	html.go      the report as a page: its parts and the whole
+//	sources.go   the sources of that page, each excerpt at its place in the text
+//	style.go     the style sheet of that page
+//	entries.go   the cited sources for package biblio
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+)
+
+// Report is what a report is made of. Gather fills it from a record; whoever has a
+// result by other means may fill it by hand: only Result must be set. The functions
+// that take a Report do not change it.
+type Report struct {
+	Question   string
+	Researcher string    // who answered
+	Version    string    // of the program that ran
+	StartedAt  time.Time // zero when not known
+	Limits     marchwarden.Limits
+	Result     *marchwarden.Result
+	// Sources are the cited sources, one for each citation and in their order; a
+	// missing one is a source whose text is not at hand.
+	Sources []Source
+	// Problems are what could not be read of the record, for people.
+	Problems []string
+}
+
+// Source is what is stored of a cited source.
+type Source struct {
+	// Text is the stored text that the citation's span is in; "" when it has none, or
+	// when it is not to be had.
+	Text string
+	// Problem says why the excerpt cannot be shown at its place; "" when it can, and
+	// when there is nothing to show, as for a source that is no text.
+	Problem string
+	// Page is the document as it was recorded; zero when the record has none.
+	Page fetch.Page
+	// Paper is what was recorded of a scholarly paper; nil for other sources.
+	Paper *Paper
+}
+
+// Gather collects what is needed for a report on a run. A run without a result is
+// CodeUnsupported, and a result that cannot be read is an error. Other damage to the
+// record costs the report what is damaged, and it says so: see Problems and
+// Source.Problem.
+func Gather(ctx context.Context, s record.Store, run *record.Run) (*Report, error) {
+	_, res, err := s.Result(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("read the result: %w", err)
+	}
+	r := &Report{Question: run.Start.Request.Question, Researcher: run.Start.Researcher, Version: run.Start.Version,
+		StartedAt: run.Start.StartedAt.UTC(), Limits: run.Start.Limits, Result: res}
+	docs, err := s.Documents(ctx, run)
+	if err := r.damage(err); err != nil {
+		return nil, fmt.Errorf("read the documents: %w", err)
+	}
+	r.Sources = make([]Source, len(res.Citations))
+	for i, c := range res.Citations {
+		src := &r.Sources[i]
+		src.Page = pageOf(docs, c)
+		if src.Text, src.Problem, err = stored(ctx, s.Blobs, c); err != nil {
+			return nil, fmt.Errorf("read source %d: %w", i+1, err)
+		}
+		src.Paper, err = paperOf(ctx, s.Blobs, src.Page)
+		if err := r.damage(err); err != nil {
+			return nil, fmt.Errorf("read source %d: %w", i+1, err)
+		}
+	}
+	return r, nil
+}
+
+// damage notes damage to the record and gives back every other error.
+func (r *Report) damage(err error) error {
+	if marchwarden.CodeOf(err) == marchwarden.CodeCorrupt {
+		r.Problems = append(r.Problems, err.Error())
+		return nil
+	}
+	return err
+}
+
+// pageOf is the recorded document that a citation is from.
+func pageOf(docs []record.Document, c marchwarden.Citation) fetch.Page {
+	found := fetch.Page{}
+	for _, d := range docs {
+		hash := d.Text
+		if d.NonText {
+			hash = d.Raw
+		}
+		switch {
+		case c.ContentHash == "" || hash.String() != c.ContentHash:
+		case d.Locator == whole(c.Locator):
+			return d.Page
+		case !found.Text.Valid():
+			found = d.Page // the same text at another place
+		}
+	}
+	return found
+}
+
+// whole is the locator of a document without the place in it.
+func whole(locator string) string {
+	i := strings.LastIndexByte(locator, '#')
+	if i < 0 {
+		return locator
+	}
+	place := locator[i+1:]
+	digits, ok := strings.CutPrefix(place, "page=")
+	if !ok {
+		digits, ok = strings.CutPrefix(place, "L")
+	}
+	if !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
+		return locator
+	}
+	return locator[:i]
+}
+
+// stored is the text that a citation names, and what is wrong with it. The error is
+// for a store that fails.
+func stored(ctx context.Context, blobs blob.Store, c marchwarden.Citation) (text, problem string, err error) {
+	if c.RawExcerpt == marchwarden.ExcerptNonText {
+		return "", "", nil
+	}
+	if c.ContentHash == "" || c.Span == nil {
+		return "", "the result does not say where the excerpt stands", nil
+	}
+	content, err := blob.Evidence(ctx, blobs, c.ContentHash)
+	switch code := marchwarden.CodeOf(err); {
+	case err == nil:
+	case code == marchwarden.CodeNotFound:
+		return "", "the text is not stored", nil
+	case errors.Is(err, blob.ErrCorrupt), code == marchwarden.CodeInvalid:
+		return "", "the stored text is damaged", nil
+	default:
+		return "", "", err
+	}
+	if !c.Span.In(len(content)) {
+		return "", "the excerpt's place is outside the stored text", nil
+	}
+	if cut := string(content[c.Span.Start:c.Span.End]); c.RawExcerpt != cut && c.RawExcerpt != cut+marchwarden.ExcerptCut {
+		return "", "the excerpt is not what stands at its place in the stored text", nil
+	}
+	return string(content), "", nil
+}
+
+// source is the source of the citation with an index.
+func (r *Report) source(i int) Source {
+	if i < len(r.Sources) {
+		return r.Sources[i]
+	}
+	return Source{}
+}

@@ -1,0 +1,105 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+)
+
+func traceID(t testing.TB, s string) marchwarden.TraceID {
+	t.Helper()
+	id, err := marchwarden.ParseTraceID(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// sample is a report in which every text from outside has passed plant.
+func sample(t testing.TB, plant func(string) string) *Report {
+	t.Helper()
+	at := time.Date(2026, 11, 14, 9, 30, 0, 0, time.UTC)
+	r := &Report{Question: plant("When is the last frost in Salt Lake City?"), Researcher: plant("pi"), Version: "v0.5.0", StartedAt: at,
+		Limits: marchwarden.Limits{TokenBudget: 20000}, Problems: []string{plant("read recorded outcome")}}
+	res := &marchwarden.Result{Confidence: 0.82, TraceID: traceID(t, "0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10"), Warnings: []string{plant("the trace could not be stored")},
+		ConfidenceFactors: marchwarden.ConfidenceFactors{NumCorroboratingSources: 2, SourceAuthority: marchwarden.HighAuthority, ContradictionDetected: true, QuerySpecificityMatch: 0.9, Recency: marchwarden.Current},
+		CostMetadata:      marchwarden.CostMetadata{TokensUsed: 4039, IterationsRun: 2, WallTimeSec: 3.25, ModelID: plant("extractive/2"), SourcesRead: 7}}
+	cite := func(source, locator, text, excerpt string, long bool) {
+		start := strings.Index(text, excerpt)
+		span := marchwarden.Span{Start: start, End: start + len(excerpt)}
+		if long {
+			excerpt += marchwarden.ExcerptCut
+		}
+		res.Citations = append(res.Citations, marchwarden.Citation{Source: plant(source), Locator: locator, Title: plant("Frost dates"), RawExcerpt: excerpt, Confidence: 0.9,
+			ContentHash: blob.Of([]byte(text)).String(), Span: &span, FetchedAt: &at, Published: plant("2025-03-02"), Origin: plant("example.org"), Authority: marchwarden.HighAuthority})
+		r.Sources = append(r.Sources, Source{Text: text, Page: fetch.Page{Author: plant("Ann Bee")}})
+	}
+	excerpt := plant("The average last frost falls on 26 April.")
+	short := "Frost in Utah.\n\n" + excerpt + "\n\nPlant tomatoes later."
+	long := strings.Repeat("Weather is weather. ", 400) + excerpt + strings.Repeat(" More of it follows.", 400)
+	huge := strings.Repeat("Filler of a long document. ", 4000) + excerpt + strings.Repeat(" The end is far.", 4000)
+	cite("web", "https://example.org/frost?a=1&b=_c_", short, excerpt, false)
+	cite("file", plant("notes/frost.md")+"#L12", long, excerpt, true)
+	cite("file", plant("notes/frost.md")+"#L40", long, "More of it follows.", false)
+	cite("arxiv", "arxiv:2401.01234v2", huge, excerpt, true)
+	r.Sources[3].Paper = &Paper{Authors: []string{plant("Ann Bee"), "Jan van der Berg"}, More: 3, DOI: "10.1000/xyz_1", Journal: plant("Journal of Frost")}
+	res.Citations = append(res.Citations,
+		marchwarden.Citation{Source: "web", Locator: plant("javascript:alert(1)"), Title: plant("A photograph"), RawExcerpt: marchwarden.ExcerptNonText, Confidence: 0.2},
+		marchwarden.Citation{Source: "web", Locator: "https://gone.example/", RawExcerpt: plant("What nobody can check."), Confidence: 0.2, Unchecked: true})
+	r.Sources = append(r.Sources, Source{}, Source{Problem: "the stored text is damaged"})
+	claims := []string{plant("The last frost is on 26 April."), plant("It was later in 1990."), plant("Nobody knows about 2030.")}
+	res.Claims = []marchwarden.Claim{{Text: claims[0], Citations: []int{1, 2}, Support: marchwarden.Supported}, {Text: claims[1], Citations: []int{3}, Support: marchwarden.Partial},
+		{Text: claims[2], Citations: []int{4}, Support: marchwarden.Unchecked}}
+	res.Answer = claims[0] + " [1][2] " + claims[1] + " [3]\n\n" + claims[2] + " [4]"
+	for _, c := range []marchwarden.GapCategory{marchwarden.ScopeExceeded, marchwarden.SourceNotFound, marchwarden.GapCategory(plant("new_category"))} {
+		res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: plant("frost in 1890"), Category: c, Detail: plant("3 documents were read")})
+	}
+	res.Decisions = []marchwarden.Decision{{About: string(marchwarden.SourceNotFound), Topic: plant("frost in 1890"), From: 1, Action: marchwarden.Dispatched, Reason: plant("somebody else may know"), Rihla: 2}}
+	res.DiscoveryEvents = []marchwarden.DiscoveryEvent{{Type: marchwarden.NewSource, SuggestedResearcher: plant("arxiv"), Query: plant("frost models"), Reason: plant("cited there"), SourceLocator: plant("https://example.org/frost")}}
+	res.OpenQuestions = []marchwarden.OpenQuestion{{Question: plant("What of Logan?"), Context: plant("it is colder"), Priority: marchwarden.Low},
+		{Question: plant("What of St George?"), Context: plant("it is warmer"), Priority: marchwarden.High, SourceLocator: plant("notes/frost.md")}}
+	res.Rihlas = []marchwarden.Rihla{{Researcher: plant("files"), Question: plant("last frost?"), Reason: plant("its scope"), Outcome: plant("2 citations"), Citations: 2, TokensUsed: 1200, WallTimeSec: 0.5,
+		TraceID: traceID(t, "0198c0de-7a3b-7c11-9d55-3f2f6f1c9a11")}, {Researcher: plant("web"), Question: plant("frost in 1890?"), Outcome: plant("found nothing"), Parent: 1}}
+	res.Contradictions = []marchwarden.Contradiction{{Subject: plant("last frost"), Attribute: plant("date"), Detail: plant("two dates are given"),
+		A: marchwarden.Side{Locator: "https://example.org/frost?a=1&b=_c_", RawExcerpt: excerpt, Value: plant("26 April"), Title: plant("Frost dates"), Published: plant("2025-03-02"), Authority: marchwarden.HighAuthority, Researcher: plant("web")},
+		B: marchwarden.Side{Locator: plant("https://evil.example/a b"), RawExcerpt: plant("The last frost\nfalls on 15 May."), Value: plant("15 May"), Title: plant("Other dates")}}}
+	r.Result = res
+	return r
+}
+
+// plain plants nothing.
+func plain(s string) string { return s }
+
+// payloads are texts that want to be more than text.
+var payloads = []string{
+	`<script>alert(1)</script>`,
+	`<img src=x onerror=alert(1)>`,
+	`<svg/onload=alert(1)>`,
+	`"><svg onload="alert(1)`,
+	`' onmouseover='alert(1)' x='`,
+	`<a href="javascript:alert(1)">go</a>`,
+	`[go](javascript:alert(1))`,
+	`![x](https://evil.example/pixel.png)`,
+	`[go](https://evil.example/)`,
+	`<https://evil.example/>`,
+	`javascript:alert(1)`,
+	`data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==`,
+	`</mark></blockquote></article></main><iframe src=//evil.example></iframe>`,
+	`</style><style>@import url(https://evil.example/x.css)</style>`,
+	`</title><meta http-equiv=refresh content="0;url=https://evil.example/">`,
+	`--><link rel=stylesheet href=//evil.example><!--`,
+	`<![CDATA[<object data=x>]]><form action=//evil.example><input name=q>`,
+	`{{template}} ${x} <%= y %> {% raw %}`,
+	"line\n\n# heading\n\n```\ncode\n```\n\n---\n\n> quote\n\n| a | b |\n|---|---|\n| c | d |",
+	"[9]: https://evil.example/ \"t\"\n\n[9] [^1]\n\n[^1]: note",
+	"text\n===\n1. one\n\n    code\n- item\n* * *\n<div>\n",
+	"\u202Etxt.exe\u202C \u2066\u200B\uFEFF\u2029",
+	"nul\x00 esc\x1b[31m bell\a c1\u009b31m \xff\xfe bad",
+	`www.evil.example http://evil.example/x mailto:a@evil.example ftp://evil.example a@evil.example`,
+	"`code` *em* **strong** _em_ __strong__ ~~del~~ $x^2$ &lt;b&gt; &#60;i&#62; \\ \\< #tag @who",
+	"\\`*{}[]()#+-.!|<>&\r\nnext\rline",
+}

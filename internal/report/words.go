@@ -1,0 +1,348 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// fact is a label and what is to be said under it.
+type fact struct{ label, value string }
+
+// facts leaves out what has no value.
+func facts(fs ...fact) []fact {
+	return slices.DeleteFunc(fs, func(f fact) bool { return f.value == "" })
+}
+
+// title is the heading of a report.
+func (r *Report) title() string {
+	if q := plaintext.Fold(r.Question); q != "" {
+		return q
+	}
+	return "Research report"
+}
+
+// about is the line under the title.
+func (r *Report) about() []string {
+	var out []string
+	if who := plaintext.Fold(r.Researcher); who != "" {
+		out = append(out, "answered by "+who)
+	}
+	if !r.StartedAt.IsZero() {
+		out = append(out, r.StartedAt.UTC().Format("2 January 2006"))
+	}
+	return append(out, term.Plural(len(r.Result.Citations), "citation"), "confidence "+unit(r.Result.Confidence))
+}
+
+// notices are what a reader must know before all else: the warnings of the result,
+// and what could not be read of its record.
+func (r *Report) notices() []string {
+	var out []string
+	for _, w := range r.Result.Warnings {
+		out = append(out, plaintext.Fold(w))
+	}
+	for _, p := range r.Problems {
+		out = append(out, "the record of this run is damaged: "+plaintext.Fold(p))
+	}
+	return out
+}
+
+func unit(u marchwarden.Unit) string { return fmt.Sprintf("%.2f", float64(u)) }
+
+func known(s string) string {
+	if s = plaintext.Fold(s); s == "" {
+		return "unknown"
+	}
+	return s
+}
+
+// factors are what the confidence was computed from.
+func factors(f marchwarden.ConfidenceFactors) []fact {
+	contradiction, budget := "none found", "not exhausted"
+	if f.ContradictionDetected {
+		contradiction = "found"
+	}
+	if f.BudgetExhausted {
+		budget = "exhausted"
+	}
+	return []fact{
+		{"Independent origins", term.Count(f.NumCorroboratingSources)},
+		{"Authority of the sources", known(string(f.SourceAuthority))},
+		{"Contradictions", contradiction},
+		{"Evidence on what was asked", unit(f.QuerySpecificityMatch)},
+		{"Recency", known(string(f.Recency))},
+		{"Budget", budget},
+	}
+}
+
+// verdict is a verdict of the contract; what is none was not checked.
+func verdict(s marchwarden.Support) string {
+	switch s {
+	case marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported:
+		return string(s)
+	}
+	return string(marchwarden.Unchecked)
+}
+
+// citedFor are the numbers of the claims that rest on a citation.
+func citedFor(res *marchwarden.Result, citation int) []int {
+	var out []int
+	for i, c := range res.Claims {
+		if slices.Contains(c.Citations, citation) {
+			out = append(out, i+1)
+		}
+	}
+	return out
+}
+
+// numbers are the citations of a claim that exist.
+func numbers(res *marchwarden.Result, c marchwarden.Claim) []int {
+	return slices.DeleteFunc(slices.Clone(c.Citations), func(n int) bool { return n < 1 || n > len(res.Citations) })
+}
+
+// sourceFacts are what is known of a cited source.
+func (r *Report) sourceFacts(i int) []fact {
+	c, src := r.Result.Citations[i], r.source(i)
+	var fetched, span string
+	if c.FetchedAt != nil {
+		fetched = c.FetchedAt.UTC().Format(time.RFC3339)
+	}
+	if c.Span != nil {
+		span = fmt.Sprintf("%s to %s", term.Count(c.Span.Start), term.Count(c.Span.End))
+	}
+	return facts(
+		fact{"Kind", plaintext.Fold(c.Source)},
+		fact{"Author", plaintext.Fold(src.Page.Author)},
+		fact{"Published", plaintext.Fold(c.Published)},
+		fact{"Fetched", fetched},
+		fact{"Origin", plaintext.Fold(c.Origin)},
+		fact{"Authority", plaintext.Fold(string(c.Authority))},
+		fact{"Confidence", unit(c.Confidence)},
+		fact{"Bytes", span},
+		fact{"Stored text", plaintext.Fold(c.ContentHash)},
+	)
+}
+
+// unchecked is said of a source that only its researcher has seen.
+const unchecked = "Unchecked: known from its researcher's report alone."
+
+// address is where on the web a locator leads, or "".
+func address(locator string) string {
+	if id, ok := scholar.ParseID(locator); ok {
+		return id.URL()
+	}
+	return locator
+}
+
+// heading is the title of a source, or its locator if it has none.
+func heading(title, locator string) string {
+	if t := plaintext.Fold(title); t != "" {
+		return t
+	}
+	return plaintext.Fold(locator)
+}
+
+// gapGroup is the gaps of one category.
+type gapGroup struct {
+	words string
+	gaps  []gap
+}
+
+type gap struct {
+	topic, detail string
+	done          []string // what an investigator did about it
+}
+
+var gapWords = []struct {
+	category marchwarden.GapCategory
+	words    string
+}{
+	{marchwarden.SourceNotFound, "Not found in what was searched"},
+	{marchwarden.AccessDenied, "Could not be reached or read"},
+	{marchwarden.ContradictorySources, "Sources disagree"},
+	{marchwarden.BudgetExhausted, "The budget ended first"},
+	{marchwarden.ScopeExceeded, "Needs another kind of researcher"},
+}
+
+// gaps are the gaps by category, in a fixed order; a category that the contract does
+// not have comes last, under its own name.
+func gaps(res *marchwarden.Result) []gapGroup {
+	var out []gapGroup
+	group := func(category marchwarden.GapCategory, words string) {
+		g := gapGroup{words: words}
+		for _, x := range res.Gaps {
+			if x.Category == category {
+				g.gaps = append(g.gaps, gap{plaintext.Fold(x.Topic), plaintext.Fold(x.Detail), done(res, x)})
+			}
+		}
+		if len(g.gaps) > 0 {
+			out = append(out, g)
+		}
+	}
+	seen := map[marchwarden.GapCategory]bool{}
+	for _, w := range gapWords {
+		seen[w.category] = true
+		group(w.category, w.words)
+	}
+	for _, x := range res.Gaps {
+		if !seen[x.Category] {
+			seen[x.Category] = true
+			group(x.Category, known(string(x.Category)))
+		}
+	}
+	return out
+}
+
+// done is what was decided about a gap. The topic of a decision may have been cut.
+func done(res *marchwarden.Result, g marchwarden.Gap) []string {
+	var out []string
+	for _, d := range res.Decisions {
+		topic, cut := strings.CutSuffix(d.Topic, "…")
+		if d.About != string(g.Category) || topic != g.Topic && !(cut && topic != "" && strings.HasPrefix(g.Topic, topic)) {
+			continue
+		}
+		if words := decision(d); !slices.Contains(out, words) {
+			out = append(out, words)
+		}
+	}
+	return out
+}
+
+var actionWords = map[marchwarden.Action]string{
+	marchwarden.Dispatched: "followed", marchwarden.Accepted: "accepted as it is", marchwarden.Flagged: "left for a person to look at",
+	marchwarden.Withheld: "not followed, to keep private things private", marchwarden.Capped: "not followed, a limit was reached",
+}
+
+// decision is what was done about a report, in words.
+func decision(d marchwarden.Decision) string {
+	words, ok := actionWords[d.Action]
+	if !ok {
+		words = known(string(d.Action))
+	}
+	if d.Rihla > 0 {
+		words += " by rihla " + term.Count(d.Rihla)
+	}
+	if reason := plaintext.Fold(d.Reason); reason != "" {
+		words += ": " + reason
+	}
+	return words
+}
+
+// contested is what two sides disagree about.
+func contested(c marchwarden.Contradiction) string {
+	return cmp.Or(joined(": ", c.Subject, c.Attribute), "Two sides")
+}
+
+// sideFacts are what is known of one side of a contradiction.
+func sideFacts(s marchwarden.Side) []string {
+	return said(fact{"published ", s.Published}, fact{"authority ", string(s.Authority)}, fact{"reported by ", s.Researcher})
+}
+
+// sideNumber is the citation that one side of a contradiction is, or 0.
+func sideNumber(res *marchwarden.Result, s marchwarden.Side) int {
+	return 1 + slices.IndexFunc(res.Citations, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt })
+}
+
+// openQuestions are sorted by priority, those of one priority in the order of the
+// result.
+func openQuestions(res *marchwarden.Result) []marchwarden.OpenQuestion {
+	order := []marchwarden.Priority{marchwarden.High, marchwarden.Medium, marchwarden.Low}
+	rank := func(p marchwarden.Priority) int {
+		if i := slices.Index(order, p); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	sorted := slices.Clone(res.OpenQuestions)
+	slices.SortStableFunc(sorted, func(a, b marchwarden.OpenQuestion) int { return rank(a.Priority) - rank(b.Priority) })
+	return sorted
+}
+
+// rihlaFacts are what became of a rihla.
+func rihlaFacts(r marchwarden.Rihla) []string {
+	var parent, cited, tokens, wall string
+	if r.Parent > 0 {
+		parent = term.Count(r.Parent)
+	}
+	if r.Citations > 0 && !strings.Contains(r.Outcome, "citation") {
+		cited = term.Plural(r.Citations, "citation")
+	}
+	if r.TokensUsed > 0 {
+		tokens = term.Plural(r.TokensUsed, "token")
+	}
+	if r.WallTimeSec > 0 {
+		wall = seconds(r.WallTimeSec)
+	}
+	return said(fact{"after rihla ", parent}, fact{"", r.Reason}, fact{"", r.Outcome}, fact{"", cited}, fact{"", tokens}, fact{"", wall},
+		fact{"trace ", r.TraceID.String()})
+}
+
+func seconds(s float64) string { return term.Duration(time.Duration(s * float64(time.Second))) }
+
+// costs are what the run consumed.
+func (r *Report) costs() []fact {
+	c := r.Result.CostMetadata
+	tokens := term.Count(c.TokensUsed)
+	if r.Limits.TokenBudget > 0 {
+		tokens += " of " + term.Count(r.Limits.TokenBudget)
+	}
+	read := ""
+	if c.SourcesRead > 0 {
+		read = term.Count(c.SourcesRead)
+	}
+	return facts(
+		fact{"Tokens", tokens}, fact{"Iterations", term.Count(c.IterationsRun)}, fact{"Documents read", read},
+		fact{"Time", seconds(c.WallTimeSec)}, fact{"Model", plaintext.Fold(c.ModelID)},
+	)
+}
+
+// provenance says which run it was and how to check it.
+func (r *Report) provenance() []fact {
+	started := ""
+	if !r.StartedAt.IsZero() {
+		started = r.StartedAt.UTC().Format(time.RFC3339)
+	}
+	return facts(fact{"Trace", r.Result.TraceID.String()}, fact{"Started", started}, fact{"Marchwarden", plaintext.Fold(r.Version)},
+		fact{"Contract", marchwarden.ContractVersion})
+}
+
+// checking is how to check a report, with the commands apart from the words.
+const checking = "Every excerpt above was cut from a stored text by the program. These commands hold all of it against the stored bytes again, and run the research again on what was recorded:"
+
+// commands are the commands for it, if the run is known.
+func (r *Report) commands() []string {
+	id := r.Result.TraceID.String()
+	if id == "" {
+		return nil
+	}
+	return []string{"marchwarden verify " + id, "marchwarden replay --rerun " + id}
+}
+
+// said is labels with their values, folded, those without a value left out.
+func said(fs ...fact) []string {
+	var out []string
+	for _, f := range fs {
+		if v := plaintext.Fold(f.value); v != "" {
+			out = append(out, f.label+v)
+		}
+	}
+	return out
+}
+
+// joined is texts on one line, those that are empty left out.
+func joined(sep string, texts ...string) string {
+	var out []string
+	for _, t := range texts {
+		if t = plaintext.Fold(t); t != "" {
+			out = append(out, t)
+		}
+	}
+	return strings.Join(out, sep)
+}

@@ -1,0 +1,77 @@
+package trace
+
+import (
+	"time"
+)
+
+// Resume says that a run goes on: after it was cut off, or past its end.
+type Resume struct {
+	Head
+	Version string `json:"version"` // of the program that goes on
+	// Mind, MindVersion and Planner are those that go on, if they are others than
+	// those that began.
+	Mind        string `json:"mind,omitempty"`
+	MindVersion string `json:"mind_version,omitempty"`
+	Planner     string `json:"planner,omitempty"`
+	// Worked is how long the run had worked before; the time in between is not its.
+	Worked time.Duration `json:"worked_ns"`
+	// Extension is what the run gets with which to go past its end; nil for one that
+	// was cut off before it.
+	Extension *Extension `json:"extension,omitempty"`
+}
+
+// Extension is what a run that had ended gets to go on with.
+type Extension struct {
+	// Spent is what the run had used when it ended, the writing of its answer
+	// included.
+	Spent int `json:"spent"`
+	// What is added to its limits; all may be zero for a run that its caller stopped.
+	Tokens     int           `json:"tokens,omitempty"`
+	Iterations int           `json:"iterations,omitempty"`
+	Sources    int           `json:"sources,omitempty"`
+	Wall       time.Duration `json:"wall_ns,omitempty"`
+}
+
+// Resumed tells the start what a resume step says, whether it was read or is about
+// to be written: the run is now one that had this from the start.
+func (s *Start) Resumed(r *Resume) {
+	s.Worked = r.Worked
+	if r.Extension != nil {
+		s.Extended = append(s.Extended[:len(s.Extended):len(s.Extended)], *r.Extension)
+	}
+	if r.Mind != "" {
+		s.Mind, s.MindVersion = r.Mind, r.MindVersion
+	}
+	if r.Planner != "" && s.Investigation != nil {
+		inv := *s.Investigation
+		inv.Planner = r.Planner
+		s.Investigation = &inv
+	}
+}
+
+// Worked is how long the run has worked: the time from its start, or from where it
+// went on last, to its last step. A clock that was set back counts for nothing.
+func (l *Log) Worked() time.Duration {
+	start, err := l.Start()
+	if err != nil {
+		return 0
+	}
+	before, from := time.Duration(0), start.StartedAt
+	for _, s := range l.Steps {
+		if r, ok := s.(*Resume); ok {
+			before, from = r.Worked, r.Timestamp
+		}
+	}
+	return before + max(0, l.Steps[len(l.Steps)-1].Header().Timestamp.Sub(from))
+}
+
+// Content is a step without its number, time and checksum, in a form that two steps
+// share exactly if they say the same.
+func Content(s Step) (string, error) {
+	h := s.Header()
+	kept := *h
+	h.Step, h.Timestamp, h.Action = 0, time.Time{}, s.action()
+	line, err := encode(s)
+	*h = kept
+	return string(line), err
+}
