@@ -47,7 +47,7 @@ var schemaNotes = map[string]map[string]any{
 	"question":                   {"minLength": 1, "maxLength": MaxQuestionChars, "description": "what to find out, 1 to 500 characters; required unless resume is given"},
 	"context":                    {"maxLength": MaxContextChars, "description": "what you already know; the researcher avoids repeating it"},
 	"depth":                      {"default": string(Balanced), "description": "how thoroughly to research; picks the constraint preset"},
-	"resume":                     {"format": "uuid", "pattern": traceIDPattern, "description": "trace id of an earlier run to return or go on with"},
+	"resume":                     {"format": "uuid", "pattern": traceIDPattern, "description": "trace id of an earlier run to go on with, with constraints added to what it had; one with nothing left to do is returned"},
 	"constraints":                {"description": "each value given here overrides the depth's preset"},
 	"constraints.max_iterations": {"minimum": MinIterations, "maximum": MaxIterations, "description": "stop after this many iterations"},
 	"constraints.token_budget":   {"minimum": MinTokenBudget, "description": "tokens for the whole research, synthesis included; never exceeded"},

@@ -38,8 +38,8 @@ that no run needs are counted, and are no damage: 'marchwarden gc' removes them.
 With --repair it does what is safe. A line that a crash tore is cut off; damaged
 pieces are moved to the folder "damaged" in the home folder and restored where
 their content is found elsewhere in the store; an index that cannot be read is
-removed, to be made again. A run that is going on is left alone. Nothing is thrown
-away but the index and what broken-off writes left, and all of it is printed.
+removed, to be made again. A run that is going on is left alone. Nothing is
+thrown away but the index and what broken-off writes left, and all is printed.
 
 EXIT STATUS
   0    nothing is wrong, or not any more
@@ -136,7 +136,7 @@ func (a *app) checkRecords(ctx context.Context, c *config, o checkOptions, into 
 
 // home is the records as those see them who check and clear them.
 func (r *records) home(c *config) record.Home {
-	return record.Home{Store: record.Store{Traces: r.traces, Blobs: r.blobs}, Shelf: r.blobs, Damaged: filepath.Join(c.home(), "damaged")}
+	return record.Home{Store: record.Store{Traces: r.traces, Blobs: r.blobs.Store}, Shelf: r.blobs.Store, Damaged: filepath.Join(c.home(), "damaged")}
 }
 
 func (a *app) printCheck(r checkReport) error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -93,7 +92,7 @@ func newDrift(a *app) *cobra.Command {
 				return err
 			}
 			if code := driftCode(rep); code != exitOK {
-				os.Exit(code) // no failure, so that there is nothing to complain about; everything is closed
+				return verdict(code)
 			}
 			return nil
 		},

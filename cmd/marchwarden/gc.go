@@ -30,9 +30,9 @@ remove runs as well, the oldest first, an investigation always together with its
 rihlas. A run that has not ended could be resumed; it goes only when it is that
 old, and is marked in the list that is printed before anything is removed.
 
-What a run that is kept needs is never removed, nor one that is going on, nor one
-whose trace cannot be read. The ledger keeps its lines. It is safe to run beside
-others.
+What a run that is kept needs is never removed, nor a run that is going on, nor
+one whose trace cannot be read. The ledger keeps its lines. It is safe to run
+beside others.
 
 EXIT STATUS
   0    done

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -121,9 +122,19 @@ func execute(ctx context.Context, a *app, args []string) int {
 	if err == nil {
 		return exitOK
 	}
+	var told verdict
+	if errors.As(err, &told) {
+		return int(told)
+	}
 	a.complain(a.advised(err))
 	return exitCode(ctx, err)
 }
+
+// verdict is the exit code of a command that did its work and whose finding is no
+// failure: it was printed, and there is nothing to complain about.
+type verdict int
+
+func (v verdict) Error() string { return "exit status " + strconv.Itoa(int(v)) }
 
 func exitCode(ctx context.Context, err error) int {
 	switch {

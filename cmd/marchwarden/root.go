@@ -31,6 +31,8 @@ EXIT STATUS
   0    answered (gaps and refusals included), or done
   1    failed
   2    wrong usage or bad input; nothing was written
+  3    drift: a cited passage is altered or missing, or a source is gone
+  4    drift: nothing is lost, and some source could not be checked
   130  interrupted; the partial result is printed`
 
 // newRoot builds the tree of commands. Building it opens and reads nothing.

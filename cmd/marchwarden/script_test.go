@@ -78,6 +78,7 @@ func TestScripts(t *testing.T) {
 			for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "DOI_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
 				e.Setenv(service, "http://127.0.0.1:1") // nothing leaves this machine in a test
 			}
+			guardSecrets(e)
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -34,7 +34,7 @@ func TestRealFaults(t *testing.T) {
 		{"14 open files", false, `ulimit -n 14`},
 		{"20 open files", false, `ulimit -n 20`},
 	}
-	for _, s := range []scenario{scenarioNamed("files"), scenarioNamed("folder")} {
+	for _, s := range []scenario{scenarioNamed("folder"), scenarioNamed("files")}[:tortureSize(1, 2, 2)] {
 		out, err := r.spec(r.home(t), s.args...).run(0)
 		if err != nil || out.code != 0 {
 			t.Fatalf("exit code %d, %v: %s", out.code, err, out.stderr)

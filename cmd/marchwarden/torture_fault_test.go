@@ -46,10 +46,10 @@ func TestFaultAnywhere(t *testing.T) {
 		scenario           string
 		taste, sample, all int // of each error, both kinds together
 	}{
-		{"files", 1, 4, 200},
 		{"folder", 1, 4, everyPoint},
-		{"web", 1, 5, 200},
-		{"investigation", 0, 3, 60},
+		{"web", 0, 3, 200},
+		{"files", 0, 2, 100},
+		{"investigation", 0, 2, 60},
 		{"in-process", 0, 0, 60},
 	}
 	for _, tt := range tests {

@@ -45,16 +45,18 @@ func TestKillAnywhere(t *testing.T) {
 		how                way
 		taste, sample, all int
 	}{
-		{"files", killed, 2, 6, everyPoint},
-		{"folder", killed, 2, 6, everyPoint},
-		{"web", killed, 2, 12, everyPoint},
-		{"web", killedSometime, 1, 4, 200},
-		{"web", powerLost, 2, 8, everyPoint},
-		{"folder", powerLost, 0, 3, everyPoint},
-		{"investigation", killed, 1, 6, 400},
-		{"investigation", killedAlone, 1, 4, 300},
-		{"investigation", powerLost, 0, 3, 300},
-		{"in-process", killed, 0, 4, 400},
+		{"folder", killed, 2, 5, everyPoint},
+		{"web", killed, 2, 8, everyPoint},
+		{"web", killedSometime, 1, 2, 200},
+		{"web", powerLost, 1, 4, 600},
+		{"web", killedTwice, 0, 3, 300},
+		{"files", killed, 0, 4, 600},
+		{"folder", powerLost, 0, 2, 400},
+		{"investigation", killed, 0, 4, 300},
+		{"investigation", killedAlone, 0, 2, 200},
+		{"investigation", killedTwice, 0, 2, 150},
+		{"investigation", powerLost, 0, 2, 150},
+		{"in-process", killed, 0, 2, 200},
 	}
 	racks := []*rack{newRack(t), newRack(t)}
 	untraceable := canTrace(racks[0].program)
@@ -82,6 +84,7 @@ const (
 	killed         way = "killed"           // with all that it started, at a system call
 	killedAlone    way = "one process"      // the process that makes the system call
 	killedSometime way = "killed sometime"  // at a moment, whatever it does
+	killedTwice    way = "killed twice"     // the second time when it has been gone on with
 	powerLost      way = "the power failed" // and all is lost that was not synced
 )
 
@@ -93,14 +96,15 @@ type killing struct {
 	calm        calm
 	wrong       complaints
 
-	mu                                           sync.Mutex // guards what follows
-	killed, late, unbegun, resumed, retried, cut int
+	mu                                                           sync.Mutex // guards what follows
+	ended, late, unbegun, resumed, retried, gaveUp, cut, checked int
 }
 
-func (k *killing) count(n *int, by int) {
+func (k *killing) count(n *int, by int) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	*n += by
+	return *n
 }
 
 // complaints gathers what is wrong, so that what is wrong often is told once. It
@@ -204,15 +208,15 @@ func (k *killing) points(t *testing.T, racks []*rack, n int) {
 		})
 	}
 	wg.Wait()
-	t.Logf("%d kills %s, in %v: %d ended before it, %d had not begun, %d were gone on with, %d steps tried again, %d half lines", k.killed, how,
-		time.Since(began).Round(time.Second/10), k.late, k.unbegun, k.resumed, k.retried, k.cut)
+	t.Logf("%d kills %s, in %v: %d ended before it, %d had not begun, %d were gone on with, %d steps tried again, %d times given up, %d half lines", k.ended, how,
+		time.Since(began).Round(time.Second/10), k.late, k.unbegun, k.resumed, k.retried, k.gaveUp, k.cut)
 	k.wrong.tell(t)
 }
 
 // atCall kills a run at its point number at.
 func (k *killing) atCall(r *rack, home string, at int) {
 	const never = "never"
-	m := aftermath{home: home, at: never, before: r.paid(), acknowledged: map[string][]byte{}}
+	m := aftermath{home: home, point: at, at: never, before: r.paid(), acknowledged: map[string][]byte{}}
 	disk := newPlatter(home)
 	seen := 0
 	var err error
@@ -261,6 +265,7 @@ func (k *killing) atMoment(r *rack, home string, part float64) {
 // aftermath is what there is after a kill.
 type aftermath struct {
 	home         string
+	point        int
 	at           string
 	out          runOutcome
 	before       bill
@@ -272,7 +277,7 @@ func (k *killing) after(r *rack, m aftermath) {
 	fail := func(what, format string, args ...any) {
 		k.wrong.add(what, "killed at "+m.at+": "+fmt.Sprintf(format, args...))
 	}
-	k.count(&k.killed, 1)
+	k.count(&k.ended, 1)
 	left := inspect(m.home)
 	for _, problem := range left.problems {
 		fail("damage: "+nameless(problem), "%s", problem)
@@ -291,7 +296,34 @@ func (k *killing) after(r *rack, m aftermath) {
 		return
 	}
 	k.count(&k.resumed, 1)
-	k.goOn(r, m, left, []string{"resume", "--json", left.runs[0].String()}, fail)
+	resume := []string{"resume", "--json", left.runs[0].String()}
+	if k.how == killedTwice {
+		left = k.again(r, &m, resume, fail)
+	}
+	k.goOn(r, m, left, resume, fail)
+}
+
+// again goes on with a run and kills that, too.
+func (k *killing) again(r *rack, m *aftermath, resume []string, fail func(what, format string, args ...any)) remains {
+	seen, second := 0, ""
+	out, err := runTraced(r.spec(m.home, resume...), func(c *sysCall) deed {
+		if second != "" || !isPoint(c, m.home) {
+			return goOn
+		}
+		if seen++; seen != m.point*7%(k.calm.points/2)+1 { // some other point; a run that goes on has fewer
+			return goOn
+		}
+		second = fmt.Sprintf(", and at %s %s (ends: %v)", c.name, strings.TrimPrefix(c.path, m.home), c.ends)
+		return deed{killAll: true}
+	})
+	if m.at += second; err != nil || second == "" && out.code != 0 {
+		fail("resume fails", "exit code %d, %v: %s", out.code, err, out.stderr)
+	}
+	left := inspect(m.home)
+	for _, problem := range left.problems {
+		fail("damage by the second kill: "+nameless(problem), "%s", problem)
+	}
+	return left
 }
 
 // goOn runs a command that must give the answer that the run would have given.
@@ -303,7 +335,9 @@ func (k *killing) goOn(r *rack, m aftermath, left remains, args []string, fail f
 		fail(args[0]+" gives no answer", "exit code %d, %v, %v: %s", out.code, err, bad, out.stderr)
 		return
 	}
-	if essence != k.calm.essence {
+	if k.how == killedTwice && bytes.Contains(out.stdout, []byte("is not tried again")) {
+		k.count(&k.gaveUp, 1) // what was under way both times is given up, and the answer says so
+	} else if essence != k.calm.essence {
 		fail(args[0]+" gives another answer", "(-undisturbed +resumed):\n%s", cmp.Diff(k.calm.essence, essence))
 	}
 	if over := r.paid().since(paid).beyond(k.calm.bill.since(left.done)); len(over) > 0 {
@@ -311,6 +345,9 @@ func (k *killing) goOn(r *rack, m aftermath, left remains, args []string, fail f
 	}
 	k.intact(fail, m)
 	now := inspect(m.home)
+	if again := r.paid().since(m.before).above(k.calm.bill); len(left.runs) > 0 && again > now.retried {
+		fail("asks again without saying so", "%d requests, %d steps say so", again, now.retried)
+	}
 	for _, problem := range now.problems {
 		fail("damage after "+args[0]+": "+nameless(problem), "%s", problem)
 	}
@@ -320,7 +357,9 @@ func (k *killing) goOn(r *rack, m aftermath, left remains, args []string, fail f
 	if now.ledger != 1 {
 		fail(fmt.Sprintf("%d lines in the ledger after %s", now.ledger, args[0]), "%s", id)
 	}
-	k.count(&k.retried, now.retried)
+	if k.count(&k.retried, now.retried); k.count(&k.checked, 1)%4 != 1 {
+		return // the rest takes as long as all before
+	}
 	for _, args := range [][]string{{"verify", id.String()}, {"replay", "--rerun", id.String()}} {
 		if out, err := r.spec(m.home, args...).run(0); err != nil || out.code != 0 {
 			fail(args[0]+" fails after going on", "exit code %d, %v: %s%s", out.code, err, out.stdout, out.stderr)

@@ -125,6 +125,15 @@ func (b bill) beyond(allowed bill) []string {
 	return over
 }
 
+// above counts what was asked more often than in another bill.
+func (b bill) above(other bill) int {
+	n := 0
+	for k := range b {
+		n += max(b[k]-other[k], 0)
+	}
+	return n
+}
+
 // essence is what must be the same in every run of a scenario.
 func (r *rack) essence(stdout []byte) (string, marchwarden.TraceID, error) {
 	res, err := marchwarden.DecodeResult(stdout)

@@ -28,9 +28,9 @@ const tracesHelp = `List the recorded runs, newest first.
 The status of a run is
   complete     it has its answer
   planned      'ask --plan': there is no answer to have
-  interrupted  its caller stopped it, or a crash cut it off; 'marchwarden resume'
-               goes on with it. In JSON "partial" says that there is a partial
-               result, and "resumable" that there is something to go on with
+  interrupted  its caller stopped it, or a crash cut it off: 'marchwarden
+               resume' goes on with it. In JSON "partial" says that there is a
+               partial result, and "resumable" that there is a beginning
   running      a process is at work on it
   damaged      its trace cannot be read; see 'marchwarden check'
 The rihlas of an investigation are runs, too; --all lists them.`

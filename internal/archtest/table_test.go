@@ -27,6 +27,7 @@ var layers = []layer{
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
 	{"internal/lexicon", nil},
 	{"internal/plaintext", nil},
+	{"internal/report/biblio", []string{"internal/plaintext"}},
 	{"internal/question", []string{"internal/lexicon"}},
 	{"internal/hop", []string{"internal/lexicon", "internal/question"}},
 	{"internal/panics", []string{"."}},
@@ -35,6 +36,7 @@ var layers = []layer{
 	{"internal/budget", []string{"."}},
 	{"internal/ledger", []string{"internal/durable", "."}},
 	{"internal/locator", nil},
+	{"internal/report/markup", []string{"internal/locator"}},
 	{"internal/llm", []string{"."}},
 	{"internal/llm/quoted", []string{"."}},
 	{"internal/llm/llmtest", []string{"internal/llm", "internal/datatest", "."}},
@@ -71,6 +73,7 @@ var layers = []layer{
 
 	// Judgement.
 	{"internal/evidence", []string{"internal/fetch", "internal/lexicon", "internal/blob", "."}},
+	{"internal/drift", []string{"internal/evidence", "internal/record", "internal/trace", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "internal/blob", "internal/durable", "."}},
 	{"internal/reason", []string{"internal/evidence", "internal/search", "internal/llm", "internal/budget", "."}},
 	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/fetch", "internal/trace", "internal/lexicon", "internal/blob", "internal/plaintext", "."}},
 	{"internal/outcome", []string{"internal/verify", "internal/replay", "internal/trace", "internal/blob", "."}},
@@ -102,6 +105,7 @@ var layers = []layer{
 	{"internal/mcpkit", []string{"internal/mcpkit/child", "."}},
 	{"internal/conform", []string{"internal/mcpkit", "internal/plaintext", "."}},
 	{"internal/term", []string{"."}},
+	{"internal/report", []string{"internal/report/biblio", "internal/report/markup", "internal/record", "internal/fetch", "internal/blob", "internal/locator", "internal/plaintext", "internal/scholar", "internal/term", "."}},
 	{"internal/archtest", nil},
 
 	// The doors for other programs, and programs that go through them.
@@ -136,14 +140,14 @@ var vendors = []vendor{
 	{"github.com/tetratelabs/wazero", []string{"internal/fetch/extract"}, nil},
 	{"codeberg.org/readeck/go-readability/v2", []string{"internal/fetch/extract"}, nil},
 	{"github.com/gogs/chardet", []string{"internal/fetch/extract"}, nil},
-	{"golang.org/x/net", []string{"internal/fetch/extract", "internal/fetch/extract/hidden", "internal/fetch/web", "internal/locator"}, nil}, // html; public suffixes; host names
+	{"golang.org/x/net", []string{"internal/fetch/extract", "internal/fetch/extract/hidden", "internal/fetch/web", "internal/locator"}, []string{"internal/report", "internal/report/markup"}}, // html; public suffixes; host names
 	{"code.dny.dev/ssrf", []string{"internal/fetch/guard"}, nil},
 	{"github.com/jimsmart/grobotstxt", []string{"internal/fetch/web"}, nil},
 	{"github.com/andybalholm/brotli", []string{"internal/fetch/web"}, nil},
 	{"golang.org/x/time", []string{"internal/fetch/web"}, nil},
 	{"github.com/anthropics/anthropic-sdk-go", []string{"internal/llm/anthropic"}, nil},
 	{"github.com/openai/openai-go/v3", []string{"internal/llm/openai"}, nil},
-	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, []string{"internal/researcher/web"}},
+	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, []string{"internal/researcher/web", "internal/report"}},
 	{"github.com/klauspost/compress", []string{"internal/blob/dir", "internal/fetch/web"}, nil}, // blobs; pages
 	{"github.com/nlnwa/gowarc/v2", []string{"internal/warc"}, nil},
 	{"github.com/kljensen/snowball", []string{"internal/lexicon"}, nil},

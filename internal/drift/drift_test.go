@@ -366,3 +366,26 @@ func TestExtractorOfToday(t *testing.T) {
 		t.Errorf("with the same extractor: %+v, %v", rep.Sources, err)
 	}
 }
+
+// TestWhatOthersRead: a document that somebody else handed over is not fetched; one
+// that the investigator fetched on his own is.
+func TestWhatOthersRead(t *testing.T) {
+	s := newSite(t)
+	s.set("/p", page(lamp, filler))
+	loc := s.URL + "/p"
+	for how, want := range map[string]drift.State{"stored": drift.Unchecked, "reported": drift.Unchecked, "refetched": drift.Changed} {
+		w := newWorld(t)
+		run := w.heard(how, cite{loc, lamp})
+		before := s.requests("/p")
+		rep := w.check(run)
+		if src := rep.Sources[0]; src.State != want || src.Locator != loc {
+			t.Errorf("%s: the document is %+v", how, src)
+		}
+		if asked := s.requests("/p") > before; asked != (want != drift.Unchecked) {
+			t.Errorf("%s: asked for: %v", how, asked)
+		}
+		if want == drift.Changed && rep.Passages[0].State != drift.Present {
+			t.Errorf("%s: the passage is %+v", how, rep.Passages[0])
+		}
+	}
+}

@@ -19,7 +19,7 @@ const (
 	// What an alignment loses by a word that is another, and by one too many.
 	otherWord, extraWord = 0.4, 0.3
 	// maxPlaces is at how many places of a page a passage is tried.
-	maxPlaces = 20
+	maxPlaces = 8
 	// maxExtra is how many words are added at an end to complete a sentence, and
 	// sentenceBytes how far it is looked for.
 	maxExtra, sentenceBytes = 15, 800
@@ -43,28 +43,28 @@ func stands(text, excerpt string, inside bool) bool {
 		if inside || !goesOn(text, span) {
 			return true
 		}
+		if !wholeWords(text, span) && span.Start > from {
+			return false // Locate found no whole words anywhere
+		}
 		from = span.End
 	}
 	return false
 }
 
-// goesOn reports whether a word or number goes on beyond an end of the span.
+// goesOn reports whether a word or number goes on beyond an end of the span. A point
+// or comma between digits belongs to their number.
 func goesOn(s string, span marchwarden.Span) bool {
-	return joined(lastTwo(s[:span.Start]), firstTwo(s[span.Start:span.End]), true) ||
-		joined(lastTwo(s[span.Start:span.End]), firstTwo(s[span.End:]), false)
+	before, first := lastTwo(s[:span.Start]), firstTwo(s[span.Start:span.End])
+	last, after := lastTwo(s[span.Start:span.End]), firstTwo(s[span.End:])
+	return !wholeWords(s, span) || unicode.IsDigit(before[0]) && isMark(before[1]) && unicode.IsDigit(first[0]) ||
+		unicode.IsDigit(last[1]) && isMark(after[0]) && unicode.IsDigit(after[1])
 }
 
-// joined reports whether two neighbouring texts, of which the last and the first two
-// characters are given, are of one word or number. A point or comma between digits
-// belongs to the number; it stands on the left if leftMark is set, else on the right.
-func joined(left, right [2]rune, leftMark bool) bool {
-	if wordRune(left[1]) && wordRune(right[0]) {
-		return true
-	}
-	if leftMark {
-		return unicode.IsDigit(left[0]) && isMark(left[1]) && unicode.IsDigit(right[0])
-	}
-	return unicode.IsDigit(left[1]) && isMark(right[0]) && unicode.IsDigit(right[1])
+// wholeWords reports whether no word goes on beyond either end of the span.
+func wholeWords(s string, span marchwarden.Span) bool {
+	before, first := lastTwo(s[:span.Start]), firstTwo(s[span.Start:span.End])
+	last, after := lastTwo(s[span.Start:span.End]), firstTwo(s[span.End:])
+	return !(wordRune(before[1]) && wordRune(first[0])) && !(wordRune(last[1]) && wordRune(after[0]))
 }
 
 func isMark(r rune) bool { return r == '.' || r == ',' }

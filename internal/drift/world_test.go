@@ -275,3 +275,27 @@ func (e endless) Fetch(ctx context.Context, _ string) (fetch.Page, error) {
 	<-ctx.Done()
 	return fetch.Page{}, ctx.Err()
 }
+
+// heard records a run that cites what a researcher reported, and how it was got.
+func (w *world) heard(how string, c cite) *record.Run {
+	w.t.Helper()
+	ctx := w.t.Context()
+	writer, err := w.store.Traces.Create(runID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := writer.Append(&trace.Start{Format: trace.Format, TraceID: runID, Researcher: "pi", Request: marchwarden.Request{Question: "What is there?"}, StartedAt: noon}); err != nil {
+		w.t.Fatal(err)
+	}
+	text, err := w.store.Blobs.Put(ctx, []byte(c.excerpt))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	citation := marchwarden.Citation{Source: "web", Locator: c.locator, RawExcerpt: c.excerpt, ContentHash: text.String(), Span: &marchwarden.Span{End: len(c.excerpt)}}
+	rec := replay.Record(writer, w.store.Blobs, func() time.Duration { return 0 }, nil)
+	if _, err := replay.Evidence(ctx, rec, "lamps", citation, func(context.Context) (replay.Held, error) { return replay.Held{Text: text, How: how}, nil }); err != nil {
+		w.t.Fatal(err)
+	}
+	w.finish(writer, &marchwarden.Result{TraceID: runID, Answer: "So it is.", Citations: []marchwarden.Citation{citation}})
+	return w.load()
+}

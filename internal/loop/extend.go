@@ -1,11 +1,14 @@
 package loop
 
 import (
+	"context"
 	"maps"
 	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // extend goes past an end of the gathering, if the run did: it has what was added to
@@ -34,4 +37,22 @@ func (r *run) extend() bool {
 		return cut(err)
 	})
 	return true
+}
+
+// catchUp does what was cut short before the run went on, and reads what a cap had
+// kept out. It belongs to the iteration in which that was planned.
+func (r *run) catchUp(ctx context.Context) error {
+	plan := r.undone
+	if r.past == 0 || len(plan.Searches)+len(plan.Reads) == 0 {
+		return nil
+	}
+	stop, err := r.checkpoint("going on")
+	if err != nil || stop {
+		return err
+	}
+	r.undone = reason.Plan{}
+	if err := r.note(&trace.Message{Head: head("do what was left when the run ended before"), Iteration: r.state.Iteration, Queries: queriesOf(plan)}); err != nil {
+		return err
+	}
+	return r.gather(replay.Shield(ctx), plan)
 }

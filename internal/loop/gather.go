@@ -116,9 +116,12 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 	r.state.Searches = append(r.state.Searches, done...)
 	var fresh []search.Hit
 	seen := map[string]bool{}
-	for _, s := range done {
+	for i, s := range done {
 		if s.Err != nil {
 			r.searchGap(s)
+		}
+		if marchwarden.CodeOf(s.Err) == marchwarden.CodeCanceled {
+			r.undone.Searches = append(r.undone.Searches, searches[i])
 		}
 		for _, h := range s.Hits {
 			if !seen[h.Locator] {
@@ -188,6 +191,7 @@ func (r *run) admit(offered []string) ([]string, error) {
 	granted := r.grant(len(wanted))
 	for _, loc := range wanted[granted:] {
 		r.leave(r.name(loc))
+		r.undone.Reads = append(r.undone.Reads, reason.Read{Locator: loc})
 	}
 	wanted = wanted[:granted]
 	for _, loc := range wanted {
@@ -259,6 +263,9 @@ func (r *run) keep(read []reading) (failed int) {
 		switch {
 		case rd.err != nil:
 			failed++
+			if marchwarden.CodeOf(rd.err) == marchwarden.CodeCanceled {
+				r.undone.Reads = append(r.undone.Reads, reason.Read{Locator: rd.locator})
+			}
 			r.meter.ReturnSources(1) // the cap is on documents that were read
 			r.state.Failed[rd.locator] = rd.err
 			gap := marchwarden.GapFor(rd.locator, rd.err)

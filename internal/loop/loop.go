@@ -120,6 +120,7 @@ type run struct {
 	refused     int               // reads of what nothing had offered
 	leftover    []string          // what a cap kept the run from doing, for people
 	pending     *reason.Plan      // a plan for which no iteration was left
+	undone      reason.Plan       // what was cut short, or chosen when no document was left to read
 	past        int               // ends that the run has gone past
 	planned     bool              // there is nothing left to look for
 	interrupted bool
@@ -170,6 +171,9 @@ func (r *run) gatherAll(ctx context.Context) error {
 // gatherToEnd plans and gathers until the plan is complete, a cap is reached or
 // the caller stops the run.
 func (r *run) gatherToEnd(ctx context.Context) error {
+	if err := r.catchUp(ctx); err != nil {
+		return err
+	}
 	for !r.planned {
 		stop, err := r.checkpoint("gathering")
 		if err != nil || stop {

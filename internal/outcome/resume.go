@@ -2,8 +2,11 @@ package outcome
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -62,6 +65,11 @@ func (d Desk) Resume(ctx context.Context, req marchwarden.Request, more time.Dur
 	w, log, err := d.Traces.Append(id)
 	if err != nil {
 		return nil, nil, err
+	}
+	if log.Complete() != nil { // perhaps another process went on with it while this one waited
+		if res, err := d.ended(ctx, log, additions(req, more)); res != nil || err != nil {
+			return nil, res, errors.Join(err, w.Close())
+		}
 	}
 	run, err := d.goOn(w, log, additions(req, more), sink)
 	if err != nil {
@@ -123,10 +131,21 @@ func (d Desk) goOn(w *trace.Writer, log *trace.Log, more trace.Extension, sink m
 	return run, err
 }
 
-// Begin writes down that the run goes on, and with which minds if they are others
-// than those that began. It returns what a person should know about that.
-func (r *Run) Begin(mind, mindVersion, planner string) (said []string, err error) {
+// Minds are those that go on with a run.
+type Minds struct{ Mind, Version, Planner string }
+
+// Begin writes down that the run goes on, with which minds if they are others than
+// those that began, and what is searched now if that has changed; nil says nothing of
+// it. It returns what a person should know about that.
+func (r *Run) Begin(now Minds, found *trace.Found) (said []string, err error) {
 	was := r.Start
+	mind, mindVersion, planner := now.Mind, now.Version, now.Planner
+	if found != nil && (found.Fingerprint != was.Fingerprint || !slices.Equal(found.Gaps, was.Gaps)) {
+		r.step.Found = found
+		if found.Fingerprint != was.Fingerprint && was.Fingerprint != "" {
+			said = append(said, "what is searched has changed since the run was begun")
+		}
+	}
 	if mind != was.Mind || mindVersion != was.MindVersion {
 		r.step.Mind, r.step.MindVersion = mind, mindVersion
 		said = append(said, fmt.Sprintf("the run was begun by %s and goes on with %s: what was asked before may be asked again", named(was.Mind, was.MindVersion), named(mind, mindVersion)))
@@ -193,6 +212,10 @@ func SameModel(was, has string) error {
 func Unrecorded(err error) string {
 	if err == nil {
 		return ""
+	}
+	var why syscall.Errno // says it in a few words; the rest names files of no interest
+	if errors.As(err, &why) {
+		err = why
 	}
 	return fmt.Sprintf("this answer is not recorded: %v; it cannot be verified or replayed later", err)
 }

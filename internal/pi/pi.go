@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -148,8 +149,9 @@ func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result,
 	if err != nil {
 		return nil, fmt.Errorf("investigation %s: %w", c.Start.TraceID, err)
 	}
-	if warning := outcome.Unrecorded(j.Lost()); warning != "" && !slices.Contains(c.Result.Warnings, warning) {
-		c.Result.Warnings = append(c.Result.Warnings, warning)
+	if warning := outcome.Unrecorded(j.Lost()); warning != "" {
+		same := func(w string) bool { return strings.HasSuffix(w, warning) } // a researcher's, on the same disk
+		c.Result.Warnings = append(slices.DeleteFunc(c.Result.Warnings, same), warning)
 	}
 	if p.cfg.Spent != nil {
 		p.cfg.Spent(c)
@@ -171,7 +173,8 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 	if err := outcome.SameModel(start.Model, llm.ID(p.cfg.Model)); err != nil {
 		return nil, err
 	}
-	said, err := run.Begin(p.cfg.Minds.Writer(start.Model).ID(), start.MindVersion, p.cfg.Minds.Planner(start.Model).ID())
+	minds := outcome.Minds{Mind: p.cfg.Minds.Writer(start.Model).ID(), Version: start.MindVersion, Planner: p.cfg.Minds.Planner(start.Model).ID()}
+	said, err := run.Begin(minds, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -198,18 +199,19 @@ func TestCollectFindsOutAgainWhatIsNeeded(t *testing.T) {
 // while collections run one after another.
 func TestCollectBesideRuns(t *testing.T) {
 	path := t.TempDir()
-	spell := time.Second
+	enough := int64(12)
 	if full() {
-		spell = 8 * time.Second
+		enough = 120
 	}
-	ctx, stop := context.WithTimeout(context.Background(), spell)
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
 	defer stop()
 	var group errgroup.Group
 	var ran, collected atomic.Int64
+	tried := func() bool { return ctx.Err() != nil || ran.Load() >= enough && collected.Load() >= enough }
 	for w := range 3 {
 		p := open(t, path)
 		group.Go(func() error {
-			for n := 0; ctx.Err() == nil; n++ {
+			for n := 0; !tried(); n++ {
 				if err := oneRun(p, w, n); err != nil {
 					return err
 				}
@@ -221,7 +223,7 @@ func TestCollectBesideRuns(t *testing.T) {
 	for range 2 {
 		p := open(t, path)
 		group.Go(func() error {
-			for ctx.Err() == nil {
+			for !tried() {
 				plan, err := p.home().PlanCollection(context.Background(), record.CollectOptions{Now: time.Now(), Older: 30 * day})
 				if err != nil {
 					return err
@@ -329,7 +331,7 @@ func TestAnySequenceOfRunsAndCollections(t *testing.T) {
 	case "torture":
 		checks = "1000"
 	default:
-		checks = "30"
+		checks = "15"
 	}
 	if err := flag.Set("rapid.checks", checks); err != nil {
 		t.Fatal(err)
@@ -395,4 +397,51 @@ func (s stock) enact(t *testing.T, rt *rapid.T, p *place, interrupted bool) {
 		write(t, p.trace(r.ID), []byte(text))
 	}
 	age(t, p, run, time.Duration(rapid.IntRange(0, 20).Draw(rt, "days ago"))*day)
+}
+
+// cutOff is a shelf from which so many blobs are removed before it all ends.
+type cutOff struct {
+	blob.Shelf
+	after int
+}
+
+var errCutOff = errors.New("cut off")
+
+func (c cutOff) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error) {
+	gone, err := c.Shelf.Remove(ctx, refs[:min(c.after, len(refs))], before, needed)
+	return gone, errors.Join(err, errCutOff)
+}
+
+// Whatever ends a collection, what is left is whole, and the next one goes on.
+func TestCollectionThatIsCutOff(t *testing.T) {
+	p, runs := investigated(t, questions[:3]...)
+	age(t, p, runs[0], 40*day)
+	age(t, p, runs[1], 40*day)
+	// Among the traces: the investigation is gone, its rihlas are still there.
+	if err := p.traces.Remove(runs[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if r := check(t, p, record.CheckOptions{}); len(r.Findings) != 0 {
+		t.Errorf("without the investigation:\n%s", describe(r))
+	}
+	// Among the blobs.
+	home := p.home()
+	home.Shelf = cutOff{p.blobs, 3}
+	plan, err := home.PlanCollection(t.Context(), record.CollectOptions{Now: time.Now(), Older: 30 * day})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := plan.Run(t.Context())
+	if !errors.Is(err, errCutOff) || c.Blobs != 3 || c.Traces != len(runs[0].Rihlas)+len(runs[1].All()) {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	if r := check(t, p, record.CheckOptions{}); len(r.Findings) != 0 {
+		t.Errorf("cut off:\n%s", describe(r))
+	}
+	if _, c := collect(t, p, record.CollectOptions{}); c.Blobs != plan.Blobs-3 {
+		t.Errorf("the next one removed %d blobs of %d", c.Blobs, plan.Blobs-3)
+	}
+	if err := stands(p, runs[2].ID); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,10 +1,16 @@
 // Package record is what a run left behind, taken as a whole: its own trace, the
 // traces of the rihlas that it sent and that are kept in the same place, the blobs
-// they need, the documents that were read and the result. It reads; what a run
-// writes is package replay's, and what removes is in gc.go alone.
+// they need, the documents that were read and the result. It also looks after all
+// of them together. What a run writes is package replay's, the files of the store
+// are package blob's.
 //
 //	record.go     a run and its parts
 //	documents.go  the documents that it read
+//	home.go       all records of one place, and what their traces mention
+//	check.go      what is damaged or missing, and who needs it
+//	repair.go     what can safely be done about it
+//	family.go     which traces belong together
+//	gc.go         removing old families, and blobs that nothing mentions
 package record
 
 import (

@@ -29,11 +29,12 @@ type Recorder struct {
 
 	mu    sync.Mutex // guards what follows
 	calls map[trace.ActionID][]*call
-	part  int                    // how many ends the run is past
-	tries map[trace.ActionID]int // of effects that were begun and never finished
-	noted map[string]int         // notes in the record that the run has not come by again
-	w     *trace.Writer          // nil when nothing is written
-	lost  error                  // why nothing is written any more
+	part  int                     // how many ends the run is past
+	tries map[trace.ActionID]int  // of effects that were begun and never finished
+	gone  map[trace.ActionID]bool // of these, those that the run had given up when it ended
+	noted map[string]int          // notes in the record that the run has not come by again
+	w     *trace.Writer           // nil when nothing is written
+	lost  error                   // why nothing is written any more
 
 	sinkMu sync.Mutex // serialises sink, so that a slow one holds up progress only
 	sink   marchwarden.Sink
@@ -71,14 +72,19 @@ func Rerun(log *trace.Log, blobs blob.Store) *Recorder {
 func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time.Duration, sink marchwarden.Sink) (*Recorder, error) {
 	r := Record(w, blobs, clock, sink)
 	r.load(log)
-	r.noted, r.tries = map[string]int{}, map[trace.ActionID]int{}
+	r.noted, r.tries, r.gone = map[string]int{}, map[trace.ActionID]int{}, map[trace.ActionID]bool{}
 	for _, s := range log.Steps {
 		switch s := s.(type) {
 		case trace.Recorded:
 			delete(r.tries, s.Record().ActionID)
 		case trace.Beginning:
 			r.tries[*s.Begins()]++
-		case *trace.Complete, *trace.Resume: // belong to one end alone
+		case *trace.Complete:
+			for id := range r.tries { // nobody waited for it any more
+				r.gone[id] = true
+			}
+			clear(r.tries)
+		case *trace.Start, *trace.Resume: // are never noted twice
 		default:
 			content, err := trace.Content(s)
 			if err != nil {
@@ -92,16 +98,10 @@ func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time
 
 // load takes over the effects of a record, with the part that each was made in.
 func (r *Recorder) load(log *trace.Log) {
-	part := 0
 	for _, s := range log.Steps {
-		switch s := s.(type) {
-		case *trace.Resume:
-			if s.Extension != nil {
-				part++
-			}
-		case trace.Recorded:
+		if s, ok := s.(trace.Recorded); ok {
 			e := s.Record()
-			known := &call{part: part, bound: bound(s.Header().Action, e.Error), step: s, done: make(chan struct{}), output: e.OutputID}
+			known := &call{part: e.Part, bound: bound(s.Header().Action, e.Error), step: s, done: make(chan struct{}), output: e.OutputID}
 			close(known.done)
 			r.calls[e.ActionID] = append(r.calls[e.ActionID], known)
 		}
@@ -176,6 +176,9 @@ func (r *Recorder) Note(s trace.Step) error {
 	if !r.live {
 		return nil
 	}
+	if _, begins := s.(*trace.Start); begins && r.noted != nil {
+		return nil // the record has one, and what has changed since is in its resume steps
+	}
 	if _, end := s.(*trace.Complete); end && r.noted != nil {
 		if where := r.Diverged(); where != "" {
 			r.write(&trace.Message{Head: trace.Head{Decision: where}})
@@ -237,6 +240,10 @@ func (r *Recorder) Do(ctx context.Context, e Effect, run func(context.Context) (
 		if !r.live {
 			r.mu.Unlock()
 			return nil, journalError(marchwarden.CodeNotRecorded, nil, "the record holds no %s of %s", e.Kind, clip(input))
+		}
+		if r.gone[id] {
+			r.mu.Unlock()
+			return nil, journalError(marchwarden.CodeNotRecorded, nil, "the run gave up waiting for the %s of %s", e.Kind, clip(input))
 		}
 		c = &call{part: r.part, bound: bound(e.Kind, ""), done: make(chan struct{})}
 		r.calls[id] = append(r.calls[id], c)
@@ -306,7 +313,7 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 		r.Lose(err)
 	}
 	step := e.Done(out, runErr)
-	*step.Record() = trace.Effect{ActionID: id, OutputID: ref, Error: marchwarden.CodeOf(runErr), ElapsedMS: float64(took.Microseconds()) / 1000, Retried: tries > 0}
+	*step.Record() = trace.Effect{ActionID: id, OutputID: ref, Error: marchwarden.CodeOf(runErr), ElapsedMS: float64(took.Microseconds()) / 1000, Retried: tries > 0, Part: c.part}
 	r.mu.Lock()
 	c.bound = bound(e.Kind, marchwarden.CodeOf(runErr))
 	r.mu.Unlock()

@@ -128,7 +128,7 @@ func spoken(res *marchwarden.Result, s sentence) h.Node {
 	text, badge := h.Text(s.text), h.Node{}
 	if s.claim > 0 {
 		v := verdict(res.Claims[s.claim-1].Support)
-		text = h.In(h.SpanTag, "claim "+v, text)
+		text = h.In(h.Span, "claim "+v, text)
 		if v != string(marchwarden.Supported) {
 			badge = h.Join(h.Text(" "), badgeOf(v))
 		}
@@ -140,7 +140,7 @@ func spoken(res *marchwarden.Result, s sentence) h.Node {
 }
 
 // badgeOf is a verdict in a box.
-func badgeOf(v string) h.Node { return h.In(h.SpanTag, "verdict "+v, h.Text(v)) }
+func badgeOf(v string) h.Node { return h.In(h.Span, "verdict "+v, h.Text(v)) }
 
 // markers are links to sources.
 func markers(numbers []int) h.Node {
@@ -176,7 +176,7 @@ func confidence(res *marchwarden.Result) h.Node {
 func claims(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for i, c := range res.Claims {
-		out = append(out, h.El(h.Li, []h.Attr{h.ID(claimID(i + 1))}, badgeOf(verdict(c.Support)), h.Text(" "), foreign(h.SpanTag, c.Text), h.Text(" "), markers(numbers(res, c))))
+		out = append(out, h.El(h.Li, []h.Attr{h.ID(claimID(i + 1))}, badgeOf(verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text), h.Text(" "), markers(numbers(res, c))))
 	}
 	return listed(h.Ol, out)
 }
@@ -234,7 +234,7 @@ func gapList(res *marchwarden.Result) h.Node {
 			for _, d := range x.done {
 				done = append(done, h.In(h.P, "facts", h.Text(d)))
 			}
-			items = append(items, h.El(h.Li, nil, h.El(h.Strong, h.Foreign(), h.Text(x.topic)), h.Text(" — "), foreign(h.SpanTag, x.detail), h.Join(done...)))
+			items = append(items, h.El(h.Li, nil, h.El(h.Strong, h.Foreign(), h.Text(x.topic)), h.Text(" — "), foreign(h.Span, x.detail), h.Join(done...)))
 		}
 		out = append(out, h.El(h.H3, nil, h.Text(g.words)), listed(h.Ul, items))
 	}
@@ -253,7 +253,7 @@ func discoveries(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for _, d := range res.DiscoveryEvents {
 		kind := strings.ReplaceAll(known(string(d.Type)), "_", " ")
-		out = append(out, item(h.Join(h.Text(kind+": "), foreign(h.SpanTag, joined(" — ", d.Query, d.Reason))),
+		out = append(out, item(h.Join(h.Text(kind+": "), foreign(h.Span, joined(" — ", d.Query, d.Reason))),
 			said(fact{"ask the researcher ", d.SuggestedResearcher}, fact{"met in ", d.SourceLocator})))
 	}
 	return listed(h.Ul, out)
@@ -262,7 +262,7 @@ func discoveries(res *marchwarden.Result) h.Node {
 func questions(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for _, q := range openQuestions(res) {
-		out = append(out, item(foreign(h.SpanTag, q.Question), said(fact{"priority ", string(q.Priority)}, fact{"", q.Context}, fact{"met in ", q.SourceLocator})))
+		out = append(out, item(foreign(h.Span, q.Question), said(fact{"priority ", string(q.Priority)}, fact{"", q.Context}, fact{"met in ", q.SourceLocator})))
 	}
 	return listed(h.Ul, out)
 }
@@ -270,7 +270,7 @@ func questions(res *marchwarden.Result) h.Node {
 func rihlas(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for _, r := range res.Rihlas {
-		out = append(out, item(h.Join(h.El(h.Strong, nil, h.Text(known(r.Researcher))), h.Text(" — "), foreign(h.SpanTag, r.Question)), rihlaFacts(r)))
+		out = append(out, item(h.Join(h.El(h.Strong, nil, h.Text(known(r.Researcher))), h.Text(" — "), foreign(h.Span, r.Question)), rihlaFacts(r)))
 	}
 	return listed(h.Ol, out)
 }
@@ -291,7 +291,7 @@ func citedAs(res *marchwarden.Result, citation int) h.Node {
 	var out []h.Node
 	for _, n := range citedFor(res, citation) {
 		c := res.Claims[n-1]
-		out = append(out, h.El(h.Li, nil, h.A(h.At(claimID(n)), nil, h.Text("Claim "+term.Count(n))), h.Text(" "), badgeOf(verdict(c.Support)), h.Text(" "), foreign(h.SpanTag, c.Text)))
+		out = append(out, h.El(h.Li, nil, h.A(h.At(claimID(n)), nil, h.Text("Claim "+term.Count(n))), h.Text(" "), badgeOf(verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text)))
 	}
 	if len(out) == 0 {
 		return h.Node{}

@@ -32,7 +32,7 @@ func sources(r *Report) h.Node {
 	texts := &texts{res: r.Result, at: map[string]int{}, room: maxTexts}
 	for i, c := range r.Result.Citations {
 		out = append(out, h.El(h.Article, []h.Attr{h.ID(sourceID(i + 1)), h.Class("source"), h.Focusable()}, h.Text("\n"), h.Lines(
-			h.El(h.H3, nil, h.In(h.SpanTag, "number", h.Text(fmt.Sprintf("[%d]", i+1))), h.Text(" "), foreign(h.SpanTag, heading(c.Title, c.Locator))),
+			h.El(h.H3, nil, h.In(h.Span, "number", h.Text(fmt.Sprintf("[%d]", i+1))), h.Text(" "), foreign(h.Span, heading(c.Title, c.Locator))),
 			h.In(h.P, "locator", whereabouts(c.Locator)),
 			excerpt(c, r.source(i), i+1),
 			texts.more(c, r.source(i).Text, i+1),
@@ -65,10 +65,10 @@ func around(text string, s marchwarden.Span, chars int, mark h.Node) h.Node {
 	from, to := window(text, s, chars)
 	parts := []h.Node{h.Exact(text[from:s.Start]), mark, h.Exact(text[s.End:to])}
 	if from > 0 {
-		parts = slices.Insert(parts, 0, h.In(h.SpanTag, "cut", h.Text(term.Bytes(int64(from))+" before … ")))
+		parts = slices.Insert(parts, 0, h.In(h.Span, "cut", h.Text(term.Bytes(int64(from))+" before … ")))
 	}
 	if to < len(text) {
-		parts = append(parts, h.In(h.SpanTag, "cut", h.Text(" … "+term.Bytes(int64(len(text)-to))+" after")))
+		parts = append(parts, h.In(h.Span, "cut", h.Text(" … "+term.Bytes(int64(len(text)-to))+" after")))
 	}
 	return h.Join(parts...)
 }

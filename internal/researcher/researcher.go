@@ -163,7 +163,7 @@ func (l *Lab) resume(ctx context.Context, req marchwarden.Request, sink marchwar
 	if start.Model != "" {
 		version = model.Version
 	}
-	said, err := run.Begin(Mind(start.Model).ID(), version, "")
+	said, err := run.Begin(outcome.Minds{Mind: Mind(start.Model).ID(), Version: version}, &trace.Found{Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps})
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package trace
 
 import (
 	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
 // Resume says that a run goes on: after it was cut off, or past its end.
@@ -13,11 +15,20 @@ type Resume struct {
 	Mind        string `json:"mind,omitempty"`
 	MindVersion string `json:"mind_version,omitempty"`
 	Planner     string `json:"planner,omitempty"`
+	// Found is what is searched from here on, if it is not what it was.
+	Found *Found `json:"found,omitempty"`
 	// Worked is how long the run had worked before; the time in between is not its.
 	Worked time.Duration `json:"worked_ns"`
 	// Extension is what the run gets with which to go past its end; nil for one that
 	// was cut off before it.
 	Extension *Extension `json:"extension,omitempty"`
+}
+
+// Found describes what a run searches, as it was found.
+type Found struct {
+	Library     []string          `json:"library,omitempty"`
+	Fingerprint string            `json:"library_fingerprint,omitempty"`
+	Gaps        []marchwarden.Gap `json:"gaps,omitempty"`
 }
 
 // Extension is what a run that had ended gets to go on with.
@@ -41,6 +52,9 @@ func (s *Start) Resumed(r *Resume) {
 	}
 	if r.Mind != "" {
 		s.Mind, s.MindVersion = r.Mind, r.MindVersion
+	}
+	if f := r.Found; f != nil {
+		s.Library, s.Fingerprint, s.Gaps = f.Library, f.Fingerprint, f.Gaps
 	}
 	if r.Planner != "" && s.Investigation != nil {
 		inv := *s.Investigation

@@ -92,6 +92,8 @@ type Effect struct {
 	// Retried says that the effect was under way once before, when its run was cut
 	// off: whether it was carried out then, and charged for, nobody knows.
 	Retried bool `json:"retried,omitempty"`
+	// Part is how many ends the run had gone past when it came by the effect.
+	Part int `json:"part,omitempty"`
 }
 
 // Record is the effect itself, so that steps which embed it can be found.

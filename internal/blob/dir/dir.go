@@ -32,8 +32,8 @@
 // few files. Then either the use came first, and Remove sees its mark, or the
 // removal did: Put then finds nothing and writes the file, and Get says that
 // nothing is stored. A Get of a blob used less than ten minutes ago needs no lock,
-// because Remove spares that. Where a file system has no locks, writers go on
-// without and Remove refuses to work.
+// because Remove spares that. Where there are no locks, writers go on without and
+// Remove refuses to work.
 //
 // The times are those of the file system, which may be another machine's.
 //

@@ -59,7 +59,7 @@ func (f *files) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
 	// Whatever hinders reading (nothing there, damage, a bad sector) or setting the
 	// time, a fresh file is the remedy, so the error is not needed.
 	old, err := f.peek(ref)
-	if err != nil || !bytes.Equal(old, content) || f.touch(ref) != nil {
+	if err != nil || !bytes.Equal(old, content) || !f.touched(ref) {
 		if err := f.write(nameOf(ref), f.codec.encode(ref, content)); err != nil {
 			return fmt.Errorf("in %s: %w", f.path, err)
 		}

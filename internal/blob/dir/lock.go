@@ -17,8 +17,9 @@ const (
 	lockPause = 2 * time.Millisecond
 )
 
-// errLockless says that the file system knows no locks.
-var errLockless = marchwarden.Errorf(marchwarden.CodeUnsupported, "the file system of the evidence store has no locks, so nothing can be removed safely")
+// errLockless says that there is no lock to be had: the file system knows none, or
+// the store cannot be written.
+var errLockless = marchwarden.Errorf(marchwarden.CodeUnavailable, "the evidence store cannot be locked, so nothing can be removed safely")
 
 // sharedLock is this process's part in the lock that writers hold together: one
 // file, open while at least one of them is at work.
@@ -31,7 +32,8 @@ type sharedLock struct {
 }
 
 // share takes the lock with others. The caller ends with done. It waits for one
-// that removes; ErrLocked if that takes too long.
+// that removes; ErrLocked if that takes too long. Where there is no lock it goes on
+// without: whoever removes does not.
 func (l *sharedLock) share(ctx context.Context) (done func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +59,7 @@ func (l *sharedLock) release() {
 func take(ctx context.Context, root *os.Root, shared bool) (*os.File, error) {
 	file, err := root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(errLockless, err)
 	}
 	for waited := time.Duration(0); ; waited += lockPause {
 		err := durable.Lock(file, shared)

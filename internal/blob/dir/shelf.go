@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -167,6 +168,13 @@ func (f *files) mark(ctx context.Context, ref blob.Ref) error {
 		return blob.ErrNotFound
 	}
 	return nil
+}
+
+// touched reports whether a blob is now marked as used, or needs no mark because
+// nothing can be removed from a store that cannot be written.
+func (f *files) touched(ref blob.Ref) bool {
+	err := f.touch(ref)
+	return err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)
 }
 
 // touch sets the time of a blob's file to now.

@@ -36,7 +36,6 @@ type Tag struct{ name string }
 // The elements.
 var (
 	Article    = Tag{"article"}
-	Aside      = Tag{"aside"}
 	Bdi        = Tag{"bdi"}
 	Blockquote = Tag{"blockquote"}
 	Code       = Tag{"code"}
@@ -58,11 +57,9 @@ var (
 	Ol         = Tag{"ol"}
 	P          = Tag{"p"}
 	Section    = Tag{"section"}
-	SpanTag    = Tag{"span"}
+	Span       = Tag{"span"}
 	Strong     = Tag{"strong"}
 	Summary    = Tag{"summary"}
-	Sup        = Tag{"sup"}
-	Time       = Tag{"time"}
 	Ul         = Tag{"ul"}
 
 	anchor = Tag{"a"}
@@ -85,9 +82,6 @@ func LabelledBy(id string) Attr { return Attr{"aria-labelledby", id} }
 
 // Titled is said about an element when it is pointed at.
 func Titled(s string) Attr { return Attr{"title", s} }
-
-// DateTime is a moment in the form that machines read.
-func DateTime(s string) Attr { return Attr{"datetime", s} }
 
 // Foreign marks text of a language and a direction that nobody told us.
 func Foreign() []Attr { return []Attr{{"lang", ""}, {"dir", "auto"}} }

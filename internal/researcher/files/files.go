@@ -102,18 +102,56 @@ func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (librar
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	keep := context.WithoutCancel(ctx)
+	lib, err := library{}, error(nil)
 	if r.index == nil {
-		ix, err := local.Open(keep, r.indexPath())
-		if err != nil {
+		r.index, err = local.Open(keep, r.indexPath())
+	}
+	if err == nil {
+		lib, err = r.update(ctx, sink)
+	}
+	if local.Unwritable(err) && r.indexPath() != "" {
+		r.cfg.Warn(fmt.Sprintf("the index of the library cannot be written, and is made in memory for this time: %v", err))
+		if lib, err = r.inMemory(ctx, sink); err != nil {
 			return library{}, err
 		}
-		r.index = ix
 	}
+	if r.index == nil {
+		return library{}, err
+	}
+	lib.fingerprint, err = r.index.Fingerprint(keep, r.cfg.Library...)
+	return lib, err
+}
+
+// inMemory indexes into memory, for as long as this process lasts.
+func (r *Researcher) inMemory(ctx context.Context, sink marchwarden.Sink) (library, error) {
+	if r.index != nil {
+		_ = r.index.Close() // what is wrong with it was said
+		r.index = nil
+	}
+	ix, err := local.Open(context.WithoutCancel(ctx), "")
+	if err != nil {
+		return library{}, err
+	}
+	r.index = ix
+	lib, err := r.update(ctx, sink)
+	if local.Unwritable(err) {
+		return lib, err
+	}
+	return lib, nil
+}
+
+// update brings the index up to date with the folders. Its error is the first
+// failure, each of which is a gap as well.
+func (r *Researcher) update(ctx context.Context, sink marchwarden.Sink) (library, error) {
 	lib := library{index: r.index}
+	var failed error
 	for _, f := range r.cfg.Library {
 		report, err := r.index.Update(ctx, f, local.UpdateOptions{Extract: r.cfg.Extractor, Progress: sink, Now: r.cfg.Now})
 		if err != nil && ctx.Err() == nil {
 			lib.gaps = append(lib.gaps, marchwarden.GapFor("folder "+f.Name, err))
+			if failed == nil {
+				failed = err
+			}
 		}
 		if n := len(report.Notes); n > 0 {
 			first := report.Notes[0]
@@ -128,9 +166,7 @@ func (r *Researcher) prepare(ctx context.Context, sink marchwarden.Sink) (librar
 		}
 		lib.folders = append(lib.folders, describe(f, report))
 	}
-	var err error
-	lib.fingerprint, err = r.index.Fingerprint(keep, r.cfg.Library...)
-	return lib, err
+	return lib, failed
 }
 
 // describe says what was searched in one folder, for people.

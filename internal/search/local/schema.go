@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -255,6 +256,17 @@ func primaryCode(err error) int {
 func damaged(err error) bool {
 	code := primaryCode(err)
 	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+}
+
+// Unwritable reports whether err says that an index cannot be written where it is:
+// the disk is full, read-only or broken. One in memory can be.
+func Unwritable(err error) bool {
+	switch primaryCode(err) {
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return true
+	}
+	var broken syscall.Errno
+	return errors.As(err, &broken)
 }
 
 // marker is the file that tells the next Open that a search met damage.

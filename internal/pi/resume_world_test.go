@@ -1,0 +1,400 @@
+package pi_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// crew is a network whose reports depend on the request alone, and on what a run
+// that a request resumes had. It is safe for concurrent use.
+type crew struct {
+	members []dispatch.Member
+	lasts   map[string]time.Duration // how long a member takes
+	has     int                      // documents that each has on each question
+	leads   map[string]string        // a member's report on the first question suggests another
+	fails   map[string]bool
+	deaf    map[string]bool // goes on although it is told to stop
+	silent  bool            // does not tell which run it is
+
+	mu     sync.Mutex // guards what follows
+	runs   map[string]*crewRun
+	texts  map[string][]byte
+	calls  []crewCall
+	hook   func(n int)
+	refuse map[string]bool // trace ids that cannot be resumed
+}
+
+// crewRun is a run of a member, as its own trace would have it.
+type crewRun struct {
+	member, question string
+	tokens, sources  int
+}
+
+type crewCall struct {
+	member string
+	req    marchwarden.Request
+}
+
+func (c crewCall) String() string {
+	if c.req.Resume != "" {
+		return c.member + " resume " + c.req.Resume
+	}
+	return c.member + " " + c.req.Question
+}
+
+func newCrew(names ...string) *crew {
+	c := &crew{has: 4, lasts: map[string]time.Duration{}, leads: map[string]string{}, fails: map[string]bool{}, deaf: map[string]bool{},
+		runs: map[string]*crewRun{}, texts: map[string][]byte{}, refuse: map[string]bool{}}
+	for i, name := range names {
+		c.members = append(c.members, dispatch.Member{Name: name, Scope: "matters of " + name, Trust: dispatch.Own})
+		c.lasts[name] = time.Duration(10*(i+1)) * time.Millisecond
+	}
+	return c
+}
+
+func (c *crew) Members() []dispatch.Member { return c.members }
+
+func (c *crew) Evidence(_ context.Context, _, hash string) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b, ok := c.texts[hash]; ok {
+		return b, nil
+	}
+	return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "no %s", hash)
+}
+
+// idOf is the trace id of a member's run on a question.
+func idOf(member, question string) marchwarden.TraceID {
+	sum := sha256.Sum256([]byte(member + "\x00" + question))
+	h := hex.EncodeToString(sum[:])
+	id, err := marchwarden.ParseTraceID(fmt.Sprintf("%s-%s-7%s-8%s-%s", h[:8], h[8:12], h[13:16], h[17:20], h[20:32]))
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+func (c *crew) Dispatch(ctx context.Context, member string, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	c.mu.Lock()
+	c.calls = append(c.calls, crewCall{member, req})
+	n, hook := len(c.calls), c.hook
+	c.mu.Unlock()
+	if hook != nil {
+		hook(n)
+	}
+	run, id, err := c.open(member, req)
+	if err != nil {
+		return nil, err
+	}
+	if sink != nil && !c.silent {
+		sink(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "off", TraceID: id})
+	}
+	if c.deaf[member] {
+		ctx = context.WithoutCancel(ctx)
+	}
+	select {
+	case <-time.After(c.last(member, run.question)):
+	case <-ctx.Done():
+		res := c.report(member, run, 1, id)
+		res.CostMetadata.BudgetExhausted = true
+		return res, nil
+	}
+	if c.fails[member] {
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "%s has a bad day", member)
+	}
+	return c.report(member, run, run.sources, id), nil
+}
+
+// last is how long a member takes: follow-ups are quick, so that their order is that
+// of a run that nobody disturbs.
+func (c *crew) last(member, question string) time.Duration {
+	if question != crewQuestion {
+		return c.lasts[member] / 10
+	}
+	return c.lasts[member]
+}
+
+func (c *crew) open(member string, req marchwarden.Request) (crewRun, marchwarden.TraceID, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := idOf(member, req.Question)
+	if req.Resume == "" {
+		l := req.Limits()
+		c.runs[id.String()] = &crewRun{member, req.Question, l.TokenBudget, l.MaxSources}
+		return *c.runs[id.String()], id, nil
+	}
+	run, ok := c.runs[req.Resume]
+	if !ok || c.refuse[req.Resume] {
+		return crewRun{}, id, marchwarden.Errorf(marchwarden.CodeNotFound, "no run %s", req.Resume)
+	}
+	if req.Constraints != nil {
+		if n := req.Constraints.TokenBudget; n != nil {
+			run.tokens += *n
+		}
+		if n := req.Constraints.MaxSources; n != nil {
+			run.sources += *n
+		}
+	}
+	return *run, idOf(run.member, run.question), nil
+}
+
+// report is what a member finds with so much: a document costs 400 tokens.
+func (c *crew) report(member string, run crewRun, sources int, id marchwarden.TraceID) *marchwarden.Result {
+	n := min(sources, c.has, (run.tokens-200)/400)
+	var docs []doc
+	c.mu.Lock()
+	for i := range n {
+		text := fmt.Sprintf("The answer of %s in place %d to the matter %.20q is number %d.", member, i+1, run.question, 7*i+len(member))
+		c.texts[blob.Of([]byte(text)).String()] = []byte(text)
+		docs = append(docs, doc{At: fmt.Sprintf("https://%s.example/%.6s/%d", member, id, i), Text: text})
+	}
+	c.mu.Unlock()
+	res := reportOf(docs...)
+	res.TraceID = id
+	res.CostMetadata.TokensUsed, res.CostMetadata.BudgetExhausted = min(run.tokens, 200+400*n), n < c.has
+	if n < c.has {
+		res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: "the rest of " + run.question, Category: marchwarden.BudgetExhausted, Detail: "the work ended"})
+	}
+	if to := c.leads[member]; to != "" && run.question == crewQuestion {
+		res.DiscoveryEvents = append(res.DiscoveryEvents, marchwarden.DiscoveryEvent{Type: marchwarden.RelatedResearch, SuggestedResearcher: to, Query: "What does " + to + " say of " + member + "?", Reason: "it was met"})
+	}
+	res.Normalize()
+	return res
+}
+
+// forget begins the counting anew.
+func (c *crew) forget() []crewCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.calls
+	c.calls, c.hook = nil, nil
+	return old
+}
+
+const crewQuestion = "What is the answer to the matter?"
+
+var crewTime = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+// study is a place where investigations of a crew are made and kept; its clock
+// stands still.
+type study struct {
+	*crew
+	dir    string
+	traces *trace.Dir
+	blobs  blob.Store
+	minds  pi.Minds
+	opts   pi.Options
+	said   []string
+}
+
+type fataler interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+func newStudy(t fataler, dir string, c *crew) *study {
+	t.Helper()
+	traces, err := trace.OpenDir(dir, func() time.Time { return crewTime })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &study{crew: c, dir: dir, traces: traces, blobs: blob.NewMem(), minds: minds()}
+}
+
+const studyID = "00000000-0000-7000-8000-000000000001"
+
+func theStudyID() marchwarden.TraceID {
+	id, err := marchwarden.ParseTraceID(studyID)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+func (s *study) research(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
+	return pi.New(pi.Config{Traces: s.traces, Blobs: s.blobs, Version: "test", Now: func() time.Time { return crewTime }, NewID: theStudyID,
+		Dispatcher: s.crew, Minds: s.minds, Options: s.opts, Say: func(w string) { s.said = append(s.said, w) }}).Research(ctx, req, nil)
+}
+
+func (s *study) ask(ctx context.Context, c marchwarden.Constraints) (*marchwarden.Result, error) {
+	return s.research(ctx, marchwarden.Request{Question: crewQuestion, Constraints: &c})
+}
+
+func (s *study) resume(ctx context.Context, more *marchwarden.Constraints) (*marchwarden.Result, error) {
+	return s.research(ctx, marchwarden.Request{Resume: studyID, Constraints: more})
+}
+
+func (s *study) raw(t fataler) []byte {
+	t.Helper()
+	f, err := s.traces.Raw(theStudyID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func (s *study) log(t fataler) *trace.Log {
+	t.Helper()
+	log, err := s.traces.Load(theStudyID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// cut is a study with the first k lines of this one's trace, some of the next, and
+// the blobs that those lines name.
+func (s *study) cut(t fataler, dir string, k, torn int) *study {
+	t.Helper()
+	lines := bytes.SplitAfter(s.raw(t), []byte("\n"))
+	kept := bytes.Join(lines[:k], nil)
+	if k < len(lines) {
+		kept = append(kept, lines[k][:min(torn, max(0, len(lines[k])-1))]...)
+	}
+	c := newStudy(t, dir, s.crew)
+	c.minds, c.opts = s.minds, s.opts
+	if err := os.WriteFile(filepath.Join(dir, studyID+".jsonl"), kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range c.log(t).Steps {
+		for _, ref := range trace.Refs(st) {
+			content, err := s.blobs.Get(context.Background(), ref)
+			if err == nil {
+				_, err = c.blobs.Put(context.Background(), content)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return c
+}
+
+// whole holds a finished investigation to what every one keeps.
+func (s *study) whole(t fataler, res *marchwarden.Result) {
+	t.Helper()
+	log := s.log(t)
+	if log.Complete() == nil || log.Torn != 0 {
+		t.Fatalf("the trace is not closed: %d torn bytes", log.Torn)
+	}
+	for i, st := range log.Steps {
+		if _, ok := st.(*trace.Start); ok && i > 0 {
+			t.Fatalf("step %d begins the run anew", i+1)
+		}
+	}
+	if err := replay.CheckBlobs(context.Background(), log, s.blobs); err != nil {
+		t.Fatal(err)
+	}
+	want, got, err := pi.Again(context.Background(), log, s.blobs, s.minds)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, s.raw(t))
+	}
+	if returned := encoded(t, res); !bytes.Equal(want, got) || !bytes.Equal(want, returned) {
+		t.Fatalf("the rerun differs\nrecorded %s\nrerun    %s\nreturned %s\n%s", want, got, returned, s.raw(t))
+	}
+	if report, err := verify.Check(context.Background(), s.blobs, res); err != nil || !report.OK() {
+		t.Fatalf("the result does not stand: %s, %v", report, err)
+	}
+	start, err := log.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := start.Limits
+	for _, e := range start.Extended {
+		limits.TokenBudget += e.Tokens
+		limits.MaxSources += e.Sources
+	}
+	if use := res.CostMetadata; use.TokensUsed > limits.TokenBudget || use.SourcesRead > limits.MaxSources {
+		t.Fatalf("%+v is over %+v", use, limits)
+	}
+	cited := map[string]bool{}
+	for _, c := range res.Citations {
+		at := c.Locator + "\x00" + c.RawExcerpt
+		if cited[at] {
+			t.Fatalf("%s is cited twice", c.Locator)
+		}
+		cited[at] = true
+	}
+	for _, d := range res.Decisions {
+		if d.Rihla > len(res.Rihlas) || d.From > len(res.Rihlas) {
+			t.Fatalf("%+v is about no rihla of %d", d, len(res.Rihlas))
+		}
+	}
+}
+
+func encoded(t fataler, res *marchwarden.Result) []byte {
+	t.Helper()
+	out, err := marchwarden.EncodeResult(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// rihlas are the numbers of the journeys of a log that came back, and of those that
+// did not; of these, the runs that it names.
+func rihlas(log *trace.Log) (done map[string]bool, open map[string]string) {
+	done, open = map[string]bool{}, map[string]string{}
+	asked, runs := map[int]string{}, map[int]string{}
+	for _, s := range log.Steps {
+		switch s := s.(type) {
+		case *trace.Rihla:
+			asked[s.Number] = s.Researcher + " " + s.Question
+			open[asked[s.Number]] = ""
+		case *trace.RihlaUnderWay:
+			runs[s.Number] = s.TraceID.String()
+			open[asked[s.Number]] = runs[s.Number]
+		case *trace.RihlaComplete:
+			done[asked[s.Number]] = true
+			delete(open, asked[s.Number])
+		}
+	}
+	return done, open
+}
+
+// said is what the calls were, in the order of their words.
+func saidOf(calls []crewCall) []string {
+	out := make([]string, len(calls))
+	for i, c := range calls {
+		out[i] = c.String()
+	}
+	slices.Sort(out)
+	return out
+}
+
+// memory is a folder for a test, in memory where there is such a place: a trace is
+// synced line by line.
+func memory(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "marchwarden")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+

@@ -1,0 +1,296 @@
+package researcher_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// complete makes a run that nothing disturbs.
+func complete(t *testing.T, w *world, model bool, c marchwarden.Constraints) (*bench, *marchwarden.Result) {
+	t.Helper()
+	b := newBench(t, room(t), w, model)
+	res, err := b.answer(t.Context(), request(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.whole(t, res)
+	return b, res
+}
+
+// A run that is cut off after any line, or in it, goes on to the same result; what
+// was done is not done again, and what was under way is done once more and marked.
+func TestCutAtEveryLine(t *testing.T) {
+	each(t, func(t *testing.T, model bool) {
+		b, want := complete(t, garden(), model, marchwarden.Constraints{})
+		if len(want.Citations) < 3 || model && len(want.Gaps) == 0 {
+			t.Fatalf("too little happens in this world: %+v", want)
+		}
+		lines := len(b.log(t).Steps)
+		for k := 1; k <= lines; k++ {
+			c := b.cut(t, room(t), k, k%3*20)
+			done, open := effects(c.log(t))
+			c.forget()
+			res, err := c.resume(t.Context(), nil)
+			if err != nil {
+				t.Fatalf("cut after %d of %d: %v", k, lines, err)
+			}
+			if got := encode(t, res); !bytes.Equal(got, encode(t, want)) {
+				t.Fatalf("cut after %d of %d gives another result\n%s\n%s", k, lines, got, encode(t, want))
+			}
+			c.whole(t, res)
+			c.accounts(t, k, done, open)
+		}
+		t.Logf("%d cuts", lines)
+	})
+}
+
+// accounts holds what a run that went on has asked of the world against its record.
+func (b *bench) accounts(t fataler, k int, done, open map[string]bool) {
+	t.Helper()
+	asked := b.forget()
+	if torn := b.log(t).Torn; torn != 0 {
+		t.Fatalf("cut after %d: %d torn bytes stayed", k, torn)
+	}
+	for key, n := range asked {
+		if done[key] || n != 1 {
+			t.Fatalf("cut after %d: %s was asked %d times, although it was done: %v", k, key, n, done[key])
+		}
+	}
+	retried := map[string]bool{}
+	for _, s := range b.log(t).Steps {
+		if r, ok := s.(trace.Recorded); ok && r.Record().Retried {
+			retried[keyOf(s)] = true
+		}
+	}
+	for key := range open {
+		if !retried[key] || asked[key] != 1 {
+			t.Fatalf("cut after %d: %s was under way, and asked %d times after that, marked: %v", k, key, asked[key], retried[key])
+		}
+	}
+	if len(retried) != len(open) {
+		t.Fatalf("cut after %d: %v are marked as retried, %v were under way", k, retried, open)
+	}
+}
+
+// A run that is cut off again and again goes on every time.
+func TestCutAgainAndAgain(t *testing.T) {
+	each(t, func(t *testing.T, model bool) {
+		b, want := complete(t, garden(), model, marchwarden.Constraints{})
+		for by := 1; by <= 7; by++ {
+			c := b.cut(t, room(t), 1, 0)
+			for cuts := 1; ; cuts++ {
+				before := len(c.log(t).Steps)
+				res, err := c.resume(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.whole(t, res)
+				// By at least two effects a time, or what is under way is given up.
+				after := before + 4 + by
+				if steps := len(c.log(t).Steps); after >= steps {
+					if got := encode(t, res); !bytes.Equal(got, encode(t, want)) && !bytes.Contains(got, []byte("not tried again")) {
+						t.Errorf("after %d cuts there is another result\n%s\n%s", cuts, encode(t, res), encode(t, want))
+					}
+					break
+				}
+				c = c.cut(t, room(t), after, 0)
+			}
+		}
+	})
+}
+
+// What cut the run off twice is not tried a third time.
+func TestWhatCutsARunOffIsGivenUp(t *testing.T) {
+	each(t, func(t *testing.T, model bool) {
+		b, _ := complete(t, garden(), model, marchwarden.Constraints{})
+		n := 0
+		for k, s := range b.log(t).Steps {
+			begins, ok := s.(trace.Beginning)
+			if !ok {
+				continue
+			}
+			n++
+			c := b.cut(t, room(t), k+1, 0)
+			key := keyOf(begins)
+			for range 1 {
+				if _, err := c.resume(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				at := 0
+				for i, s := range c.log(t).Steps {
+					if s, ok := s.(trace.Beginning); ok && i > k && keyOf(s) == key {
+						at = i + 1
+					}
+				}
+				if at == 0 {
+					t.Fatalf("%s was not tried again", key)
+				}
+				c = c.cut(t, room(t), at, 0)
+			}
+			c.forget()
+			res, err := c.resume(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked := c.forget(); asked[key] != 0 {
+				t.Errorf("%s was tried a third time", key)
+			}
+			c.whole(t, res)
+			if !bytes.Contains(encode(t, res), []byte("not tried again")) {
+				t.Errorf("no gap says that %s was given up: %s", key, encode(t, res))
+			}
+		}
+		t.Logf("%d effects", n)
+	})
+}
+
+// A run that its caller stopped while any effect was under way gives a partial
+// result, and goes on to one that has at least its evidence.
+func TestInterruptedAtEveryEffect(t *testing.T) {
+	each(t, func(t *testing.T, model bool) {
+		_, want := complete(t, garden(), model, marchwarden.Constraints{})
+		same, runs := 0, 0
+		for n := 1; ; n++ {
+			b := newBench(t, room(t), garden(), model)
+			ctx, cancel := context.WithCancel(t.Context())
+			b.hook = func(i int, _ string) {
+				if i == n {
+					cancel()
+				}
+			}
+			part, err := b.answer(ctx, request(marchwarden.Constraints{}))
+			stopped := ctx.Err() != nil
+			cancel()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !stopped {
+				break
+			}
+			runs++
+			b.whole(t, part)
+			if !b.log(t).Complete().Interrupted {
+				t.Fatalf("stopped at effect %d: not said", n)
+			}
+			done, _ := effects(b.log(t))
+			var cut []string
+			for _, s := range b.log(t).Steps {
+				if m, ok := s.(*trace.ModelComplete); ok && m.Prompt == "step" {
+					continue // a mind whose planning was cut short goes on without its model
+				}
+				if r, ok := s.(trace.Recorded); ok && r.Record().Error == marchwarden.CodeCanceled && !done[keyOf(s)] {
+					cut = append(cut, keyOf(s))
+				}
+			}
+			b.forget()
+			res, err := b.resume(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.whole(t, res)
+			asked := b.forget()
+			for key := range asked {
+				if done[key] {
+					t.Errorf("stopped at effect %d: %s was done and is done again", n, key)
+				}
+			}
+			for _, key := range cut {
+				if asked[key] != 1 {
+					t.Errorf("stopped at effect %d: %s was cut short and then asked %d times", n, key, asked[key])
+				}
+			}
+			for _, c := range part.Citations {
+				if !read(b.log(t), c.ContentHash) {
+					t.Errorf("stopped at effect %d: %s is lost", n, c.Locator)
+				}
+			}
+			if res.Answer == want.Answer {
+				same++
+			} else {
+				t.Logf("stopped at effect %d:\n%s\n%s", n, res.Answer, want.Answer)
+			}
+			if b.log(t).Complete().Interrupted || len(res.Citations) < len(part.Citations) {
+				t.Errorf("stopped at effect %d: %d citations became %d", n, len(part.Citations), len(res.Citations))
+			}
+		}
+		t.Logf("%d of %d have the answer of an undisturbed run", same, runs)
+	})
+}
+
+func read(log *trace.Log, hash string) bool {
+	for _, s := range log.Steps {
+		if f, ok := s.(*trace.FetchComplete); ok && f.ContentHash.String() == hash {
+			return true
+		}
+	}
+	return false
+}
+
+// A run that ended at a cap goes on with more of it; without more, and after a
+// complete run, there is nothing to do and nothing is written.
+func TestMoreOfWhatRanOut(t *testing.T) {
+	tests := []struct {
+		name string
+		had  marchwarden.Constraints
+		more marchwarden.Constraints
+	}{
+		{"sources", marchwarden.Constraints{MaxSources: ptr(2)}, marchwarden.Constraints{MaxSources: ptr(4)}},
+		{"iterations", marchwarden.Constraints{MaxIterations: ptr(1)}, marchwarden.Constraints{MaxIterations: ptr(3)}},
+		{"tokens", marchwarden.Constraints{TokenBudget: ptr(1500)}, marchwarden.Constraints{TokenBudget: ptr(20000)}},
+	}
+	each(t, func(t *testing.T, model bool) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				b, first := complete(t, garden(), model, tt.had)
+				if !first.CostMetadata.BudgetExhausted {
+					t.Fatalf("the run did not end at its cap: %+v", first.CostMetadata)
+				}
+				b.idle(t, first)
+				done, _ := effects(b.log(t))
+				b.forget()
+				res, err := b.resume(t.Context(), &tt.more)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.whole(t, res)
+				asked := b.forget()
+				for key := range asked {
+					if done[key] {
+						t.Errorf("%s was paid for twice", key)
+					}
+				}
+				if res.CostMetadata.SourcesRead <= first.CostMetadata.SourcesRead {
+					t.Errorf("it had read %d documents, and with more %d: %v", first.CostMetadata.SourcesRead, res.CostMetadata.SourcesRead, asked)
+				}
+			})
+		}
+		t.Run("nothing", func(t *testing.T) {
+			b, res := complete(t, garden(), model, marchwarden.Constraints{MaxSources: ptr(20), MaxIterations: ptr(20), TokenBudget: ptr(200000)})
+			if res.CostMetadata.BudgetExhausted {
+				t.Fatalf("the run ended at a cap: %+v", res)
+			}
+			b.idle(t, res)
+		})
+	})
+}
+
+// idle holds that a run has nothing to go on with.
+func (b *bench) idle(t *testing.T, want *marchwarden.Result) {
+	t.Helper()
+	before := b.raw(t)
+	b.forget()
+	res, err := b.resume(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(encode(t, res), encode(t, want)) {
+		t.Errorf("another result: %s", encode(t, res))
+	}
+	if asked := b.forget(); len(asked) > 0 || !bytes.Equal(before, b.raw(t)) {
+		t.Errorf("it had nothing to do, and asked %v", asked)
+	}
+}

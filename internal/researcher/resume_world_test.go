@@ -1,0 +1,460 @@
+package researcher_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// full is how much of a large test is run.
+func full() bool { return os.Getenv("MARCHWARDEN_TEST_FULL") != "" }
+
+// world is everything outside a run. What it answers depends on the request alone;
+// what it was asked, it counts by content. It is safe for concurrent use.
+type world struct {
+	docs    map[string]string // by locator
+	denied  map[string]bool   // locators that cannot be read
+	down    string            // searches with this word fail
+	variant string            // is in every step prompt that the model answers, so to speak: its tool calls
+	step    time.Duration     // by which every effect moves the clock
+
+	mu    sync.Mutex // guards what follows
+	calls map[string]int
+	begun int
+	at    time.Time
+	hook  func(n int, key string) // called when the n-th effect begins
+}
+
+var began = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+
+func newWorld(docs map[string]string) *world {
+	return &world{docs: docs, denied: map[string]bool{}, calls: map[string]int{}, at: began}
+}
+
+// garden is a world with something to find in several steps, and some that fails.
+func garden() *world {
+	w := newWorld(map[string]string{
+		"https://peas.example/":    "Peas like cool soil and shade. Peas were first sown by Gregor Mendel in Brno. They need little water.",
+		"https://beans.example/":   "Beans like warm soil and sun. Beans climb on poles, said Gregor Mendel.",
+		"https://mendel.example/":  "Gregor Mendel was a friar who grew peas in Brno. He counted every pea.",
+		"https://brno.example/":    "Brno is a town in Moravia. Its abbey garden grew peas and beans.",
+		"https://soil.example/":    "Cool soil holds water for peas. Warm soil suits beans and maize.",
+		"https://members.example/": "What soil peas and beans like, said Gregor Mendel of Brno, is for members.",
+		"https://maize.example/":   "Maize likes sun. Maize and beans grow well together in warm soil.",
+	})
+	w.denied["https://members.example/"] = true
+	return w
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+// ask counts an effect and fails if its caller has gone.
+func (w *world) ask(ctx context.Context, key string) error {
+	w.mu.Lock()
+	w.calls[key]++
+	w.begun++
+	w.at = w.at.Add(w.step)
+	n, hook := w.begun, w.hook
+	w.mu.Unlock()
+	if hook != nil {
+		hook(n, key)
+	}
+	if ctx.Err() != nil {
+		return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "ask for %.20s", key)
+	}
+	return nil
+}
+
+// forget begins the counting anew.
+func (w *world) forget() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.calls
+	w.calls, w.begun, w.hook = map[string]int{}, 0, nil
+	return old
+}
+
+func (*world) Name() string { return "world" }
+
+// Search finds what shares words with the query, most words first.
+func (w *world) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
+	if err := w.ask(ctx, "search "+q.Text); err != nil {
+		return nil, err
+	}
+	if w.down != "" && strings.Contains(q.Text, w.down) {
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the engine is down")
+	}
+	terms := lexicon.Terms(q.Text)
+	shares := func(text string) int {
+		n := 0
+		for _, t := range lexicon.Terms(text) {
+			if slices.Contains(terms, t) {
+				n++
+			}
+		}
+		return n
+	}
+	var hits []search.Hit
+	for loc, text := range w.docs {
+		if n := shares(text); n > 0 {
+			hits = append(hits, search.Hit{Locator: loc, Title: strings.TrimSuffix(strings.TrimPrefix(loc, "https://"), ".example/"), Score: float64(n)})
+		}
+	}
+	slices.SortFunc(hits, func(a, b search.Hit) int {
+		if a.Score != b.Score {
+			return int(b.Score - a.Score)
+		}
+		return strings.Compare(a.Locator, b.Locator)
+	})
+	return hits[:min(len(hits), q.Limit)], nil
+}
+
+// fetcher is the world as a fetcher into a store.
+type fetcher struct {
+	*world
+	blobs blob.Store
+}
+
+func (f fetcher) Fetch(ctx context.Context, loc string) (fetch.Page, error) {
+	if err := f.ask(ctx, "fetch "+loc); err != nil {
+		return fetch.Page{}, err
+	}
+	text, ok := f.docs[loc]
+	switch {
+	case f.denied[loc]:
+		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "members only")
+	case !ok:
+		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeNotFound, "no such page")
+	}
+	raw, err := f.blobs.Put(ctx, []byte("<p>"+text))
+	if err != nil {
+		return fetch.Page{}, err
+	}
+	ref, err := f.blobs.Put(ctx, []byte(text))
+	return fetch.Page{Locator: loc, URL: loc, Source: "web", Title: loc, Raw: raw, Text: ref, RawBytes: len(text) + 3, TextBytes: len(text),
+		MediaType: "text/html", Extractor: "test/1", FetchedAt: began}, err
+}
+
+// oracle is the world as a language model: it searches, reads a hit, and claims the
+// first sentences that it is shown.
+type oracle struct{ *world }
+
+func (oracle) ID() string { return "test/oracle" }
+
+var (
+	shownHit     = regexp.MustCompile(`(?m)^(H\d+) `)
+	shownPassage = regexp.MustCompile(`(?m)^\[(S\d+\.\d+)\] (.*)$`)
+	shownClaim   = regexp.MustCompile(`(?m)^\d+\. `)
+)
+
+func promptKey(c llm.Call) string {
+	rendered, _ := json.Marshal(struct {
+		Model string
+		Call  llm.Call
+	}{"test/oracle", c})
+	return "model " + blob.Of(rendered).String()
+}
+
+func (o oracle) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
+	if err := o.ask(ctx, promptKey(c)); err != nil {
+		return llm.Reply{}, err
+	}
+	reply := llm.Reply{Stop: llm.StopEnd}
+	switch c.Prompt {
+	case "step":
+		reply.Calls = o.next(c.Input)
+		reply.Text = "DONE"
+		if len(reply.Calls) > 0 {
+			reply.Text, reply.Stop = "", llm.StopTools
+		}
+	case "write":
+		var claims []map[string]any
+		for _, p := range shownPassage.FindAllStringSubmatch(c.Input, 6) {
+			first := lexicon.Sentences(p[2])[0]
+			claims = append(claims, map[string]any{"text": p[2][first.Start:first.End], "passages": []string{p[1]}, "new_paragraph": false})
+		}
+		reply.Text = asJSON(map[string]any{"claims": claims, "gaps": []any{}, "discoveries": []any{}, "open_questions": []any{}})
+	case "judge":
+		var list []any
+		for i := range shownClaim.FindAllString(c.Input, -1) {
+			list = append(list, map[string]any{"claim": i + 1, "support": "supported"})
+		}
+		reply.Text = asJSON(map[string]any{"verdicts": list})
+	default:
+		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "no such prompt: %s", c.Prompt)
+	}
+	said := len(reply.Text)
+	for _, call := range reply.Calls {
+		said += len(call.Name) + len(call.Input)
+	}
+	reply.Usage = llm.Usage{In: (len(c.System) + len(c.Input)) / 4, Out: said/4 + 1}
+	return reply, nil
+}
+
+// next is what the oracle looks for, by what it has been shown.
+func (o oracle) next(input string) []llm.ToolCall {
+	tool := func(name string, in map[string]string) llm.ToolCall {
+		return llm.ToolCall{Name: name, Input: json.RawMessage(asJSON(in))}
+	}
+	for _, q := range [][]string{{"peas soil", "beans soil"}, {"Gregor Mendel"}, {"Brno garden"}, {"maize sun"}} {
+		if strings.Contains(input, q[0]+o.variant) {
+			continue
+		}
+		var calls []llm.ToolCall
+		if hit := shownHit.FindStringSubmatch(input); hit != nil {
+			calls = append(calls, tool("read_page", map[string]string{"id": hit[1], "reason": "it may help"}))
+		}
+		for _, query := range q {
+			calls = append(calls, tool("web_search", map[string]string{"query": query + o.variant, "reason": "it is asked"}))
+		}
+		return calls
+	}
+	return nil
+}
+
+func asJSON(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// bench is a place where runs are made and kept.
+type bench struct {
+	*world
+	model  bool
+	dir    string
+	traces *trace.Dir
+	blobs  blob.Store
+	said   []string
+	lab    researcher.Lab // what is set here is kept
+}
+
+const runID = "00000000-0000-7000-8000-000000000001"
+
+func theID() marchwarden.TraceID {
+	id, err := marchwarden.ParseTraceID(runID)
+	if err != nil {
+		panic(err)
+	}
+	return id
+}
+
+type fataler interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+	Errorf(string, ...any)
+}
+
+func newBench(t fataler, dir string, w *world, model bool) *bench {
+	t.Helper()
+	traces, err := trace.OpenDir(dir, w.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{world: w, model: model, dir: dir, traces: traces, blobs: blob.NewMem()}
+}
+
+// answer is one call of the researcher.
+func (b *bench) answer(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
+	l := b.lab
+	l.Traces, l.Blobs, l.Version, l.Now, l.NewID = b.traces, b.blobs, "test", b.now, theID
+	l.Say = func(s string) { b.said = append(b.said, s) }
+	if b.model {
+		l.Model = oracle{b.world}
+	}
+	return l.Answer(ctx, req, nil, func(context.Context, marchwarden.Request) (researcher.Setup, error) {
+		return researcher.Setup{Name: "test", Where: "the world", Engine: b.world, Fetcher: fetcher{b.world, b.blobs}}, nil
+	})
+}
+
+func (b *bench) resume(ctx context.Context, more *marchwarden.Constraints) (*marchwarden.Result, error) {
+	return b.answer(ctx, marchwarden.Request{Resume: runID, Constraints: more})
+}
+
+func (b *bench) raw(t fataler) []byte {
+	t.Helper()
+	f, err := b.traces.Raw(theID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func (b *bench) log(t fataler) *trace.Log {
+	t.Helper()
+	log, err := b.traces.Load(theID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
+// cut is a bench with the first k lines of this one's trace, so many bytes of the
+// next, and the blobs that those lines name.
+func (b *bench) cut(t fataler, dir string, k, torn int) *bench {
+	t.Helper()
+	lines := bytes.SplitAfter(b.raw(t), []byte("\n"))
+	kept := bytes.Join(lines[:k], nil)
+	if k < len(lines) {
+		kept = append(kept, lines[k][:min(torn, max(0, len(lines[k])-1))]...)
+	}
+	c := newBench(t, dir, b.world, b.model)
+	c.lab = b.lab
+	if err := os.WriteFile(filepath.Join(dir, runID+".jsonl"), kept, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range c.log(t).Steps {
+		for _, ref := range trace.Refs(s) {
+			content, err := b.blobs.Get(context.Background(), ref)
+			if err == nil {
+				_, err = c.blobs.Put(context.Background(), content)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return c
+}
+
+// keyOf is how the world counts the effect of a step; "" for one that is none of it.
+func keyOf(s trace.Step) string {
+	switch s := s.(type) {
+	case *trace.Search:
+		return "search " + s.Query
+	case *trace.SearchComplete:
+		return "search " + s.Query
+	case *trace.Fetch:
+		return "fetch " + s.URL
+	case *trace.FetchComplete:
+		return "fetch " + s.URL
+	case *trace.Model:
+		return "model " + s.PromptHash.String()
+	case *trace.ModelComplete:
+		return "model " + s.PromptHash.String()
+	}
+	return ""
+}
+
+// effects are the effects of a log that are done for good, and those that were
+// begun and not finished.
+func effects(log *trace.Log) (done, open map[string]bool) {
+	done, open = map[string]bool{}, map[string]bool{}
+	for _, s := range log.Steps {
+		key := keyOf(s)
+		switch s := s.(type) {
+		case trace.Recorded:
+			delete(open, key)
+			if key != "" && s.Record().Error != marchwarden.CodeCanceled {
+				done[key] = true
+			}
+		case trace.Beginning:
+			open[key] = true
+		}
+	}
+	return done, open
+}
+
+// whole holds a finished run to what every one keeps: its trace reads, its blobs are
+// there, it fits its budget, and its rerun gives the same bytes.
+func (b *bench) whole(t fataler, res *marchwarden.Result) {
+	t.Helper()
+	log := b.log(t)
+	if log.Complete() == nil {
+		t.Fatal("the trace is not closed")
+	}
+	for i, s := range log.Steps {
+		if _, ok := s.(*trace.Start); ok && i > 0 {
+			t.Fatalf("step %d begins the run anew", i+1)
+		}
+	}
+	if err := replay.CheckBlobs(context.Background(), log, b.blobs); err != nil {
+		t.Fatal(err)
+	}
+	again, err := researcher.Again(context.Background(), log, b.blobs)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, b.raw(t))
+	}
+	if got := encode(t, res); !again.Same() || !bytes.Equal(again.Want, got) {
+		t.Fatalf("the rerun differs\nrecorded %s\nrerun    %s\nreturned %s", again.Want, again.Got, got)
+	}
+	start, err := log.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := start.Limits
+	for _, e := range start.Extended {
+		limits.TokenBudget += e.Tokens
+		limits.MaxIterations += e.Iterations
+		limits.MaxSources += e.Sources
+	}
+	if c := res.CostMetadata; c.TokensUsed > limits.TokenBudget || c.IterationsRun > limits.MaxIterations || c.SourcesRead > limits.MaxSources {
+		t.Fatalf("%+v is over %+v", c, limits)
+	}
+}
+
+func encode(t fataler, res *marchwarden.Result) []byte {
+	t.Helper()
+	out, err := marchwarden.EncodeResult(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func request(c marchwarden.Constraints) marchwarden.Request {
+	return marchwarden.Request{Question: "What soil do peas and beans like, and who was Gregor Mendel of Brno?", Constraints: &c}
+}
+
+// room is a folder for a test, in memory where there is such a place: a trace is
+// synced line by line.
+func room(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "marchwarden")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func ptr(n int) *int { return &n }
+
+// each runs a test for both minds.
+func each(t *testing.T, fn func(t *testing.T, model bool)) {
+	for _, model := range []bool{false, true} {
+		t.Run(fmt.Sprintf("model %v", model), func(t *testing.T) { fn(t, model) })
+	}
+}
