@@ -114,7 +114,8 @@ func (a *app) hidden(c *config) []string {
 	return all
 }
 
-// passwords are those in an address: before its host, or among its parameters.
+// passwords are those in an address: before its host, or among its parameters. They
+// come in no order.
 func passwords(address string) []string {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Scheme == "" {
@@ -123,6 +124,9 @@ func passwords(address string) []string {
 	var all []string
 	if u.User != nil {
 		password, _ := u.User.Password()
+		if password == "" && (u.Scheme == "http" || u.Scheme == "https") {
+			password = u.User.Username() // a token, as some services want it
+		}
 		all = append(all, password)
 	}
 	for name, values := range u.Query() {

@@ -28,7 +28,7 @@ func newImport(a *app) *cobra.Command {
 		Args:    argCount(1, 1, "one bundle"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), by, args[0]) },
 	}
-	cmd.Flags().StringSliceVar(&by, "by", nil, byUsage)
+	cmd.Flags().StringArrayVar(&by, "by", nil, byUsage)
 	return cmd
 }
 
@@ -44,7 +44,7 @@ func (a *app) runImport(ctx context.Context, by []string, path string) error {
 	defer file.Close()
 	silent := *a // what does not stand is in the error
 	silent.stdout = io.Discard
-	if err := silent.checkBundle(ctx, file); err != nil {
+	if err := silent.checkBundle(ctx, file, verifyOptions{}); err != nil {
 		return err
 	}
 	rec, err := a.openRecords(c)

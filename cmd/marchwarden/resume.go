@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -94,6 +95,9 @@ func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
 	}
 	if start.PartOf {
 		return invalid("ID", "go on with the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
+	}
+	if foreign, err := rec.traces.Foreign(id); err != nil || foreign { // its flags are somebody else's
+		return errors.Join(err, invalid("ID", "ask the question anew", fmt.Sprintf("run %s was imported: how it was begun, somebody else has chosen", id)))
 	}
 	if err := o.asBegun(c, start); err != nil {
 		return err

@@ -218,7 +218,7 @@ func TestSecretsStayIn(t *testing.T) {
 	e := newEcho(t)
 	homes := map[string]*household{}
 	var running errgroup.Group
-	running.SetLimit(6) // they wait most of the time
+	running.SetLimit(12) // they wait most of the time
 	for _, mode := range few {
 		h := newHousehold(t, e, mode)
 		h.full, homes[mode] = full, h
@@ -256,7 +256,7 @@ func TestSecretsStayIn(t *testing.T) {
 func (h *household) live(t *testing.T) {
 	patience := "2s"
 	if h.full {
-		patience = "6s"
+		patience = "3s"
 	}
 	h.run(t, "", "doctor", "--online")
 	h.run(t, "", "doctor", "--json")
@@ -341,6 +341,38 @@ func TestPlantedSecretsAreFound(t *testing.T) {
 	}
 }
 
+// TestHidden finds what is secret in every layer of settings, and in arguments, and
+// leaves alone what is none.
+func TestHidden(t *testing.T) {
+	env := map[string]string{
+		"OPENAI_API_KEY": " sk-canary-1 ", "OPENAI_BASE_URL": "https://user:p%40ss-canary-2@host.example/v1", "SEARXNG_URL": "http://token-canary-3@host.example",
+		"MARCHWARDEN_DB": "postgres:///trials?host=/tmp&password=db-canary-4", "https_proxy": "http://me:proxy-canary-5@proxy.example", "PGPASSWORD": "pg-canary-6",
+		"LAMPS_TOKEN": "lamps-canary-7", "LAMPS_KEY": "lamps-canary-8", "LAMPS_DIR": "/data/of-lamps-1",
+	}
+	a := world(t, env)
+	write(t, filepath.Join(a.dir, ".env"), "TAVILY_API_KEY=tvly-canary-9\n")
+	write(t, filepath.Join(filepath.Dir(a.dir), "user", ".marchwarden", "config.yaml"), "brave_base_url: https://me:brave-canary-10@host.example\nresearchers:\n"+
+		"  - {name: lamps, scope: lamps, url: 'https://lamps.example', token_env: LAMPS_TOKEN}\n  - {name: keys, scope: keys, command: [keys], env: [LAMPS_KEY, LAMPS_DIR]}\n")
+	args := []string{"ask", "--db=postgres://me:arg-canary-11@h/x", "--db", "mysql://me:arg-canary-12@h/x", "why"}
+	var stdout bytes.Buffer
+	a.stdout = &stdout
+	run(t.Context(), a, []string{"version"})
+	a.hide.Learn(a.early(args)...)
+	if _, err := a.loadConfig(); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{"sk-canary-1", "p@ss-canary-2", "p%40ss-canary-2", "token-canary-3", "db-canary-4", "proxy-canary-5", "pg-canary-6", "lamps-canary-7", "lamps-canary-8", "tvly-canary-9", "brave-canary-10", "arg-canary-11", "arg-canary-12"} {
+		if got := a.hide.Text("a " + v + " b"); got != "a "+secret.Mark+" b" {
+			t.Errorf("%q", got)
+		}
+	}
+	for _, v := range []string{"/data/of-lamps-1", "host.example", "https://api.anthropic.com", "lamps.example", "trials", stdout.String()} {
+		if got := a.hide.Text(v); got != v {
+			t.Errorf("%q became %q", v, got)
+		}
+	}
+}
+
 // scriptKeys are the secrets of scripts: none may be found after one. The first is a
 // password that every script has, where it changes nothing.
 var scriptKeys = []string{"script-canary-5551", "s2-0123456789wxyz", "sk-ant-canary-0123456789", "sk-ant-0123456789wxyz"}
@@ -351,10 +383,7 @@ func guardSecrets(e *testscript.Env) {
 	for _, service := range []string{"WIKIPEDIA_URL", "CROSSREF_URL"} {
 		e.Setenv(service, "http://me:"+scriptKeys[0]+"@127.0.0.1:1")
 	}
-	t, ok := e.T().(testing.TB)
-	if !ok {
-		panic("a script has no test")
-	}
+	t := e.T().(testing.TB) // a script is run by a test
 	e.Defer(func() {
 		// The scripts' own files have keys, too: what counts is the home folder.
 		for _, name := range []string{"traces", "blobs", "cache", "library", "costs.jsonl", "pins.json"} {

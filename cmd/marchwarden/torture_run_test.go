@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -96,6 +97,9 @@ func wholeFile(f *os.File) []byte {
 // run runs the program to its end. killAfter ends it, and what it started, before
 // that; 0 does not.
 func (spec runSpec) run(killAfter time.Duration) (runOutcome, error) {
+	// The child belongs to this thread, and a tracer waits for all that belong to its.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd := exec.Command(spec.program, spec.args...)
 	cmd.Env, cmd.Dir = spec.env, spec.dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

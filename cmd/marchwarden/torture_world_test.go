@@ -31,6 +31,8 @@ import (
 type scenario struct {
 	name string
 	args []string
+	// anyOrder says that what comes first depends on who is faster.
+	anyOrder bool
 }
 
 const aboutBoats = "When was the Lake Vettern boathouse built?"
@@ -38,11 +40,11 @@ const aboutBoats = "When was the Lake Vettern boathouse built?"
 // scenarios are the kinds of runs: one researcher without and with an index, one
 // that pays, and investigations that pay, with child processes and without.
 var scenarios = []scenario{
-	{"files", []string{"ask", "--json", "--researcher", "files", "What are ideal crops for a garden in Utah?"}},
-	{"folder", []string{"ask", "--json", "--researcher", "files", "--library", "notes", aboutBoats}},
-	{"web", []string{"ask", "--json", "--researcher", "web", "--model", "openai/gpt-test", webtest.Startups}},
-	{"investigation", []string{"ask", "--json", "--researchers", "files,web", "--library", "notes", "--model", "openai/gpt-test", webtest.Startups}},
-	{"in-process", []string{"ask", "--json", "--in-process", "--researchers", "files,web", "--library", "notes", "--model", "openai/gpt-test", webtest.Startups}},
+	{"files", []string{"ask", "--json", "--researcher", "files", "What are ideal crops for a garden in Utah?"}, false},
+	{"folder", []string{"ask", "--json", "--researcher", "files", "--library", "notes", aboutBoats}, false},
+	{"web", []string{"ask", "--json", "--researcher", "web", "--model", "openai/gpt-test", webtest.Startups}, false},
+	{"investigation", []string{"ask", "--json", "--researchers", "files,web", "--library", "notes", "--model", "openai/gpt-test", webtest.Startups}, true},
+	{"in-process", []string{"ask", "--json", "--in-process", "--researchers", "files,web", "--library", "notes", "--model", "openai/gpt-test", webtest.Startups}, true},
 }
 
 func scenarioNamed(name string) scenario {
@@ -60,7 +62,7 @@ type rack struct {
 }
 
 func newRack(t *testing.T) *rack {
-	r := &rack{program: asMarchwarden(t), dir: t.TempDir(), site: webtest.New(t, webtest.Biotech()), models: llmtest.NewServer(t, webtest.Obedient)}
+	r := &rack{program: asMarchwarden(t), dir: t.TempDir(), site: webtest.New(t, webtest.Biotech()), models: llmtest.NewServer(t, thorough)}
 	write(t, filepath.Join(r.dir, "notes", "roof.md"), "Marta Lindqvist repaired the roof of the boathouse in May 2024.\n\nThe Lake Vettern boathouse was built in 1931.\n")
 	write(t, filepath.Join(r.dir, "notes", "genes.md"), "# Startups\n\nNova Edit is a startup in Boston that works on a CRISPR gene therapy.\n")
 	r.env = []string{
@@ -71,6 +73,21 @@ func newRack(t *testing.T) *rack {
 		r.env = append(r.env, service+"=http://127.0.0.1:1") // nothing leaves this machine in a test
 	}
 	return r
+}
+
+// thorough is a model that makes a claim of every passage and believes it.
+func thorough(turn llmtest.Turn) llmtest.Said {
+	switch webtest.SiteOf(turn) {
+	case webtest.SiteWrite, webtest.SiteRepair:
+		return llmtest.Said{Text: webtest.Draft(turn.Input, 40)}
+	case webtest.SiteJudge:
+		var verdicts []string
+		for n := range 40 {
+			verdicts = append(verdicts, fmt.Sprintf(`{"claim":%d,"support":"supported"}`, n+1))
+		}
+		return llmtest.Said{Text: `{"verdicts":[` + strings.Join(verdicts, ",") + `]}`}
+	}
+	return webtest.Obedient(turn)
 }
 
 // spec is a run of the program in a home.
@@ -135,23 +152,31 @@ func (b bill) above(other bill) int {
 }
 
 // essence is what must be the same in every run of a scenario.
-func (r *rack) essence(stdout []byte) (string, marchwarden.TraceID, error) {
+func (r *rack) essence(of scenario, stdout []byte) (string, marchwarden.TraceID, error) {
 	res, err := marchwarden.DecodeResult(stdout)
 	if err != nil {
 		return "", marchwarden.TraceID{}, fmt.Errorf("stdout is no result: %w: %.300q", err, stdout)
 	}
-	var b strings.Builder
-	fmt.Fprintln(&b, res.Answer)
+	var lines []string
+	add := func(parts ...any) { lines = append(lines, strings.TrimSuffix(fmt.Sprintln(parts...), "\n")) }
 	for _, c := range res.Citations {
-		fmt.Fprintln(&b, c.Locator, "|", c.RawExcerpt)
-	}
-	for _, c := range res.Claims {
-		fmt.Fprintln(&b, c.Text, c.Citations, c.Support)
+		add(c.Locator, "|", c.RawExcerpt)
 	}
 	for _, g := range res.Gaps {
-		fmt.Fprintln(&b, g.Category, g.Topic)
+		add(g.Category, g.Topic)
 	}
-	return strings.NewReplacer(r.site.URL, "SITE", r.dir, "DIR").Replace(b.String()), res.TraceID, nil
+	for _, c := range res.Claims {
+		if of.anyOrder {
+			c.Citations = nil
+		}
+		add(c.Text, c.Citations, c.Support)
+	}
+	if of.anyOrder {
+		slices.Sort(lines)
+	} else {
+		lines = append(lines, res.Answer)
+	}
+	return strings.NewReplacer(r.site.URL, "SITE", r.dir, "DIR").Replace(strings.Join(lines, "\n")), res.TraceID, nil
 }
 
 // remains is what a home holds.

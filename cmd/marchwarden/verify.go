@@ -31,7 +31,8 @@ and counts neither way. Only locators of the web and of papers are sent.
 The argument is a trace ID, a file with a result as JSON, a bundle that
 'marchwarden export' wrote, or - for a result on stdin. A bundle is checked alone:
 every byte of it, its signature, that its runs give the same results again, and
-then its citations. That needs no home, no settings and no network.
+then its citations. That needs no home, no settings and, without --online, no
+network.
 ` + idHelp + `
 
 EXIT STATUS
@@ -63,7 +64,7 @@ func newVerify(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&o.live, "live", false, "also run the queries behind citations of a database again, and compare the rows")
 	cmd.Flags().BoolVar(&o.online, "online", false, "also ask whether the cited pages and papers are still there, and whether papers were retracted")
 	cmd.Flags().StringVar(&o.db, "db", "", "the database at `URL` for --live (default MARCHWARDEN_DB)")
-	cmd.Flags().StringSliceVar(&o.by, "by", nil, byUsage)
+	cmd.Flags().StringArrayVar(&o.by, "by", nil, byUsage)
 	return cmd
 }
 

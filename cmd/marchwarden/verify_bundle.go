@@ -70,23 +70,23 @@ func openBundle(path string, by []string) (*bundleFile, error) {
 	return &bundleFile{b, f, keys}, nil
 }
 
-// verifyBundle is verify for a bundle. It needs no configuration and no home, asks
-// nobody and writes nothing.
+// verifyBundle is verify for a bundle. It needs no configuration and no home, writes
+// nothing, and asks nobody unless it is told to.
 func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string) error {
-	if o.live || o.online || o.db != "" {
-		return invalid("--live and --online", "import it first: marchwarden import "+path, "are not for bundles, which are checked offline")
+	if o.live || o.db != "" {
+		return invalid("--live", "import it first: marchwarden import "+path, "is not for bundles")
 	}
 	file, err := openBundle(path, o.by)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	return a.checkBundle(ctx, file)
+	return a.checkBundle(ctx, file, o)
 }
 
 // checkBundle checks everything about a bundle: its bytes, its signature, that its
 // runs give the same results again, and then what verify checks of any run.
-func (a *app) checkBundle(ctx context.Context, file *bundleFile) error {
+func (a *app) checkBundle(ctx context.Context, file *bundleFile, o verifyOptions) error {
 	v := &verdicts{a: a}
 	report, err := file.Verify(ctx, file.by...)
 	if err != nil {
@@ -105,7 +105,7 @@ func (a *app) checkBundle(ctx context.Context, file *bundleFile) error {
 	for _, away := range file.About.Elsewhere {
 		v.print("- the trace of rihla %s is kept by %s and is not inside", away.TraceID, away.Researcher)
 	}
-	return v.result(ctx, shelf{file.Load, file.Blobs()}, checking{id: id})
+	return v.result(ctx, shelf{file.Load, file.Blobs()}, checking{id: id, o: o})
 }
 
 // signature says who signed a bundle.

@@ -69,6 +69,7 @@ var layers = []layer{
 	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
 	{"internal/record", []string{"internal/replay", "internal/trace", "internal/fetch", "internal/blob", "internal/durable", "."}},
+	{"internal/bundle", []string{"internal/record", "internal/trace", "internal/blob", "internal/durable", "."}},
 	{"internal/warc", []string{"internal/record", "internal/blob", "internal/locator", "internal/plaintext", "."}},
 
 	// Judgement.

@@ -24,35 +24,16 @@ type Imported struct {
 	Kept []marchwarden.TraceID // those that were
 }
 
-// foreignSuffix ends the name of the file that marks a trace as imported. It stands
-// beside the trace, which itself is kept to the byte.
-const foreignSuffix = ".imported"
-
-// mark is the content of that file. Fields are only ever added.
+// mark is the content of the file that marks a trace as Foreign. It stands beside the
+// trace, which itself is kept to the byte. Fields are only ever added.
 type mark struct {
 	Format     int       `json:"format"`
 	ExportedAt time.Time `json:"exported_at"`
 	SignedBy   string    `json:"signed_by,omitempty"` // a fingerprint
 }
 
-// Foreign reports whether a trace came here by Import. What it says about how its
-// run was begun, which folders it searched and whom it told what, somebody else has
-// chosen: nobody should go on with it in this user's name.
-func Foreign(traces *trace.Dir, id marchwarden.TraceID) (bool, error) {
-	root, err := os.OpenRoot(traces.Path())
-	if err != nil {
-		return false, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the trace folder")
-	}
-	defer root.Close()
-	_, err = root.Lstat(id.String() + foreignSuffix)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return true, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look whether %s was imported", id)
-}
-
 // Import puts a bundle into a home. It verifies it first and puts nothing if it is
-// not whole. The blobs come first, then the traces, each marked as Foreign, the
+// not whole. The blobs come first, then the traces, each marked as foreign, the
 // run's own last: whatever ends it in the middle, no trace is there in part or
 // without its blobs, and importing again goes on. A trace of the same id with other content is never
 // replaced: that is CodeDenied, before anything is put.
@@ -148,8 +129,8 @@ func (b *Bundle) place(ids []marchwarden.TraceID, m mark, path string) (err erro
 			return err
 		}
 		// A mark that is there is what an import left that was cut off.
-		if err := placeFile(root, id.String()+foreignSuffix, sign); err == nil {
-			done = append(done, id.String()+foreignSuffix)
+		if err := placeFile(root, id.String()+trace.ForeignSuffix, sign); err == nil {
+			done = append(done, id.String()+trace.ForeignSuffix)
 		} else if !errors.Is(err, fs.ErrExist) {
 			return err
 		}

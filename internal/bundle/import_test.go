@@ -13,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 func TestImport(t *testing.T) {
@@ -46,12 +47,12 @@ func TestImport(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 	for _, id := range both {
-		if foreign, err := Foreign(dst.Traces, id); !foreign || err != nil {
+		if foreign, err := dst.Traces.Foreign(id); !foreign || err != nil {
 			t.Errorf("Foreign(%s) = %v, %v", id, foreign, err)
 		}
 	}
 	src, _ := recorded(t)
-	if foreign, err := Foreign(src.Traces, id(t, mainID)); foreign || err != nil {
+	if foreign, err := src.Traces.Foreign(id(t, mainID)); foreign || err != nil {
 		t.Errorf("Foreign of a run that was made here = %v, %v", foreign, err)
 	}
 }
@@ -61,7 +62,7 @@ func TestImportAfterAKill(t *testing.T) {
 	b, err := open(pack(t, Options{}))
 	check(t, err)
 	dst := home(t)
-	for _, name := range []string{rihlaID + foreignSuffix, "." + rihlaID + traceSuffix + ".ABC.tmp"} {
+	for _, name := range []string{rihlaID + trace.ForeignSuffix, "." + rihlaID + traceSuffix + ".ABC.tmp"} {
 		check(t, os.WriteFile(filepath.Join(dst.Traces.Path(), name), nil, 0o600))
 	}
 	if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {

@@ -1,6 +1,10 @@
 package httpapi
 
 import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"unicode"

@@ -59,6 +59,14 @@ func (d Desk) Resume(ctx context.Context, req marchwarden.Request, more time.Dur
 		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
 			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
 	}
+	if foreign, err := d.Traces.Foreign(id); err != nil || foreign {
+		if err == nil && log.Complete() != nil {
+			res, err := Recorded(ctx, d.Blobs, log)
+			return nil, res, err
+		}
+		return nil, nil, errors.Join(err, &marchwarden.Error{Code: marchwarden.CodeDenied, Field: "resume",
+			Message: fmt.Sprintf("run %s was imported: how it was begun, somebody else has chosen", id), Hint: "ask the question anew"})
+	}
 	if res, err := d.ended(ctx, log, additions(req, more)); res != nil || err != nil {
 		return nil, res, err
 	}
@@ -67,6 +75,14 @@ func (d Desk) Resume(ctx context.Context, req marchwarden.Request, more time.Dur
 		return nil, nil, err
 	}
 	if log.Complete() != nil { // perhaps another process went on with it while this one waited
+		if foreign, err := d.Traces.Foreign(id); err != nil || foreign {
+			if err == nil && log.Complete() != nil {
+				res, err := Recorded(ctx, d.Blobs, log)
+				return nil, res, err
+			}
+			return nil, nil, errors.Join(err, &marchwarden.Error{Code: marchwarden.CodeDenied, Field: "resume",
+				Message: fmt.Sprintf("run %s was imported: how it was begun, somebody else has chosen", id), Hint: "ask the question anew"})
+		}
 		if res, err := d.ended(ctx, log, additions(req, more)); res != nil || err != nil {
 			return nil, res, errors.Join(err, w.Close())
 		}

@@ -40,7 +40,11 @@ type Run struct {
 
 // Load reads a run and its rihlas. A rihla that is not kept here is left out; one
 // that is and cannot be read is an error.
-func (s Store) Load(id marchwarden.TraceID) (*Run, error) {
+func (s Store) Load(id marchwarden.TraceID) (*Run, error) { return s.load(id, nil) }
+
+// load reads a run that those above it have sent. One that names itself, or one above
+// it, has no such part.
+func (s Store) load(id marchwarden.TraceID, above []marchwarden.TraceID) (*Run, error) {
 	log, err := s.Traces.Load(id)
 	if err != nil {
 		return nil, err
@@ -50,8 +54,12 @@ func (s Store) Load(id marchwarden.TraceID) (*Run, error) {
 		return nil, err
 	}
 	run := &Run{ID: id, Start: start, Log: log}
+	above = append(above[:len(above):len(above)], id)
 	for _, part := range Parts(log) {
-		rihla, err := s.Load(part)
+		if slices.Contains(above, part) {
+			continue
+		}
+		rihla, err := s.load(part, above)
 		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
 			continue
 		}

@@ -73,6 +73,7 @@ func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time
 	r := Record(w, blobs, clock, sink)
 	r.load(log)
 	r.noted, r.tries, r.gone = map[string]int{}, map[trace.ActionID]int{}, map[trace.ActionID]bool{}
+	var ending []string // what was noted of the way to an end, which no later one repeats
 	for _, s := range log.Steps {
 		switch s := s.(type) {
 		case trace.Recorded:
@@ -84,6 +85,10 @@ func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time
 				r.gone[id] = true
 			}
 			clear(r.tries)
+			for _, content := range ending {
+				r.noted[content]--
+			}
+			ending = nil
 		case *trace.Start, *trace.Resume: // are never noted twice
 		default:
 			content, err := trace.Content(s)
@@ -91,6 +96,10 @@ func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time
 				return nil, journalError(marchwarden.CodeInternal, err, "read step %d", s.Header().Step)
 			}
 			r.noted[content]++
+			switch s.(type) {
+			case *trace.SynthesisStart, *trace.SynthesisComplete, *trace.SynthesisError, *trace.Verify, *trace.BudgetExhausted:
+				ending = append(ending, content)
+			}
 		}
 	}
 	return r, nil

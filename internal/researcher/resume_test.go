@@ -3,7 +3,9 @@ package researcher_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -233,48 +235,67 @@ func read(log *trace.Log, hash string) bool {
 // A run that ended at a cap goes on with more of it; without more, and after a
 // complete run, there is nothing to do and nothing is written.
 func TestMoreOfWhatRanOut(t *testing.T) {
+	const zebras = " Where do zebras eat maize, and how do poles like frost?"
 	tests := []struct {
-		name string
-		had  marchwarden.Constraints
-		more marchwarden.Constraints
+		name  string
+		model bool
+		had   marchwarden.Constraints
+		more  marchwarden.Constraints
+		wall  bool
+		reads bool // more documents are read
 	}{
-		{"sources", marchwarden.Constraints{MaxSources: ptr(2)}, marchwarden.Constraints{MaxSources: ptr(4)}},
-		{"iterations", marchwarden.Constraints{MaxIterations: ptr(1)}, marchwarden.Constraints{MaxIterations: ptr(3)}},
-		{"tokens", marchwarden.Constraints{TokenBudget: ptr(1500)}, marchwarden.Constraints{TokenBudget: ptr(20000)}},
+		{"sources", true, marchwarden.Constraints{MaxSources: ptr(2)}, marchwarden.Constraints{MaxSources: ptr(4)}, false, true},
+		{"iterations", true, marchwarden.Constraints{MaxIterations: ptr(1)}, marchwarden.Constraints{MaxIterations: ptr(3)}, false, true},
+		{"tokens", true, marchwarden.Constraints{TokenBudget: ptr(2500)}, marchwarden.Constraints{TokenBudget: ptr(30000)}, false, false},
+		{"time", true, marchwarden.Constraints{}, marchwarden.Constraints{}, true, true},
+		{"sources", false, marchwarden.Constraints{MaxSources: ptr(1)}, marchwarden.Constraints{MaxSources: ptr(4)}, false, true},
+		{"iterations", false, marchwarden.Constraints{MaxIterations: ptr(1)}, marchwarden.Constraints{MaxIterations: ptr(3)}, false, false},
+		{"time", false, marchwarden.Constraints{}, marchwarden.Constraints{}, true, false},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%s, model %v", tt.name, tt.model), func(t *testing.T) {
+			w := garden()
+			b := newBench(t, room(t), w, tt.model)
+			if tt.wall {
+				w.step, b.lab.Deadline = time.Second, 6*time.Second
+			}
+			req := request(tt.had)
+			req.Question += zebras
+			first, err := b.answer(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.whole(t, first)
+			if !first.CostMetadata.BudgetExhausted {
+				t.Fatalf("the run did not end at its cap: %+v", first.CostMetadata)
+			}
+			b.idle(t, first)
+			done, _ := effects(b.log(t))
+			if tt.wall {
+				b.lab.More = time.Hour
+			}
+			res, err := b.resume(t.Context(), &tt.more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.whole(t, res)
+			asked := b.forget()
+			for key := range asked {
+				if done[key] {
+					t.Errorf("%s was paid for twice", key)
+				}
+			}
+			if was, is := first.CostMetadata.SourcesRead, res.CostMetadata.SourcesRead; len(asked) == 0 || tt.reads && is <= was {
+				t.Errorf("it had read %d documents, and with more %d: %v", was, is, asked)
+			}
+		})
 	}
 	each(t, func(t *testing.T, model bool) {
-		for _, tt := range tests {
-			t.Run(tt.name, func(t *testing.T) {
-				b, first := complete(t, garden(), model, tt.had)
-				if !first.CostMetadata.BudgetExhausted {
-					t.Fatalf("the run did not end at its cap: %+v", first.CostMetadata)
-				}
-				b.idle(t, first)
-				done, _ := effects(b.log(t))
-				b.forget()
-				res, err := b.resume(t.Context(), &tt.more)
-				if err != nil {
-					t.Fatal(err)
-				}
-				b.whole(t, res)
-				asked := b.forget()
-				for key := range asked {
-					if done[key] {
-						t.Errorf("%s was paid for twice", key)
-					}
-				}
-				if res.CostMetadata.SourcesRead <= first.CostMetadata.SourcesRead {
-					t.Errorf("it had read %d documents, and with more %d: %v", first.CostMetadata.SourcesRead, res.CostMetadata.SourcesRead, asked)
-				}
-			})
+		b, res := complete(t, garden(), model, marchwarden.Constraints{MaxSources: ptr(20), MaxIterations: ptr(20), TokenBudget: ptr(200000)})
+		if res.CostMetadata.BudgetExhausted {
+			t.Fatalf("the run ended at a cap: %+v", res)
 		}
-		t.Run("nothing", func(t *testing.T) {
-			b, res := complete(t, garden(), model, marchwarden.Constraints{MaxSources: ptr(20), MaxIterations: ptr(20), TokenBudget: ptr(200000)})
-			if res.CostMetadata.BudgetExhausted {
-				t.Fatalf("the run ended at a cap: %+v", res)
-			}
-			b.idle(t, res)
-		})
+		b.idle(t, res)
 	})
 }
 

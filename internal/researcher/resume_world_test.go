@@ -121,7 +121,7 @@ func (w *world) Search(ctx context.Context, q search.Query) ([]search.Hit, error
 	var hits []search.Hit
 	for loc, text := range w.docs {
 		if n := shares(text); n > 0 {
-			hits = append(hits, search.Hit{Locator: loc, Title: strings.TrimSuffix(strings.TrimPrefix(loc, "https://"), ".example/"), Score: float64(n)})
+			hits = append(hits, search.Hit{Locator: loc, Title: strings.TrimSuffix(strings.TrimPrefix(loc, "https://"), ".example/"), Snippet: text[:min(len(text), 90)], Score: float64(n)})
 		}
 	}
 	slices.SortFunc(hits, func(a, b search.Hit) int {

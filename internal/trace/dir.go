@@ -19,6 +19,10 @@ import (
 
 const suffix = ".jsonl"
 
+// ForeignSuffix ends the name of the file that marks a trace as one that came from
+// somewhere else.
+const ForeignSuffix = ".imported"
+
 // Dir is a folder of traces. It is safe for concurrent use, by several processes
 // too: each run writes a file of its own, and holds a lock on it while it does.
 type Dir struct {
@@ -144,12 +148,30 @@ func (d *Dir) Stat(id marchwarden.TraceID) (fs.FileInfo, error) {
 	return info, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at trace %s", id)
 }
 
+// Foreign reports whether a trace was made somewhere else and brought here. What it
+// says about how its run was begun, which folders it searched and whom it told what,
+// somebody else has chosen: nobody should go on with it in this user's name.
+func (d *Dir) Foreign(id marchwarden.TraceID) (bool, error) {
+	if d.root == nil {
+		return false, d.err
+	}
+	_, err := d.root.Lstat(id.String() + ForeignSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return true, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look where trace %s is from", id)
+}
+
 // Remove removes a trace for good, and keeps that over a power loss.
 func (d *Dir) Remove(id marchwarden.TraceID) error {
 	if _, err := d.Stat(id); err != nil {
 		return err
 	}
-	return marchwarden.Wrap(errors.Join(d.root.Remove(id.String()+suffix), d.sync()), marchwarden.CodeUnavailable, "remove trace %s", id)
+	err := d.root.Remove(id.String() + suffix)
+	if mark := d.root.Remove(id.String() + ForeignSuffix); err == nil && !errors.Is(mark, fs.ErrNotExist) {
+		err = mark
+	}
+	return marchwarden.Wrap(errors.Join(err, d.sync()), marchwarden.CodeUnavailable, "remove trace %s", id)
 }
 
 // Load reads a trace and changes nothing.

@@ -82,7 +82,7 @@ func Open(path string) (*Store, error) {
 
 // Close releases the directory. Calls after it fail; calls under way may.
 func (s *Store) Close() error {
-	return s.files.root.Close()
+	return s.files.close()
 }
 
 // Sweep removes temporary files last written before the given time and returns

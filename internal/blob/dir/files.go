@@ -26,6 +26,9 @@ type files struct {
 	codec *codec
 	lock  sharedLock // see the package comment
 
+	clockMu sync.Mutex
+	clock   *os.File // the lock's file, to read the time from; nil before it was needed
+
 	mu      sync.Mutex
 	rooted  bool            // the entries of the store and of sha256 are durable
 	settled map[string]bool // shards whose entry in sha256 is durable

@@ -188,18 +188,34 @@ func (f *files) touch(ref blob.Ref) error {
 
 // tick is the time by the clock of the file system, which is the clock of every
 // file in it: that of a file that was written just now.
-func (f *files) tick() (now time.Time, err error) {
-	file, err := f.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode)
-	if err != nil {
+func (f *files) tick() (time.Time, error) {
+	f.clockMu.Lock()
+	defer f.clockMu.Unlock()
+	if f.clock == nil {
+		file, err := f.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, fileMode)
+		if err != nil {
+			return time.Time{}, err
+		}
+		f.clock = file
+	}
+	if _, err := f.clock.WriteAt([]byte{'\n'}, 0); err != nil {
 		return time.Time{}, err
 	}
-	defer file.Close()
-	if _, err := file.WriteAt([]byte{'\n'}, 0); err != nil {
-		return time.Time{}, err
-	}
-	info, err := file.Stat()
+	info, err := f.clock.Stat()
 	if err != nil {
 		return time.Time{}, err
 	}
 	return info.ModTime(), nil
+}
+
+// close releases the directory.
+func (f *files) close() error {
+	f.clockMu.Lock()
+	defer f.clockMu.Unlock()
+	err := f.root.Close()
+	if f.clock != nil {
+		err = errors.Join(err, f.clock.Close())
+		f.clock = nil
+	}
+	return err
 }

@@ -37,6 +37,7 @@ func Run(t *testing.T, w Wire, newModel func(t *testing.T, baseURL string) llm.M
 	c := conformance{wire: w, newModel: newModel}
 	t.Run("text", c.text)
 	t.Run("tools", c.tools)
+	t.Run("echo", c.echo)
 	t.Run("schema", c.schema)
 	t.Run("usage", c.usage)
 	t.Run("stops", c.stops)
@@ -128,6 +129,31 @@ func (c conformance) tools(t *testing.T) {
 		if got := srv.Turns()[0].Tools; !slices.Equal(got, []string{"web_search", "read_page"}) {
 			t.Errorf("%s: the tools offered are %q", name, got)
 		}
+	}
+}
+
+// echo sees that a key which the provider repeats is in no reply: streams bring it in
+// pieces.
+func (c conformance) echo(t *testing.T) {
+	keyOf := func(h http.Header) string {
+		return h.Get("X-Api-Key") + strings.TrimPrefix(h.Get("Authorization"), "Bearer ")
+	}
+	srv := NewServer(t, func(turn Turn) Said {
+		key := keyOf(turn.Header)
+		input, _ := json.Marshal(map[string]string{"query": "who has " + key}) // it marshals
+		return Said{Text: "Your key is " + key + ", is it?", Calls: []llm.ToolCall{{Name: "web_search", Input: input}}}
+	})
+	call := ask
+	call.Tools = tools
+	got, err := c.newModel(t, srv.URL()).Generate(t.Context(), call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key := keyOf(srv.Turns()[0].Header); key == "" || strings.Contains(fmt.Sprintf("%s %s", got.Text, got.Calls), key) {
+		t.Errorf("the key is in %+v", got)
+	}
+	if !strings.HasPrefix(got.Text, "Your key is ") || !strings.HasSuffix(got.Text, ", is it?") || len(got.Calls) != 1 || !json.Valid(got.Calls[0].Input) {
+		t.Errorf("the rest is not as it was: %+v", got)
 	}
 }
 

@@ -1,0 +1,228 @@
+package researcher_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// fullDisk is a store on a disk that has room for so many more objects.
+type fullDisk struct {
+	blob.Store
+	room atomic.Int64
+}
+
+func (f *fullDisk) Put(ctx context.Context, content []byte) (blob.Ref, error) {
+	if f.room.Add(-1) < 0 {
+		return blob.Ref{}, marchwarden.Wrap(syscall.ENOSPC, marchwarden.CodeUnavailable, "store")
+	}
+	return f.Store.Put(ctx, content)
+}
+
+// When the disk is full from any write on, the answer is the same and says that it
+// is not recorded; what is on the disk can be read and, once there is room, gone on
+// with to the same answer.
+func TestTheDiskIsFullFromAnyWriteOn(t *testing.T) {
+	each(t, func(t *testing.T, model bool) {
+		_, want := complete(t, garden(), model, marchwarden.Constraints{})
+		step := 4
+		if full() {
+			step = 1
+		}
+		for room0 := 0; ; room0 += step {
+			b := newBench(t, room(t), garden(), model)
+			mem := b.blobs
+			disk := &fullDisk{Store: mem}
+			disk.room.Store(int64(room0))
+			b.blobs = blob.Rescue(disk)
+			res, err := b.answer(t.Context(), request(marchwarden.Constraints{}))
+			if err != nil {
+				t.Fatalf("room for %d: %v", room0, err)
+			}
+			if res.Answer != want.Answer {
+				t.Fatalf("room for %d: another answer: %s", room0, res.Answer)
+			}
+			if disk.room.Load() >= 0 {
+				if len(res.Warnings) > 0 {
+					t.Errorf("there was room, and it says %v", res.Warnings)
+				}
+				t.Logf("%d writes", room0)
+				break
+			}
+			if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "not recorded") {
+				t.Fatalf("room for %d: warnings %q", room0, res.Warnings)
+			}
+			log := b.log(t)
+			if log.Complete() != nil {
+				t.Fatalf("room for %d: the trace says that the run is complete", room0)
+			}
+			if err := replay.CheckBlobs(t.Context(), log, mem); err != nil {
+				t.Fatalf("room for %d: %v", room0, err)
+			}
+			b.blobs = mem // somebody made room
+			done, _ := effects(log)
+			b.forget()
+			again, err := b.resume(t.Context(), nil)
+			if err != nil {
+				t.Fatalf("room for %d: %v", room0, err)
+			}
+			b.whole(t, again)
+			if !bytes.Equal(encode(t, again), encode(t, want)) {
+				t.Fatalf("room for %d: another result\n%s\n%s", room0, encode(t, again), encode(t, want))
+			}
+			for key := range b.forget() {
+				if done[key] {
+					t.Fatalf("room for %d: %s was recorded and is done again", room0, key)
+				}
+			}
+		}
+	})
+}
+
+var (
+	sumOfLine = regexp.MustCompile(`,"sum":"[0-9a-f]{16}"}\n$`)
+	begins    = regexp.MustCompile(`^(\{"step":\d+,"action":"(?:web_search|fetch_url|model_call)",.*?),"action_id":"sha256:[0-9a-f]{64}"`)
+)
+
+// A trace of the first format, whose lines have no checksums and do not say which
+// effect they begin, can be gone on with as it is.
+func TestGoOnWithTheFirstFormat(t *testing.T) {
+	each(t, func(t *testing.T, model bool) {
+		b, want := complete(t, garden(), model, marchwarden.Constraints{})
+		lines := bytes.SplitAfter(b.raw(t), []byte("\n"))
+		for i, line := range lines {
+			line = sumOfLine.ReplaceAll(line, []byte("}\n"))
+			line = begins.ReplaceAll(line, []byte("$1"))
+			lines[i] = bytes.Replace(line, []byte(`"format":2`), []byte(`"format":1`), 1)
+		}
+		if err := os.WriteFile(filepath.Join(b.dir, runID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for k := 1; k < len(lines)-1; k += 3 {
+			c := b.cut(t, room(t), k, 9)
+			done, _ := effects(c.log(t))
+			c.forget()
+			res, err := c.resume(t.Context(), nil)
+			if err != nil {
+				t.Fatalf("cut after %d: %v", k, err)
+			}
+			c.whole(t, res)
+			if !bytes.Equal(encode(t, res), encode(t, want)) {
+				t.Fatalf("cut after %d: another result: %s", k, encode(t, res))
+			}
+			if bytes.Contains(c.raw(t), []byte(`"sum":"`)) {
+				t.Fatalf("cut after %d: some lines have checksums", k)
+			}
+			for key := range c.forget() {
+				if done[key] {
+					t.Fatalf("cut after %d: %s is done again", k, key)
+				}
+			}
+		}
+	})
+}
+
+// Of two who go on with a run at once, one does; the other waits a little and gets
+// what that one brought, or is told that the run goes on elsewhere.
+func TestTwoGoOnAtOnce(t *testing.T) {
+	for name, lasts := range map[string]time.Duration{"soon over": 10 * time.Millisecond, "long": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			b, want := complete(t, garden(), false, marchwarden.Constraints{})
+			synctest.Test(t, func(t *testing.T) {
+				c := b.cut(t, room(t), 5, 0)
+				c.forget()
+				c.hook = func(int, string) { time.Sleep(lasts) }
+				var both sync.WaitGroup
+				results, errs := make([]*marchwarden.Result, 2), make([]error, 2)
+				for i := range 2 {
+					both.Go(func() {
+						d := *c
+						results[i], errs[i] = d.resume(t.Context(), nil)
+					})
+				}
+				both.Wait()
+				failed := 0
+				for i, err := range errs {
+					switch {
+					case errors.Is(err, marchwarden.CodeUnavailable):
+						failed++
+					case err != nil:
+						t.Fatal(err)
+					case !bytes.Equal(encode(t, results[i]), encode(t, want)):
+						t.Errorf("another result: %s", encode(t, results[i]))
+					}
+				}
+				if (failed == 1) != (lasts > time.Second) {
+					t.Errorf("%d failed: %v", failed, errs)
+				}
+				for key, n := range c.forget() {
+					if n > 1 {
+						t.Errorf("%s was asked %d times", key, n)
+					}
+				}
+				resumes := 0
+				for _, s := range c.log(t).Steps {
+					if _, ok := s.(*trace.Resume); ok {
+						resumes++
+					}
+				}
+				if resumes != 1 {
+					t.Errorf("the run went on %d times", resumes)
+				}
+				c.whole(t, want)
+			})
+		})
+	}
+}
+
+// A run that a mind of another version began goes on with this one; that is said
+// and recorded, and a rerun works.
+func TestAnotherMindGoesOn(t *testing.T) {
+	b, _ := complete(t, garden(), false, marchwarden.Constraints{})
+	lines := bytes.SplitAfter(b.raw(t), []byte("\n"))
+	for i, line := range lines { // as a program before checksums wrote it
+		line = sumOfLine.ReplaceAll(line, []byte("}\n"))
+		line = bytes.Replace(line, []byte(`"format":2`), []byte(`"format":1`), 1)
+		lines[i] = bytes.Replace(line, []byte(`"mind":"extractive/2"`), []byte(`"mind":"extractive/1"`), 1)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, runID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for k := 1; k < len(lines)-1; k += 4 {
+		c := b.cut(t, room(t), k, 0)
+		res, err := c.resume(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.whole(t, res)
+		if len(c.said) != 1 || !strings.Contains(c.said[0], "extractive/1") || !strings.Contains(c.said[0], "extractive/2") {
+			t.Errorf("said: %q", c.said)
+		}
+		if start, err := c.log(t).Start(); err != nil || start.Mind != "extractive/2" {
+			t.Errorf("%+v, %v", start, err)
+		}
+		c = c.cut(t, room(t), k+2, 0) // and once more, with the same
+		if res, err = c.resume(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		c.whole(t, res)
+		if len(c.said) != 0 {
+			t.Errorf("said: %q", c.said)
+		}
+	}
+}
