@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The long form of the tests that do what disks, kernels and other processes do:
 # SIGKILL at every system call of a research that is about a file or a connection,
-# ENOSPC, EIO, EROFS and EMFILE at every write, disks that are really full or
+# power loss at as many, ENOSPC, EIO, EROFS and EMFILE at every write, disks that are really full or
 # read-only, eight processes on one home, and whatever else has a long form. The
 # everyday run of the tests takes a sample of all of it.
 #
@@ -17,7 +17,7 @@ export CGO_ENABLED=0 MARCHWARDEN_TEST_FULL=torture
 
 say() { printf '\n== %s (after %d s)\n' "$*" "$SECONDS"; }
 commands=./cmd/marchwarden
-program=${1:-'TestKillAnywhere|TestFaultAnywhere|TestRealFaults|TestManyProcesses|TestDurabilityCost'}
+program=${1:-'TestKillAnywhere|TestFaultAnywhere|TestRealFaults|TestManyProcesses|TestTwoGoOnAtOnce|TestDurabilityCost'}
 
 say "the program: $program"
 go test -count=1 -timeout 3h -v -run "$program" "$commands"

@@ -190,8 +190,7 @@ type remains struct {
 }
 
 // inspect reads everything that is kept in a home: each trace, each blob by its
-// digest, all that the traces need, and the ledger. Steps in begun are those of a
-// run that is cut off.
+// digest, all that the traces need, and the ledger.
 func inspect(home string) remains {
 	left := remains{done: bill{}}
 	kept := filepath.Join(home, ".marchwarden")
