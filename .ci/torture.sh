@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The long form of the tests that do what disks, kernels and other processes do:
 # SIGKILL at every system call of a research that is about a file or a connection,
-# power loss at as many, ENOSPC, EIO, EROFS and EMFILE at every write, disks that are really full or
-# read-only, eight processes on one home, and whatever else has a long form. The
-# everyday run of the tests takes a sample of all of it.
+# power loss at many of them, ENOSPC, EIO, EROFS and EMFILE at every write, disks
+# that are really full or read-only, eight processes on one home, and whatever else
+# has a long form. The everyday run of the tests takes a sample of all of it, and a
+# larger one where MARCHWARDEN_TEST_FULL is 1.
 #
 # It needs Linux on amd64, where the tests trace the program themselves; elsewhere
 # they kill at moments instead, and say so. Mounts need root, and are skipped with a

@@ -281,6 +281,7 @@ func (a *app) extractor(c *config) *extract.Extractor {
 // Research asks the researcher. A call without a result is in the ledger too,
 // unless its request was wrong.
 func (d *desk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	req.Question, req.Context = d.a.hide.Text(req.Question), d.a.hide.Text(req.Context) // who pastes a key does not mean to ask about it
 	res, err := d.researcher.Research(ctx, req, sink)
 	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.partOf {
 		d.append(ledger.Entry{Time: d.a.now().UTC(), Researcher: d.name, Question: req.Question, Outcome: ledger.Failed})

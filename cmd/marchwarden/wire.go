@@ -84,6 +84,7 @@ func (a *app) openRecords(c *config) (*records, error) {
 	if err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the traces", Hint: hint, Err: err}
 	}
+	traces.Clean = a.hide.Bytes
 	blobs, err := blobdir.Open(c.blobPath())
 	if err != nil {
 		return nil, errors.Join(&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the evidence store", Hint: hint, Err: err}, traces.Close())

@@ -5,10 +5,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -141,7 +144,7 @@ func TestAnotherPlannerGoesOn(t *testing.T) {
 // is asked for again, the budget of all parts holds, nothing is cited twice, and the
 // record gives the same bytes again.
 func TestAnySequenceOnAnInvestigation(t *testing.T) {
-	defer checks(t, 30, 500)()
+	defer checks(t, 20, 250)()
 	top := memory(t)
 	var cases, ops atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
@@ -163,18 +166,25 @@ func TestAnySequenceOnAnInvestigation(t *testing.T) {
 	t.Logf("%d cases", cases.Load())
 }
 
+// checks sets how many cases rapid tries, unless its own flag does, until undo.
 func checks(t *testing.T, few, all int) (undo func()) {
-	n := flag.Lookup("rapid.checks").Value.String()
-	want := few
-	if full() {
-		want = all
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	was, n := f.Value.String(), few
+	switch os.Getenv("MARCHWARDEN_TEST_FULL") {
+	case "":
+	case "torture":
+		n = 10 * all
+	default:
+		n = all
 	}
-	if n == "100" {
-		if err := flag.Set("rapid.checks", fmt.Sprint(want)); err != nil {
-			t.Fatal(err)
-		}
+	if was != f.DefValue {
+		return func() {}
 	}
-	return func() { _ = flag.Set("rapid.checks", n) }
+	if err := f.Value.Set(fmt.Sprint(n)); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = f.Value.Set(was) }
 }
 
 func anyCrew(t *rapid.T) *crew {
@@ -254,4 +264,59 @@ func (s *study) closed(t fataler) map[string]bool {
 		}
 	}
 	return out
+}
+
+// roomFor is a store on a disk that has room for so many more objects.
+type roomFor struct {
+	blob.Store
+	left atomic.Int64
+}
+
+func (f *roomFor) Put(ctx context.Context, content []byte) (blob.Ref, error) {
+	if f.left.Add(-1) < 0 {
+		return blob.Ref{}, marchwarden.Wrap(syscall.ENOSPC, marchwarden.CodeUnavailable, "store")
+	}
+	return f.Store.Put(ctx, content)
+}
+
+// When the disk is full from any write on, the answer of an investigation is the
+// same; what is on the disk can be gone on with.
+func TestTheDiskIsFullDuringAnInvestigation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var want *marchwarden.Result
+		for left := 10000; left >= 0; left-- {
+			s := newStudy(t, memory(t), busy())
+			mem := s.blobs
+			disk := &roomFor{Store: mem}
+			disk.left.Store(int64(left))
+			s.blobs = blob.Rescue(disk)
+			res, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want == nil {
+				want, left = res, left-int(disk.left.Load())
+				left -= left % times(1, 4)
+				t.Logf("%d writes", left)
+				continue
+			}
+			left -= times(1, 4) - 1
+			if len(res.Warnings) != 1 || res.Answer != want.Answer {
+				t.Fatalf("room for %d: %q, %s", left, res.Warnings, res.Answer)
+			}
+			log := s.log(t)
+			if err := replay.CheckBlobs(t.Context(), log, mem); err != nil || log.Complete() != nil {
+				t.Fatalf("room for %d: %v, complete %v", left, err, log.Complete() != nil)
+			}
+			s.blobs = mem
+			again, err := s.resume(t.Context(), nil)
+			if err != nil {
+				t.Fatalf("room for %d: %v", left, err)
+			}
+			s.whole(t, again)
+			if !bytes.Equal(encoded(t, again), encoded(t, want)) {
+				t.Fatalf("room for %d: another result\n%s\n%s", left, encoded(t, again), encoded(t, want))
+			}
+		}
+	})
 }

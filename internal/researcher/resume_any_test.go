@@ -2,6 +2,7 @@ package researcher_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,7 @@ func anyLimits(t *rapid.T, always bool) *marchwarden.Constraints {
 // and given more: what was paid for is not paid for again, the budget of all parts
 // holds, and the record gives the same bytes again.
 func TestAnySequenceOfCutsStopsAndAdditions(t *testing.T) {
+	defer checks(t, size(15, 250, 2500))()
 	top := room(t)
 	var cases, ops atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,6 +74,20 @@ func TestAnySequenceOfCutsStopsAndAdditions(t *testing.T) {
 		}
 	})
 	t.Logf("%d cases", cases.Load())
+}
+
+// checks sets how many cases rapid tries, unless its own flag does, until undo.
+func checks(t *testing.T, n int) (undo func()) {
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	was := f.Value.String()
+	if was != f.DefValue {
+		return func() {}
+	}
+	if err := f.Value.Set(fmt.Sprint(n)); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = f.Value.Set(was) }
 }
 
 // goOn begins a run or goes on with it, and holds it to all that it must keep.

@@ -40,10 +40,7 @@ func (f *fullDisk) Put(ctx context.Context, content []byte) (blob.Ref, error) {
 func TestTheDiskIsFullFromAnyWriteOn(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		_, want := complete(t, garden(), model, marchwarden.Constraints{})
-		step := 4
-		if full() {
-			step = 1
-		}
+		step := size(5, 1, 1)
 		for room0 := 0; ; room0 += step {
 			b := newBench(t, room(t), garden(), model)
 			mem := b.blobs

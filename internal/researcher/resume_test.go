@@ -32,7 +32,7 @@ func TestCutAtEveryLine(t *testing.T) {
 			t.Fatalf("too little happens in this world: %+v", want)
 		}
 		lines := len(b.log(t).Steps)
-		for k := 1; k <= lines; k++ {
+		for k := 1; k <= lines; k += size(3, 1, 1) {
 			c := b.cut(t, room(t), k, k%3*20)
 			done, open := effects(c.log(t))
 			c.forget()
@@ -46,7 +46,7 @@ func TestCutAtEveryLine(t *testing.T) {
 			c.whole(t, res)
 			c.accounts(t, k, done, open)
 		}
-		t.Logf("%d cuts", lines)
+		t.Logf("%d lines", lines)
 	})
 }
 
@@ -82,7 +82,7 @@ func (b *bench) accounts(t fataler, k int, done, open map[string]bool) {
 func TestCutAgainAndAgain(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		b, want := complete(t, garden(), model, marchwarden.Constraints{})
-		for by := 1; by <= 7; by++ {
+		for by := 1; by <= 7; by += size(6, 2, 1) {
 			c := b.cut(t, room(t), 1, 0)
 			for cuts := 1; ; cuts++ {
 				before := len(c.log(t).Steps)
@@ -115,7 +115,9 @@ func TestWhatCutsARunOffIsGivenUp(t *testing.T) {
 			if !ok {
 				continue
 			}
-			n++
+			if n++; n%size(5, 1, 1) != 0 {
+				continue
+			}
 			c := b.cut(t, room(t), k+1, 0)
 			key := keyOf(begins)
 			for range 1 {
@@ -156,7 +158,7 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		_, want := complete(t, garden(), model, marchwarden.Constraints{})
 		same, runs := 0, 0
-		for n := 1; ; n++ {
+		for n := 1; ; n += size(2, 1, 1) {
 			b := newBench(t, room(t), garden(), model)
 			ctx, cancel := context.WithCancel(t.Context())
 			b.hook = func(i int, _ string) {

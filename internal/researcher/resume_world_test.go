@@ -26,8 +26,17 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// full is how much of a large test is run.
-func full() bool { return os.Getenv("MARCHWARDEN_TEST_FULL") != "" }
+// size is how much of a large test is run: little of it in everyday runs, all of it
+// where MARCHWARDEN_TEST_FULL is set, and more where that is "torture".
+func size(few, all, torture int) int {
+	switch os.Getenv("MARCHWARDEN_TEST_FULL") {
+	case "":
+		return few
+	case "torture":
+		return torture
+	}
+	return all
+}
 
 // world is everything outside a run. What it answers depends on the request alone;
 // what it was asked, it counts by content. It is safe for concurrent use.

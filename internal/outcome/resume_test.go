@@ -1,0 +1,180 @@
+package outcome_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+const runID = "00000000-0000-7000-8000-000000000001"
+
+// place is a desk with one run on it, and a clock that the test moves.
+type place struct {
+	outcome.Desk
+	now time.Time
+}
+
+// newPlace makes a run that worked for a minute; ended is how, nil for not at all.
+func newPlace(t *testing.T, ended *outcome.Ending) *place {
+	t.Helper()
+	p := &place{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
+	clock := func() time.Time { return p.now }
+	traces, err := trace.OpenDir(t.TempDir(), clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { traces.Close() })
+	p.Desk = outcome.Desk{Traces: traces, Blobs: blob.NewMem(), Version: "2", Now: clock}
+	id, err := marchwarden.ParseTraceID(runID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := traces.Create(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	start := &trace.Start{Format: trace.Format, TraceID: id, Mind: "m/1", Version: "1", StartedAt: p.now, Request: marchwarden.Request{Question: "What is it?"}, Limits: marchwarden.Limits{TokenBudget: 5000}}
+	if err := w.Append(start); err != nil {
+		t.Fatal(err)
+	}
+	p.now = p.now.Add(time.Minute)
+	if ended == nil {
+		if err := w.Append(&trace.Message{}); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	res := &marchwarden.Result{Answer: "Nothing was found.", TraceID: id, CostMetadata: marchwarden.CostMetadata{TokensUsed: 700, BudgetExhausted: len(ended.Exhausted) > 0, ModelID: "m/1"}}
+	res.Normalize()
+	encoded, err := marchwarden.EncodeResult(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := p.Blobs.Put(t.Context(), encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Append(&trace.Complete{Result: ref, TokensUsed: 700, Interrupted: ended.Interrupted}); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func more(tokens int) *marchwarden.Constraints {
+	if tokens == 0 {
+		return nil
+	}
+	return &marchwarden.Constraints{TokenBudget: &tokens}
+}
+
+// What a run can be gone on with depends on how it ended and on what is added.
+func TestWhatCanBeGoneOnWith(t *testing.T) {
+	tests := map[string]struct {
+		ended  *outcome.Ending
+		tokens int
+		wall   time.Duration
+		goes   bool
+		extend bool // it goes past an end
+	}{
+		"cut off":                  {nil, 0, 0, true, false},
+		"cut off, with more":       {nil, 2000, 0, true, true},
+		"complete":                 {&outcome.Ending{}, 0, 0, false, false},
+		"complete, with more":      {&outcome.Ending{}, 2000, 0, false, false},
+		"stopped":                  {&outcome.Ending{Interrupted: true}, 0, 0, true, true},
+		"at a cap":                 {&outcome.Ending{Exhausted: []string{"cap"}}, 0, 0, false, false},
+		"at a cap, with more":      {&outcome.Ending{Exhausted: []string{"cap"}}, 2000, 0, true, true},
+		"at a cap, with more time": {&outcome.Ending{Exhausted: []string{"cap"}}, 0, time.Hour, true, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, tt.ended)
+			p.now = p.now.Add(24 * time.Hour)
+			run, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID, Constraints: more(tt.tokens)}, tt.wall, nil)
+			if err != nil || (run != nil) != tt.goes || (res != nil) == tt.goes {
+				t.Fatalf("%v, %v, %v", run, res, err)
+			}
+			if run == nil {
+				return
+			}
+			defer run.Close()
+			said, err := run.Begin(outcome.Minds{Mind: "m/2"}, nil)
+			if err != nil || len(said) != 2 || !strings.Contains(said[0], "m/1") || !strings.Contains(said[1], "version 2") {
+				t.Errorf("said %q, %v", said, err)
+			}
+			p.now = p.now.Add(time.Second)
+			if worked := run.Clock(); worked != time.Minute+time.Second {
+				t.Errorf("it has worked %v: the day between is not its", worked)
+			}
+			log, err := p.Traces.Load(run.Start.TraceID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			start, err := log.Start()
+			if err != nil || start.Mind != "m/2" || run.Start.Mind != "m/2" || (len(start.Extended) == 1) != tt.extend || len(run.Start.Extended) != len(start.Extended) {
+				t.Fatalf("%+v, %v", start, err)
+			}
+			if !tt.extend {
+				return
+			}
+			spent := 0
+			if tt.ended != nil {
+				spent = 700
+			}
+			if e := start.Extended[0]; e != (trace.Extension{Spent: spent, Tokens: tt.tokens, Wall: tt.wall}) || run.Before() != spent {
+				t.Errorf("%+v, before %d", e, run.Before())
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeGoneOnWith(t *testing.T) {
+	p := newPlace(t, nil)
+	for name, tt := range map[string]struct {
+		req  marchwarden.Request
+		code marchwarden.Code
+	}{
+		"another question": {marchwarden.Request{Resume: runID, Question: "What is that?"}, marchwarden.CodeInvalid},
+		"another run":      {marchwarden.Request{Resume: strings.Replace(runID, "1", "2", 1)}, marchwarden.CodeNotFound},
+	} {
+		if run, _, err := p.Resume(t.Context(), tt.req, 0, nil); run != nil || !errors.Is(err, tt.code) {
+			t.Errorf("%s: %v, want %s", name, err, tt.code)
+		}
+	}
+	if err := outcome.SameModel("a", ""); !errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), "no model") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A run that another process goes on with is told of after a few seconds.
+func TestARunThatGoesOnElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlace(t, nil)
+		run, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, 0, nil); !errors.Is(err, marchwarden.CodeUnavailable) || !strings.Contains(err.Error(), "another process") {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(began); took < time.Second || took > 10*time.Second {
+			t.Errorf("it waited %v", took)
+		}
+		if err := run.Close(); err != nil {
+			t.Fatal(err)
+		}
+		run, _, err = p.Resume(t.Context(), marchwarden.Request{Resume: runID}, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.Close()
+	})
+}
