@@ -243,7 +243,7 @@ func (a *app) openPagesAgain(c *config, store blob.Store, x *extract.Extractor, 
 		return nil, err
 	}
 	g := guard.New(allow)
-	cfg := webfetch.Config{Store: store, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), Timeout: patience}
+	cfg := webfetch.Config{Store: store, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), Timeout: patience, Clean: a.hide.Bytes}
 	if chromium, ok := findChromium(c); ok && c.renders("") {
 		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: userAgent()})}
 	}

@@ -128,6 +128,7 @@ func (a *app) openWebFetcher(c *config, rec *records, x *extract.Extractor, rend
 	}
 	g := guard.New(allow)
 	cfg := webfetch.Config{
+		Clean: a.hide.Bytes,
 		Store: rec.blobs, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), CacheDir: filepath.Join(c.cachePath(), "pages"),
 	}
 	if chromium, ok := findChromium(c); ok && c.renders(rendering) {

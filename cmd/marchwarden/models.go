@@ -181,11 +181,12 @@ func parseModel(name, origin string) (provider, string, error) {
 
 // serviceClient is for the services that the user configured, models and search
 // engines: it honours the proxy of the environment and bounds every phase but the
-// reading of the reply, which its readers bound.
+// reading of the reply, which its readers bound. A service that repeats a secret, its
+// own or another's, is not heard.
 func (a *app) serviceClient() *http.Client {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, MaxIdleConns: 64,
 		IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 256 << 10,
 	}
-	return &http.Client{Transport: t}
+	return &http.Client{Transport: a.hide.Transport(t)}
 }

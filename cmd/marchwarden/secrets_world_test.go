@@ -153,7 +153,7 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mode, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	service, _, _ := strings.Cut(rest, "/")
 	e.see(service, said...)
-	text := fmt.Sprintf("api key %s was refused; you sent %s to %s: %s", strings.Join(said, " "), fmt.Sprint(r.Header), r.URL, body) + e.words(service)
+	text := fmt.Sprintf("api key %s was refused; you sent %s to %s: %s", strings.Join(said, " "), fmt.Sprint(r.Header), r.URL, body) + e.words("")
 	switch mode {
 	case "robots.txt":
 		http.Error(w, text, http.StatusNotFound)
@@ -208,7 +208,7 @@ func (e *echo) fail(w http.ResponseWriter, r *http.Request, mode, text string) {
 
 // answer is what the service would say, with all it knows.
 func (e *echo) answer(w http.ResponseWriter, r *http.Request, service string, body []byte) {
-	words := e.words(service)
+	words := e.words("")
 	link := e.url + "/good/page/1?k=" + url.QueryEscape(words[:strings.Index(words+" and ", " and ")])
 	in := func(v any) {
 		w.Header().Set("Content-Type", "application/json")
@@ -243,7 +243,9 @@ func (e *echo) answer(w http.ResponseWriter, r *http.Request, service string, bo
 	default: // a page, whose server has never seen a key but is a friend of one that has
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		words = e.words("")
-		text, title := html.EscapeString(words), html.EscapeString(words[:strings.Index(words+" and ", " and ")]) // a long title is cut, and half a key is known for none
+		w.Header().Set("ETag", `"`+strings.ReplaceAll(words, `"`, "")+`"`)
+		text := html.EscapeString(words)
+		title := text
 		fmt.Fprintf(w, `<!doctype html><html lang=en><head><title>%s</title><meta name=author content="%s"></head><body><article><h1>%s</h1><p>%s</p><p>Nova Edit is a startup that works on CRISPR gene therapy.</p>`+
 			`<p>%s</p><a href="/good/page/3?k=%s">more</a></article></body></html>`, title, title, title, text, strings.Repeat("The remaining sections describe the setting of the study in the usual order. ", 20), url.QueryEscape(words))
 	}
@@ -253,10 +255,7 @@ func (e *echo) answer(w http.ResponseWriter, r *http.Request, service string, bo
 // the calls of tools and in its own name.
 func (e *echo) think(turn llmtest.Turn) llmtest.Said {
 	said := webtest.Obedient(turn)
-	words := e.words(map[llmtest.Wire]string{llmtest.WireAnthropic: "anthropic"}[turn.Wire])
-	if turn.Wire == llmtest.WireOpenAI {
-		words = e.words("openai") + e.words("ollama")
-	}
+	words := e.words("")
 	switch webtest.SiteOf(turn) {
 	case webtest.SiteStep:
 		if turn.Wire == llmtest.WireOpenAI && turn.Model == "gpt-papers" && len(said.Calls) > 0 { // arXiv wants three seconds between searches

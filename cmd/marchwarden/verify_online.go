@@ -71,7 +71,7 @@ func (v *verdicts) online(ctx context.Context, c *config, res *marchwarden.Resul
 	if err != nil {
 		return err
 	}
-	pages := webfetch.New(webfetch.Config{Guard: guard.New(allow), Now: v.a.now, UserAgent: userAgent(), Timeout: probeTime})
+	pages := webfetch.New(webfetch.Config{Guard: guard.New(allow), Now: v.a.now, UserAgent: userAgent(), Timeout: probeTime, Clean: v.a.hide.Bytes})
 	api, indexes := v.a.openPapers(c)
 	v.locators(ctx, registry.New(registry.Config{
 		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.text(setDOIURL), HTTP: v.a.serviceClient(), UserAgent: userAgent(),

@@ -167,7 +167,7 @@ func (r *run) drop(why string, items ...*item) error {
 		}
 	}
 	for _, it := range items {
-		delete(r.asked, key(it.Researcher, it.Question))
+		r.unask(key(it.Researcher, it.Question))
 		if it.about >= 0 {
 			d := &r.decisions[it.about]
 			d.Action, d.Reason = marchwarden.Capped, why
@@ -181,6 +181,17 @@ func (r *run) drop(why string, items ...*item) error {
 		}
 	}
 	return nil
+}
+
+// unask forgets a rihla that is left out after all; an earlier one that was the same
+// was sent, and stays known.
+func (r *run) unask(same string) {
+	delete(r.asked, same)
+	for _, jr := range r.journeys {
+		if key(jr.Researcher, jr.Question) == same {
+			r.asked[same] = jr.number
+		}
+	}
 }
 
 // dropped is a rihla that was left out, and the gap that says so.

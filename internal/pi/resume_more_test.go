@@ -320,3 +320,27 @@ func TestTheDiskIsFullDuringAnInvestigation(t *testing.T) {
 		}
 	})
 }
+
+// A researcher whose journey could not go on, because there was too little for it, has
+// been asked all the same: nobody sends it on the same journey anew.
+func TestWhoWasAskedStaysKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudy(t, memory(t), newCrew("web", "arxiv"))
+		s.fails["arxiv"] = true
+		if _, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(1994), MaxSources: ptr(12)}); err != nil {
+			t.Fatal(err)
+		}
+		s.forget()
+		for _, more := range []marchwarden.Constraints{{MaxSources: ptr(1)}, {TokenBudget: ptr(1001)}, {TokenBudget: ptr(1015)}, {TokenBudget: ptr(9000)}} {
+			res, err := s.resume(t.Context(), &more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.whole(t, res)
+		}
+		calls := saidOf(s.forget())
+		if again := "web resume " + idOf("web", crewQuestion).String(); slices.Contains(calls, "web "+crewQuestion) || !slices.Contains(calls, again) {
+			t.Errorf("%v, want %s alone of web", calls, again)
+		}
+	})
+}

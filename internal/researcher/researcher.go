@@ -5,7 +5,6 @@ package researcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -117,7 +116,7 @@ func (l *Lab) run(ctx context.Context, req marchwarden.Request, s Setup, sink ma
 	}
 	res, err := l.loop(s, start.Model).Run(ctx, j, start, clock)
 	if w != nil {
-		err = errors.Join(err, w.Close())
+		_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
 	}
 	return l.finish(j, Call{Start: start, Result: res}, err)
 }
@@ -147,7 +146,7 @@ func (l *Lab) resume(ctx context.Context, req marchwarden.Request, sink marchwar
 	if run == nil {
 		return res, err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
+	defer func() { _ = run.Close() }() // every line is synced already
 	start := run.Start
 	if err := outcome.SameModel(start.Model, llm.ID(l.Model)); err != nil {
 		return nil, err

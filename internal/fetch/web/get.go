@@ -229,7 +229,7 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (an
 		return answer{}, fmt.Errorf("request: %w", err)
 	}
 	defer resp.Body.Close()
-	got := answer{url: u, status: resp.StatusCode, header: resp.Header}
+	got := answer{url: u, status: resp.StatusCode, header: f.cleanHeader(resp.Header)}
 	if resp.StatusCode == http.StatusNonAuthoritativeInfo { // a page that a proxy changed on the way
 		got.status = http.StatusOK
 	}
@@ -242,7 +242,21 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (an
 	if got.raw, err = b.read(resp); err != nil {
 		return answer{}, fmt.Errorf("read body: %w", err)
 	}
+	if f.cfg.Clean != nil {
+		got.raw = f.cfg.Clean(got.raw)
+	}
 	return got, nil
+}
+
+func (f *Fetcher) cleanHeader(h http.Header) http.Header {
+	for _, values := range h {
+		for i, v := range values {
+			if f.cfg.Clean != nil {
+				values[i] = string(f.cfg.Clean([]byte(v)))
+			}
+		}
+	}
+	return h
 }
 
 // statusError says what a status other than 200 means.

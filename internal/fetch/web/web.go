@@ -61,6 +61,9 @@ type Config struct {
 	// asked with is what the server gave (ETag, Last-Modified), by which it may know
 	// a visitor again; it is sent for 30 days at most.
 	CacheDir string
+	// Clean has every page and what its server says of it before anything is made of
+	// them; nil leaves them as they came.
+	Clean func([]byte) []byte
 	// Renderer is asked for pages whose text is made by scripts; nil = never.
 	Renderer Renderer
 
