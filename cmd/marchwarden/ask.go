@@ -183,7 +183,7 @@ func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwa
 	}
 	start := told.start
 	if start == nil { // an earlier run had nothing left to do
-		if start, err = d.startOf(res.TraceID); err != nil {
+		if start, err = d.complete(res); err != nil {
 			return errors.Join(err, d.Close())
 		}
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -75,7 +75,7 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 	if err := a.checkRecords(ctx, c, o, &r.Report); err != nil {
 		return err
 	}
-	f := fileCheck{config: c, repair: o.repair, report: &r.Report}
+	f := fileCheck{ctx: ctx, config: c, repair: o.repair, report: &r.Report}
 	if r.LedgerLines, err = f.all(); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.home())
 	}
@@ -184,6 +184,7 @@ func (a *app) printCheck(r checkReport) error {
 
 // fileCheck checks what is neither a trace nor evidence.
 type fileCheck struct {
+	ctx    context.Context
 	config *config
 	repair bool
 	report *record.Report
@@ -278,19 +279,11 @@ func (f *fileCheck) folders() error {
 	return nil
 }
 
-// The beginning of an SQLite file, as its documentation has it, and what the index
-// puts there.
-const (
-	sqliteMagic  = "SQLite format 3\x00"
-	sqliteHeader = 100
-	indexMark    = 0x4d574c49 // "MWLI"
-)
-
-// index looks at the head of the library's index. What is in it can be made again,
-// and is held to be sound by who uses it.
+// index has the library's index checked by who made it. What is in it can be made
+// again.
 func (f *fileCheck) index() error {
 	path := f.config.indexPath()
-	problem, err := indexProblem(path)
+	problem, err := local.Problem(f.ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -308,40 +301,6 @@ func (f *fileCheck) index() error {
 	}
 	found.Done, found.Fixed = "removed: the next search makes it again", true
 	return nil
-}
-
-func indexProblem(path string) (string, error) {
-	if _, err := os.Stat(path + ".damaged"); err == nil {
-		return "a search met damage in it", nil
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil || info.Size() == 0 {
-		return "", err // made, and nothing written yet
-	}
-	head := make([]byte, sqliteHeader)
-	if _, err := io.ReadFull(file, head); err != nil || !bytes.HasPrefix(head, []byte(sqliteMagic)) {
-		return "it is no SQLite file", nil
-	}
-	page := int64(binary.BigEndian.Uint16(head[16:]))
-	if page == 1 {
-		page = 65536
-	}
-	switch {
-	case page < 512 || page&(page-1) != 0:
-		return "the size of its pages is none", nil
-	case info.Size()%page != 0:
-		return "it does not end with a whole page", nil
-	case info.Size() < page*int64(binary.BigEndian.Uint32(head[28:])):
-		return "its end is missing", nil
-	case binary.BigEndian.Uint32(head[68:]) != indexMark && binary.BigEndian.Uint32(head[68:]) != 0:
-		return "it is not marked as an index of this program", nil
-	}
-	return "", nil
 }
 
 // drift checks that the reports of drift are JSON.

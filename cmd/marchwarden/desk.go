@@ -265,8 +265,18 @@ func (a *app) newPagesDesk(c *config, o deskOptions, lab *researcher.Lab, render
 	if err != nil {
 		return nil, nil, errors.Join(err, x.Close(), d.records.Close())
 	}
-	d.close = []func() error{pages.Close, x.Close}
+	d.close = []func() error{d.closing(pages), x.Close}
 	return d, pages, nil
+}
+
+// closing closes a fetcher of pages. Its cache costs downloads, never an answer.
+func (d *desk) closing(pages *webfetch.Fetcher) func() error {
+	return func() error {
+		if err := pages.Close(); err != nil {
+			d.warn(err.Error())
+		}
+		return nil
+	}
 }
 
 // evidence is stored content by its hash, for whoever wants to check.

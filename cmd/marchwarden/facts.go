@@ -19,13 +19,40 @@ type facts struct {
 	tokens      map[string]ledger.Tokens // by model
 }
 
-// startOf is the start of a recorded run.
-func (d *desk) startOf(id marchwarden.TraceID) (*trace.Start, error) {
-	log, err := d.records.traces.Load(id)
+// complete looks at a run that had ended before: whoever ended it may have died before
+// it told the ledger. It returns its start.
+func (d *desk) complete(res *marchwarden.Result) (*trace.Start, error) {
+	log, err := d.records.traces.Load(res.TraceID)
 	if err != nil {
 		return nil, err
 	}
-	return log.Start()
+	start, err := log.Start()
+	if err != nil || d.partOf {
+		return start, err
+	}
+	entries, _, err := ledger.Read(d.cfg.text(setLedger))
+	if err != nil {
+		return start, nil // a ledger that cannot be read costs no answer
+	}
+	ends, told := 0, 0
+	for _, s := range log.Steps {
+		if _, ok := s.(*trace.Complete); ok {
+			ends++
+		}
+	}
+	for _, e := range entries {
+		if e.TraceID == res.TraceID {
+			told++
+		}
+	}
+	if told < ends {
+		before := 0
+		if n := len(start.Extended); n > 0 {
+			before = start.Extended[n-1].Spent
+		}
+		d.enter(finished{start, res, before})
+	}
+	return start, nil
 }
 
 // scope is which part of a run facts are wanted of.

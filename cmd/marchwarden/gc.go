@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -105,6 +106,9 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 	}
 	removed, err := r.Plan.Run(ctx)
 	r.Removed = &removed
+	if err == nil {
+		err = forgetDrift(rec, c, r.Plan)
+	}
 	if o.json {
 		if printErr := printJSON(a.stdout, r); err == nil {
 			err = printErr
@@ -114,6 +118,21 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 		err = marchwarden.Wrap(printErr, marchwarden.CodeUnavailable, "print what was removed")
 	}
 	return gcError(ctx, err)
+}
+
+// forgetDrift removes the checks of runs that are gone.
+func forgetDrift(rec *records, c *config, p *record.Plan) error {
+	for _, f := range p.Families {
+		for _, id := range f.IDs {
+			if _, err := rec.traces.Stat(id); marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
+				continue
+			}
+			if err := drift.Forget(c.home(), id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func gcError(ctx context.Context, err error) error {

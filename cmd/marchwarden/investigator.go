@@ -95,7 +95,7 @@ func (a *app) refetcher(c *config, o deskOptions, d *desk) (func(context.Context
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
-	d.close = append(d.close, pages.Close, x.Close)
+	d.close = append(d.close, d.closing(pages), x.Close)
 	return func(ctx context.Context, locator string) (pi.Document, error) {
 		p, err := pages.Fetch(ctx, locator)
 		if err != nil {

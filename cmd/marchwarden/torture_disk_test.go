@@ -39,7 +39,7 @@ func TestRealFaults(t *testing.T) {
 		if err != nil || out.code != 0 {
 			t.Fatalf("exit code %d, %v: %s", out.code, err, out.stderr)
 		}
-		undisturbed, _, err := r.essence(s, out.stdout)
+		undisturbed, _, err := r.essence(out.stdout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func (r *rack) onDisk(t *testing.T, s scenario, setup string, mounts bool, undis
 	if out.code == 77 {
 		t.Skipf("the disk cannot be made: %s", out.stderr)
 	}
-	essence, id, err := r.essence(s, out.stdout)
+	essence, id, err := r.essence(out.stdout)
 	switch {
 	case err != nil || out.code != 0:
 		t.Errorf("exit code %d, %v: %s", out.code, err, out.stderr)

@@ -159,7 +159,7 @@ func (k *killing) undisturbed(t *testing.T, r *rack) calm {
 		t.Fatalf("exit code %d, %v: %s", out.code, err, out.stderr)
 	}
 	found.bill = r.paid().since(before)
-	if found.essence, _, err = r.essence(k.scenario, out.stdout); err != nil {
+	if found.essence, _, err = r.essence(out.stdout); err != nil {
 		t.Fatal(err)
 	}
 	if left := inspect(home); len(left.problems) > 0 {
@@ -285,7 +285,7 @@ func (k *killing) after(r *rack, m aftermath) {
 	k.intact(fail, m)
 	if m.out.code >= 0 { // it ended before that, or others went on without the one
 		k.count(&k.late, 1)
-		if _, _, err := r.essence(k.scenario, m.out.stdout); err != nil || m.out.code != 0 {
+		if _, _, err := r.essence(m.out.stdout); err != nil || m.out.code != 0 {
 			fail("it did not answer", "exit code %d, %v: %s", m.out.code, err, m.out.stderr)
 		}
 		return
@@ -330,7 +330,7 @@ func (k *killing) again(r *rack, m *aftermath, resume []string, fail func(what, 
 func (k *killing) goOn(r *rack, m aftermath, left remains, args []string, fail func(what, format string, args ...any)) {
 	paid := r.paid()
 	out, err := r.spec(m.home, args...).run(0)
-	essence, id, bad := r.essence(k.scenario, out.stdout)
+	essence, id, bad := r.essence(out.stdout)
 	if err != nil || out.code != 0 || bad != nil {
 		fail(args[0]+" gives no answer", "exit code %d, %v, %v: %s", out.code, err, bad, out.stderr)
 		return

@@ -35,7 +35,7 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 		for range processes {
 			wg.Go(func() {
 				out, err := r.spec(home, "resume", "--json", left.runs[0].String()).run(0)
-				essence, _, bad := r.essence(k.scenario, out.stdout)
+				essence, _, bad := r.essence(out.stdout)
 				switch {
 				case err != nil || out.code == 0 && bad != nil:
 					t.Errorf("exit code %d, %v, %v: %s", out.code, err, bad, out.stderr)

@@ -29,10 +29,9 @@ import (
 
 // scenario is a research that is tortured.
 type scenario struct {
-	name string
-	args []string
-	// anyOrder says that what comes first depends on who is faster.
-	anyOrder bool
+	name          string
+	args          []string
+	investigation bool // several researchers, each with a part in it
 }
 
 const aboutBoats = "When was the Lake Vettern boathouse built?"
@@ -152,7 +151,7 @@ func (b bill) above(other bill) int {
 }
 
 // essence is what must be the same in every run of a scenario.
-func (r *rack) essence(of scenario, stdout []byte) (string, marchwarden.TraceID, error) {
+func (r *rack) essence(stdout []byte) (string, marchwarden.TraceID, error) {
 	res, err := marchwarden.DecodeResult(stdout)
 	if err != nil {
 		return "", marchwarden.TraceID{}, fmt.Errorf("stdout is no result: %w: %.300q", err, stdout)
@@ -166,16 +165,9 @@ func (r *rack) essence(of scenario, stdout []byte) (string, marchwarden.TraceID,
 		add(g.Category, g.Topic)
 	}
 	for _, c := range res.Claims {
-		if of.anyOrder {
-			c.Citations = nil
-		}
 		add(c.Text, c.Citations, c.Support)
 	}
-	if of.anyOrder {
-		slices.Sort(lines)
-	} else {
-		lines = append(lines, res.Answer)
-	}
+	lines = append(lines, res.Answer)
 	return strings.NewReplacer(r.site.URL, "SITE", r.dir, "DIR").Replace(strings.Join(lines, "\n")), res.TraceID, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
@@ -77,7 +78,7 @@ func (d *discreet) Settle(ctx context.Context) error { return blob.Settle(ctx, d
 // openRecords opens them, making what is missing.
 func (a *app) openRecords(c *config) (*records, error) {
 	const hint = "set MARCHWARDEN_HOME to a folder that can be written"
-	if err := os.MkdirAll(c.home(), 0o700); err != nil {
+	if err := durable.MakeDir(c.home()); err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.home(), Err: err, Hint: hint}
 	}
 	traces, err := trace.OpenDir(c.text(setTraceDir), a.now)

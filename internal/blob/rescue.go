@@ -24,10 +24,46 @@ type rescue struct {
 	mu      sync.Mutex     // guards what follows
 	content map[Ref][]byte // what is in memory alone
 	size    int
+	recent  []recent // what was stored last, should it not be read again
+	kept    int      // the bytes of recent
+}
+
+// recent is something that was stored.
+type recent struct {
+	ref     Ref
+	content []byte
+}
+
+// maxRecent bounds what is kept in memory although it was stored, in bytes.
+const maxRecent = 32 << 20
+
+// remember keeps what was stored for a while: a run reads it again at once, and a
+// process that may open no more files could not.
+func (r *rescue) remember(ref Ref, content []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recent = append(r.recent, recent{ref, slices.Clone(content)})
+	for r.kept += len(content); r.kept > maxRecent; r.recent = r.recent[1:] {
+		r.kept -= len(r.recent[0].content)
+	}
+}
+
+// remembered is what was stored lately.
+func (r *rescue) remembered(ref Ref) ([]byte, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.recent, func(k recent) bool { return k.ref == ref })
+	if i < 0 {
+		return nil, false
+	}
+	return slices.Clone(r.recent[i].content), true
 }
 
 func (r *rescue) Put(ctx context.Context, content []byte) (Ref, error) {
 	ref, err := r.Store.Put(ctx, content)
+	if err == nil {
+		r.remember(ref, content)
+	}
 	if err == nil || ctx.Err() != nil || errors.Is(err, ErrTooLarge) {
 		return ref, err
 	}
@@ -48,14 +84,28 @@ func (r *rescue) Get(ctx context.Context, ref Ref) ([]byte, error) {
 	if content, ok := r.held(ref); ok {
 		return content, ctx.Err()
 	}
-	return r.Store.Get(ctx, ref)
+	content, err := r.Store.Get(ctx, ref)
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+		return content, err
+	}
+	if content, ok := r.remembered(ref); ok {
+		return content, nil
+	}
+	return nil, err
 }
 
 func (r *rescue) Stat(ctx context.Context, ref Ref) (Info, error) {
 	if content, ok := r.held(ref); ok {
 		return Info{Ref: ref, Size: int64(len(content))}, ctx.Err()
 	}
-	return r.Store.Stat(ctx, ref)
+	info, err := r.Store.Stat(ctx, ref)
+	if err == nil || ctx.Err() != nil || errors.Is(err, ErrNotFound) || errors.Is(err, ErrCorrupt) {
+		return info, err
+	}
+	if content, ok := r.remembered(ref); ok {
+		return Info{Ref: ref, Size: int64(len(content))}, nil
+	}
+	return info, err
 }
 
 func (r *rescue) held(ref Ref) ([]byte, bool) {

@@ -44,7 +44,7 @@ func Keep(home string, r Report) (err error) {
 	if err := enc.Encode(r); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
 	unlock, err := durable.LockFile(path)
@@ -52,36 +52,14 @@ func Keep(home string, r Report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	return appendLine(path, line.Bytes())
+	return durable.AppendLine(path, line.Bytes())
 }
 
-func appendLine(path string, line []byte) (err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if info.Size() > 0 {
-		var last [1]byte
-		if _, err := f.ReadAt(last[:], info.Size()-1); err != nil {
-			return err
-		}
-		if last[0] != '\n' {
-			line = append([]byte{'\n'}, line...)
-		}
-	}
-	if _, err := f.Write(line); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if info.Size() == 0 {
-		return durable.SyncDir(os.Open(filepath.Dir(path)))
+// Forget removes the checks of a result; one without any is left as it is.
+func Forget(home string, id marchwarden.TraceID) error {
+	path := pathOf(home, id)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remove the checks in %s", path)
 	}
 	return nil
 }

@@ -6,7 +6,10 @@ package durable
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 )
 
@@ -21,4 +24,30 @@ func SyncDir(d *os.File, err error) error {
 		err = d.Sync()
 	}
 	return errors.Join(err, d.Close())
+}
+
+// MakeDir makes a folder (mode 0700), with its parents, when it is missing, and
+// syncs the names of all that it made.
+func MakeDir(path string) error {
+	info, err := os.Stat(path)
+	switch parent := filepath.Dir(path); {
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("%s is not a directory", path)
+	case err == nil:
+		return nil
+	case !errors.Is(err, fs.ErrNotExist) || parent == path:
+		return err
+	default:
+		if err := MakeDir(parent); err != nil {
+			return err
+		}
+		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		// A parent that may not be read was not made by us or our like.
+		if err := SyncDir(os.Open(parent)); !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		return nil
+	}
 }

@@ -16,11 +16,7 @@
 package ledger
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -126,56 +122,10 @@ func (l *Ledger) Append(e Entry) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := appendLine(l.path, line); err != nil {
+	if err := durable.AppendLine(l.path, line); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "append to ledger %s", l.path)
 	}
 	return nil
-}
-
-func appendLine(path string, line []byte) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	torn, err := endsTorn(f, info)
-	if err != nil {
-		return err
-	}
-	if torn {
-		// Another process may be in the middle of its write. Then this makes a
-		// blank line, which readers pass over.
-		line = append([]byte{'\n'}, line...)
-	}
-	if _, err := f.Write(line); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if info.Size() == 0 {
-		return durable.SyncDir(os.Open(filepath.Dir(path)))
-	}
-	return nil
-}
-
-// endsTorn reports whether the last byte of a file is no newline.
-func endsTorn(f *os.File, info fs.FileInfo) (bool, error) {
-	if !info.Mode().IsRegular() || info.Size() == 0 {
-		return false, nil
-	}
-	var last [1]byte
-	if _, err := f.ReadAt(last[:], info.Size()-1); err != nil {
-		return false, err
-	}
-	return last[0] != '\n', nil
 }
 
 // clean makes text fit for one short line: white space becomes single spaces,

@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -314,6 +315,35 @@ func (r *run) supersede(n int, c marchwarden.Citation, ref blob.Ref, text string
 	}
 	r.cited = cited
 	return moved[n]
+}
+
+// inOrder puts the evidence into the order of the rihlas, whoever came back first: what
+// is written from it must not depend on who was fastest.
+func (r *run) inOrder() {
+	slices.SortStableFunc(r.cited, func(a, b admission) int {
+		return cmp.Or(cmp.Compare(a.journey, b.journey), cmp.Compare(a.index, b.index))
+	})
+	var order []int
+	for _, a := range r.cited {
+		if !slices.Contains(order, a.source) {
+			order = append(order, a.source)
+		}
+	}
+	for _, s := range r.set.Sources() { // what nobody cites any more
+		if !slices.Contains(order, s.N) {
+			order = append(order, s.N)
+		}
+	}
+	set, moved := &evidence.Set{}, map[int]int{}
+	for _, n := range order {
+		was := r.set.Sources()[n-1]
+		src, _ := set.Add(was.Page, was.Text)
+		moved[n] = src.N
+	}
+	for i := range r.cited {
+		r.cited[i].source = moved[r.cited[i].source]
+	}
+	r.set = set
 }
 
 // textOf is the stored text, if there is one.

@@ -53,7 +53,8 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	exhausted := len(use.Exhausted) > 0 || r.cutShort()
 	res := &marchwarden.Result{
 		Answer: g.Answer, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
-		Decisions: r.decisions, TraceID: r.start.TraceID,
+		Decisions: slices.SortedStableFunc(slices.Values(r.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From }),
+		TraceID:   r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
 			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: use.Sources,
 		},

@@ -127,13 +127,13 @@ func TestARihlaThatCannotGoOnIsSentAnew(t *testing.T) {
 func TestARihlaThatCutsOffTwiceIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStudy(t, memory(t), newCrew("web", "arxiv"))
-		if _, err := s.ask(t.Context(), marchwarden.Constraints{}); err != nil {
+		if _, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)}); err != nil {
 			t.Fatal(err)
 		}
 		last := func(s *study) int {
 			at := 0
 			for i, st := range s.log(t).Steps {
-				if r, ok := st.(*trace.Rihla); ok && r.Researcher == "web" {
+				if r, ok := st.(*trace.Rihla); ok && r.Number == 1 {
 					at = i + 1
 				}
 			}

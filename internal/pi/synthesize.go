@@ -26,6 +26,7 @@ import (
 // one after the other.
 func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
+	r.inOrder()
 	brought := r.brought()
 	sources, passages := len(r.set.Sources()), len(r.set.Passages())
 	if !r.inv.PlanOnly {

@@ -19,6 +19,10 @@ type Journey struct {
 	Parent     int
 }
 
+// journeyTries is how often a journey is begun: a researcher goes on with its own run
+// rather than to do it again.
+const journeyTries = 8
+
 // Rihla records one journey: who was asked what, and the report. A failed one is
 // an outcome like any other.
 func Rihla(ctx context.Context, j Journal, r Journey, run func(context.Context) (*marchwarden.Result, error)) (*marchwarden.Result, error) {
@@ -31,6 +35,7 @@ func Rihla(ctx context.Context, j Journal, r Journey, run func(context.Context) 
 		}{r.Number, r.Researcher, r.Request},
 		Begin: &trace.Rihla{Head: head("send %s to find out: %s (%s)", r.Researcher, r.Request.Question, r.Reason),
 			Number: r.Number, Researcher: r.Researcher, Question: r.Request.Question, Reason: r.Reason, Parent: r.Parent},
+		Tries: journeyTries,
 		Done: func(out []byte, err error) trace.Recorded {
 			s := &trace.RihlaComplete{Head: outcomeHead(err, ""), Number: r.Number, Researcher: r.Researcher}
 			if res := read[*marchwarden.Result](out); err == nil && res != nil {

@@ -71,6 +71,9 @@ type Effect struct {
 	Input any          // everything the outcome depends on; hashed in its JSON form
 	// Begin is appended before the effect runs; nil for none.
 	Begin trace.Step
+	// Tries is how often it is tried when its run is cut off during it: it may be
+	// what cuts it off. Zero means twice.
+	Tries int
 	// Done makes the step that completes the effect from its outcome. The journal
 	// fills in the step's Effect.
 	Done func(out []byte, err error) trace.Recorded

@@ -13,9 +13,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// maxTries is how often an effect is tried during which its run was cut off: it may
-// be what cuts it off.
-const maxTries = 2
+// usualTries is how often an effect is tried during which its run was cut off.
+const usualTries = 2
 
 // Recorder is the Journal. Made by Record it runs effects and records them; made by
 // Resume it does so where its record ends; made by Rerun it only answers.
@@ -290,6 +289,7 @@ func (r *Recorder) begin(ctx context.Context, c *call, id trace.ActionID, e Effe
 
 func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID, e Effect, run func(context.Context) ([]byte, error)) (blob.Ref, error) {
 	tries := r.tries[id] // written before the run, and only then
+	maxTries := max(e.Tries, usualTries)
 	if e.Begin != nil && tries < maxTries {
 		if b, ok := e.Begin.(trace.Beginning); ok {
 			*b.Begins() = id

@@ -43,7 +43,7 @@ func Nowhere(path string, err error) *Dir { return &Dir{path: path, err: err} }
 // OpenDir opens the folder, making it (mode 0700) when it is missing. Timestamps
 // come from now. Close it when done.
 func OpenDir(path string, now func() time.Time) (*Dir, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := durable.MakeDir(path); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the trace folder")
 	}
 	root, err := os.OpenRoot(path)

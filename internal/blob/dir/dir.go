@@ -125,7 +125,7 @@ func openFiles(path string) (*files, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := makeDir(path); err != nil {
+	if err := durable.MakeDir(path); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(path)
@@ -141,28 +141,4 @@ func openFiles(path string) (*files, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// makeDir creates path and its missing parents. Each new entry is synced before
-// the next level is made, so that at most the last can be lost; the first write
-// syncs that one (see files.settle).
-func makeDir(path string) error {
-	info, err := os.Stat(path)
-	if err == nil {
-		if !info.IsDir() {
-			return fmt.Errorf("%s is not a directory", path)
-		}
-		return nil
-	}
-	parent := filepath.Dir(path)
-	if !errors.Is(err, fs.ErrNotExist) || parent == path {
-		return err
-	}
-	if err := makeDir(parent); err != nil {
-		return err
-	}
-	if err := os.Mkdir(path, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return durable.SyncDir(os.Open(parent))
 }

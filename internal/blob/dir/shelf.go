@@ -155,6 +155,9 @@ func (f *files) mark(ctx context.Context, ref blob.Ref) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return blob.ErrNotFound
 	}
+	if err != nil {
+		return nil // whoever reads the blob meets the same
+	}
 	now, err := f.tick()
 	if err != nil || now.Sub(info.ModTime()) < FreshFor {
 		return nil

@@ -86,7 +86,7 @@ func (f *filePins) Set(member, hash string) error {
 
 // locked calls fn while no other process does.
 func (f *filePins) locked(fn func() error) error {
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
 		return err
 	}
 	unlock, err := durable.LockFile(f.path + ".lock")
