@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"unicode/utf8"
 )
@@ -66,6 +67,18 @@ type Limits struct {
 	MaxIterations int `json:"max_iterations"`
 	TokenBudget   int `json:"token_budget"`
 	MaxSources    int `json:"max_sources"`
+}
+
+// Plus are the limits with more added to each; what does not fit into a number is the
+// largest one.
+func (l Limits) Plus(more Limits) Limits {
+	add := func(a, b int) int {
+		if b > math.MaxInt-a {
+			return math.MaxInt
+		}
+		return a + b
+	}
+	return Limits{add(l.MaxIterations, more.MaxIterations), add(l.TokenBudget, more.TokenBudget), add(l.MaxSources, more.MaxSources)}
 }
 
 // presets is the contract's table.

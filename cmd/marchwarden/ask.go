@@ -23,7 +23,6 @@ import (
 
 type askOptions struct {
 	desk         deskOptions
-	given        *pflag.FlagSet // on the command line
 	parallel     optionalInt
 	maxRihlas    optionalInt
 	depth        string
@@ -89,7 +88,6 @@ func newAsk(a *app) *cobra.Command {
 			if err := notBlank(cmd); err != nil {
 				return err
 			}
-			o.given = cmd.Flags()
 			return a.runAsk(cmd.Context(), o, args)
 		},
 	}
@@ -154,7 +152,6 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	if err := o.bounds(); err != nil {
 		return err
 	}
-	o.desk.flags = a.recordable(o.given)
 	return a.research(ctx, c, o, req)
 }
 
@@ -186,18 +183,20 @@ func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwa
 		if start, err = d.complete(res); err != nil {
 			return errors.Join(err, d.Close())
 		}
+		a.note("%s", nothingLeft(req, o.desk.more > 0, res))
 	}
 	f, searched := d.whole(res)
+	interrupted = interrupted && (f.interrupted || !f.known) // one that came too late has cost nothing
 	if start.Investigation == nil {
 		searched = start.Library
 	}
 	screen := term.ResultOptions{
-		Question: start.Request.Question, Limits: start.Limits,
+		Question: start.Request.Question, Limits: start.LimitsNow(),
 		Sources: max(f.read, res.CostMetadata.SourcesRead), Cost: f.costWords(res.CostMetadata), Hints: c.hints(start, o.desk, searched),
 		Verbose: o.verbose, Timings: watch.timings,
 	}
 	if res.CostMetadata.BudgetExhausted && !interrupted && len(res.Warnings) == 0 {
-		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume --budget %d %s", start.Limits.TokenBudget, shortID(res.TraceID)))
+		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume --budget %d %s", start.LimitsNow().TokenBudget, shortID(res.TraceID)))
 	}
 	if where := strings.Join(searched, ", "); d.openWorld {
 		screen.Searched = where

@@ -1,25 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 type checkOptions struct {
@@ -30,22 +24,25 @@ type checkOptions struct {
 const homeCheckHelp = `Read everything in the home folder and say what is damaged or missing, and which
 runs depend on it.
 
-Every stored piece is held against its hash, every line of a trace against its
-checksum, and every hash in a trace against the store; the ledger, the pins, the
-folders of the library, its index and the drift reports are read as well. Pieces
-that no run needs are counted, and are no damage: 'marchwarden gc' removes them.
+Every stored piece is held against its hash, every line of a trace, of the
+ledger and of a drift report against its checksum, and every hash in a trace
+against the store; the pins, the folders of the library and its index are read
+as well. Pieces that no run needs are counted, and are no damage: 'marchwarden
+gc' removes them. Files that are none of the program's are named and left alone.
 
-With --repair it does what is safe. A line that a crash tore is cut off; damaged
-pieces are moved to the folder "damaged" in the home folder and restored where
-their content is found elsewhere in the store; an index that cannot be read is
+With --repair it does what is safe. A line that a crash tore is cut off, and a
+trace in which no run was begun is removed after an hour; damaged pieces are
+moved to the folder "damaged" in the home folder and restored where their
+content is found elsewhere in the store; an index that cannot be read is
 removed, to be made again. A run that is going on is left alone. Nothing is
 thrown away but the index and what broken-off writes left, and all is printed.
+For what cannot be repaired it says what can be done instead.
 
 EXIT STATUS
   0    nothing is wrong, or not any more
   1    something is wrong, or the check failed
   2    wrong usage or bad input
-  130  interrupted`
+  130  interrupted; what was found until then is printed`
 
 func newCheck(a *app) *cobra.Command {
 	var o checkOptions
@@ -72,30 +69,55 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 		return err
 	}
 	r := checkReport{Home: c.home()}
-	if err := a.checkRecords(ctx, c, o, &r.Report); err != nil {
+	rec, err := a.openKept(c)
+	switch {
+	case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
+		a.note("%s", err.Error())
+		err = nil
+	case err != nil:
 		return err
+	default:
+		defer rec.Close()
+		err = a.checkRecords(ctx, rec.home(c), o, &r.Report)
 	}
-	f := fileCheck{ctx: ctx, config: c, repair: o.repair, report: &r.Report}
-	if r.LedgerLines, err = f.all(); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.home())
+	if err == nil {
+		f := fileCheck{ctx: ctx, config: c, repair: o.repair, now: a.now(), report: &r.Report}
+		r.LedgerLines, err = f.all()
+		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.home())
 	}
+	r.Incomplete = err != nil
 	r.Sort()
 	if r.Findings == nil {
 		r.Findings = []record.Finding{}
 	}
 	if o.json {
-		err = printJSON(a.stdout, r)
+		err = errors.Join(err, printJSON(a.stdout, r))
 	} else {
-		err = a.printCheck(r)
+		err = errors.Join(err, a.printCheck(r, o.repair))
 	}
-	if n := r.Wrong(); err == nil && n > 0 {
-		problem := &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: term.Plural(n, "object") + " of " + c.home() + " " + verb(n) + " damaged or missing"}
-		if !o.repair {
-			problem.Hint = "'marchwarden check --repair' does what is safe"
-		}
-		return problem
+	if ctx.Err() != nil {
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return checkVerdict(r, o)
+}
+
+// checkVerdict is the error of a check that was made.
+func checkVerdict(r checkReport, o checkOptions) error {
+	n := r.Wrong()
+	switch {
+	case r.Failed != "":
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "not everything could be repaired: " + r.Failed}
+	case n == 0:
+		return nil
+	}
+	problem := &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: term.Plural(n, "object") + " of " + r.Home + " " + verb(n) + " damaged or missing"}
+	if !o.repair && r.Repairable() {
+		problem.Hint = "'marchwarden check --repair' does what is safe"
+	}
+	return problem
 }
 
 func verb(n int) string {
@@ -108,38 +130,27 @@ func verb(n int) string {
 // signOfLife is after how many blobs a sign of life is given.
 const signOfLife = 5000
 
-// checkRecords checks traces and evidence, if there are any yet.
-func (a *app) checkRecords(ctx context.Context, c *config, o checkOptions, into *record.Report) error {
-	rec, err := a.openKept(c)
-	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
-		a.note("%s", err.Error())
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer rec.Close()
-	r, err := rec.home(c).Check(ctx, record.CheckOptions{Now: a.now(), Repair: o.repair, Progress: func(n int) {
+// checkRecords checks traces and evidence. With an error there is what was found
+// until then.
+func (a *app) checkRecords(ctx context.Context, h record.Home, o checkOptions, into *record.Report) error {
+	r, err := h.Check(ctx, record.CheckOptions{Now: a.now(), Repair: o.repair, Progress: func(n int) {
 		if n%signOfLife == 0 {
 			a.note("checking: %s stored pieces read", term.Count(n))
 		}
 	}})
-	if err != nil {
-		if ctx.Err() != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check %s", c.home())
-		}
-		return err
-	}
 	*into = *r
-	return nil
+	return err
 }
 
 // home is the records as those see them who check and clear them.
 func (r *records) home(c *config) record.Home {
-	return record.Home{Store: record.Store{Traces: r.traces, Blobs: r.blobs.Store}, Shelf: r.blobs.Store, Damaged: filepath.Join(c.home(), "damaged")}
+	return record.Home{Store: record.Store{Traces: r.traces, Blobs: r.blobs.Store}, Shelf: r.blobs.Store, Strays: r.blobs.Store.Strays, Damaged: c.damagedPath()}
 }
 
-func (a *app) printCheck(r checkReport) error {
+// damagedPath is where damaged files are moved.
+func (c *config) damagedPath() string { return filepath.Join(c.home(), "damaged") }
+
+func (a *app) printCheck(r checkReport, repair bool) error {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintln(&b, term.CleanLine(fmt.Sprintf(format, args...))) }
 	for _, f := range r.Findings {
@@ -147,20 +158,22 @@ func (a *app) printCheck(r checkReport) error {
 		if f.Fixed {
 			mark = "✓"
 		}
-		problem := strings.TrimPrefix(f.Problem, f.Object+": ")
-		say("%s %s: %s", mark, f.Object, problem)
-		for _, n := range f.NeededBy {
+		say("%s %s: %s", mark, f.Object, strings.TrimPrefix(f.Problem, f.Object+": "))
+		for _, line := range findingLines(f, repair) {
 			fmt.Fprint(&b, "    ")
-			say("needed by %s", n)
+			say("%s", line)
 		}
-		if f.More > 0 {
-			fmt.Fprint(&b, "    ")
-			say("and by %s", term.Plural(f.More, "other step"))
+	}
+	const mostStrays = 20
+	for _, path := range r.Strays[:min(mostStrays, len(r.Strays))] {
+		why := "none of the program's files"
+		if strings.HasSuffix(path, trace.ForeignSuffix) {
+			why = "the mark of an imported run that is not there: an import was broken off"
 		}
-		if f.Done != "" {
-			fmt.Fprint(&b, "    ")
-			say("%s", f.Done)
-		}
+		say("- %s: %s; left alone", path, why)
+	}
+	if n := len(r.Strays) - mostStrays; n > 0 {
+		say("- and %s more", term.Count(n))
 	}
 	for _, done := range r.Done {
 		say("%s", done)
@@ -169,182 +182,45 @@ func (a *app) printCheck(r checkReport) error {
 	if r.Orphans > 0 {
 		say("stored pieces that no run needs: %s, %s; 'marchwarden gc' removes them an hour after their last use", term.Count(r.Orphans), term.Bytes(r.OrphanBytes))
 	}
-	if r.Leftovers > 0 && len(r.Done) == 0 {
+	if r.Leftovers > 0 {
 		say("files that broken-off writes left: %s; --repair removes them", term.Count(r.Leftovers))
+	}
+	if r.Empty > 0 {
+		say("traces of the last hour in which no run was begun: %s; --repair removes them when they are older", term.Count(r.Empty))
 	}
 	if r.Unsummed > 0 {
 		say("traces without checksums, by an earlier version: %s; not every flipped bit can be found in them", term.Count(r.Unsummed))
 	}
-	if r.Wrong() == 0 {
+	switch {
+	case r.Incomplete:
+		say("the check is not complete")
+	case r.Wrong() == 0 && r.Failed == "":
 		say("nothing is wrong")
 	}
 	_, err := io.WriteString(a.stdout, b.String())
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the findings")
 }
 
-// fileCheck checks what is neither a trace nor evidence.
-type fileCheck struct {
-	ctx    context.Context
-	config *config
-	repair bool
-	report *record.Report
-}
-
-func (f *fileCheck) found(kind record.Kind, object, problem string) *record.Finding {
-	f.report.Findings = append(f.report.Findings, record.Finding{Kind: kind, Object: object, Problem: problem})
-	return &f.report.Findings[len(f.report.Findings)-1]
-}
-
-func (f *fileCheck) all() (lines int, err error) {
-	if lines, err = f.ledger(); err != nil {
-		return lines, err
+// findingLines say who needs an object, what was done about it and what can be.
+func findingLines(f record.Finding, repair bool) (lines []string) {
+	for _, n := range f.NeededBy {
+		lines = append(lines, "needed by "+n.String())
 	}
-	if _, _, err := pool.FilePins(f.config.pinsPath()).Get("-"); err != nil {
-		kind := record.DamagedFile
-		if errors.Is(err, marchwarden.CodeUnsupported) {
-			kind = record.LaterFormat
-		}
-		f.found(kind, f.config.pinsPath(), err.Error())
+	if f.More > 0 {
+		lines = append(lines, "and by "+term.Plural(f.More, "other step"))
 	}
-	for _, check := range []func() error{f.folders, f.index, f.drift} {
-		if err := check(); err != nil {
-			return lines, err
-		}
+	for _, id := range f.MayNeed {
+		lines = append(lines, "may be needed by run "+id.String()+", whose trace is damaged")
 	}
-	return lines, nil
-}
-
-func (f *fileCheck) ledger() (int, error) {
-	path := f.config.text(setLedger)
-	good, bad, err := ledger.Check(path)
-	if err != nil {
-		return 0, err
+	if f.Done != "" {
+		lines = append(lines, f.Done)
 	}
-	for _, line := range bad {
-		found := f.found(record.DamagedFile, fmt.Sprintf("%s line %d", path, line.Line), line.Problem)
-		if line.Later {
-			found.Kind = record.LaterFormat
-			continue
-		}
-		if !f.repair {
-			continue
-		}
-		text, err := ledger.Strike(path, line)
-		if err != nil {
-			return 0, err
-		}
-		if len(text) > 0 {
-			aside := filepath.Join(f.config.home(), "damaged", "costs.lines")
-			if err := appendAside(aside, text); err != nil {
-				return 0, err
-			}
-			found.Done = "moved to " + aside
-		}
-		found.Fixed = true
+	switch {
+	case f.Fixed || f.Remedy == "" || !repair && f.Repairable:
+	case repair:
+		lines = append(lines, "cannot be repaired: "+f.Remedy)
+	default:
+		lines = append(lines, f.Remedy)
 	}
-	return good, nil
-}
-
-func appendAside(path string, line []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", line)
-	return errors.Join(err, out.Sync(), out.Close())
-}
-
-// folders checks that each file of a folder holds the path that its name says.
-func (f *fileCheck) folders() error {
-	dir := f.config.foldersPath()
-	names, err := filepath.Glob(filepath.Join(dir, "*"+folderSuffix))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if folderFile(dir, string(data)) != name {
-			f.found(record.DamagedFile, name, "it does not hold the path that its name stands for; add the folder again: marchwarden library add DIR")
-		}
-	}
-	return nil
-}
-
-// index has the library's index checked by who made it. What is in it can be made
-// again.
-func (f *fileCheck) index() error {
-	path := f.config.indexPath()
-	problem, err := local.Problem(f.ctx, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil || problem == "" {
-		return err
-	}
-	found := f.found(record.DamagedFile, path, problem)
-	if !f.repair {
-		return nil
-	}
-	for _, side := range []string{"-wal", "-shm", ".damaged", ""} {
-		if err := os.Remove(path + side); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	found.Done, found.Fixed = "removed: the next search makes it again", true
-	return nil
-}
-
-// drift checks that the reports of drift are JSON.
-func (f *fileCheck) drift() error {
-	names, err := filepath.Glob(filepath.Join(f.config.home(), "drift", "*.jsonl"))
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		at, n := int64(0), 1
-		for line := range bytes.Lines(data) {
-			if text := bytes.TrimSpace(line); len(text) > 0 && !json.Valid(text) {
-				found := f.found(record.DamagedFile, fmt.Sprintf("%s line %d", name, n), "it is torn or damaged")
-				if f.repair {
-					if err := f.blank(name, at, bytes.TrimSuffix(line, []byte("\n")), found); err != nil {
-						return err
-					}
-				}
-			}
-			at, n = at+int64(len(line)), n+1
-		}
-	}
-	return nil
-}
-
-// blank overwrites a line with blanks, which readers pass over, and keeps a copy.
-// The file keeps its length, so that others may append meanwhile.
-func (f *fileCheck) blank(path string, at int64, line []byte, found *record.Finding) error {
-	aside := filepath.Join(f.config.home(), "damaged", filepath.Base(path)+".lines")
-	if err := appendAside(aside, line); err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteAt(bytes.Repeat([]byte{' '}, len(line)), at)
-	found.Done, found.Fixed = "moved to "+aside, true
-	return errors.Join(err, file.Sync(), file.Close())
+	return lines
 }

@@ -60,10 +60,11 @@ type deskOptions struct {
 	planOnly    bool
 	// partOf says that the researcher works for an investigation.
 	partOf bool
-	// flags are those of the command line that going on with the run needs; more is
-	// added to the time of one that goes on.
-	flags []string
-	more  time.Duration
+	// flags are what going on with the run needs, begunBy is the model of one that
+	// goes on ("" for a run of its own), and more is added to its time.
+	flags   []string
+	begunBy string
+	more    time.Duration
 	// told hears of each finished call, warn of what people should know.
 	told func(finished)
 	warn func(string)
@@ -75,7 +76,7 @@ type deskOptions struct {
 type finished struct {
 	start  *trace.Start
 	result *marchwarden.Result
-	before int // tokens that an earlier line of the ledger has
+	before marchwarden.CostMetadata // of which an earlier line of the ledger tells
 }
 
 // researcherFor is the researcher that the options mean: the named one, else the
@@ -91,6 +92,9 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	if err := o.check(a, c, name); err != nil {
 		return nil, err
 	}
+	if o.flags == nil && !o.partOf {
+		o.flags = o.recordable(a, c)
+	}
 	if !isBuiltin(name) {
 		if name != piName { // one of somebody else's is asked by an investigator, who checks what it says
 			o.only = []string{name}
@@ -102,7 +106,7 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 		return nil, err
 	}
 	public := name == web.Name || name == arxiv.Name
-	model, err := a.openModel(c, c.chooseModel(o.model, public), public)
+	model, err := a.openModel(c, c.chooseModel(firstOf(o.begunBy, o.model), public), public)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +297,7 @@ func (a *app) extractor(c *config) *extract.Extractor {
 func (d *desk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	req.Question, req.Context = d.a.hide.Text(req.Question), d.a.hide.Text(req.Context) // who pastes a key does not mean to ask about it
 	res, err := d.researcher.Research(ctx, req, sink)
-	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.partOf {
+	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.partOf && req.Resume == "" { // what a run that goes on has cost is in its trace
 		d.append(ledger.Entry{Time: d.a.now().UTC(), Researcher: d.name, Question: req.Question, Outcome: ledger.Failed})
 	}
 	return res, err
@@ -310,7 +314,9 @@ func (d *desk) enter(call finished) {
 	}
 	e := ledger.EntryOf(d.a.now(), call.start.Researcher, call.start.Request.Question, call.result)
 	f, _ := d.since(call.result)
-	e.TokensUsed -= call.before
+	e.TokensUsed -= call.before.TokensUsed
+	e.Iterations -= call.before.IterationsRun
+	e.WallTimeSec -= call.before.WallTimeSec
 	e.Searches = f.searches
 	e.Charge(f.tokens)
 	if f.unpriced { // what strangers charge, nobody knows

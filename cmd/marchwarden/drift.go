@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,9 @@ are compared with the file of now: name the folder with --library if it is not
 in the library. The record stays as it is; the outcome of each check is added to
 drift/<trace_id>.jsonl in the home folder.
 ` + idHelp + `
+
+With --watch the exit status is that of the worst check. Interrupted, it prints
+what it has found out by then; that part of a check is not added to the file.
 
 EXIT STATUS
   0    everything cited still stands
@@ -87,14 +91,11 @@ func newDrift(a *app) *cobra.Command {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
-			rep, err := a.runDrift(cmd.Context(), o, args[0])
-			if err != nil {
-				return err
+			code, err := a.runDrift(cmd.Context(), o, args[0])
+			if err == nil && code != exitOK {
+				err = verdict(code)
 			}
-			if code := driftCode(rep); code != exitOK {
-				return verdict(code)
-			}
-			return nil
+			return stopped(cmd.Context(), unfinishedCheck, err)
 		},
 	}
 	f := cmd.Flags()
@@ -137,20 +138,20 @@ func driftCode(rep drift.Report) int {
 	return exitOK
 }
 
-// runDrift checks once, or again and again, and gives the last report.
-func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (drift.Report, error) {
+// runDrift checks once, or again and again, and gives the exit code of what it found.
+func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (int, error) {
 	c, err := a.loadConfig()
 	if err != nil {
-		return drift.Report{}, err
+		return exitFailed, err
 	}
 	rec, err := a.openKept(c)
 	if err != nil {
-		return drift.Report{}, err
+		return exitFailed, err
 	}
 	defer rec.Close()
 	id, err := findTrace(rec.traces, arg)
 	if err != nil {
-		return drift.Report{}, err
+		return exitFailed, err
 	}
 	store := record.Store{Traces: rec.traces, Blobs: rec.blobs}
 	check := func(ctx context.Context) (drift.Report, error) {
@@ -179,27 +180,56 @@ func sleepFor(ctx context.Context, d time.Duration) error {
 }
 
 // watchDrift makes one check, or as many as are wanted, a time apart, and shows
-// them: in full if something is other than the last time, else as one line.
-func (a *app) watchDrift(ctx context.Context, o driftOptions, check func(context.Context) (drift.Report, error), sleep func(context.Context, time.Duration) error) (drift.Report, error) {
+// them: in full if something is other than the last time, else as one line. A check
+// that was stopped is shown as far as it came. The exit code is that of the worst
+// check.
+func (a *app) watchDrift(ctx context.Context, o driftOptions, check func(context.Context) (drift.Report, error), sleep func(context.Context, time.Duration) error) (int, error) {
 	var last drift.Report
+	found := map[int]int{} // how many checks there were, by their exit code
 	for n := 1; ; n++ {
 		rep, err := check(ctx)
 		if err != nil {
-			return rep, err
+			if marchwarden.CodeOf(err) == marchwarden.CodeCanceled && len(rep.Sources) > 0 {
+				err = errors.Join(err, a.showDrift(rep, o, true))
+			}
+			a.sumDrift(o, found)
+			return exitFailed, err
 		}
 		if err := a.showDrift(rep, o, n == 1 || !rep.Same(last)); err != nil {
-			return rep, err
+			return exitFailed, err
 		}
+		found[driftCode(rep)]++
 		if last = rep; o.watch == 0 || n == o.times {
-			return rep, nil
+			a.sumDrift(o, found)
+			return worstDrift(found), nil
 		}
 		if !o.quiet {
 			a.note("next check at %s", a.inZone(a.now().Add(o.watch)))
 		}
 		if err := sleep(ctx, o.watch); err != nil {
-			return rep, err
+			a.sumDrift(o, found)
+			return exitFailed, err
 		}
 	}
+}
+
+func worstDrift(found map[int]int) int {
+	for _, code := range []int{exitDrifted, exitIncomplete} {
+		if found[code] > 0 {
+			return code
+		}
+	}
+	return exitOK
+}
+
+// sumDrift says at the end of a watch what its checks came to.
+func (a *app) sumDrift(o driftOptions, found map[int]int) {
+	n := found[exitOK] + found[exitDrifted] + found[exitIncomplete]
+	if o.watch == 0 || n == 0 {
+		return
+	}
+	a.note("%s made: in %d everything stood, in %d evidence was lost, in %d something could not be checked",
+		term.Plural(n, "check"), found[exitOK], found[exitDrifted], found[exitIncomplete])
 }
 
 // checkDrift makes one check with fetchers of its own, which keep nothing.
@@ -225,7 +255,7 @@ func (a *app) checkDrift(ctx context.Context, c *config, o driftOptions, store r
 	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.text(setArxivSite), Now: a.now})
 	cfg := drift.Config{
 		Store: store, Fetched: fetched, Extract: x, Now: a.now,
-		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papersAgain{papers, fetched}, "file": fetch.NewFiles(fetched, x, a.now, library...)},
+		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papersAgain{papers, fetched}, "file": filesAgain{fetch.NewFiles(fetched, x, a.now, library...), library}},
 	}
 	if !o.quiet {
 		told, end := a.driftProgress()
@@ -248,6 +278,20 @@ func (a *app) openPagesAgain(c *config, store blob.Store, x *extract.Extractor, 
 		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: userAgent()})}
 	}
 	return webfetch.New(cfg), nil
+}
+
+// filesAgain reads files again, and says which folder is wanted where it has none.
+type filesAgain struct {
+	*fetch.Files
+	library []*fetch.Folder
+}
+
+// Fetch implements fetch.Fetcher.
+func (f filesAgain) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	if !slices.ContainsFunc(f.library, func(d *fetch.Folder) bool { _, ok := d.Resolve(locator); return ok }) {
+		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "its folder is not in the library, or not any more: --library names the folder it is in")
+	}
+	return f.Files.Fetch(ctx, locator)
 }
 
 // papersAgain fetches papers again. A paper that comes without what it came with

@@ -21,6 +21,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // TestDriftScripts are scripts with a web that they can change. $SITE serves the
@@ -125,7 +126,8 @@ func TestWatch(t *testing.T) {
 		code  int
 		full  []int
 	}{
-		{"five", 5, 0, exitOK, []int{1, 3, 5}},
+		{"two", 2, 0, exitOK, []int{1}},
+		{"five", 5, 0, exitDrifted, []int{1, 3, 5}}, // the last of which is a good one
 		{"three", 3, 0, exitDrifted, []int{1, 3}},
 		{"interrupted", 0, 2, exitInterrupted, []int{1}},
 	} {
@@ -141,7 +143,7 @@ func TestWatch(t *testing.T) {
 			n++
 			return checks[n-1], nil
 		}
-		rep, err := a.watchDrift(ctx, driftOptions{watch: time.Hour, times: tc.times, context: 5}, check, func(ctx context.Context, d time.Duration) error {
+		code, err := a.watchDrift(ctx, driftOptions{watch: time.Hour, times: tc.times, context: 5}, check, func(ctx context.Context, d time.Duration) error {
 			at, waits = at.Add(d), append(waits, d)
 			if len(waits) == tc.stop {
 				cancel(errInterrupted)
@@ -154,12 +156,14 @@ func TestWatch(t *testing.T) {
 		if strings.Contains(out.String(), "\n\n") {
 			full = append(full, n)
 		}
-		code := driftCode(rep)
 		if err != nil {
 			code = exitCode(ctx, err)
 		}
 		if code != tc.code || !slices.Equal(full, tc.full) {
 			t.Errorf("%s: exit code %d (%v), in full at %v; want %d, %v", tc.name, code, err, full, tc.code, tc.full)
+		}
+		if want := fmt.Sprintf("marchwarden: %s made: in ", term.Plural(n, "check")); strings.Count(notes.String(), want) != 1 {
+			t.Errorf("%s: no %q in:\n%s", tc.name, want, notes.String())
 		}
 		if slices.ContainsFunc(waits, func(d time.Duration) bool { return d != time.Hour }) || strings.Count(notes.String(), "next check at") != len(waits) {
 			t.Errorf("%s: waited %v, said %q", tc.name, waits, notes.String())

@@ -75,9 +75,6 @@ func (a *app) driftText(rep drift.Report, st term.Style, context int) string {
 		if s.Detail != "" {
 			line("           %s", term.CleanLine(s.Detail))
 		}
-		if s.Why == drift.Refused && !strings.Contains(s.Locator, "://") {
-			line("           --library names the folder it is in")
-		}
 		for _, n := range s.Citations {
 			p := rep.Passages[n-1]
 			line("  [%d] %s", n, p.State)

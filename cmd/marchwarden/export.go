@@ -60,7 +60,7 @@ func newExport(a *app) *cobra.Command {
 					return invalid("--"+name, "leave it out if there is none", "must not be blank")
 				}
 			}
-			return a.runExport(cmd.Context(), o, args)
+			return stopped(cmd.Context(), "nothing was written", a.runExport(cmd.Context(), o, args))
 		},
 	}
 	f := cmd.Flags()
@@ -151,6 +151,9 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 	if len(args) == 0 {
 		return invalid("ID", "run 'marchwarden traces' to list the ids there are", "is missing")
 	}
+	if err := notFolder(o.out); err != nil { // whose name tells no format
+		return err
+	}
 	format, err := formatOf(o)
 	if err != nil {
 		return err
@@ -195,7 +198,7 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 func (a *app) exportTo(ctx context.Context, format exportFormat, e export) error {
 	path := e.o.out
 	if path == "" && format.binary {
-		path = "marchwarden-" + e.run.ID.String()[:8] + format.suffixes[0]
+		path = "marchwarden-" + shortID(e.run.ID) + format.suffixes[0]
 	}
 	write := func(w io.Writer) error { return format.write(a, ctx, e, w) }
 	if path == "" || path == "-" {

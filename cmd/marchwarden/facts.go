@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ type facts struct {
 	searches    int
 	unpriced    bool // a rihla may have cost what is recorded nowhere here
 	interrupted bool
+	known       bool                     // the trace could be read
 	tokens      map[string]ledger.Tokens // by model
 }
 
@@ -46,13 +48,31 @@ func (d *desk) complete(res *marchwarden.Result) (*trace.Start, error) {
 		}
 	}
 	if told < ends {
-		before := 0
-		if n := len(start.Extended); n > 0 {
-			before = start.Extended[n-1].Spent
-		}
-		d.enter(finished{start, res, before})
+		d.enter(finished{start, res, d.before(log)})
 	}
 	return start, nil
+}
+
+// before is what a run had cost at its end before the last.
+func (d *desk) before(log *trace.Log) marchwarden.CostMetadata {
+	var ends []*trace.Complete
+	for _, s := range log.Steps {
+		if c, ok := s.(*trace.Complete); ok {
+			ends = append(ends, c)
+		}
+	}
+	if len(ends) < 2 {
+		return marchwarden.CostMetadata{}
+	}
+	stored, err := d.records.blobs.Get(context.Background(), ends[len(ends)-2].Result)
+	if err != nil {
+		return marchwarden.CostMetadata{}
+	}
+	res, err := marchwarden.DecodeResult(stored)
+	if err != nil {
+		return marchwarden.CostMetadata{}
+	}
+	return res.CostMetadata
 }
 
 // scope is which part of a run facts are wanted of.
@@ -71,6 +91,7 @@ func (d *desk) facts(id marchwarden.TraceID, of scope) facts {
 	if err != nil {
 		return f
 	}
+	f.known = log.Complete() != nil
 	for _, s := range stepsOf(log, of) {
 		switch s := s.(type) {
 		case *trace.FetchComplete:
@@ -90,10 +111,15 @@ func (d *desk) facts(id marchwarden.TraceID, of scope) facts {
 
 // stepsOf are the steps of a run within a scope.
 func stepsOf(log *trace.Log, of scope) []trace.Step {
-	from := 0
+	from, end := 0, 0
 	for i, s := range log.Steps {
-		if r, ok := s.(*trace.Resume); ok && r.Extension != nil && of == sinceItsEnd {
-			from = i
+		switch s.(type) {
+		case *trace.Complete:
+			end = i + 1
+		case *trace.Resume: // it went on after that end
+			if of == sinceItsEnd {
+				from = end
+			}
 		}
 	}
 	return log.Steps[from:]

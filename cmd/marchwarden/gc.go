@@ -21,6 +21,7 @@ type gcOptions struct {
 	dryRun   bool
 	json     bool
 	byAge    bool // --keep-days was given
+	runs     []string
 }
 
 const gcHelp = `Remove stored pieces that no run needs, and old runs if asked to.
@@ -30,10 +31,18 @@ than an hour ago, and what broken-off writes left. --keep-days and --max-size
 remove runs as well, the oldest first, an investigation always together with its
 rihlas. A run that has not ended could be resumed; it goes only when it is that
 old, and is marked in the list that is printed before anything is removed.
+Neither removes a run that was written in the last hour, or one whose trace
+cannot be read.
 
-What a run that is kept needs is never removed, nor a run that is going on, nor
-one whose trace cannot be read. The ledger keeps its lines. It is safe to run
-beside others.
+--run removes just the runs that it names, however young they are, and also
+those whose trace cannot be read. Nothing is asked; --dry-run shows what would
+go.
+
+What a run that is kept needs is never removed, nor a run that is going on.
+Pieces that were used in the last hour stay until the next time, whatever is
+asked for. The ledger keeps its lines. It is safe to run beside others.
+
+` + idHelp + `
 
 EXIT STATUS
   0    done
@@ -45,7 +54,7 @@ func newGc(a *app) *cobra.Command {
 	var o gcOptions
 	cmd := &cobra.Command{
 		Use: "gc", Short: "remove what no run needs, and old runs", Long: gcHelp, Args: noArgs,
-		Example: "  marchwarden gc\n  marchwarden gc --keep-days 90 --dry-run\n  marchwarden gc --max-size 2GB",
+		Example: "  marchwarden gc\n  marchwarden gc --keep-days 90 --dry-run\n  marchwarden gc --max-size 2GB\n  marchwarden gc --run 0198c0de",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.byAge = cmd.Flags().Changed("keep-days")
 			return a.runGc(cmd.Context(), o)
@@ -53,6 +62,7 @@ func newGc(a *app) *cobra.Command {
 	}
 	cmd.Flags().IntVar(&o.keepDays, "keep-days", 0, "remove runs that were last written more than `N` days ago")
 	cmd.Flags().StringVar(&o.maxSize, "max-size", "", "remove the oldest runs until traces and stored pieces fit into `SIZE`, such as 500MB or 2GB")
+	cmd.Flags().StringArrayVar(&o.runs, "run", nil, "remove the run with this `ID`, with its rihlas; may be repeated")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "say what would go, and remove nothing")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
@@ -70,6 +80,9 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 	if o.byAge && (o.keepDays < 1 || o.keepDays > mostDays) {
 		return invalid("--keep-days", "", fmt.Sprintf("must be 1 to %d, not %d", mostDays, o.keepDays))
 	}
+	if len(o.runs) > 0 && (o.byAge || o.maxSize != "") {
+		return invalid("--run", "", "removes just the runs that it names; leave out --keep-days and --max-size")
+	}
 	if o.maxSize != "" {
 		var err error
 		if collect.MaxBytes, err = parseSize(o.maxSize); err != nil {
@@ -81,7 +94,7 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 		return err
 	}
 	rec, err := a.openKept(c)
-	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound && len(o.runs) == 0 {
 		a.note("%s", err.Error())
 		return nil
 	}
@@ -89,12 +102,25 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 		return err
 	}
 	defer rec.Close()
-	r := gcReport{}
-	if r.Plan, err = rec.home(c).PlanCollection(ctx, collect); err != nil {
+	for _, arg := range o.runs {
+		id, err := findTrace(rec.traces, arg)
+		if err != nil {
+			return err
+		}
+		collect.Runs = append(collect.Runs, id)
+	}
+	plan, err := rec.home(c).PlanCollection(ctx, collect)
+	if err != nil {
 		return gcError(ctx, err)
 	}
+	return a.collect(ctx, rec, c, plan, o)
+}
+
+// collect prints a plan and executes it.
+func (a *app) collect(ctx context.Context, rec *records, c *config, plan *record.Plan, o gcOptions) error {
+	r := gcReport{Plan: plan}
 	if !o.json {
-		if err := a.printPlan(r.Plan, o); err != nil {
+		if err := a.printPlan(plan, o); err != nil {
 			return err
 		}
 	}
@@ -104,10 +130,10 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 		}
 		return nil
 	}
-	removed, err := r.Plan.Run(ctx)
+	removed, err := plan.Run(ctx)
 	r.Removed = &removed
 	if err == nil {
-		err = forgetDrift(rec, c, r.Plan)
+		err = forgetDrift(rec, c, plan)
 	}
 	if o.json {
 		if printErr := printJSON(a.stdout, r); err == nil {
@@ -137,7 +163,7 @@ func forgetDrift(rec *records, c *config, p *record.Plan) error {
 
 func gcError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "collect what no run needs")
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "not all was removed", Err: errInterrupted}
 	}
 	return err
 }
@@ -147,7 +173,10 @@ func (a *app) printPlan(p *record.Plan, o gcOptions) error {
 	rows := make([][]string, len(p.Families))
 	for i, f := range p.Families {
 		state := statusComplete
-		if !f.Finished {
+		switch {
+		case f.Unreadable:
+			state = statusDamaged
+		case !f.Finished:
 			state = statusInterrupted
 		}
 		rows[i] = []string{f.IDs[0].String(), a.inZone(f.Last), term.Count(len(f.IDs)), state, f.Question}
@@ -173,7 +202,29 @@ func (a *app) printPlan(p *record.Plan, o gcOptions) error {
 	if _, err := fmt.Fprintf(a.stdout, "%s: %s and %s; %s of %s stay\n", will, term.Plural(len(p.Families), "run"), term.Plural(p.Blobs, "stored piece"), term.Bytes(p.After), term.Bytes(p.Before)); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the plan")
 	}
+	if p.Missed() {
+		a.note("%s stay, over the %s asked for: %s", term.Bytes(p.After), term.Bytes(p.Goal()), strings.Join(missedFor(p), ", "))
+	}
 	return nil
+}
+
+// missedFor says why more stays than was asked for.
+func missedFor(p *record.Plan) (reasons []string) {
+	say := func(n int, what, one, more string) {
+		if n == 1 {
+			more = one
+		}
+		if n > 0 {
+			reasons = append(reasons, term.Plural(n, what)+" "+more)
+		}
+	}
+	say(p.Young, "run", "was written in the last hour", "were written in the last hour")
+	say(p.Running, "run", "is going on, or may be part of what does", "are going on, or may be part of what does")
+	say(p.Sealed, "run", "has a trace that cannot be read", "have traces that cannot be read")
+	if p.Spared > 0 {
+		reasons = append(reasons, fmt.Sprintf("%s (%s) will go when they were not used for an hour", term.Plural(p.Spared, "stored piece"), term.Bytes(p.SparedBytes)))
+	}
+	return reasons
 }
 
 // parseSize reads a number of bytes with a unit: kB, MB, GB and TB are powers of a

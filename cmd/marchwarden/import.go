@@ -26,7 +26,9 @@ func newImport(a *app) *cobra.Command {
 		Use: "import [flags] FILE.mwz", Short: "take in a run that somebody exported", Long: importHelp,
 		Example: "  marchwarden import answer.mwz\n  marchwarden import --by colleague.pub answer.mwz",
 		Args:    argCount(1, 1, "one bundle"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), by, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return stopped(cmd.Context(), "the run was not imported", a.runImport(cmd.Context(), by, args[0]))
+		},
 	}
 	cmd.Flags().StringArrayVar(&by, "by", nil, byUsage)
 	return cmd
@@ -52,7 +54,9 @@ func (a *app) runImport(ctx context.Context, by []string, path string) error {
 		return err
 	}
 	defer rec.Close()
-	in, err := file.Import(ctx, record.Store{Traces: rec.traces, Blobs: rec.blobs})
+	// The evidence goes to the disk itself, as it is in the bundle: what only memory
+	// could take, or what a secret was taken out of, would not be what the traces name.
+	in, err := file.Import(ctx, record.Store{Traces: rec.traces, Blobs: rec.blobs.Store})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 		return nil, errors.Join(err, network.Close())
 	}
 	named := c.chooseModel(o.model, false)
-	chosen := c.chooseModel(o.model, outside)
+	chosen := c.chooseModel(firstOf(o.begunBy, o.model), outside)
 	model, err := a.openModel(c, chosen, !private || named.name == "")
 	if err != nil {
 		return nil, errors.Join(err, network.Close())

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // publicSuffix ends the name of the file with the public half of a key.
@@ -18,10 +20,11 @@ const publicSuffix = ".pub"
 // maxKeyBytes bounds a file with a key.
 const maxKeyBytes = 64 << 10
 
-// makeKey makes a pair of keys in two new files.
+// makeKey makes a pair of keys in two new files, and their folder for the user alone
+// if it is missing.
 func (a *app) makeKey(path string) error {
 	for _, name := range []string{path, path + publicSuffix} {
-		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(name); err == nil {
 			return invalid("--new-key", "give another name: a key that is lost cannot be made again", fmt.Sprintf("%q exists", name))
 		}
 	}
@@ -36,6 +39,9 @@ func (a *app) makeKey(path string) error {
 	public, err := key.Public().PEM()
 	if err != nil {
 		return err
+	}
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return invalid("--new-key", "", fmt.Sprintf("the folder of %q cannot be made: %s", path, cause(err)))
 	}
 	if err := newFile(path, private, 0o600); err != nil {
 		return err

@@ -79,12 +79,16 @@ func system() *app {
 // errInterrupted is why a context ended that a signal ended.
 var errInterrupted = errors.New("interrupted")
 
-// interruptible ends the context at the first SIGINT or SIGTERM, so that a run
+// interruptible ends the context at the first SIGINT, SIGTERM or SIGHUP, so that a run
 // can hand over what it has, and the process at the second.
 func interruptible(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	stops := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup means it
+		stops = append(stops, syscall.SIGHUP)
+	}
+	signal.Notify(signals, stops...)
 	go func() {
 		if _, ok := <-signals; !ok {
 			return

@@ -33,24 +33,38 @@ func checkOut(path string) error {
 	if path == "-" {
 		return invalid("--out", "the result goes to stdout without it", "must name a file")
 	}
+	if err := notFolder(path); err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	switch {
-	case err == nil && info.IsDir():
-		return invalid("--out", "give the path of a file", fmt.Sprintf("%q is a folder", path))
 	case err == nil && !info.Mode().IsRegular():
 		return invalid("--out", "use a shell redirection instead", fmt.Sprintf("%q is not a regular file", path))
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, cause(err)))
 	}
-	probe, err := tempBeside(linked(path))
+	target := linked(path)
+	probe, err := tempBeside(target)
 	if err != nil {
-		hint := "give a path in a folder that can be written"
-		if errors.Is(err, fs.ErrNotExist) {
-			hint = "make the folder " + filepath.Dir(path) + " first"
+		hint, what := "give a path in a folder that can be written", fmt.Sprintf("%q", path)
+		if target != path {
+			what += fmt.Sprintf(" is a link to %q, which", target)
 		}
-		return invalid("--out", hint, fmt.Sprintf("%q cannot be written: %s", path, cause(err)))
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = "make the folder " + filepath.Dir(target) + " first"
+		}
+		return invalid("--out", hint, what+" cannot be written: "+cause(err))
 	}
 	return discard(probe)
+}
+
+// notFolder refuses a path that is a folder, or that can only be one.
+func notFolder(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() || path != "" && os.IsPathSeparator(path[len(path)-1]) {
+		return invalid("--out", "give the path of a file", fmt.Sprintf("%q is a folder", path))
+	}
+	return nil
 }
 
 // writeOut writes a file whole or not at all: beside its place, synced, and then

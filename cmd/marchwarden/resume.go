@@ -1,17 +1,22 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -96,8 +101,15 @@ func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
 	if start.PartOf {
 		return invalid("ID", "go on with the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
 	}
-	if foreign, err := rec.traces.Foreign(id); err != nil || foreign { // its flags are somebody else's
-		return errors.Join(err, invalid("ID", "ask the question anew", fmt.Sprintf("run %s was imported: how it was begun, somebody else has chosen", id)))
+	if foreign, err := rec.traces.Foreign(id); err != nil {
+		return err
+	} else if foreign { // its flags are somebody else's
+		return outcome.Imported(id)
+	}
+	if busy, err := rec.traces.Busy(id); err != nil {
+		return err
+	} else if busy {
+		return trace.Going(id)
 	}
 	if err := o.asBegun(c, start); err != nil {
 		return err
@@ -110,7 +122,7 @@ func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
 	if err := byFlag(req.Validate()); err != nil {
 		return err
 	}
-	a.tellResume(log, cons, o)
+	a.tellResume(log)
 	return a.research(ctx, c, o, req)
 }
 
@@ -138,64 +150,112 @@ func (o *askOptions) asBegun(c *config, start *trace.Start) error {
 	if db != "" {
 		o.desk.db = db
 	}
-	if o.desk.researcher == "" {
-		o.desk.researcher = start.Researcher
+	if err := o.sameMembers(c, start); err != nil {
+		return err
 	}
-	if o.desk.model == "" {
-		o.desk.model = start.Model
-		if start.Model == "" {
-			o.desk.model = noModel
-		}
-	}
+	// Members choose as they did; the model of the run itself is the one that it had,
+	// and is no model that the user has named for them.
+	o.desk.begunBy = cmp.Or(start.Model, noModel)
 	return nil
 }
 
-// tellResume says what is gone on with, and what is missing for that.
-func (a *app) tellResume(log *trace.Log, cons marchwarden.Constraints, o askOptions) {
-	done := log.Complete()
-	switch {
+// sameMembers has those asked who were in the network when the run was begun,
+// whatever the settings would make of it today.
+func (o *askOptions) sameMembers(c *config, start *trace.Start) error {
+	names := []string{start.Researcher}
+	if start.Investigation != nil {
+		names = nil
+		for _, m := range start.Investigation.Members {
+			if slices.Contains(c.researcherNames(), m.Name) { // one that is gone is a gap
+				names = append(names, m.Name)
+			}
+		}
+		o.desk.only = names
+	}
+	if o.desk.researcher == "" && start.Investigation == nil {
+		o.desk.researcher = start.Researcher
+	}
+	outside := slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name)
+	if outside && c.given(setOnline) && !c.on(setOnline) {
+		return invalid(c.label(setOnline), "unset it to go on with this run", "is false, and the run asks the web")
+	}
+	o.desk.online = o.desk.online || outside && start.Investigation != nil
+	return nil
+}
+
+// tellResume says what is gone on with.
+func (a *app) tellResume(log *trace.Log) {
+	switch done := log.Complete(); {
 	case done == nil:
 		a.note("going on after step %d, where the run was cut off", len(log.Steps))
 	case done.Interrupted:
 		a.note("going on where the run was stopped")
-	case cons == (marchwarden.Constraints{}) && o.desk.more == 0:
-		a.note("the run has ended; to go on past a cap, add --budget N, --max-iterations N, --max-sources N or --timeout TIME")
 	}
 }
 
-// recordable are the flags that going on with a run needs: who works, and with what.
-// A database's address with a password stays out.
-func (a *app) recordable(given *pflag.FlagSet) []string {
-	wanted := pflag.NewFlagSet("recorded", pflag.ContinueOnError)
-	(&askOptions{}).deskFlags(wanted)
+// nothingLeft says why a run did not go on.
+func nothingLeft(req marchwarden.Request, time bool, res *marchwarden.Result) string {
+	switch {
+	case !res.CostMetadata.BudgetExhausted && (req.Constraints != nil || time):
+		return "the run has ended of itself and not at a cap: there was nothing left to do with more"
+	case res.CostMetadata.BudgetExhausted:
+		return "the run has ended at a cap; its gaps say which: to go on, add --budget N, --max-iterations N, --max-sources N or --timeout TIME"
+	}
+	return "the run has ended, and nothing was left to do"
+}
+
+// recordable are the options as flags, for going on with a run: who works, and with
+// what, wherever that was set. A database's address with a password stays out.
+func (o deskOptions) recordable(a *app, c *config) []string {
 	var out []string
-	given.Visit(func(f *pflag.Flag) {
-		if wanted.Lookup(f.Name) == nil || slices.Contains([]string{"plan", "timeout"}, f.Name) {
-			return
-		}
-		values := []string{f.Value.String()}
-		if list, ok := unnamed(f.Value).(pflag.SliceValue); ok {
-			values = list.GetSlice()
-		}
+	add := func(flag string, values ...string) {
 		for _, v := range values {
-			switch f.Name {
-			case "library":
-				v = a.absolute(v, a.dir)
-			case "db":
-				if u, err := url.Parse(v); err != nil || u.User != nil && strings.Contains(u.User.String(), ":") || strings.Contains(strings.ToLower(u.RawQuery), "pass") {
-					continue
-				}
+			if v != "" {
+				out = append(out, "--"+flag+"="+v)
 			}
-			out = append(out, "--"+f.Name+"="+v)
 		}
-	})
+	}
+	switchOn := func(flag string, on bool) {
+		if on {
+			out = append(out, "--"+flag)
+		}
+	}
+	number := func(flag string, n int) {
+		if n > 0 {
+			add(flag, strconv.Itoa(n))
+		}
+	}
+	library := o.library
+	if len(library) == 0 {
+		library = c.list(setLibrary)
+	}
+	for _, dir := range library {
+		add("library", a.absolute(dir, a.dir))
+	}
+	add("researcher", o.researcher)
+	add("researchers", strings.Join(o.only, ","))
+	add("allow-egress", strings.Join(o.allowEgress, ","))
+	add("db", a.openAddress(c.databaseURL(o)))
+	add("model", o.model)
+	add("search", o.search)
+	add("render", o.render)
+	switchOn("online", o.online)
+	switchOn("embedded", o.embedded)
+	switchOn("in-process", o.inProcess)
+	number("parallel", o.parallel)
+	number("max-rihlas", o.maxRihlas)
 	return out
 }
 
-// unnamed is a flag's value without the name that help texts show for it.
-func unnamed(v pflag.Value) pflag.Value {
-	if n, ok := v.(named); ok {
-		return n.Value
+// openAddress is the address of a database as anybody may know it: a file by its whole
+// path, and "" for one that may hold a password.
+func (a *app) openAddress(db string) string {
+	if database.IsFile(db) {
+		return a.absolute(db, a.dir)
 	}
-	return v
+	u, err := url.Parse(db)
+	if err != nil || u.User != nil && strings.Contains(u.User.String(), ":") || strings.Contains(strings.ToLower(u.RawQuery), "pass") {
+		return ""
+	}
+	return db
 }

@@ -30,10 +30,12 @@ The status of a run is
   planned      'ask --plan': there is no answer to have
   interrupted  its caller stopped it, or a crash cut it off: 'marchwarden
                resume' goes on with it. In JSON "partial" says that there is a
-               partial result, and "resumable" that there is a beginning
+               partial result, and "resumable" that it can be gone on with
   running      a process is at work on it
-  damaged      its trace cannot be read; see 'marchwarden check'
-The rihlas of an investigation are runs, too; --all lists them.`
+  damaged      its trace cannot be read, or no run was begun in it; see
+               'marchwarden check'
+One that was imported says so, and cannot be gone on with. The rihlas of an
+investigation are runs, too; --all lists them.`
 
 func newTraces(a *app) *cobra.Command {
 	var o tracesOptions
@@ -72,6 +74,7 @@ type runInfo struct {
 	Status     string              `json:"status"`
 	Resumable  bool                `json:"resumable,omitempty"`
 	Partial    bool                `json:"partial,omitempty"`
+	Imported   bool                `json:"imported,omitempty"`
 	Problem    string              `json:"problem,omitempty"`
 	rihla      bool                // part of an investigation
 }
@@ -80,7 +83,9 @@ func (a *app) runTraces(o tracesOptions) error {
 	if o.limit < 0 {
 		return invalid("--limit", "", fmt.Sprintf("must be 0 or more, not %d", o.limit))
 	}
-	for _, s := range o.status {
+	for i, s := range o.status {
+		s = strings.TrimSpace(s)
+		o.status[i] = s
 		if !slices.Contains(statuses, s) {
 			return invalid("--status", "", fmt.Sprintf("must be %s, not %q", orList(statuses), clip(s, 40)))
 		}
@@ -177,16 +182,23 @@ func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
 		r.Problem = err.Error()
 		return r
 	}
-	r.Status = statusInterrupted
+	if r.Imported, err = d.Foreign(id); err != nil {
+		r.Problem = err.Error()
+		return r
+	}
 	start, err := log.Start()
 	if err != nil {
-		if len(log.Steps) > 0 {
-			r.Status, r.Problem = statusDamaged, err.Error()
-		} else if busy(d, id) {
+		switch {
+		case len(log.Steps) > 0:
+			r.Problem = err.Error()
+		case busy(d, id):
 			r.Status = statusRunning
+		default:
+			r.Problem = "no run was begun in it"
 		}
 		return r
 	}
+	r.Status = statusInterrupted
 	r.StartedAt, r.Question, r.Researcher, r.rihla = &start.StartedAt, start.Request.Question, start.Researcher, start.PartOf
 	done := log.Complete()
 	if done != nil {
@@ -196,9 +208,9 @@ func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
 	case busy(d, id):
 		r.Status = statusRunning
 	case done == nil:
-		r.Resumable = true
+		r.Resumable = !r.Imported && !r.rihla
 	case done.Interrupted:
-		r.Resumable, r.Partial = true, true
+		r.Resumable, r.Partial = !r.Imported && !r.rihla, true
 	case planned: // there is no answer that could have citations
 		r.Status, r.Citations, r.Confidence = statusPlanned, nil, nil
 	default:
@@ -215,6 +227,9 @@ func busy(d *trace.Dir, id marchwarden.TraceID) bool {
 
 func (a *app) runRow(r runInfo) []string {
 	row := []string{r.TraceID.String(), "", "", "", r.Status, r.Question}
+	if r.Imported {
+		row[4] += ", imported"
+	}
 	if r.StartedAt != nil {
 		row[1] = a.inZone(*r.StartedAt)
 	}

@@ -25,19 +25,20 @@ too, as far as they are recorded here.
 
 With --online the web servers and registries are asked, too, whether what the
 citations point to is there: pages answered or gone, DOIs and arXiv ids
-registered or absent, papers retracted. What nobody could say is unchecked,
-and counts neither way. Only locators of the web and of papers are sent.
+registered or absent, papers retracted. What nobody could say, because servers
+are down, is unchecked: it is shown and is no failure. Only locators of the web
+and of papers are sent.
 
 The argument is a trace ID, a file with a result as JSON, a bundle that
-'marchwarden export' wrote, or - for a result on stdin. A bundle is checked alone:
+'marchwarden export' wrote, or - for either on stdin. A bundle is checked alone:
 every byte of it, its signature, that its runs give the same results again, and
 then its citations. That needs no home, no settings and, without --online, no
 network.
 ` + idHelp + `
 
 EXIT STATUS
-  0    everything stands
-  1    something does not stand, or could not be checked; it is named
+  0    everything stands; with --online, locators may be unchecked
+  1    something does not stand, or cannot be read; it is named
   2    wrong usage or bad input
   130  interrupted`
 
@@ -58,7 +59,7 @@ func newVerify(a *app) *cobra.Command {
 			if err := notBlank(cmd); err != nil {
 				return err
 			}
-			return a.runVerify(cmd.Context(), o, args[0])
+			return stopped(cmd.Context(), unfinishedCheck, a.runVerify(cmd.Context(), o, args[0]))
 		},
 	}
 	cmd.Flags().BoolVar(&o.live, "live", false, "also run the queries behind citations of a database again, and compare the rows")
@@ -68,12 +69,33 @@ func newVerify(a *app) *cobra.Command {
 	return cmd
 }
 
-// maxResultBytes bounds a result read from a file.
+// stopped is the error of a command, in plain words if it says no more than that the
+// user ended it; message is what that leaves.
+func stopped(ctx context.Context, message string, err error) error {
+	if marchwarden.CodeOf(err) != marchwarden.CodeCanceled || errors.Is(err, errInterrupted) || !errors.Is(context.Cause(ctx), errInterrupted) {
+		return err
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: message, Err: errInterrupted}
+}
+
+const unfinishedCheck = "the check is not complete"
+
+// maxResultBytes bounds a result read from a file, and what is read from stdin.
 const maxResultBytes = 64 << 20
 
 func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error {
 	if isBundle(arg) {
-		return a.verifyBundle(ctx, o, arg)
+		return a.verifyBundle(ctx, o, arg, nil)
+	}
+	var piped []byte
+	if arg == "-" {
+		var err error
+		if piped, err = a.readStdin(ctx, maxResultBytes, "stdin"); err != nil {
+			return err
+		}
+		if isZip(piped) {
+			return a.verifyBundle(ctx, o, arg, piped)
+		}
 	}
 	if len(o.by) > 0 {
 		return invalid("--by", "", "is for bundles")
@@ -85,7 +107,7 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 	if err != nil {
 		return err
 	}
-	fromFile, err := a.resultFile(ctx, arg)
+	fromFile, err := resultFile(arg, piped)
 	if err != nil {
 		return err
 	}
@@ -104,14 +126,18 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 	return (&verdicts{a: a}).result(ctx, rec.shelf(), checking{nil, id, c, o})
 }
 
-// resultFile reads the result that arg names, or gives nil when arg is an id.
-func (a *app) resultFile(ctx context.Context, arg string) (*marchwarden.Result, error) {
+// resultFile reads the result that arg names, piped if that is stdin, or gives nil when
+// arg is an id.
+func resultFile(arg string, piped []byte) (*marchwarden.Result, error) {
 	if _, err := marchwarden.ParseTraceID(arg); err == nil || arg == "last" {
 		return nil, nil
 	}
-	data, err := a.readResult(ctx, arg)
-	if data == nil || err != nil {
-		return nil, err
+	data := piped
+	if arg != "-" {
+		var err error
+		if data, err = readResult(arg); data == nil || err != nil {
+			return nil, err
+		}
 	}
 	const hint = "give a trace id, or a file written by 'marchwarden ask --json' or by --out NAME.json"
 	res, err := marchwarden.DecodeResult(data)
@@ -124,12 +150,9 @@ func (a *app) resultFile(ctx context.Context, arg string) (*marchwarden.Result, 
 	return res, nil
 }
 
-// readResult reads stdin for "-", or the file of that name; nil when arg is
-// neither a file nor the name of one.
-func (a *app) readResult(ctx context.Context, arg string) ([]byte, error) {
-	if arg == "-" {
-		return a.readStdin(ctx, maxResultBytes, "result")
-	}
+// readResult reads the file of that name; nil when arg is neither a file nor the name
+// of one.
+func readResult(arg string) ([]byte, error) {
 	info, err := os.Stat(arg)
 	if (err != nil || !info.Mode().IsRegular()) && !strings.HasSuffix(arg, ".json") {
 		return nil, nil
@@ -246,13 +269,13 @@ func (v *verdicts) blobsOf(ctx context.Context, what string, log *trace.Log, sto
 				continue
 			}
 			seen[ref] = true
-			if _, err := store.Get(ctx, ref); err != nil {
+			if _, err := store.Get(ctx, ref); err != nil && ctx.Err() == nil {
 				bad++
 				v.check(fmt.Sprintf("%s, step %d (%s)", what, s.Header().Step, s.Header().Action), naming(ref, err))
 			}
 		}
 	}
-	if bad == 0 {
+	if bad == 0 && ctx.Err() == nil {
 		v.check(fmt.Sprintf("%s stored pieces of %s match their hashes", term.Count(len(seen)), what), "")
 	}
 }

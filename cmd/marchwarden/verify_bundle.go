@@ -1,10 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -28,7 +29,7 @@ func (r *records) shelf() shelf { return shelf{r.traces.Load, r.blobs} }
 // bundleFile is an open bundle and who must have signed it. Close it when done.
 type bundleFile struct {
 	*bundle.Bundle
-	*os.File
+	io.Closer
 	by []bundle.PublicKey
 }
 
@@ -43,10 +44,15 @@ func isBundle(path string) bool {
 		return false
 	}
 	defer f.Close()
-	head := make([]byte, 4)
+	head := make([]byte, len(zipHead))
 	_, err = f.ReadAt(head, 0)
-	return err == nil && string(head) == "PK\x03\x04"
+	return err == nil && isZip(head)
 }
+
+// zipHead is how a zip with something in it begins.
+const zipHead = "PK\x03\x04"
+
+func isZip(data []byte) bool { return bytes.HasPrefix(data, []byte(zipHead)) }
 
 // openBundle opens a bundle and the keys that --by names. It reads those files and
 // nothing else.
@@ -70,13 +76,30 @@ func openBundle(path string, by []string) (*bundleFile, error) {
 	return &bundleFile{b, f, keys}, nil
 }
 
-// verifyBundle is verify for a bundle. It needs no configuration and no home, writes
-// nothing, and asks nobody unless it is told to.
-func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string) error {
+// pipedBundle is openBundle for one that came on stdin and is in memory.
+func pipedBundle(data []byte, by []string) (*bundleFile, error) {
+	keys, err := readPublicKeys(by)
+	if err != nil {
+		return nil, err
+	}
+	b, err := bundle.Open(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, fmt.Errorf("stdin is not a bundle that stands: %w", err)
+	}
+	return &bundleFile{b, io.NopCloser(nil), keys}, nil
+}
+
+// verifyBundle is verify for a bundle: the file at path, or what was piped in. It needs
+// no configuration and no home, writes nothing, and asks nobody unless it is told to.
+func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string, piped []byte) error {
 	if o.live || o.db != "" {
 		return invalid("--live", "import it first: marchwarden import "+path, "is not for bundles")
 	}
-	file, err := openBundle(path, o.by)
+	open := func() (*bundleFile, error) { return openBundle(path, o.by) }
+	if piped != nil {
+		open = func() (*bundleFile, error) { return pipedBundle(piped, o.by) }
+	}
+	file, err := open()
 	if err != nil {
 		return err
 	}
@@ -142,10 +165,10 @@ func (v *verdicts) reruns(ctx context.Context, run *record.Run, blobs blob.Store
 			return
 		case err == nil && again.Same():
 			v.check(what+" is identical", "")
+		case other && err != nil:
+			v.print("- %s cannot be made by this version, %s; the run was made by version %s", what, programVersion(), r.Start.Version)
 		case errors.Is(err, marchwarden.CodeUnsupported):
 			v.print("- %s cannot be made here: %v", what, err)
-		case other && err != nil:
-			v.print("- %s failed with version %s; the run was made by version %s: %v", what, programVersion(), r.Start.Version, err)
 		case other:
 			v.print("- %s gives another result with version %s; the run was made by version %s", what, programVersion(), r.Start.Version)
 		case err != nil:

@@ -72,8 +72,10 @@ func (d *discreet) Stat(ctx context.Context, ref blob.Ref) (blob.Info, error) {
 	return d.kept.Stat(ctx, ref)
 }
 
-// Settle says whether all that was put is on disk.
-func (d *discreet) Settle(ctx context.Context) error { return blob.Settle(ctx, d.kept) }
+// Settle says whether what was put is on disk.
+func (d *discreet) Settle(ctx context.Context, refs ...blob.Ref) error {
+	return blob.Settle(ctx, d.kept, refs...)
+}
 
 // openRecords opens them, making what is missing.
 func (a *app) openRecords(c *config) (*records, error) {

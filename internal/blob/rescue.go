@@ -3,7 +3,6 @@ package blob
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 
@@ -115,15 +114,12 @@ func (r *rescue) held(ref Ref) ([]byte, bool) {
 	return slices.Clone(content), ok
 }
 
-// Settle tries to store what is in memory alone.
-func (r *rescue) Settle(ctx context.Context) error {
-	r.mu.Lock()
-	refs := slices.SortedFunc(maps.Keys(r.content), Ref.Compare)
-	r.mu.Unlock()
+// Settle tries to store those of refs that are in memory alone.
+func (r *rescue) Settle(ctx context.Context, refs ...Ref) error {
 	for _, ref := range refs {
 		content, ok := r.held(ref)
 		if !ok {
-			continue // somebody else was faster
+			continue
 		}
 		if _, err := r.Store.Put(ctx, content); err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "store evidence")
@@ -138,12 +134,14 @@ func (r *rescue) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Settle makes sure that everything that was put into a store is stored, and says
-// what keeps it from that. Only a store made by Rescue, or one around it, has anything
-// to settle.
-func Settle(ctx context.Context, s Store) error {
-	if r, ok := s.(interface{ Settle(context.Context) error }); ok {
-		return r.Settle(ctx)
+// Settle makes sure that what was put into a store under refs is stored, and says what
+// keeps it from that. Only a store made by Rescue, or one around it, has anything to
+// settle.
+func Settle(ctx context.Context, s Store, refs ...Ref) error {
+	if r, ok := s.(interface {
+		Settle(context.Context, ...Ref) error
+	}); ok {
+		return r.Settle(ctx, refs...)
 	}
 	return nil
 }

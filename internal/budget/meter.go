@@ -39,14 +39,19 @@ func New(l marchwarden.Limits, wall time.Duration) *Meter {
 func (m *Meter) Extend(more marchwarden.Limits, wall time.Duration, spent int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.limits.TokenBudget += more.TokenBudget
-	m.limits.MaxIterations += more.MaxIterations
-	m.limits.MaxSources += more.MaxSources
+	m.limits = m.limits.Plus(more)
 	if m.wall > 0 {
 		m.wall += wall
 	}
 	m.spent = min(max(m.spent, spent), m.limits.TokenBudget)
 	m.exhausted = nil
+}
+
+// Wall is the wall time as it is now; zero is no limit.
+func (m *Meter) Wall() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wall
 }
 
 // Limits are the limits as they are now.

@@ -54,23 +54,15 @@ func (r *Report) addErr(member string, err error) {
 // ended. Whether the citations stand is not looked at.
 func (b *Bundle) Verify(ctx context.Context, by ...PublicKey) (Report, error) {
 	r := Report{Members: len(b.names)}
-	packed, err := b.read(packedName)
-	if err != nil {
-		r.addErr(packedName, err)
-	}
-	squeezed, err := parseManifest(packed)
-	if err != nil && len(packed) > 0 {
-		r.add(packedName, "%v", err)
-	}
+	sums := b.checkTags(&r)
 	for _, name := range b.names {
 		if err := ctx.Err(); err != nil {
 			return r, err
 		}
 		if strings.HasPrefix(name, dataDir) {
-			b.checkPayload(&r, name, squeezed[name])
+			b.checkPayload(&r, name, sums)
 		}
 	}
-	b.checkTags(&r)
 	b.checkContainer(&r)
 	b.checkSignature(&r, by)
 	if r.OK() {
@@ -79,9 +71,17 @@ func (b *Bundle) Verify(ctx context.Context, by ...PublicKey) (Report, error) {
 	return r, nil
 }
 
-// checkPayload holds a member against the manifest, unpacked and packed.
-func (b *Bundle) checkPayload(r *Report, name, packed string) {
-	content, err := b.payload(name)
+// sums are the hashes of the members below data/, unpacked and packed, by name. Those
+// of a manifest that is damaged itself are nil, and speak against no member.
+type sums struct{ content, packed map[string]string }
+
+// checkPayload holds a member against the manifests, unpacked and packed.
+func (b *Bundle) checkPayload(r *Report, name string, s sums) {
+	read := b.payload
+	if s.content == nil {
+		read = b.read
+	}
+	content, err := read(name)
 	if err != nil {
 		r.addErr(name, err)
 		return
@@ -90,12 +90,15 @@ func (b *Bundle) checkPayload(r *Report, name, packed string) {
 		r.add(name, "its bytes are not those that its name says")
 		return
 	}
+	if s.packed == nil {
+		return
+	}
 	raw, err := b.members[name].OpenRaw()
 	h := sha256.New()
 	if err == nil {
 		_, err = io.Copy(h, raw)
 	}
-	switch {
+	switch packed := s.packed[name]; {
 	case err != nil:
 		r.add(name, "cannot be read: %v", err)
 	case packed == "":
@@ -106,38 +109,34 @@ func (b *Bundle) checkPayload(r *Report, name, packed string) {
 }
 
 // checkTags holds the tag files against the tag manifest, and the manifests
-// against what they must say, to the byte.
-func (b *Bundle) checkTags(r *Report) {
-	tags := map[string][]byte{}
+// against what they must say, to the byte. It gives the hashes of the manifests that
+// are as they were written.
+func (b *Bundle) checkTags(r *Report) sums {
+	tags, damaged := map[string][]byte{}, map[string]bool{}
 	for _, name := range tagNames {
 		content, err := b.read(name)
 		if err != nil && name != signatureName {
 			r.addErr(name, err)
+			damaged[name] = true
 		}
 		tags[name] = content
 	}
-	named, err := parseManifest(tags[tagsName])
-	if err != nil {
-		r.add(tagsName, "%v", err)
-		return
-	}
-	var want bytes.Buffer
-	for _, name := range []string{bagInfoName, bagitName, manifestName, packedName} {
-		sum := sha256.Sum256(tags[name])
-		fmt.Fprint(&want, line(sum, name))
-		if named[name] != fmt.Sprintf("%x", sum) {
-			r.add(name, "its bytes are not those that %s names", tagsName)
+	b.checkTagManifest(r, tags, damaged)
+	trusted := func(name string) map[string]string {
+		if damaged[name] {
+			return nil
 		}
-	}
-	if !bytes.Equal(want.Bytes(), tags[tagsName]) {
-		r.add(tagsName, "does not list the files beside data/ and nothing else")
-	}
-	for _, name := range []string{manifestName, packedName} {
 		if odd := b.unlisted(tags[name]); odd != "" {
 			r.add(name, "%s", odd)
 		}
+		hashes, err := parseManifest(tags[name])
+		if err != nil {
+			return nil // said as odd
+		}
+		return hashes
 	}
-	if string(tags[bagitName]) != bagit {
+	s := sums{content: trusted(manifestName), packed: trusted(packedName)}
+	if string(tags[bagitName]) != bagit && !damaged[bagitName] {
 		r.add(bagitName, "is not what a bundle has")
 	}
 	octets, count := int64(0), 0
@@ -146,8 +145,33 @@ func (b *Bundle) checkTags(r *Report) {
 			octets, count = octets+int64(b.members[name].UncompressedSize64), count+1
 		}
 	}
-	if !bytes.Equal(tags[bagInfoName], bagInfo(b.About, octets, count)) {
+	if !bytes.Equal(tags[bagInfoName], bagInfo(b.About, octets, count)) && !damaged[bagInfoName] {
 		r.add(bagInfoName, "does not say what is inside")
+	}
+	return s
+}
+
+// checkTagManifest holds the tag files against the tag manifest, and adds those that
+// are not what it says to the damaged ones.
+func (b *Bundle) checkTagManifest(r *Report, tags map[string][]byte, damaged map[string]bool) {
+	if damaged[tagsName] {
+		return
+	}
+	named, err := parseManifest(tags[tagsName])
+	if err != nil {
+		r.add(tagsName, "%v", err)
+		return
+	}
+	var want bytes.Buffer
+	for _, name := range []string{bagInfoName, bagitName, manifestName, packedName} {
+		fmt.Fprintf(&want, "%s  %s\n", named[name], name)
+		if !damaged[name] && named[name] != fmt.Sprintf("%x", sha256.Sum256(tags[name])) {
+			r.add(name, "its bytes are not those that %s names", tagsName)
+			damaged[name] = true
+		}
+	}
+	if !bytes.Equal(want.Bytes(), tags[tagsName]) {
+		r.add(tagsName, "does not list the files beside data/ and nothing else")
 	}
 }
 

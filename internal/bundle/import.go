@@ -9,9 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -35,8 +37,9 @@ type mark struct {
 // Import puts a bundle into a home. It verifies it first and puts nothing if it is
 // not whole. The blobs come first, then the traces, each marked as foreign, the
 // run's own last: whatever ends it in the middle, no trace is there in part or
-// without its blobs, and importing again goes on. A trace of the same id with other content is never
-// replaced: that is CodeDenied, before anything is put.
+// without its blobs, and importing again goes on. A trace of the same id with other
+// content is never replaced: that is CodeDenied. Several imports of the same bundle
+// may go on at once.
 func (b *Bundle) Import(ctx context.Context, dst record.Store) (Imported, error) {
 	report, err := b.Verify(ctx)
 	if err != nil {
@@ -54,18 +57,45 @@ func (b *Bundle) Import(ctx context.Context, dst record.Store) (Imported, error)
 		if err != nil {
 			return Imported{}, err
 		}
-		if _, err := dst.Blobs.Put(ctx, content); err != nil {
-			return Imported{}, fmt.Errorf("import %s: %w", in.Run.ID, err)
+		stored, err := dst.Blobs.Put(ctx, content)
+		if err != nil {
+			return Imported{}, unwritten(err, in.Run.ID, "the evidence store")
 		}
+		if stored != ref {
+			return Imported{}, marchwarden.Errorf(marchwarden.CodeInternal, "import %s: %s was stored as %s", in.Run.ID, ref, stored)
+		}
+	}
+	if err := blob.Settle(ctx, dst.Blobs, in.Run.Refs()...); err != nil { // it may be in memory alone
+		return Imported{}, unwritten(err, in.Run.ID, "the evidence store")
 	}
 	m := mark{Format: 1, ExportedAt: b.About.ExportedAt}
 	if report.Signature != nil {
 		m.SignedBy = report.Signature.By.Fingerprint()
 	}
-	if err := b.place(in.New, m, dst.Traces.Path()); err != nil {
-		return Imported{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "import %s", in.Run.ID)
+	if err := b.place(&in, m, dst); err != nil {
+		return Imported{}, unwritten(err, in.Run.ID, dst.Traces.Path())
 	}
 	return in, nil
+}
+
+// unwritten is the error of an import that could not write what, without the names of
+// files that nobody knows.
+func unwritten(err error, id marchwarden.TraceID, what string) error {
+	var at *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &at):
+		err = at.Err
+	case errors.As(err, &link):
+		err = link.Err
+	default:
+		return fmt.Errorf("import %s: %w", id, err)
+	}
+	e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("import %s: %s cannot be written", id, what), Err: err}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		e.Hint = "set MARCHWARDEN_HOME to a folder that can be written"
+	}
+	return e
 }
 
 // compare tells the traces that are there from those that are not, rihlas first.
@@ -73,23 +103,31 @@ func (b *Bundle) compare(in *Imported, dst record.Store) error {
 	runs := distinct(in.Run)
 	for i := len(runs) - 1; i >= 0; i-- {
 		id := runs[i].ID
-		there, err := kept(dst, id)
-		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		switch err := b.same(dst, id); {
+		case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
 			in.New = append(in.New, id)
-			continue
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		default:
+			in.Kept = append(in.Kept, id)
 		}
-		lines, err := b.payload(traceName(id))
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(there, lines) {
-			return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: fmt.Sprintf("trace %s is here already, with other content", id),
-				Hint: "import it into another home: MARCHWARDEN_HOME=DIR marchwarden import …"}
-		}
-		in.Kept = append(in.Kept, id)
+	}
+	return nil
+}
+
+// same makes sure that a trace is there with the content that the bundle has.
+func (b *Bundle) same(dst record.Store, id marchwarden.TraceID) error {
+	there, err := kept(dst, id)
+	if err != nil {
+		return err
+	}
+	lines, err := b.payload(traceName(id))
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(there, lines) {
+		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: fmt.Sprintf("trace %s is here already, with other content", id),
+			Hint: "import it into another home: MARCHWARDEN_HOME=DIR marchwarden import …"}
 	}
 	return nil
 }
@@ -103,43 +141,64 @@ func kept(dst record.Store, id marchwarden.TraceID) ([]byte, error) {
 	return traceBytes(dst, &record.Run{ID: id, Log: log})
 }
 
-// place writes the traces, each at once or not at all, after its mark. If one cannot
-// be written, those before it are taken back.
-func (b *Bundle) place(ids []marchwarden.TraceID, m mark, path string) (err error) {
+// place writes the new traces, each at once or not at all, after its mark. One that
+// somebody else has imported meanwhile is kept. If one cannot be written, those before
+// it are taken back.
+func (b *Bundle) place(in *Imported, m mark, dst record.Store) (err error) {
 	sign, err := encode(m)
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(path)
+	root, err := os.OpenRoot(dst.Traces.Path())
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	var done []string
+	var traces, marks []marchwarden.TraceID // that were written here
 	defer func() {
-		for _, name := range done {
-			if err != nil {
-				err = errors.Join(err, root.Remove(name))
-			}
+		if err != nil {
+			err = errors.Join(err, takeBack(root, traces, marks))
 		}
 	}()
-	for _, id := range ids {
+	for _, id := range in.New {
 		lines, err := b.payload(traceName(id))
 		if err != nil {
 			return err
 		}
 		// A mark that is there is what an import left that was cut off.
 		if err := placeFile(root, id.String()+trace.ForeignSuffix, sign); err == nil {
-			done = append(done, id.String()+trace.ForeignSuffix)
+			marks = append(marks, id)
 		} else if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if err := placeFile(root, id.String()+traceSuffix, lines); err != nil {
+		switch err := placeFile(root, id.String()+traceSuffix, lines); {
+		case errors.Is(err, fs.ErrExist):
+			if err := b.same(dst, id); err != nil {
+				return err
+			}
+			in.Kept = append(in.Kept, id)
+		case err != nil:
 			return err
+		default:
+			traces = append(traces, id)
 		}
-		done = append(done, id.String()+traceSuffix)
 	}
+	in.New = traces
 	return durable.SyncDir(root.Open("."))
+}
+
+// takeBack removes traces, and marks but those of traces that somebody else has put
+// there.
+func takeBack(root *os.Root, traces, marks []marchwarden.TraceID) (err error) {
+	for _, id := range traces {
+		err = errors.Join(err, root.Remove(id.String()+traceSuffix))
+	}
+	for _, id := range marks {
+		if _, there := root.Lstat(id.String() + traceSuffix); errors.Is(there, fs.ErrNotExist) {
+			err = errors.Join(err, root.Remove(id.String()+trace.ForeignSuffix))
+		}
+	}
+	return err
 }
 
 // placeFile writes a new file beside its place and gives it its name when it is

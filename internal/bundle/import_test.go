@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -123,12 +126,14 @@ func TestImportBreaksOff(t *testing.T) {
 	for fail := range 8 {
 		dst := home(t)
 		whole := dst.Blobs
-		dst.Blobs = &failing{Store: whole, left: fail}
-		if _, err := b.Import(ctx, dst); err == nil {
-			t.Fatal("no blob failed")
-		}
-		if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {
-			t.Errorf("traces without their blobs: %v, %v", ids, err)
+		for _, broken := range []blob.Store{&failing{Store: whole, left: fail}, blob.Rescue(&failing{Store: whole, left: fail})} {
+			dst.Blobs = broken
+			if _, err := b.Import(ctx, dst); err == nil {
+				t.Fatal("no blob failed")
+			}
+			if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {
+				t.Errorf("traces without their blobs: %v, %v", ids, err)
+			}
 		}
 		dst.Blobs = whole
 		if _, err := b.Import(ctx, dst); err != nil {
@@ -137,21 +142,88 @@ func TestImportBreaksOff(t *testing.T) {
 	}
 }
 
-// A name that is taken at the last moment takes the others back.
+// A name that is taken at the last moment by something else takes the others back,
+// but for the mark of what may be somebody's import.
 func TestPlaceIsAllOrNothing(t *testing.T) {
 	b, err := open(pack(t, Options{}))
 	check(t, err)
-	dir := t.TempDir()
-	taken := filepath.Join(dir, mainID+traceSuffix)
+	dst := home(t)
+	taken := filepath.Join(dst.Traces.Path(), mainID+traceSuffix)
 	check(t, os.WriteFile(taken, []byte("mine"), 0o600))
-	if err := b.place([]marchwarden.TraceID{id(t, rihlaID), id(t, mainID)}, mark{}, dir); !errors.Is(err, os.ErrExist) {
+	in := Imported{New: []marchwarden.TraceID{id(t, rihlaID), id(t, mainID)}}
+	if err := b.place(&in, mark{}, dst); !errors.Is(err, marchwarden.CodeDenied) {
 		t.Errorf("place: %v", err)
 	}
-	left, err := os.ReadDir(dir)
+	var left []string
+	files, err := os.ReadDir(dst.Traces.Path())
 	check(t, err)
+	for _, f := range files {
+		left = append(left, f.Name())
+	}
 	content, err := os.ReadFile(taken)
-	if err != nil || len(left) != 1 || string(content) != "mine" {
+	if want := []string{mainID + trace.ForeignSuffix, mainID + traceSuffix}; err != nil || !cmp.Equal(left, want) || string(content) != "mine" {
 		t.Errorf("left %v, %q, %v", left, content, err)
+	}
+}
+
+// Imports of one bundle that go on at the same time all succeed, and each trace is new
+// to one of them.
+func TestImportsAtOnce(t *testing.T) {
+	data, dst := pack(t, Options{}), home(t)
+	const many = 8
+	var all [many]Imported
+	var g errgroup.Group
+	for i := range many {
+		g.Go(func() error {
+			b, err := open(data)
+			if err == nil {
+				all[i], err = b.Import(context.Background(), dst)
+			}
+			return err
+		})
+	}
+	check(t, g.Wait())
+	fresh := 0
+	for _, in := range all {
+		if fresh += len(in.New); len(in.New)+len(in.Kept) != 2 {
+			t.Errorf("%v new, %v kept", in.New, in.Kept)
+		}
+	}
+	left, err := os.ReadDir(dst.Traces.Path())
+	if err != nil || fresh != 2 || len(left) != 4 {
+		t.Errorf("%d new traces, left %v, %v", fresh, left, err)
+	}
+}
+
+// A trace that another import put there between the look and the writing is kept.
+func TestPlaceKeepsWhatCameMeanwhile(t *testing.T) {
+	b, err := open(pack(t, Options{}))
+	check(t, err)
+	dst := home(t)
+	both := []marchwarden.TraceID{id(t, rihlaID), id(t, mainID)}
+	first, second := Imported{New: both[:1:1]}, Imported{New: both}
+	check(t, b.place(&first, mark{}, dst))
+	check(t, b.place(&second, mark{}, dst))
+	if len(second.New) != 1 || second.New[0] != both[1] || len(second.Kept) != 1 || second.Kept[0] != both[0] {
+		t.Errorf("%v new, %v kept", second.New, second.Kept)
+	}
+}
+
+// A home that cannot be written is named, and no file of the import's own.
+func TestImportIntoNoHome(t *testing.T) {
+	for _, tt := range []struct {
+		err        error
+		want, hint string
+	}{
+		{&fs.PathError{Op: "openat", Path: ".x.ABC.tmp", Err: syscall.EACCES}, "import " + mainID + ": home/traces cannot be written: permission denied", "set MARCHWARDEN_HOME to a folder that can be written"},
+		{&os.LinkError{Op: "linkat", Old: ".x.ABC.tmp", New: "x", Err: syscall.EROFS}, "import " + mainID + ": home/traces cannot be written: read-only file system", "set MARCHWARDEN_HOME to a folder that can be written"},
+		{&fs.PathError{Op: "write", Path: ".x.ABC.tmp", Err: syscall.ENOSPC}, "import " + mainID + ": home/traces cannot be written: no space left on device", ""},
+		{marchwarden.Errorf(marchwarden.CodeDenied, "no"), "import " + mainID + ": no", ""},
+	} {
+		err := unwritten(tt.err, id(t, mainID), "home/traces")
+		if err.Error() != tt.want || marchwarden.HintOf(err) != tt.hint {
+			t.Errorf("%q, hint %q; want %q, %q", err, marchwarden.HintOf(err), tt.want, tt.hint)
+		}
 	}
 }
 

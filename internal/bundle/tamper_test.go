@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -62,6 +63,53 @@ func TestEveryByte(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A manifest that is damaged is blamed itself, and no member for not being what it
+// says: whether the zip knows of the damage or not.
+func TestDamagedManifest(t *testing.T) {
+	data := pack(t, Options{})
+	b, err := open(data)
+	check(t, err)
+	line := 2*sha256.Size + len("  ") + len(aboutName)
+	for _, name := range []string{manifestName, packedName} {
+		content, err := b.read(name)
+		check(t, err)
+		for what, pos := range map[string]int{"a hash": line + 9, "the end of a line": line, "a name": line - 3} {
+			changed := bytes.Clone(content)
+			changed[pos] ^= 1
+			flipped := bytes.Replace(data, content, changed, 1)
+			for how, bad := range map[string][]byte{"flipped": flipped, "with its checksum": rebuilt(t, b, name, changed)} {
+				if found := problems(t, bad); len(found) != 1 || !strings.HasPrefix(found[0], name+": ") {
+					t.Errorf("%s, %s, %s: %q", name, what, how, found)
+				}
+			}
+		}
+	}
+}
+
+// rebuilt is a bundle with other content in one tag file, and a container to match.
+func rebuilt(t *testing.T, b *Bundle, name string, content []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	l := newLayout(b.top, when)
+	var all []entry
+	for _, n := range b.names {
+		f := b.members[n]
+		raw, err := f.OpenRaw()
+		check(t, err)
+		packed, err := io.ReadAll(raw)
+		check(t, err)
+		e := entry{name: n, method: f.Method, crc: f.CRC32, packed: uint32(len(packed)), size: uint32(f.UncompressedSize64), offset: uint32(out.Len())}
+		if n == name {
+			packed, e.crc = content, crc32.ChecksumIEEE(content)
+		}
+		out.Write(l.local(e))
+		out.Write(packed)
+		all = append(all, e)
+	}
+	out.Write(l.directory(all, uint32(out.Len())))
+	return out.Bytes()
 }
 
 func TestCutAndExtended(t *testing.T) {

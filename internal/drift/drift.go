@@ -153,7 +153,8 @@ type Config struct {
 
 // Check fetches the documents again that the result of a run cites, each once, and
 // nothing else. A document that cannot be had is a state, not an error: errors are
-// a record that cannot be read, and CodeCanceled when ctx ended.
+// a record that cannot be read, and CodeCanceled when ctx ended. With the latter comes
+// a report in which every document that was not reached by then is Unchecked.
 func Check(ctx context.Context, cfg Config, run *record.Run) (Report, error) {
 	_, res, err := cfg.Store.Result(ctx, run)
 	if err != nil {
@@ -166,34 +167,26 @@ func Check(ctx context.Context, cfg Config, run *record.Run) (Report, error) {
 	rep := Report{Format: Format, TraceID: run.ID, CheckedAt: cfg.Now().UTC().Truncate(time.Second), Sources: []Source{}, Passages: make([]Passage, len(res.Citations)), Claims: []Claim{}}
 	cited := gather(docs, res.Citations)
 	rep.Sources = append(rep.Sources, make([]Source, len(cited))...)
-	g, gctx := errgroup.WithContext(ctx)
+	var g errgroup.Group // each looks at ctx itself, and says so for its own document
 	g.SetLimit(cmp.Or(max(cfg.Parallel, 0), parallel))
 	for i, c := range cited {
 		g.Go(func() error {
-			src, passages, err := cfg.look(gctx, c, res.Citations)
-			if err != nil {
-				return err
-			}
+			src, passages, err := cfg.look(ctx, c, res.Citations)
 			rep.Sources[i] = src
 			for j, n := range c.numbers {
 				rep.Passages[n-1] = passages[j] // a citation is of one document
 			}
-			if cfg.Told != nil {
+			if cfg.Told != nil && err == nil {
 				cfg.Told(src)
 			}
-			return nil
+			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return Report{}, marchwarden.Wrap(err, marchwarden.CodeOf(err), "check the sources")
-	}
-	if err := ctx.Err(); err != nil {
-		return Report{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the sources")
-	}
+	err = g.Wait()
 	for _, c := range res.Claims {
 		rep.Claims = append(rep.Claims, Claim{Text: c.Text, Citations: slices.Clone(c.Citations), State: rep.hold(c.Citations)})
 	}
-	return rep, nil
+	return rep, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the sources")
 }
 
 // hold is what became of a claim with these citations.

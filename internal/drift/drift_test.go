@@ -278,14 +278,27 @@ func TestFiles(t *testing.T) {
 func TestCheckIsStopped(t *testing.T) {
 	s, w := newSite(t), newWorld(t)
 	s.set("/p", page(lamp))
-	run := w.run("", []cite{{s.URL + "/p", lamp}})
+	s.set("/q", page(ferry))
+	w.files = []*fetch.Folder{fetch.EmbeddedFolder("embedded library", "embedded", fstest.MapFS{"soil.md": {Data: []byte("# Soil\n\n" + filler + "\n")}})}
+	run := w.run("", []cite{{"embedded:soil.md", filler}, {s.URL + "/p", lamp}, {s.URL + "/q", ferry}})
 	ctx, cancel := context.WithCancel(t.Context())
 	stuck := endless{make(chan struct{})}
 	cfg := w.config()
-	cfg.Fetchers = map[string]fetch.Fetcher{"web": stuck}
+	cfg.Parallel = 1
+	cfg.Fetchers["web"] = stuck
 	go func() { <-stuck.begun; cancel() }()
-	if _, err := drift.Check(ctx, cfg, run); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
+	rep, err := drift.Check(ctx, cfg, run)
+	if marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 		t.Errorf("the check ended with %v", err)
+	}
+	// What was done by then is known, and of the rest nothing.
+	var states []string
+	for i, src := range rep.Sources {
+		states = append(states, string(src.State)+" "+src.Detail+" "+string(rep.Passages[i].State))
+	}
+	const never = "unchecked the check was stopped before unknown"
+	if diff := cmp.Diff([]string{"unchanged  present", never, never}, states); diff != "" {
+		t.Error(diff)
 	}
 }
 

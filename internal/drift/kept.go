@@ -1,10 +1,10 @@
 package drift
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,9 +20,16 @@ import (
 //
 // A line is written under a lock, by one write, and synced. A torn line is what a
 // crash leaves: the next writer begins on a line of its own, and readers go past it.
+//
+// A line has its own format:
+//
+//	1  the report alone
+//	2  the report, and at the end "sum": 16 hex digits over all before it
 const (
-	folder = "drift"
-	suffix = ".jsonl"
+	folder     = "drift"
+	suffix     = ".jsonl"
+	lineFormat = 2
+	lineTag    = "marchwarden/drift-line/v2"
 )
 
 // maxLine bounds a line that is read; a result has far less to say.
@@ -41,6 +48,7 @@ func Keep(home string, r Report) (err error) {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
+	r.Format = lineFormat
 	if err := enc.Encode(r); err != nil {
 		return err
 	}
@@ -52,7 +60,7 @@ func Keep(home string, r Report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	return durable.AppendLine(path, line.Bytes())
+	return durable.AppendLine(path, durable.SealLine(lineTag, line.Bytes()))
 }
 
 // Forget removes the checks of a result; one without any is left as it is.
@@ -78,16 +86,62 @@ func Last(home string, id marchwarden.TraceID) (Report, bool, error) {
 	defer f.Close()
 	var last Report
 	found := false
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxLine)
-	for lines.Scan() {
-		var r Report
-		if json.Unmarshal(lines.Bytes(), &r) == nil && r.Format >= 1 && r.Format <= Format && r.TraceID == id {
+	err = durable.ScanLines(f, maxLine, func(line durable.Line) {
+		if r, err := decodeLine(line.Text); err == nil && r.TraceID == id {
 			last, found = r, true
 		}
-	}
-	if err := lines.Err(); err != nil {
+	})
+	if err != nil {
 		return Report{}, false, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
 	}
 	return last, found, nil
+}
+
+var errLater = errors.New("made by a later version")
+
+// decodeLine reads a line without its newline.
+func decodeLine(text []byte) (Report, error) {
+	text = bytes.TrimSpace(text)
+	sealed, err := durable.CheckLine(lineTag, text)
+	if err != nil {
+		return Report{}, err
+	}
+	var r Report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Report{}, errors.New("it is torn, or no report")
+	}
+	switch {
+	case r.Format > lineFormat:
+		return Report{}, fmt.Errorf("%w: it has format %d; this program reads formats 1 to %d", errLater, r.Format, lineFormat)
+	case r.Format < 1 || !r.TraceID.Valid():
+		return Report{}, errors.New("it is no report")
+	case r.Format >= 2 && !sealed:
+		return Report{}, errors.New("its checksum is missing")
+	}
+	r.Format = Format
+	return r, nil
+}
+
+// Damage names the lines of a file of checks that cannot be used. A flipped bit in a
+// line of format 1 is found only if the line is no longer a report. A file that does
+// not exist has none.
+func Damage(path string) (bad []durable.BadLine, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
+	}
+	defer f.Close()
+	err = durable.ScanLines(f, maxLine, func(line durable.Line) {
+		r, problem := decodeLine(line.Text)
+		if problem == nil && r.TraceID.String()+suffix != filepath.Base(path) {
+			problem = errors.New("it is about another run, " + r.TraceID.String())
+		}
+		if problem != nil {
+			bad = append(bad, durable.BadLine{Line: line, Problem: problem.Error(), Later: errors.Is(problem, errLater)})
+		}
+	})
+	return bad, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
 }

@@ -51,10 +51,12 @@ func TestKeepAndLast(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	damage(fmt.Sprintf(`{"format":%d,"trace_id":%q}`+"\n", drift.Format+1, runID)) // of a later version
+	damage(fmt.Sprintf(`{"format":77,"trace_id":%q}`+"\n", runID)) // of a later version
 	last(report(2))
+	damage(fmt.Sprintf(`{"format":1,"trace_id":%q,"claims":[]}`+"\n", runID)) // of the version without checksums
+	last(drift.Report{Format: drift.Format, TraceID: runID, Claims: []drift.Claim{}})
 	damage(`{"format":1,"trace`) // torn
-	last(report(2))
+	last(drift.Report{Format: drift.Format, TraceID: runID, Claims: []drift.Claim{}})
 	if err := drift.Keep(home, report(4)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,6 +64,42 @@ func TestKeepAndLast(t *testing.T) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file is %v, %v", info.Mode(), err)
+	}
+	bad, err := drift.Damage(path)
+	if err != nil || len(bad) != 2 || bad[0].N != 4 || !bad[0].Later || bad[1].N != 6 || bad[1].Later {
+		t.Errorf("damage: %v, %v", bad, err)
+	}
+}
+
+// Every bit of a kept check is protected.
+func TestEveryFlippedBitOfACheckIsFound(t *testing.T) {
+	home := t.TempDir()
+	path := filepath.Join(home, "drift", runID.String()+".jsonl")
+	if bad, err := drift.Damage(path); len(bad) > 0 || err != nil {
+		t.Fatalf("no file: %v, %v", bad, err)
+	}
+	if err := drift.Keep(home, drift.Report{TraceID: runID, CheckedAt: noon, Passages: []drift.Passage{{Citation: 1, State: drift.Present}}}); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bad, err := drift.Damage(path); len(bad) > 0 || err != nil {
+		t.Fatalf("whole: %v, %v", bad, err)
+	}
+	for bit := range 8 * (len(whole) - 1) { // the last newline ends the file
+		damaged := append([]byte(nil), whole...)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if bad, err := drift.Damage(path); len(bad) == 0 || err != nil {
+			t.Fatalf("bit %d of byte %d is not noticed: %v", bit%8, bit/8, err)
+		}
+		if _, ok, err := drift.Last(home, runID); ok || err != nil {
+			t.Fatalf("bit %d of byte %d: it is read, %v", bit%8, bit/8, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -24,7 +25,7 @@ const (
 const refetched = "refetched"
 
 // look finds out about one document and the passages that are cited of it. Its only
-// error is that ctx ended.
+// error is that ctx ended before it had: the document is Unchecked then.
 func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Citation) (Source, []Passage, error) {
 	first := citations[c.numbers[0]-1]
 	src := Source{Locator: first.Locator, Title: first.Title, ContentHash: first.ContentHash, Citations: c.numbers, State: Unchecked}
@@ -44,9 +45,12 @@ func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Cit
 		return src, passages, nil
 	}
 	was.Source = kind
+	if ctx.Err() != nil {
+		return stopped(ctx, src, passages)
+	}
 	now, same, err := again(within(ctx, c.doc), fetcher, was)
 	if ctx.Err() != nil {
-		return src, nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "fetch %.300q", was.Locator)
+		return stopped(ctx, src, passages)
 	}
 	if err != nil {
 		src.State, src.Why, src.Detail = Unreachable, whyOf(err), reason(err)
@@ -60,8 +64,18 @@ func (cfg Config) look(ctx context.Context, c cited, citations []marchwarden.Cit
 	if now.URL != "" && was.URL != "" && now.URL != was.URL {
 		src.MovedTo = now.URL
 	}
-	cfg.compare(ctx, comparison{was: was, now: now, same: same}, &src, passages, citations)
-	return src, passages, nil
+	done, found := src, slices.Clone(passages)
+	cfg.compare(ctx, comparison{was: was, now: now, same: same}, &done, found, citations)
+	if ctx.Err() != nil { // which may have cut the comparison short
+		return stopped(ctx, src, passages)
+	}
+	return done, found, nil
+}
+
+// stopped is what is known of a document that was not had before ctx ended.
+func stopped(ctx context.Context, src Source, passages []Passage) (Source, []Passage, error) {
+	src.Detail = "the check was stopped before"
+	return src, passages, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "fetch %.300q", src.Locator)
 }
 
 // fetcherOf is who fetches a document and as which kind; nil, and why, if nobody is

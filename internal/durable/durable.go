@@ -1,7 +1,8 @@
 // Package durable makes new names in a folder survive a power loss. Writing and
 // syncing a file makes its bytes durable; the name it was given, or renamed to,
 // is an entry of the folder and has to be synced on its own. It also keeps
-// processes apart that would write the same file, by advisory locks.
+// processes apart that would write the same file, by advisory locks, and has files
+// to which lines with checksums are appended. What the lines say is their writers'.
 package durable
 
 import (

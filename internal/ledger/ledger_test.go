@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 const (
@@ -280,7 +281,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("{\n\n\x00")
 	f.Fuzz(func(t *testing.T, s string) {
 		lines := 0
-		err := scanLines(strings.NewReader(s), func(scanned) { lines++ })
+		err := scanLines(strings.NewReader(s), func(durable.Line, Entry, error) { lines++ })
 		if err != nil || lines > strings.Count(s, "\n")+1 {
 			t.Errorf("%d lines of %q: %v", lines, s, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // Every bit of a line is protected: a flip is found, and the lines beside it stay.
@@ -30,8 +32,8 @@ func TestEveryFlippedBitOfALineIsFound(t *testing.T) {
 		damaged := bytes.Clone(whole)
 		damaged[bit/8] ^= 1 << (bit % 8)
 		good, bad := 0, 0
-		err := scanLines(bytes.NewReader(damaged), func(l scanned) {
-			if l.bad != nil {
+		err := scanLines(bytes.NewReader(damaged), func(_ durable.Line, _ Entry, problem error) {
+			if problem != nil {
 				bad++
 			} else {
 				good++
@@ -48,13 +50,12 @@ func TestFormatsOfLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	later := strings.Replace(string(two), `"format":2`, `"format":3`, 1)
-	body := later[:len(later)-sumLen-1]
+	three := strings.Replace(string(two[:bytes.LastIndex(two, []byte(`,"sum"`))]), `"format":2`, `"format":3`, 1)
 	path := filepath.Join(t.TempDir(), "costs.jsonl")
 	lines := []string{
 		`{"time":"2026-11-01T12:00:00Z","question":"one","unheard_of":[1]}`,
 		strings.TrimSpace(string(two)),
-		body + sumKey + sumOf([]byte(body)) + sumEnd,
+		strings.TrimSpace(string(durable.SealLine(lineTag, []byte(three+"}")))),
 		`{"time":"2026-11-01T12:00:00Z","question":"no sum","format":2}`,
 		`{"time":"20`,
 	}
@@ -70,16 +71,16 @@ func TestFormatsOfLines(t *testing.T) {
 		t.Fatalf("Check: %v, %v", bad, err)
 	}
 	for i, want := range []string{"format 3", "missing", "torn"} {
-		if bad[i].Line != i+3 || !strings.Contains(bad[i].Problem, want) || bad[i].Later != (i == 0) {
-			t.Errorf("line %d: %s, want %q", bad[i].Line, bad[i].Problem, want)
+		if bad[i].N != i+3 || !strings.Contains(bad[i].Problem, want) || bad[i].Later != (i == 0) {
+			t.Errorf("line %d: %s, want %q", bad[i].N, bad[i].Problem, want)
 		}
 	}
 	// Struck out, it is gone for readers and nothing else has moved.
-	if text, err := Strike(path, bad[1]); err != nil || string(text) != lines[3] {
-		t.Errorf("struck %q, %v", text, err)
+	if struck, err := bad[1].Strike(path); err != nil || !struck || string(bad[1].Text) != lines[3] {
+		t.Errorf("struck %t, %q, %v", struck, bad[1].Text, err)
 	}
-	if text, err := Strike(path, bad[1]); err != nil || text != nil {
-		t.Errorf("struck again %q, %v", text, err)
+	if struck, err := bad[1].Strike(path); err != nil || struck {
+		t.Errorf("struck again %t, %v", struck, err)
 	}
 	if entries, skipped, err := Read(path); err != nil || len(entries) != 2 || skipped != 2 {
 		t.Errorf("afterwards: %d entries, %d skipped, %v", len(entries), skipped, err)

@@ -37,7 +37,6 @@ func (r *run) check(ctx context.Context, draft reason.Draft) (*marchwarden.Resul
 	if err != nil {
 		return nil, err
 	}
-	r.interrupted = r.interrupted || last.Interrupted
 	res := r.assemble(draft, grounded)
 	res.CostMetadata.WallTimeSec = last.Elapsed.Seconds()
 	return res, r.close(ctx, res)
@@ -162,7 +161,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: len(r.state.Evidence.Sources()),
 		},
 	}
-	res.Gaps = boundAll(slices.Concat(r.gaps, r.cutGaps, r.standInGaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
+	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
 	confidence.Rate(res, confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
 	})

@@ -21,13 +21,21 @@ func (r *run) extend() bool {
 	e := r.start.Extended[r.past]
 	r.past++
 	r.j.Past(r.past)
-	r.meter.Extend(marchwarden.Limits{TokenBudget: e.Tokens, MaxIterations: e.Iterations, MaxSources: e.Sources}, e.Wall, e.Spent)
+	r.meter.Extend(e.Limits(), e.Wall, e.Spent)
 	limits := r.meter.Limits()
-	r.start.Limits, r.state.Limits = limits, limits
+	r.state.Limits, r.state.Past = limits, r.past
 	r.meter.Hold(r.writing(limits.TokenBudget - r.meter.Usage().Tokens))
 
 	r.interrupted, r.state.Interrupted = false, false
-	r.cutGaps, r.leftover = nil, nil
+	r.leftover = nil
+	var gaps []marchwarden.Gap
+	for i, g := range r.gaps {
+		if !r.cutShort[i] {
+			gaps = append(gaps, g)
+		}
+	}
+	r.gaps = gaps
+	clear(r.cutShort)
 	cut := func(err error) bool { return marchwarden.CodeOf(err) == marchwarden.CodeCanceled }
 	r.state.Searches = slices.DeleteFunc(r.state.Searches, func(s reason.Searched) bool { return cut(s.Err) })
 	maps.DeleteFunc(r.state.Failed, func(locator string, err error) bool {

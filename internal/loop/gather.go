@@ -136,18 +136,14 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 // searchGap says that a search failed. Searches that failed alike have one gap.
 func (r *run) searchGap(s reason.Searched) {
 	gap := marchwarden.GapFor(fmt.Sprintf("search of %s for %q", r.engine.Name(), s.Query), s.Err)
-	gaps := r.gaps
-	if marchwarden.CodeOf(s.Err) == marchwarden.CodeCanceled {
-		gaps = r.cutGaps
-	}
-	alike := slices.IndexFunc(gaps, func(g marchwarden.Gap) bool {
+	alike := slices.IndexFunc(r.gaps, func(g marchwarden.Gap) bool {
 		return g.Category == gap.Category && g.Detail == gap.Detail && strings.HasPrefix(g.Topic, "search of ")
 	})
 	if alike < 0 {
 		r.addGap(gap, s.Err)
 		return
 	}
-	if topic := &gaps[alike].Topic; !strings.Contains(*topic, fmt.Sprintf("%q", s.Query)) && len(*topic) < maxTopic {
+	if topic := &r.gaps[alike].Topic; !strings.Contains(*topic, fmt.Sprintf("%q", s.Query)) && len(*topic) < maxTopic {
 		*topic += fmt.Sprintf(", %q", s.Query)
 	}
 }
@@ -204,9 +200,9 @@ func (r *run) admit(offered []string) ([]string, error) {
 // grant is how many of n documents may be read now.
 func (r *run) grant(n int) int {
 	granted := r.meter.TakeSources(n)
-	if tries := max(0, attemptsPerSource*r.start.Limits.MaxSources-r.attempts); granted > tries {
+	if tries := max(0, attemptsPerSource*r.state.Limits.MaxSources-r.attempts); granted > tries {
 		r.meter.ReturnSources(granted - tries)
-		r.meter.Exhaust(fmt.Sprintf("cap of %d tries to read documents", attemptsPerSource*r.start.Limits.MaxSources))
+		r.meter.Exhaust(fmt.Sprintf("cap of %d tries to read documents", attemptsPerSource*r.state.Limits.MaxSources))
 		granted = tries
 	}
 	r.attempts += granted

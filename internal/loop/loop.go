@@ -115,14 +115,15 @@ type run struct {
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
 
 	gaps        []marchwarden.Gap
-	cutGaps     []marchwarden.Gap // of what was cut short, and may be done when the run goes on
-	attempts    int               // fetches begun
-	refused     int               // reads of what nothing had offered
-	leftover    []string          // what a cap kept the run from doing, for people
-	pending     *reason.Plan      // a plan for which no iteration was left
-	undone      reason.Plan       // what was cut short, or chosen when no document was left to read
-	past        int               // ends that the run has gone past
-	planned     bool              // there is nothing left to look for
+	cutShort    map[int]bool // those of gaps that are about what was cut short, and may be done when the run goes on
+	attempts    int          // fetches begun
+	refused     int          // reads of what nothing had offered
+	leftover    []string     // what a cap kept the run from doing, for people
+	pending     *reason.Plan // a plan for which no iteration was left
+	undone      reason.Plan  // what was cut short, or chosen when no document was left to read
+	past        int          // ends that the run has gone past
+	planned     bool         // there is nothing left to look for
+	gave        bool         // what the caller named was put into a plan
 	interrupted bool
 }
 
@@ -134,7 +135,7 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		fetcher: replay.Fetcher(j, l.cfg.Fetcher),
 		filter:  start.Request.Filter(),
 		meter:   meter,
-		gaps:    slices.Clone(start.Gaps),
+		gaps:    slices.Clone(start.Gaps), cutShort: map[int]bool{},
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
 			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: quoted.Nonce(start.TraceID),
@@ -249,8 +250,7 @@ func (r *run) failed(topic string, err error) {
 // addGap adds the gap of a failure.
 func (r *run) addGap(gap marchwarden.Gap, err error) {
 	if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
-		r.cutGaps = append(r.cutGaps, gap)
-		return
+		r.cutShort[len(r.gaps)] = true
 	}
 	r.gaps = append(r.gaps, gap)
 }

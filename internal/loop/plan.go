@@ -64,7 +64,8 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 			return reason.Plan{}, err
 		}
 	}
-	if r.state.Iteration == 1 && r.past == 0 {
+	if !r.gave {
+		r.gave = true
 		plan.Reads = append(givenReads(r.state.Given), plan.Reads...)
 	}
 	queries := queriesOf(plan)
@@ -72,7 +73,7 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 		if _, err := r.meter.Iterate(); err != nil {
 			return reason.Plan{}, r.postpone(plan)
 		}
-		if err := r.note(&trace.Iteration{Head: head("iteration %d of at most %d", r.state.Iteration, r.start.Limits.MaxIterations), Iteration: r.state.Iteration}); err != nil {
+		if err := r.note(&trace.Iteration{Head: head("iteration %d of at most %d", r.state.Iteration, r.state.Limits.MaxIterations), Iteration: r.state.Iteration}); err != nil {
 			return reason.Plan{}, err
 		}
 	}

@@ -109,7 +109,7 @@ func (d *desk) begin(t *testing.T, breaks func(w *trace.Writer)) *marchwarden.Re
 func (d *desk) goOn(t *testing.T, more *marchwarden.Constraints) (*marchwarden.Result, *outcome.Run, []string) {
 	t.Helper()
 	run, res, err := outcome.Desk{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }}.
-		Resume(t.Context(), marchwarden.Request{Resume: labID, Constraints: more}, 0, nil)
+		Resume(t.Context(), marchwarden.Request{Resume: labID, Constraints: more}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func Seal(ctx context.Context, j replay.Journal, blobs blob.Store, res *marchwar
 	if err != nil {
 		return StoreError(err)
 	}
-	if err := blob.Settle(ctx, blobs); err != nil { // a run is complete when all of it is stored
+	if err := blob.Settle(ctx, blobs, ref); err != nil { // a run is complete when all of it is stored
 		j.Lose(err)
 	}
 	return j.Note(&trace.Complete{
@@ -70,11 +70,7 @@ func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchward
 	if done == nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "the run has not ended", Hint: "marchwarden resume goes on with it"}
 	}
-	stored, err := blobs.Get(ctx, done.Result)
-	if err != nil {
-		return nil, err
-	}
-	res, err := marchwarden.DecodeResult(stored)
+	res, err := resultOf(ctx, blobs, done)
 	if err != nil {
 		return nil, err
 	}
@@ -86,4 +82,13 @@ func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchward
 		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the result of %s no longer stands: %s", res.TraceID, report)
 	}
 	return res, nil
+}
+
+// resultOf reads the result that a run was closed with.
+func resultOf(ctx context.Context, blobs blob.Store, done *trace.Complete) (*marchwarden.Result, error) {
+	stored, err := blobs.Get(ctx, done.Result)
+	if err != nil {
+		return nil, err
+	}
+	return marchwarden.DecodeResult(stored)
 }

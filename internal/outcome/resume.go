@@ -21,6 +21,12 @@ type Desk struct {
 	Blobs   blob.Store
 	Version string // of the program that goes on
 	Now     func() time.Time
+	// Researcher is whose runs these are, and PartOf whether they are rihlas of
+	// investigations; those of others are nobody's business here.
+	Researcher string
+	PartOf     bool
+	// More is added to the time of a run that goes on past its end.
+	More time.Duration
 }
 
 // Run is a run that goes on. Close it when done.
@@ -34,15 +40,17 @@ type Run struct {
 	// Clock is how long the run has worked; the time in between does not count.
 	Clock func() time.Duration
 
-	w    *trace.Writer
-	step *trace.Resume
+	w      *trace.Writer // nil where nothing can be written
+	step   *trace.Resume
+	before marchwarden.CostMetadata
 }
 
 // Resume opens the run that a request wants to go on with. What the request's
 // constraints say is added to what the run had. There is nothing to go on with, and
 // a result instead of a run, if it had ended of itself, or at a cap of which nothing
-// is added. A request that repeats the question must mean the same one.
-func (d Desk) Resume(ctx context.Context, req marchwarden.Request, more time.Duration, sink marchwarden.Sink) (*Run, *marchwarden.Result, error) {
+// is added. A request that repeats the question must mean the same one. Where a trace
+// can be read and not be written, the run goes on without a record.
+func (d Desk) Resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*Run, *marchwarden.Result, error) {
 	id, err := marchwarden.ParseTraceID(req.Resume)
 	if err != nil {
 		return nil, nil, err
@@ -51,47 +59,75 @@ func (d Desk) Resume(ctx context.Context, req marchwarden.Request, more time.Dur
 	if err != nil {
 		return nil, nil, err
 	}
-	start, err := log.Start()
-	if err != nil {
+	if err := d.may(log, req, id); err != nil {
 		return nil, nil, err
 	}
-	if req.Question != "" && strings.TrimSpace(req.Question) != strings.TrimSpace(start.Request.Question) {
-		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
-			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
-	}
-	if foreign, err := d.Traces.Foreign(id); err != nil || foreign {
-		if err == nil && log.Complete() != nil {
-			res, err := Recorded(ctx, d.Blobs, log)
-			return nil, res, err
-		}
-		return nil, nil, errors.Join(err, &marchwarden.Error{Code: marchwarden.CodeDenied, Field: "resume",
-			Message: fmt.Sprintf("run %s was imported: how it was begun, somebody else has chosen", id), Hint: "ask the question anew"})
-	}
-	if res, err := d.ended(ctx, log, additions(req, more)); res != nil || err != nil {
+	add := additions(req, d.More)
+	if res, err := d.ended(ctx, log, add); res != nil || err != nil {
 		return nil, res, err
 	}
-	w, log, err := d.Traces.Append(id)
-	if err != nil {
-		return nil, nil, err
+	w, open, unwritable := d.open(ctx, id)
+	if unwritable != nil && !errors.As(unwritable, new(syscall.Errno)) {
+		return nil, nil, unwritable
 	}
-	if log.Complete() != nil { // perhaps another process went on with it while this one waited
-		if foreign, err := d.Traces.Foreign(id); err != nil || foreign {
-			if err == nil && log.Complete() != nil {
-				res, err := Recorded(ctx, d.Blobs, log)
-				return nil, res, err
-			}
-			return nil, nil, errors.Join(err, &marchwarden.Error{Code: marchwarden.CodeDenied, Field: "resume",
-				Message: fmt.Sprintf("run %s was imported: how it was begun, somebody else has chosen", id), Hint: "ask the question anew"})
-		}
-		if res, err := d.ended(ctx, log, additions(req, more)); res != nil || err != nil {
+	if unwritable == nil {
+		log = open
+		// Another process may have gone on with it while this one waited.
+		if res, err := d.ended(ctx, log, add); res != nil || err != nil {
 			return nil, res, errors.Join(err, w.Close())
 		}
 	}
-	run, err := d.goOn(w, log, additions(req, more), sink)
+	run, err := d.goOn(ctx, w, log, add, sink)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w%s", err, closing(w))
+		return nil, nil, errors.Join(err, w.Close())
+	}
+	if unwritable != nil {
+		run.Lose(unwritable)
 	}
 	return run, nil, nil
+}
+
+// windUp is how long a rihla may take to wind up when its investigation has ended.
+const windUp = 30 * time.Second
+
+// open opens a trace to go on with it. A rihla whose investigation died may still be
+// winding up; another run that is going on is somebody's who wants it.
+func (d Desk) open(ctx context.Context, id marchwarden.TraceID) (*trace.Writer, *trace.Log, error) {
+	began := d.Now()
+	for {
+		w, log, err := d.Traces.Append(id)
+		if !errors.Is(err, trace.ErrGoing) || !d.PartOf || ctx.Err() != nil || d.Now().Sub(began) > windUp {
+			return w, log, err
+		}
+	}
+}
+
+// may refuses to go on with a run that was about something else, or that came from
+// somewhere else.
+func (d Desk) may(log *trace.Log, req marchwarden.Request, id marchwarden.TraceID) error {
+	start, err := log.Start()
+	if err != nil {
+		return err
+	}
+	if start.Researcher != d.Researcher || start.PartOf != d.PartOf {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume", Message: fmt.Sprintf("run %s is none of the researcher %s", id, d.Researcher),
+			Hint: "ask the researcher that made it"}
+	}
+	if req.Question != "" && strings.TrimSpace(req.Question) != strings.TrimSpace(start.Request.Question) {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
+			Message: fmt.Sprintf("run %s was about another question", id), Hint: "leave out question, or resume"}
+	}
+	foreign, err := d.Traces.Foreign(id)
+	if err == nil && foreign && log.Complete() == nil {
+		return Imported(id)
+	}
+	return err
+}
+
+// Imported is why nobody goes on with a run from somewhere else.
+func Imported(id marchwarden.TraceID) error {
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
+		Message: fmt.Sprintf("run %s was imported: how it was begun, somebody else has chosen", id), Hint: "ask the question anew"}
 }
 
 // ended is the result of a run that has nothing to go on with, or nil.
@@ -103,6 +139,13 @@ func (d Desk) ended(ctx context.Context, log *trace.Log, more trace.Extension) (
 	res, err := Recorded(ctx, d.Blobs, log)
 	if err != nil {
 		return nil, err
+	}
+	start, err := log.Start()
+	if err != nil {
+		return nil, err
+	}
+	if foreign, err := d.Traces.Foreign(start.TraceID); err != nil || foreign {
+		return res, err
 	}
 	if done.Interrupted || res.CostMetadata.BudgetExhausted && more != (trace.Extension{}) {
 		return nil, nil
@@ -127,24 +170,84 @@ func additions(req marchwarden.Request, more time.Duration) trace.Extension {
 }
 
 // goOn makes the run of a log that is open for writing.
-func (d Desk) goOn(w *trace.Writer, log *trace.Log, more trace.Extension, sink marchwarden.Sink) (*Run, error) {
+func (d Desk) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more trace.Extension, sink marchwarden.Sink) (*Run, error) {
 	recorded, err := log.Start()
 	if err != nil {
 		return nil, err
 	}
 	start := *recorded
 	step := &trace.Resume{Version: d.Version, Worked: log.Worked(), Head: trace.Head{Decision: "go on where the run was cut off"}}
-	if done := log.Complete(); done != nil {
+	done := log.Complete()
+	more.Wall = d.time(ctx, &start, step.Worked, more.Wall)
+	switch {
+	case done != nil:
 		more.Spent = done.TokensUsed
 		step.Extension, step.Decision = &more, "go on past the end"
-	} else if more != (trace.Extension{}) {
+	case more != (trace.Extension{}) && !given(&start, more):
+		more.Spent = paid(log)
 		step.Extension = &more
 	}
 	began := d.Now()
 	run := &Run{Start: &start, Log: log, w: w, step: step}
+	if done := log.Latest(); done != nil {
+		earlier, err := resultOf(ctx, d.Blobs, done)
+		if err != nil {
+			return nil, err
+		}
+		run.before = earlier.CostMetadata
+	}
 	run.Clock = func() time.Duration { return step.Worked + max(0, d.Now().Sub(began)) }
 	run.Recorder, err = replay.Resume(w, log, d.Blobs, run.Clock, sink)
 	return run, err
+}
+
+// time is what is added to the time of a run so that it may work for more from now on,
+// or for as long as its caller waits if that is longer than what it has left. A run
+// without a limit needs none.
+func (d Desk) time(ctx context.Context, start *trace.Start, worked, more time.Duration) time.Duration {
+	if start.Wall <= 0 {
+		return 0
+	}
+	now := *start
+	now.Worked = worked
+	left := replay.Left(&now, now.Wall)
+	if end, ok := ctx.Deadline(); ok && more == 0 && end.Sub(d.Now()) > left {
+		more = end.Sub(d.Now()) - left
+	}
+	if more == 0 {
+		return 0
+	}
+	limit := start.Wall
+	for _, e := range start.Extended {
+		limit += e.Wall
+	}
+	return more + max(0, worked-limit)
+}
+
+// paid is what the record of a run that was cut off shows to have been used: the
+// meter of the run that goes on sees only what leads up to an end.
+func paid(log *trace.Log) int {
+	used := 0
+	for _, s := range log.Steps {
+		switch s := s.(type) {
+		case *trace.ModelComplete:
+			used += s.TokensIn + s.TokensOut
+		case *trace.RihlaComplete:
+			used += s.TokensUsed
+		}
+	}
+	return used
+}
+
+// given reports whether a run that was cut off had been given the same to go on with:
+// whoever asks again after a crash does not mean twice as much.
+func given(start *trace.Start, more trace.Extension) bool {
+	if len(start.Extended) == 0 {
+		return false
+	}
+	last := start.Extended[len(start.Extended)-1]
+	last.Spent, more.Spent, last.Wall, more.Wall = 0, 0, 0, 0
+	return last == more
 }
 
 // Minds are those that go on with a run.
@@ -176,9 +279,6 @@ func (r *Run) Begin(now Minds, found *trace.Found) (said []string, err error) {
 	if err := r.Note(r.step); err != nil {
 		return nil, err
 	}
-	if err := r.Lost(); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "go on with run %s", was.TraceID)
-	}
 	r.Start.Resumed(r.step)
 	return said, nil
 }
@@ -190,23 +290,15 @@ func named(mind, version string) string {
 	return version + " with " + mind
 }
 
-// Before is what the run had used when it ended before; 0 for one that did not.
-func (r *Run) Before() int {
-	if r.step.Extension == nil {
-		return 0
-	}
-	return r.step.Extension.Spent
-}
+// Before is what the run had cost when it ended before; zero for one that did not.
+func (r *Run) Before() marchwarden.CostMetadata { return r.before }
 
 // Close ends the writing.
-func (r *Run) Close() error { return r.w.Close() }
-
-// closing closes a writer after a failure, and says if that fails too.
-func closing(w *trace.Writer) string {
-	if err := w.Close(); err != nil {
-		return "; " + err.Error()
+func (r *Run) Close() error {
+	if r.w == nil {
+		return nil
 	}
-	return ""
+	return r.w.Close()
 }
 
 // SameModel refuses to go on with a run by another model than it began with.

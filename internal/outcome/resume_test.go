@@ -41,7 +41,7 @@ func newPlace(t *testing.T, ended *outcome.Ending) *place {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	start := &trace.Start{Format: trace.Format, TraceID: id, Mind: "m/1", Version: "1", StartedAt: p.now, Request: marchwarden.Request{Question: "What is it?"}, Limits: marchwarden.Limits{TokenBudget: 5000}}
+	start := &trace.Start{Format: trace.Format, TraceID: id, Mind: "m/1", Version: "1", StartedAt: p.now, Request: marchwarden.Request{Question: "What is it?"}, Limits: marchwarden.Limits{TokenBudget: 5000}, Wall: time.Hour, Deadline: 2 * time.Hour}
 	if err := w.Append(start); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,8 @@ func TestWhatCanBeGoneOnWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, tt.ended)
 			p.now = p.now.Add(24 * time.Hour)
-			run, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID, Constraints: more(tt.tokens)}, tt.wall, nil)
+			p.More = tt.wall
+			run, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID, Constraints: more(tt.tokens)}, nil)
 			if err != nil || (run != nil) != tt.goes || (res != nil) == tt.goes {
 				t.Fatalf("%v, %v, %v", run, res, err)
 			}
@@ -128,8 +129,8 @@ func TestWhatCanBeGoneOnWith(t *testing.T) {
 			if tt.ended != nil {
 				spent = 700
 			}
-			if e := start.Extended[0]; e != (trace.Extension{Spent: spent, Tokens: tt.tokens, Wall: tt.wall}) || run.Before() != spent {
-				t.Errorf("%+v, before %d", e, run.Before())
+			if e := start.Extended[0]; e != (trace.Extension{Spent: spent, Tokens: tt.tokens, Wall: tt.wall}) || run.Before().TokensUsed != spent {
+				t.Errorf("%+v, before %d", e, run.Before().TokensUsed)
 			}
 		})
 	}
@@ -144,7 +145,7 @@ func TestWhatCannotBeGoneOnWith(t *testing.T) {
 		"another question": {marchwarden.Request{Resume: runID, Question: "What is that?"}, marchwarden.CodeInvalid},
 		"another run":      {marchwarden.Request{Resume: strings.Replace(runID, "1", "2", 1)}, marchwarden.CodeNotFound},
 	} {
-		if run, _, err := p.Resume(t.Context(), tt.req, 0, nil); run != nil || !errors.Is(err, tt.code) {
+		if run, _, err := p.Resume(t.Context(), tt.req, nil); run != nil || !errors.Is(err, tt.code) {
 			t.Errorf("%s: %v, want %s", name, err, tt.code)
 		}
 	}
@@ -157,12 +158,12 @@ func TestWhatCannotBeGoneOnWith(t *testing.T) {
 func TestARunThatGoesOnElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace(t, nil)
-		run, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, 0, nil)
+		run, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		if _, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, 0, nil); !errors.Is(err, marchwarden.CodeUnavailable) || !strings.Contains(err.Error(), "another process") {
+		if _, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil); !errors.Is(err, marchwarden.CodeUnavailable) || !strings.Contains(err.Error(), "another process") {
 			t.Errorf("%v", err)
 		}
 		if took := time.Since(began); took < time.Second || took > 10*time.Second {
@@ -171,7 +172,7 @@ func TestARunThatGoesOnElsewhere(t *testing.T) {
 		if err := run.Close(); err != nil {
 			t.Fatal(err)
 		}
-		run, _, err = p.Resume(t.Context(), marchwarden.Request{Resume: runID}, 0, nil)
+		run, _, err = p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,6 +38,11 @@ import (
 // Name is the investigator's name in traces and in costs.
 const Name = "pi"
 
+// Logic names how an investigator works, apart from its minds, and changes when that
+// does: a run that another one recorded is rerun as that one worked, or not at all.
+// The first had no name, and took evidence in the order in which it came.
+const Logic = "pi/2"
+
 // Scope says in a sentence what an investigator covers.
 const Scope = "everything that the researchers of its network cover: it plans, asks them in parallel, follows up, compares their evidence and writes one answer"
 
@@ -103,7 +108,8 @@ type Document struct {
 type Call struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
-	Before int // tokens that an earlier call for the same run has told of
+	// Before is what an earlier call for the same run has told of.
+	Before marchwarden.CostMetadata
 }
 
 // PI is a principal investigator. It is a researcher like those that it asks, and
@@ -160,15 +166,13 @@ func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result,
 
 // resume goes on with an investigation.
 func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (res *marchwarden.Result, err error) {
-	run, res, err := outcome.Desk{Traces: p.cfg.Traces, Blobs: p.cfg.Blobs, Version: p.cfg.Version, Now: p.cfg.Now}.Resume(ctx, req, p.cfg.Options.More, sink)
+	desk := outcome.Desk{Traces: p.cfg.Traces, Blobs: p.cfg.Blobs, Version: p.cfg.Version, Now: p.cfg.Now, Researcher: Name, More: p.cfg.Options.More}
+	run, res, err := desk.Resume(ctx, req, sink)
 	if run == nil {
 		return res, err
 	}
 	defer func() { _ = run.Close() }() // every line is synced already
 	start := run.Start
-	if start.Investigation == nil {
-		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "run %s is no investigation; the researcher %s can go on with it", start.TraceID, start.Researcher)
-	}
 	if err := outcome.SameModel(start.Model, llm.ID(p.cfg.Model)); err != nil {
 		return nil, err
 	}
@@ -176,6 +180,12 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 	said, err := run.Begin(minds, nil)
 	if err != nil {
 		return nil, err
+	}
+	there := p.cfg.Dispatcher.Members()
+	for _, m := range start.Investigation.Members {
+		if !slices.ContainsFunc(there, func(o dispatch.Member) bool { return o.Name == m.Name }) {
+			said = append(said, fmt.Sprintf("the researcher %s is not in the network any more", m.Name))
+		}
 	}
 	r := newRun(p.cfg.Minds, p.cfg.Blobs, run, start)
 	r.clock, r.world, r.began = run.Clock, &p.cfg, underWay(run.Log)
@@ -206,7 +216,7 @@ func underWay(log *trace.Log) map[int]marchwarden.TraceID {
 func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Duration) *trace.Start {
 	o := p.cfg.Options
 	inv := &trace.Investigation{
-		Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
+		Logic: Logic, Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
 		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
 	}
 	caps := capsOf(req.Depth)
@@ -266,6 +276,8 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 	switch {
 	case start.Investigation == nil:
 		return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
+	case start.Investigation.Logic != "" && start.Investigation.Logic != Logic:
+		return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", start.Investigation.Logic, Logic)
 	case done == nil:
 		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
 	}

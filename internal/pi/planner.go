@@ -77,7 +77,7 @@ type Report struct {
 // brief is what the planner is told.
 func (r *run) brief() *Brief {
 	b := &Brief{
-		Request: r.start.Request, Limits: r.start.Limits, Now: r.start.StartedAt, Members: r.inv.Members,
+		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Members: r.inv.Members,
 		Most: r.inv.MaxRihlas + r.extra - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: quoted.Nonce(r.start.TraceID),
 	}
 	for _, m := range r.inv.Members {

@@ -106,7 +106,7 @@ func flatten(s string) string {
 // kept, since its own claims can be the answer; if there is nobody else, it gets
 // everything. What is not used comes back.
 func (r *run) hold() {
-	keep, share := int(writeShare*float64(r.start.Limits.TokenBudget)), firstShare
+	keep, share := int(writeShare*float64(r.meter.Limits().TokenBudget)), firstShare
 	if len(r.waiting) < 2 || r.meter.Room()-keep < marchwarden.MinTokenBudget*2 {
 		keep = 0
 	}
@@ -118,6 +118,7 @@ func (r *run) hold() {
 	}
 	r.meter.Hold(keep)
 	r.firstTokens, r.firstWeight = share*float64(r.meter.Room()), 0
+	r.firstSources = r.meter.Limits().MaxSources - r.meter.Usage().Sources
 	for _, it := range r.waiting {
 		r.firstWeight += r.weight(it)
 	}
@@ -175,7 +176,9 @@ func (r *run) drop(why string, items ...*item) error {
 				return err
 			}
 		}
-		if it.goesOn == nil { // one that went before says itself what is missing
+		if it.goesOn != nil { // what went before says itself what is missing, and may be gone on with later
+			r.journeys[it.parent-1].followed = false
+		} else {
 			gap := marchwarden.Gap{Topic: it.Question, Category: marchwarden.BudgetExhausted, Detail: fmt.Sprintf("%s was not asked: %s", it.Researcher, why)}
 			r.dropped = append(r.dropped, dropped{it, gap})
 		}
@@ -208,23 +211,23 @@ func (r *run) grant(it *item) (*journey, shortage, error) {
 	for _, w := range r.waiting {
 		all += r.weight(w)
 	}
-	room, left := r.meter.Room(), r.start.Limits.MaxSources-r.meter.Usage().Sources
+	room, left := r.meter.Room(), r.meter.Limits().MaxSources-r.meter.Usage().Sources
 	if r.continues(it.goesOn) {
 		return r.grantMore(it, int(float64(room)*weight/all), int(float64(left)*weight/all))
 	}
 	tokens, sources := int(float64(room)*weight/all), int(float64(left)*weight/all)
 	if it.depth == 0 {
-		tokens, sources = int(r.firstTokens*weight/r.firstWeight), int(float64(r.start.Limits.MaxSources)*weight/r.firstWeight)
+		tokens, sources = int(r.firstTokens*weight/r.firstWeight), int(float64(r.firstSources)*weight/r.firstWeight)
 	}
 	tokens = min(room, max(tokens, it.tokens, marchwarden.MinTokenBudget))
-	spent, read := fmt.Sprintf("token budget of %d", r.start.Limits.TokenBudget), fmt.Sprintf("cap of %d sources", r.start.Limits.MaxSources)
+	spent, read := fmt.Sprintf("token budget of %d", r.meter.Limits().TokenBudget), fmt.Sprintf("cap of %d sources", r.meter.Limits().MaxSources)
 	switch {
 	case tokens < marchwarden.MinTokenBudget:
 		return nil, shortage{spent, fmt.Sprintf("%d tokens are left, and a rihla needs %d", room, marchwarden.MinTokenBudget)}, nil
 	case tokens < it.tokens: // others were sent in the meantime
 		return nil, shortage{spent, fmt.Sprintf("%d tokens are left, and %d would be more than it had", room, it.tokens)}, nil
 	case left < 1:
-		return nil, shortage{read, fmt.Sprintf("all %d documents are given away", r.start.Limits.MaxSources)}, nil
+		return nil, shortage{read, fmt.Sprintf("all %d documents are given away", r.meter.Limits().MaxSources)}, nil
 	}
 	sources = min(left, max(1, sources))
 	reserved, err := r.meter.Reserve(tokens)
@@ -253,8 +256,8 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	}
 	jr.took = m.Elapsed
 	var patience time.Duration
-	if r.start.Wall > 0 {
-		patience = max(time.Second, time.Duration(rihlaShare*float64(r.start.Wall-m.Elapsed)))
+	if wall := r.meter.Wall(); wall > 0 {
+		patience = max(time.Second, time.Duration(rihlaShare*float64(wall-m.Elapsed)))
 	}
 	way, done := replay.Limited(ctx, patience)
 	go func() {
@@ -315,7 +318,7 @@ func (r *run) requestOf(jr *journey) marchwarden.Request {
 	if r.continues(jr.goesOn) {
 		return r.moreOf(jr)
 	}
-	tokens, sources, iterations := jr.grant, jr.sources, r.start.Limits.MaxIterations
+	tokens, sources, iterations := jr.grant, jr.sources, r.meter.Limits().MaxIterations
 	return marchwarden.Request{
 		Question: jr.Question, Context: r.start.Request.Context, Depth: r.start.Request.Depth,
 		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
@@ -333,8 +336,7 @@ func (r *run) extend() (bool, error) {
 	e := r.start.Extended[r.past]
 	r.past++
 	r.j.Past(r.past)
-	r.meter.Extend(marchwarden.Limits{TokenBudget: e.Tokens, MaxIterations: e.Iterations, MaxSources: e.Sources}, e.Wall, e.Spent)
-	r.start.Limits = r.meter.Limits()
+	r.meter.Extend(e.Limits(), e.Wall, e.Spent)
 	r.interrupted, r.stopped, r.compared = false, false, false
 
 	left := r.dropped
@@ -354,23 +356,31 @@ func (r *run) extend() (bool, error) {
 		if !r.unfinished(jr) {
 			continue
 		}
+		if jr.lost { // what it read, nobody knows, and it is read again
+			r.meter.ReturnSources(jr.sources)
+		}
+		from := jr
+		for from.res == nil && from.goesOn != nil { // one that failed to go on leaves the report before it
+			from = from.goesOn
+		}
+		jr.followed = true
 		r.extra++
 		s := Sending{jr.Researcher, jr.Question, fmt.Sprintf("rihla %d had ended before it was done", jr.number)}
-		r.push(&item{Sending: s, priority: jr.priority, parent: jr.number, depth: jr.depth, about: -1, goesOn: jr})
+		r.push(&item{Sending: s, priority: jr.priority, parent: jr.number, depth: jr.depth, about: -1, goesOn: from})
 	}
 	return true, nil
 }
 
 // unfinished reports whether a journey ended at a cap, or with the patience of the
-// caller, and nobody has gone on with it.
+// caller, or failed to go on with such a one, and nobody was sent after it.
 func (r *run) unfinished(jr *journey) bool {
 	switch {
-	case jr.replaced || r.sentAgain(jr):
+	case jr.followed || jr.replaced || r.sentAgain(jr):
 		return false
 	case jr.lost:
 		return true
 	case jr.res == nil:
-		return marchwarden.CodeOf(jr.err) == marchwarden.CodeCanceled
+		return jr.goesOn != nil || marchwarden.CodeOf(jr.err) == marchwarden.CodeCanceled
 	}
 	return jr.res.CostMetadata.BudgetExhausted
 }
@@ -385,7 +395,7 @@ func (r *run) continues(jr *journey) bool {
 // so much more.
 func (r *run) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
 	was := it.goesOn
-	room, free := r.meter.Room(), r.start.Limits.MaxSources-r.meter.Usage().Sources
+	room, free := r.meter.Room(), r.meter.Limits().MaxSources-r.meter.Usage().Sources
 	rest, unread := max(0, was.grant-r.used(was)), max(0, was.sources-r.read(was))
 	if tokens = min(tokens, room-rest); tokens < marchwarden.MinTokenBudget {
 		tokens = 0
@@ -393,9 +403,9 @@ func (r *run) grantMore(it *item, tokens, sources int) (*journey, shortage, erro
 	sources = max(0, min(sources, free-unread))
 	switch {
 	case rest > room || tokens+rest == 0:
-		return nil, shortage{fmt.Sprintf("token budget of %d", r.start.Limits.TokenBudget), fmt.Sprintf("%d tokens are left", room)}, nil
+		return nil, shortage{fmt.Sprintf("token budget of %d", r.meter.Limits().TokenBudget), fmt.Sprintf("%d tokens are left", room)}, nil
 	case unread > free:
-		return nil, shortage{fmt.Sprintf("cap of %d sources", r.start.Limits.MaxSources), fmt.Sprintf("%d documents are left", free)}, nil
+		return nil, shortage{fmt.Sprintf("cap of %d sources", r.meter.Limits().MaxSources), fmt.Sprintf("%d documents are left", free)}, nil
 	}
 	reserved, err := r.meter.Reserve(tokens + rest)
 	if err != nil {

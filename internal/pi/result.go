@@ -36,7 +36,9 @@ func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Re
 	if err != nil {
 		return nil, err
 	}
-	r.interrupted = r.interrupted || last.Interrupted
+	if last.Interrupted && r.unwritten { // a caller who leaves when all is done has a whole result
+		r.interrupted = true
+	}
 	res := r.assemble(draft, grounded)
 	res.CostMetadata.WallTimeSec = last.Elapsed.Seconds()
 	ending := outcome.Ending{Exhausted: r.meter.Usage().Exhausted, Interrupted: r.interrupted}
@@ -53,8 +55,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	exhausted := len(use.Exhausted) > 0 || r.cutShort()
 	res := &marchwarden.Result{
 		Answer: g.Answer, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
-		Decisions: slices.SortedStableFunc(slices.Values(r.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From }),
-		TraceID:   r.start.TraceID,
+		Decisions: r.decided(), TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
 			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: use.Sources,
 		},
@@ -71,6 +72,14 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	res.Warnings = r.warnings()
 	res.Normalize()
 	return res
+}
+
+// decided are the decisions, in the order of the rihlas that they are about.
+func (r *run) decided() []marchwarden.Decision {
+	if r.inv.Logic == "" {
+		return r.decisions
+	}
+	return slices.SortedStableFunc(slices.Values(r.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From })
 }
 
 // warnings are what the researchers of this program warn of, each once: what is
@@ -100,7 +109,7 @@ func (r *run) cutShort() bool {
 // sentAgain reports whether a journey was made once more, with a larger budget.
 func (r *run) sentAgain(jr *journey) bool {
 	return slices.ContainsFunc(r.journeys, func(o *journey) bool {
-		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question
+		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question && (o.goesOn == nil || o.res != nil)
 	})
 }
 

@@ -65,6 +65,7 @@ type run struct {
 	extra    int // rihlas that only go on with others, and count for none
 	// What the plan's rihlas share: tokens, and the sum of their weights.
 	firstTokens, firstWeight float64
+	firstSources             int // documents
 
 	set         *evidence.Set
 	ranks       map[string]int // of the documents in it, by locator; see rank
@@ -73,6 +74,7 @@ type run struct {
 	decisions   []marchwarden.Decision
 	gaps        []marchwarden.Gap
 	wrote       bool // the answer is the writer's, and no rihla's own
+	unwritten   bool // the writing was cut short
 	interrupted bool
 }
 
@@ -93,6 +95,7 @@ type journey struct {
 
 	arrived  bool
 	replaced bool // another went on with it, and reports for both
+	followed bool // another was to go on with it
 	unasked  bool // was not reached: nothing was spent
 	lost     bool // never came back: res and err are not to be looked at
 	admitted int  // citations that stood the check
@@ -111,7 +114,7 @@ func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start)
 	for _, m := range r.inv.Members {
 		r.members[m.Name] = m
 	}
-	r.ended = make(chan int, r.inv.MaxRihlas*(len(start.Extended)+1))
+	r.ended = make(chan int, 2*r.inv.MaxRihlas*(len(start.Extended)+1)) // more than there can be
 	r.gaps = slices.Clone(start.Gaps)
 	return r
 }

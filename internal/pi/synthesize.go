@@ -26,7 +26,9 @@ import (
 // one after the other.
 func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
-	r.inOrder()
+	if r.inv.Logic != "" {
+		r.inOrder()
+	}
 	brought := r.brought()
 	sources, passages := len(r.set.Sources()), len(r.set.Passages())
 	if !r.inv.PlanOnly {
@@ -114,7 +116,7 @@ func (r *run) brought() []*journey {
 // everything, is not shown what is private: then the writer without one writes.
 func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	st := &reason.State{
-		Request: r.start.Request, Limits: r.start.Limits, Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
+		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
 		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Nonce: quoted.Nonce(r.start.TraceID), Interrupted: r.interrupted,
 	}
 	writer := r.plain
@@ -126,6 +128,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 		return reason.Draft{}, err
 	}
 	if err != nil { // a draft may be there all the same
+		r.unwritten = marchwarden.CodeOf(err) == marchwarden.CodeCanceled
 		r.gaps = append(r.gaps, marchwarden.GapFor("writing the answer", err))
 		if err := r.j.Note(&trace.SynthesisError{Head: trace.Head{Decision: fmt.Sprintf("writing failed: %v", err)}, Error: marchwarden.CodeOf(err)}); err != nil {
 			return reason.Draft{}, err

@@ -48,6 +48,9 @@ type State struct {
 	// Interrupted is set when the caller has stopped the run: what is written now
 	// must be written at once, without a model.
 	Interrupted bool
+	// Past is how many ends of its own the run has gone past: what kept a mind from
+	// its model before may be over.
+	Past int
 }
 
 // Offered reports whether a locator may be read: it is in the caller's own

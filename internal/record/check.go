@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,10 +28,11 @@ const (
 	DamagedBlob  Kind = "damaged_blob"
 	LaterFormat  Kind = "later_format"
 	TornTail     Kind = "torn_tail"
+	EmptyTrace   Kind = "empty_trace"  // no run was ever begun in it
 	DamagedFile  Kind = "damaged_file" // neither a trace nor a blob
 )
 
-var kinds = []Kind{DamagedTrace, MissingBlob, DamagedBlob, LaterFormat, TornTail, DamagedFile}
+var kinds = []Kind{DamagedTrace, MissingBlob, DamagedBlob, LaterFormat, TornTail, EmptyTrace, DamagedFile}
 
 // Finding is something that is wrong.
 type Finding struct {
@@ -42,13 +42,20 @@ type Finding struct {
 	// NeededBy are the first that depend on a blob; More counts the others.
 	NeededBy []Need `json:"needed_by,omitempty"`
 	More     int    `json:"more_need_it,omitempty"`
+	// MayNeed are the runs in whose damaged traces a damaged blob is mentioned.
+	MayNeed []marchwarden.TraceID `json:"may_be_needed_by,omitempty"`
+	// Repairable says that a repair can do something about it, and Remedy what the
+	// user can do about what a repair does not mend.
+	Repairable bool   `json:"repairable,omitempty"`
+	Remedy     string `json:"remedy,omitempty"`
 	// Done is what the repair did, and Fixed whether nothing is wrong any more.
 	Done  string `json:"done,omitempty"`
 	Fixed bool   `json:"fixed,omitempty"`
 
-	ref  blob.Ref
-	id   marchwarden.TraceID
-	file blob.File
+	ref     blob.Ref
+	id      marchwarden.TraceID
+	runs    []marchwarden.TraceID // what needs it, as gc takes it
+	inPlace string                // the path of what stands in the place of a trace
 }
 
 // Need is a step that needs a blob.
@@ -85,11 +92,32 @@ type Report struct {
 	OrphanBytes int64 `json:"orphan_bytes"`
 	// Leftovers are files of writes that were broken off more than an hour ago.
 	Leftovers int `json:"leftovers"`
+	// Strays are paths of what nobody of this program made, or what is left of an
+	// import that was broken off. They are no damage, and nobody's to remove.
+	Strays []string `json:"strays,omitempty"`
+	// Empty counts traces, written in the last hour, in which no run was begun yet.
+	Empty int `json:"empty"`
 	// Unsummed counts traces of a format without checksums, in which not every
 	// flipped bit can be found.
 	Unsummed int `json:"unsummed"`
-	// Done is what the repair did besides.
-	Done []string `json:"done,omitempty"`
+	// Done is what the repair did besides, and Failed why something could not be
+	// repaired: the first of the reasons.
+	Done   []string `json:"done,omitempty"`
+	Failed string   `json:"repair_error,omitempty"`
+	// Incomplete says that the check was broken off.
+	Incomplete bool `json:"incomplete,omitempty"`
+}
+
+// Fail notes why a repair failed.
+func (r *Report) Fail(err error) {
+	if r.Failed == "" {
+		r.Failed = err.Error()
+	}
+}
+
+// Repairable reports whether a repair can do something about what is wrong.
+func (r *Report) Repairable() bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Repairable && !f.Fixed })
 }
 
 // Wrong counts the findings that are not fixed.
@@ -118,7 +146,9 @@ type CheckOptions struct {
 	Now time.Time
 	// Repair does what is safe: it cuts torn tails, moves damaged blobs aside,
 	// restores those whose content is found elsewhere in the store, and removes
-	// leftovers. Nothing is deleted but leftovers.
+	// leftovers and traces in which no run was begun. Nothing else is deleted. What
+	// cannot be repaired because a file cannot be written is no error; it is said in
+	// the report.
 	Repair bool
 	// Progress is told how many blobs were read, from one goroutine; nil for nobody.
 	Progress func(blobs int)
@@ -130,20 +160,24 @@ const leftoverAge = time.Hour
 // Check reads every trace and every blob and says what is wrong, and who depends
 // on it. It keeps a few dozen bytes for each blob in memory, and no content but the
 // one it is at. It may run beside runs; what they are about to write is not
-// missing. An error means that it could not be told.
+// missing. An error means that it could not be told; the report then has what was
+// found until then.
 func (h Home) Check(ctx context.Context, o CheckOptions) (*Report, error) {
-	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}}
-	steps := []func(context.Context) error{c.traces, c.blobs, c.needs}
+	c := &checker{Home: h, o: o, report: &Report{}, known: map[blob.Ref]bool{}, mayNeed: map[blob.Ref][]marchwarden.TraceID{}, rihlaOf: map[marchwarden.TraceID]marchwarden.TraceID{}}
+	steps := []func(context.Context) error{c.traces, c.strays, c.blobs, c.needs, c.remedies}
 	if o.Repair {
 		steps = append(steps, c.repair)
 	}
+	var err error
 	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return nil, fmt.Errorf("check: %w", err)
+		if err = step(ctx); err != nil {
+			c.report.Incomplete = true
+			err = fmt.Errorf("check: %w", err)
+			break
 		}
 	}
 	c.report.Sort()
-	return c.report, nil
+	return c.report, err
 }
 
 type checker struct {
@@ -152,9 +186,12 @@ type checker struct {
 	report *Report
 	// known are the blobs that traces mention; true for those they need and that
 	// were not met yet.
-	known     map[blob.Ref]bool
-	rihlaOf   map[marchwarden.TraceID]marchwarden.TraceID
-	leftovers []blob.File
+	known map[blob.Ref]bool
+	// mayNeed are the damaged traces that mention a blob.
+	mayNeed    map[blob.Ref][]marchwarden.TraceID
+	rihlaOf    map[marchwarden.TraceID]marchwarden.TraceID
+	leftovers  []blob.File
+	unfinished []string // old files in the folder of traces that were never renamed
 }
 
 func (c *checker) found(f Finding) { c.report.Findings = append(c.report.Findings, f) }
@@ -175,7 +212,9 @@ func (c *checker) traces(ctx context.Context) error {
 }
 
 func (c *checker) trace(id marchwarden.TraceID) {
+	var mentioned []blob.Ref
 	log, err := c.read(id, func(ref blob.Ref) {
+		mentioned = append(mentioned, ref)
 		if !c.known[ref] {
 			c.known[ref] = false
 		}
@@ -184,36 +223,33 @@ func (c *checker) trace(id marchwarden.TraceID) {
 		return // removed since
 	}
 	c.report.Traces++
-	f := Finding{Kind: DamagedTrace, Object: "trace " + id.String(), id: id}
 	busy, busyErr := c.Traces.Busy(id)
 	if busy {
 		c.report.Running++
 	}
-	if err = errors.Join(err, busyErr); err != nil {
-		if errors.Is(err, marchwarden.CodeUnsupported) {
-			f.Kind = LaterFormat
-		}
-		f.Problem = err.Error()
-		c.found(f)
-		return
+	kind, err := DamagedTrace, errors.Join(err, busyErr)
+	if errors.Is(err, marchwarden.CodeUnsupported) {
+		kind = LaterFormat
 	}
-	start, err := log.Start()
-	switch {
-	case len(log.Steps) > 0 && err != nil:
-		f.Problem = err.Error()
-		c.found(f)
+	if err == nil && len(log.Steps) == 0 && !busy {
+		if err = c.unbegun(id); err == nil {
+			return
+		}
+	}
+	if err == nil && len(log.Steps) > 0 {
+		err = c.begun(id, log)
+	}
+	if err != nil {
+		c.found(Finding{Kind: kind, Object: "trace " + id.String(), Problem: err.Error(), id: id})
+		for _, ref := range mentioned {
+			if !slices.Contains(c.mayNeed[ref], id) {
+				c.mayNeed[ref] = append(c.mayNeed[ref], id)
+			}
+		}
 		return
-	case err == nil && start.TraceID != id:
-		f.Problem = "it holds another run, " + start.TraceID.String()
-		c.found(f)
-		return
-	case err == nil && start.Format < 2:
-		c.report.Unsummed++
 	}
 	if log.Torn > 0 && !busy {
-		f.Kind = TornTail
-		f.Problem = fmt.Sprintf("its last line is torn: %d bytes after step %d carry no step", log.Torn, len(log.Steps))
-		c.found(f)
+		c.torn(id, log)
 	}
 	for _, part := range Parts(log) {
 		c.rihlaOf[part] = id
@@ -264,16 +300,14 @@ func (c *checker) blobs(ctx context.Context) error {
 		})
 		return nil
 	})
-	if err = errors.Join(err, group.Wait()); err != nil {
-		return err
-	}
+	err = errors.Join(err, group.Wait())
 	for _, ref := range met {
 		c.known[ref] = false
 	}
 	for ref, err := range damage {
-		c.found(Finding{Kind: DamagedBlob, Object: "blob " + ref.String(), Problem: err.Error(), ref: ref})
+		c.found(Finding{Kind: DamagedBlob, Object: "blob " + ref.String(), Problem: err.Error(), Repairable: true, MayNeed: c.mayNeed[ref], ref: ref})
 	}
-	return nil
+	return err
 }
 
 // needs adds what is missing, and finds out who needs what is missing or damaged.
@@ -312,7 +346,7 @@ func (c *checker) needs(ctx context.Context) error {
 		for _, s := range log.Steps {
 			for _, ref := range trace.Refs(s) {
 				if i, ok := at[ref]; ok {
-					c.report.Findings[i].need(Need{Run: id, Step: s.Header().Step, Action: s.Header().Action, What: whatOf(s), RihlaOf: c.rihlaOf[id]})
+					c.report.Findings[i].need(Need{Run: id, Step: s.Header().Step, Action: s.Header().Action, What: whatOf(s), RihlaOf: c.rihlaOf[id]}, c.family(id))
 				}
 			}
 		}
@@ -322,7 +356,19 @@ func (c *checker) needs(ctx context.Context) error {
 	return nil
 }
 
-func (f *Finding) need(n Need) {
+// family is the run that gc takes for one: itself, or the investigation that it is
+// part of.
+func (c *checker) family(id marchwarden.TraceID) marchwarden.TraceID {
+	if whole, ok := c.rihlaOf[id]; ok {
+		return whole
+	}
+	return id
+}
+
+func (f *Finding) need(n Need, family marchwarden.TraceID) {
+	if !slices.Contains(f.runs, family) {
+		f.runs = append(f.runs, family)
+	}
 	if last := len(f.NeededBy) - 1; last >= 0 && f.NeededBy[last].Run == n.Run && f.NeededBy[last].Step == n.Step {
 		return // twice in one step
 	}
@@ -348,25 +394,4 @@ func whatOf(s trace.Step) string {
 		return s.Prompt
 	}
 	return ""
-}
-
-// tailOf reads the torn tail of a trace, and reports whether it is what a crash
-// leaves: bytes without a newline at their end.
-func (c *checker) tailOf(id marchwarden.TraceID) (tail []byte, torn bool, err error) {
-	log, err := c.Traces.Load(id)
-	if err != nil || log.Torn == 0 {
-		return nil, false, err
-	}
-	f, err := c.Traces.Raw(id)
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	if _, err := io.CopyN(io.Discard, f, log.Good); err != nil {
-		return nil, false, err
-	}
-	if tail, err = io.ReadAll(f); err != nil || len(tail) == 0 {
-		return nil, false, err
-	}
-	return tail, tail[len(tail)-1] != '\n', nil
 }

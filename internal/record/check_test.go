@@ -1,11 +1,14 @@
 package record_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -210,5 +213,146 @@ func TestCheckLeavesARunningTraceAlone(t *testing.T) {
 	}
 	if got := read(t, p.trace(id)); string(got) != string(stump) {
 		t.Error("the trace was changed")
+	}
+}
+
+// What stands in the place of a trace is damage; what nobody of ours made is only
+// said; what our own writes left goes when it is old.
+func TestStrangeFiles(t *testing.T) {
+	p, _ := investigated(t, questions[0])
+	id := func(n int) string { return fmt.Sprintf("01980000-0000-7000-8000-%012d", n) }
+	path := func(name string) string { return filepath.Join(p.path, "traces", name) }
+	if err := os.Symlink("/etc/passwd", path(id(1)+".jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(path(id(2)+".jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	strays := []string{path(".x.tmp"), path("weird name.jsonl"), path(id(3) + ".imported"), filepath.Join(p.path, "blobs", "sha256", "garbage")}
+	leftover := path("." + id(4) + ".jsonl." + strings.Repeat("A", 26) + ".tmp")
+	for _, path := range append(strays, leftover) {
+		write(t, path, []byte("x"))
+		date(t, time.Now().Add(-2*time.Hour), path)
+	}
+	for _, repair := range []bool{false, true} {
+		r := check(t, p, record.CheckOptions{Repair: repair})
+		left := 1
+		if repair {
+			left = 0
+		}
+		if len(r.Findings) != 2 || r.Wrong() != 2*left || r.Repairable() == repair || r.Leftovers != left || r.Failed != "" {
+			t.Errorf("repair %t: %+v\n%s", repair, r, describe(r))
+		}
+		sort := append([]string(nil), r.Strays...)
+		if slices.Sort(sort); !slices.Equal(sort, slices.Sorted(slices.Values(strays))) {
+			t.Errorf("strays: %q", r.Strays)
+		}
+	}
+	if _, err := os.Stat(leftover); !os.IsNotExist(err) {
+		t.Errorf("the leftover: %v", err)
+	}
+	if r := check(t, p, record.CheckOptions{}); len(r.Findings) != 0 || len(r.Strays) != len(strays) {
+		t.Errorf("afterwards: %+v", r)
+	}
+}
+
+// A trace without a whole first line has no run in it.
+func TestTraceWithoutARun(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		age  time.Duration
+		kind record.Kind // none for no finding
+		kept int         // files set aside
+	}{
+		{"", 0, "", 0},
+		{"", 2 * time.Hour, record.EmptyTrace, 0},
+		{`{"`, time.Minute, "", 0},
+		{`{"`, 2 * time.Hour, record.EmptyTrace, 1},
+		{"{\n", 2 * time.Hour, record.DamagedTrace, 0},
+	} {
+		p := open(t, t.TempDir())
+		path := filepath.Join(p.path, "traces", "01980000-0000-7000-8000-000000000001.jsonl")
+		write(t, path, []byte(c.text))
+		date(t, time.Now().Add(-c.age), path)
+		r := check(t, p, record.CheckOptions{Repair: true})
+		removed := c.kind == record.EmptyTrace
+		if c.kind == "" && (len(r.Findings) != 0 || r.Empty != 1) || c.kind != "" && (len(r.Findings) != 1 || r.Findings[0].Kind != c.kind || r.Findings[0].Fixed != removed) {
+			t.Errorf("%q, %v old: %+v\n%s", c.text, c.age, r, describe(r))
+		}
+		if _, err := os.Stat(path); os.IsNotExist(err) != removed {
+			t.Errorf("%q, %v old: %v", c.text, c.age, err)
+		}
+		if aside, _ := os.ReadDir(filepath.Join(p.path, "damaged")); len(aside) != c.kept {
+			t.Errorf("%q, %v old: set aside %v", c.text, c.age, aside)
+		}
+	}
+}
+
+// A damaged blob that only a damaged trace mentions may be needed, and is not put
+// right by moving it aside. What nobody can repair has a remedy, and no promise that
+// a repair would help.
+func TestWhatADamagedTraceMayNeed(t *testing.T) {
+	p, runs := investigated(t, questions[0])
+	run, rihla := runs[0], runs[0].Rihlas[0]
+	var ref blob.Ref
+	for _, s := range rihla.Log.Steps {
+		if f, ok := s.(*trace.SearchComplete); ok {
+			ref = f.OutputID
+		}
+	}
+	write(t, p.blob(ref), []byte("damaged"))
+	data := read(t, p.trace(rihla.ID))
+	data[len(data)/2] ^= 1
+	write(t, p.trace(rihla.ID), data)
+	r := check(t, p, record.CheckOptions{Repair: true})
+	if len(r.Findings) != 2 || r.Wrong() != 2 {
+		t.Fatalf("found:\n%s", describe(r))
+	}
+	for _, f := range r.Findings {
+		if f.Kind == record.DamagedBlob && !slices.Equal(f.MayNeed, []marchwarden.TraceID{rihla.ID}) {
+			t.Errorf("may be needed by %v", f.MayNeed)
+		}
+		if !strings.Contains(f.Remedy, "marchwarden gc --run "+run.ID.String()) {
+			t.Errorf("%s: remedy %q", f.Object, f.Remedy)
+		}
+	}
+	if r := check(t, p, record.CheckOptions{}); r.Repairable() || r.Wrong() != 1 {
+		t.Errorf("afterwards:\n%s", describe(r))
+	}
+}
+
+// Where nothing can be written, all is said that is wrong and why it stays so.
+func TestRepairWhereNothingCanBeWritten(t *testing.T) {
+	p, runs := investigated(t, questions[0])
+	id := runs[0].ID
+	write(t, p.trace(id), append(read(t, p.trace(id)), `{"step":99`...))
+	result := runs[0].Rihlas[0].Log.Complete().Result
+	write(t, p.blob(result), []byte("damaged"))
+	write(t, filepath.Join(p.path, "damaged"), nil) // no folder can be made there
+	r := check(t, p, record.CheckOptions{Repair: true})
+	if len(r.Findings) != 2 || r.Wrong() != 2 || r.Failed == "" {
+		t.Errorf("%+v\n%s", r, describe(r))
+	}
+	for _, f := range r.Findings {
+		if !strings.HasPrefix(f.Done, "could not be repaired: ") {
+			t.Errorf("%s: %q", f.Object, f.Done)
+		}
+	}
+}
+
+// A check that is broken off says what it found until then.
+func TestCheckThatIsBrokenOff(t *testing.T) {
+	p, runs := investigated(t, questions[0])
+	data := read(t, p.trace(runs[0].ID))
+	data[len(data)/2] ^= 1
+	write(t, p.trace(runs[0].ID), data)
+	ctx, stop := context.WithCancel(t.Context())
+	r, err := p.home().Check(ctx, record.CheckOptions{Now: time.Now(), Repair: true, Progress: func(n int) {
+		if n == 3 {
+			stop()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) || !r.Incomplete || len(r.Findings) != 1 || r.Findings[0].Kind != record.DamagedTrace {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -23,10 +23,12 @@ type Family struct {
 	Bytes    int64                 `json:"trace_bytes"`
 	// Finished says that the run has its result. One that has not could be resumed.
 	Finished bool `json:"finished"`
+	// Unreadable says that one of its traces cannot be read.
+	Unreadable bool `json:"unreadable,omitempty"`
 
 	busy   bool // somebody writes one of its traces
 	orphan bool // a rihla whose investigation is not known
-	sealed bool // a trace of it cannot be read; it is nobody's to remove
+	sealed bool // a trace of it, or one that mentions it, cannot be read
 }
 
 // member is what the survey keeps of one trace.
@@ -41,6 +43,8 @@ type member struct {
 	busy     bool
 	rihla    bool
 	sealed   bool
+	// mentioned says that a trace that cannot be read mentions it.
+	mentioned bool
 }
 
 // families reads all traces and puts them together, the least recently written
@@ -51,7 +55,7 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 		return nil, began, err
 	}
 	members := map[marchwarden.TraceID]*member{}
-	named := map[marchwarden.TraceID]bool{}
+	named := map[marchwarden.TraceID]bool{} // by traces that can be read
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return nil, began, err
@@ -65,10 +69,15 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 		}
 		members[id] = m
 		for _, part := range m.parts {
-			named[part] = true
+			named[part] = named[part] || !m.sealed
 		}
 		if m.busy && (began.IsZero() || m.started.Before(began)) {
 			began = m.started
+		}
+	}
+	for _, id := range ids {
+		if m := members[id]; m != nil && m.sealed {
+			m.claim(members, named)
 		}
 	}
 	for _, id := range ids {
@@ -83,6 +92,23 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 		return strings.Compare(a.IDs[0].String(), b.IDs[0].String())
 	})
 	return all, began, nil
+}
+
+// claim makes those traces parts of one that cannot be read which it mentions and
+// which are rihlas that no other investigation names. The rest of what it mentions
+// may be what it needs, and stays as long as nobody can tell.
+func (m *member) claim(members map[marchwarden.TraceID]*member, named map[marchwarden.TraceID]bool) {
+	m.parts = slices.DeleteFunc(m.parts, func(id marchwarden.TraceID) bool {
+		other := members[id]
+		if other == nil || other.rihla && !named[id] {
+			return other == nil
+		}
+		other.mentioned = true
+		return true
+	})
+	for _, id := range m.parts {
+		named[id] = true
+	}
 }
 
 func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, error) {
@@ -153,7 +179,8 @@ func familyOf(m *member, members map[marchwarden.TraceID]*member) Family {
 		}
 		f.IDs = append(f.IDs, m.id)
 		f.Bytes += m.bytes
-		f.busy, f.sealed = f.busy || m.busy, f.sealed || m.sealed
+		f.busy, f.Unreadable = f.busy || m.busy, f.Unreadable || m.sealed
+		f.sealed = f.sealed || m.sealed || m.mentioned
 		if m.last.After(f.Last) {
 			f.Last = m.last
 		}

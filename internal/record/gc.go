@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -20,8 +21,11 @@ type CollectOptions struct {
 	// all.
 	Older time.Duration
 	// MaxBytes removes the oldest families until traces and blobs fit into it; 0 is
-	// no limit.
+	// no limit. Blobs that only wait for the grace to pass count as gone.
 	MaxBytes int64
+	// Runs are removed with their families, however young they are and whether or not
+	// their traces can be read.
+	Runs []marchwarden.TraceID
 }
 
 const defaultGrace = time.Hour
@@ -38,17 +42,26 @@ type Plan struct {
 	Before int64 `json:"bytes_before"`
 	After  int64 `json:"bytes_after"`
 	// Spared counts blobs that nothing mentions and that were used too recently.
-	Spared int `json:"spared_blobs"`
-	// Running and Sealed count families that would have gone, had not a process been
-	// at work on them, or a trace of theirs been unreadable.
+	Spared      int   `json:"spared_blobs"`
+	SparedBytes int64 `json:"spared_bytes"`
+	// Running, Sealed and Young count families that would have gone, had not a process
+	// been at work on them, a trace of theirs been unreadable, or one been written
+	// within the grace.
 	Running int `json:"kept_running"`
 	Sealed  int `json:"kept_unreadable"`
+	Young   int `json:"kept_young"`
 
 	home    Home
 	options CollectOptions
 	garbage []blob.Ref
 	before  time.Time // blobs used since then are spared
 }
+
+// Goal is the number of bytes that were asked for; 0 is no limit.
+func (p *Plan) Goal() int64 { return p.options.MaxBytes }
+
+// Missed reports whether more stays than was asked for.
+func (p *Plan) Missed() bool { return p.options.MaxBytes > 0 && p.After > p.options.MaxBytes }
 
 // Collected is what a collection removed.
 type Collected struct {
@@ -59,7 +72,9 @@ type Collected struct {
 	Leftovers int   `json:"leftovers"`
 }
 
-// PlanCollection finds out what may go, and changes nothing.
+// PlanCollection finds out what may go, and changes nothing. A run that is asked for
+// by name is CodeNotFound if it is not there, CodeInvalid if it is a rihla of an
+// investigation, and CodeUnavailable if somebody is at work on it.
 func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, error) {
 	if o.Grace <= 0 {
 		o.Grace = defaultGrace
@@ -98,7 +113,7 @@ func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, erro
 			p.Blobs, p.BlobBytes = p.Blobs+1, p.BlobBytes+file.Size
 			p.After -= file.Size
 		default:
-			p.Spared++
+			p.Spared, p.SparedBytes = p.Spared+1, p.SparedBytes+file.Size
 		}
 		delete(sizes, ref)
 	}
@@ -107,11 +122,58 @@ func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, erro
 			drop(ref)
 		}
 	}
-	return p, p.choose(ctx, all, !began.IsZero(), func(ref blob.Ref) {
+	release := func(ref blob.Ref) {
 		if uses[ref]--; uses[ref] == 0 {
 			drop(ref)
 		}
-	})
+	}
+	if len(o.Runs) > 0 {
+		return p, p.chooseRuns(ctx, all, release)
+	}
+	return p, p.choose(ctx, all, !began.IsZero(), release)
+}
+
+// chooseRuns picks the families that were asked for by name.
+func (p *Plan) chooseRuns(ctx context.Context, all []Family, release func(blob.Ref)) error {
+	for _, id := range p.options.Runs {
+		i := slices.IndexFunc(all, func(f Family) bool { return slices.Contains(f.IDs, id) })
+		switch {
+		case i < 0:
+			return &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: "there is no run " + id.String(), Hint: "run 'marchwarden traces' to list the runs there are"}
+		case all[i].IDs[0] != id:
+			return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("run %s is a rihla of an investigation", id),
+				Hint: "remove the investigation with its rihlas: marchwarden gc --run " + all[i].IDs[0].String()}
+		case all[i].busy:
+			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is going on", id), Hint: "wait for it to end, or stop it"}
+		case slices.ContainsFunc(p.Families, func(f Family) bool { return f.IDs[0] == id }):
+			continue // asked for twice
+		}
+		if err := p.take(ctx, all[i], release); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take adds a family to what goes.
+func (p *Plan) take(ctx context.Context, f Family, release func(blob.Ref)) error {
+	for _, id := range f.IDs {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := p.home.read(id, release); err != nil && !unreadable(err) {
+			return fmt.Errorf("plan a collection: %w", err)
+		}
+	}
+	p.After -= f.Bytes
+	p.Families = append(p.Families, f)
+	return nil
+}
+
+// unreadable reports whether an error says that a trace is gone, damaged or of a
+// later format: all of its bytes were read all the same.
+func unreadable(err error) bool {
+	return errors.Is(err, marchwarden.CodeCorrupt) || errors.Is(err, marchwarden.CodeUnsupported) || errors.Is(err, marchwarden.CodeNotFound)
 }
 
 // choose picks the families that go. release is called for every mention in their
@@ -120,7 +182,7 @@ func (p *Plan) choose(ctx context.Context, all []Family, running bool, release f
 	o := p.options
 	for _, f := range all {
 		old := o.Older > 0 && f.Last.Before(o.Now.Add(-o.Older))
-		if !old && (o.MaxBytes <= 0 || p.After <= o.MaxBytes) {
+		if !old && (o.MaxBytes <= 0 || p.After-p.SparedBytes <= o.MaxBytes) {
 			continue
 		}
 		switch {
@@ -131,18 +193,12 @@ func (p *Plan) choose(ctx context.Context, all []Family, running bool, release f
 			p.Running++
 			continue
 		case f.Last.After(o.Now.Add(-o.Grace)):
+			p.Young++
 			continue
 		}
-		for _, id := range f.IDs {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if _, err := p.home.read(id, release); err != nil && marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
-				return fmt.Errorf("plan a collection: %w", err)
-			}
+		if err := p.take(ctx, f, release); err != nil {
+			return err
 		}
-		p.After -= f.Bytes
-		p.Families = append(p.Families, f)
 	}
 	return nil
 }
@@ -190,17 +246,11 @@ func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err er
 		if err != nil || info.ModTime().After(f.Last) {
 			return 0, 0, err
 		}
-		if busy, err := p.home.Traces.Busy(id); err != nil || busy {
+		release, ok, err := p.home.hold(id)
+		if err != nil || !ok {
 			return 0, 0, err
 		}
-		w, _, err := p.home.Traces.Append(id)
-		if err != nil {
-			if busy, busyErr := p.home.Traces.Busy(id); busyErr == nil && busy {
-				return 0, 0, nil // since a moment ago
-			}
-			return 0, 0, err
-		}
-		defer w.Close() // nothing was written
+		defer release() // nothing was written
 	}
 	for _, id := range f.IDs {
 		if err := ctx.Err(); err != nil {
@@ -268,7 +318,7 @@ func (n *needs) refresh() error {
 			continue
 		}
 		_, err = n.home.read(id, func(ref blob.Ref) { n.refs[ref] = true })
-		if err != nil && !errors.Is(err, marchwarden.CodeCorrupt) && !errors.Is(err, marchwarden.CodeUnsupported) && !errors.Is(err, marchwarden.CodeNotFound) {
+		if err != nil && !unreadable(err) {
 			return err
 		}
 		n.seen[id] = now

@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"context"
 	"io"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -15,6 +16,9 @@ type Home struct {
 	Shelf blob.Shelf // the files behind Store.Blobs
 	// Damaged is the folder to which damaged files are moved; it is made when needed.
 	Damaged string
+	// Strays lists what is in the evidence store and is none of its files; nil lists
+	// nothing.
+	Strays func(context.Context) ([]string, error)
 }
 
 // read reads a trace and calls mention for every hash in its bytes, also where it

@@ -8,6 +8,7 @@
 //	documents.go  the documents that it read
 //	home.go       all records of one place, and what their traces mention
 //	check.go      what is damaged or missing, and who needs it
+//	strays.go     what is in their folders and is no run, or no longer a whole one
 //	repair.go     what can safely be done about it
 //	family.go     which traces belong together
 //	gc.go         removing old families, and blobs that nothing mentions
@@ -121,11 +122,12 @@ func (r *Run) Refs() []blob.Ref {
 	return refs
 }
 
-// Result is the result as it left the process, undecoded and decoded. A run that
-// has none yet is CodeUnsupported. Whether it still stands is package verify's to
+// Result is the result as it left the process, undecoded and decoded; of a run that
+// went on after it and was cut off, the one before that. A run that has none yet is
+// CodeUnsupported. Whether it still stands is package verify's to
 // say.
 func (s Store) Result(ctx context.Context, r *Run) ([]byte, *marchwarden.Result, error) {
-	done := r.Log.Complete()
+	done := r.Log.Latest()
 	if done == nil {
 		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "run " + r.ID.String() + " has no result yet",
 			Hint: "go on with it: marchwarden resume " + r.ID.String()}

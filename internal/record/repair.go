@@ -9,44 +9,127 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
-// repair does what is safe and says in the findings what it did. Doing it again
-// finds nothing more to do.
-func (c *checker) repair(ctx context.Context) error {
+// remedies finds out what a repair can do, and what else the user can.
+func (c *checker) remedies(ctx context.Context) error {
 	wanted := map[blob.Ref]*Finding{}
 	for i := range c.report.Findings {
 		f := &c.report.Findings[i]
 		switch f.Kind {
-		case TornTail:
-			if err := c.cut(f); err != nil {
-				return err
+		case DamagedBlob, MissingBlob:
+			for _, id := range f.MayNeed {
+				if id = c.family(id); !slices.Contains(f.runs, id) {
+					f.runs = append(f.runs, id)
+				}
 			}
-		case DamagedBlob:
-			if err := c.setAside(ctx, f); err != nil {
-				return err
+			if len(f.runs) > 0 {
+				f.Remedy = lost(f.runs)
 			}
-			wanted[f.ref] = f
-		case MissingBlob:
-			wanted[f.ref] = f
+			if f.Kind == MissingBlob {
+				wanted[f.ref] = f
+			}
 		case LaterFormat:
-			f.Done = "left alone: use the version of the program that wrote it"
+			f.Remedy = "use the version of the program that wrote it"
 		case DamagedTrace:
-			f.Done = "left alone: what can still be read in it is not thrown away"
+			if f.inPlace == "" {
+				f.Remedy = "what can still be read in it is left alone; to remove the run: marchwarden gc --run " + c.family(f.id).String()
+			}
+		}
+	}
+	return c.search(ctx, wanted, func(f *Finding, _ []byte, _ string) {
+		f.Repairable = true
+	})
+}
+
+// lost says which runs have lost something, and how to remove them.
+func lost(runs []marchwarden.TraceID) string {
+	const most = 3
+	said := fmt.Sprintf("run %s has lost it; to remove the run: marchwarden gc", runs[0])
+	if len(runs) > 1 {
+		said = fmt.Sprintf("%d runs have lost it; to remove them: marchwarden gc", len(runs))
+	}
+	for _, id := range runs[:min(most, len(runs))] {
+		said += " --run " + id.String()
+	}
+	if n := len(runs) - most; n > 0 {
+		said += fmt.Sprintf(", and %d more", n)
+	}
+	return said
+}
+
+// repair does what is safe and says in the findings what it did, or why it could
+// not. Doing it again finds nothing more to do.
+func (c *checker) repair(ctx context.Context) error {
+	wanted := map[blob.Ref]*Finding{}
+	for i := range c.report.Findings {
+		f := &c.report.Findings[i]
+		var err error
+		switch {
+		case f.inPlace != "":
+			err = c.moveAside(f)
+		case f.Kind == TornTail:
+			err = c.cut(f)
+		case f.Kind == EmptyTrace:
+			err = c.clear(f)
+		case f.Kind == DamagedBlob:
+			if err = c.setAside(ctx, f); err == nil {
+				wanted[f.ref] = f
+			}
+		case f.Kind == MissingBlob && f.Repairable:
+			wanted[f.ref] = f
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			f.Done, f.Fixed = "could not be repaired: "+err.Error(), false
+			c.report.Fail(err)
 		}
 	}
 	if err := c.restore(ctx, wanted); err != nil {
 		return err
 	}
+	return c.sweep(ctx)
+}
+
+// sweep removes what broken-off writes left.
+func (c *checker) sweep(ctx context.Context) error {
 	n, err := c.Shelf.Sweep(ctx, c.o.Now.Add(-leftoverAge))
+	for _, path := range c.unfinished {
+		gone := os.Remove(path)
+		if gone == nil {
+			n++
+		} else if !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
 	if n > 0 {
+		c.report.Leftovers = max(0, c.report.Leftovers-n)
 		c.report.Done = append(c.report.Done, fmt.Sprintf("files of broken-off writes removed: %d", n))
 	}
-	return err
+	if err != nil {
+		c.report.Fail(err)
+	}
+	return ctx.Err()
+}
+
+// moveAside moves what stands in the place of a trace.
+func (c *checker) moveAside(f *Finding) error {
+	path, err := c.aside(filepath.Base(f.inPlace))
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(f.inPlace, path); err != nil {
+		return err
+	}
+	f.Done, f.Fixed = "moved to "+path, true
+	return nil
 }
 
 // cut removes the torn tail of a trace that nobody writes, and keeps a copy.
@@ -56,7 +139,7 @@ func (c *checker) cut(f *Finding) error {
 		return err
 	}
 	if !torn {
-		f.Done = "left alone: its end is a whole line that was damaged, not one that a crash tore"
+		f.Done = "left alone: it has been written since"
 		return nil
 	}
 	path, err := c.aside(f.id.String() + ".tail")
@@ -86,7 +169,7 @@ func (c *checker) setAside(ctx context.Context, f *Finding) error {
 	case err != nil:
 		return err
 	case moved:
-		f.Done, f.Fixed = "moved to "+path, len(f.NeededBy) == 0
+		f.Done, f.Fixed = "moved to "+path, len(f.runs) == 0
 	default:
 		f.Done, f.Fixed = "sound again: somebody stored it anew", true
 	}
@@ -121,37 +204,41 @@ func writeFile(path string, data []byte) error {
 	return durable.SyncDir(os.Open(filepath.Dir(path)))
 }
 
-// restore looks for the content of blobs elsewhere in the store: in files whose
-// writer was broken off at the very end, and in what investigations and their
-// rihlas both recorded. Only what has the right hash is taken.
+// restore puts the content of blobs back that is found elsewhere in the store.
 func (c *checker) restore(ctx context.Context, wanted map[blob.Ref]*Finding) error {
-	if len(wanted) == 0 {
-		return nil
-	}
-	offer := func(content []byte, from string) error {
-		f := wanted[blob.Of(content)]
-		if f == nil {
-			return nil
-		}
-		if _, err := c.Blobs.Put(ctx, content); err != nil {
-			return err
-		}
+	return c.search(ctx, wanted, func(f *Finding, content []byte, from string) {
 		if f.Done != "" {
 			f.Done += "; "
 		}
+		if _, err := c.Blobs.Put(ctx, content); err != nil {
+			f.Done += "could not be restored: " + err.Error()
+			c.report.Fail(err)
+			return
+		}
 		f.Done, f.Fixed = f.Done+"restored from "+from, true
-		delete(wanted, f.ref)
-		return nil
+	})
+}
+
+// search looks for the content of blobs elsewhere in the store: in files whose
+// writer was broken off at the very end, and in what investigations and their
+// rihlas both recorded. Only what has the right hash is offered, and each once.
+func (c *checker) search(ctx context.Context, wanted map[blob.Ref]*Finding, found func(f *Finding, content []byte, from string)) error {
+	offer := func(content []byte, from string) {
+		if f := wanted[blob.Of(content)]; f != nil {
+			found(f, content, from)
+			delete(wanted, f.ref)
+		}
 	}
 	for _, file := range c.leftovers {
 		if wanted[file.Ref] == nil {
 			continue
 		}
 		if content, err := c.Shelf.Inspect(ctx, file); err == nil {
-			if err := offer(content, "a write that was broken off"); err != nil {
-				return err
-			}
+			offer(content, "a write that was broken off")
 		}
+	}
+	if len(wanted) == 0 {
+		return nil
 	}
 	return c.Shelf.Files(ctx, func(file blob.File) error {
 		if len(wanted) == 0 || file.Leftover || file.Size > maxOutcome {
@@ -162,9 +249,7 @@ func (c *checker) restore(ctx context.Context, wanted map[blob.Ref]*Finding) err
 			return nil // damaged itself, which was said
 		}
 		for _, other := range relatives(content) {
-			if err := offer(other, "blob "+file.Ref.String()); err != nil {
-				return err
-			}
+			offer(other, "blob "+file.Ref.String())
 		}
 		return nil
 	})

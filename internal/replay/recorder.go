@@ -28,12 +28,12 @@ type Recorder struct {
 
 	mu    sync.Mutex // guards what follows
 	calls map[trace.ActionID][]*call
-	part  int                     // how many ends the run is past
-	tries map[trace.ActionID]int  // of effects that were begun and never finished
-	gone  map[trace.ActionID]bool // of these, those that the run had given up when it ended
-	noted map[string]int          // notes in the record that the run has not come by again
-	w     *trace.Writer           // nil when nothing is written
-	lost  error                   // why nothing is written any more
+	part  int                    // how many ends the run is past
+	tries map[trace.ActionID]int // of effects that were begun and never finished
+	gone  map[trace.ActionID]int // of these, those that the run had given up at an end, and at which
+	noted map[string]int         // notes in the record that the run has not come by again
+	w     *trace.Writer          // nil when nothing is written
+	lost  error                  // why nothing is written any more
 
 	sinkMu sync.Mutex // serialises sink, so that a slow one holds up progress only
 	sink   marchwarden.Sink
@@ -71,8 +71,9 @@ func Rerun(log *trace.Log, blobs blob.Store) *Recorder {
 func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time.Duration, sink marchwarden.Sink) (*Recorder, error) {
 	r := Record(w, blobs, clock, sink)
 	r.load(log)
-	r.noted, r.tries, r.gone = map[string]int{}, map[trace.ActionID]int{}, map[trace.ActionID]bool{}
+	r.noted, r.tries, r.gone = map[string]int{}, map[trace.ActionID]int{}, map[trace.ActionID]int{}
 	var ending []string // what was noted of the way to an end, which no later one repeats
+	ends := 0
 	for _, s := range log.Steps {
 		switch s := s.(type) {
 		case trace.Recorded:
@@ -81,8 +82,9 @@ func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time
 			r.tries[*s.Begins()]++
 		case *trace.Complete:
 			for id := range r.tries { // nobody waited for it any more
-				r.gone[id] = true
+				r.gone[id] = ends
 			}
+			ends++
 			clear(r.tries)
 			for _, content := range ending {
 				r.noted[content]--
@@ -249,7 +251,7 @@ func (r *Recorder) Do(ctx context.Context, e Effect, run func(context.Context) (
 			r.mu.Unlock()
 			return nil, journalError(marchwarden.CodeNotRecorded, nil, "the record holds no %s of %s", e.Kind, clip(input))
 		}
-		if r.gone[id] {
+		if end, gone := r.gone[id]; gone && r.part <= end {
 			r.mu.Unlock()
 			return nil, journalError(marchwarden.CodeNotRecorded, nil, "the run gave up waiting for the %s of %s", e.Kind, clip(input))
 		}
@@ -317,15 +319,15 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 	if err != nil {
 		return blob.Ref{}, journalError(marchwarden.CodeUnavailable, err, "store the outcome of %s", e.Kind)
 	}
-	// A step is written when everything that it names is stored, or not at all.
-	if err := blob.Settle(context.WithoutCancel(ctx), r.blobs); err != nil {
-		r.Lose(err)
-	}
 	step := e.Done(out, runErr)
 	*step.Record() = trace.Effect{ActionID: id, OutputID: ref, Error: marchwarden.CodeOf(runErr), ElapsedMS: float64(took.Microseconds()) / 1000, Retried: tries > 0, Part: c.part}
 	r.mu.Lock()
 	c.bound = bound(e.Kind, marchwarden.CodeOf(runErr))
 	r.mu.Unlock()
+	// A step is written when everything that it names is stored, or not at all.
+	if err := blob.Settle(context.WithoutCancel(ctx), r.blobs, trace.Refs(step)...); err != nil {
+		r.Lose(err)
+	}
 	r.write(step)
 	return ref, nil
 }

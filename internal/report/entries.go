@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -97,7 +98,9 @@ func entry(c marchwarden.Citation, src Source, id scholar.ID) biblio.Entry {
 		return paperEntry(e, src, id)
 	}
 	e.Authors, e.MoreAuthors = biblio.Byline(src.Page.Author)
-	e.Publisher = c.Origin
+	if !strings.HasPrefix(c.Locator, c.Origin) { // a file of the user's has only itself for one
+		e.Publisher = c.Origin
+	}
 	if at, ok := locator.Canonical(e.Locator); ok {
 		e.Kind, e.URL, e.Locator = biblio.WebPage, at, ""
 	} else if c.Source == "database" {

@@ -88,6 +88,7 @@ func TestGather(t *testing.T) {
 	res := &marchwarden.Result{Answer: "Frost is cold. [1]", Citations: []marchwarden.Citation{
 		cited("https://example.org/frost", pageText, "Frost is cold."), cited("arxiv:2401.01234v2", paperText, "We study frost."), cited("file:notes.md#L1", notesText, "notes"),
 		cited("https://example.org/frost", pageText, "It comes in winter."), cited("file:notes.md#page=2", notesText, "frost"), {Source: "database", Locator: "db:clinic.db/drugs?id=7", RawExcerpt: "x"},
+		{Source: "file", Locator: "/home/ann/frost.md#L3", Title: "Frost", RawExcerpt: "x", Origin: "/home/ann/frost.md"},
 	}}
 	k.end(res)
 	r, err := Gather(t.Context(), k.store, k.run)
@@ -99,7 +100,7 @@ func TestGather(t *testing.T) {
 	}
 	for i, want := range []struct{ text, author, problem string }{
 		{pageText, "Carl Dee, Eve Eff", ""}, {paperText, "Ann Bee and 2 more", ""}, {notesText, "", ""}, {pageText, "Carl Dee, Eve Eff", ""}, {notesText, "", ""},
-		{"", "", "the result does not say where the excerpt stands"},
+		{"", "", "the result does not say where the excerpt stands"}, {"", "", "the result does not say where the excerpt stands"},
 	} {
 		if s := r.Sources[i]; s.Text != want.text || s.Page.Author != want.author || s.Problem != want.problem {
 			t.Errorf("source %d is %+v", i+1, s)
@@ -111,9 +112,22 @@ func TestGather(t *testing.T) {
 			Journal: "Journal of Frost", DOI: "10.1000/frost.1", ArXiv: "2401.01234v2", URL: "https://arxiv.org/abs/2401.01234v2"},
 		{Kind: biblio.Document, Title: "About file:notes.md#L1", Published: "2025-03-02", Accessed: "2026-11-15", Publisher: "example.org", Locator: "file:notes.md"},
 		{Kind: biblio.Dataset, Locator: "db:clinic.db/drugs?id=7"},
+		{Kind: biblio.Document, Title: "Frost", Locator: "/home/ann/frost.md"},
 	}
 	if diff := cmp.Diff(wanted, r.Entries()); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+}
+
+// What was added to the limits of a run is part of them.
+func TestGatherResumed(t *testing.T) {
+	k := newKept(t)
+	k.run.Start.Limits.TokenBudget = 1000
+	k.run.Start.Extended = []trace.Extension{{Tokens: 4000}, {Tokens: 2000}}
+	k.end(&marchwarden.Result{})
+	r, err := Gather(t.Context(), k.store, k.run)
+	if err != nil || r.Limits.TokenBudget != 7000 {
+		t.Errorf("the budget is %d, %v", r.Limits.TokenBudget, err)
 	}
 }
 

@@ -36,10 +36,10 @@ import (
 // that take a Report do not change it.
 type Report struct {
 	Question   string
-	Researcher string    // who answered
-	Version    string    // of the program that ran
-	StartedAt  time.Time // zero when not known
-	Limits     marchwarden.Limits
+	Researcher string             // who answered
+	Version    string             // of the program that ran
+	StartedAt  time.Time          // zero when not known
+	Limits     marchwarden.Limits // with what was added when the run was gone on with
 	Result     *marchwarden.Result
 	// Sources are the cited sources, one for each citation and in their order; a
 	// missing one is a source whose text is not at hand.
@@ -72,7 +72,7 @@ func Gather(ctx context.Context, s record.Store, run *record.Run) (*Report, erro
 		return nil, fmt.Errorf("read the result: %w", err)
 	}
 	r := &Report{Question: run.Start.Request.Question, Researcher: run.Start.Researcher, Version: run.Start.Version,
-		StartedAt: run.Start.StartedAt.UTC(), Limits: run.Start.Limits, Result: res}
+		StartedAt: run.Start.StartedAt.UTC(), Limits: run.Start.LimitsNow(), Result: res}
 	docs, err := s.Documents(ctx, run)
 	if err := r.damage(err); err != nil {
 		return nil, fmt.Errorf("read the documents: %w", err)

@@ -51,7 +51,8 @@ type Lab struct {
 type Call struct {
 	Start  *trace.Start
 	Result *marchwarden.Result
-	Before int // tokens that an earlier call for the same run has told of
+	// Before is what an earlier call for the same run has told of.
+	Before marchwarden.CostMetadata
 }
 
 // gatherShare is the part of the deadline that gathering may use.
@@ -59,7 +60,6 @@ const gatherShare = 0.7
 
 // Setup is what one call works with.
 type Setup struct {
-	Name    string    // of the researcher
 	Started time.Time // when the call came in
 	Where   string    // what is searched, for people
 	Engine  search.Engine
@@ -74,33 +74,44 @@ type Setup struct {
 	Guide string
 }
 
+// Asked is what a researcher was asked.
+type Asked struct {
+	Name    string // of the researcher
+	Request marchwarden.Request
+	Sink    marchwarden.Sink
+}
+
+// Preparing prepares what a call works with, for the request as it is or, of a run that
+// goes on, as it was.
+type Preparing func(context.Context, marchwarden.Request) (Setup, error)
+
 // Answer answers a request: under a new trace, or as the run that it wants to
-// resume, which goes on, or gives its result if it had nothing left to do. setup
-// prepares what the call works with, for the request as it is or was; its Started is
-// filled in here.
-func (l *Lab) Answer(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink, setup func(context.Context, marchwarden.Request) (Setup, error)) (*marchwarden.Result, error) {
-	if err := req.Validate(); err != nil {
+// resume, which goes on, or gives its result if it had nothing left to do. Started of
+// what prepare gives is filled in here.
+func (l *Lab) Answer(ctx context.Context, asked Asked, prepare Preparing) (*marchwarden.Result, error) {
+	if err := asked.Request.Validate(); err != nil {
 		return nil, err
 	}
-	if req.Resume != "" {
-		return l.resume(ctx, req, sink, setup)
+	if asked.Request.Resume != "" {
+		return l.resume(ctx, asked, prepare)
 	}
 	started := l.Now()
-	s, err := setup(ctx, req)
+	s, err := prepare(ctx, asked.Request)
 	if err != nil {
 		return nil, err
 	}
 	s.Started = started
-	return l.run(ctx, req, s, sink)
+	return l.run(ctx, asked, s)
 }
 
 // run answers a valid request under a new trace.
-func (l *Lab) run(ctx context.Context, req marchwarden.Request, s Setup, sink marchwarden.Sink) (*marchwarden.Result, error) {
+func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Result, error) {
+	req := asked.Request
 	clock := func() time.Duration { return l.Now().Sub(s.Started) }
 	deadline := replay.Patience(ctx, l.Deadline, s.Started)
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, s.Where)},
-		Format: trace.Format, TraceID: l.NewID(), Researcher: s.Name, Engine: s.Engine.Name(),
+		Format: trace.Format, TraceID: l.NewID(), Researcher: asked.Name, Engine: s.Engine.Name(),
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
 		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Flags: l.Flags,
@@ -110,7 +121,7 @@ func (l *Lab) run(ctx context.Context, req marchwarden.Request, s Setup, sink ma
 	}
 	start.Mind = Mind(start.Model).ID()
 	w, err := l.Traces.Create(start.TraceID)
-	j := replay.Record(w, l.Blobs, clock, sink)
+	j := replay.Record(w, l.Blobs, clock, asked.Sink)
 	if err != nil {
 		j.Lose(err) // the answer is worth having all the same
 	}
@@ -141,8 +152,9 @@ func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result
 }
 
 // resume goes on with a run.
-func (l *Lab) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink, setup func(context.Context, marchwarden.Request) (Setup, error)) (res *marchwarden.Result, err error) {
-	run, res, err := outcome.Desk{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now}.Resume(ctx, req, l.More, sink)
+func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *marchwarden.Result, err error) {
+	desk := outcome.Desk{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: asked.Name, PartOf: l.PartOf, More: l.More}
+	run, res, err := desk.Resume(ctx, asked.Request, asked.Sink)
 	if run == nil {
 		return res, err
 	}
@@ -151,12 +163,12 @@ func (l *Lab) resume(ctx context.Context, req marchwarden.Request, sink marchwar
 	if err := outcome.SameModel(start.Model, llm.ID(l.Model)); err != nil {
 		return nil, err
 	}
-	s, err := setup(ctx, start.Request)
+	s, err := prepare(ctx, start.Request)
 	if err != nil {
 		return nil, err
 	}
-	if s.Name != start.Researcher || s.Engine.Name() != start.Engine {
-		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "run %s was made by %s with %s, and cannot go on by %s with %s", start.TraceID, start.Researcher, start.Engine, s.Name, s.Engine.Name())
+	if now := s.Engine.Name(); now != start.Engine {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "run %s searched by %s, and cannot go on by %s", start.TraceID, start.Engine, now)
 	}
 	version := ""
 	if start.Model != "" {

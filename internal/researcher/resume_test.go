@@ -184,7 +184,7 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 			var cut []string
 			for _, s := range b.log(t).Steps {
 				if m, ok := s.(*trace.ModelComplete); ok && m.Prompt == "step" {
-					continue // a mind whose planning was cut short goes on without its model
+					continue // a plan is asked for anew, in the words of the next iteration
 				}
 				if r, ok := s.(trace.Recorded); ok && r.Record().Error == marchwarden.CodeCanceled && !done[keyOf(s)] {
 					cut = append(cut, keyOf(s))

@@ -298,8 +298,8 @@ func (b *bench) answer(ctx context.Context, req marchwarden.Request) (*marchward
 	if b.model {
 		l.Model = oracle{b.world}
 	}
-	return l.Answer(ctx, req, nil, func(context.Context, marchwarden.Request) (researcher.Setup, error) {
-		return researcher.Setup{Name: "test", Where: "the world", Engine: b.world, Fetcher: fetcher{b.world, b.blobs}}, nil
+	return l.Answer(ctx, researcher.Asked{Name: "test", Request: req}, func(context.Context, marchwarden.Request) (researcher.Setup, error) {
+		return researcher.Setup{Where: "the world", Engine: b.world, Fetcher: fetcher{b.world, b.blobs}}, nil
 	})
 }
 

@@ -117,10 +117,12 @@ func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 	}
 	if err := hold(f); err != nil {
 		f.Close()
-		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on in another process", id),
-			Hint: "wait for it to end, or stop it"}
+		return nil, nil, Going(id)
 	}
 	log, err := d.Load(id)
+	if err == nil && log.Damaged {
+		err = &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: fmt.Sprintf("the last line of trace %s is damaged", id), Hint: "see 'marchwarden check'"}
+	}
 	if err == nil && log.Torn > 0 {
 		err = marchwarden.Wrap(errors.Join(f.Truncate(log.Good), f.Sync()), marchwarden.CodeUnavailable, "cut the torn line of trace %s", id)
 	}
@@ -130,6 +132,20 @@ func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 	}
 	return &Writer{f: f, now: d.now, clean: d.Clean, steps: len(log.Steps), sum: log.sum, sums: log.sums}, log, nil
 }
+
+// ErrGoing is in the chain of the error that Going gives.
+var ErrGoing = errors.New("going on")
+
+// Going says that a run is going on, so that nobody else can go on with it.
+func Going(id marchwarden.TraceID) error {
+	return going{&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on in another process", id),
+		Hint: "wait for it to end, or stop it"}}
+}
+
+type going struct{ error }
+
+func (g going) Unwrap() error      { return g.error }
+func (going) Is(target error) bool { return target == ErrGoing }
 
 // Busy reports whether a process is writing a trace now.
 func (d *Dir) Busy(id marchwarden.TraceID) (bool, error) {

@@ -10,6 +10,7 @@ import (
 type Investigation struct {
 	Members  []dispatch.Member `json:"members"` // as the investigation found them
 	Planner  string            `json:"planner"`
+	Logic    string            `json:"logic,omitempty"` // how the investigator works; "" for the first
 	Parallel int               `json:"parallel"`
 	// MaxRihlas and MaxDepth cap how many journeys there are, and how many lead
 	// to one another.

@@ -23,6 +23,9 @@ type Log struct {
 	// them, which a crash left and which carry no step.
 	Good int64
 	Torn int64
+	// Damaged says that what is torn is a whole line, with its newline, that is no
+	// JSON: a crash does not leave that.
+	Damaged bool
 
 	format int
 	sums   bool   // lines have checksums
@@ -54,6 +57,17 @@ func (l *Log) Complete() *Complete {
 	return nil
 }
 
+// Latest is the step that closed the run last, whether or not it went on after that;
+// nil when nothing did.
+func (l *Log) Latest() *Complete {
+	for i := len(l.Steps) - 1; i >= 0; i-- {
+		if c, ok := l.Steps[i].(*Complete); ok {
+			return c
+		}
+	}
+	return nil
+}
+
 // Read reads a trace. A last line without its newline was never acknowledged,
 // whatever it holds: it is reported as torn and is not an error, and so is a last
 // line that is no JSON. Anything wrong before it is an error with CodeCorrupt that
@@ -77,6 +91,7 @@ func Read(r io.Reader) (*Log, error) {
 		if err := log.take(line, n); err != nil {
 			if _, peekErr := br.Peek(1); errors.Is(peekErr, io.EOF) && !json.Valid(line) {
 				log.Torn = int64(len(line))
+				log.Damaged = len(bytes.Trim(line, "\x00\n")) > 0 // blocks that were never written read as zeros
 				return log, nil
 			}
 			return nil, err

@@ -43,6 +43,20 @@ type Extension struct {
 	Wall       time.Duration `json:"wall_ns,omitempty"`
 }
 
+// LimitsNow are the limits of the run with all that was added to them.
+func (s *Start) LimitsNow() marchwarden.Limits {
+	limits := s.Limits
+	for _, e := range s.Extended {
+		limits = limits.Plus(e.Limits())
+	}
+	return limits
+}
+
+// Limits are what an extension adds to the limits of a run.
+func (e Extension) Limits() marchwarden.Limits {
+	return marchwarden.Limits{TokenBudget: e.Tokens, MaxIterations: e.Iterations, MaxSources: e.Sources}
+}
+
 // Resumed tells the start what a resume step says, whether it was read or is about
 // to be written: the run is now one that had this from the start.
 func (s *Start) Resumed(r *Resume) {

@@ -13,7 +13,7 @@
 // needs a lock and writers need none against each other: whoever renames last
 // replaces a file by an equal one. Temporary files are never read, except to
 // restore what is missing; Sweep removes the old ones. Names of any other shape
-// are ignored. Directories are 0700, files 0600.
+// are left alone, and Strays lists them. Directories are 0700, files 0600.
 //
 // # Removing
 //
@@ -48,7 +48,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -95,7 +94,7 @@ func (s *Store) Sweep(ctx context.Context, before time.Time) (int, error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if !strings.HasSuffix(name, tempSuffix) {
+		if _, ours := leftoverOf(name); !ours {
 			return nil
 		}
 		info, err := s.files.root.Lstat(name)

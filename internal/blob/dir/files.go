@@ -226,7 +226,9 @@ func (f *files) each(fn func(name string) error) error {
 		return err
 	}
 	for _, shard := range shards {
-		if base := path.Base(shard); len(base) != 2 || strings.Trim(base, "0123456789abcdef") != "" {
+		if ok, err := f.isShard(shard); err != nil {
+			return err
+		} else if !ok {
 			continue
 		}
 		names, err := f.list(shard)
@@ -240,6 +242,22 @@ func (f *files) each(fn func(name string) error) error {
 		}
 	}
 	return nil
+}
+
+// isShard reports whether a path is one of the directories that blobs are in. A link
+// in the place of one counts, so that it is an error and not passed over.
+func (f *files) isShard(name string) (bool, error) {
+	if base := path.Base(name); len(base) != 2 || strings.Trim(base, "0123456789abcdef") != "" {
+		return false, nil
+	}
+	info, err := f.root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("in %s: %w", f.path, err)
+	}
+	return info.IsDir() || info.Mode()&fs.ModeSymlink != 0, nil
 }
 
 // list returns the paths of a directory's entries, in order.

@@ -51,6 +51,39 @@ func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
 	})
 }
 
+// Strays are the paths of what is in the store and is none of its files, in a fixed
+// order. Nothing of it is ever read or removed. What is in a directory that is none
+// of the store's is not listed.
+func (s *Store) Strays(ctx context.Context) ([]string, error) {
+	var strays []string
+	add := func(name string) { strays = append(strays, filepath.Join(s.files.path, filepath.FromSlash(name))) }
+	for _, level := range []string{".", digestDir} {
+		names, err := s.files.list(level)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			shard := false
+			if level == digestDir {
+				if shard, err = s.files.isShard(name); err != nil {
+					return nil, err
+				}
+			}
+			if !shard && name != digestDir && name != lockName {
+				add(name)
+			}
+		}
+	}
+	err := s.files.each(func(name string) error {
+		_, isBlob := refOf(name)
+		if _, left := leftoverOf(name); !isBlob && !left {
+			add(name)
+		}
+		return ctx.Err()
+	})
+	return strays, err
+}
+
 // leftoverOf is the blob that a temporary file was meant to become.
 func leftoverOf(name string) (blob.Ref, bool) {
 	whole, ok := strings.CutSuffix(name, tempSuffix)
@@ -117,8 +150,8 @@ func (f *files) remove(ctx context.Context, refs []blob.Ref, before time.Time, n
 		}
 		name := nameOf(ref)
 		info, err := f.root.Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.ModTime().Before(before) {
-			continue
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (info.IsDir() || !info.ModTime().Before(before)) {
+			continue // gone, or in use; a directory in its place is damage, and for a check
 		}
 		if err == nil {
 			err = f.root.Remove(name)

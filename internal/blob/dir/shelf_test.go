@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -249,3 +250,41 @@ func TestStoreWithoutALock(t *testing.T) {
 		t.Errorf("removed %v, %v", gone, err)
 	}
 }
+
+// What nobody of ours made is listed, and neither read nor removed.
+func TestStrays(t *testing.T) {
+	s := open(t, t.TempDir())
+	ref := put(t, s, "a page")
+	shard := filepath.Join(s.files.path, shardOf(ref))
+	write := func(path string) string {
+		t.Helper()
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-day)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	write(filepath.Join(s.files.path, nameOf(ref)+".ABC.tmp")) // ours
+	want := []string{
+		write(filepath.Join(s.files.path, "notes")),
+		write(filepath.Join(s.files.path, digestDir, "garbage")),
+		write(filepath.Join(s.files.path, digestDir, "zz")),
+		write(filepath.Join(shard, "zzz")),
+		write(filepath.Join(shard, "zzz.tmp")),
+	}
+	got, err := s.Strays(t.Context())
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("strays: %q, %v, want %q", got, err, want)
+	}
+	if n, err := s.Sweep(t.Context(), time.Now()); n != 1 || err != nil {
+		t.Errorf("Sweep removed %d, %v", n, err)
+	}
+	if got, err := s.Strays(t.Context()); err != nil || !slices.Equal(got, want) {
+		t.Errorf("after Sweep: %q, %v", got, err)
+	}
+}
+
+const day = 24 * time.Hour

@@ -238,7 +238,7 @@ func (p *Pool) find(name string) (*member, error) {
 	if len(names) > 0 {
 		e.Hint = "there are " + strings.Join(names, ", ")
 	}
-	return nil, e
+	return nil, dispatch.NotAsked(e)
 }
 
 // Close ends all sessions, and with them the calls under way. It waits five

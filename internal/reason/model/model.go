@@ -43,6 +43,7 @@ type Reasoner struct {
 	steps  map[string]bool // the calls of each step so far
 	faults int             // of planning calls
 	mute   bool            // no further planning calls
+	past   int             // ends of the run, as far as was heard
 	thinks bool            // the model thinks before it answers, which takes tokens
 }
 

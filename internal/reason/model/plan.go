@@ -35,6 +35,9 @@ const (
 // is the one of package extractive and comes with the fault; a budget that has
 // no room for the question is no fault.
 func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, error) {
+	if s.Past != r.past { // the model is asked again
+		r.past, r.faults, r.mute = s.Past, 0, false
+	}
 	switch used := s.Meter.Usage(); {
 	case s.Interrupted:
 		return reason.Plan{Decision: "The caller stopped the run."}, nil

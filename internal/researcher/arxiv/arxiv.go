@@ -44,7 +44,7 @@ func New(cfg Config) *Researcher { return &Researcher{cfg} }
 // Research runs the loop under a new trace. Papers that the question names are
 // read whatever a search finds.
 func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, req, sink, func(_ context.Context, req marchwarden.Request) (researcher.Setup, error) {
+	return r.cfg.Answer(ctx, researcher.Asked{Name: Name, Request: req, Sink: sink}, func(_ context.Context, req marchwarden.Request) (researcher.Setup, error) {
 		// What the caller knows may come from private sources: only the question's own
 		// papers are asked for.
 		var given []string
@@ -53,7 +53,7 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 		}
 		where := "papers by " + r.cfg.Engine.Name()
 		return researcher.Setup{
-			Name: Name, Where: where, Engine: r.cfg.Engine, Fetcher: r.cfg.Fetcher,
+			Where: where, Engine: r.cfg.Engine, Fetcher: r.cfg.Fetcher,
 			Given: given, Library: []string{where}, Guide: guide,
 		}, nil
 	})

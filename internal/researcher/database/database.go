@@ -41,12 +41,12 @@ func New(cfg Config) *Researcher { return &Researcher{cfg} }
 // Research reads the schema and runs the loop under a new trace. A schema that
 // cannot be read is a gap of the result, not an error.
 func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, req, sink, r.setup)
+	return r.cfg.Answer(ctx, researcher.Asked{Name: Name, Request: req, Sink: sink}, r.setup)
 }
 
 // setup reads the schema, and what the question can find by it.
 func (r *Researcher) setup(ctx context.Context, req marchwarden.Request) (researcher.Setup, error) {
-	setup := researcher.Setup{Name: Name, Where: "the database " + r.cfg.DB.Name()}
+	setup := researcher.Setup{Where: "the database " + r.cfg.DB.Name()}
 	schema, err := r.cfg.DB.Schema(ctx)
 	if err != nil {
 		setup.Gaps = append(setup.Gaps, marchwarden.GapFor("the tables of "+r.cfg.DB.Name(), err))

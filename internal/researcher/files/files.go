@@ -73,13 +73,13 @@ func (r *Researcher) Close() error {
 
 // Research brings the index up to date and runs the loop under a new trace.
 func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, req, sink, func(ctx context.Context, _ marchwarden.Request) (researcher.Setup, error) {
+	return r.cfg.Answer(ctx, researcher.Asked{Name: Name, Request: req, Sink: sink}, func(ctx context.Context, _ marchwarden.Request) (researcher.Setup, error) {
 		lib, err := r.prepare(ctx, sink)
 		if err != nil {
 			return researcher.Setup{}, err
 		}
 		return researcher.Setup{
-			Name: Name, Where: strings.Join(lib.folders, ", "),
+			Where:   strings.Join(lib.folders, ", "),
 			Engine:  lib.index.Engine(r.cfg.Library...),
 			Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
 			Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,

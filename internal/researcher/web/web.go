@@ -49,9 +49,9 @@ func New(cfg Config) *Researcher {
 
 // Research runs the loop under a new trace.
 func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return r.cfg.Answer(ctx, req, sink, func(_ context.Context, req marchwarden.Request) (researcher.Setup, error) {
+	return r.cfg.Answer(ctx, researcher.Asked{Name: Name, Request: req, Sink: sink}, func(_ context.Context, req marchwarden.Request) (researcher.Setup, error) {
 		return researcher.Setup{
-			Name: Name, Where: "the web by " + r.cfg.Engine.Name(),
+			Where:   "the web by " + r.cfg.Engine.Name(),
 			Engine:  &engine{r.cfg.Engine, r.door},
 			Fetcher: &fetcher{r.cfg.Fetcher, r.door},
 			// The context may hold what a caller read in private sources, and an address

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -112,14 +111,14 @@ func openPool(dsn string, conns int) (*sql.DB, error) {
 // would drop the locks other handles of this process hold on it.
 func createPrivate(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("create folder of the index: %w", err)
+		return fmt.Errorf("create folder of the index: %w: %w", errPlace, err)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("create index: %w", err)
+		return fmt.Errorf("create index: %w: %w", errPlace, err)
 	}
 	return file.Close()
 }
@@ -295,16 +294,19 @@ func Problem(ctx context.Context, path string) (string, error) {
 	return "", nil
 }
 
-// Unwritable reports whether err says that an index cannot be written where it is:
-// the disk is full, read-only or broken. One in memory can be.
+// Unwritable reports whether err of Open or Update says that an index cannot be written
+// where it is: its disk is full, read-only or broken. One in memory can be. What is
+// wrong with a folder that is indexed says nothing about that.
 func Unwritable(err error) bool {
 	switch primaryCode(err) {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return true
 	}
-	var broken syscall.Errno
-	return errors.As(err, &broken)
+	return errors.Is(err, errPlace)
 }
+
+// errPlace is in the chain of an error about the folder of an index.
+var errPlace = errors.New("it cannot be made there")
 
 // marker is the file that tells the next Open that a search met damage.
 func (ix *Index) marker() string { return ix.path + ".damaged" }

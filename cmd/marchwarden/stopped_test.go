@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// runHere is a command line in this process, with these settings and no others.
+func runHere(ctx context.Context, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	var out, said bytes.Buffer
+	a := system()
+	a.stdin, a.stdout, a.stderr, a.dir = strings.NewReader(""), &out, &said, env["MARCHWARDEN_HOME"]
+	a.env = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	a.environ = func() []string { return nil }
+	a.userHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
+	code = run(ctx, a, args)
+	return code, out.String(), said.String()
+}
+
+// A run that another version made and that this one cannot make again says so, and is
+// no failure; one of this version is.
+func TestRerunsOfAnotherVersion(t *testing.T) {
+	env := map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept")}
+	if code, out, said := runHere(t.Context(), env, "ask", "-q", "--researcher", "files", "What is iron chlorosis?"); code != exitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, said)
+	}
+	traces, err := trace.OpenDir(filepath.Join(env["MARCHWARDEN_HOME"], "traces"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer traces.Close()
+	ids, err := traces.List()
+	if err != nil || len(ids) != 1 {
+		t.Fatalf("%v, %v", ids, err)
+	}
+	for _, tt := range []struct {
+		version string
+		failed  int
+		want    string
+	}{
+		{"v0.0.1", 0, "- the rerun of " + ids[0].String() + " cannot be made by this version, " + programVersion() + "; the run was made by version v0.0.1\n"},
+		{programVersion(), 1, "✗ the rerun of " + ids[0].String() + ": "},
+	} {
+		log, err := traces.Load(ids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Steps = slices.DeleteFunc(log.Steps, func(s trace.Step) bool { return s.Header().Action == trace.ActionSearchComplete })
+		start, err := log.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		start.Version = tt.version
+		var out bytes.Buffer
+		v := &verdicts{a: &app{stdout: &out}}
+		v.reruns(t.Context(), &record.Run{ID: ids[0], Start: start, Log: log}, blob.NewMem())
+		if len(v.failed) != tt.failed || !strings.HasPrefix(out.String(), tt.want) {
+			t.Errorf("version %s: %d failed\n%s", tt.version, len(v.failed), out.String())
+		}
+	}
+}
+
+// Ctrl-C in the middle of a check: what was found out is shown, in plain words, and
+// part of a check is not kept.
+func TestStoppedChecks(t *testing.T) {
+	home := t.TempDir()
+	site := filepath.Join(home, "site")
+	page := func(what string) string {
+		return "<!doctype html><html><head><title>The " + what + "</title></head><body><article><h1>The " + what + "</h1><p>The " + what + " of Port Ellery was built by the engineer Maud Ostrander in 1887.</p></article></body></html>"
+	}
+	write(t, filepath.Join(site, "lamp.html"), page("lamp"))
+	write(t, filepath.Join(site, "mole.html"), page("mole"))
+	var asked atomic.Int64 // pages, since the last check began
+	var stop atomic.Pointer[context.CancelCauseFunc]
+	pages := folderSite(site)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cancel := stop.Load(); cancel != nil && (r.URL.Path == "/lamp" || r.URL.Path == "/mole") && asked.Add(1) > 1 {
+			time.Sleep(300 * time.Millisecond) // the first one is done with by then
+			(*cancel)(errInterrupted)
+			<-r.Context().Done()
+			return
+		}
+		pages(w, r)
+	}))
+	defer server.Close()
+	env := map[string]string{"SEARXNG_URL": server.URL + "/searx", "MARCHWARDEN_FETCH_ALLOW": "127.0.0.0/8", "MARCHWARDEN_SEARCH": "searxng", "MARCHWARDEN_HOME": filepath.Join(home, "kept")}
+	if code, out, said := runHere(t.Context(), env, "ask", "-q", "--researcher", "web", "Who built the lamp and who built the mole of Port Ellery?"); code != exitOK || !strings.Contains(out, "[2]") {
+		t.Fatalf("exit %d\n%s%s", code, out, said)
+	}
+	for _, tt := range []struct {
+		command []string
+		wants   []string
+	}{
+		{[]string{"drift", "last"}, []string{": 2 sources (1 unchanged, 1 unchecked); no passage is known to be lost\n", "\nunchanged  http", "\nunchecked  http", "the check was stopped before\n", "] present\n", "] unknown\n"}},
+		{[]string{"drift", "--watch", "1h", "last"}, []string{": 2 sources (1 unchanged, 1 unchecked)"}},
+		{[]string{"verify", "--online", "last"}, []string{"✓ citation [1]", ": answered\n"}},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		asked.Store(0)
+		stop.Store(&cancel)
+		code, out, said := runHere(ctx, env, tt.command...)
+		for _, want := range tt.wants {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q: no %q in:\n%s", tt.command, want, out)
+			}
+		}
+		if code != exitInterrupted || said != "marchwarden: error: the check is not complete: interrupted\n" {
+			t.Errorf("%q: exit %d\n%s", tt.command, code, said)
+		}
+		cancel(nil)
+	}
+	if kept, err := os.ReadDir(filepath.Join(env["MARCHWARDEN_HOME"], "drift")); err == nil {
+		t.Errorf("part of a check is kept: %v", kept)
+	}
+}
