@@ -25,8 +25,8 @@ it has ended at a cap. What the run did before is taken from its record, and
 nothing that was paid for is asked again. A call that was under way when the run
 was cut off is made once more, and marked in the trace.
 
-A run that was cut off goes on with what is left of its limits. One that ended at
-a cap needs more of what it ran out of: --budget, --max-iterations,
+A run that was cut off goes on with what is left of its limits. One that ended
+at a cap needs more of what it ran out of: --budget, --max-iterations,
 --max-sources or --timeout, each of which adds to what it had. A run that had
 nothing left to do is shown as it is.
 

@@ -90,7 +90,11 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 	var piped []byte
 	if arg == "-" {
 		var err error
-		if piped, err = a.readStdin(ctx, maxResultBytes, "stdin"); err != nil {
+		piped, err = a.readStdin(ctx, maxResultBytes, "stdin")
+		if errors.Is(err, marchwarden.CodeInvalid) {
+			return invalid("FILE", "give the path of the file", fmt.Sprintf("stdin holds more than %d bytes", maxResultBytes))
+		}
+		if err != nil {
 			return err
 		}
 		if isZip(piped) {
@@ -296,8 +300,7 @@ func (v *verdicts) rihlas(ctx context.Context, rec shelf, res *marchwarden.Resul
 		if err != nil {
 			return // ctx is over, which whoever called finds out
 		}
-		done := log.Complete()
-		if done == nil {
+		if log.Latest() == nil {
 			v.check(what, "its run did not end")
 		}
 	}
@@ -313,10 +316,13 @@ func naming(ref blob.Ref, err error) string {
 
 // recorded is the result that the run ended with, or nil after saying why not.
 func (v *verdicts) recorded(ctx context.Context, id marchwarden.TraceID, log *trace.Log, store blob.Store) *marchwarden.Result {
-	done := log.Complete()
+	done := log.Latest()
 	if done == nil {
 		v.check("result", "the run did not end, so there is none to check")
 		return nil
+	}
+	if log.Complete() == nil {
+		v.print("- the run went on after this result, and was cut off: 'marchwarden resume' goes on with it")
 	}
 	data, err := store.Get(ctx, done.Result)
 	if err != nil {

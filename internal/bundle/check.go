@@ -298,7 +298,7 @@ func (b *Bundle) checkContent(r *Report) {
 		}
 	}
 	b.checkAbout(r, run, ids)
-	done := run.Log.Complete()
+	done := run.Log.Latest()
 	if done == nil {
 		r.add(traceName(run.ID), "the run did not end")
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -220,6 +221,10 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 	}
 	if len(p.garbage) > 0 {
 		n := needs{home: p.home, seen: map[marchwarden.TraceID]stamp{}, refs: map[blob.Ref]bool{}}
+		// Now, so that little is left to be read while nobody else can write.
+		if err := n.refresh(); err != nil {
+			return c, err
+		}
 		gone, err := p.home.Shelf.Remove(ctx, p.garbage, p.before, n.needed)
 		for _, file := range gone {
 			c.Blobs, c.Bytes = c.Blobs+1, c.Bytes+file.Size
@@ -239,18 +244,18 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 // run meanwhile; a family that somebody went on with since the plan stays.
 func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err error) {
 	for _, id := range f.IDs {
-		info, err := p.home.Traces.Stat(id)
-		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		release, ok, err := p.home.hold(id)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil || info.ModTime().After(f.Last) {
-			return 0, 0, err
-		}
-		release, ok, err := p.home.hold(id)
 		if err != nil || !ok {
 			return 0, 0, err
 		}
 		defer release() // nothing was written
+		info, err := p.home.Traces.Stat(id)
+		if err != nil || info.ModTime().After(f.Last) {
+			return 0, 0, err
+		}
 	}
 	for _, id := range f.IDs {
 		if err := ctx.Err(); err != nil {

@@ -41,11 +41,13 @@ type Run struct {
 
 // Load reads a run and its rihlas. A rihla that is not kept here is left out; one
 // that is and cannot be read is an error.
-func (s Store) Load(id marchwarden.TraceID) (*Run, error) { return s.load(id, nil) }
+func (s Store) Load(id marchwarden.TraceID) (*Run, error) {
+	return s.load(id, map[marchwarden.TraceID]*Run{})
+}
 
-// load reads a run that those above it have sent. One that names itself, or one above
-// it, has no such part.
-func (s Store) load(id marchwarden.TraceID, above []marchwarden.TraceID) (*Run, error) {
+// load reads a run that is not among those that were read. One that is named a second
+// time is the same; one that names itself, or one above it, has no such part.
+func (s Store) load(id marchwarden.TraceID, read map[marchwarden.TraceID]*Run) (*Run, error) {
 	log, err := s.Traces.Load(id)
 	if err != nil {
 		return nil, err
@@ -55,20 +57,24 @@ func (s Store) load(id marchwarden.TraceID, above []marchwarden.TraceID) (*Run, 
 		return nil, err
 	}
 	run := &Run{ID: id, Start: start, Log: log}
-	above = append(above[:len(above):len(above)], id)
+	read[id] = nil // under way: whoever names it now is below it
 	for _, part := range Parts(log) {
-		if slices.Contains(above, part) {
-			continue
+		rihla, known := read[part]
+		if !known {
+			rihla, err = s.load(part, read)
 		}
-		rihla, err := s.load(part, above)
 		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+			err = nil
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		run.Rihlas = append(run.Rihlas, rihla)
+		if rihla != nil {
+			run.Rihlas = append(run.Rihlas, rihla)
+		}
 	}
+	read[id] = run
 	return run, nil
 }
 
@@ -95,12 +101,22 @@ func Parts(log *trace.Log) []marchwarden.TraceID {
 	return ids
 }
 
-// All is the run itself and its rihlas, and theirs.
+// All is the run itself and its rihlas, and theirs, each once.
 func (r *Run) All() []*Run {
-	all := []*Run{r}
-	for _, part := range r.Rihlas {
-		all = append(all, part.All()...)
+	var all []*Run
+	seen := map[*Run]bool{}
+	var add func(*Run)
+	add = func(run *Run) {
+		if seen[run] {
+			return
+		}
+		seen[run] = true
+		all = append(all, run)
+		for _, part := range run.Rihlas {
+			add(part)
+		}
 	}
+	add(r)
 	return all
 }
 

@@ -197,7 +197,7 @@ func (f *files) mark(ctx context.Context, ref blob.Ref) error {
 	}
 	done, err := f.lock.share(ctx)
 	if err != nil {
-		return err
+		return ctx.Err() // somebody clears up for long; what is read is no less sound for that
 	}
 	defer done()
 	if err := f.touch(ref); errors.Is(err, fs.ErrNotExist) {
