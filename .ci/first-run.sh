@@ -35,6 +35,21 @@ grep -q '"source_not_found"' nonsense.json || fail "a nonsense question has no g
 confidence=$(sed -nE 's/^  "confidence": ([0-9.]+),/\1/p' nonsense.json)
 awk -v c="$confidence" 'BEGIN { exit !(c < 0.3) }' || fail "a nonsense question has confidence $confidence"
 
+id=$(sed -nE 's/^  "trace_id": "(.*)".*/\1/p' utah.json)
+mw export "$id" -o utah.mwz 2>/dev/null
+empty=$(mktemp -d)
+env -i HOME="$empty" PATH="$PATH" "${cut[@]}" "$bin" verify utah.mwz >/dev/null || fail "a bundle does not stand in an empty home with the network cut"
+[ -z "$(ls -A "$empty")" ] || fail "verifying a bundle left something in the home"
+rmdir "$empty"
+size=$(stat -c %s utah.mwz)
+for at in 100 $((size / 3)) $((size / 2)) $((size - 30)); do
+  cp utah.mwz changed.mwz
+  printf '\x5a\xa5' | dd of=changed.mwz bs=1 seek="$at" conv=notrunc status=none
+  ! mw verify changed.mwz >changed.txt 2>&1 || fail "byte $at of the bundle was changed, and it still stands"
+  grep -qE 'data/|txt|json|container' changed.txt || fail "byte $at of the bundle was changed, and no part is named: $(cat changed.txt)"
+done
+mw check >/dev/null || fail "check finds something wrong"
+
 for result in utah.json nonsense.json; do
   id=$(sed -nE 's/^  "trace_id": "(.*)".*/\1/p' "$result")
   mw verify "$id" >/dev/null || fail "verify $id"

@@ -44,7 +44,7 @@ func (a *asker) Plan(ctx context.Context, s *reason.State) (reason.Plan, error) 
 }
 
 func (a *asker) Write(ctx context.Context, s *reason.State) (reason.Draft, error) {
-	if err := a.ask(ctx, s, "write"); err != nil {
+	if err := a.ask(ctx, s, fmt.Sprint("write ", len(s.Evidence.Passages()))); err != nil {
 		return reason.Draft{}, err
 	}
 	return a.script.Write(ctx, s)
@@ -56,6 +56,7 @@ type desk struct {
 	dir   string
 	model *llmtest.Model
 	asker *asker
+	more  time.Duration // is added to the time of a run that goes on
 }
 
 func newDesk(t *testing.T, docs int) *desk {
@@ -108,7 +109,7 @@ func (d *desk) begin(t *testing.T, breaks func(w *trace.Writer)) *marchwarden.Re
 // goOn goes on with the run, and holds that its rerun gives the same.
 func (d *desk) goOn(t *testing.T, more *marchwarden.Constraints) (*marchwarden.Result, *outcome.Run, []string) {
 	t.Helper()
-	run, res, err := outcome.Desk{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }}.
+	run, res, err := outcome.Desk{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }, More: d.more}.
 		Resume(t.Context(), marchwarden.Request{Resume: labID, Constraints: more}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -183,9 +183,17 @@ func (d Desk) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more tr
 	case done != nil:
 		more.Spent = done.TokensUsed
 		step.Extension, step.Decision = &more, "go on past the end"
-	case more != (trace.Extension{}) && !given(&start, more):
-		more.Spent = paid(log)
-		step.Extension = &more
+	default:
+		if given(&start, more) {
+			more = trace.Extension{Wall: more.Wall}
+			if d.More > 0 { // which was given as well; what a caller waits is not
+				more.Wall = 0
+			}
+		}
+		if more != (trace.Extension{}) {
+			more.Spent = paid(log)
+			step.Extension = &more
+		}
 	}
 	began := d.Now()
 	run := &Run{Start: &start, Log: log, w: w, step: step}
@@ -225,15 +233,20 @@ func (d Desk) time(ctx context.Context, start *trace.Start, worked, more time.Du
 }
 
 // paid is what the record of a run that was cut off shows to have been used: the
-// meter of the run that goes on sees only what leads up to an end.
+// meter of the run that goes on sees only what leads up to an end. A rihla that went
+// on reports for all of its run.
 func paid(log *trace.Log) int {
-	used := 0
+	used, runs := 0, map[string]int{}
 	for _, s := range log.Steps {
 		switch s := s.(type) {
 		case *trace.ModelComplete:
 			used += s.TokensIn + s.TokensOut
 		case *trace.RihlaComplete:
-			used += s.TokensUsed
+			run := fmt.Sprintf("%s %s", s.Researcher, s.TraceID)
+			used += max(0, s.TokensUsed-runs[run])
+			if s.TraceID.Valid() {
+				runs[run] = max(runs[run], s.TokensUsed)
+			}
 		}
 	}
 	return used

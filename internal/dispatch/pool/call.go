@@ -91,7 +91,7 @@ func await[T any](ctx context.Context, over <-chan struct{}, patience time.Durat
 // member is.
 func call[T any](ctx context.Context, m *member, ask func(context.Context, Session) (T, error)) (none T, err error) {
 	if ctx.Err() != nil {
-		return none, m.ended(ctx)
+		return none, dispatch.NotAsked(m.ended(ctx))
 	}
 	within := ctx
 	if m.Timeout > 0 {

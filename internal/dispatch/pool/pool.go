@@ -188,7 +188,7 @@ func (p *Pool) Dispatch(ctx context.Context, name string, req marchwarden.Reques
 	}
 	free, err := m.slot(ctx)
 	if err != nil {
-		return nil, err
+		return nil, dispatch.NotAsked(err)
 	}
 	defer free()
 	t := tap{sink: sink}

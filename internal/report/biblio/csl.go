@@ -47,7 +47,7 @@ func CSL(w io.Writer, entries []Entry) error {
 			}
 		}
 		for _, n := range e.Authors {
-			item.Author = append(item.Author, cslName{n.Family, n.Given, n.Literal})
+			item.Author = append(item.Author, cslName(n))
 		}
 		items = append(items, item)
 	}
