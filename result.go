@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"time"
 )
 
 // Result is the output of one research call. Slices are never nil in a result
@@ -33,6 +34,9 @@ type Result struct {
 	// Warnings are what a person must know who keeps the result, such as that its
 	// evidence could not be stored. They say nothing about the question.
 	Warnings []string `json:"warnings,omitempty"`
+	// CheckedAt is when the cited sources were last fetched again, after the run. The
+	// stored result has none: it is added when a result is handed on later.
+	CheckedAt *time.Time `json:"checked_at,omitempty"`
 }
 
 // Normalize makes nil lists empty, so that the wire form has [] and never null.

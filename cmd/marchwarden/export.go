@@ -14,6 +14,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -84,6 +85,7 @@ type exportFormat struct {
 
 // export is what is to be written.
 type export struct {
+	home string
 	from record.Store
 	run  *record.Run
 	key  *bundle.Key
@@ -107,7 +109,7 @@ var exportFormats = []exportFormat{
 
 func reportIn(format string) func(*app, context.Context, export, io.Writer) error {
 	return func(a *app, ctx context.Context, e export, w io.Writer) error {
-		return a.exportReport(ctx, format, e.from, e.run, w)
+		return a.exportReport(ctx, format, e, w)
 	}
 }
 
@@ -184,7 +186,7 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 	if err != nil {
 		return err
 	}
-	e.from = record.Store{Traces: rec.traces, Blobs: rec.blobs}
+	e.home, e.from = c.home(), record.Store{Traces: rec.traces, Blobs: rec.blobs}
 	if e.run, err = e.from.Load(id); err != nil {
 		return err
 	}
@@ -227,13 +229,27 @@ func (a *app) exportTo(ctx context.Context, format exportFormat, e export) error
 	return nil
 }
 
-// exportJSON writes the result as 'ask --json' prints it.
+// exportJSON writes the result as 'ask --json' prints it, marked with when its sources
+// were last checked.
 func (a *app) exportJSON(ctx context.Context, e export, w io.Writer) error {
 	_, res, err := e.from.Result(ctx, e.run)
 	if err != nil {
 		return err
 	}
+	if last, ok := a.lastCheck(e); ok {
+		res.CheckedAt = &last.CheckedAt
+	}
 	return printJSON(w, res)
+}
+
+// lastCheck is the last check of the cited sources, if there was one. A report of it
+// that cannot be read costs no export.
+func (a *app) lastCheck(e export) (drift.Report, bool) {
+	last, ok, err := drift.Last(e.home, e.run.ID)
+	if err != nil {
+		a.warn(err.Error())
+	}
+	return last, ok && err == nil
 }
 
 // largeBundle is what takes long enough to be announced, in bytes.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 )
@@ -39,14 +38,17 @@ func reportWriter(format string) func(io.Writer, *report.Report) error {
 // is written if the run has no result yet, which is CodeUnsupported with a hint on
 // how to go on, or if there is no such format, which is CodeInvalid. What is damaged
 // in the record is warned of: the report says it, too.
-func (a *app) exportReport(ctx context.Context, format string, s record.Store, run *record.Run, w io.Writer) error {
+func (a *app) exportReport(ctx context.Context, format string, e export, w io.Writer) error {
 	write := reportWriter(format)
 	if write == nil {
 		return invalid("--format", "use one of "+strings.Join(reportFormats, ", "), fmt.Sprintf("%q is no format of a report", format))
 	}
-	r, err := report.Gather(ctx, s, run)
+	r, err := report.Gather(ctx, e.from, e.run)
 	if err != nil {
 		return err
+	}
+	if last, ok := a.lastCheck(e); ok {
+		r.Result.CheckedAt, r.Checked = &last.CheckedAt, a.driftSummary(last)
 	}
 	for _, problem := range r.Problems {
 		a.warn("the record is damaged: " + problem)

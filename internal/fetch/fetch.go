@@ -28,16 +28,19 @@ type Page struct {
 	// address tells, such as who published it and who cites it; "" elsewhere.
 	Standing marchwarden.Authority `json:"standing,omitempty"`
 	// Unchecked marks a text that somebody reported and nobody else has seen.
-	Unchecked bool      `json:"unchecked,omitempty"`
-	Raw       blob.Ref  `json:"raw"`  // the bytes as fetched
-	Text      blob.Ref  `json:"text"` // the extracted text; zero when NonText
-	RawBytes  int       `json:"raw_bytes"`
-	TextBytes int       `json:"text_bytes"`
-	MediaType string    `json:"media_type"`
-	Extractor string    `json:"extractor"` // name and version, so that text can be made again
-	NonText   bool      `json:"non_text,omitempty"`
-	Links     []string  `json:"links,omitempty"`
-	FetchedAt time.Time `json:"fetched_at"`
+	Unchecked bool     `json:"unchecked,omitempty"`
+	Raw       blob.Ref `json:"raw"`  // the bytes as fetched
+	Text      blob.Ref `json:"text"` // the extracted text; zero when NonText
+	// Also are further stored bytes that the document was made of, such as the page
+	// with the full text of a paper.
+	Also      []blob.Ref `json:"also,omitempty"`
+	RawBytes  int        `json:"raw_bytes"`
+	TextBytes int        `json:"text_bytes"`
+	MediaType string     `json:"media_type"`
+	Extractor string     `json:"extractor"` // name and version, so that text can be made again
+	NonText   bool       `json:"non_text,omitempty"`
+	Links     []string   `json:"links,omitempty"`
+	FetchedAt time.Time  `json:"fetched_at"`
 	// ETag and LastModified are what the server at URL gave to ask with whether the
 	// page changed, in the answer that sent the page; "" where there is none to ask with.
 	ETag         string `json:"etag,omitempty"`

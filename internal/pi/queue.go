@@ -260,11 +260,12 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 		patience = max(time.Second, time.Duration(rihlaShare*float64(wall-m.Elapsed)))
 	}
 	way, done := replay.Limited(ctx, patience)
+	part := r.past
 	go func() {
 		defer done()
 		defer func() { close(jr.back); r.ended <- jr.number }()
 		defer panics.Caught(&jr.err, "a rihla")
-		jr.res, jr.err = replay.Rihla(replay.Shield(way), r.j,
+		jr.res, jr.err = replay.Rihla(replay.Within(replay.Shield(way), part), r.j,
 			replay.Journey{Number: jr.number, Researcher: jr.Researcher, Request: req, Reason: jr.Reason, Parent: jr.parent},
 			func(ctx context.Context) (*marchwarden.Result, error) { return r.ask(ctx, jr, req) })
 		jr.unasked = jr.err != nil && jr.res != nil

@@ -130,6 +130,15 @@ func (r *Recorder) Past(n int) {
 	r.part = n
 }
 
+// Within has an effect belong to a part of the run, for one that is begun beside the
+// rest and may come to the journal when the run has gone past that.
+func Within(ctx context.Context, part int) context.Context {
+	return context.WithValue(ctx, within{}, part)
+}
+
+// within is the key of that part.
+type within struct{}
+
 // Lose gives the record up.
 func (r *Recorder) Lose(err error) {
 	r.mu.Lock()
@@ -244,18 +253,22 @@ func (r *Recorder) Do(ctx context.Context, e Effect, run func(context.Context) (
 	}
 	id := Key(e.Kind, input)
 	r.mu.Lock()
-	c := r.known(id)
+	part := r.part
+	if n, ok := ctx.Value(within{}).(int); ok {
+		part = n
+	}
+	c := r.known(id, part)
 	first := c == nil
 	if first {
 		if !r.live {
 			r.mu.Unlock()
 			return nil, journalError(marchwarden.CodeNotRecorded, nil, "the record holds no %s of %s", e.Kind, clip(input))
 		}
-		if end, gone := r.gone[id]; gone && r.part <= end {
+		if end, gone := r.gone[id]; gone && part <= end {
 			r.mu.Unlock()
 			return nil, journalError(marchwarden.CodeNotRecorded, nil, "the run gave up waiting for the %s of %s", e.Kind, clip(input))
 		}
-		c = &call{part: r.part, bound: bound(e.Kind, ""), done: make(chan struct{})}
+		c = &call{part: part, bound: bound(e.Kind, ""), done: make(chan struct{})}
 		r.calls[id] = append(r.calls[id], c)
 	}
 	c.used = true
@@ -271,10 +284,10 @@ func (r *Recorder) Do(ctx context.Context, e Effect, run func(context.Context) (
 	return outcomeOf(context.WithoutCancel(ctx), r.blobs, c.output)
 }
 
-// known is what the run knows of an effect at this point of it, or nil.
-func (r *Recorder) known(id trace.ActionID) *call {
+// known is what the run knows of an effect in a part of it, or nil.
+func (r *Recorder) known(id trace.ActionID, part int) *call {
 	for _, c := range slices.Backward(r.calls[id]) {
-		if c.part == r.part || c.part < r.part && !c.bound {
+		if c.part == part || c.part < part && !c.bound {
 			return c
 		}
 	}

@@ -44,6 +44,9 @@ type Report struct {
 	// Sources are the cited sources, one for each citation and in their order; a
 	// missing one is a source whose text is not at hand.
 	Sources []Source
+	// Checked is what became of the sources when they were last fetched again, in a
+	// line; "" when nobody looked.
+	Checked string
 	// Problems are what could not be read of the record, for people.
 	Problems []string
 }

@@ -310,7 +310,7 @@ func (r *Report) provenance() []fact {
 		started = r.StartedAt.UTC().Format(time.RFC3339)
 	}
 	return facts(fact{"Trace", r.Result.TraceID.String()}, fact{"Started", started}, fact{"Marchwarden", plaintext.Fold(r.Version)},
-		fact{"Contract", marchwarden.ContractVersion})
+		fact{"Contract", marchwarden.ContractVersion}, fact{"Sources since", plaintext.Fold(r.Checked)})
 }
 
 // checking is how to check a report, with the commands apart from the words.

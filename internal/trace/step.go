@@ -217,6 +217,8 @@ type FetchComplete struct {
 	RawLength     int      `json:"raw_length"`
 	MediaType     string   `json:"media_type,omitempty"`
 	Extractor     string   `json:"extractor,omitempty"`
+	// Also are further bytes that the document was made of.
+	Also []blob.Ref `json:"also,omitempty"`
 }
 
 // Model asks a language model.
@@ -373,6 +375,7 @@ func Refs(s Step) []blob.Ref {
 	switch s := s.(type) {
 	case *FetchComplete:
 		add(s.RawHash, s.ContentHash)
+		add(s.Also...)
 	case *Complete:
 		add(s.Result)
 	case *Evidence:

@@ -308,6 +308,9 @@ func (p *Papers) keep(ctx context.Context, loc string, id scholar.ID, r record, 
 		Locator: loc, URL: a.id.URL(), Source: "arxiv", Title: a.title, Author: a.byline(), Published: a.published, Origin: a.origin, Standing: standing(r),
 		RawBytes: len(raw), TextBytes: len(text), MediaType: "application/json", Extractor: extractor, Links: links(a, r, page.Links), FetchedAt: p.cfg.Now().UTC(),
 	}
+	if r.Full != nil {
+		out.Also = []blob.Ref{r.Full.Raw, r.Full.Text}
+	}
 	if out.Raw, err = p.cfg.Store.Put(store, raw); err != nil {
 		return fetch.Page{}, fmt.Errorf("store the record: %w", err)
 	}

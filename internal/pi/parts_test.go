@@ -1,0 +1,266 @@
+package pi_test
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// waited is a crew that writes down how long each call was waited for.
+type waited struct {
+	*crew
+	patience []time.Duration
+}
+
+func (w *waited) Dispatch(ctx context.Context, member string, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	if end, ok := ctx.Deadline(); ok {
+		w.mu.Lock()
+		w.patience = append(w.patience, time.Until(end))
+		w.mu.Unlock()
+	}
+	return w.crew.Dispatch(ctx, member, req, sink)
+}
+
+// clocked is a place for investigations of a crew whose clock runs.
+type clocked struct {
+	*waited
+	traces *trace.Dir
+	blobs  blob.Store
+}
+
+func newClocked(t *testing.T, names ...string) *clocked {
+	t.Helper()
+	traces, err := trace.OpenDir(memory(t), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { traces.Close() })
+	return &clocked{&waited{crew: newCrew(names...)}, traces, blob.NewMem()}
+}
+
+// research investigates, and holds that the rerun gives the same.
+func (c *clocked) research(t *testing.T, req marchwarden.Request, o pi.Options) *marchwarden.Result {
+	t.Helper()
+	c.patience = nil
+	res, err := pi.New(pi.Config{Traces: c.traces, Blobs: c.blobs, Version: "test", Now: time.Now, NewID: theStudyID, Dispatcher: c, Minds: minds(), Options: o}).Research(t.Context(), req, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := c.traces.Load(theStudyID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, got, err := pi.Again(t.Context(), log, c.blobs, minds()); err != nil || !bytes.Equal(want, got) {
+		t.Fatalf("the rerun differs: %v\n%s\n%s", err, want, got)
+	}
+	return res
+}
+
+// An investigation that has ended at its wall time, or past it because it waited for
+// somebody late, gives its rihlas what is added to that.
+func TestMoreTimeForALateInvestigation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClocked(t, "slow", "deaf")
+		c.lasts["slow"], c.lasts["deaf"], c.deaf["deaf"] = 10*time.Minute, time.Hour, true
+		first := c.research(t, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)}}, pi.Options{Deadline: 2 * time.Minute})
+		if !first.CostMetadata.BudgetExhausted || first.CostMetadata.WallTimeSec <= 91 {
+			t.Fatalf("it was not late: %+v", first.CostMetadata)
+		}
+		time.Sleep(2 * time.Hour)
+		c.lasts["deaf"] = time.Millisecond
+		res := c.research(t, marchwarden.Request{Resume: studyID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(80000)}}, pi.Options{More: 20 * time.Minute})
+		if len(c.patience) != 2 || slices.Min(c.patience) < 15*time.Minute {
+			t.Errorf("of 20 minutes more, the rihlas got %v", c.patience)
+		}
+		for _, name := range []string{"slow", "deaf"} {
+			if !slices.ContainsFunc(res.Rihlas, func(r marchwarden.Rihla) bool { return r.Researcher == name && r.Citations == c.has }) {
+				t.Errorf("not all of %s is there: %+v", name, res.Rihlas)
+			}
+		}
+		if res.CostMetadata.BudgetExhausted {
+			t.Errorf("%+v, %+v", res.CostMetadata, res.Gaps)
+		}
+	})
+}
+
+// A rihla that never comes back is sent once in each part, with the documents that it
+// was given before, and none of them leaves anything behind.
+func TestARihlaThatIsLostAgainAndAgain(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClocked(t, "web", "deaf")
+		c.deaf["deaf"], c.lasts["deaf"] = true, time.Hour
+		sent := func(part int) {
+			t.Helper()
+			n, sources := 0, 0
+			for _, call := range c.forget() {
+				if call.member == "deaf" {
+					n, sources = n+1, call.req.Limits().MaxSources
+				}
+			}
+			if n != 1 || sources != c.has {
+				t.Errorf("part %d: it was sent %d times, last for %d documents", part, n, sources)
+			}
+		}
+		c.research(t, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(2 * c.has)}}, pi.Options{Deadline: 2 * time.Minute})
+		sent(0)
+		var res *marchwarden.Result
+		for part := 1; part <= 4; part++ {
+			if part == 4 {
+				time.Sleep(2 * time.Hour)
+				c.lasts["deaf"] = time.Millisecond
+			}
+			res = c.research(t, marchwarden.Request{Resume: studyID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(20000 + part)}}, pi.Options{More: 2 * time.Minute})
+			sent(part)
+		}
+		if !slices.ContainsFunc(res.Rihlas, func(r marchwarden.Rihla) bool { return r.Researcher == "deaf" && r.Citations == c.has }) {
+			t.Errorf("%+v", res.Rihlas)
+		}
+		if use := res.CostMetadata; use.SourcesRead > 2*c.has || use.BudgetExhausted {
+			t.Errorf("%+v, %+v", use, res.Gaps)
+		}
+	})
+	if err := goleak.Find(before); err != nil {
+		t.Error(err)
+	}
+}
+
+// A rihla that failed to go on leaves what was there, and the same run is gone on with
+// when there is more again.
+func TestARihlaThatFailedToGoOnMayDoSoLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudy(t, memory(t), newCrew("web", "arxiv"))
+		first, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(4000), MaxSources: ptr(2)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.whole(t, first)
+		again := "web resume " + idOf("web", crewQuestion).String()
+		for part, fails := range []bool{true, true, false} {
+			s.forget()
+			s.fails["web"] = fails
+			res, err := s.resume(t.Context(), &marchwarden.Constraints{TokenBudget: ptr(20000), MaxSources: ptr(10)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.whole(t, res)
+			if calls := saidOf(s.forget()); !slices.Contains(calls, again) || slices.Contains(calls, "web "+crewQuestion) {
+				t.Errorf("part %d: %v, want %s alone of web", part, calls, again)
+			}
+			cited := slices.ContainsFunc(res.Citations, func(c marchwarden.Citation) bool { return strings.HasPrefix(c.Locator, "https://web.example/") })
+			all := slices.ContainsFunc(res.Rihlas, func(r marchwarden.Rihla) bool { return r.Researcher == "web" && r.Citations == s.has })
+			if !cited || all == fails {
+				t.Errorf("part %d: web is cited: %v, and all of it there: %v: %+v", part, cited, all, res.Rihlas)
+			}
+		}
+	})
+}
+
+// leaving is a writer whose caller leaves when it is done.
+type leaving struct {
+	reason.Reasoner
+	leave context.CancelFunc
+}
+
+func (l leaving) Write(ctx context.Context, s *reason.State) (reason.Draft, error) {
+	defer l.leave()
+	return l.Reasoner.Write(ctx, s)
+}
+
+// An investigation that is stopped when its answer is written has ended.
+func TestAnInvestigationThatIsStoppedWhenAllIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudy(t, memory(t), newCrew("web", "arxiv"))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		usual := s.minds
+		s.minds.Writer = func(string) reason.Reasoner { return leaving{extractive.New(), cancel} }
+		first, err := s.ask(ctx, marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ctx.Err() == nil || len(first.Citations) == 0 {
+			t.Fatal("nothing was written")
+		}
+		s.minds = usual
+		s.whole(t, first)
+		if done := s.log(t).Complete(); done.Interrupted || first.CostMetadata.BudgetExhausted {
+			t.Errorf("it counts as interrupted: %+v", done)
+		}
+		s.forget()
+		before := s.raw(t)
+		res, err := s.resume(t.Context(), nil)
+		if err != nil || !bytes.Equal(encoded(t, res), encoded(t, first)) || len(s.forget()) > 0 || !bytes.Equal(before, s.raw(t)) {
+			t.Errorf("it went on: %v", err)
+		}
+	})
+}
+
+// In which order reports come in does not show in a result; a record of the time when
+// it did is rerun in its own order.
+func TestTheOrderOfArrivalDoesNotShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"web", "arxiv", "files"}
+		ask := func(order ...int) (*study, *marchwarden.Result) {
+			t.Helper()
+			s := newStudy(t, memory(t), newCrew(names...))
+			for i, name := range names {
+				s.lasts[name] = time.Duration(order[i]) * time.Second
+			}
+			res, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.whole(t, res)
+			return s, res
+		}
+		_, want := ask(1, 2, 3)
+		var s *study
+		for _, order := range [][]int{{2, 3, 1}, {3, 2, 1}} {
+			var res *marchwarden.Result
+			if s, res = ask(order...); !bytes.Equal(encoded(t, want), encoded(t, res)) {
+				t.Errorf("order %v:\n%s", order, cmp.Diff(string(encoded(t, want)), string(encoded(t, res))))
+			}
+		}
+		first := func(logic string) (string, error) {
+			t.Helper()
+			log := s.log(t)
+			start, err := log.Start()
+			if err != nil {
+				t.Fatal(err)
+			}
+			start.Investigation.Logic = logic
+			_, got, err := pi.Again(t.Context(), log, s.blobs, s.minds)
+			if err != nil {
+				return "", err
+			}
+			res, err := marchwarden.DecodeResult(got)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.Citations[0].Locator, nil
+		}
+		for logic, from := range map[string]string{"": "https://files.example/", pi.Logic: "https://web.example/"} {
+			if at, err := first(logic); err != nil || !strings.HasPrefix(at, from) {
+				t.Errorf("logic %q: the first citation is %s, want one of %s: %v", logic, at, from, err)
+			}
+		}
+		if _, err := first("pi/0"); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
+			t.Errorf("a logic that nobody knows: %v", err)
+		}
+	})
+}
