@@ -140,19 +140,11 @@ func driftCode(rep drift.Report) int {
 
 // runDrift checks once, or again and again, and gives the exit code of what it found.
 func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (int, error) {
-	c, err := a.loadConfig()
-	if err != nil {
-		return exitFailed, err
-	}
-	rec, err := a.openKept(c)
+	c, rec, id, err := a.openTrace(arg)
 	if err != nil {
 		return exitFailed, err
 	}
 	defer rec.Close()
-	id, err := findTrace(rec.traces, arg)
-	if err != nil {
-		return exitFailed, err
-	}
 	store := record.Store{Traces: rec.traces, Blobs: rec.blobs}
 	check := func(ctx context.Context) (drift.Report, error) {
 		rep, err := a.checkDrift(ctx, c, o, store, id)

@@ -173,19 +173,11 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 		}
 		e.key = &key
 	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	rec, err := a.openKept(c)
+	c, rec, id, err := a.openTrace(args[0])
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	id, err := findTrace(rec.traces, args[0])
-	if err != nil {
-		return err
-	}
 	e.home, e.from = c.home(), record.Store{Traces: rec.traces, Blobs: rec.blobs}
 	if e.run, err = e.from.Load(id); err != nil {
 		return err

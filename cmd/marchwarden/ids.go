@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,6 +17,24 @@ characters of one, or "last" for the newest run.`
 
 // minPrefix is how much of an id must be given.
 const minPrefix = 4
+
+// openTrace opens the records for a command that is about one run, and finds it. The
+// caller closes them.
+func (a *app) openTrace(arg string) (*config, *records, marchwarden.TraceID, error) {
+	c, err := a.loadConfig()
+	if err != nil {
+		return nil, nil, marchwarden.TraceID{}, err
+	}
+	rec, err := a.openKept(c)
+	if err != nil {
+		return nil, nil, marchwarden.TraceID{}, err
+	}
+	id, err := findTrace(rec.traces, arg)
+	if err != nil {
+		return nil, nil, marchwarden.TraceID{}, errors.Join(err, rec.Close())
+	}
+	return c, rec, id, nil
+}
 
 // shortID is as much of an id as names it among a few thousand.
 func shortID(id marchwarden.TraceID) string { return id.String()[:18] }

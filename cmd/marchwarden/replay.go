@@ -52,19 +52,11 @@ func (a *app) runReplay(ctx context.Context, o replayOptions, arg string) error 
 	if o.raw && o.rerun {
 		return invalid("--raw", "", "cannot be used together with --rerun")
 	}
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	rec, err := a.openKept(c)
+	_, rec, id, err := a.openTrace(arg)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	id, err := findTrace(rec.traces, arg)
-	if err != nil {
-		return err
-	}
 	if o.raw {
 		return a.printRaw(rec.traces, id)
 	}

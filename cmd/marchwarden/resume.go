@@ -73,22 +73,14 @@ func newResume(a *app) *cobra.Command {
 }
 
 func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
-	c, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
-	rec, err := a.openKept(c)
+	c, rec, id, err := a.openTrace(arg)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	id, err := findTrace(rec.traces, arg)
-	if err != nil {
-		return err
-	}
 	log, err := rec.traces.Load(id)
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func TestMoreTimeForALateInvestigation(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		c.lasts["deaf"] = time.Millisecond
-		res := c.research(t, marchwarden.Request{Resume: studyID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(80000)}}, pi.Options{More: 20 * time.Minute})
+		res := c.research(t, marchwarden.Request{Resume: studyID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(80000), MaxSources: ptr(40)}}, pi.Options{More: 20 * time.Minute})
 		if len(c.patience) != 2 || slices.Min(c.patience) < 15*time.Minute {
 			t.Errorf("of 20 minutes more, the rihlas got %v", c.patience)
 		}
