@@ -81,7 +81,7 @@ func TestMoreTimeForALateInvestigation(t *testing.T) {
 			t.Fatalf("it was not late: %+v", first.CostMetadata)
 		}
 		time.Sleep(2 * time.Hour)
-		c.lasts["deaf"] = time.Millisecond
+		c.takes("deaf", time.Millisecond)
 		res := c.research(t, marchwarden.Request{Resume: studyID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(80000), MaxSources: ptr(40)}}, pi.Options{More: 20 * time.Minute})
 		if len(c.patience) != 2 || slices.Min(c.patience) < 15*time.Minute {
 			t.Errorf("of 20 minutes more, the rihlas got %v", c.patience)
@@ -122,7 +122,7 @@ func TestARihlaThatIsLostAgainAndAgain(t *testing.T) {
 		for part := 1; part <= 4; part++ {
 			if part == 4 {
 				time.Sleep(2 * time.Hour)
-				c.lasts["deaf"] = time.Millisecond
+				c.takes("deaf", time.Millisecond)
 			}
 			res = c.research(t, marchwarden.Request{Resume: studyID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(20000 + part)}}, pi.Options{More: 2 * time.Minute})
 			sent(part)

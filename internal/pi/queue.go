@@ -361,7 +361,7 @@ func (r *run) extend() (bool, error) {
 			r.meter.ReturnSources(jr.sources)
 		}
 		from := jr
-		for from.res == nil && from.goesOn != nil { // one that failed to go on leaves the report before it
+		for (from.lost || from.res == nil) && from.goesOn != nil { // one that failed to go on leaves the report before it
 			from = from.goesOn
 		}
 		jr.followed = true

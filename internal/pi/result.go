@@ -109,7 +109,7 @@ func (r *run) cutShort() bool {
 // sentAgain reports whether a journey was made once more, with a larger budget.
 func (r *run) sentAgain(jr *journey) bool {
 	return slices.ContainsFunc(r.journeys, func(o *journey) bool {
-		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question && (o.goesOn == nil || o.res != nil)
+		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question && (o.goesOn == nil || !o.lost && o.res != nil)
 	})
 }
 

@@ -90,7 +90,7 @@ func TestALostRihlaIsSentOnceMore(t *testing.T) {
 		s.whole(t, first)
 		time.Sleep(2 * time.Minute)
 		s.forget()
-		s.lasts["deaf"] = time.Millisecond
+		s.takes("deaf", time.Millisecond)
 		s.opts.More = time.Hour
 		res, err := s.resume(t.Context(), nil)
 		if err != nil {

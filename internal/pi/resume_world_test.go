@@ -126,10 +126,19 @@ func (c *crew) Dispatch(ctx context.Context, member string, req marchwarden.Requ
 // last is how long a member takes: follow-ups are quick, so that their order is that
 // of a run that nobody disturbs.
 func (c *crew) last(member, question string) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if question != crewQuestion {
 		return c.lasts[member] / 10
 	}
 	return c.lasts[member]
+}
+
+// takes has a member take so long from now on.
+func (c *crew) takes(member string, long time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lasts[member] = long
 }
 
 func (c *crew) open(member string, req marchwarden.Request) (crewRun, marchwarden.TraceID, error) {
