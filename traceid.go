@@ -1,6 +1,9 @@
 package marchwarden
 
-import "strings"
+import (
+	"context"
+	"strings"
+)
 
 // TraceID names one research call. It is a UUID in its canonical lower-case
 // form; the zero TraceID is invalid. TraceIDs compare with == and serve as map
@@ -59,4 +62,20 @@ func clip(s string, n int) string {
 		return s
 	}
 	return string(r[:n]) + "…"
+}
+
+// WithTraceID asks a researcher to make its run under an id that its caller has chosen
+// and written down, so that the caller finds the run again whatever happens to either
+// of them. Only a researcher that works for its caller alone heeds it.
+func WithTraceID(ctx context.Context, id TraceID) context.Context {
+	return context.WithValue(ctx, chosenID{}, id)
+}
+
+// chosenID is the key of that id.
+type chosenID struct{}
+
+// ChosenTraceID is the id that a caller has chosen, if it has.
+func ChosenTraceID(ctx context.Context) (TraceID, bool) {
+	id, ok := ctx.Value(chosenID{}).(TraceID)
+	return id, ok && id.Valid()
 }

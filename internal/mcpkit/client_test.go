@@ -124,6 +124,21 @@ func TestDialNeedsATarget(t *testing.T) {
 	}
 }
 
+// The id that a caller chooses for a run reaches the researcher, over any transport.
+func TestAChosenTraceID(t *testing.T) {
+	eachTarget(t, func(t *testing.T, target Target) {
+		s := open(t, target)
+		id := sample("").TraceID
+		for ctx, want := range map[context.Context]string{
+			t.Context(): " false [1]", marchwarden.WithTraceID(t.Context(), id): id.String() + " true [1]",
+		} {
+			if got, err := s.Research(ctx, ask("which run is this?"), nil); err != nil || got.Answer != want {
+				t.Errorf("%v, %v, want %q", got, err, want)
+			}
+		}
+	})
+}
+
 func TestResearch(t *testing.T) {
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)

@@ -59,6 +59,9 @@ var farResearcher = scripted(func(ctx context.Context, req marchwarden.Request, 
 		}
 		<-ctx.Done()
 		return sample("partial, because of " + ctx.Err().Error() + " [1]"), nil
+	case "which": // run is this
+		id, ok := marchwarden.ChosenTraceID(ctx)
+		return sample(fmt.Sprint(id, ok) + " [1]"), nil
 	case "sleep":
 		time.Sleep(300 * time.Millisecond)
 	case "never":

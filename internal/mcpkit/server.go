@@ -53,6 +53,8 @@ const (
 	metaPrivate = "marchwarden/private"
 	// metaWall, on a call: after how many milliseconds to hand over what there is.
 	metaWall = "marchwarden/wall_ms"
+	// metaTrace, on a call: the trace id that the caller has chosen for the run.
+	metaTrace = "marchwarden/trace_id"
 	// metaEvent, on a progress notification: the marchwarden.Event.
 	metaEvent = "marchwarden/event"
 	// metaError, on the result of a call that failed: code, field and hint.

@@ -179,6 +179,9 @@ func (s *Session) ask(ctx context.Context, args any, sink marchwarden.Sink, pati
 	if deadline, ok := ctx.Deadline(); ok && patient {
 		params.Meta[metaWall] = max(deadline.Sub(s.now()).Milliseconds(), 1)
 	}
+	if id, ok := marchwarden.ChosenTraceID(ctx); ok {
+		params.Meta[metaTrace] = id.String()
+	}
 	inner, stop := context.WithCancel(s.life)
 	defer stop()
 	answers := begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) { return s.cs.CallTool(ctx, params) })

@@ -43,6 +43,11 @@ func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 		ctx, stop = context.WithTimeout(ctx, limit)
 		defer stop()
 	}
+	if text, ok := req.Params.Meta[metaTrace].(string); ok {
+		if id, err := marchwarden.ParseTraceID(text); err == nil {
+			ctx = marchwarden.WithTraceID(ctx, id)
+		}
+	}
 	progress := startProgress(ctx, req)
 	out := s.run(ctx, ask, progress.sink())
 	progress.stop()

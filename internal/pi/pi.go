@@ -205,8 +205,13 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 func underWay(log *trace.Log) map[int]marchwarden.TraceID {
 	began := map[int]marchwarden.TraceID{}
 	for _, s := range log.Steps {
-		if u, ok := s.(*trace.RihlaUnderWay); ok {
-			began[u.Number] = u.TraceID
+		switch s := s.(type) {
+		case *trace.Rihla:
+			if s.TraceID.Valid() {
+				began[s.Number] = s.TraceID
+			}
+		case *trace.RihlaUnderWay:
+			began[s.Number] = s.TraceID
 		}
 	}
 	return began

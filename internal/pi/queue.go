@@ -261,12 +261,13 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	}
 	way, done := replay.Limited(ctx, patience)
 	part := r.past
+	jr.id = r.idFor(jr)
 	go func() {
 		defer done()
 		defer func() { close(jr.back); r.ended <- jr.number }()
 		defer panics.Caught(&jr.err, "a rihla")
 		jr.res, jr.err = replay.Rihla(replay.Within(replay.Shield(way), part), r.j,
-			replay.Journey{Number: jr.number, Researcher: jr.Researcher, Request: req, Reason: jr.Reason, Parent: jr.parent},
+			replay.Journey{Number: jr.number, Researcher: jr.Researcher, Request: req, Reason: jr.Reason, Parent: jr.parent, TraceID: jr.id},
 			func(ctx context.Context) (*marchwarden.Result, error) { return r.ask(ctx, jr, req) })
 		jr.unasked = jr.err != nil && jr.res != nil
 		if jr.unasked {
@@ -275,6 +276,19 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	}()
 	r.liveOf(jr, marchwarden.StagePlan, "sent: "+jr.Question)
 	return nil
+}
+
+// idFor is the id that the run of a journey is to have: it is written down before the
+// researcher can have done anything, so that nothing it does is ever lost. Strangers
+// choose for themselves, and a run that goes on has one.
+func (r *run) idFor(jr *journey) marchwarden.TraceID {
+	if r.world == nil || r.continues(jr.goesOn) || r.members[jr.Researcher].Trust != dispatch.Own {
+		return marchwarden.TraceID{}
+	}
+	if began, ok := r.began[jr.number]; ok {
+		return began
+	}
+	return r.world.NewID()
 }
 
 // ask asks the dispatcher. A panic there is a failed rihla like any other.
@@ -293,12 +307,16 @@ func (r *run) ask(ctx context.Context, jr *journey, req marchwarden.Request) (re
 	return r.send(ctx, jr, req)
 }
 
-// send sends one request, and writes down which run it began.
+// send sends one request, and writes down which run it began if it is not the one that
+// it was told to.
 func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*marchwarden.Result, error) {
 	var once sync.Once
 	own := r.members[jr.Researcher].Trust == dispatch.Own
+	if jr.id.Valid() {
+		ctx = marchwarden.WithTraceID(ctx, jr.id)
+	}
 	res, err := r.world.Dispatcher.Dispatch(ctx, jr.Researcher, req, func(e marchwarden.Event) {
-		if own && e.TraceID.Valid() {
+		if own && e.TraceID.Valid() && e.TraceID != jr.id {
 			once.Do(func() {
 				_ = r.j.Note(&trace.RihlaUnderWay{Head: trace.Head{Decision: fmt.Sprintf("rihla %d is run %s", jr.number, e.TraceID)}, Number: jr.number, TraceID: e.TraceID}) // a journal that cannot be written says so by itself
 			})

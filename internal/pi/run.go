@@ -82,8 +82,9 @@ type run struct {
 type journey struct {
 	item
 	number   int
-	grant    int // tokens
-	sources  int // documents that it may read
+	id       marchwarden.TraceID // that its run is told to have
+	grant    int                 // tokens
+	sources  int                 // documents that it may read
 	reserved *budget.Reservation
 	retry    bool // was sent again with more
 

@@ -89,6 +89,8 @@ func Parts(log *trace.Log) []marchwarden.TraceID {
 	for _, s := range log.Steps {
 		var id marchwarden.TraceID
 		switch s := s.(type) {
+		case *trace.Rihla:
+			id = s.TraceID
 		case *trace.RihlaUnderWay:
 			id = s.TraceID
 		case *trace.RihlaComplete:

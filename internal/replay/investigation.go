@@ -17,6 +17,7 @@ type Journey struct {
 	Request    marchwarden.Request
 	Reason     string
 	Parent     int
+	TraceID    marchwarden.TraceID // that its run is to have; zero if nobody says
 }
 
 // journeyTries is how often a journey is begun: a researcher goes on with its own run
@@ -34,7 +35,7 @@ func Rihla(ctx context.Context, j Journal, r Journey, run func(context.Context) 
 			Request    marchwarden.Request
 		}{r.Number, r.Researcher, r.Request},
 		Begin: &trace.Rihla{Head: head("send %s to find out: %s (%s)", r.Researcher, r.Request.Question, r.Reason),
-			Number: r.Number, Researcher: r.Researcher, Question: r.Request.Question, Reason: r.Reason, Parent: r.Parent},
+			Number: r.Number, Researcher: r.Researcher, Question: r.Request.Question, Reason: r.Reason, Parent: r.Parent, TraceID: r.TraceID},
 		Tries: journeyTries,
 		Done: func(out []byte, err error) trace.Recorded {
 			s := &trace.RihlaComplete{Head: outcomeHead(err, ""), Number: r.Number, Researcher: r.Researcher}

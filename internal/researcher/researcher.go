@@ -5,7 +5,9 @@ package researcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -111,7 +113,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 	deadline := replay.Patience(ctx, l.Deadline, s.Started)
 	start := &trace.Start{
 		Head:   trace.Head{Decision: fmt.Sprintf("research %q in %s", req.Question, s.Where)},
-		Format: trace.Format, TraceID: l.NewID(), Researcher: asked.Name, Engine: s.Engine.Name(),
+		Format: trace.Format, TraceID: l.id(ctx), Researcher: asked.Name, Engine: s.Engine.Name(),
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
 		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Flags: l.Flags,
@@ -121,6 +123,10 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 	}
 	start.Mind = Mind(start.Model).ID()
 	w, err := l.Traces.Create(start.TraceID)
+	if errors.Is(err, fs.ErrExist) { // it was begun before, and could not be gone on with
+		start.TraceID = l.NewID()
+		w, err = l.Traces.Create(start.TraceID)
+	}
 	j := replay.Record(w, l.Blobs, clock, asked.Sink)
 	if err != nil {
 		j.Lose(err) // the answer is worth having all the same
@@ -130,6 +136,14 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 		_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
 	}
 	return l.finish(j, Call{Start: start, Result: res}, err)
+}
+
+// id is the id of a new run: of a rihla the one that its investigation has chosen.
+func (l *Lab) id(ctx context.Context) marchwarden.TraceID {
+	if id, ok := marchwarden.ChosenTraceID(ctx); ok && l.PartOf {
+		return id
+	}
+	return l.NewID()
 }
 
 // loop makes the loop of one call.

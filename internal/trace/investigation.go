@@ -47,10 +47,13 @@ type Rihla struct {
 	Question   string `json:"question"`
 	Reason     string `json:"reason"`
 	Parent     int    `json:"parent,omitempty"`
+	// TraceID is of the run that a researcher of this program is told to make of it:
+	// whoever goes on with the investigation can go on with that, too.
+	TraceID marchwarden.TraceID `json:"trace_id,omitzero"`
 }
 
-// RihlaUnderWay names the run that a researcher began for a journey, as soon as that
-// is known: whoever goes on with the investigation can go on with it, too.
+// RihlaUnderWay names the run that a researcher began for a journey, if it is another
+// than it was told to make.
 type RihlaUnderWay struct {
 	Head
 	Number  int                 `json:"number"`
