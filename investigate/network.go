@@ -188,7 +188,7 @@ func (i *Investigator) library(cfg Config, traces *trace.Dir) (opener, error) {
 	}
 	x := extract.New(extract.Config{CacheDir: filepath.Join(cfg.Home, "cache")})
 	r := files.New(files.Config{
-		Lab:     researcher.Lab{Traces: traces, Blobs: i.blobs, Version: cfg.Version, Now: cfg.Now, NewID: cfg.NewID, Deadline: cfg.Deadline},
+		Lab:     researcher.Lab{PartOf: true, Traces: traces, Blobs: i.blobs, Version: cfg.Version, Now: cfg.Now, NewID: cfg.NewID, Deadline: cfg.Deadline},
 		Library: folders, IndexPath: filepath.Join(cfg.Home, "library", "index.db"), Extractor: x,
 		Warn: func(message string) { cfg.Log.Warn(message) },
 	})
