@@ -33,16 +33,15 @@ func AppendLine(path string, line []byte) (err error) {
 		// blank line.
 		line = append([]byte{'\n'}, line...)
 	}
+	if info.Size() == 0 { // its name first: a line that is synced must not be lost with the file
+		if err := SyncDir(os.Open(filepath.Dir(path))); err != nil {
+			return err
+		}
+	}
 	if _, err := f.Write(line); err != nil {
 		return err
 	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if info.Size() == 0 {
-		return SyncDir(os.Open(filepath.Dir(path)))
-	}
-	return nil
+	return f.Sync()
 }
 
 // endsTorn reports whether the last byte of a file is no newline.
