@@ -106,8 +106,21 @@ func (r *rack) home(t *testing.T) string {
 // bill counts what was asked of the paid world, by what was asked.
 type bill map[string]int
 
-// paid is everything that was asked so far.
+// paid is everything that was asked so far. What a process that was killed had sent may
+// still be on its way: it is waited for until nothing more comes.
 func (r *rack) paid() bill {
+	b := r.count()
+	for calm := 0; calm < 4; {
+		time.Sleep(15 * time.Millisecond)
+		now := r.count()
+		if calm++; !maps.Equal(b, now) {
+			b, calm = now, 0
+		}
+	}
+	return b
+}
+
+func (r *rack) count() bill {
 	b := bill{}
 	for _, q := range r.site.Queries() {
 		b["search "+q]++
@@ -139,6 +152,15 @@ func (b bill) beyond(allowed bill) []string {
 		}
 	}
 	return over
+}
+
+// common counts what was asked in both.
+func (b bill) common(other bill) int {
+	n := 0
+	for k := range b {
+		n += min(b[k], other[k])
+	}
+	return n
 }
 
 // above counts what was asked more often than in another bill.
@@ -179,6 +201,7 @@ type remains struct {
 	ledger   int
 	blobs    int
 	retried  int // steps that say that they were tried a second time
+	open     int // paid effects that were begun and not completed
 }
 
 // inspect reads everything that is kept in a home: each trace, each blob by its
@@ -242,7 +265,14 @@ func (left *remains) add(log *trace.Log, get func(blob.Ref) error, complain func
 	case err != nil && len(log.Steps) > 0:
 		complain("a trace of %d steps: %v", len(log.Steps), err)
 	}
+	begun := map[trace.ActionID]bool{}
 	for i, s := range log.Steps {
+		switch s := s.(type) {
+		case *trace.Search, *trace.Fetch, *trace.Model:
+			begun[*s.(trace.Beginning).Begins()] = true
+		case trace.Recorded:
+			delete(begun, s.Record().ActionID)
+		}
 		if s.Header().Step != i+1 {
 			complain("step %d of a trace has the number %d", i+1, s.Header().Step)
 		}
@@ -268,4 +298,5 @@ func (left *remains) add(log *trace.Log, get func(blob.Ref) error, complain func
 			left.done["model"]++
 		}
 	}
+	left.open += len(begun)
 }
