@@ -61,7 +61,7 @@ func (a *app) runImport(ctx context.Context, by []string, path string) error {
 		return err
 	}
 	id, what := in.Run.ID, "imported"
-	if len(in.New) == 0 {
+	if !in.Brought() {
 		what = "it is here already:"
 	}
 	_, err = fmt.Fprintf(a.stdout, "%s %s: %s (%s)\n", what, id, term.CleanLine(in.Run.Start.Request.Question), term.Plural(len(in.New)+len(in.Kept), "trace"))

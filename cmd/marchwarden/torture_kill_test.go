@@ -54,7 +54,7 @@ func TestKillAnywhere(t *testing.T) {
 		{"folder", powerLost, 0, 2, 400},
 		{"investigation", killed, 0, 4, 300},
 		{"investigation", killedAlone, 0, 2, 200},
-		{"investigation", killedTwice, 0, 0, 150}, // known to fail about one time in ten: see docs/rough-edges.md
+		{"investigation", killedTwice, 0, 2, 150},
 		{"investigation", powerLost, 0, 2, 150},
 		{"in-process", killed, 0, 2, 200},
 	}

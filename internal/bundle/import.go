@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -72,10 +73,27 @@ func (b *Bundle) Import(ctx context.Context, dst record.Store) (Imported, error)
 	if report.Signature != nil {
 		m.SignedBy = report.Signature.By.Fingerprint()
 	}
-	if err := b.place(&in, m, dst); err != nil {
+	if err := b.placeAlone(&in, m, dst); err != nil {
 		return Imported{}, unwritten(err, in.Run.ID, dst.Traces.Path())
 	}
 	return in, nil
+}
+
+// Brought reports whether this import is the one that brought the run.
+func (in Imported) Brought() bool { return slices.Contains(in.New, in.Run.ID) }
+
+// placeAlone places what is missing while no other import does: what another has begun
+// to place, it may take back.
+func (b *Bundle) placeAlone(in *Imported, m mark, dst record.Store) error {
+	unlock, err := durable.LockFile(dst.Traces.Path() + ".lock")
+	if err != nil {
+		return err
+	}
+	in.New, in.Kept = nil, nil
+	if err = b.compare(in, dst); err == nil {
+		err = b.place(in, m, dst)
+	}
+	return errors.Join(err, unlock())
 }
 
 // unwritten is the error of an import that could not write what, without the names of
@@ -141,9 +159,8 @@ func kept(dst record.Store, id marchwarden.TraceID) ([]byte, error) {
 	return traceBytes(dst, &record.Run{ID: id, Log: log})
 }
 
-// place writes the new traces, each at once or not at all, after its mark. One that
-// somebody else has imported meanwhile is kept. If one cannot be written, those before
-// it are taken back.
+// place writes the new traces, each at once or not at all, after its mark. If one
+// cannot be written, those before it are taken back.
 func (b *Bundle) place(in *Imported, m mark, dst record.Store) (err error) {
 	sign, err := encode(m)
 	if err != nil {
@@ -172,7 +189,7 @@ func (b *Bundle) place(in *Imported, m mark, dst record.Store) (err error) {
 			return err
 		}
 		switch err := placeFile(root, id.String()+traceSuffix, lines); {
-		case errors.Is(err, fs.ErrExist):
+		case errors.Is(err, fs.ErrExist): // by another import, where there are no locks
 			if err := b.same(dst, id); err != nil {
 				return err
 			}

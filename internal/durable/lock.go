@@ -17,17 +17,19 @@ const (
 
 // LockFile takes the file at path, which it makes (mode 0600) when it is missing
 // and which stays, for the caller alone. It waits a few seconds for others and then
-// says ErrLocked. The lock ends with unlock or with the process.
+// says ErrLocked. Where a file system has no locks there is none. The lock ends with
+// unlock or with the process.
 func LockFile(path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	for waited := time.Duration(0); ; waited += lockPause {
-		if err = Lock(f, false); err == nil {
+		err = Lock(f, false)
+		switch {
+		case !errors.Is(err, ErrLocked):
 			return f.Close, nil
-		}
-		if !errors.Is(err, ErrLocked) || waited >= lockLimit {
+		case waited >= lockLimit:
 			return nil, errors.Join(err, f.Close())
 		}
 		time.Sleep(lockPause)

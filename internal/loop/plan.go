@@ -15,7 +15,7 @@ import (
 func (r *run) checkpoint(stage string) (bool, error) {
 	at := fmt.Sprintf("%s %d", stage, r.state.Iteration+1)
 	m, err := r.look(at)
-	return err == nil && (m.Interrupted || r.meter.Elapsed(m.Elapsed) != nil), err
+	return err == nil && (m.Interrupted || r.meter.Elapsed(r.start.Counted(m.Elapsed)) != nil), err
 }
 
 // look reads the clock and the caller's patience at a point with a name of its

@@ -183,17 +183,15 @@ func (d Desk) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more tr
 	case done != nil:
 		more.Spent = done.TokensUsed
 		step.Extension, step.Decision = &more, "go on past the end"
+	case more.Limits() == (marchwarden.Limits{}):
+		step.Wall = more.Wall
+	case given(&start, more):
+		if d.More == 0 { // or that was given as well; what a caller waits is not
+			step.Wall = more.Wall
+		}
 	default:
-		if given(&start, more) {
-			more = trace.Extension{Wall: more.Wall}
-			if d.More > 0 { // which was given as well; what a caller waits is not
-				more.Wall = 0
-			}
-		}
-		if more != (trace.Extension{}) {
-			more.Spent = paid(log)
-			step.Extension = &more
-		}
+		more.Spent = paid(log)
+		step.Extension = &more
 	}
 	began := d.Now()
 	run := &Run{Start: &start, Log: log, w: w, step: step}
@@ -229,7 +227,7 @@ func (d Desk) time(ctx context.Context, start *trace.Start, worked, more time.Du
 	for _, e := range start.Extended {
 		limit += e.Wall
 	}
-	return more + max(0, worked-limit)
+	return more + max(0, start.Counted(worked)-limit)
 }
 
 // paid is what the record of a run that was cut off shows to have been used: the

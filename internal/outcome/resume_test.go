@@ -1,6 +1,7 @@
 package outcome_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -133,6 +135,43 @@ func TestWhatCanBeGoneOnWith(t *testing.T) {
 				t.Errorf("%+v, before %d", e, run.Before().TokensUsed)
 			}
 		})
+	}
+}
+
+// A caller that waits longer than a run has left gives it time and no further part, so
+// that what it has paid for is not thought over. Whoever asks a second time for the
+// same more has it already.
+func TestTimeForARunThatWasCutOff(t *testing.T) {
+	p := newPlace(t, nil)
+	waiting, stop := context.WithDeadline(t.Context(), time.Now().Add(3*time.Hour))
+	defer stop()
+	p.Now = time.Now // a context's deadline is of the real clock
+	resume := func(tokens int) *trace.Start {
+		t.Helper()
+		run, _, err := p.Resume(waiting, marchwarden.Request{Resume: runID, Constraints: more(tokens)}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Close()
+		if _, err := run.Begin(outcome.Minds{Mind: "m/1"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		return run.Start
+	}
+	near := func(d, want time.Duration) bool { return (d - want).Abs() < time.Minute }
+
+	start := resume(0)
+	if len(start.Extended) != 0 || len(start.Lengthened) != 1 || !near(replay.Left(start, start.Wall), 3*time.Hour) {
+		t.Errorf("%+v: %v left", start, replay.Left(start, start.Wall))
+	}
+	if got := start.Counted(30 * time.Second); got != 30*time.Second {
+		t.Errorf("what was before the time was given counts %v of 30s", got)
+	}
+	if start = resume(2000); len(start.Extended) != 1 {
+		t.Errorf("%+v", start.Extended)
+	}
+	if start = resume(2000); len(start.Extended) != 1 || start.LimitsNow().TokenBudget != 7000 {
+		t.Errorf("the same more was given twice: %+v", start.Extended)
 	}
 }
 

@@ -257,7 +257,7 @@ func (r *run) depart(ctx context.Context, jr *journey) error {
 	jr.took = m.Elapsed
 	var patience time.Duration
 	if wall := r.meter.Wall(); wall > 0 {
-		patience = max(time.Second, time.Duration(rihlaShare*float64(wall-m.Elapsed)))
+		patience = max(time.Second, time.Duration(rihlaShare*float64(wall-r.start.Counted(m.Elapsed))))
 	}
 	way, done := replay.Limited(ctx, patience)
 	part := r.past

@@ -230,7 +230,7 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	if a.Interrupted {
 		r.interrupt()
 	}
-	if r.meter.Elapsed(a.Elapsed) != nil || a.Over {
+	if r.meter.Elapsed(r.start.Counted(a.Elapsed)) != nil || a.Over {
 		r.stopped = true
 	}
 	if a.Number < 1 || a.Number > len(r.journeys) {

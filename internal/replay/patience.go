@@ -28,7 +28,7 @@ func Left(start *trace.Start, limit time.Duration) time.Duration {
 	for _, e := range start.Extended {
 		limit += e.Wall
 	}
-	return max(limit-start.Worked, time.Millisecond)
+	return max(limit-start.Counted(start.Worked), time.Millisecond)
 }
 
 // Limited is ctx for at most d; a limit of zero is none. The caller ends it.

@@ -20,8 +20,12 @@ type Resume struct {
 	// Worked is how long the run had worked before; the time in between is not its.
 	Worked time.Duration `json:"worked_ns"`
 	// Extension is what the run gets with which to go past its end; nil for one that
-	// was cut off before it.
+	// was cut off before it and gets no more than it had.
 	Extension *Extension `json:"extension,omitempty"`
+	// Wall is what a run that was cut off gets because its caller now waits longer than
+	// it had left. It changes nothing but how long it may take, so that nothing that
+	// was paid for is thought over.
+	Wall time.Duration `json:"wall_ns,omitempty"`
 }
 
 // Found describes what a run searches, as it was found.
@@ -52,6 +56,22 @@ func (s *Start) LimitsNow() marchwarden.Limits {
 	return limits
 }
 
+// Lengthening is time that a run got when it had worked for a while.
+type Lengthening struct{ After, By time.Duration }
+
+// Counted is how much of the time that the run has worked counts against its limits.
+// What it was given underway counts from then on only: a moment before that is judged
+// as it was.
+func (s *Start) Counted(worked time.Duration) time.Duration {
+	counted := worked
+	for _, l := range s.Lengthened {
+		if worked >= l.After {
+			counted -= l.By
+		}
+	}
+	return counted
+}
+
 // Limits are what an extension adds to the limits of a run.
 func (e Extension) Limits() marchwarden.Limits {
 	return marchwarden.Limits{TokenBudget: e.Tokens, MaxIterations: e.Iterations, MaxSources: e.Sources}
@@ -63,6 +83,9 @@ func (s *Start) Resumed(r *Resume) {
 	s.Worked = r.Worked
 	if r.Extension != nil {
 		s.Extended = append(s.Extended[:len(s.Extended):len(s.Extended)], *r.Extension)
+	}
+	if r.Wall != 0 {
+		s.Lengthened = append(s.Lengthened[:len(s.Lengthened):len(s.Lengthened)], Lengthening{After: r.Worked, By: r.Wall})
 	}
 	if r.Mind != "" {
 		s.Mind, s.MindVersion = r.Mind, r.MindVersion

@@ -158,10 +158,12 @@ type Start struct {
 	// it needs them; no secret is among them.
 	Flags []string `json:"flags,omitempty"`
 
-	// Extended are the additions with which the run went past its ends, and Worked is
-	// how long it had worked when it went on last. Both are told by the resume steps.
-	Extended []Extension   `json:"-"`
-	Worked   time.Duration `json:"-"`
+	// Extended are the additions with which the run went past its ends, Lengthened is
+	// the time it got when it was cut off, and Worked is how long it had worked when it
+	// went on last. All are told by the resume steps.
+	Extended   []Extension   `json:"-"`
+	Lengthened []Lengthening `json:"-"`
+	Worked     time.Duration `json:"-"`
 }
 
 // Iteration begins one round of planning and gathering.

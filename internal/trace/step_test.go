@@ -82,7 +82,7 @@ func everyStep(t *testing.T) []Step {
 		}
 		fill(t, reflect.ValueOf(s).Elem(), 1)
 		if start, ok := s.(*Start); ok {
-			start.Format, start.Extended, start.Worked = Format, nil, 0
+			start.Format, start.Extended, start.Lengthened, start.Worked = Format, nil, nil, 0
 		}
 		steps = append(steps, s)
 	}
