@@ -268,28 +268,6 @@ func (w *jsonWriter) leaf(path string, tok json.Token, depth int) error {
 	return nil
 }
 
-// describe takes a field of the outermost object, or an element of a Word document's properties, for metadata; the first of a name counts.
-func describe(doc *Document, name, value string) {
-	var field *string
-	switch name {
-	case "title":
-		field = &doc.Title
-	case "author", "creator":
-		field = &doc.Author
-	case "date", "published", "published_at", "created":
-		field = &doc.Published
-	case "url":
-		field = &doc.URL
-	case "language", "lang":
-		field = &doc.Language
-	default:
-		return
-	}
-	if *field == "" {
-		*field = value
-	}
-}
-
 // readXML gives the text of XML: a feed item by item, anything else as a paragraph for each element that holds text, elements inside running text left in line. HTML
 // that is carried in escaped form is read as such. What is not XML loses its tags only.
 func readXML(src string) Document {
@@ -413,45 +391,4 @@ func (e *element) longest(doc *Document, names ...string) string {
 		}
 	}
 	return best
-}
-
-func (e *element) date() string {
-	for _, name := range []string{"pubDate", "published", "issued", "date", "lastBuildDate", "updated", "modified"} {
-		if d := parseDate(e.childText(name)); d != "" {
-			return d
-		}
-	}
-	return ""
-}
-
-func (e *element) author() string {
-	for _, name := range []string{"creator", "author", "managingEditor"} {
-		c := e.child(name)
-		if c == nil {
-			continue
-		}
-		if named := c.childText("name"); named != "" {
-			return oneLine(named, 100)
-		}
-		if s := oneLine(c.content(nil), 100); s != "" && len(c.children("")) == len(c.kids) {
-			return s
-		}
-	}
-	return ""
-}
-
-// link is the address an item names for this purpose: Atom says it in attributes, RSS means the page.
-func (e *element) link(rel string) string {
-	for _, c := range e.children("link") {
-		is, href := "alternate", strings.TrimSpace(c.content(nil))
-		c.attribute("rel", func(v string) { is = v })
-		c.attribute("href", func(v string) { href = v })
-		if href = absoluteURL(nil, href); is == rel && href != "" {
-			return href
-		}
-	}
-	if id := e.childText("guid"); rel == "alternate" && isURL(id) {
-		return absoluteURL(nil, id)
-	}
-	return ""
 }

@@ -16,10 +16,11 @@ import (
 	"sort"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract/hidden"
 )
 
 // Faults that Extract reports. Compare with errors.Is.
@@ -35,9 +36,6 @@ var (
 	// ErrClosed says that Close was called before.
 	ErrClosed = errors.New("extractor closed")
 )
-
-// maxLinks bounds Document.Links.
-const maxLinks = 200
 
 // Document is what extraction found in raw bytes. Every field but Text, MediaType and Extractor may be empty: nothing is guessed from the file name.
 type Document struct {
@@ -139,16 +137,6 @@ func (x *Extractor) ExtractAs(ctx context.Context, name, contentType string, raw
 	return finish(doc, x.cfg.MaxBytes)
 }
 
-// source is a document to be read and what is known about it.
-type source struct {
-	format        format
-	name, charset string // charset is what the transport says, or ""
-	raw           []byte
-	lines         *Lines // notes the lines of the text; nil notes nothing
-}
-
-func (s source) text() string { return decode(s.raw, s.format, s.charset) }
-
 func (x *Extractor) read(ctx context.Context, s source) (Document, error) {
 	if s.format == fmtPDF {
 		return x.pdf.read(ctx, s.raw)
@@ -197,15 +185,6 @@ func finish(doc Document, maxBytes int64) (Document, error) {
 	return doc, nil
 }
 
-// oneLine folds all white space and drops what does not belong in a label; a longer text than limit runes is no label and is cut.
-func oneLine(s string, limit int) string {
-	s = strings.Join(strings.Fields(normalise(s)), " ")
-	if r := []rune(s); len(r) > limit {
-		s = strings.TrimSpace(string(r[:limit]))
-	}
-	return s
-}
-
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n\n")
 
 // normalise brings text into the promised form: valid UTF-8, "\n" line ends, no control characters but "\n" and "\t", nothing that is not seen, no space at line
@@ -234,10 +213,9 @@ func normalise(s string) string {
 }
 
 // seen is what a reader sees of a line.
-func seen(line string) string { return joined(strings.Map(visible, line)) }
+func seen(line string) string { return hidden.Joiners(strings.Map(visible, line)) }
 
-// visible drops control characters, which could steer a terminal, and characters that show nothing and can carry words that no reader sees: marks of direction,
-// spaces of no width, fillers and tags. The upper control characters come from windows-1252 taken for Latin-1: they become the punctuation they were.
+// visible drops what hidden.Character does. The upper control characters come from windows-1252 taken for Latin-1: they become the punctuation they were.
 func visible(r rune) rune {
 	switch {
 	case r >= 0x20 && r < 0x7f, r == '\t':
@@ -247,62 +225,8 @@ func visible(r rune) rune {
 			return r
 		}
 		return -1
-	case r < 0x20, r == 0x7f:
-		return -1
-	case r == zeroWidthJoiner, r == zeroWidthNonJoiner: // joined decides
-		return r
-	case unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
-		return -1
-	case r == 0x34f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0, r == 0x2065, r >= 0xe0000 && r <= 0xe0fff:
-		return -1
 	}
-	return r
-}
-
-const zeroWidthNonJoiner, zeroWidthJoiner = '\u200c', '\u200d'
-
-// joined drops zero-width joiners that join nothing and all but the first of several variation selectors: between letters of a script that writes them, and inside an
-// emoji, they belong to the word; anywhere else they only hide something.
-func joined(line string) string {
-	if !strings.ContainsFunc(line, modifies) {
-		return line
-	}
-	runes := []rune(line)
-	out := make([]rune, 0, len(runes))
-	for i, r := range runes {
-		if modifies(r) {
-			if len(out) == 0 {
-				continue
-			}
-			prev := out[len(out)-1]
-			if unicode.Is(unicode.Variation_Selector, r) {
-				if modifies(prev) || unicode.IsSpace(prev) {
-					continue
-				}
-			} else if i+1 == len(runes) || !joins(prev) || !joins(runes[i+1]) || modifies(runes[i+1]) {
-				continue
-			}
-		}
-		out = append(out, r)
-	}
-	return string(out)
-}
-
-func modifies(r rune) bool {
-	return r == zeroWidthJoiner || r == zeroWidthNonJoiner || unicode.Is(unicode.Variation_Selector, r)
-}
-
-// joins tells the letters and pictures that a joiner can stand beside: those of Latin, Greek and Cyrillic and of East Asia are not among them.
-func joins(r rune) bool {
-	switch {
-	case r < 0x590:
-		return false
-	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul):
-		return false
-	case r == 0xfe0f: // the selector that makes a sign an emoji
-		return true
-	}
-	return unicode.IsLetter(r) || unicode.IsMark(r) && !unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r)
+	return hidden.Character(r)
 }
 
 // Lines knows on which line of a document each part of its text stands. It is safe for concurrent use.
@@ -337,16 +261,6 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 	}
 	s.lines.settle(doc.Text)
 	return s.lines
-}
-
-// HasLines reports whether LinesOf knows the lines of documents of this media type.
-func HasLines(mediaType string) bool {
-	for _, f := range []format{fmtText, fmtSource, fmtMarkdown, fmtCSV, fmtTSV, fmtJSON} {
-		if f.mediaType() == mediaType {
-			return true
-		}
-	}
-	return false
 }
 
 // At is the line on which the text at a byte offset stands. It is false when that is not known, as for all offsets of a nil receiver.

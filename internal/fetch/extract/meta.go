@@ -195,6 +195,37 @@ func linkedNames(v any) []string {
 	return nil
 }
 
+// describe takes a field of the outermost object, or an element of a Word document's properties, for metadata; the first of a name counts.
+func describe(doc *Document, name, value string) {
+	var field *string
+	switch name {
+	case "title":
+		field = &doc.Title
+	case "author", "creator":
+		field = &doc.Author
+	case "date", "published", "published_at", "created":
+		field = &doc.Published
+	case "url":
+		field = &doc.URL
+	case "language", "lang":
+		field = &doc.Language
+	default:
+		return
+	}
+	if *field == "" {
+		*field = value
+	}
+}
+
+// oneLine folds all white space and drops what does not belong in a label; a longer text than limit runes is no label and is cut.
+func oneLine(s string, limit int) string {
+	s = strings.Join(strings.Fields(normalise(s)), " ")
+	if r := []rune(s); len(r) > limit {
+		s = strings.TrimSpace(string(r[:limit]))
+	}
+	return s
+}
+
 func notURL(s string) string {
 	if isURL(s) {
 		return ""
@@ -308,6 +339,9 @@ func linksInText(text string) []string {
 	}
 	return links
 }
+
+// maxLinks bounds Document.Links.
+const maxLinks = 200
 
 func dedupeLinks(links []string) []string {
 	var out []string

@@ -345,3 +345,45 @@ func (e *element) markupTo(b *strings.Builder) {
 	}
 	b.WriteString("</" + e.name + ">")
 }
+
+// date, author and link are what a feed or an item of it says of itself.
+func (e *element) date() string {
+	for _, name := range []string{"pubDate", "published", "issued", "date", "lastBuildDate", "updated", "modified"} {
+		if d := parseDate(e.childText(name)); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+func (e *element) author() string {
+	for _, name := range []string{"creator", "author", "managingEditor"} {
+		c := e.child(name)
+		if c == nil {
+			continue
+		}
+		if named := c.childText("name"); named != "" {
+			return oneLine(named, 100)
+		}
+		if s := oneLine(c.content(nil), 100); s != "" && len(c.children("")) == len(c.kids) {
+			return s
+		}
+	}
+	return ""
+}
+
+// link is the address an item names for this purpose: Atom says it in attributes, RSS means the page.
+func (e *element) link(rel string) string {
+	for _, c := range e.children("link") {
+		is, href := "alternate", strings.TrimSpace(c.content(nil))
+		c.attribute("rel", func(v string) { is = v })
+		c.attribute("href", func(v string) { href = v })
+		if href = absoluteURL(nil, href); is == rel && href != "" {
+			return href
+		}
+	}
+	if id := e.childText("guid"); rel == "alternate" && isURL(id) {
+		return absoluteURL(nil, id)
+	}
+	return ""
+}

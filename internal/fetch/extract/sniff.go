@@ -54,6 +54,16 @@ var mediaTypes = [...]string{
 
 func (f format) mediaType() string { return mediaTypes[f] }
 
+// HasLines reports whether LinesOf knows the lines of documents of this media type.
+func HasLines(mediaType string) bool {
+	for _, f := range []format{fmtText, fmtSource, fmtMarkdown, fmtCSV, fmtTSV, fmtJSON} {
+		if f.mediaType() == mediaType {
+			return true
+		}
+	}
+	return false
+}
+
 // extensions lists, per format, the endings of file names without the dot.
 var extensions = map[format]string{
 	fmtMarkdown: "md markdown mdown mkd mdx qmd rmd",
@@ -140,6 +150,16 @@ func parseContentType(header string) declaration {
 	}
 	return declaration{format: f, charset: params["charset"]}
 }
+
+// source is a document to be read and what is known about it.
+type source struct {
+	format        format
+	name, charset string // charset is what the transport says, or ""
+	raw           []byte
+	lines         *Lines // notes the lines of the text; nil notes nothing
+}
+
+func (s source) text() string { return decode(s.raw, s.format, s.charset) }
 
 // sniff decides what the bytes are. A signature that cannot be text wins over the name; then the name; then what the text looks like; then what was said of it.
 func sniff(name string, said format, raw []byte) format {

@@ -249,3 +249,122 @@ func lastRune(s string) rune {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	return r
 }
+
+// overview is the sentence that speaks to the most periods of a question that
+// spans several, at least half of them and three, or -1. A reader wants it first.
+func (r *reading) overview(order []int) int {
+	best, most := -1, max(3, (len(r.q.Parts)+1)/2)
+	for _, i := range order {
+		n := 0
+		for p, part := range r.q.Parts {
+			if part.From > 0 && r.partShare(p, i) >= partFloor {
+				n++
+			}
+		}
+		if n > most || n == most && best < 0 {
+			best, most = i, n
+		}
+	}
+	return best
+}
+
+// bestFor is the sentence that answers part p best and is not picked yet, or -1.
+func (r *reading) bestFor(p int, order []int, picks []pick) int {
+	best, top := -1, 0.0
+	for _, i := range order {
+		share := r.partShare(p, i)
+		if share < partFloor || slices.ContainsFunc(picks, func(k pick) bool { return k.at == i }) {
+			continue
+		}
+		v := share + 0.3*r.sents[i].score + 0.5*answersAs(r.q.Parts[p].Kind, r.q, r.q.Parts[p], &r.sents[i])
+		if r.q.Kind != question.Compare && r.answersOther(p, i) {
+			v -= otherPart
+		}
+		if r.q.Kind == question.Compare && r.verbatim(i, r.q.Parts[p].Label) {
+			v += 0.3
+		}
+		if best < 0 || v > top {
+			best, top = i, v
+		}
+	}
+	return best
+}
+
+// answersOther reports that a sentence has a word that another part alone asks for.
+func (r *reading) answersOther(p, i int) bool {
+	for t, tm := range r.q.Terms {
+		if r.sents[i].own[t] > 0 && !question.Light(tm.Stem) && !slices.Contains(r.q.Parts[p].Stems, tm.Stem) {
+			return true
+		}
+	}
+	return false
+}
+
+// verbatim reports whether the sentence has the first written word of a label:
+// "encoder-only" is two words to a stemmer, one to the reader.
+func (r *reading) verbatim(i int, label string) bool {
+	words := strings.Fields(strings.ToLower(label))
+	return len(words) > 0 && strings.Contains(strings.ToLower(r.sents[i].text), words[0])
+}
+
+// partShare is how much of part p the sentence at i speaks to.
+func (r *reading) partShare(p, i int) float64 {
+	pt, s := r.q.Parts[p], &r.sents[i]
+	if !r.about(pt.Subject, s) {
+		return 0
+	}
+	sum, all := 0.0, 0.0
+	for t, tm := range r.q.Terms {
+		if slices.Contains(pt.Stems, tm.Stem) {
+			w := r.idf[t]
+			if len(r.q.Parts) > 1 && r.q.OnlyIn(p, tm.Stem) {
+				w *= 2.5 // what sets this part apart
+			}
+			all += w
+			sum += w * s.credit[t]
+		}
+	}
+	share := 1.0
+	if all > 0 {
+		share = sum / all
+	}
+	if pt.From == 0 {
+		return share
+	}
+	within, years := 0.0, 0.0
+	for _, t := range s.toks {
+		if y := yearOf(t); y > 0 {
+			years++
+			if y >= pt.From && y <= pt.To {
+				within++
+			}
+		}
+	}
+	if within == 0 {
+		return 0
+	}
+	return 0.5 + 0.3*share + 0.2*within/years // a sentence about one period says more of it
+}
+
+// about reports that a sentence or what stands around it names a subject.
+func (r *reading) about(subject []string, s *sentence) bool {
+	sum, all := 0.0, 0.0
+	for t, tm := range r.q.Terms {
+		if slices.Contains(subject, tm.Stem) {
+			all += r.idf[t]
+			sum += r.idf[t] * s.credit[t]
+		}
+	}
+	return sum >= creditTitle*all
+}
+
+// unanswered are the parts that no pick speaks to.
+func (r *reading) unanswered(picks []pick) []int {
+	var out []int
+	for p := range r.q.Parts {
+		if !slices.ContainsFunc(picks, func(k pick) bool { return r.partShare(p, k.at) >= partFloor }) {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -66,49 +66,8 @@ const (
 	typeFloor = 0.4
 )
 
-// siblings are words of one kind, of which a sentence that has another has not
-// the one that is asked.
-var siblings = func() map[string]int {
-	m := map[string]int{}
-	for i, group := range []string{
-		"second minute hour day week month year decade century", "first second third fourth fifth sixth seventh eighth ninth tenth last",
-		"two three four five six seven eight nine ten eleven twelve hundred thousand million billion", "north south east west northern southern eastern western central",
-		"red green blue yellow white black brown grey orange purple", "winter spring summer autumn fall", "january february march april may june july august september october november december",
-		"man woman boy girl men women boys girls", "son daughter father mother brother sister wife husband uncle aunt", "foot metre meter mile kilometre kilometer inch yard",
-		"english french german italian spanish dutch russian chinese japanese american british polish portuguese scottish irish norse roman greek",
-		"europe asia africa america australia", "king queen prince duke emperor earl count pope bishop", "catholic protestant muslim jewish christian orthodox",
-		"increase decrease", "oxygen hydrogen nitrogen carbon helium", "gas liquid solid", "monday tuesday wednesday thursday friday saturday sunday",
-	} {
-		for _, w := range strings.Fields(group) {
-			m[lexicon.Stem(w)] = i + 1
-		}
-	}
-	return m
-}()
-
 // asksNot are words with which a question asks for what is not so.
 var asksNot = question.StemSet("not never no without except fail failed fails lack lacks lacking avoid refuse refused prevent unable cannot nobody none neither nothing isn't wasn't aren't weren't doesn't didn't don't hasn't unlike unimportant unnecessary besides")
-
-// antonyms are pairs of stems of which a sentence that answers has not the one
-// where the question has the other.
-var antonyms = question.StemPairs(`increase decrease; rise fall; high low; higher lower; highest lowest; more less; most least; many few; large small; largest smallest;
-	first last; early late; earlier later; earliest latest; before after; north south; east west; northern southern; eastern western; begin end; start end;
-	win lose; won lost; allow forbid; allow prohibit; permit ban; legal illegal; support oppose; accept reject; success failure; succeed fail; rich poor;
-	strong weak; old new; young old; oldest youngest; long short; longest shortest; tall short; heavy light; hot cold; warm cool; wet dry; public private;
-	male female; men women; man woman; always never; often rarely; reliable unreliable; reliably rarely; common rare; possible impossible; include exclude;
-	internal external; inner outer; upper lower; positive negative; gain loss; gain lose; import export; urban rural; major minor; maximum minimum;
-	majority minority; parent child; friend enemy; attack defend; enter leave; join leave; give receive; buy sell; teacher student; king queen; left right;
-	same different; similar different; safe dangerous; healthy sick; expand contract; grow shrink; create destroy; build destroy; empty full; open close; fast slow;
-	fastest slowest; best worst; better worse; good bad; primary secondary; liberal conservative;
-	accelerate decelerate; attract repel; absorb emit; absorb release; active passive; adult child; alive dead; ally enemy; ancient modern; appear disappear; arrive depart; ascend descend;
-	asleep awake; backward forward; birth death; bottom top; brave coward; ceiling floor; centralized decentralized; combine separate; connect disconnect; constant variable; constructive destructive;
-	cheap expensive; clean dirty; day night; deep shallow; defeat victory; defend attack; demand supply; dependent independent; develop destroy; discourage encourage; divide unite; employed unemployed;
-	ended began; enable prevent; establish abolish; even odd; exterior interior; extinct living; fertile barren; finite infinite; flexible rigid; formal informal; gather scatter; guilty innocent; heat cool;
-	hire fire; horizontal vertical; ignore consider; immigrate emigrate; inferior superior; innate adaptive; input output; inside outside; land sea; least greatest; legal unlawful; local global; loose tight;
-	love hate; lower raise; lowered raised; minimal maximal; natural artificial; obey disobey; offense defense; parallel perpendicular; part whole; peace war; permanent temporary; plural singular;
-	poverty wealth; predator prey; presence absence; present absent; producer consumer; profit loss; push pull; reduce increase; reduce expand; rejected approved; remember forget; remove add; rise decline; rough smooth;
-	rural city; sell purchase; send receive; shorter longer; shrink expand; single multiple; slave free; slowly quickly; smart stupid; solid liquid; stable unstable; stationary moving; stop start; stop continue; strengthen weaken;
-	surface underground; thick thin; thicker thinner; uniform varied; unlike similar; unite separate; vanish appear; voluntary forced; wake sleep; weakest strongest; wide narrow; wild domestic; within outside; zenith nadir; direct indirect; easy difficult; simple complex; near far`)
 
 // measure computes the features of the sentence at best.
 func (r *reading) measure(best int) [numMatch]float64 {
@@ -399,53 +358,4 @@ func (r *reading) anywhere() []float64 {
 		merge(held, r.sents[i].own)
 	}
 	return held
-}
-
-// opposed reports an antonym, and another word of one kind, in the sentence in
-// place of a term that its window lacks.
-func (r *reading) opposed(i int, window []float64) (antonym, sibling float64) {
-	s := &r.sents[i]
-	for t, tm := range r.q.Terms {
-		if window[t] > 0 {
-			continue
-		}
-		kind := siblings[tm.Stem]
-		for _, id := range s.ids {
-			stem := r.stems[id]
-			if antonyms[[2]string{tm.Stem, stem}] || negativeOf(tm.Stem, stem) {
-				antonym = 1
-			}
-			if kind > 0 && siblings[stem] == kind && !r.q.Has(stem) {
-				sibling = 1
-			}
-		}
-	}
-	return antonym, sibling
-}
-
-// negativeOf reports that one word is the other with a negative prefix.
-func negativeOf(a, b string) bool {
-	if len(a) < len(b) {
-		a, b = b, a
-	}
-	if len(b) < 4 {
-		return false
-	}
-	for _, p := range []string{"un", "in", "im", "ir", "il", "non", "dis", "anti"} {
-		if strings.HasPrefix(a, p) && a[len(p):] == b {
-			return true
-		}
-	}
-	return false
-}
-
-// unanswered are the parts that no pick speaks to.
-func (r *reading) unanswered(picks []pick) []int {
-	var out []int
-	for p := range r.q.Parts {
-		if !slices.ContainsFunc(picks, func(k pick) bool { return r.partShare(p, k.at) >= partFloor }) {
-			out = append(out, p)
-		}
-	}
-	return out
 }

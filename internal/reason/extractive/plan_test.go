@@ -95,6 +95,9 @@ func TestNoQueryTwice(t *testing.T) {
 	lib := library(t)
 	for _, question := range []string{"What are ideal crops for a garden in Utah?", "Comprehensive history of AI from the 1950s to 2026", "Who won the 2014 football World Cup?"} {
 		st, _, plans := lib.run(t, marchwarden.Request{Question: question, Depth: marchwarden.Deep})
+		if len(st.Searches) < 2 || len(plans) < 2 {
+			t.Errorf("%q: %d searches by %d plans", question, len(st.Searches), len(plans))
+		}
 		seen := map[string]bool{}
 		for _, s := range st.Searches {
 			if seen[queryKey(s.Query)] {

@@ -110,7 +110,11 @@ func TestSameWordsOfAnotherThing(t *testing.T) {
 		t.Errorf("said of %d dams, want 2: %q", n, texts(d))
 	}
 	docs["b.md"] = docs["a.md"] + " It is high."
-	for _, c := range writeOf(t, stateOf("When was the dam in the valley completed?", set(docs), balanced)).Claims {
+	d = writeOf(t, stateOf("When was the dam in the valley completed?", set(docs), balanced))
+	if !slices.Contains(texts(d), "It was completed in 1937.") {
+		t.Errorf("said %q", texts(d))
+	}
+	for _, c := range d.Claims {
 		if c.Text == "It was completed in 1937." && len(c.Passages) != 2 {
 			t.Errorf("a copy does not corroborate %q", c.Text)
 		}

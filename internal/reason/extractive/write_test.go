@@ -93,8 +93,13 @@ func TestCorroboration(t *testing.T) {
 }
 
 func TestContextIsNotRepeated(t *testing.T) {
+	const known = "Iron chlorosis is a yellowing of leaves that is caused by alkaline soil."
 	st := stateOf("What is iron chlorosis?", set(garden), balanced)
-	st.Request.Context = "Iron chlorosis is a yellowing of leaves that is caused by alkaline soil."
+	if d := writeOf(t, st); !slices.Contains(texts(d), known) {
+		t.Fatalf("without the context it says %q", texts(d))
+	}
+	st = stateOf("What is iron chlorosis?", set(garden), balanced)
+	st.Request.Context = known
 	for _, c := range writeOf(t, st).Claims {
 		if c.Text == st.Request.Context {
 			t.Errorf("told the caller what it knows: %q", c.Text)

@@ -5,6 +5,8 @@
 // page's own style elements give it: display, visibility, opacity, tiny or transparent letters, letters in the colour of their ground, boxes off the screen, clipped or
 // of no size. It fetches no style sheets and runs no scripts, and does not know sibling selectors, attribute selectors, pseudo classes or media conditions: a page that
 // is determined to hide a text from its readers and show it here can do so, and callers must go on treating all text as hostile.
+//
+// It also knows the characters that show nothing, in text of any format: see Character and Joiners.
 package hidden
 
 import (
