@@ -170,7 +170,7 @@ func aboutOf(run *record.Run, o Options) About {
 	a := About{Format: Format, Version: o.Version, Contract: marchwarden.ContractVersion, ExportedAt: o.Now.UTC().Truncate(time.Second),
 		TraceID: run.ID, Question: run.Start.Request.Question, Models: []string{}, Prompts: []Prompt{}, Elsewhere: []Elsewhere{}}
 	kept := map[marchwarden.TraceID]bool{}
-	for _, r := range distinct(run) {
+	for _, r := range run.All() {
 		kept[r.ID] = true
 		s := r.Start
 		info := RunInfo{TraceID: r.ID, TraceFormat: s.Format, Version: s.Version, Researcher: s.Researcher, Question: s.Request.Question,
@@ -181,7 +181,7 @@ func aboutOf(run *record.Run, o Options) About {
 		a.Runs = append(a.Runs, info)
 		a.addModels(r.Log)
 	}
-	for _, r := range distinct(run) {
+	for _, r := range run.All() {
 		for _, step := range r.Log.Steps {
 			done, ok := step.(*trace.RihlaComplete)
 			away := Elsewhere{}
@@ -214,19 +214,6 @@ func (a *About) addModels(log *trace.Log) {
 			a.Prompts = append(a.Prompts, p)
 		}
 	}
-}
-
-// distinct are a run and its rihlas, each once.
-func distinct(run *record.Run) []*record.Run {
-	var all []*record.Run
-	seen := map[marchwarden.TraceID]bool{}
-	for _, r := range run.All() {
-		if !seen[r.ID] {
-			seen[r.ID] = true
-			all = append(all, r)
-		}
-	}
-	return all
 }
 
 // bagInfo is bag-info.txt.

@@ -232,7 +232,7 @@ func TestParts(t *testing.T) {
 	}
 	want, _, err := s.Result(ctx, run)
 	check(t, err)
-	if got, err := b.Result(); err != nil || !bytes.Equal(got, want) {
+	if got, err := b.payload(resultName); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("Result = %q, %v", got, err)
 	}
 }

@@ -278,7 +278,7 @@ func (b *Bundle) checkContent(r *Report) {
 	r.Run = run
 	needed := map[string]bool{aboutName: true, resultName: true}
 	var ids []marchwarden.TraceID
-	for _, part := range distinct(run) {
+	for _, part := range run.All() {
 		needed[traceName(part.ID)] = true
 		ids = append(ids, part.ID)
 		if part.Log.Torn > 0 {

@@ -6,9 +6,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -85,11 +85,10 @@ func (in Imported) Brought() bool { return slices.Contains(in.New, in.Run.ID) }
 // placeAlone places what is missing while no other import does: what another has begun
 // to place, it may take back.
 func (b *Bundle) placeAlone(in *Imported, m mark, dst record.Store) error {
-	unlock, err := durable.LockFile(dst.Traces.Path() + ".lock")
+	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), record.ImportLock))
 	if err != nil {
-		return err
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
 	}
-	in.New, in.Kept = nil, nil
 	if err = b.compare(in, dst); err == nil {
 		err = b.place(in, m, dst)
 	}
@@ -118,7 +117,8 @@ func unwritten(err error, id marchwarden.TraceID, what string) error {
 
 // compare tells the traces that are there from those that are not, rihlas first.
 func (b *Bundle) compare(in *Imported, dst record.Store) error {
-	runs := distinct(in.Run)
+	in.New, in.Kept = nil, nil
+	runs := in.Run.All()
 	for i := len(runs) - 1; i >= 0; i-- {
 		id := runs[i].ID
 		switch err := b.same(dst, id); {
@@ -220,18 +220,14 @@ func takeBack(root *os.Root, traces, marks []marchwarden.TraceID) (err error) {
 
 // placeFile writes a new file beside its place and gives it its name when it is
 // whole and on the disk. A file that has the name already is an error.
-func placeFile(root *os.Root, name string, content []byte) (err error) {
+func placeFile(root *os.Root, name string, content []byte) error {
 	tmp := "." + name + "." + rand.Text() + ".tmp"
 	f, err := root.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if gone := root.Remove(tmp); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}()
-	_, err = io.Copy(f, bytes.NewReader(content))
+	defer root.Remove(tmp) // where it cannot, a check does
+	_, err = f.Write(content)
 	if err == nil {
 		err = f.Sync()
 	}

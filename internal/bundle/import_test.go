@@ -4,18 +4,22 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -46,7 +50,7 @@ func TestImport(t *testing.T) {
 	}
 	left, err := os.ReadDir(dst.Traces.Path())
 	check(t, err)
-	if len(left) != 4 { // two traces and their marks
+	if len(left) != 5 { // two traces, their marks, and what an import locks
 		t.Errorf("left behind: %v", left)
 	}
 	for _, id := range both {
@@ -166,32 +170,122 @@ func TestPlaceIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// Imports of one bundle that go on at the same time all succeed, and each trace is new
-// to one of them.
+// Imports of one bundle that go on at the same time all succeed, and one of them brings
+// all of it.
 func TestImportsAtOnce(t *testing.T) {
-	data, dst := pack(t, Options{}), home(t)
-	const many = 8
-	var all [many]Imported
-	var g errgroup.Group
-	for i := range many {
-		g.Go(func() error {
-			b, err := open(data)
-			if err == nil {
-				all[i], err = b.Import(context.Background(), dst)
+	data := pack(t, Options{})
+	const many, rounds = 8, 10
+	for range rounds {
+		dst := home(t)
+		var all [many]Imported
+		var g errgroup.Group
+		for i := range many {
+			g.Go(func() error {
+				b, err := open(data)
+				if err == nil {
+					all[i], err = b.Import(context.Background(), dst)
+				}
+				return err
+			})
+		}
+		check(t, g.Wait())
+		brought := 0
+		for _, in := range all {
+			switch {
+			case in.Brought() && len(in.New) == 2 && len(in.Kept) == 0:
+				brought++
+			case in.Brought() || len(in.New) != 0 || len(in.Kept) != 2:
+				t.Errorf("%v new, %v kept", in.New, in.Kept)
 			}
-			return err
-		})
-	}
-	check(t, g.Wait())
-	fresh := 0
-	for _, in := range all {
-		if fresh += len(in.New); len(in.New)+len(in.Kept) != 2 {
-			t.Errorf("%v new, %v kept", in.New, in.Kept)
+		}
+		left, err := os.ReadDir(dst.Traces.Path())
+		if err != nil || brought != 1 || len(left) != 5 {
+			t.Errorf("brought %d times, left %v, %v", brought, left, err)
 		}
 	}
-	left, err := os.ReadDir(dst.Traces.Path())
-	if err != nil || fresh != 2 || len(left) != 4 {
-		t.Errorf("%d new traces, left %v, %v", fresh, left, err)
+}
+
+// An import that fails halfway takes its traces back before another can hold them to
+// be there already.
+func TestImportFailsHalfway(t *testing.T) {
+	data, dst := pack(t, Options{}), home(t)
+	second := make(chan error, 1)
+	var in Imported
+	broken := &halting{ReaderAt: bytes.NewReader(data)}
+	first, err := Open(broken, int64(len(data)))
+	check(t, err)
+	at, err := first.members[traceName(id(t, mainID))].DataOffset()
+	check(t, err)
+	broken.halt = func(off int64) error {
+		if _, err := dst.Traces.Stat(id(t, rihlaID)); off != at || err != nil {
+			return nil
+		}
+		go func() {
+			b, err := open(data)
+			if err == nil {
+				in, err = b.Import(context.Background(), dst)
+			}
+			second <- err
+		}()
+		select { // it must wait for this one, whatever time there is
+		case err := <-second:
+			second <- err
+		case <-time.After(200 * time.Millisecond):
+		}
+		return errors.New("the disk fails")
+	}
+	if _, err := first.Import(context.Background(), dst); !errors.Is(err, marchwarden.CodeCorrupt) {
+		t.Fatalf("the first import: %v", err)
+	}
+	check(t, <-second)
+	run, err := dst.Load(id(t, mainID))
+	check(t, err)
+	if !in.Brought() || len(in.New) != 2 || len(run.Rihlas) != 1 {
+		t.Errorf("%v new, %v kept; the run has %d rihlas", in.New, in.Kept, len(run.Rihlas))
+	}
+}
+
+// halting is a file of which some places cannot be read.
+type halting struct {
+	io.ReaderAt
+	halt func(off int64) error // nil for none
+}
+
+func (h *halting) ReadAt(p []byte, off int64) (int, error) {
+	if h.halt != nil {
+		if err := h.halt(off); err != nil {
+			return 0, err
+		}
+	}
+	return h.ReaderAt.ReadAt(p, off)
+}
+
+// An import that another keeps waiting says so, and it is nobody's fault.
+func TestImportIsKeptWaiting(t *testing.T) {
+	t.Parallel() // it waits for seconds
+	b, err := open(pack(t, Options{}))
+	check(t, err)
+	dst := home(t)
+	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), record.ImportLock))
+	check(t, err)
+	defer unlock()
+	if _, err = b.Import(context.Background(), dst); !errors.Is(err, marchwarden.CodeUnavailable) || !errors.Is(err, durable.ErrLocked) {
+		t.Errorf("Import: %v", err)
+	}
+}
+
+// The folder of traces may be the only one that can be written.
+func TestImportIntoAFolderAlone(t *testing.T) {
+	b, err := open(pack(t, Options{}))
+	check(t, err)
+	dst := home(t)
+	above := filepath.Dir(dst.Traces.Path())
+	check(t, os.Chmod(above, 0o500))
+	t.Cleanup(func() { check(t, os.Chmod(above, 0o700)) })
+	_, err = b.Import(context.Background(), dst)
+	check(t, err)
+	if left, err := os.ReadDir(above); err != nil || len(left) != 1 {
+		t.Errorf("beside the folder: %v, %v", left, err)
 	}
 }
 

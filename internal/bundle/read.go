@@ -198,9 +198,6 @@ func parseManifest(data []byte) (map[string]string, error) {
 	return hashes, nil
 }
 
-// Result is the result as it left the process, to the byte.
-func (b *Bundle) Result() ([]byte, error) { return b.payload(resultName) }
-
 // Load reads a trace. One that is not inside is CodeNotFound.
 func (b *Bundle) Load(id marchwarden.TraceID) (*trace.Log, error) {
 	name := traceName(id)
@@ -218,25 +215,14 @@ func (b *Bundle) Load(id marchwarden.TraceID) (*trace.Log, error) {
 	return log, nil
 }
 
-// maxRuns bounds how many runs a bundle's traces may lead to. Traces that name one
-// another over and over would lead to more than any program can follow.
-const maxRuns = 2_000
-
 // Run is the run with those of its rihlas that are inside.
 func (b *Bundle) Run() (*record.Run, error) {
-	left := maxRuns
-	return b.run(b.About.TraceID, nil, &left)
+	return b.run(b.About.TraceID, map[marchwarden.TraceID]*record.Run{})
 }
 
-// run follows a trace down to its rihlas. above are those that led to it.
-func (b *Bundle) run(id marchwarden.TraceID, above []marchwarden.TraceID, left *int) (*record.Run, error) {
-	*left--
-	switch {
-	case slices.Contains(above, id):
-		return nil, corrupt(traceName(id), "the run is a rihla of itself")
-	case *left < 0:
-		return nil, corrupt(traceName(id), "the traces lead to more than %d runs", maxRuns)
-	}
+// run reads a run that is not among those that were read, and its rihlas; what is nil
+// there is under way.
+func (b *Bundle) run(id marchwarden.TraceID, read map[marchwarden.TraceID]*record.Run) (*record.Run, error) {
 	log, err := b.Load(id)
 	if err != nil {
 		return nil, err
@@ -249,16 +235,23 @@ func (b *Bundle) run(id marchwarden.TraceID, above []marchwarden.TraceID, left *
 		return nil, corrupt(traceName(id), "holds another run, %s", start.TraceID)
 	}
 	run := &record.Run{ID: id, Start: start, Log: log}
+	read[id] = nil
 	for _, part := range record.Parts(log) {
-		rihla, err := b.run(part, append(above[:len(above):len(above)], id), left)
-		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		if b.members[traceName(part)] == nil {
 			continue
+		}
+		rihla, known := read[part]
+		if !known {
+			rihla, err = b.run(part, read)
+		} else if rihla == nil {
+			err = corrupt(traceName(part), "the run is a rihla of itself")
 		}
 		if err != nil {
 			return nil, err
 		}
 		run.Rihlas = append(run.Rihlas, rihla)
 	}
+	read[id] = run
 	return run, nil
 }
 

@@ -319,6 +319,34 @@ func TestOverlapping(t *testing.T) {
 	}
 }
 
+// However many ways lead to a run, it is read once.
+func TestManyWays(t *testing.T) {
+	s := home(t)
+	const levels = 40
+	name := func(level, n int) string { return fmt.Sprintf("0198c0de-7a3b-7c11-9d55-%08d%04d", level, n) }
+	data, err := marchwarden.EncodeResult(&marchwarden.Result{Answer: "No.", TraceID: id(t, name(0, 0))})
+	check(t, err)
+	result := put(t, s, string(data))
+	for level := range levels {
+		for n := range 2 {
+			head := start(t, name(level, n))
+			head.Investigation = &trace.Investigation{}
+			steps := []trace.Step{head}
+			for below := range 2 {
+				steps = append(steps, &trace.RihlaComplete{Effect: trace.Effect{OutputID: result}, TraceID: id(t, name(level+1, below))})
+			}
+			write(t, s, name(level, n), append(steps, &trace.Complete{Result: result})...)
+		}
+	}
+	run, err := s.Load(id(t, name(0, 0)))
+	check(t, err)
+	var b bytes.Buffer
+	check(t, Write(context.Background(), &b, s, run, Options{Now: when}))
+	if found := problems(t, b.Bytes()); found != nil {
+		t.Error(found)
+	}
+}
+
 // Traces that name each other do not lead a reader round in circles.
 func TestCircle(t *testing.T) {
 	s, _ := recorded(t)

@@ -82,7 +82,7 @@ func (p *packer) payload(ctx context.Context, src record.Store, run *record.Run,
 	if err := p.add(resultName, result); err != nil {
 		return err
 	}
-	runs := distinct(run)
+	runs := run.All()
 	slices.SortFunc(runs, func(a, b *record.Run) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
 	for _, r := range runs {
 		lines, err := traceBytes(src, r)

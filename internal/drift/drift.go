@@ -17,7 +17,6 @@
 package drift
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -144,8 +143,6 @@ type Config struct {
 	// read them; nil leaves the text as it was read.
 	Extract Extractor
 	Now     func() time.Time
-	// Parallel is how many documents are asked for at the same time; 0 is a few.
-	Parallel int
 	// Told hears of each document when it is done; nil hears nothing. It is called
 	// by several goroutines.
 	Told func(Source)
@@ -168,7 +165,7 @@ func Check(ctx context.Context, cfg Config, run *record.Run) (Report, error) {
 	cited := gather(docs, res.Citations)
 	rep.Sources = append(rep.Sources, make([]Source, len(cited))...)
 	var g errgroup.Group // each looks at ctx itself, and says so for its own document
-	g.SetLimit(cmp.Or(max(cfg.Parallel, 0), parallel))
+	g.SetLimit(parallel)
 	for i, c := range cited {
 		g.Go(func() error {
 			src, passages, err := cfg.look(ctx, c, res.Citations)
@@ -268,7 +265,7 @@ func behind(docs []record.Document, c marchwarden.Citation) *record.Document {
 	var found *record.Document
 	for i := range docs {
 		d := &docs[i]
-		if hashOf(d.Page) != c.ContentHash {
+		if d.Hash().String() != c.ContentHash {
 			continue
 		}
 		place, of := strings.CutPrefix(c.Locator, d.Locator)
@@ -283,12 +280,4 @@ func behind(docs []record.Document, c marchwarden.Citation) *record.Document {
 		}
 	}
 	return found
-}
-
-// hashOf is what a citation of a page names: the text, or the bytes of what has none.
-func hashOf(p fetch.Page) string {
-	if p.NonText {
-		return p.Raw.String()
-	}
-	return p.Text.String()
 }

@@ -282,11 +282,12 @@ func TestCheckIsStopped(t *testing.T) {
 	w.files = []*fetch.Folder{fetch.EmbeddedFolder("embedded library", "embedded", fstest.MapFS{"soil.md": {Data: []byte("# Soil\n\n" + filler + "\n")}})}
 	run := w.run("", []cite{{"embedded:soil.md", filler}, {s.URL + "/p", lamp}, {s.URL + "/q", ferry}})
 	ctx, cancel := context.WithCancel(t.Context())
-	stuck := endless{make(chan struct{})}
+	stuck := endless{make(chan struct{}, 2)}
 	cfg := w.config()
-	cfg.Parallel = 1
 	cfg.Fetchers["web"] = stuck
-	go func() { <-stuck.begun; cancel() }()
+	done := make(chan struct{})
+	cfg.Told = func(drift.Source) { close(done) } // the file alone
+	go func() { <-done; <-stuck.begun; cancel() }()
 	rep, err := drift.Check(ctx, cfg, run)
 	if marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 		t.Errorf("the check ended with %v", err)
@@ -321,8 +322,8 @@ func TestWhatIsNotAsked(t *testing.T) {
 
 // TestTurnedIntoPDF is the one that takes seconds: reading the first PDF does.
 func TestTurnedIntoPDF(t *testing.T) {
-	if os.Getenv("MARCHWARDEN_TEST_FULL") == "" {
-		t.Skip("set MARCHWARDEN_TEST_FULL=1")
+	if testing.Short() {
+		t.Skip("takes seconds")
 	}
 	s, w := newSite(t), newWorld(t)
 	s.set("/says", page(lamp, filler))

@@ -271,7 +271,7 @@ func pdf(lines ...string) string {
 type endless struct{ begun chan struct{} }
 
 func (e endless) Fetch(ctx context.Context, _ string) (fetch.Page, error) {
-	close(e.begun)
+	e.begun <- struct{}{}
 	<-ctx.Done()
 	return fetch.Page{}, ctx.Err()
 }

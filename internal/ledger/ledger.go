@@ -107,9 +107,6 @@ type Ledger struct {
 // Open names the ledger's file; nothing is read or made before the first Append.
 func Open(path string) *Ledger { return &Ledger{path: path} }
 
-// Path is where the ledger is.
-func (l *Ledger) Path() string { return l.path }
-
 // Append writes e as one line and syncs it. The file (mode 0600) and its folder
 // (0700) are made when missing. Texts of e are cleaned of control characters and
 // cut. An error means that the line may not be there; the ledger stays usable.

@@ -207,6 +207,9 @@ func TestPriceTable(t *testing.T) {
 		}
 		seen[p.ID] = true
 	}
+	if len(seen) == 0 {
+		t.Error("there is no price")
+	}
 }
 
 func TestSummarize(t *testing.T) {

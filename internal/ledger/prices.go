@@ -15,7 +15,6 @@ var pricesJSON []byte
 // million tokens.
 type prices struct {
 	AsOf   string  `json:"as_of"`
-	Unit   string  `json:"unit"`
 	Models []price `json:"models"`
 }
 

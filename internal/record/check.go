@@ -190,6 +190,7 @@ type checker struct {
 	// mayNeed are the damaged traces that mention a blob.
 	mayNeed    map[blob.Ref][]marchwarden.TraceID
 	rihlaOf    map[marchwarden.TraceID]marchwarden.TraceID
+	whole      []marchwarden.TraceID // runs that are no rihlas, whatever others say
 	leftovers  []blob.File
 	unfinished []string // old files in the folder of traces that were never renamed
 }
@@ -207,6 +208,9 @@ func (c *checker) traces(ctx context.Context) error {
 			return err
 		}
 		c.trace(id)
+	}
+	for _, id := range c.whole {
+		delete(c.rihlaOf, id)
 	}
 	return nil
 }
@@ -354,15 +358,6 @@ func (c *checker) needs(ctx context.Context) error {
 	// A trace may have been removed since, and with it what it needed.
 	c.report.Findings = slices.DeleteFunc(c.report.Findings, func(f Finding) bool { return f.Kind == MissingBlob && len(f.NeededBy) == 0 })
 	return nil
-}
-
-// family is the run that gc takes for one: itself, or the investigation that it is
-// part of.
-func (c *checker) family(id marchwarden.TraceID) marchwarden.TraceID {
-	if whole, ok := c.rihlaOf[id]; ok {
-		return whole
-	}
-	return id
 }
 
 func (f *Finding) need(n Need, family marchwarden.TraceID) {

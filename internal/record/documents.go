@@ -18,6 +18,14 @@ type Document struct {
 	Run  *Run
 }
 
+// Hash is what a citation of the document names: its text, or its bytes if it is none.
+func (d Document) Hash() blob.Ref {
+	if d.NonText {
+		return d.Raw
+	}
+	return d.Text
+}
+
 // Documents are the documents that a run and its rihlas read, in the order of
 // their traces, each pair of locator and text once. A document that a stranger
 // cited and that was only got hold of has no Raw bytes. A damaged record is an
@@ -29,16 +37,6 @@ func (s Store) Documents(ctx context.Context, r *Run) ([]Document, error) {
 	}
 	var docs []Document
 	seen := map[key]bool{}
-	add := func(run *Run, step int, p fetch.Page) {
-		k := key{p.Locator, p.Text}
-		if p.NonText {
-			k.text = p.Raw
-		}
-		if k.text.Valid() && !seen[k] {
-			seen[k] = true
-			docs = append(docs, Document{Page: p, Step: step, Run: run})
-		}
-	}
 	all := r.All()
 	// Rihlas first: they know more about what they read than who asked them.
 	for _, run := range append(all[1:len(all):len(all)], r) {
@@ -47,7 +45,11 @@ func (s Store) Documents(ctx context.Context, r *Run) ([]Document, error) {
 			if err != nil {
 				return nil, err
 			}
-			add(run, step.Header().Step, p)
+			d := Document{Page: p, Step: step.Header().Step, Run: run}
+			if k := (key{d.Locator, d.Hash()}); k.text.Valid() && !seen[k] {
+				seen[k] = true
+				docs = append(docs, d)
+			}
 		}
 	}
 	return docs, nil

@@ -14,21 +14,24 @@ import (
 )
 
 // Family is a run with its rihlas: they are kept and removed together. A rihla
-// that no investigation here names is a family of its own.
+// that no investigation here names, or more than one, is a family of its own, and so
+// is a run that was none of somebody's rihlas, whatever an investigation says that was
+// imported. They go no earlier than what names them.
 type Family struct {
 	// IDs are the traces, the investigation first.
 	IDs      []marchwarden.TraceID `json:"trace_ids"`
 	Question string                `json:"question"`
-	Last     time.Time             `json:"last_written"`
+	Last     time.Time             `json:"last_written"` // or what names it was
 	Bytes    int64                 `json:"trace_bytes"`
 	// Finished says that the run has its result. One that has not could be resumed.
 	Finished bool `json:"finished"`
 	// Unreadable says that one of its traces cannot be read.
 	Unreadable bool `json:"unreadable,omitempty"`
 
-	busy   bool // somebody writes one of its traces
-	orphan bool // a rihla whose investigation is not known
-	sealed bool // a trace of it, or one that mentions it, cannot be read
+	busy   bool                  // somebody writes one of its traces
+	orphan bool                  // a rihla whose investigation is not known
+	sealed bool                  // a trace of it, or one that mentions it, cannot be read
+	others []marchwarden.TraceID // traces that it names and that are not of it
 }
 
 // member is what the survey keeps of one trace.
@@ -36,15 +39,15 @@ type member struct {
 	id       marchwarden.TraceID
 	question string
 	parts    []marchwarden.TraceID
+	others   []marchwarden.TraceID // that it names and that are no parts of it
 	started  time.Time
 	last     time.Time
 	bytes    int64
 	finished bool
 	busy     bool
 	rihla    bool
+	whole    bool // known to be no rihla
 	sealed   bool
-	// mentioned says that a trace that cannot be read mentions it.
-	mentioned bool
 }
 
 // families reads all traces and puts them together, the least recently written
@@ -55,7 +58,7 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 		return nil, began, err
 	}
 	members := map[marchwarden.TraceID]*member{}
-	named := map[marchwarden.TraceID]bool{} // by traces that can be read
+	named := map[marchwarden.TraceID]int{} // by how many traces that can be read
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return nil, began, err
@@ -69,22 +72,26 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 		}
 		members[id] = m
 		for _, part := range m.parts {
-			named[part] = named[part] || !m.sealed
+			if !m.sealed {
+				named[part]++
+			}
 		}
 		if m.busy && (began.IsZero() || m.started.Before(began)) {
 			began = m.started
 		}
 	}
+	claimed := map[marchwarden.TraceID]bool{}
 	for _, id := range ids {
-		if m := members[id]; m != nil && m.sealed {
-			m.claim(members, named)
+		if m := members[id]; m != nil {
+			m.claim(members, named, claimed)
 		}
 	}
 	for _, id := range ids {
-		if m := members[id]; m != nil && !named[id] {
+		if m := members[id]; m != nil && !claimed[id] {
 			all = append(all, familyOf(m, members))
 		}
 	}
+	tie(all)
 	slices.SortFunc(all, func(a, b Family) int {
 		if c := a.Last.Compare(b.Last); c != 0 {
 			return c
@@ -94,20 +101,47 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 	return all, began, nil
 }
 
-// claim makes those traces parts of one that cannot be read which it mentions and
-// which are rihlas that no other investigation names. The rest of what it mentions
-// may be what it needs, and stays as long as nobody can tell.
-func (m *member) claim(members map[marchwarden.TraceID]*member, named map[marchwarden.TraceID]bool) {
+// claim leaves those traces as parts of one which it alone names and of which it is not
+// known that they are no rihlas. What one mentions that cannot be read is a part only if
+// it is known to be a rihla, and if nobody names it.
+func (m *member) claim(members map[marchwarden.TraceID]*member, named map[marchwarden.TraceID]int, claimed map[marchwarden.TraceID]bool) {
+	by := 1
+	if m.sealed {
+		by = 0
+	}
 	m.parts = slices.DeleteFunc(m.parts, func(id marchwarden.TraceID) bool {
 		other := members[id]
-		if other == nil || other.rihla && !named[id] {
-			return other == nil
+		if other == nil {
+			return true
 		}
-		other.mentioned = true
-		return true
+		mine := (other.rihla || !other.whole && !m.sealed) && named[id] == by && !claimed[id]
+		if claimed[id] = claimed[id] || mine; !mine {
+			m.others = append(m.others, id)
+		}
+		return !mine
 	})
-	for _, id := range m.parts {
-		named[id] = true
+}
+
+// tie keeps a family as long as every other that names a trace of it: that may be what
+// the other needs.
+func tie(all []Family) {
+	of := map[marchwarden.TraceID]*Family{}
+	for i := range all {
+		for _, id := range all[i].IDs {
+			of[id] = &all[i]
+		}
+	}
+	for i := range all {
+		for _, id := range all[i].others {
+			f := of[id]
+			if f == nil || f == &all[i] {
+				continue
+			}
+			f.busy, f.sealed = f.busy || all[i].busy, f.sealed || all[i].sealed
+			if !f.Last.After(all[i].Last) {
+				f.Last = all[i].Last.Add(1) // the other goes first
+			}
+		}
 	}
 }
 
@@ -133,7 +167,7 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 	}
 	m.parts, m.finished = Parts(log), log.Complete() != nil
 	if start, err := log.Start(); err == nil {
-		m.question, m.rihla, m.started = start.Request.Question, start.PartOf, earliest(start)
+		m.question, m.rihla, m.whole, m.started = start.Request.Question, start.PartOf, !start.PartOf, earliest(start)
 	}
 	return m, nil
 }
@@ -180,7 +214,8 @@ func familyOf(m *member, members map[marchwarden.TraceID]*member) Family {
 		f.IDs = append(f.IDs, m.id)
 		f.Bytes += m.bytes
 		f.busy, f.Unreadable = f.busy || m.busy, f.Unreadable || m.sealed
-		f.sealed = f.sealed || m.sealed || m.mentioned
+		f.sealed = f.sealed || m.sealed
+		f.others = append(f.others, m.others...)
 		if m.last.After(f.Last) {
 			f.Last = m.last
 		}

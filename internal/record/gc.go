@@ -15,9 +15,6 @@ import (
 // CollectOptions say what may go.
 type CollectOptions struct {
 	Now time.Time
-	// Grace is how long what was used or written last is spared; 0 is an hour. It
-	// must be longer than blobs are held to be fresh.
-	Grace time.Duration
 	// Older removes families that were last written longer ago than that; 0 keeps
 	// all.
 	Older time.Duration
@@ -29,7 +26,9 @@ type CollectOptions struct {
 	Runs []marchwarden.TraceID
 }
 
-const defaultGrace = time.Hour
+// grace is how long what was used or written last is spared. It must be longer than
+// blobs are held to be fresh.
+const grace = time.Hour
 
 // Plan is what a collection is going to remove.
 type Plan struct {
@@ -77,17 +76,14 @@ type Collected struct {
 // by name is CodeNotFound if it is not there, CodeInvalid if it is a rihla of an
 // investigation, and CodeUnavailable if somebody is at work on it.
 func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, error) {
-	if o.Grace <= 0 {
-		o.Grace = defaultGrace
-	}
 	p := &Plan{home: h, options: o, Families: []Family{}}
 	uses := map[blob.Ref]int{} // how often traces mention a blob
 	all, began, err := h.families(ctx, func(ref blob.Ref) { uses[ref]++ })
 	if err != nil {
 		return nil, fmt.Errorf("plan a collection: %w", err)
 	}
-	p.before = o.Now.Add(-o.Grace)
-	if limit := began.Add(-o.Grace); !began.IsZero() && limit.Before(p.before) {
+	p.before = o.Now.Add(-grace)
+	if limit := began.Add(-grace); !began.IsZero() && limit.Before(p.before) {
 		p.before = limit
 	}
 	sizes := map[blob.Ref]blob.File{}
@@ -193,7 +189,7 @@ func (p *Plan) choose(ctx context.Context, all []Family, running bool, release f
 		case f.busy, f.orphan && running: // it may be part of what goes on
 			p.Running++
 			continue
-		case f.Last.After(o.Now.Add(-o.Grace)):
+		case f.Last.After(o.Now.Add(-grace)):
 			p.Young++
 			continue
 		}

@@ -223,6 +223,55 @@ func TestCollectByName(t *testing.T) {
 	}
 }
 
+// An investigation that names runs which it did not send, as one that was imported may,
+// does not take them along; nor do they go before it.
+func TestCollectLeavesWhatIsOnlyNamed(t *testing.T) {
+	p, runs := investigated(t, questions[:2]...)
+	own, rihla := runs[0], runs[1].Rihlas[0]
+	thief, err := marchwarden.ParseTraceID("01980000-0000-7000-8000-000000000001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := p.traces.Create(thief)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []trace.Step{
+		&trace.Start{Format: trace.Format, TraceID: thief, Investigation: &trace.Investigation{}},
+		&trace.RihlaComplete{Number: 1, TraceID: own.ID}, &trace.RihlaComplete{Number: 2, TraceID: rihla.ID},
+	} {
+		if err := w.Append(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range runs {
+		age(t, p, r, 40*day)
+	}
+	plan, err := p.home().PlanCollection(t.Context(), record.CollectOptions{Now: time.Now(), Runs: []marchwarden.TraceID{thief}})
+	if err != nil || len(plan.Families) != 1 || len(plan.Families[0].IDs) != 1 {
+		t.Errorf("with it go %+v, %v", plan.Families, err)
+	}
+	if plan, _ := collect(t, p, record.CollectOptions{Older: 30 * day}); len(plan.Families) != 1 || plan.Families[0].IDs[0] != runs[1].ID {
+		t.Errorf("by age go %+v", plan.Families)
+	}
+	for _, id := range []marchwarden.TraceID{own.ID, own.Rihlas[0].ID, rihla.ID} {
+		if !slices.Contains(kept(t, p), id) {
+			t.Errorf("%s went before what names it", id)
+		}
+	}
+	if err := stands(p, own.ID); err != nil {
+		t.Error(err)
+	}
+	write(t, p.blob(own.Log.Complete().Result), []byte("damaged"))
+	r := check(t, p, record.CheckOptions{})
+	if len(r.Findings) != 1 || !strings.Contains(r.Findings[0].Remedy, "--run "+own.ID.String()) {
+		t.Errorf("what to remove:\n%s", describe(r))
+	}
+}
+
 // Blobs that were used a moment ago go later; no run has to make room for them.
 func TestCollectBySizeCountsWhatOnlyWaits(t *testing.T) {
 	p, runs := investigated(t, questions[:3]...)

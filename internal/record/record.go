@@ -106,13 +106,13 @@ func Parts(log *trace.Log) []marchwarden.TraceID {
 // All is the run itself and its rihlas, and theirs, each once.
 func (r *Run) All() []*Run {
 	var all []*Run
-	seen := map[*Run]bool{}
+	seen := map[marchwarden.TraceID]bool{}
 	var add func(*Run)
 	add = func(run *Run) {
-		if seen[run] {
+		if seen[run.ID] {
 			return
 		}
-		seen[run] = true
+		seen[run.ID] = true
 		all = append(all, run)
 		for _, part := range run.Rihlas {
 			add(part)

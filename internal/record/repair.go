@@ -47,6 +47,15 @@ func (c *checker) remedies(ctx context.Context) error {
 	})
 }
 
+// family is the run that gc takes for one: itself, or the investigation that it is
+// part of.
+func (c *checker) family(id marchwarden.TraceID) marchwarden.TraceID {
+	if whole, ok := c.rihlaOf[id]; ok {
+		return whole
+	}
+	return id
+}
+
 // lost says which runs have lost something, and how to remove them.
 func lost(runs []marchwarden.TraceID) string {
 	const most = 3

@@ -19,6 +19,10 @@ import (
 
 const traceSuffix = ".jsonl"
 
+// ImportLock is the file in the folder of traces that an import locks while it puts
+// traces there.
+const ImportLock = "lock"
+
 // brokenOff is the name of a file that an import was about to rename.
 var brokenOff = regexp.MustCompile(`^\.` + idShape.String() + `(\.jsonl|\.imported)\.[A-Z2-7]{26}\.tmp$`)
 
@@ -61,7 +65,7 @@ func (c *checker) stray(e fs.DirEntry) {
 	path := filepath.Join(c.Traces.Path(), e.Name())
 	id, err := marchwarden.ParseTraceID(strings.TrimSuffix(e.Name(), traceSuffix))
 	switch isTrace := err == nil && strings.HasSuffix(e.Name(), traceSuffix); {
-	case isTrace && e.Type().IsRegular():
+	case (isTrace || e.Name() == ImportLock) && e.Type().IsRegular():
 	case isTrace:
 		c.found(Finding{Kind: DamagedTrace, Object: "trace " + id.String(), Problem: "what stands in its place is " + typeOf(e.Type()), Repairable: true, inPlace: path})
 	case brokenOff.MatchString(e.Name()) && e.Type().IsRegular():
@@ -112,6 +116,9 @@ func (c *checker) begun(id marchwarden.TraceID, log *trace.Log) error {
 		return errors.New("it holds another run, " + start.TraceID.String())
 	case start.Format < 2:
 		c.report.Unsummed++
+	}
+	if !start.PartOf {
+		c.whole = append(c.whole, id)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -15,27 +16,26 @@ import (
 // and a security policy that allows neither. Markers lead to the sources, where each
 // excerpt is shown at its place in the stored text. It writes once.
 func HTML(w io.Writer, r *Report) error {
-	page := h.Document{Lang: "en", Title: r.title(), Style: Style, Body: Body(r)}
+	page := h.Document{Lang: "en", Title: r.title(), Style: style, Body: body(r)}
 	if _, err := io.WriteString(w, page.String()); err != nil {
 		return fmt.Errorf("write HTML: %w", err)
 	}
 	return nil
 }
 
-// Part is one section of a report.
-type Part struct {
-	ID    string // of its element, for links
-	Title string
-	Body  h.Node // what is under its heading
+// part is one section of a report.
+type part struct {
+	id    string // of its element, for links
+	title string
+	body  h.Node // what is under its heading
 }
 
-// Body is all that a page shows, for a page of one's own around it. It is styled by
-// Style.
-func Body(r *Report) h.Node {
+// body is all that the page shows.
+func body(r *Report) h.Node {
 	var contents, sections []h.Node
-	for _, p := range Parts(r) {
-		contents = append(contents, h.El(h.Li, nil, h.A(h.At(p.ID), nil, h.Text(p.Title))))
-		sections = append(sections, p.Section())
+	for _, p := range parts(r) {
+		contents = append(contents, h.El(h.Li, nil, h.A(h.At(p.id), nil, h.Text(p.title))))
+		sections = append(sections, p.section())
 	}
 	return h.Lines(
 		h.A(h.At("answer"), class("skip"), h.Text("Skip to the answer")),
@@ -50,16 +50,16 @@ func Body(r *Report) h.Node {
 	)
 }
 
-// Section is the part with its heading, as an element of the page.
-func (p Part) Section() h.Node {
-	title := p.ID + "-title"
-	return h.El(h.Section, []h.Attr{h.ID(p.ID), h.LabelledBy(title)}, h.Text("\n"), h.El(h.H2, []h.Attr{h.ID(title)}, h.Text(p.Title)), h.Text("\n"), p.Body)
+// section is the part with its heading, as an element of the page.
+func (p part) section() h.Node {
+	title := p.id + "-title"
+	return h.El(h.Section, []h.Attr{h.ID(p.id), h.LabelledBy(title)}, h.Text("\n"), h.El(h.H2, []h.Attr{h.ID(title)}, h.Text(p.title)), h.Text("\n"), p.body)
 }
 
-// Parts are the sections of a report in their order; those with nothing to say are
+// parts are the sections of a report in their order; those with nothing to say are
 // left out, but for the answer and the sources.
-func Parts(r *Report) []Part {
-	all := []Part{
+func parts(r *Report) []part {
+	all := []part{
 		{"answer", "Answer", answer(r.Result)},
 		{"confidence", "Confidence", confidence(r.Result)},
 		{"claims", "Claims", claims(r.Result)},
@@ -72,13 +72,7 @@ func Parts(r *Report) []Part {
 		{"cost", "Cost", definitions(r.costs())},
 		{"check", "How to check this report", check(r)},
 	}
-	var out []Part
-	for _, p := range all {
-		if !p.Body.Empty() {
-			out = append(out, p)
-		}
-	}
-	return out
+	return slices.DeleteFunc(all, func(p part) bool { return p.body.Empty() })
 }
 
 func class(names string) []h.Attr { return []h.Attr{h.Class(names)} }
@@ -158,7 +152,7 @@ func claimID(n int) string { return fmt.Sprintf("claim-%d", n) }
 func definitions(fs []fact) h.Node {
 	var out []h.Node
 	for _, f := range fs {
-		out = append(out, h.In(h.Div, "", h.El(h.Dt, nil, h.Text(f.label)), h.El(h.Dd, nil, h.Text(f.value))))
+		out = append(out, h.El(h.Div, nil, h.El(h.Dt, nil, h.Text(f.label)), h.El(h.Dd, nil, h.Text(f.value))))
 	}
 	if len(out) == 0 {
 		return h.Node{}
@@ -218,11 +212,11 @@ func side(res *marchwarden.Result, name string, s marchwarden.Side) h.Node {
 
 // whereabouts is a locator, as a link if it leads to the web.
 func whereabouts(at string) h.Node {
-	text := h.In(h.Bdi, "", h.Text(plaintext.Fold(at)))
+	text := h.El(h.Bdi, nil, h.Text(plaintext.Fold(at)))
 	if to, ok := h.Web(address(at)); ok {
 		return h.A(to, nil, text)
 	}
-	return h.In(h.Code, "", text)
+	return h.El(h.Code, nil, text)
 }
 
 func gapList(res *marchwarden.Result) h.Node {

@@ -155,7 +155,7 @@ func TestHTMLIsInert(t *testing.T) {
 		page, doc := rendered(t, r)
 		inert(t, doc)
 		marked(t, r, doc)
-		if strings.Contains(Style, "url(") || strings.Contains(Style, "@import") {
+		if strings.Contains(style, "url(") || strings.Contains(style, "@import") {
 			t.Error("the style sheet loads something")
 		}
 		if strings.Count(page, "<style>") != 1 {

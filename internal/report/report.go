@@ -108,12 +108,8 @@ func (r *Report) damage(err error) error {
 func pageOf(docs []record.Document, c marchwarden.Citation) fetch.Page {
 	found := fetch.Page{}
 	for _, d := range docs {
-		hash := d.Text
-		if d.NonText {
-			hash = d.Raw
-		}
 		switch {
-		case c.ContentHash == "" || hash.String() != c.ContentHash:
+		case c.ContentHash == "" || d.Hash().String() != c.ContentHash:
 		case d.Locator == whole(c.Locator):
 			return d.Page
 		case !found.Text.Valid():

@@ -1,8 +1,8 @@
 package report
 
-// Style is the style sheet of a report. It is light or dark as the reader's system
+// style is the style sheet of a report. It is light or dark as the reader's system
 // is, fits a phone and paper, and loads nothing.
-const Style = `
+const style = `
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --page: #ffffff; --box: #f6f8fa; --line: #d0d7de; --link: #0a56a8; --mark: #fff1a8; --good: #1a6b34; --fair: #7d5200; --bad: #b3261e; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e8eb; --soft: #a3abb5; --page: #14171a; --box: #1e2226; --line: #3a4149; --link: #7db7ff; --mark: #5c4d00; --good: #6fd08c; --fair: #e3b341; --bad: #ff8f87; }

@@ -31,9 +31,9 @@ const (
 	minPlain = 16
 )
 
-// Counts reports whether a value is looked for: one that has at least 8 characters,
+// counts reports whether a value is looked for: one that has at least 8 characters,
 // or 16 if they are all letters or all digits.
-func Counts(value string) bool {
+func counts(value string) bool {
 	n := utf8.RuneCountInString(value)
 	all := func(is func(rune) bool) bool {
 		return !strings.ContainsFunc(value, func(r rune) bool { return !is(r) })
@@ -66,7 +66,7 @@ func (r *Redactor) Learn(values ...string) {
 	defer r.mu.Unlock()
 	grown := slices.Clone(r.values)
 	for _, v := range values {
-		if v = strings.TrimSpace(v); Counts(v) && !strings.Contains(v, "\n") && !slices.Contains(grown, v) {
+		if v = strings.TrimSpace(v); counts(v) && !strings.Contains(v, "\n") && !slices.Contains(grown, v) {
 			grown = append(grown, v)
 		}
 	}

@@ -27,8 +27,8 @@ func TestCounts(t *testing.T) {
 		"": false, "sk-1234": false, "sk-12345": true, "postgres": false, "password": false, "1234567890": false, "swordfish1": true,
 		"correcthorsebattery": true, "0123456789012345": true, "é-23456": false, "é-234567": true,
 	} {
-		if Counts(value) != want {
-			t.Errorf("Counts(%q) is %v", value, !want)
+		if counts(value) != want {
+			t.Errorf("counts(%q) is %v", value, !want)
 		}
 	}
 }

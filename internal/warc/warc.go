@@ -35,7 +35,6 @@ type Options struct {
 // Stats counts what was written and what was left out.
 type Stats struct {
 	Pages int // documents written, with their bytes
-	Texts int // those of them that have a text
 	// Private are documents that are not of the web, which are never written; NoBytes
 	// are those of which only a text is stored; BadAddress are those whose address
 	// cannot stand in a WARC file.
@@ -75,9 +74,6 @@ func Write(ctx context.Context, w io.Writer, s record.Store, run *record.Run, o 
 			return n, err
 		}
 		n.Pages++
-		if !d.NonText {
-			n.Texts++
-		}
 	}
 	return n, nil
 }

@@ -65,7 +65,7 @@ var (
 	anchor = Tag{"a"}
 )
 
-// Attr is one attribute of an element, or none.
+// Attr is one attribute of an element.
 type Attr struct{ name, value string }
 
 // ID names an element for links on the page.
@@ -103,9 +103,6 @@ func El(t Tag, attrs []Attr, kids ...Node) Node {
 	b.WriteByte('<')
 	b.WriteString(t.name)
 	for _, a := range attrs {
-		if a.name == "" {
-			continue
-		}
 		b.WriteByte(' ')
 		b.WriteString(a.name)
 		b.WriteString(`="`)
@@ -122,13 +119,8 @@ func El(t Tag, attrs []Attr, kids ...Node) Node {
 	return Node{b.String()}
 }
 
-// In is an element of a class, which may be "".
-func In(t Tag, class string, kids ...Node) Node {
-	if class == "" {
-		return El(t, nil, kids...)
-	}
-	return El(t, []Attr{Class(class)}, kids...)
-}
+// In is an element of a class.
+func In(t Tag, class string, kids ...Node) Node { return El(t, []Attr{Class(class)}, kids...) }
 
 // Join is nodes one after the other.
 func Join(nodes ...Node) Node {
@@ -167,9 +159,6 @@ func Web(address string) (Link, bool) {
 
 // At is the link to the element with an id on the same page.
 func At(id string) Link { return Link{"#" + id, false} }
-
-// String is the address that the link leads to.
-func (l Link) String() string { return l.href }
 
 // A is an anchor. One that leads away tells the other side nothing about this page
 // and gives it no hold on it.
