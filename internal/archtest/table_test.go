@@ -69,6 +69,7 @@ var layers = []layer{
 	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "internal/panics", "."}},
 	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
+	{"internal/resumetest", []string{"internal/replay", "internal/trace", "internal/blob", "."}}, // one run that is cut off and gone on with
 	{"internal/record", []string{"internal/replay", "internal/trace", "internal/fetch", "internal/blob", "internal/durable", "."}},
 	{"internal/bundle", []string{"internal/record", "internal/trace", "internal/blob", "internal/durable", "."}},
 	{"internal/warc", []string{"internal/record", "internal/blob", "internal/locator", "internal/plaintext", "."}},

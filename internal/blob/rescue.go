@@ -44,6 +44,7 @@ func (r *rescue) remember(ref Ref, content []byte) {
 	r.recent = append(r.recent, recent{ref, slices.Clone(content)})
 	for r.kept += len(content); r.kept > maxRecent; r.recent = r.recent[1:] {
 		r.kept -= len(r.recent[0].content)
+		r.recent[0].content = nil // the array behind the slice stays
 	}
 }
 

@@ -2,13 +2,14 @@ package durable_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
@@ -31,7 +32,7 @@ func TestSyncDir(t *testing.T) {
 func TestLines(t *testing.T) {
 	line := durable.SealLine("cats", []byte(`{"name":"Mia"}`+"\n"))
 	text := bytes.TrimSuffix(line, []byte("\n"))
-	if !json.Valid(text) || len(line) != len(text)+1 {
+	if want := `{"name":"Mia","sum":"7d85767ad1f69bda"}`; string(text) != want || len(line) != len(text)+1 { // files have such lines
 		t.Fatalf("the line is %q", line)
 	}
 	for _, c := range []struct {
@@ -78,4 +79,34 @@ func TestLines(t *testing.T) {
 	if left := read(); len(left) != 2 || left[0].N != 1 || left[1].N != 3 {
 		t.Errorf("left: %v", left)
 	}
+}
+
+// One at a time has a lock; another waits for a while. What cannot be locked is free.
+func TestLockFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "lock")
+		unlock, err := durable.LockFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := durable.LockFile(path); !errors.Is(err, durable.ErrLocked) || time.Since(began) < time.Second {
+			t.Errorf("a second one: %v after %v", err, time.Since(began))
+		}
+		time.AfterFunc(time.Second, func() { _ = unlock() })
+		unlockThird, err := durable.LockFile(path)
+		if err != nil {
+			t.Fatalf("a third one, which the first makes way for: %v", err)
+		}
+		if err := unlockThird(); err != nil {
+			t.Error(err)
+		}
+		closed, err := os.Open(path)
+		if err != nil || closed.Close() != nil {
+			t.Fatal(err)
+		}
+		if err := durable.Hold(closed, time.Second); err != nil || durable.Lock(closed, false) == nil {
+			t.Errorf("a file without locks: %v", err)
+		}
+	})
 }

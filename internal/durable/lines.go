@@ -11,11 +11,13 @@ import (
 	"os"
 )
 
+// SumDigits is how many hex digits a Sum has.
+const SumDigits = 16
+
 const (
-	sumBytes = 8 // finds damage; it is no proof against forgery
-	sumKey   = `,"sum":"`
-	sumEnd   = `"}`
-	sumLen   = len(sumKey) + 2*sumBytes + len(sumEnd)
+	sumKey = `,"sum":"`
+	sumEnd = `"}`
+	sumLen = len(sumKey) + SumDigits + len(sumEnd)
 )
 
 // ErrSum says that a line is not what was written.
@@ -27,7 +29,7 @@ var ErrSum = errors.New("its checksum does not fit")
 func SealLine(tag string, object []byte) []byte {
 	body := bytes.TrimSuffix(bytes.TrimSpace(object), []byte("}"))
 	line := append(bytes.Clone(body), sumKey...)
-	line = append(line, sumOf(tag, body)...)
+	line = append(line, Sum([]byte(tag), body)...)
 	return append(line, sumEnd+"\n"...)
 }
 
@@ -38,19 +40,21 @@ func CheckLine(tag string, text []byte) (sealed bool, err error) {
 	if !bytes.HasPrefix(tail, []byte(sumKey)) || !bytes.HasSuffix(tail, []byte(sumEnd)) {
 		return false, nil
 	}
-	if string(tail[len(sumKey):len(tail)-len(sumEnd)]) != sumOf(tag, text[:len(text)-len(tail)]) {
+	if string(tail[len(sumKey):len(tail)-len(sumEnd)]) != Sum([]byte(tag), text[:len(text)-len(tail)]) {
 		return true, ErrSum
 	}
 	return true, nil
 }
 
-func sumOf(tag string, body []byte) string {
+// Sum is a checksum over parts, each framed by its length; the first names what is
+// summed. It finds damage and is no proof against forgery.
+func Sum(parts ...[]byte) string {
 	h := sha256.New()
-	for _, part := range [][]byte{[]byte(tag), body} {
+	for _, part := range parts {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		h.Write(part)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:sumBytes])
+	return hex.EncodeToString(h.Sum(nil)[:SumDigits/2])
 }
 
 // Line is a line of a file to which AppendLine appends.

@@ -10,8 +10,10 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -188,5 +190,76 @@ func TestMoreTimeForARunThatWasLate(t *testing.T) {
 	res, _, _ := d.goOn(t, nil)
 	if c := res.CostMetadata; c.BudgetExhausted || c.IterationsRun != 3 || !slices.ContainsFunc(res.Citations, func(c marchwarden.Citation) bool { return strings.HasPrefix(c.Locator, "soil.md") }) {
 		t.Errorf("%+v, %+v", res.CostMetadata, res.Gaps)
+	}
+}
+
+// A run that was cut off when its time was over, and gets more, stays with what it had
+// decided then: what it has paid for is not thought over. One that was cut off before
+// that has the time.
+func TestMoreTimeForARunThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, 2)
+	n, late := 0, 0
+	d.asker.look = func(context.Context) error {
+		if n++; n == 3 { // in its second plan
+			d.began = d.began.Add(90 * time.Minute)
+		}
+		return nil
+	}
+	first := d.beginAs(t, t.Context(), func(s *trace.Start) { s.Wall, s.Deadline = time.Minute, 3*time.Minute })
+	from, steps := d.dir, d.log(t).Steps
+	for i, s := range steps {
+		if c, ok := s.(*trace.Checkpoint); ok && c.At == "gathering 3" {
+			late = i + 1
+		}
+	}
+	if !first.CostMetadata.BudgetExhausted || late == 0 {
+		t.Fatalf("it was not late: %+v", first.CostMetadata)
+	}
+	d.asker.look, d.more = nil, 10*time.Minute
+	for k := 1; k < len(steps); k++ {
+		d.cut(t, from, k)
+		res, run, _ := d.goOn(t, nil)
+		if where := run.Diverged(); where != "" {
+			t.Errorf("cut after %d: %s", k, where)
+		}
+		if kept := res.CostMetadata.BudgetExhausted; kept != (k >= late) || kept && res.Answer != first.Answer {
+			t.Errorf("cut after %d of %d: exhausted: %v, %s", k, late, kept, res.Answer)
+		}
+	}
+}
+
+// The caller is asked before every iteration, also after one that had been planned
+// before the run went on.
+func TestACallerWhoStopsARunThatGoesOn(t *testing.T) {
+	t.Parallel()
+	one, three := 1, 3
+	d := newDesk(t, 2)
+	d.req.Constraints = &marchwarden.Constraints{MaxIterations: &one}
+	d.engine.Hits["pods"], d.fetcher.Texts["pods.md"] = []search.Hit{{Locator: "pods.md"}}, "Pods are green."
+	d.begin(t, nil)
+	run, _, err := outcome.Desk{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }}.
+		Resume(t.Context(), marchwarden.Request{Resume: labID, Constraints: &marchwarden.Constraints{MaxIterations: &three}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	if _, err := run.Begin(outcome.Minds{Mind: d.asker.id}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	d.asker.look = func(context.Context) error {
+		if slices.ContainsFunc(d.log(t).Steps, func(s trace.Step) bool { i, ok := s.(*trace.Iteration); return ok && i.Iteration == 2 }) {
+			cancel() // while it chooses in the iteration that was planned before
+		}
+		return nil
+	}
+	res, err := d.loop().Run(ctx, run, run.Start, run.Clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() == nil || res.CostMetadata.IterationsRun != 2 {
+		t.Errorf("stopped: %v, and it ran %d iterations", ctx.Err(), res.CostMetadata.IterationsRun)
 	}
 }

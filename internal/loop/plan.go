@@ -13,8 +13,11 @@ import (
 // checkpoint looks at the clock and the caller. It reports true when gathering
 // has to stop, and remembers why.
 func (r *run) checkpoint(stage string) (bool, error) {
-	at := fmt.Sprintf("%s %d", stage, r.state.Iteration+1)
-	m, err := r.look(at)
+	iteration := r.state.Iteration
+	if r.pending == nil { // or it is planned, and has its number
+		iteration++
+	}
+	m, err := r.look(fmt.Sprintf("%s %d", stage, iteration))
 	return err == nil && (m.Interrupted || r.meter.Elapsed(r.start.Counted(m.Elapsed)) != nil), err
 }
 

@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -61,7 +62,7 @@ type desk struct {
 
 func newDesk(t *testing.T, docs int) *desk {
 	t.Helper()
-	d := &desk{lab: newLab(t, docs), dir: memory(t), asker: &asker{id: "asker/1"}}
+	d := &desk{lab: newLab(t, docs), dir: resumetest.Memory(t), asker: &asker{id: "asker/1"}}
 	d.asker.plans = [][]string{{"peas"}, {"pods"}, {"soil"}}
 	d.engine.Hits["soil"] = []search.Hit{{Locator: "soil.md"}}
 	d.fetcher.Texts["soil.md"] = "Soil is cool in spring."
@@ -158,7 +159,7 @@ func (d *desk) cut(t *testing.T, from string, k int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := memory(t)
+	dir := resumetest.Memory(t)
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	if err := os.WriteFile(filepath.Join(dir, labID+".jsonl"), bytes.Join(lines[:k], nil), 0o600); err != nil {
 		t.Fatal(err)
@@ -302,16 +303,4 @@ func TestWhatWasLeftIsDoneFirst(t *testing.T) {
 	if len(res.Citations) != 5 || res.CostMetadata.IterationsRun != 1 || res.CostMetadata.BudgetExhausted {
 		t.Errorf("%d citations, %+v, %+v", len(res.Citations), res.CostMetadata, res.Gaps)
 	}
-}
-
-// memory is a folder for a test, in memory where there is such a place: a trace is
-// synced line by line.
-func memory(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "marchwarden")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }

@@ -92,3 +92,33 @@ func resultOf(ctx context.Context, blobs blob.Store, done *trace.Complete) (*mar
 	}
 	return marchwarden.DecodeResult(stored)
 }
+
+// Again opens the record of a run that is to be run again: what it began with and the
+// result that it had. may refuses a record that this program cannot run; it is asked
+// before any blob is read. Every blob that the trace names is checked; a damaged or
+// missing one is an error that names it.
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store, may func(*trace.Start) error) (start *trace.Start, want []byte, err error) {
+	if start, err = log.Start(); err != nil {
+		return nil, nil, err
+	}
+	done := log.Complete()
+	if done == nil {
+		return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s did not end, so there is no result to compare with", start.TraceID)
+	}
+	if err := may(start); err != nil {
+		return nil, nil, err
+	}
+	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {
+		return nil, nil, err
+	}
+	want, err = blobs.Get(ctx, done.Result)
+	return start, want, err
+}
+
+// MadeBy refuses a record that something else made than this program has.
+func MadeBy(made, has string) error {
+	if made == has {
+		return nil
+	}
+	return marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", made, has)
+}

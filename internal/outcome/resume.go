@@ -25,7 +25,7 @@ type Desk struct {
 	// investigations; those of others are nobody's business here.
 	Researcher string
 	PartOf     bool
-	// More is added to the time of a run that goes on past its end.
+	// More is added to the time of a run that goes on.
 	More time.Duration
 }
 
@@ -79,7 +79,7 @@ func (d Desk) Resume(ctx context.Context, req marchwarden.Request, sink marchwar
 	}
 	run, err := d.goOn(ctx, w, log, add, sink)
 	if err != nil {
-		return nil, nil, errors.Join(err, w.Close())
+		return nil, nil, errors.Join(err, (&Run{w: w}).Close())
 	}
 	if unwritable != nil {
 		run.Lose(unwritable)
@@ -175,10 +175,14 @@ func (d Desk) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more tr
 	if err != nil {
 		return nil, err
 	}
+	worked, err := replay.Worked(ctx, log, d.Blobs)
+	if err != nil {
+		return nil, err
+	}
 	start := *recorded
-	step := &trace.Resume{Version: d.Version, Worked: log.Worked(), Head: trace.Head{Decision: "go on where the run was cut off"}}
+	step := &trace.Resume{Version: d.Version, Worked: worked, Head: trace.Head{Decision: "go on where the run was cut off"}}
 	done := log.Complete()
-	more.Wall = d.time(ctx, &start, step.Worked, more.Wall)
+	more.Wall = d.time(ctx, &start, worked, more.Wall)
 	switch {
 	case done != nil:
 		more.Spent = done.TokensUsed
@@ -192,6 +196,9 @@ func (d Desk) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more tr
 	default:
 		more.Spent = paid(log)
 		step.Extension = &more
+	}
+	if step.Wall != 0 {
+		step.Worked++ // later than all that the run has seen, which is judged as it was
 	}
 	began := d.Now()
 	run := &Run{Start: &start, Log: log, w: w, step: step}
@@ -214,20 +221,14 @@ func (d Desk) time(ctx context.Context, start *trace.Start, worked, more time.Du
 	if start.Wall <= 0 {
 		return 0
 	}
-	now := *start
-	now.Worked = worked
-	left := replay.Left(&now, now.Wall)
-	if end, ok := ctx.Deadline(); ok && more == 0 && end.Sub(d.Now()) > left {
-		more = end.Sub(d.Now()) - left
+	left := start.Remains(start.Wall, worked)
+	if end, ok := ctx.Deadline(); ok && more == 0 {
+		more = max(0, end.Sub(d.Now())-max(0, left))
 	}
 	if more == 0 {
 		return 0
 	}
-	limit := start.Wall
-	for _, e := range start.Extended {
-		limit += e.Wall
-	}
-	return more + max(0, start.Counted(worked)-limit)
+	return more - min(0, left)
 }
 
 // paid is what the record of a run that was cut off shows to have been used: the
@@ -269,20 +270,19 @@ type Minds struct{ Mind, Version, Planner string }
 // it. It returns what a person should know about that.
 func (r *Run) Begin(now Minds, found *trace.Found) (said []string, err error) {
 	was := r.Start
-	mind, mindVersion, planner := now.Mind, now.Version, now.Planner
 	if found != nil && (found.Fingerprint != was.Fingerprint || !slices.Equal(found.Gaps, was.Gaps)) {
 		r.step.Found = found
 		if found.Fingerprint != was.Fingerprint && was.Fingerprint != "" {
 			said = append(said, "what is searched has changed since the run was begun")
 		}
 	}
-	if mind != was.Mind || mindVersion != was.MindVersion {
-		r.step.Mind, r.step.MindVersion = mind, mindVersion
-		said = append(said, fmt.Sprintf("the run was begun by %s and goes on with %s: what was asked before may be asked again", named(was.Mind, was.MindVersion), named(mind, mindVersion)))
+	if now.Mind != was.Mind || now.Version != was.MindVersion {
+		r.step.Mind, r.step.MindVersion = now.Mind, now.Version
+		said = append(said, fmt.Sprintf("the run was begun by %s and goes on with %s: what was asked before may be asked again", named(was.Mind, was.MindVersion), named(now.Mind, now.Version)))
 	}
-	if inv := was.Investigation; inv != nil && inv.Planner != planner {
-		r.step.Planner = planner
-		said = append(said, fmt.Sprintf("the run was planned by %s and goes on with %s: what was asked before may be asked again", inv.Planner, planner))
+	if inv := was.Investigation; inv != nil && inv.Planner != now.Planner {
+		r.step.Planner = now.Planner
+		said = append(said, fmt.Sprintf("the run was planned by %s and goes on with %s: what was asked before may be asked again", inv.Planner, now.Planner))
 	}
 	if was.Version != r.step.Version {
 		said = append(said, fmt.Sprintf("the run was begun by version %s and goes on with version %s", was.Version, r.step.Version))

@@ -3,6 +3,8 @@ package outcome_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -172,6 +174,49 @@ func TestTimeForARunThatWasCutOff(t *testing.T) {
 	}
 	if start = resume(2000); len(start.Extended) != 1 || start.LimitsNow().TokenBudget != 7000 {
 		t.Errorf("the same more was given twice: %+v", start.Extended)
+	}
+}
+
+// Time that is given counts from then on, also where the clock was set back meanwhile:
+// whatever the run had seen of its clock is judged as it was.
+func TestTimeIsGivenAfterAllThatWasSeen(t *testing.T) {
+	p := newPlace(t, nil)
+	w, log, err := p.Traces.Append(theRun(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const seen = 50 * time.Minute // the last line was written a minute after the start
+	clock := func() time.Duration { return seen }
+	if _, err := replay.Checkpoint(t.Context(), replay.Record(w, p.Blobs, clock, nil), "here", clock); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil || log.Worked() != time.Minute {
+		t.Fatalf("%v, worked %v", err, log.Worked())
+	}
+	p.More = time.Hour
+	run := goesOn(t, t.Context(), p.Desk, nil)
+	defer run.Close()
+	if got := run.Start.Counted(seen); got != seen {
+		t.Errorf("what was seen before the time was given counts %v of %v", got, seen)
+	}
+	if now := run.Clock(); now <= seen || run.Start.Counted(now) != now-time.Hour {
+		t.Errorf("now it has worked %v, of which %v count", now, run.Start.Counted(now))
+	}
+}
+
+// A trace that cannot be written, and whose earlier result is gone, is an error.
+func TestNeitherWrittenNorRead(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everything")
+	}
+	p := newPlace(t, &outcome.Ending{Interrupted: true})
+	goesOn(t, t.Context(), p.Desk, nil).Close() // and was cut off
+	p.Blobs = blob.NewMem()
+	if err := os.Chmod(filepath.Join(p.Traces.Path(), runID+".jsonl"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if run, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil); run != nil || !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("%v, %v", run, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -32,15 +33,15 @@ func (l *listening) Dispatch(ctx context.Context, member string, req marchwarden
 // goes on finds it, whenever the investigation was cut off.
 func TestARihlaIsToldWhichRunToMake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), newCrew("files", "web"))
+		s := newStudy(t, resumetest.Memory(t), newCrew("files", "web"))
 		l := &listening{crew: s.crew}
-		_, err := pi.New(pi.Config{Traces: s.traces, Blobs: s.blobs, Version: "test", Now: time.Now, NewID: theStudyID, Dispatcher: l, Minds: s.minds}).
+		_, err := pi.New(pi.Config{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: time.Now, NewID: resumetest.TheID, Dispatcher: l, Minds: s.minds}).
 			Research(t.Context(), marchwarden.Request{Question: crewQuestion}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var written []marchwarden.TraceID
-		for _, step := range s.log(t).Steps {
+		for _, step := range s.Log(t).Steps {
 			if r, ok := step.(*trace.Rihla); ok {
 				written = append(written, r.TraceID)
 			}

@@ -281,8 +281,7 @@ func rank(h replay.Held, m dispatch.Member) int {
 
 // misquotes drops a citation and names it.
 func (jr *journey) misquotes(c marchwarden.Citation) {
-	jr.gaps = append(jr.gaps, marchwarden.Gap{Topic: plaintext.Line(c.Locator, maxTopic), Category: marchwarden.SourceNotFound,
-		Detail: fmt.Sprintf("%s cites an excerpt that is not in the document there; it was left out", jr.Researcher)})
+	jr.leavesOut(plaintext.Line(c.Locator, maxTopic), jr.Researcher+" cites an excerpt that is not in the document there; it was left out")
 }
 
 // supersede puts a document in the place of one that stands lower: a stranger's, or
@@ -374,9 +373,7 @@ func placeOf(c marchwarden.Citation, text string) (marchwarden.Span, bool) {
 func (r *run) attributed(c marchwarden.Citation, h replay.Held, m dispatch.Member) marchwarden.Citation {
 	c.Locator, c.Unchecked = bare(c), h.How == howReported
 	if h.How == howRefetched {
-		c.Title, c.Published = h.Title, h.Published
-		fetched := h.FetchedAt
-		c.FetchedAt = &fetched
+		c.Title, c.Published, c.FetchedAt = h.Title, h.Published, &h.FetchedAt
 	}
 	if m.Trust == dispatch.Own {
 		return c
@@ -397,19 +394,8 @@ func (r *run) attributed(c marchwarden.Citation, h replay.Held, m dispatch.Membe
 
 // bare is the locator of the document, without the place in it.
 func bare(c marchwarden.Citation) string {
-	if c.Source != "file" {
-		return c.Locator
+	if document, _ := verify.CutPlace(c.Locator); c.Source == "file" {
+		return document
 	}
-	document, _ := verify.CutPlace(c.Locator)
-	return document
-}
-
-// allowed reports whether a member's findings may be told to others.
-func (r *run) allowed(member string) bool {
-	for _, m := range r.inv.AllowEgress {
-		if m == member {
-			return true
-		}
-	}
-	return false
+	return c.Locator
 }

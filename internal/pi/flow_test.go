@@ -191,7 +191,7 @@ func TestEventsStream(t *testing.T) {
 			t.Errorf("rihla %d: sent %t, done %t, %d pages", i+1, sent[i+1], done[i+1], pages[i+1])
 		}
 	}
-	if lead < 400*time.Millisecond || len(res.Rihlas) < 3 {
+	if lead < 100*time.Millisecond || len(res.Rihlas) < 3 {
 		t.Errorf("the first page was heard of only %s before the end of %d rihlas", lead, len(res.Rihlas))
 	}
 }

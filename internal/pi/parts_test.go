@@ -13,11 +13,11 @@ import (
 	"go.uber.org/goleak"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 )
 
 // waited is a crew that writes down how long each call was waited for.
@@ -38,33 +38,31 @@ func (w *waited) Dispatch(ctx context.Context, member string, req marchwarden.Re
 // clocked is a place for investigations of a crew whose clock runs.
 type clocked struct {
 	*waited
-	traces *trace.Dir
-	blobs  blob.Store
+	resumetest.Place
 }
 
 func newClocked(t *testing.T, names ...string) *clocked {
 	t.Helper()
-	traces, err := trace.OpenDir(memory(t), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { traces.Close() })
-	return &clocked{&waited{crew: newCrew(names...)}, traces, blob.NewMem()}
+	p := resumetest.Open(t, resumetest.Memory(t), time.Now)
+	t.Cleanup(func() { p.Traces.Close() })
+	return &clocked{&waited{crew: newCrew(names...)}, p}
 }
 
 // research investigates, and holds that the rerun gives the same.
 func (c *clocked) research(t *testing.T, req marchwarden.Request, o pi.Options) *marchwarden.Result {
 	t.Helper()
 	c.patience = nil
-	res, err := pi.New(pi.Config{Traces: c.traces, Blobs: c.blobs, Version: "test", Now: time.Now, NewID: theStudyID, Dispatcher: c, Minds: minds(), Options: o}).Research(t.Context(), req, nil)
+	return c.over(t, c, req, o)
+}
+
+// over is research with another dispatcher.
+func (c *clocked) over(t *testing.T, d dispatch.Dispatcher, req marchwarden.Request, o pi.Options) *marchwarden.Result {
+	t.Helper()
+	res, err := pi.New(pi.Config{Traces: c.Traces, Blobs: c.Blobs, Version: "test", Now: time.Now, NewID: resumetest.TheID, Dispatcher: d, Minds: minds(), Options: o}).Research(t.Context(), req, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := c.traces.Load(theStudyID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want, got, err := pi.Again(t.Context(), log, c.blobs, minds()); err != nil || !bytes.Equal(want, got) {
+	if want, got, err := pi.Again(t.Context(), c.Log(t), c.Blobs, minds()); err != nil || !bytes.Equal(want, got) {
 		t.Fatalf("the rerun differs: %v\n%s\n%s", err, want, got)
 	}
 	return res
@@ -82,7 +80,7 @@ func TestMoreTimeForALateInvestigation(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		c.takes("deaf", time.Millisecond)
-		res := c.research(t, marchwarden.Request{Resume: studyID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(80000), MaxSources: ptr(40)}}, pi.Options{More: 20 * time.Minute})
+		res := c.research(t, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(80000), MaxSources: ptr(40)}}, pi.Options{More: 20 * time.Minute})
 		if len(c.patience) != 2 || slices.Min(c.patience) < 15*time.Minute {
 			t.Errorf("of 20 minutes more, the rihlas got %v", c.patience)
 		}
@@ -124,7 +122,7 @@ func TestARihlaThatIsLostAgainAndAgain(t *testing.T) {
 				time.Sleep(2 * time.Hour)
 				c.takes("deaf", time.Millisecond)
 			}
-			res = c.research(t, marchwarden.Request{Resume: studyID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(20000 + part)}}, pi.Options{More: 2 * time.Minute})
+			res = c.research(t, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{TokenBudget: ptr(20000 + part)}}, pi.Options{More: 2 * time.Minute})
 			sent(part)
 		}
 		if !slices.ContainsFunc(res.Rihlas, func(r marchwarden.Rihla) bool { return r.Researcher == "deaf" && r.Citations == c.has }) {
@@ -143,7 +141,7 @@ func TestARihlaThatIsLostAgainAndAgain(t *testing.T) {
 // when there is more again.
 func TestARihlaThatFailedToGoOnMayDoSoLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), newCrew("web", "arxiv"))
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "arxiv"))
 		first, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(4000), MaxSources: ptr(2)})
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +182,7 @@ func (l leaving) Write(ctx context.Context, s *reason.State) (reason.Draft, erro
 // An investigation that is stopped when its answer is written has ended.
 func TestAnInvestigationThatIsStoppedWhenAllIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), newCrew("web", "arxiv"))
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "arxiv"))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		usual := s.minds
@@ -198,13 +196,13 @@ func TestAnInvestigationThatIsStoppedWhenAllIsWritten(t *testing.T) {
 		}
 		s.minds = usual
 		s.whole(t, first)
-		if done := s.log(t).Complete(); done.Interrupted || first.CostMetadata.BudgetExhausted {
+		if done := s.Log(t).Complete(); done.Interrupted || first.CostMetadata.BudgetExhausted {
 			t.Errorf("it counts as interrupted: %+v", done)
 		}
 		s.forget()
-		before := s.raw(t)
+		before := s.Raw(t)
 		res, err := s.resume(t.Context(), nil)
-		if err != nil || !bytes.Equal(encoded(t, res), encoded(t, first)) || len(s.forget()) > 0 || !bytes.Equal(before, s.raw(t)) {
+		if err != nil || !bytes.Equal(resumetest.Encode(t, res), resumetest.Encode(t, first)) || len(s.forget()) > 0 || !bytes.Equal(before, s.Raw(t)) {
 			t.Errorf("it went on: %v", err)
 		}
 	})
@@ -217,7 +215,7 @@ func TestTheOrderOfArrivalDoesNotShow(t *testing.T) {
 		names := []string{"web", "arxiv", "files"}
 		ask := func(order ...int) (*study, *marchwarden.Result) {
 			t.Helper()
-			s := newStudy(t, memory(t), newCrew(names...))
+			s := newStudy(t, resumetest.Memory(t), newCrew(names...))
 			for i, name := range names {
 				s.lasts[name] = time.Duration(order[i]) * time.Second
 			}
@@ -232,19 +230,19 @@ func TestTheOrderOfArrivalDoesNotShow(t *testing.T) {
 		var s *study
 		for _, order := range [][]int{{2, 3, 1}, {3, 2, 1}} {
 			var res *marchwarden.Result
-			if s, res = ask(order...); !bytes.Equal(encoded(t, want), encoded(t, res)) {
-				t.Errorf("order %v:\n%s", order, cmp.Diff(string(encoded(t, want)), string(encoded(t, res))))
+			if s, res = ask(order...); !bytes.Equal(resumetest.Encode(t, want), resumetest.Encode(t, res)) {
+				t.Errorf("order %v:\n%s", order, cmp.Diff(string(resumetest.Encode(t, want)), string(resumetest.Encode(t, res))))
 			}
 		}
 		first := func(logic string) (string, error) {
 			t.Helper()
-			log := s.log(t)
+			log := s.Log(t)
 			start, err := log.Start()
 			if err != nil {
 				t.Fatal(err)
 			}
 			start.Investigation.Logic = logic
-			_, got, err := pi.Again(t.Context(), log, s.blobs, s.minds)
+			_, got, err := pi.Again(t.Context(), log, s.Blobs, s.minds)
 			if err != nil {
 				return "", err
 			}
@@ -261,6 +259,91 @@ func TestTheOrderOfArrivalDoesNotShow(t *testing.T) {
 		}
 		if _, err := first("pi/0"); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
 			t.Errorf("a logic that nobody knows: %v", err)
+		}
+	})
+}
+
+// A journey that was to go on and could not, for lack of budget, makes no room for
+// another: the cap on rihlas holds over all parts.
+func TestWhatCouldNotGoOnMakesNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "arxiv"))
+		s.leads["web"], s.leads["arxiv"], s.opts.MaxRihlas = "arxiv", "web", 2
+		if _, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(2400), MaxSources: ptr(40)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, more := range []marchwarden.Constraints{{MaxSources: ptr(1)}, {MaxSources: ptr(1)}, {TokenBudget: ptr(40000)}} {
+			res, err := s.resume(t.Context(), &more)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.whole(t, res)
+			asked := map[string]bool{}
+			for _, r := range res.Rihlas {
+				asked[r.Researcher+" "+r.Question] = true
+			}
+			if len(asked) > 2 {
+				t.Errorf("%d were asked, and 2 may be: %+v", len(asked), res.Rihlas)
+			}
+		}
+	})
+}
+
+// The documents of a rihla that never came back are given back once, however often it
+// could not be sent again.
+func TestALostRihlaGivesBackOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "deaf"))
+		s.deaf["deaf"], s.lasts["deaf"] = true, time.Minute
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := s.ask(ctx, marchwarden.Constraints{TokenBudget: ptr(2600), MaxSources: ptr(4)}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		for range 3 {
+			res, err := s.resume(t.Context(), &marchwarden.Constraints{MaxSources: ptr(1)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.whole(t, res)
+			read := 0
+			for _, r := range res.Rihlas {
+				read += r.Citations
+			}
+			if res.CostMetadata.SourcesRead < read {
+				t.Errorf("%d documents are counted, and %d cited", res.CostMetadata.SourcesRead, read)
+			}
+		}
+	})
+}
+
+// lacking is a crew whose web says every time that something is for arxiv.
+type lacking struct{ *crew }
+
+func (l lacking) Dispatch(ctx context.Context, member string, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	res, err := l.crew.Dispatch(ctx, member, req, sink)
+	if res != nil && member == "web" {
+		res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: "the matters of arxiv", Category: marchwarden.ScopeExceeded, Detail: "it is not on the web"})
+	}
+	return res, err
+}
+
+// A gap that another researcher has filled stays filled when the report that named it
+// goes on and names it again.
+func TestWhatWasFilledStaysFilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClocked(t, "web", "arxiv")
+		gap := func(res *marchwarden.Result) bool {
+			return slices.ContainsFunc(res.Gaps, func(g marchwarden.Gap) bool { return g.Topic == "the matters of arxiv" }) ||
+				slices.ContainsFunc(res.OpenQuestions, func(q marchwarden.OpenQuestion) bool { return q.Question == "the matters of arxiv" })
+		}
+		first := c.over(t, lacking{c.crew}, marchwarden.Request{Question: crewQuestion, Constraints: &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(7)}}, pi.Options{})
+		if gap(first) || !first.CostMetadata.BudgetExhausted {
+			t.Fatalf("it was not filled, or all was found: %+v", first)
+		}
+		if res := c.over(t, lacking{c.crew}, marchwarden.Request{Resume: resumetest.ID, Constraints: &marchwarden.Constraints{MaxSources: ptr(40)}}, pi.Options{}); gap(res) || res.CostMetadata.BudgetExhausted {
+			t.Errorf("it is open again, or not all was found: %+v, %+v", res.Gaps, res.Decisions)
 		}
 	})
 }

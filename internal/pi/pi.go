@@ -2,10 +2,10 @@
 // researchers to send on which journey (a rihla), runs them in parallel, follows
 // what they report, compares their evidence and writes one answer.
 //
-//	planner.go     who is asked what, as a planner proposes it
-//	run.go         the investigation: planning, arrivals, taking reports
-//	queue.go       rihlas that wait, by priority; what may be told to whom; their shares; sending; going past an end
-//	policy.go      the table from report to action
+//	planner.go     who is asked what: as a planner proposes it, and past an end that came too early
+//	run.go         the investigation: arrivals, taking reports
+//	queue.go       rihlas that wait, by priority; their shares; sending
+//	policy.go      the table from report to action; what may be told to whom
 //	evidence.go    every citation of every report, held against stored bytes
 //	synthesize.go  one draft from all reports
 //	result.go      the result
@@ -18,6 +18,7 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -92,7 +93,7 @@ type Options struct {
 	PlanOnly bool
 	// Flags are how it was asked for on a command line, for going on with it.
 	Flags []string
-	// More is added to the time of an investigation that goes on past its end.
+	// More is added to the time of an investigation that goes on.
 	More time.Duration
 }
 
@@ -273,30 +274,15 @@ func capsOf(d marchwarden.Depth) caps {
 // Its want and got are equal to the byte unless the program or the record changed.
 func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (want, got []byte, err error) {
 	defer panics.Caught(&err, "a rerun")
-	start, err := log.Start()
-	if err != nil {
-		return nil, nil, err
-	}
-	done := log.Complete()
-	switch {
-	case start.Investigation == nil:
-		return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
-	case start.Investigation.Logic != "" && start.Investigation.Logic != Logic:
-		return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", start.Investigation.Logic, Logic)
-	case done == nil:
-		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
-	}
-	for _, mind := range []struct{ made, has string }{
-		{start.Mind, minds.Writer(start.Model).ID()}, {start.Investigation.Planner, minds.Planner(start.Model).ID()},
-	} {
-		if mind.made != mind.has {
-			return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", mind.made, mind.has)
+	start, want, err := outcome.Again(ctx, log, blobs, func(start *trace.Start) error {
+		inv := start.Investigation
+		if inv == nil {
+			return marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
 		}
-	}
-	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {
-		return nil, nil, err
-	}
-	if want, err = blobs.Get(ctx, done.Result); err != nil {
+		logic := cmp.Or(inv.Logic, Logic) // it still knows how it worked before that had a name
+		return cmp.Or(outcome.MadeBy(logic, Logic), outcome.MadeBy(start.Mind, minds.Writer(start.Model).ID()), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID()))
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	again := *start

@@ -179,3 +179,85 @@ func asQuestion(s string) string {
 	}
 	return plaintext.Line(s, marchwarden.MaxQuestionChars-1)
 }
+
+// extend goes past an end of the gathering, if the investigation did: it has what
+// was added to its limits, sends what it had left out, and goes on with the rihlas
+// that had ended before they were done. It reports false at the last end.
+func (r *run) extend() (bool, error) {
+	if r.past == len(r.start.Extended) {
+		return false, nil
+	}
+	e := r.start.Extended[r.past]
+	r.past++
+	r.j.Past(r.past)
+	r.meter.Extend(e.Limits(), e.Wall, e.Spent)
+	r.interrupted, r.stopped, r.compared = false, false, false
+
+	left := r.dropped
+	r.dropped = nil
+	for _, d := range left {
+		r.asked[key(d.Researcher, d.Question)] = len(r.journeys) + len(r.waiting) + 1
+		if d.about >= 0 {
+			said := &r.decisions[d.about]
+			said.Action, said.Reason = marchwarden.Dispatched, d.Reason
+			if err := r.tell(*said); err != nil {
+				return false, err
+			}
+		}
+		r.push(d.item)
+	}
+	for _, jr := range slices.Clone(r.journeys) {
+		if !r.unfinished(jr) {
+			continue
+		}
+		if jr.lost { // what it read, nobody knows, and it is read again
+			r.meter.ReturnSources(jr.sources)
+			jr.sources = 0
+		}
+		from := jr
+		for (from.lost || from.res == nil) && from.goesOn != nil { // one that failed to go on leaves the report before it
+			from = from.goesOn
+		}
+		jr.followed = true
+		r.extra++
+		s := Sending{jr.Researcher, jr.Question, fmt.Sprintf("rihla %d had ended before it was done", jr.number)}
+		r.push(&item{Sending: s, priority: jr.priority, parent: jr.number, depth: jr.depth, about: -1, goesOn: from})
+	}
+	return true, nil
+}
+
+// unfinished reports whether a journey ended at a cap, or with the patience of the
+// caller, or failed to go on with such a one, and nobody was sent after it.
+func (r *run) unfinished(jr *journey) bool {
+	switch {
+	case jr.followed || jr.replaced || r.sentAgain(jr):
+		return false
+	case jr.lost:
+		return true
+	case jr.res == nil:
+		return jr.goesOn != nil || marchwarden.CodeOf(jr.err) == marchwarden.CodeCanceled
+	}
+	return jr.res.CostMetadata.BudgetExhausted
+}
+
+// continues reports whether a journey can be gone on with as the same run: it is one
+// of this program's, and told which run it was. Any other is made anew.
+func (r *run) continues(jr *journey) bool {
+	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && r.members[jr.Researcher].Trust == dispatch.Own
+}
+
+// replace takes a report in the place of the one that it goes on with. If there is
+// none, the earlier one stands.
+func (r *run) replace(jr *journey) {
+	was := jr.goesOn
+	if was == nil || jr.res == nil {
+		return
+	}
+	was.replaced, was.gaps, was.admitted = true, nil, 0
+	r.cited = slices.DeleteFunc(r.cited, func(a admission) bool { return a.journey == was.number })
+	for i := range r.decisions {
+		if r.decisions[i].Rihla == was.number {
+			r.decisions[i].Rihla = jr.number
+		}
+	}
+}

@@ -177,6 +177,35 @@ func (r *run) withheld(from string, it *item) {
 	})
 }
 
+// Taint. What a private member reported must not be told to another member,
+// unless the user allowed it. A question is clean if it was made before anything
+// was found: the user's own, and those of the plan. A question that a report led
+// to is as private as the member who reported.
+
+// mayTell reports whether a question that came of member from's report may be sent
+// to member to.
+func (r *run) mayTell(from, to, question string) bool {
+	return from == to || !r.secret(from) || r.clean(question)
+}
+
+// private reports whether what a member says is the user's own. One that is not
+// of this investigation is nobody's.
+func (r *run) private(member string) bool {
+	m, ok := r.members[member]
+	return ok && m.Private
+}
+
+// secret reports whether what a member says is kept from the others.
+func (r *run) secret(member string) bool { return r.private(member) && !r.allowed(member) }
+
+// clean reports whether a question tells nothing that was found: it is one of
+// those from before, to the letter. Even a part of one would tell which part, and
+// other capitals or marks could tell something too.
+func (r *run) clean(question string) bool { return slices.Contains(r.public, question) }
+
+// allowed reports whether a member's findings may be told to others.
+func (r *run) allowed(member string) bool { return slices.Contains(r.inv.AllowEgress, member) }
+
 // decide records a decision.
 func (r *run) decide(d marchwarden.Decision) error {
 	r.decisions = append(r.decisions, d)

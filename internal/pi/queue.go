@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -68,37 +67,6 @@ func key(researcher, question string) string {
 	}
 	slices.Sort(words)
 	return researcher + "\x00" + strings.Join(slices.Compact(words), " ")
-}
-
-// Taint. What a private member reported must not be told to another member,
-// unless the user allowed it. A question is clean if it was made before anything
-// was found: the user's own, and those of the plan. A question that a report led
-// to is as private as the member who reported.
-
-// mayTell reports whether a question that came of member from's report may be sent
-// to member to.
-func (r *run) mayTell(from, to, question string) bool {
-	return from == to || !r.secret(from) || r.clean(question)
-}
-
-// private reports whether what a member says is the user's own. One that is not
-// of this investigation is nobody's.
-func (r *run) private(member string) bool {
-	m, ok := r.members[member]
-	return ok && m.Private
-}
-
-// secret reports whether what a member says is kept from the others.
-func (r *run) secret(member string) bool { return r.private(member) && !r.allowed(member) }
-
-// clean reports whether a question tells nothing that was found: it is one of
-// those from before, to the letter. Even a part of one would tell which part, and
-// other capitals or marks could tell something too.
-func (r *run) clean(question string) bool { return slices.Contains(r.public, question) }
-
-// flatten is a text's words in lower case, a space between them.
-func flatten(s string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }), " ")
 }
 
 // hold splits the tokens before anything is sent: some are kept for the writing,
@@ -178,6 +146,7 @@ func (r *run) drop(why string, items ...*item) error {
 		}
 		if it.goesOn != nil { // what went before says itself what is missing, and may be gone on with later
 			r.journeys[it.parent-1].followed = false
+			r.extra--
 		} else {
 			gap := marchwarden.Gap{Topic: it.Question, Category: marchwarden.BudgetExhausted, Detail: fmt.Sprintf("%s was not asked: %s", it.Researcher, why)}
 			r.dropped = append(r.dropped, dropped{it, gap})
@@ -345,71 +314,6 @@ func (r *run) requestOf(jr *journey) marchwarden.Request {
 	}
 }
 
-// extend goes past an end of the gathering, if the investigation did: it has what
-// was added to its limits, sends what it had left out, and goes on with the rihlas
-// that had ended before they were done. It reports false at the last end.
-func (r *run) extend() (bool, error) {
-	if r.past == len(r.start.Extended) {
-		return false, nil
-	}
-	e := r.start.Extended[r.past]
-	r.past++
-	r.j.Past(r.past)
-	r.meter.Extend(e.Limits(), e.Wall, e.Spent)
-	r.interrupted, r.stopped, r.compared = false, false, false
-
-	left := r.dropped
-	r.dropped = nil
-	for _, d := range left {
-		r.asked[key(d.Researcher, d.Question)] = len(r.journeys) + len(r.waiting) + 1
-		if d.about >= 0 {
-			said := &r.decisions[d.about]
-			said.Action, said.Reason = marchwarden.Dispatched, d.Reason
-			if err := r.tell(*said); err != nil {
-				return false, err
-			}
-		}
-		r.push(d.item)
-	}
-	for _, jr := range slices.Clone(r.journeys) {
-		if !r.unfinished(jr) {
-			continue
-		}
-		if jr.lost { // what it read, nobody knows, and it is read again
-			r.meter.ReturnSources(jr.sources)
-		}
-		from := jr
-		for (from.lost || from.res == nil) && from.goesOn != nil { // one that failed to go on leaves the report before it
-			from = from.goesOn
-		}
-		jr.followed = true
-		r.extra++
-		s := Sending{jr.Researcher, jr.Question, fmt.Sprintf("rihla %d had ended before it was done", jr.number)}
-		r.push(&item{Sending: s, priority: jr.priority, parent: jr.number, depth: jr.depth, about: -1, goesOn: from})
-	}
-	return true, nil
-}
-
-// unfinished reports whether a journey ended at a cap, or with the patience of the
-// caller, or failed to go on with such a one, and nobody was sent after it.
-func (r *run) unfinished(jr *journey) bool {
-	switch {
-	case jr.followed || jr.replaced || r.sentAgain(jr):
-		return false
-	case jr.lost:
-		return true
-	case jr.res == nil:
-		return jr.goesOn != nil || marchwarden.CodeOf(jr.err) == marchwarden.CodeCanceled
-	}
-	return jr.res.CostMetadata.BudgetExhausted
-}
-
-// continues reports whether a journey can be gone on with as the same run: it is one
-// of this program's, and told which run it was. Any other is made anew.
-func (r *run) continues(jr *journey) bool {
-	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && r.members[jr.Researcher].Trust == dispatch.Own
-}
-
 // grantMore lets a rihla go on with one that had ended: what that one had left, and
 // so much more.
 func (r *run) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
@@ -451,20 +355,4 @@ func (r *run) moreOf(jr *journey) marchwarden.Request {
 		req.Constraints = &more
 	}
 	return req
-}
-
-// replace takes a report in the place of the one that it goes on with. If there is
-// none, the earlier one stands.
-func (r *run) replace(jr *journey) {
-	was := jr.goesOn
-	if was == nil || jr.res == nil {
-		return
-	}
-	was.replaced, was.gaps, was.admitted = true, nil, 0
-	r.cited = slices.DeleteFunc(r.cited, func(a admission) bool { return a.journey == was.number })
-	for i := range r.decisions {
-		if r.decisions[i].Rihla == was.number {
-			r.decisions[i].Rihla = jr.number
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
@@ -258,6 +259,11 @@ func (r *run) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchw
 	return out
 }
 
+// flatten is a text's words in lower case, a space between them.
+func flatten(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }), " ")
+}
+
 // wordsOf are the stems in the claims of a result and in what they cite.
 func wordsOf(res *marchwarden.Result) map[string]bool {
 	words := map[string]bool{}
@@ -293,13 +299,13 @@ func (r *run) resolved(jr *journey, g marchwarden.Gap) bool {
 	return r.filled(jr, string(g.Category), g.Topic)
 }
 
-// filled reports whether what a journey reported led to a rihla that found
-// something.
+// filled reports whether what a journey reported, or the one that it goes on with, led
+// to a rihla that found something.
 func (r *run) filled(jr *journey, about, topic string) bool {
 	topic = plaintext.Line(topic, maxTopic)
 	return slices.ContainsFunc(r.decisions, func(d marchwarden.Decision) bool {
 		return d.From == jr.number && d.About == about && d.Topic == topic && d.Rihla > 0 && r.journeys[d.Rihla-1].admitted > 0
-	})
+	}) || jr.goesOn != nil && r.filled(jr.goesOn, about, topic)
 }
 
 // leads are the discoveries and open questions of all reports, each once. What a
@@ -339,14 +345,15 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 		}
 	}
 	for _, d := range r.decisions {
-		if d.Rihla > 0 || d.Action == marchwarden.Dispatched {
+		from := r.journeys[d.From-1]
+		if d.Rihla > 0 || d.Action == marchwarden.Dispatched || from.goesOn != nil && r.filled(from, d.About, d.Topic) {
 			continue
 		}
 		switch d.About {
 		case string(marchwarden.RelatedResearch), string(marchwarden.NewSource), string(marchwarden.ContradictionDetected):
-			ask(marchwarden.OpenQuestion{Question: r.said(r.journeys[d.From-1], d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.Medium})
+			ask(marchwarden.OpenQuestion{Question: r.said(from, d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.Medium})
 		case string(marchwarden.ScopeExceeded): // contradictions have a list of their own
-			ask(marchwarden.OpenQuestion{Question: r.said(r.journeys[d.From-1], d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.High})
+			ask(marchwarden.OpenQuestion{Question: r.said(from, d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.High})
 		}
 	}
 	return events, open

@@ -3,14 +3,12 @@ package pi_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,6 +22,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -32,7 +31,7 @@ import (
 // asked anew.
 func TestAnInvestigationGoesOnWithMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), newCrew("web", "stranger", "arxiv", "files"))
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "stranger", "arxiv", "files"))
 		s.members[1].Trust = dispatch.Known
 		first, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(3200), MaxSources: ptr(3)})
 		if err != nil {
@@ -43,9 +42,9 @@ func TestAnInvestigationGoesOnWithMore(t *testing.T) {
 		if !first.CostMetadata.BudgetExhausted || len(sent) == 4 {
 			t.Fatalf("the budget was enough: %+v, %v", first.CostMetadata, sent)
 		}
-		before := s.raw(t)
+		before := s.Raw(t)
 		same, err := s.resume(t.Context(), nil)
-		if err != nil || !bytes.Equal(encoded(t, same), encoded(t, first)) || !bytes.Equal(before, s.raw(t)) || len(s.forget()) > 0 {
+		if err != nil || !bytes.Equal(resumetest.Encode(t, same), resumetest.Encode(t, first)) || !bytes.Equal(before, s.Raw(t)) || len(s.forget()) > 0 {
 			t.Fatalf("without more something was done: %v", err)
 		}
 		res, err := s.resume(t.Context(), &marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)})
@@ -79,7 +78,7 @@ func TestAnInvestigationGoesOnWithMore(t *testing.T) {
 // once for each part of the investigation.
 func TestALostRihlaIsSentOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), newCrew("web", "deaf"))
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "deaf"))
 		s.deaf["deaf"], s.lasts["deaf"] = true, time.Minute
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -118,12 +117,12 @@ func (later) ID() string { return "everybody/2" }
 // rerun needs.
 func TestAnotherPlannerGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), busy())
+		s := newStudy(t, resumetest.Memory(t), busy())
 		if _, err := s.ask(t.Context(), marchwarden.Constraints{}); err != nil {
 			t.Fatal(err)
 		}
-		for k := 1; k < len(s.log(t).Steps); k += 5 {
-			c := s.cut(t, memory(t), k, 0)
+		for k := 1; k < len(s.Log(t).Steps); k += 5 {
+			c := s.cut(t, resumetest.Memory(t), k, 0)
 			c.minds = pi.Minds{Planner: func(string) pi.Planner { return later{} }, Writer: func(string) reason.Reasoner { return extractive.New() }}
 			res, err := c.resume(t.Context(), nil)
 			if err != nil {
@@ -133,7 +132,7 @@ func TestAnotherPlannerGoesOn(t *testing.T) {
 			if len(c.said) != 1 || !strings.Contains(c.said[0], "everybody/2") {
 				t.Errorf("said: %v", c.said)
 			}
-			if _, _, err := pi.Again(t.Context(), c.log(t), c.blobs, s.minds); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
+			if _, _, err := pi.Again(t.Context(), c.Log(t), c.Blobs, s.minds); marchwarden.CodeOf(err) != marchwarden.CodeUnsupported {
 				t.Errorf("a rerun with the planner that began: %v", err)
 			}
 		}
@@ -144,47 +143,30 @@ func TestAnotherPlannerGoesOn(t *testing.T) {
 // is asked for again, the budget of all parts holds, nothing is cited twice, and the
 // record gives the same bytes again.
 func TestAnySequenceOnAnInvestigation(t *testing.T) {
-	defer checks(t, 20, 250)()
-	top := memory(t)
+	n := times(250, 20)
+	if os.Getenv("MARCHWARDEN_TEST_FULL") == "torture" {
+		n *= 10
+	}
+	resumetest.Checks(t, n)
+	top := resumetest.Memory(t)
 	var cases, ops atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
 		cases.Add(1)
 		dir := func() string { return filepath.Join(top, fmt.Sprint(ops.Add(1))) }
 		s := newStudy(t, dir(), anyCrew(t))
-		defer func() { s.traces.Close() }()
+		defer func() { s.Traces.Close() }()
 		s.opts.Parallel = rapid.IntRange(1, 4).Draw(t, "parallel")
 		limits := anyLimits(t, true)
 		for i := range rapid.IntRange(2, 5).Draw(t, "operations") {
 			if i > 0 && rapid.Bool().Draw(t, "cut") {
 				was := s
-				s = s.cut(t, dir(), rapid.IntRange(1, len(s.log(t).Steps)).Draw(t, "after"), 0)
-				was.traces.Close()
+				s = s.cut(t, dir(), rapid.IntRange(1, len(s.Log(t).Steps)).Draw(t, "after"), 0)
+				was.Traces.Close()
 			}
 			s.goOn(t, i, limits)
 		}
 	})
 	t.Logf("%d cases", cases.Load())
-}
-
-// checks sets how many cases rapid tries, unless its own flag does, until undo.
-func checks(t *testing.T, few, all int) (undo func()) {
-	t.Helper()
-	f := flag.Lookup("rapid.checks")
-	was, n := f.Value.String(), few
-	switch os.Getenv("MARCHWARDEN_TEST_FULL") {
-	case "":
-	case "torture":
-		n = 10 * all
-	default:
-		n = all
-	}
-	if was != f.DefValue {
-		return func() {}
-	}
-	if err := f.Value.Set(fmt.Sprint(n)); err != nil {
-		t.Fatal(err)
-	}
-	return func() { _ = f.Value.Set(was) }
 }
 
 func anyCrew(t *rapid.T) *crew {
@@ -223,7 +205,7 @@ func (s *study) goOn(t *rapid.T, i int, c *marchwarden.Constraints) {
 	req := marchwarden.Request{Question: crewQuestion, Constraints: c}
 	closed := map[string]bool{} // reports that came back whole
 	if i > 0 {
-		req = marchwarden.Request{Resume: studyID}
+		req = marchwarden.Request{Resume: resumetest.ID}
 		if more := anyLimits(t, false); *more != (marchwarden.Constraints{}) {
 			req.Constraints = more
 		}
@@ -239,44 +221,31 @@ func (s *study) goOn(t *rapid.T, i int, c *marchwarden.Constraints) {
 	}
 	res, err := s.research(ctx, req)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, s.raw(t))
+		t.Fatalf("%v\n%s", err, s.Raw(t))
 	}
 	s.whole(t, res)
 	for _, call := range s.forget() {
 		if closed[call.String()] {
-			t.Fatalf("%s came back and is sent again\n%s", call, s.raw(t))
+			t.Fatalf("%s came back and is sent again\n%s", call, s.Raw(t))
 		}
 	}
 }
 
 // closed are the rihlas of a log that came back with all that there was.
-func (s *study) closed(t fataler) map[string]bool {
+func (s *study) closed(t resumetest.T) map[string]bool {
 	out := map[string]bool{}
 	asked := map[int]string{}
-	for _, st := range s.log(t).Steps {
+	for _, st := range s.Log(t).Steps {
 		switch st := st.(type) {
 		case *trace.Rihla:
 			asked[st.Number] = st.Researcher + " " + st.Question
 		case *trace.RihlaComplete:
-			if res, err := replay.Outcome[*marchwarden.Result](context.Background(), s.blobs, st); err == nil && !res.CostMetadata.BudgetExhausted {
+			if res, err := replay.Outcome[*marchwarden.Result](context.Background(), s.Blobs, st); err == nil && !res.CostMetadata.BudgetExhausted {
 				out[asked[st.Number]] = true
 			}
 		}
 	}
 	return out
-}
-
-// roomFor is a store on a disk that has room for so many more objects.
-type roomFor struct {
-	blob.Store
-	left atomic.Int64
-}
-
-func (f *roomFor) Put(ctx context.Context, content []byte) (blob.Ref, error) {
-	if f.left.Add(-1) < 0 {
-		return blob.Ref{}, marchwarden.Wrap(syscall.ENOSPC, marchwarden.CodeUnavailable, "store")
-	}
-	return f.Store.Put(ctx, content)
 }
 
 // When the disk is full from any write on, the answer of an investigation is the
@@ -285,17 +254,17 @@ func TestTheDiskIsFullDuringAnInvestigation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var want *marchwarden.Result
 		for left := 10000; left >= 0; left-- {
-			s := newStudy(t, memory(t), busy())
-			mem := s.blobs
-			disk := &roomFor{Store: mem}
-			disk.left.Store(int64(left))
-			s.blobs = blob.Rescue(disk)
+			s := newStudy(t, resumetest.Memory(t), busy())
+			mem := s.Blobs
+			disk := &resumetest.FullDisk{Store: mem}
+			disk.Room.Store(int64(left))
+			s.Blobs = blob.Rescue(disk)
 			res, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if want == nil {
-				want, left = res, left-int(disk.left.Load())
+				want, left = res, left-int(disk.Room.Load())
 				left -= left % times(1, 4)
 				t.Logf("%d writes", left)
 				continue
@@ -304,18 +273,18 @@ func TestTheDiskIsFullDuringAnInvestigation(t *testing.T) {
 			if len(res.Warnings) != 1 || res.Answer != want.Answer {
 				t.Fatalf("room for %d: %q, %s", left, res.Warnings, res.Answer)
 			}
-			log := s.log(t)
+			log := s.Log(t)
 			if err := replay.CheckBlobs(t.Context(), log, mem); err != nil || log.Complete() != nil {
 				t.Fatalf("room for %d: %v, complete %v", left, err, log.Complete() != nil)
 			}
-			s.blobs = mem
+			s.Blobs = mem
 			again, err := s.resume(t.Context(), nil)
 			if err != nil {
 				t.Fatalf("room for %d: %v", left, err)
 			}
 			s.whole(t, again)
-			if !bytes.Equal(encoded(t, again), encoded(t, want)) {
-				t.Fatalf("room for %d: another result\n%s\n%s", left, encoded(t, again), encoded(t, want))
+			if !bytes.Equal(resumetest.Encode(t, again), resumetest.Encode(t, want)) {
+				t.Fatalf("room for %d: another result\n%s\n%s", left, resumetest.Encode(t, again), resumetest.Encode(t, want))
 			}
 		}
 	})
@@ -325,7 +294,7 @@ func TestTheDiskIsFullDuringAnInvestigation(t *testing.T) {
 // been asked all the same: nobody sends it on the same journey anew.
 func TestWhoWasAskedStaysKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), newCrew("web", "arxiv"))
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "arxiv"))
 		s.fails["arxiv"] = true
 		if _, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(1994), MaxSources: ptr(12)}); err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -27,7 +28,7 @@ func busy() *crew {
 // run if the record names it, and is sent anew otherwise.
 func TestInvestigationCutAtEveryLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), busy())
+		s := newStudy(t, resumetest.Memory(t), busy())
 		want, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)})
 		if err != nil {
 			t.Fatal(err)
@@ -36,18 +37,18 @@ func TestInvestigationCutAtEveryLine(t *testing.T) {
 		if len(want.Rihlas) < 6 || len(want.Decisions) < 3 || len(want.Citations) < 3 {
 			t.Fatalf("too little happens: %d rihlas, %+v, %d citations", len(want.Rihlas), want.Decisions, len(want.Citations))
 		}
-		lines := len(s.log(t).Steps)
+		lines := len(s.Log(t).Steps)
 		for k := 1; k <= lines; k += 61 / times(61, 20) {
-			c := s.cut(t, memory(t), k, k%3*30)
-			done, open := rihlas(c.log(t))
+			c := s.cut(t, resumetest.Memory(t), k, k%3*30)
+			done, open := rihlas(c.Log(t))
 			c.forget()
 			res, err := c.resume(t.Context(), nil)
 			if err != nil {
 				t.Fatalf("cut after %d: %v", k, err)
 			}
 			c.whole(t, res)
-			if diff := cmp.Diff(string(encoded(t, want)), string(encoded(t, res))); diff != "" {
-				t.Fatalf("cut after %d of %d:\n%s\n%s", k, lines, diff, c.raw(t))
+			if diff := cmp.Diff(string(resumetest.Encode(t, want)), string(resumetest.Encode(t, res))); diff != "" {
+				t.Fatalf("cut after %d of %d:\n%s\n%s", k, lines, diff, c.Raw(t))
 			}
 			calls := saidOf(c.forget())
 			for asked := range done {
@@ -66,7 +67,7 @@ func TestInvestigationCutAtEveryLine(t *testing.T) {
 					t.Fatalf("cut after %d: %s was under way as %q, asked are %v", k, asked, run, calls)
 				}
 			}
-			for _, st := range c.log(t).Steps {
+			for _, st := range c.Log(t).Steps {
 				if r, ok := st.(*trace.RihlaComplete); ok && r.Retried {
 					retried++
 				}
@@ -87,14 +88,14 @@ func ptr(n int) *int { return &n }
 // A run that cannot go on is begun anew, and a stranger's is never gone on with.
 func TestARihlaThatCannotGoOnIsSentAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), newCrew("web", "stranger"))
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "stranger"))
 		s.members[1].Trust = "known"
 		want, err := s.ask(t.Context(), marchwarden.Constraints{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := 0
-		for i, st := range s.log(t).Steps {
+		for i, st := range s.Log(t).Steps {
 			switch st := st.(type) {
 			case *trace.RihlaUnderWay:
 				at = i + 1
@@ -105,7 +106,7 @@ func TestARihlaThatCannotGoOnIsSentAnew(t *testing.T) {
 				at = i + 1
 			}
 		}
-		c := s.cut(t, memory(t), at, 0)
+		c := s.cut(t, resumetest.Memory(t), at, 0)
 		run := idOf("web", crewQuestion).String()
 		c.refuse[run] = true
 		c.forget()
@@ -117,8 +118,8 @@ func TestARihlaThatCannotGoOnIsSentAnew(t *testing.T) {
 		if diff := cmp.Diff([]string{"stranger " + crewQuestion, "web " + crewQuestion, "web resume " + run}, saidOf(c.forget())); diff != "" {
 			t.Error(diff)
 		}
-		if !bytes.Equal(encoded(t, want), encoded(t, res)) {
-			t.Errorf("another result:\n%s\n%s", encoded(t, want), encoded(t, res))
+		if !bytes.Equal(resumetest.Encode(t, want), resumetest.Encode(t, res)) {
+			t.Errorf("another result:\n%s\n%s", resumetest.Encode(t, want), resumetest.Encode(t, res))
 		}
 	})
 }
@@ -126,18 +127,18 @@ func TestARihlaThatCannotGoOnIsSentAnew(t *testing.T) {
 // A rihla that cuts the investigation off again and again is given up one day.
 func TestARihlaThatAlwaysCutsOffIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStudy(t, memory(t), newCrew("web", "arxiv"))
+		s := newStudy(t, resumetest.Memory(t), newCrew("web", "arxiv"))
 		if _, err := s.ask(t.Context(), marchwarden.Constraints{TokenBudget: ptr(40000), MaxSources: ptr(40)}); err != nil {
 			t.Fatal(err)
 		}
 		for cuts := 1; ; cuts++ {
 			at := 0
-			for i, st := range s.log(t).Steps {
+			for i, st := range s.Log(t).Steps {
 				if r, ok := st.(*trace.Rihla); ok && r.Number == 1 {
 					at = i + 1
 				}
 			}
-			s = s.cut(t, memory(t), at, 0)
+			s = s.cut(t, resumetest.Memory(t), at, 0)
 			s.forget()
 			res, err := s.resume(t.Context(), nil)
 			if err != nil {
@@ -145,7 +146,7 @@ func TestARihlaThatAlwaysCutsOffIsGivenUp(t *testing.T) {
 			}
 			s.whole(t, res)
 			sent := slices.ContainsFunc(s.forget(), func(c crewCall) bool { return c.member == "web" })
-			said := strings.Contains(string(encoded(t, res)), "not tried again")
+			said := strings.Contains(string(resumetest.Encode(t, res)), "not tried again")
 			if sent == said {
 				t.Fatalf("after %d cuts it was sent: %v, and given up: %v", cuts, sent, said)
 			}
@@ -166,7 +167,7 @@ func TestInvestigationInterruptedAtEveryRihla(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		for n := 1; ; n++ {
-			s := newStudy(t, memory(t), busy())
+			s := newStudy(t, resumetest.Memory(t), busy())
 			ctx, cancel := context.WithCancel(t.Context())
 			s.hook = func(i int) {
 				if i == n {
@@ -197,7 +198,7 @@ func TestInvestigationInterruptedAtEveryRihla(t *testing.T) {
 					t.Errorf("stopped at %d: %s is asked anew", n, c)
 				}
 			}
-			if len(res.Citations) < len(part.Citations) || s.log(t).Complete().Interrupted {
+			if len(res.Citations) < len(part.Citations) || s.Log(t).Complete().Interrupted {
 				t.Errorf("stopped at %d: %d citations became %d", n, len(part.Citations), len(res.Citations))
 			}
 			for _, name := range []string{"web", "arxiv", "files"} {
@@ -208,6 +209,8 @@ func TestInvestigationInterruptedAtEveryRihla(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d interruptions", runs)
+		if t.Logf("%d interruptions", runs); runs == 0 {
+			t.Error("nothing was interrupted")
+		}
 	})
 }

@@ -1,24 +1,19 @@
 package pi_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -206,41 +201,19 @@ var crewTime = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 // stands still.
 type study struct {
 	*crew
-	dir    string
-	traces *trace.Dir
-	blobs  blob.Store
-	minds  pi.Minds
-	opts   pi.Options
-	said   []string
+	resumetest.Place
+	minds pi.Minds
+	opts  pi.Options
+	said  []string
 }
 
-type fataler interface {
-	Helper()
-	Fatal(...any)
-	Fatalf(string, ...any)
-}
-
-func newStudy(t fataler, dir string, c *crew) *study {
+func newStudy(t resumetest.T, dir string, c *crew) *study {
 	t.Helper()
-	traces, err := trace.OpenDir(dir, func() time.Time { return crewTime })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &study{crew: c, dir: dir, traces: traces, blobs: blob.NewMem(), minds: minds()}
-}
-
-const studyID = "00000000-0000-7000-8000-000000000001"
-
-func theStudyID() marchwarden.TraceID {
-	id, err := marchwarden.ParseTraceID(studyID)
-	if err != nil {
-		panic(err)
-	}
-	return id
+	return &study{crew: c, Place: resumetest.Open(t, dir, func() time.Time { return crewTime }), minds: minds()}
 }
 
 func (s *study) research(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
-	return pi.New(pi.Config{Traces: s.traces, Blobs: s.blobs, Version: "test", Now: func() time.Time { return crewTime }, NewID: theStudyID,
+	return pi.New(pi.Config{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: func() time.Time { return crewTime }, NewID: resumetest.TheID,
 		Dispatcher: s.crew, Minds: s.minds, Options: s.opts, Say: func(w string) { s.said = append(s.said, w) }}).Research(ctx, req, nil)
 }
 
@@ -249,96 +222,23 @@ func (s *study) ask(ctx context.Context, c marchwarden.Constraints) (*marchwarde
 }
 
 func (s *study) resume(ctx context.Context, more *marchwarden.Constraints) (*marchwarden.Result, error) {
-	return s.research(ctx, marchwarden.Request{Resume: studyID, Constraints: more})
+	return s.research(ctx, marchwarden.Request{Resume: resumetest.ID, Constraints: more})
 }
 
-func (s *study) raw(t fataler) []byte {
+// cut is a study with the first k lines of this one's trace and some of the next.
+func (s *study) cut(t resumetest.T, dir string, k, torn int) *study {
 	t.Helper()
-	f, err := s.traces.Raw(theStudyID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func (s *study) log(t fataler) *trace.Log {
-	t.Helper()
-	log, err := s.traces.Load(theStudyID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return log
-}
-
-// cut is a study with the first k lines of this one's trace, some of the next, and
-// the blobs that those lines name.
-func (s *study) cut(t fataler, dir string, k, torn int) *study {
-	t.Helper()
-	lines := bytes.SplitAfter(s.raw(t), []byte("\n"))
-	kept := bytes.Join(lines[:k], nil)
-	if k < len(lines) {
-		kept = append(kept, lines[k][:min(torn, max(0, len(lines[k])-1))]...)
-	}
-	c := newStudy(t, dir, s.crew)
-	c.minds, c.opts = s.minds, s.opts
-	if err := os.WriteFile(filepath.Join(dir, studyID+".jsonl"), kept, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, st := range c.log(t).Steps {
-		for _, ref := range trace.Refs(st) {
-			content, err := s.blobs.Get(context.Background(), ref)
-			if err == nil {
-				_, err = c.blobs.Put(context.Background(), content)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return c
+	return &study{crew: s.crew, Place: s.Cut(t, dir, k, torn), minds: s.minds, opts: s.opts}
 }
 
 // whole holds a finished investigation to what every one keeps.
-func (s *study) whole(t fataler, res *marchwarden.Result) {
+func (s *study) whole(t resumetest.T, res *marchwarden.Result) {
 	t.Helper()
-	log := s.log(t)
-	if log.Complete() == nil || log.Torn != 0 {
-		t.Fatalf("the trace is not closed: %d torn bytes", log.Torn)
-	}
-	for i, st := range log.Steps {
-		if _, ok := st.(*trace.Start); ok && i > 0 {
-			t.Fatalf("step %d begins the run anew", i+1)
-		}
-	}
-	if err := replay.CheckBlobs(context.Background(), log, s.blobs); err != nil {
-		t.Fatal(err)
-	}
-	want, got, err := pi.Again(context.Background(), log, s.blobs, s.minds)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, s.raw(t))
-	}
-	if returned := encoded(t, res); !bytes.Equal(want, got) || !bytes.Equal(want, returned) {
-		t.Fatalf("the rerun differs\nrecorded %s\nrerun    %s\nreturned %s\n%s", want, got, returned, s.raw(t))
-	}
-	if report, err := verify.Check(context.Background(), s.blobs, res); err != nil || !report.OK() {
+	s.Whole(t, res, func(ctx context.Context, log *trace.Log, blobs blob.Store) (want, got []byte, err error) {
+		return pi.Again(ctx, log, blobs, s.minds)
+	})
+	if report, err := verify.Check(context.Background(), s.Blobs, res); err != nil || !report.OK() {
 		t.Fatalf("the result does not stand: %s, %v", report, err)
-	}
-	start, err := log.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := start.Limits
-	for _, e := range start.Extended {
-		limits.TokenBudget += e.Tokens
-		limits.MaxSources += e.Sources
-	}
-	if use := res.CostMetadata; use.TokensUsed > limits.TokenBudget || use.SourcesRead > limits.MaxSources {
-		t.Fatalf("%+v is over %+v", use, limits)
 	}
 	cited := map[string]bool{}
 	for _, c := range res.Citations {
@@ -353,15 +253,6 @@ func (s *study) whole(t fataler, res *marchwarden.Result) {
 			t.Fatalf("%+v is about no rihla of %d", d, len(res.Rihlas))
 		}
 	}
-}
-
-func encoded(t fataler, res *marchwarden.Result) []byte {
-	t.Helper()
-	out, err := marchwarden.EncodeResult(res)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // rihlas are the numbers of the journeys of a log that came back, and of those that
@@ -393,16 +284,4 @@ func saidOf(calls []crewCall) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// memory is a folder for a test, in memory where there is such a place: a trace is
-// synced line by line.
-func memory(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "marchwarden")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }

@@ -232,7 +232,7 @@ func passageAt(src *evidence.Source, span marchwarden.Span) evidence.ID {
 	return id
 }
 
-// mark is one or more markers at the end of a sentence.
+// mark is a marker, as it stands after a sentence.
 var mark = regexp.MustCompile(`\[(\d{1,4})\]`)
 
 // claimsOf are the claims of a result. One that does not list them has its answer
@@ -393,11 +393,8 @@ func (r *run) side(s marchwarden.Side) marchwarden.Side {
 	page := r.set.Sources()[at].Page
 	s.Locator, s.Title, s.Published, s.Authority = page.Locator, page.Title, page.Published, confidence.Authority(page)
 	s.Researcher = ""
-	for _, a := range r.cited {
-		if a.source == at+1 {
-			s.Researcher = r.journeys[a.journey-1].Researcher
-			break
-		}
+	if i := slices.IndexFunc(r.cited, func(a admission) bool { return a.source == at+1 }); i >= 0 {
+		s.Researcher = r.journeys[r.cited[i].journey-1].Researcher
 	}
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -19,16 +20,30 @@ func Patience(ctx context.Context, limit time.Duration, started time.Time) time.
 	return limit
 }
 
+// Worked is how long a run has worked, as its record shows it: no less than at any
+// moment that it has seen, although the clock may have been set back after that.
+func Worked(ctx context.Context, log *trace.Log, blobs blob.Store) (time.Duration, error) {
+	worked := log.Worked()
+	for _, s := range log.Steps {
+		switch s.(type) {
+		case *trace.Checkpoint, *trace.Arrival:
+			m, err := Outcome[Moment](ctx, blobs, s.(trace.Recorded))
+			if err != nil {
+				return 0, err
+			}
+			worked = max(worked, m.Elapsed)
+		}
+	}
+	return worked, nil
+}
+
 // Left is what is left of a limit of the run: what was added, and without what it
 // has worked already. A limit of zero is none, and stays so.
 func Left(start *trace.Start, limit time.Duration) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
-	for _, e := range start.Extended {
-		limit += e.Wall
-	}
-	return max(limit-start.Counted(start.Worked), time.Millisecond)
+	return max(start.Remains(limit, start.Worked), time.Millisecond)
 }
 
 // Limited is ctx for at most d; a limit of zero is none. The caller ends it.

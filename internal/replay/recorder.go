@@ -73,7 +73,7 @@ func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time
 	r.load(log)
 	r.noted, r.tries, r.gone = map[string]int{}, map[trace.ActionID]int{}, map[trace.ActionID]int{}
 	var ending []string // what was noted of the way to an end, which no later one repeats
-	ends := 0
+	part := 0           // a run that was cut off may have got more without an end
 	for _, s := range log.Steps {
 		switch s := s.(type) {
 		case trace.Recorded:
@@ -82,15 +82,18 @@ func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time
 			r.tries[*s.Begins()]++
 		case *trace.Complete:
 			for id := range r.tries { // nobody waited for it any more
-				r.gone[id] = ends
+				r.gone[id] = part
 			}
-			ends++
 			clear(r.tries)
 			for _, content := range ending {
 				r.noted[content]--
 			}
 			ending = nil
-		case *trace.Start, *trace.Resume: // are never noted twice
+		case *trace.Resume:
+			if s.Extension != nil {
+				part++
+			}
+		case *trace.Start: // is never noted twice
 		default:
 			content, err := trace.Content(s)
 			if err != nil {

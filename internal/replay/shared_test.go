@@ -86,3 +86,37 @@ func TestWhatWasGivenUpMayBeAskedLater(t *testing.T) {
 		t.Errorf("past its end: %v after %d calls", err, e.calls.Load())
 	}
 }
+
+// A run that was cut off and got more has gone past an end that nothing closed: what it
+// had given up when it ended is not asked on the way there either.
+func TestWhatWasGivenUpAfterMoreForACut(t *testing.T) {
+	t.Parallel()
+	r := newRecord(t)
+	first := r.journal()
+	for _, s := range []trace.Step{&trace.Start{TraceID: r.id, Format: trace.Format}, &trace.Resume{Extension: &trace.Extension{Tokens: 1}}} {
+		if err := first.Note(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.Past(1)
+	ask := func(j *replay.Recorder, e search.Engine) error {
+		_, err := replay.Engine(j, "fake", e).Search(t.Context(), search.Query{Text: "x"})
+		return err
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = ask(first, &cutOff{})
+	}()
+	if err := errors.Join(first.Note(&trace.Complete{Result: blob.Of(nil)}), r.w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	j, e := r.resume(), &engine{}
+	j.Past(1)
+	if err := ask(j, e); marchwarden.CodeOf(err) != marchwarden.CodeNotRecorded || e.calls.Load() != 0 {
+		t.Errorf("on the way to its end: %v after %d calls", err, e.calls.Load())
+	}
+	j.Past(2)
+	if err := ask(j, e); err != nil || e.calls.Load() != 1 {
+		t.Errorf("past its end: %v after %d calls", err, e.calls.Load())
+	}
+}

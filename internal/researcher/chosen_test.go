@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 )
 
 // The id that a caller chooses is for the rihlas of an investigation alone: a server
@@ -14,7 +15,7 @@ func TestWhoChoosesTheID(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, partOf := range []bool{false, true} {
-		b := newBench(t, room(t), garden(), false)
+		b := newBench(t, resumetest.Memory(t), garden(), false)
 		b.lab.PartOf = partOf
 		res, err := b.answer(marchwarden.WithTraceID(t.Context(), chosen), marchwarden.Request{Question: "What do peas like?"})
 		if err != nil {

@@ -2,6 +2,7 @@ package researcher
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -9,6 +10,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -28,40 +30,27 @@ func (r Rerun) Same() bool { return bytes.Equal(r.Want, r.Got) }
 // model is made. Every blob that the trace names is checked first; a damaged or
 // missing one is an error that names it.
 func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error) {
-	start, err := log.Start()
+	start, want, err := outcome.Again(ctx, log, blobs, sameMind)
 	if err != nil {
 		return Rerun{}, err
 	}
-	done := log.Complete()
-	if done == nil {
-		return Rerun{}, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s did not end, so there is no result to compare with", start.TraceID)}
-	}
-	mind := Mind(start.Model)
-	if start.Model != "" && start.MindVersion != model.Version {
-		made := start.MindVersion
-		if made == "" {
-			made = "an earlier version"
-		}
-		return Rerun{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s of the mind that asks a model; this program has %s", made, model.Version)
-	}
-	if start.Mind != mind.ID() {
-		return Rerun{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", start.Mind, mind.ID())
-	}
-	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {
-		return Rerun{}, err
-	}
-	out := Rerun{Start: start}
-	if out.Want, err = blobs.Get(ctx, done.Result); err != nil {
-		return Rerun{}, err
-	}
+	out := Rerun{Start: start, Want: want}
 	// The rerun stores nothing: what it would store, its result, is compared.
 	again := *start
-	res, err := loop.New(loop.Config{Reasoner: mind, Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
+	res, err := loop.New(loop.Config{Reasoner: Mind(start.Model), Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
 	if err != nil {
 		return Rerun{}, fmt.Errorf("rerun %s: %w", start.TraceID, err)
 	}
 	out.Got, err = marchwarden.EncodeResult(res)
 	return out, err
+}
+
+// sameMind refuses a run of a mind that this program does not have.
+func sameMind(start *trace.Start) error {
+	if start.Model != "" && start.MindVersion != model.Version {
+		return marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s of the mind that asks a model; this program has %s", cmp.Or(start.MindVersion, "an earlier version"), model.Version)
+	}
+	return outcome.MadeBy(start.Mind, Mind(start.Model).ID())
 }
 
 // noClock is never called: a rerun takes its times from the record.

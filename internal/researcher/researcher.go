@@ -41,7 +41,7 @@ type Lab struct {
 	PartOf bool
 	// Flags are how the run was asked for on a command line, for going on with it.
 	Flags []string
-	// More is added to the time of a run that goes on past its end.
+	// More is added to the time of a run that goes on.
 	More time.Duration
 	// Spent is told of every finished call, for the ledger; nil for nobody.
 	Spent func(Call)

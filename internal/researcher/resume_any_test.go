@@ -2,7 +2,6 @@ package researcher_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 )
 
 var nouns = []string{"peas", "beans", "soil", "Gregor Mendel", "Brno", "garden", "maize", "sun", "water", "poles", "abbey", "Moravia", "shade", "friar", "frost", "Olomouc"}
@@ -53,41 +53,27 @@ func anyLimits(t *rapid.T, always bool) *marchwarden.Constraints {
 // and given more: what was paid for is not paid for again, the budget of all parts
 // holds, and the record gives the same bytes again.
 func TestAnySequenceOfCutsStopsAndAdditions(t *testing.T) {
-	defer checks(t, size(15, 250, 2500))()
-	top := room(t)
+	resumetest.Checks(t, size(15, 250, 2500))
+	top := resumetest.Memory(t)
 	var cases, ops atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {
 		cases.Add(1)
 		dir := func() string { return filepath.Join(top, fmt.Sprint(ops.Add(1))) }
 		b := newBench(t, dir(), anyWorld(t), rapid.Bool().Draw(t, "model"))
-		defer func() { b.traces.Close() }()
+		defer func() { b.Traces.Close() }()
 		q := fmt.Sprintf("What do the %s and the %s like, and who is %s?", nouns[rapid.IntRange(0, 5).Draw(t, "x")], nouns[rapid.IntRange(6, 10).Draw(t, "y")], nouns[rapid.IntRange(11, 15).Draw(t, "z")])
 		req := marchwarden.Request{Question: q, Constraints: anyLimits(t, true)}
 		for i := range rapid.IntRange(2, 6).Draw(t, "operations") {
 			if i > 0 && rapid.Bool().Draw(t, "cut") {
-				steps := len(b.log(t).Steps)
+				steps := len(b.Log(t).Steps)
 				was := b
 				b = b.cut(t, dir(), rapid.IntRange(1, steps).Draw(t, "after"), rapid.IntRange(0, 60).Draw(t, "torn"))
-				was.traces.Close()
+				was.Traces.Close()
 			}
 			b.goOn(t, i, req)
 		}
 	})
 	t.Logf("%d cases", cases.Load())
-}
-
-// checks sets how many cases rapid tries, unless its own flag does, until undo.
-func checks(t *testing.T, n int) (undo func()) {
-	t.Helper()
-	f := flag.Lookup("rapid.checks")
-	was := f.Value.String()
-	if was != f.DefValue {
-		return func() {}
-	}
-	if err := f.Value.Set(fmt.Sprint(n)); err != nil {
-		t.Fatal(err)
-	}
-	return func() { _ = f.Value.Set(was) }
 }
 
 // goOn begins a run or goes on with it, and holds it to all that it must keep.
@@ -96,8 +82,8 @@ func (b *bench) goOn(t *rapid.T, i int, req marchwarden.Request) {
 	defer cancel()
 	var done map[string]bool
 	if i > 0 {
-		done, _ = effects(b.log(t))
-		req = marchwarden.Request{Resume: runID}
+		done, _ = effects(b.Log(t))
+		req = marchwarden.Request{Resume: resumetest.ID}
 		if rapid.Bool().Draw(t, "more") {
 			req.Constraints = anyLimits(t, false)
 			if *req.Constraints == (marchwarden.Constraints{}) {
@@ -115,7 +101,7 @@ func (b *bench) goOn(t *rapid.T, i int, req marchwarden.Request) {
 	}
 	res, err := b.answer(ctx, req)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, b.raw(t))
+		t.Fatalf("%v\n%s", err, b.Raw(t))
 	}
 	b.whole(t, res)
 	for key, n := range b.forget() {

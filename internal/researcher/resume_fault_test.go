@@ -2,15 +2,12 @@ package researcher_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,21 +15,9 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
-
-// fullDisk is a store on a disk that has room for so many more objects.
-type fullDisk struct {
-	blob.Store
-	room atomic.Int64
-}
-
-func (f *fullDisk) Put(ctx context.Context, content []byte) (blob.Ref, error) {
-	if f.room.Add(-1) < 0 {
-		return blob.Ref{}, marchwarden.Wrap(syscall.ENOSPC, marchwarden.CodeUnavailable, "store")
-	}
-	return f.Store.Put(ctx, content)
-}
 
 // When the disk is full from any write on, the answer is the same and says that it
 // is not recorded; what is on the disk can be read and, once there is room, gone on
@@ -41,50 +26,52 @@ func TestTheDiskIsFullFromAnyWriteOn(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		_, want := complete(t, garden(), model, marchwarden.Constraints{})
 		step := size(5, 1, 1)
-		for room0 := 0; ; room0 += step {
-			b := newBench(t, room(t), garden(), model)
-			mem := b.blobs
-			disk := &fullDisk{Store: mem}
-			disk.room.Store(int64(room0))
-			b.blobs = blob.Rescue(disk)
+		for room := 0; ; room += step {
+			b := newBench(t, resumetest.Memory(t), garden(), model)
+			mem := b.Blobs
+			disk := &resumetest.FullDisk{Store: mem}
+			disk.Room.Store(int64(room))
+			b.Blobs = blob.Rescue(disk)
 			res, err := b.answer(t.Context(), request(marchwarden.Constraints{}))
 			if err != nil {
-				t.Fatalf("room for %d: %v", room0, err)
+				t.Fatalf("room for %d: %v", room, err)
 			}
 			if res.Answer != want.Answer {
-				t.Fatalf("room for %d: another answer: %s", room0, res.Answer)
+				t.Fatalf("room for %d: another answer: %s", room, res.Answer)
 			}
-			if disk.room.Load() >= 0 {
+			if disk.Room.Load() >= 0 {
 				if len(res.Warnings) > 0 {
 					t.Errorf("there was room, and it says %v", res.Warnings)
 				}
-				t.Logf("%d writes", room0)
+				if t.Logf("%d writes", room); room == 0 {
+					t.Error("nothing was written")
+				}
 				break
 			}
 			if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "not recorded") {
-				t.Fatalf("room for %d: warnings %q", room0, res.Warnings)
+				t.Fatalf("room for %d: warnings %q", room, res.Warnings)
 			}
-			log := b.log(t)
+			log := b.Log(t)
 			if log.Complete() != nil {
-				t.Fatalf("room for %d: the trace says that the run is complete", room0)
+				t.Fatalf("room for %d: the trace says that the run is complete", room)
 			}
 			if err := replay.CheckBlobs(t.Context(), log, mem); err != nil {
-				t.Fatalf("room for %d: %v", room0, err)
+				t.Fatalf("room for %d: %v", room, err)
 			}
-			b.blobs = mem // somebody made room
+			b.Blobs = mem // somebody made room
 			done, _ := effects(log)
 			b.forget()
 			again, err := b.resume(t.Context(), nil)
 			if err != nil {
-				t.Fatalf("room for %d: %v", room0, err)
+				t.Fatalf("room for %d: %v", room, err)
 			}
 			b.whole(t, again)
-			if !bytes.Equal(encode(t, again), encode(t, want)) {
-				t.Fatalf("room for %d: another result\n%s\n%s", room0, encode(t, again), encode(t, want))
+			if !bytes.Equal(resumetest.Encode(t, again), resumetest.Encode(t, want)) {
+				t.Fatalf("room for %d: another result\n%s\n%s", room, resumetest.Encode(t, again), resumetest.Encode(t, want))
 			}
 			for key := range b.forget() {
 				if done[key] {
-					t.Fatalf("room for %d: %s was recorded and is done again", room0, key)
+					t.Fatalf("room for %d: %s was recorded and is done again", room, key)
 				}
 			}
 		}
@@ -101,28 +88,28 @@ var (
 func TestGoOnWithTheFirstFormat(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		b, want := complete(t, garden(), model, marchwarden.Constraints{})
-		lines := bytes.SplitAfter(b.raw(t), []byte("\n"))
+		lines := bytes.SplitAfter(b.Raw(t), []byte("\n"))
 		for i, line := range lines {
 			line = sumOfLine.ReplaceAll(line, []byte("}\n"))
 			line = begins.ReplaceAll(line, []byte("$1"))
 			lines[i] = bytes.Replace(line, []byte(`"format":2`), []byte(`"format":1`), 1)
 		}
-		if err := os.WriteFile(filepath.Join(b.dir, runID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(b.Dir, resumetest.ID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		for k := 1; k < len(lines)-1; k += 3 {
-			c := b.cut(t, room(t), k, 9)
-			done, _ := effects(c.log(t))
+			c := b.cut(t, resumetest.Memory(t), k, 9)
+			done, _ := effects(c.Log(t))
 			c.forget()
 			res, err := c.resume(t.Context(), nil)
 			if err != nil {
 				t.Fatalf("cut after %d: %v", k, err)
 			}
 			c.whole(t, res)
-			if !bytes.Equal(encode(t, res), encode(t, want)) {
-				t.Fatalf("cut after %d: another result: %s", k, encode(t, res))
+			if !bytes.Equal(resumetest.Encode(t, res), resumetest.Encode(t, want)) {
+				t.Fatalf("cut after %d: another result: %s", k, resumetest.Encode(t, res))
 			}
-			if bytes.Contains(c.raw(t), []byte(`"sum":"`)) {
+			if bytes.Contains(c.Raw(t), []byte(`"sum":"`)) {
 				t.Fatalf("cut after %d: some lines have checksums", k)
 			}
 			for key := range c.forget() {
@@ -141,7 +128,7 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, want := complete(t, garden(), false, marchwarden.Constraints{})
 			synctest.Test(t, func(t *testing.T) {
-				c := b.cut(t, room(t), 5, 0)
+				c := b.cut(t, resumetest.Memory(t), 5, 0)
 				c.forget()
 				c.hook = func(int, string) { time.Sleep(lasts) }
 				var both sync.WaitGroup
@@ -160,8 +147,8 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 						failed++
 					case err != nil:
 						t.Fatal(err)
-					case !bytes.Equal(encode(t, results[i]), encode(t, want)):
-						t.Errorf("another result: %s", encode(t, results[i]))
+					case !bytes.Equal(resumetest.Encode(t, results[i]), resumetest.Encode(t, want)):
+						t.Errorf("another result: %s", resumetest.Encode(t, results[i]))
 					}
 				}
 				if (failed == 1) != (lasts > time.Second) {
@@ -173,7 +160,7 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 					}
 				}
 				resumes := 0
-				for _, s := range c.log(t).Steps {
+				for _, s := range c.Log(t).Steps {
 					if _, ok := s.(*trace.Resume); ok {
 						resumes++
 					}
@@ -191,17 +178,17 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 // and recorded, and a rerun works.
 func TestAnotherMindGoesOn(t *testing.T) {
 	b, _ := complete(t, garden(), false, marchwarden.Constraints{})
-	lines := bytes.SplitAfter(b.raw(t), []byte("\n"))
+	lines := bytes.SplitAfter(b.Raw(t), []byte("\n"))
 	for i, line := range lines { // as a program before checksums wrote it
 		line = sumOfLine.ReplaceAll(line, []byte("}\n"))
 		line = bytes.Replace(line, []byte(`"format":2`), []byte(`"format":1`), 1)
 		lines[i] = bytes.Replace(line, []byte(`"mind":"extractive/2"`), []byte(`"mind":"extractive/1"`), 1)
 	}
-	if err := os.WriteFile(filepath.Join(b.dir, runID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(b.Dir, resumetest.ID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for k := 1; k < len(lines)-1; k += 4 {
-		c := b.cut(t, room(t), k, 0)
+		c := b.cut(t, resumetest.Memory(t), k, 0)
 		res, err := c.resume(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -210,10 +197,10 @@ func TestAnotherMindGoesOn(t *testing.T) {
 		if len(c.said) != 1 || !strings.Contains(c.said[0], "extractive/1") || !strings.Contains(c.said[0], "extractive/2") {
 			t.Errorf("said: %q", c.said)
 		}
-		if start, err := c.log(t).Start(); err != nil || start.Mind != "extractive/2" {
+		if start, err := c.Log(t).Start(); err != nil || start.Mind != "extractive/2" {
 			t.Errorf("%+v, %v", start, err)
 		}
-		c = c.cut(t, room(t), k+2, 0) // and once more, with the same
+		c = c.cut(t, resumetest.Memory(t), k+2, 0) // and once more, with the same
 		if res, err = c.resume(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}

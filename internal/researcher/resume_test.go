@@ -8,13 +8,14 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // complete makes a run that nothing disturbs.
 func complete(t *testing.T, w *world, model bool, c marchwarden.Constraints) (*bench, *marchwarden.Result) {
 	t.Helper()
-	b := newBench(t, room(t), w, model)
+	b := newBench(t, resumetest.Memory(t), w, model)
 	res, err := b.answer(t.Context(), request(c))
 	if err != nil {
 		t.Fatal(err)
@@ -31,17 +32,17 @@ func TestCutAtEveryLine(t *testing.T) {
 		if len(want.Citations) < 3 || model && len(want.Gaps) == 0 {
 			t.Fatalf("too little happens in this world: %+v", want)
 		}
-		lines := len(b.log(t).Steps)
+		lines := len(b.Log(t).Steps)
 		for k := 1; k <= lines; k += size(3, 1, 1) {
-			c := b.cut(t, room(t), k, k%3*20)
-			done, open := effects(c.log(t))
+			c := b.cut(t, resumetest.Memory(t), k, k%3*20)
+			done, open := effects(c.Log(t))
 			c.forget()
 			res, err := c.resume(t.Context(), nil)
 			if err != nil {
 				t.Fatalf("cut after %d of %d: %v", k, lines, err)
 			}
-			if got := encode(t, res); !bytes.Equal(got, encode(t, want)) {
-				t.Fatalf("cut after %d of %d gives another result\n%s\n%s", k, lines, got, encode(t, want))
+			if got := resumetest.Encode(t, res); !bytes.Equal(got, resumetest.Encode(t, want)) {
+				t.Fatalf("cut after %d of %d gives another result\n%s\n%s", k, lines, got, resumetest.Encode(t, want))
 			}
 			c.whole(t, res)
 			c.accounts(t, k, done, open)
@@ -51,19 +52,16 @@ func TestCutAtEveryLine(t *testing.T) {
 }
 
 // accounts holds what a run that went on has asked of the world against its record.
-func (b *bench) accounts(t fataler, k int, done, open map[string]bool) {
+func (b *bench) accounts(t resumetest.T, k int, done, open map[string]bool) {
 	t.Helper()
 	asked := b.forget()
-	if torn := b.log(t).Torn; torn != 0 {
-		t.Fatalf("cut after %d: %d torn bytes stayed", k, torn)
-	}
 	for key, n := range asked {
 		if done[key] || n != 1 {
 			t.Fatalf("cut after %d: %s was asked %d times, although it was done: %v", k, key, n, done[key])
 		}
 	}
 	retried := map[string]bool{}
-	for _, s := range b.log(t).Steps {
+	for _, s := range b.Log(t).Steps {
 		if r, ok := s.(trace.Recorded); ok && r.Record().Retried {
 			retried[keyOf(s)] = true
 		}
@@ -83,9 +81,9 @@ func TestCutAgainAndAgain(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		b, want := complete(t, garden(), model, marchwarden.Constraints{})
 		for by := 1; by <= 7; by += size(6, 2, 1) {
-			c := b.cut(t, room(t), 1, 0)
+			c := b.cut(t, resumetest.Memory(t), 1, 0)
 			for cuts := 1; ; cuts++ {
-				before := len(c.log(t).Steps)
+				before := len(c.Log(t).Steps)
 				res, err := c.resume(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
@@ -93,13 +91,13 @@ func TestCutAgainAndAgain(t *testing.T) {
 				c.whole(t, res)
 				// By at least two effects a time, or what is under way is given up.
 				after := before + 4 + by
-				if steps := len(c.log(t).Steps); after >= steps {
-					if got := encode(t, res); !bytes.Equal(got, encode(t, want)) && !bytes.Contains(got, []byte("not tried again")) {
-						t.Errorf("after %d cuts there is another result\n%s\n%s", cuts, encode(t, res), encode(t, want))
+				if steps := len(c.Log(t).Steps); after >= steps {
+					if got := resumetest.Encode(t, res); !bytes.Equal(got, resumetest.Encode(t, want)) && !bytes.Contains(got, []byte("not tried again")) {
+						t.Errorf("after %d cuts there is another result\n%s\n%s", cuts, resumetest.Encode(t, res), resumetest.Encode(t, want))
 					}
 					break
 				}
-				c = c.cut(t, room(t), after, 0)
+				c = c.cut(t, resumetest.Memory(t), after, 0)
 			}
 		}
 	})
@@ -109,8 +107,8 @@ func TestCutAgainAndAgain(t *testing.T) {
 func TestWhatCutsARunOffIsGivenUp(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		b, _ := complete(t, garden(), model, marchwarden.Constraints{})
-		n := 0
-		for k, s := range b.log(t).Steps {
+		n, tried := 0, 0
+		for k, s := range b.Log(t).Steps {
 			begins, ok := s.(trace.Beginning)
 			if !ok {
 				continue
@@ -118,23 +116,22 @@ func TestWhatCutsARunOffIsGivenUp(t *testing.T) {
 			if n++; n%size(5, 1, 1) != 0 {
 				continue
 			}
-			c := b.cut(t, room(t), k+1, 0)
+			tried++
+			c := b.cut(t, resumetest.Memory(t), k+1, 0)
 			key := keyOf(begins)
-			for range 1 {
-				if _, err := c.resume(t.Context(), nil); err != nil {
-					t.Fatal(err)
-				}
-				at := 0
-				for i, s := range c.log(t).Steps {
-					if s, ok := s.(trace.Beginning); ok && i > k && keyOf(s) == key {
-						at = i + 1
-					}
-				}
-				if at == 0 {
-					t.Fatalf("%s was not tried again", key)
-				}
-				c = c.cut(t, room(t), at, 0)
+			if _, err := c.resume(t.Context(), nil); err != nil {
+				t.Fatal(err)
 			}
+			at := 0
+			for i, s := range c.Log(t).Steps {
+				if s, ok := s.(trace.Beginning); ok && i > k && keyOf(s) == key {
+					at = i + 1
+				}
+			}
+			if at == 0 {
+				t.Fatalf("%s was not tried again", key)
+			}
+			c = c.cut(t, resumetest.Memory(t), at, 0)
 			c.forget()
 			res, err := c.resume(t.Context(), nil)
 			if err != nil {
@@ -144,11 +141,13 @@ func TestWhatCutsARunOffIsGivenUp(t *testing.T) {
 				t.Errorf("%s was tried a third time", key)
 			}
 			c.whole(t, res)
-			if !bytes.Contains(encode(t, res), []byte("not tried again")) {
-				t.Errorf("no gap says that %s was given up: %s", key, encode(t, res))
+			if !bytes.Contains(resumetest.Encode(t, res), []byte("not tried again")) {
+				t.Errorf("no gap says that %s was given up: %s", key, resumetest.Encode(t, res))
 			}
 		}
-		t.Logf("%d effects", n)
+		if t.Logf("%d of %d effects", tried, n); tried == 0 {
+			t.Error("nothing was given up")
+		}
 	})
 }
 
@@ -159,7 +158,7 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 		_, want := complete(t, garden(), model, marchwarden.Constraints{})
 		same, runs := 0, 0
 		for n := 1; ; n += size(2, 1, 1) {
-			b := newBench(t, room(t), garden(), model)
+			b := newBench(t, resumetest.Memory(t), garden(), model)
 			ctx, cancel := context.WithCancel(t.Context())
 			b.hook = func(i int, _ string) {
 				if i == n {
@@ -177,12 +176,12 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 			}
 			runs++
 			b.whole(t, part)
-			if !b.log(t).Complete().Interrupted {
+			if !b.Log(t).Complete().Interrupted {
 				t.Fatalf("stopped at effect %d: not said", n)
 			}
-			done, _ := effects(b.log(t))
+			done, _ := effects(b.Log(t))
 			var cut []string
-			for _, s := range b.log(t).Steps {
+			for _, s := range b.Log(t).Steps {
 				if m, ok := s.(*trace.ModelComplete); ok && m.Prompt == "step" {
 					continue // a plan is asked for anew, in the words of the next iteration
 				}
@@ -208,7 +207,7 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 				}
 			}
 			for _, c := range part.Citations {
-				if !read(b.log(t), c.ContentHash) {
+				if !read(b.Log(t), c.ContentHash) {
 					t.Errorf("stopped at effect %d: %s is lost", n, c.Locator)
 				}
 			}
@@ -217,7 +216,7 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 			} else {
 				t.Logf("stopped at effect %d:\n%s\n%s", n, res.Answer, want.Answer)
 			}
-			if b.log(t).Complete().Interrupted || len(res.Citations) < len(part.Citations) {
+			if b.Log(t).Complete().Interrupted || len(res.Citations) < len(part.Citations) {
 				t.Errorf("stopped at effect %d: %d citations became %d", n, len(part.Citations), len(res.Citations))
 			}
 		}
@@ -257,7 +256,7 @@ func TestMoreOfWhatRanOut(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(fmt.Sprintf("%s, model %v", tt.name, tt.model), func(t *testing.T) {
 			w := garden()
-			b := newBench(t, room(t), w, tt.model)
+			b := newBench(t, resumetest.Memory(t), w, tt.model)
 			if tt.wall {
 				w.step, b.lab.Deadline = time.Second, 6*time.Second
 			}
@@ -272,7 +271,7 @@ func TestMoreOfWhatRanOut(t *testing.T) {
 				t.Fatalf("the run did not end at its cap: %+v", first.CostMetadata)
 			}
 			b.idle(t, first)
-			done, _ := effects(b.log(t))
+			done, _ := effects(b.Log(t))
 			if tt.wall {
 				b.lab.More = time.Hour
 			}
@@ -304,16 +303,16 @@ func TestMoreOfWhatRanOut(t *testing.T) {
 // idle holds that a run has nothing to go on with.
 func (b *bench) idle(t *testing.T, want *marchwarden.Result) {
 	t.Helper()
-	before := b.raw(t)
+	before := b.Raw(t)
 	b.forget()
 	res, err := b.resume(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(encode(t, res), encode(t, want)) {
-		t.Errorf("another result: %s", encode(t, res))
+	if !bytes.Equal(resumetest.Encode(t, res), resumetest.Encode(t, want)) {
+		t.Errorf("another result: %s", resumetest.Encode(t, res))
 	}
-	if asked := b.forget(); len(asked) > 0 || !bytes.Equal(before, b.raw(t)) {
+	if asked := b.forget(); len(asked) > 0 || !bytes.Equal(before, b.Raw(t)) {
 		t.Errorf("it had nothing to do, and asked %v", asked)
 	}
 }

@@ -1,13 +1,10 @@
 package researcher_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,8 +17,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -256,106 +253,38 @@ func asJSON(v any) string {
 // bench is a place where runs are made and kept.
 type bench struct {
 	*world
-	model  bool
-	dir    string
-	traces *trace.Dir
-	blobs  blob.Store
-	said   []string
-	lab    researcher.Lab // what is set here is kept
+	resumetest.Place
+	model bool
+	said  []string
+	lab   researcher.Lab // what is set here is kept
 }
 
-const runID = "00000000-0000-7000-8000-000000000001"
-
-func theID() marchwarden.TraceID {
-	id, err := marchwarden.ParseTraceID(runID)
-	if err != nil {
-		panic(err)
-	}
-	return id
-}
-
-type fataler interface {
-	Helper()
-	Fatal(...any)
-	Fatalf(string, ...any)
-	Errorf(string, ...any)
-}
-
-func newBench(t fataler, dir string, w *world, model bool) *bench {
+func newBench(t resumetest.T, dir string, w *world, model bool) *bench {
 	t.Helper()
-	traces, err := trace.OpenDir(dir, w.now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &bench{world: w, model: model, dir: dir, traces: traces, blobs: blob.NewMem()}
+	return &bench{world: w, Place: resumetest.Open(t, dir, w.now), model: model}
+}
+
+// cut is a bench with the first k lines of this one's trace and some of the next.
+func (b *bench) cut(t resumetest.T, dir string, k, torn int) *bench {
+	t.Helper()
+	return &bench{world: b.world, Place: b.Cut(t, dir, k, torn), model: b.model, lab: b.lab}
 }
 
 // answer is one call of the researcher.
 func (b *bench) answer(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
 	l := b.lab
-	l.Traces, l.Blobs, l.Version, l.Now, l.NewID = b.traces, b.blobs, "test", b.now, theID
+	l.Traces, l.Blobs, l.Version, l.Now, l.NewID = b.Traces, b.Blobs, "test", b.now, resumetest.TheID
 	l.Say = func(s string) { b.said = append(b.said, s) }
 	if b.model {
 		l.Model = oracle{b.world}
 	}
 	return l.Answer(ctx, researcher.Asked{Name: "test", Request: req}, func(context.Context, marchwarden.Request) (researcher.Setup, error) {
-		return researcher.Setup{Where: "the world", Engine: b.world, Fetcher: fetcher{b.world, b.blobs}}, nil
+		return researcher.Setup{Where: "the world", Engine: b.world, Fetcher: fetcher{b.world, b.Blobs}}, nil
 	})
 }
 
 func (b *bench) resume(ctx context.Context, more *marchwarden.Constraints) (*marchwarden.Result, error) {
-	return b.answer(ctx, marchwarden.Request{Resume: runID, Constraints: more})
-}
-
-func (b *bench) raw(t fataler) []byte {
-	t.Helper()
-	f, err := b.traces.Raw(theID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func (b *bench) log(t fataler) *trace.Log {
-	t.Helper()
-	log, err := b.traces.Load(theID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return log
-}
-
-// cut is a bench with the first k lines of this one's trace, so many bytes of the
-// next, and the blobs that those lines name.
-func (b *bench) cut(t fataler, dir string, k, torn int) *bench {
-	t.Helper()
-	lines := bytes.SplitAfter(b.raw(t), []byte("\n"))
-	kept := bytes.Join(lines[:k], nil)
-	if k < len(lines) {
-		kept = append(kept, lines[k][:min(torn, max(0, len(lines[k])-1))]...)
-	}
-	c := newBench(t, dir, b.world, b.model)
-	c.lab = b.lab
-	if err := os.WriteFile(filepath.Join(dir, runID+".jsonl"), kept, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range c.log(t).Steps {
-		for _, ref := range trace.Refs(s) {
-			content, err := b.blobs.Get(context.Background(), ref)
-			if err == nil {
-				_, err = c.blobs.Put(context.Background(), content)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	return c
+	return b.answer(ctx, marchwarden.Request{Resume: resumetest.ID, Constraints: more})
 }
 
 // keyOf is how the world counts the effect of a step; "" for one that is none of it.
@@ -396,67 +325,17 @@ func effects(log *trace.Log) (done, open map[string]bool) {
 	return done, open
 }
 
-// whole holds a finished run to what every one keeps: its trace reads, its blobs are
-// there, it fits its budget, and its rerun gives the same bytes.
-func (b *bench) whole(t fataler, res *marchwarden.Result) {
+// whole holds a finished run to what every one keeps.
+func (b *bench) whole(t resumetest.T, res *marchwarden.Result) {
 	t.Helper()
-	log := b.log(t)
-	if log.Complete() == nil {
-		t.Fatal("the trace is not closed")
-	}
-	for i, s := range log.Steps {
-		if _, ok := s.(*trace.Start); ok && i > 0 {
-			t.Fatalf("step %d begins the run anew", i+1)
-		}
-	}
-	if err := replay.CheckBlobs(context.Background(), log, b.blobs); err != nil {
-		t.Fatal(err)
-	}
-	again, err := researcher.Again(context.Background(), log, b.blobs)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, b.raw(t))
-	}
-	if got := encode(t, res); !again.Same() || !bytes.Equal(again.Want, got) {
-		t.Fatalf("the rerun differs\nrecorded %s\nrerun    %s\nreturned %s", again.Want, again.Got, got)
-	}
-	start, err := log.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	limits := start.Limits
-	for _, e := range start.Extended {
-		limits.TokenBudget += e.Tokens
-		limits.MaxIterations += e.Iterations
-		limits.MaxSources += e.Sources
-	}
-	if c := res.CostMetadata; c.TokensUsed > limits.TokenBudget || c.IterationsRun > limits.MaxIterations || c.SourcesRead > limits.MaxSources {
-		t.Fatalf("%+v is over %+v", c, limits)
-	}
-}
-
-func encode(t fataler, res *marchwarden.Result) []byte {
-	t.Helper()
-	out, err := marchwarden.EncodeResult(res)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	b.Whole(t, res, func(ctx context.Context, log *trace.Log, blobs blob.Store) (want, got []byte, err error) {
+		again, err := researcher.Again(ctx, log, blobs)
+		return again.Want, again.Got, err
+	})
 }
 
 func request(c marchwarden.Constraints) marchwarden.Request {
 	return marchwarden.Request{Question: "What soil do peas and beans like, and who was Gregor Mendel of Brno?", Constraints: &c}
-}
-
-// room is a folder for a test, in memory where there is such a place: a trace is
-// synced line by line.
-func room(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "marchwarden")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
 }
 
 func ptr(n int) *int { return &n }

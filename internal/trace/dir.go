@@ -76,37 +76,20 @@ func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
-	if err := errors.Join(hold(f), d.sync()); err != nil {
+	if err := errors.Join(durable.Hold(f, holdLimit), d.sync()); err != nil {
 		f.Close()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
 	return &Writer{f: f, now: d.now, clean: d.Clean, sums: true}, nil
 }
 
-// hold takes the lock of whoever writes a trace. Where a file system has no locks
-// there is none, and the user sees to it that a run is not resumed twice at once.
-func hold(f *os.File) error {
-	for waited := time.Duration(0); ; waited += lockPause {
-		err := durable.Lock(f, false)
-		switch {
-		case !errors.Is(err, durable.ErrLocked):
-			return nil
-		case waited >= lockLimit:
-			return err
-		}
-		time.Sleep(lockPause)
-	}
-}
+// holdLimit is how long a writer waits for another: one that was told to stop is about
+// to. Where there are no locks, the user sees to it that a run is not resumed twice at
+// once.
+const holdLimit = 3 * time.Second
 
-// How long a writer waits for another: one that was told to stop is about to.
-const (
-	lockLimit = 3 * time.Second
-	lockPause = 10 * time.Millisecond
-)
-
-// Append opens a trace to go on with it. A torn last line is cut off the file
-// and reported in the log's Torn. A trace that somebody
-// writes is CodeUnavailable.
+// Append opens a trace to go on with it. A torn last line is cut off the file and
+// reported in the log's Torn. A trace that somebody writes is CodeUnavailable.
 func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 	if _, err := d.Stat(id); err != nil {
 		return nil, nil, err
@@ -115,7 +98,7 @@ func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 	if err != nil {
 		return nil, nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
 	}
-	if err := hold(f); err != nil {
+	if err := durable.Hold(f, holdLimit); err != nil {
 		f.Close()
 		return nil, nil, Going(id)
 	}

@@ -22,8 +22,8 @@ type Resume struct {
 	// Extension is what the run gets with which to go past its end; nil for one that
 	// was cut off before it and gets no more than it had.
 	Extension *Extension `json:"extension,omitempty"`
-	// Wall is what a run that was cut off gets because its caller now waits longer than
-	// it had left. It changes nothing but how long it may take, so that nothing that
+	// Wall is the time that a run gets which was cut off: what is added, or what its caller
+	// now waits longer than it had left. It changes nothing but how long it may take, so that nothing that
 	// was paid for is thought over.
 	Wall time.Duration `json:"wall_ns,omitempty"`
 }
@@ -70,6 +70,15 @@ func (s *Start) Counted(worked time.Duration) time.Duration {
 		}
 	}
 	return counted
+}
+
+// Remains is what is left of a limit to the time of the run, with all that was added,
+// when it has worked for so long; it is negative if the run is past that.
+func (s *Start) Remains(limit, worked time.Duration) time.Duration {
+	for _, e := range s.Extended {
+		limit += e.Wall
+	}
+	return limit - s.Counted(worked)
 }
 
 // Limits are what an extension adds to the limits of a run.

@@ -52,6 +52,14 @@ func TestNoBitOfATraceChangesUnnoticed(t *testing.T) {
 	}
 }
 
+// TestTheChecksumOfALineStays holds what traces that are written already say.
+func TestTheChecksumOfALineStays(t *testing.T) {
+	line, sum := withSum("0123456789abcdef", []byte(`{"step":2}`+"\n"))
+	if want := "87949ef2d872b330"; sum != want || string(line) != `{"step":2,"sum":"`+want+`"}`+"\n" {
+		t.Errorf("%s in %s, want %s", sum, line, want)
+	}
+}
+
 // TestOneWriterATrace has a second one turned away while the first lives.
 func TestOneWriterATrace(t *testing.T) {
 	dir := newDir(t)

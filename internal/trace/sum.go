@@ -2,23 +2,18 @@ package trace
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // formatSums is the first format whose lines have checksums.
 const formatSums = 2
 
-// sumBytes is how much of a SHA-256 a line carries: it finds damage, it proves
-// nothing against somebody who writes the file anew. A signed bundle does that.
-const sumBytes = 8
-
 const (
 	sumKey = `,"sum":"`
 	sumEnd = "\"}\n"
-	sumLen = len(sumKey) + 2*sumBytes + len(sumEnd)
+	sumLen = len(sumKey) + durable.SumDigits + len(sumEnd)
 )
 
 // withSum appends the checksum to a line, which ends in "}" and a newline.
@@ -41,20 +36,15 @@ func checkSum(before string, line []byte) (string, error) {
 	}
 	body, tail := line[:len(line)-sumLen], line[len(line)-sumLen:]
 	sum := sumOf(before, body)
-	if string(tail[len(sumKey):len(sumKey)+2*sumBytes]) != sum {
+	if string(tail[len(sumKey):len(sumKey)+durable.SumDigits]) != sum {
 		return "", errors.New("its checksum does not fit: the line, or the one before it, was changed")
 	}
 	return sum, nil
 }
 
-// sumOf is the checksum of a line that follows one with the checksum before.
+// sumOf is the checksum of a line that follows one with the checksum before. It finds
+// damage; it proves nothing against somebody who writes the file anew. A signed bundle
+// does that.
 func sumOf(before string, body []byte) string {
-	h := sha256.New()
-	for _, part := range [][]byte{[]byte("marchwarden/trace-line/v2"), []byte(before), body} {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write(part)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:sumBytes])
+	return durable.Sum([]byte("marchwarden/trace-line/v2"), []byte(before), body)
 }

@@ -17,9 +17,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
-// FreshFor is how long a use of a blob stands for the uses that follow it: the
+// freshFor is how long a use of a blob stands for the uses that follow it: the
 // time that Remove spares must reach further back than that.
-const FreshFor = 10 * time.Minute
+const freshFor = 10 * time.Minute
 
 // batch is how many files Remove removes before it lets writers pass.
 const batch = 256
@@ -117,7 +117,7 @@ func (f *files) inspect(file blob.File) ([]byte, error) {
 	return f.codec.decode(file.Ref, data)
 }
 
-// Remove implements blob.Shelf. before must reach further back than FreshFor; see
+// Remove implements blob.Shelf. before must reach further back than freshFor; see
 // the package comment.
 func (s *Store) Remove(ctx context.Context, refs []blob.Ref, before time.Time, needed func(blob.Ref) (bool, error)) ([]blob.File, error) {
 	var gone []blob.File
@@ -192,7 +192,7 @@ func (f *files) mark(ctx context.Context, ref blob.Ref) error {
 		return nil // whoever reads the blob meets the same
 	}
 	now, err := f.tick()
-	if err != nil || now.Sub(info.ModTime()) < FreshFor {
+	if err != nil || now.Sub(info.ModTime()) < freshFor {
 		return nil
 	}
 	done, err := f.lock.share(ctx)

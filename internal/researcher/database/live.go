@@ -33,17 +33,15 @@ func Live(ctx context.Context, db *database.DB, locator, text string) (Now, erro
 		now.Elsewhere = fmt.Sprintf("asked of %s; this is %s", asked, db.Address())
 	}
 	name := "db:" + url.PathEscape(db.Name())
-	switch {
-	case strings.HasPrefix(locator, name+"?query="):
-		changes, err := liveRows(ctx, db, locator, strings.TrimPrefix(locator, name+"?query="), text)
-		now.Changes = changes
-		return now, err
-	case strings.HasPrefix(locator, name+"/"):
-		changes, err := liveRow(ctx, db, locator, text)
-		now.Changes = changes
-		return now, err
+	var err error
+	if hash, ok := strings.CutPrefix(locator, name+"?query="); ok {
+		now.Changes, err = liveRows(ctx, db, locator, hash, text)
+	} else if strings.HasPrefix(locator, name+"/") {
+		now.Changes, err = liveRow(ctx, db, locator, text)
+	} else {
+		err = marchwarden.Errorf(marchwarden.CodeInvalid, "%s is not in the database %s", locator, db.Name())
 	}
-	return now, marchwarden.Errorf(marchwarden.CodeInvalid, "%s is not in the database %s", locator, db.Name())
+	return now, err
 }
 
 // liveRows runs a statement again.
