@@ -78,6 +78,9 @@ func load(t *testing.T) []document {
 		}
 		docs = append(docs, doc)
 	}
+	if len(docs) == 0 {
+		t.Fatal("there are no documents")
+	}
 	return docs
 }
 

@@ -28,7 +28,8 @@ Every stored piece is held against its hash, every line of a trace, of the
 ledger and of a drift report against its checksum, and every hash in a trace
 against the store; the pins, the folders of the library and its index are read
 as well. Pieces that no run needs are counted, and are no damage: 'marchwarden
-gc' removes them. Files that are none of the program's are named and left alone.
+gc' removes them. Files between traces, pieces and drift reports that are none
+of the program's are named and left alone.
 
 With --repair it does what is safe. A line that a crash tore is cut off, and a
 trace in which no run was begun is removed after an hour; damaged pieces are

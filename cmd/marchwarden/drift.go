@@ -40,10 +40,12 @@ Last-Modified) where the server gave one within the last 30 days. Local files
 are compared with the file of now: name the folder with --library if it is not
 in the library. The record stays as it is; the outcome of each check is added to
 drift/<trace_id>.jsonl in the home folder.
+
 ` + idHelp + `
 
-With --watch the exit status is that of the worst check. Interrupted, it prints
-what it has found out by then; that part of a check is not added to the file.
+With --watch and --times the exit status is that of the worst check.
+Interrupted, it prints what it has found out by then; that part of a check is
+not added to the file.
 
 EXIT STATUS
   0    everything cited still stands
@@ -112,6 +114,9 @@ func newDrift(a *app) *cobra.Command {
 }
 
 func (o driftOptions) check(cmd *cobra.Command) error {
+	if err := notBlank(cmd); err != nil {
+		return err
+	}
 	given := func(name string) bool { return cmd.Flags().Changed(name) }
 	switch {
 	case given("watch") && (o.watch < minWatch || o.watch > maxWatch):

@@ -16,6 +16,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -56,10 +58,8 @@ func newExport(a *app) *cobra.Command {
 			"  marchwarden export --new-key ~/.marchwarden/key\n  marchwarden export --sign ~/.marchwarden/key last -o answer.mwz",
 		Args: argCount(0, 1, "one trace id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range []string{"out", "format", "sign", "new-key"} {
-				if f := cmd.Flags().Lookup(name); f.Changed && strings.TrimSpace(f.Value.String()) == "" {
-					return invalid("--"+name, "leave it out if there is none", "must not be blank")
-				}
+			if err := notBlank(cmd); err != nil {
+				return err
 			}
 			return stopped(cmd.Context(), "nothing was written", a.runExport(cmd.Context(), o, args))
 		},
@@ -92,25 +92,16 @@ type export struct {
 	o    exportOptions
 }
 
-// exportFormats are the formats, in the order of the help. A file name is of the
-// first whose suffix it has.
+// exportFormats are the formats. A file name is of the first whose suffix it has.
 var exportFormats = []exportFormat{
 	{"mwz", []string{bundle.Suffix}, true, (*app).exportBundle},
-	{"md", []string{".md", ".markdown"}, false, reportIn("md")},
-	{"html", []string{".html", ".htm"}, false, reportIn("html")},
-	{"csl", []string{".csl.json", ".csl"}, false, reportIn("csl")},
+	{"md", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
+	{"html", []string{".html", ".htm"}, false, reportIn(report.HTML)},
+	{"csl", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
 	{"json", []string{".json"}, false, (*app).exportJSON},
-	{"bibtex", []string{".bib", ".bibtex"}, false, reportIn("bibtex")},
-	{"ris", []string{".ris"}, false, reportIn("ris")},
-	{"warc", []string{".warc.gz"}, true, func(a *app, ctx context.Context, e export, w io.Writer) error {
-		return a.exportWARC(ctx, e.from, e.run, w)
-	}},
-}
-
-func reportIn(format string) func(*app, context.Context, export, io.Writer) error {
-	return func(a *app, ctx context.Context, e export, w io.Writer) error {
-		return a.exportReport(ctx, format, e, w)
-	}
+	{"bibtex", []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
+	{"ris", []string{".ris"}, false, listIn(biblio.RIS)},
+	{"warc", []string{".warc.gz"}, true, (*app).exportWARC},
 }
 
 func formatNames() []string {

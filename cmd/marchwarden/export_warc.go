@@ -5,15 +5,14 @@ import (
 	"io"
 	"strings"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/warc"
 )
 
 // exportWARC writes the pages that a run fetched as a compressed WARC file, and says
 // what of its documents is not in it.
-func (a *app) exportWARC(ctx context.Context, s record.Store, run *record.Run, w io.Writer) error {
-	n, err := warc.Write(ctx, w, s, run, warc.Options{Now: a.now, Version: programVersion()})
+func (a *app) exportWARC(ctx context.Context, e export, w io.Writer) error {
+	n, err := warc.Write(ctx, w, e.from, e.run, warc.Options{Now: a.now, Version: programVersion()})
 	if err != nil {
 		return err
 	}

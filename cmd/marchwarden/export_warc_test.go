@@ -53,7 +53,7 @@ func TestExportWARC(t *testing.T) {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		if err := a.exportWARC(t.Context(), s, run, &file); err != nil {
+		if err := a.exportWARC(t.Context(), export{from: s, run: run}, &file); err != nil {
 			t.Fatal(err)
 		}
 		if err := rec.Close(); err != nil {

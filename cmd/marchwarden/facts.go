@@ -19,6 +19,7 @@ type facts struct {
 	interrupted bool
 	known       bool                     // the trace could be read
 	tokens      map[string]ledger.Tokens // by model
+	exhausted   []string                 // the caps at which it ended
 }
 
 // complete looks at a run that had ended before: whoever ended it may have died before
@@ -102,6 +103,10 @@ func (d *desk) facts(id marchwarden.TraceID, of scope) facts {
 			f.searches++
 		case *trace.ModelComplete:
 			f.tokens[s.Model] = f.tokens[s.Model].Plus(ledger.Tokens{In: s.TokensIn, Out: s.TokensOut, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite})
+		case *trace.BudgetExhausted:
+			f.exhausted = s.What
+		case *trace.Resume: // with more of it
+			f.exhausted = nil
 		case *trace.Complete:
 			f.interrupted = s.Interrupted
 		}
@@ -158,6 +163,9 @@ func (d *desk) family(res *marchwarden.Result, of scope) (facts, []string) {
 		}
 		f := d.facts(r.TraceID, of)
 		all.read, all.searches = all.read+f.read, all.searches+f.searches
+		if len(all.exhausted) == 0 {
+			all.exhausted = f.exhausted
+		}
 		for model, t := range f.tokens {
 			all.tokens[model] = all.tokens[model].Plus(t)
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,21 @@ func TestHomesOfEarlierVersions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A run of an earlier version that was cut off goes on in the format that it began with.
+func TestAnOldRunGoesOnAsItBegan(t *testing.T) {
+	o := unpack(t, "last.zip")
+	at := slices.IndexFunc(o.runs(), func(r runInfo) bool { return r.Resumable })
+	id := o.runs()[at].TraceID.String()
+	o.wants(exitOK, "going on after step 8", "resume", "-q", id)
+	text, err := os.ReadFile(filepath.Join(o.home, "traces", id+".jsonl"))
+	if lines := string(text); err != nil || !strings.Contains(lines, `"format":1,`) || !strings.Contains(lines, `"action":"resume"`) || strings.Contains(lines, `"sum":`) {
+		t.Errorf("%v\n%s", err, lines)
+	}
+	o.wants(exitOK, "everything stands", "verify", id)
+	o.wants(exitOK, "is identical", "replay", "--rerun", id)
+	o.wants(exitOK, "nothing is wrong", "check")
 }
 
 // What a later version wrote is refused, named and left as it is.

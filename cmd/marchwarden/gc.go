@@ -56,6 +56,9 @@ func newGc(a *app) *cobra.Command {
 		Use: "gc", Short: "remove what no run needs, and old runs", Long: gcHelp, Args: noArgs,
 		Example: "  marchwarden gc\n  marchwarden gc --keep-days 90 --dry-run\n  marchwarden gc --max-size 2GB\n  marchwarden gc --run 0198c0de",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
 			o.byAge = cmd.Flags().Changed("keep-days")
 			return a.runGc(cmd.Context(), o)
 		},

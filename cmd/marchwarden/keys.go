@@ -76,11 +76,14 @@ func (a *app) readKey(path string) (bundle.Key, error) {
 	if err != nil {
 		return bundle.Key{}, err
 	}
+	key, err := bundle.ParseKey(data)
+	if err != nil {
+		return bundle.Key{}, badKey("--sign", path, err)
+	}
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
 		a.warn(fmt.Sprintf("others on this machine can read the key %s; chmod 600 makes it yours alone", path))
 	}
-	key, err := bundle.ParseKey(data)
-	return key, badKey("--sign", path, err)
+	return key, nil
 }
 
 // readPublicKeys reads the keys that --by names.
@@ -110,8 +113,5 @@ func readKeyFile(field, path string) ([]byte, error) {
 }
 
 func badKey(field, path string, err error) error {
-	if err == nil {
-		return nil
-	}
 	return invalid(field, marchwarden.HintOf(err), fmt.Sprintf("%q: %v", path, err))
 }

@@ -189,11 +189,33 @@ func (a *app) tellResume(log *trace.Log) {
 func nothingLeft(req marchwarden.Request, time bool, res *marchwarden.Result) string {
 	switch {
 	case !res.CostMetadata.BudgetExhausted && (req.Constraints != nil || time):
-		return "the run has ended of itself and not at a cap: there was nothing left to do with more"
+		return "no cap has cut the run short: there was nothing left to do with more"
 	case res.CostMetadata.BudgetExhausted:
 		return "the run has ended at a cap; its gaps say which: to go on, add --budget N, --max-iterations N, --max-sources N or --timeout TIME"
 	}
 	return "the run has ended, and nothing was left to do"
+}
+
+// asMuchAgain are the flags that give a run as much again of what it ran out of, by
+// the names that its trace has for the caps.
+func asMuchAgain(exhausted []string, had marchwarden.Limits) string {
+	var flags []string
+	for _, what := range exhausted {
+		switch wall, late := strings.CutPrefix(what, "wall time of "); {
+		case late:
+			flags = append(flags, "--timeout "+wall)
+		case strings.HasSuffix(what, " sources"):
+			flags = append(flags, fmt.Sprintf("--max-sources %d", had.MaxSources))
+		case strings.HasSuffix(what, " iterations"):
+			flags = append(flags, fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)))
+		default:
+			flags = append(flags, fmt.Sprintf("--budget %d", had.TokenBudget))
+		}
+	}
+	if len(flags) == 0 {
+		return fmt.Sprintf("--budget %d", had.TokenBudget)
+	}
+	return strings.Join(slices.Compact(flags), " ")
 }
 
 // recordable are the options as flags, for going on with a run: who works, and with

@@ -160,7 +160,7 @@ func flagError(cmd *cobra.Command, err error) error {
 // notBlank refuses flags that were given with nothing: such a value comes from a
 // variable that is not set, and is not meant to be the default.
 func notBlank(cmd *cobra.Command) error {
-	for _, name := range []string{"researcher", "researchers", "db", "allow-egress"} {
+	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "out", "format", "sign", "new-key", "max-size", "status"} {
 		f := cmd.Flags().Lookup(name)
 		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[] \t") == "" {
 			return invalid("--"+name, "leave it out if there is none", "must not be blank")

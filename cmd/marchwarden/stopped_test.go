@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -70,6 +73,26 @@ func TestRerunsOfAnotherVersion(t *testing.T) {
 		if len(v.failed) != tt.failed || !strings.HasPrefix(out.String(), tt.want) {
 			t.Errorf("version %s: %d failed\n%s", tt.version, len(v.failed), out.String())
 		}
+	}
+}
+
+// Ctrl-C in the middle of an export leaves no file, and is told as that whatever the
+// work that it ended made of it.
+func TestStoppedExport(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errInterrupted)
+	path := filepath.Join(t.TempDir(), "answer.mwz")
+	err := stopped(ctx, "nothing was written", writeOut(path, func(w io.Writer) error {
+		if _, err := io.WriteString(w, "begun"); err != nil {
+			return err
+		}
+		return fmt.Errorf("get a blob: %w", ctx.Err())
+	}))
+	if marchwarden.CodeOf(err) != marchwarden.CodeCanceled || err.Error() != "nothing was written: interrupted" {
+		t.Errorf("%s: %v", marchwarden.CodeOf(err), err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }
 

@@ -191,7 +191,9 @@ func (k *killing) points(t *testing.T, racks []*rack, n int) {
 	if byMoment {
 		most, how = 1000, "at moments "+k.untraceable
 	}
-	n = min(n, most)
+	if n = min(n, most); n == 0 {
+		t.Fatal("there is no point to kill at")
+	}
 	began := time.Now()
 	var wg sync.WaitGroup
 	for i, r := range racks {

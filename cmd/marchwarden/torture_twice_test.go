@@ -19,7 +19,10 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 	r := newRack(t)
 	k := killing{scenario: scenarioNamed("web"), untraceable: "not needed"}
 	undisturbed := k.undisturbed(t, r)
-	for round := range tortureSize(1, 3, 50) {
+	for round, raced := 0, 0; raced < tortureSize(1, 3, 50); round++ {
+		if round == 200 {
+			t.Fatalf("of %d runs, %d had begun when they were cut off", round, raced)
+		}
 		home := r.home(t)
 		if _, err := r.spec(home, k.scenario.args...).run(undisturbed.took * time.Duration(4+round%5) / 10); err != nil {
 			t.Fatal(err)
@@ -28,6 +31,7 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 		if len(left.runs) == 0 {
 			continue // cut off before it began
 		}
+		raced++
 		paid := r.paid()
 		var mu sync.Mutex // guards answered
 		answered := 0

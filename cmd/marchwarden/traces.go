@@ -42,7 +42,12 @@ func newTraces(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "traces", Short: "list the recorded runs", Long: tracesHelp, Args: noArgs,
 		Example: "  marchwarden traces --limit 5\n  marchwarden traces --status interrupted,damaged\n  marchwarden traces --json | jq -r '.[].trace_id'",
-		RunE:    func(*cobra.Command, []string) error { return a.runTraces(o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runTraces(o)
+		},
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&o.all, "all", false, "list the rihlas of investigations, too")

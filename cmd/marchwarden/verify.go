@@ -34,6 +34,7 @@ The argument is a trace ID, a file with a result as JSON, a bundle that
 every byte of it, its signature, that its runs give the same results again, and
 then its citations. That needs no home, no settings and, without --online, no
 network.
+
 ` + idHelp + `
 
 EXIT STATUS
@@ -72,7 +73,8 @@ func newVerify(a *app) *cobra.Command {
 // stopped is the error of a command, in plain words if it says no more than that the
 // user ended it; message is what that leaves.
 func stopped(ctx context.Context, message string, err error) error {
-	if marchwarden.CodeOf(err) != marchwarden.CodeCanceled || errors.Is(err, errInterrupted) || !errors.Is(context.Cause(ctx), errInterrupted) {
+	ended := marchwarden.CodeOf(err) == marchwarden.CodeCanceled || errors.Is(err, context.Canceled)
+	if !ended || errors.Is(err, errInterrupted) || !errors.Is(context.Cause(ctx), errInterrupted) {
 		return err
 	}
 	return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: message, Err: errInterrupted}
@@ -185,7 +187,7 @@ func (v *verdicts) result(ctx context.Context, rec shelf, what checking) error {
 	switch {
 	case err == nil:
 		v.a.reportTorn(id, log)
-		v.blobs(ctx, log, rec.blobs)
+		v.blobs(ctx, "the run", log, rec.blobs)
 	case res != nil && errors.Is(err, marchwarden.CodeNotFound):
 		v.a.warn("the run of this result is not recorded here; only its citations are checked")
 	default:
@@ -257,14 +259,9 @@ func (v *verdicts) print(format string, args ...any) {
 	}
 }
 
-// blobs reads every stored piece that the trace refers to, once, and names
+// blobs reads every stored piece that the trace of what refers to, once, and names
 // those that are not what their hash says.
-func (v *verdicts) blobs(ctx context.Context, log *trace.Log, store blob.Store) {
-	v.blobsOf(ctx, "the run", log, store)
-}
-
-// blobsOf does so for the run called what.
-func (v *verdicts) blobsOf(ctx context.Context, what string, log *trace.Log, store blob.Store) {
+func (v *verdicts) blobs(ctx context.Context, what string, log *trace.Log, store blob.Store) {
 	seen := map[blob.Ref]bool{}
 	bad := 0
 	for _, s := range log.Steps {
@@ -287,12 +284,16 @@ func (v *verdicts) blobsOf(ctx context.Context, what string, log *trace.Log, sto
 // rihlas checks the runs of an investigation's researchers that are recorded here.
 func (v *verdicts) rihlas(ctx context.Context, rec shelf, res *marchwarden.Result) {
 	for i, r := range res.Rihlas {
+		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
 		log, err := rec.load(r.TraceID)
-		if err != nil {
+		if !r.TraceID.Valid() || errors.Is(err, marchwarden.CodeNotFound) {
 			continue // of a researcher that is not ours, or that did not come back
 		}
-		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
-		v.blobsOf(ctx, what, log, rec.blobs)
+		if err != nil {
+			v.check(what, err.Error())
+			continue
+		}
+		v.blobs(ctx, what, log, rec.blobs)
 		wrong, err := verify.CheckPlaces(ctx, rec.blobs, log, res)
 		for _, f := range wrong {
 			v.check(fmt.Sprintf("citation [%d] %s", f.Number, f.Locator), f.Problem)

@@ -93,13 +93,15 @@ func pipedBundle(data []byte, by []string) (*bundleFile, error) {
 // no configuration and no home, writes nothing, and asks nobody unless it is told to.
 func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string, piped []byte) error {
 	if o.live || o.db != "" {
-		return invalid("--live", "import it first: marchwarden import "+path, "is not for bundles")
+		return invalid("--live", "import it first: marchwarden import FILE.mwz", "is not for bundles")
 	}
-	open := func() (*bundleFile, error) { return openBundle(path, o.by) }
-	if piped != nil {
-		open = func() (*bundleFile, error) { return pipedBundle(piped, o.by) }
+	var file *bundleFile
+	var err error
+	if piped == nil {
+		file, err = openBundle(path, o.by)
+	} else {
+		file, err = pipedBundle(piped, o.by)
 	}
-	file, err := open()
 	if err != nil {
 		return err
 	}

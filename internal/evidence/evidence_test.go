@@ -60,7 +60,11 @@ func TestSplit(t *testing.T) {
 
 func TestSplitKeepsSentencesWhole(t *testing.T) {
 	sentence := strings.Repeat("word ", 30) + "end. "
-	for _, p := range Split(strings.Repeat(strings.ToUpper(sentence[:1])+sentence[1:], 20)) {
+	passages := Split(strings.Repeat(strings.ToUpper(sentence[:1])+sentence[1:], 20))
+	if len(passages) < 2 {
+		t.Errorf("%d passages", len(passages))
+	}
+	for _, p := range passages {
 		if n := utf8.RuneCountInString(p.Text); n > MaxPassageChars || n < MaxPassageChars/2 {
 			t.Errorf("passage of %d characters", n)
 		}

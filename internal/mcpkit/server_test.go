@@ -95,7 +95,11 @@ func TestSchemaStaysUnset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, p := range tool.InputSchema.(*jsonschema.Schema).Properties["constraints"].Properties {
+	constraints := tool.InputSchema.(*jsonschema.Schema).Properties["constraints"].Properties
+	if len(constraints) == 0 {
+		t.Error("there are no constraints")
+	}
+	for name, p := range constraints {
 		if p.Default != nil {
 			t.Errorf("constraints.%s has a default", name)
 		}

@@ -187,6 +187,9 @@ func TestOddDOIs(t *testing.T) {
 			t.Errorf("%s: %v", doi, err)
 		}
 		close(asked)
+		if len(asked) == 0 {
+			t.Errorf("%s: nobody was asked", doi)
+		}
 		for path := range asked {
 			if !strings.HasPrefix(path, "/cr/works/10.") && !strings.HasPrefix(path, "/oa/works/doi:10.") && !strings.HasPrefix(path, "/s2/graph/v1/paper/DOI:10.") {
 				t.Errorf("%s: asked for %s", doi, path)
