@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -218,7 +220,7 @@ func (v *verdicts) result(ctx context.Context, rec shelf, what checking) error {
 		for _, f := range append(verify.CheckFetched(log, res), wrong...) {
 			v.check(fmt.Sprintf("citation [%d] %s", f.Number, f.Locator), f.Problem)
 		}
-		v.rihlas(ctx, rec, res)
+		v.rihlas(ctx, rec, log, res)
 	}
 	if what.o.live {
 		if err := v.live(ctx, what.cfg, deskOptions{db: what.o.db}, rec.blobs, res); err != nil {
@@ -282,11 +284,13 @@ func (v *verdicts) blobs(ctx context.Context, what string, log *trace.Log, store
 }
 
 // rihlas checks the runs of an investigation's researchers that are recorded here.
-func (v *verdicts) rihlas(ctx context.Context, rec shelf, res *marchwarden.Result) {
+func (v *verdicts) rihlas(ctx context.Context, rec shelf, whole *trace.Log, res *marchwarden.Result) {
+	own := record.Own(ctx, whole, rec.blobs)
 	for i, r := range res.Rihlas {
 		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
 		log, err := rec.load(r.TraceID)
-		if !r.TraceID.Valid() || errors.Is(err, marchwarden.CodeNotFound) {
+		ours := slices.ContainsFunc(own, func(o record.Reported) bool { return o.Rihla == r.TraceID })
+		if !r.TraceID.Valid() || errors.Is(err, marchwarden.CodeNotFound) && !ours {
 			continue // of a researcher that is not ours, or that did not come back
 		}
 		if err != nil {

@@ -336,5 +336,5 @@ func Unrecorded(err error) string {
 	if errors.As(err, &why) {
 		err = why
 	}
-	return fmt.Sprintf("this answer is not recorded: %v; it cannot be verified or replayed later", err)
+	return fmt.Sprintf(trace.Unrecorded+": %v; it cannot be verified or replayed later", err)
 }

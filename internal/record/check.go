@@ -24,6 +24,7 @@ type Kind string
 // The kinds, the worst first.
 const (
 	DamagedTrace Kind = "damaged_trace"
+	MissingTrace Kind = "missing_trace" // of a rihla
 	MissingBlob  Kind = "missing_blob"
 	DamagedBlob  Kind = "damaged_blob"
 	LaterFormat  Kind = "later_format"
@@ -32,7 +33,7 @@ const (
 	DamagedFile  Kind = "damaged_file" // neither a trace nor a blob
 )
 
-var kinds = []Kind{DamagedTrace, MissingBlob, DamagedBlob, LaterFormat, TornTail, EmptyTrace, DamagedFile}
+var kinds = []Kind{DamagedTrace, MissingTrace, MissingBlob, DamagedBlob, LaterFormat, TornTail, EmptyTrace, DamagedFile}
 
 // Finding is something that is wrong.
 type Finding struct {
@@ -191,6 +192,7 @@ type checker struct {
 	mayNeed    map[blob.Ref][]marchwarden.TraceID
 	rihlaOf    map[marchwarden.TraceID]marchwarden.TraceID
 	whole      []marchwarden.TraceID // runs that are no rihlas, whatever others say
+	reported   []Reported            // by rihlas whose traces must be there
 	leftovers  []blob.File
 	unfinished []string // old files in the folder of traces that were never renamed
 }
@@ -207,15 +209,16 @@ func (c *checker) traces(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.trace(id)
+		c.trace(ctx, id)
 	}
 	for _, id := range c.whole {
 		delete(c.rihlaOf, id)
 	}
+	c.missing()
 	return nil
 }
 
-func (c *checker) trace(id marchwarden.TraceID) {
+func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 	var mentioned []blob.Ref
 	log, err := c.read(id, func(ref blob.Ref) {
 		mentioned = append(mentioned, ref)
@@ -258,6 +261,7 @@ func (c *checker) trace(id marchwarden.TraceID) {
 	for _, part := range Parts(log) {
 		c.rihlaOf[part] = id
 	}
+	c.reported = append(c.reported, Own(ctx, log, c.Blobs)...)
 	for _, s := range log.Steps {
 		for _, ref := range trace.Refs(s) {
 			c.known[ref] = true

@@ -190,6 +190,26 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// The trace of a rihla that is gone is missed where its investigation is.
+func TestATraceThatIsGone(t *testing.T) {
+	p, runs := investigated(t, questions[0])
+	rihla := runs[0].Rihlas[0]
+	if err := os.Remove(p.trace(rihla.ID)); err != nil {
+		t.Fatal(err)
+	}
+	r := check(t, p, record.CheckOptions{})
+	if len(r.Findings) != 1 || r.Findings[0].Kind != record.MissingTrace || r.Findings[0].Object != "trace "+rihla.ID.String() || r.Wrong() != 1 ||
+		r.Findings[0].NeededBy[0].Run != runs[0].ID || !strings.Contains(r.Findings[0].Remedy, "gc --run "+runs[0].ID.String()) {
+		t.Errorf("found:\n%s", describe(r))
+	}
+	if err := os.Remove(p.trace(runs[0].ID)); err != nil {
+		t.Fatal(err)
+	}
+	if r := check(t, p, record.CheckOptions{}); len(r.Findings) != 0 {
+		t.Errorf("nobody misses it, and found:\n%s", describe(r))
+	}
+}
+
 // Of a run that is going on nothing is cut or missed.
 func TestCheckLeavesARunningTraceAlone(t *testing.T) {
 	p := open(t, t.TempDir())

@@ -17,9 +17,11 @@ package record
 import (
 	"context"
 	"slices"
+	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -101,6 +103,36 @@ func Parts(log *trace.Log) []marchwarden.TraceID {
 		}
 	}
 	return ids
+}
+
+// Reported is the report of a rihla that has a trace.
+type Reported struct {
+	Rihla marchwarden.TraceID
+	*trace.RihlaComplete
+}
+
+// Own are the reports that rihlas of this program gave, the first of each. Their traces are where that of
+// the investigation is, but those that could not be recorded, which their reports say.
+// A report that cannot be read says nothing.
+func Own(ctx context.Context, log *trace.Log, blobs blob.Store) []Reported {
+	began := map[marchwarden.TraceID]bool{}
+	var own []Reported
+	for _, s := range log.Steps {
+		switch s := s.(type) {
+		case *trace.Rihla: // only its own researchers get their ids from an investigation
+			began[s.TraceID] = s.TraceID.Valid()
+		case *trace.RihlaComplete:
+			if !began[s.TraceID] {
+				continue
+			}
+			began[s.TraceID] = false
+			res, err := replay.Outcome[*marchwarden.Result](ctx, blobs, s)
+			if err == nil && res != nil && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.HasPrefix(w, trace.Unrecorded) }) {
+				own = append(own, Reported{s.TraceID, s})
+			}
+		}
+	}
+	return own
 }
 
 // All is the run itself and its rihlas, and theirs, each once.

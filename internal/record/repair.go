@@ -34,6 +34,8 @@ func (c *checker) remedies(ctx context.Context) error {
 			if f.Kind == MissingBlob {
 				wanted[f.ref] = f
 			}
+		case MissingTrace:
+			f.Remedy = lost(f.runs)
 		case LaterFormat:
 			f.Remedy = "use the version of the program that wrote it"
 		case DamagedTrace:

@@ -223,3 +223,16 @@ func (c *checker) tailOf(id marchwarden.TraceID) (tail []byte, torn bool, err er
 	}
 	return tail, tail[len(tail)-1] != '\n', nil
 }
+
+// missing finds the rihlas whose traces are gone although the investigation's is not.
+func (c *checker) missing() {
+	for _, r := range c.reported {
+		of := c.rihlaOf[r.Rihla]
+		_, err := c.Traces.Stat(r.Rihla)
+		if _, gone := c.Traces.Stat(of); gone != nil || marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
+			continue
+		}
+		c.found(Finding{Kind: MissingTrace, Object: "trace " + r.Rihla.String(), Problem: "it is not there", runs: []marchwarden.TraceID{of},
+			NeededBy: []Need{{Run: of, Step: r.Step, Action: r.Action, What: r.Researcher}}})
+	}
+}

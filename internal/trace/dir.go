@@ -83,6 +83,9 @@ func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
 	return &Writer{f: f, now: d.now, clean: d.Clean, sums: true}, nil
 }
 
+// Unrecorded begins the warning of a result whose run could not be recorded.
+const Unrecorded = "this answer is not recorded"
+
 // holdLimit is how long a writer waits for another: one that was told to stop is about
 // to. Where there are no locks, the user sees to it that a run is not resumed twice at
 // once.
