@@ -301,6 +301,9 @@ func TestCSLForm(t *testing.T) {
 	if err := json.Unmarshal([]byte(written(t, CSL, entries)), &items); err != nil {
 		t.Fatal(err)
 	}
+	if len(items) != len(entries) {
+		t.Errorf("%d items of %d entries", len(items), len(entries))
+	}
 	for _, item := range items {
 		for name, value := range item {
 			if !slices.Contains(cslFields, name) {

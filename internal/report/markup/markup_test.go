@@ -60,13 +60,18 @@ func TestTextIsText(t *testing.T) {
 func TestAttributesAreText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := hostile.Draw(t, "text")
+		paragraphs := 0
 		for n := range read(t, El(P, []Attr{Titled(s), Label(s)}, Text("x"))).Descendants() {
 			if n.Data != "p" {
 				continue
 			}
+			paragraphs++
 			if len(n.Attr) != 2 || n.Attr[0].Key != "title" || n.Attr[0].Val != carried(s) || n.Attr[1].Val != carried(s) {
 				t.Fatalf("%q makes %q", s, n.Attr)
 			}
+		}
+		if paragraphs != 1 {
+			t.Fatalf("%q makes %d paragraphs", s, paragraphs)
 		}
 	})
 }

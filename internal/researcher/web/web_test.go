@@ -139,6 +139,9 @@ func TestHostileRedirectTarget(t *testing.T) {
 	}}
 	l := newLab(t, pages, nil, options{noModel: true})
 	res := l.ask(t, marchwarden.Request{Question: startups})
+	if len(res.Gaps) == 0 {
+		t.Error("nobody went there")
+	}
 	for _, g := range res.Gaps {
 		if strings.Contains(g.Detail, "SYSTEM") || strings.Contains(g.Detail, "/pay") {
 			t.Errorf("%+v", g)
