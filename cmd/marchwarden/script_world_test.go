@@ -139,8 +139,11 @@ func newArxiv(t *testing.T) string {
 		})
 	}
 	say("/api/query", "application/atom+xml", feed)
-	say("/html/2101.00007v3", "text/html; charset=utf-8", "<!doctype html><html lang=en><head><title>The Lemming model</title></head><body><article><h1>The Lemming model</h1>"+
-		"<p>Lemming is a model.</p><p>The Lemming model has eleven attention heads in every layer.</p><p>"+filler+"</p></article></body></html>")
+	text := "<!doctype html><html lang=en><head><title>The Lemming model</title></head><body><article><h1>The Lemming model</h1>" +
+		"<p>Lemming is a model.</p><p>The Lemming model has eleven attention heads in every layer.</p><p>" + filler + "</p></article></body></html>"
+	say("/html/2101.00007v3", "text/html; charset=utf-8", text)
+	say("/html/2101.00007", "text/html; charset=utf-8", text)
+	say("/known/works/", "application/json", `{"doi": "https://doi.org/10.48550/arxiv.2101.00007", "title": "The Lemming model", "display_name": "The Lemming model"}`)
 	say("/works", "application/json", `{"meta": {}, "results": []}`)
 	mux.HandleFunc("/busy/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) })
 	server := httptest.NewServer(mux)

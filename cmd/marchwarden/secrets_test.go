@@ -386,7 +386,7 @@ func guardSecrets(e *testscript.Env) {
 	t := e.T().(testing.TB) // a script is run by a test
 	e.Defer(func() {
 		// The scripts' own files have keys, too: what counts is the home folder.
-		for _, name := range []string{"traces", "blobs", "cache", "library", "costs.jsonl", "pins.json"} {
+		for _, name := range []string{"traces", "blobs", "cache", "library", "drift", "damaged", "costs.jsonl", "pins.json"} {
 			for _, l := range leaves(t, filepath.Join(e.Getenv("KEPT"), name)) {
 				for _, key := range scriptKeys {
 					if bytes.Contains(l.data, []byte(key)) {

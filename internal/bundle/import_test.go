@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,20 +106,26 @@ func TestImportNeverReplaces(t *testing.T) {
 	}
 }
 
-// What is not whole does not come in.
+// What is not whole does not come in, even if everything that would come in is.
 func TestImportVerifies(t *testing.T) {
 	data := pack(t, Options{})
-	data[len(data)/2] ^= 1
-	dst := home(t)
-	b, err := open(data)
-	if err == nil {
-		_, err = b.Import(context.Background(), dst)
-	}
-	if !errors.Is(err, marchwarden.CodeCorrupt) {
-		t.Errorf("Import: %v", err)
-	}
-	if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {
-		t.Errorf("traces %v, %v", ids, err)
+	flipped := bytes.Clone(data)
+	flipped[len(data)/2] ^= 1
+	files := unpack(t, data)
+	i := slices.IndexFunc(files, func(f file) bool { return f.name == resultName })
+	files[i].content = bytes.Replace(files[i].content, []byte("1887"), []byte("1888"), 1)
+	for what, bad := range map[string][]byte{"a flipped bit": flipped, "a byte more": append(bytes.Clone(data), 0), "another result": forge(t, files)} {
+		dst := home(t)
+		b, err := open(bad)
+		if err == nil {
+			_, err = b.Import(t.Context(), dst)
+		}
+		if !errors.Is(err, marchwarden.CodeCorrupt) {
+			t.Errorf("%s: Import: %v", what, err)
+		}
+		if ids, err := dst.Traces.List(); err != nil || len(ids) != 0 {
+			t.Errorf("%s: traces %v, %v", what, ids, err)
+		}
 	}
 }
 

@@ -202,6 +202,20 @@ func TestForged(t *testing.T) {
 		{"another run", "is about another run", change(aboutName, mainID, rihlaID)},
 		{"a later format", "the bundle is of format 2; this program reads format 1", change(aboutName, `"format": 1`, `"format": 2`)},
 		{"a trace that ends early", ".jsonl: ", change(tracesDir, "\n", "\n{")},
+		{"a torn trace", "ends in 5 bytes that are no step", func(fs []file) []file {
+			i := slices.IndexFunc(fs, func(f file) bool { return f.name == tracesDir+rihlaID+traceSuffix })
+			fs[i].content = append(fs[i].content, `{"ste`...)
+			return fs
+		}},
+		{"another run's trace", "holds another run, " + awayID, func(fs []file) []file {
+			other := home(t)
+			write(t, other, rihlaID, start(t, awayID))
+			lines, err := kept(other, id(t, rihlaID))
+			check(t, err)
+			i := slices.IndexFunc(fs, func(f file) bool { return f.name == tracesDir+rihlaID+traceSuffix })
+			fs[i].content = lines
+			return fs
+		}},
 		{"a blob less", "is missing: a trace needs it", func(fs []file) []file {
 			return slices.DeleteFunc(fs, func(f file) bool { return f.name == blobName(blob.Of([]byte("report"))) })
 		}},
@@ -227,6 +241,71 @@ func TestForged(t *testing.T) {
 				fs = append(fs, file{f.name, bytes.Clone(f.content)})
 			}
 			if found := problems(t, forge(t, tt.change(fs))); !strings.Contains(strings.Join(found, "\n"), tt.want) {
+				t.Errorf("found %q, want %q", found, tt.want)
+			}
+		})
+	}
+}
+
+// Tag files that say something else, in a bundle whose hashes all fit.
+func TestForgedTags(t *testing.T) {
+	files := unpack(t, pack(t, Options{}))
+	forge := func(change func(name string, content []byte) []byte) []byte {
+		var out bytes.Buffer
+		p := &packer{w: &out, layout: newLayout(topPrefix+mainID+"/", when)}
+		for _, f := range files {
+			if strings.HasPrefix(f.name, dataDir) {
+				check(t, p.add(f.name, f.content))
+			}
+		}
+		for _, f := range files {
+			if !strings.HasPrefix(f.name, dataDir) && f.name != tagsName {
+				check(t, p.add(f.name, change(f.name, bytes.Clone(f.content))))
+			}
+		}
+		check(t, p.add(tagsName, change(tagsName, bytes.Clone(p.tags.Bytes()))))
+		check(t, p.write(p.layout.directory(p.entries, uint32(p.pos))))
+		return out.Bytes()
+	}
+	if found := problems(t, forge(func(_ string, content []byte) []byte { return content })); found != nil {
+		t.Fatalf("the forger is no good: %q", found)
+	}
+	none := strings.Repeat("0", 2*sha256.Size) + "  data/none\n"
+	lines := func(content []byte) [][]byte {
+		return bytes.SplitAfter(bytes.TrimSuffix(content, []byte("\n")), []byte("\n"))
+	}
+	more := func(content []byte) []byte { return append(content, none...) }
+	less := func(content []byte) []byte { return bytes.Join(lines(content)[1:], nil) }
+	swapped := func(content []byte) []byte {
+		l := lines(content)
+		l[0], l[1] = l[1], l[0]
+		return bytes.Join(append(l, []byte("\n")), nil)
+	}
+	noLine := func(content []byte) []byte { return append([]byte("nothing\n"), content...) }
+	for _, tt := range []struct {
+		name, what, want string
+		change           func([]byte) []byte
+	}{
+		{manifestName, "a line more", "it names data/none, which is not there", more},
+		{manifestName, "another order", "in order", swapped},
+		{packedName, "a line more", "it names data/none, which is not there", more},
+		{packedName, "a line less", "does not name it", less},
+		{packedName, "another order", "in order", swapped},
+		{packedName, "no list", "line 1 is not a hash and a name", noLine},
+		{tagsName, "a line more", "and nothing else", more},
+		{tagsName, "another order", "and nothing else", swapped},
+		{bagitName, "another version", "is not what a bundle has", func(c []byte) []byte { return bytes.Replace(c, []byte("1.0"), []byte("0.9"), 1) }},
+		{bagInfoName, "another size", "does not say what is inside", func(c []byte) []byte { return bytes.Replace(c, []byte("Payload-Oxum: "), []byte("Payload-Oxum: 1"), 1) }},
+	} {
+		t.Run(tt.name+", "+tt.what, func(t *testing.T) {
+			bad := forge(func(name string, content []byte) []byte {
+				if name == tt.name {
+					return tt.change(content)
+				}
+				return content
+			})
+			found := strings.Join(problems(t, bad), "\n")
+			if !strings.Contains(found, tt.name) || !strings.Contains(found, tt.want) {
 				t.Errorf("found %q, want %q", found, tt.want)
 			}
 		})

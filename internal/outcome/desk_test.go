@@ -3,6 +3,7 @@ package outcome_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -129,26 +130,53 @@ func TestTheTimeThatIsLeft(t *testing.T) {
 	}
 }
 
-// A caller who waits anew after a rihla was cut off once more is waited for again: what
-// the rihla had got before is used up.
+// A caller who waits anew after a rihla was cut off once more is waited for again, also
+// one who asks for the same more again, which is not given twice: what the rihla had got
+// before is used up.
 func TestEveryCallersPatienceCounts(t *testing.T) {
+	for _, tokens := range []int{0, 2000} {
+		t.Run(fmt.Sprintf("%d more tokens", tokens), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := worked(t, &trace.Start{Wall: time.Minute, PartOf: true, Limits: marchwarden.Limits{TokenBudget: 5000}}, 2*time.Minute, &trace.Message{})
+				for range 3 {
+					ctx, done := context.WithTimeout(t.Context(), 10*time.Minute)
+					run := goesOn(t, ctx, d, more(tokens))
+					if got := replay.Left(run.Start, run.Start.Wall); got < 9*time.Minute || got > 11*time.Minute {
+						t.Errorf("it has %v of the 10 minutes that its caller waits", got)
+					}
+					if got := run.Start.LimitsNow().TokenBudget; got != 5000+tokens {
+						t.Errorf("it has %d tokens", got)
+					}
+					time.Sleep(9 * time.Minute)
+					if err := run.Note(&trace.Message{Head: trace.Head{Decision: time.Now().String()}}); err != nil {
+						t.Fatal(err)
+					}
+					if err := run.Close(); err != nil { // killed
+						t.Fatal(err)
+					}
+					done()
+				}
+			})
+		})
+	}
+}
+
+// Whoever asks again for the same more, in tokens and time, after the run was cut off has
+// it already: the time is not given twice either.
+func TestTheSameTimeIsNotGivenTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := worked(t, &trace.Start{Wall: time.Minute, PartOf: true, Limits: marchwarden.Limits{TokenBudget: 5000}}, 2*time.Minute, &trace.Message{})
+		d := worked(t, &trace.Start{Wall: time.Hour, Limits: marchwarden.Limits{TokenBudget: 5000}}, time.Hour, &trace.Message{})
+		d.More = 10 * time.Minute
 		for range 3 {
-			ctx, done := context.WithTimeout(t.Context(), 10*time.Minute)
-			run := goesOn(t, ctx, d, nil)
+			run := goesOn(t, t.Context(), d, more(2000))
 			if got := replay.Left(run.Start, run.Start.Wall); got < 9*time.Minute || got > 11*time.Minute {
-				t.Errorf("it has %v of the 10 minutes that its caller waits", got)
-			}
-			time.Sleep(9 * time.Minute)
-			if err := run.Note(&trace.Message{Head: trace.Head{Decision: time.Now().String()}}); err != nil {
-				t.Fatal(err)
+				t.Errorf("it has %v of the 10 minutes", got)
 			}
 			if err := run.Close(); err != nil { // killed
 				t.Fatal(err)
 			}
-			done()
 		}
 	})
 }

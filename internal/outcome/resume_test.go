@@ -263,3 +263,55 @@ func TestARunThatGoesOnElsewhere(t *testing.T) {
 		run.Close()
 	})
 }
+
+// A result whose evidence is gone stays in: nobody gets it as the end of a run.
+func TestAResultThatNoLongerStandsStaysIn(t *testing.T) {
+	p := newPlace(t, nil)
+	text := []byte("It was built in 1931.")
+	res := &marchwarden.Result{TraceID: theRun(t), Answer: string(text) + " [1]", Claims: []marchwarden.Claim{{Text: string(text), Citations: []int{1}, Support: marchwarden.Supported}},
+		Citations: []marchwarden.Citation{{Source: "file", Locator: "a.md", RawExcerpt: string(text), ContentHash: blob.Of(text).String(), Span: &marchwarden.Span{End: len(text)}}}}
+	res.Normalize()
+	encoded, err := marchwarden.EncodeResult(res)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := p.Blobs.Put(t.Context(), encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, _, err := p.Traces.Append(theRun(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Append(&trace.Complete{Result: ref}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	resumed := func() (*marchwarden.Result, error) {
+		_, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil)
+		return res, err
+	}
+	if got, err := resumed(); got != nil || !errors.Is(err, marchwarden.CodeCorrupt) {
+		t.Errorf("without its evidence: %v, %v", got, err)
+	}
+	if _, err := p.Blobs.Put(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := resumed(); got == nil || err != nil {
+		t.Errorf("with its evidence: %v, %v", got, err)
+	}
+}
+
+// A run that was imported is not gone on with: one that was cut off is refused, one that
+// has ended is shown as it is, whatever is added.
+func TestImportedRunsAreNotGoneOnWith(t *testing.T) {
+	for name, ended := range map[string]*outcome.Ending{"cut off": nil, "stopped": {Interrupted: true}, "at a cap": {Exhausted: []string{"token budget"}}} {
+		p := newPlace(t, ended)
+		if err := os.WriteFile(filepath.Join(p.Traces.Path(), runID+trace.ForeignSuffix), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID, Constraints: more(2000)}, nil)
+		if run != nil || (res != nil) != (ended != nil) || ended == nil && !errors.Is(err, marchwarden.CodeInvalid) || ended != nil && err != nil {
+			t.Errorf("%s: %v, %v, %v", name, run, res, err)
+		}
+	}
+}

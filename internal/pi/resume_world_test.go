@@ -204,6 +204,7 @@ type study struct {
 	resumetest.Place
 	minds pi.Minds
 	opts  pi.Options
+	newID func() marchwarden.TraceID // of runs; nil gives all the same
 	said  []string
 }
 
@@ -213,7 +214,11 @@ func newStudy(t resumetest.T, dir string, c *crew) *study {
 }
 
 func (s *study) research(ctx context.Context, req marchwarden.Request) (*marchwarden.Result, error) {
-	return pi.New(pi.Config{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: func() time.Time { return crewTime }, NewID: resumetest.TheID,
+	newID := resumetest.TheID
+	if s.newID != nil {
+		newID = s.newID
+	}
+	return pi.New(pi.Config{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: func() time.Time { return crewTime }, NewID: newID,
 		Dispatcher: s.crew, Minds: s.minds, Options: s.opts, Say: func(w string) { s.said = append(s.said, w) }}).Research(ctx, req, nil)
 }
 

@@ -294,6 +294,26 @@ func TestAnInventedNameNeedsTheHandleService(t *testing.T) {
 	}
 }
 
+// Where arXiv fails, the registry of DOIs stands in for it. It is some days behind, and
+// knows no versions: it confirms a paper, and nothing else.
+func TestDOIsOnlyConfirmWhereArXivFails(t *testing.T) {
+	for kind, fault := range faults {
+		if kind == "empty feed" { // an answer
+			continue
+		}
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := library()
+			w.fault = map[string]http.HandlerFunc{"arxiv": fault}
+			for loc, want := range map[string]State{"arxiv:2101.00007": Registered, "arxiv:2101.00007v3": Unchecked, "arxiv:2101.99999": Unchecked} {
+				if s := newRegistry(t, w, nil).Check(t.Context(), loc); s.State != want {
+					t.Errorf("%+v, want %s", s, want)
+				}
+			}
+		})
+	}
+}
+
 func TestADoubtIsSaid(t *testing.T) {
 	w := library()
 	w.fault = map[string]http.HandlerFunc{"openalex": faults["500"]}

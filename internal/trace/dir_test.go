@@ -408,3 +408,32 @@ func TestClosedWriterRefuses(t *testing.T) {
 		t.Errorf("the second Close: %v", err)
 	}
 }
+
+// What must not be written is taken out of every line, of a run that goes on too, and
+// the line is whole without it.
+func TestLinesAreCleaned(t *testing.T) {
+	d := newDir(t)
+	d.Clean = func(line []byte) []byte { return bytes.ReplaceAll(line, []byte("hunter2"), []byte("REDACTED")) }
+	id := testID(t, 1)
+	say := func(w *Writer, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.Append(&Message{Head: Head{Decision: "my password is hunter2"}}), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(d.Create(id))
+	w, _, err := d.Append(id)
+	say(w, err)
+	log, err := d.Load(id)
+	if err != nil || len(log.Steps) != 2 {
+		t.Fatal(log, err)
+	}
+	for _, s := range log.Steps {
+		if got := s.Header().Decision; got != "my password is REDACTED" {
+			t.Errorf("step %d: %s", s.Header().Step, got)
+		}
+	}
+}

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,5 +148,58 @@ func TestAFolderThatCannotBeOpened(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A line is bound to the one before it: one that is sound in itself, of the right
+// number and from another run, is not taken for a line of this one.
+func TestALineOfAnotherTraceIsFound(t *testing.T) {
+	d := newDir(t)
+	var traces [2][][]byte
+	for i := range traces {
+		id := testID(t, i+1)
+		w, err := d.Create(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []Step{&Start{Format: Format, TraceID: id}, message(1), message(2)} {
+			if err := w.Append(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		traces[i] = bytes.SplitAfter(readAll(t, d, id), []byte("\n"))
+	}
+	for n := 1; n < 3; n++ {
+		mixed := slices.Clone(traces[0])
+		mixed[n] = traces[1][n]
+		if _, err := Read(bytes.NewReader(bytes.Join(mixed, nil))); marchwarden.CodeOf(err) != marchwarden.CodeCorrupt {
+			t.Errorf("line %d: %v", n+1, err)
+		}
+	}
+}
+
+// With an imported trace its mark goes too: a run of the same id would be held for
+// somebody else's.
+func TestRemoveTakesTheMarkAlong(t *testing.T) {
+	d := newDir(t)
+	id := testID(t, 1)
+	path := put(t, d, id, threeLines(t))
+	mark := strings.TrimSuffix(path, suffix) + ForeignSuffix
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if foreign, err := d.Foreign(id); !foreign || err != nil {
+		t.Fatal(foreign, err)
+	}
+	if err := d.Remove(id); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, mark} {
+		if _, err := os.Lstat(p); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", p, err)
+		}
 	}
 }

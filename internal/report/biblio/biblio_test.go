@@ -259,6 +259,28 @@ func readBack(t *rapid.T, es []Entry) {
 	}
 }
 
+// A name that the form would split or turn around is written as it is spoken.
+func TestNamesThatAreNotTakenApart(t *testing.T) {
+	for _, tt := range []struct {
+		name     Name
+		bib, ris string
+	}{
+		{Name{Family: "Bee", Given: "Ann"}, "{Bee, Ann}", "Bee, Ann"},
+		{Name{Family: "Simon and Schuster", Given: "Ann"}, "{{Ann Simon and Schuster}}", "Simon and Schuster, Ann"},
+		{Name{Family: "Bee", Given: "Others"}, "{{Others Bee}}", "Bee, Others"},
+		{Name{Family: "Bee, Jr.", Given: "Ann"}, "{{Ann Bee, Jr.}}", "Ann Bee, Jr."},
+		{Name{Family: "Bee", Given: "Ann, Dr."}, "{{Ann, Dr. Bee}}", "Ann, Dr. Bee"},
+	} {
+		es := []Entry{{Title: "T", Authors: []Name{tt.name}}}
+		if got := written(t, BibTeX, es); !strings.Contains(got, "author = "+tt.bib+",") && !strings.Contains(got, "author = "+tt.bib+"\n") {
+			t.Errorf("%+v: want %s in\n%s", tt.name, tt.bib, got)
+		}
+		if got := written(t, RIS, es); !strings.Contains(got, "AU  - "+tt.ris+"\r\n") {
+			t.Errorf("%+v: want %s in\n%s", tt.name, tt.ris, got)
+		}
+	}
+}
+
 // bibNames splits authors at the "and" outside of braces and turns "family, given"
 // around; "others" is not an author.
 func bibNames(s string) []string {
