@@ -196,7 +196,7 @@ func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwa
 		Verbose: o.verbose, Timings: watch.timings,
 	}
 	if res.CostMetadata.BudgetExhausted && !interrupted && len(res.Warnings) == 0 {
-		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.exhausted, start.LimitsNow()), shortID(res.TraceID)))
+		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.exhausted, start), shortID(res.TraceID)))
 	}
 	if where := strings.Join(searched, ", "); d.openWorld {
 		screen.Searched = where

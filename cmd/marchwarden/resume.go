@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
@@ -198,23 +200,25 @@ func nothingLeft(req marchwarden.Request, time bool, res *marchwarden.Result) st
 
 // asMuchAgain are the flags that give a run as much again of what it ran out of, by
 // the names that its trace has for the caps.
-func asMuchAgain(exhausted []string, had marchwarden.Limits) string {
+func asMuchAgain(exhausted []string, start *trace.Start) string {
+	had := start.LimitsNow()
 	var flags []string
 	for _, what := range exhausted {
-		switch wall, late := strings.CutPrefix(what, "wall time of "); {
-		case late:
-			flags = append(flags, "--timeout "+wall)
-		case strings.HasSuffix(what, " sources"):
-			flags = append(flags, fmt.Sprintf("--max-sources %d", had.MaxSources))
-		case strings.HasSuffix(what, " iterations"):
-			flags = append(flags, fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)))
-		default:
+		switch budget.LimitOf(what) {
+		case budget.Tokens:
 			flags = append(flags, fmt.Sprintf("--budget %d", had.TokenBudget))
+		case budget.Iterations:
+			flags = append(flags, fmt.Sprintf("--max-iterations %d", min(had.MaxIterations, marchwarden.MaxIterations)))
+		case budget.Sources:
+			flags = append(flags, fmt.Sprintf("--max-sources %d", had.MaxSources))
+		case budget.Wall:
+			flags = append(flags, fmt.Sprintf("--timeout %s", max(time.Second, start.Wall.Round(time.Second))))
 		}
 	}
 	if len(flags) == 0 {
 		return fmt.Sprintf("--budget %d", had.TokenBudget)
 	}
+	slices.Sort(flags)
 	return strings.Join(slices.Compact(flags), " ")
 }
 

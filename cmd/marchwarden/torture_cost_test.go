@@ -23,8 +23,8 @@ import (
 // TestDurabilityCost measures what it costs that every step is on the disk before
 // it counts: for a line of a trace and for a stored page, and for a run of 40
 // seconds with 100 lines and 30 pages. The times are printed, not judged, as
-// machines differ; judged is how much more a line and a page take than the least
-// that any program would have to do in the same folder at the same time.
+// machines differ; judged is how much more a line and a page take, when little else
+// goes on, than the least that any program would have to do in the same folder.
 func TestDurabilityCost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a second")
@@ -42,22 +42,30 @@ func TestDurabilityCost(t *testing.T) {
 	}
 	defer store.Close()
 	line, bareLine := costOfLines(t, traces, lines)
-	page, barePage := costOfPages(t, store, filepath.Join(home, "bare"), blobs)
-	run := 100*line + 30*page
-	t.Logf("a line takes %v (a bare one %v), a page %v (a bare one %v); 100 lines and 30 pages take %v, %.2f %% of 40 s; wanted: at most 2ms a line and 1 %%",
-		line, bareLine, page, barePage, run, 100*run.Seconds()/40)
-	const most = 3
-	if line > most*bareLine {
-		t.Errorf("a line takes %.1f times what a write and a sync take, more than %d times", float64(line)/float64(bareLine), most)
+	for i := range 256 { // pages are sorted into folders, which any home has that was used for a while
+		if err := os.MkdirAll(filepath.Join(home, "blobs", "sha256", fmt.Sprintf("%02x", i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if page > most*barePage {
-		t.Errorf("a page takes %.1f times what a new file takes, more than %d times", float64(page)/float64(barePage), most)
+	page, barePage := costOfPages(t, store, filepath.Join(home, "bare"), blobs)
+	run := 100*line.usual + 30*page.usual
+	t.Logf("a line takes %v (a bare one %v), a page %v (a bare one %v); 100 lines and 30 pages take %v, %.2f %% of 40 s; wanted: at most 2ms a line and 1 %%",
+		line.usual, bareLine.usual, page.usual, barePage.usual, run, 100*run.Seconds()/40)
+	const most = 3
+	if line.quick > most*bareLine.quick {
+		t.Errorf("a line takes %.1f times what a write and a sync take, more than %d times", float64(line.quick)/float64(bareLine.quick), most)
+	}
+	if page.quick > most*barePage.quick {
+		t.Errorf("a page takes %.1f times what a new file takes, more than %d times", float64(page.quick)/float64(barePage.quick), most)
 	}
 }
 
-// costOfLines is the median time of a step of a usual length, and of the same
+// cost is how long something takes: usually, and when little else goes on.
+type cost struct{ usual, quick time.Duration }
+
+// costOfLines is the time of a step of a usual length, and of the same
 // bytes in a bare file.
-func costOfLines(t *testing.T, traces *trace.Dir, n int) (ours, bare time.Duration) {
+func costOfLines(t *testing.T, traces *trace.Dir, n int) (ours, bare cost) {
 	id := serve.NewTraceID()
 	w, err := traces.Create(id)
 	if err != nil {
@@ -77,22 +85,22 @@ func costOfLines(t *testing.T, traces *trace.Dir, n int) (ours, bare time.Durati
 		t.Fatal(err)
 	}
 	written = append(written, '\n')
-	return medians(t, n, func(int) error { return w.Append(step()) }, func(int) error {
+	return timed(t, n, func(int) error { return w.Append(step()) }, func(int) error {
 		_, err := f.Write(written)
 		return errors.Join(err, f.Sync())
 	})
 }
 
-// costOfPages is the median time of a stored page, and of a new file with the same
+// costOfPages is the time of a stored page, and of a new file with the same
 // bytes that is synced, renamed and whose folder is synced.
-func costOfPages(t *testing.T, store *dir.Store, folder string, n int) (ours, bare time.Duration) {
+func costOfPages(t *testing.T, store *dir.Store, folder string, n int) (ours, bare cost) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	content := func(n int) []byte {
 		return fmt.Appendf(nil, "page %d: %s", n, strings.Repeat(fmt.Sprintf("words of page %d and more ", n), 600))
 	}
-	return medians(t, n, func(i int) error { _, err := store.Put(context.Background(), content(i)); return err }, func(i int) error {
+	return timed(t, n, func(i int) error { _, err := store.Put(context.Background(), content(i)); return err }, func(i int) error {
 		path := filepath.Join(folder, fmt.Sprint(i))
 		f, err := os.Create(path + ".new")
 		if err != nil {
@@ -110,8 +118,9 @@ func costOfPages(t *testing.T, store *dir.Store, folder string, n int) (ours, ba
 	})
 }
 
-// medians times two things in turn, so that a busy moment meets both.
-func medians(t *testing.T, n int, one, other func(int) error) (time.Duration, time.Duration) {
+// timed times two things in turn, so that a busy moment meets both. One that computes
+// more is still met more often, hence the quickest tenth.
+func timed(t *testing.T, n int, one, other func(int) error) (cost, cost) {
 	var times [2][]time.Duration
 	for i := range n {
 		for k, f := range []func(int) error{one, other} {
@@ -122,8 +131,10 @@ func medians(t *testing.T, n int, one, other func(int) error) (time.Duration, ti
 			times[k] = append(times[k], time.Since(began))
 		}
 	}
+	var costs [2]cost
 	for k := range times {
 		slices.Sort(times[k])
+		costs[k] = cost{usual: times[k][n/2], quick: times[k][n/10]}
 	}
-	return times[0][n/2], times[1][n/2]
+	return costs[0], costs[1]
 }

@@ -289,7 +289,7 @@ func (v *verdicts) rihlas(ctx context.Context, rec shelf, whole *trace.Log, res 
 	for i, r := range res.Rihlas {
 		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
 		log, err := rec.load(r.TraceID)
-		ours := slices.ContainsFunc(own, func(o record.Reported) bool { return o.Rihla == r.TraceID })
+		ours := slices.ContainsFunc(own, func(o *trace.RihlaComplete) bool { return o.TraceID == r.TraceID })
 		if !r.TraceID.Valid() || errors.Is(err, marchwarden.CodeNotFound) && !ours {
 			continue // of a researcher that is not ours, or that did not come back
 		}

@@ -133,7 +133,7 @@ func (m *Meter) Iterate() (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.iterations >= m.limits.MaxIterations {
-		m.exhaustLocked(fmt.Sprintf("cap of %d iterations", m.limits.MaxIterations))
+		m.exhaustLocked(IterationCap(m.limits.MaxIterations))
 		return 0, marchwarden.Errorf(marchwarden.CodeExhausted, "all %d iterations are used", m.limits.MaxIterations)
 	}
 	m.iterations++
@@ -149,7 +149,7 @@ func (m *Meter) TakeSources(n int) int {
 	n = max(0, n)
 	granted := min(n, m.limits.MaxSources-m.sources)
 	if granted < n {
-		m.exhaustLocked(fmt.Sprintf("cap of %d sources", m.limits.MaxSources))
+		m.exhaustLocked(SourceCap(m.limits.MaxSources))
 	}
 	m.sources += granted
 	return granted
@@ -168,7 +168,7 @@ func (m *Meter) Elapsed(d time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.wall > 0 && d >= m.wall {
-		m.exhaustLocked(fmt.Sprintf("wall time of %s", m.wall))
+		m.exhaustLocked(WallCap(m.wall))
 		return marchwarden.Errorf(marchwarden.CodeExhausted, "the wall time of %s is over", m.wall)
 	}
 	return nil
@@ -183,7 +183,7 @@ func (m *Meter) Exhaust(what string) {
 
 func (m *Meter) exhaustTokensLocked() { m.exhaustLocked(m.tokenCap()) }
 
-func (m *Meter) tokenCap() string { return fmt.Sprintf("token budget of %d", m.limits.TokenBudget) }
+func (m *Meter) tokenCap() string { return TokenCap(m.limits.TokenBudget) }
 
 func (m *Meter) exhaustLocked(what string) {
 	for _, w := range m.exhausted {

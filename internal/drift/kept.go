@@ -60,7 +60,8 @@ func Keep(home string, r Report) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	return durable.AppendLine(path, durable.SealLine(lineTag, line.Bytes()))
+	sealed, _ := durable.SealLine(line.Bytes(), lineTag)
+	return durable.AppendLine(path, sealed)
 }
 
 // Forget removes the checks of a result; one without any is left as it is.
@@ -102,7 +103,7 @@ var errLater = errors.New("made by a later version")
 // decodeLine reads a line without its newline.
 func decodeLine(text []byte) (Report, error) {
 	text = bytes.TrimSpace(text)
-	sealed, err := durable.CheckLine(lineTag, text)
+	_, sum, err := durable.CheckLine(text, lineTag)
 	if err != nil {
 		return Report{}, err
 	}
@@ -115,7 +116,7 @@ func decodeLine(text []byte) (Report, error) {
 		return Report{}, fmt.Errorf("%w: it has format %d; this program reads formats 1 to %d", errLater, r.Format, lineFormat)
 	case r.Format < 1 || !r.TraceID.Valid():
 		return Report{}, errors.New("it is no report")
-	case r.Format >= 2 && !sealed:
+	case r.Format >= 2 && sum == "":
 		return Report{}, errors.New("its checksum is missing")
 	}
 	r.Format = Format

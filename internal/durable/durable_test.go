@@ -30,24 +30,24 @@ func TestSyncDir(t *testing.T) {
 
 // A line is sound only as it was written, and only as what it was written for.
 func TestLines(t *testing.T) {
-	line := durable.SealLine("cats", []byte(`{"name":"Mia"}`+"\n"))
+	line, sum := durable.SealLine([]byte(`{"name":"Mia"}`+"\n"), "cats")
 	text := bytes.TrimSuffix(line, []byte("\n"))
-	if want := `{"name":"Mia","sum":"7d85767ad1f69bda"}`; string(text) != want || len(line) != len(text)+1 { // files have such lines
+	if want := `{"name":"Mia","sum":"7d85767ad1f69bda"}`; string(text) != want || len(line) != len(text)+1 || sum != "7d85767ad1f69bda" { // files have such lines
 		t.Fatalf("the line is %q", line)
 	}
 	for _, c := range []struct {
-		tag, text string
-		sealed    bool
-		err       error
+		tag, text, body string
+		err             error
 	}{
-		{"cats", string(text), true, nil},
-		{"dogs", string(text), true, durable.ErrSum},
-		{"cats", strings.Replace(string(text), "Mia", "Mio", 1), true, durable.ErrSum},
-		{"cats", `{"name":"Mia"}`, false, nil},
-		{"cats", "", false, nil},
+		{"cats", string(text), `{"name":"Mia"`, nil},
+		{"dogs", string(text), `{"name":"Mia"`, durable.ErrSum},
+		{"cats", strings.Replace(string(text), "Mia", "Mio", 1), `{"name":"Mio"`, durable.ErrSum},
+		{"cats", `{"name":"Mia"}`, `{"name":"Mia"}`, nil},
+		{"cats", "", "", nil},
 	} {
-		if sealed, err := durable.CheckLine(c.tag, []byte(c.text)); sealed != c.sealed || !errors.Is(err, c.err) {
-			t.Errorf("%s %q: %t, %v", c.tag, c.text, sealed, err)
+		body, got, err := durable.CheckLine([]byte(c.text), c.tag)
+		if string(body) != c.body || (got == sum) != (c.body != c.text) || !errors.Is(err, c.err) {
+			t.Errorf("%s %q: %q, %q, %v", c.tag, c.text, body, got, err)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "cats.jsonl")

@@ -9,52 +9,56 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 )
 
-// SumDigits is how many hex digits a Sum has.
-const SumDigits = 16
-
 const (
-	sumKey = `,"sum":"`
-	sumEnd = `"}`
-	sumLen = len(sumKey) + SumDigits + len(sumEnd)
+	sumDigits = 16
+	sumKey    = `,"sum":"`
+	sumEnd    = `"}`
+	sumLen    = len(sumKey) + sumDigits + len(sumEnd)
 )
 
 // ErrSum says that a line is not what was written.
 var ErrSum = errors.New("its checksum does not fit")
 
 // SealLine makes a line of a JSON object that has at least one field: it adds the
-// field "sum" at the end, 16 hex digits over all before it, and a newline. tag names
-// the kind of line; a line of one kind is not sound as one of another.
-func SealLine(tag string, object []byte) []byte {
+// field "sum" at the end, 16 hex digits over all before it, and a newline. The first of
+// about names the kind of line: one of one kind is not sound as one of another. The
+// rest is what the line depends on besides, such as the sum of the line before it.
+func SealLine(object []byte, about ...string) (line []byte, sum string) {
 	body := bytes.TrimSuffix(bytes.TrimSpace(object), []byte("}"))
-	line := append(bytes.Clone(body), sumKey...)
-	line = append(line, Sum([]byte(tag), body)...)
-	return append(line, sumEnd+"\n"...)
+	sum = sumOf(body, about)
+	return slices.Concat(body, []byte(sumKey), []byte(sum), []byte(sumEnd+"\n")), sum
 }
 
-// CheckLine reports whether a line, without its newline, has a checksum at its end.
-// One that does not fit is ErrSum.
-func CheckLine(tag string, text []byte) (sealed bool, err error) {
+// CheckLine splits a line, without its newline, into what was sealed and the sum at its
+// end, which is "" if there is none. One that does not fit is ErrSum.
+func CheckLine(text []byte, about ...string) (body []byte, sum string, err error) {
 	tail := text[max(0, len(text)-sumLen):]
 	if !bytes.HasPrefix(tail, []byte(sumKey)) || !bytes.HasSuffix(tail, []byte(sumEnd)) {
-		return false, nil
+		return text, "", nil
 	}
-	if string(tail[len(sumKey):len(tail)-len(sumEnd)]) != Sum([]byte(tag), text[:len(text)-len(tail)]) {
-		return true, ErrSum
+	body, sum = text[:len(text)-len(tail)], string(tail[len(sumKey):len(tail)-len(sumEnd)])
+	if sum != sumOf(body, about) {
+		err = ErrSum
 	}
-	return true, nil
+	return body, sum, err
 }
 
-// Sum is a checksum over parts, each framed by its length; the first names what is
-// summed. It finds damage and is no proof against forgery.
-func Sum(parts ...[]byte) string {
+// sumOf is a checksum over parts, each framed by its length. It finds damage and is no
+// proof against whoever writes a file anew; a signed bundle is.
+func sumOf(body []byte, about []string) string {
 	h := sha256.New()
-	for _, part := range parts {
+	add := func(part []byte) {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		h.Write(part)
 	}
-	return hex.EncodeToString(h.Sum(nil)[:SumDigits/2])
+	for _, part := range about {
+		add([]byte(part))
+	}
+	add(body)
+	return hex.EncodeToString(h.Sum(nil)[:sumDigits/2])
 }
 
 // Line is a line of a file to which AppendLine appends.

@@ -49,6 +49,14 @@ type Page struct {
 	Pages []int `json:"pages,omitempty"`
 }
 
+// Hash is what a citation of the document names: its text, or its bytes if it is none.
+func (p Page) Hash() blob.Ref {
+	if p.NonText {
+		return p.Raw
+	}
+	return p.Text
+}
+
 // Fetcher fetches documents.
 type Fetcher interface {
 	// Fetch gets, stores and extracts the document at locator. Failures carry a

@@ -40,14 +40,15 @@ func encodeLine(e Entry) ([]byte, error) {
 	if err := enc.Encode(lineForm{Entry: e, Format: Format}); err != nil {
 		return nil, err
 	}
-	return durable.SealLine(lineTag, buf.Bytes()), nil
+	line, _ := durable.SealLine(buf.Bytes(), lineTag)
+	return line, nil
 }
 
 var errLater = errors.New("made by a later version")
 
 // decodeLine reads a line without its newline.
 func decodeLine(text []byte) (Entry, error) {
-	sealed, err := durable.CheckLine(lineTag, text)
+	_, sum, err := durable.CheckLine(text, lineTag)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -58,7 +59,7 @@ func decodeLine(text []byte) (Entry, error) {
 	switch {
 	case line.Format > Format:
 		return Entry{}, fmt.Errorf("%w: it has format %d; this program reads formats 1 to %d", errLater, line.Format, Format)
-	case line.Format >= 2 && !sealed:
+	case line.Format >= 2 && sum == "":
 		return Entry{}, errors.New("its checksum is missing")
 	case line.Time.IsZero():
 		return Entry{}, errors.New("it is no entry")

@@ -51,11 +51,12 @@ func TestFormatsOfLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	three := strings.Replace(string(two[:bytes.LastIndex(two, []byte(`,"sum"`))]), `"format":2`, `"format":3`, 1)
+	later, _ := durable.SealLine([]byte(three+"}"), lineTag)
 	path := filepath.Join(t.TempDir(), "costs.jsonl")
 	lines := []string{
 		`{"time":"2026-11-01T12:00:00Z","question":"one","unheard_of":[1]}`,
 		strings.TrimSpace(string(two)),
-		strings.TrimSpace(string(durable.SealLine(lineTag, []byte(three+"}")))),
+		strings.TrimSpace(string(later)),
 		`{"time":"2026-11-01T12:00:00Z","question":"no sum","format":2}`,
 		`{"time":"20`,
 	}

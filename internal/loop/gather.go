@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
@@ -202,7 +203,7 @@ func (r *run) grant(n int) int {
 	granted := r.meter.TakeSources(n)
 	if tries := max(0, attemptsPerSource*r.state.Limits.MaxSources-r.attempts); granted > tries {
 		r.meter.ReturnSources(granted - tries)
-		r.meter.Exhaust(fmt.Sprintf("cap of %d tries to read documents", attemptsPerSource*r.state.Limits.MaxSources))
+		r.meter.Exhaust(budget.TryCap(attemptsPerSource * r.state.Limits.MaxSources))
 		granted = tries
 	}
 	r.attempts += granted

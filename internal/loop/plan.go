@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -36,7 +37,7 @@ func (r *run) look(at string) (replay.Moment, error) {
 func (r *run) cut(at, what string) error {
 	m, err := r.look(at)
 	if err == nil && !m.Interrupted {
-		r.meter.Exhaust("time for " + what)
+		r.meter.Exhaust(budget.TimeFor(what))
 	}
 	return err
 }

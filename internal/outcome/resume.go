@@ -79,7 +79,7 @@ func (d Desk) Resume(ctx context.Context, req marchwarden.Request, sink marchwar
 	}
 	run, err := d.goOn(ctx, w, log, add, sink)
 	if err != nil {
-		return nil, nil, errors.Join(err, (&Run{w: w}).Close())
+		return nil, nil, errors.Join(err, w.Close())
 	}
 	if unwritable != nil {
 		run.Lose(unwritable)
@@ -305,12 +305,7 @@ func named(mind, version string) string {
 func (r *Run) Before() marchwarden.CostMetadata { return r.before }
 
 // Close ends the writing.
-func (r *Run) Close() error {
-	if r.w == nil {
-		return nil
-	}
-	return r.w.Close()
-}
+func (r *Run) Close() error { return r.w.Close() }
 
 // SameModel refuses to go on with a run by another model than it began with.
 func SameModel(was, has string) error {

@@ -51,10 +51,7 @@ type admission struct {
 // excerpt must stand in it. What does not stand is dropped and named.
 func (r *run) admit(ctx context.Context, jr *journey) error {
 	if jr.res == nil {
-		err := jr.err
-		if err == nil {
-			err = marchwarden.Errorf(marchwarden.CodeMalformed, "it gave neither a result nor an error")
-		}
+		err := cmp.Or[error](jr.err, marchwarden.Errorf(marchwarden.CodeMalformed, "it gave neither a result nor an error"))
 		gap := marchwarden.GapFor("researcher "+jr.Researcher, err)
 		gap.Detail = plaintext.Line(gap.Detail, maxDetail)
 		jr.gaps = []marchwarden.Gap{gap}

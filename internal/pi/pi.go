@@ -144,9 +144,7 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	r := newRun(p.cfg.Minds, p.cfg.Blobs, j, start)
 	r.clock, r.world = clock, &p.cfg
 	res, err := r.investigate(ctx)
-	if w != nil {
-		_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
-	}
+	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
 	return p.finish(j, Call{Start: start, Result: res}, err)
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -189,7 +190,7 @@ func (r *run) grant(it *item) (*journey, shortage, error) {
 		tokens, sources = int(r.firstTokens*weight/r.firstWeight), int(float64(r.firstSources)*weight/r.firstWeight)
 	}
 	tokens = min(room, max(tokens, it.tokens, marchwarden.MinTokenBudget))
-	spent, read := fmt.Sprintf("token budget of %d", r.meter.Limits().TokenBudget), fmt.Sprintf("cap of %d sources", r.meter.Limits().MaxSources)
+	spent, read := budget.TokenCap(r.meter.Limits().TokenBudget), budget.SourceCap(r.meter.Limits().MaxSources)
 	switch {
 	case tokens < marchwarden.MinTokenBudget:
 		return nil, shortage{spent, fmt.Sprintf("%d tokens are left, and a rihla needs %d", room, marchwarden.MinTokenBudget)}, nil
@@ -326,9 +327,9 @@ func (r *run) grantMore(it *item, tokens, sources int) (*journey, shortage, erro
 	sources = max(0, min(sources, free-unread))
 	switch {
 	case rest > room || tokens+rest == 0:
-		return nil, shortage{fmt.Sprintf("token budget of %d", r.meter.Limits().TokenBudget), fmt.Sprintf("%d tokens are left", room)}, nil
+		return nil, shortage{budget.TokenCap(r.meter.Limits().TokenBudget), fmt.Sprintf("%d tokens are left", room)}, nil
 	case unread > free:
-		return nil, shortage{fmt.Sprintf("cap of %d sources", r.meter.Limits().MaxSources), fmt.Sprintf("%d documents are left", free)}, nil
+		return nil, shortage{budget.SourceCap(r.meter.Limits().MaxSources), fmt.Sprintf("%d documents are left", free)}, nil
 	}
 	reserved, err := r.meter.Reserve(tokens + rest)
 	if err != nil {

@@ -191,8 +191,8 @@ type checker struct {
 	// mayNeed are the damaged traces that mention a blob.
 	mayNeed    map[blob.Ref][]marchwarden.TraceID
 	rihlaOf    map[marchwarden.TraceID]marchwarden.TraceID
-	whole      []marchwarden.TraceID // runs that are no rihlas, whatever others say
-	reported   []Reported            // by rihlas whose traces must be there
+	whole      []marchwarden.TraceID  // runs that are no rihlas, whatever others say
+	reported   []*trace.RihlaComplete // by rihlas whose traces must be there
 	leftovers  []blob.File
 	unfinished []string // old files in the folder of traces that were never renamed
 }

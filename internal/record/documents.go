@@ -18,14 +18,6 @@ type Document struct {
 	Run  *Run
 }
 
-// Hash is what a citation of the document names: its text, or its bytes if it is none.
-func (d Document) Hash() blob.Ref {
-	if d.NonText {
-		return d.Raw
-	}
-	return d.Text
-}
-
 // Documents are the documents that a run and its rihlas read, in the order of
 // their traces, each pair of locator and text once. A document that a stranger
 // cited and that was only got hold of has no Raw bytes. A damaged record is an

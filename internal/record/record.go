@@ -105,18 +105,12 @@ func Parts(log *trace.Log) []marchwarden.TraceID {
 	return ids
 }
 
-// Reported is the report of a rihla that has a trace.
-type Reported struct {
-	Rihla marchwarden.TraceID
-	*trace.RihlaComplete
-}
-
 // Own are the reports that rihlas of this program gave, the first of each. Their traces are where that of
 // the investigation is, but those that could not be recorded, which their reports say.
 // A report that cannot be read says nothing.
-func Own(ctx context.Context, log *trace.Log, blobs blob.Store) []Reported {
+func Own(ctx context.Context, log *trace.Log, blobs blob.Store) []*trace.RihlaComplete {
 	began := map[marchwarden.TraceID]bool{}
-	var own []Reported
+	var own []*trace.RihlaComplete
 	for _, s := range log.Steps {
 		switch s := s.(type) {
 		case *trace.Rihla: // only its own researchers get their ids from an investigation
@@ -128,7 +122,7 @@ func Own(ctx context.Context, log *trace.Log, blobs blob.Store) []Reported {
 			began[s.TraceID] = false
 			res, err := replay.Outcome[*marchwarden.Result](ctx, blobs, s)
 			if err == nil && res != nil && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.HasPrefix(w, trace.Unrecorded) }) {
-				own = append(own, Reported{s.TraceID, s})
+				own = append(own, s)
 			}
 		}
 	}

@@ -100,7 +100,7 @@ func (h Home) hold(id marchwarden.TraceID) (release func() error, ok bool, err e
 	if err != nil {
 		return nil, false, err
 	}
-	if err := durable.Lock(f, false); errors.Is(err, durable.ErrLocked) {
+	if err := durable.Hold(f, 0); err != nil {
 		return nil, false, f.Close()
 	}
 	return f.Close, true, nil
@@ -227,12 +227,12 @@ func (c *checker) tailOf(id marchwarden.TraceID) (tail []byte, torn bool, err er
 // missing finds the rihlas whose traces are gone although the investigation's is not.
 func (c *checker) missing() {
 	for _, r := range c.reported {
-		of := c.rihlaOf[r.Rihla]
-		_, err := c.Traces.Stat(r.Rihla)
+		of := c.rihlaOf[r.TraceID]
+		_, err := c.Traces.Stat(r.TraceID)
 		if _, gone := c.Traces.Stat(of); gone != nil || marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
 			continue
 		}
-		c.found(Finding{Kind: MissingTrace, Object: "trace " + r.Rihla.String(), Problem: "it is not there", runs: []marchwarden.TraceID{of},
+		c.found(Finding{Kind: MissingTrace, Object: "trace " + r.TraceID.String(), Problem: "it is not there", runs: []marchwarden.TraceID{of},
 			NeededBy: []Need{{Run: of, Step: r.Step, Action: r.Action, What: r.Researcher}}})
 	}
 }

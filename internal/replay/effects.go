@@ -108,11 +108,11 @@ func (f *fetcher) Fetch(ctx context.Context, locator string) (fetch.Page, error)
 			p := read[fetch.Page](out)
 			s := &trace.FetchComplete{
 				Head: outcomeHead(err, "stored %d bytes of text of %s", p.TextBytes, locator),
-				URL:  locator, ContentHash: p.Text, ContentLength: p.TextBytes,
+				URL:  locator, ContentHash: p.Hash(), ContentLength: p.TextBytes,
 				RawHash: p.Raw, RawLength: p.RawBytes, MediaType: p.MediaType, Extractor: p.Extractor, Also: p.Also,
 			}
-			if p.NonText { // every fetch that succeeds has the hash of what it gave
-				s.ContentHash, s.ContentLength = p.Raw, p.RawBytes
+			if p.NonText {
+				s.ContentLength = p.RawBytes
 			}
 			return s
 		},

@@ -132,9 +132,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 		j.Lose(err) // the answer is worth having all the same
 	}
 	res, err := l.loop(s, start.Model).Run(ctx, j, start, clock)
-	if w != nil {
-		_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
-	}
+	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
 	return l.finish(j, Call{Start: start, Result: res}, err)
 }
 

@@ -328,8 +328,12 @@ func (w *Writer) write(s Step) error {
 	return nil
 }
 
-// Close closes the file. Closing twice is an error of the second call only.
+// Close closes the file. Closing twice is an error of the second call only, and closing
+// the writer of a trace that could not be made is none.
 func (w *Writer) Close() error {
+	if w == nil {
+		return nil
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.f.Close()

@@ -119,11 +119,13 @@ func (l *Log) take(line []byte, n int) error {
 		l.sums = l.format >= formatSums || hasSum(line)
 	}
 	if l.sums {
-		if l.sum, err = checkSum(l.sum, line); err != nil {
+		body, sum, err := checkSum(l.sum, line)
+		if err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
 		}
+		l.sum = sum
 		if u, ok := step.(*Unknown); ok {
-			u.Raw = append(u.Raw[:len(line)-sumLen:len(line)-sumLen], '}')
+			u.Raw = append(bytes.Clone(body), '}')
 		}
 	}
 	if r, ok := step.(*Resume); ok {

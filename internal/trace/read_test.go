@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 func TestDamageInTheMiddleNamesTheLine(t *testing.T) {
@@ -68,9 +69,13 @@ func TestZerosAtTheEndAreTorn(t *testing.T) {
 func TestUnknownActionsAndFieldsAreKept(t *testing.T) {
 	lines := strings.SplitAfter(string(threeLines(t)), "\n")
 	odd := `{"step":2,"action":"from_the_future","timestamp":"2026-03-01T00:00:00Z","decision":"d","extra":{"n":[1,2]}}`
-	one, sum := withSum("", []byte(lines[0][:len(lines[0])-sumLen]+"}\n"))
+	bare := func(line string) []byte {
+		body, _, _ := durable.CheckLine([]byte(strings.TrimSuffix(line, "\n")))
+		return append(body, "}\n"...)
+	}
+	one, sum := withSum("", bare(lines[0]))
 	two, sum := withSum(sum, []byte(odd+"\n"))
-	three, _ := withSum(sum, []byte(lines[2][:len(lines[2])-sumLen]+"}\n"))
+	three, _ := withSum(sum, bare(lines[2]))
 	log, err := Read(bytes.NewReader(slices.Concat(one, two, three)))
 	if err != nil || len(log.Steps) != 3 {
 		t.Fatalf("%+v, %v", log, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -157,7 +158,7 @@ func followUp(st *reason.State, q *question.Question) reason.Plan {
 	}
 	if full {
 		if !complete && len(qs.list) > 0 {
-			st.Meter.Exhaust(fmt.Sprintf("cap of %d sources", st.Limits.MaxSources))
+			st.Meter.Exhaust(budget.SourceCap(st.Limits.MaxSources))
 		}
 		return reason.Plan{Complete: complete, Decision: fmt.Sprintf("The cap of %d sources is reached.", st.Limits.MaxSources)}
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
@@ -45,9 +46,9 @@ func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, erro
 		return r.standIn(ctx, s)
 	case used.Iterations >= s.Limits.MaxIterations:
 		// Nobody has said that the search was complete.
-		return capped(s, fmt.Sprintf("cap of %d iterations", s.Limits.MaxIterations)), nil
+		return capped(s, budget.IterationCap(s.Limits.MaxIterations)), nil
 	case used.Sources >= s.Limits.MaxSources:
-		return capped(s, fmt.Sprintf("cap of %d sources", s.Limits.MaxSources)), nil
+		return capped(s, budget.SourceCap(s.Limits.MaxSources)), nil
 	}
 	reply, err := r.askStep(ctx, s)
 	if err != nil {

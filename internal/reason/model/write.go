@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
@@ -86,7 +87,7 @@ func (r *Reasoner) compose(ctx context.Context, s *reason.State) (reason.Draft, 
 		return reason.Draft{}, nil, marchwarden.Errorf(marchwarden.CodeTruncated, "its reply was cut at %d tokens, before a sentence was whole", call.MaxTokens)
 	}
 	if cut {
-		s.Meter.Exhaust(fmt.Sprintf("token budget of %d", s.Limits.TokenBudget))
+		s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
 		d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: "the end of the answer", Category: marchwarden.BudgetExhausted,
 			Detail: fmt.Sprintf("the model's reply was cut at %d tokens; its whole sentences are kept", call.MaxTokens)})
 	}
@@ -114,7 +115,7 @@ func (r *Reasoner) askAnswer(ctx context.Context, s *reason.State) (reply llm.Re
 		switch {
 		case err != nil || !blank(reply):
 		case reply.Stop == llm.StopLength:
-			s.Meter.Exhaust(fmt.Sprintf("token budget of %d", s.Limits.TokenBudget))
+			s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
 			err = &marchwarden.Error{Code: marchwarden.CodeExhausted, Message: fmt.Sprintf("it was still thinking when its reply was cut at %d tokens", call.MaxTokens), Hint: "a larger token budget leaves it more"}
 		default:
 			err = marchwarden.Errorf(marchwarden.CodeMalformed, "it answered with nothing, twice")
@@ -150,7 +151,7 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		left = room - fixed
 	}
 	if left < scaled(s, leastEvidence) {
-		s.Meter.Exhaust(fmt.Sprintf("token budget of %d", s.Limits.TokenBudget))
+		s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
 		return c, nil, marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", room, s.Limits.TokenBudget)
 	}
 	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, unscaled(s, left)))), evidence.MaxPassageChars)
