@@ -30,6 +30,16 @@ const (
 	CodeInternal    Code = "internal"     // a bug, or a fault nobody classified
 )
 
+// Known reports whether c is one of the codes above.
+func (c Code) Known() bool {
+	switch c {
+	case CodeInvalid, CodeNotFound, CodeDenied, CodeUnavailable, CodeExhausted, CodeCanceled, CodeUnsupported, CodeCorrupt,
+		CodeNotRecorded, CodeRateLimited, CodeTimeout, CodeTruncated, CodeMalformed, CodeRefused, CodeInternal:
+		return true
+	}
+	return false
+}
+
 // Error makes a code usable with errors.Is.
 func (c Code) Error() string { return string(c) }
 

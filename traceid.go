@@ -66,7 +66,9 @@ func clip(s string, n int) string {
 
 // WithTraceID asks a researcher to make its run under an id that its caller has chosen
 // and written down, so that the caller finds the run again whatever happens to either
-// of them. Only a researcher that works for its caller alone heeds it.
+// of them. An id that is taken is not used again: the run has another then. A server
+// passes on no id that a stranger has chosen, and a researcher that asks others does not
+// pass on its own; the zero TraceID takes the wish back.
 func WithTraceID(ctx context.Context, id TraceID) context.Context {
 	return context.WithValue(ctx, chosenID{}, id)
 }

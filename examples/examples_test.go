@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 )
 
 // TestPythonResearcher runs what 'marchwarden researchers check' runs.
@@ -23,9 +23,9 @@ func TestPythonResearcher(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import sys, importlib.util as u; sys.exit(u.find_spec('mcp') is None)").Run(); err != nil {
 		t.Skipf("python3 with the official MCP SDK is not installed (pip install mcp): %v", err)
 	}
-	d := &mcpkit.Dialer{Now: time.Now}
-	target := mcpkit.Target{Command: []string{"python3", "researcher.py"}, Dir: "python-researcher", Env: os.Environ(), Stderr: os.Stderr}
-	dial := func(ctx context.Context) (*mcpkit.Session, error) { return d.Dial(ctx, target) }
+	d := &client.Dialer{Now: time.Now}
+	target := client.Target{Command: []string{"python3", "researcher.py"}, Dir: "python-researcher", Env: os.Environ(), Stderr: os.Stderr}
+	dial := func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }
 	report := conform.Check(t.Context(), dial, conform.Options{Question: "How tall is the Bell Rock Lighthouse?"})
 	for _, f := range report.Findings {
 		if f.Outcome != conform.Pass {

@@ -15,7 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -157,8 +157,8 @@ func inProcess(scope string, r marchwarden.Researcher, evidence func(context.Con
 
 // dial makes the opener of a researcher that runs somewhere else.
 func (c *Config) dial(r Researcher) opener {
-	d := mcpkit.Dialer{Version: c.Version, Now: c.Now, HTTP: c.HTTP, Log: c.Log}
-	t := mcpkit.Target{Command: r.Command, Env: r.Env, Dir: r.Dir, Stderr: r.Stderr, URL: r.URL, Token: r.Token}
+	d := client.Dialer{Version: c.Version, Now: c.Now, HTTP: c.HTTP, Log: c.Log}
+	t := client.Target{Command: r.Command, Env: r.Env, Dir: r.Dir, Stderr: r.Stderr, URL: r.URL, Token: r.Token}
 	return func(ctx context.Context) (pool.Session, pool.Card, error) {
 		s, err := d.Dial(ctx, t)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
@@ -76,14 +76,14 @@ func TestServedToAnotherProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &mcpkit.Dialer{Now: time.Now}
-	s, err := d.Dial(t.Context(), mcpkit.Target{Command: []string{self}, Env: []string{asServer + "=1"}, Stderr: os.Stderr})
+	d := &client.Dialer{Now: time.Now}
+	s, err := d.Dial(t.Context(), client.Target{Command: []string{self}, Env: []string{asServer + "=1"}, Stderr: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	card := s.Card()
-	want := mcpkit.Card{Server: "marchwarden-herbs", Version: "v3", Contract: marchwarden.ContractVersion, Private: true, Evidence: true,
+	want := client.Card{Server: "marchwarden-herbs", Version: "v3", Contract: marchwarden.ContractVersion, Private: true, Evidence: true,
 		Protocol: card.Protocol, Description: card.Description, ToolHash: card.ToolHash}
 	if diff := cmp.Diff(want, card); diff != "" || !strings.Contains(card.Description, "Herbs in pots.") {
 		t.Errorf("card (-want +got):\n%s%s", diff, card.Description)

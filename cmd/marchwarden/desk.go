@@ -92,6 +92,9 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	if err := o.check(a, c, name); err != nil {
 		return nil, err
 	}
+	if err := a.startTracing(c); err != nil {
+		return nil, err
+	}
 	if o.flags == nil && !o.partOf {
 		o.flags = o.recordable(a, c)
 	}
@@ -296,7 +299,7 @@ func (a *app) extractor(c *config) *extract.Extractor {
 // unless its request was wrong.
 func (d *desk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	req.Question, req.Context = d.a.hide.Text(req.Question), d.a.hide.Text(req.Context) // who pastes a key does not mean to ask about it
-	res, err := d.researcher.Research(ctx, req, sink)
+	res, err := d.a.tracer.Research(d.researcher, d.name).Research(ctx, req, sink)
 	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.partOf && req.Resume == "" { // what a run that goes on has cost is in its trace
 		d.append(ledger.Entry{Time: d.a.now().UTC(), Researcher: d.name, Question: req.Question, Outcome: ledger.Failed})
 	}

@@ -19,6 +19,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -54,6 +55,8 @@ type app struct {
 	// hide knows the secrets of the settings, and takes them out of what is printed
 	// and stored. Nil knows none.
 	hide *secret.Redactor
+	// tracer sends spans to a collector, once research begins and if OTEL_* says so.
+	tracer *telemetry.Tracer
 }
 
 func main() {
@@ -123,6 +126,7 @@ func execute(ctx context.Context, a *app, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	a.endTracing()
 	if err == nil {
 		return exitOK
 	}

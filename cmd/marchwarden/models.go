@@ -125,9 +125,9 @@ func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
 			Hint: "set " + settingEnv(p.key) + " in the environment or in .env, or use --model " + noModel}
 	}
 	if p.name == "anthropic" {
-		return anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()}), nil
+		return a.tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), nil
 	}
-	return openai.New(openai.Config{Provider: p.name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()}), nil
+	return a.tracer.Model(openai.New(openai.Config{Provider: p.name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), nil
 }
 
 // address is where the provider is. The path that its protocol is under may be in

@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
@@ -152,8 +153,8 @@ func (a *app) sessionLog(c *config, o deskOptions) *slog.Logger {
 func (c *config) pinsPath() string { return filepath.Join(c.home(), "pins.json") }
 
 // dial makes the opener of a member that runs somewhere else.
-func (a *app) dial(c *config, o deskOptions, name string, t mcpkit.Target) func(context.Context) (pool.Session, pool.Card, error) {
-	d := mcpkit.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.sessionLog(c, o)}
+func (a *app) dial(c *config, o deskOptions, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+	d := client.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.sessionLog(c, o)}
 	return func(ctx context.Context) (pool.Session, pool.Card, error) {
 		t := t
 		if len(t.Command) > 0 {
@@ -170,8 +171,8 @@ func (a *app) dial(c *config, o deskOptions, name string, t mcpkit.Target) func(
 
 // target is where somebody else's researcher is. It gets a small environment, and
 // what the configuration names.
-func (a *app) target(m member) (mcpkit.Target, error) {
-	t := mcpkit.Target{Command: m.command, URL: m.url, Dir: a.dir}
+func (a *app) target(m member) (client.Target, error) {
+	t := client.Target{Command: m.command, URL: m.url, Dir: a.dir}
 	if m.tokenEnv != "" {
 		token, ok := a.env(m.tokenEnv)
 		if !ok || strings.TrimSpace(token) == "" {
@@ -189,10 +190,10 @@ func (a *app) target(m member) (mcpkit.Target, error) {
 
 // child is this program once more, as a server of one researcher. It gets the whole
 // environment, and what flags said.
-func (a *app) child(c *config, o deskOptions, name string) (mcpkit.Target, error) {
+func (a *app) child(c *config, o deskOptions, name string) (client.Target, error) {
 	self, err := a.self()
 	if err != nil {
-		return mcpkit.Target{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program to start a researcher")
+		return client.Target{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program to start a researcher")
 	}
 	args := []string{self, "--log-format", "json", "serve", name, "--part-of-investigation"}
 	add := func(flag, value string) {
@@ -202,7 +203,7 @@ func (a *app) child(c *config, o deskOptions, name string) (mcpkit.Target, error
 	}
 	add("--model", o.model)
 	add("--timeout", o.timeout)
-	env := append(a.environ(), settingEnv(setHome)+"="+c.home())
+	env := append(withoutToken(a.environ()), settingEnv(setHome)+"="+c.home())
 	switch name {
 	case files.Name:
 		for _, dir := range o.library {
@@ -219,7 +220,13 @@ func (a *app) child(c *config, o deskOptions, name string) (mcpkit.Target, error
 			env = append(env, settingEnv(setDB)+"="+o.db)
 		}
 	}
-	return mcpkit.Target{Command: args, Dir: a.dir, Env: env}, nil
+	return client.Target{Command: args, Dir: a.dir, Env: env}, nil
+}
+
+// withoutToken is an environment without the token by which clients come in here: it
+// opens this server, and is nobody else's.
+func withoutToken(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, settingEnv(setHTTPToken)+"=") })
 }
 
 // selfPath is the program that is running, by the name that it was started by if

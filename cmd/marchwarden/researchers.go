@@ -11,7 +11,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -171,9 +171,9 @@ func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, to
 		return err
 	}
 	target.Env = a.environ() // it is the user who starts it, by hand
-	d := mcpkit.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.logger(c)}
+	d := client.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.logger(c)}
 	a.note("checking %s…", strings.Join(args, " "))
-	report := conform.Check(ctx, func(ctx context.Context) (*mcpkit.Session, error) { return d.Dial(ctx, target) }, o)
+	report := conform.Check(ctx, func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }, o)
 	if asJSON {
 		err = printJSON(a.stdout, report)
 	} else {

@@ -55,7 +55,7 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		newAsk(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newExport(a), newImport(a), newCheck(a), newGc(a),
-		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newVersion(a),
+		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a),
 	)
 	addCompletion(root)
 	root.SetHelpCommand(newHelp(root))
@@ -160,7 +160,8 @@ func flagError(cmd *cobra.Command, err error) error {
 // notBlank refuses flags that were given with nothing: such a value comes from a
 // variable that is not set, and is not meant to be the default.
 func notBlank(cmd *cobra.Command) error {
-	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "out", "format", "sign", "new-key", "max-size", "status"} {
+	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "out", "format", "sign", "new-key", "max-size", "status", "http", "max-wall", "public-url", "allowed-hosts", "allowed-origins", "session-timeout",
+		"tls-cert", "tls-key", "oauth-issuer", "oauth-audience", "oauth-jwks", "scope", "expires"} {
 		f := cmd.Flags().Lookup(name)
 		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[] \t") == "" {
 			return invalid("--"+name, "leave it out if there is none", "must not be blank")

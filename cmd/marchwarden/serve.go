@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
@@ -23,9 +23,19 @@ func newServe(a *app) *cobra.Command {
 	return cmd
 }
 
-const serveHelp = `Stdout carries the protocol and nothing else; logs go to stderr. The server ends
-when stdin does, or at SIGINT or SIGTERM; calls that run then hand over what
-they have.
+const serveHelp = `On stdio, stdout carries the protocol and nothing else; logs go to stderr. The
+server ends when stdin does, or at SIGINT or SIGTERM; calls that run then hand
+over what they have.
+
+With --http it serves many clients at http://ADDRESS/mcp, beside /healthz,
+/readyz and /metrics. Only this machine can reach it unless another address is
+named, for which a token is demanded: 'marchwarden token add NAME' makes one;
+MARCHWARDEN_HTTP_TOKEN and --oauth-issuer are the other ways. Callers see their
+own runs only. Tasks, and calls that were handed over, go on after a restart.
+
+A call that takes long tells its progress. To a client that wants none it hands
+over after 50 s what there is; calling research with resume and the trace_id
+waits for the rest.
 
 EXIT STATUS
   0    served until it was told to end
@@ -39,15 +49,16 @@ func (a *app) served(o *deskOptions, short, particular, example string) *cobra.C
 	if o.researcher == piName {
 		who = "the investigator"
 	}
+	var how serveOptions
 	cmd := &cobra.Command{
-		Use: o.researcher, Short: "serve " + short + " over MCP on stdio", Args: noArgs,
-		Long:    "Serve " + who + " over MCP on stdin and stdout: one tool, research.\n" + particular + "\n\n" + serveHelp,
-		Example: "  " + example,
+		Use: o.researcher, Short: "serve " + short + " over MCP", Args: noArgs,
+		Long:    "Serve " + who + " over MCP, on stdin and stdout or over HTTP: one tool, research.\n" + particular + "\n\n" + serveHelp,
+		Example: "  " + example + "\n  marchwarden serve " + o.researcher + " --http 127.0.0.1:8642",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notBlank(cmd); err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), *o)
+			return a.serve(cmd.Context(), *o, &how)
 		},
 	}
 	f := cmd.Flags()
@@ -55,6 +66,7 @@ func (a *app) served(o *deskOptions, short, particular, example string) *cobra.C
 	f.BoolVar(&o.partOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
 	_ = f.MarkHidden("part-of-investigation") // the flag is there
 	f.StringVar(&o.timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m where the network is used, else none)")
+	how.flags(f)
 	return cmd
 }
 
@@ -106,7 +118,11 @@ func newServePI(a *app) *cobra.Command {
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, o deskOptions) error {
+func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error {
+	as, err := how.check()
+	if err != nil {
+		return err
+	}
 	if o.partOf {
 		a.reader = investigator
 	}
@@ -122,20 +138,32 @@ func (a *app) serve(ctx context.Context, o deskOptions) error {
 			log.Warn(message)
 		}
 	}
+	if how.http != "" { // refused before anything is opened, and read again when it is
+		if _, err := a.doorkeeper(c, how, as.listen, "http://"+as.listen+mcpPath, log); err != nil {
+			return err
+		}
+	}
+	s := &servant{log: log}
+	if how.http != "" {
+		s.metrics = door.NewMetrics(programVersion())
+		o.told = s.count
+	}
 	d, err := a.openDesk(c, o)
 	if err != nil {
 		return err
 	}
-	server, err := mcpkit.NewServer(mcpkit.Config{
-		Name: d.name, Version: programVersion(), Scope: d.scope, OpenWorld: d.openWorld, Private: d.private, Researcher: d, Evidence: d.evidence, Log: log,
-	})
-	if err == nil {
-		err = server.ServeStdio(ctx, a.stdin, a.stdout)
+	if err := s.employ(a, c, d, how, as.wall); err != nil {
+		return errors.Join(err, d.Close())
+	}
+	if how.http != "" {
+		err = a.serveHTTP(ctx, c, how, as, s)
+	} else {
+		err = s.server.ServeStdio(ctx, a.stdin, a.stdout)
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to end, which is how a server ends
 	}
-	return errors.Join(err, d.Close())
+	return errors.Join(err, s.server.Close(), s.runs.Close(context.Background()), d.Close())
 }
 
 // once tells new messages from those that came before: an unreadable file is

@@ -92,6 +92,7 @@ const (
 	setOpenRouterKey = "openrouter_api_key"
 	setTavilyKey     = "tavily_api_key"
 	setBraveKey      = "brave_api_key"
+	setHTTPToken     = "http_token"
 )
 
 // settings is every setting there is, in the order doctor shows them.
@@ -136,6 +137,7 @@ var settings = []setting{
 	{name: setBraveKey, env: "BRAVE_API_KEY", secret: true, envOnly: true},
 	{name: setOpenAlexKey, env: "OPENALEX_API_KEY", secret: true, envOnly: true},
 	{name: setScholarKey, env: "SEMANTIC_SCHOLAR_API_KEY", secret: true, envOnly: true},
+	{name: setHTTPToken, env: "MARCHWARDEN_HTTP_TOKEN", secret: true, personal: true, envOnly: true},
 }
 
 // settingOf is the row of a setting that there is.

@@ -11,7 +11,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 )
 
 // asProgram makes this test binary the program itself.
@@ -32,9 +32,9 @@ func TestKeepsTheContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &mcpkit.Dialer{Now: time.Now}
-	dial := func(ctx context.Context) (*mcpkit.Session, error) {
-		return d.Dial(ctx, mcpkit.Target{Command: []string{self}, Env: []string{asProgram + "=1"}, Stderr: os.Stderr})
+	d := &client.Dialer{Now: time.Now}
+	dial := func(ctx context.Context) (*client.Session, error) {
+		return d.Dial(ctx, client.Target{Command: []string{self}, Env: []string{asProgram + "=1"}, Stderr: os.Stderr})
 	}
 	report := conform.Check(t.Context(), dial, conform.Options{Question: "What is the state tree of Utah?"})
 	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "embedding.md"))

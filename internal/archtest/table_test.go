@@ -43,6 +43,7 @@ var layers = []layer{
 	{"internal/llm/llmtest", []string{"internal/llm", "internal/datatest", "."}},
 	{"internal/httpapi", []string{"internal/plaintext", "internal/secret", "."}},
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}}, // a small internet on loopback
+	{"internal/telemetry", []string{"internal/llm", "internal/httpapi", "."}},
 	{"internal/llm/anthropic", []string{"internal/llm", "internal/httpapi", "internal/secret", "."}},
 	{"internal/llm/openai", []string{"internal/llm", "internal/httpapi", "internal/secret", "."}},
 	{"internal/llm/steady", []string{"internal/llm", "internal/httpapi", "."}},
@@ -104,16 +105,21 @@ var layers = []layer{
 	{"internal/pi/advise", []string{"internal/pi", "internal/dispatch", "internal/llm", "internal/llm/quoted", "internal/locator", "internal/verify", "."}},
 
 	// Edges, which know the contract alone, and the command, which wires it all.
-	{"internal/mcpkit/child", nil},
-	{"internal/mcpkit", []string{"internal/mcpkit/child", "."}},
-	{"internal/conform", []string{"internal/mcpkit", "internal/plaintext", "."}},
+	{"internal/access", []string{"internal/durable", "."}},
+	{"internal/runs", []string{"internal/access", "internal/durable", "internal/plaintext", "."}},
+	{"internal/door", []string{"internal/access", "."}},
+	{"internal/mcpkit/wire", nil},
+	{"internal/mcpkit/client/child", nil},
+	{"internal/mcpkit/client", []string{"internal/mcpkit/client/child", "internal/mcpkit/wire", "."}},
+	{"internal/mcpkit", []string{"internal/mcpkit/wire", "internal/runs", "internal/access", "."}},
+	{"internal/conform", []string{"internal/mcpkit/client", "internal/plaintext", "."}},
 	{"internal/term", []string{"."}},
 	{"internal/report", []string{"internal/report/biblio", "internal/report/markup", "internal/record", "internal/fetch", "internal/blob", "internal/locator", "internal/plaintext", "internal/scholar", "internal/term", "."}},
 	{"internal/archtest", nil},
 
 	// The doors for other programs, and programs that go through them.
 	{"serve", []string{"internal/mcpkit", "."}},
-	{"investigate", []string{"serve", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/dispatch/pool", "internal/mcpkit", "internal/researcher", "internal/researcher/files",
+	{"investigate", []string{"serve", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/dispatch/pool", "internal/mcpkit", "internal/mcpkit/client", "internal/researcher", "internal/researcher/files",
 		"internal/reason", "internal/reason/extractive", "internal/fetch", "internal/fetch/extract", "internal/blob", "internal/blob/dir", "internal/trace", "."}},
 	{"examples", nil}, // tests of the examples, as processes
 	{"examples/go-researcher", []string{"serve", "."}},
@@ -137,8 +143,13 @@ var vendors = []vendor{
 	{"modernc.org/sqlite", []string{"internal/search/local", "internal/database", "internal/database/dbtest"}, []string{"internal/researcher/database"}},
 	{"github.com/jackc/pgx/v5", []string{"internal/database", "internal/database/dbtest"}, nil},
 	{"github.com/go-sql-driver/mysql", []string{"internal/database", "internal/database/dbtest"}, nil},
-	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/mcpkit"}, []string{"cmd/marchwarden"}},
-	{"github.com/google/jsonschema-go", []string{"internal/mcpkit"}, []string{".", "cmd/marchwarden"}},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/mcpkit", "internal/mcpkit/client"}, []string{"cmd/marchwarden"}},
+	{"github.com/google/jsonschema-go", []string{"internal/mcpkit", "internal/mcpkit/client"}, []string{".", "cmd/marchwarden"}},
+	{"github.com/golang-jwt/jwt/v5", []string{"internal/access"}, nil},
+	{"github.com/MicahParks/keyfunc/v3", []string{"internal/access"}, nil},
+	{"github.com/MicahParks/jwkset", []string{"internal/access"}, nil},
+	{"github.com/prometheus/client_golang", []string{"internal/door"}, nil},
+	{"go.opentelemetry.io/otel", []string{"internal/telemetry"}, nil},
 	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/extract"}, nil},
 	{"github.com/tetratelabs/wazero", []string{"internal/fetch/extract"}, nil},
 	{"codeberg.org/readeck/go-readability/v2", []string{"internal/fetch/extract"}, nil},
@@ -147,7 +158,7 @@ var vendors = []vendor{
 	{"code.dny.dev/ssrf", []string{"internal/fetch/guard"}, nil},
 	{"github.com/jimsmart/grobotstxt", []string{"internal/fetch/web"}, nil},
 	{"github.com/andybalholm/brotli", []string{"internal/fetch/web"}, nil},
-	{"golang.org/x/time", []string{"internal/fetch/web"}, nil},
+	{"golang.org/x/time", []string{"internal/fetch/web", "internal/door"}, nil},
 	{"github.com/anthropics/anthropic-sdk-go", []string{"internal/llm/anthropic"}, nil},
 	{"github.com/openai/openai-go/v3", []string{"internal/llm/openai"}, nil},
 	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, []string{"internal/researcher/web", "internal/report"}},
@@ -163,7 +174,7 @@ var vendors = []vendor{
 	{"github.com/spf13/cobra", []string{"cmd/marchwarden"}, nil},
 	{"github.com/spf13/pflag", []string{"cmd/marchwarden"}, nil}, // cobra's flags
 	{"github.com/joho/godotenv", []string{"cmd/marchwarden"}, nil},
-	{"github.com/google/uuid", []string{"serve"}, nil},
+	{"github.com/google/uuid", []string{"serve", "internal/runs"}, nil},
 
 	// For tests: test files anywhere and the packages that end in "test".
 	{"github.com/google/go-cmp", nil, []string{anything}},

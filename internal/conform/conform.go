@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
@@ -97,17 +97,17 @@ func (r Report) Table() [][]string {
 
 // bench is one check under way.
 type bench struct {
-	dial     func(context.Context) (*mcpkit.Session, error)
+	dial     func(context.Context) (*client.Session, error)
 	o        Options
 	report   Report
-	session  *mcpkit.Session
+	session  *client.Session
 	progress int // the most that came in one call
 }
 
 // Check asks the server that dial connects to. It may dial several times: a server
 // that ends is started again for the next check. Every session is closed. The end
 // of ctx ends the check; what was found until then is in the report.
-func Check(ctx context.Context, dial func(context.Context) (*mcpkit.Session, error), o Options) Report {
+func Check(ctx context.Context, dial func(context.Context) (*client.Session, error), o Options) Report {
 	if o.Question == "" {
 		o.Question = defaultQuestion
 	}
@@ -159,7 +159,7 @@ func withHint(err error) error {
 }
 
 // call makes one call, on a new session if the last one is over.
-func (b *bench) call(ctx context.Context, args map[string]any) (mcpkit.Reply, error) {
+func (b *bench) call(ctx context.Context, args map[string]any) (client.Reply, error) {
 	if b.session != nil {
 		select {
 		case <-b.session.Done():
@@ -170,7 +170,7 @@ func (b *bench) call(ctx context.Context, args map[string]any) (mcpkit.Reply, er
 	if b.session == nil {
 		s, err := b.dial(ctx)
 		if err != nil {
-			return mcpkit.Reply{}, fmt.Errorf("connect again: %w", err)
+			return client.Reply{}, fmt.Errorf("connect again: %w", err)
 		}
 		b.session = s
 	}
@@ -180,7 +180,7 @@ func (b *bench) call(ctx context.Context, args map[string]any) (mcpkit.Reply, er
 }
 
 // ask makes one call within the limit.
-func (b *bench) ask(ctx context.Context, s *mcpkit.Session, args map[string]any) (mcpkit.Reply, error) {
+func (b *bench) ask(ctx context.Context, s *client.Session, args map[string]any) (client.Reply, error) {
 	limited, cancel := context.WithTimeout(ctx, b.o.Limit)
 	defer cancel()
 	reply, err := s.Call(limited, args)

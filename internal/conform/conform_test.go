@@ -10,18 +10,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 )
 
-func dialer(t *testing.T, mode string) func(context.Context) (*mcpkit.Session, error) {
+func dialer(t *testing.T, mode string) func(context.Context) (*client.Session, error) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &mcpkit.Dialer{Now: time.Now, Grace: 200 * time.Millisecond}
-	return func(ctx context.Context) (*mcpkit.Session, error) {
-		return d.Dial(ctx, mcpkit.Target{Command: []string{self}, Env: []string{childMode + "=" + mode}})
+	d := &client.Dialer{Now: time.Now, Grace: 200 * time.Millisecond}
+	return func(ctx context.Context) (*client.Session, error) {
+		return d.Dial(ctx, client.Target{Command: []string{self}, Env: []string{childMode + "=" + mode}})
 	}
 }
 

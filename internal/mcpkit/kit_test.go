@@ -8,7 +8,6 @@ import (
 	"flag"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,19 +17,12 @@ import (
 	"go.uber.org/goleak"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestMain runs the tests, or, in a process that they started, one of the servers
-// that they talk to.
-func TestMain(m *testing.M) {
-	if mode := os.Getenv(childMode); mode != "" {
-		serveAs(mode)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // scripted is a researcher that does what its function says.
 type scripted func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error)
@@ -94,7 +86,7 @@ func newTestServer(t *testing.T, r marchwarden.Researcher, edit ...func(*Config)
 	log := &lockedBuffer{}
 	cfg := Config{
 		Name: "files", Version: "v0.0.0-test", Scope: "It covers the embedded library and the folders you name",
-		Researcher: r, Log: slog.New(slog.NewTextHandler(log, nil)), Grace: 200 * time.Millisecond,
+		Researcher: r, Log: slog.New(slog.NewTextHandler(log, nil)), Grace: 200 * time.Millisecond, Now: time.Now,
 	}
 	for _, f := range edit {
 		f(&cfg)
@@ -103,6 +95,11 @@ func newTestServer(t *testing.T, r marchwarden.Researcher, edit ...func(*Config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Logf("close: %v", err) // a researcher that does not stop
+		}
+	})
 	return s, log
 }
 
@@ -125,7 +122,7 @@ func eachLink(t *testing.T, test func(t *testing.T, dial func(*Server, *mcp.Clie
 func dialMemory(t *testing.T, s *Server, era string, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	near, far := mcp.NewInMemoryTransports()
-	ss, err := s.mcp.Connect(t.Context(), far, nil)
+	ss, err := s.mcp.Connect(access.With(t.Context(), access.Local()), far, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,81 +1,47 @@
-// Package mcpkit is the MCP edge, both sides of it: it serves any
-// marchwarden.Researcher as an MCP server with exactly one tool, research, and it
-// makes any such server, whoever wrote it, a marchwarden.Researcher.
+// Package mcpkit is the server's side of the MCP edge: it serves any
+// marchwarden.Researcher as an MCP server with exactly one tool, research.
 //
 // It owns what lies between the wire and the contract: the tool's surface, the
-// connections, progress, cancellation, the limit on concurrent calls, the panic
-// barrier, the table from error code to tool error, and on the client's side the
-// checks that make what a stranger says fit for use. It is the only package that
-// imports the MCP SDK, and no SDK type leaves it.
+// connections, progress, cancellation, tasks, resources and prompts, the limit on
+// concurrent calls, the panic barrier and the table from error code to tool error. It
+// and the client below it are the only packages that import the MCP SDK, and no SDK
+// type leaves them.
 //
 // It does not own research, traces, budgets or evidence: those are the
-// researcher's, and a result passes through unchanged. Nor does it look after
-// sessions: whoever dials redials.
+// researcher's, and a result passes through unchanged. Who may see what is decided
+// in package access and kept in package runs.
 //
-//	client ⇄ lines (stdio.go) ⇄ SDK session ⇄ barrier (server.go) ⇄ research (tool.go) ⇄ marchwarden.Researcher
-//	marchwarden.Researcher ⇄ session (session.go) ⇄ SDK session ⇄ process or address (link.go) ⇄ server
+//	client ⇄ lines (stdio.go) or HTTP (http.go) ⇄ SDK session ⇄ barrier (server.go) ⇄ research (tool.go) ⇄ runs ⇄ marchwarden.Researcher
 package mcpkit
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"runtime/debug"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
 // The defaults of Config.
 const (
 	DefaultConcurrent = 8 // calls; whoever asks a server of ours should not send more at once
-	defaultGrace      = 2 * time.Second
+	// DefaultMaxWall is how long a call may take of a client that hears nothing of it
+	// meanwhile: many hosts give up after a minute.
+	DefaultMaxWall = 50 * time.Second
 	// heartbeat is how long a call may be silent to a client that asked for
 	// progress; some hosts give a call up after a minute without a word.
 	heartbeat = 8 * time.Second
 )
-
-// The names under which the two sides tell each other in _meta what the protocol
-// has no field for. A stranger may leave out every one of them.
-const (
-	// metaContract, on the tool: the version of the contract it keeps.
-	metaContract = "marchwarden/contract"
-	// metaPrivate, on the tool: what it reports comes from the user's own sources.
-	metaPrivate = "marchwarden/private"
-	// metaWall, on a call: after how many milliseconds to hand over what there is.
-	metaWall = "marchwarden/wall_ms"
-	// metaTrace, on a call: the trace id that the caller has chosen for the run.
-	metaTrace = "marchwarden/trace_id"
-	// metaEvent, on a progress notification: the marchwarden.Event.
-	metaEvent = "marchwarden/event"
-	// metaError, on the result of a call that failed: code, field and hint.
-	metaError = "marchwarden/error"
-)
-
-// The stored documents, as resources.
-const (
-	evidencePrefix   = "marchwarden://evidence/sha256/"
-	evidenceTemplate = evidencePrefix + "{hex}"
-	// maxEvidenceBytes is the largest document that is handed over.
-	maxEvidenceBytes = 8 << 20
-	// maxTextBytes is the longest text that is sent as such: escaped in the worst
-	// way it still fits into a message. Beyond it text goes as bytes.
-	maxTextBytes = 2 << 20
-	// evidenceTTL, in milliseconds, is a week: a hash names one content for ever,
-	// and the number must fit into 32 bits.
-	evidenceTTL = 7 * 24 * 3600 * 1000
-)
-
-var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Config describes one researcher as a server.
 type Config struct {
@@ -102,10 +68,28 @@ type Config struct {
 	// CodeNotFound says that there is none. It is called from several goroutines.
 	// nil serves no resources.
 	Evidence func(ctx context.Context, hash string) ([]byte, error)
+	// Now is the clock. Required.
+	Now func() time.Time
+	// Runs keeps the research that is under way, by the same Researcher. nil means a
+	// desk of the server's own, which forgets with the process.
+	Runs *runs.Desk
+	// Records are the runs of the past, as resources; nil serves none of them.
+	Records Records
+	// App shows a result to people in hosts that can; nil leaves it to them.
+	App *App
+	// MaxWall is when a call that is not done hands over what there is and a handle,
+	// and the work goes on. 0 means DefaultMaxWall, for clients that want no progress,
+	// and never for those that do; less than 0 means never.
+	MaxWall time.Duration
+	// Watch is told of every request that was answered; nil is nobody.
+	Watch func(Operation)
+	// Span begins a span for a request, whose parent may be named in the request's
+	// _meta, and gives the function that ends it; nil for none.
+	Span func(ctx context.Context, op Operation, meta map[string]any) (context.Context, func(error))
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
 	Log *slog.Logger
 	// MaxConcurrent is how many calls may run at once before further ones are
-	// refused as busy; 0 means 8.
+	// refused as busy; 0 means 8. It is for a desk of the server's own.
 	MaxConcurrent int
 	// Grace is how long a stopped call may take to hand over what it has before
 	// it is abandoned; 0 means two seconds.
@@ -113,6 +97,41 @@ type Config struct {
 	// Text renders a result for people and for clients that ignore structured
 	// content; nil means a short built-in rendering.
 	Text func(*marchwarden.Result) string
+
+	// install adds to the server before it is served, for tests.
+	install func(*Server)
+}
+
+// Records are the runs of the past. The server asks for those only that its caller may
+// see; CodeNotFound says that there is none. It is called from several goroutines.
+type Records interface {
+	// Trace gives the lines of a run's record, as far as it has come.
+	Trace(ctx context.Context, id marchwarden.TraceID) ([]byte, error)
+	// Size is how long the record is, and whether the run has ended.
+	Size(ctx context.Context, id marchwarden.TraceID) (bytes int64, ended bool, err error)
+	// Result gives the result of a run that has ended.
+	Result(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error)
+	// SoFar gives what a run has found that goes on, or nil.
+	SoFar(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error)
+}
+
+// App is a view of results for hosts that show HTML of servers (MCP Apps).
+type App struct {
+	// Page is the page that the host loads, once.
+	Page []byte
+	// Body gives one result as HTML for that page.
+	Body func(*marchwarden.Result) (string, error)
+}
+
+// Operation is a request as those see it who count and trace.
+type Operation struct {
+	Method    string
+	Target    string // the tool, prompt or template of a resource that it names; never what was asked
+	Session   string
+	Protocol  string
+	Transport string // "pipe" or "tcp"
+	Failed    string // "", or the code of the failure
+	Took      time.Duration
 }
 
 func (c *Config) normalize() error {
@@ -123,6 +142,8 @@ func (c *Config) normalize() error {
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: name must not be blank")
 	case strings.TrimSpace(c.Scope) == "":
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: scope must not be blank")
+	case c.Now == nil:
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: a clock must be given")
 	case c.MaxConcurrent < 0:
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: max concurrent must not be negative, is %d", c.MaxConcurrent)
 	case c.Grace < 0:
@@ -141,7 +162,7 @@ func (c *Config) normalize() error {
 		c.MaxConcurrent = DefaultConcurrent
 	}
 	if c.Grace == 0 {
-		c.Grace = defaultGrace
+		c.Grace = wire.Grace
 	}
 	if c.Text == nil {
 		c.Text = shortText
@@ -151,168 +172,210 @@ func (c *Config) normalize() error {
 
 // Server is one researcher as an MCP server with exactly one tool, research.
 // It speaks the protocol of 2026-07-28 and, to clients that open with
-// initialize, those from 2024-11-05 to 2025-11-25. It holds no connection
-// itself and is safe for concurrent use.
+// initialize, those from 2024-11-05 to 2025-11-25. It is safe for concurrent use.
 type Server struct {
 	cfg    Config
 	mcp    *mcp.Server
 	output *jsonschema.Resolved // what structured content must satisfy
-	slots  chan struct{}        // holds one token per research that runs
+	runs   *runs.Desk
+	tasks  taskSource // who works on tasks
+	live   *tails     // the traces that somebody follows
+	lines  *lines     // the HTTP requests that are open
 }
 
 // NewServer builds the server. It is cheap, starts nothing and touches nothing
 // outside: clients may start a server just to ask what it is. It fails on a
-// Config that lacks a required field.
+// Config that lacks a required field. Close it when done.
 func NewServer(cfg Config) (*Server, error) {
 	if err := cfg.normalize(); err != nil {
 		return nil, err
 	}
-	tool, output, err := researchTool(cfg.Scope, cfg.OpenWorld, cfg.Private)
+	tool, output, err := researchTool(cfg)
 	if err != nil {
 		return nil, err
 	}
-	// Given explicitly so that the SDK adds neither logging, which the protocol has
-	// deprecated, nor notices of lists that never change.
-	offers := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	if cfg.Evidence != nil {
-		offers.Resources = &mcp.ResourceCapabilities{}
+	s := &Server{cfg: cfg, output: output, runs: cfg.Runs, lines: newLines()}
+	if s.runs == nil {
+		s.runs, err = runs.Open(runs.Config{Researcher: cfg.Researcher, Now: cfg.Now, Name: cfg.Name,
+			MaxRunning: cfg.MaxConcurrent, Grace: cfg.Grace, Log: cfg.Log})
+		if err != nil {
+			return nil, err
+		}
 	}
-	s := &Server{cfg: cfg, output: output, slots: make(chan struct{}, cfg.MaxConcurrent)}
-	s.mcp = mcp.NewServer(
-		&mcp.Implementation{Name: "marchwarden-" + cfg.Name, Title: cfg.Title, Version: cfg.Version},
-		&mcp.ServerOptions{
-			Instructions: instructions(cfg),
-			Logger:       cfg.Log,
-			Capabilities: offers,
-			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
-		})
+	s.tasks, s.live = researchTasks{s}, newTails(s)
+	options := &mcp.ServerOptions{
+		Instructions: instructions(cfg),
+		Logger:       quiet(cfg.Log),
+		Capabilities: offers(cfg),
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+	}
+	if cfg.Records != nil {
+		options.SubscribeHandler, options.UnsubscribeHandler = s.subscribe, s.unsubscribe
+	}
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "marchwarden-" + cfg.Name, Title: cfg.Title, Version: cfg.Version}, options)
 	s.mcp.AddTool(tool, s.research)
-	if cfg.Evidence != nil {
-		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
-			URITemplate: evidenceTemplate, Name: "evidence", Title: "Stored evidence",
-			Description: "The stored content that a citation's content_hash names, byte for byte.",
-		}, s.evidence)
+	s.addResources()
+	s.addPrompts()
+	if err := s.addTasks(); err != nil {
+		return nil, err
+	}
+	if cfg.install != nil {
+		cfg.install(s)
 	}
 	s.mcp.AddReceivingMiddleware(s.barrier)
 	return s, nil
 }
 
-// researchTool is the advertised surface, and the schema that results are held
-// to. The schemas are the contract's own.
-func researchTool(scope string, openWorld, private bool) (*mcp.Tool, *jsonschema.Resolved, error) {
-	var in, out jsonschema.Schema
-	if err := json.Unmarshal(marchwarden.RequestSchema(), &in); err != nil {
-		return nil, nil, fmt.Errorf("parse the request schema: %w", err)
+// offers is what the server declares. It is given explicitly so that the SDK adds
+// neither logging, which the protocol has deprecated, nor notices of lists that never
+// change.
+func offers(cfg Config) *mcp.ServerCapabilities {
+	o := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{},
+		Resources: &mcp.ResourceCapabilities{Subscribe: cfg.Records != nil}}
+	o.AddExtension(wire.TasksExtension, nil)
+	if cfg.App != nil {
+		o.AddExtension(uiExtension, nil)
 	}
-	if err := json.Unmarshal(marchwarden.ResultSchema(), &out); err != nil {
-		return nil, nil, fmt.Errorf("parse the result schema: %w", err)
-	}
-	output, err := out.Resolve(nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("resolve the result schema: %w", err)
-	}
-	no := false
-	meta := mcp.Meta{metaContract: marchwarden.ContractVersion}
-	if private {
-		meta[metaPrivate] = true
-	}
-	return &mcp.Tool{
-		Meta:         meta,
-		Name:         "research",
-		Title:        "Research a question",
-		Description:  description(scope),
-		InputSchema:  &in,
-		OutputSchema: &out,
-		Annotations: &mcp.ToolAnnotations{
-			Title:           "Research a question",
-			ReadOnlyHint:    true,
-			DestructiveHint: &no,
-			IdempotentHint:  true,
-			OpenWorldHint:   &openWorld,
-		},
-	}, output, nil
+	return o
 }
 
-func description(scope string) string {
-	return "Research a question and answer it from sources. " + sentence(scope) +
-		" Every factual sentence of the answer carries markers like [1] that index citations; each citation holds an excerpt" +
-		" copied byte for byte from a stored document. What was not found is listed as gaps, and a partial answer is a normal" +
-		" answer. Give a whole question; depth shallow is quick, deep is thorough."
+// quiet keeps the SDK's own chatter out of logs that people read.
+func quiet(log *slog.Logger) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
+
+type atLeastWarn struct{ slog.Handler }
+
+func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-func instructions(cfg Config) string {
-	return cfg.Title + ". " + sentence(cfg.Scope) +
-		" Call research with one self-contained question, and put what you already know into context." +
-		" Check raw_excerpt before relying on a claim; read confidence and gaps before acting on the answer," +
-		" and let a gap's category decide what to try next. trace_id names the recorded run."
-}
-
-// sentence makes sure that s begins and ends like one.
-func sentence(s string) string {
-	s = strings.TrimSpace(s)
-	if r, n := utf8.DecodeRuneInString(s); n > 0 {
-		s = string(unicode.ToUpper(r)) + s[n:]
+// Close ends every session and whatever still follows a trace, and, of a desk of the
+// server's own, the research.
+func (s *Server) Close() error {
+	s.live.close()
+	for session := range s.mcp.Sessions() {
+		_ = session.Close() // whoever is at the other end notices
 	}
-	if strings.HasSuffix(s, ".") {
-		return s
+	if s.cfg.Runs != nil {
+		return nil
 	}
-	return s + "."
-}
-
-// evidence serves one stored document. Text that is valid UTF-8 goes as text and
-// everything else as bytes; both arrive as they are stored.
-func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-	uri := req.Params.URI
-	hex, ok := strings.CutPrefix(uri, evidencePrefix)
-	if !ok || !hexHash.MatchString(hex) {
-		return nil, mcp.ResourceNotFoundError(clip(plain(uri), maxProgressChars))
-	}
-	data, err := s.cfg.Evidence(ctx, "sha256:"+hex)
-	switch code := marchwarden.CodeOf(err); {
-	case code == marchwarden.CodeNotFound:
-		return nil, mcp.ResourceNotFoundError(uri)
-	case err != nil:
-		s.cfg.Log.Error("evidence could not be read", "hash", hex, "error", err)
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("the document could not be read (%s); the server's log has the details", code)}
-	case len(data) > maxEvidenceBytes:
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
-			Message: fmt.Sprintf("the document has %d bytes; at most %d are handed over", len(data), maxEvidenceBytes)}
-	}
-	content := &mcp.ResourceContents{URI: uri, MIMEType: "text/plain", Text: string(data)}
-	if !utf8.Valid(data) {
-		content = &mcp.ResourceContents{URI: uri, MIMEType: "application/octet-stream", Blob: data}
-	} else if len(data) == 0 || len(data) > maxTextBytes {
-		content = &mcp.ResourceContents{URI: uri, MIMEType: "text/plain", Blob: append([]byte{}, data...)}
-	}
-	return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: evidenceTTL}, Contents: []*mcp.ResourceContents{content}}, nil
+	return s.runs.Close(context.Background())
 }
 
 // refuses tells whether the server has not declared what a method belongs to,
 // although the SDK would answer it.
 func (s *Server) refuses(method string) bool {
 	switch family, what, _ := strings.Cut(method, "/"); family {
-	case "prompts", "completion", "logging":
+	case "completion", "logging":
 		return true
 	case "resources":
-		return s.cfg.Evidence == nil || what == "subscribe" || what == "unsubscribe"
+		return s.cfg.Records == nil && (what == "subscribe" || what == "unsubscribe")
 	}
 	return false
 }
 
-// barrier keeps a panic in one request from ending the process, and answers
-// only what the server has declared. The panic's value and stack go to the log;
-// the caller learns that it was a fault of the server.
+// barrier stands around every request. It knows who asks, keeps a panic in one
+// request from ending the process, and answers only what the server has declared. The
+// panic's value and stack go to the log; the caller learns that it was a fault of the
+// server.
 func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		ctx = access.With(ctx, caller(ctx, req))
+		ctx, end := s.observe(ctx, method, req)
 		defer func() {
 			if p := recover(); p != nil {
 				s.cfg.Log.Error("mcp request panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error; the server's log has the details"}
 			}
+			end(res, err)
 		}()
 		if s.refuses(method) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 		}
+		if scope, needed := scopes[method]; needed && !access.From(ctx).May(scope) {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("%s needs a token with the scope %s", method, scope)}
+		}
 		return next(ctx, method, req)
 	}
+}
+
+// scopes is what a caller must be allowed in order to use a method. What a server is
+// may be asked by everybody whom the door lets in.
+var scopes = map[string]string{
+	"tools/call":           access.ScopeResearch,
+	"tasks/cancel":         access.ScopeResearch,
+	"tasks/update":         access.ScopeResearch,
+	"tasks/get":            access.ScopeRead,
+	"resources/read":       access.ScopeRead,
+	"resources/subscribe":  access.ScopeRead,
+	"subscriptions/listen": access.ScopeRead,
+}
+
+// caller is who makes a request: over HTTP whom the door has let in, on a pipe the
+// user whose process this is.
+func caller(ctx context.Context, req mcp.Request) access.Principal {
+	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
+		p, _ := extra.TokenInfo.Extra[principalKey].(access.Principal)
+		return p
+	}
+	return access.From(ctx)
+}
+
+// observe begins to count and to trace a request; what it returns ends that.
+func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (context.Context, func(mcp.Result, error)) {
+	if s.cfg.Watch == nil && s.cfg.Span == nil {
+		return ctx, func(mcp.Result, error) {}
+	}
+	op := operationOf(method, req)
+	end := func(error) {}
+	if s.cfg.Span != nil {
+		var meta map[string]any
+		if params := req.GetParams(); params != nil {
+			meta = params.GetMeta()
+		}
+		ctx, end = s.cfg.Span(ctx, op, meta)
+	}
+	began := s.cfg.Now()
+	return ctx, func(res mcp.Result, err error) {
+		if r, ok := res.(*mcp.CallToolResult); ok && err == nil && r.IsError {
+			err = toolFailure(r)
+		}
+		end(err)
+		if s.cfg.Watch != nil {
+			op.Took = s.cfg.Now().Sub(began)
+			if err != nil {
+				op.Failed = string(marchwarden.CodeOf(err))
+			}
+			s.cfg.Watch(op)
+		}
+	}
+}
+
+// toolFailure is the error that a tool has reported, by its code.
+func toolFailure(r *mcp.CallToolResult) error {
+	facts, _ := r.Meta[wire.MetaError].(map[string]any)
+	code, _ := facts["code"].(string)
+	return marchwarden.Code(code)
+}
+
+// operationOf describes a request without what is asked in it.
+func operationOf(method string, req mcp.Request) Operation {
+	op := Operation{Method: method, Transport: "pipe"}
+	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
+		op.Transport = "tcp"
+	}
+	if session, ok := req.GetSession().(*mcp.ServerSession); ok && session != nil {
+		op.Session = session.ID()
+	}
+	switch r := req.(type) {
+	case *mcp.CallToolRequest:
+		op.Protocol = r.ProtocolVersion()
+		if r.Params.Name == wire.Tool {
+			op.Target = wire.Tool
+		}
+	case *mcp.ReadResourceRequest:
+		op.Protocol, op.Target = r.ProtocolVersion(), templateOf(r.Params.URI)
+	case *mcp.GetPromptRequest:
+		op.Protocol, op.Target = r.ProtocolVersion(), promptNamed(r.Params.Name)
+	}
+	return op
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -16,10 +17,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 func TestNewServerNeedsItsFields(t *testing.T) {
-	good := Config{Name: "files", Scope: "Files", Researcher: echo}
+	good := Config{Name: "files", Scope: "Files", Researcher: echo, Now: time.Now}
 	for name, tc := range map[string]struct {
 		edit func(*Config)
 		want string
@@ -30,6 +33,7 @@ func TestNewServerNeedsItsFields(t *testing.T) {
 		"scope":       {func(c *Config) { c.Scope = "" }, "scope must not be blank"},
 		"concurrency": {func(c *Config) { c.MaxConcurrent = -1 }, "max concurrent must not be negative, is -1"},
 		"grace":       {func(c *Config) { c.Grace = -1 }, "grace must not be negative"},
+		"clock":       {func(c *Config) { c.Now = nil }, "a clock must be given"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := good
@@ -54,7 +58,9 @@ func TestSurface(t *testing.T) {
 		cs := dial(s, nil)
 
 		init := cs.InitializeResult()
-		if diff := cmp.Diff(&mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}, init.Capabilities); diff != "" {
+		want := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
+		want.AddExtension(wire.TasksExtension, nil)
+		if diff := cmp.Diff(want, init.Capabilities); diff != "" {
 			t.Errorf("capabilities (-want +got):\n%s", diff)
 		}
 		if !strings.Contains(init.Instructions, "the embedded library and the folders you name.") {
@@ -77,13 +83,13 @@ func TestSurface(t *testing.T) {
 		}
 
 		_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "search"})
-		var wire *jsonrpc.Error
-		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams {
+		var fault *jsonrpc.Error
+		if !errors.As(err, &fault) || fault.Code != jsonrpc.CodeInvalidParams {
 			t.Errorf("unknown tool: got %v, want a protocol error", err)
 		}
-		_, err = cs.ListPrompts(t.Context(), nil)
-		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeMethodNotFound {
-			t.Errorf("prompts/list: got %v, want method not found", err)
+		_, err = cs.Complete(t.Context(), &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "deep-dive"}, Argument: mcp.CompleteParamsArgument{Name: "topic"}})
+		if !errors.As(err, &fault) || fault.Code != jsonrpc.CodeMethodNotFound {
+			t.Errorf("completion/complete: got %v, want method not found", err)
 		}
 	})
 }
@@ -91,7 +97,7 @@ func TestSurface(t *testing.T) {
 // TestSchemaStaysUnset holds the advertised input schema to what keeps unset
 // constraints unset and hosts of every kind able to read it.
 func TestSchemaStaysUnset(t *testing.T) {
-	tool, _, err := researchTool("Files", false, false)
+	tool, _, err := researchTool(Config{Scope: "Files"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,23 +123,41 @@ func TestSchemaStaysUnset(t *testing.T) {
 	}
 }
 
-// TestToolsListGolden pins the surface as a client sees it on the wire, so that
-// a change of it is reviewed.
-func TestToolsListGolden(t *testing.T) {
-	s, _ := newTestServer(t, echo)
-	in := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-		`"io.modelcontextprotocol/clientInfo":{"name":"golden","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}` + "\n"
-	var out bytes.Buffer
-	if err := s.ServeStdio(context.Background(), strings.NewReader(in), &out); err != nil {
+// TestSurfaceGolden pins all that a server says of itself, as a client sees it on the
+// wire and with what it costs in a model's context, so that a change of it is reviewed.
+func TestSurfaceGolden(t *testing.T) {
+	s, _ := newTestServer(t, echo, func(c *Config) {
+		c.Version = "v0"
+		c.Records, c.Evidence = noRecords{}, func(context.Context, string) ([]byte, error) { return nil, nil }
+		c.App = &App{Page: []byte("<!doctype html>")}
+	})
+	meta := `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"golden","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`
+	type part struct {
+		Method string          `json:"method"`
+		Tokens int             `json:"estimated_tokens"`
+		Result json.RawMessage `json:"result"`
+	}
+	var parts []part
+	for _, method := range []string{"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		var out bytes.Buffer
+		in := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":` + meta + "}\n"
+		if err := s.ServeStdio(context.Background(), strings.NewReader(in), &out); err != nil {
+			t.Fatal(err)
+		}
+		var answer struct{ Result json.RawMessage }
+		if err := json.Unmarshal(out.Bytes(), &answer); err != nil || answer.Result == nil {
+			t.Fatalf("%s: %v in %q", method, err, out.String())
+		}
+		parts = append(parts, part{method, llm.EstimateText(string(answer.Result)), answer.Result})
+		t.Logf("%s: about %d tokens", method, parts[len(parts)-1].Tokens)
+	}
+	got, err := json.MarshalIndent(parts, "", "  ")
+	if err != nil {
 		t.Fatal(err)
 	}
-	var got bytes.Buffer
-	if err := json.Indent(&got, out.Bytes(), "", "  "); err != nil {
-		t.Fatalf("%v in %q", err, out.String())
-	}
-	golden := filepath.Join("testdata", "tools_list.golden.json")
+	golden := filepath.Join("testdata", "surface.golden.json")
 	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(golden, append(got, '\n'), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,9 +165,28 @@ func TestToolsListGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+	if diff := cmp.Diff(string(want), string(got)+"\n"); diff != "" {
 		t.Errorf("the surface changed; review it and run with -update (-want +got):\n%s", diff)
 	}
+}
+
+// noRecords has no run.
+type noRecords struct{}
+
+func (noRecords) Trace(context.Context, marchwarden.TraceID) ([]byte, error) {
+	return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "no such run")
+}
+
+func (noRecords) Size(context.Context, marchwarden.TraceID) (int64, bool, error) {
+	return 0, false, marchwarden.Errorf(marchwarden.CodeNotFound, "no such run")
+}
+
+func (noRecords) Result(context.Context, marchwarden.TraceID) (*marchwarden.Result, error) {
+	return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "no such run")
+}
+
+func (noRecords) SoFar(context.Context, marchwarden.TraceID) (*marchwarden.Result, error) {
+	return nil, nil
 }
 
 func TestBarrier(t *testing.T) {
@@ -153,8 +196,8 @@ func TestBarrier(t *testing.T) {
 		})
 		cs := dial(s, nil)
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "why"}})
-		var wire *jsonrpc.Error
-		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError {
+		var fault *jsonrpc.Error
+		if !errors.As(err, &fault) || fault.Code != jsonrpc.CodeInternalError {
 			t.Fatalf("got %v, want an internal error", err)
 		}
 		if strings.Contains(err.Error(), "boom") || strings.Contains(err.Error(), ".go:") {
@@ -189,39 +232,35 @@ func TestEvidenceSurface(t *testing.T) {
 			}
 		})
 		cs := dial(s, nil)
-		want := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
-		if diff := cmp.Diff(want, cs.InitializeResult().Capabilities); diff != "" {
-			t.Errorf("capabilities (-want +got):\n%s", diff)
-		}
 		tools, err := cs.ListTools(t.Context(), nil)
-		if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Meta[metaPrivate] != true {
+		if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Meta[wire.MetaPrivate] != true {
 			t.Errorf("tools: %+v, %v", tools, err)
 		}
 		templates, err := cs.ListResourceTemplates(t.Context(), nil)
-		if err != nil || len(templates.ResourceTemplates) != 1 || templates.ResourceTemplates[0].URITemplate != evidenceTemplate {
+		if err != nil || len(templates.ResourceTemplates) != 2 || templates.ResourceTemplates[0].URITemplate != evidenceTemplate || templates.ResourceTemplates[1].URITemplate != resultTemplate {
 			t.Errorf("templates: %+v, %v", templates, err)
 		}
-		if list, err := cs.ListResources(t.Context(), nil); err != nil || len(list.Resources) != 0 {
+		if list, err := cs.ListResources(t.Context(), nil); err != nil || len(list.Resources) != 1 || list.Resources[0].URI != contractURI {
 			t.Errorf("resources: %+v, %v", list, err)
 		}
-		var wire *jsonrpc.Error
+		var fault *jsonrpc.Error
 		for _, name := range []string{"", "..%2f..%2fetc", strings.Repeat("A", 64), strings.Repeat("a", 63), strings.Repeat("a", 65)} {
-			_, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: evidencePrefix + name})
-			if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInvalidParams {
+			_, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: wire.EvidencePrefix + name})
+			if !errors.As(err, &fault) || fault.Code != jsonrpc.CodeInvalidParams {
 				t.Errorf("%q: got %v, want not found", name, err)
 			}
 		}
 		if len(asked) > 0 {
 			t.Errorf("the store was asked for %q", <-asked)
 		}
-		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: evidencePrefix + strings.Repeat("a", 64)})
-		if !errors.As(err, &wire) || wire.Code != jsonrpc.CodeInternalError || strings.Contains(err.Error(), "fire") {
+		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: wire.EvidencePrefix + strings.Repeat("a", 64)})
+		if !errors.As(err, &fault) || fault.Code != jsonrpc.CodeInternalError || strings.Contains(err.Error(), "fire") {
 			t.Errorf("a broken store: got %v", err)
 		}
 		if got := <-asked; got != "sha256:"+strings.Repeat("a", 64) || !strings.Contains(log.String(), "on fire") {
 			t.Errorf("asked for %q, log %s", got, log)
 		}
-		if err := cs.Subscribe(t.Context(), &mcp.SubscribeParams{URI: evidencePrefix + strings.Repeat("a", 64)}); err == nil && cs.InitializeResult().ProtocolVersion < "2026" {
+		if err := cs.Subscribe(t.Context(), &mcp.SubscribeParams{URI: wire.EvidencePrefix + strings.Repeat("a", 64)}); err == nil && cs.InitializeResult().ProtocolVersion < "2026" {
 			t.Error("subscribing works")
 		}
 	})
@@ -233,7 +272,7 @@ func TestEvidenceIsCachedPrivately(t *testing.T) {
 		c.Evidence = func(context.Context, string) ([]byte, error) { return []byte("text"), nil }
 	})
 	cs := dialMemory(t, s, "2026-07-28", nil)
-	res, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: evidencePrefix + strings.Repeat("a", 64)})
+	res, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: wire.EvidencePrefix + strings.Repeat("a", 64)})
 	if err != nil || res.CacheScope != "private" || res.TTLMs != evidenceTTL || res.Contents[0].Text != "text" || res.Contents[0].MIMEType != "text/plain" {
 		t.Errorf("got %+v, %v", res, err)
 	}

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -16,6 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 // ServeStdio serves one client, one JSON-RPC message a line, until in ends or
@@ -35,7 +36,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	defer stopCalls()
 	conn := newLineConn(in, out, s.cfg.Grace, stopCalls)
 	defer conn.Close()
-	session, err := s.mcp.Connect(context.WithValue(ctx, sessionKey{}, calls), conn, nil)
+	session, err := s.mcp.Connect(access.With(context.WithValue(ctx, sessionKey{}, calls), access.Local()), conn, nil)
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeInternal, "serve mcp over stdio")
 	}
@@ -100,8 +101,8 @@ type lineConn struct {
 	grace     time.Duration
 	stopCalls func() // ends the contexts of running calls
 
-	lines   chan line // closed after the last one
-	readErr error     // why lines was closed; set before that
+	lines   chan wire.Line // closed after the last one
+	readErr error          // why lines was closed; set before that
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -114,17 +115,11 @@ type lineConn struct {
 	answered chan struct{}       // tells drain that live has shrunk
 }
 
-// line is one line of input, without its text if that was over the limit.
-type line struct {
-	text    []byte
-	tooLong bool
-}
-
 func newLineConn(in io.Reader, out io.Writer, grace time.Duration, stopCalls func()) *lineConn {
 	c := &lineConn{
 		grace:     grace,
 		stopCalls: stopCalls,
-		lines:     make(chan line),
+		lines:     make(chan wire.Line),
 		closed:    make(chan struct{}),
 		out:       out,
 		live:      map[jsonrpc.ID]bool{},
@@ -152,8 +147,8 @@ func (c *lineConn) scan(in io.Reader) {
 	defer close(c.lines)
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
-		l, err := readLine(r, maxLineBytes)
-		if len(bytes.TrimSpace(l.text)) > 0 || l.tooLong {
+		l, err := wire.ReadLine(r, maxLineBytes)
+		if len(bytes.TrimSpace(l.Text)) > 0 || l.TooLong {
 			select {
 			case c.lines <- l:
 			case <-c.closed:
@@ -163,24 +158,6 @@ func (c *lineConn) scan(in io.Reader) {
 		if err != nil {
 			c.readErr = err
 			return
-		}
-	}
-}
-
-// readLine reads up to the next line end or the end of r. It never keeps more
-// than the limit and the reader's buffer.
-func readLine(r *bufio.Reader, limit int) (line, error) {
-	var l line
-	for {
-		part, err := r.ReadSlice('\n')
-		if len(l.text)+len(part) > limit {
-			l = line{tooLong: true}
-		}
-		if !l.tooLong {
-			l.text = append(l.text, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return l, err
 		}
 	}
 }
@@ -320,20 +297,20 @@ func (c *lineConn) drain(limit time.Duration) bool {
 }
 
 // decodeLine gives the message in a line, or the error to answer it with.
-func decodeLine(l line) (jsonrpc.Message, []byte) {
+func decodeLine(l wire.Line) (jsonrpc.Message, []byte) {
 	switch {
-	case l.tooLong:
+	case l.TooLong:
 		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message must be at most %d bytes", maxLineBytes))
-	case !utf8.Valid(l.text):
+	case !utf8.Valid(l.Text):
 		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be valid UTF-8")
-	case !json.Valid(l.text):
+	case !json.Valid(l.Text):
 		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be one JSON object on one line")
-	case bytes.TrimSpace(l.text)[0] == '[':
+	case bytes.TrimSpace(l.Text)[0] == '[':
 		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a line")
 	}
-	msg, err := jsonrpc.DecodeMessage(l.text)
+	msg, err := jsonrpc.DecodeMessage(l.Text)
 	if err != nil {
-		return nil, protocolError(l.text, jsonrpc.CodeInvalidRequest, err.Error())
+		return nil, protocolError(l.Text, jsonrpc.CodeInvalidRequest, err.Error())
 	}
 	return msg, nil
 }

@@ -207,7 +207,7 @@ func TestStuckResearcherIsAbandoned(t *testing.T) {
 	if !strings.Contains(log.String(), "did not end after it was stopped") {
 		t.Errorf("the log is silent: %s", log)
 	}
-	if len(s.slots) != 1 {
+	if s.runs.Running() != 1 {
 		t.Error("the slot of a call that still runs was given back")
 	}
 }
@@ -231,7 +231,7 @@ func TestCancelledCallIsNotAnswered(t *testing.T) {
 	c.send(slowCall)
 	<-started
 	c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"slow","reason":"enough"}}`)
-	for len(s.slots) > 0 {
+	for s.runs.Running() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	c.in.Close()

@@ -1,21 +1,20 @@
 package mcpkit
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
-	"unicode"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
-
-// maxErrorChars bounds the text of a tool error.
-const maxErrorChars = 600
-
-// hintMark parts what is wrong from what to do, in the text of a tool error.
-const hintMark = "\nhint: "
 
 // remedies is the table from code to tool error: what to do about the failure,
 // unless the error has a hint of its own, and what to say instead of the
@@ -50,11 +49,11 @@ func failure(err error) *mcp.CallToolResult {
 	text := remedy.instead
 	if text == "" {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		text = clip(plain(first), maxErrorChars)
+		text = wire.Clip(wire.Plain(first), wire.MaxErrorChars)
 	}
 	hint := remedy.hint
 	if own := marchwarden.HintOf(err); own != "" && remedy.instead == "" {
-		hint = clip(plain(own), maxErrorChars)
+		hint = wire.Clip(wire.Plain(own), wire.MaxErrorChars)
 	}
 	facts := map[string]any{"code": string(code), "hint": hint}
 	var e *marchwarden.Error
@@ -62,8 +61,8 @@ func failure(err error) *mcp.CallToolResult {
 		facts["field"] = e.Field
 	}
 	return &mcp.CallToolResult{
-		Meta:    mcp.Meta{metaError: facts},
-		Content: []mcp.Content{&mcp.TextContent{Text: text + hintMark + hint}},
+		Meta:    mcp.Meta{wire.MetaError: facts},
+		Content: []mcp.Content{&mcp.TextContent{Text: text + wire.HintMark + hint}},
 		IsError: true,
 	}
 }
@@ -76,23 +75,23 @@ const maxShownExcerpt = 240
 // confidence, trace.
 func shortText(r *marchwarden.Result) string {
 	var b strings.Builder
-	b.WriteString(strings.TrimSpace(block(r.Answer)))
+	b.WriteString(strings.TrimSpace(wire.Block(r.Answer)))
 	b.WriteString("\n")
 	if len(r.Citations) > 0 {
 		b.WriteString("\nSources\n")
 	}
 	for i, c := range r.Citations {
-		fmt.Fprintf(&b, "[%d] %s", i+1, plain(c.Locator))
+		fmt.Fprintf(&b, "[%d] %s", i+1, wire.Plain(c.Locator))
 		if c.Title != "" {
-			fmt.Fprintf(&b, " (%s)", plain(c.Title))
+			fmt.Fprintf(&b, " (%s)", wire.Plain(c.Title))
 		}
-		fmt.Fprintf(&b, "\n    \"%s\"\n", clip(plain(c.RawExcerpt), maxShownExcerpt))
+		fmt.Fprintf(&b, "\n    \"%s\"\n", wire.Clip(wire.Plain(c.RawExcerpt), maxShownExcerpt))
 	}
 	if len(r.Gaps) > 0 {
 		b.WriteString("\nGaps\n")
 	}
 	for _, g := range r.Gaps {
-		fmt.Fprintf(&b, "- %s (%s): %s\n", plain(g.Topic), categoryWords(g.Category), plain(g.Detail))
+		fmt.Fprintf(&b, "- %s (%s): %s\n", wire.Plain(g.Topic), categoryWords(g.Category), wire.Plain(g.Detail))
 	}
 	fmt.Fprintf(&b, "\nConfidence %.2f · trace %s\n", float64(r.Confidence), r.TraceID)
 	return b.String()
@@ -113,39 +112,137 @@ func categoryWords(c marchwarden.GapCategory) string {
 	case marchwarden.ScopeExceeded:
 		return "needs another kind of researcher"
 	}
-	return plain(string(c))
+	return wire.Plain(string(c))
 }
 
-// plain makes one line of text from outside: runs of white space become a
-// space, and what could steer a terminal or hide text is dropped.
-func plain(s string) string {
-	return strings.Join(strings.Fields(strings.Map(printable, s)), " ")
-}
-
-// block drops the same from text of several lines, and keeps its lines.
-func block(s string) string { return strings.Map(printable, s) }
-
-// printable drops control and formatting characters (escape sequences,
-// direction overrides, zero-width marks) other than white space. The joiners
-// stay: some scripts and symbols are written with them, whose words plaintext.Line
-// would part.
-func printable(r rune) rune {
-	switch {
-	case r == '\n', r == '\t', r == '\u200c', r == '\u200d':
-		return r
-	case unicode.IsControl(r) && !unicode.IsSpace(r), unicode.Is(unicode.Cf, r):
-		return -1
-	case r == '\r', r == '\v', r == '\f', r == '\u0085':
-		return ' '
+// sofar is the result of a run that goes on: what it has found, if that can be told,
+// and how to get the rest.
+func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
+	var res *marchwarden.Result
+	if s.cfg.Records != nil {
+		found, err := s.cfg.Records.SoFar(ctx, run.ID())
+		if err != nil {
+			s.cfg.Log.Error("what a run has found so far cannot be told", "trace_id", run.ID().String(), "error", err)
+		}
+		res = found
 	}
-	return r
+	if res == nil {
+		res = &marchwarden.Result{ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority}, CostMetadata: marchwarden.CostMetadata{ModelID: "unknown"}}
+	}
+	state := run.State()
+	took := s.cfg.Now().Sub(state.Created)
+	res.TraceID, res.CostMetadata.WallTimeSec = run.ID(), max(took.Seconds(), 0)
+	how := fmt.Sprintf("call research with nothing but resume %q to get the finished answer, or read %s%s", run.ID(), resultPrefix, run.ID())
+	answer := fmt.Sprintf("The research goes on and this is not the answer yet: %s.", how)
+	if state.Message != "" {
+		answer += " Last step: " + wire.Clip(wire.Plain(state.Message), wire.MaxProgressChars) + "."
+	}
+	if res.Answer != "" {
+		answer += "\n\nFound so far:\n\n" + res.Answer
+	}
+	res.Answer = answer
+	res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: "the finished answer", Category: marchwarden.BudgetExhausted,
+		Detail: fmt.Sprintf("the call ended after %s and the research did not; %s", took.Round(time.Second), how)})
+	res.Warnings = append(res.Warnings, "unfinished: the research goes on under this trace_id")
+	res.Normalize()
+	return res
 }
 
-// clip shortens s to at most n characters, its ellipsis included.
-func clip(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
+// links lead to what a call did not carry.
+func (s *Server) links(id marchwarden.TraceID) []mcp.Content {
+	out := []mcp.Content{&mcp.ResourceLink{URI: resultPrefix + id.String(), Name: "result", Title: "The whole result", MIMEType: "application/json"}}
+	if s.cfg.Records != nil {
+		out = append(out, &mcp.ResourceLink{URI: tracePrefix + id.String(), Name: "trace", Title: "The record of the run", MIMEType: "application/jsonl"})
 	}
-	return string(r[:n-1]) + "…"
+	return out
+}
+
+const (
+	// maxResultTokens is the largest tool result that hosts take, in tokens, and
+	// bytesPerToken how many bytes one has at least in text such as this.
+	maxResultTokens = 25_000
+	bytesPerToken   = 3
+	maxResultBytes  = maxResultTokens * bytesPerToken
+	// maxShownSources is how many sources the readable text of a shortened result has.
+	maxShownSources = 40
+)
+
+// cuts shorten a result, the least loss first. Each leaves a result that keeps the
+// contract: markers still index citations, and a shortened excerpt still begins as the
+// source does.
+var cuts = []func(*marchwarden.Result){
+	func(r *marchwarden.Result) { r.Decisions, r.Rihlas = nil, nil },
+	func(r *marchwarden.Result) {
+		for i := range r.Citations {
+			r.Citations[i].Snippet = ""
+		}
+	},
+	func(r *marchwarden.Result) { r.Claims = nil },
+	func(r *marchwarden.Result) { shorten(r, 160) },
+	func(r *marchwarden.Result) {
+		r.Contradictions = nil
+		r.DiscoveryEvents = r.DiscoveryEvents[:min(len(r.DiscoveryEvents), 10)]
+		r.OpenQuestions = r.OpenQuestions[:min(len(r.OpenQuestions), 10)]
+		r.Gaps = r.Gaps[:min(len(r.Gaps), 20)]
+	},
+	func(r *marchwarden.Result) { shorten(r, 40) },
+	func(r *marchwarden.Result) {
+		for i := range r.Citations {
+			c := &r.Citations[i]
+			c.Title, c.ContentHash, c.Span, c.FetchedAt = "", "", nil, nil
+		}
+	},
+}
+
+// cutMark ends an excerpt that was shortened, as the contract has it.
+const cutMark = " [...]"
+
+// shorten cuts excerpts to at most n characters, at the end of a character, and their
+// spans with them.
+func shorten(r *marchwarden.Result, n int) {
+	for i := range r.Citations {
+		c := &r.Citations[i]
+		whole := []rune(strings.TrimSuffix(c.RawExcerpt, cutMark))
+		if len(whole) <= n {
+			continue
+		}
+		kept := string(whole[:n])
+		if c.Span != nil {
+			c.Span = &marchwarden.Span{Start: c.Span.Start, End: c.Span.Start + len(kept)}
+		}
+		c.RawExcerpt = kept + cutMark
+	}
+}
+
+// slim gives a tool result that hosts take: one that is too large for them is
+// shortened, and says where the whole is.
+func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.CallToolResult {
+	encoded, text := res.StructuredContent.(json.RawMessage), s.cfg.Text(whole)
+	if len(encoded)+len(text) <= maxResultBytes {
+		return res
+	}
+	short, err := marchwarden.DecodeResult(encoded) // a copy: others hold the whole
+	for i := 0; err == nil && i < len(cuts) && len(encoded)+len(text) > maxResultBytes; i++ {
+		cuts[i](short)
+		short.Warnings = append(slices.Clone(whole.Warnings), "shortened: the whole result is at "+resultPrefix+whole.TraceID.String())
+		text = s.shownText(short)
+		encoded, err = s.encode(short)
+	}
+	if err != nil {
+		s.cfg.Log.Error("a large result could not be shortened", "trace_id", whole.TraceID.String(), "error", err)
+		return res
+	}
+	links := s.links(whole.TraceID)
+	return &mcp.CallToolResult{Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, links...), StructuredContent: encoded}
+}
+
+// shownText is the readable text of a shortened result: its first sources only.
+func (s *Server) shownText(short *marchwarden.Result) string {
+	shown := *short
+	more := ""
+	if n := len(short.Citations) - maxShownSources; n > 0 {
+		shown.Citations = short.Citations[:maxShownSources]
+		more = fmt.Sprintf("%d more sources are in the structured content. ", n)
+	}
+	return s.cfg.Text(&shown) + more + "This result was shortened; the whole is at " + resultPrefix + short.TraceID.String() + "\n"
 }

@@ -1,17 +1,21 @@
 package mcpkit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
 // research is the tool. It is registered as a raw handler, so the SDK neither
@@ -19,39 +23,60 @@ import (
 // arguments: the contract's own decoder does, in its own words. What goes wrong
 // becomes a tool error that the calling model can read and correct.
 func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	ctx, cancel := joinSession(ctx)
+	defer cancel()
+	ctx, hangup := s.joinRequest(ctx, req)
+	defer hangup()
+	progress := startProgress(ctx, req)
+	visit, err := s.begin(ctx, req, runs.Call, progress.sink())
+	if err != nil {
+		progress.stop()
+		return failure(err), nil
+	}
+	out := s.await(ctx, visit, s.wall(req, visit.Attached))
+	visit.End()
+	progress.stop()
+	return s.present(req, out), nil
+}
+
+// wall is after how long a call hands over what there is; 0 is never. A caller who says
+// how long it waits has its run stopped in time, unless it came to one that went on.
+func (s *Server) wall(req *mcp.CallToolRequest, attached bool) time.Duration {
+	patience, patient := wallTime(req)
+	switch {
+	case patient && attached:
+		return patience
+	case patient || s.cfg.MaxWall < 0:
+		return 0
+	case s.cfg.MaxWall == 0 && req.Params.GetProgressToken() != nil:
+		return 0
+	}
+	return cmp.Or(s.cfg.MaxWall, DefaultMaxWall)
+}
+
+// begin starts the research that a call asks for, or finds the one that it wants to
+// go on with, and has its events told.
+func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.Kind, sink marchwarden.Sink) (*runs.Visit, error) {
 	args := req.Params.Arguments
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
 	ask, err := marchwarden.DecodeRequest(args)
 	if err != nil {
-		return failure(err), nil
+		return nil, err
 	}
-	select {
-	case s.slots <- struct{}{}:
-	default:
-		return failure(&marchwarden.Error{
-			Code:    marchwarden.CodeUnavailable,
-			Message: fmt.Sprintf("server busy: %d research calls are running, which is the limit", cap(s.slots)),
-			Hint:    "call again when one of them has ended",
-		}), nil
-	}
-	ctx, cancel := joinSession(ctx)
-	defer cancel()
 	if limit, ok := wallTime(req); ok {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, limit)
-		defer stop()
+		defer stop() // the run keeps the deadline, and not the cancellation
 	}
-	if text, ok := req.Params.Meta[metaTrace].(string); ok {
+	// The process that started this one may choose the id of a run; nobody else may.
+	if text, ok := req.Params.Meta[wire.MetaTrace].(string); ok && access.From(ctx).SeesAll() {
 		if id, err := marchwarden.ParseTraceID(text); err == nil {
 			ctx = marchwarden.WithTraceID(ctx, id)
 		}
 	}
-	progress := startProgress(ctx, req)
-	out := s.run(ctx, ask, progress.sink())
-	progress.stop()
-	return s.answer(ask, out), nil
+	return s.runs.Begin(ctx, runs.Asked{Request: ask, Kind: kind, Sink: sink})
 }
 
 // maxWall bounds the time that a call can ask for; longer is no limit.
@@ -60,71 +85,105 @@ const maxWall = 24 * time.Hour
 // wallTime is how long the caller waits, if it says so. The call is stopped then,
 // and what it has comes back while somebody is still there to read it.
 func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
-	ms, ok := req.Params.Meta[metaWall].(float64)
+	ms, ok := req.Params.Meta[wire.MetaWall].(float64)
 	if !ok || !(ms > 0) || ms > float64(maxWall.Milliseconds()) {
 		return 0, false
 	}
 	return max(time.Duration(ms*float64(time.Millisecond)), 1), true
 }
 
-// outcome is what Research returned.
+// outcome is what became of a call.
 type outcome struct {
 	res *marchwarden.Result
 	err error
+	// pending is the run that goes on without the call; res is what it has so far.
+	pending *runs.Run
 }
 
 var errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the call was stopped and did not end in time")
 
-// run calls the researcher and gives its outcome. Once ctx has ended it waits
-// no longer than the grace for a partial result. A researcher that overstays
-// keeps its slot until it returns, so that stuck ones cannot pile up.
-func (s *Server) run(ctx context.Context, ask marchwarden.Request, sink marchwarden.Sink) outcome {
-	done := make(chan outcome, 1)
-	go func() {
-		out := s.guarded(ctx, ask, sink)
-		<-s.slots // before the outcome: whoever has the answer finds the slot free
-		done <- out
-	}()
+// await waits for a run. A call that has waited for as long as wall, if that is not 0,
+// leaves the run to go on and gives what there is. Once ctx has ended the run is
+// stopped, unless others count on it, and waited for no longer than the grace.
+func (s *Server) await(ctx context.Context, run *runs.Visit, wall time.Duration) outcome {
+	var over <-chan time.Time
+	if wall > 0 {
+		timer := time.NewTimer(wall)
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
-	case out := <-done:
-		return out
+	case <-run.Done():
+		return ended(run.Run)
+	case <-over:
+		err := run.Keep()
+		if err == nil {
+			return outcome{res: s.sofar(ctx, run.Run), pending: run.Run}
+		}
+		s.cfg.Log.Error("a run cannot be handed over, so its call goes on", "trace_id", run.ID().String(), "error", err)
+		return s.await(ctx, run, 0)
 	case <-ctx.Done():
+	}
+	if !run.Leave() {
+		return outcome{err: marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for run %s, which goes on", run.ID())}
 	}
 	patience := time.NewTimer(s.cfg.Grace)
 	defer patience.Stop()
 	select {
-	case out := <-done:
-		return out
+	case <-run.Done():
+		return ended(run.Run)
 	case <-patience.C:
 		s.cfg.Log.Error("research did not end after it was stopped", "grace", s.cfg.Grace)
 		return outcome{err: errAbandoned}
 	}
 }
 
-// guarded turns a panic of the researcher into an error; its stack goes to the
-// log and nowhere else.
-func (s *Server) guarded(ctx context.Context, ask marchwarden.Request, sink marchwarden.Sink) (out outcome) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.cfg.Log.Error("researcher panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			out = outcome{err: marchwarden.Errorf(marchwarden.CodeInternal, "the researcher panicked")}
-		}
-	}()
-	res, err := s.cfg.Researcher.Research(ctx, ask, sink)
-	return outcome{res, err}
+func ended(run *runs.Run) outcome {
+	res, err := run.Outcome()
+	return outcome{res: res, err: err}
+}
+
+// present makes the tool result of an outcome, for the client that made the call.
+func (s *Server) present(req *mcp.CallToolRequest, out outcome) *mcp.CallToolResult {
+	res := s.answer(out)
+	if s.cfg.App == nil || res.IsError || out.res == nil || !shows(req.ClientCapabilities()) {
+		return res
+	}
+	view, err := s.cfg.App.Body(out.res)
+	if err != nil {
+		s.cfg.Log.Error("the view of a result could not be made", "error", err) // the result is whole without it
+		return res
+	}
+	if len(view) <= maxViewBytes {
+		res.Meta = mcp.Meta{wire.MetaView: view}
+	}
+	return res
+}
+
+// maxViewBytes bounds a view; the page shows the structured content without one.
+const maxViewBytes = 256 << 10
+
+// shows tells whether a client shows HTML of servers.
+func shows(c *mcp.ClientCapabilities) bool {
+	if c == nil {
+		return false
+	}
+	ui, _ := c.Extensions[uiExtension].(map[string]any)
+	types, _ := ui["mimeTypes"].([]any)
+	return slices.Contains(types, any(appType))
 }
 
 // answer makes the tool result of an outcome. A result that breaks the contract
 // is a fault of the researcher: clients hold structured content to the schema
 // and would fail less clearly.
-func (s *Server) answer(ask marchwarden.Request, out outcome) *mcp.CallToolResult {
+func (s *Server) answer(out outcome) *mcp.CallToolResult {
 	err := out.err
 	if err == nil && out.res == nil {
 		err = errors.New("the researcher returned neither a result nor an error")
 	}
-	var wire json.RawMessage
+	var encoded json.RawMessage
 	if err == nil {
-		wire, err = s.encode(out.res)
+		encoded, err = s.encode(out.res)
 	}
 	if err != nil {
 		if marchwarden.CodeOf(err) == marchwarden.CodeInternal {
@@ -134,33 +193,32 @@ func (s *Server) answer(ask marchwarden.Request, out outcome) *mcp.CallToolResul
 		}
 		return failure(err)
 	}
-	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "depth", string(ask.Depth),
-		"citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
-	return &mcp.CallToolResult{
-		Content:           []mcp.Content{&mcp.TextContent{Text: s.cfg.Text(out.res)}},
-		StructuredContent: wire,
+	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
+	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.Text(out.res)}}, StructuredContent: encoded}
+	if out.pending != nil {
+		res.Content = append(res.Content, s.links(out.pending.ID())...)
+		return res
 	}
+	return s.slim(res, out.res)
 }
 
 // encode gives the wire form of a result that satisfies the output schema.
 func (s *Server) encode(res *marchwarden.Result) (json.RawMessage, error) {
-	wire, err := marchwarden.EncodeResult(res)
+	encoded, err := marchwarden.EncodeResult(res)
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}
 	var instance any
-	if err := json.Unmarshal(wire, &instance); err != nil {
+	if err := json.Unmarshal(encoded, &instance); err != nil {
 		return nil, fmt.Errorf("decode the encoded result: %w", err)
 	}
 	if err := s.output.Validate(instance); err != nil {
 		return nil, fmt.Errorf("the result breaks its schema: %w", err)
 	}
-	return wire, nil
+	return encoded, nil
 }
 
 const (
-	// maxProgressChars is what hosts show of a progress message.
-	maxProgressChars = 200
 	// progressBacklog is how many messages may wait for a slow reader before
 	// further ones are dropped.
 	progressBacklog = 64
@@ -200,7 +258,7 @@ func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 		send: func(n int, said note) {
 			params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: said.message}
 			if said.event != nil {
-				params.Meta = mcp.Meta{metaEvent: said.event}
+				params.Meta = mcp.Meta{wire.MetaEvent: said.event}
 			}
 			// A message that cannot be sent is lost: the connection notices its own
 			// faults, and a stopped call needs no progress.
@@ -243,7 +301,7 @@ func (p *progress) sink() marchwarden.Sink {
 		if e.Message == "" {
 			e.Message = string(e.Stage)
 		}
-		e.Message = clip(plain(e.Message), maxProgressChars)
+		e.Message = wire.Clip(wire.Plain(e.Message), wire.MaxProgressChars)
 		p.push(note{e.Message, &e})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 var traceIDs = cmp.Comparer(func(a, b marchwarden.TraceID) bool { return a == b })
@@ -33,12 +34,12 @@ func TestCallReturnsTheResult(t *testing.T) {
 		if res.IsError {
 			t.Fatalf("tool error: %s", textOf(t, res))
 		}
-		wire, err := json.Marshal(res.StructuredContent)
+		encoded, err := json.Marshal(res.StructuredContent)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got marchwarden.Result
-		if err := json.Unmarshal(wire, &got); err != nil {
+		if err := json.Unmarshal(encoded, &got); err != nil {
 			t.Fatal(err)
 		}
 		want := sample("why <b>& “so” [1]")
@@ -139,8 +140,8 @@ func TestBadInput(t *testing.T) {
 			if !strings.HasPrefix(text, tc.want) || !strings.Contains(text, "\nhint: ") {
 				t.Errorf("got %q, want %q and a hint", text, tc.want)
 			}
-			facts, _ := res.Meta[metaError].(map[string]any)
-			if hint, _ := facts["hint"].(string); !strings.HasSuffix(text, hintMark+hint) {
+			facts, _ := res.Meta[wire.MetaError].(map[string]any)
+			if hint, _ := facts["hint"].(string); !strings.HasSuffix(text, wire.HintMark+hint) {
 				t.Errorf("the hint in _meta is %q, the text %q", hint, text)
 			}
 			delete(facts, "hint")
@@ -314,7 +315,7 @@ func TestProgress(t *testing.T) {
 				t.Fatalf("only %d messages came: %q", len(messages), messages)
 			}
 		}
-		want := []string{"research started", "planning 3 searches", "search", clip("reading [31mutah.md "+strings.TrimSpace(strings.Repeat("long ", 80)), 200), "done"}
+		want := []string{"research started", "planning 3 searches", "search", wire.Clip("reading [31mutah.md "+strings.TrimSpace(strings.Repeat("long ", 80)), 200), "done"}
 		if diff := cmp.Diff(want, messages); diff != "" {
 			t.Errorf("progress (-want +got):\n%s", diff)
 		}
@@ -370,7 +371,7 @@ func TestWallTime(t *testing.T) {
 		"words":    {"soon", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := wallTime(&mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: mcp.Meta{metaWall: tc.said}}})
+			got, ok := wallTime(&mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: mcp.Meta{wire.MetaWall: tc.said}}})
 			if got != tc.want || ok != (tc.want > 0) {
 				t.Errorf("got %v, %v", got, ok)
 			}

@@ -56,3 +56,26 @@ func TestARihlaIsToldWhichRunToMake(t *testing.T) {
 		}
 	})
 }
+
+// An investigation is made under the id that its caller has chosen, and tells it to
+// nobody whom it asks.
+func TestTheInvestigationsIDIsItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		chosen, err := marchwarden.ParseTraceID("00000000-0000-4000-8000-00000000c40e")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStudy(t, resumetest.Memory(t), newCrew("files", "web"))
+		l := &listening{crew: s.crew}
+		p := pi.New(pi.Config{Traces: s.Traces, Blobs: s.Blobs, Version: "test", Now: time.Now, NewID: resumetest.TheID, Dispatcher: l, Minds: s.minds})
+		for i, want := range []bool{true, false} { // an id that is taken is not used again
+			res, err := p.Research(marchwarden.WithTraceID(t.Context(), chosen), marchwarden.Request{Question: crewQuestion}, nil)
+			if err != nil || (res.TraceID == chosen) != want || len(res.Warnings) > 0 {
+				t.Errorf("run %d: %v, %v", i+1, res, err)
+			}
+		}
+		if slices.Contains(l.told, chosen) {
+			t.Errorf("a researcher was told the id of the investigation: %v", l.told)
+		}
+	})
+}

@@ -20,7 +20,9 @@ package pi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -130,13 +132,22 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 	if err := req.Validate(); err != nil {
 		return nil, err
 	}
+	id, chosen := marchwarden.ChosenTraceID(ctx)
+	ctx = marchwarden.WithTraceID(ctx, marchwarden.TraceID{}) // it is this run's, and none of those that it asks
 	if req.Resume != "" {
 		return p.resume(ctx, req, sink)
 	}
 	started := p.cfg.Now()
 	clock := func() time.Duration { return p.cfg.Now().Sub(started) }
 	start := p.start(req, started, replay.Patience(ctx, p.cfg.Options.Deadline, started))
+	if chosen {
+		start.TraceID = id
+	}
 	w, err := p.cfg.Traces.Create(start.TraceID)
+	if errors.Is(err, fs.ErrExist) {
+		start.TraceID = p.cfg.NewID()
+		w, err = p.cfg.Traces.Create(start.TraceID)
+	}
 	j := replay.Record(w, p.cfg.Blobs, clock, sink)
 	if err != nil {
 		j.Lose(err) // the answer is worth having all the same

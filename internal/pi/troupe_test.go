@@ -23,6 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 )
 
 // roleFile is the variable that makes the test program a scripted researcher: a
@@ -330,7 +331,7 @@ func gather(t testing.TB, roles ...role) *troupe {
 		t.Fatal(err)
 	}
 	tr := &troupe{dir: t.TempDir()}
-	dialer := &mcpkit.Dialer{Now: time.Now}
+	dialer := &client.Dialer{Now: time.Now}
 	var seats []pool.Seat
 	for _, r := range roles {
 		if r.Trust == "" {
@@ -349,7 +350,7 @@ func gather(t testing.TB, roles ...role) *troupe {
 			t.Fatal(err)
 		}
 		seats = append(seats, pool.Seat{Member: r.Member, Open: func(ctx context.Context) (pool.Session, pool.Card, error) {
-			s, err := dialer.Dial(ctx, mcpkit.Target{Command: []string{self}, Env: []string{roleFile + "=" + file}})
+			s, err := dialer.Dial(ctx, client.Target{Command: []string{self}, Env: []string{roleFile + "=" + file}})
 			if err != nil {
 				return nil, pool.Card{}, err
 			}

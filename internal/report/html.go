@@ -1,6 +1,7 @@
 package report
 
 import (
+	_ "embed" // the style sheet
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +12,12 @@ import (
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
+
+// style is the style sheet of a report. It is light or dark as the reader's system
+// is, fits a phone and paper, and loads nothing.
+//
+//go:embed style.css
+var style string
 
 // HTML writes the report as one page that needs nothing else: no script, no request,
 // and a security policy that allows neither. Markers lead to the sources, where each
@@ -32,21 +39,32 @@ type part struct {
 
 // body is all that the page shows.
 func body(r *Report) h.Node {
+	return h.Lines(
+		h.A(h.At("answer"), class("skip"), h.Text("Skip to the answer")),
+		h.El(h.Header, nil, kind(), h.El(h.H1, h.Foreign(), h.Text(r.title())), summary(r)),
+		content(r),
+		h.El(h.Footer, nil, h.El(h.P, nil, h.Text("Text in quotation boxes is other people's, as it was fetched. This page loads nothing and runs nothing."))),
+	)
+}
+
+// kind is the line over the title.
+func kind() h.Node { return h.In(h.P, "kind", h.Text("Marchwarden research report")) }
+
+// summary is what is under the title.
+func summary(r *Report) h.Node {
+	return h.Join(h.In(h.P, "facts", h.Text(strings.Join(r.about(), " · "))), notices(r.notices()))
+}
+
+// content is the parts of a report, with a list of links to them.
+func content(r *Report) h.Node {
 	var contents, sections []h.Node
 	for _, p := range parts(r) {
 		contents = append(contents, h.El(h.Li, nil, h.A(h.At(p.id), nil, h.Text(p.title))))
 		sections = append(sections, p.section())
 	}
 	return h.Lines(
-		h.A(h.At("answer"), class("skip"), h.Text("Skip to the answer")),
-		h.El(h.Header, nil,
-			h.In(h.P, "kind", h.Text("Marchwarden research report")),
-			h.El(h.H1, h.Foreign(), h.Text(r.title())),
-			h.In(h.P, "facts", h.Text(strings.Join(r.about(), " · "))),
-			notices(r.notices())),
 		h.El(h.Nav, []h.Attr{h.Label("Contents")}, h.El(h.Ul, nil, contents...)),
 		h.El(h.Main, nil, h.Text("\n"), h.Lines(sections...)),
-		h.El(h.Footer, nil, h.El(h.P, nil, h.Text("Text in quotation boxes is other people's, as it was fetched. This page loads nothing and runs nothing."))),
 	)
 }
 

@@ -14,7 +14,8 @@
 //	markdown.go  the report as Markdown
 //	html.go      the report as a page: its parts and the whole
 //	sources.go   the sources of that page, each excerpt at its place in the text
-//	style.go     the style sheet of that page
+//	style.css    the style sheet of that page
+//	app.go       the same page for an MCP host that shows it, with its app.js
 //	entries.go   the cited sources for package biblio
 package report
 

@@ -7,8 +7,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 )
 
-// The id that a caller chooses is for the rihlas of an investigation alone: a server
-// lets nobody else say under which name it writes.
+// A run is made under the id that its caller has chosen, once.
 func TestWhoChoosesTheID(t *testing.T) {
 	chosen, err := marchwarden.ParseTraceID("00000000-0000-7000-8000-00000000c40e")
 	if err != nil {
@@ -21,11 +20,8 @@ func TestWhoChoosesTheID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := res.TraceID == chosen; got != partOf {
+		if res.TraceID != chosen {
 			t.Errorf("part of an investigation: %v; made under %s", partOf, res.TraceID)
-		}
-		if !partOf {
-			continue
 		}
 		// A second one that is told the same takes another name, rather than none.
 		res, err = b.answer(marchwarden.WithTraceID(t.Context(), chosen), marchwarden.Request{Question: "What do peas like?"})

@@ -136,9 +136,10 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 	return l.finish(j, Call{Start: start, Result: res}, err)
 }
 
-// id is the id of a new run: of a rihla the one that its investigation has chosen.
+// id is the id of a new run: the one that its caller has chosen and written down, if it
+// has.
 func (l *Lab) id(ctx context.Context) marchwarden.TraceID {
-	if id, ok := marchwarden.ChosenTraceID(ctx); ok && l.PartOf {
+	if id, ok := marchwarden.ChosenTraceID(ctx); ok {
 		return id
 	}
 	return l.NewID()

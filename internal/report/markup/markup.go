@@ -1,7 +1,8 @@
 // Package markup builds HTML in which nothing but this package's own constants can
 // be markup. Text is escaped wherever it goes, an element or an attribute that is
 // not declared here cannot be written, and a link leads to http, https or a place on
-// the page itself. There is no element that runs, loads, embeds or sends anything.
+// the page itself. There is no element that runs, loads, embeds or sends anything; a
+// page as a whole may have one script, which is the program's own.
 //
 // It owns elements, attributes, links, text and the skeleton of a page with its
 // security policy. What stands on a page is its caller's business.
@@ -82,6 +83,9 @@ func LabelledBy(id string) Attr { return Attr{"aria-labelledby", id} }
 
 // Titled is said about an element when it is pointed at.
 func Titled(s string) Attr { return Attr{"title", s} }
+
+// Spoken has a text that a script puts there read out to those who hear the page.
+func Spoken() Attr { return Attr{"role", "status"} }
 
 // Foreign marks text of a language and a direction that nobody told us.
 func Foreign() []Attr { return []Attr{{"lang", ""}, {"dir", "auto"}} }

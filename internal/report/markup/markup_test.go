@@ -104,3 +104,25 @@ func TestWeb(t *testing.T) {
 		t.Errorf("the link is %s", got)
 	}
 }
+
+// TestPolicyOfScript says that a page allows its script and its style sheet as a reader
+// of HTML sees them, whatever line ends the source has.
+func TestPolicyOfScript(t *testing.T) {
+	d := Document{Style: "a {}\r\nb {}", Script: "one();\r\ntwo();", Body: El(P, []Attr{Spoken()}, Text("x"))}
+	unix := Document{Style: "a {}\nb {}", Script: "one();\ntwo();", Body: d.Body}
+	if d.String() != unix.String() || strings.Contains(d.String(), "\r") {
+		t.Error("line ends make another page")
+	}
+	// the sums are those of printf 'one();\ntwo();' | openssl sha256 -binary | base64
+	want := "default-src 'none'; script-src 'sha256-7CDB+2v1waloJ/wCG5+ZyHN2RhiqGEmQUOljJG2k2x0='; style-src 'sha256-ilRUdbEUDZDYgfJMA0IQvElMpsvxm7uJ12NSxdoCCLM='; base-uri 'none'; form-action 'none'"
+	if got := d.Policy(); got != want {
+		t.Errorf("the policy is %q, want %q", got, want)
+	}
+	if !strings.Contains(d.String(), `<p role="status">x</p><script>one();`+"\ntwo();</script>\n</body>") {
+		t.Errorf("the page is %q", d.String())
+	}
+	d.Script = ""
+	if strings.Contains(d.String(), "script") {
+		t.Errorf("without a script the page is %q", d.String())
+	}
+}

@@ -13,15 +13,32 @@ type Document struct {
 	// Style is the page's only style sheet. It is the program's own and part of its
 	// source: it must not hold text from outside.
 	Style string
-	Body  Node
+	// Script is the page's only script, or "" for none. The same holds for it, and it
+	// must not hold what ends a script in HTML.
+	Script string
+	Body   Node
 }
 
-// Policy is the content security policy of the page: the style sheet, known by its
-// hash, and nothing else. The page can load, run, frame and send nothing.
+// Policy is the content security policy of the page: the style sheet and the script,
+// each known by its hash, and nothing else. The page can load, frame and send nothing,
+// and run no other script.
 func (d Document) Policy() string {
-	sum := sha256.Sum256([]byte(d.Style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+	script := ""
+	if d.Script != "" {
+		script = "script-src " + hashed(d.Script) + "; "
+	}
+	return "default-src 'none'; " + script + "style-src " + hashed(d.Style) + "; base-uri 'none'; form-action 'none'"
 }
+
+// hashed is a source by which a policy allows a text between two tags.
+func hashed(text string) string {
+	sum := sha256.Sum256([]byte(unixLines(text)))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// unixLines makes the line ends of a text what a reader of HTML makes of them before it
+// takes the hash.
+func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // String is the page as one file of HTML, with its policy inside.
 func (d Document) String() string {
@@ -30,8 +47,11 @@ func (d Document) String() string {
 	b.WriteString("<meta http-equiv=\"Content-Security-Policy\" content=\"" + policyEscapes.Replace(d.Policy()) + "\">\n")
 	b.WriteString("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n")
 	b.WriteString("<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n")
-	b.WriteString("<title>" + Text(d.Title).html + "</title>\n<style>" + d.Style + "</style>\n</head>\n<body>\n")
+	b.WriteString("<title>" + Text(d.Title).html + "</title>\n<style>" + unixLines(d.Style) + "</style>\n</head>\n<body>\n")
 	b.WriteString(d.Body.html)
+	if d.Script != "" {
+		b.WriteString("<script>" + unixLines(d.Script) + "</script>\n")
+	}
 	b.WriteString("</body>\n</html>\n")
 	return b.String()
 }

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+)
+
+func newMCP(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "mcp", Short: "set this program up in a host of MCP servers", Args: needCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newMCPConfig(a), newMCPPing(a))
+	return cmd
+}
+
+const mcpConfigHelp = `Print what an MCP host needs to know to use Marchwarden, ready to be pasted.
+The configuration goes to stdout, and where to put it to stderr.
+
+HOST is claude-code, claude-desktop, vscode, cursor, codex or gemini-cli;
+RESEARCHER is pi (the investigator, if none is named), files, database, web or
+arxiv. The host will start this very program, by its absolute path, and talk to
+it on stdin and stdout. What follows -- is given to 'marchwarden serve'.
+
+With --http the host is told the address of a server that runs already. No
+configuration holds a token or a key: --token-env and --env name variables, to
+which the configuration refers the way the host wants it.`
+
+// mcpOptions are the flags of 'mcp config'.
+type mcpOptions struct {
+	http, tokenEnv string
+	env            []string
+}
+
+func newMCPConfig(a *app) *cobra.Command {
+	o := &mcpOptions{}
+	cmd := &cobra.Command{
+		Use: "config HOST [RESEARCHER] [-- FLAG…]", Short: "print the configuration of Marchwarden for an MCP host",
+		Long:      mcpConfigHelp,
+		Example:   "  marchwarden mcp config claude-code > .mcp.json\n  marchwarden mcp config codex files -- --library ~/notes\n  marchwarden mcp config cursor web --env TAVILY_API_KEY\n  marchwarden mcp config vscode --http https://research.example.org --token-env TEAM_TOKEN",
+		ValidArgs: hostNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var flags []string
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+				args, flags = slices.Clone(args[:dash]), args[dash:]
+			}
+			if err := argCount(1, 2, "a host and, if you like, a researcher")(cmd, args); err != nil {
+				return err
+			}
+			return a.runMCPConfig(*o, append(args, piName)[:2], flags)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.http, "http", "", "refer to the server at `URL` instead of starting one")
+	f.StringVar(&o.tokenEnv, "token-env", "", "`NAME` of the variable that holds the token of the server of --http")
+	f.StringSliceVar(&o.env, "env", nil, "`LIST` of variables, such as keys, that the started server is to see")
+	return cmd
+}
+
+// mcpEntry is one server in the configuration of a host. Either command or url is
+// there. Nothing in it is secret.
+type mcpEntry struct {
+	name    string
+	command string
+	args    []string
+	home    string   // MARCHWARDEN_HOME, if it is not the default
+	env     []string // names of variables to pass on
+	url     string
+	token   string // the name of the variable with the bearer token
+}
+
+func (a *app) runMCPConfig(o mcpOptions, args, flags []string) error {
+	i := slices.IndexFunc(hosts, func(h mcpHost) bool { return h.name == args[0] })
+	if i < 0 {
+		return invalid("host", "", fmt.Sprintf("must be %s, not %q", either(hostNames()), clip(args[0], 40)))
+	}
+	var e mcpEntry
+	var err error
+	if o.http != "" {
+		e, err = remoteEntry(o, args[1], flags)
+	} else {
+		e, err = a.localEntry(o, args[1], flags)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(a.stdout, hosts[i].config(e)); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the configuration")
+	}
+	for _, line := range hosts[i].notes(e, runtime.GOOS) {
+		a.note("%s", line)
+	}
+	a.mcpWarnings(e)
+	return nil
+}
+
+var servable = []string{piName, files.Name, database.Name, web.Name, arxiv.Name}
+
+func serverName(researcher string) (string, error) {
+	switch {
+	case researcher == piName:
+		return "marchwarden", nil
+	case slices.Contains(servable, researcher):
+		return "marchwarden-" + researcher, nil
+	}
+	return "", invalid("researcher", "", fmt.Sprintf("must be %s, not %q", either(servable), clip(researcher, 40)))
+}
+
+// variable is what the name of an environment variable looks like, and a token does not.
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+
+func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpEntry, error) {
+	name, err := serverName(researcher)
+	if err != nil {
+		return mcpEntry{}, err
+	}
+	if o.tokenEnv != "" {
+		return mcpEntry{}, invalid("--token-env", "a server that the host starts needs no token; --env passes other variables on", "goes with --http")
+	}
+	for _, v := range o.env {
+		if !variable.MatchString(v) { // and is not repeated: it may be a key
+			return mcpEntry{}, invalid("--env", "name variables, such as --env TAVILY_API_KEY; their values are not written down", "must be names of environment variables")
+		}
+	}
+	if err := a.checkServeFlags(researcher, flags); err != nil {
+		return mcpEntry{}, err
+	}
+	self, err := a.self()
+	if err != nil {
+		return mcpEntry{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
+	}
+	e := mcpEntry{name: name, command: self, args: append([]string{"serve", researcher}, flags...), env: o.env}
+	if home, ok := a.env("MARCHWARDEN_HOME"); ok && home != "" {
+		e.home = a.absolute(home, a.dir)
+	}
+	for _, text := range append([]string{e.command, e.home}, e.args...) {
+		if !utf8.ValidString(text) {
+			return mcpEntry{}, invalid("", "move it to a path that is", fmt.Sprintf("%q is not UTF-8, and no configuration can hold it", clip(text, 80)))
+		}
+	}
+	return e, nil
+}
+
+// checkServeFlags reads flags as 'serve' will, so that no host is given a server
+// that cannot start. A password must not get into the file of a host, and a host
+// starts servers in a folder of its own choice.
+func (a *app) checkServeFlags(researcher string, flags []string) error {
+	root := &cobra.Command{Use: "marchwarden"}
+	root.AddCommand(newServe(a))
+	cmd, _, err := root.Find([]string{"serve", researcher})
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInternal, "find the command of the researcher %s", researcher)
+	}
+	if err := cmd.ParseFlags(flags); err != nil {
+		return flagError(cmd, err)
+	}
+	if err := noArgs(cmd, cmd.Flags().Args()); err != nil {
+		return err
+	}
+	if f := cmd.Flags().Lookup("http"); f != nil && f.Changed {
+		return invalid("--http", "leave out the -- before it to refer to a server that runs already", "is not for a server that the host starts")
+	}
+	for _, flag := range flags {
+		_, value, _ := strings.Cut(flag, "=")
+		if len(passwords(flag)) > 0 || len(passwords(value)) > 0 {
+			return invalid("", "set MARCHWARDEN_DB where the host runs, and pass it on by --env MARCHWARDEN_DB", "an address with a password must not be in the configuration of a host")
+		}
+	}
+	if f := cmd.Flags().Lookup("library"); f != nil && f.Changed {
+		folders, err := cmd.Flags().GetStringArray("library")
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeInternal, "read --library")
+		}
+		for _, dir := range folders {
+			if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
+				return invalid("--library", "the host starts the server in a folder of its own choice", fmt.Sprintf("must be an absolute path, not %q", clip(dir, 60)))
+			}
+		}
+	}
+	return nil
+}
+
+func remoteEntry(o mcpOptions, researcher string, flags []string) (mcpEntry, error) {
+	name, err := serverName(researcher)
+	if err != nil {
+		return mcpEntry{}, err
+	}
+	if len(flags) > 0 || len(o.env) > 0 {
+		return mcpEntry{}, invalid("--http", "give flags and variables to the server where it is started", "refers to a server that runs already; flags after -- and --env are for one that the host starts")
+	}
+	u, err := url.Parse(o.http)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return mcpEntry{}, invalid("--http", "", "must be an http or https address without user, query or fragment, such as http://127.0.0.1:8642/mcp")
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/mcp"
+	}
+	if o.tokenEnv != "" && !variable.MatchString(o.tokenEnv) { // and is not repeated: it may be the token
+		return mcpEntry{}, invalid("--token-env", "put the token into a variable and give its name", "must be the name of an environment variable")
+	}
+	return mcpEntry{name: name, url: u.String(), token: o.tokenEnv}, nil
+}
+
+// mcpWarnings tells what makes a good configuration fail later.
+func (a *app) mcpWarnings(e mcpEntry) {
+	if e.url != "" {
+		if u, err := url.Parse(e.url); err == nil && u.Scheme == "http" && e.token != "" && !isLoopback(u.Hostname()) {
+			a.warn("the token travels unencrypted to " + u.Host + "; serve it by https")
+		}
+		return
+	}
+	if strings.Contains(filepath.ToSlash(e.command), "/go-build") {
+		a.warn("this program was made by 'go run' and will be gone: build it, and run the command from there")
+	}
+	if strings.Contains(e.command+strings.Join(e.args, ""), "$") {
+		a.warn("the host may take the $ in the configuration for a variable: prefer a path without it")
+	}
+	for _, s := range settings {
+		v, ok := a.env(s.env)
+		if ok && s.present(v) && s.secret && s.name != setHTTPToken && !slices.Contains(e.env, s.env) {
+			a.note("%s is set here and may not be where the host runs: --env %s passes it on by name", s.env, s.env)
+		}
+	}
+}
+
+func isLoopback(host string) bool {
+	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+}
+
+func newMCPPing(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "ping [URL]", Short: "ask a server of 'serve --http' whether it is ready",
+		Long:    "Ask the server at URL, http://127.0.0.1:8642 if none is named, whether it takes\ncalls: GET /readyz, without a token and past any proxy. For health checks.\n\nEXIT STATUS\n  0    ready\n  1    not ready, or nobody answers within 3 s\n  2    wrong usage or bad input",
+		Example: "  marchwarden mcp ping\n  marchwarden mcp ping https://research.example.org",
+		Args:    argCount(0, 1, "at most one address"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runMCPPing(cmd.Context(), append(args, "http://127.0.0.1:8642")[0])
+		},
+	}
+}
+
+const pingTimeout = 3 * time.Second
+
+func (a *app) runMCPPing(ctx context.Context, address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return invalid("url", "", "must be an http or https address such as http://127.0.0.1:8642")
+	}
+	u = &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/readyz"}
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       pingTimeout,
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "ping")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ping")
+	}
+	if err := resp.Body.Close(); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ping %s", u)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s is not ready: HTTP status %d", u.Host, resp.StatusCode)
+	}
+	_, err = fmt.Fprintln(a.stdout, "ready")
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print")
+}

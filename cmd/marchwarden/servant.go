@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
+)
+
+// servant is a researcher that is being served.
+type servant struct {
+	name    string
+	log     *slog.Logger
+	runs    *runs.Desk
+	server  *mcpkit.Server
+	metrics *door.Metrics // nil on stdio
+}
+
+// runsPath is the folder of the runs that were asked for over MCP.
+func (c *config) runsPath() string { return filepath.Join(c.home(), "runs") }
+
+// employ puts the server around a desk.
+func (s *servant) employ(a *app, c *config, d *desk, how *serveOptions, wall time.Duration) error {
+	s.name = d.name
+	shown := shownRecords{d.records}
+	keep := runs.Config{Researcher: d, Dir: c.runsPath(), Now: a.now, Name: d.name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
+	if d.partOf { // its investigation keeps it
+		keep.Dir = ""
+	}
+	var err error
+	if s.runs, err = runs.Open(keep); err != nil {
+		return err
+	}
+	s.metrics.Watch(door.Gauges{Research: s.runs.Running})
+	cfg := mcpkit.Config{
+		Name: d.name, Version: programVersion(), Scope: d.scope, OpenWorld: d.openWorld, Private: d.private, Researcher: d, Evidence: d.evidence,
+		Now: a.now, Runs: s.runs, Records: shown, MaxWall: wall, Log: s.log,
+		App: &mcpkit.App{Page: report.AppPage(), Body: report.AppBody},
+	}
+	if s.metrics != nil {
+		cfg.Watch = func(op mcpkit.Operation) { s.metrics.ObserveOperation(op.Method, firstOf(op.Failed, "ok"), op.Took) }
+	}
+	if a.tracer != nil {
+		cfg.Span = func(ctx context.Context, op mcpkit.Operation, meta map[string]any) (context.Context, func(error)) {
+			return a.tracer.Serve(ctx, spanOf(op), meta)
+		}
+	}
+	s.server, err = mcpkit.NewServer(cfg)
+	return err
+}
+
+// count tells the metrics of a finished research.
+func (s *servant) count(f finished) {
+	how := "answered"
+	if f.result.CostMetadata.BudgetExhausted {
+		how = "budget_exhausted"
+	}
+	s.metrics.ObserveResearch(how, time.Duration(f.result.CostMetadata.WallTimeSec*float64(time.Second)), f.result.CostMetadata.TokensUsed-f.before.TokensUsed)
+}
+
+// spanOf is an operation as tracing names its parts.
+func spanOf(op mcpkit.Operation) telemetry.Op {
+	out := telemetry.Op{Method: op.Method, Session: op.Session, Protocol: op.Protocol, Transport: op.Transport}
+	switch op.Method {
+	case "tools/call":
+		out.Tool = op.Target
+	case "resources/read":
+		out.Resource = op.Target
+	case "prompts/get":
+		out.Prompt = op.Target
+	}
+	return out
+}
+
+// shownRecords are the records of a desk as a server shows them.
+type shownRecords struct{ *records }
+
+// Trace gives the whole lines of a trace.
+func (s shownRecords) Trace(_ context.Context, id marchwarden.TraceID) ([]byte, error) {
+	f, err := s.traces.Raw(id)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines, err := io.ReadAll(f)
+	return lines, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
+}
+
+// Size says how long a trace is, and whether nobody writes it any more.
+func (s shownRecords) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
+	busy, err := s.traces.Busy(id) // first: what is written after that is seen next time
+	if err != nil {
+		return 0, false, err
+	}
+	info, err := s.traces.Stat(id)
+	if err != nil {
+		return 0, false, err
+	}
+	return info.Size(), !busy, nil
+}
+
+// Result gives the result of a run that has ended.
+func (s shownRecords) Result(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
+	log, err := s.traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return outcome.Recorded(ctx, s.blobs, log)
+}
+
+// SoFar gives what a run that goes on has found.
+func (s shownRecords) SoFar(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
+	log, err := s.traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return outcome.SoFar(ctx, s.blobs, log)
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+)
+
+// mcpPath is where MCP is served.
+const mcpPath = "/mcp"
+
+// The most that a server may be told to do at once, and as often.
+const (
+	maxCalls = 10_000
+	maxRate  = 100_000
+)
+
+// serveOptions are how a researcher is served.
+type serveOptions struct {
+	maxWall  string
+	maxCalls int
+
+	http           string // the address to listen on; "" is stdio
+	publicURL      string
+	hosts, origins []string
+	rate           float64
+	sessionTimeout string
+	cert, key      string
+	issuer         string
+	audience       string
+	jwks           string
+	noAuth         bool
+}
+
+func (o *serveOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.maxWall, "max-wall", "", "after this `TIME` a call hands over what there is, and the work goes on (default 50s for clients that want no progress; never to switch it off)")
+	f.IntVar(&o.maxCalls, "max-calls", 0, fmt.Sprintf("`N` research calls at once; more are told to come back (default %d)", mcpkit.DefaultConcurrent))
+	f.StringVar(&o.http, "http", "", "serve over HTTP at this `ADDRESS`, such as 127.0.0.1:8642, instead of on stdio")
+	f.StringVar(&o.publicURL, "public-url", "", "the `URL` by which clients reach the server, if a proxy stands before it")
+	f.StringSliceVar(&o.hosts, "allowed-hosts", nil, "`LIST` of host names that requests may be for, besides loopback and the address itself")
+	f.StringSliceVar(&o.origins, "allowed-origins", nil, "`LIST` of web origins that browsers may call from")
+	f.Float64Var(&o.rate, "rate", 0, "`N` HTTP requests a second of one caller (default 50)")
+	f.StringVar(&o.sessionTimeout, "session-timeout", "", "forget a session after this `TIME` without a request (default 10m)")
+	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
+	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
+	f.StringVar(&o.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
+	f.StringVar(&o.audience, "oauth-audience", "", "the `URI` that those tokens must be for (default the URL of this server)")
+	f.StringVar(&o.jwks, "oauth-jwks", "", "the `URL` of that server's keys (default as it says itself)")
+	f.BoolVar(&o.noAuth, "no-auth", false, "ask nobody for a token although there are some; on loopback only")
+}
+
+// servedAs is what the options come to.
+type servedAs struct {
+	wall           time.Duration // mcpkit.Config.MaxWall
+	sessionTimeout time.Duration
+	listen         string
+	public         *url.URL // nil for none
+}
+
+// check refuses options that are wrong or do not go together, before anything is made.
+func (o *serveOptions) check() (servedAs, error) {
+	var s servedAs
+	var err error
+	if s.wall, err = flagTime("--max-wall", o.maxWall, true); err != nil {
+		return s, err
+	}
+	if s.sessionTimeout, err = flagTime("--session-timeout", o.sessionTimeout, false); err != nil {
+		return s, err
+	}
+	switch {
+	case o.maxCalls < 0 || o.maxCalls > maxCalls:
+		return s, invalid("--max-calls", "", fmt.Sprintf("must be from 1 to %d, not %d", maxCalls, o.maxCalls))
+	case !(o.rate >= 0) || o.rate > maxRate:
+		return s, invalid("--rate", "", fmt.Sprintf("must be above 0 and at most %d", maxRate))
+	case (o.cert == "") != (o.key == ""):
+		return s, invalid("--tls-cert", "", "needs --tls-key, and --tls-key needs --tls-cert")
+	case o.issuer == "" && (o.audience != "" || o.jwks != ""):
+		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience or --oauth-jwks")
+	case o.http == "":
+		return s, o.onlyHTTP()
+	}
+	if s.listen, err = listenAddress(o.http); err != nil {
+		return s, err
+	}
+	if o.publicURL != "" {
+		s.public, err = url.Parse(o.publicURL)
+		if err != nil || s.public.Host == "" || s.public.Scheme != "https" && s.public.Scheme != "http" || s.public.User != nil || s.public.RawQuery != "" || s.public.Fragment != "" {
+			return s, invalid("--public-url", "", "must be an http or https URL such as https://research.example.com/mcp")
+		}
+	}
+	return s, nil
+}
+
+// onlyHTTP refuses the flags that are for HTTP alone.
+func (o *serveOptions) onlyHTTP() error {
+	for _, f := range []struct {
+		flag  string
+		given bool
+	}{{"--public-url", o.publicURL != ""}, {"--allowed-hosts", len(o.hosts) > 0}, {"--allowed-origins", len(o.origins) > 0}, {"--rate", o.rate != 0},
+		{"--session-timeout", o.sessionTimeout != ""}, {"--tls-cert", o.cert != ""}, {"--oauth-issuer", o.issuer != ""}, {"--no-auth", o.noAuth}} {
+		if f.given {
+			return invalid(f.flag, "add --http 127.0.0.1:8642, or leave it out", "is for a server over HTTP")
+		}
+	}
+	return nil
+}
+
+// flagTime reads a time; "" is 0, and never, where that may be said, is below 0.
+func flagTime(flag, text string, never bool) (time.Duration, error) {
+	switch {
+	case text == "":
+		return 0, nil
+	case never && text == "never":
+		return -1, nil
+	}
+	texts, problem := setting{kind: span}.read([]string{text}, nil)
+	if problem != "" {
+		return 0, invalid(flag, "", problem)
+	}
+	return time.ParseDuration(texts[0])
+}
+
+// listenAddress completes an address: a port alone is one of this machine.
+func listenAddress(text string) (string, error) {
+	bad := invalid("--http", "give a host and a port, such as 127.0.0.1:8642", fmt.Sprintf("%q is no address to listen on", clip(text, 60)))
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		if strings.Contains(text, ":") {
+			return "", bad
+		}
+		host, port = "", text
+	}
+	if n, err := net.LookupPort("tcp", port); err != nil || n < 0 {
+		return "", bad
+	}
+	if host == "" && !strings.HasPrefix(text, ":") {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// tokensPath is the file of named tokens.
+func (c *config) tokensPath() string { return filepath.Join(c.home(), "tokens.json") }
+
+// doorkeeper is who decides whom the server lets in: nil lets everybody in who gets to
+// its address, which must be loopback then.
+func (a *app) doorkeeper(c *config, o *serveOptions, listen, resource string, log *slog.Logger) (access.Authenticator, error) {
+	local, err := door.Loopback(listen)
+	if err != nil {
+		return nil, invalid("--http", "", err.Error())
+	}
+	if o.noAuth {
+		if !local {
+			return nil, invalid("--no-auth", "make a token: marchwarden token add NAME", "is for a loopback address, and "+clip(listen, 60)+" can be reached by others")
+		}
+		return nil, nil
+	}
+	var all []access.Authenticator
+	if token := c.text(setHTTPToken); token != "" {
+		fixed, err := access.Fixed(settingEnv(setHTTPToken), token, access.Scopes()...)
+		if err != nil {
+			return nil, invalid(c.label(setHTTPToken), "make one: marchwarden token add NAME", err.Error())
+		}
+		all = append(all, fixed)
+	}
+	named, err := access.OpenTokens(c.tokensPath(), a.now)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := named.List()
+	if err != nil {
+		return nil, err
+	}
+	if len(tokens) > 0 || len(all) > 0 || o.issuer != "" || !local { // those that are added later count, too
+		all = append(all, named)
+	}
+	if o.issuer != "" {
+		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: firstOf(o.audience, resource), JWKSURL: o.jwks, HTTP: a.serviceClient(), Now: a.now, Log: log})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, oauth)
+	}
+	if !local && len(tokens) == 0 && c.text(setHTTPToken) == "" && o.issuer == "" {
+		return nil, invalid("--http", "make a token (marchwarden token add NAME), set "+settingEnv(setHTTPToken)+", or use --oauth-issuer",
+			clip(listen, 60)+" can be reached by others, and there is no token that they would need")
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	return access.Any(all...), nil
+}
+
+// serveHTTP serves until ctx ends.
+func (a *app) serveHTTP(ctx context.Context, c *config, o *serveOptions, as servedAs, s *servant) error {
+	listener, err := net.Listen("tcp", as.listen)
+	if err != nil {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + as.listen, Hint: "another program may use the port: choose another one", Err: err}
+	}
+	scheme := "http"
+	if o.cert != "" {
+		scheme = "https"
+	}
+	address := scheme + "://" + listener.Addr().String() + mcpPath
+	resource := firstOf(o.publicURL, address)
+	auth, err := a.doorkeeper(c, o, as.listen, resource, s.log)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	cfg := door.Config{
+		MCP: s.server.Handler(mcpkit.HTTPOptions{SessionTimeout: as.sessionTimeout}), Path: mcpPath, Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead,
+		Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(1024, 4*o.maxCalls), PerCaller: max(256, 2*o.maxCalls),
+		Metrics: s.metrics, Now: a.now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
+		Stop: func(ctx context.Context) { _ = s.runs.Close(ctx) }, // what it could not stop is logged
+	}
+	if as.public != nil {
+		cfg.Hosts = append(cfg.Hosts, as.public.Host)
+	}
+	if o.issuer != "" {
+		m := access.Metadata{Resource: resource, AuthorizationServers: []string{o.issuer}, ScopesSupported: access.Scopes(), ResourceName: "Marchwarden " + s.name}
+		if cfg.Metadata, err = m.JSON(); err == nil {
+			cfg.MetadataURL, err = m.URL()
+		}
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
+	d, err := door.New(cfg)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	who := "a token is needed"
+	if auth == nil {
+		who = "no token is needed"
+	}
+	a.note("serving %s at %s; %s", s.name, address, who)
+	s.runs.Recover()
+	return d.Serve(ctx, listener)
+}

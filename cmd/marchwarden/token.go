@@ -1,0 +1,215 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+)
+
+const tokenHelp = `Manage the tokens by which others may use 'marchwarden serve --http'.
+
+A token has a name, scopes, and an end if you like. Its text is printed once,
+when it is made: only a hash of it is kept, in tokens.json in the home folder.
+Who has a token sees the runs that were asked for with it, and no others. A
+server that is running takes notice of new and removed tokens within a second.
+
+The scopes are:
+  research  ask questions, and stop what was asked for
+  read      read results, traces and documents, and follow what is going on
+  metrics   read the measurements of the server`
+
+func newToken(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "token", Short: "make, list and remove the tokens of your server", Long: tokenHelp,
+		Example: "  marchwarden token add laptop\n  marchwarden token add prometheus --scope metrics\n  marchwarden token list",
+		Args:    needCommand, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTokenAdd(a), newTokenList(a), newTokenRemove(a))
+	return cmd
+}
+
+type tokenOptions struct {
+	scopes  []string
+	expires string
+}
+
+func newTokenAdd(a *app) *cobra.Command {
+	var o tokenOptions
+	cmd := &cobra.Command{
+		Use: "add NAME", Short: "make a token and print it, this once",
+		Long: "Make a token and print it on stdout, this once. NAME is 1 to 64 letters, digits,\ndots, dashes or underscores.",
+		Example: "  marchwarden token add laptop\n  marchwarden token add ci --scope research,read --expires 90d\n" +
+			"  marchwarden token add prometheus --scope metrics > prometheus.token",
+		Args: argCount(1, 1, "one name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("expires") && strings.TrimSpace(o.expires) == "" {
+				return invalid("--expires", "leave it out for a token without an end", "must not be blank")
+			}
+			return a.runTokenAdd(o, args[0])
+		},
+	}
+	cmd.Flags().StringSliceVar(&o.scopes, "scope", []string{access.ScopeResearch, access.ScopeRead}, "what it is good for: `SCOPES` of research, read and metrics, with commas")
+	cmd.Flags().StringVar(&o.expires, "expires", "", "the token is good for `TIME`, such as 90d or 12h; without it, until it is removed")
+	return cmd
+}
+
+func newTokenList(a *app) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "list the tokens; their texts are not known", Args: noArgs,
+		Example: "  marchwarden token list\n  marchwarden token list --json",
+		RunE:    func(*cobra.Command, []string) error { return a.runTokenList(asJSON) },
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func newTokenRemove(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "accept a token no longer", Args: argCount(1, 1, "one name"),
+		Long:    "Accept a token no longer. A server that is running refuses it within a second;\nwhat was begun with it goes on.",
+		Example: "  marchwarden token remove laptop",
+		RunE:    func(_ *cobra.Command, args []string) error { return a.runTokenRemove(args[0]) },
+	}
+}
+
+// openTokens opens the tokens of the home folder.
+func (a *app) openTokens() (*access.Tokens, error) {
+	c, err := a.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	return access.OpenTokens(c.tokensPath(), a.now)
+}
+
+func (a *app) runTokenAdd(o tokenOptions, name string) error {
+	want := access.Token{Name: name}
+	for _, s := range o.scopes {
+		want.Scopes = append(want.Scopes, strings.TrimSpace(s))
+	}
+	var err error
+	if want.Scopes, err = access.CheckScopes(want.Scopes); err != nil {
+		return asFlag(err)
+	}
+	if o.expires != "" {
+		length, err := parseTerm(o.expires)
+		if err != nil {
+			return err
+		}
+		want.Expires = a.now().Add(length)
+	}
+	tokens, err := a.openTokens()
+	if err != nil {
+		return err
+	}
+	text, err := tokens.Add(rand.Reader, want)
+	if err != nil {
+		return asFlag(err)
+	}
+	if _, err := io.WriteString(a.stdout, text+"\n"); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the token, which is lost: remove %s", name)
+	}
+	end := "until it is removed"
+	if !want.Expires.IsZero() {
+		end = "until " + a.inZone(want.Expires)
+	}
+	a.note("the token %s is shown this once and cannot be had again; it is good for %s, %s", name, strings.Join(want.Scopes, " and "), end)
+	return nil
+}
+
+// asFlag gives an error of a token the name that its field has on the command line.
+func asFlag(err error) error {
+	var e *marchwarden.Error
+	if !errors.As(err, &e) || e.Field == "" {
+		return err
+	}
+	field := "--" + e.Field
+	if e.Field == "name" {
+		field = "NAME"
+	}
+	return &marchwarden.Error{Code: e.Code, Field: field, Message: e.Message, Hint: e.Hint, Err: e.Err}
+}
+
+// parseTerm reads how long something lasts: whole days, or what Go calls a duration.
+func parseTerm(s string) (time.Duration, error) {
+	const mostDays = 36500
+	text := strings.TrimSpace(s)
+	length, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 16)
+		length = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || length < time.Second || length > mostDays*24*time.Hour {
+		return 0, invalid("--expires", "", fmt.Sprintf("must be a time such as 90d or 12h, 1s to %dd, not %q", mostDays, clip(s, 40)))
+	}
+	return length, nil
+}
+
+// The states of a token.
+const (
+	tokenActive  = "active"
+	tokenExpired = "expired"
+)
+
+// tokenRow is a row of 'token list', and its form in JSON. Fields are only ever added.
+type tokenRow struct {
+	Name    string     `json:"name"`
+	Scopes  []string   `json:"scopes"`
+	Created time.Time  `json:"created_at"`
+	Expires *time.Time `json:"expires_at,omitempty"`
+	State   string     `json:"state"`
+}
+
+func (a *app) runTokenList(asJSON bool) error {
+	tokens, err := a.openTokens()
+	if err != nil {
+		return err
+	}
+	list, err := tokens.List()
+	if err != nil {
+		return err
+	}
+	rows := []tokenRow{}
+	var table [][]string
+	for _, t := range list {
+		row, until := tokenRow{Name: t.Name, Scopes: t.Scopes, Created: t.Created, State: tokenActive}, "never"
+		if !t.Expires.IsZero() {
+			row.Expires, until = &t.Expires, a.inZone(t.Expires)
+		}
+		if t.Expired(a.now()) {
+			row.State = tokenExpired
+		}
+		rows = append(rows, row)
+		table = append(table, []string{t.Name, strings.Join(t.Scopes, ", "), a.inZone(t.Created), until, row.State})
+	}
+	if asJSON {
+		return printJSON(a.stdout, rows)
+	}
+	if len(rows) == 0 {
+		a.note("there are no tokens yet; 'marchwarden token add NAME' makes one")
+		return nil
+	}
+	return a.outStyle().Table(a.stdout, []string{"name", "scopes", "created", "expires", "state"}, table)
+}
+
+func (a *app) runTokenRemove(name string) error {
+	tokens, err := a.openTokens()
+	if err != nil {
+		return err
+	}
+	if err := tokens.Remove(name); err != nil {
+		return err
+	}
+	a.note("the token %s is removed; servers refuse it within a second", name)
+	return nil
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// tokenWorld runs 'marchwarden token' in a home of its own.
+type tokenWorld struct {
+	*app
+	out, err bytes.Buffer
+	at       time.Time
+}
+
+func newTokenWorld(t *testing.T) *tokenWorld {
+	w := &tokenWorld{app: world(t, nil), at: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}
+	w.stdout, w.stderr, w.now = &w.out, &w.err, func() time.Time { return w.at }
+	return w
+}
+
+func (w *tokenWorld) run(args ...string) error {
+	w.out.Reset()
+	w.err.Reset()
+	root := &cobra.Command{Use: "marchwarden", SilenceErrors: true, SilenceUsage: true}
+	root.AddCommand(newToken(w.app))
+	root.SetFlagErrorFunc(flagError)
+	root.SetOut(w.stdout)
+	root.SetErr(w.stderr)
+	root.SetArgs(append([]string{"token"}, args...))
+	return root.Execute()
+}
+
+// A token is on stdout alone, once, and nowhere else ever.
+func TestToken(t *testing.T) {
+	w := newTokenWorld(t)
+	if err := w.run("add", "ci", "--scope", "metrics, research", "--expires", "90d"); err != nil {
+		t.Fatal(err)
+	}
+	token := strings.TrimSuffix(w.out.String(), "\n")
+	if !regexp.MustCompile(`^mw_[a-z2-7]{52}$`).MatchString(token) || !strings.Contains(w.err.String(), "shown this once") || strings.Contains(w.err.String(), token) {
+		t.Errorf("stdout %q, stderr %q", w.out.String(), w.err.String())
+	}
+	if err := w.run("add", "laptop"); err != nil {
+		t.Fatal(err)
+	}
+	w.at = w.at.AddDate(0, 0, 90)
+	if err := w.run("list", "--json"); err != nil {
+		t.Fatal(err)
+	}
+	var rows []tokenRow
+	if err := json.Unmarshal(w.out.Bytes(), &rows); err != nil {
+		t.Fatal(err)
+	}
+	made := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	want := []tokenRow{
+		{"ci", []string{"research", "metrics"}, made, &w.at, tokenExpired},
+		{"laptop", []string{"research", "read"}, made, nil, tokenActive},
+	}
+	if diff := cmp.Diff(want, rows); diff != "" {
+		t.Error(diff)
+	}
+	if err := w.run("list"); err != nil || !regexp.MustCompile(`(?m)^laptop +research, read +2026-11-01 12:00 +never +active$`).Match(w.out.Bytes()) {
+		t.Errorf("%v: %s", err, w.out.String())
+	}
+	home := filepath.Join(filepath.Dir(w.dir), "user", ".marchwarden")
+	for _, l := range leaves(t, home) {
+		if bytes.Contains(l.data, []byte(token)) || bytes.Contains(l.data, []byte(token[3:])) {
+			t.Errorf("the token is in %s", l.name)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(home, "tokens.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := w.run("remove", "ci"); err != nil || w.out.Len() > 0 {
+		t.Errorf("%v: %s", err, w.out.String())
+	}
+	if err := w.run("remove", "ci"); marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+func TestTokenRefuses(t *testing.T) {
+	w := newTokenWorld(t)
+	for want, args := range map[string][]string{
+		"NAME":      {"add", "a b"},
+		"--scope":   {"add", "a", "--scope", "admin"},
+		"--expires": {"add", "a", "--expires", "soon"},
+		"takes":     {"add"},
+		"unknown":   {"revoke", "a"},
+	} {
+		err := w.run(args...)
+		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.Contains(err.Error(), want) || w.out.Len() > 0 {
+			t.Errorf("%q: %v, stdout %q", args, err, w.out.String())
+		}
+	}
+	for _, scope := range []string{"", ",", "research,,read", "Research"} {
+		if err := w.run("add", "a", "--scope", scope); marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
+			t.Errorf("--scope %q: %v", scope, err)
+		}
+	}
+	if err := w.run("list"); err != nil || w.out.Len() > 0 || !strings.Contains(w.err.String(), "no tokens yet") {
+		t.Errorf("%v: %s%s", err, w.out.String(), w.err.String())
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(w.dir), "user", ".marchwarden")); !os.IsNotExist(err) {
+		t.Errorf("a refusal made the home folder: %v", err)
+	}
+}
+
+func TestParseTerm(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"90d": 90 * day, "1d": day, " 2d ": 2 * day, "12h": 12 * time.Hour, "1h30m": 90 * time.Minute, "36500d": 36500 * day,
+		"": 0, "d": 0, "0d": 0, "-1d": 0, "1.5d": 0, "36501d": 0, "99999999d": 0, "0s": 0, "1ns": 0, "-1h": 0, "90": 0, "90 d": 0, "1w": 0, "2000000h": 0,
+	} {
+		got, err := parseTerm(text)
+		if got != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+// Package access says who asks and what they may do. It turns a bearer token into a
+// principal: by a file of named tokens, of which only hashes are kept, by one token
+// from the environment, or as the resource server of an OAuth 2.1 issuer. It owns the
+// names of the scopes, the tokens file and the keys of the issuer. It opens no port
+// and reads no request: that is the door's. No token and no part of one is ever in an
+// error, a log line or a file.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// The scopes. Their names are the same in the tokens file and in tokens of an issuer.
+const (
+	ScopeResearch = "research" // call the tool, cancel what one began
+	ScopeRead     = "read"     // read resources and the state of tasks
+	ScopeMetrics  = "metrics"  // read the server's measurements
+)
+
+// Scopes are all scopes, in the order in which they are listed everywhere. The slice
+// is the caller's.
+func Scopes() []string { return []string{ScopeResearch, ScopeRead, ScopeMetrics} }
+
+// CheckScopes puts scopes into their order, each once. One that does not exist, and
+// none at all, are CodeInvalid.
+func CheckScopes(scopes []string) ([]string, error) {
+	for _, s := range scopes {
+		if !slices.Contains(Scopes(), s) {
+			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "scope",
+				Message: fmt.Sprintf("must be of %s, not %.40q", strings.Join(Scopes(), ", "), s)}
+		}
+	}
+	if len(scopes) == 0 {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "scope", Message: "must name at least one of " + strings.Join(Scopes(), ", ")}
+	}
+	return ours(scopes), nil
+}
+
+// ours are the scopes that exist among names, in their order, each once.
+func ours(names []string) []string {
+	return slices.DeleteFunc(Scopes(), func(s string) bool { return !slices.Contains(names, s) })
+}
+
+// Principal is who asks. Two with the same ID are the same. The zero Principal is
+// nobody: it may do nothing and owns nothing.
+type Principal struct {
+	ID     string   // "local", "anonymous", "token:NAME", "oauth:ISSUER#SUBJECT"; "" is nobody
+	Scopes []string // ScopeResearch, ScopeRead, ScopeMetrics
+}
+
+const (
+	localID     = "local"
+	anonymousID = "anonymous"
+	tokenPrefix = "token:"
+	oauthPrefix = "oauth:"
+)
+
+// May reports whether p has a scope. Nobody has any.
+func (p Principal) May(scope string) bool {
+	return p.ID != "" && slices.Contains(p.Scopes, scope)
+}
+
+// SeesAll reports whether p sees what others made, which only Local does.
+func (p Principal) SeesAll() bool { return p.ID == localID }
+
+// Local is the user who started the process, such as over stdio: all scopes, and sees
+// the runs of everybody.
+func Local() Principal { return Principal{ID: localID, Scopes: Scopes()} }
+
+// Anonymous is whoever reaches an open loopback port: all scopes, and sees what
+// anonymous callers made.
+func Anonymous() Principal { return Principal{ID: anonymousID, Scopes: Scopes()} }
+
+type principalKey struct{}
+
+// With returns a context that says who asks.
+func With(ctx context.Context, p Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// From is who asks by a context; without With it is nobody.
+func From(ctx context.Context) Principal {
+	p, _ := ctx.Value(principalKey{}).(Principal)
+	return p
+}
+
+// Authenticator turns a bearer token into a principal. A refusal is CodeDenied, and
+// ErrScope besides if the token is good and grants nothing here. CodeUnavailable says
+// that nobody could tell. The message never holds the token or a part of it; it is for
+// the server's log and may name a file or a host that the caller need not know of.
+// All of this package are safe for concurrent use.
+type Authenticator interface {
+	Authenticate(ctx context.Context, token string) (Principal, error)
+}
+
+// ErrScope says that a token is good and has no scope of ours: 403 rather than 401.
+var ErrScope = errors.New("it grants no scope of this server")
+
+// Why a token is refused. These are all there is to say: what a parser of tokens says
+// may quote them.
+var (
+	errUnknown = errors.New("it is not known here")
+	errExpired = errors.New("it has expired")
+)
+
+// refuse makes the error of a token that is not accepted.
+func refuse(cause error) error {
+	return marchwarden.Wrap(cause, marchwarden.CodeDenied, "the token is refused")
+}
+
+// maxTokenBytes bounds the tokens that are looked at. Those of issuers have a few
+// kilobytes at most.
+const maxTokenBytes = 16 << 10
+
+// Any asks authenticators in turn and takes the first that accepts. If none does, the
+// error is of the one that knew most about the token: one that could not tell comes
+// before ErrScope, that before another reason, and last that the token is unknown.
+// Without authenticators every token is refused; nil ones are passed over.
+func Any(all ...Authenticator) Authenticator {
+	return chain(slices.DeleteFunc(slices.Clone(all), func(a Authenticator) bool { return a == nil }))
+}
+
+type chain []Authenticator
+
+func (c chain) Authenticate(ctx context.Context, token string) (Principal, error) {
+	best := refuse(errUnknown)
+	for _, a := range c {
+		p, err := a.Authenticate(ctx, token)
+		if err == nil {
+			return p, nil
+		}
+		if knows(err) > knows(best) {
+			best = err
+		}
+	}
+	return Principal{}, best
+}
+
+// knows orders errors by how much they know about a token.
+func knows(err error) int {
+	switch {
+	case marchwarden.CodeOf(err) != marchwarden.CodeDenied:
+		return 3
+	case errors.Is(err, ErrScope):
+		return 2
+	case errors.Is(err, errUnknown):
+		return 0
+	}
+	return 1
+}

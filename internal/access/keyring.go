@@ -1,0 +1,273 @@
+package access
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const (
+	freshFor     = time.Hour        // keys are fetched again when they are older
+	goodFor      = 24 * time.Hour   // how old keys may get when they cannot be
+	renewEvery   = time.Minute      // at most, when a token names an unknown key
+	retryEvery   = 5 * time.Second  // at most, while there are no keys
+	fetchTimeout = 10 * time.Second // for metadata and keys together
+	maxDocument  = 512 << 10        // bytes of either
+	maxRedirects = 3
+)
+
+// keyring has the keys of an issuer. Of many callers who need them one fetches.
+type keyring struct {
+	issuer   string
+	at       *url.URL // the issuer, parsed
+	url      string   // of the keys; "" asks the issuer's metadata
+	client   *http.Client
+	now      func() time.Time
+	log      *slog.Logger
+	loopback bool // the issuer is, so that its keys may be without TLS, too
+
+	mu      sync.Mutex // guards what follows
+	keys    *keys      // nil before the first
+	fetched time.Time  // when the keys were
+	tried   time.Time  // when fetching was last begun; zero if never
+	err     error      // how that ended
+	flight  chan struct{}
+}
+
+func newKeyring(c OAuthConfig, issuer *url.URL) *keyring {
+	client := *c.HTTP
+	client.Jar = nil
+	client.CheckRedirect = func(to *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects || to.URL.Scheme != via[0].URL.Scheme || to.URL.Host != via[0].URL.Host {
+			return errRedirect
+		}
+		return nil
+	}
+	log := c.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: &client, now: c.Now, log: log, loopback: isLoopback(issuer.Hostname())}
+}
+
+// get returns keys that may be an hour old, or a day while newer ones cannot be had.
+// Without any it waits for the first.
+func (r *keyring) get(ctx context.Context) (*keys, error) {
+	r.mu.Lock()
+	now := r.now()
+	switch age := now.Sub(r.fetched); {
+	case r.keys != nil && age >= 0 && age < freshFor:
+		defer r.mu.Unlock()
+		return r.keys, nil
+	case r.keys != nil && age < goodFor: // a clock that was set back is a reason to fetch, not to wait
+		defer r.mu.Unlock()
+		if r.flight == nil && !within(now, r.tried, renewEvery) {
+			r.begin(ctx, now)
+		}
+		return r.keys, nil
+	case r.flight == nil && r.err != nil && within(now, r.tried, retryEvery):
+		defer r.mu.Unlock()
+		return nil, r.err
+	}
+	r.keys = nil // none, or too old
+	return r.wait(ctx, now)
+}
+
+// renew returns keys that were fetched now, unless that was tried in the last minute:
+// then those there are. The error is why newer ones cannot be had.
+func (r *keyring) renew(ctx context.Context) (*keys, error) {
+	r.mu.Lock()
+	now := r.now()
+	if r.flight == nil && within(now, r.tried, renewEvery) {
+		defer r.mu.Unlock()
+		return r.keys, r.err
+	}
+	return r.wait(ctx, now)
+}
+
+// within reports whether less than d has passed since a time that was.
+func within(now, since time.Time, d time.Duration) bool {
+	age := now.Sub(since)
+	return !since.IsZero() && age >= 0 && age < d
+}
+
+// wait joins a flight, or begins one, and gives r.mu back meanwhile.
+func (r *keyring) wait(ctx context.Context, now time.Time) (*keys, error) {
+	if r.flight == nil {
+		r.begin(ctx, now)
+	}
+	flight := r.flight
+	r.mu.Unlock()
+	select {
+	case <-flight:
+	case <-ctx.Done():
+		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for the keys of the issuer")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keys, r.err
+}
+
+// begin fetches keys in the background, for a few seconds at most; r.mu is held. It
+// does not end with the request that happened to need them: others wait, too.
+func (r *keyring) begin(ctx context.Context, now time.Time) {
+	flight := make(chan struct{})
+	r.flight, r.tried = flight, now
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
+	go func() {
+		defer cancel()
+		set, err := r.fetch(ctx)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.err = err; err == nil {
+			r.keys, r.fetched = set, now
+			r.log.Info("fetched the keys of the issuer", "issuer", r.issuer, "named", len(set.ids))
+		} else {
+			r.log.Warn("the keys of the issuer cannot be fetched", "issuer", r.issuer, "error", err.Error())
+		}
+		r.flight = nil
+		close(flight)
+	}()
+}
+
+// fetch gets the keys. All its errors are CodeUnavailable.
+func (r *keyring) fetch(ctx context.Context) (*keys, error) {
+	set, err := r.fetchKeys(ctx)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "fetch the keys of the issuer %s", r.issuer)
+	}
+	return set, nil
+}
+
+func (r *keyring) fetchKeys(ctx context.Context) (*keys, error) {
+	at := r.url
+	if at == "" {
+		var err error
+		if at, err = r.discover(ctx); err != nil {
+			return nil, err
+		}
+	}
+	text, status, err := r.document(ctx, at)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("status %d", status)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get the set of keys: %w", err)
+	}
+	set, err := parseKeys(text)
+	if err != nil {
+		return nil, fmt.Errorf("read the set of keys: %w", err)
+	}
+	return set, nil
+}
+
+// wellKnown are the addresses of an issuer's metadata in the order in which they are
+// asked: RFC 8414, then OpenID Connect with its name put in and put at the end.
+func wellKnown(issuer *url.URL) []string {
+	path := strings.TrimRight(issuer.EscapedPath(), "/")
+	root := issuer.Scheme + "://" + issuer.Host
+	all := []string{
+		root + "/.well-known/oauth-authorization-server" + path,
+		root + "/.well-known/openid-configuration" + path,
+	}
+	if path != "" {
+		all = append(all, root+path+"/.well-known/openid-configuration")
+	}
+	return all
+}
+
+// discover asks the issuer's metadata where its keys are. An address that has none
+// leads to the next; metadata of somebody else is an error.
+func (r *keyring) discover(ctx context.Context) (string, error) {
+	for _, at := range wellKnown(r.at) {
+		text, status, err := r.document(ctx, at)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("get the metadata: %w", err)
+		case status >= 400 && status < 500:
+			continue
+		case status != http.StatusOK:
+			return "", fmt.Errorf("get the metadata: status %d", status)
+		}
+		var form struct {
+			Issuer string `json:"issuer"`
+			Keys   string `json:"jwks_uri"`
+		}
+		if err := json.Unmarshal(text, &form); err != nil {
+			return "", errors.New("the metadata is no JSON object")
+		}
+		if form.Issuer != r.issuer {
+			return "", errors.New("the metadata is of another issuer")
+		}
+		u, err := checkURL(form.Keys)
+		if err != nil {
+			return "", fmt.Errorf("the metadata has no usable jwks_uri: %w", err)
+		}
+		if u.Scheme != "https" && !r.loopback {
+			return "", errors.New("the metadata has no usable jwks_uri: must be https")
+		}
+		return form.Keys, nil
+	}
+	return "", errors.New("the issuer has no metadata")
+}
+
+var (
+	errRedirect = errors.New("it redirects to another host, or too often")
+	errTooLarge = fmt.Errorf("it is larger than %d bytes", maxDocument)
+)
+
+// document gets a small document. Errors name no address, which may have a secret.
+func (r *keyring) document(ctx context.Context, at string) (text []byte, status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return nil, 0, errors.New("make the request")
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := r.client.Do(request)
+	if err != nil {
+		var where *url.Error
+		if errors.As(err, &where) {
+			err = where.Err
+		}
+		return nil, 0, err
+	}
+	defer response.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(response.Body, maxDocument+1))
+	if err == nil && len(text) > maxDocument {
+		err = errTooLarge
+	}
+	return text, response.StatusCode, err
+}
+
+// checkURL reads an address that tokens depend on: one that nobody on the way can
+// change what comes from.
+func checkURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "":
+		return nil, errors.New("must be an address that begins with https://")
+	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+		return nil, errors.New("must be https, unless the host is loopback")
+	case u.User != nil:
+		return nil, errors.New("must have no user or password")
+	case strings.Contains(raw, "#"):
+		return nil, errors.New("must have no fragment")
+	}
+	return u, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,242 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// leeway is how far the clocks of an issuer and ours may be apart.
+const leeway = 30 * time.Second
+
+// maxSubject bounds the subject of a token in characters, as OpenID Connect does.
+const maxSubject = 255
+
+// algorithms are those by which a token may be signed: such as have a public key. With
+// a shared secret, whoever can check a token could make one.
+var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
+
+// OAuthConfig says whose tokens are accepted, and for what.
+type OAuthConfig struct {
+	// Issuer is the authorization server, exactly as its tokens and its metadata name
+	// it. It must be https unless its host is loopback, without a query or fragment.
+	Issuer string
+	// Audience must be among those of a token, exactly. It is this server's own
+	// address as clients know it, such as https://research.example.org/mcp, so that a
+	// token for another server is none for this one.
+	Audience string
+	// JWKSURL is where the issuer's keys are; "" asks its metadata.
+	JWKSURL string
+	// Scopes are those of ours that a token may grant; nil is all.
+	Scopes []string
+	// HTTP fetches metadata and keys. Redirects to other hosts are not followed,
+	// whatever it says about them.
+	HTTP *http.Client
+	Now  func() time.Time
+	// Log gets a line when keys are fetched or cannot be; nil drops them.
+	Log *slog.Logger
+}
+
+// OAuth accepts the access tokens (JWT, as RFC 9068 has them) of one issuer, as
+// "oauth:ISSUER#SUBJECT". It fetches the issuer's keys when they are first needed and
+// again when they are an hour old, which no caller waits for; keys that it has are
+// good for a day when the issuer cannot be reached.
+type OAuth struct {
+	issuer    string
+	scopes    []string
+	parser    *jwt.Parser
+	validator *jwt.Validator
+	keys      *keyring
+}
+
+// NewOAuth checks a configuration. It fetches nothing. CodeInvalid names the field
+// that is wrong.
+func NewOAuth(c OAuthConfig) (*OAuth, error) {
+	wrong := func(field, message string) (*OAuth, error) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message}
+	}
+	issuer, err := checkURL(c.Issuer)
+	if err != nil {
+		return wrong("issuer", err.Error())
+	}
+	if issuer.RawQuery != "" || issuer.ForceQuery {
+		return wrong("issuer", "must have no query")
+	}
+	if c.JWKSURL != "" {
+		if _, err := checkURL(c.JWKSURL); err != nil {
+			return wrong("jwks_url", err.Error())
+		}
+	}
+	if c.Audience == "" {
+		return wrong("audience", "must be the address of this server, as tokens name it")
+	}
+	if c.HTTP == nil || c.Now == nil {
+		return wrong("http", "a client and a clock are needed")
+	}
+	if c.Scopes == nil {
+		c.Scopes = Scopes()
+	}
+	if c.Scopes, err = CheckScopes(c.Scopes); err != nil {
+		return nil, err
+	}
+	options := []jwt.ParserOption{
+		jwt.WithValidMethods(algorithms), jwt.WithIssuer(c.Issuer), jwt.WithAudience(c.Audience),
+		jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(c.Now), jwt.WithStrictDecoding(),
+	}
+	return &OAuth{
+		issuer: c.Issuer, scopes: c.Scopes, keys: newKeyring(c, issuer),
+		parser: jwt.NewParser(options...), validator: jwt.NewValidator(options...),
+	}, nil
+}
+
+// Why a token of an issuer is refused, beside errExpired and ErrScope.
+var (
+	errMalformed = errors.New("it is no signed JSON web token of a kind that is accepted")
+	errEarly     = errors.New("it is not valid yet")
+	errAudience  = errors.New("it is for another audience")
+	errIssuer    = errors.New("it is of another issuer")
+	errClaim     = errors.New("a claim that it must have is missing or malformed")
+	errSignature = errors.New("its signature is not by a key of the issuer")
+)
+
+// Authenticate accepts a token whose signature is by a key of the issuer and whose
+// issuer, audience, times, subject and scopes are as they must be. What is no JSON web
+// token, or is of another issuer, audience or time, is refused before any key is
+// fetched. CodeUnavailable if there are no keys to check it by.
+func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, error) {
+	if !looksSigned(token) {
+		return Principal{}, refuse(errUnknown)
+	}
+	claims, stale, err := o.verify(ctx, token, o.keys.get)
+	if stale {
+		claims, _, err = o.verify(ctx, token, o.keys.renew)
+	}
+	if err != nil {
+		return Principal{}, err
+	}
+	scopes := slices.DeleteFunc(ours(granted(claims)), func(s string) bool { return !slices.Contains(o.scopes, s) })
+	if len(scopes) == 0 {
+		return Principal{}, refuse(ErrScope)
+	}
+	subject, _ := claims["sub"].(string)
+	return Principal{ID: oauthPrefix + o.issuer + "#" + subject, Scopes: scopes}, nil
+}
+
+// looksSigned reports whether a token has the three parts of a signed one.
+func looksSigned(token string) bool {
+	parts := strings.Split(token, ".")
+	return len(token) <= maxTokenBytes && len(parts) == 3 && !slices.Contains(parts, "")
+}
+
+// verify checks all of a token but its scopes, by the keys that fetch has, and says
+// whether newer keys might make it good. The error is one of those above and never what
+// the parser says, which may quote the token.
+func (o *OAuth) verify(ctx context.Context, token string, fetch func(context.Context) (*keys, error)) (claims jwt.MapClaims, stale bool, err error) {
+	// A map has claims by their exact names; a struct would take "SUB" for "sub".
+	claims = jwt.MapClaims{}
+	var reason error
+	anonymous := false // it does not say which key it is signed by
+	_, err = o.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) {
+		if reason = o.inspect(t.Header, claims); reason != nil {
+			return nil, reason
+		}
+		set, err := fetch(ctx)
+		if set == nil {
+			reason = err
+			return nil, err
+		}
+		kid, named := t.Header["kid"].(string)
+		if anonymous = !named; named && !slices.Contains(set.ids, kid) {
+			stale = true
+			if reason = err; err == nil { // else it may be by a key that could not be fetched
+				reason = refuse(errSignature)
+			}
+			return nil, reason
+		}
+		return set.find.KeyfuncCtx(ctx)(t)
+	})
+	switch {
+	case err == nil:
+		return claims, false, nil
+	case reason != nil:
+		return nil, stale, reason
+	}
+	return nil, anonymous && errors.Is(err, jwt.ErrTokenSignatureInvalid), refuse(reasonOf(err))
+}
+
+// inspect checks what can be checked without a key. It proves nothing, and keeps
+// tokens that cannot be good from making us fetch keys.
+func (o *OAuth) inspect(header map[string]any, claims jwt.MapClaims) error {
+	typ, _ := header["typ"].(string)
+	typ = strings.TrimPrefix(strings.ToLower(typ), "application/")
+	_, critical := header["crit"] // an extension that we do not know and must not ignore
+	_, named := header["kid"].(string)
+	if _, has := header["kid"]; has != named || critical || typ != "at+jwt" && typ != "jwt" {
+		return refuse(errMalformed)
+	}
+	if err := o.validator.Validate(claims); err != nil {
+		return refuse(reasonOf(err))
+	}
+	if subject, _ := claims["sub"].(string); !isSubject(subject) {
+		return refuse(errClaim)
+	}
+	return nil
+}
+
+func isSubject(s string) bool {
+	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= maxSubject &&
+		!strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError })
+}
+
+// reasonOf puts what the parser says into words of ours.
+func reasonOf(err error) error {
+	for _, r := range []struct{ theirs, ours error }{
+		{jwt.ErrTokenInvalidIssuer, errIssuer},
+		{jwt.ErrTokenInvalidAudience, errAudience},
+		{jwt.ErrTokenExpired, errExpired},
+		{jwt.ErrTokenNotValidYet, errEarly},
+		{jwt.ErrTokenRequiredClaimMissing, errClaim},
+		{jwt.ErrInvalidType, errClaim},
+		{jwt.ErrTokenSignatureInvalid, errSignature},
+	} {
+		if errors.Is(err, r.theirs) {
+			return r.ours
+		}
+	}
+	return errMalformed
+}
+
+// granted are the scopes of a token: "scope", which is one text with spaces, or else
+// "scp", which some issuers have instead, as a text or a list.
+func granted(claims jwt.MapClaims) []string {
+	claim, ok := claims["scope"]
+	if !ok {
+		claim = claims["scp"]
+	}
+	switch v := claim.(type) {
+	case string:
+		return strings.Split(v, " ")
+	case []any:
+		if ok { // of "scope", for which RFC 8693 has no list
+			return nil
+		}
+		var names []string
+		for _, name := range v {
+			if s, ok := name.(string); ok {
+				names = append(names, s)
+			}
+		}
+		return names
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package access
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+// maxFileBytes bounds a tokens file; 1,000 tokens with all they can have need less.
+const maxFileBytes = 1 << 20
+
+// The form of the file:
+//
+//	{"version": 1, "tokens": [{"name": …, "sha256": 64 hex digits, "scopes": […], "created": …, "expires": …}, …]}
+//
+// Tokens are in the order of their names. A field that is not known is an error: what
+// a later version says there may be that a token is not good any more. So is a version
+// that is not known, and fields must not change their meaning within one.
+type fileForm struct {
+	Version int         `json:"version"`
+	Tokens  []entryForm `json:"tokens"`
+}
+
+type entryForm struct {
+	Name    string     `json:"name"`
+	SHA256  string     `json:"sha256"`
+	Scopes  []string   `json:"scopes"`
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+const fileVersion = 1
+
+// format is the text of a file. It fails for a time that JSON has no form for.
+func format(entries []entry) ([]byte, error) {
+	form := fileForm{Version: fileVersion, Tokens: make([]entryForm, len(entries))}
+	for i, e := range entries {
+		form.Tokens[i] = entryForm{Name: e.Name, SHA256: hex.EncodeToString(e.sum[:]), Scopes: e.Scopes, Created: e.Created}
+		if !e.Expires.IsZero() {
+			form.Tokens[i].Expires = &e.Expires
+		}
+	}
+	text, err := json.MarshalIndent(form, "", "  ")
+	return append(text, '\n'), err
+}
+
+// parse reads the text of a file. A blank one has no tokens. Its errors quote nothing
+// of the text but names of tokens that are sound.
+func parse(text []byte) ([]entry, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	var form fileForm
+	if err := dec.Decode(&form); err != nil {
+		return nil, errors.New("it is not JSON with the fields that it must have")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more behind its end")
+	}
+	if form.Version != fileVersion {
+		return nil, fmt.Errorf("its version is %d, not %d", form.Version, fileVersion)
+	}
+	if len(form.Tokens) > maxTokens {
+		return nil, fmt.Errorf("it has %d tokens, over the limit of %d", len(form.Tokens), maxTokens)
+	}
+	entries := make([]entry, len(form.Tokens))
+	for i, f := range form.Tokens {
+		var err error
+		if entries[i], err = f.entry(); err != nil {
+			return nil, fmt.Errorf("token %d: %w", i+1, err)
+		}
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(entries); i++ {
+		if entries[i].Name == entries[i-1].Name {
+			return nil, fmt.Errorf("there are two tokens %q", entries[i].Name)
+		}
+	}
+	return entries, nil
+}
+
+func (f entryForm) entry() (entry, error) {
+	e := entry{Token: Token{Name: f.Name, Created: f.Created}}
+	if err := checkName(f.Name); err != nil {
+		return entry{}, err
+	}
+	sum, err := hex.DecodeString(f.SHA256)
+	if err != nil || len(sum) != len(e.sum) {
+		return entry{}, fmt.Errorf("sha256 must be %d hex digits", 2*len(e.sum))
+	}
+	copy(e.sum[:], sum)
+	if e.Scopes, err = CheckScopes(f.Scopes); err != nil {
+		return entry{}, errors.New("scopes must be of " + strings.Join(Scopes(), ", ") + ", at least one")
+	}
+	if f.Expires != nil {
+		if e.Expires = *f.Expires; e.Expires.IsZero() { // which would be never
+			return entry{}, errors.New("expires must be a later time")
+		}
+	}
+	return e, nil
+}
+
+// readFile is what is in a tokens file that only its owner can read and write; a
+// missing one is empty. It never waits, as for a pipe.
+func readFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []byte{}, nil
+	case err != nil:
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the tokens file")
+	case !info.Mode().IsRegular():
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the tokens file %s is not a regular file", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the tokens file")
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil { // of what was opened
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the tokens file")
+	}
+	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 { // Windows has no such modes
+		return nil, &marchwarden.Error{Code: marchwarden.CodeDenied, Hint: "run: chmod 600 " + path,
+			Message: fmt.Sprintf("the tokens file %s has mode %#o: others than its owner can get at it", path, mode)}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the tokens file")
+	}
+	if len(text) > maxFileBytes {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "%s is larger than %d bytes", path, maxFileBytes)
+	}
+	return text, nil
+}
+
+// target is the file that path leads to by links, which must stay links.
+func target(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil
+	}
+	return real, err
+}
+
+// replace puts entries into a file as a whole: written beside it, synced, renamed, and
+// the name synced. The caller has its lock, so that the name beside it is the caller's.
+func replace(path string, entries []entry) error {
+	text, err := format(entries)
+	if err != nil {
+		return err
+	}
+	beside := path + ".new"
+	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) { // a crash left it
+		return err
+	}
+	f, err := os.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(beside, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(beside))
+	}
+	return durable.SyncDir(os.Open(filepath.Dir(path)))
+}

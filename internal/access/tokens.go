@@ -1,0 +1,250 @@
+package access
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base32"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+const (
+	maxTokens    = 1000
+	maxNameBytes = 64
+	secretBytes  = 32
+	textPrefix   = "mw_" // by which people and scanners for secrets know a token
+	checkEvery   = time.Second
+)
+
+// Token is a named token, without its text, which nobody has but its holder.
+type Token struct {
+	Name    string
+	Scopes  []string
+	Created time.Time
+	Expires time.Time // zero if it does not
+}
+
+// Expired reports whether the token is accepted no longer.
+func (t Token) Expired(now time.Time) bool {
+	return !t.Expires.IsZero() && !now.Before(t.Expires)
+}
+
+// entry is a token as it is kept.
+type entry struct {
+	Token
+	sum digest
+}
+
+// Tokens is a file of named tokens, and accepts them as "token:NAME". It looks at the
+// file again when a second has passed, so that what another process adds or removes
+// counts without a restart. It is safe for concurrent use, and several processes may
+// change one file.
+type Tokens struct {
+	path string
+	now  func() time.Time
+
+	mu      sync.Mutex // guards what follows, and is held while the file is read
+	checked time.Time  // when the file was last read; zero if never
+	text    []byte     // what was in it, as far as it is sound
+	entries []entry    // what text says
+	err     error      // why there are none
+}
+
+// OpenTokens opens a tokens file. One that does not exist has no tokens; the first Add
+// makes it. CodeDenied if others than its owner can read or write it, CodeCorrupt if
+// it is no tokens file, CodeUnavailable if it cannot be read.
+func OpenTokens(path string, now func() time.Time) (*Tokens, error) {
+	t := &Tokens{path: path, now: now}
+	if _, err := t.current(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// List returns the tokens by name, those that have expired too. It reads the file.
+func (t *Tokens) List() ([]Token, error) {
+	entries, err := t.read()
+	if err != nil {
+		return nil, err
+	}
+	tokens := make([]Token, len(entries))
+	for i, e := range entries {
+		tokens[i] = e.Token
+		tokens[i].Scopes = slices.Clone(e.Scopes)
+	}
+	return tokens, nil
+}
+
+// Add makes a token of 256 bits from random, keeps its hash under want.Name and
+// returns its text, which cannot be had again. The file, and the name of it, are on
+// the disk when Add returns. want.Created is not looked at. CodeInvalid if the name is
+// taken or not of 1 to 64 letters, digits, dots, dashes and underscores, if a scope
+// does not exist or there is none, if it would have expired already, or if there are
+// 1,000 tokens.
+func (t *Tokens) Add(random io.Reader, want Token) (string, error) {
+	if err := checkName(want.Name); err != nil {
+		return "", err
+	}
+	scopes, err := CheckScopes(want.Scopes)
+	if err != nil {
+		return "", err
+	}
+	now := t.now().UTC().Truncate(time.Second)
+	if want.Expired(now) {
+		return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "expires", Message: "must be in the future"}
+	}
+	secret := make([]byte, secretBytes)
+	if _, err := io.ReadFull(random, secret); err != nil {
+		return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a token: read random bytes")
+	}
+	text := textPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret))
+	added := entry{Token{want.Name, scopes, now, want.Expires.UTC().Truncate(time.Second)}, digestOf(text)}
+	err = t.change(func(entries []entry) ([]entry, error) {
+		if len(entries) >= maxTokens {
+			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there are %d tokens, which is the limit", maxTokens), Hint: "remove those that have expired"}
+		}
+		if i, found := find(entries, want.Name); !found {
+			return slices.Insert(entries, i, added), nil
+		}
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf("there is a token %q already", want.Name), Hint: "choose another name, or remove that token first"}
+	})
+	if err != nil {
+		return "", err
+	}
+	return text, nil
+}
+
+// Remove forgets a token; servers refuse it within a second. CodeNotFound if there is
+// none of that name.
+func (t *Tokens) Remove(name string) error {
+	return t.change(func(entries []entry) ([]entry, error) {
+		i, found := find(entries, name)
+		if !found {
+			return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "there is no token %.64q", name)
+		}
+		return slices.Delete(entries, i, i+1), nil
+	})
+}
+
+// find is where a name is, or would be, among entries in the order of their names.
+func find(entries []entry, name string) (int, bool) {
+	return slices.BinarySearchFunc(entries, name, func(e entry, name string) int { return strings.Compare(e.Name, name) })
+}
+
+// Authenticate accepts a token of the file that has not expired. While the file cannot
+// be used, every token is refused.
+func (t *Tokens) Authenticate(_ context.Context, token string) (Principal, error) {
+	if len(token) > maxTokenBytes {
+		return Principal{}, refuse(errUnknown)
+	}
+	entries, err := t.current()
+	if err != nil {
+		return Principal{}, refuse(err)
+	}
+	i := match(entries, digestOf(token))
+	switch {
+	case i < 0:
+		return Principal{}, refuse(errUnknown)
+	case entries[i].Expired(t.now()):
+		return Principal{}, refuse(errExpired)
+	}
+	return Principal{ID: tokenPrefix + entries[i].Name, Scopes: slices.Clone(entries[i].Scopes)}, nil
+}
+
+// match is the index of the entry with a digest, or -1. It looks at every byte of
+// every entry, so that the time it takes says nothing.
+func match(entries []entry, sum digest) int {
+	found := -1
+	for i := range entries {
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(entries[i].sum[:], sum[:]), i, found)
+	}
+	return found
+}
+
+// current are the entries as of a second ago at most. The slice is not to be changed.
+func (t *Tokens) current() ([]entry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if age := now.Sub(t.checked); t.checked.IsZero() || age < 0 || age >= checkEvery {
+		t.load()
+		t.checked = now
+	}
+	return t.entries, t.err
+}
+
+// read are the entries as they are now.
+func (t *Tokens) read() ([]entry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.load()
+	return t.entries, t.err
+}
+
+// load reads the file; t.mu is held. The whole of it is read rather than its time and
+// size alone, which a second change in the same instant need not alter.
+func (t *Tokens) load() {
+	text, err := readFile(t.path)
+	if err == nil && t.err == nil && t.text != nil && string(text) == string(t.text) {
+		return
+	}
+	t.text, t.entries, t.err = nil, nil, err
+	if err != nil {
+		return
+	}
+	if t.entries, t.err = parse(text); t.err == nil {
+		t.text = text
+		return
+	}
+	t.err = marchwarden.Wrap(t.err, marchwarden.CodeCorrupt, "%s is no tokens file", t.path)
+}
+
+// change replaces the tokens by what edit makes of a copy of them, while no other
+// process does.
+func (t *Tokens) change(edit func([]entry) ([]entry, error)) (err error) {
+	path, err := target(t.path)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find the tokens file")
+	}
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of the tokens file")
+	}
+	unlock, err := durable.LockFile(path + ".lock")
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "lock the tokens file")
+	}
+	defer func() {
+		if unlockErr := unlock(); err == nil { // else the first says more
+			err = marchwarden.Wrap(unlockErr, marchwarden.CodeUnavailable, "unlock the tokens file")
+		}
+	}()
+	entries, err := t.read()
+	if err != nil {
+		return err
+	}
+	if entries, err = edit(slices.Clone(entries)); err != nil {
+		return err
+	}
+	if err := replace(path, entries); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the tokens file")
+	}
+	_, err = t.read()
+	return err
+}
+
+// checkName holds names to what is safe in a file, a log line and an argument.
+func checkName(name string) error {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	if name == "" || len(name) > maxNameBytes || strings.Trim(name, allowed) != "" {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf("must be 1 to %d letters, digits, dots, dashes or underscores", maxNameBytes)}
+	}
+	return nil
+}

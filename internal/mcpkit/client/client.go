@@ -1,0 +1,362 @@
+// Package client makes any MCP server with the tool research, whoever wrote it and
+// wherever it runs, a marchwarden.Researcher.
+//
+// It owns the client's side of the MCP edge: starting a process or reaching an
+// address, the version of the protocol, progress, cancellation, tasks, and the checks
+// that make what a stranger says fit for use. No SDK type leaves it. It does not look
+// after sessions: whoever dials redials.
+//
+//	marchwarden.Researcher ⇄ session (session.go) ⇄ SDK session ⇄ process or address (link.go) ⇄ server
+//	                               ⇅ task (tasks.go) ⇄ one request at a time (exchange.go) ⇄ address (link.go)
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/child"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+)
+
+const (
+	// How long a server at an address, and a program that is started, may take to
+	// say who it is: an interpreter may have much to load first.
+	dialPatience  = 5 * time.Second
+	startPatience = 20 * time.Second
+	// legacyEra is the last version of the protocol that begins with initialize.
+	legacyEra = "2025-11-25"
+	// maxListed bounds every list that a server gives.
+	maxListed = 1000
+	// maxSaidChars bounds what a server says where it becomes part of a message.
+	maxSaidChars = 200
+	// maxDescriptionChars bounds the description that is shown to people.
+	maxDescriptionChars = 2000
+)
+
+// Target is where a researcher is: a program to run, or an address. Exactly one of
+// Command and URL is given.
+type Target struct {
+	// Command is a program and its arguments, run without a shell.
+	Command []string
+	// Dir is its working directory; "" is that of this process.
+	Dir string
+	// Env is its whole environment: nothing is handed on that does not stand here.
+	Env []string
+	// Stderr gets what it writes to standard error, as it is, unless it is nil.
+	Stderr io.Writer
+
+	// URL is the address of a server that speaks MCP over HTTP.
+	URL string
+	// Token is sent to that server as a bearer token, unless it is "".
+	Token string
+}
+
+// Dialer makes sessions. Its fields are not to be changed after the first Dial,
+// which is safe for concurrent use.
+type Dialer struct {
+	// Version is the program's version, for the server to know; empty means "dev".
+	Version string
+	// Now is the clock that deadlines are told by. Required.
+	Now func() time.Time
+	// HTTP reaches addresses. nil means a client that knows no proxy.
+	HTTP *http.Client
+	// Log gets what is worth a look; nil discards it.
+	Log *slog.Logger
+	// Grace is how much longer than its deadline a server may take to hand over
+	// what it has; 0 means two seconds.
+	Grace time.Duration
+
+	// Trace, unless it is nil, is called before each Research, with the method that
+	// is about to be called and the call's _meta, into which it may write (a
+	// traceparent, say); what the client itself puts there goes before. The context
+	// it gives descends from the one it got and is that of the call; the function,
+	// which may be nil, is called once with what became of it. It must be safe for
+	// concurrent use.
+	Trace func(ctx context.Context, method string, meta map[string]any) (context.Context, func(error))
+
+	patience time.Duration // with a server that is dialled; 0 goes by the kind of target
+}
+
+// Card is what a server says of itself, cleaned and cut for people, and what of it
+// a host must pin.
+type Card struct {
+	Server, Version string
+	// Protocol is the version of MCP that was agreed on.
+	Protocol string
+	// Contract is the version of the research contract; a server that names none is
+	// taken to keep v1.
+	Contract    string
+	Description string
+	// ToolHash is "sha256:" and 64 hex digits over the tool's name, title,
+	// description, schemas and annotations. A server whose hash changes is another
+	// one: what it says of itself can steer whoever reads it.
+	ToolHash string
+	// OpenWorld says that the researcher reaches outside its machine; one that does
+	// not say is taken to.
+	OpenWorld bool
+	// Private says that it reports from sources of the user's own.
+	Private bool
+	// Evidence says that it hands over what it cites.
+	Evidence bool
+}
+
+// Surface is what a server offers, word for word, for those who judge it.
+type Surface struct {
+	Tools         []string        // their names, in the server's order
+	Input, Output json.RawMessage // the schemas of research; nil for none
+	Contract      string          // the version it names, or ""
+}
+
+// Dial connects to a server and asks it who it is, within five seconds (twenty for
+// a program that it starts) unless ctx ends before. It speaks every version of the protocol from 2024-11-05 on. The
+// server must have a tool called research that takes a question and keeps a
+// version of the contract that this program knows, else the error has
+// CodeUnsupported. A server that cannot be reached is CodeUnavailable, one that
+// does not answer CodeTimeout, one that refuses access CodeDenied. The caller
+// closes the session; when Dial fails nothing is left behind.
+func (d *Dialer) Dial(ctx context.Context, t Target) (*Session, error) {
+	if err := d.check(t); err != nil {
+		return nil, err
+	}
+	patience := d.patience
+	if patience == 0 {
+		patience = dialPatience
+		if len(t.Command) > 0 {
+			patience = startPatience
+		}
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, patience, marchwarden.Errorf(marchwarden.CodeTimeout, "the researcher did not say who it is within %v", patience))
+	defer cancel()
+	s, ended, err := d.attempt(limited, t, "")
+	if ended && limited.Err() == nil {
+		// There are servers that end at a first message other than initialize.
+		s, _, err = d.attempt(limited, t, legacyEra)
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "connect to the researcher")
+	}
+	return s, err
+}
+
+func (d *Dialer) check(t Target) error {
+	invalid := func(format string, args ...any) error {
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "connect to a researcher: "+format, args...)
+	}
+	switch {
+	case d.Now == nil:
+		return invalid("a clock must be given")
+	case d.Grace < 0:
+		return invalid("grace must not be negative")
+	case len(t.Command) == 0 && t.URL == "":
+		return invalid("a command or an address must be given")
+	case len(t.Command) > 0 && t.URL != "":
+		return invalid("give a command or an address, not both")
+	case t.URL == "":
+		return nil
+	}
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil:
+		return invalid("the address cannot be read")
+	case u.Scheme != "http" && u.Scheme != "https", u.Host == "":
+		return invalid("the address must begin with http:// or https:// and a host")
+	case u.User != nil:
+		return invalid("the address must hold no password; give a token instead")
+	}
+	return nil
+}
+
+// attempt dials once, in the era given or the newest that both sides know. It says
+// whether it failed because the program ended.
+func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session, ended bool, err error) {
+	s = d.newSession()
+	link, err := s.link(d, t)
+	if err != nil {
+		return nil, false, err
+	}
+	version := d.Version
+	if version == "" {
+		version = "dev"
+	}
+	self := &mcp.Implementation{Name: "marchwarden", Version: version}
+	client := mcp.NewClient(self, &mcp.ClientOptions{
+		Logger:       s.log,
+		Capabilities: &mcp.ClientCapabilities{}, // nothing is offered to a server
+		// A server that wants to ask back is told that nobody is here.
+		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true},
+		ProgressNotificationHandler: s.progress,
+	})
+	client.AddSendingMiddleware(uncached)
+	s.cs, err = client.Connect(ctx, link, &mcp.ClientSessionOptions{ProtocolVersion: era})
+	if err == nil {
+		go func() {
+			_ = s.cs.Wait() // why it ended is told by whoever was waiting for an answer
+			close(s.done)
+		}()
+		if err = s.learn(ctx); err == nil {
+			s.learnTasks(self, t.URL)
+		}
+	} else {
+		close(s.done)
+	}
+	if err != nil {
+		err = s.dialFault(ctx, err)
+		ended = s.proc != nil && s.proc.State() != ""
+		s.Close()
+		return nil, ended, err
+	}
+	return s, false, nil
+}
+
+// link starts the program, or makes the client of the address.
+func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
+	if t.URL == "" {
+		proc, err := child.Start(child.Spec{Argv: t.Command, Dir: t.Dir, Env: t.Env, Stderr: t.Stderr})
+		if err != nil {
+			return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the researcher's program could not be run",
+				Hint: "check the command and where it is", Err: err}
+		}
+		s.proc, s.pipe = proc, newPipe(proc)
+		return s.pipe, nil
+	}
+	home, err := url.Parse(t.URL)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the address") // unreachable: checked before
+	}
+	base := d.HTTP
+	if base == nil {
+		base = &http.Client{}
+	}
+	if base.Transport == nil {
+		own := &http.Transport{ForceAttemptHTTP2: true}
+		s.release = own.CloseIdleConnections
+		with := *base
+		with.Transport = own
+		base = &with
+	}
+	s.web = newAddress(base, home, t.Token)
+	return &mcp.StreamableClientTransport{
+		Endpoint: t.URL, HTTPClient: s.web, MaxRetries: 1, DisableStandaloneSSE: true, MaxEventSize: maxFrameBytes,
+	}, nil
+}
+
+// learn asks the server what it offers, and judges it.
+func (s *Session) learn(ctx context.Context) error {
+	hello := s.cs.InitializeResult()
+	s.card = Card{Protocol: hello.ProtocolVersion}
+	if info := hello.ServerInfo; info != nil {
+		s.card.Server, s.card.Version = wire.Clip(wire.Plain(info.Name), maxSaidChars/2), wire.Clip(wire.Plain(info.Version), maxSaidChars/2)
+	}
+	tool, err := s.findTool(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.judge(tool); err != nil {
+		return err
+	}
+	if hello.Capabilities == nil || hello.Capabilities.Resources == nil {
+		return nil
+	}
+	listed := 0
+	for template, err := range s.cs.ResourceTemplates(ctx, nil) {
+		if listed++; err != nil || listed > maxListed {
+			break // what cannot be listed is not offered
+		}
+		if strings.HasPrefix(template.URITemplate, wire.EvidencePrefix+"{") {
+			s.card.Evidence = true
+			break
+		}
+	}
+	return ctx.Err()
+}
+
+func (s *Session) findTool(ctx context.Context) (*mcp.Tool, error) {
+	var found *mcp.Tool
+	for tool, err := range s.cs.Tools(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		if len(s.surface.Tools) == maxListed {
+			return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists more than %d tools", maxListed)
+		}
+		s.surface.Tools = append(s.surface.Tools, tool.Name)
+		if tool.Name != wire.Tool {
+			continue
+		}
+		if found != nil {
+			return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists the tool %q twice", wire.Tool)
+		}
+		found = tool
+	}
+	if found == nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("the server has no tool %q among its %d", wire.Tool, len(s.surface.Tools)),
+			Hint: "a researcher is an MCP server with one tool, research"}
+	}
+	return found, nil
+}
+
+// judge holds the tool to the contract and fills in card and surface.
+func (s *Session) judge(tool *mcp.Tool) error {
+	version, named := tool.Meta[wire.MetaContract]
+	if !named {
+		s.card.Contract = marchwarden.ContractVersion
+	} else {
+		s.surface.Contract = wire.Clip(wire.Plain(fmt.Sprint(version)), 20)
+		s.card.Contract = s.surface.Contract
+	}
+	if s.card.Contract != marchwarden.ContractVersion {
+		return &marchwarden.Error{Code: marchwarden.CodeUnsupported,
+			Message: fmt.Sprintf("the researcher speaks contract %s; this program speaks %s", s.card.Contract, marchwarden.ContractVersion),
+			Hint:    "use a newer version of this program, or an older one of the researcher"}
+	}
+	input, err := json.Marshal(tool.InputSchema)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the input schema")
+	}
+	var shape struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(input, &shape) != nil || shape.Properties["question"] == nil {
+		return marchwarden.Errorf(marchwarden.CodeUnsupported, "the server's tool %q takes no question", wire.Tool)
+	}
+	s.surface.Input = input
+	if tool.OutputSchema != nil {
+		if s.surface.Output, err = json.Marshal(tool.OutputSchema); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the output schema")
+		}
+	}
+	annotations, err := json.Marshal(tool.Annotations)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the tool's annotations")
+	}
+	s.card.Description = wire.Clip(wire.Plain(tool.Description), maxDescriptionChars)
+	s.card.ToolHash = toolHash(tool.Name, tool.Title, tool.Description, string(input), string(s.surface.Output), string(annotations))
+	s.card.OpenWorld = tool.Annotations == nil || tool.Annotations.OpenWorldHint == nil || *tool.Annotations.OpenWorldHint
+	s.card.Private = tool.Meta[wire.MetaPrivate] == true
+	return nil
+}
+
+// toolHash is over each part with its length before it, under a name of its own.
+func toolHash(parts ...string) string {
+	h := sha256.New()
+	for _, part := range append([]string{"marchwarden tool surface v1"}, parts...) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write([]byte(part))
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}

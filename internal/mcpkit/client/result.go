@@ -1,0 +1,352 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+)
+
+const (
+	// maxStringBytes bounds every string of a result.
+	maxStringBytes = 256 << 10
+	// maxTextShown bounds the readable text of a reply.
+	maxTextShown = 1 << 20
+)
+
+// Reply is what a tool call gave, whether it keeps the contract or not.
+type Reply struct {
+	// Structured is the structured content, or nil. A server that sends its result
+	// as text alone is understood too; FromText says that it did.
+	Structured json.RawMessage
+	FromText   bool
+	// Text is the readable part, as it is, bounded.
+	Text string
+	// Failure is the error that the tool reported, or nil.
+	Failure *marchwarden.Error
+	// Progress is how many progress notifications came before the reply.
+	Progress int
+}
+
+// Result is the result in a reply, or the tool's error, or what keeps the reply
+// from being a result: CodeMalformed, in one short sentence. null counts as left
+// out.
+func (r Reply) Result() (*marchwarden.Result, error) {
+	if r.Failure != nil {
+		return nil, r.Failure
+	}
+	malformed := func(format string, args ...any) error {
+		return marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's result breaks the contract: "+format, args...)
+	}
+	if r.Structured == nil {
+		return nil, malformed("there is no structured content")
+	}
+	var instance any
+	if err := json.Unmarshal(r.Structured, &instance); err != nil {
+		return nil, malformed("%s", said(err.Error()))
+	}
+	instance, err := trim(instance, "result")
+	if err != nil {
+		return nil, malformed("%s", said(err.Error()))
+	}
+	schema, err := resultSchema()
+	if err != nil {
+		return nil, err
+	}
+	if err := schema.Validate(instance); err != nil {
+		return nil, malformed("%s", said(err.Error()))
+	}
+	encoded, err := json.Marshal(instance)
+	if err != nil {
+		return nil, malformed("%s", said(err.Error()))
+	}
+	res, err := marchwarden.DecodeResult(encoded)
+	if err != nil {
+		return nil, malformed("%s", said(err.Error()))
+	}
+	return res, nil
+}
+
+// said is a sentence of somebody else's, fit for a message of ours.
+func said(s string) string { return wire.Clip(wire.Plain(s), maxSaidChars) }
+
+// resultSchema is the contract's, made once.
+var resultSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) {
+	var out jsonschema.Schema
+	if err := json.Unmarshal(marchwarden.ResultSchema(), &out); err != nil {
+		return nil, fmt.Errorf("parse the result schema: %w", err)
+	}
+	return out.Resolve(nil)
+})
+
+// trim drops the properties that are null and refuses what is over a bound.
+func trim(v any, path string) (any, error) {
+	switch v := v.(type) {
+	case string:
+		if len(v) > maxStringBytes {
+			return nil, fmt.Errorf("%s has %d bytes, over %d", path, len(v), maxStringBytes)
+		}
+	case []any:
+		if len(v) > maxListed {
+			return nil, fmt.Errorf("%s has %d entries, over %d", path, len(v), maxListed)
+		}
+		for i := range v {
+			trimmed, err := trim(v[i], path+"[]")
+			if err != nil {
+				return nil, err
+			}
+			v[i] = trimmed
+		}
+	case map[string]any:
+		if len(v) > maxListed {
+			return nil, fmt.Errorf("%s has %d properties, over %d", path, len(v), maxListed)
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) { // so that the same result has the same fault
+			if v[name] == nil {
+				delete(v, name)
+				continue
+			}
+			trimmed, err := trim(v[name], path+"."+name)
+			if err != nil {
+				return nil, err
+			}
+			v[name] = trimmed
+		}
+	}
+	return v, nil
+}
+
+// reply makes sense of what a call gave.
+func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, error) {
+	if a.err != nil {
+		return Reply{}, s.fault(a.err)
+	}
+	if len(a.res.InputRequests) > 0 {
+		return Reply{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher wants to ask back, and nobody is here to answer")
+	}
+	r := Reply{Progress: l.count()}
+	var text strings.Builder
+	for _, c := range a.res.Content {
+		part, ok := c.(*mcp.TextContent)
+		if !ok || text.Len()+len(part.Text) > maxFrameBytes {
+			continue
+		}
+		if r.Structured == nil && a.res.StructuredContent == nil && isObject(part.Text) {
+			r.Structured, r.FromText = json.RawMessage(part.Text), true
+		}
+		text.WriteString(part.Text)
+		text.WriteByte('\n')
+	}
+	r.Text = text.String()[:min(text.Len(), maxTextShown)]
+	if a.res.IsError {
+		r.Failure = toolError(a.res.Meta, r.Text)
+		return r, nil
+	}
+	if a.res.StructuredContent != nil {
+		encoded, err := json.Marshal(a.res.StructuredContent)
+		if err != nil {
+			return Reply{}, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the structured content")
+		}
+		r.Structured = encoded
+	}
+	return r, nil
+}
+
+func isObject(s string) bool {
+	return strings.HasPrefix(strings.TrimSpace(s), "{") && json.Valid([]byte(s))
+}
+
+// toolError is the failure that a tool reports. Its code counts if it is one of
+// the contract.
+func toolError(meta mcp.Meta, text string) *marchwarden.Error {
+	facts, _ := meta[wire.MetaError].(map[string]any)
+	word := func(name string) string {
+		s, _ := facts[name].(string)
+		return wire.Clip(wire.Plain(s), wire.MaxErrorChars)
+	}
+	e := &marchwarden.Error{Code: marchwarden.Code(word("code")), Field: word("field"), Hint: word("hint")}
+	if !e.Code.Known() {
+		e.Code = marchwarden.CodeUnavailable
+	}
+	message, hint, _ := strings.Cut(text, wire.HintMark)
+	e.Message = strings.TrimPrefix(wire.Clip(wire.Plain(message), wire.MaxErrorChars), e.Field+": ")
+	if e.Hint == "" {
+		e.Hint = wire.Clip(wire.Plain(hint), wire.MaxErrorChars)
+	}
+	if e.Message == "" {
+		e.Message = "the researcher failed and did not say why"
+	}
+	return e
+}
+
+// listener hears the progress of one call.
+type listener struct {
+	token    string
+	unwanted bool // guarded by the session's mu
+
+	mu     sync.Mutex // guards what follows, and lets one event at a time to the sink
+	sink   marchwarden.Sink
+	closed bool
+	heard  int
+	stage  marchwarden.Stage
+}
+
+func (l *listener) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+}
+
+func (l *listener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heard
+}
+
+// progress passes a notification on to the call that it belongs to.
+func (s *Session) progress(_ context.Context, n *mcp.ProgressNotificationClientRequest) {
+	token, _ := n.Params.ProgressToken.(string)
+	s.mu.Lock()
+	l := s.listeners[token]
+	s.mu.Unlock()
+	if l != nil {
+		l.note(n.Params)
+	}
+}
+
+// note passes an event on, if anybody wants to know.
+func (l *listener) note(p *mcp.ProgressNotificationParams) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heard++
+	if l.closed || l.sink == nil || l.heard > maxEvents {
+		return
+	}
+	event := eventOf(p, l.stage)
+	l.stage = event.Stage
+	l.sink(event)
+}
+
+// The stages that an event can name.
+var stages = []marchwarden.Stage{marchwarden.StageIndex, marchwarden.StagePlan, marchwarden.StageSearch, marchwarden.StageFetch,
+	marchwarden.StageSynthesize, marchwarden.StageCheck, marchwarden.StageDone}
+
+// eventOf is the event in a notification, or one made of its words. A stage that
+// is not said, or not known, is the one before.
+func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchwarden.Event {
+	var e marchwarden.Event
+	if told, ok := p.Meta[wire.MetaEvent]; ok {
+		encoded, err := json.Marshal(told)
+		if err != nil || json.Unmarshal(encoded, &e) != nil {
+			e = marchwarden.Event{}
+		}
+	}
+	if e.Message == "" {
+		e.Message = p.Message
+	}
+	if !slices.Contains(stages, e.Stage) {
+		e.Stage = before
+	}
+	e.Message = wire.Clip(wire.Plain(e.Message), wire.MaxProgressChars)
+	e.Researcher = wire.Clip(wire.Plain(e.Researcher), maxSaidChars/2)
+	for _, n := range []*int{&e.Iteration, &e.Done, &e.Total, &e.Rihla} {
+		*n = max(*n, 0)
+	}
+	return e
+}
+
+// fault gives the failure of a call its code.
+func (s *Session) fault(err error) error {
+	var own *marchwarden.Error
+	if errors.As(err, &own) {
+		return own
+	}
+	if s.pipe != nil {
+		if broken := s.pipe.failure(); broken != nil {
+			return broken
+		}
+	}
+	var theirs *jsonrpc.Error
+	if errors.As(err, &theirs) && !isLocal(theirs) && !errors.Is(err, mcp.ErrConnectionClosed) {
+		code := marchwarden.CodeUnavailable
+		if theirs.Code == jsonrpc.CodeMethodNotFound {
+			code = marchwarden.CodeUnsupported
+		}
+		return marchwarden.Errorf(code, "the researcher answered with a protocol error: %s (%d)", said(theirs.Message), theirs.Code)
+	}
+	if s.proc == nil {
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher could not be reached or understood: %s", said(err.Error()))
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) || s.isGone() {
+		return s.ended()
+	}
+	return marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's answer cannot be read: %s", said(err.Error()))
+}
+
+// isLocal tells the errors that the SDK made on this side: a connection that is
+// closing, a request that the transport refused.
+func isLocal(e *jsonrpc.Error) bool { return e.Code <= -32003 && e.Code >= -32005 }
+
+func (s *Session) isGone() bool {
+	select {
+	case <-s.done:
+		return true
+	case <-s.proc.Exited():
+		return true
+	default:
+		return false
+	}
+}
+
+// ended says how the process ended, and its last words.
+func (s *Session) ended() error {
+	timer := time.NewTimer(lastWordsWait)
+	defer timer.Stop()
+	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher's process ended")
+	select {
+	case <-s.proc.Exited():
+		e.Message += " (" + s.proc.State() + ")"
+	case <-timer.C:
+		e.Message = "the researcher's process closed its output"
+	}
+	if words := said(s.proc.LastWords()); words != "" {
+		e.Message += ": " + words
+	}
+	return e
+}
+
+// dialFault is the same for what went wrong while dialling. The cause of ctx's end
+// says that it took too long.
+func (s *Session) dialFault(ctx context.Context, err error) error {
+	var own, late *marchwarden.Error
+	switch {
+	case errors.As(err, &own):
+		return own
+	case !errors.As(context.Cause(ctx), &late):
+		return s.fault(err)
+	}
+	return s.withNoise(late)
+}
+
+// withNoise adds to an error about silence what came instead of an answer.
+func (s *Session) withNoise(e *marchwarden.Error) error {
+	if s.pipe != nil {
+		if noise := s.pipe.noise(); noise != "" {
+			e.Message += "; " + noise
+		}
+	}
+	return e
+}

@@ -1,0 +1,328 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/child"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+)
+
+const (
+	// transit is what an answer takes on its way, beyond the grace.
+	transit = 500 * time.Millisecond
+	// companyWait is how long a cancelled call waits for the others of its session
+	// to be cancelled as well, which is when the process can be told to end.
+	companyWait = 200 * time.Millisecond
+	// lastWordsWait is how long a process that closed its output may take to end.
+	lastWordsWait = 300 * time.Millisecond
+	// farewell is what it takes to tell a server behind an address that its calls
+	// are cancelled, which the SDK does in the background and gives up on closing.
+	farewell = 100 * time.Millisecond
+	// settling is how long progress may take through the SDK.
+	settling = 50 * time.Millisecond
+	// maxEvents is how many events of one call are passed on.
+	maxEvents = 10_000
+)
+
+// Session is a connection to one researcher elsewhere, and is itself a
+// marchwarden.Researcher. It is safe for concurrent use. It does not come back to
+// life: when Done is closed, dial again.
+type Session struct {
+	now     func() time.Time
+	grace   time.Duration
+	log     *slog.Logger
+	cs      *mcp.ClientSession
+	card    Card
+	surface Surface
+
+	proc    *child.Process // nil for an address
+	pipe    *pipe          // to proc
+	web     *http.Client   // to the address; nil for a process
+	direct  *exchange      // with a server at an address that knows tasks, or nil
+	release func()         // lets go of connections of our own; may be nil
+
+	trace                 func(context.Context, string, map[string]any) (context.Context, func(error))
+	pollPatience, absence time.Duration
+
+	life context.Context // ends with Close
+	end  context.CancelFunc
+	done chan struct{}
+	once sync.Once
+
+	mu        sync.Mutex // guards what follows
+	calls     int
+	wanted    int  // calls that somebody still waits for
+	broken    bool // a call was broken off
+	listeners map[string]*listener
+	told      bool           // the process was told to end
+	handover  chan struct{}  // closed when it was
+	farewells sync.WaitGroup // tasks that may have to be cancelled; counted up before life ends
+}
+
+func (d *Dialer) newSession() *Session {
+	s := &Session{now: d.Now, grace: d.Grace, log: d.Log, done: make(chan struct{}), listeners: map[string]*listener{}, handover: make(chan struct{}),
+		trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
+	if s.grace == 0 {
+		s.grace = wire.Grace
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// Card is what the server said of itself when it was dialled.
+func (s *Session) Card() Card { return s.card }
+
+// Surface is what the server offered when it was dialled.
+func (s *Session) Surface() Surface { return s.surface }
+
+// Done is closed when the far end is gone or the session was closed. The absence
+// of a server behind an address shows only when it is asked something.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Close ends the session, its calls and, if there is one, the process with
+// everything it started. It returns when they have ended, within seconds, and may
+// be called again. The error is always nil: there is nothing left to be done.
+func (s *Session) Close() error {
+	s.once.Do(func() {
+		s.mu.Lock()
+		unsaid := s.wanted > 0 || s.broken
+		s.end()
+		s.mu.Unlock()
+		if s.proc != nil {
+			s.proc.Stop() // first, because it frees whoever waits to write
+		} else if unsaid {
+			time.Sleep(farewell)
+		}
+		if s.cs != nil {
+			_ = s.cs.Close()
+		}
+		if s.pipe != nil {
+			_ = s.pipe.Close()
+		}
+		<-s.done
+		s.farewells.Wait()
+		if s.release != nil {
+			s.release()
+		}
+	})
+	return nil
+}
+
+// Research asks the researcher, and keeps the promises of
+// marchwarden.Researcher.
+//
+// The deadline of ctx is told to the server, which can then hand over what it has;
+// it is waited for a little longer than that. When ctx is cancelled before and the
+// server is a process that nobody else is waiting for, the process is told to end,
+// and what it hands over in doing so is the result; the session is over then. In
+// all other cases a cancelled call ends at once with CodeCanceled.
+//
+// A server at an address that knows tasks may answer with one. The session then asks
+// about it until it is done, makes events of what it says of itself, and bears with
+// a server that is away for a while, until the deadline or, if there is none, for two
+// minutes. A task that nobody waits for any more is cancelled; Close waits for that.
+// One that the server has forgotten is CodeNotFound.
+//
+// A result that breaks the contract is CodeMalformed, a server that is gone
+// CodeUnavailable, one that let the deadline pass CodeTimeout. Errors of the
+// server's own keep their code, if it is one of the contract.
+func (s *Session) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (res *marchwarden.Result, err error) {
+	if err := req.Validate(); err != nil {
+		return nil, err
+	}
+	args, err := json.Marshal(req)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "encode the request")
+	}
+	meta := mcp.Meta{}
+	if s.trace != nil {
+		traced, end := s.trace(ctx, "tools/call", meta)
+		if end != nil {
+			defer func() { end(err) }()
+		}
+		ctx = traced
+	}
+	reply, err := s.ask(ctx, json.RawMessage(args), meta, sink, true)
+	if err != nil {
+		return nil, err
+	}
+	return reply.Result()
+}
+
+// Call calls the tool with any arguments, right or wrong, for those who judge a
+// server. The end of ctx ends it at once, with CodeCanceled, by the means of the
+// protocol. The error says that there was no reply; errors of the tool are in it.
+func (s *Session) Call(ctx context.Context, args map[string]any) (Reply, error) {
+	return s.ask(ctx, args, mcp.Meta{}, nil, false)
+}
+
+// settle waits a moment for progress that came before the answer and is still on
+// its way through the SDK, if none was heard: whether a server sends any is asked.
+func (l *listener) settle() {
+	for range 10 {
+		if l.count() > 0 {
+			return
+		}
+		time.Sleep(settling / 10)
+	}
+}
+
+// ask makes one call of the tool, with meta and what is to be added to it. A patient
+// one waits for what the server hands over when its time is up.
+func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwarden.Sink, patient bool) (Reply, error) {
+	if err := ctx.Err(); err != nil {
+		return Reply{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask the researcher")
+	}
+	l, err := s.enter(sink)
+	if err != nil {
+		return Reply{}, err
+	}
+	defer s.leave(l)
+	params := &mcp.CallToolParams{Meta: maps.Clone(meta), Name: wire.Tool, Arguments: args}
+	params.SetProgressToken(l.token)
+	if deadline, ok := ctx.Deadline(); ok && patient {
+		params.Meta[wire.MetaWall] = max(deadline.Sub(s.now()).Milliseconds(), 1)
+	}
+	if id, ok := marchwarden.ChosenTraceID(ctx); ok {
+		params.Meta[wire.MetaTrace] = id.String()
+	}
+	inner, stop := context.WithCancel(s.life)
+	defer stop()
+	answers := s.start(inner, ctx, params, meta, l, patient)
+	select {
+	case a := <-answers:
+		if !patient {
+			l.settle()
+		}
+		return s.reply(a, l)
+	case <-s.life.Done():
+		return Reply{}, marchwarden.Errorf(marchwarden.CodeCanceled, "the session with the researcher was closed")
+	case <-ctx.Done():
+	}
+	s.breakOff()
+	canceled := marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "ask the researcher")
+	wait := s.grace + transit
+	late := canceled
+	switch {
+	case !patient:
+		return Reply{}, canceled
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		late = s.withNoise(marchwarden.Errorf(marchwarden.CodeTimeout, "the researcher did not answer by the deadline"))
+	case !s.dismiss(l, answers):
+		return Reply{}, canceled
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case a := <-answers:
+		if a.err != nil && late == canceled {
+			return Reply{}, canceled // it ended as it was told, and left nothing
+		}
+		return s.reply(a, l)
+	case <-s.life.Done():
+	case <-timer.C:
+	}
+	return Reply{}, late
+}
+
+// answer is what a call to the SDK returned.
+type answer[T any] struct {
+	res T
+	err error
+}
+
+// begin makes a call in the background: one to a server that does not read its
+// input returns only when the server is stopped. What the SDK cannot digest is the
+// server's fault.
+func begin[T any](ctx context.Context, call func(context.Context) (T, error)) chan answer[T] {
+	answers := make(chan answer[T], 1)
+	go func() {
+		var a answer[T]
+		defer func() {
+			if p := recover(); p != nil {
+				a.err = marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's answer cannot be read")
+			}
+			answers <- a
+		}()
+		a.res, a.err = call(ctx)
+	}()
+	return answers
+}
+
+// enter notes a call. None begins once the process was told to end.
+func (s *Session) enter(sink marchwarden.Sink) (*listener, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.told {
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher's process is being stopped")
+	}
+	s.calls++
+	s.wanted++
+	l := &listener{token: fmt.Sprintf("call-%d", s.calls), sink: sink}
+	s.listeners[l.token] = l
+	return l, nil
+}
+
+// leave forgets a call. Nothing reaches its sink any more.
+func (s *Session) leave(l *listener) {
+	s.mu.Lock()
+	delete(s.listeners, l.token)
+	s.forgo(l)
+	s.mu.Unlock()
+	l.close()
+}
+
+func (s *Session) breakOff() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = true
+}
+
+// forgo notes, once, that nobody waits for a call any more. s.mu is held.
+func (s *Session) forgo(l *listener) {
+	if !l.unwanted {
+		l.unwanted = true
+		s.wanted--
+	}
+}
+
+// dismiss tells the process to end, once nobody waits for any of its calls, and
+// reports whether it did. Whoever is not the last waits a moment for the others.
+func (s *Session) dismiss(l *listener, answers chan answer[*mcp.CallToolResult]) bool {
+	if s.proc == nil {
+		return false
+	}
+	s.mu.Lock()
+	s.forgo(l)
+	if s.wanted == 0 && !s.told {
+		s.told = true
+		close(s.handover)
+		s.proc.Terminate()
+	}
+	s.mu.Unlock()
+	timer := time.NewTimer(companyWait)
+	defer timer.Stop()
+	select {
+	case <-s.handover:
+		return true
+	case a := <-answers:
+		answers <- a // for whoever asked
+		return true
+	case <-timer.C:
+		return false
+	}
+}

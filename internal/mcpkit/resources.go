@@ -1,0 +1,351 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+)
+
+// The resources.
+const (
+	tracePrefix  = "marchwarden://trace/"
+	resultPrefix = "marchwarden://result/"
+	contractURI  = "marchwarden://contract"
+
+	traceTemplate    = tracePrefix + "{id}"
+	resultTemplate   = resultPrefix + "{id}"
+	evidenceTemplate = wire.EvidencePrefix + "{hex}"
+
+	// uiExtension is the name of MCP Apps, appURI where the view is, and appType what
+	// it is.
+	uiExtension = "io.modelcontextprotocol/ui"
+	appURI      = "ui://marchwarden/result.html"
+	appType     = "text/html;profile=mcp-app"
+)
+
+const (
+	// maxResourceBytes is the largest resource that is handed over.
+	maxResourceBytes = 8 << 20
+	// maxTextBytes is the longest text that is sent as such: escaped in the worst
+	// way it still fits into a message. Beyond it text goes as bytes.
+	maxTextBytes = 2 << 20
+	// evidenceTTL, in milliseconds, is a week: a hash names one content for ever,
+	// and the number must fit into 32 bits.
+	evidenceTTL = 7 * 24 * 3600 * 1000
+)
+
+// appMeta says what the view may do in a host: nothing but be shown. It loads nothing.
+var appMeta = mcp.Meta{"ui": map[string]any{
+	"csp":           map[string]any{"connectDomains": []string{}, "resourceDomains": []string{}, "frameDomains": []string{}, "baseUriDomains": []string{}},
+	"prefersBorder": true,
+}}
+
+// addResources registers what the server hands over besides answers.
+func (s *Server) addResources() {
+	s.mcp.AddResource(&mcp.Resource{URI: contractURI, Name: "contract", Title: "The research contract", MIMEType: "application/json",
+		Description: "The version of the contract that research keeps, with the schemas of its request and its result."}, s.contract)
+	if s.cfg.Evidence != nil {
+		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+			URITemplate: evidenceTemplate, Name: "evidence", Title: "Stored evidence",
+			Description: "The stored content that a citation's content_hash names, byte for byte.",
+		}, s.evidence)
+	}
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: resultTemplate, Name: "result", Title: "Result of a run", MIMEType: "application/json",
+		Description: "The result of the run that a trace_id names; of one that goes on, what there is.",
+	}, s.result)
+	if s.cfg.Records != nil {
+		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+			URITemplate: traceTemplate, Name: "trace", Title: "Record of a run", MIMEType: "application/jsonl",
+			Description: "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it.",
+		}, s.trace)
+	}
+	if s.cfg.App != nil {
+		s.mcp.AddResource(&mcp.Resource{URI: appURI, Name: "result-view", Title: "View of a result", MIMEType: appType,
+			Description: "Shows a result with its evidence, in hosts that can.", Meta: appMeta}, s.page)
+	}
+}
+
+// templateOf is what a resource's address is counted under; "" for a stranger's.
+func templateOf(uri string) string {
+	for _, t := range []string{traceTemplate, resultTemplate, evidenceTemplate} {
+		if strings.HasPrefix(uri, t[:strings.IndexByte(t, '{')]) {
+			return t
+		}
+	}
+	if uri == contractURI || uri == appURI {
+		return uri
+	}
+	return ""
+}
+
+// idIn is the id in an address of a run, if it is one: nothing is looked up by what
+// is none.
+func idIn(uri, prefix string) (marchwarden.TraceID, bool) {
+	text, ok := strings.CutPrefix(uri, prefix)
+	if !ok {
+		return marchwarden.TraceID{}, false
+	}
+	id, err := marchwarden.ParseTraceID(text)
+	return id, err == nil
+}
+
+// notFound is the one answer for what is not there, is somebody else's, or is no
+// address at all.
+func notFound(uri string) error {
+	return mcp.ResourceNotFoundError(wire.Clip(wire.Plain(uri), wire.MaxProgressChars))
+}
+
+// unreadable is the answer when something that is there cannot be given.
+func (s *Server) unreadable(uri string, err error) error {
+	switch code := marchwarden.CodeOf(err); code {
+	case marchwarden.CodeNotFound:
+		return notFound(uri)
+	case marchwarden.CodeCanceled:
+		return err
+	default:
+		s.cfg.Log.Error("a resource could not be read", "resource", templateOf(uri), "error", err)
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it could not be read (%s); the server's log has the details", code)}
+	}
+}
+
+// contents wraps text or bytes; both arrive as they are.
+func contents(uri, mime string, data []byte, ttl int) (*mcp.ReadResourceResult, error) {
+	if len(data) > maxResourceBytes {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it has %d bytes; at most %d are handed over", len(data), maxResourceBytes)}
+	}
+	content := &mcp.ResourceContents{URI: uri, MIMEType: mime, Text: string(data)}
+	if len(data) == 0 || len(data) > maxTextBytes || !utf8.Valid(data) {
+		content = &mcp.ResourceContents{URI: uri, MIMEType: mime, Blob: append([]byte{}, data...)}
+	}
+	return &mcp.ReadResourceResult{Cacheable: mcp.Cacheable{TTLMs: ttl}, Contents: []*mcp.ResourceContents{content}}, nil
+}
+
+// evidence serves one stored document.
+func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	uri := req.Params.URI
+	hex, ok := strings.CutPrefix(uri, wire.EvidencePrefix)
+	if !ok || !wire.IsHex(hex) || !s.runs.MaySee(ctx, "sha256:"+hex) {
+		return nil, notFound(uri)
+	}
+	data, err := s.cfg.Evidence(ctx, "sha256:"+hex)
+	if err != nil {
+		return nil, s.unreadable(uri, err)
+	}
+	mime := "text/plain"
+	if !utf8.Valid(data) {
+		mime = "application/octet-stream"
+	}
+	return contents(uri, mime, data, evidenceTTL)
+}
+
+// contract serves the version and the schemas.
+func (s *Server) contract(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	doc, err := json.Marshal(struct {
+		Version string          `json:"version"`
+		Request json.RawMessage `json:"request"`
+		Result  json.RawMessage `json:"result"`
+	}{marchwarden.ContractVersion, marchwarden.RequestSchema(), marchwarden.ResultSchema()})
+	if err != nil {
+		return nil, fmt.Errorf("encode the contract: %w", err)
+	}
+	return contents(req.Params.URI, "application/json", doc, 0)
+}
+
+// page serves the view of results.
+func (s *Server) page(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	res, err := contents(req.Params.URI, appType, s.cfg.App.Page, 0)
+	if err == nil {
+		res.Contents[0].Meta = appMeta
+	}
+	return res, err
+}
+
+// trace serves the record of a run, as far as it has come.
+func (s *Server) trace(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	id, ok := idIn(req.Params.URI, tracePrefix)
+	if !ok || !s.runs.Owns(ctx, id) {
+		return nil, notFound(req.Params.URI)
+	}
+	lines, err := s.cfg.Records.Trace(ctx, id)
+	if err != nil {
+		return nil, s.unreadable(req.Params.URI, err)
+	}
+	return contents(req.Params.URI, "application/jsonl", lines, 0)
+}
+
+// result serves the result of a run, or what there is of one that goes on.
+func (s *Server) result(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	id, ok := idIn(req.Params.URI, resultPrefix)
+	if !ok || !s.runs.Owns(ctx, id) {
+		return nil, notFound(req.Params.URI)
+	}
+	res, err := s.resultOf(ctx, id)
+	if err != nil {
+		return nil, s.unreadable(req.Params.URI, err)
+	}
+	encoded, err := marchwarden.EncodeResult(res)
+	if err != nil {
+		return nil, s.unreadable(req.Params.URI, err)
+	}
+	return contents(req.Params.URI, "application/json", encoded, 0)
+}
+
+func (s *Server) resultOf(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
+	run, err := s.runs.Find(ctx, id)
+	switch {
+	case err == nil && run.State().Status == runs.Working:
+		return s.sofar(ctx, run), nil
+	case err == nil:
+		if res, failed := run.Outcome(); failed == nil {
+			return res, nil
+		}
+	}
+	if s.cfg.Records == nil {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "no result of %s", id)
+	}
+	res, err := s.cfg.Records.Result(ctx, id)
+	if marchwarden.CodeOf(err) == marchwarden.CodeUnsupported { // it did not end
+		err = marchwarden.Errorf(marchwarden.CodeNotFound, "no result of %s", id)
+	}
+	return res, err
+}
+
+const (
+	// tailEvery is how often a record that somebody follows is looked at.
+	tailEvery = 500 * time.Millisecond
+	// maxTails bounds the records that are followed at once.
+	maxTails = 1000
+)
+
+// tails follow records and results for those who subscribed to them: whenever one has
+// grown, they are told. A record is looked at, not listened to, so that runs of other
+// processes are followed as well. Nobody is followed past the end of the run.
+type tails struct {
+	server *Server
+	life   context.Context
+	end    context.CancelFunc
+	work   sync.WaitGroup
+
+	mu   sync.Mutex // guards what follows
+	tail map[string]*tail
+}
+
+// tail is one record that somebody follows.
+type tail struct {
+	followers int
+	stop      context.CancelFunc
+}
+
+func newTails(s *Server) *tails {
+	t := &tails{server: s, tail: map[string]*tail{}}
+	t.life, t.end = context.WithCancel(context.Background())
+	return t
+}
+
+func (t *tails) close() {
+	t.mu.Lock()
+	t.end()
+	t.mu.Unlock()
+	t.work.Wait()
+}
+
+// subscribe begins to follow what the caller may see.
+func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
+	uri := req.Params.URI
+	id, ok := idIn(uri, tracePrefix)
+	if !ok {
+		id, ok = idIn(uri, resultPrefix)
+	}
+	if !ok || !s.runs.Owns(ctx, id) {
+		return notFound(uri)
+	}
+	size, _, err := s.cfg.Records.Size(ctx, id)
+	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound { // the run may not have written its first line yet
+		_, err = s.runs.Find(ctx, id)
+	}
+	if err != nil {
+		return s.unreadable(uri, err)
+	}
+	return s.live.follow(uri, id, size)
+}
+
+func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
+	s.live.leave(req.Params.URI)
+	return nil
+}
+
+func (t *tails) follow(uri string, id marchwarden.TraceID, size int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.tail[uri]; known != nil {
+		known.followers++
+		return nil
+	}
+	if len(t.tail) >= maxTails || t.life.Err() != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "no more runs can be followed now; try again later"}
+	}
+	ctx, stop := context.WithCancel(t.life)
+	own := &tail{followers: 1, stop: stop}
+	t.tail[uri] = own
+	t.work.Go(func() {
+		defer stop()
+		t.watch(ctx, uri, id, size)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.tail[uri] == own {
+			delete(t.tail, uri)
+		}
+	})
+	return nil
+}
+
+func (t *tails) leave(uri string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.tail[uri]
+	if known == nil {
+		return
+	}
+	if known.followers--; known.followers == 0 {
+		delete(t.tail, uri)
+		known.stop()
+	}
+}
+
+// watch tells of every growth, until the run has ended.
+func (t *tails) watch(ctx context.Context, uri string, id marchwarden.TraceID, known int64) {
+	tick := time.NewTicker(tailEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		size, ended, err := t.server.cfg.Records.Size(ctx, id)
+		if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
+			return // a record that cannot be read does not grow
+		}
+		if size != known || ended {
+			known = size
+			if err := t.server.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
+				return // the connection notices its own faults
+			}
+		}
+		if ended {
+			return
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package mcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+)
+
+// The extension for tasks (SEP-2663): a call of a client that knows it gives a handle
+// at once, which is polled. The SDK does not know the extension; what it lets pass is
+// used here: custom methods, and results of other shapes from a middleware.
+
+// pollEvery is how often a client is asked to look.
+const pollEvery = time.Second
+
+// taskStatus is what a task is doing.
+type taskStatus string
+
+const (
+	taskWorking   taskStatus = "working"
+	taskAsking    taskStatus = "input_required"
+	taskCompleted taskStatus = "completed"
+	taskFailed    taskStatus = "failed"
+	taskCancelled taskStatus = "cancelled"
+)
+
+// taskState is a task at a moment. Of a task that has ended well, Result is what the
+// call would have given; of one that failed as a call fails, Error is why.
+type taskState struct {
+	ID               string
+	Status           taskStatus
+	Message          string
+	Created, Updated time.Time
+	Kept             time.Duration // how long it can be asked for
+	Result           *mcp.CallToolResult
+	Error            *jsonrpc.Error
+	Inputs           mcp.InputRequestMap
+}
+
+// taskSource works on tasks. Tasks of others, and ids that are none, are CodeNotFound.
+type taskSource interface {
+	// Begin starts the work of a call as a task, which is kept before Begin returns.
+	// It gives a result instead where there is nothing to wait for, and neither where
+	// the tool is not for tasks.
+	Begin(ctx context.Context, req *mcp.CallToolRequest) (*taskState, *mcp.CallToolResult, error)
+	State(ctx context.Context, id string) (*taskState, error)
+	Cancel(ctx context.Context, id string) error
+	// Update gives a task answers that it has asked for.
+	Update(ctx context.Context, id string, answers map[string]json.RawMessage) error
+}
+
+// researchTasks are runs of research as tasks.
+type researchTasks struct{ *Server }
+
+func (t researchTasks) Begin(ctx context.Context, req *mcp.CallToolRequest) (*taskState, *mcp.CallToolResult, error) {
+	if req.Params.Name != wire.Tool {
+		return nil, nil, nil
+	}
+	visit, err := t.begin(ctx, req, runs.Task, nil)
+	if err != nil {
+		return nil, failure(err), nil // as the call would have said it
+	}
+	visit.End()
+	return t.stateOf(visit.Run), nil, nil
+}
+
+func (t researchTasks) find(ctx context.Context, id string) (*runs.Run, error) {
+	parsed, err := marchwarden.ParseTraceID(id)
+	if err != nil || parsed.String() != id {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "no such task")
+	}
+	return t.runs.Find(ctx, parsed)
+}
+
+func (t researchTasks) State(ctx context.Context, id string) (*taskState, error) {
+	run, err := t.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return t.stateOf(run), nil
+}
+
+func (t researchTasks) Cancel(ctx context.Context, id string) error {
+	run, err := t.find(ctx, id)
+	if err == nil {
+		run.Cancel()
+	}
+	return err
+}
+
+func (t researchTasks) Update(ctx context.Context, id string, _ map[string]json.RawMessage) error {
+	_, err := t.find(ctx, id) // research asks nothing back, so no answer is waited for
+	return err
+}
+
+// stateOf is a run as a task. What fails in research is a result that says so: only a
+// run that the protocol could not carry fails as a task.
+func (t researchTasks) stateOf(run *runs.Run) *taskState {
+	st := run.State()
+	task := &taskState{ID: run.ID().String(), Message: st.Message, Created: st.Created, Updated: st.Updated, Kept: st.Kept}
+	switch st.Status {
+	case runs.Completed, runs.Failed:
+		res, err := run.Outcome()
+		task.Status, task.Result = taskCompleted, t.answer(outcome{res: res, err: err})
+	case runs.Cancelled:
+		task.Status = taskCancelled
+	default:
+		task.Status = taskWorking
+	}
+	return task
+}
+
+// The shapes on the wire.
+type (
+	wireTask struct {
+		TaskID         string     `json:"taskId"`
+		Status         taskStatus `json:"status"`
+		StatusMessage  string     `json:"statusMessage,omitempty"`
+		CreatedAt      string     `json:"createdAt"`
+		LastUpdatedAt  string     `json:"lastUpdatedAt"`
+		TTLMs          *int64     `json:"ttlMs"` // null is for ever
+		PollIntervalMs int64      `json:"pollIntervalMs"`
+	}
+	createdTask struct {
+		mcp.ResultBase
+		ResultType string `json:"resultType"`
+		wireTask
+	}
+	gottenTask struct {
+		mcp.ResultBase
+		ResultType string `json:"resultType"`
+		wireTask
+		Result        *mcp.CallToolResult `json:"result,omitempty"`
+		Error         *jsonrpc.Error      `json:"error,omitempty"`
+		InputRequests mcp.InputRequestMap `json:"inputRequests,omitempty"`
+	}
+	acknowledged struct {
+		mcp.ResultBase
+		ResultType string `json:"resultType"`
+	}
+	taskParams struct {
+		mcp.ParamsBase
+		TaskID string `json:"taskId"`
+	}
+	taskAnswers struct {
+		mcp.ParamsBase
+		TaskID         string                     `json:"taskId"`
+		InputResponses map[string]json.RawMessage `json:"inputResponses"`
+	}
+)
+
+func (s *taskState) wire() wireTask {
+	w := wireTask{TaskID: s.ID, Status: s.Status, StatusMessage: s.Message, PollIntervalMs: pollEvery.Milliseconds(),
+		CreatedAt: s.Created.UTC().Format(time.RFC3339Nano), LastUpdatedAt: s.Updated.UTC().Format(time.RFC3339Nano)}
+	if s.Kept > 0 {
+		ttl := s.Kept.Milliseconds()
+		w.TTLMs = &ttl
+	}
+	return w
+}
+
+// addTasks registers the methods of the extension, and the way into it.
+func (s *Server) addTasks() error {
+	ack := func(err error) (*acknowledged, error) { return &acknowledged{ResultType: "complete"}, taskError(err) }
+	err := errors.Join(
+		mcp.AddReceivingCustomMethod(s.mcp, "tasks/get", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*gottenTask, error) {
+			state, err := s.tasks.State(ctx, p.TaskID)
+			if err != nil {
+				return nil, taskError(err)
+			}
+			return &gottenTask{ResultType: "complete", wireTask: state.wire(), Result: state.Result, Error: state.Error, InputRequests: state.Inputs}, nil
+		}),
+		mcp.AddReceivingCustomMethod(s.mcp, "tasks/update", func(ctx context.Context, _ *mcp.ServerSession, p *taskAnswers) (*acknowledged, error) {
+			return ack(s.tasks.Update(ctx, p.TaskID, p.InputResponses))
+		}),
+		mcp.AddReceivingCustomMethod(s.mcp, "tasks/cancel", func(ctx context.Context, _ *mcp.ServerSession, p *taskParams) (*acknowledged, error) {
+			return ack(s.tasks.Cancel(ctx, p.TaskID))
+		}))
+	s.mcp.AddReceivingMiddleware(s.taskWay)
+	return err
+}
+
+// taskError is the protocol error of a failure.
+func taskError(err error) error {
+	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "no such task"}
+	}
+	return err
+}
+
+// taskWay lets calls of clients that know tasks become one, and holds the methods of
+// the extension to what it says about clients and headers.
+func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		id := ""
+		switch p := req.GetParams().(type) {
+		case *taskParams:
+			id = p.TaskID
+		case *taskAnswers:
+			id = p.TaskID
+		case *mcp.CallToolParamsRaw:
+			return s.taskOrCall(ctx, method, req, next)
+		default:
+			return next(ctx, method, req)
+		}
+		if !knowsTasks(req) {
+			return nil, errTasksUndeclared
+		}
+		if extra := req.GetExtra(); extra != nil && extra.Header != nil {
+			if name := extra.Header.Get("Mcp-Name"); name != id {
+				return nil, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: fmt.Sprintf("the header Mcp-Name is %q and the taskId is another", wire.Clip(wire.Plain(name), 60))}
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+func (s *Server) taskOrCall(ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	call, ok := req.(*mcp.CallToolRequest)
+	if !ok || !knowsTasks(req) {
+		return next(ctx, method, req)
+	}
+	state, res, err := s.tasks.Begin(ctx, call)
+	switch {
+	case err != nil:
+		return nil, err
+	case res != nil:
+		return res, nil
+	case state != nil:
+		return &createdTask{ResultType: "task", wireTask: state.wire()}, nil
+	}
+	return next(ctx, method, req)
+}
+
+// knowsTasks tells whether the client says, with this very request, that it knows the
+// extension.
+func knowsTasks(req mcp.Request) bool {
+	raw, err := json.Marshal(req.GetParams().GetMeta()[mcp.MetaKeyClientCapabilities])
+	if err != nil {
+		return false
+	}
+	var c struct {
+		Extensions map[string]any `json:"extensions"`
+	}
+	if json.Unmarshal(raw, &c) != nil {
+		return false
+	}
+	_, ok := c.Extensions[wire.TasksExtension]
+	return ok
+}
+
+// errTasksUndeclared is the answer to a client that uses tasks and does not say that
+// it knows them.
+var errTasksUndeclared = &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client has not declared the extension " + wire.TasksExtension,
+	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + wire.TasksExtension + `":{}}}}`)}

@@ -1,0 +1,100 @@
+package outcome
+
+import (
+	"context"
+	"regexp"
+	"strconv"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// SoFar is what a run has found that has not ended: what it cost, and, of an
+// investigation, the reports that have come in, one after the other. Each report is held
+// against the stored bytes as a result is, and one that does not stand is left out. Its
+// answer is "" if there is nothing to tell yet. It is nobody's conclusion: confidence is
+// the least that a report has.
+func SoFar(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.Result, error) {
+	start, err := log.Start()
+	if err != nil {
+		return nil, err
+	}
+	out := &marchwarden.Result{
+		TraceID:           start.TraceID,
+		ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority},
+		CostMetadata:      marchwarden.CostMetadata{TokensUsed: paid(log), WallTimeSec: log.Worked().Seconds(), ModelID: start.Mind},
+	}
+	if start.Model != "" {
+		out.CostMetadata.ModelID = start.Model
+	}
+	seen := map[marchwarden.TraceID]bool{}
+	for _, s := range log.Steps {
+		switch s := s.(type) {
+		case *trace.Iteration:
+			out.CostMetadata.IterationsRun++
+		case *trace.FetchComplete:
+			if s.ContentHash.Valid() {
+				out.CostMetadata.SourcesRead++
+			}
+		case *trace.RihlaComplete:
+			if s.TraceID.Valid() && seen[s.TraceID] { // it went on, and has reported before
+				continue
+			}
+			seen[s.TraceID] = true
+			report, err := replay.Outcome[*marchwarden.Result](ctx, blobs, s)
+			if err != nil || report == nil {
+				continue // the rihla failed
+			}
+			checked, err := verify.Check(ctx, blobs, report)
+			if err != nil {
+				return nil, err
+			}
+			if checked.OK() && report.Answer != "" {
+				add(out, report)
+			}
+		}
+	}
+	out.Normalize()
+	return out, nil
+}
+
+// add appends a report, whose markers and claims then index the citations of all.
+func add(out, report *marchwarden.Result) {
+	if len(report.Citations) == 0 {
+		out.Gaps = append(out.Gaps, report.Gaps...)
+		return
+	}
+	first := len(out.Citations) == 0
+	offset := len(out.Citations)
+	out.Answer = strings.TrimSpace(out.Answer + "\n\n" + shift(report.Answer, offset, len(report.Citations)))
+	out.Citations = append(out.Citations, report.Citations...)
+	out.Gaps = append(out.Gaps, report.Gaps...)
+	for _, c := range report.Claims {
+		shifted := make([]int, len(c.Citations))
+		for i, n := range c.Citations {
+			shifted[i] = n + offset
+		}
+		c.Citations = shifted
+		out.Claims = append(out.Claims, c)
+	}
+	if first || report.Confidence < out.Confidence {
+		out.Confidence, out.ConfidenceFactors = report.Confidence, report.ConfidenceFactors
+	}
+}
+
+var marker = regexp.MustCompile(`\[(\d{1,4})\]`)
+
+// shift makes the markers of an answer with so many citations index them further on.
+func shift(answer string, by, citations int) string {
+	return marker.ReplaceAllStringFunc(answer, func(m string) string {
+		n, err := strconv.Atoi(m[1 : len(m)-1])
+		if err != nil || n < 1 || n > citations {
+			return m
+		}
+		return "[" + strconv.Itoa(n+by) + "]"
+	})
+}

@@ -1,0 +1,368 @@
+// Package runs keeps research that outlives the call that asked for it. A run has
+// the id of its trace, one owner, and, where its folder is given, a small record on the
+// disk: who began it, what was asked, and what became of it. So a call can be handed
+// over when its caller cannot wait, a task goes on after a restart of the process, and
+// nobody sees a run that somebody else began.
+//
+// What is found out is not kept here: that is in the trace and the stored documents,
+// and a run is gone on with by asking its researcher to resume it. How a client is told
+// about runs is not known here either.
+//
+// Several processes may share a folder. A run has a lock file, <id>.lock, which the
+// process holds in which it goes on, and only that process writes its record; the
+// others follow the record, go on with the run when the lock is free and it had not
+// ended, and leave <id>.stop to have it stopped.
+package runs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/semaphore"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+// Config says what a desk works with. Researcher and Now are needed.
+type Config struct {
+	// Researcher does the work. Research with Resume set goes on with an earlier run, or
+	// returns what it had.
+	Researcher marchwarden.Researcher
+	// Dir is the folder of the records; it is made when it is missing. "" keeps nothing
+	// beyond the process.
+	Dir string
+	Now func() time.Time
+	// NewID makes ids that nobody can guess; nil makes random UUIDs.
+	NewID func() marchwarden.TraceID
+	// Name is the researcher's. Records of other researchers in the same folder are left
+	// alone.
+	Name string
+	// Retention is how long the record of an ended run is kept; 0 is seven days.
+	Retention time.Duration
+	// MaxRunning is how many calls research at once; 0 is 8.
+	MaxRunning int
+	// Grace is how long a run that was stopped may take to say what it has; 0 is 2 s.
+	Grace time.Duration
+	Log   *slog.Logger // nil logs nothing
+	// Recorded gives the stored result of an ended run. Without it only results of this
+	// process are known, and for no longer than an hour.
+	Recorded func(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error)
+}
+
+const (
+	defaultRetention  = 7 * 24 * time.Hour
+	defaultMaxRunning = 8
+	defaultGrace      = 2 * time.Second
+
+	// An ended run stays in memory for those who wait for it, and for those who ask
+	// again soon.
+	linger         = 5 * time.Minute
+	lingerUnstored = time.Hour
+	maxEnded       = 128
+
+	pruneEvery = time.Hour
+)
+
+// ErrShutdown is why a closed desk begins nothing, and the cause with which the contexts
+// of its runs end.
+var ErrShutdown error = &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the server is shutting down", Hint: "call again when it is back"}
+
+// Desk begins runs and finds them again. It is safe for concurrent use.
+type Desk struct {
+	cfg     Config
+	records *shelf // nil without a folder
+	seen    *index
+	slots   *semaphore.Weighted // one for each call of Research that has not returned
+	group   sync.WaitGroup      // everything that goes on in the background
+	pruning sync.Mutex
+
+	mu         sync.Mutex
+	closed     bool
+	recovering bool
+	running    int
+	runs       map[marchwarden.TraceID]*Run // that have not ended, and those in ended
+	ended      []*Run                       // from the first that ended to the last
+	sweeper    *time.Timer
+	pruned     time.Time
+}
+
+// Open reads the records of the folder and removes those whose time is over. It starts
+// nothing: Recover does. A record that is damaged is set aside under another name and
+// belongs to nobody. The caller closes the desk.
+func Open(cfg Config) (*Desk, error) {
+	if cfg.Researcher == nil || cfg.Now == nil {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "a desk needs a researcher and a clock")
+	}
+	if cfg.NewID == nil {
+		cfg.NewID = randomID
+	}
+	if cfg.Retention <= 0 {
+		cfg.Retention = defaultRetention
+	}
+	if cfg.MaxRunning <= 0 {
+		cfg.MaxRunning = defaultMaxRunning
+	}
+	if cfg.Grace <= 0 {
+		cfg.Grace = defaultGrace
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Desk{cfg: cfg, seen: newIndex(), slots: semaphore.NewWeighted(int64(cfg.MaxRunning)), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
+	if cfg.Dir == "" {
+		return d, nil
+	}
+	var err error
+	if d.records, err = openShelf(cfg.Dir, cfg.Log); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")
+	}
+	if err := d.refresh(true); err != nil {
+		d.records.close()
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the folder of the runs")
+	}
+	for _, rec := range d.seen.unended() {
+		r := d.newRun(context.Background(), rec)
+		r.recorded, r.attended, r.ours = true, false, false
+		r.rec.Message = waitingText
+		d.runs[rec.ID] = r
+	}
+	d.prune()
+	d.records.tidy(cfg.Now())
+	return d, nil
+}
+
+// randomID is a new id; whoever makes UUIDs says them in their canonical form.
+func randomID() marchwarden.TraceID {
+	id, _ := marchwarden.ParseTraceID(uuid.NewString())
+	return id
+}
+
+// Asked is what a run is begun with.
+type Asked struct {
+	Request marchwarden.Request
+	Kind    Kind
+	// Sink hears every event from the beginning or, of a run that goes on already, from
+	// now on; the last one before Done. It is called by the research itself and, as any
+	// sink, must not block. It may be nil.
+	Sink marchwarden.Sink
+}
+
+// Begin starts a run in the name of the principal of ctx and returns while it goes on.
+// Of ctx the run keeps the values and the deadline, at which it is to say what it has,
+// but not the cancellation: Leave, Cancel or Close stops it. Its id is a new one, which
+// its trace has too. Before Begin returns, the record of a task, and of a call of anybody
+// but the local user, is durable; without one a task is CodeUnavailable, and a call goes
+// on as one that only the local user can find. The caller ends the visit, or leaves.
+//
+// With Resume set it is that run that goes on. If it has not ended, the caller attaches
+// to the same *Run, unless there are constraints to add (CodeUnavailable). A
+// run that the principal may not see is CodeNotFound, as is one that there never was.
+//
+// Further errors: CodeDenied for nobody, CodeInvalid for a request that breaks the
+// contract, CodeUnavailable when as many runs go on as may, or the desk is closed.
+func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
+	who := access.From(ctx)
+	if who.ID == "" {
+		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "nobody is asking: a run needs an owner")
+	}
+	ask, kind := asked.Request, asked.Kind
+	if ask.Resume != "" {
+		return d.again(ctx, asked)
+	}
+	if err := ask.Validate(); err != nil {
+		return nil, err
+	}
+	d.pruneSometimes()
+	if err := d.tryAcquire(); err != nil {
+		return nil, err
+	}
+	now := d.cfg.Now()
+	r := d.newRun(ctx, record{
+		Format: recordFormat, ID: d.chooseID(ctx, who), Owner: who.ID, Scopes: who.Scopes, Researcher: d.cfg.Name, Request: ask,
+		Kind: kind.String(), Kept: kind == Task, Created: now, Updated: now, Status: Working, Message: "research started",
+	})
+	r.recorded = kind == Task || !who.SeesAll()
+	first := r.visit(asked.Sink, false) // before anybody can attach, and leave again
+	other, err := d.admit(r, nil)
+	if err == nil && other != nil {
+		err = goingOn(r.id)
+	}
+	if err != nil {
+		d.release()
+		return nil, err
+	}
+	return d.launch(first, ask)
+}
+
+// again goes on with an earlier run.
+func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
+	ask, kind := asked.Request, asked.Kind
+	id, err := marchwarden.ParseTraceID(ask.Resume)
+	if err != nil || !d.Owns(ctx, id) {
+		return nil, unknown(ask.Resume)
+	}
+	if err := ask.Validate(); err != nil {
+		return nil, err
+	}
+	d.pruneSometimes()
+	old, err := d.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if old != nil && !old.over() {
+		return old.attach(asked)
+	}
+	if err := d.tryAcquire(); err != nil {
+		return nil, err
+	}
+	r := d.newRun(ctx, d.reopened(ctx, old, id, ask, kind))
+	r.recorded = kind == Task || r.rec.Owner != access.Local().ID || (old != nil && old.hasRecord())
+	first := r.visit(asked.Sink, false)
+	other, err := d.admit(r, old)
+	if err != nil || other != nil {
+		d.release()
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case other != nil:
+		return other.attach(asked)
+	}
+	return d.launch(first, ask)
+}
+
+// reopened is the record of a run that goes on. What it was at first stays: whose it is,
+// what was asked, and what its earlier result had cited.
+func (d *Desk) reopened(ctx context.Context, old *Run, id marchwarden.TraceID, ask marchwarden.Request, kind Kind) record {
+	now := d.cfg.Now()
+	who := access.From(ctx)
+	rec := record{Format: recordFormat, ID: id, Owner: who.ID, Scopes: who.Scopes, Researcher: d.cfg.Name, Request: ask, Created: now}
+	if old != nil {
+		rec = old.snapshot()
+	}
+	rec.Kind, rec.Kept = kind.String(), kind == Task
+	rec.Status, rec.Message, rec.Updated = Working, "research goes on", now
+	rec.Ended, rec.Failure = time.Time{}, nil
+	return rec
+}
+
+// admit makes a run known, in the place of the one that is expected there. If there is
+// another by now, which has not ended, that one is returned instead.
+func (d *Desk) admit(r, expected *Run) (*Run, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil, ErrShutdown
+	}
+	if there := d.runs[r.id]; there != nil {
+		switch {
+		case there.overstays():
+			return nil, goingOn(r.id)
+		case there != expected && !there.over():
+			return there, nil
+		}
+	}
+	d.runs[r.id] = r
+	d.group.Add(1) // work or launch ends it
+	return nil, nil
+}
+
+// launch writes the record of an admitted run, which has its slot, and begins its work.
+func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
+	r := first.Run
+	if err := r.inscribe(); err != nil {
+		if r.Kept() || isGoing(err) {
+			d.forget(r)
+			d.release()
+			r.settle(outcome{err: err})
+			d.group.Done()
+			return nil, err
+		}
+		d.cfg.Log.Error("the run goes on without a record, so only the local user can find it", "run", r.id.String(), "error", err)
+	}
+	go func() {
+		defer d.group.Done()
+		out := d.research(r, ask)
+		d.release() // before the outcome: whoever has the answer finds the slot free
+		r.settle(out)
+	}()
+	return first, nil
+}
+
+// forget lets go of a run that did not begin.
+func (d *Desk) forget(r *Run) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.runs[r.id] == r {
+		delete(d.runs, r.id)
+	}
+}
+
+// chooseID makes the id of a new run. One that the local user's program has chosen, to
+// find the run again whatever happens, is taken unless there is such a run; anybody else
+// could choose an id to find out whether there is.
+func (d *Desk) chooseID(ctx context.Context, who access.Principal) marchwarden.TraceID {
+	id, ok := marchwarden.ChosenTraceID(ctx)
+	if !ok || !who.SeesAll() {
+		return d.cfg.NewID()
+	}
+	if there, err := d.find(id); err != nil || there != nil {
+		return d.cfg.NewID()
+	}
+	return id
+}
+
+// tryAcquire takes a slot if there is one.
+func (d *Desk) tryAcquire() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return ErrShutdown
+	}
+	if !d.slots.TryAcquire(1) {
+		return &marchwarden.Error{
+			Code:    marchwarden.CodeUnavailable,
+			Message: fmt.Sprintf("server busy: %d research calls are running, which is the limit", d.cfg.MaxRunning),
+			Hint:    "call again when one of them has ended",
+		}
+	}
+	d.running++
+	return nil
+}
+
+// acquire waits for a slot, in turn.
+func (d *Desk) acquire(ctx context.Context) error {
+	if err := d.slots.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running++
+	return nil
+}
+
+func (d *Desk) release() {
+	d.mu.Lock()
+	d.running--
+	d.mu.Unlock()
+	d.slots.Release(1)
+}
+
+// Running is how many calls of Research have not returned.
+func (d *Desk) Running() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.running
+}
+
+// unknown is what is said of a run that is not there, and of one that is not the
+// asker's: the two cannot be told apart.
+func unknown(id string) error {
+	return marchwarden.Errorf(marchwarden.CodeNotFound, "no run %s", plaintext.Line(id, 40))
+}

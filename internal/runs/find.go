@@ -1,0 +1,164 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+// lookEvery is how often the folder is looked through for what other processes have
+// written there.
+const lookEvery = time.Second
+
+// Find gives a run: one that goes on, one that waits to, or one that has ended and has a
+// record or is remembered. A run that is not the asker's is CodeNotFound with the same
+// words as one that there is not.
+func (d *Desk) Find(ctx context.Context, id marchwarden.TraceID) (*Run, error) {
+	who := access.From(ctx)
+	if who.ID == "" || !id.Valid() {
+		return nil, unknown(id.String())
+	}
+	r, err := d.find(id)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || !r.visibleTo(who) {
+		return nil, unknown(id.String())
+	}
+	return r, nil
+}
+
+// find gives a run, whoever asks, or nil.
+func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
+	d.mu.Lock()
+	r := d.runs[id]
+	d.mu.Unlock()
+	if r != nil {
+		r.catchUp()
+		return r, nil
+	}
+	rec, err := d.records.read(id)
+	switch {
+	case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign), err == nil && rec.Researcher != d.cfg.Name:
+		return nil, nil
+	case err != nil:
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the record of run %s", id)
+	case rec.over():
+		return d.past(rec), nil
+	}
+	return d.follow(rec), nil
+}
+
+// Owns reports whether the principal of ctx may see the trace and the result of a run:
+// those of their own runs, and those of the rihlas of their own investigations once
+// these have ended. The local user sees all.
+func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
+	who := access.From(ctx)
+	switch {
+	case who.ID == "" || !id.Valid():
+		return false
+	case who.SeesAll():
+		return true
+	}
+	d.mu.Lock()
+	r := d.runs[id]
+	d.mu.Unlock()
+	if r != nil && r.visibleTo(who) {
+		return true
+	}
+	if d.seen.owns(who.ID, id) {
+		return true
+	}
+	if rec, err := d.records.read(id); err == nil && rec.Researcher == d.cfg.Name {
+		d.seen.add(rec)
+	}
+	return d.seen.owns(who.ID, id) || (d.look() && d.seen.owns(who.ID, id))
+}
+
+// MaySee reports whether the principal of ctx may read a stored document, named by
+// "sha256:" and 64 hex digits: whether a result of a run of theirs cites it. The local
+// user may read all.
+func (d *Desk) MaySee(ctx context.Context, hash string) bool {
+	who := access.From(ctx)
+	h, ok := parseHash(hash)
+	switch {
+	case who.ID == "" || !ok:
+		return false
+	case who.SeesAll():
+		return true
+	}
+	return d.seen.cites(who.ID, h) || (d.look() && d.seen.cites(who.ID, h))
+}
+
+// look takes in what other processes have written, and reports whether it looked.
+func (d *Desk) look() bool {
+	if d.records == nil || !d.seen.mayLook(d.cfg.Now(), lookEvery) {
+		return false
+	}
+	if err := d.refresh(false); err != nil {
+		d.cfg.Log.Error("the folder of the runs could not be read", "error", err)
+		return false
+	}
+	return true
+}
+
+// refresh reads the records of this researcher that are new or have changed. The first
+// time a folder that holds one that cannot be read is still of use without it.
+func (d *Desk) refresh(first bool) error {
+	ids, stamps, err := d.records.list()
+	if err != nil {
+		return err
+	}
+	for _, id := range d.seen.changed(ids, stamps) {
+		rec, err := d.records.read(id)
+		switch {
+		case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign), err == nil && rec.Researcher != d.cfg.Name:
+		case err != nil:
+			d.cfg.Log.Error("the record of a run could not be read: for now it belongs to nobody", "run", id.String(), "first", first, "error", err)
+		default:
+			d.seen.add(rec)
+		}
+	}
+	return nil
+}
+
+// pruneSometimes prunes if that was long ago.
+func (d *Desk) pruneSometimes() {
+	d.mu.Lock()
+	now := d.cfg.Now()
+	due := now.Sub(d.pruned) >= pruneEvery
+	if due {
+		d.pruned = now
+	}
+	d.mu.Unlock()
+	if due {
+		d.prune()
+	}
+}
+
+// prune removes the records whose time is over, unless somebody is at it.
+func (d *Desk) prune() {
+	if !d.pruning.TryLock() {
+		return
+	}
+	defer d.pruning.Unlock()
+	for _, old := range d.seen.expired(d.cfg.Now().Add(-d.cfg.Retention)) {
+		d.mu.Lock()
+		r := d.runs[old.ID]
+		d.mu.Unlock()
+		if r != nil && (!r.over() || r.overstays()) {
+			continue
+		}
+		err := d.records.remove(old)
+		switch {
+		case err == nil:
+			d.seen.remove(old.ID)
+		case !errors.Is(err, durable.ErrLocked) && !errors.Is(err, errChanged): // else somebody goes on with it, or did
+			d.cfg.Log.Error("an old record could not be removed", "run", old.ID.String(), "error", err)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package runs
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const (
+	// maxRecords bounds the folder and the memory: of more records the oldest ended ones
+	// are removed before their time.
+	maxRecords = 10_000
+	// What one record tells of its result at most. Beyond that only the local user sees
+	// traces and evidence.
+	maxTraces   = 1024
+	maxEvidence = 4096
+)
+
+// hash is a content hash as bytes.
+type hash [sha256.Size]byte
+
+// parseHash reads "sha256:" and 64 hex digits.
+func parseHash(s string) (h hash, ok bool) {
+	digits, ok := strings.CutPrefix(s, "sha256:")
+	if !ok || len(digits) != 2*len(h) || strings.ToLower(digits) != digits {
+		return h, false
+	}
+	_, err := hex.Decode(h[:], []byte(digits))
+	return h, err == nil
+}
+
+// index knows from the records who may see what.
+type index struct {
+	mu      sync.Mutex
+	entries map[marchwarden.TraceID]entry
+	traces  map[ownedTrace]int // how many runs name it
+	hashes  map[ownedHash]int
+	stamps  map[marchwarden.TraceID]stamp // of the records that were read, also those of others
+	looked  time.Time                     // when the folder was last looked through
+}
+
+type entry struct {
+	rec    record // without its lists, and what only a run needs that is to go on
+	traces []marchwarden.TraceID
+	hashes []hash
+}
+
+type ownedTrace struct {
+	owner string
+	id    marchwarden.TraceID
+}
+
+type ownedHash struct {
+	owner string
+	hash  hash
+}
+
+func newIndex() *index {
+	return &index{
+		entries: map[marchwarden.TraceID]entry{}, traces: map[ownedTrace]int{}, hashes: map[ownedHash]int{},
+		stamps: map[marchwarden.TraceID]stamp{},
+	}
+}
+
+// add takes in a record, in the place of an earlier version of it.
+func (x *index) add(rec record) {
+	e := entry{rec: rec, traces: slices.Clone(rec.Traces)}
+	e.rec.Traces, e.rec.Evidence = nil, nil
+	if rec.over() || !rec.Kept { // nothing goes on by what the index has of it
+		e.rec.Request, e.rec.Message, e.rec.Failure = marchwarden.Request{}, "", nil
+	}
+	for _, text := range rec.Evidence {
+		if h, ok := parseHash(text); ok {
+			e.hashes = append(e.hashes, h)
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.drop(rec.ID)
+	x.entries[rec.ID] = e
+	for _, id := range e.traces {
+		x.traces[ownedTrace{rec.Owner, id}]++
+	}
+	for _, h := range e.hashes {
+		x.hashes[ownedHash{rec.Owner, h}]++
+	}
+}
+
+// drop forgets a record; mu is held.
+func (x *index) drop(id marchwarden.TraceID) {
+	e, ok := x.entries[id]
+	if !ok {
+		return
+	}
+	delete(x.entries, id)
+	for _, t := range e.traces {
+		fewer(x.traces, ownedTrace{e.rec.Owner, t})
+	}
+	for _, h := range e.hashes {
+		fewer(x.hashes, ownedHash{e.rec.Owner, h})
+	}
+}
+
+func fewer[K comparable](counts map[K]int, key K) {
+	if counts[key]--; counts[key] <= 0 {
+		delete(counts, key)
+	}
+}
+
+// remove forgets a record.
+func (x *index) remove(id marchwarden.TraceID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.drop(id)
+	delete(x.stamps, id)
+}
+
+// owns reports whether a run, or a run of a rihla, is somebody's.
+func (x *index) owns(owner string, id marchwarden.TraceID) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e, ok := x.entries[id]
+	return (ok && e.rec.Owner == owner) || x.traces[ownedTrace{owner, id}] > 0
+}
+
+// cites reports whether a result of somebody's cites a document.
+func (x *index) cites(owner string, h hash) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.hashes[ownedHash{owner, h}] > 0
+}
+
+// unended are the records of kept runs that have not ended, from the first that was
+// begun to the last.
+func (x *index) unended() []record {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var recs []record
+	for _, e := range x.entries {
+		if e.rec.Kept && !e.rec.over() {
+			recs = append(recs, e.rec)
+		}
+	}
+	slices.SortFunc(recs, byAge)
+	return recs
+}
+
+func byAge(a, b record) int {
+	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID.String(), b.ID.String()))
+}
+
+// expired are the records that are to be removed: those that ended before a time,
+// and calls that never ended, which began before it; and of too many the oldest.
+func (x *index) expired(before time.Time) []record {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var all []record
+	for _, e := range x.entries {
+		if e.rec.over() || !e.rec.Kept {
+			all = append(all, e.rec)
+		}
+	}
+	slices.SortFunc(all, func(a, b record) int {
+		return cmp.Or(a.lastSign().Compare(b.lastSign()), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	surplus := len(x.entries) - maxRecords
+	if surplus > 0 {
+		surplus += maxRecords / 10 // so that it is not done for each
+	}
+	n := 0
+	for n < len(all) && (n < surplus || all[n].lastSign().Before(before)) {
+		n++
+	}
+	return all[:n]
+}
+
+func (x *index) len() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.entries)
+}
+
+// changed picks those records that have not been read as they are now, and takes them
+// as read. Stamps of records that are gone are forgotten.
+func (x *index) changed(ids []marchwarden.TraceID, stamps map[marchwarden.TraceID]stamp) []marchwarden.TraceID {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var news []marchwarden.TraceID
+	for _, id := range ids {
+		if x.stamps[id] != stamps[id] {
+			news = append(news, id)
+		}
+	}
+	x.stamps = stamps
+	return news
+}
+
+// mayLook reports whether the folder may be looked through again, and takes it as done.
+func (x *index) mayLook(now time.Time, every time.Duration) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if age := now.Sub(x.looked); age >= 0 && age < every {
+		return false
+	}
+	x.looked = now
+	return true
+}

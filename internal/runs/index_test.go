@@ -1,0 +1,130 @@
+package runs
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+func recordOf(n int, ended time.Time) record {
+	id, err := marchwarden.ParseTraceID(fmt.Sprintf("0198c0de-7a3b-7c11-9d55-%012x", n))
+	if err != nil {
+		panic(err)
+	}
+	return record{Format: recordFormat, ID: id, Owner: "token:alice", Status: Completed, Ended: ended, Updated: ended}
+}
+
+// Of too many records the oldest ended ones go before their time, and never those that
+// are to go on.
+func TestIndexIsBounded(t *testing.T) {
+	x := newIndex()
+	start := time.Unix(1e9, 0)
+	going := recordOf(1<<40, time.Time{})
+	going.Kept = true
+	x.add(going)
+	for n := range maxRecords {
+		rec := recordOf(n, start.Add(time.Duration(n)*time.Second))
+		rec.Evidence = []string{"sha256:" + fmt.Sprintf("%064x", n), "sha256:" + fmt.Sprintf("%064x", 1<<30)}
+		rec.Traces = []marchwarden.TraceID{recordOf(n|1<<41, start).ID}
+		x.add(rec)
+		x.add(rec) // the same again is no other
+	}
+	old := x.expired(start.Add(-time.Hour))
+	if len(old) != maxRecords/10+1 || old[0].ID != recordOf(0, start).ID || old[len(old)-1].ID != recordOf(maxRecords/10, start).ID {
+		t.Fatalf("%d are to go, the first %v", len(old), old[0].ID)
+	}
+	for _, rec := range old {
+		x.remove(rec.ID)
+	}
+	if x.len() != maxRecords-maxRecords/10 || len(x.expired(start.Add(-time.Hour))) != 0 {
+		t.Errorf("%d are left", x.len())
+	}
+	if got := len(x.expired(start.Add(maxRecords * time.Hour))); got != x.len()-1 {
+		t.Errorf("%d are to go in the end", got)
+	}
+	if x.owns("token:alice", recordOf(1<<41, start).ID) || len(x.hashes) != x.len() || len(x.traces) != x.len()-1 {
+		t.Errorf("what was removed is known: %d documents, %d traces", len(x.hashes), len(x.traces))
+	}
+}
+
+// A record that another process has changed meanwhile is not removed, nor one whose run
+// goes on.
+func TestRemoveLooksAgain(t *testing.T) {
+	s, err := openShelf(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	known := recordOf(1, time.Unix(1e9, 0).UTC())
+	later := recordOf(1, time.Unix(2e9, 0).UTC())
+	if err := s.write(later); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.remove(known); err != errChanged {
+		t.Errorf("a changed one: %v", err)
+	}
+	f, err := s.lock(known.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.remove(later); err == nil {
+		t.Error("one that is locked is removed")
+	}
+	s.unlock(known.ID, f)
+	if rec, err := s.read(known.ID); err != nil || rec.ID != later.ID || !rec.Ended.Equal(later.Ended) {
+		t.Errorf("read %+v, %v", rec, err)
+	}
+	if err := s.remove(later); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.read(known.ID); err != errNone {
+		t.Errorf("a removed one: %v", err)
+	}
+}
+
+func TestTidy(t *testing.T) {
+	dir := t.TempDir()
+	s, err := openShelf(dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	one, two, three := recordOf(1, time.Unix(1e9, 0)).ID.String(), recordOf(2, time.Time{}).ID.String(), recordOf(3, time.Time{}).ID.String()
+	if err := s.write(recordOf(1, time.Unix(1e9, 0))); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"." + one + ".json.X.tmp", one + ".lock", two + ".lock", two + ".stop", three + ".stop", "notes.txt", "x.lock", one + ".json.damaged"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	held, err := s.lock(recordOf(4, time.Time{}).ID) // at work, though its record is not written yet
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tidy(time.Now())
+	names, _ := filepath.Glob(filepath.Join(dir, "*"))
+	if len(names) != 10 {
+		t.Errorf("young files are removed: left are %v", names)
+	}
+	s.tidy(time.Now().Add(2 * oldScrap))
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{one + ".json", one + ".json.damaged", one + ".lock", recordOf(4, time.Time{}).ID.String() + ".lock", "notes.txt", "x.lock"}; !cmp.Equal(left, want) {
+		t.Errorf("left are %v, want %v", left, want)
+	}
+	s.unlock(recordOf(4, time.Time{}).ID, held)
+}

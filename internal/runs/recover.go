@@ -1,0 +1,316 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+const (
+	waitingText = "waiting to go on after a restart"
+
+	firstPause = time.Second
+	longPause  = 30 * time.Second
+	// unavailableLimit is how long a run is tried to be gone on with whose researcher
+	// says that it cannot now, such as because another process still writes its trace.
+	unavailableLimit = 2 * time.Minute
+)
+
+// Recover goes on, in the background, with every kept run of the records that had not
+// ended, in the order in which they were begun and as slots are free. Those that another
+// process goes on with are left to it for as long as it lives.
+func (d *Desk) Recover() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	d.recovering = true
+	var waiting []*Run
+	for _, r := range d.runs {
+		r.mu.Lock()
+		if !r.attended && !r.ended {
+			r.attended = true
+			waiting = append(waiting, r)
+		}
+		r.mu.Unlock()
+	}
+	slices.SortFunc(waiting, func(a, b *Run) int { return byAge(a.snapshot(), b.snapshot()) })
+	d.group.Go(func() {
+		for _, r := range waiting {
+			d.comeBack(r)
+		}
+	})
+}
+
+// comeBack goes on with a run when there is a slot, or follows it where it is.
+func (d *Desk) comeBack(r *Run) {
+	switch r.take() {
+	case theirs:
+		d.group.Go(func() { d.attend(r) })
+	case mine:
+		if err := d.acquire(r.ctx); err != nil {
+			r.settle(outcome{err: context.Cause(r.ctx)})
+			return
+		}
+		d.group.Go(func() { d.goOn(r) })
+	case nobodys:
+	}
+}
+
+// goOn goes on with a run that this process has the lock of, and a slot for.
+func (d *Desk) goOn(r *Run) {
+	ask := marchwarden.Request{Resume: r.id.String()}
+	waited := time.Duration(0)
+	for pause := firstPause; ; pause = min(2*pause, longPause) {
+		r.say("going on after a restart")
+		out := d.research(r, ask)
+		d.release()
+		if !errors.Is(out.err, marchwarden.CodeUnavailable) || waited >= unavailableLimit {
+			r.settle(out)
+			return
+		}
+		r.say(waitingText + ": " + out.err.Error())
+		if !sleep(r.ctx, pause) || d.acquire(r.ctx) != nil {
+			r.settle(outcome{err: context.Cause(r.ctx)})
+			return
+		}
+		waited += pause
+	}
+}
+
+// sleep reports whether ctx lasted that long.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// follow is a run that a record says has not ended, and that this process knows nothing
+// of: another goes on with it, or went down with it.
+func (d *Desk) follow(rec record) *Run {
+	d.mu.Lock()
+	if there := d.runs[rec.ID]; there != nil {
+		d.mu.Unlock()
+		return there
+	}
+	r := d.newRun(context.Background(), rec)
+	r.recorded, r.ours = true, false
+	r.attended = !rec.Kept || d.recovering
+	if d.closed {
+		d.mu.Unlock()
+		r.shut = true
+		r.settle(outcome{err: ErrShutdown})
+		return r
+	}
+	d.runs[rec.ID] = r
+	attended := r.attended
+	if attended {
+		d.group.Add(1)
+	}
+	d.mu.Unlock()
+	if rec.Kept {
+		r.say(waitingText)
+		if !attended {
+			return r
+		}
+		go func() {
+			defer d.group.Done()
+			d.comeBack(r)
+		}()
+		return r
+	}
+	if r.take() != theirs {
+		d.group.Done()
+		return r
+	}
+	go func() {
+		defer d.group.Done()
+		d.attend(r)
+	}()
+	return r
+}
+
+// attend follows a run that another process goes on with, until it has ended there, or
+// that process has, and it can be gone on with here.
+func (d *Desk) attend(r *Run) {
+	r.say("going on in another process")
+	for pause := firstPause; sleep(r.ctx, pause); pause = min(2*pause, longPause) {
+		switch r.take() {
+		case mine:
+			if d.acquire(r.ctx) != nil {
+				r.settle(outcome{err: context.Cause(r.ctx)})
+				return
+			}
+			d.goOn(r)
+			return
+		case nobodys:
+			return
+		case theirs:
+		}
+	}
+	r.settle(outcome{err: context.Cause(r.ctx)})
+}
+
+// Whose a run is that has a record and did not begin here.
+type whose int
+
+const (
+	nobodys whose = iota // it has ended
+	theirs
+	mine
+)
+
+// take takes a run over if nobody has it and it can be gone on with.
+func (r *Run) take() whose {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	return r.takeHeld()
+}
+
+// takeHeld is take; disk is held.
+func (r *Run) takeHeld() whose {
+	if r.over() {
+		return nobodys
+	}
+	err := r.takeLock()
+	locked := errors.Is(err, durable.ErrLocked)
+	if err != nil && !locked {
+		r.desk.cfg.Log.Error("the lock of a run could not be taken", "run", r.id.String(), "error", err)
+		return theirs
+	}
+	rec, err := r.desk.records.read(r.id)
+	switch {
+	case err == nil && rec.over():
+		r.endedElsewhere(rec)
+		return nobodys
+	case locked:
+		return theirs
+	case err != nil: // it was removed or damaged: there is nothing to go on with
+		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "go on with run %s", r.id)}, true)
+		return nobodys
+	}
+	stop := r.desk.records.toStop(r.id)
+	r.mu.Lock()
+	message := r.rec.Message
+	r.rec = rec
+	r.rec.Message = message
+	r.recorded, r.ours = true, true
+	if stop {
+		r.cancelled = true
+		r.rec.Message = "cancelled"
+	} else if rec.Kept {
+		r.heedStopSign()
+	}
+	r.mu.Unlock()
+	switch {
+	case stop:
+		r.settleHeld(outcome{err: errCancelled}, true)
+		return nobodys
+	case !rec.Kept:
+		r.settleHeld(outcome{err: errCutOff}, true)
+		return nobodys
+	}
+	return mine
+}
+
+// catchUp looks at the record of a run that another process goes on with: it may have
+// ended.
+func (r *Run) catchUp() {
+	r.mu.Lock()
+	here := r.ours || r.ended
+	r.mu.Unlock()
+	if here {
+		return
+	}
+	rec, err := r.desk.records.read(r.id)
+	if err != nil || !rec.over() {
+		return // as it was known; who follows it finds out why
+	}
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	if !r.over() {
+		r.endedElsewhere(rec)
+	}
+}
+
+// endedElsewhere ends the run as its record says; disk is held.
+func (r *Run) endedElsewhere(rec record) {
+	r.desk.seen.add(rec)
+	r.desk.records.heeded(r.id)
+	r.dropLock()
+	r.mu.Lock()
+	r.rec, r.recorded, r.ours = rec, true, false
+	r.close(outcome{err: rec.failure()})
+	r.mu.Unlock()
+	r.desk.retire(r)
+}
+
+// Close stops what runs and waits for it, for the grace or until ctx ends. What ends
+// in that time gives those who wait for it what it has. A kept run stays un-ended in its
+// record, so that Recover goes on with it in the next process; other calls have ended.
+// Runs whose research does not return are given up: that is CodeTimeout. Closing again
+// waits again.
+func (d *Desk) Close(ctx context.Context) error {
+	d.mu.Lock()
+	d.closed = true
+	if d.sweeper != nil {
+		d.sweeper.Stop()
+	}
+	var all []*Run
+	for _, r := range d.runs {
+		all = append(all, r)
+	}
+	d.mu.Unlock()
+	slices.SortFunc(all, func(a, b *Run) int { return strings.Compare(a.id.String(), b.id.String()) })
+	for _, r := range all {
+		r.shutDown()
+	}
+	quiet := make(chan struct{})
+	go func() {
+		d.group.Wait()
+		close(quiet)
+	}()
+	grace := time.NewTimer(d.cfg.Grace)
+	defer grace.Stop()
+	select {
+	case <-quiet:
+		return d.records.close()
+	case <-grace.C:
+	case <-ctx.Done():
+	}
+	late := 0
+	for _, r := range all {
+		r.abandon()
+		if r.overstays() {
+			late++
+		}
+	}
+	if late == 0 {
+		<-quiet
+		return d.records.close()
+	}
+	return marchwarden.Errorf(marchwarden.CodeTimeout, "%d research calls did not end within %v after they were stopped", late, d.cfg.Grace)
+}
+
+// shutDown stops the run because the process ends.
+func (r *Run) shutDown() {
+	r.mu.Lock()
+	r.shut = true
+	attended := r.attended
+	r.mu.Unlock()
+	r.halt(ErrShutdown)
+	if !attended {
+		r.settle(outcome{err: ErrShutdown})
+	}
+}

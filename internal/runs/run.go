@@ -1,0 +1,360 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+// Kind is what a run was begun as.
+type Kind int
+
+// A Call is stopped when its caller goes: whoever waits for it cancels it then. A Task
+// is kept, and goes on after a restart.
+const (
+	Call Kind = iota
+	Task
+)
+
+// String is the kind as records have it.
+func (k Kind) String() string {
+	if k == Task {
+		return "task"
+	}
+	return "call"
+}
+
+// Status is where a run stands.
+type Status string
+
+// The statuses. A run that was stopped for good is Cancelled, whatever it found.
+const (
+	Working   Status = "working"
+	Completed Status = "completed"
+	Failed    Status = "failed"
+	Cancelled Status = "cancelled"
+)
+
+// State is what can be told of a run at any time.
+type State struct {
+	Status  Status
+	Message string    // for people: one line of at most 200 characters
+	Created time.Time // when the run was first begun
+	Updated time.Time // of the last change or message; it never goes back
+	Kind    Kind
+	// Kept is for how long after Created the run can be asked for, at least; if it has
+	// not ended, longer.
+	Kept time.Duration
+}
+
+const maxMessageChars = 200
+
+// message is a text as a state carries it.
+func message(s string) string { return plaintext.Line(s, maxMessageChars-1) }
+
+// Run is one run of research. It is safe for concurrent use.
+type Run struct {
+	desk *Desk
+	id   marchwarden.TraceID
+	ctx  context.Context // of the research
+	halt context.CancelCauseFunc
+	done chan struct{}
+
+	// disk serialises what is done to the files of the run; it is taken before mu, and
+	// before the desk's.
+	disk sync.Mutex
+	hold *os.File // the lock, or nil
+
+	mu        sync.Mutex
+	rec       record // what the record says, or would say
+	recorded  bool   // a record belongs on the disk
+	hidden    bool   // it should have a record and has none
+	attended  bool   // something in this process will end it
+	ours      bool   // this process goes on with it, and writes its record
+	cancelled bool
+	shut      bool
+	ended     bool // done is closed
+	late      bool // ended, and Research has not returned
+	res       *marchwarden.Result
+	err       error
+	visits    []*Visit // that have not ended
+	watchers  []*watcher
+	patience  *time.Timer // runs out a while after ctx has ended
+	unpatient func() bool // so that it is not begun
+	stopSign  *time.Timer // looks for the wish of another process
+	endedAt   time.Time
+}
+
+// outcome is what Research returned.
+type outcome struct {
+	res *marchwarden.Result
+	err error
+}
+
+var (
+	errCancelled = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was cancelled")
+	errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was stopped and did not end in time")
+	errCutOff    = &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the run was cut off when its process ended", Hint: "call research with resume set to its id to go on with it"}
+)
+
+// going says that a run cannot be had now.
+type going struct{ error }
+
+func (g going) Unwrap() error { return g.error }
+
+func goingOn(id marchwarden.TraceID) error {
+	return going{&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on", id), Hint: "wait for it to end, or call without constraints to wait with it"}}
+}
+
+func isGoing(err error) bool {
+	var g going
+	return errors.As(err, &g)
+}
+
+// newRun makes a run that this process goes on with. Its research has the owner as its
+// principal, whoever asks.
+func (d *Desk) newRun(ctx context.Context, rec record) *Run {
+	owner := access.Principal{ID: rec.Owner, Scopes: slices.Clone(rec.Scopes)}
+	work, halt := context.WithCancelCause(access.With(context.WithoutCancel(ctx), owner))
+	if deadline, ok := ctx.Deadline(); ok {
+		limited, cancel := context.WithDeadline(work, deadline)
+		stop := halt
+		work, halt = limited, func(cause error) { stop(cause); cancel() }
+	}
+	r := &Run{desk: d, id: rec.ID, ctx: work, halt: halt, done: make(chan struct{}), rec: rec, attended: true, ours: true}
+	r.unpatient = context.AfterFunc(work, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.ended {
+			r.patience = time.AfterFunc(d.cfg.Grace, r.abandon)
+		}
+	})
+	return r
+}
+
+// past is a run that ended before, as its record tells it.
+func (d *Desk) past(rec record) *Run {
+	r := d.newRun(context.Background(), rec)
+	r.recorded = true
+	r.close(outcome{err: rec.failure()})
+	return r
+}
+
+// ID is the id of the run and of its trace.
+func (r *Run) ID() marchwarden.TraceID { return r.id }
+
+// Done is closed when the run has ended, or when it was stopped and its grace is over,
+// or when the desk was closed and the run goes on after a restart.
+func (r *Run) Done() <-chan struct{} { return r.done }
+
+// State is where the run stands now.
+func (r *Run) State() State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := State{Status: r.rec.Status, Message: r.rec.Message, Created: r.rec.Created, Updated: r.rec.Updated, Kept: r.desk.cfg.Retention}
+	if r.desk.records == nil {
+		s.Kept = r.desk.linger()
+	}
+	if r.rec.Kind == Task.String() {
+		s.Kind = Task
+	}
+	return s
+}
+
+// Outcome is what the run gave: a result or an error, never both and never neither. A
+// run that was stopped may have given a result. It is to be asked for after Done; before
+// that it is CodeUnavailable. The result of a run that ended in an earlier process comes
+// from Config.Recorded and is CodeNotFound if it is not known there. The error of a run
+// is a *marchwarden.Error, and the same one after a restart. The result is shared: it
+// must not be changed.
+func (r *Run) Outcome() (*marchwarden.Result, error) {
+	select {
+	case <-r.done:
+	default:
+		return nil, goingOn(r.id)
+	}
+	r.mu.Lock()
+	res, err, status := r.res, r.err, r.rec.Status
+	r.mu.Unlock()
+	if res != nil || (err != nil && status != Cancelled) {
+		return res, err
+	}
+	if r.desk.cfg.Recorded != nil {
+		stored, failure := r.desk.cfg.Recorded(context.WithoutCancel(r.ctx), r.id)
+		switch {
+		case failure == nil && stored != nil:
+			r.mu.Lock()
+			r.res, r.err = stored, nil
+			r.mu.Unlock()
+			return stored, nil
+		case failure != nil && err == nil:
+			return nil, failure
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the result of run %s is not known any more", r.id)
+}
+
+// Kept reports whether the run goes on after its caller went, and after a restart.
+func (r *Run) Kept() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rec.Kept
+}
+
+// Keep hands the run over: from now on it is kept as a task is. When it returns nil this
+// is durable, as far as the desk has a folder. An error is CodeUnavailable, and the run
+// is what it was.
+func (r *Run) Keep() error {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	r.mu.Lock()
+	rec, ours, ended := r.rec, r.ours, r.ended
+	r.mu.Unlock()
+	switch {
+	case rec.Kept:
+		return nil
+	case !ours:
+		return goingOn(r.id)
+	}
+	if !ended {
+		if err := r.takeLock(); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep run %s", r.id)
+		}
+	}
+	rec.Kept = true
+	if err := r.desk.put(rec); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep run %s", r.id)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rec.Kept, r.recorded, r.hidden = true, true, false
+	r.heedStopSign()
+	return nil
+}
+
+// Cancel stops the run for good, also a kept one. Its status is Cancelled from now on,
+// which for a kept run is durable when Cancel returns; Done follows when its research
+// has ended, or its grace is over. A run that goes on in another process is stopped
+// there within seconds. Cancelling what has ended does nothing.
+func (r *Run) Cancel() { r.cancelIf(func() bool { return true }) }
+
+// cancelIf cancels the run if a condition holds, which is asked with mu held.
+func (r *Run) cancelIf(condition func() bool) {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	r.mu.Lock()
+	if !condition() || r.ended || r.cancelled {
+		r.mu.Unlock()
+		return
+	}
+	if !r.ours {
+		r.mu.Unlock()
+		r.cancelElsewhere()
+		return
+	}
+	r.cancelled = true
+	r.rec.Status, r.rec.Message = Cancelled, "cancelled"
+	r.touch()
+	rec := r.rec
+	r.mu.Unlock()
+	r.halt(errCancelled)
+	if rec.Kept {
+		if err := r.desk.put(rec); err != nil {
+			r.desk.cfg.Log.Error("a run was cancelled, and its record does not say so yet", "run", r.id.String(), "error", err)
+		}
+	}
+}
+
+// cancelElsewhere stops a run for good that waits to go on, or goes on in another
+// process; disk is held.
+func (r *Run) cancelElsewhere() {
+	if err := r.desk.records.askToStop(r.id); err != nil {
+		r.desk.cfg.Log.Error("a run could not be cancelled", "run", r.id.String(), "error", err)
+		return
+	}
+	if r.takeHeld() != theirs {
+		return // it had ended, or has now
+	}
+	r.mu.Lock()
+	r.cancelled = true
+	r.rec.Message = "cancelled"
+	r.mu.Unlock()
+	r.settleHeld(outcome{err: errCancelled}, true)
+}
+
+// attach is a visit of somebody who wants to go on with the run while it goes on.
+func (r *Run) attach(asked Asked) (*Visit, error) {
+	if asked.Request.Constraints != nil {
+		return nil, goingOn(r.id)
+	}
+	if asked.Kind == Task {
+		if err := r.Keep(); err != nil {
+			return nil, err
+		}
+	}
+	if v := r.visit(asked.Sink, true); v != nil {
+		return v, nil
+	}
+	return nil, goingOn(r.id)
+}
+
+// over reports whether the run has ended.
+func (r *Run) over() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
+}
+
+// overstays reports whether the run has ended and its research has not returned.
+func (r *Run) overstays() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.late
+}
+
+func (r *Run) hasRecord() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.recorded
+}
+
+// visibleTo reports whether somebody may see the run.
+func (r *Run) visibleTo(who access.Principal) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return who.SeesAll() || (!r.hidden && r.rec.Owner == who.ID)
+}
+
+func (r *Run) snapshot() record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rec
+}
+
+// touch moves the time of the last change; mu is held.
+func (r *Run) touch() {
+	if now := r.desk.cfg.Now(); now.After(r.rec.Updated) {
+		r.rec.Updated = now
+	}
+}
+
+// say is the message of the run from now on.
+func (r *Run) say(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.ended && !r.cancelled {
+		r.rec.Message = message(text)
+		r.touch()
+	}
+}

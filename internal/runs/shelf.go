@@ -1,0 +1,363 @@
+package runs
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+const recordFormat = 1
+
+// record is the form of <id>.json. Fields are added and never change their meaning;
+// those that are not known are ignored. A file of a later format is left alone.
+type record struct {
+	Format     int                   `json:"format"`
+	ID         marchwarden.TraceID   `json:"id"`
+	Owner      string                `json:"owner"`
+	Scopes     []string              `json:"scopes,omitempty"`
+	Researcher string                `json:"researcher"`
+	Request    marchwarden.Request   `json:"request"` // as it was first asked
+	Kind       string                `json:"kind"`
+	Kept       bool                  `json:"kept,omitempty"`
+	Created    time.Time             `json:"created"`
+	Updated    time.Time             `json:"updated"`
+	Status     Status                `json:"status"`
+	Message    string                `json:"message,omitempty"`
+	Ended      time.Time             `json:"ended,omitzero"`
+	Failure    *failed               `json:"failure,omitempty"`
+	Traces     []marchwarden.TraceID `json:"traces,omitempty"` // of the rihlas, and of the result if its id is another
+	Evidence   []string              `json:"evidence,omitempty"`
+}
+
+// failed is the error of a run.
+type failed struct {
+	Code    marchwarden.Code `json:"code"`
+	Field   string           `json:"field,omitempty"`
+	Message string           `json:"message"`
+	Hint    string           `json:"hint,omitempty"`
+}
+
+func (rec record) over() bool { return !rec.Ended.IsZero() }
+
+// lastSign is when the run ended or, as far as the record tells, was last alive.
+func (rec record) lastSign() time.Time {
+	if rec.over() {
+		return rec.Ended
+	}
+	return rec.Updated
+}
+
+// failure is the error that the record tells of, or nil.
+func (rec record) failure() error {
+	if f := rec.Failure; f != nil {
+		return &marchwarden.Error{Code: f.Code, Field: f.Field, Message: f.Message, Hint: f.Hint}
+	}
+	return nil
+}
+
+const (
+	recordSuffix = ".json"
+	lockSuffix   = ".lock"
+	stopSuffix   = ".stop"
+	tempSuffix   = ".tmp"
+	asideSuffix  = ".damaged"
+
+	// maxRecordBytes is far above the largest record that is written.
+	maxRecordBytes = 2 << 20
+
+	// oldScrap is how old a file must be that a crash left behind before it is removed:
+	// nobody is at work on it any more.
+	oldScrap = time.Hour
+)
+
+var (
+	errNone    = errors.New("there is no such record")
+	errDamaged = errors.New("the record is damaged")
+	errForeign = errors.New("the record is of a later version")
+	errChanged = errors.New("the record has changed")
+)
+
+// shelf is the folder of the records. A nil shelf keeps nothing.
+type shelf struct {
+	root *os.Root
+	log  *slog.Logger
+}
+
+func openShelf(dir string, log *slog.Logger) (*shelf, error) {
+	if err := durable.MakeDir(dir); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &shelf{root: root, log: log}, nil
+}
+
+func (s *shelf) close() error {
+	if s == nil {
+		return nil
+	}
+	return s.root.Close()
+}
+
+// stamp tells one version of a record from another.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// list gives the ids of all records with their stamps, in the order of the ids.
+func (s *shelf) list() ([]marchwarden.TraceID, map[marchwarden.TraceID]stamp, error) {
+	names, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		return nil, nil, err
+	}
+	var ids []marchwarden.TraceID
+	stamps := make(map[marchwarden.TraceID]stamp)
+	for _, name := range names {
+		text, ok := strings.CutSuffix(name.Name(), recordSuffix)
+		id, err := marchwarden.ParseTraceID(text)
+		if !ok || err != nil || id.String() != text {
+			continue
+		}
+		info, err := name.Info()
+		if err != nil {
+			continue // removed a moment ago
+		}
+		ids = append(ids, id)
+		stamps[id] = stamp{info.ModTime(), info.Size()}
+	}
+	return ids, stamps, nil
+}
+
+// read gives a record. One that is damaged is set aside first: errDamaged.
+func (s *shelf) read(id marchwarden.TraceID) (record, error) {
+	if s == nil || !id.Valid() {
+		return record{}, errNone
+	}
+	data, err := s.load(id.String() + recordSuffix)
+	var rec record
+	if err == nil {
+		rec, err = parseRecord(data, id)
+	}
+	if errors.Is(err, errDamaged) {
+		aside := id.String() + recordSuffix + asideSuffix
+		moved := s.root.Rename(id.String()+recordSuffix, aside)
+		s.log.Error("the record of a run is damaged and was set aside: it belongs to nobody", "file", aside, "error", errors.Join(err, moved))
+	}
+	return rec, err
+}
+
+func (s *shelf) load(name string) ([]byte, error) {
+	info, err := s.root.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, errNone
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%w: it is no regular file", errDamaged)
+	case info.Size() > maxRecordBytes:
+		return nil, fmt.Errorf("%w: it has %d bytes", errDamaged, info.Size())
+	}
+	f, err := s.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errNone
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxRecordBytes))
+	return data, errors.Join(err, f.Close())
+}
+
+func parseRecord(data []byte, id marchwarden.TraceID) (record, error) {
+	var rec record
+	var version struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(data, &version); err != nil {
+		return rec, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	if version.Format > recordFormat {
+		return rec, errForeign
+	}
+	if err := json.Unmarshal(data, &rec); err != nil {
+		return rec, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	switch rec.Status {
+	case Working, Completed, Failed, Cancelled:
+	default:
+		return rec, fmt.Errorf("%w: there is no status %q", errDamaged, rec.Status)
+	}
+	if rec.Format != recordFormat || rec.ID != id || rec.Owner == "" {
+		return rec, fmt.Errorf("%w: its format, id or owner is wrong", errDamaged)
+	}
+	return rec, nil
+}
+
+// write makes a record durable: it is written and synced under another name first, so
+// that no crash leaves half of it.
+func (s *shelf) write(rec record) error {
+	if s == nil {
+		return nil
+	}
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	name := rec.ID.String() + recordSuffix
+	temp := "." + name + "." + rand.Text() + tempSuffix
+	if err := s.place(temp, append(data, '\n')); err != nil {
+		_ = s.root.Remove(temp) // where it cannot, tidy does one day
+		return err
+	}
+	if err := s.root.Rename(temp, name); err != nil {
+		_ = s.root.Remove(temp)
+		return err
+	}
+	return durable.SyncDir(s.root.Open("."))
+}
+
+func (s *shelf) place(name string, data []byte) error {
+	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// lock takes the lock of a run, or says durable.ErrLocked at once. Where a file system
+// has no locks nobody is kept out.
+func (s *shelf) lock(id marchwarden.TraceID) (*os.File, error) {
+	if s == nil {
+		return nil, nil
+	}
+	name := id.String() + lockSuffix
+	for {
+		f, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := durable.Lock(f, false); errors.Is(err, durable.ErrLocked) {
+			return nil, errors.Join(err, f.Close())
+		}
+		// Its last holder may have removed the file between the two calls, and then
+		// the next comer would make another and lock that.
+		here, err := f.Stat()
+		there, err2 := s.root.Stat(name)
+		if err == nil && err2 == nil && os.SameFile(here, there) {
+			return f, nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		if err2 != nil && !errors.Is(err2, fs.ErrNotExist) {
+			return nil, err2
+		}
+	}
+}
+
+// unlock gives a lock back and removes its file.
+func (s *shelf) unlock(id marchwarden.TraceID, f *os.File) {
+	if s == nil || f == nil {
+		return
+	}
+	// Where an open file cannot be removed, prune does it with the record.
+	_ = s.root.Remove(id.String() + lockSuffix)
+	_ = f.Close() // nothing was written
+}
+
+// askToStop leaves the wish that whoever goes on with a run stops it for good.
+func (s *shelf) askToStop(id marchwarden.TraceID) error {
+	err := s.place(id.String()+stopSuffix, nil)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return durable.SyncDir(s.root.Open("."))
+}
+
+// toStop reports whether there is that wish.
+func (s *shelf) toStop(id marchwarden.TraceID) bool {
+	if s == nil {
+		return false
+	}
+	_, err := s.root.Lstat(id.String() + stopSuffix)
+	return err == nil
+}
+
+// heeded removes the wish.
+func (s *shelf) heeded(id marchwarden.TraceID) {
+	if s != nil {
+		_ = s.root.Remove(id.String() + stopSuffix) // most have none; one that stays is tidied away
+	}
+}
+
+// remove removes a record and what belongs to it, unless somebody goes on with the run
+// (durable.ErrLocked) or the record is not as it is known any more (errChanged).
+func (s *shelf) remove(known record) error {
+	if s == nil {
+		return nil
+	}
+	f, err := s.lock(known.ID)
+	if err != nil {
+		return err
+	}
+	defer s.unlock(known.ID, f)
+	switch now, err := s.read(known.ID); {
+	case errors.Is(err, errNone):
+	case err != nil:
+		return err
+	case !now.lastSign().Equal(known.lastSign()):
+		return errChanged
+	}
+	if err := s.root.Remove(known.ID.String() + recordSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.heeded(known.ID)
+	return nil
+}
+
+// tidy removes what crashes have left behind: unfinished files, and locks and wishes
+// without a record.
+func (s *shelf) tidy(now time.Time) {
+	names, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		s.log.Error("the folder of the runs could not be tidied", "error", err)
+		return
+	}
+	for _, entry := range names {
+		name := entry.Name()
+		info, err := entry.Info()
+		if err != nil || now.Sub(info.ModTime()) < oldScrap {
+			continue
+		}
+		id, isLock := strings.CutSuffix(name, lockSuffix)
+		if !isLock {
+			id, _ = strings.CutSuffix(name, stopSuffix)
+		}
+		parsed, err := marchwarden.ParseTraceID(id)
+		if err == nil && id != name {
+			if _, err := s.root.Lstat(id + recordSuffix); errors.Is(err, fs.ErrNotExist) {
+				_ = s.remove(record{ID: parsed}) // one that is locked stays
+			}
+		}
+		if strings.HasPrefix(name, ".") && strings.HasSuffix(name, tempSuffix) {
+			_ = s.root.Remove(name) // again next time
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+const (
+	// stopSignEvery is how often a run that has a record looks whether another process wants it
+	// stopped.
+	stopSignEvery = 2 * time.Second
+
+	maxFailureChars = 2000
+)
+
+// research asks the researcher. A run that is to go on and has no trace, because it was
+// cut off before the first line, is begun as it was asked for.
+func (d *Desk) research(r *Run, ask marchwarden.Request) outcome {
+	first := marchwarden.WithTraceID(r.ctx, r.id)
+	if ask.Resume == "" {
+		return d.guarded(first, ask, r.note)
+	}
+	out := d.guarded(r.ctx, ask, r.note)
+	if asked := r.snapshot().Request; errors.Is(out.err, marchwarden.CodeNotFound) && asked.Resume == "" && r.ctx.Err() == nil {
+		return d.guarded(first, asked, r.note)
+	}
+	return out
+}
+
+// guarded turns a panic of the researcher into an error; its stack goes to the log and
+// nowhere else.
+func (d *Desk) guarded(ctx context.Context, ask marchwarden.Request, sink marchwarden.Sink) (out outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.cfg.Log.Error("researcher panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			out = outcome{err: marchwarden.Errorf(marchwarden.CodeInternal, "the researcher panicked")}
+		}
+	}()
+	res, err := d.cfg.Researcher.Research(ctx, ask, sink)
+	if res == nil && err == nil {
+		err = marchwarden.Errorf(marchwarden.CodeInternal, "the researcher returned neither a result nor an error")
+	}
+	if err != nil {
+		res = nil
+	}
+	return outcome{res, err}
+}
+
+// put writes a record and takes it into the index. Without a folder only the index has
+// it.
+func (d *Desk) put(rec record) error {
+	if err := d.records.write(rec); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the record of run %s", rec.ID)
+	}
+	d.seen.add(rec)
+	if d.seen.len() > maxRecords {
+		d.prune()
+	}
+	return nil
+}
+
+// inscribe takes the lock of a run that begins and writes its record, if it is to have
+// one.
+func (r *Run) inscribe() error {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	r.mu.Lock()
+	rec, wanted := r.rec, r.recorded
+	r.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	err := r.takeLock()
+	if errors.Is(err, durable.ErrLocked) {
+		err = goingOn(r.id)
+	}
+	if err == nil {
+		r.desk.records.heeded(r.id) // what was wished of an earlier going on
+		err = r.desk.put(rec)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.recorded, r.hidden = false, true
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "begin a run")
+	}
+	r.heedStopSign()
+	return nil
+}
+
+// takeLock takes the lock of the run; disk is held.
+func (r *Run) takeLock() (err error) {
+	if r.hold == nil {
+		r.hold, err = r.desk.records.lock(r.id)
+	}
+	return err
+}
+
+// dropLock gives it back; disk is held.
+func (r *Run) dropLock() {
+	r.desk.records.unlock(r.id, r.hold)
+	r.hold = nil
+}
+
+// heedStopSign looks for the wish of another process that the run be stopped, from now
+// on; mu is held.
+func (r *Run) heedStopSign() {
+	if !r.recorded || r.ended || r.stopSign != nil || r.desk.records == nil {
+		return
+	}
+	r.stopSign = time.AfterFunc(stopSignEvery, func() {
+		if r.desk.records.toStop(r.id) {
+			r.Cancel()
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.ended && !r.shut {
+			r.stopSign.Reset(stopSignEvery)
+		}
+	})
+}
+
+// settle ends the run with what its research gave. The research has returned.
+func (r *Run) settle(out outcome) {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	r.settleHeld(out, true)
+}
+
+// abandon ends a run that was stopped and whose research does not return. It keeps its
+// slot and its lock until it does.
+func (r *Run) abandon() {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	if r.over() {
+		return
+	}
+	r.desk.cfg.Log.Error("research did not end after it was stopped", "run", r.id.String(), "grace", r.desk.cfg.Grace)
+	r.settleHeld(outcome{err: errAbandoned}, false)
+}
+
+// settleHeld is settle; disk is held. Whether Research has returned is told: of one
+// that had been given up, that is all that is new.
+func (r *Run) settleHeld(out outcome, returned bool) {
+	r.mu.Lock()
+	if r.ended {
+		r.late = r.late && !returned
+		r.mu.Unlock()
+		if returned {
+			r.dropLock()
+			r.desk.retire(r)
+		}
+		return
+	}
+	if out.err != nil {
+		out.err = failure(out.err)
+	}
+	rec := r.final(out)
+	// A kept run that the end of the process stops has not ended.
+	write := r.ours && r.recorded && rec.over()
+	r.mu.Unlock()
+
+	if write {
+		if err := r.desk.put(rec); err != nil {
+			r.desk.cfg.Log.Error("the end of a run was not recorded", "run", r.id.String(), "error", err)
+		}
+		r.desk.records.heeded(r.id)
+	}
+	if returned {
+		r.dropLock()
+	}
+
+	r.mu.Lock()
+	r.rec, r.late = rec, !returned
+	r.close(out)
+	r.mu.Unlock()
+	r.desk.retire(r)
+}
+
+// close tells everybody that the run has ended; mu is held.
+func (r *Run) close(out outcome) {
+	r.ended, r.res, r.err = true, out.res, out.err
+	r.endedAt = r.desk.cfg.Now()
+	for _, t := range []*time.Timer{r.patience, r.stopSign} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	for _, w := range r.watchers {
+		w.close()
+	}
+	r.watchers = nil
+	r.visits = nil
+	close(r.done)
+	r.unpatient()
+	r.halt(nil)
+}
+
+// final is the record of the run with its end in it; mu is held.
+func (r *Run) final(out outcome) record {
+	r.touch()
+	rec := r.rec
+	if r.shut && rec.Kept && !r.cancelled {
+		rec.Message = waitingText
+		return rec
+	}
+	rec.Ended = r.desk.cfg.Now()
+	rec.Failure = nil
+	switch {
+	case r.cancelled:
+		rec.Status = Cancelled
+	case out.err != nil:
+		rec.Status = Failed
+		rec.Message = message(out.err.Error())
+	default:
+		rec.Status = Completed
+	}
+	if out.err != nil {
+		var e *marchwarden.Error
+		errors.As(out.err, &e)
+		rec.Failure = &failed{Code: e.Code, Field: e.Field, Message: e.Message, Hint: e.Hint}
+	}
+	if out.res != nil {
+		rec.Traces, rec.Evidence = shown(rec, out.res)
+	}
+	return rec
+}
+
+// shown are the traces and documents that whoever owns a result may see, besides those
+// that an earlier result of the run had.
+func shown(rec record, res *marchwarden.Result) (traces []marchwarden.TraceID, evidence []string) {
+	traces = slices.Clone(rec.Traces)
+	add := func(id marchwarden.TraceID) {
+		if id.Valid() && id != rec.ID && len(traces) < maxTraces && !slices.Contains(traces, id) {
+			traces = append(traces, id)
+		}
+	}
+	add(res.TraceID) // a researcher may choose its own
+	for _, rihla := range res.Rihlas {
+		add(rihla.TraceID)
+	}
+	evidence = slices.Clone(rec.Evidence)
+	for _, c := range res.Citations {
+		if _, ok := parseHash(c.ContentHash); ok {
+			evidence = append(evidence, c.ContentHash)
+		}
+	}
+	slices.Sort(evidence)
+	evidence = slices.Compact(evidence)
+	return traces, evidence[:min(len(evidence), maxEvidence)]
+}
+
+// failure is an error as a record can tell it: a code and words, without its causes.
+func failure(err error) *marchwarden.Error {
+	if e, ok := err.(*marchwarden.Error); ok && e.Err == nil && len(e.Message) <= maxFailureChars {
+		return e
+	}
+	f := &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: err.Error(), Hint: marchwarden.HintOf(err)}
+	var e *marchwarden.Error
+	if errors.As(err, &e) && e.Field != "" {
+		if rest, ok := strings.CutPrefix(f.Message, e.Field+": "); ok {
+			f.Field, f.Message = e.Field, rest
+		}
+	}
+	f.Message = plaintext.Clip(f.Message, maxFailureChars)
+	return f
+}
+
+// retire lets go of runs that ended a while ago. Their records stay.
+func (d *Desk) retire(r *Run) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.runs[r.id] == r && !slices.Contains(d.ended, r) {
+		d.ended = append(d.ended, r)
+	}
+	d.sweep()
+}
+
+// sweep is retire without a new one; mu is held.
+func (d *Desk) sweep() {
+	for len(d.ended) > 0 {
+		first := d.ended[0]
+		if len(d.ended) <= maxEnded && d.cfg.Now().Sub(first.endedAt) < d.linger() {
+			break
+		}
+		d.ended[0] = nil
+		d.ended = d.ended[1:]
+		if d.runs[first.id] == first && !first.overstays() {
+			delete(d.runs, first.id)
+		}
+	}
+	if len(d.ended) == 0 || d.closed {
+		return
+	}
+	if d.sweeper == nil {
+		d.sweeper = time.AfterFunc(d.linger(), func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.sweep()
+		})
+		return
+	}
+	d.sweeper.Reset(d.linger())
+}
+
+func (d *Desk) linger() time.Duration {
+	if d.cfg.Recorded == nil {
+		return lingerUnstored
+	}
+	return linger
+}
