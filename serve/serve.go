@@ -19,6 +19,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -61,11 +62,12 @@ type Config struct {
 func Stdio(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 	server, err := mcpkit.NewServer(mcpkit.Config{
 		Name: cfg.Name, Scope: cfg.Scope, Version: cfg.Version, Researcher: cfg.Researcher, Evidence: cfg.Evidence,
-		Private: cfg.Private, OpenWorld: cfg.OpenWorld, Log: cfg.Log,
+		Private: cfg.Private, OpenWorld: cfg.OpenWorld, Log: cfg.Log, Now: time.Now,
 	})
 	if err != nil {
 		return err
 	}
+	defer server.Close() // what does not stop has been logged
 	err = server.ServeStdio(ctx, in, out)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil

@@ -19,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 )
 
 // seats are the members of the network that the options and the configuration
@@ -154,7 +155,16 @@ func (c *config) pinsPath() string { return filepath.Join(c.home(), "pins.json")
 
 // dial makes the opener of a member that runs somewhere else.
 func (a *app) dial(c *config, o deskOptions, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+	transport := "tcp"
+	if len(t.Command) > 0 {
+		transport = "pipe"
+	}
 	d := client.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.sessionLog(c, o)}
+	if a.tracer != nil {
+		d.Trace = func(ctx context.Context, method string, meta map[string]any) (context.Context, func(error)) {
+			return a.tracer.Call(ctx, telemetry.Op{Method: method, Tool: "research", Transport: transport}, meta)
+		}
+	}
 	return func(ctx context.Context) (pool.Session, pool.Card, error) {
 		t := t
 		if len(t.Command) > 0 {

@@ -207,6 +207,7 @@ var bannedUses = map[string]struct {
 // useExceptions are the banned uses that a package may make all the same, each with
 // its reason.
 var useExceptions = map[string]map[string]string{
+	"serve":       {"time.Now": "the clock of a server: a caller from outside should not have to bring one"},
 	"investigate": {"time.Now": "the default of Config.Now: a caller from outside should not have to bring a clock"},
 }
 

@@ -97,7 +97,7 @@ func (mode odd) Research(ctx context.Context, req marchwarden.Request, sink marc
 
 // serveOwn is mcpkit's server with an odd researcher.
 func serveOwn(mode string) {
-	s, err := mcpkit.NewServer(mcpkit.Config{Name: "odd", Scope: "Odd things", Researcher: odd(mode),
+	s, err := mcpkit.NewServer(mcpkit.Config{Name: "odd", Scope: "Odd things", Researcher: odd(mode), Now: time.Now,
 		Evidence: func(context.Context, string) ([]byte, error) { return []byte(document), nil }})
 	if err == nil {
 		err = s.ServeStdio(context.Background(), os.Stdin, os.Stdout)

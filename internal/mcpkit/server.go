@@ -280,6 +280,9 @@ func (s *Server) refuses(method string) bool {
 func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		ctx = access.With(ctx, caller(ctx, req))
+		if params := req.GetParams(); params != nil && params.GetMeta()[wire.MetaWhole] == true {
+			ctx = context.WithValue(ctx, wholeKey{}, true)
+		}
 		ctx, end := s.observe(ctx, method, req)
 		defer func() {
 			if p := recover(); p != nil {
@@ -297,6 +300,9 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 		return next(ctx, method, req)
 	}
 }
+
+// wholeKey marks the context of a request that wants results as they are.
+type wholeKey struct{}
 
 // scopes is what a caller must be allowed in order to use a method. What a server is
 // may be asked by everybody whom the door lets in.

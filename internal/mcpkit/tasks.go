@@ -19,8 +19,12 @@ import (
 // at once, which is polled. The SDK does not know the extension; what it lets pass is
 // used here: custom methods, and results of other shapes from a middleware.
 
-// pollEvery is how often a client is asked to look.
-const pollEvery = time.Second
+// A client is asked to look often at a task that is young, and less often at one that
+// takes its time.
+const (
+	pollSoon  = 200 * time.Millisecond
+	pollLater = 2 * time.Second
+)
 
 // taskStatus is what a task is doing.
 type taskStatus string
@@ -44,6 +48,7 @@ type taskState struct {
 	Result           *mcp.CallToolResult
 	Error            *jsonrpc.Error
 	Inputs           mcp.InputRequestMap
+	Event            *marchwarden.Event // the last one, for a client that can tell stages; nil for none
 }
 
 // taskSource works on tasks. Tasks of others, and ids that are none, are CodeNotFound.
@@ -70,7 +75,7 @@ func (t researchTasks) Begin(ctx context.Context, req *mcp.CallToolRequest) (*ta
 		return nil, failure(err), nil // as the call would have said it
 	}
 	visit.End()
-	return t.stateOf(visit.Run), nil, nil
+	return t.stateOf(ctx, visit.Run), nil, nil
 }
 
 func (t researchTasks) find(ctx context.Context, id string) (*runs.Run, error) {
@@ -86,7 +91,7 @@ func (t researchTasks) State(ctx context.Context, id string) (*taskState, error)
 	if err != nil {
 		return nil, err
 	}
-	return t.stateOf(run), nil
+	return t.stateOf(ctx, run), nil
 }
 
 func (t researchTasks) Cancel(ctx context.Context, id string) error {
@@ -104,13 +109,13 @@ func (t researchTasks) Update(ctx context.Context, id string, _ map[string]json.
 
 // stateOf is a run as a task. What fails in research is a result that says so: only a
 // run that the protocol could not carry fails as a task.
-func (t researchTasks) stateOf(run *runs.Run) *taskState {
+func (t researchTasks) stateOf(ctx context.Context, run *runs.Run) *taskState {
 	st := run.State()
-	task := &taskState{ID: run.ID().String(), Message: st.Message, Created: st.Created, Updated: st.Updated, Kept: st.Kept}
+	task := &taskState{ID: run.ID().String(), Message: st.Message, Created: st.Created, Updated: st.Updated, Kept: st.Kept, Event: st.Event}
 	switch st.Status {
 	case runs.Completed, runs.Failed:
 		res, err := run.Outcome()
-		task.Status, task.Result = taskCompleted, t.answer(outcome{res: res, err: err})
+		task.Status, task.Result = taskCompleted, t.answer(ctx, outcome{res: res, err: err})
 	case runs.Cancelled:
 		task.Status = taskCancelled
 	default:
@@ -159,7 +164,7 @@ type (
 )
 
 func (s *taskState) wire() wireTask {
-	w := wireTask{TaskID: s.ID, Status: s.Status, StatusMessage: s.Message, PollIntervalMs: pollEvery.Milliseconds(),
+	w := wireTask{TaskID: s.ID, Status: s.Status, StatusMessage: s.Message, PollIntervalMs: min(max(s.Updated.Sub(s.Created)/10, pollSoon), pollLater).Milliseconds(),
 		CreatedAt: s.Created.UTC().Format(time.RFC3339Nano), LastUpdatedAt: s.Updated.UTC().Format(time.RFC3339Nano)}
 	if s.Kept > 0 {
 		ttl := s.Kept.Milliseconds()
@@ -177,7 +182,11 @@ func (s *Server) addTasks() error {
 			if err != nil {
 				return nil, taskError(err)
 			}
-			return &gottenTask{ResultType: "complete", wireTask: state.wire(), Result: state.Result, Error: state.Error, InputRequests: state.Inputs}, nil
+			got := &gottenTask{ResultType: "complete", wireTask: state.wire(), Result: state.Result, Error: state.Error, InputRequests: state.Inputs}
+			if state.Event != nil {
+				got.SetMeta(map[string]any{wire.MetaEvent: state.Event})
+			}
+			return got, nil
 		}),
 		mcp.AddReceivingCustomMethod(s.mcp, "tasks/update", func(ctx context.Context, _ *mcp.ServerSession, p *taskAnswers) (*acknowledged, error) {
 			return ack(s.tasks.Update(ctx, p.TaskID, p.InputResponses))

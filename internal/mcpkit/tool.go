@@ -36,7 +36,7 @@ func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	out := s.await(ctx, visit, s.wall(req, visit.Attached))
 	visit.End()
 	progress.stop()
-	return s.present(req, out), nil
+	return s.present(ctx, req, out), nil
 }
 
 // wall is after how long a call hands over what there is; 0 is never. A caller who says
@@ -144,8 +144,8 @@ func ended(run *runs.Run) outcome {
 }
 
 // present makes the tool result of an outcome, for the client that made the call.
-func (s *Server) present(req *mcp.CallToolRequest, out outcome) *mcp.CallToolResult {
-	res := s.answer(out)
+func (s *Server) present(ctx context.Context, req *mcp.CallToolRequest, out outcome) *mcp.CallToolResult {
+	res := s.answer(ctx, out)
 	if s.cfg.App == nil || res.IsError || out.res == nil || !shows(req.ClientCapabilities()) {
 		return res
 	}
@@ -176,7 +176,7 @@ func shows(c *mcp.ClientCapabilities) bool {
 // answer makes the tool result of an outcome. A result that breaks the contract
 // is a fault of the researcher: clients hold structured content to the schema
 // and would fail less clearly.
-func (s *Server) answer(out outcome) *mcp.CallToolResult {
+func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	err := out.err
 	if err == nil && out.res == nil {
 		err = errors.New("the researcher returned neither a result nor an error")
@@ -197,6 +197,9 @@ func (s *Server) answer(out outcome) *mcp.CallToolResult {
 	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.Text(out.res)}}, StructuredContent: encoded}
 	if out.pending != nil {
 		res.Content = append(res.Content, s.links(out.pending.ID())...)
+		return res
+	}
+	if ctx.Value(wholeKey{}) != nil {
 		return res
 	}
 	return s.slim(res, out.res)

@@ -136,7 +136,7 @@ func perform(file string) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	cfg := mcpkit.Config{Name: a.Name, Scope: a.Scope, Private: a.Private, Researcher: a, MaxConcurrent: 64, Grace: time.Second}
+	cfg := mcpkit.Config{Name: a.Name, Scope: a.Scope, Private: a.Private, Researcher: a, MaxConcurrent: 64, Grace: time.Second, Now: time.Now}
 	if !a.Mute {
 		cfg.Evidence = a.evidence
 	}

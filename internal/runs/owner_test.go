@@ -213,9 +213,17 @@ func TestNobodySeesAnothers(t *testing.T) {
 		owner := map[marchwarden.TraceID]access.Principal{}
 		told := map[marchwarden.TraceID]bool{} // its result is out
 		var all []marchwarden.TraceID
+		ended := 0
+		forgets := func() bool { // without a folder a desk does not remember all that ended
+			ended++
+			return cfg.Dir == "" && ended > 100
+		}
 		person := func() access.Principal { return rapid.SampledFrom(people).Draw(t, "who") }
 		t.Repeat(map[string]func(*rapid.T){
 			"begin": func(t *rapid.T) {
+				if forgets() {
+					return
+				}
 				question := rapid.SampledFrom([]string{"why?", "fail?"}).Draw(t, "question")
 				who := person()
 				r, err := d.Begin(as(who), runs.Asked{Request: marchwarden.Request{Question: question}, Kind: runs.Kind(rapid.IntRange(0, 1).Draw(t, "kind"))})
@@ -229,6 +237,9 @@ func TestNobodySeesAnothers(t *testing.T) {
 			"resume": func(t *rapid.T) {
 				if len(all) == 0 {
 					t.Skip()
+				}
+				if forgets() {
+					return
 				}
 				id, who := rapid.SampledFrom(all).Draw(t, "run"), person()
 				r, err := d.Begin(as(who), runs.Asked{Request: resume(id), Kind: runs.Call})

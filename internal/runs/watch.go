@@ -116,7 +116,7 @@ func (r *Run) heard(e marchwarden.Event) []marchwarden.Sink {
 		text = message(string(e.Stage))
 	}
 	if text != "" && !r.cancelled {
-		r.rec.Message = text
+		r.rec.Message, r.last = text, &e
 	}
 	r.touch()
 	for _, w := range r.watchers {

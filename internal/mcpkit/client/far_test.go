@@ -82,6 +82,9 @@ var farResearcher = scripted(func(ctx context.Context, req marchwarden.Request, 
 	case "events":
 		sink(marchwarden.Event{Stage: marchwarden.StageFetch, Message: "reading", Iteration: 2, Done: 1, Total: 3, Rihla: 4, Researcher: "files"})
 		time.Sleep(50 * time.Millisecond) // an event that is too close to the answer may be lost
+		if rest != "" {
+			time.Sleep(1200 * time.Millisecond)
+		}
 	}
 	return sample(req.Question + " [1]"), nil
 })

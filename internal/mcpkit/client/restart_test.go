@@ -15,7 +15,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
 // slow gives a text in pieces.
@@ -195,6 +198,68 @@ func TestRestartInTheMiddleOfATask(t *testing.T) {
 	wg.Wait()
 	if _, err := s.Research(t.Context(), ask("again"), nil); err != nil {
 		t.Errorf("the session did not survive: %v", err)
+	}
+	s.Close()
+	stop()
+}
+
+// Our own server is one.
+func TestRestartOfOurOwn(t *testing.T) {
+	t.Parallel()
+	researcher := scripted(func(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		if req.Resume != "" {
+			return sample("gone on with [1]"), nil
+		}
+		if sink != nil {
+			sink(marchwarden.Event{Stage: marchwarden.StageSearch, Message: "searching"})
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	dir := t.TempDir()
+	begin := func(address string) (string, func()) {
+		desk, err := runs.Open(runs.Config{Researcher: researcher, Dir: dir, Now: time.Now, Name: "files", Grace: 500 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		desk.Recover()
+		cfg := farConfig()
+		cfg.Researcher, cfg.Runs = researcher, desk
+		s, err := mcpkit.NewServer(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := s.Handler(mcpkit.HTTPOptions{})
+		at, stop := serveAt(t, address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Anonymous())))
+		}))
+		return at, func() {
+			stop()
+			if err := errors.Join(s.Close(), desk.Close(context.Background())); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	at, stop := begin("127.0.0.1:0")
+	s := open(t, Target{URL: "http://" + at})
+	searching, once := make(chan struct{}), sync.Once{}
+	var res *marchwarden.Result
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		res, err = s.Research(t.Context(), ask("q"), func(e marchwarden.Event) {
+			if e.Message == "searching" {
+				once.Do(func() { close(searching) })
+			}
+		})
+	}()
+	within(t, 10*time.Second, "the beginning of the task", searching)
+	stop()
+	_, stop = begin(at)
+	within(t, 20*time.Second, "the task", done)
+	if err != nil || res.Answer != "gone on with [1]" {
+		t.Errorf("got %v, %v", res, err)
 	}
 	s.Close()
 	stop()

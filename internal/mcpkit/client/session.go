@@ -156,6 +156,7 @@ func (s *Session) Research(ctx context.Context, req marchwarden.Request, sink ma
 		}
 		ctx = traced
 	}
+	meta[wire.MetaWhole] = true
 	reply, err := s.ask(ctx, json.RawMessage(args), meta, sink, true)
 	if err != nil {
 		return nil, err

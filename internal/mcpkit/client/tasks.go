@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -140,7 +141,7 @@ func (t taskState) name() (string, error) {
 	case !ok || id == "":
 		return "", malformed("it is a task without a name")
 	case len(id) > maxTaskIDBytes:
-		return "", malformed("it is a task with a name of more than 2048 bytes")
+		return "", malformed(fmt.Sprintf("it is a task with a name of more than %d bytes", maxTaskIDBytes))
 	case strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", malformed("it is a task with a name that cannot be sent back")
 	}

@@ -21,11 +21,14 @@ func TestTask(t *testing.T) {
 	t.Parallel()
 	words := []string{"planning", "planning", "read\x1b[31ming\n3 pages", "read\x1b[31ming\n3 pages", "planning"}
 	o := &office{get: func(w http.ResponseWriter, m message, n int) {
-		if n <= len(words) {
+		switch {
+		case n <= len(words):
 			working(w, m, words[n-1])
-			return
+		case n == len(words)+1:
+			plain(w, state(m, "working", `,"statusMessage":"x","_meta":{"marchwarden/event":{"stage":"fetch","message":"fetching","done":1,"total":3}}`))
+		default:
+			completed(w, m)
 		}
-		completed(w, m)
 	}}
 	s := openOffice(t, o)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -39,7 +42,8 @@ func TestTask(t *testing.T) {
 	if diff := cmp.Diff(sample("Paris. [1]"), got, traceIDs); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
-	want := []marchwarden.Event{{Message: "planning"}, {Message: "read[31ming 3 pages"}, {Message: "planning"}}
+	want := []marchwarden.Event{{Message: "planning"}, {Message: "read[31ming 3 pages"}, {Message: "planning"},
+		{Stage: marchwarden.StageFetch, Message: "fetching", Done: 1, Total: 3}}
 	if diff := cmp.Diff(want, events, traceIDs); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -392,7 +396,13 @@ func TestPollInterval(t *testing.T) {
 type spanKey struct{}
 
 func TestTrace(t *testing.T) {
-	o := &office{}
+	o := &office{get: func(w http.ResponseWriter, m message, n int) {
+		if n == 1 {
+			completed(w, m)
+			return
+		}
+		plain(w, state(m, "completed", `,"result":{"content":[]}`))
+	}}
 	var ended []error
 	hook := func(ctx context.Context, method string, meta map[string]any) (context.Context, func(error)) {
 		if method != "tools/call" {
@@ -416,11 +426,6 @@ func TestTrace(t *testing.T) {
 	if m := o.of("tools/call")[0]; m.Params.Meta[wire.MetaWall] == "mine" || m.Params.Meta["progressToken"] == "mine" {
 		t.Errorf("the hook has the last word: %v", m.Params.Meta)
 	}
-	o.mu.Lock()
-	o.get = func(w http.ResponseWriter, m message, _ int) {
-		plain(w, state(m, "completed", `,"result":{"content":[]}`))
-	}
-	o.mu.Unlock()
 	_, err := s.Research(ctx, ask("q"), nil)
 	if err == nil || len(ended) != 2 || ended[0] != nil || ended[1] != err {
 		t.Errorf("the hook heard %v, the caller %v", ended, err)

@@ -27,7 +27,10 @@ const (
 	MetaWall = "marchwarden/wall_ms"
 	// MetaTrace, on a call: the trace id that the caller has chosen for the run.
 	MetaTrace = "marchwarden/trace_id"
-	// MetaEvent, on a progress notification: the marchwarden.Event.
+	// MetaWhole, on a request: the caller takes a result of any size, and no model reads
+	// it as it is.
+	MetaWhole = "marchwarden/whole"
+	// MetaEvent, on a progress notification or the state of a task: the marchwarden.Event.
 	MetaEvent = "marchwarden/event"
 	// MetaError, on the result of a call that failed: code, field and hint.
 	MetaError = "marchwarden/error"
