@@ -245,6 +245,7 @@ func newHost(t *testing.T, url, token, era string) *hostClient {
 		link.MaxConnsPerHost = 0
 	}
 	c := &hostClient{url: url, token: token, era: era, http: &http.Client{Transport: link}}
+	c.last.Store(10_000) // so that all numbers are of one length
 	t.Cleanup(link.CloseIdleConnections)
 	if era == eraModern {
 		return c

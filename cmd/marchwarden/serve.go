@@ -52,7 +52,7 @@ func (a *app) served(o *deskOptions, short, particular, example string) *cobra.C
 	var how serveOptions
 	cmd := &cobra.Command{
 		Use: o.researcher, Short: "serve " + short + " over MCP", Args: noArgs,
-		Long:    "Serve " + who + " over MCP, on stdin and stdout or over HTTP: one tool, research.\n" + particular + "\n\n" + serveHelp,
+		Long:    "Serve " + who + " over MCP: one tool, research.\n" + particular + "\n\n" + serveHelp,
 		Example: "  " + example + "\n  marchwarden serve " + o.researcher + " --http 127.0.0.1:8642",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notBlank(cmd); err != nil {

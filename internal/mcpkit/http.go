@@ -195,3 +195,25 @@ var over = func() context.Context {
 	cancel()
 	return ctx
 }()
+
+// scopes is what a caller must be allowed in order to use a method. What a server is
+// may be asked by everybody whom the door lets in.
+var scopes = map[string]string{
+	"tools/call":           access.ScopeResearch,
+	"tasks/cancel":         access.ScopeResearch,
+	"tasks/update":         access.ScopeResearch,
+	"tasks/get":            access.ScopeRead,
+	"resources/read":       access.ScopeRead,
+	"resources/subscribe":  access.ScopeRead,
+	"subscriptions/listen": access.ScopeRead,
+}
+
+// caller is who makes a request: over HTTP whom the door has let in, on a pipe the
+// user whose process this is.
+func caller(ctx context.Context, req mcp.Request) access.Principal {
+	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
+		p, _ := extra.TokenInfo.Extra[principalKey].(access.Principal)
+		return p
+	}
+	return access.From(ctx)
+}

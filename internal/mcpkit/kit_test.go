@@ -25,14 +25,16 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) {
+	run := func() error { goleak.VerifyTestMain(m); return nil }
 	if address := os.Getenv(fixtureEnv); address != "" {
-		if err := serveFixtures(address); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
+		run = func() error { return serveFixtures(address) }
+	} else if os.Getenv(scenarioEnv) != "" {
+		run = func() error { return visit(os.Args[len(os.Args)-1]) }
 	}
-	goleak.VerifyTestMain(m)
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // scripted is a researcher that does what its function says.

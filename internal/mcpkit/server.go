@@ -16,8 +16,10 @@ package mcpkit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -279,11 +281,7 @@ func (s *Server) refuses(method string) bool {
 // server.
 func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
-		ctx = access.With(ctx, caller(ctx, req))
-		if params := req.GetParams(); params != nil && params.GetMeta()[wire.MetaWhole] == true {
-			ctx = context.WithValue(ctx, wholeKey{}, true)
-		}
-		ctx, end := s.observe(ctx, method, req)
+		end := func(mcp.Result, error) {}
 		defer func() {
 			if p := recover(); p != nil {
 				s.cfg.Log.Error("mcp request panicked", "method", method, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -291,6 +289,11 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			end(res, err)
 		}()
+		ctx = access.With(ctx, caller(ctx, req))
+		if metaOf(req)[wire.MetaWhole] == true {
+			ctx = context.WithValue(ctx, wholeKey{}, true)
+		}
+		ctx, end = s.observe(ctx, method, req)
 		if s.refuses(method) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method not found: %q", method)}
 		}
@@ -301,30 +304,18 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// metaOf is the _meta of a request; a request may come without any parameters, of which
+// the SDK then makes a pointer that is nil.
+func metaOf(req mcp.Request) map[string]any {
+	params := req.GetParams()
+	if v := reflect.ValueOf(params); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	return params.GetMeta()
+}
+
 // wholeKey marks the context of a request that wants results as they are.
 type wholeKey struct{}
-
-// scopes is what a caller must be allowed in order to use a method. What a server is
-// may be asked by everybody whom the door lets in.
-var scopes = map[string]string{
-	"tools/call":           access.ScopeResearch,
-	"tasks/cancel":         access.ScopeResearch,
-	"tasks/update":         access.ScopeResearch,
-	"tasks/get":            access.ScopeRead,
-	"resources/read":       access.ScopeRead,
-	"resources/subscribe":  access.ScopeRead,
-	"subscriptions/listen": access.ScopeRead,
-}
-
-// caller is who makes a request: over HTTP whom the door has let in, on a pipe the
-// user whose process this is.
-func caller(ctx context.Context, req mcp.Request) access.Principal {
-	if extra := req.GetExtra(); extra != nil && extra.TokenInfo != nil {
-		p, _ := extra.TokenInfo.Extra[principalKey].(access.Principal)
-		return p
-	}
-	return access.From(ctx)
-}
 
 // observe begins to count and to trace a request; what it returns ends that.
 func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (context.Context, func(mcp.Result, error)) {
@@ -334,17 +325,11 @@ func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (c
 	op := operationOf(method, req)
 	end := func(error) {}
 	if s.cfg.Span != nil {
-		var meta map[string]any
-		if params := req.GetParams(); params != nil {
-			meta = params.GetMeta()
-		}
-		ctx, end = s.cfg.Span(ctx, op, meta)
+		ctx, end = s.cfg.Span(ctx, op, metaOf(req))
 	}
 	began := s.cfg.Now()
 	return ctx, func(res mcp.Result, err error) {
-		if r, ok := res.(*mcp.CallToolResult); ok && err == nil && r.IsError {
-			err = toolFailure(r)
-		}
+		err = classed(res, err)
 		end(err)
 		if s.cfg.Watch != nil {
 			op.Took = s.cfg.Now().Sub(began)
@@ -356,11 +341,23 @@ func (s *Server) observe(ctx context.Context, method string, req mcp.Request) (c
 	}
 }
 
-// toolFailure is the error that a tool has reported, by its code.
-func toolFailure(r *mcp.CallToolResult) error {
-	facts, _ := r.Meta[wire.MetaError].(map[string]any)
-	code, _ := facts["code"].(string)
-	return marchwarden.Code(code)
+// classed is how a request failed, by its code alone: what is counted and traced holds no
+// words.
+func classed(res mcp.Result, err error) error {
+	var wrong *jsonrpc.Error
+	switch r, answered := res.(*mcp.CallToolResult); {
+	case err == nil && answered && r.IsError:
+		facts, _ := r.Meta[wire.MetaError].(map[string]any)
+		code, _ := facts["code"].(string)
+		return marchwarden.Code(code)
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.Code == jsonrpc.CodeMethodNotFound:
+		return marchwarden.CodeUnsupported
+	case wrong.Code == jsonrpc.CodeInternalError:
+		return marchwarden.CodeInternal
+	}
+	return marchwarden.CodeInvalid
 }
 
 // operationOf describes a request without what is asked in it.
@@ -375,7 +372,7 @@ func operationOf(method string, req mcp.Request) Operation {
 	switch r := req.(type) {
 	case *mcp.CallToolRequest:
 		op.Protocol = r.ProtocolVersion()
-		if r.Params.Name == wire.Tool {
+		if r.Params != nil && r.Params.Name == wire.Tool {
 			op.Target = wire.Tool
 		}
 	case *mcp.ReadResourceRequest:

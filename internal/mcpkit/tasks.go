@@ -91,6 +91,7 @@ func (t researchTasks) State(ctx context.Context, id string) (*taskState, error)
 	if err != nil {
 		return nil, err
 	}
+	run.GoOn() // a server that was started anew does what it is asked about
 	return t.stateOf(ctx, run), nil
 }
 
@@ -213,9 +214,13 @@ func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 		id := ""
 		switch p := req.GetParams().(type) {
 		case *taskParams:
-			id = p.TaskID
+			if p != nil {
+				id = p.TaskID
+			}
 		case *taskAnswers:
-			id = p.TaskID
+			if p != nil {
+				id = p.TaskID
+			}
 		case *mcp.CallToolParamsRaw:
 			return s.taskOrCall(ctx, method, req, next)
 		default:
@@ -253,7 +258,7 @@ func (s *Server) taskOrCall(ctx context.Context, method string, req mcp.Request,
 // knowsTasks tells whether the client says, with this very request, that it knows the
 // extension.
 func knowsTasks(req mcp.Request) bool {
-	raw, err := json.Marshal(req.GetParams().GetMeta()[mcp.MetaKeyClientCapabilities])
+	raw, err := json.Marshal(metaOf(req)[mcp.MetaKeyClientCapabilities])
 	if err != nil {
 		return false
 	}

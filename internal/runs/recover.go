@@ -48,6 +48,21 @@ func (d *Desk) Recover() {
 	})
 }
 
+// GoOn goes on, in the background, with a kept run that waits for Recover; one that goes
+// on is left alone.
+func (r *Run) GoOn() {
+	d := r.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.mu.Lock()
+	waits := !r.attended && !r.ended && !d.closed
+	r.attended = r.attended || waits
+	r.mu.Unlock()
+	if waits {
+		d.group.Go(func() { d.comeBack(r) })
+	}
+}
+
 // comeBack goes on with a run when there is a slot, or follows it where it is.
 func (d *Desk) comeBack(r *Run) {
 	switch r.take() {

@@ -287,8 +287,6 @@ func TestClose(t *testing.T) {
 		if err := kept.Keep(); err != nil {
 			t.Fatal(err)
 		}
-		stop := call.Watch(func(marchwarden.Event) {})
-		defer stop()
 		began := time.Now()
 		if err := d.Close(context.Background()); err != nil || time.Since(began) != time.Second {
 			t.Errorf("Close: %v after %v", err, time.Since(began))
@@ -392,4 +390,31 @@ func TestCloseWhileWaiting(t *testing.T) {
 			status(t, r, runs.Completed)
 		}
 	})
+}
+
+// A desk that does not recover goes on with the one run that somebody asks about.
+func TestGoOn(t *testing.T) {
+	cfg := runs.Config{Dir: t.TempDir(), Researcher: research(patient)}
+	d := open(t, cfg)
+	asked, other := begin(t, d, alice, ask, runs.Task), begin(t, d, alice, ask, runs.Task)
+	if err := d.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Researcher = research(func(ctx context.Context, req marchwarden.Request, _ marchwarden.Sink) (*marchwarden.Result, error) {
+		return answer(ctx, req), nil
+	})
+	d = open(t, cfg)
+	r, err := d.Find(as(alice), asked.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	status(t, r, runs.Working)
+	r.GoOn()
+	r.GoOn()
+	<-r.Done()
+	status(t, r, runs.Completed)
+	if r, err = d.Find(as(alice), other.ID()); err != nil {
+		t.Fatal(err)
+	}
+	status(t, r, runs.Working)
 }

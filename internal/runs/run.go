@@ -88,7 +88,6 @@ type Run struct {
 	err       error
 	visits    []*Visit // that have not ended
 	last      *marchwarden.Event
-	watchers  []*watcher
 	patience  *time.Timer // runs out a while after ctx has ended
 	unpatient func() bool // so that it is not begun
 	stopSign  *time.Timer // looks for the wish of another process

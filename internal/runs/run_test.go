@@ -104,16 +104,11 @@ func TestEvents(t *testing.T) {
 			}
 			return answer(ctx, req), nil
 		})})
-		r := begin(t, d, alice, ask, runs.Call)
-		var mu sync.Mutex
 		var heard []string
-		stop := r.Watch(func(e marchwarden.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			heard = append(heard, e.Message)
-		})
-		block := make(chan struct{})
-		r.Watch(func(marchwarden.Event) { <-block }) // holds up nobody
+		r, err := d.Begin(as(alice), runs.Asked{Request: ask, Sink: func(e marchwarden.Event) { heard = append(heard, e.Message) }})
+		if err != nil {
+			t.Fatal(err)
+		}
 		before := r.State()
 		time.Sleep(time.Second)
 		say <- marchwarden.Event{Message: "\x1b[31mreading\n" + strings.Repeat("é", 300)}
@@ -132,8 +127,11 @@ func TestEvents(t *testing.T) {
 			say <- marchwarden.Event{Message: "more"}
 			synctest.Wait()
 		}
-		stop()
-		stop()
+		if got := r.State().Event; got == nil || got.Message != "more" {
+			t.Errorf("the last event is %v", got)
+		}
+		r.End()
+		r.End()
 		say <- marchwarden.Event{Message: "last"}
 		close(say)
 		<-r.Done()
@@ -143,30 +141,7 @@ func TestEvents(t *testing.T) {
 		if got := r.State().Message; got != "last" {
 			t.Errorf("the message is %q", got)
 		}
-		close(block)
-		r.Watch(func(marchwarden.Event) { t.Error("an event after the end") })()
 	})
-}
-
-// What is queued when a run ends still arrives, before stop returns.
-func TestWatchDrains(t *testing.T) {
-	watching := make(chan struct{})
-	d := open(t, runs.Config{Researcher: research(func(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-		<-watching
-		for range 10 {
-			sink(marchwarden.Event{Message: "x"})
-		}
-		return answer(ctx, req), nil
-	})})
-	r := begin(t, d, alice, ask, runs.Call)
-	heard := 0
-	stop := r.Watch(func(marchwarden.Event) { time.Sleep(time.Millisecond); heard++ })
-	close(watching)
-	<-r.Done()
-	stop()
-	if heard != 10 {
-		t.Errorf("heard %d of 10", heard)
-	}
 }
 
 // A call that is handed over goes on after a restart, also one of the local user.

@@ -196,10 +196,6 @@ func (r *Run) close(out outcome) {
 			t.Stop()
 		}
 	}
-	for _, w := range r.watchers {
-		w.close()
-	}
-	r.watchers = nil
 	r.visits = nil
 	close(r.done)
 	r.unpatient()

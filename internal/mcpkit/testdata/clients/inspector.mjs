@@ -28,9 +28,13 @@ async function result(target, args) {
   return ran.output;
 }
 
-function checks(target) {
+function checks(target, version) {
   let trace;
   return [
+    ['initialize', async () => {
+      const { result: res } = await result(target, ['--method', 'initialize']);
+      must(res.protocolVersion === version, `negotiated ${res.protocolVersion}, not ${version}`);
+    }],
     ['tools/list --strict', async () => {
       const { result: { tools }, schemaFindings } = await result(target, ['--method', 'tools/list', '--strict']);
       must(tools.length === 1 && tools[0].name === 'research', `tools are [${tools.map((t) => t.name)}]`);
@@ -72,9 +76,9 @@ export async function tryInspector(world, cell) {
   const env = Object.entries(world.quickEnv).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
   const stdio = (era) => ['--protocol-era', era, ...env, world.binary, 'serve', 'pi'];
   const http = (era, url) => [url, '--transport', 'http', '--protocol-era', era];
-  await Promise.all(['legacy', 'modern'].map(async (era) => {
-    await cell(`inspector ${era} http`, checks(http(era, world.quick)));
-    await cell(`inspector ${era} stdio`, checks(stdio(era)));
+  await Promise.all([['legacy', '2025-11-25'], ['modern', '2026-07-28']].map(async ([era, version]) => {
+    await cell(`inspector ${era} http`, checks(http(era, world.quick), version));
+    await cell(`inspector ${era} stdio`, checks(stdio(era), version));
   }));
   const bearer = ['--header', `Authorization: Bearer ${world.token}`];
   await cell('inspector with a token', [

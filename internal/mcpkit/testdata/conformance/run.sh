@@ -1,13 +1,14 @@
 #!/bin/sh
 # Runs the official conformance suite, at both revisions of the protocol, against a built
-# marchwarden binary as it is served, and against the same stack with the suite's own
-# fixtures, which this package's test binary serves.
+# marchwarden binary as it is served, against the same stack with the suite's own
+# fixtures, which this package's test binary serves, and against our client, as far as it
+# does what the suite looks at.
 #
 #   run.sh PATH/TO/marchwarden [DIR]
 #
 # DIR is where ../clients/install.sh has put the packages, or puts them now; without it
 # they go to a temporary folder. Prints a PASS line with counts, or FAIL lines, for each of
-# the four runs and exits 1 on a FAIL. Without npm it says so and exits 0.
+# the runs and exits 1 on a FAIL. Without npm it says so and exits 0.
 set -u
 
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -75,6 +76,22 @@ suite() {
 	"$packages/node" "$here/judge.mjs" "$3, $1" "$tmp/$1-$3" "$here/$1-$3.yml" $? "$4"
 }
 
+# client REVISION SCENARIO…: our client against servers of the suite.
+client() {
+	revision=$1
+	shift
+	for scenario in "$@"; do
+		if said=$("$packages/node" "$packages/node_modules/.bin/conformance" client --command "$tmp/fixtures" \
+			--scenario "$scenario" --spec-version "$revision" 2>&1); then
+			echo "PASS conformance $revision, client: $scenario, $(echo "$said" | sed -n 's/^Passed: \([0-9]*\).*/\1/p') checks passed"
+		else
+			echo "FAIL conformance $revision, client: $scenario"
+			echo "$said"
+			return 1
+		fi
+	done
+}
+
 suite serve-pi "$real" 2025-11-25 44 &
 runs=$!
 suite serve-pi "$real" 2026-07-28 110 &
@@ -82,6 +99,10 @@ runs="$runs $!"
 suite fixtures "$fixtures" 2025-11-25 81 &
 runs="$runs $!"
 suite fixtures "$fixtures" 2026-07-28 194 &
+runs="$runs $!"
+client 2025-11-25 initialize tools_call &
+runs="$runs $!"
+client 2026-07-28 tools_call request-metadata http-standard-headers json-schema-ref-no-deref &
 runs="$runs $!"
 failed=0
 for pid in $runs; do

@@ -2,51 +2,9 @@ package runs
 
 import (
 	"slices"
-	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
-
-// watchBacklog is how many events may wait for a slow watcher before further ones are
-// dropped.
-const watchBacklog = 64
-
-// watcher hands events to one sink, so that a sink that blocks holds up nobody else.
-type watcher struct {
-	queue chan marchwarden.Event // closed under the run's mu
-	done  chan struct{}
-	quit  sync.Once
-}
-
-// Watch hands the events of the run, from now on and as the researcher tells them, to
-// sink, one at a time. A sink that is slow loses events; it never holds up the research.
-// After stop has returned sink is not called again; stop first hands over what is
-// queued, and must not be called by the sink. It may be called more than once, and need
-// not be if the run ends and sink returns.
-func (r *Run) Watch(sink func(marchwarden.Event)) (stop func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ended {
-		return func() {}
-	}
-	w := &watcher{queue: make(chan marchwarden.Event, watchBacklog), done: make(chan struct{})}
-	r.watchers = append(r.watchers, w)
-	go func() {
-		defer close(w.done)
-		for e := range w.queue {
-			sink(e)
-		}
-	}()
-	return func() {
-		r.mu.Lock()
-		w.close()
-		r.watchers = slices.DeleteFunc(r.watchers, func(other *watcher) bool { return other == w })
-		r.mu.Unlock()
-		<-w.done
-	}
-}
-
-func (w *watcher) close() { w.quit.Do(func() { close(w.queue) }) }
 
 // Visit is one caller of Begin, who waits for its run or leaves it. It is safe for
 // concurrent use.
@@ -119,12 +77,6 @@ func (r *Run) heard(e marchwarden.Event) []marchwarden.Sink {
 		r.rec.Message, r.last = text, &e
 	}
 	r.touch()
-	for _, w := range r.watchers {
-		select {
-		case w.queue <- e:
-		default:
-		}
-	}
 	var sinks []marchwarden.Sink
 	for _, v := range r.visits {
 		if v.sink != nil {
