@@ -78,7 +78,7 @@ func (ch channel) try(t *testing.T, c *hostClient, id string) *hostAnswer {
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		t.Fatalf("%s: %v", ch.name, err)
+		t.Fatalf("%s of %.80q: %v", ch.name, id, err)
 	}
 	return a
 }

@@ -3,6 +3,7 @@ package mcpkit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -104,7 +105,22 @@ func idIn(uri, prefix string) (marchwarden.TraceID, bool) {
 // notFound is the one answer for what is not there, is somebody else's, or is no
 // address at all.
 func notFound(uri string) error {
-	return mcp.ResourceNotFoundError(wire.Clip(wire.Plain(uri), wire.MaxProgressChars))
+	data, err := json.Marshal(map[string]string{"uri": wire.Clip(wire.Plain(uri), wire.MaxProgressChars)})
+	if err != nil {
+		data = nil // text always marshals
+	}
+	return &jsonrpc.Error{Code: mcp.CodeResourceNotFound, Message: "Resource not found", Data: data}
+}
+
+// sound is the error of a read. What the SDK says of an address that it does not know is
+// no JSON if the address holds what Go escapes in another way, and would never be sent.
+func sound(req mcp.Request, err error) error {
+	var fault *jsonrpc.Error
+	read, ok := req.(*mcp.ReadResourceRequest)
+	if ok && errors.As(err, &fault) && fault.Code == mcp.CodeResourceNotFound {
+		return notFound(read.Params.URI)
+	}
+	return err
 }
 
 // unreadable is the answer when something that is there cannot be given.

@@ -241,14 +241,25 @@ func offers(cfg Config) *mcp.ServerCapabilities {
 	return o
 }
 
-// quiet keeps the SDK's own chatter out of logs that people read.
-func quiet(log *slog.Logger) *slog.Logger { return slog.New(atLeastWarn{log.Handler()}) }
+// quiet lets the SDK log for those alone who look for faults: what it calls an error is
+// a client that does not keep to the protocol, and any client can make it say so.
+func quiet(log *slog.Logger) *slog.Logger { return slog.New(asDebug{log.Handler()}) }
 
-type atLeastWarn struct{ slog.Handler }
+type asDebug struct{ slog.Handler }
 
-func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
+func (h asDebug) Enabled(ctx context.Context, _ slog.Level) bool {
+	return h.Handler.Enabled(ctx, slog.LevelDebug)
 }
+
+func (h asDebug) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = slog.LevelDebug
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h asDebug) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return asDebug{h.Handler.WithAttrs(attrs)}
+}
+func (h asDebug) WithGroup(name string) slog.Handler { return asDebug{h.Handler.WithGroup(name)} }
 
 // Close ends every session and whatever still follows a trace, and, of a desk of the
 // server's own, the research.
@@ -300,7 +311,8 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 		if scope, needed := scopes[method]; needed && !access.From(ctx).May(scope) {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("%s needs a token with the scope %s", method, scope)}
 		}
-		return next(ctx, method, req)
+		res, err = next(ctx, method, req)
+		return res, sound(req, err)
 	}
 }
 

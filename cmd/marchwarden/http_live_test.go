@@ -1,0 +1,211 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
+)
+
+// follower hears of changes of a resource.
+type follower struct {
+	heard atomic.Int64
+	odd   atomic.Int64 // of other resources
+	leave func(t *testing.T)
+}
+
+// follow subscribes as the era has it, and listens.
+func follow(t *testing.T, c *hostClient, uri string) *follower {
+	t.Helper()
+	f := &follower{}
+	ctx, cancel := context.WithCancel(t.Context())
+	began := make(chan struct{})
+	done := make(chan struct{})
+	each := func(note hostNote) {
+		switch {
+		case note.Method == "notifications/subscriptions/acknowledged":
+			close(began)
+		case note.Method == "notifications/resources/updated" && note.Params.URI == uri:
+			f.heard.Add(1)
+		default:
+			f.odd.Add(1)
+		}
+	}
+	req, id, err := c.request(ctx, "subscriptions/listen", map[string]any{"notifications": map[string]any{"resourceSubscriptions": []string{uri}}})
+	if c.era == eraLegacy {
+		id = 0
+		req, err = http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+		c.dress(req)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(done)
+		_, _ = c.send(req, id, each) // it ends when it is left
+	}()
+	f.leave = func(t *testing.T) { cancel(); <-done }
+	t.Cleanup(cancel)
+	if c.era == eraModern {
+		arrives(t, began)
+		return f
+	}
+	if a, err := c.do(t.Context(), "resources/subscribe", map[string]any{"uri": uri}); err != nil || a.fault != nil {
+		t.Fatalf("%v, %s", err, a.body)
+	}
+	f.leave = func(t *testing.T) { // the stream stays open
+		t.Helper()
+		if a, err := c.do(t.Context(), "resources/unsubscribe", map[string]any{"uri": uri}); err != nil || a.fault != nil {
+			t.Fatalf("%v, %s", err, a.body)
+		}
+	}
+	return f
+}
+
+// TestLiveTrace follows a run while it goes on: each follower hears of what is written,
+// until it leaves; whoever did not ask hears nothing.
+func TestLiveTrace(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t)
+	home := w.home(t)
+	alice, bob := w.token(t, home, "alice"), w.token(t, home, "bob")
+	s := w.serve(t, home, servings["web"]...)
+	asker := newHost(t, s.url, alice, eraModern)
+	asker.tasks = true
+	held := w.hold(1)
+	id := asker.beginTask(t, webtest.Startups)
+	arrives(t, held)
+	uri := "marchwarden://trace/" + id
+
+	legacy, modern := follow(t, newHost(t, s.url, alice, eraLegacy), uri), follow(t, newHost(t, s.url, alice, eraModern), uri)
+	leaver := follow(t, newHost(t, s.url, alice, eraLegacy), uri)
+	leaver.leave(t)
+	// Somebody else knows the address, and can end nothing by it.
+	stranger := newHost(t, s.url, bob, eraLegacy)
+	if _, err := stranger.do(t.Context(), "resources/unsubscribe", map[string]any{"uri": uri}); err != nil {
+		t.Fatal(err)
+	}
+	held = w.hold(1)
+	arrives(t, held)
+	eventually(t, "both hear of what is written", func() bool { return legacy.heard.Load() > 0 && modern.heard.Load() > 0 })
+	first := []int64{legacy.heard.Load(), modern.heard.Load()}
+	legacy.leave(t)
+	atLeave := legacy.heard.Load()
+	w.hold(0)
+	asker.finish(t, id)
+	eventually(t, "who stayed hears of the end", func() bool { return modern.heard.Load() > first[1] })
+	modern.leave(t)
+	if legacy.heard.Load() != atLeave || leaver.heard.Load() != 0 {
+		t.Errorf("who had left heard %d and %d times more", legacy.heard.Load()-atLeave, leaver.heard.Load())
+	}
+	if n := legacy.odd.Load() + modern.odd.Load() + leaver.odd.Load(); n != 0 {
+		t.Errorf("%d messages that nobody asked for", n)
+	}
+	text, err := asker.read(t.Context(), uri)
+	if err != nil || !strings.Contains(text, `"action":"complete"`) {
+		t.Errorf("%v: the trace reads %.200s", err, text)
+	}
+	t.Logf("heard while it went on: %v; the one that stayed: %d", first, modern.heard.Load())
+	s.endBy(t, syscall.SIGTERM)
+}
+
+// TestMeasurements reads /metrics as Prometheus does, after a number of requests that is
+// known.
+func TestMeasurements(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t)
+	s := w.serve(t, w.home(t), servings["web"]...)
+	modern, legacy := newHost(t, s.url, "", eraModern), newHost(t, s.url, "", eraLegacy) // which posts twice to begin
+	var tokens float64
+	for _, c := range []*hostClient{modern, modern, legacy} {
+		res, err := c.research(t.Context(), map[string]any{"question": webtest.Startups})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens += float64(res.CostMetadata.TokensUsed)
+	}
+	if _, err := modern.research(t.Context(), map[string]any{"question": ""}); err == nil {
+		t.Error("a blank question is answered")
+	}
+	for _, p := range doorProbes() {
+		p.shoot(t, modern)
+	}
+	held := w.hold(1)
+	modern.tasks = true
+	id := modern.beginTask(t, webtest.Startups)
+	arrives(t, held)
+	got := scrape(t, s)
+	w.hold(0)
+	modern.finish(t, id)
+	for name, want := range map[string]float64{
+		`marchwarden_http_requests_total{method="POST",path="mcp",status="2xx"}`:                2 + 3 + 1 + 1 + 1, // hellos, answers, a tool error, a good probe, a task
+		`marchwarden_http_rejected_total{reason="origin"}`:                                      4,
+		`marchwarden_http_rejected_total{reason="host"}`:                                        3,
+		`marchwarden_http_rejected_total{reason="content_type"}`:                                3,
+		`marchwarden_http_rejected_total{reason="body_size"}`:                                   2,
+		`marchwarden_http_rejected_total{reason="method"}`:                                      1,
+		`marchwarden_http_rejected_total{reason="path"}`:                                        2,
+		`mcp_server_operation_duration_seconds{mcp_method_name="tools/call",outcome="ok"}`:      4,
+		`mcp_server_operation_duration_seconds{mcp_method_name="tools/call",outcome="invalid"}`: 1,
+		`mcp_server_operation_duration_seconds{mcp_method_name="tools/list",outcome="ok"}`:      1,
+		`marchwarden_research_duration_seconds{outcome="answered"}`:                             3,
+		`marchwarden_research_tokens_total{outcome="answered"}`:                                 tokens,
+		`marchwarden_research_running`:                                                          1,
+		`marchwarden_mcp_sessions`:                                                              1,
+		`marchwarden_mcp_tasks`:                                                                 1,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, want %v", name, got[name], want)
+		}
+	}
+	t.Logf("%d series", len(got))
+	s.endBy(t, syscall.SIGTERM)
+}
+
+// scrape reads the measurements: counters and gauges by value, histograms by count.
+func scrape(t *testing.T, s *served) map[string]float64 {
+	t.Helper()
+	_, body := s.get(t, "/metrics", "")
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	if err != nil {
+		t.Fatalf("not the text format of Prometheus: %v", err)
+	}
+	all := map[string]float64{}
+	for name, f := range families {
+		if f.GetHelp() == "" || f.GetType() == dto.MetricType_UNTYPED {
+			t.Errorf("%s has no help or no type", name)
+		}
+		for _, m := range f.Metric {
+			var labels []string
+			for _, l := range m.Label {
+				labels = append(labels, l.GetName()+`="`+l.GetValue()+`"`)
+			}
+			slices.Sort(labels)
+			key := name
+			if len(labels) > 0 {
+				key += "{" + strings.Join(labels, ",") + "}"
+			}
+			switch {
+			case m.Counter != nil:
+				all[key] = m.Counter.GetValue()
+			case m.Gauge != nil:
+				all[key] = m.Gauge.GetValue()
+			case m.Histogram != nil:
+				all[key] = float64(m.Histogram.GetSampleCount())
+			}
+		}
+	}
+	return all
+}
