@@ -158,30 +158,11 @@ func target(path string) (string, error) {
 	return real, err
 }
 
-// replace puts entries into a file as a whole: written beside it, synced, renamed, and
-// the name synced. The caller has its lock, so that the name beside it is the caller's.
+// replace puts entries into a file as a whole. The caller has its lock.
 func replace(path string, entries []entry) error {
 	text, err := format(entries)
 	if err != nil {
 		return err
 	}
-	beside := path + ".new"
-	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) { // a crash left it
-		return err
-	}
-	f, err := os.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(beside, path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(beside))
-	}
-	return durable.SyncDir(os.Open(filepath.Dir(path)))
+	return durable.ReplaceFile(path, text)
 }

@@ -110,3 +110,35 @@ func TestLockFile(t *testing.T) {
 		}
 	})
 }
+
+// A file is replaced as a whole or not at all, and nothing is left beside it.
+func TestReplaceFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "pins.json")
+	for _, text := range []string{"one", "a longer second", ""} {
+		if err := os.WriteFile(path+".new", []byte("half of what a cra"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := durable.ReplaceFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Errorf("%q, %v, want %q", got, err, text)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	folder := filepath.Join(dir, "folder")
+	if err := os.MkdirAll(filepath.Join(folder, "taken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := durable.ReplaceFile(folder, []byte("no file")); err == nil {
+		t.Error("a folder was replaced")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}

@@ -219,26 +219,10 @@ func (s *shelf) write(rec record) error {
 	}
 	name := rec.ID.String() + recordSuffix
 	temp := "." + name + "." + rand.Text() + tempSuffix
-	if err := s.place(temp, append(data, '\n')); err != nil {
-		_ = s.root.Remove(temp) // where it cannot, tidy does one day
-		return err
-	}
-	if err := s.root.Rename(temp, name); err != nil {
-		_ = s.root.Remove(temp)
-		return err
+	if err := durable.Replace(s.root, name, temp, append(data, '\n')); err != nil {
+		return err // what it left, tidy removes one day
 	}
 	return durable.SyncDir(s.root.Open("."))
-}
-
-func (s *shelf) place(name string, data []byte) error {
-	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(data); err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // lock takes the lock of a run, or says durable.ErrLocked at once. Where a file system
@@ -284,7 +268,10 @@ func (s *shelf) unlock(id marchwarden.TraceID, f *os.File) {
 
 // askToStop leaves the wish that whoever goes on with a run stops it for good.
 func (s *shelf) askToStop(id marchwarden.TraceID) error {
-	err := s.place(id.String()+stopSuffix, nil)
+	f, err := s.root.OpenFile(id.String()+stopSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		err = f.Close()
+	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

@@ -109,28 +109,9 @@ func (f *files) settle(shard string) error {
 	return nil
 }
 
-// write puts data under name: a temporary file beside it, written, synced and
-// closed before the rename, so that no crash leaves a partial file under the
-// final name. A failed sync is not tried again, because the kernel may have
-// dropped the dirty pages: the whole file is given up.
+// write puts data under name as a whole.
 func (f *files) write(name string, data []byte) error {
-	temp := name + "." + rand.Text() + tempSuffix
-	file, err := f.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	err = errors.Join(err, file.Close())
-	if err == nil {
-		err = f.root.Rename(temp, name)
-	}
-	if err != nil {
-		_ = f.root.Remove(temp) // if this fails too, Sweep does it one day
-	}
-	return err
+	return durable.Replace(f.root, name, name+"."+rand.Text()+tempSuffix, data) // what a crash leaves, Sweep removes one day
 }
 
 // Read reads a blob and marks that it was used.

@@ -165,30 +165,11 @@ func encodePins(pins map[string]string) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// write replaces the file. It is called with the lock held, so that the name of
-// the temporary file can be a fixed one, and a crash leaves no more than one.
+// write replaces the file. It is called with the lock held.
 func (f *filePins) write(pins map[string]string) error {
 	data, err := encodePins(pins)
 	if err != nil {
 		return err
 	}
-	temp := f.path + ".tmp"
-	if err := os.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	file, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(data)
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(temp, f.path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(temp))
-	}
-	return durable.SyncDir(os.Open(filepath.Dir(f.path)))
+	return durable.ReplaceFile(f.path, data)
 }
