@@ -163,7 +163,11 @@ func (a *app) loadConfig() (*config, error) {
 		{fromDotEnv, func(s setting) ([]string, bool) {
 			v := dotenv[s.env]
 			if s.present(v) && !a.believes(s, dotenv) {
-				a.warn(s.env + " in .env is ignored: the folder you are in must not decide that; set it in the environment or in config.yaml")
+				where := "the environment or in config.yaml"
+				if s.envOnly {
+					where = "the environment"
+				}
+				a.warn(s.env + " in .env is ignored: the folder you are in must not decide that; set it in " + where)
 				return nil, false
 			}
 			return s.split(v), s.present(v)

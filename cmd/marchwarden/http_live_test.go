@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -99,6 +99,7 @@ func TestLiveTrace(t *testing.T) {
 	held = w.hold(1)
 	arrives(t, held)
 	eventually(t, "both hear of what is written", func() bool { return legacy.heard.Load() > 0 && modern.heard.Load() > 0 })
+	time.Sleep(time.Second) // all that there was to hear is heard: records are looked at twice a second
 	first := []int64{legacy.heard.Load(), modern.heard.Load()}
 	legacy.leave(t)
 	atLeave := legacy.heard.Load()
@@ -184,7 +185,7 @@ func scrape(t *testing.T, s *served) map[string]float64 {
 	}
 	all := map[string]float64{}
 	for name, f := range families {
-		if f.GetHelp() == "" || f.GetType() == dto.MetricType_UNTYPED {
+		if f.GetHelp() == "" || f.GetType().String() == "UNTYPED" {
 			t.Errorf("%s has no help or no type", name)
 		}
 		for _, m := range f.Metric {

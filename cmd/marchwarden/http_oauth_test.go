@@ -4,7 +4,9 @@ package main
 
 import (
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -18,8 +20,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/golang-jwt/jwt/v5"
 )
 
 // httpAudience is what the tokens of a test are for.
@@ -55,21 +55,34 @@ func newHTTPIssuer(t *testing.T) *httpIssuer {
 // token is a good token with some claims changed; nil ones are left out.
 func (i *httpIssuer) token(t *testing.T, change map[string]any) string {
 	t.Helper()
-	return i.sign(t, jwt.SigningMethodEdDSA, i.key, change)
+	return i.sign(t, "EdDSA", i.key, change)
 }
 
-func (i *httpIssuer) sign(t *testing.T, how jwt.SigningMethod, key any, change map[string]any) string {
+// sign makes a token by a key, as an algorithm has it.
+func (i *httpIssuer) sign(t *testing.T, alg string, key ed25519.PrivateKey, change map[string]any) string {
 	t.Helper()
-	claims := jwt.MapClaims{"iss": i.URL, "aud": httpAudience, "sub": "alice", "scope": "openid research read", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
+	claims := map[string]any{"iss": i.URL, "aud": httpAudience, "sub": "alice", "scope": "openid research read", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix()}
 	maps.Copy(claims, change)
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
-	token := jwt.NewWithClaims(how, claims)
-	token.Header["kid"], token.Header["typ"] = "k1", "at+jwt"
-	text, err := token.SignedString(key)
-	if err != nil {
-		t.Fatal(err)
+	var parts []string
+	for _, part := range []any{map[string]any{"alg": alg, "kid": "k1", "typ": "at+jwt"}, claims} {
+		data, err := json.Marshal(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, base64.RawURLEncoding.EncodeToString(data))
 	}
-	return text
+	text := strings.Join(parts, ".")
+	var sum []byte
+	switch alg {
+	case "EdDSA":
+		sum = ed25519.Sign(key, []byte(text))
+	case "HS256": // with what everybody knows
+		mac := hmac.New(sha256.New, key.Public().(ed25519.PublicKey))
+		mac.Write([]byte(text))
+		sum = mac.Sum(nil)
+	}
+	return text + "." + base64.RawURLEncoding.EncodeToString(sum)
 }
 
 // TestOAuthProbes tries tokens of an issuer, good and otherwise.
@@ -94,9 +107,9 @@ func TestOAuthProbes(t *testing.T) {
 		"without an end":                issuer.token(t, map[string]any{"exp": nil}),
 		"not valid yet":                 issuer.token(t, map[string]any{"nbf": in(time.Hour)}),
 		"of another issuer":             stranger.token(t, nil),
-		"by a key of somebody else":     issuer.sign(t, jwt.SigningMethodEdDSA, stranger.key, nil),
-		"by no key":                     issuer.sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, nil),
-		"by the public key as a secret": issuer.sign(t, jwt.SigningMethodHS256, []byte(issuer.key.Public().(ed25519.PublicKey)), nil),
+		"by a key of somebody else":     issuer.sign(t, "EdDSA", stranger.key, nil),
+		"by no key":                     issuer.sign(t, "none", issuer.key, nil),
+		"by the public key as a secret": issuer.sign(t, "HS256", issuer.key, nil),
 		"nobody's":                      issuer.token(t, map[string]any{"sub": nil}),
 	} {
 		probes = append(probes, probe{name: name, edit: bearer(token), status: 401, header: "WWW-Authenticate"})
@@ -116,10 +129,6 @@ func TestOAuthProbes(t *testing.T) {
 	status, body := s.get(t, "/.well-known/oauth-protected-resource/mcp", "")
 	if status != 200 || !strings.Contains(body, issuer.URL) {
 		t.Errorf("the metadata: %d, %s", status, body)
-	}
-	var meta struct{ Resource string }
-	if err := json.Unmarshal([]byte(body), &meta); err != nil {
-		t.Error(err)
 	}
 	t.Logf("the metadata: %s", body)
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
@@ -221,8 +223,8 @@ func remoteEntry(o mcpOptions, researcher string, flags []string) (mcpEntry, err
 // mcpWarnings tells what makes a good configuration fail later.
 func (a *app) mcpWarnings(e mcpEntry) {
 	if e.url != "" {
-		if u, err := url.Parse(e.url); err == nil && u.Scheme == "http" && e.token != "" && !isLoopback(u.Hostname()) {
-			a.warn("the token travels unencrypted to " + u.Host + "; serve it by https")
+		if e.token != "" && e.unencrypted() {
+			a.warn("the token travels unencrypted to " + e.url + "; serve it by https")
 		}
 		return
 	}
@@ -240,8 +242,14 @@ func (a *app) mcpWarnings(e mcpEntry) {
 	}
 }
 
-func isLoopback(host string) bool {
-	return host == "localhost" || host == "::1" || strings.HasPrefix(host, "127.")
+// unencrypted reports whether what the host sends can be read on its way.
+func (e mcpEntry) unencrypted() bool {
+	u, err := url.Parse(e.url)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	here, _ := door.Loopback(net.JoinHostPort(u.Hostname(), "0"))
+	return !here
 }
 
 func newMCPPing(a *app) *cobra.Command {

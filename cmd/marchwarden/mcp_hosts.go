@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -120,7 +119,7 @@ func claudeDesktop(e mcpEntry) string {
 		return mcpServers(e.name, s)
 	}
 	s := jsonServer{Command: "npx", Args: []string{"-y", remoteBridge, e.url}}
-	if u, err := url.Parse(e.url); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) {
+	if e.unencrypted() {
 		s.Args = append(s.Args, "--allow-http")
 	}
 	if e.token != "" {

@@ -306,6 +306,7 @@ func TestMCPConfigWarns(t *testing.T) {
 		{"/tmp/go-build123/exe/marchwarden", []string{"codex"}, "'go run'"},
 		{"/opt/$x/marchwarden", []string{"codex"}, "the $ in the configuration"},
 		{"/bin/marchwarden", []string{"codex", "--http", "http://research.example.org", "--token-env", "X"}, "travels unencrypted"},
+		{"/bin/marchwarden", []string{"codex", "--http", "http://127.example.org", "--token-env", "X"}, "travels unencrypted"},
 	}
 	for _, tt := range tests {
 		if code, _, errs := mcpRun(t, tt.self, nil, append([]string{"config"}, tt.args...)...); code != exitOK || !strings.Contains(errs, tt.want) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"path/filepath"
@@ -32,17 +33,22 @@ func (c *config) runsPath() string { return filepath.Join(c.home(), "runs") }
 func (s *servant) employ(a *app, c *config, d *desk, how *serveOptions, wall time.Duration) error {
 	s.name = d.name
 	shown := shownRecords{d.records}
-	keep := runs.Config{Researcher: d, Dir: c.runsPath(), Now: a.now, Name: d.name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
+	work := counted{d, s.metrics}
+	keep := runs.Config{Researcher: work, Dir: c.runsPath(), Now: a.now, Name: d.name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
 	if d.partOf { // its investigation keeps it
 		keep.Dir = ""
 	}
 	var err error
-	if s.runs, err = runs.Open(keep); err != nil {
+	if s.runs, err = runs.Open(keep); err != nil && keep.Dir != "" && errors.Is(err, marchwarden.CodeUnavailable) {
+		s.log.Warn("runs cannot be kept: tasks, and calls that are handed over, are lost when this server ends", "error", err)
+		keep.Dir = ""
+		s.runs, err = runs.Open(keep)
+	}
+	if err != nil {
 		return err
 	}
-	s.metrics.Watch(door.Gauges{Research: s.runs.Running})
 	cfg := mcpkit.Config{
-		Name: d.name, Version: programVersion(), Scope: d.scope, OpenWorld: d.openWorld, Private: d.private, Researcher: d, Evidence: d.evidence,
+		Name: d.name, Version: programVersion(), Scope: d.scope, OpenWorld: d.openWorld, Private: d.private, Researcher: work, Evidence: d.evidence,
 		Now: a.now, Runs: s.runs, Records: shown, MaxWall: wall, Log: s.log,
 		App: &mcpkit.App{Page: report.AppPage(), Body: report.AppBody},
 	}
@@ -54,8 +60,28 @@ func (s *servant) employ(a *app, c *config, d *desk, how *serveOptions, wall tim
 			return a.tracer.Serve(ctx, spanOf(op), meta)
 		}
 	}
-	s.server, err = mcpkit.NewServer(cfg)
-	return err
+	if s.server, err = mcpkit.NewServer(cfg); err != nil {
+		return err
+	}
+	s.metrics.Watch(door.Gauges{Research: s.runs.Running, Sessions: s.server.Sessions, Tasks: s.runs.Tasks})
+	return nil
+}
+
+// counted is a researcher of whose failures the metrics hear; of answers they hear with
+// what was spent on them.
+type counted struct {
+	*desk
+	metrics *door.Metrics
+}
+
+// Research asks the desk.
+func (c counted) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	began := c.a.now()
+	res, err := c.desk.Research(ctx, req, sink)
+	if err != nil {
+		c.metrics.ObserveResearch(string(marchwarden.CodeOf(err)), c.a.now().Sub(began), 0)
+	}
+	return res, err
 }
 
 // count tells the metrics of a finished research.
@@ -64,7 +90,8 @@ func (s *servant) count(f finished) {
 	if f.result.CostMetadata.BudgetExhausted {
 		how = "budget_exhausted"
 	}
-	s.metrics.ObserveResearch(how, time.Duration(f.result.CostMetadata.WallTimeSec*float64(time.Second)), f.result.CostMetadata.TokensUsed-f.before.TokensUsed)
+	cost := f.result.CostMetadata
+	s.metrics.ObserveResearch(how, time.Duration((cost.WallTimeSec-f.before.WallTimeSec)*float64(time.Second)), cost.TokensUsed-f.before.TokensUsed)
 }
 
 // spanOf is an operation as tracing names its parts.

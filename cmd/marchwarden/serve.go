@@ -163,7 +163,7 @@ func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to end, which is how a server ends
 	}
-	return errors.Join(err, s.server.Close(), s.runs.Close(context.Background()), d.Close())
+	return errors.Join(err, s.runs.Close(context.Background()), s.server.Close(), d.Close())
 }
 
 // once tells new messages from those that came before: an unreadable file is

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -89,19 +90,29 @@ func (o *serveOptions) check() (servedAs, error) {
 		return s, invalid("--tls-cert", "", "needs --tls-key, and --tls-key needs --tls-cert")
 	case o.issuer == "" && (o.audience != "" || o.jwks != ""):
 		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience or --oauth-jwks")
+	case o.noAuth && o.issuer != "":
+		return s, invalid("--no-auth", "leave out one of the two", "asks nobody for a token, and --oauth-issuer says whose tokens to ask for")
 	case o.http == "":
 		return s, o.onlyHTTP()
 	}
 	if s.listen, err = listenAddress(o.http); err != nil {
 		return s, err
 	}
+	if o.cert != "" {
+		if _, err := tls.LoadX509KeyPair(o.cert, o.key); err != nil {
+			return s, invalid("--tls-cert", "give the two PEM files of one certificate", "cannot be used with --tls-key: "+cause(err))
+		}
+	}
 	if o.publicURL != "" {
 		s.public, err = url.Parse(o.publicURL)
-		if err != nil || s.public.Host == "" || s.public.Scheme != "https" && s.public.Scheme != "http" || s.public.User != nil || s.public.RawQuery != "" || s.public.Fragment != "" {
+		if err != nil || s.public.Host == "" || s.public.Scheme != "https" && s.public.Scheme != "http" || s.public.User != nil || s.public.RawQuery != "" || s.public.ForceQuery || s.public.Fragment != "" || door.CheckHosts([]string{s.public.Host}) != nil {
 			return s, invalid("--public-url", "", "must be an http or https URL such as https://research.example.com/mcp")
 		}
 	}
-	return s, nil
+	if err := door.CheckHosts(o.hosts); err != nil {
+		return s, byServeFlag(err)
+	}
+	return s, byServeFlag(door.CheckOrigins(o.origins))
 }
 
 // onlyHTTP refuses the flags that are for HTTP alone.
@@ -188,9 +199,12 @@ func (a *app) doorkeeper(c *config, o *serveOptions, listen, resource string, lo
 		all = append(all, named)
 	}
 	if o.issuer != "" {
+		if !local && o.audience == "" && o.publicURL == "" { // a listening address is no name that tokens could be made for
+			return nil, invalid("--oauth-issuer", "add --public-url https://research.example.com/mcp", "needs --public-url or --oauth-audience at an address that others can reach")
+		}
 		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: firstOf(o.audience, resource), JWKSURL: o.jwks, HTTP: a.serviceClient(), Now: a.now, Log: log})
 		if err != nil {
-			return nil, err
+			return nil, byServeFlag(err)
 		}
 		all = append(all, oauth)
 	}
@@ -204,6 +218,32 @@ func (a *app) doorkeeper(c *config, o *serveOptions, listen, resource string, lo
 	return access.Any(all...), nil
 }
 
+// byServeFlag names the flag that a wrong field of a configuration comes from.
+func byServeFlag(err error) error {
+	var e *marchwarden.Error
+	flag, known := "", false
+	if errors.As(err, &e) {
+		flag, known = map[string]string{"issuer": "--oauth-issuer", "audience": "--oauth-audience", "jwks_url": "--oauth-jwks",
+			"hosts": "--allowed-hosts", "origins": "--allowed-origins"}[e.Field]
+	}
+	if !known {
+		return err
+	}
+	named := *e
+	named.Field = flag
+	return &named
+}
+
+// shownAddress is the URL of a server that listens here, for people to copy. One that listens
+// everywhere is shown by a name that works on this machine.
+func shownAddress(scheme string, at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return scheme + "://" + net.JoinHostPort("localhost", port) + mcpPath
+	}
+	return scheme + "://" + at.String() + mcpPath
+}
+
 // serveHTTP serves until ctx ends.
 func (a *app) serveHTTP(ctx context.Context, c *config, o *serveOptions, as servedAs, s *servant) error {
 	listener, err := net.Listen("tcp", as.listen)
@@ -214,7 +254,7 @@ func (a *app) serveHTTP(ctx context.Context, c *config, o *serveOptions, as serv
 	if o.cert != "" {
 		scheme = "https"
 	}
-	address := scheme + "://" + listener.Addr().String() + mcpPath
+	address := shownAddress(scheme, listener.Addr())
 	resource := firstOf(o.publicURL, address)
 	auth, err := a.doorkeeper(c, o, as.listen, resource, s.log)
 	if err != nil {

@@ -92,6 +92,9 @@ func (a *app) openTokens() (*access.Tokens, error) {
 }
 
 func (a *app) runTokenAdd(o tokenOptions, name string) error {
+	if name == settingEnv(setHTTPToken) { // which is how its runs are known, too
+		return invalid("NAME", "choose another name", "is taken by the token of that variable")
+	}
 	want := access.Token{Name: name}
 	for _, s := range o.scopes {
 		want.Scopes = append(want.Scopes, strings.TrimSpace(s))

@@ -145,10 +145,11 @@ var vendors = []vendor{
 	{"github.com/go-sql-driver/mysql", []string{"internal/database", "internal/database/dbtest"}, nil},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/mcpkit", "internal/mcpkit/client"}, []string{"cmd/marchwarden"}},
 	{"github.com/google/jsonschema-go", []string{"internal/mcpkit", "internal/mcpkit/client"}, []string{".", "cmd/marchwarden"}},
-	{"github.com/golang-jwt/jwt/v5", []string{"internal/access"}, nil},
+	{"github.com/golang-jwt/jwt/v5", []string{"internal/access"}, []string{"cmd/marchwarden"}},
 	{"github.com/MicahParks/keyfunc/v3", []string{"internal/access"}, nil},
 	{"github.com/MicahParks/jwkset", []string{"internal/access"}, nil},
 	{"github.com/prometheus/client_golang", []string{"internal/door"}, nil},
+	{"github.com/prometheus/common", nil, []string{"cmd/marchwarden", "internal/door"}}, // the reader of what is exposed
 	{"go.opentelemetry.io/otel", []string{"internal/telemetry"}, nil},
 	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/extract"}, nil},
 	{"github.com/tetratelabs/wazero", []string{"internal/fetch/extract"}, nil},

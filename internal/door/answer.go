@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -116,6 +118,9 @@ func (d *Door) routes() map[string]http.HandlerFunc {
 			_, _ = w.Write(d.cfg.Metadata)
 		})
 		routes[metadataPath], routes[metadataPath+d.cfg.Path] = serve, serve
+		if at, err := url.Parse(d.cfg.MetadataURL); err == nil && strings.HasPrefix(at.Path, metadataPath+"/") {
+			routes[at.Path] = serve // a proxy may serve us below another path
+		}
 	}
 	if d.cfg.Metrics != nil {
 		measurements := d.cfg.Metrics.handler()

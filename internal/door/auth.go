@@ -84,7 +84,7 @@ func (d *Door) authenticate(r *http.Request, token string) (access.Principal, er
 	case errors.Is(err, marchwarden.CodeDenied) && !errors.Is(err, access.ErrScope):
 		d.known.drop(seen)
 		failures.AllowN(d.cfg.Now(), 1)
-		d.cfg.Log.Info("a token is refused", "address", remote(r), "reason", without(token, err))
+		d.cfg.Log.Warn("a token is refused", "address", remote(r), "reason", without(token, err))
 	case r.Context().Err() == nil:
 		d.cfg.Log.Warn("a token cannot be checked or lacks a scope", "address", remote(r), "reason", without(token, err))
 	}

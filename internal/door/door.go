@@ -38,7 +38,8 @@ type Config struct {
 
 	Auth access.Authenticator // nil: everybody is access.Anonymous()
 	// Metadata is the document of RFC 9728, served to everybody under
-	// /.well-known/oauth-protected-resource, with and without Path; nil for none.
+	// /.well-known/oauth-protected-resource, with and without Path, and where
+	// MetadataURL says below that; nil for none.
 	Metadata    []byte
 	MetadataURL string // named when a token is missing; "" is derived from the request's host if there is Metadata
 	Scope       string // named when a token or its scope is missing

@@ -80,12 +80,6 @@ func (l *lru[V]) drop(key string) {
 	}
 }
 
-func (l *lru[V]) len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.order.Len()
-}
-
 func newFailures() *rate.Limiter { return rate.NewLimiter(failuresPerSec, failuresBurst) }
 
 // caller is what one principal or address has going on.

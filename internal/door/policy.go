@@ -51,6 +51,18 @@ func loopback(name string) bool {
 // another name than its own into Host.
 type hosts []hostPort
 
+// CheckHosts says what is wrong with Config.Hosts, without making a door of it.
+func CheckHosts(names []string) error {
+	_, err := newHosts(names)
+	return err
+}
+
+// CheckOrigins says what is wrong with Config.Origins, without making a door of it.
+func CheckOrigins(list []string) error {
+	_, err := newOrigins(list, nil)
+	return err
+}
+
 func newHosts(names []string) (hosts, error) {
 	var all hosts
 	for _, s := range names {

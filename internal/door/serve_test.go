@@ -136,7 +136,8 @@ func TestTheEndDoesNotWaitForEver(t *testing.T) {
 				left <- struct{}{}
 			}
 			s := open(t, Config{
-				Stop: func(context.Context) { wait(c.work) },
+				Grace: 500 * time.Millisecond,
+				Stop:  func(context.Context) { wait(c.work) },
 				MCP: handler(func(w http.ResponseWriter, r *http.Request) {
 					events(w)
 					w.(http.Flusher).Flush()
@@ -151,7 +152,7 @@ func TestTheEndDoesNotWaitForEver(t *testing.T) {
 			<-entered
 			took := s.finish()
 			t.Logf("%v", took)
-			if took > 3500*time.Millisecond || c.method == "GET" && took > time.Second {
+			if took > 2*time.Second || c.method == "GET" && took > time.Second {
 				t.Errorf("the end took %v", took)
 			}
 			<-called // the connection is closed

@@ -115,10 +115,10 @@ func (s *stream) start(code int) {
 	if s.began {
 		return
 	}
-	if s.event {
+	maps.Copy(s.w.Header(), s.header)
+	if s.event { // whatever the handler says: an answer is its caller's alone
 		setEvents(s.w.Header())
 	}
-	maps.Copy(s.w.Header(), s.header)
 	s.w.WriteHeader(code)
 }
 

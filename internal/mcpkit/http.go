@@ -1,13 +1,18 @@
 package mcpkit
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -29,6 +34,11 @@ const (
 	defaultReturn = 10 * time.Second
 	// maxStreamBytes bounds what is kept for clients that come back.
 	maxStreamBytes = 32 << 20
+	// maxBatch is how many messages a client of 2025-03-26, which alone has batches, may
+	// put into one request: whoever counts requests counts it as one.
+	maxBatch = 20
+	// sdkMaxBody is the SDK's own limit of a body.
+	sdkMaxBody = 4 << 20
 )
 
 // HTTPOptions are about serving over HTTP.
@@ -67,11 +77,43 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 			modern.ServeHTTP(w, r)
 			return
 		}
-		s.lines.came(r)
+		if r.Method == http.MethodPost && batch(r, o.MaxBody) > maxBatch {
+			http.Error(w, fmt.Sprintf("a batch may hold at most %d messages", maxBatch), http.StatusBadRequest)
+			return
+		}
+		defer s.lines.came(r)()
 		legacy.ServeHTTP(w, r)
 	})
 	return identified(s.lines.numbered(both))
 }
+
+// batch is how many messages a request holds if it is a batch. Its body can be read
+// again; one that is too large, broken or no JSON is left to the SDK to refuse.
+func batch(r *http.Request, limit int64) int {
+	if limit == 0 {
+		limit = sdkMaxBody
+	}
+	body := r.Body
+	data, err := io.ReadAll(io.LimitReader(body, limit))
+	rest := io.Reader(body)
+	if err != nil {
+		rest = failing{err}
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(data), rest), body}
+	var messages []json.RawMessage
+	if json.Unmarshal(data, &messages) != nil {
+		return 0
+	}
+	return len(messages)
+}
+
+// failing is a reader that has failed.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // identified tells the SDK who makes a request, so that it holds every session to the
 // one who opened it. The SDK takes that from a bearer token only; the door has taken
@@ -100,12 +142,21 @@ type lines struct {
 	mu    sync.Mutex // guards what follows
 	last  uint64
 	open  map[string]context.Context // by number
-	seen  map[string]uint64          // by session: how often somebody came for its streams
+	back  map[string]arrival         // by session: who came for its streams
 	waits map[string]int             // by session: how many wait to see whether somebody does
+	loads map[string][]string        // by number: whose large resources the request carries
+	freed chan struct{}              // closed when a load is off
+}
+
+// arrival is a client that came back.
+type arrival struct {
+	n    uint64          // how often it did
+	line context.Context // the last request that it came with; nil if that is over
 }
 
 func newLines() *lines {
-	return &lines{patience: defaultReturn, open: map[string]context.Context{}, seen: map[string]uint64{}, waits: map[string]int{}}
+	return &lines{patience: defaultReturn, open: map[string]context.Context{}, back: map[string]arrival{}, waits: map[string]int{},
+		loads: map[string][]string{}, freed: make(chan struct{})}
 }
 
 // numbered gives each request its number while it is served.
@@ -120,39 +171,56 @@ func (l *lines) numbered(next http.Handler) http.Handler {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			delete(l.open, number)
+			l.unload(number)
 		}()
 		r.Header.Set(requestHeader, number) // of the clone that identified made
 		next.ServeHTTP(w, r)
 	})
 }
 
-// came notes that a client came back for a stream of its session.
-func (l *lines) came(r *http.Request) {
+// came notes that a client came back for a stream of its session; what it gives notes
+// that it went.
+func (l *lines) came(r *http.Request) (went func()) {
 	session := r.Header.Get("Mcp-Session-Id")
 	if r.Method != http.MethodGet || session == "" || r.Header.Get("Last-Event-ID") == "" {
-		return
+		return func() {}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.waits[session] > 0 {
-		l.seen[session]++
+	own := l.back[session].n + 1
+	l.back[session] = arrival{own, r.Context()}
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.back[session].n == own {
+			l.back[session] = arrival{n: own}
+			l.tidy(session)
+		}
 	}
 }
 
-// returns waits for the client of a session to come back, and says whether it did.
-func (l *lines) returns(ctx context.Context, session string) bool {
+// tidy forgets a session that nobody waits for and nobody is back for; mu is held.
+func (l *lines) tidy(session string) {
+	if l.waits[session] == 0 {
+		delete(l.waits, session)
+		if l.back[session].line == nil {
+			delete(l.back, session)
+		}
+	}
+}
+
+// returns waits for the client of a session to come back, and gives the request that it
+// came with, or one that is over if it went again; nil if it did not come. It may have
+// come before anybody noticed that its connection was broken.
+func (l *lines) returns(ctx context.Context, session string) context.Context {
 	l.mu.Lock()
-	before := l.seen[session]
+	before := l.back[session]
+	if before.line != nil && before.line.Err() == nil {
+		l.mu.Unlock()
+		return before.line
+	}
 	l.waits[session]++
 	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.waits[session]--; l.waits[session] == 0 {
-			delete(l.waits, session)
-			delete(l.seen, session)
-		}
-	}()
 	timer := time.NewTimer(l.patience)
 	defer timer.Stop()
 	select {
@@ -161,7 +229,16 @@ func (l *lines) returns(ctx context.Context, session string) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.seen[session] > before
+	last := l.back[session]
+	l.waits[session]--
+	l.tidy(session)
+	switch {
+	case last.line != nil:
+		return last.line
+	case last.n > before.n:
+		return over
+	}
+	return nil
 }
 
 // joinRequest ends ctx when the client that made a call over the earlier protocol has
@@ -179,8 +256,12 @@ func (s *Server) joinRequest(ctx context.Context, req *mcp.CallToolRequest) (con
 	}
 	session := req.Session.ID()
 	release := context.AfterFunc(request, func() {
-		if !s.lines.returns(ctx, session) {
-			cancel()
+		defer cancel()
+		for line := s.lines.returns(ctx, session); line != nil && ctx.Err() == nil; line = s.lines.returns(ctx, session) {
+			select {
+			case <-line.Done(): // it went once more
+			case <-ctx.Done():
+			}
 		}
 	})
 	return ctx, func() {
@@ -216,4 +297,101 @@ func caller(ctx context.Context, req mcp.Request) access.Principal {
 		return p
 	}
 	return access.From(ctx)
+}
+
+// A resource is in memory several times while it is handed over, and for as long as its
+// reader takes. So few large ones are at once, and fewer of one caller; others wait.
+const (
+	smallLoad     = 64 << 10 // bytes that do not count
+	maxLoads      = 12
+	maxLoadsOfOne = 4
+	loadPatience  = 10 * time.Second
+)
+
+var errLoads = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "too many large resources are being read at once; read one after the other, or try again in a moment"}
+
+// measured reads a resource when there is room for a large one. One that is large takes
+// the room until the HTTP request that it goes out with is over.
+func (s *Server) measured(read mcp.ResourceHandler) mcp.ResourceHandler {
+	return func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		if req.Extra == nil || req.Extra.Header == nil { // a pipe, to the user's own host
+			return read(ctx, req)
+		}
+		number, who := req.Extra.Header.Get(requestHeader), access.From(ctx).ID
+		if err := s.lines.load(ctx, number, who); err != nil {
+			return nil, err
+		}
+		res, err := read(ctx, req)
+		if err != nil || weight(res) <= smallLoad {
+			s.lines.lighten(number)
+		}
+		return res, err
+	}
+}
+
+func weight(res *mcp.ReadResourceResult) (bytes int) {
+	for _, c := range res.Contents {
+		bytes += len(c.Text) + len(c.Blob)
+	}
+	return bytes
+}
+
+// load waits for room, and notes what a request carries.
+func (l *lines) load(ctx context.Context, number, who string) error {
+	ctx, cancel := context.WithTimeout(ctx, loadPatience)
+	defer cancel()
+	for {
+		l.mu.Lock()
+		if l.open[number] == nil { // it is over, and nobody reads the answer
+			l.mu.Unlock()
+			return errLoads
+		}
+		all, own := 0, 0
+		for _, owners := range l.loads {
+			for _, owner := range owners {
+				all++
+				if owner == who {
+					own++
+				}
+			}
+		}
+		if all < maxLoads && own < maxLoadsOfOne {
+			l.loads[number] = append(l.loads[number], who)
+			l.mu.Unlock()
+			return nil
+		}
+		freed := l.freed
+		l.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return errLoads
+		}
+	}
+}
+
+// lighten takes one load off a request.
+func (l *lines) lighten(number string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if owners := l.loads[number]; len(owners) > 1 {
+		l.loads[number] = owners[1:] // they are all of one caller
+		l.tell()
+		return
+	}
+	l.unload(number)
+}
+
+// unload takes all loads off a request; mu is held.
+func (l *lines) unload(number string) {
+	if _, loaded := l.loads[number]; loaded {
+		delete(l.loads, number)
+		l.tell()
+	}
+}
+
+// tell wakes those who wait for room; mu is held.
+func (l *lines) tell() {
+	close(l.freed)
+	l.freed = make(chan struct{})
 }

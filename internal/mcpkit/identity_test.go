@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -257,6 +258,16 @@ func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
 	}
 	if len(seen) != 3*len(asked) {
 		t.Errorf("%d things were said of %d requests", len(seen), len(asked))
+	}
+}
+
+// Where a request comes from is told by its kind alone.
+func TestTransports(t *testing.T) {
+	for want, extra := range map[string]*mcp.RequestExtra{"tcp": {Header: http.Header{"X-Secret": {"Zanzibar"}}}, "pipe": {}} {
+		op := operationOf("tools/call", &mcp.CallToolRequest{Extra: extra, Params: &mcp.CallToolParamsRaw{Name: "research"}})
+		if op != (Operation{Method: "tools/call", Target: "research", Transport: want}) {
+			t.Errorf("%+v", op)
+		}
 	}
 }
 

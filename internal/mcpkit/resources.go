@@ -60,17 +60,17 @@ func (s *Server) addResources() {
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: evidenceTemplate, Name: "evidence", Title: "Stored evidence",
 			Description: "The stored content that a citation's content_hash names, byte for byte.",
-		}, s.evidence)
+		}, s.measured(s.evidence))
 	}
 	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 		URITemplate: resultTemplate, Name: "result", Title: "Result of a run", MIMEType: "application/json",
 		Description: "The result of the run that a trace_id names; of one that goes on, what there is.",
-	}, s.result)
+	}, s.measured(s.result))
 	if s.cfg.Records != nil {
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
 			URITemplate: traceTemplate, Name: "trace", Title: "Record of a run", MIMEType: "application/jsonl",
 			Description: "Every step of the run that a trace_id names, one JSON object a line. Subscribe to follow it.",
-		}, s.trace)
+		}, s.measured(s.trace))
 	}
 	if s.cfg.App != nil {
 		s.mcp.AddResource(&mcp.Resource{URI: appURI, Name: "result-view", Title: "View of a result", MIMEType: appType,
@@ -109,7 +109,7 @@ func notFound(uri string) error {
 	if err != nil {
 		data = nil // text always marshals
 	}
-	return &jsonrpc.Error{Code: mcp.CodeResourceNotFound, Message: "Resource not found", Data: data}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: data}
 }
 
 // sound is the error of a read. What the SDK says of an address that it does not know is
@@ -117,7 +117,7 @@ func notFound(uri string) error {
 func sound(req mcp.Request, err error) error {
 	var fault *jsonrpc.Error
 	read, ok := req.(*mcp.ReadResourceRequest)
-	if ok && errors.As(err, &fault) && fault.Code == mcp.CodeResourceNotFound {
+	if ok && errors.As(err, &fault) && fault.Code == jsonrpc.CodeInvalidParams {
 		return notFound(read.Params.URI)
 	}
 	return err
@@ -136,10 +136,14 @@ func (s *Server) unreadable(uri string, err error) error {
 	}
 }
 
+func tooLarge(bytes int64) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it has %d bytes; at most %d are handed over", bytes, maxResourceBytes)}
+}
+
 // contents wraps text or bytes; both arrive as they are.
 func contents(uri, mime string, data []byte, ttl int) (*mcp.ReadResourceResult, error) {
 	if len(data) > maxResourceBytes {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("it has %d bytes; at most %d are handed over", len(data), maxResourceBytes)}
+		return nil, tooLarge(int64(len(data)))
 	}
 	content := &mcp.ResourceContents{URI: uri, MIMEType: mime, Text: string(data)}
 	if len(data) == 0 || len(data) > maxTextBytes || !utf8.Valid(data) {
@@ -194,6 +198,9 @@ func (s *Server) trace(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.
 	if !ok || !s.runs.Owns(ctx, id) {
 		return nil, notFound(req.Params.URI)
 	}
+	if size, _, err := s.cfg.Records.Size(ctx, id); err == nil && size > maxResourceBytes { // and is not read at all
+		return nil, tooLarge(size)
+	}
 	lines, err := s.cfg.Records.Trace(ctx, id)
 	if err != nil {
 		return nil, s.unreadable(req.Params.URI, err)
@@ -222,6 +229,9 @@ func (s *Server) resultOf(ctx context.Context, id marchwarden.TraceID) (*marchwa
 	run, err := s.runs.Find(ctx, id)
 	switch {
 	case err == nil && run.State().Status == runs.Working:
+		if res := s.endedElsewhere(ctx, id); res != nil {
+			return res, nil
+		}
 		return s.sofar(ctx, run), nil
 	case err == nil:
 		if res, failed := run.Outcome(); failed == nil {
@@ -236,6 +246,22 @@ func (s *Server) resultOf(ctx context.Context, id marchwarden.TraceID) (*marchwa
 		err = marchwarden.Errorf(marchwarden.CodeNotFound, "no result of %s", id)
 	}
 	return res, err
+}
+
+// endedElsewhere is the result of a run that waits to go on here, if somebody has gone on
+// with it meanwhile, such as by a command; nil if nobody has.
+func (s *Server) endedElsewhere(ctx context.Context, id marchwarden.TraceID) *marchwarden.Result {
+	if s.cfg.Records == nil {
+		return nil
+	}
+	if _, ended, err := s.cfg.Records.Size(ctx, id); err != nil || !ended {
+		return nil
+	}
+	res, err := s.cfg.Records.Result(ctx, id)
+	if err != nil {
+		return nil // it was cut off, or is of no use
+	}
+	return res
 }
 
 const (
@@ -260,7 +286,7 @@ type tails struct {
 
 // tail is one record that somebody follows.
 type tail struct {
-	followers int
+	followers map[*mcp.ServerSession]int // how often each does
 	stop      context.CancelFunc
 }
 
@@ -284,7 +310,8 @@ func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 	if !ok {
 		id, ok = idIn(uri, resultPrefix)
 	}
-	if !ok || !s.runs.Owns(ctx, id) {
+	// In one spelling only: whoever follows one run in many would take the room of others.
+	if !ok || !strings.HasSuffix(uri, id.String()) || !s.runs.Owns(ctx, id) {
 		return notFound(uri)
 	}
 	size, _, err := s.cfg.Records.Size(ctx, id)
@@ -294,26 +321,26 @@ func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 	if err != nil {
 		return s.unreadable(uri, err)
 	}
-	return s.live.follow(uri, id, size)
+	return s.live.follow(req.Session, uri, id, size)
 }
 
 func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
-	s.live.leave(req.Params.URI)
+	s.live.leave(req.Session, req.Params.URI)
 	return nil
 }
 
-func (t *tails) follow(uri string, id marchwarden.TraceID, size int64) error {
+func (t *tails) follow(who *mcp.ServerSession, uri string, id marchwarden.TraceID, size int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if known := t.tail[uri]; known != nil {
-		known.followers++
+		known.followers[who]++
 		return nil
 	}
 	if len(t.tail) >= maxTails || t.life.Err() != nil {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "no more runs can be followed now; try again later"}
 	}
 	ctx, stop := context.WithCancel(t.life)
-	own := &tail{followers: 1, stop: stop}
+	own := &tail{followers: map[*mcp.ServerSession]int{who: 1}, stop: stop}
 	t.tail[uri] = own
 	t.work.Go(func() {
 		defer stop()
@@ -327,14 +354,19 @@ func (t *tails) follow(uri string, id marchwarden.TraceID, size int64) error {
 	return nil
 }
 
-func (t *tails) leave(uri string) {
+// leave ends what a session has begun. One that follows nothing has nothing to end, least
+// of all for others.
+func (t *tails) leave(who *mcp.ServerSession, uri string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.tail[uri]
-	if known == nil {
+	if known == nil || known.followers[who] == 0 {
 		return
 	}
-	if known.followers--; known.followers == 0 {
+	if known.followers[who]--; known.followers[who] == 0 {
+		delete(known.followers, who)
+	}
+	if len(known.followers) == 0 {
 		delete(t.tail, uri)
 		known.stop()
 	}

@@ -262,16 +262,28 @@ func (h asDebug) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h asDebug) WithGroup(name string) slog.Handler { return asDebug{h.Handler.WithGroup(name)} }
 
 // Close ends every session and whatever still follows a trace, and, of a desk of the
-// server's own, the research.
+// server's own, the research. A desk of somebody else's is to be closed before, as
+// sessions end when their calls have.
 func (s *Server) Close() error {
 	s.live.close()
+	var err error
+	if s.cfg.Runs == nil {
+		err = s.runs.Close(context.Background()) // first: a session ends when its calls have
+	}
 	for session := range s.mcp.Sessions() {
 		_ = session.Close() // whoever is at the other end notices
 	}
-	if s.cfg.Runs != nil {
-		return nil
+	return err
+}
+
+// Sessions is how many sessions are open. Over HTTP a request of the protocol that has
+// none counts as one while it is answered.
+func (s *Server) Sessions() int {
+	n := 0
+	for range s.mcp.Sessions() {
+		n++
 	}
-	return s.runs.Close(context.Background())
+	return n
 }
 
 // refuses tells whether the server has not declared what a method belongs to,
@@ -362,8 +374,10 @@ func classed(res mcp.Result, err error) error {
 		facts, _ := r.Meta[wire.MetaError].(map[string]any)
 		code, _ := facts["code"].(string)
 		return marchwarden.Code(code)
+	case err == nil:
+		return nil
 	case !errors.As(err, &wrong):
-		return err
+		return marchwarden.CodeOf(err)
 	case wrong.Code == jsonrpc.CodeMethodNotFound:
 		return marchwarden.CodeUnsupported
 	case wrong.Code == jsonrpc.CodeInternalError:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -175,8 +176,22 @@ func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
 		}
 		args[a.Name] = text
 	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, known := args[name]; !known {
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%q is no argument; there are %s", wire.Clip(wire.Plain(name), 60), p.names())}
+		}
+	}
 	words := p.write(func(name string) string { return args[name] })
 	return &mcp.GetPromptResult{Description: p.description, Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: words}}}}, nil
+}
+
+// names lists the arguments.
+func (p prompt) names() string {
+	var names []string
+	for _, a := range p.arguments {
+		names = append(names, a.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // promptNamed is a name that may be counted by: one of ours, or "".

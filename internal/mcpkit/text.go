@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -140,7 +141,7 @@ func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 	if res.Answer != "" {
 		answer += "\n\nFound so far:\n\n" + res.Answer
 	}
-	res.Answer = answer
+	res.Answer, res.Claims = answer, nil // which are of finished answers
 	res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: "the finished answer", Category: marchwarden.BudgetExhausted,
 		Detail: fmt.Sprintf("the call ended after %s and the research did not; %s", took.Round(time.Second), how)})
 	res.Warnings = append(res.Warnings, "unfinished: the research goes on under this trace_id")
@@ -165,52 +166,65 @@ const (
 	maxResultBytes  = maxResultTokens * bytesPerToken
 	// maxShownSources is how many sources the readable text of a shortened result has.
 	maxShownSources = 40
+	// maxBriefAnswer is how much of an answer the readable text has, in characters,
+	// where little room is left.
+	maxBriefAnswer = 1000
 )
+
+// cut is one way to shorten a result. After one that is last the readable text is brief,
+// too.
+type cut struct {
+	of   func(*marchwarden.Result)
+	last bool
+}
 
 // cuts shorten a result, the least loss first. Each leaves a result that keeps the
 // contract: markers still index citations, and a shortened excerpt still begins as the
 // source does.
-var cuts = []func(*marchwarden.Result){
-	func(r *marchwarden.Result) { r.Decisions, r.Rihlas = nil, nil },
-	func(r *marchwarden.Result) {
+var cuts = []cut{
+	{of: func(r *marchwarden.Result) { r.Decisions, r.Rihlas = nil, nil }},
+	{of: func(r *marchwarden.Result) {
 		for i := range r.Citations {
 			r.Citations[i].Snippet = ""
 		}
-	},
-	func(r *marchwarden.Result) { r.Claims = nil },
-	func(r *marchwarden.Result) { shorten(r, 160) },
-	func(r *marchwarden.Result) {
+	}},
+	{of: func(r *marchwarden.Result) { r.Claims = nil }},
+	{of: func(r *marchwarden.Result) { shorten(r, 160) }},
+	{of: func(r *marchwarden.Result) {
 		r.Contradictions = nil
 		r.DiscoveryEvents = r.DiscoveryEvents[:min(len(r.DiscoveryEvents), 10)]
 		r.OpenQuestions = r.OpenQuestions[:min(len(r.OpenQuestions), 10)]
 		r.Gaps = r.Gaps[:min(len(r.Gaps), 20)]
-	},
-	func(r *marchwarden.Result) { shorten(r, 40) },
-	func(r *marchwarden.Result) {
+	}},
+	{of: func(r *marchwarden.Result) { shorten(r, 40) }},
+	{of: func(r *marchwarden.Result) {
 		for i := range r.Citations {
 			c := &r.Citations[i]
-			c.Title, c.ContentHash, c.Span, c.FetchedAt = "", "", nil, nil
+			c.Title, c.ContentHash, c.Span, c.FetchedAt, c.Published, c.Origin, c.Authority = "", "", nil, nil, "", "", ""
 		}
-	},
+	}},
+	{of: func(*marchwarden.Result) {}, last: true},
+	{of: func(r *marchwarden.Result) { shorten(r, 12) }, last: true},
 }
 
-// cutMark ends an excerpt that was shortened, as the contract has it.
-const cutMark = " [...]"
-
-// shorten cuts excerpts to at most n characters, at the end of a character, and their
-// spans with them.
+// shorten cuts excerpts to at most n bytes, at the end of a character, and their spans
+// with them.
 func shorten(r *marchwarden.Result, n int) {
 	for i := range r.Citations {
 		c := &r.Citations[i]
-		whole := []rune(strings.TrimSuffix(c.RawExcerpt, cutMark))
-		if len(whole) <= n {
+		kept := strings.TrimSuffix(c.RawExcerpt, marchwarden.ExcerptCut)
+		if len(kept) <= n || kept == marchwarden.ExcerptNonText {
 			continue
 		}
-		kept := string(whole[:n])
+		end := n
+		for !utf8.RuneStart(kept[end]) {
+			end--
+		}
+		kept = kept[:end]
 		if c.Span != nil {
 			c.Span = &marchwarden.Span{Start: c.Span.Start, End: c.Span.Start + len(kept)}
 		}
-		c.RawExcerpt = kept + cutMark
+		c.RawExcerpt = kept + marchwarden.ExcerptCut
 	}
 }
 
@@ -223,9 +237,9 @@ func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.C
 	}
 	short, err := marchwarden.DecodeResult(encoded) // a copy: others hold the whole
 	for i := 0; err == nil && i < len(cuts) && len(encoded)+len(text) > maxResultBytes; i++ {
-		cuts[i](short)
+		cuts[i].of(short)
 		short.Warnings = append(slices.Clone(whole.Warnings), "shortened: the whole result is at "+resultPrefix+whole.TraceID.String())
-		text = s.shownText(short)
+		text = s.shownText(short, cuts[i].last)
 		encoded, err = s.encode(short)
 	}
 	if err != nil {
@@ -236,13 +250,18 @@ func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.C
 	return &mcp.CallToolResult{Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, links...), StructuredContent: encoded}
 }
 
-// shownText is the readable text of a shortened result: its first sources only.
-func (s *Server) shownText(short *marchwarden.Result) string {
+// shownText is the readable text of a shortened result: its first sources only, and, if
+// it is to be brief, the beginning of its answer alone.
+func (s *Server) shownText(short *marchwarden.Result, brief bool) string {
 	shown := *short
 	more := ""
 	if n := len(short.Citations) - maxShownSources; n > 0 {
 		shown.Citations = short.Citations[:maxShownSources]
 		more = fmt.Sprintf("%d more sources are in the structured content. ", n)
+	}
+	if brief {
+		shown.Answer, shown.Citations, shown.Gaps = wire.Clip(short.Answer, maxBriefAnswer), nil, nil
+		more = "The whole answer and its sources are in the structured content. "
 	}
 	return s.cfg.Text(&shown) + more + "This result was shortened; the whole is at " + resultPrefix + short.TraceID.String() + "\n"
 }

@@ -195,14 +195,13 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	}
 	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
 	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.Text(out.res)}}, StructuredContent: encoded}
-	if out.pending != nil {
+	if ctx.Value(wholeKey{}) == nil {
+		res = s.slim(res, out.res)
+	}
+	if out.pending != nil && len(res.Content) == 1 {
 		res.Content = append(res.Content, s.links(out.pending.ID())...)
-		return res
 	}
-	if ctx.Value(wholeKey{}) != nil {
-		return res
-	}
-	return s.slim(res, out.res)
+	return res
 }
 
 // encode gives the wire form of a result that satisfies the output schema.

@@ -31,7 +31,7 @@ func SoFar(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.
 	if start.Model != "" {
 		out.CostMetadata.ModelID = start.Model
 	}
-	seen := map[marchwarden.TraceID]bool{}
+	latest, unlisted := latestReports(log), false
 	for _, s := range log.Steps {
 		switch s := s.(type) {
 		case *trace.Iteration:
@@ -41,11 +41,13 @@ func SoFar(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.
 				out.CostMetadata.SourcesRead++
 			}
 		case *trace.RihlaComplete:
-			if s.TraceID.Valid() && seen[s.TraceID] { // it went on, and has reported before
+			if s.TraceID.Valid() && latest[s.TraceID] != s { // it went on, and has reported for all of its run since
 				continue
 			}
-			seen[s.TraceID] = true
 			report, err := replay.Outcome[*marchwarden.Result](ctx, blobs, s)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 			if err != nil || report == nil {
 				continue // the rihla failed
 			}
@@ -55,11 +57,26 @@ func SoFar(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.
 			}
 			if checked.OK() && report.Answer != "" {
 				add(out, report)
+				unlisted = unlisted || len(report.Citations) > 0 && len(report.Claims) == 0
 			}
 		}
 	}
+	if unlisted { // a list that lacks some would say that they are no claims
+		out.Claims = nil
+	}
 	out.Normalize()
 	return out, nil
+}
+
+// latestReports are the last that came of each rihla.
+func latestReports(log *trace.Log) map[marchwarden.TraceID]*trace.RihlaComplete {
+	latest := map[marchwarden.TraceID]*trace.RihlaComplete{}
+	for _, s := range log.Steps {
+		if done, ok := s.(*trace.RihlaComplete); ok {
+			latest[done.TraceID] = done
+		}
+	}
+	return latest
 }
 
 // add appends a report, whose markers and claims then index the citations of all.
@@ -86,7 +103,8 @@ func add(out, report *marchwarden.Result) {
 	}
 }
 
-var marker = regexp.MustCompile(`\[(\d{1,4})\]`)
+// marker is what a verifier takes for one.
+var marker = regexp.MustCompile(`\[(\d{1,9})\]`)
 
 // shift makes the markers of an answer with so many citations index them further on.
 func shift(answer string, by, citations int) string {

@@ -68,6 +68,7 @@ func child(dir string) int {
 // A task survives that its process is killed; while that process lives, another one
 // leaves the task to it.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childDir+"="+dir)

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/semaphore"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -78,14 +77,13 @@ type Desk struct {
 	cfg     Config
 	records *shelf // nil without a folder
 	seen    *index
-	slots   *semaphore.Weighted // one for each call of Research that has not returned
-	group   sync.WaitGroup      // everything that goes on in the background
+	slots   chan struct{}  // one in it for each call of Research that has not returned
+	group   sync.WaitGroup // everything that goes on in the background
 	pruning sync.Mutex
 
 	mu         sync.Mutex
 	closed     bool
 	recovering bool
-	running    int
 	runs       map[marchwarden.TraceID]*Run // that have not ended, and those in ended
 	ended      []*Run                       // from the first that ended to the last
 	sweeper    *time.Timer
@@ -114,7 +112,7 @@ func Open(cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Desk{cfg: cfg, seen: newIndex(), slots: semaphore.NewWeighted(int64(cfg.MaxRunning)), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
+	d := &Desk{cfg: cfg, seen: newIndex(), slots: make(chan struct{}, cfg.MaxRunning), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
 	if cfg.Dir == "" {
 		return d, nil
 	}
@@ -122,7 +120,7 @@ func Open(cfg Config) (*Desk, error) {
 	if d.records, err = openShelf(cfg.Dir, cfg.Log); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")
 	}
-	if err := d.refresh(true); err != nil {
+	if err := d.refresh(); err != nil {
 		d.records.close()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the folder of the runs")
 	}
@@ -188,16 +186,7 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 		Kind: kind.String(), Kept: kind == Task, Created: now, Updated: now, Status: Working, Message: "research started",
 	})
 	r.recorded = kind == Task || !who.SeesAll()
-	first := r.visit(asked.Sink, false) // before anybody can attach, and leave again
-	other, err := d.admit(r, nil)
-	if err == nil && other != nil {
-		err = goingOn(r.id)
-	}
-	if err != nil {
-		d.release()
-		return nil, err
-	}
-	return d.launch(first, ask)
+	return d.enter(r, nil, asked)
 }
 
 // again goes on with an earlier run.
@@ -223,18 +212,28 @@ func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
 	}
 	r := d.newRun(ctx, d.reopened(ctx, old, id, ask, kind))
 	r.recorded = kind == Task || r.rec.Owner != access.Local().ID || (old != nil && old.hasRecord())
-	first := r.visit(asked.Sink, false)
-	other, err := d.admit(r, old)
-	if err != nil || other != nil {
-		d.release()
+	return d.enter(r, old, asked)
+}
+
+// enter begins the work of a run that has a slot, in the place of one that has ended.
+// If another goes on under its id by now, whoever resumes attaches to that one.
+func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
+	first := r.visit(asked.Sink, false) // before anybody can attach, and leave again
+	other, err := d.admit(r, ended)
+	if err == nil && other == nil {
+		return d.launch(first, asked.Request)
 	}
+	d.release()
+	r.mu.Lock()
+	r.close(outcome{}) // or its deadline would end it, and write that down
+	r.mu.Unlock()
 	switch {
 	case err != nil:
 		return nil, err
-	case other != nil:
-		return other.attach(asked)
+	case asked.Request.Resume == "":
+		return nil, goingOn(r.id)
 	}
-	return d.launch(first, ask)
+	return other.attach(asked)
 }
 
 // reopened is the record of a run that goes on. What it was at first stays: whose it is,
@@ -278,6 +277,7 @@ func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 	r := first.Run
 	if err := r.inscribe(); err != nil {
 		if r.Kept() || isGoing(err) {
+			err = d.untold(r.id, err)
 			d.forget(r)
 			d.release()
 			r.settle(outcome{err: err})
@@ -293,6 +293,20 @@ func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 		r.settle(out)
 	}()
 	return first, nil
+}
+
+// errUnrecorded is all that a caller is told of a disk that fails: where the records are
+// is not theirs to know.
+var errUnrecorded error = &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the run cannot be recorded, so it cannot be a task",
+	Hint: "call without tasks, or again later; the log of the server has more"}
+
+// untold logs why a run has no record, and gives what its caller is told.
+func (d *Desk) untold(id marchwarden.TraceID, err error) error {
+	if isGoing(err) {
+		return err
+	}
+	d.cfg.Log.Error("a run cannot be recorded, so it cannot be a task", "run", id.String(), "error", err)
+	return errUnrecorded
 }
 
 // forget lets go of a run that did not begin.
@@ -325,41 +339,41 @@ func (d *Desk) tryAcquire() error {
 	if d.closed {
 		return ErrShutdown
 	}
-	if !d.slots.TryAcquire(1) {
-		return &marchwarden.Error{
-			Code:    marchwarden.CodeUnavailable,
-			Message: fmt.Sprintf("server busy: %d research calls are running, which is the limit", d.cfg.MaxRunning),
-			Hint:    "call again when one of them has ended",
+	select {
+	case d.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	return &marchwarden.Error{
+		Code:    marchwarden.CodeUnavailable,
+		Message: fmt.Sprintf("server busy: %d research calls are running, which is the limit", d.cfg.MaxRunning),
+		Hint:    "call again when one of them has ended",
+	}
+}
+
+// acquire waits, in turn, for a slot for a run. One that is stopped meanwhile has ended,
+// and gets none.
+func (d *Desk) acquire(r *Run) bool {
+	select {
+	case d.slots <- struct{}{}:
+		d.mu.Lock()
+		closed := d.closed
+		d.mu.Unlock()
+		if !closed && r.ctx.Err() == nil {
+			return true
 		}
+		d.release()
+		<-r.ctx.Done() // Close stops one run after the other
+	case <-r.ctx.Done():
 	}
-	d.running++
-	return nil
+	r.settle(outcome{err: context.Cause(r.ctx)})
+	return false
 }
 
-// acquire waits for a slot, in turn.
-func (d *Desk) acquire(ctx context.Context) error {
-	if err := d.slots.Acquire(ctx, 1); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.running++
-	return nil
-}
-
-func (d *Desk) release() {
-	d.mu.Lock()
-	d.running--
-	d.mu.Unlock()
-	d.slots.Release(1)
-}
+func (d *Desk) release() { <-d.slots }
 
 // Running is how many calls of Research have not returned.
-func (d *Desk) Running() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.running
-}
+func (d *Desk) Running() int { return len(d.slots) }
 
 // Tasks is how many runs that were begun as tasks, or handed over, have not ended.
 func (d *Desk) Tasks() int {

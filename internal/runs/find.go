@@ -99,16 +99,16 @@ func (d *Desk) look() bool {
 	if d.records == nil || !d.seen.mayLook(d.cfg.Now(), lookEvery) {
 		return false
 	}
-	if err := d.refresh(false); err != nil {
+	if err := d.refresh(); err != nil {
 		d.cfg.Log.Error("the folder of the runs could not be read", "error", err)
 		return false
 	}
 	return true
 }
 
-// refresh reads the records of this researcher that are new or have changed. The first
-// time a folder that holds one that cannot be read is still of use without it.
-func (d *Desk) refresh(first bool) error {
+// refresh reads the records of this researcher that are new or have changed. A folder
+// is of use without one that cannot be read now, which is tried again next time.
+func (d *Desk) refresh() error {
 	ids, stamps, err := d.records.list()
 	if err != nil {
 		return err
@@ -118,7 +118,8 @@ func (d *Desk) refresh(first bool) error {
 		switch {
 		case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign), err == nil && rec.Researcher != d.cfg.Name:
 		case err != nil:
-			d.cfg.Log.Error("the record of a run could not be read: for now it belongs to nobody", "run", id.String(), "first", first, "error", err)
+			d.seen.unread(id)
+			d.cfg.Log.Error("the record of a run could not be read: for now it belongs to nobody", "run", id.String(), "error", err)
 		default:
 			d.seen.add(rec)
 		}

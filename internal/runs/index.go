@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,7 @@ import (
 
 const (
 	// maxRecords bounds the folder and the memory: of more records the oldest ended ones
-	// are removed before their time.
+	// of those who have the most are removed before their time.
 	maxRecords = 10_000
 	// What one record tells of its result at most. Beyond that only the local user sees
 	// traces and evidence.
@@ -156,7 +157,8 @@ func byAge(a, b record) int {
 }
 
 // expired are the records that are to be removed: those that ended before a time,
-// and calls that never ended, which began before it; and of too many the oldest.
+// and calls that never ended, which began before it; and of too many the oldest of those
+// who have the most.
 func (x *index) expired(before time.Time) []record {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -169,15 +171,34 @@ func (x *index) expired(before time.Time) []record {
 	slices.SortFunc(all, func(a, b record) int {
 		return cmp.Or(a.lastSign().Compare(b.lastSign()), strings.Compare(a.ID.String(), b.ID.String()))
 	})
+	n := 0
+	for n < len(all) && all[n].lastSign().Before(before) {
+		n++
+	}
 	surplus := len(x.entries) - maxRecords
 	if surplus > 0 {
 		surplus += maxRecords / 10 // so that it is not done for each
 	}
-	n := 0
-	for n < len(all) && (n < surplus || all[n].lastSign().Before(before)) {
-		n++
+	return append(all[:n:n], oldestOfMost(all[n:], surplus-n)...)
+}
+
+// oldestOfMost picks n of records that are in the order of their age: each time the
+// oldest of whoever has the most, so that nobody's are removed by what others ask.
+func oldestOfMost(recs []record, n int) []record {
+	if n <= 0 {
+		return nil
 	}
-	return all[:n]
+	of := map[string][]record{}
+	for _, rec := range recs {
+		of[rec.Owner] = append(of[rec.Owner], rec)
+	}
+	owners := slices.Sorted(maps.Keys(of))
+	var picked []record
+	for len(picked) < min(n, len(recs)) {
+		most := slices.MaxFunc(owners, func(a, b string) int { return cmp.Compare(len(of[a]), len(of[b])) })
+		picked, of[most] = append(picked, of[most][0]), of[most][1:]
+	}
+	return picked
 }
 
 func (x *index) len() int {
@@ -199,6 +220,13 @@ func (x *index) changed(ids []marchwarden.TraceID, stamps map[marchwarden.TraceI
 	}
 	x.stamps = stamps
 	return news
+}
+
+// unread has a record read again.
+func (x *index) unread(id marchwarden.TraceID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.stamps, id)
 }
 
 // mayLook reports whether the folder may be looked through again, and takes it as done.

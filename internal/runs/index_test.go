@@ -128,3 +128,17 @@ func TestTidy(t *testing.T) {
 	}
 	s.unlock(recordOf(4, time.Time{}).ID, held)
 }
+
+// A record is read once as it is, and again if it changes or could not be read.
+func TestIndexReadsAgain(t *testing.T) {
+	x, id := newIndex(), recordOf(1, time.Time{}).ID
+	stamps := func() map[marchwarden.TraceID]stamp { return map[marchwarden.TraceID]stamp{id: {size: 1}} }
+	for step, want := range []int{1, 0, 1} {
+		if step == 2 {
+			x.unread(id)
+		}
+		if got := x.changed([]marchwarden.TraceID{id}, stamps()); len(got) != want {
+			t.Errorf("step %d: %v", step, got)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func (d *Desk) Recover() {
 	slices.SortFunc(waiting, func(a, b *Run) int { return byAge(a.snapshot(), b.snapshot()) })
 	d.group.Go(func() {
 		for _, r := range waiting {
-			d.comeBack(r)
+			d.comeBack(r, r.take())
 		}
 	})
 }
@@ -59,21 +59,19 @@ func (r *Run) GoOn() {
 	r.attended = r.attended || waits
 	r.mu.Unlock()
 	if waits {
-		d.group.Go(func() { d.comeBack(r) })
+		d.group.Go(func() { d.comeBack(r, r.take()) })
 	}
 }
 
-// comeBack goes on with a run when there is a slot, or follows it where it is.
-func (d *Desk) comeBack(r *Run) {
-	switch r.take() {
+// comeBack takes a run over when there is a slot, or follows it where it is.
+func (d *Desk) comeBack(r *Run, now whose) {
+	switch now {
 	case theirs:
 		d.group.Go(func() { d.attend(r) })
 	case mine:
-		if err := d.acquire(r.ctx); err != nil {
-			r.settle(outcome{err: context.Cause(r.ctx)})
-			return
+		if d.acquire(r) {
+			d.group.Go(func() { d.goOn(r) })
 		}
-		d.group.Go(func() { d.goOn(r) })
 	case nobodys:
 	}
 }
@@ -91,8 +89,7 @@ func (d *Desk) goOn(r *Run) {
 			return
 		}
 		r.say(waitingText + ": " + out.err.Error())
-		if !sleep(r.ctx, pause) || d.acquire(r.ctx) != nil {
-			r.settle(outcome{err: context.Cause(r.ctx)})
+		if sleep(r.ctx, pause); !d.acquire(r) {
 			return
 		}
 		waited += pause
@@ -136,23 +133,14 @@ func (d *Desk) follow(rec record) *Run {
 	d.mu.Unlock()
 	if rec.Kept {
 		r.say(waitingText)
-		if !attended {
-			return r
-		}
+	}
+	if attended {
+		now := r.take() // at once: a call whose process is gone has ended
 		go func() {
 			defer d.group.Done()
-			d.comeBack(r)
+			d.comeBack(r, now)
 		}()
-		return r
 	}
-	if r.take() != theirs {
-		d.group.Done()
-		return r
-	}
-	go func() {
-		defer d.group.Done()
-		d.attend(r)
-	}()
 	return r
 }
 
@@ -163,11 +151,9 @@ func (d *Desk) attend(r *Run) {
 	for pause := firstPause; sleep(r.ctx, pause); pause = min(2*pause, longPause) {
 		switch r.take() {
 		case mine:
-			if d.acquire(r.ctx) != nil {
-				r.settle(outcome{err: context.Cause(r.ctx)})
-				return
+			if d.acquire(r) {
+				d.goOn(r)
 			}
-			d.goOn(r)
 			return
 		case nobodys:
 			return
@@ -215,7 +201,7 @@ func (r *Run) takeHeld() whose {
 		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "go on with run %s", r.id)}, true)
 		return nobodys
 	}
-	stop := r.desk.records.toStop(r.id)
+	stop := rec.Status == Cancelled || r.desk.records.toStop(r.id)
 	r.mu.Lock()
 	message := r.rec.Message
 	r.rec = rec

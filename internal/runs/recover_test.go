@@ -417,4 +417,10 @@ func TestGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	status(t, r, runs.Working)
+	visit, err := d.Begin(as(alice), runs.Asked{Request: resume(other.ID())}) // whoever wants it, has it gone on with
+	if err != nil || !visit.Attached {
+		t.Fatalf("%+v, %v", visit, err)
+	}
+	<-visit.Done()
+	status(t, r, runs.Completed)
 }

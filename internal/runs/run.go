@@ -301,9 +301,10 @@ func (r *Run) attach(asked Asked) (*Visit, error) {
 	}
 	if asked.Kind == Task {
 		if err := r.Keep(); err != nil {
-			return nil, err
+			return nil, r.desk.untold(r.id, err)
 		}
 	}
+	r.GoOn() // in a process that does not recover by itself, this one is wanted now
 	if v := r.visit(asked.Sink, true); v != nil {
 		return v, nil
 	}

@@ -254,13 +254,13 @@ func TestNothingOfTheMatterIsTold(t *testing.T) {
 		res.OpenQuestions = []marchwarden.OpenQuestion{{Question: text}}
 		return res, nil
 	}), text)
-	op := telemetry.Op{Method: text, Tool: text, Resource: "https://example.test/" + text + "?q=" + token, Prompt: text, Session: token, Protocol: text, Transport: text, RequestID: text}
+	op := telemetry.Op{Method: text, Tool: text, Resource: "https://example.test/" + text + "?q=" + token, Prompt: text, Session: token, Protocol: text, Transport: text}
 	ctx, end := r.Serve(context.Background(), op, map[string]any{"traceparent": text, "question": text, "baggage": "q=" + text})
 	_, _ = desk.Research(ctx, marchwarden.Request{Question: text, Context: text, Depth: marchwarden.Depth(text), Resume: text, Constraints: &marchwarden.Constraints{SourceFilter: text}}, nil)
 	op.Resource = "marchwarden://trace/" + token + "?q=" + token
 	_, endCall := r.Call(ctx, op, map[string]any{"arguments": text})
 	endCall(fmt.Errorf("%w: %w", telemetry.ErrTool, failure))
-	end(&telemetry.RPCError{Code: -32603, Err: failure})
+	end(failure)
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = r.Research(researching(func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error) { panic(text) }), "x").Research(ctx, marchwarden.Request{}, nil)

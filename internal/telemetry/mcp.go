@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -25,32 +24,12 @@ type Op struct {
 	Prompt    string // the prompt got
 	Session   string // the session's id; a hash of it is told, for the id lets its holder speak in the session
 	Protocol  string // the version of MCP, such as "2025-11-25"
-	Transport string // "stdio" or "pipe"; "http" or "tcp"
-	RequestID string // the JSON-RPC id, as text
+	Transport string // "pipe", or "tcp" for HTTP
 }
 
 // ErrTool is for the end of a request that was answered with a tool's error (isError):
 // wrap it, together with the cause where there is one.
 var ErrTool = errors.New("the tool failed")
-
-// RPCError is a failure that was answered with a JSON-RPC error, for the end of a
-// request.
-type RPCError struct {
-	Code int64 // the JSON-RPC error code, such as -32602
-	Err  error // the cause, or nil
-}
-
-// Error gives the code and the cause.
-func (e *RPCError) Error() string {
-	s := "JSON-RPC error " + strconv.FormatInt(e.Code, 10)
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
-}
-
-// Unwrap is the cause.
-func (e *RPCError) Unwrap() error { return e.Err }
 
 // noEnd ends nothing.
 func noEnd(error) {}
@@ -60,8 +39,8 @@ func noEnd(error) {}
 // "tracestate"; where that says nothing that can be read, it is the span in ctx. The
 // work goes on in the returned context. The returned function ends the span and must
 // be called once the request is answered, with nil, with an error that carries a
-// marchwarden.Code, with ErrTool or with an *RPCError; of these only the codes are
-// told. Further calls of it do nothing. meta is only read.
+// marchwarden.Code, or with ErrTool; only codes are told. Further calls of it do
+// nothing. meta is only read.
 func (t *Tracer) Serve(ctx context.Context, op Op, meta map[string]any) (context.Context, func(err error)) {
 	if t == nil {
 		return ctx, noEnd
@@ -74,7 +53,7 @@ func (t *Tracer) Serve(ctx context.Context, op Op, meta map[string]any) (context
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
 	}
 	ctx, span := t.start(ctx, op.name(), trace.SpanKindServer, opts...)
-	return ctx, t.ender(span, servers)
+	return ctx, t.ender(span)
 }
 
 // Call begins the CLIENT span of a request that goes out, and writes its context into
@@ -89,48 +68,25 @@ func (t *Tracer) Call(ctx context.Context, op Op, meta map[string]any) (context.
 		delete(meta, "tracestate") // of another span, if any
 		propagation.TraceContext{}.Inject(ctx, carrier(meta))
 	}
-	return ctx, t.ender(span, callers)
+	return ctx, t.ender(span)
 }
 
 // ender is the function that ends a span of a request.
-func (t *Tracer) ender(span trace.Span, isFault func(code int64) bool) func(error) {
+func (t *Tracer) ender(span trace.Span) func(error) {
 	return func(err error) {
-		if err != nil {
-			fail(span, err, isFault)
+		var code marchwarden.Code
+		switch {
+		case errors.Is(err, ErrTool):
+			failed(span, toolError)
+			if errors.As(err, &code) {
+				span.SetAttributes(keyCode.String(string(code)))
+			}
+		case err != nil:
+			failed(span, string(marchwarden.CodeOf(err)))
 		}
 		t.finish(span)
 	}
 }
-
-// fail tells how a request failed.
-func fail(span trace.Span, err error, isFault func(code int64) bool) {
-	var rpc *RPCError
-	switch {
-	case errors.As(err, &rpc):
-		code := strconv.FormatInt(rpc.Code, 10)
-		span.SetAttributes(keyRPCStatus.String(code))
-		if isFault(rpc.Code) {
-			failed(span, code)
-		}
-		err = rpc.Err
-	case errors.Is(err, ErrTool):
-		failed(span, toolError)
-	default:
-		failed(span, string(marchwarden.CodeOf(err)))
-		return
-	}
-	var code marchwarden.Code
-	if errors.As(err, &code) {
-		span.SetAttributes(keyCode.String(string(code)))
-	}
-}
-
-// callers count every JSON-RPC error as a fault.
-func callers(int64) bool { return true }
-
-// servers count those as faults that are not the caller's: the internal error and the
-// range that is left to servers.
-func servers(code int64) bool { return code == -32603 || code >= -32099 && code <= -32000 }
 
 // name is the name of the span: the method, and the tool or prompt. A resource is not
 // in it, as the conventions have it.
@@ -164,15 +120,12 @@ func (op Op) attributes() []attribute.KeyValue {
 	}
 	add(keySession, pseudonym(op.Session))
 	add(keyProtocol, op.Protocol)
-	add(keyRequestID, op.RequestID)
 	switch op.Transport {
-	case "stdio", "pipe":
+	case "pipe":
 		add(keyTransport, "pipe")
-	case "http":
-		add(keyTransport, "tcp")
-		add(keyNetworkProtocol, "http")
 	case "tcp":
 		add(keyTransport, "tcp")
+		add(keyNetworkProtocol, "http")
 	}
 	return list
 }

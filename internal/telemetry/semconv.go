@@ -37,8 +37,6 @@ const (
 	keySession          = attribute.Key("mcp.session.id")
 	keyProtocol         = attribute.Key("mcp.protocol.version")
 	keyResource         = attribute.Key("mcp.resource.uri")
-	keyRequestID        = attribute.Key("jsonrpc.request.id")
-	keyRPCStatus        = attribute.Key("rpc.response.status_code")
 	keyTransport        = attribute.Key("network.transport")
 	keyNetworkProtocol  = attribute.Key("network.protocol.name")
 	keyServiceName      = attribute.Key("service.name")

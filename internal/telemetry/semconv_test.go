@@ -39,8 +39,6 @@ func TestNamesAreThePublishedOnes(t *testing.T) {
 		{keySession, published.McpSessionIDKey},
 		{keyProtocol, published.McpProtocolVersionKey},
 		{keyResource, published.McpResourceURIKey},
-		{keyRequestID, published.JSONRPCRequestIDKey},
-		{keyRPCStatus, published.RPCResponseStatusCodeKey},
 		{keyTransport, published.NetworkTransportKey},
 		{keyNetworkProtocol, published.NetworkProtocolNameKey},
 		{keyServiceName, published.ServiceNameKey},

@@ -232,10 +232,7 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 		s.proc, s.pipe = proc, newPipe(proc)
 		return s.pipe, nil
 	}
-	home, err := url.Parse(t.URL)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the address") // unreachable: checked before
-	}
+	home, _ := url.Parse(t.URL) // which check has done
 	base := d.HTTP
 	if base == nil {
 		base = &http.Client{}

@@ -60,9 +60,16 @@ func serveHTTP(t *testing.T, modern bool) Target {
 // eachTarget runs test against our own server as a process and behind an
 // address, in both eras.
 func eachTarget(t *testing.T, test func(t *testing.T, target Target)) {
-	t.Run("process", func(t *testing.T) { test(t, target(t, "own")) })
-	t.Run("address", func(t *testing.T) { test(t, serveHTTP(t, true)) })
-	t.Run("address of old", func(t *testing.T) { test(t, serveHTTP(t, false)) })
+	for name, target := range map[string]func(*testing.T) Target{
+		"process":        func(t *testing.T) Target { return target(t, "own") },
+		"address":        func(t *testing.T) Target { return serveHTTP(t, true) },
+		"address of old": func(t *testing.T) Target { return serveHTTP(t, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, target(t))
+		})
+	}
 }
 
 func ask(question string) marchwarden.Request {
@@ -70,6 +77,7 @@ func ask(question string) marchwarden.Request {
 }
 
 func TestCard(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		got := open(t, target).Card()
 		if !strings.HasPrefix(got.ToolHash, "sha256:") || got.Protocol < legacyEra || !strings.Contains(got.Description, "It covers the embedded library.") {
@@ -102,12 +110,14 @@ func TestCard(t *testing.T) {
 }
 
 func TestToolHashIsFramed(t *testing.T) {
+	t.Parallel()
 	if toolHash("ab", "c") == toolHash("a", "bc") || toolHash("a") == toolHash("a", "") {
 		t.Error("parts run together")
 	}
 }
 
 func TestDialNeedsATarget(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		d    *Dialer
 		t    Target
@@ -133,6 +143,7 @@ func TestDialNeedsATarget(t *testing.T) {
 
 // The id that a caller chooses for a run reaches the researcher, over any transport.
 func TestAChosenTraceID(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)
 		id := sample("").TraceID
@@ -147,6 +158,7 @@ func TestAChosenTraceID(t *testing.T) {
 }
 
 func TestResearch(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)
 		var wg sync.WaitGroup
@@ -176,6 +188,7 @@ func TestResearch(t *testing.T) {
 }
 
 func TestEventsArriveTyped(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		var mu sync.Mutex
 		var got []marchwarden.Event
@@ -209,6 +222,7 @@ func TestEventsArriveTyped(t *testing.T) {
 }
 
 func TestEvidence(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)
 		for _, content := range []string{evidenceText, "\xff\xfe", "", strings.Repeat("<", maxTextBytes+1)} {
@@ -237,6 +251,7 @@ func TestEvidence(t *testing.T) {
 // The deadline of the caller is the server's too, which then hands over what it
 // has while the caller still listens.
 func TestDeadlineGivesAPartialResult(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
@@ -252,6 +267,7 @@ func TestDeadlineGivesAPartialResult(t *testing.T) {
 }
 
 func TestDeadlineOfAHangingServer(t *testing.T) {
+	t.Parallel()
 	s := open(t, target(t, "hangs"))
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -268,6 +284,7 @@ func TestDeadlineOfAHangingServer(t *testing.T) {
 // A cancelled call of a process hands over what it has, if nobody else waits for
 // that process.
 func TestCancelGivesAPartialResult(t *testing.T) {
+	t.Parallel()
 	s := open(t, target(t, "own"))
 	const calls = 3
 	ctx, cancel := context.WithCancel(t.Context())
@@ -303,6 +320,7 @@ func TestCancelGivesAPartialResult(t *testing.T) {
 
 // One that is cancelled while others go on ends alone.
 func TestCancelLeavesTheOthersAlone(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -332,6 +350,7 @@ func TestCancelLeavesTheOthersAlone(t *testing.T) {
 }
 
 func TestCancelOfAServerThatDoesNotListen(t *testing.T) {
+	t.Parallel()
 	s := open(t, target(t, "hangs"))
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(100*time.Millisecond, cancel)
@@ -345,6 +364,7 @@ func TestCancelOfAServerThatDoesNotListen(t *testing.T) {
 }
 
 func TestCloseEndsCalls(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)
 		returned := make(chan struct{})
@@ -369,6 +389,7 @@ func TestCloseEndsCalls(t *testing.T) {
 }
 
 func TestCallTakesAnything(t *testing.T) {
+	t.Parallel()
 	eachTarget(t, func(t *testing.T, target Target) {
 		s := open(t, target)
 		reply, err := s.Call(t.Context(), map[string]any{"question": 3, "depth": "x"})
@@ -388,6 +409,7 @@ func TestCallTakesAnything(t *testing.T) {
 }
 
 func TestTokenStaysAtHome(t *testing.T) {
+	t.Parallel()
 	seen := make(chan string, 10)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen <- r.Header.Get("Authorization") }))
 	defer other.Close()
@@ -405,6 +427,7 @@ func TestTokenStaysAtHome(t *testing.T) {
 }
 
 func TestAddressesThatRefuse(t *testing.T) {
+	t.Parallel()
 	good := serveHTTP(t, true)
 	for name, tc := range map[string]struct {
 		target Target

@@ -48,7 +48,7 @@ func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read evidence")
 	case <-s.life.Done():
-		return nil, marchwarden.Errorf(marchwarden.CodeCanceled, "the session with the researcher was closed")
+		return nil, errWasClosed
 	}
 	if len(contents) != 1 || contents[0] == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher gave %d contents for one hash", len(contents))

@@ -104,16 +104,9 @@ func (x *exchange) send(ctx context.Context, t turn) (json.RawMessage, error) {
 	return nil, malformed("its answer is neither JSON nor a stream of events")
 }
 
-func malformed(what string) error {
-	return marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's answer cannot be read: %s", what)
-}
-
 func (x *exchange) request(ctx context.Context, t turn) (*http.Request, jsonrpc.ID, error) {
 	name := fmt.Sprintf("marchwarden-%d", x.last.Add(1))
-	id, err := jsonrpc.MakeID(name)
-	if err != nil {
-		return nil, id, marchwarden.Wrap(err, marchwarden.CodeInternal, "name the request")
-	}
+	id, _ := jsonrpc.MakeID(name) // a text always makes one
 	meta := maps.Clone(t.meta)
 	if meta == nil {
 		meta = map[string]any{}
@@ -208,7 +201,7 @@ func (t turn) listen(body io.Reader, id jsonrpc.ID) (json.RawMessage, error) {
 	for {
 		l, end := wire.ReadLine(r, maxFrameBytes)
 		if l.TooLong || len(e.data)+len(l.Text) > maxFrameBytes {
-			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher sent a message of more than %d bytes", maxFrameBytes)
+			return nil, errHuge
 		}
 		whole := e.add(l.Text)
 		// A server may leave out the empty line after its last event; a message that

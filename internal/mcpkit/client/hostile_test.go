@@ -18,6 +18,7 @@ import (
 
 // Servers that are no researchers are refused when they are dialled.
 func TestHostileDial(t *testing.T) {
+	t.Parallel()
 	for mode, tc := range map[string]struct {
 		code marchwarden.Code
 		want string
@@ -44,6 +45,7 @@ func TestHostileDial(t *testing.T) {
 }
 
 func TestDialDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"silent", "deaf"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +85,7 @@ func TestDialDoesNotWaitForEver(t *testing.T) {
 
 // What servers may do that is unusual, and still be understood.
 func TestOddServersWork(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"good", "greets", "strict", "text", "nulls", "redescribed"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -106,6 +109,7 @@ func TestOddServersWork(t *testing.T) {
 
 // Answers that are none are errors that say what is wrong.
 func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
 	broken := "the researcher's result breaks the contract: "
 	for mode, tc := range map[string]struct {
 		code marchwarden.Code
@@ -151,6 +155,7 @@ func TestHostileAnswers(t *testing.T) {
 
 // The last words of a process that dies in a call are told.
 func TestLastWords(t *testing.T) {
+	t.Parallel()
 	s := open(t, target(t, "own"))
 	_, err := s.Research(t.Context(), ask("exit"), nil)
 	if !errors.Is(err, marchwarden.CodeUnavailable) || err.Error() != "the researcher's process ended (exit status 3): fatal: [31mdisk on fire" {
@@ -164,6 +169,7 @@ func TestLastWords(t *testing.T) {
 
 // More progress than anybody wants is passed on in part, cleaned.
 func TestFloodOfProgress(t *testing.T) {
+	t.Parallel()
 	s := open(t, target(t, "floods"))
 	heard := 0
 	_, err := s.Research(t.Context(), ask("q"), func(e marchwarden.Event) {
@@ -182,6 +188,7 @@ func TestFloodOfProgress(t *testing.T) {
 
 // An answer over the limit does not fill the memory over HTTP either.
 func TestHugeAnswerOverHTTP(t *testing.T) {
+	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		piece := []byte(strings.Repeat(" ", 1<<20))

@@ -16,6 +16,7 @@ import (
 // A process that closes its ears, ignores being told to end and has children is
 // ended with all of them.
 func TestNoProcessIsLeft(t *testing.T) {
+	t.Parallel()
 	var said lockedBuffer
 	far := target(t, "deaf")
 	far.Stderr = &said

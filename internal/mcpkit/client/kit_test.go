@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"flag"
 	"os"
 	"strings"
 	"sync"
@@ -21,6 +22,10 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv(childMode); mode != "" {
 		serveAs(mode)
 		return
+	}
+	// They wait more than they compute, so more of them at once than there are cores.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -71,7 +71,7 @@ func (p *pipe) scan() {
 	for {
 		l, err := wire.ReadLine(r, maxFrameBytes)
 		if l.TooLong {
-			p.fail(marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher sent a message of more than %d bytes", maxFrameBytes))
+			p.fail(errHuge)
 			return
 		}
 		if text := bytes.TrimSpace(l.Text); len(text) > 0 {
@@ -118,7 +118,7 @@ func frame(text []byte) jsonrpc.Message {
 	if head.Version == "" || idErr != nil || !id.IsValid() {
 		return nil
 	}
-	return &jsonrpc.Response{ID: id, Error: marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's answer cannot be read: %s", said(err.Error()))}
+	return &jsonrpc.Response{ID: id, Error: malformed(said(err.Error()))}
 }
 
 // tolerate notes a line that is no message, and says whether to go on.
@@ -256,7 +256,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {
-		return 0, marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher sent a message of more than %d bytes", maxFrameBytes)
+		return 0, errHuge
 	}
 	return n, err
 }

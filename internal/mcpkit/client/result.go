@@ -135,7 +135,7 @@ func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, erro
 		return Reply{}, s.fault(a.err)
 	}
 	if len(a.res.InputRequests) > 0 {
-		return Reply{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher wants to ask back, and nobody is here to answer")
+		return Reply{}, errAsksBack
 	}
 	r := Reply{Progress: l.count()}
 	var text strings.Builder
@@ -293,7 +293,18 @@ func (s *Session) fault(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) || s.isGone() {
 		return s.ended()
 	}
-	return marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's answer cannot be read: %s", said(err.Error()))
+	return malformed(said(err.Error()))
+}
+
+// What more than one part of the client says of a server.
+var (
+	errHuge      = marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher sent a message of more than %d bytes", maxFrameBytes)
+	errAsksBack  = marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher wants to ask back, and nobody is here to answer")
+	errWasClosed = marchwarden.Errorf(marchwarden.CodeCanceled, "the session with the researcher was closed")
+)
+
+func malformed(what string) error {
+	return marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's answer cannot be read: %s", what)
 }
 
 // isLocal tells the errors that the SDK made on this side: a connection that is

@@ -211,7 +211,7 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 		}
 		return s.reply(a, l)
 	case <-s.life.Done():
-		return Reply{}, marchwarden.Errorf(marchwarden.CodeCanceled, "the session with the researcher was closed")
+		return Reply{}, errWasClosed
 	case <-ctx.Done():
 	}
 	s.breakOff()

@@ -185,7 +185,7 @@ func (t *task) follow(ctx, caller context.Context, state taskState) (*mcp.CallTo
 			return nil, ctx.Err()
 		case <-givenUp:
 			timer.Stop()
-			return nil, t.lost()
+			return nil, errLost
 		case <-due:
 			due, t.late = nil, true
 		case <-timer.C:
@@ -198,7 +198,7 @@ func (t *task) follow(ctx, caller context.Context, state taskState) (*mcp.CallTo
 			return nil, ctx.Err()
 		case errors.As(err, &away):
 			if t.misses++; t.late && t.misses >= maxLateMisses {
-				return nil, t.lost()
+				return nil, errLost
 			}
 			if givenUp == nil && !limited {
 				givenUp = time.After(t.s.absence)
@@ -254,9 +254,7 @@ func (t *task) turn(method string) turn {
 	return turn{method: method, name: t.id, params: map[string]any{"taskId": t.id}, meta: t.carried, left: t.left}
 }
 
-func (t *task) lost() error {
-	return marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher went away in the middle of a task and did not come back")
-}
+var errLost = marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher went away in the middle of a task and did not come back")
 
 // judge takes in what the server says. It ends the task with a result or an error.
 func (t *task) judge(state taskState) (*mcp.CallToolResult, error) {
@@ -268,7 +266,7 @@ func (t *task) judge(state taskState) (*mcp.CallToolResult, error) {
 	case "working":
 		return nil, nil
 	case "input_required":
-		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher wants to ask back, and nobody is here to answer")
+		return nil, errAsksBack
 	case "completed":
 		t.over = true
 		if state.Result == nil {

@@ -104,6 +104,7 @@ func TestHostileTasks(t *testing.T) {
 		"call protocol": {call: func(w http.ResponseWriter, m message) { plain(w, m.fault(-32000, "busy")) }, code: marchwarden.CodeUnavailable, want: "the researcher answered with a protocol error: busy (-32000)"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			o := &office{call: tc.call, get: tc.get}
 			s := openOffice(t, o)
 			res, err := s.Research(t.Context(), ask("q"), nil)

@@ -75,6 +75,7 @@ func TestTask(t *testing.T) {
 
 // Whoever cannot have tasks, or whom they would not serve, is not told of them.
 func TestTasksAreNotForEverybody(t *testing.T) {
+	t.Parallel()
 	t.Run("process", func(t *testing.T) {
 		if open(t, target(t, "own")).direct != nil {
 			t.Error("a process is asked for tasks")
@@ -205,6 +206,7 @@ func TestTaskIsCancelled(t *testing.T) {
 	t.Parallel()
 	forever := func(w http.ResponseWriter, m message, n int) { working(w, m, "busy") }
 	t.Run("by the caller", func(t *testing.T) {
+		t.Parallel()
 		o := &office{get: forever}
 		s := openOffice(t, o)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -218,6 +220,7 @@ func TestTaskIsCancelled(t *testing.T) {
 		}
 	})
 	t.Run("by closing", func(t *testing.T) {
+		t.Parallel()
 		o := &office{get: forever}
 		s := openOffice(t, o)
 		returned, once := make(chan struct{}), sync.Once{}
@@ -236,6 +239,7 @@ func TestTaskIsCancelled(t *testing.T) {
 		within(t, 5*time.Second, "the call", returned)
 	})
 	t.Run("in a call", func(t *testing.T) {
+		t.Parallel()
 		gone := make(chan struct{})
 		o := &office{call: func(w http.ResponseWriter, m message) {
 			stream(w, ": wait\n\n")
@@ -251,6 +255,7 @@ func TestTaskIsCancelled(t *testing.T) {
 		<-gone
 	})
 	t.Run("where nobody answers", func(t *testing.T) {
+		t.Parallel()
 		release := make(chan struct{})
 		o := &office{get: func(w http.ResponseWriter, m message, n int) { <-release }}
 		s := openOffice(t, o)
@@ -321,6 +326,7 @@ func TestTaskIsGivenUp(t *testing.T) {
 	lost := "the researcher went away in the middle of a task and did not come back"
 	away := func(w http.ResponseWriter, m message, n int) { breakOff(w) }
 	t.Run("without a deadline", func(t *testing.T) {
+		t.Parallel()
 		s := openOffice(t, &office{get: away})
 		s.absence = 400 * time.Millisecond
 		start := time.Now()
@@ -332,6 +338,7 @@ func TestTaskIsGivenUp(t *testing.T) {
 		}
 	})
 	t.Run("with one", func(t *testing.T) {
+		t.Parallel()
 		s := openOffice(t, &office{get: away})
 		s.absence = time.Millisecond
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -348,6 +355,7 @@ func TestTaskIsGivenUp(t *testing.T) {
 
 // Two calls that are given the same task have the same result.
 func TestOneTaskForTwo(t *testing.T) {
+	t.Parallel()
 	s := openOffice(t, &office{})
 	var wg sync.WaitGroup
 	for range 2 {
@@ -361,6 +369,7 @@ func TestOneTaskForTwo(t *testing.T) {
 }
 
 func TestPollInterval(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		said any
 		want time.Duration
@@ -396,6 +405,7 @@ func TestPollInterval(t *testing.T) {
 type spanKey struct{}
 
 func TestTrace(t *testing.T) {
+	t.Parallel()
 	o := &office{get: func(w http.ResponseWriter, m message, n int) {
 		if n == 1 {
 			completed(w, m)
@@ -445,6 +455,7 @@ func TestTrace(t *testing.T) {
 // Whatever comes, in whatever pieces, listen ends, and finds the answer if it is
 // there.
 func TestListen(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		left := int64(maxCallBytes)
 		x := &exchange{self: nil}

@@ -1,0 +1,127 @@
+package mcpkit
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+)
+
+// wireLog is the caller's end of an answer, with the time of everything that came.
+type wireLog struct {
+	mu     sync.Mutex
+	header http.Header
+	status int
+	body   bytes.Buffer
+	beats  []time.Time // of comments
+	told   []time.Time // of progress
+	all    []time.Time
+}
+
+func (l *wireLog) Header() http.Header { return l.header }
+
+func (l *wireLog) WriteHeader(code int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status = code
+}
+
+func (l *wireLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.all = append(l.all, now)
+	if bytes.HasPrefix(p, []byte(":")) {
+		l.beats = append(l.beats, now)
+	}
+	if bytes.Contains(p, []byte("notifications/progress")) {
+		l.told = append(l.told, now)
+	}
+	return l.body.Write(p)
+}
+
+func (l *wireLog) Flush() {}
+
+// longest is the longest time between two of the times, from a beginning on.
+func longest(from time.Time, times []time.Time) (most time.Duration) {
+	for _, at := range times {
+		most, from = max(most, at.Sub(from)), at
+	}
+	return most
+}
+
+// TestSilentCalls lets a researcher be silent for minutes. Behind the door something comes
+// to every caller at least every 15 seconds; who wants progress is told of it at least
+// every 10, and never after the answer.
+func TestSilentCalls(t *testing.T) {
+	const silence = 3 * time.Minute
+	for _, era := range eras {
+		for _, wants := range []bool{false, true} {
+			name := era + "/silent"
+			if wants {
+				name = era + "/progress"
+			}
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { silentCall(t, era, wants, silence) })
+			})
+		}
+	}
+}
+
+func silentCall(t *testing.T, era string, wants bool, silence time.Duration) {
+	s, _ := newTestServer(t, scripted(func(_ context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		if sink != nil {
+			sink(marchwarden.Event{Stage: marchwarden.StageSearch, Message: "thinking"})
+		}
+		time.Sleep(silence)
+		return sample(req.Question + " [1]"), nil
+	}), func(c *Config) { c.MaxWall = -1 })
+	d, err := door.New(door.Config{MCP: s.Handler(HTTPOptions{}), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(session, method string, params map[string]any) *wireLog {
+		t.Helper()
+		req, err := post(t.Context(), "http://127.0.0.1/mcp", era, session, method, params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.RemoteAddr = "127.0.0.1:4711"
+		log := &wireLog{header: http.Header{}}
+		d.Handler().ServeHTTP(log, req)
+		return log
+	}
+	session := ""
+	if era != modernEra {
+		session = send("", "initialize", map[string]any{"protocolVersion": era, "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "test", "version": "1"}}).header.Get("Mcp-Session-Id")
+	}
+	params := asking("How long does it take?")
+	if wants {
+		params["progressToken"] = "p"
+	}
+	began := time.Now()
+	log := send(session, "tools/call", params)
+	if took := time.Since(began); took != silence || log.status != http.StatusOK || !strings.Contains(log.body.String(), "How long does it take? [1]") {
+		t.Errorf("after %v: %d %.300s", took, log.status, log.body.String())
+	}
+	if gap := longest(began, log.all); gap > 15*time.Second {
+		t.Errorf("the longest silence was %v", gap)
+	}
+	if gap := longest(began, log.told); wants && (gap > 10*time.Second || log.told[len(log.told)-1].Sub(began) < silence-10*time.Second) {
+		t.Errorf("progress was told %d times, the longest silence was %v", len(log.told), gap)
+	}
+	if !wants && (len(log.beats) == 0 || len(log.told) > 0) {
+		t.Errorf("%d comments and %d times progress, which was not asked for", len(log.beats), len(log.told))
+	}
+	if answer, last := strings.LastIndex(log.body.String(), `"result"`), strings.LastIndex(log.body.String(), "notifications/progress"); last > answer {
+		t.Error("progress after the answer")
+	}
+	t.Logf("%v: %d comments, %d times progress; longest silence %v, between progress %v", silence, len(log.beats), len(log.told), longest(began, log.all), longest(began, log.told))
+}

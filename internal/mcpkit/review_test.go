@@ -1,0 +1,184 @@
+package mcpkit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+)
+
+// Whoever counts requests counts a batch as one, so a batch must not be thousands.
+func TestBatchesAreSmall(t *testing.T) {
+	s, _ := newTestServer(t, echo)
+	url := listen(t, s, HTTPOptions{})
+	client := &http.Client{}
+	t.Cleanup(client.CloseIdleConnections)
+	session := hello(t, client, url)
+	for n, want := range map[int]int{maxBatch: http.StatusOK, maxBatch + 1: http.StatusBadRequest} {
+		var messages []map[string]any
+		for i := range n {
+			messages = append(messages, map[string]any{"jsonrpc": "2.0", "id": i, "method": "ping"})
+		}
+		body, err := json.Marshal(messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := post(t.Context(), url, "2025-03-26", session, "ping", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body = append(bytes.Repeat([]byte(" "), 10_000), body...) // it is a batch all the same
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answers, err := io.ReadAll(resp.Body)
+		if err != nil || resp.Body.Close() != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != want {
+			t.Errorf("%d messages: %s %.200s", n, resp.Status, answers)
+		}
+		if got := strings.Count(string(answers), `"result"`); want == http.StatusOK && got != n {
+			t.Errorf("%d answers to %d messages", got, n)
+		}
+	}
+}
+
+// Large resources are in memory for as long as their readers take. A caller who does not
+// read gets few of them, and takes nobody else's room.
+func TestFewLargeResourcesAtOnce(t *testing.T) {
+	for _, era := range []string{legacyEra, modernEra} {
+		t.Run(era, func(t *testing.T) {
+			var loaded atomic.Int64
+			kept := &books{trace: bytes.Repeat([]byte("x"), 8<<20-1)}
+			s, _ := newTestServer(t, echo, func(c *Config) { c.Records = loadCounter{kept, &loaded} })
+			url := listen(t, s, HTTPOptions{})
+			res, err := dialAt(t, url, era, nil).CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "What?"}})
+			if err != nil || res.IsError {
+				t.Fatal(toolText(res, err))
+			}
+			uri := tracePrefix + sample("").TraceID.String()
+			client := &http.Client{Transport: &http.Transport{}}
+			t.Cleanup(client.CloseIdleConnections)
+			session := ""
+			if era == legacyEra {
+				session = hello(t, client, url)
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			for n := range 3 * maxLoadsOfOne {
+				req, err := post(ctx, url, era, session, "resources/read", map[string]any{"uri": uri})
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(req.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body = bytes.Replace(body, []byte(`"id":7`), fmt.Appendf(nil, `"id":%d`, 100+n), 1) // in one session each has its own
+				req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+				req.Header.Set("Mcp-Name", uri)
+				go func() {
+					if resp, err := client.Do(req); err == nil {
+						<-ctx.Done() // and reads nothing
+						_ = resp.Body.Close()
+					}
+				}()
+			}
+			settles(t, "as many are read as may be", func() bool { return loaded.Load() == maxLoadsOfOne })
+			// Bob is not kept waiting by what Alice does not read.
+			bob := access.With(t.Context(), access.Principal{ID: "token:bob"})
+			s.lines.mu.Lock()
+			s.lines.open["bob"] = bob
+			s.lines.mu.Unlock()
+			if err := s.lines.load(bob, "bob", "token:bob"); err != nil {
+				t.Error(err)
+			}
+			s.lines.lighten("bob")
+			if got := loaded.Load(); got != maxLoadsOfOne {
+				t.Errorf("%d were read", got)
+			}
+			leave()
+			settles(t, "there is room again", func() bool {
+				s.lines.mu.Lock()
+				defer s.lines.mu.Unlock()
+				return len(s.lines.loads) == 0
+			})
+		})
+	}
+}
+
+// loadCounter counts the traces that are read.
+type loadCounter struct {
+	*books
+	n *atomic.Int64
+}
+
+func (c loadCounter) Trace(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
+	c.n.Add(1)
+	return c.books.Trace(ctx, id)
+}
+
+// Small resources wait for nobody, and leave no room taken.
+func TestSmallResourcesTakeNoRoom(t *testing.T) {
+	s, _ := newTestServer(t, echo, func(c *Config) { c.Records = &books{trace: []byte("{}\n")} })
+	url := listen(t, s, HTTPOptions{})
+	cs := dialAt(t, url, modernEra, nil)
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "What?"}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 * maxLoads {
+		if _, fault := read(t, cs, tracePrefix+sample("").TraceID.String()); fault != nil {
+			t.Fatal(fault)
+		}
+	}
+	if len(s.lines.loads) != 0 {
+		t.Errorf("%v", s.lines.loads)
+	}
+}
+
+// A trace that is too large to be handed over is not even read.
+func TestATraceThatIsTooLargeIsNotRead(t *testing.T) {
+	kept := &books{trace: make([]byte, maxResourceBytes+1)}
+	s, _ := newTestServer(t, echo, func(c *Config) { c.Records = kept })
+	cs := dialAs(t, s, access.Local(), modernEra, nil)
+	_, fault := read(t, cs, tracePrefix+sample("").TraceID.String())
+	if fault == nil || fault.Code != jsonrpc.CodeInternalError || !strings.Contains(fault.Message, "8388609 bytes") {
+		t.Errorf("%v", fault)
+	}
+	for _, q := range kept.questions() {
+		if strings.HasPrefix(q, "trace") {
+			t.Error("it was read")
+		}
+	}
+}
+
+// A run is followed by one address: whoever follows it in all its spellings could take
+// the room of all others.
+func TestARunIsFollowedByOneAddress(t *testing.T) {
+	s, _ := newTestServer(t, echo, func(c *Config) { c.Records = &books{} })
+	cs := dialAs(t, s, access.Local(), legacyEra, nil)
+	id := sample("").TraceID.String()
+	if err := cs.Subscribe(t.Context(), &mcp.SubscribeParams{URI: tracePrefix + id}); err != nil {
+		t.Fatal(err)
+	}
+	err := cs.Subscribe(t.Context(), &mcp.SubscribeParams{URI: tracePrefix + strings.ToUpper(id)})
+	var fault *jsonrpc.Error
+	if !errors.As(err, &fault) || fault.Message != "Resource not found" {
+		t.Errorf("%v", err)
+	}
+}

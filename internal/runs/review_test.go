@@ -1,0 +1,107 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+)
+
+// Somebody who asks without end loses their own records, and nobody else's.
+func TestNobodyLosesRecordsByWhatOthersAsk(t *testing.T) {
+	x := newIndex()
+	start := time.Unix(1e9, 0)
+	const others = 20
+	for n := range maxRecords + 1 {
+		rec := recordOf(n, start.Add(time.Duration(n)*time.Second))
+		if n < others { // and theirs are the oldest
+			rec.Owner = "token:bob"
+		}
+		x.add(rec)
+	}
+	gone := x.expired(start.Add(-time.Hour))
+	if len(gone) != maxRecords/10+1 {
+		t.Fatalf("%d are to go", len(gone))
+	}
+	for i, rec := range gone {
+		if rec.Owner == "token:bob" {
+			t.Fatalf("record %d of Bob is to go", i)
+		}
+		if i > 0 && rec.Ended.Before(gone[i-1].Ended) {
+			t.Fatal("they do not go in the order of their age")
+		}
+	}
+	// Where both have as many, both lose.
+	of := map[string]int{}
+	var recs []record
+	for n := range 10 {
+		rec := recordOf(n, start)
+		rec.Owner = []string{"a", "b"}[n%2]
+		recs = append(recs, rec)
+	}
+	for _, rec := range oldestOfMost(recs, 4) {
+		of[rec.Owner]++
+	}
+	if of["a"] != 2 || of["b"] != 2 {
+		t.Errorf("%v", of)
+	}
+	if got := len(oldestOfMost(recs, 100)); got != 10 {
+		t.Errorf("%d of 10", got)
+	}
+}
+
+// Where the records are is not for callers to know: a disk that fails is told without
+// its paths, and the log has them.
+func TestWhatTheDiskSaysIsNotToldToCallers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "runs")
+	var log strings.Builder
+	begun := make(chan struct{})
+	d, err := Open(Config{Dir: dir, Now: time.Now, Name: "web", Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Researcher: waiting(begun)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := access.With(t.Context(), access.Principal{ID: "token:alice", Scopes: access.Scopes()})
+	call, err := d.Begin(ctx, Asked{Request: marchwarden.Request{Question: "What?"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, marchwarden.CodeUnavailable) || strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), string(filepath.Separator)) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err = d.Begin(ctx, Asked{Request: marchwarden.Request{Question: "What?"}, Kind: Task})
+	check("a new task", err)
+	_, err = d.Begin(ctx, Asked{Request: marchwarden.Request{Resume: call.ID().String()}, Kind: Task})
+	check("a call that is to be a task", err)
+	call.Cancel()
+	<-call.Done()
+	if err := d.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "cannot be recorded") {
+		t.Errorf("the log: %s", log.String())
+	}
+}
+
+// waiting is a researcher that says when it has begun, and ends when it is stopped.
+type waiting chan struct{}
+
+func (w waiting) Research(ctx context.Context, _ marchwarden.Request, _ marchwarden.Sink) (*marchwarden.Result, error) {
+	close(w)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
