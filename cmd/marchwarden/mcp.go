@@ -179,6 +179,9 @@ func (a *app) checkServeFlags(researcher string, flags []string) error {
 	if f := cmd.Flags().Lookup("http"); f != nil && f.Changed {
 		return invalid("--http", "leave out the -- before it to refer to a server that runs already", "is not for a server that the host starts")
 	}
+	if err := cmd.PreRunE(cmd, nil); err != nil {
+		return err
+	}
 	for _, flag := range flags {
 		_, value, _ := strings.Cut(flag, "=")
 		if len(passwords(flag)) > 0 || len(passwords(value)) > 0 {

@@ -54,12 +54,14 @@ func (a *app) served(o *deskOptions, short, particular, example string) *cobra.C
 		Use: o.researcher, Short: "serve " + short + " over MCP", Args: noArgs,
 		Long:    "Serve " + who + " over MCP: one tool, research.\n" + particular + "\n\n" + serveHelp,
 		Example: "  " + example + "\n  marchwarden serve " + o.researcher + " --http 127.0.0.1:8642",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notBlank(cmd); err != nil {
 				return err
 			}
-			return a.serve(cmd.Context(), *o, &how)
+			_, err := how.check()
+			return err
 		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *o, &how) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")

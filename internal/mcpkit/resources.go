@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -51,6 +49,27 @@ var appMeta = mcp.Meta{"ui": map[string]any{
 	"csp":           map[string]any{"connectDomains": []string{}, "resourceDomains": []string{}, "frameDomains": []string{}, "baseUriDomains": []string{}},
 	"prefersBorder": true,
 }}
+
+// Records are the runs of the past. The server asks for those only that its caller may
+// see; CodeNotFound says that there is none. It is called from several goroutines.
+type Records interface {
+	// Trace gives the lines of a run's record, as far as it has come.
+	Trace(ctx context.Context, id marchwarden.TraceID) ([]byte, error)
+	// Size is how long the record is, and whether the run has ended.
+	Size(ctx context.Context, id marchwarden.TraceID) (bytes int64, ended bool, err error)
+	// Result gives the result of a run that has ended.
+	Result(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error)
+	// SoFar gives what a run has found that goes on, or nil.
+	SoFar(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error)
+}
+
+// App is a view of results for hosts that show HTML of servers (MCP Apps).
+type App struct {
+	// Page is the page that the host loads, once.
+	Page []byte
+	// Body gives one result as HTML for that page.
+	Body func(*marchwarden.Result) (string, error)
+}
 
 // addResources registers what the server hands over besides answers.
 func (s *Server) addResources() {
@@ -264,45 +283,6 @@ func (s *Server) endedElsewhere(ctx context.Context, id marchwarden.TraceID) *ma
 	return res
 }
 
-const (
-	// tailEvery is how often a record that somebody follows is looked at.
-	tailEvery = 500 * time.Millisecond
-	// maxTails bounds the records that are followed at once.
-	maxTails = 1000
-)
-
-// tails follow records and results for those who subscribed to them: whenever one has
-// grown, they are told. A record is looked at, not listened to, so that runs of other
-// processes are followed as well. Nobody is followed past the end of the run.
-type tails struct {
-	server *Server
-	life   context.Context
-	end    context.CancelFunc
-	work   sync.WaitGroup
-
-	mu   sync.Mutex // guards what follows
-	tail map[string]*tail
-}
-
-// tail is one record that somebody follows.
-type tail struct {
-	followers map[*mcp.ServerSession]int // how often each does
-	stop      context.CancelFunc
-}
-
-func newTails(s *Server) *tails {
-	t := &tails{server: s, tail: map[string]*tail{}}
-	t.life, t.end = context.WithCancel(context.Background())
-	return t
-}
-
-func (t *tails) close() {
-	t.mu.Lock()
-	t.end()
-	t.mu.Unlock()
-	t.work.Wait()
-}
-
 // subscribe begins to follow what the caller may see.
 func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	uri := req.Params.URI
@@ -321,79 +301,13 @@ func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 	if err != nil {
 		return s.unreadable(uri, err)
 	}
-	return s.live.follow(req.Session, uri, id, size)
+	if err := s.live.Follow(req.Session, uri, id, size); err != nil {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+	}
+	return nil
 }
 
 func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
-	s.live.leave(req.Session, req.Params.URI)
+	s.live.Leave(req.Session, req.Params.URI)
 	return nil
-}
-
-func (t *tails) follow(who *mcp.ServerSession, uri string, id marchwarden.TraceID, size int64) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if known := t.tail[uri]; known != nil {
-		known.followers[who]++
-		return nil
-	}
-	if len(t.tail) >= maxTails || t.life.Err() != nil {
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "no more runs can be followed now; try again later"}
-	}
-	ctx, stop := context.WithCancel(t.life)
-	own := &tail{followers: map[*mcp.ServerSession]int{who: 1}, stop: stop}
-	t.tail[uri] = own
-	t.work.Go(func() {
-		defer stop()
-		t.watch(ctx, uri, id, size)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if t.tail[uri] == own {
-			delete(t.tail, uri)
-		}
-	})
-	return nil
-}
-
-// leave ends what a session has begun. One that follows nothing has nothing to end, least
-// of all for others.
-func (t *tails) leave(who *mcp.ServerSession, uri string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	known := t.tail[uri]
-	if known == nil || known.followers[who] == 0 {
-		return
-	}
-	if known.followers[who]--; known.followers[who] == 0 {
-		delete(known.followers, who)
-	}
-	if len(known.followers) == 0 {
-		delete(t.tail, uri)
-		known.stop()
-	}
-}
-
-// watch tells of every growth, until the run has ended.
-func (t *tails) watch(ctx context.Context, uri string, id marchwarden.TraceID, known int64) {
-	tick := time.NewTicker(tailEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		size, ended, err := t.server.cfg.Records.Size(ctx, id)
-		if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
-			return // a record that cannot be read does not grow
-		}
-		if size != known || ended {
-			known = size
-			if err := t.server.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
-				return // the connection notices its own faults
-			}
-		}
-		if ended {
-			return
-		}
-	}
 }

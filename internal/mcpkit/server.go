@@ -30,6 +30,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/follow"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
@@ -104,27 +105,6 @@ type Config struct {
 	install func(*Server)
 }
 
-// Records are the runs of the past. The server asks for those only that its caller may
-// see; CodeNotFound says that there is none. It is called from several goroutines.
-type Records interface {
-	// Trace gives the lines of a run's record, as far as it has come.
-	Trace(ctx context.Context, id marchwarden.TraceID) ([]byte, error)
-	// Size is how long the record is, and whether the run has ended.
-	Size(ctx context.Context, id marchwarden.TraceID) (bytes int64, ended bool, err error)
-	// Result gives the result of a run that has ended.
-	Result(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error)
-	// SoFar gives what a run has found that goes on, or nil.
-	SoFar(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error)
-}
-
-// App is a view of results for hosts that show HTML of servers (MCP Apps).
-type App struct {
-	// Page is the page that the host loads, once.
-	Page []byte
-	// Body gives one result as HTML for that page.
-	Body func(*marchwarden.Result) (string, error)
-}
-
 // Operation is a request as those see it who count and trace.
 type Operation struct {
 	Method    string
@@ -180,9 +160,9 @@ type Server struct {
 	mcp    *mcp.Server
 	output *jsonschema.Resolved // what structured content must satisfy
 	runs   *runs.Desk
-	tasks  taskSource // who works on tasks
-	live   *tails     // the traces that somebody follows
-	lines  *lines     // the HTTP requests that are open
+	tasks  taskSource                        // who works on tasks
+	live   *follow.Tails[*mcp.ServerSession] // the runs that somebody follows; nil without records
+	lines  *lines                            // the HTTP requests that are open
 }
 
 // NewServer builds the server. It is cheap, starts nothing and touches nothing
@@ -204,7 +184,7 @@ func NewServer(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	s.tasks, s.live = researchTasks{s}, newTails(s)
+	s.tasks = researchTasks{s}
 	options := &mcp.ServerOptions{
 		Instructions: instructions(cfg),
 		Logger:       quiet(cfg.Log),
@@ -212,6 +192,9 @@ func NewServer(cfg Config) (*Server, error) {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	}
 	if cfg.Records != nil {
+		s.live = follow.New[*mcp.ServerSession](cfg.Records.Size, func(ctx context.Context, uri string) error {
+			return s.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri})
+		})
 		options.SubscribeHandler, options.UnsubscribeHandler = s.subscribe, s.unsubscribe
 	}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "marchwarden-" + cfg.Name, Title: cfg.Title, Version: cfg.Version}, options)
@@ -265,7 +248,9 @@ func (h asDebug) WithGroup(name string) slog.Handler { return asDebug{h.Handler.
 // server's own, the research. A desk of somebody else's is to be closed before, as
 // sessions end when their calls have.
 func (s *Server) Close() error {
-	s.live.close()
+	if s.live != nil {
+		s.live.Close()
+	}
 	var err error
 	if s.cfg.Runs == nil {
 		err = s.runs.Close(context.Background()) // first: a session ends when its calls have

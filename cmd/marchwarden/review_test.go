@@ -1,0 +1,88 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// What is wrong with a flag is said by its name, before anything is made or opened.
+func TestServeRefusesByTheNameOfTheFlag(t *testing.T) {
+	for _, tc := range []struct {
+		o    serveOptions
+		flag string
+	}{
+		{serveOptions{hosts: []string{"*"}}, "--allowed-hosts"},
+		{serveOptions{hosts: []string{"a.org", ""}}, "--allowed-hosts"},
+		{serveOptions{origins: []string{"null"}}, "--allowed-origins"},
+		{serveOptions{origins: []string{"https://a.org/"}}, "--allowed-origins"},
+		{serveOptions{publicURL: "https://a.org:99999/mcp"}, "--public-url"},
+		{serveOptions{publicURL: "https://a.org/mcp?"}, "--public-url"},
+		{serveOptions{noAuth: true, issuer: "https://a.org"}, "--no-auth"},
+		{serveOptions{cert: "/nowhere/c.pem", key: "/nowhere/k.pem"}, "--tls-cert"},
+	} {
+		tc.o.http = "127.0.0.1:0"
+		_, err := tc.o.check()
+		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.HasPrefix(err.Error(), tc.flag+": ") {
+			t.Errorf("%s: %v", tc.flag, err)
+		}
+	}
+	good := serveOptions{http: "127.0.0.1:0", hosts: []string{"a.org"}, origins: []string{"https://b.org"}, publicURL: "https://c.org/mcp"}
+	if _, err := good.check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The address that a server listens on is no name that tokens could be made for.
+func TestOAuthForOthersNeedsAName(t *testing.T) {
+	a := world(t, nil)
+	a.now = time.Now
+	c, err := a.loadConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &serveOptions{issuer: "https://login.example.org"}
+	if _, err := a.doorkeeper(c, o, "0.0.0.0:1", "http://localhost:1/mcp", nil); err == nil || !strings.HasPrefix(err.Error(), "--oauth-issuer: ") {
+		t.Errorf("%v", err)
+	}
+	for _, named := range []*serveOptions{{issuer: o.issuer, publicURL: "https://a.org/mcp"}, {issuer: o.issuer, audience: "a"}} {
+		if _, err := a.doorkeeper(c, named, "0.0.0.0:1", "https://a.org/mcp", nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The token of the variable goes by the variable's name, which no other may have: it
+// would see the runs of it.
+func TestNoTokenHasTheNameOfTheVariable(t *testing.T) {
+	a := world(t, nil)
+	a.now, a.stdout = time.Now, io.Discard
+	err := a.runTokenAdd(tokenOptions{scopes: []string{"read"}}, "MARCHWARDEN_HTTP_TOKEN")
+	if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.HasPrefix(err.Error(), "NAME: ") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A server whose home cannot be written to still answers, and says what is lost.
+func TestServesWithoutAFolderOfRuns(t *testing.T) {
+	t.Parallel()
+	w := newHTTPWorld(t)
+	home := w.home(t)
+	write(t, filepath.Join(home, ".marchwarden", "runs"), "") // no folder, also for root, whom no mode stops
+	s := w.serve(t, home, servings["pi"]...)
+	if !strings.Contains(s.log.String(), "runs cannot be kept") {
+		t.Errorf("it says %s", s.log)
+	}
+	for _, era := range []string{eraLegacy, eraModern} {
+		res, err := newHost(t, s.url, "", era).research(t.Context(), map[string]any{"question": "What is BM25?"})
+		if err != nil || res.Answer == "" {
+			t.Errorf("%s: %v", era, err)
+		}
+	}
+}
