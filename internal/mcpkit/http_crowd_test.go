@@ -89,6 +89,9 @@ func heapNow() uint64 {
 // TestAbandonedSessions opens sessions and forgets them. When their time is over nothing
 // of them is left.
 func TestAbandonedSessions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves much data")
+	}
 	const abandoned, at = 2000, 4
 	s, _ := newTestServer(t, echo)
 	url := listen(t, s, HTTPOptions{SessionTimeout: time.Second})

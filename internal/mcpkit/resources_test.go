@@ -231,6 +231,9 @@ func TestResourcesThatFail(t *testing.T) {
 // Documents arrive byte for byte: text as text, what is none or is very long as bytes,
 // and what no message could carry not at all.
 func TestSizesOfResources(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves much data")
+	}
 	id := sample("").TraceID.String()
 	for name, tc := range map[string]struct {
 		data []byte

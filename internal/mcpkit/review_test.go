@@ -61,6 +61,9 @@ func TestBatchesAreSmall(t *testing.T) {
 // Large resources are in memory for as long as their readers take. A caller who does not
 // read gets few of them, and takes nobody else's room.
 func TestFewLargeResourcesAtOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves much data")
+	}
 	for _, era := range []string{legacyEra, modernEra} {
 		t.Run(era, func(t *testing.T) {
 			var loaded atomic.Int64

@@ -132,6 +132,9 @@ func checkShort(t rapid.TB, s *Server, res *mcp.CallToolResult, whole *marchward
 // The largest results that there are fit into what hosts take, and what is cut keeps the
 // contract.
 func TestLargestResults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves much data")
+	}
 	s, _ := newTestServer(t, echo, func(c *Config) { c.Records = noRecords{} })
 	for _, char := range []string{"a", "漢", "\U0001f345", "\""} {
 		for _, n := range []int{40, 300} {
@@ -201,6 +204,9 @@ func TestResultsOfEverySize(t *testing.T) {
 // On the wire: whoever says that it takes results of any size gets them whole, and
 // whoever says nothing gets what a host takes, also of research that goes on.
 func TestLargeResultsOnTheWire(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves much data")
+	}
 	eachLink(t, func(t *testing.T, dial func(*Server, *mcp.ClientOptions) *mcp.ClientSession) {
 		whole := bulky(100, "a")
 		s, _ := newTestServer(t, scripted(func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error) {

@@ -75,11 +75,7 @@ func (t researchTasks) Begin(ctx context.Context, req *mcp.CallToolRequest) (*ta
 		return nil, failure(err), nil // as the call would have said it
 	}
 	visit.End()
-	state := t.stateOf(ctx, visit.Run)
-	if state.Result != nil { // there is nothing to wait for
-		return nil, state.Result, nil
-	}
-	return state, nil, nil
+	return t.stateOf(ctx, visit.Run), nil, nil
 }
 
 func (t researchTasks) find(ctx context.Context, id string) (*runs.Run, error) {
