@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,19 +13,44 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/follow"
 )
 
-// book is a record whose size a test sets.
+// book is a record whose state a test sets.
 type book struct {
+	mu    sync.Mutex // guards what follows
 	size  int64
 	ended bool
 	err   error
-	told  []string
 	fails error
+	told  int
+}
+
+func (b *book) set(change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change()
 }
 
 func (b *book) tails() *follow.Tails[string] {
 	return follow.New[string](
-		func(context.Context, marchwarden.TraceID) (int64, bool, error) { return b.size, b.ended, b.err },
-		func(_ context.Context, name string) error { b.told = append(b.told, name); return b.fails })
+		func(context.Context, marchwarden.TraceID) (int64, bool, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			return b.size, b.ended, b.err
+		},
+		func(context.Context, string) error {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.told++
+			return b.fails
+		})
+}
+
+// wait lets what follows a record look, and gives how often somebody was told.
+func (b *book) wait() int {
+	time.Sleep(time.Second)
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.told
 }
 
 var id marchwarden.TraceID
@@ -39,10 +65,9 @@ func TestGrowth(t *testing.T) {
 			t.Fatal(err)
 		}
 		for want, step := range []func(){func() {}, func() { b.size, b.err = 10, nil }, func() { b.size = 20 }, func() { b.ended = true }, func() { b.size = 30 }} {
-			step()
-			time.Sleep(time.Second)
-			if want = min(want, 3); len(b.told) != want {
-				t.Errorf("told %d times, want %d", len(b.told), want)
+			b.set(step)
+			if got := b.wait(); got != min(want, 3) {
+				t.Errorf("told %d times, want %d", got, min(want, 3))
 			}
 		}
 	})
@@ -61,10 +86,9 @@ func TestLeave(t *testing.T) {
 		}
 		heard := func(want bool) {
 			t.Helper()
-			before := len(b.told)
-			b.size++
-			time.Sleep(time.Second)
-			if got := len(b.told) > before; got != want {
+			before := b.wait()
+			b.set(func() { b.size++ })
+			if got := b.wait() > before; got != want {
 				t.Errorf("heard: %v", got)
 			}
 		}
@@ -95,13 +119,11 @@ func TestBounds(t *testing.T) {
 		if err := tails.Follow("b", "7", id, 0); err != nil {
 			t.Errorf("one that is followed: %v", err)
 		}
-		b.size, b.fails = 1, errors.New("gone")
-		time.Sleep(time.Second)
-		told := len(b.told)
-		b.size = 2
-		time.Sleep(time.Second)
-		if told != 1000 || len(b.told) != told {
-			t.Errorf("told %d, then %d times", told, len(b.told))
+		b.set(func() { b.size, b.fails = 1, errors.New("gone") })
+		told := b.wait()
+		b.set(func() { b.size = 2 })
+		if again := b.wait(); told != 1000 || again != told {
+			t.Errorf("told %d, then %d times", told, again)
 		}
 		tails.Close()
 		if err := tails.Follow("a", "x", id, 0); !errors.Is(err, marchwarden.CodeUnavailable) {
