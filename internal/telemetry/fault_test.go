@@ -259,7 +259,7 @@ func TestNothingOfTheMatterIsTold(t *testing.T) {
 	_, _ = desk.Research(ctx, marchwarden.Request{Question: text, Context: text, Depth: marchwarden.Depth(text), Resume: text, Constraints: &marchwarden.Constraints{SourceFilter: text}}, nil)
 	op.Resource = "marchwarden://trace/" + token + "?q=" + token
 	_, endCall := r.Call(ctx, op, map[string]any{"arguments": text})
-	endCall(fmt.Errorf("%w: %w", telemetry.ErrTool, failure))
+	endCall(failure)
 	end(failure)
 	func() {
 		defer func() { _ = recover() }()

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -27,10 +26,6 @@ type Op struct {
 	Transport string // "pipe", or "tcp" for HTTP
 }
 
-// ErrTool is for the end of a request that was answered with a tool's error (isError):
-// wrap it, together with the cause where there is one.
-var ErrTool = errors.New("the tool failed")
-
 // noEnd ends nothing.
 func noEnd(error) {}
 
@@ -38,9 +33,9 @@ func noEnd(error) {}
 // research". Its parent is what meta, the request's _meta, says in "traceparent" and
 // "tracestate"; where that says nothing that can be read, it is the span in ctx. The
 // work goes on in the returned context. The returned function ends the span and must
-// be called once the request is answered, with nil, with an error that carries a
-// marchwarden.Code, or with ErrTool; only codes are told. Further calls of it do
-// nothing. meta is only read.
+// be called once the request is answered, with nil or with an error, also for a tool's
+// result that is one; of errors only the code is told. Further calls of it do nothing.
+// meta is only read.
 func (t *Tracer) Serve(ctx context.Context, op Op, meta map[string]any) (context.Context, func(err error)) {
 	if t == nil {
 		return ctx, noEnd
@@ -74,14 +69,7 @@ func (t *Tracer) Call(ctx context.Context, op Op, meta map[string]any) (context.
 // ender is the function that ends a span of a request.
 func (t *Tracer) ender(span trace.Span) func(error) {
 	return func(err error) {
-		var code marchwarden.Code
-		switch {
-		case errors.Is(err, ErrTool):
-			failed(span, toolError)
-			if errors.As(err, &code) {
-				span.SetAttributes(keyCode.String(string(code)))
-			}
-		case err != nil:
+		if err != nil {
 			failed(span, string(marchwarden.CodeOf(err)))
 		}
 		t.finish(span)

@@ -51,7 +51,6 @@ const (
 	keyOwnPrompt     = attribute.Key("marchwarden.prompt") // the name of a prompt, never its text
 	keyOwnAttempt    = attribute.Key("marchwarden.attempt")
 	keyStoodIn       = attribute.Key("marchwarden.stood_in") // another model answered
-	keyCode          = attribute.Key("marchwarden.error.code")
 	keyDepth         = attribute.Key("marchwarden.depth")
 	keyResumed       = attribute.Key("marchwarden.resumed")
 	keyCitations     = attribute.Key("marchwarden.citations")
@@ -71,9 +70,8 @@ const (
 	opInvokeAgent = "invoke_agent"
 	opExecuteTool = "execute_tool"
 
-	toolError = "tool_error" // error.type of a tool's result that is an error
-	ownAgent  = "marchwarden"
-	unnamed   = "_OTHER" // stands for a name that is none
+	ownAgent = "marchwarden"
+	unnamed  = "_OTHER" // stands for a name that is none
 )
 
 // provider splits a model's id into the name of the provider, which is the conventions'

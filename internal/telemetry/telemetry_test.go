@@ -221,9 +221,6 @@ func TestEndsOfRequests(t *testing.T) {
 		{"code", denied, map[string]any{"error.type": "denied"}, map[string]any{"error.type": "denied"}, [2]int{2, 2}},
 		{"canceled", context.Canceled, map[string]any{"error.type": "canceled"}, map[string]any{"error.type": "canceled"}, [2]int{2, 2}},
 		{"unknown", errors.New("no"), map[string]any{"error.type": "internal"}, map[string]any{"error.type": "internal"}, [2]int{2, 2}},
-		{"tool", fmt.Errorf("%w: %w", telemetry.ErrTool, denied), map[string]any{"error.type": "tool_error", "marchwarden.error.code": "denied"},
-			map[string]any{"error.type": "tool_error", "marchwarden.error.code": "denied"}, [2]int{2, 2}},
-		{"tool alone", telemetry.ErrTool, map[string]any{"error.type": "tool_error"}, map[string]any{"error.type": "tool_error"}, [2]int{2, 2}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := collect(t, nil)

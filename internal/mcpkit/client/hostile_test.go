@@ -18,6 +18,9 @@ import (
 
 // Servers that are no researchers are refused when they are dialled.
 func TestHostileDial(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many servers")
+	}
 	t.Parallel()
 	for mode, tc := range map[string]struct {
 		code marchwarden.Code
@@ -85,6 +88,9 @@ func TestDialDoesNotWaitForEver(t *testing.T) {
 
 // What servers may do that is unusual, and still be understood.
 func TestOddServersWork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many servers")
+	}
 	t.Parallel()
 	for _, mode := range []string{"good", "greets", "strict", "text", "nulls", "redescribed"} {
 		t.Run(mode, func(t *testing.T) {
@@ -109,6 +115,9 @@ func TestOddServersWork(t *testing.T) {
 
 // Answers that are none are errors that say what is wrong.
 func TestHostileAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many servers")
+	}
 	t.Parallel()
 	broken := "the researcher's result breaks the contract: "
 	for mode, tc := range map[string]struct {
@@ -169,6 +178,9 @@ func TestLastWords(t *testing.T) {
 
 // More progress than anybody wants is passed on in part, cleaned.
 func TestFloodOfProgress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many servers")
+	}
 	t.Parallel()
 	s := open(t, target(t, "floods"))
 	heard := 0

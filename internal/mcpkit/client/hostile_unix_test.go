@@ -16,6 +16,9 @@ import (
 // A process that closes its ears, ignores being told to end and has children is
 // ended with all of them.
 func TestNoProcessIsLeft(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many servers")
+	}
 	t.Parallel()
 	var said lockedBuffer
 	far := target(t, "deaf")

@@ -12,6 +12,9 @@ import (
 
 // What a server can say of a task that is no answer.
 func TestHostileTasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts many servers")
+	}
 	t.Parallel()
 	named := func(id string) func(http.ResponseWriter, message) {
 		return func(w http.ResponseWriter, m message) {
