@@ -109,6 +109,7 @@ var layers = []layer{
 	{"internal/runs", []string{"internal/access", "internal/durable", "internal/plaintext", "."}},
 	{"internal/door", []string{"internal/access", "."}},
 	{"internal/mcpkit/wire", nil},
+	{"internal/mcpkit/mcptest", []string{"."}}, // what the tests of both sides share
 	{"internal/mcpkit/client/child", nil},
 	{"internal/mcpkit/client", []string{"internal/mcpkit/client/child", "internal/mcpkit/wire", "."}},
 	{"internal/mcpkit/follow", []string{"."}},

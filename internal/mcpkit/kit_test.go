@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/mcptest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -37,61 +36,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// scripted is a researcher that does what its function says.
-type scripted func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error)
-
-func (f scripted) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return f(ctx, req, sink)
-}
-
-// sample is a whole result whose texts are awkward on the wire.
-func sample(answer string) *marchwarden.Result {
-	id, err := marchwarden.ParseTraceID("0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10")
-	if err != nil {
-		panic(err)
-	}
-	r := &marchwarden.Result{
-		Answer: answer,
-		Citations: []marchwarden.Citation{{
-			Source: "file", Locator: "embedded:utah/tomatoes.md", Title: "Tomatoes & <altitude>",
-			RawExcerpt: "Tomatoes ripen “late” above 6,000 feet.\n\tUse <row covers> & patience.", Confidence: 0.9,
-			ContentHash: "sha256:" + strings.Repeat("ab", 32), Span: &marchwarden.Span{Start: 10, End: 80},
-		}},
-		Gaps:       []marchwarden.Gap{{Topic: "frost dates", Category: marchwarden.SourceNotFound, Detail: "no document gives them"}},
-		Confidence: 0.72,
-		ConfidenceFactors: marchwarden.ConfidenceFactors{
-			NumCorroboratingSources: 1, SourceAuthority: marchwarden.MediumAuthority, QuerySpecificityMatch: 0.5,
-		},
-		CostMetadata: marchwarden.CostMetadata{IterationsRun: 1, WallTimeSec: 0.25, ModelID: "extractive"},
-		TraceID:      id,
-		Claims:       []marchwarden.Claim{{Text: answer, Citations: []int{1}, Support: marchwarden.Supported}},
-	}
-	r.Normalize()
-	return r
-}
-
 // echo answers with the question.
 var echo = scripted(func(_ context.Context, req marchwarden.Request, _ marchwarden.Sink) (*marchwarden.Result, error) {
 	return sample(req.Question + " [1]"), nil
 })
-
-// lockedBuffer is a log or an output that several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // newTestServer serves r with short patience; edit may change the Config.
 func newTestServer(t *testing.T, r marchwarden.Researcher, edit ...func(*Config)) (*Server, *lockedBuffer) {
@@ -212,11 +160,14 @@ func textOf(t *testing.T, res *mcp.CallToolResult) string {
 	return text.Text
 }
 
-func within(t *testing.T, limit time.Duration, what string, done <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-done:
-	case <-time.After(limit):
-		t.Fatalf("%s took more than %v", what, limit)
-	}
-}
+// What the tests of the server share.
+type (
+	scripted     = mcptest.Scripted
+	lockedBuffer = mcptest.Buffer
+)
+
+var (
+	sample   = mcptest.Sample
+	within   = mcptest.Within
+	traceIDs = mcptest.TraceIDs
+)

@@ -20,8 +20,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
-var traceIDs = cmp.Comparer(func(a, b marchwarden.TraceID) bool { return a == b })
-
 func TestCallReturnsTheResult(t *testing.T) {
 	eachLink(t, func(t *testing.T, dial func(*Server, *mcp.ClientOptions) *mcp.ClientSession) {
 		s, _ := newTestServer(t, echo)
