@@ -161,8 +161,8 @@ func (a *app) dial(c *config, o deskOptions, name string, t client.Target) func(
 	}
 	d := client.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.sessionLog(c, o)}
 	if a.tracer != nil {
-		d.Trace = func(ctx context.Context, method string, meta map[string]any) (context.Context, func(error)) {
-			return a.tracer.Call(ctx, telemetry.Op{Method: method, Tool: "research", Transport: transport}, meta)
+		d.Trace = func(ctx context.Context, meta map[string]any) (context.Context, func(error)) {
+			return a.tracer.Call(ctx, telemetry.Op{Method: "tools/call", Tool: "research", Transport: transport}, meta)
 		}
 	}
 	return func(ctx context.Context) (pool.Session, pool.Card, error) {

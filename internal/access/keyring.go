@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -58,7 +58,7 @@ func newKeyring(c OAuthConfig, issuer *url.URL) *keyring {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: &client, now: c.Now, log: log, loopback: isLoopback(issuer.Hostname())}
+	return &keyring{issuer: c.Issuer, at: issuer, url: c.JWKSURL, client: &client, now: c.Now, log: log, loopback: IsLoopback(issuer.Hostname())}
 }
 
 // get returns keys that may be an hour old, or a day while newer ones cannot be had.
@@ -257,7 +257,7 @@ func checkURL(raw string) (*url.URL, error) {
 	switch {
 	case err != nil || u.Host == "":
 		return nil, errors.New("must be an address that begins with https://")
-	case u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())):
+	case u.Scheme != "https" && (u.Scheme != "http" || !IsLoopback(u.Hostname())):
 		return nil, errors.New("must be https, unless the host is loopback")
 	case u.User != nil:
 		return nil, errors.New("must have no user or password")
@@ -267,7 +267,12 @@ func checkURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+// IsLoopback reports whether a host, in lower case and without a port, means this machine
+// wherever it is looked up.
+func IsLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
 // hostPort is a name or address in lower case, without brackets and final dot, and a
@@ -32,15 +34,6 @@ func splitHost(s string) (hostPort, bool) {
 	}
 	name = strings.TrimSuffix(strings.ToLower(name), ".")
 	return hostPort{name, port}, name != ""
-}
-
-// loopback reports whether a name means this machine wherever it is looked up.
-func loopback(name string) bool {
-	if name == "localhost" {
-		return true
-	}
-	a, err := netip.ParseAddr(name)
-	return err == nil && a.Unmap().IsLoopback()
 }
 
 // hosts are the names that the server is known by, besides loopback and the address
@@ -80,7 +73,7 @@ func (hs hosts) allows(r *http.Request) bool {
 	if !ok {
 		return false
 	}
-	if loopback(h.name) || slices.ContainsFunc(hs, func(known hostPort) bool { return known.covers(h) }) {
+	if access.IsLoopback(h.name) || slices.ContainsFunc(hs, func(known hostPort) bool { return known.covers(h) }) {
 		return true
 	}
 	// The address that the connection came to: a page served under it is from here.

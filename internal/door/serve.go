@@ -11,6 +11,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
 // How long the parts of the end take beyond Grace.
@@ -106,5 +107,5 @@ func Loopback(addr string) (bool, error) {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return false, invalid("address", "%q has no port from 0 to 65535, such as 127.0.0.1:8642", addr)
 	}
-	return loopback(strings.TrimSuffix(strings.ToLower(host), ".")), nil
+	return access.IsLoopback(strings.TrimSuffix(strings.ToLower(host), ".")), nil
 }

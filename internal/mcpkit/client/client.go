@@ -79,13 +79,13 @@ type Dialer struct {
 	// what it has; 0 means two seconds.
 	Grace time.Duration
 
-	// Trace, unless it is nil, is called before each Research, with the method that
-	// is about to be called and the call's _meta, into which it may write (a
-	// traceparent, say); what the client itself puts there goes before. The context
+	// Trace, unless it is nil, is called before each Research, with the _meta of the
+	// call that is about to be made, into which it may write (a traceparent, say);
+	// what the client itself puts there goes before. The context
 	// it gives descends from the one it got and is that of the call; the function,
 	// which may be nil, is called once with what became of it. It must be safe for
 	// concurrent use.
-	Trace func(ctx context.Context, method string, meta map[string]any) (context.Context, func(error))
+	Trace func(ctx context.Context, meta map[string]any) (context.Context, func(error))
 
 	patience time.Duration // with a server that is dialled; 0 goes by the kind of target
 }

@@ -52,7 +52,7 @@ type Session struct {
 	direct  *exchange      // with a server at an address that knows tasks, or nil
 	release func()         // lets go of connections of our own; may be nil
 
-	trace                 func(context.Context, string, map[string]any) (context.Context, func(error))
+	trace                 func(context.Context, map[string]any) (context.Context, func(error))
 	pollPatience, absence time.Duration
 
 	life context.Context // ends with Close
@@ -150,7 +150,7 @@ func (s *Session) Research(ctx context.Context, req marchwarden.Request, sink ma
 	}
 	meta := mcp.Meta{}
 	if s.trace != nil {
-		traced, end := s.trace(ctx, "tools/call", meta)
+		traced, end := s.trace(ctx, meta)
 		if end != nil {
 			defer func() { end(err) }()
 		}

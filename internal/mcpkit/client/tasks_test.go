@@ -414,10 +414,7 @@ func TestTrace(t *testing.T) {
 		plain(w, state(m, "completed", `,"result":{"content":[]}`))
 	}}
 	var ended []error
-	hook := func(ctx context.Context, method string, meta map[string]any) (context.Context, func(error)) {
-		if method != "tools/call" {
-			t.Errorf("method %q", method)
-		}
+	hook := func(ctx context.Context, meta map[string]any) (context.Context, func(error)) {
 		meta["traceparent"], meta[wire.MetaWall], meta["progressToken"] = "00-1-2-01", "mine", "mine"
 		return context.WithValue(ctx, spanKey{}, 1), func(err error) { ended = append(ended, err) }
 	}
