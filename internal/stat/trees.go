@@ -1,0 +1,204 @@
+package stat
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Trees is a sum of shallow decision trees on the log-odds, fitted one after the other,
+// each to what those before it left.
+type Trees struct {
+	Made    string   `json:"made"`
+	Command string   `json:"command"`
+	Data    string   `json:"data"`
+	Names   []string `json:"names"` // of the features
+	Base    float64  `json:"base"`  // log-odds before any tree
+	Trees   []Tree   `json:"trees"`
+}
+
+// Tree is nodes, the root first.
+type Tree []Node
+
+// Node is a question about one feature, or a leaf. A value up to At goes to Left, one
+// above it to Right, which are places in the tree; a leaf has both 0 and adds Add.
+type Node struct {
+	Feature int     `json:"f"`
+	At      float64 `json:"at"`
+	Left    int     `json:"l"`
+	Right   int     `json:"r"`
+	Add     float64 `json:"add"`
+}
+
+// TreeOptions say how many trees there are and how much each may learn. Zero values
+// mean 100 trees of depth 3, a rate of 0.1, at least 20 rows in a leaf, half of the rows
+// and all features for each tree.
+type TreeOptions struct {
+	Trees, Depth, MinLeaf int
+	Rate, Rows            float64
+	Seed                  uint64
+}
+
+func (o *TreeOptions) fill() {
+	o.Trees, o.Depth, o.MinLeaf = cmp.Or(o.Trees, 100), min(3, cmp.Or(o.Depth, 3)), cmp.Or(o.MinLeaf, 20)
+	o.Rate, o.Rows = cmp.Or(o.Rate, 0.1), cmp.Or(o.Rows, 0.5)
+}
+
+// leafPenalty keeps the leaves of few rows near zero.
+const leafPenalty = 1.0
+
+// FitTrees fits the sum to outcomes between 0 and 1. Every row has one value for each
+// name.
+func FitTrees(x [][]float64, y []float64, names []string, o TreeOptions) Trees {
+	o.fill()
+	m := Trees{Names: slices.Clone(names)}
+	if len(x) == 0 {
+		return m
+	}
+	mean := 0.0
+	for _, v := range y {
+		mean += v / float64(len(y))
+	}
+	mean = max(0.001, min(0.999, mean))
+	m.Base = math.Log(mean / (1 - mean))
+	odds := make([]float64, len(x))
+	for i := range odds {
+		odds[i] = m.Base
+	}
+	rng := rand.New(rand.NewPCG(o.Seed, 0x74726565))
+	g := grower{x: x, o: o, grad: make([]float64, len(x)), hess: make([]float64, len(x))}
+	for range o.Trees {
+		var rows []int
+		for i := range x {
+			p := sigmoid(odds[i])
+			g.grad[i], g.hess[i] = y[i]-p, p*(1-p)
+			if rng.Float64() < o.Rows {
+				rows = append(rows, i)
+			}
+		}
+		t := g.tree(rows)
+		for i := range x {
+			odds[i] += t.add(x[i])
+		}
+		m.Trees = append(m.Trees, t)
+	}
+	return m
+}
+
+// grower grows the trees of one fit.
+type grower struct {
+	x          [][]float64
+	grad, hess []float64
+	o          TreeOptions
+	out        Tree
+}
+
+func (g *grower) tree(rows []int) Tree {
+	g.out = nil
+	g.grow(rows, g.o.Depth)
+	return g.out
+}
+
+// grow adds the node for some rows and those below it, and returns its place.
+func (g *grower) grow(rows []int, depth int) int {
+	at := len(g.out)
+	var sumG, sumH float64
+	for _, i := range rows {
+		sumG += g.grad[i]
+		sumH += g.hess[i]
+	}
+	g.out = append(g.out, Node{Add: g.o.Rate * sumG / (sumH + leafPenalty)})
+	if depth == 0 || len(rows) < 2*g.o.MinLeaf {
+		return at
+	}
+	f, cut := g.split(rows, sumG, sumH)
+	if f < 0 {
+		return at
+	}
+	var left, right []int
+	for _, i := range rows {
+		if g.x[i][f] <= cut {
+			left = append(left, i)
+		} else {
+			right = append(right, i)
+		}
+	}
+	l := g.grow(left, depth-1)
+	r := g.grow(right, depth-1)
+	g.out[at] = Node{Feature: f, At: cut, Left: l, Right: r}
+	return at
+}
+
+// split finds the feature and the value that part the rows best, or -1 where nothing is
+// gained.
+func (g *grower) split(rows []int, sumG, sumH float64) (feature int, cut float64) {
+	feature = -1
+	gain := 1e-9
+	worth := func(g, h float64) float64 { return g * g / (h + leafPenalty) }
+	order := slices.Clone(rows)
+	for f := range g.x[0] {
+		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(g.x[a][f], g.x[b][f]), a-b) })
+		var leftG, leftH float64
+		for k, i := range order[:len(order)-1] {
+			leftG += g.grad[i]
+			leftH += g.hess[i]
+			here, next := g.x[i][f], g.x[order[k+1]][f]
+			if here == next || k+1 < g.o.MinLeaf || len(order)-k-1 < g.o.MinLeaf {
+				continue
+			}
+			if won := worth(leftG, leftH) + worth(sumG-leftG, sumH-leftH) - worth(sumG, sumH); won > gain {
+				gain, feature, cut = won, f, here+(next-here)/2
+			}
+		}
+	}
+	return feature, cut
+}
+
+// add is what the tree adds for a row.
+func (t Tree) add(x []float64) float64 {
+	n := t[0]
+	for n.Left != 0 {
+		if n.Feature < len(x) && x[n.Feature] > n.At {
+			n = t[n.Right]
+		} else {
+			n = t[n.Left]
+		}
+	}
+	return n.Add
+}
+
+// Score is the probability for one row.
+func (m *Trees) Score(x []float64) float64 {
+	s := m.Base
+	for _, t := range m.Trees {
+		s += t.add(x)
+	}
+	return sigmoid(s)
+}
+
+// ParseTrees reads a model as it is committed, and refuses one that cannot score: a node
+// leads only to later ones.
+func ParseTrees(b []byte) (*Trees, error) {
+	var m Trees
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, fmt.Errorf("read trees: %w", err)
+	}
+	for i, t := range m.Trees {
+		if len(t) == 0 {
+			return nil, fmt.Errorf("read trees: tree %d has no node", i)
+		}
+		for k, n := range t {
+			inner := n.Left != 0 || n.Right != 0
+			if inner && (n.Left <= k || n.Right <= k || n.Left >= len(t) || n.Right >= len(t)) || n.Feature < 0 || n.Feature >= len(m.Names) || !finite(n.At, n.Add) {
+				return nil, fmt.Errorf("read trees: node %d of tree %d leads nowhere, or asks for no feature there is", k, i)
+			}
+		}
+	}
+	if !finite(m.Base) {
+		return nil, fmt.Errorf("read trees: base: no finite number")
+	}
+	return &m, nil
+}
