@@ -1,0 +1,114 @@
+package bert
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+	"github.com/google/go-cmp/cmp"
+)
+
+// shipped is the model that comes with the program, by a kernel.
+func shipped(t testing.TB, k *kernel.Kernel) *model {
+	t.Helper()
+	packed, err := os.ReadFile("../minilm/minilm.q8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words, err := os.ReadFile("../minilm/vocab.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open("shipped", packed, string(words))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := e.(*model)
+	m.kernel = k
+	return m
+}
+
+// golden is the hash of the vectors of these texts. It changes with any bit of any
+// of them, on any machine; whoever changes the arithmetic on purpose changes it, and
+// the number behind the slash in minilm.ID.
+const golden = "3181e1fc2e89f290389e2029c0a9175dc78d2c07c7d4350f54a83da07ed2ff21"
+
+var goldenTexts = []string{
+	"", "x", "How much does a lithium battery cost per kilowatt hour?", "Grüße aus Zürich: naïve café, Ελλάδα, 日本語. 😀",
+	"p < 0.05; n = 12; 95% CI 1.2–3.4", strings.Repeat("Rivers carry sediment to the sea. ", 4),
+}
+
+// TestSameBits holds the promise of embed.Pure: every kernel, every machine.
+func TestSameBits(t *testing.T) {
+	kernels := []*kernel.Kernel{&kernel.Portable}
+	if best := kernel.Best(); best != &kernel.Portable {
+		kernels = append(kernels, best)
+	}
+	for _, k := range kernels {
+		h := sha256.New()
+		for _, v := range vectors(t, shipped(t, k), goldenTexts...) {
+			for _, f := range v {
+				h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(f)))
+			}
+		}
+		if got := hex.EncodeToString(h.Sum(nil)); got != golden {
+			t.Errorf("%s: the vectors have hash %s, want %s", k.Name, got, golden)
+		}
+	}
+}
+
+// TestEmbedAlone holds that a text has one vector, whatever it is embedded with, and
+// whoever embeds at the same time.
+func TestEmbedAlone(t *testing.T) {
+	e := load(t, folder(t, nil))
+	texts := []string{"the cat sat on the mat.", "dog", "", "the dogs ran", "cats"}
+	want := vectors(t, e, texts...)
+	var all sync.WaitGroup
+	for i, text := range texts {
+		all.Go(func() {
+			for range 20 {
+				got, err := e.Embed(context.Background(), []string{text, texts[0]})
+				if diff := cmp.Diff([]embed.Vector{want[i], want[0]}, got); err != nil || diff != "" {
+					t.Errorf("%q: %v (-want +got):\n%s", text, err, diff)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestEmbedStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if vs, err := load(t, folder(t, nil)).Embed(ctx, []string{"the", "cat"}); vs != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", vs, err)
+	}
+}
+
+// BenchmarkEmbed runs texts of 16 to 256 tokens by both kernels, each on one
+// processor.
+func BenchmarkEmbed(b *testing.B) {
+	for _, k := range []*kernel.Kernel{kernel.Best(), &kernel.Portable} {
+		m := shipped(b, k)
+		for _, tokens := range []int{16, 64, 128, 256} {
+			text := strings.Repeat("word ", tokens-2)
+			b.Run(fmt.Sprintf("%s/%d", k.Name, tokens), func(b *testing.B) {
+				from := processorTime()
+				for b.Loop() {
+					m.vector(text)
+				}
+				b.ReportMetric(float64((processorTime()-from).Microseconds())/1000/float64(b.N), "cpu-ms/text")
+			})
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package bert
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/safetensors"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/wordpiece"
+)
+
+// The largest files that are read.
+const (
+	maxWeights = 2 << 30
+	maxText    = 64 << 20
+)
+
+// defaultWindow is how many tokens are read where a model does not say: what
+// sentence encoders are trained on.
+const defaultWindow = 256
+
+// Load makes an embedder of a folder with a model of the BERT family:
+//
+//	config.json                  sizes, layers, heads, layer_norm_eps; hidden_act must be gelu
+//	model.safetensors            F32, F16 or BF16
+//	vocab.txt or tokenizer.json  the vocabulary
+//	tokenizer_config.json        do_lower_case, strip_accents, tokenize_chinese_chars (optional)
+//	sentence_bert_config.json    max_seq_length (optional; else 256)
+//	1_Pooling/config.json        the mean of all tokens or the first (optional; else the mean)
+//
+// Weights are turned into 8 bits when they are read. The embedder is an embed.Pure,
+// and its ID is of the contents of the folder. A file that is missing, malformed or
+// of another family is a *marchwarden.Error with CodeInvalid and the file or field.
+func Load(fsys fs.FS) (embed.Embedder, error) {
+	enc, words, err := readFolder(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return newModel(contentID(enc, words), enc, words)
+}
+
+// contentID names a model by what it computes: its packed form and its words.
+func contentID(enc *encoder, words []string) string {
+	h := sha256.New()
+	io.WriteString(h, "marchwarden encoder 1\x00")
+	h.Write(enc.head())
+	enc.walk(hasher{h})
+	for _, w := range words {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(w))))
+		io.WriteString(h, w)
+	}
+	return "bert-" + hex.EncodeToString(h.Sum(nil)[:12]) + "/1"
+}
+
+// hasher hashes the parts of an encoder, whose sizes are in its head.
+type hasher struct{ w io.Writer }
+
+func (h hasher) bytes(_ string, p *[]byte, _ int) { h.w.Write(*p) }
+
+func (h hasher) floats(name string, p *[]float32, n int) {
+	var w writer
+	w.floats(name, p, n)
+	h.w.Write(w.b)
+}
+
+// config is what is read of config.json.
+type config struct {
+	Type       string   `json:"model_type"`
+	Activation string   `json:"hidden_act"`
+	Positions  string   `json:"position_embedding_type"`
+	Hidden     int      `json:"hidden_size"`
+	Heads      int      `json:"num_attention_heads"`
+	Inner      int      `json:"intermediate_size"`
+	Depth      int      `json:"num_hidden_layers"`
+	Vocabulary int      `json:"vocab_size"`
+	Places     int      `json:"max_position_embeddings"`
+	Kinds      *int     `json:"type_vocab_size"`
+	Eps        *float32 `json:"layer_norm_eps"`
+}
+
+func readFolder(fsys fs.FS) (*encoder, []string, error) {
+	var c config
+	if err := readJSON(fsys, "config.json", &c); err != nil {
+		return nil, nil, err
+	}
+	for _, f := range []struct{ name, value, want string }{
+		{"model_type", c.Type, "bert"}, {"hidden_act", c.Activation, "gelu"}, {"position_embedding_type", c.Positions, "absolute"},
+	} {
+		if cmp.Or(f.value, f.want) != f.want {
+			return nil, nil, invalid("config.json: "+f.name, "%q, and only %q is run", f.value, f.want)
+		}
+	}
+	e := &encoder{shape: shape{hidden: c.Hidden, heads: c.Heads, inner: c.Inner, depth: c.Depth, vocabulary: c.Vocabulary, positions: c.Places, eps: 1e-12}}
+	if c.Eps != nil {
+		e.eps = *c.Eps
+	}
+	words, err := e.readSettings(fsys)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.check(); err != nil {
+		return nil, nil, err
+	}
+	kinds := 2
+	if c.Kinds != nil {
+		kinds = *c.Kinds
+	}
+	if err := e.readWeights(fsys, kinds); err != nil {
+		return nil, nil, err
+	}
+	return e, words, nil
+}
+
+// readSettings reads the window, the pooling and the vocabulary.
+func (e *encoder) readSettings(fsys fs.FS) ([]string, error) {
+	var sentence struct {
+		Window int `json:"max_seq_length"`
+	}
+	if err := optional(readJSON(fsys, "sentence_bert_config.json", &sentence)); err != nil {
+		return nil, err
+	}
+	e.window = min(cmp.Or(sentence.Window, defaultWindow), e.positions)
+
+	var modules []struct {
+		Type string `json:"type"`
+	}
+	if err := optional(readJSON(fsys, "modules.json", &modules)); err != nil {
+		return nil, err
+	}
+	for _, m := range modules {
+		switch kind := m.Type[strings.LastIndexByte(m.Type, '.')+1:]; kind {
+		case "Transformer", "Pooling", "Normalize":
+		default:
+			return nil, invalid("modules.json", "a module of type %q is not run", kind)
+		}
+	}
+
+	pooling := map[string]any{}
+	if err := optional(readJSON(fsys, "1_Pooling/config.json", &pooling)); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(pooling)) {
+		mode, ok := strings.CutPrefix(name, "pooling_mode_")
+		if ok && pooling[name] == true && mode != "mean_tokens" && mode != "cls_token" {
+			return nil, invalid("1_Pooling/config.json", "%s is not run: the mean and the first token are", name)
+		}
+	}
+	e.first = pooling["pooling_mode_cls_token"] == true
+	if e.first && pooling["pooling_mode_mean_tokens"] == true {
+		return nil, invalid("1_Pooling/config.json", "both the mean and the first token are asked for")
+	}
+	return e.readWords(fsys)
+}
+
+// readWords reads the vocabulary and how words are folded. What
+// tokenizer_config.json says goes before tokenizer.json.
+func (e *encoder) readWords(fsys fs.FS) ([]string, error) {
+	var file struct {
+		Normalizer struct {
+			Lower *bool `json:"lowercase"`
+			Strip *bool `json:"strip_accents"`
+			Han   *bool `json:"handle_chinese_chars"`
+		} `json:"normalizer"`
+		Model struct {
+			Type       string         `json:"type"`
+			Vocabulary map[string]int `json:"vocab"`
+		} `json:"model"`
+	}
+	var settings struct {
+		Lower *bool `json:"do_lower_case"`
+		Strip *bool `json:"strip_accents"`
+		Han   *bool `json:"tokenize_chinese_chars"`
+	}
+	if err := optional(readJSON(fsys, "tokenizer.json", &file)); err != nil {
+		return nil, err
+	}
+	if kind := cmp.Or(file.Model.Type, "WordPiece"); kind != "WordPiece" {
+		return nil, invalid("tokenizer.json: model.type", "%q, and only \"WordPiece\" is read", kind)
+	}
+	if err := optional(readJSON(fsys, "tokenizer_config.json", &settings)); err != nil {
+		return nil, err
+	}
+	yes := true
+	e.lower = *cmp.Or(settings.Lower, file.Normalizer.Lower, &yes)
+	e.stripAccents = *cmp.Or(settings.Strip, file.Normalizer.Strip, &e.lower)
+	e.splitHan = *cmp.Or(settings.Han, file.Normalizer.Han, &yes)
+
+	text, err := readFile(fsys, "vocab.txt", maxText)
+	if err == nil {
+		return wordpiece.ParseVocabulary(string(text)), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) || file.Model.Vocabulary == nil {
+		return nil, err
+	}
+	words := make([]string, len(file.Model.Vocabulary))
+	for w, i := range file.Model.Vocabulary {
+		if i < 0 || i >= len(words) || words[i] != "" {
+			return nil, invalid("tokenizer.json: model.vocab", "the numbers of the tokens are not 0 to %d", len(words)-1)
+		}
+		words[i] = w
+	}
+	return words, nil
+}
+
+func (e *encoder) readWeights(fsys fs.FS, kinds int) error {
+	b, err := readFile(fsys, "model.safetensors", maxWeights)
+	if err != nil {
+		return err
+	}
+	f, err := safetensors.Parse(b)
+	if err != nil {
+		return fmt.Errorf("model.safetensors: %w", err)
+	}
+	r := tensors{file: f}
+	if f.Has("bert.embeddings.word_embeddings.weight") {
+		r.prefix = "bert."
+	}
+	h := e.hidden
+	e.tokens = newTable(r.get("embeddings.word_embeddings.weight", e.vocabulary, h), h)
+	e.places = newTable(r.get("embeddings.position_embeddings.weight", e.positions, h), h)
+	if e.kind = r.get("embeddings.token_type_embeddings.weight", kinds, h); len(e.kind) > h {
+		e.kind = e.kind[:h]
+	}
+	e.looked = r.normal("embeddings.LayerNorm", h)
+	e.layers = make([]layer, e.depth)
+	for i := range e.layers {
+		name := fmt.Sprintf("encoder.layer.%d.", i)
+		e.layers[i] = layer{
+			qkv:      r.matrix(h, h, name+"attention.self.query", name+"attention.self.key", name+"attention.self.value"),
+			out:      r.matrix(h, h, name+"attention.output.dense"),
+			attended: r.normal(name+"attention.output.LayerNorm", h),
+			up:       r.matrix(h, e.inner, name+"intermediate.dense"),
+			down:     r.matrix(e.inner, h, name+"output.dense"),
+			done:     r.normal(name+"output.LayerNorm", h),
+		}
+	}
+	if r.err != nil {
+		return fmt.Errorf("model.safetensors: %w", r.err)
+	}
+	return nil
+}
+
+// tensors reads from a file and keeps the first error.
+type tensors struct {
+	file   *safetensors.File
+	prefix string
+	err    error
+}
+
+func (r *tensors) get(name string, shape ...int) []float32 {
+	if r.err != nil {
+		return nil
+	}
+	out, err := r.file.Floats(r.prefix+name, maxWeight, shape...)
+	r.err = err
+	return out
+}
+
+func (r *tensors) normal(name string, n int) normal {
+	return normal{r.get(name+".weight", n), r.get(name+".bias", n)}
+}
+
+// matrix joins the linear layers of the names below each other.
+func (r *tensors) matrix(in, out int, names ...string) (m kernel.Matrix) {
+	m = newMatrix(in, out*len(names))
+	for i, name := range names {
+		w, b := r.get(name+".weight", out, in), r.get(name+".bias", out)
+		if r.err != nil {
+			return m
+		}
+		fill(&m, i*out, w, b)
+	}
+	return m
+}
+
+// readFile reads a file of at most limit bytes.
+func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, fileError(name, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fileError(name, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, invalid(name, "not a file of at most %d bytes", limit)
+	}
+	b := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, b); err != nil {
+		return nil, fileError(name, err)
+	}
+	return b, nil
+}
+
+func readJSON(fsys fs.FS, name string, into any) error {
+	b, err := readFile(fsys, name, maxText)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, into); err != nil {
+		return fileError(name, err)
+	}
+	return nil
+}
+
+func fileError(name string, err error) error {
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: name, Message: "cannot be read", Err: err}
+}
+
+// optional forgives that a file is not there.
+func optional(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,251 @@
+package bert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"github.com/google/go-cmp/cmp"
+)
+
+func load(t testing.TB, fsys fstest.MapFS) embed.Embedder {
+	t.Helper()
+	e, err := Load(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func vectors(t testing.TB, e embed.Embedder, texts ...string) []embed.Vector {
+	t.Helper()
+	vs, err := e.Embed(context.Background(), texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vs
+}
+
+const (
+	clsPooling  = `{"word_embedding_dimension":64,"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":false}`
+	meanPooling = `{"word_embedding_dimension":64,"pooling_mode_cls_token":false,"pooling_mode_mean_tokens":true}`
+)
+
+// TestLoad compares models of folders with the forward pass in float64.
+func TestLoad(t *testing.T) {
+	tokenizer := `{"normalizer":{"lowercase":true,"strip_accents":null,"handle_chinese_chars":true},"model":{"type":"WordPiece","vocab":{`
+	for i, w := range tinyWords {
+		tokenizer += fmt.Sprintf("%q:%d,", w, i)
+	}
+	tokenizer = strings.TrimSuffix(tokenizer, ",") + "}}}"
+	sentence, ids := "The cats sat on the mat.", []int{2, 5, 6, 9, 8, 11, 5, 12, 13, 3}
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		text  string
+		ids   []int
+		first bool
+		least float64
+	}{
+		{"mean by default", nil, sentence, ids, false, 0.9995},
+		{"an even number of tokens and an odd one", nil, "dog", []int{2, 7, 3}, false, 0.9995},
+		{"nothing", nil, "", []int{2, 3}, false, 0.9995},
+		{"mean", map[string]string{"1_Pooling/config.json": meanPooling}, sentence, ids, false, 0.9995},
+		{"first token", map[string]string{"1_Pooling/config.json": clsPooling}, sentence, ids, true, 0.9995},
+		{"tokenizer.json", map[string]string{"vocab.txt": "", "tokenizer.json": tokenizer}, sentence, ids, false, 0.9995},
+		{"a window", map[string]string{"sentence_bert_config.json": `{"max_seq_length":6}`}, sentence, []int{2, 5, 6, 9, 8, 3}, false, 0.9995},
+		{"no window beyond the positions", map[string]string{"sentence_bert_config.json": `{"max_seq_length":512}`}, strings.Repeat("cat ", 99),
+			[]int{2, 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, 3}, false, 0.9995},
+		{"cased", map[string]string{"tokenizer_config.json": `{"do_lower_case":false}`}, "A café", []int{2, 15, 14, 3}, false, 0.9995},
+		{"names with a prefix", map[string]string{"model.safetensors": string(encode(t, "F32", tinyTensors("bert.")))}, sentence, ids, false, 0.9995},
+		{"F16", map[string]string{"model.safetensors": string(encode(t, "F16", tinyTensors("")))}, sentence, ids, false, 0.999},
+		{"BF16", map[string]string{"model.safetensors": string(encode(t, "BF16", tinyTensors("")))}, sentence, ids, false, 0.99},
+		{"modules", map[string]string{"modules.json": `[{"type":"sentence_transformers.models.Transformer"},{"type":"sentence_transformers.models.Pooling"},{"type":"sentence_transformers.models.Normalize"}]`},
+			sentence, ids, false, 0.9995},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := vectors(t, load(t, folder(t, c.files)), c.text)[0]
+			if got := cosine(v, slowVector(tinyTensors(""), c.ids, c.first)); got < c.least {
+				t.Errorf("cosine with the slow way is %.6f, below %g", got, c.least)
+			}
+			if n := v.Dot(v); n < 0.99999 || n > 1.00001 {
+				t.Errorf("length² is %g", n)
+			}
+		})
+	}
+}
+
+// TestID holds that an ID is of the contents: the same for the same model, another
+// for another.
+func TestID(t *testing.T) {
+	first := load(t, folder(t, nil))
+	if again := load(t, folder(t, nil)); again.ID() != first.ID() || !strings.HasPrefix(first.ID(), "bert-") {
+		t.Errorf("IDs %q and %q of one model", first.ID(), again.ID())
+	}
+	words := slices.Clone(tinyWords)
+	words[6], words[7] = words[7], words[6]
+	for name, files := range map[string]map[string]string{
+		"pooling": {"1_Pooling/config.json": clsPooling},
+		"words":   {"vocab.txt": strings.Join(words, "\n")},
+		"window":  {"sentence_bert_config.json": `{"max_seq_length":6}`},
+		"weights": {"model.safetensors": string(encode(t, "BF16", tinyTensors("")))},
+	} {
+		if other := load(t, folder(t, files)); other.ID() == first.ID() {
+			t.Errorf("other %s, same ID", name)
+		}
+	}
+	if _, ok := first.(embed.Pure); !ok {
+		t.Error("not pure")
+	}
+}
+
+// TestPack holds that a packed model gives the bits of the folder.
+func TestPack(t *testing.T) {
+	fsys := folder(t, map[string]string{"1_Pooling/config.json": clsPooling, "tokenizer_config.json": `{"do_lower_case":false}`})
+	packed, words, err := Pack(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := Open("tiny/1", packed, words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{"", "A café on the mat.", "dog", "The cats sat"}
+	if diff := cmp.Diff(vectors(t, load(t, fsys), texts...), vectors(t, e, texts...)); diff != "" {
+		t.Errorf("(-folder +packed):\n%s", diff)
+	}
+	if e.ID() != "tiny/1" {
+		t.Errorf("ID is %q", e.ID())
+	}
+}
+
+func wantField(t *testing.T, err error, field string) {
+	t.Helper()
+	var e *marchwarden.Error
+	if !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || e.Field != field {
+		t.Errorf("error %v, want one with CodeInvalid and field %q", err, field)
+	}
+}
+
+// change replaces a part of the tiny config.
+func change(t *testing.T, old, new string) map[string]string {
+	text := string(folder(t, nil)["config.json"].Data)
+	if !strings.Contains(text, old) {
+		t.Fatalf("no %s in the configuration", old)
+	}
+	return map[string]string{"config.json": strings.Replace(text, old, new, 1)}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	wrong := tinyTensors("")
+	wrong[5].data[7] = 1e9
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		field string
+	}{
+		{"no configuration", map[string]string{"config.json": ""}, "config.json"},
+		{"a configuration that is no JSON", map[string]string{"config.json": "{"}, "config.json"},
+		{"another family", change(t, `"bert"`, `"mpnet"`), "config.json: model_type"},
+		{"another activation", change(t, `"gelu"`, `"relu"`), "config.json: hidden_act"},
+		{"no size", change(t, `"hidden_size":64`, `"hidden_size":0`), "hidden_size"},
+		{"an odd size", change(t, `"hidden_size":64`, `"hidden_size":66`), "hidden_size"},
+		{"no heads", change(t, `"num_attention_heads":2`, `"num_attention_heads":0`), "num_attention_heads"},
+		{"too many heads", change(t, `"num_attention_heads":2`, `"num_attention_heads":8`), "num_attention_heads"},
+		{"too many layers", change(t, `"num_hidden_layers":3`, `"num_hidden_layers":4`), "encoder.layer.3.attention.self.query.weight"},
+		{"more layers than can be", change(t, `"num_hidden_layers":3`, `"num_hidden_layers":1000000`), "num_hidden_layers"},
+		{"another width", change(t, `"intermediate_size":96`, `"intermediate_size":112`), "encoder.layer.0.intermediate.dense.weight.shape"},
+		{"a vocabulary beyond memory", change(t, `"vocab_size":16`, `"vocab_size":900000000`), "vocab_size"},
+		{"a bad eps", change(t, `1e-12`, `-1`), "layer_norm_eps"},
+		{"no weights", map[string]string{"model.safetensors": ""}, "model.safetensors"},
+		{"weights that are none", map[string]string{"model.safetensors": "not weights at all"}, "header"},
+		{"a tensor that is missing", map[string]string{"model.safetensors": string(encode(t, "F32", tinyTensors("")[1:]))}, "embeddings.word_embeddings.weight"},
+		{"a number beyond all", map[string]string{"model.safetensors": string(encode(t, "F32", wrong))}, wrong[5].name},
+		{"no words", map[string]string{"vocab.txt": ""}, "vocab.txt"},
+		{"too many words", map[string]string{"vocab.txt": strings.Join(tinyWords, "\n") + "\nmore"}, "vocabulary"},
+		{"words without marks", map[string]string{"vocab.txt": "a\nb\nc\n"}, "vocabulary"},
+		{"another kind of tokenizer", map[string]string{"tokenizer.json": `{"model":{"type":"BPE"}}`}, "tokenizer.json: model.type"},
+		{"words with gaps", map[string]string{"vocab.txt": "", "tokenizer.json": `{"model":{"vocab":{"a":1}}}`}, "tokenizer.json: model.vocab"},
+		{"another pooling", map[string]string{"1_Pooling/config.json": `{"pooling_mode_max_tokens":true}`}, "1_Pooling/config.json"},
+		{"two poolings", map[string]string{"1_Pooling/config.json": `{"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":true}`}, "1_Pooling/config.json"},
+		{"a module that is not run", map[string]string{"modules.json": `[{"type":"sentence_transformers.models.Dense"}]`}, "modules.json"},
+		{"a window of one", map[string]string{"sentence_bert_config.json": `{"max_seq_length":1}`}, "max_seq_length"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e, err := Load(folder(t, c.files))
+			if e != nil {
+				t.Error("an embedder all the same")
+			}
+			wantField(t, err, c.field)
+		})
+	}
+	t.Run("a folder where a file should be", func(t *testing.T) {
+		fsys := folder(t, map[string]string{"model.safetensors": ""})
+		fsys["model.safetensors/x"] = &fstest.MapFile{}
+		_, err := Load(fsys)
+		wantField(t, err, "model.safetensors")
+	})
+}
+
+func TestOpenRefuses(t *testing.T) {
+	packed, words, err := Pack(folder(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(at int, b ...byte) []byte {
+		out := slices.Clone(packed)
+		copy(out[at:], b)
+		return out
+	}
+	for _, c := range []struct {
+		name  string
+		file  []byte
+		field string
+	}{
+		{"nothing", nil, "weights"},
+		{"another file", []byte(strings.Repeat("MWQ9", 32)), "weights"},
+		{"another version", with(4, 1), "weights"},
+		{"no heads", with(12, 0), "num_attention_heads"},
+		{"a size beyond all", with(8, 0xF0, 0xFF, 0xFF, 0xFF), "hidden_size"},
+		{"a scale that is no number", with(64, 0, 0, 0xC0, 0x7F), "tokens.scale"},
+		{"too short", packed[:len(packed)-1], "layer.2.done.shift"},
+		{"cut in the tokens", packed[:200], "tokens"},
+		{"too long", append(slices.Clone(packed), 0), "weights"},
+	} {
+		_, err := Open("x", c.file, words)
+		t.Run(c.name, func(t *testing.T) { wantField(t, err, c.field) })
+	}
+}
+
+// FuzzOpen changes a packed file: it is refused, or it runs.
+func FuzzOpen(f *testing.F) {
+	packed, words, err := Pack(folder(f, nil))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(4, uint32(1), len(packed))
+	f.Add(20, uint32(2), len(packed))
+	f.Add(64, uint32(0x7F800000), 300)
+	f.Fuzz(func(t *testing.T, at int, word uint32, size int) {
+		b := slices.Clone(packed)
+		if at >= 0 && at+4 <= len(b) {
+			for i := range 4 {
+				b[at+i] = byte(word >> (8 * i))
+			}
+		}
+		e, err := Open("x", b[:max(0, min(size, len(b)))], words)
+		if err != nil {
+			if marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
+				t.Fatalf("%v is %s", err, marchwarden.CodeOf(err))
+			}
+			return
+		}
+		vectors(t, e, "the cat sat on the mat")
+	})
+}

@@ -1,0 +1,175 @@
+package bert
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"math"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+)
+
+// The packed file, little endian:
+//
+//	"MWQ8", then 15 words of 32 bits: version, hidden, heads, inner, depth,
+//	vocabulary, positions, window, flags, bits of eps, and five zeros
+//	tokens, positions: a table each
+//	kind: hidden floats
+//	norm of what was looked up: gain, shift
+//	for each layer: matrices qkv, out, up and down; norms after attention and after
+//	the wide layer
+//
+// A table is its scales as floats, then its rows of int8. A matrix is its scales and
+// biases as floats, then its weights as kernel.Matrix has them, so that they are
+// used where they lie.
+const (
+	magic     = "MWQ8"
+	version   = 2
+	headWords = 15
+)
+
+const (
+	flagFirst = 1 << iota
+	flagLower
+	flagStripAccents
+	flagSplitHan
+)
+
+// Pack reads a model from a folder, as Load does, and gives its packed file and its
+// vocabulary with one token a line.
+func Pack(fsys fs.FS) (packed []byte, vocabulary string, err error) {
+	enc, words, err := readFolder(fsys)
+	if err != nil {
+		return nil, "", err
+	}
+	w := &writer{b: enc.head()}
+	enc.walk(w)
+	return w.b, strings.Join(words, "\n") + "\n", nil
+}
+
+// codec goes through the parts of an encoder: one way of it reads, one writes.
+type codec interface {
+	floats(name string, p *[]float32, n int)
+	bytes(name string, p *[]byte, n int)
+}
+
+// walk takes a codec through all weights, in the order of the file.
+func (e *encoder) walk(c codec) {
+	h := e.hidden
+	table := func(name string, t *table, rows int) {
+		c.floats(name+".scale", &t.scale, rows)
+		c.bytes(name, &t.bytes, rows*h)
+	}
+	norm := func(name string, n *normal) {
+		c.floats(name+".gain", &n.gain, h)
+		c.floats(name+".shift", &n.shift, h)
+	}
+	matrix := func(name string, m *kernel.Matrix, in, out int) {
+		m.In, m.Out = in, out
+		c.floats(name+".scale", &m.Scale, out)
+		c.floats(name+".bias", &m.Bias, out)
+		c.bytes(name, &m.Weights, in*out)
+	}
+	table("tokens", &e.tokens, e.vocabulary)
+	table("positions", &e.places, e.positions)
+	c.floats("kind", &e.kind, h)
+	norm("looked", &e.looked)
+	for i := range e.layers {
+		l, name := &e.layers[i], fmt.Sprintf("layer.%d.", i)
+		matrix(name+"qkv", &l.qkv, h, 3*h)
+		matrix(name+"out", &l.out, h, h)
+		matrix(name+"up", &l.up, h, e.inner)
+		matrix(name+"down", &l.down, e.inner, h)
+		norm(name+"attended", &l.attended)
+		norm(name+"done", &l.done)
+	}
+}
+
+func (e *encoder) head() []byte {
+	var flags uint32
+	for bit, on := range map[uint32]bool{flagFirst: e.first, flagLower: e.lower, flagStripAccents: e.stripAccents, flagSplitHan: e.splitHan} {
+		if on {
+			flags |= bit
+		}
+	}
+	words := [headWords]uint32{version, uint32(e.hidden), uint32(e.heads), uint32(e.inner), uint32(e.depth),
+		uint32(e.vocabulary), uint32(e.positions), uint32(e.window), flags, math.Float32bits(e.eps)}
+	b := []byte(magic)
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
+	}
+	return b
+}
+
+// unpack reads a packed file. Weights stay where they are in b.
+func unpack(b []byte) (*encoder, error) {
+	if len(b) < len(magic)+4*headWords || string(b[:len(magic)]) != magic {
+		return nil, invalid("weights", "not a packed model")
+	}
+	word := func(i int) uint32 { return binary.LittleEndian.Uint32(b[len(magic)+4*i:]) }
+	if v := word(0); v != version {
+		return nil, invalid("weights", "version %d, and this program reads %d", v, version)
+	}
+	flags := word(8)
+	e := &encoder{shape: shape{
+		hidden: int(word(1)), heads: int(word(2)), inner: int(word(3)), depth: int(word(4)),
+		vocabulary: int(word(5)), positions: int(word(6)), window: int(word(7)), eps: math.Float32frombits(word(9)),
+		first: flags&flagFirst != 0, lower: flags&flagLower != 0, stripAccents: flags&flagStripAccents != 0, splitHan: flags&flagSplitHan != 0,
+	}}
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	e.layers = make([]layer, e.depth)
+	r := &reader{b: b[len(magic)+4*headWords:]}
+	e.walk(r)
+	if r.err == nil && len(r.b) > 0 {
+		r.err = invalid("weights", "%d bytes too many", len(r.b))
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return e, nil
+}
+
+// reader keeps the first error and reads nothing after it.
+type reader struct {
+	b   []byte
+	err error
+}
+
+func (r *reader) bytes(name string, p *[]byte, n int) {
+	if r.err == nil && n > len(r.b) {
+		r.err = invalid(name, "%d bytes are missing", n-len(r.b))
+	}
+	if r.err == nil {
+		*p, r.b = r.b[:n:n], r.b[n:]
+	}
+}
+
+func (r *reader) floats(name string, p *[]float32, n int) {
+	var b []byte
+	if r.bytes(name, &b, 4*n); r.err != nil {
+		return
+	}
+	out := make([]float32, n)
+	for i := range out {
+		v := math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		if !(v >= -maxWeight && v <= maxWeight) {
+			r.err = invalid(name, "number %d is %g, beyond %d", i, v, maxWeight)
+			return
+		}
+		out[i] = v
+	}
+	*p = out
+}
+
+type writer struct{ b []byte }
+
+func (w *writer) bytes(_ string, p *[]byte, _ int) { w.b = append(w.b, *p...) }
+
+func (w *writer) floats(_ string, p *[]float32, _ int) {
+	for _, v := range *p {
+		w.b = binary.LittleEndian.AppendUint32(w.b, math.Float32bits(v))
+	}
+}

@@ -1,0 +1,130 @@
+// Package embed says what a sentence vector is and what makes one. It owns the
+// interface that search, the extractive mind and the judge are written against, the
+// cosine, and a cache in front of any embedder. It knows no model and no disk: the
+// model in the binary is in embed/minilm, models from folders in embed/bert.
+package embed
+
+import (
+	"context"
+	"fmt"
+)
+
+// Vector is the place of a text among all texts, of length one. A vector is shared
+// between callers and is not to be written to.
+type Vector []float32
+
+// Dot is the cosine of the angle between two vectors of one model: 1 for the same
+// text, near 0 for texts that have nothing to do with each other. Vectors of
+// different lengths are of different models and have a cosine of 0.
+func (v Vector) Dot(w Vector) float64 {
+	if len(v) != len(w) {
+		return 0
+	}
+	// Four sums in a fixed order; the conversions keep compilers from fusing the
+	// steps, so that the cosine has the same bits on every machine.
+	var s [4]float64
+	i := 0
+	for ; i+4 <= len(v); i += 4 {
+		a, b := v[i:i+4:i+4], w[i:i+4:i+4]
+		s[0] += float64(float64(a[0]) * float64(b[0]))
+		s[1] += float64(float64(a[1]) * float64(b[1]))
+		s[2] += float64(float64(a[2]) * float64(b[2]))
+		s[3] += float64(float64(a[3]) * float64(b[3]))
+	}
+	for ; i < len(v); i++ {
+		s[0] += float64(float64(v[i]) * float64(w[i]))
+	}
+	return (s[0] + s[1]) + (s[2] + s[3])
+}
+
+// Embedder turns texts into vectors. Implementations are safe for concurrent use.
+type Embedder interface {
+	// ID names the model and its version, as "minilm-l6-v2-q8/1". Two embedders
+	// with the same ID give vectors that may be compared; it enters cache keys and
+	// the trace.
+	ID() string
+
+	// Embed gives one vector for each text, in order. A text over the model's
+	// window is cut. It gives all vectors or an error, which is ctx's own where
+	// ctx ended.
+	Embed(ctx context.Context, texts []string) ([]Vector, error)
+}
+
+// Pure is an Embedder that gives the same bits for the same text on every machine:
+// what it says can be computed again and needs no record.
+type Pure interface {
+	Embedder
+	Pure()
+}
+
+// Store keeps vectors by model and content. Implementations are safe for
+// concurrent use.
+type Store interface {
+	// Get gives one vector for each text, in order, nil where none is known.
+	Get(model string, texts []string) ([]Vector, error)
+
+	// Put keeps the vectors of the texts. It may forget any of them at any time.
+	Put(model string, texts []string, vectors []Vector) error
+}
+
+// Cached is e with a store in front of it: a text is embedded once, and a text
+// that stands twice in a call is embedded once, too. The ID is that of e, and so is
+// being Pure. A store that fails costs time, never the result.
+func Cached(e Embedder, s Store) Embedder {
+	c := cached{Embedder: e, store: s}
+	if _, ok := e.(Pure); ok {
+		return pureCached{c}
+	}
+	return c
+}
+
+type cached struct {
+	Embedder
+	store Store
+}
+
+type pureCached struct{ cached }
+
+// Pure marks the embedder behind the store.
+func (pureCached) Pure() {}
+
+// Embed gives what the store knows and asks the embedder for the rest.
+func (c cached) Embed(ctx context.Context, texts []string) ([]Vector, error) {
+	if len(texts) == 0 {
+		return nil, ctx.Err()
+	}
+	found, err := c.store.Get(c.ID(), texts)
+	if err != nil || len(found) != len(texts) {
+		found = make([]Vector, len(texts))
+	}
+	first := make(map[string]int) // missing text → its place in missing
+	var missing []string
+	for i, t := range texts {
+		if found[i] != nil {
+			continue
+		}
+		if _, ok := first[t]; !ok {
+			first[t] = len(missing)
+			missing = append(missing, t)
+		}
+	}
+	if len(missing) == 0 {
+		return found, ctx.Err()
+	}
+	made, err := c.Embedder.Embed(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	if len(made) != len(missing) {
+		return nil, fmt.Errorf("embed: %s gave %d vectors for %d texts", c.ID(), len(made), len(missing))
+	}
+	// What cannot be kept is made again next time.
+	_ = c.store.Put(c.ID(), missing, made)
+	out := make([]Vector, len(texts)) // the store may own found
+	for i, t := range texts {
+		if out[i] = found[i]; out[i] == nil {
+			out[i] = made[first[t]]
+		}
+	}
+	return out, nil
+}

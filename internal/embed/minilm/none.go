@@ -1,0 +1,8 @@
+//go:build nomodel
+
+package minilm
+
+import "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+
+// New gives ErrNoModel: the program was built without its model.
+func New() (embed.Embedder, error) { return nil, ErrNoModel }

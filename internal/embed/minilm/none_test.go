@@ -1,0 +1,14 @@
+//go:build nomodel
+
+package minilm
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestWithoutModel(t *testing.T) {
+	if e, err := New(); e != nil || !errors.Is(err, ErrNoModel) {
+		t.Errorf("New: %v, %v", e, err)
+	}
+}
