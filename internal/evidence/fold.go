@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"slices"
 	"sort"
 	"strings"
 	"unicode"
@@ -43,35 +44,61 @@ type run struct {
 type folder struct {
 	src    string
 	key    []byte
-	spaces bool  // keep single spaces
-	mapped bool  // record runs
-	runs   []run // in order of key
-	gap    bool  // white space since the last cluster
+	spaces bool   // keep single spaces
+	marked bool   // record marks
+	marks  []mark // in order
+	mapped bool   // record runs
+	runs   []run  // in order of key
+	gap    bool   // white space since the last cluster
 
 	cluster []byte // scratch
 }
 
+// mark is a place between two clusters. Folding the source from one mark to
+// another gives the key between them: so that not every run of a long text has to
+// be remembered, those around a place are found again when they are asked for.
+type mark struct{ key, src int }
+
+// markEvery is how far marks are apart, in bytes of the source.
+const markEvery = 1 << 10
+
 // fold reads the whole source.
 func (f *folder) fold() {
-	f.key = make([]byte, 0, len(f.src))
-	if f.mapped {
-		f.runs = make([]run, 0, len(f.src)/5+1) // about one a word
-	}
+	f.key = slices.Grow(f.key, len(f.src))
+	next := 0 // where a mark is due
 	for i := 0; i < len(f.src); {
-		c := f.src[i]
-		if c < utf8.RuneSelf && (i+1 == len(f.src) || f.src[i+1] < utf8.RuneSelf) {
-			if asciiSpace(c) {
-				f.gap = true
-			} else {
-				f.space()
-				f.plain(i, i+1)
-			}
-			i++
-			continue
+		if f.marked && i >= next {
+			f.marks = append(f.marks, mark{len(f.key), i})
+			next = i + markEvery
 		}
-		i = f.slow(i)
+		end := i
+		for end < len(f.src) && solid[f.src[end]] {
+			end++
+		}
+		if end < len(f.src) && f.src[end] >= utf8.RuneSelf && end > i {
+			end-- // what follows may join to this character
+		}
+		switch {
+		case end > i:
+			f.space()
+			f.plain(i, end)
+			i = end
+		case asciiSpace(f.src[i]) && (i+1 == len(f.src) || f.src[i+1] < utf8.RuneSelf):
+			f.gap = true
+			i++
+		default:
+			i = f.slow(i)
+		}
 	}
 }
+
+// solid are the bytes that stand for themselves: ASCII without white space.
+var solid = func() (t [256]bool) {
+	for c := range t {
+		t[c] = c < utf8.RuneSelf && !asciiSpace(byte(c))
+	}
+	return t
+}()
 
 // slow folds the cluster at i and returns where it ends.
 func (f *folder) slow(i int) int {
@@ -170,6 +197,27 @@ func (f *folder) end(at int) (int, bool) {
 // find returns the run that holds key[at].
 func (f *folder) find(at int) int {
 	return sort.Search(len(f.runs), func(i int) bool { return f.runs[i].key > at }) - 1
+}
+
+// window is the part of a marked folder between two marks, with its runs. The
+// zero window is none.
+type window struct {
+	folder
+	from, to mark
+}
+
+// move sets the window to the part of f that holds key[at].
+func (w *window) move(f *folder, at int) {
+	if w.src != "" && w.from.key <= at && at < w.to.key {
+		return
+	}
+	i := sort.Search(len(f.marks), func(i int) bool { return f.marks[i].key > at }) - 1
+	w.from, w.to = f.marks[i], mark{len(f.key), len(f.src)}
+	if i+1 < len(f.marks) {
+		w.to = f.marks[i+1]
+	}
+	w.folder = folder{src: f.src[w.from.src:w.to.src], mapped: true, key: w.key[:0], runs: w.runs[:0], cluster: w.cluster}
+	w.fold()
 }
 
 // appendFolded appends what r stands for.

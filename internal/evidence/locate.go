@@ -24,7 +24,7 @@ func Locate(text, quote string) (marchwarden.Span, bool) {
 	if want == "" {
 		return marchwarden.Span{}, false
 	}
-	f := folder{src: text, mapped: true}
+	f := folder{src: text, marked: true}
 	f.fold()
 	if span, ok := f.locate(want); ok {
 		return span, true
@@ -39,13 +39,16 @@ func Locate(text, quote string) (marchwarden.Span, bool) {
 func (f *folder) locate(want string) (marchwarden.Span, bool) {
 	var first marchwarden.Span
 	found := false
+	var left, right window
 	for at := range occurrences(f.key, want) {
-		start, okStart := f.start(at)
-		end, okEnd := f.end(at + len(want))
+		left.move(f, at)
+		start, okStart := left.start(at - left.from.key)
+		right.move(f, at+len(want)-1)
+		end, okEnd := right.end(at + len(want) - right.from.key)
 		if !okStart || !okEnd {
 			continue
 		}
-		span := marchwarden.Span{Start: start, End: end}
+		span := marchwarden.Span{Start: left.from.src + start, End: right.from.src + end}
 		if wholeWords(f.src, span) {
 			return span, true
 		}

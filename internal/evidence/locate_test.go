@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -176,6 +177,34 @@ func FuzzLocate(f *testing.F) {
 		}
 		if once := Fold(text); Fold(once) != once {
 			t.Fatalf("Fold(%q) = %q, and again %q", text, once, Fold(once))
+		}
+	})
+}
+
+// Long texts are folded piece by piece; a quote may begin and end in any of them.
+func TestLocateAcrossPieces(t *testing.T) {
+	bits := []string{"word", "Ünal", "e\u0301", "“so”", "…", "\u00ad", "\u200b", " ", "\n\n", "—", "x", "東京", "\xff", "of"}
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		for b.Len() < 4*markEvery {
+			n := rapid.IntRange(0, len(bits)-1).Draw(t, "bit")
+			b.WriteString(strings.Repeat(bits[n], rapid.IntRange(1, 60).Draw(t, "times")) + strconv.Itoa(b.Len()) + " ")
+		}
+		text := b.String()
+		whole := Fold(text)
+		from := rapid.IntRange(0, len(whole)-1).Draw(t, "from")
+		to := rapid.IntRange(from, len(whole)).Draw(t, "to")
+		quote := strings.ToValidUTF8(whole[from:to], "")
+		span, ok := Locate(text, quote)
+		if !ok {
+			// What begins or ends with a mark may begin or end inside one that was folded.
+			if k := key(quote); k != "" && solid[k[0]] && k[0] != '.' && solid[k[len(k)-1]] && k[len(k)-1] != '.' {
+				t.Fatalf("%q is not found", quote)
+			}
+			return
+		}
+		if got := key(text[span.Start:span.End]); got != key(quote) && got != unmarked(key(quote)) {
+			t.Fatalf("found %q for %q", got, key(quote))
 		}
 	})
 }

@@ -46,6 +46,9 @@ func TestChunkBorders(t *testing.T) {
 	long := func(c string) string { return strings.Repeat(c, 600) + "." }
 	equal(t, "paragraphs stay whole", chunk(long("a")+"\n\n"+long("b")), []string{long("a"), long("b")})
 	equal(t, "a heading goes with its text", chunk(long("a")+"\n\nHeading\n\n"+long("b")), []string{long("a"), "Heading\n\n" + long("b")})
+	full := strings.Repeat("word ", 250) + "end."
+	equal(t, "so does a title", chunk("What was found out about words.\n\n"+full), []string{"What was found out about words.\n\n" + full})
+	equal(t, "no stub is left", chunk(full+"\n\nBy A. Writer\n\nKeywords: words"), []string{full + "\n\nBy A. Writer\n\nKeywords: words"})
 	equal(t, "small ones are joined", chunk("a.\n\nb.\n\n\n\nc."), []string{"a.\n\nb.\n\nc."})
 	equal(t, "nothing", chunk(" \n\n\n"), []string(nil))
 	unbroken := chunk(strings.Repeat("é", 5000))
@@ -73,7 +76,8 @@ func TestTerms(t *testing.T) {
 		"to be or not to be":                         {"to", "be", "or", "not"},
 		"?!":                                         nil,
 	} {
-		equal(t, query, terms(query), want)
+		got, _ := terms(query)
+		equal(t, query, got, want)
 	}
 }
 

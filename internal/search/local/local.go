@@ -1,8 +1,8 @@
 // Package local searches the library inside the program and the user's own
 // folders. It owns the index: which files are in it, how their text is cut into
-// chunks, and how chunks are ranked (BM25 over the words as written and over
-// their stems, added up). The index is one SQLite file, or in memory, and holds
-// nothing that cannot be made again from the folders.
+// chunks, and how documents are ranked by their chunks, which package inverted
+// finds. The index is one SQLite file, or in memory, and holds nothing that cannot
+// be made again from the folders.
 //
 // It does not read formats (package extract does), it stores no evidence
 // (package fetch does, when a hit is fetched) and it never leaves the folders it
@@ -42,6 +42,8 @@ type Index struct {
 	w       *sql.DB // one connection; transactions begin by taking the write lock
 	r       *sql.DB // read-only connections; the same as w in memory
 	rebuilt string  // why the index was started anew since Open, or ""
+
+	views views
 }
 
 // Open opens the index at path, creating it (mode 0600) and its folder when
@@ -50,7 +52,7 @@ type Index struct {
 // kept beside it as <path>.bad. A database of another program is refused with
 // CodeInvalid and left alone. The caller closes the index.
 func Open(ctx context.Context, path string) (*Index, error) {
-	ix := &Index{}
+	ix := &Index{views: newViews()}
 	if path != "" {
 		abs, err := filepath.Abs(path)
 		if err != nil {

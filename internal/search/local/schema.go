@@ -13,6 +13,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/inverted"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
@@ -22,44 +23,40 @@ import (
 // Raise schemaVersion with every change of the tables, of chunking, or of the
 // text that extraction gives for the same bytes.
 //
-//	folders  one row a folder; next is the number of the next chunk in it
-//	docs     one row a file whose bytes were read. mtime 0 = compare by hash;
-//	         hash = SHA-256 of the bytes; host = the declared origin or '';
-//	         note = why nothing of it can be found, or ''; its chunks are
-//	         numbered first … first+chunks-1
-//	chunks   id = folder<<32 + number in the folder, so that one folder is one
-//	         range of ids; doc = docs.id; body = the text
-//	exact    FTS5 over the chunks: words as they are written
-//	stems    FTS5 over the chunks: words cut to their stems
-//
-// The FTS tables keep no text of their own; their rowid is chunks.id. To delete a
-// row one gives its text once more: FTS5's contentless_delete would spare us that,
-// but it leaves the row counted, and with it every later score wrong.
-const schemaVersion = 2
+//	folders   one row a folder; next is the number of its next document, state goes
+//	          up by one with every change
+//	docs      one row a file whose bytes were read. id = folder<<32 + number, so that
+//	          one folder is one range of ids; the numbers of its chunks begin there.
+//	          mtime 0 = compare by hash; hash = SHA-256 of the bytes; host = the
+//	          declared origin or ''; note = why nothing of it can be found, or ''
+//	texts     the text of a few neighbouring chunks of a file: id = that of the first,
+//	          sizes = bytes of each
+//	segments  what package inverted makes of the chunks of a batch of files, or of
+//	          several batches. Numbers in it are counted from first, and it has span
+//	          of them. A segment never changes and its id is never used again
+//	gone      files that left the index while a segment still holds their chunks
+const schemaVersion = 3
 
 // applicationID marks a file as ours ("MWLI"), so that a path that points at
 // somebody else's database by mistake never costs them their data.
 const applicationID = 0x4d574c49
 
 var schema = []string{
-	`CREATE TABLE folders (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,
-		next INTEGER NOT NULL DEFAULT 0, updated TEXT NOT NULL DEFAULT '') STRICT`,
-	`CREATE TABLE docs (id INTEGER PRIMARY KEY AUTOINCREMENT, folder INTEGER NOT NULL, name TEXT NOT NULL,
+	`CREATE TABLE folders (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL DEFAULT 0,
+		state INTEGER NOT NULL DEFAULT 0, updated TEXT NOT NULL DEFAULT '') STRICT`,
+	`CREATE TABLE docs (id INTEGER PRIMARY KEY, folder INTEGER NOT NULL, name TEXT NOT NULL,
 		size INTEGER NOT NULL, mtime INTEGER NOT NULL, hash BLOB NOT NULL, title TEXT NOT NULL, host TEXT NOT NULL,
-		note TEXT NOT NULL, first INTEGER NOT NULL, chunks INTEGER NOT NULL, UNIQUE (folder, name)) STRICT`,
-	`CREATE TABLE chunks (id INTEGER PRIMARY KEY, doc INTEGER NOT NULL, body TEXT NOT NULL) STRICT`,
-	`CREATE VIRTUAL TABLE exact USING fts5(title, path, body, content='',
-		tokenize="unicode61 remove_diacritics 2")`,
-	`CREATE VIRTUAL TABLE stems USING fts5(title, path, body, content='',
-		tokenize="porter unicode61 remove_diacritics 2")`,
-	`INSERT INTO exact (exact, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0)')`,
-	`INSERT INTO stems (stems, rank) VALUES ('rank', 'bm25(3.0, 1.0, 1.0)')`,
+		note TEXT NOT NULL, chunks INTEGER NOT NULL, UNIQUE (folder, name)) STRICT`,
+	`CREATE TABLE texts (id INTEGER PRIMARY KEY, sizes BLOB NOT NULL, body TEXT NOT NULL) STRICT`,
+	`CREATE TABLE segments (id INTEGER PRIMARY KEY AUTOINCREMENT, folder INTEGER NOT NULL, first INTEGER NOT NULL, span INTEGER NOT NULL,
+		chunks INTEGER NOT NULL, data BLOB NOT NULL, UNIQUE (folder, first)) STRICT`,
+	`CREATE TABLE gone (doc INTEGER PRIMARY KEY, chunks INTEGER NOT NULL) STRICT`,
 	fmt.Sprintf("PRAGMA application_id = %d", applicationID),
 	fmt.Sprintf("PRAGMA user_version = %d", schemaVersion),
 }
 
 // probe fails to compile when a table or column is missing.
-const probe = `SELECT f.next, d.first, c.body, e.rowid, s.rowid FROM folders f, docs d, chunks c, exact e, stems s LIMIT 0`
+const probe = `SELECT f.state, d.chunks, t.body, s.data, g.doc FROM folders f, docs d, texts t, segments s, gone g LIMIT 0`
 
 // errForeign says that the file is a healthy database of something else.
 var errForeign = errors.New("file is a database of another program")
@@ -131,6 +128,7 @@ func (ix *Index) disconnect() error {
 		}
 	}
 	ix.r, ix.w = nil, nil
+	ix.views.clear()
 	return errors.Join(errs...)
 }
 
@@ -251,10 +249,10 @@ func primaryCode(err error) int {
 	return 0
 }
 
-// damaged reports whether err says that the file is not a sound database.
+// damaged reports whether err says that the file is not a sound index.
 func damaged(err error) bool {
 	code := primaryCode(err)
-	return code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
+	return errors.Is(err, inverted.ErrDamaged) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB
 }
 
 // Problem says what is wrong with the index at path, or "" if nothing is. One that
@@ -291,7 +289,29 @@ func Problem(ctx context.Context, path string) (string, error) {
 	case found != "ok":
 		return found, nil
 	}
-	return "", nil
+	return segmentProblem(ctx, db)
+}
+
+// segmentProblem looks at the segments of an index of this version.
+func segmentProblem(ctx context.Context, db *sql.DB) (string, error) {
+	if ok, err := isCurrent(ctx, db); err != nil || !ok {
+		return "", coded(ctx, err, "check index")
+	}
+	rows, err := db.QueryContext(ctx, "SELECT data FROM segments ORDER BY id")
+	if err != nil {
+		return "", coded(ctx, err, "check index")
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var data sql.RawBytes
+		if err := rows.Scan(&data); err != nil {
+			return "", coded(ctx, err, "check index")
+		}
+		if _, err := inverted.Parse(data); err != nil {
+			return err.Error(), nil
+		}
+	}
+	return "", coded(ctx, rows.Err(), "check index")
 }
 
 // Unwritable reports whether err of Open or Update says that an index cannot be written

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/inverted"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -46,8 +48,9 @@ type Report struct {
 // A batch is what one write transaction holds: small enough that other processes
 // get their turn and that little is lost, large enough to be fast.
 const (
-	batchFiles = 50
-	batchBytes = 4 << 20
+	batchFiles  = 50
+	batchBytes  = 4 << 20
+	removeFiles = 1000 // which are quick to remove
 )
 
 // mtimeSlack is how far apart two changes of a file must be for its time to tell
@@ -73,6 +76,17 @@ type outcome struct {
 	same    bool   // the bytes are those in the index
 	note    string // why it cannot be found
 	retry   bool   // the note may not hold next time: keep nothing
+	title   string
+	pieces  []string // the chunks of the text
+	number  uint32   // in the batch's segment
+}
+
+// batch is what one write transaction puts into the index.
+type batch struct {
+	files   []outcome
+	segment []byte // the chunks of the files, indexed
+	span    uint32 // numbers in it
+	chunks  int
 }
 
 // Update brings the index in line with a folder. Files whose size and time did
@@ -170,18 +184,20 @@ func (u *updater) compare(entries []entry) (todo []entry, gone []int64) {
 	return todo, idsOf(left)
 }
 
-// readAndWrite reads one batch while the one before it is written.
+// readAndWrite reads one batch while the one before it is indexed and the one
+// before that is written. What is written, and in which order, does not depend on
+// how fast each of them is.
 func (u *updater) readAndWrite(ctx context.Context, todo []entry) error {
 	if len(todo) == 0 {
 		return nil
 	}
 	u.progress()
-	batches, stop := make(chan []outcome), make(chan struct{})
+	batches, stop := make(chan chan *batch, 1), make(chan struct{})
 	var g errgroup.Group
 	g.Go(func() error {
 		defer close(stop)
-		for batch := range batches {
-			if err := u.write(ctx, batch); err != nil {
+		for b := range batches {
+			if err := u.write(ctx, <-b); err != nil {
 				return err
 			}
 			u.progress()
@@ -190,10 +206,15 @@ func (u *updater) readAndWrite(ctx context.Context, todo []entry) error {
 	})
 	g.Go(func() error {
 		defer close(batches)
-		for batch := range split(todo) {
-			results := u.readBatch(ctx, batch)
+		for entries := range split(todo) {
+			files := u.readBatch(ctx, entries)
+			packed := make(chan *batch, 1)
+			g.Go(func() error {
+				packed <- pack(files)
+				return nil
+			})
 			select {
-			case batches <- results:
+			case batches <- packed:
 			case <-stop: // the writer failed and says why
 				return nil
 			}
@@ -205,6 +226,28 @@ func (u *updater) readAndWrite(ctx context.Context, todo []entry) error {
 	})
 	return g.Wait()
 }
+
+// pack indexes what was read.
+func pack(files []outcome) *batch {
+	size := 0
+	for i := range files {
+		size += len(files[i].doc.Text)
+	}
+	b := inverted.NewBuilder(size)
+	for i := range files {
+		if o := &files[i]; !o.same && !o.retry {
+			o.number = b.Add(inverted.Document{Title: o.title, Path: pathWords(o.name), Chunks: o.pieces})
+		}
+	}
+	packed := &batch{files: files, span: b.Numbers(), chunks: b.Chunks()}
+	if packed.chunks > 0 {
+		packed.segment = b.Bytes()
+	}
+	return packed
+}
+
+// pathWords is what can be found of a file's name beside its title.
+func pathWords(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 
 // split cuts the files into batches. A large file is alone in its batch.
 func split(entries []entry) iter.Seq[[]entry] {
@@ -267,6 +310,10 @@ func (u *updater) read(ctx context.Context, e entry) outcome {
 	case o.doc.NonText:
 		o.note = "no text in this file"
 	}
+	if !o.retry {
+		o.title = fetch.Title(e.name, o.doc)
+		o.pieces = chunk(o.doc.Text)
+	}
 	o.done = true
 	return o
 }
@@ -278,18 +325,18 @@ func lasting(err error) bool {
 
 // write stores one batch and counts it. It goes on when ctx has ended, since the
 // work is done already and soon written; only a large file is given up.
-func (u *updater) write(ctx context.Context, batch []outcome) error {
+func (u *updater) write(ctx context.Context, b *batch) error {
 	// Files without a time are read every time; unchanged, they cost no write.
-	news := slices.DeleteFunc(slices.Clone(batch), func(o outcome) bool {
+	news := slices.ContainsFunc(b.files, func(o outcome) bool {
 		k := u.known[o.name]
-		return o.same && o.size == k.size && o.mtime == k.mtime
+		return !o.same || o.size != k.size || o.mtime != k.mtime
 	})
-	if len(news) > 0 {
-		if err := u.ix.writeBatch(ctx, u.id, news); err != nil {
+	if news {
+		if err := u.ix.writeBatch(ctx, u.id, b); err != nil {
 			return err
 		}
 	}
-	for _, o := range batch {
+	for _, o := range b.files {
 		_, wasKnown := u.known[o.name]
 		switch {
 		case o.note != "":
@@ -302,7 +349,7 @@ func (u *updater) write(ctx context.Context, batch []outcome) error {
 			u.report.Added++
 		}
 	}
-	u.done += len(batch)
+	u.done += len(b.files)
 	return nil
 }
 

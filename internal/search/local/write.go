@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -62,7 +60,7 @@ func (ix *Index) touch(ctx context.Context, id int64, now time.Time) error {
 }
 
 // change runs fn in a write transaction on one folder, giving it and keeping the
-// number of its next chunk. Cancellation is left to fn.
+// number of its next document. Cancellation is left to fn.
 func (ix *Index) change(ctx context.Context, folder int64, fn func(t *writer) error) error {
 	tx, err := ix.w.BeginTx(context.WithoutCancel(ctx), nil)
 	if err != nil {
@@ -80,7 +78,10 @@ func (ix *Index) change(ctx context.Context, folder int64, fn func(t *writer) er
 	if err := fn(t); err != nil {
 		return err
 	}
-	if err := t.exec("UPDATE folders SET next = ? WHERE id = ?", t.next, folder); err != nil {
+	if err := t.tidy(); err != nil {
+		return err
+	}
+	if err := t.exec("UPDATE folders SET next = ?, state = state + 1 WHERE id = ?", t.next, folder); err != nil {
 		return err
 	}
 	if err := tx.Commit(); err != nil {
@@ -95,7 +96,7 @@ type writer struct {
 	ctx    context.Context // looked at inside large files only
 	tx     *sql.Tx
 	folder int64
-	next   int64 // number of the next chunk in the folder
+	next   int64 // number of the next document in the folder
 	stmts  map[string]*sql.Stmt
 }
 
@@ -123,106 +124,145 @@ func (t *writer) exec(query string, args ...any) error {
 }
 
 // writeBatch puts what was read into the index, in one transaction.
-func (ix *Index) writeBatch(ctx context.Context, folder int64, batch []outcome) error {
+func (ix *Index) writeBatch(ctx context.Context, folder int64, b *batch) error {
 	return ix.change(ctx, folder, func(t *writer) error {
-		for _, o := range batch {
-			if err := t.file(o); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// file writes one outcome. The row is looked up again, since another process may
-// have written it after this update began.
-func (t *writer) file(o outcome) error {
-	var id, first, chunks, mtime int64
-	var hash []byte
-	s, err := t.stmt("SELECT id, first, chunks, hash, mtime FROM docs WHERE folder = ? AND name = ?")
-	if err != nil {
-		return err
-	}
-	err = s.QueryRow(t.folder, o.name).Scan(&id, &first, &chunks, &hash, &mtime)
-	found := err == nil
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("look up file: %w", err)
-	}
-	switch {
-	case found && !o.retry && bytes.Equal(hash, o.hash):
-		return t.exec("UPDATE docs SET size = ?, mtime = ? WHERE id = ?", o.size, o.mtime, id)
-	case o.same:
-		return nil // the row it was the same as is gone; the next update sees to it
-	case found && o.mtime > 0 && mtime > o.mtime && id != o.knownID:
-		return nil // another process has since read a later state of the file
-	case found:
-		if err := t.delete(id, first, chunks, o.name); err != nil {
-			return err
-		}
-	}
-	if o.retry {
-		return nil
-	}
-	return t.insert(o)
-}
-
-// ctxEvery is how many chunks of one file are written between two looks at the
-// context: a fraction of a second's work.
-const ctxEvery = 256
-
-func (t *writer) insert(o outcome) error {
-	pieces := chunk(o.doc.Text)
-	title := fetch.Title(o.name, o.doc)
-	first := t.folder<<32 + t.next
-	s, err := t.stmt("INSERT INTO docs (folder, name, size, mtime, hash, title, host, note, first, chunks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id")
-	if err != nil {
-		return err
-	}
-	var doc int64
-	err = s.QueryRow(t.folder, o.name, o.size, o.mtime, o.hash, title, fetch.Host(o.doc), o.note, first, len(pieces)).Scan(&doc)
-	if err != nil {
-		return fmt.Errorf("insert file: %w", err)
-	}
-	for i, body := range pieces {
-		if i%ctxEvery == ctxEvery-1 && t.ctx.Err() != nil {
-			return t.ctx.Err()
-		}
-		id := first + int64(i)
-		if err := t.exec("INSERT INTO chunks (id, doc, body) VALUES (?, ?, ?)", id, doc, body); err != nil {
-			return err
-		}
-		for _, table := range ftsTables {
-			if err := t.exec("INSERT INTO "+table+" (rowid, title, path, body) VALUES (?, ?, ?, ?)", id, title, pathWords(o.name), body); err != nil {
-				return err
-			}
-		}
-	}
-	t.next += int64(len(pieces))
-	return nil
-}
-
-// pathWords is what can be found of a file's name beside its title.
-func pathWords(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
-
-func (t *writer) delete(doc, first, chunks int64, name string) error {
-	for _, table := range ftsTables {
-		err := t.exec(`INSERT INTO `+table+` (`+table+`, rowid, title, path, body)
-			SELECT 'delete', c.id, d.title, ?, c.body FROM chunks c JOIN docs d ON d.id = c.doc WHERE c.id BETWEEN ? AND ?`,
-			pathWords(name), first, first+chunks-1)
+		there, err := t.there(b.files)
 		if err != nil {
 			return err
 		}
+		first, kept := t.next, 0
+		for i := range b.files {
+			n, err := t.file(&b.files[i], there[b.files[i].name])
+			if err != nil {
+				return err
+			}
+			kept += n
+		}
+		t.next += int64(b.span)
+		if kept == 0 {
+			return t.exec("DELETE FROM gone WHERE doc BETWEEN ? AND ?", t.folder<<32+first, t.folder<<32+t.next-1)
+		}
+		return t.exec("INSERT INTO segments (folder, first, span, chunks, data) VALUES (?, ?, ?, ?, ?)", t.folder, first, b.span, b.chunks, b.segment)
+	})
+}
+
+// row is what the index has of a file now. It is looked up again, since another
+// process may have written it after this update began.
+type row struct {
+	id, chunks, mtime int64
+	hash              []byte
+}
+
+// there returns the rows that files have, by name.
+func (t *writer) there(files []outcome) (map[string]row, error) {
+	names := make([]string, len(files))
+	for i := range files {
+		names[i] = files[i].name
 	}
-	if err := t.exec("DELETE FROM chunks WHERE id BETWEEN ? AND ?", first, first+chunks-1); err != nil {
+	list, err := json.Marshal(names)
+	if err != nil {
+		return nil, fmt.Errorf("list files: %w", err)
+	}
+	rows, err := t.tx.Query("SELECT name, id, chunks, mtime, hash FROM docs WHERE folder = ? AND name IN (SELECT value FROM json_each(?))", t.folder, list)
+	if err != nil {
+		return nil, fmt.Errorf("look up files: %w", err)
+	}
+	defer rows.Close()
+	found := map[string]row{}
+	for rows.Next() {
+		var name string
+		var r row
+		if err := rows.Scan(&name, &r.id, &r.chunks, &r.mtime, &r.hash); err != nil {
+			return nil, fmt.Errorf("look up files: %w", err)
+		}
+		found[name] = r
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("look up files: %w", err)
+	}
+	return found, nil
+}
+
+// file writes one outcome and returns how many chunks of it the index now holds.
+func (t *writer) file(o *outcome, has row) (int, error) {
+	found := has.id != 0
+	switch {
+	case found && !o.retry && bytes.Equal(has.hash, o.hash):
+		err := t.exec("UPDATE docs SET size = ?, mtime = ? WHERE id = ?", o.size, o.mtime, has.id)
+		return 0, errors.Join(err, t.forget(o))
+	case o.same:
+		return 0, nil // the row it was the same as is gone; the next update sees to it
+	case found && o.mtime > 0 && has.mtime > o.mtime && has.id != o.knownID:
+		return 0, t.forget(o) // another process has since read a later state of the file
+	case found:
+		if err := t.delete(has.id, has.chunks); err != nil {
+			return 0, err
+		}
+	}
+	if o.retry {
+		return 0, nil
+	}
+	return len(o.pieces), t.insert(o)
+}
+
+// id is the number that a file of this batch has in the index.
+func (t *writer) id(o *outcome) int64 { return t.folder<<32 + t.next + int64(o.number) }
+
+// forget leaves a file out that is in the batch's segment.
+func (t *writer) forget(o *outcome) error {
+	if len(o.pieces) == 0 {
+		return nil
+	}
+	return t.exec("INSERT INTO gone (doc, chunks) VALUES (?, ?)", t.id(o), len(o.pieces))
+}
+
+// A row of texts holds about textBytes, so that neither the rows of small chunks
+// nor the reading of a single one costs much.
+const textBytes = 8 << 10
+
+// ctxEvery is how many rows of the text of one file are written between two looks
+// at the context: a fraction of a second's work.
+const ctxEvery = 64
+
+func (t *writer) insert(o *outcome) error {
+	doc := t.id(o)
+	err := t.exec("INSERT INTO docs (id, folder, name, size, mtime, hash, title, host, note, chunks) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		doc, t.folder, o.name, o.size, o.mtime, o.hash, o.title, fetch.Host(o.doc), o.note, len(o.pieces))
+	if err != nil {
 		return err
 	}
-	return t.exec("DELETE FROM docs WHERE id = ?", doc)
+	var sizes, body []byte
+	for i, rows := 0, 0; i < len(o.pieces); rows++ {
+		if rows%ctxEvery == ctxEvery-1 && t.ctx.Err() != nil {
+			return t.ctx.Err()
+		}
+		first := doc + int64(i)
+		sizes, body = sizes[:0], body[:0]
+		for ; i < len(o.pieces) && (len(body) == 0 || len(body)+len(o.pieces[i]) <= textBytes); i++ {
+			sizes = binary.AppendUvarint(sizes, uint64(len(o.pieces[i])))
+			body = append(body, o.pieces[i]...)
+		}
+		if err := t.exec("INSERT INTO texts (id, sizes, body) VALUES (?, ?, ?)", first, sizes, string(body)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *writer) delete(doc, chunks int64) error {
+	if err := t.exec("DELETE FROM docs WHERE id = ?", doc); err != nil || chunks == 0 {
+		return err
+	}
+	if err := t.exec("DELETE FROM texts WHERE id BETWEEN ? AND ?", doc, doc+chunks-1); err != nil {
+		return err
+	}
+	return t.exec("INSERT INTO gone (doc, chunks) VALUES (?, ?)", doc, chunks)
 }
 
 // removeDocs takes files out of the index, in batches. An id that is gone
 // already, or was replaced by another process, is passed over.
 func (ix *Index) removeDocs(ctx context.Context, folder int64, ids []int64) error {
-	for batch := range slices.Chunk(ids, batchFiles) {
+	for batch := range slices.Chunk(ids, removeFiles) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -242,99 +282,17 @@ func (ix *Index) removeDocs(ctx context.Context, folder int64, ids []int64) erro
 }
 
 func (t *writer) remove(doc int64) error {
-	s, err := t.stmt("SELECT first, chunks, name FROM docs WHERE id = ?")
+	s, err := t.stmt("SELECT chunks FROM docs WHERE id = ?")
 	if err != nil {
 		return err
 	}
-	var first, chunks int64
-	var name string
-	err = s.QueryRow(doc).Scan(&first, &chunks, &name)
+	var chunks int64
+	err = s.QueryRow(doc).Scan(&chunks)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look up file: %w", err)
 	}
-	return t.delete(doc, first, chunks, name)
-}
-
-// chunkRunes is the size of a chunk aimed at, in characters.
-const chunkRunes = 1000
-
-// chunk cuts text into pieces of about chunkRunes characters that begin and end
-// at paragraphs, without overlap. Only a paragraph that is much longer is cut
-// inside, at a line end, a sentence end or a space. A heading goes with what
-// follows it.
-func chunk(text string) []string {
-	var pieces, current []string
-	size := 0
-	flush := func(keep int) {
-		if body := current[:len(current)-keep]; len(body) > 0 {
-			pieces = append(pieces, strings.Join(body, "\n\n"))
-		}
-		current = slices.Clone(current[len(current)-keep:])
-		size = 0
-		for _, p := range current {
-			size += utf8.RuneCountInString(p)
-		}
-	}
-	for paragraph := range strings.SplitSeq(text, "\n\n") {
-		for _, part := range cutLong(strings.Trim(paragraph, "\n")) {
-			n := utf8.RuneCountInString(part)
-			if size > 0 && size+n > chunkRunes {
-				keep := 0
-				if len(current) > 1 && isHeading(current[len(current)-1]) {
-					keep = 1
-				}
-				flush(keep)
-			}
-			current = append(current, part)
-			size += n
-		}
-	}
-	flush(0)
-	return pieces
-}
-
-// isHeading guesses: one short line that does not end like a sentence.
-func isHeading(paragraph string) bool {
-	last, _ := utf8.DecodeLastRuneInString(paragraph)
-	return len(paragraph) <= 120 && !strings.Contains(paragraph, "\n") && !strings.ContainsRune(`.!?;,"'”’)`, last)
-}
-
-// cutLong cuts a paragraph of more than half as much again as a chunk. A blank
-// paragraph gives nothing.
-func cutLong(paragraph string) []string {
-	var parts []string
-	for len(prefixRunes(paragraph, chunkRunes*3/2)) < len(paragraph) {
-		head := prefixRunes(paragraph, chunkRunes)
-		end := cutPoint(head)
-		parts = append(parts, strings.TrimRightFunc(paragraph[:end], unicode.IsSpace))
-		paragraph = strings.TrimLeftFunc(paragraph[end:], unicode.IsSpace)
-	}
-	if strings.TrimSpace(paragraph) != "" {
-		parts = append(parts, paragraph)
-	}
-	return slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-}
-
-// cutPoint finds the best place to cut in the second half of head, or its end.
-func cutPoint(head string) int {
-	for _, sep := range []string{"\n", ". ", "? ", "! ", "; ", " "} {
-		if i := strings.LastIndex(head, sep); i >= len(head)/2 {
-			return i + len(sep)
-		}
-	}
-	return len(head)
-}
-
-// prefixRunes is the first n characters of s.
-func prefixRunes(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
-		}
-		n--
-	}
-	return s
+	return t.delete(doc, chunks)
 }

@@ -1,0 +1,241 @@
+package inverted
+
+import (
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxWord is how much of a word is kept, in bytes. Longer ones are no words.
+const maxWord = 64
+
+// kind says what a term of a text is.
+type kind byte
+
+const (
+	plain    kind = iota // a word
+	glyph                // a character of a script without spaces
+	compound             // the words of something written without white space, "covid 19"
+	pair                 // two neighbouring glyphs
+)
+
+// word reports whether a term counts for the length of a text.
+func (k kind) word() bool { return k <= glyph }
+
+// maxParts is the most words that make a compound; a URL has more.
+const maxParts = 4
+
+// each calls emit with the terms of a text, folded, in order. The bytes are
+// good until emit returns.
+func each(text string, emit func(term []byte, k kind)) {
+	s := scanner{text: text, apart: true}
+	var joined []byte
+	var before rune // the ideograph just before this word, or 0
+	parts, start := 0, 0
+	for {
+		more := s.next()
+		if s.apart || !more {
+			if parts > 1 && parts <= maxParts {
+				if joined = appendCompound(joined[:0], text[start:s.ended]); len(joined) > 0 {
+					emit(joined, compound)
+				}
+			}
+			parts, start = 0, s.start
+		}
+		if !more {
+			return
+		}
+		k := plain
+		if s.ideograph == 0 {
+			parts++
+		} else {
+			k = glyph
+			if before != 0 && s.close {
+				joined = utf8.AppendRune(utf8.AppendRune(joined[:0], before), s.ideograph)
+				emit(joined, pair)
+			}
+		}
+		before = s.ideograph
+		s.ended = s.at
+		emit(s.word, k)
+	}
+}
+
+// appendCompound appends the folded words of text, single spaces between them, or
+// nothing where the last is but an ending, as in "don't".
+func appendCompound(b []byte, text string) []byte {
+	s := scanner{text: text}
+	for s.next() {
+		if s.ideograph != 0 {
+			return b[:0]
+		}
+		if len(b) > 0 {
+			b = append(b, ' ')
+		}
+		b = append(b, s.word...)
+	}
+	switch string(s.word) {
+	case "s", "t", "re", "ve", "ll", "d", "m":
+		return b[:0]
+	}
+	if len(b) > maxWord {
+		return b[:0]
+	}
+	return b
+}
+
+// scanner finds the words of a text.
+type scanner struct {
+	text      string
+	at        int    // where to look for the next word
+	start     int    // where the word begins
+	ended     int    // for each: where the word before ended
+	word      []byte // folded
+	apart     bool   // white space stands before the word
+	close     bool   // nothing stands between the word and the one before
+	ideograph rune   // the word, if it is one character of a script without spaces
+}
+
+// What the table of bytes says, beside what to fold a letter or digit to.
+const (
+	mark   = 0 // stands between words
+	space  = 1
+	wide   = 2 // part of a longer character
+	letter = '0'
+)
+
+var classes = func() (t [256]byte) {
+	for c := range t {
+		switch {
+		case c >= utf8.RuneSelf:
+			t[c] = wide
+		case c >= '0' && c <= '9', c >= 'a' && c <= 'z':
+			t[c] = byte(c)
+		case c >= 'A' && c <= 'Z':
+			t[c] = byte(c) + 'a' - 'A'
+		case c == ' ' || c >= '\t' && c <= '\r':
+			t[c] = space
+		}
+	}
+	return t
+}()
+
+// next goes to the next word and reports whether there is one.
+func (s *scanner) next() bool {
+	i, from := s.at, s.at
+	s.apart = from == 0
+	for i < len(s.text) {
+		c := classes[s.text[i]]
+		if c >= letter {
+			break
+		}
+		if c == wide {
+			r, n := utf8.DecodeRuneInString(s.text[i:])
+			if wordRune(r, n) {
+				break
+			}
+			if unicode.IsSpace(r) {
+				s.apart = true
+			}
+			i += n
+			continue
+		}
+		if c == space {
+			s.apart = true
+		}
+		i++
+	}
+	if i == len(s.text) {
+		s.at = i
+		return false
+	}
+	s.start, s.close, s.ideograph, s.word = i, i == from, 0, s.word[:0]
+	for i < len(s.text) {
+		c := classes[s.text[i]]
+		if c < letter {
+			if c == wide {
+				return s.slow(i)
+			}
+			break
+		}
+		s.word = append(s.word, c)
+		i++
+	}
+	s.cut()
+	s.at = i
+	return true
+}
+
+// slow reads the rest of a word that is not plain ASCII. A word of marks alone,
+// which fold to nothing, is passed over.
+func (s *scanner) slow(i int) bool {
+	for i < len(s.text) {
+		r, n := utf8.DecodeRuneInString(s.text[i:])
+		if !wordRune(r, n) {
+			break
+		}
+		if isIdeograph(r) {
+			if i == s.start {
+				s.ideograph = r
+				s.word = utf8.AppendRune(s.word, r)
+				i += n
+			}
+			break
+		}
+		s.word = appendFolded(s.word, r)
+		i += n
+	}
+	s.at = i
+	s.cut()
+	if len(s.word) == 0 {
+		apart := s.apart
+		more := s.next()
+		s.apart, s.close = s.apart || apart, false
+		return more
+	}
+	return true
+}
+
+// cut shortens a word that is too long to be one.
+func (s *scanner) cut() {
+	if len(s.word) <= maxWord {
+		return
+	}
+	n := maxWord
+	for n > 0 && !utf8.RuneStart(s.word[n]) {
+		n--
+	}
+	s.word = s.word[:n]
+}
+
+// wordRune reports whether words are made of r. A byte that is no UTF-8 is none.
+func wordRune(r rune, n int) bool {
+	if r == utf8.RuneError && n <= 1 {
+		return false
+	}
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Co, r)
+}
+
+// isIdeograph reports whether r is written without spaces between words.
+func isIdeograph(r rune) bool {
+	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
+}
+
+// appendFolded appends r in lower case and without accents: "É" and "e" with a
+// combining accent are both "e". Letters beyond Latin and Greek keep theirs, since
+// there they make another letter.
+func appendFolded(b []byte, r rune) []byte {
+	if r >= 0x300 && r <= 0x36F {
+		return b
+	}
+	r = unicode.ToLower(r)
+	if r >= utf8.RuneSelf && unicode.In(r, unicode.Latin, unicode.Greek) {
+		var buf [utf8.UTFMax]byte
+		d := norm.NFD.Properties(buf[:utf8.EncodeRune(buf[:], r)]).Decomposition()
+		if base, n := utf8.DecodeRune(d); n > 0 && base != utf8.RuneError {
+			r = unicode.ToLower(base)
+		}
+	}
+	return utf8.AppendRune(b, r)
+}

@@ -1,0 +1,232 @@
+package local
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxTerms bounds the work of one query; a question has far fewer words.
+const maxTerms = 48
+
+// stopWords say how a question is built, not what it is about.
+var stopWords = func() map[string]bool {
+	set := map[string]bool{}
+	for _, w := range strings.Fields(`a about above after again all also am an and any are as at be because been before being below between both but by
+		can could did do does doing down during each few for from further had has have having he her here hers him his how i if in into is it its itself
+		just let me more most my no nor not now of off on once only or other our ours out over own please same she should so some such than that the their
+		theirs them then there these they this those through to too under until up us very was we were what when where which while who whom whose why will
+		with would you your yours s t re ve ll d m don doesn didn isn aren wasn weren`) {
+		set[w] = true
+	}
+	return set
+}()
+
+// terms returns what to look for: the content words of a query, in lower case,
+// each once, in order, and how often the query has each. A compound such as "6,000" or
+// "covid-19" counts as its parts and, with its parts joined by single spaces, as a
+// phrase. A query made of stop words only is searched for these.
+func terms(query string) (terms []string, times []int) {
+	var content, all counted
+	for field := range strings.FieldsSeq(strings.ToValidUTF8(query, " ")) {
+		words := strings.FieldsFunc(strings.ToLower(field), func(r rune) bool { return !isWordRune(r) })
+		contentful := 0
+		for _, w := range words {
+			all.add(w)
+			if !stopWords[w] {
+				content.add(w)
+				contentful++
+			}
+		}
+		if contentful > 0 && len(words) > 1 && len(words) <= 4 {
+			content.add(strings.Join(words, " "))
+		}
+	}
+	if len(content.words) == 0 {
+		content = all
+	}
+	return content.words, content.times
+}
+
+// counted is a list of words and how often each was met.
+type counted struct {
+	words []string
+	times []int
+}
+
+// add counts a word; beyond maxTerms different ones the rest is left out.
+func (c *counted) add(word string) {
+	switch i := slices.Index(c.words, word); {
+	case i >= 0:
+		c.times[i]++
+	case len(c.words) < maxTerms:
+		c.words, c.times = append(c.words, word), append(c.times, 1)
+	}
+}
+
+// isWordRune is what words are made of.
+func isWordRune(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Co, r)
+}
+
+// snippetRunes is the longest snippet, in characters.
+const snippetRunes = 300
+
+// snippet cuts the part of body out that holds the most different terms, whole
+// words with single spaces between them, at most snippetRunes characters.
+func snippet(body string, terms []string) string {
+	words := strings.Fields(body)
+	sizes, hits := make([]int, len(words)), make([]int, len(words))
+	for i, w := range words {
+		sizes[i], hits[i] = utf8.RuneCountInString(w), termIn(w, terms)
+	}
+	best, bestEnd, bestScore := 0, 0, -1
+	count := make([]int, len(terms))
+	size, distinct, end := -1, 0, 0
+	for start := range words {
+		for end < len(words) && size+1+sizes[end] <= snippetRunes {
+			size += 1 + sizes[end]
+			if h := hits[end]; h >= 0 {
+				if count[h]++; count[h] == 1 {
+					distinct++
+				}
+			}
+			end++
+		}
+		if distinct > bestScore {
+			best, bestEnd, bestScore = start, end, distinct
+		}
+		if end == start { // a word longer than a snippet
+			end++
+			continue
+		}
+		size -= 1 + sizes[start]
+		if h := hits[start]; h >= 0 {
+			if count[h]--; count[h] == 0 {
+				distinct--
+			}
+		}
+	}
+	if best == bestEnd && len(words) > 0 {
+		return prefixRunes(words[best], snippetRunes)
+	}
+	return strings.Join(words[best:bestEnd], " ")
+}
+
+// termIn returns the term that a word of a text is a form of, or -1. Two words
+// are taken for forms of one when they differ in their last letters only.
+func termIn(word string, terms []string) int {
+	word = strings.ToLower(strings.TrimFunc(word, func(r rune) bool { return !isWordRune(r) }))
+	return slices.IndexFunc(terms, func(t string) bool {
+		if word == t {
+			return true
+		}
+		n := 0
+		for n < len(word) && n < len(t) && word[n] == t[n] {
+			n++
+		}
+		return n >= 4 && len(word)-n <= 3 && len(t)-n <= 3
+	})
+}
+
+// chunkRunes is the size of a chunk aimed at, in characters.
+const chunkRunes = 1000
+
+// chunk cuts text into pieces of about chunkRunes characters that begin and end
+// at paragraphs, without overlap. Only a paragraph that is much longer is cut
+// inside, at a line end, a sentence end or a space. A heading, and a title before
+// everything, go with what follows.
+func chunk(text string) []string {
+	var pieces, current []string
+	size := 0
+	flush := func(keep int) {
+		if body := current[:len(current)-keep]; len(body) > 0 {
+			pieces = append(pieces, strings.Join(body, "\n\n"))
+		}
+		current = slices.Clone(current[len(current)-keep:])
+		size = 0
+		for _, p := range current {
+			size += utf8.RuneCountInString(p)
+		}
+	}
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		for _, part := range cutLong(strings.Trim(paragraph, "\n")) {
+			n := utf8.RuneCountInString(part)
+			alone := len(current) == 1 && (isHeading(current[0]) || len(pieces) == 0 && isTitle(current[0]))
+			if size > 0 && size+n > chunkRunes && !alone {
+				keep := 0
+				if len(current) > 1 && isHeading(current[len(current)-1]) {
+					keep = 1
+				}
+				flush(keep)
+			}
+			current = append(current, part)
+			size += n
+		}
+	}
+	flush(0)
+	return withoutStub(pieces)
+}
+
+// withoutStub joins the last piece with the one before if it is less than half a chunk,
+// such as authors and keywords below an abstract.
+func withoutStub(pieces []string) []string {
+	n := len(pieces)
+	if n < 2 {
+		return pieces
+	}
+	last, joined := utf8.RuneCountInString(pieces[n-1]), pieces[n-2]+"\n\n"+pieces[n-1]
+	if last >= chunkRunes/2 || utf8.RuneCountInString(joined) > chunkRunes*3/2 {
+		return pieces
+	}
+	return append(pieces[:n-2], joined)
+}
+
+// isTitle guesses of what stands first: one line that is not long.
+func isTitle(paragraph string) bool {
+	return len(paragraph) <= 200 && !strings.Contains(paragraph, "\n")
+}
+
+// isHeading guesses: one short line that does not end like a sentence.
+func isHeading(paragraph string) bool {
+	last, _ := utf8.DecodeLastRuneInString(paragraph)
+	return len(paragraph) <= 120 && !strings.Contains(paragraph, "\n") && !strings.ContainsRune(`.!?;,"'”’)`, last)
+}
+
+// cutLong cuts a paragraph of more than half as much again as a chunk. A blank
+// paragraph gives nothing.
+func cutLong(paragraph string) []string {
+	var parts []string
+	for len(prefixRunes(paragraph, chunkRunes*3/2)) < len(paragraph) {
+		head := prefixRunes(paragraph, chunkRunes)
+		end := cutPoint(head)
+		parts = append(parts, strings.TrimRightFunc(paragraph[:end], unicode.IsSpace))
+		paragraph = strings.TrimLeftFunc(paragraph[end:], unicode.IsSpace)
+	}
+	if strings.TrimSpace(paragraph) != "" {
+		parts = append(parts, paragraph)
+	}
+	return slices.DeleteFunc(parts, func(p string) bool { return p == "" })
+}
+
+// cutPoint finds the best place to cut in the second half of head, or its end.
+func cutPoint(head string) int {
+	for _, sep := range []string{"\n", ". ", "? ", "! ", "; ", " "} {
+		if i := strings.LastIndex(head, sep); i >= len(head)/2 {
+			return i + len(sep)
+		}
+	}
+	return len(head)
+}
+
+// prefixRunes is the first n characters of s.
+func prefixRunes(s string, n int) string {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
+		n--
+	}
+	return s
+}

@@ -1,0 +1,215 @@
+package rank
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// dial is an embedder whose vectors say how near a text is to the query: the number
+// that stands behind "near" in it, of 10.
+type dial struct {
+	asked [][]string
+	err   error
+}
+
+func (d *dial) ID() string { return "dial/1" }
+
+func (d *dial) Embed(_ context.Context, texts []string) ([]embed.Vector, error) {
+	d.asked = append(d.asked, texts)
+	if d.err != nil {
+		return nil, d.err
+	}
+	out := make([]embed.Vector, len(texts))
+	for i, t := range texts {
+		near := 10
+		if _, after, ok := strings.Cut(t, "near "); ok {
+			fmt.Sscan(after, &near)
+		}
+		cos := float64(near) / 10
+		out[i] = embed.Vector{float32(cos), float32(math.Sqrt(1 - cos*cos))}
+	}
+	return out, nil
+}
+
+func places(placed []Placed) []int {
+	out := make([]int, len(placed))
+	for i, p := range placed {
+		out[i] = p.At
+	}
+	return out
+}
+
+func order(t *testing.T, e embed.Embedder, found []Found) []Placed {
+	t.Helper()
+	placed, err := NewReader(e, "query").Order(t.Context(), found, MaxTexts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return placed
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+func TestOrderWithoutVectors(t *testing.T) {
+	found := []Found{{Text: "one", Words: 3}, {Text: "two", Words: 2}, {Text: "three", Words: 2}}
+	equal(t, "words alone", order(t, nil, found), []Placed{{0, 3}, {1, 2}, {2, 2}})
+	equal(t, "nothing", order(t, nil, nil), []Placed{})
+}
+
+func TestOrderByMeaning(t *testing.T) {
+	found := []Found{
+		{Text: "near 1: has the words alone", Words: 10},
+		{Text: "near 9: means it", Words: 6},
+		{Text: "near 5", Words: 5},
+	}
+	got := order(t, &dial{}, found)
+	equal(t, "order", places(got), []int{1, 2, 0})
+	// By words the part of the highest; by meaning where the cosine is between -1 and 1.
+	if want := wordShare*.6 + (1-wordShare)*(1+.9)/2; math.Abs(got[0].Score-want) > 1e-6 {
+		t.Errorf("score %v, want %v", got[0].Score, want)
+	}
+}
+
+func TestWordsStillDecide(t *testing.T) {
+	found := []Found{
+		{Text: "near 5: the very thing asked for", Words: 20},
+		{Text: "near 6: something about it", Words: 4},
+	}
+	equal(t, "order", places(order(t, &dial{}, found)), []int{0, 1})
+}
+
+func TestWhatIsEmbedded(t *testing.T) {
+	e := &dial{}
+	order(t, e, []Found{
+		{Title: "Roots", Text: "# Roots\n\nof trees\n12\t5\t1\n3.70 4.19\n", Words: 2},
+		{Title: "Leaves", Text: "They fall.", Words: 1},
+	})
+	equal(t, "texts", e.asked, [][]string{{"query", "# Roots\nof trees\n", "Leaves\nThey fall."}})
+}
+
+func TestOnlySoManyTexts(t *testing.T) {
+	e := &dial{}
+	var found []Found
+	for i := range 3 * MaxTexts {
+		found = append(found, Found{Text: fmt.Sprintf("text %d near %d", i, i%10), Words: float64(1000 - i)})
+	}
+	got := order(t, e, found)
+	equal(t, "embedded", len(e.asked[0]), 1+MaxTexts)
+	equal(t, "one call", len(e.asked), 1)
+	for i, p := range got {
+		if i >= MaxTexts && p.At != i {
+			t.Fatalf("place %d holds %d: what was not compared keeps its place", i, p.At)
+		}
+		if i < MaxTexts && p.At >= MaxTexts {
+			t.Fatalf("place %d holds %d, which was not compared", i, p.At)
+		}
+	}
+	descending(t, got)
+}
+
+func TestSecondRound(t *testing.T) {
+	e := &dial{}
+	r := NewReader(e, "query")
+	var found []Found
+	for i := range 6 {
+		found = append(found, Found{Text: fmt.Sprintf("text %d near %d", i, i), Words: float64(10 - i)})
+	}
+	if _, err := r.Order(t.Context(), found, 2); err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(found)
+	for i := range found {
+		found[i].Words = float64(10 - i)
+	}
+	got, err := r.Order(t.Context(), found, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The query and two texts first; then two more, and not those two again.
+	equal(t, "embedded", e.asked, [][]string{{"query", "text 0 near 0", "text 1 near 1"}, {"text 5 near 5", "text 4 near 4"}})
+	equal(t, "order", places(got), []int{0, 1, 4, 5, 2, 3})
+	descending(t, got)
+}
+
+func descending(t rapid.TB, placed []Placed) {
+	t.Helper()
+	for i, p := range placed {
+		if !(p.Score > 0) || math.IsInf(p.Score, 0) || i > 0 && p.Score > placed[i-1].Score {
+			t.Fatalf("scores are not falling and above 0: %v", placed)
+		}
+	}
+}
+
+func TestFailingVectors(t *testing.T) {
+	found := []Found{{Text: "near 1", Words: 3}, {Text: "near 9", Words: 2}}
+	equal(t, "a failure", order(t, &dial{err: errors.New("no such model")}, found), []Placed{{0, 3}, {1, 2}})
+	equal(t, "too few vectors", order(t, few{}, found), []Placed{{0, 3}, {1, 2}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := NewReader(&dial{err: ctx.Err()}, "query").Order(ctx, found, MaxTexts); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want that of the context", err)
+	}
+}
+
+// few is an embedder that leaves out vectors.
+type few struct{}
+
+func (few) ID() string { return "few/1" }
+
+func (few) Embed(context.Context, []string) ([]embed.Vector, error) { return nil, nil }
+
+func TestCopiesComeLast(t *testing.T) {
+	found := []Found{
+		{Text: "Water boils at 100 degrees.", Words: 5},
+		{Text: "water  boils at 100 degrees", Words: 4},
+		{Text: "Water boils at 90 degrees.", Words: 3},
+		{Text: "Water does not boil.", Words: 2},
+	}
+	got := order(t, nil, found)
+	equal(t, "order", places(got), []int{0, 2, 3, 1})
+	descending(t, got)
+}
+
+func TestCopies(t *testing.T) {
+	equal(t, "copies", Copies([]string{"A b.", "a, B", "a b c", "...", "...", "A B C!", "a b"}), []int{-1, 0, -1, -1, -1, 2, 0})
+}
+
+func TestOrderIsAnOrder(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var found []Found
+		for i, n := range rapid.SliceOfN(rapid.IntRange(1, 50), 0, 150).Draw(rt, "words") {
+			found = append(found, Found{Text: fmt.Sprintf("%d near %d", rapid.IntRange(0, 40).Draw(rt, "text"), i%10), Words: float64(n)})
+		}
+		slices.SortStableFunc(found, func(a, b Found) int { return int(b.Words) - int(a.Words) })
+		var e embed.Embedder
+		if rapid.Bool().Draw(rt, "vectors") {
+			e = &dial{}
+		}
+		got, err := NewReader(e, "query").Order(context.Background(), found, MaxTexts)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		descending(rt, got)
+		at := places(got)
+		slices.Sort(at)
+		for i, p := range at {
+			if p != i {
+				rt.Fatalf("%v is no order of %d texts", at, len(found))
+			}
+		}
+	})
+}
