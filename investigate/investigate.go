@@ -62,6 +62,9 @@ type Config struct {
 	Deadline time.Duration
 	// AllowEgress names the private researchers whose findings others may be told.
 	AllowEgress []string
+	// WordsAlone leaves out the sentence encoder that comes with this module: texts are
+	// then compared by their words, which takes less time and finds less.
+	WordsAlone bool
 
 	// HTTP reaches the researchers that have a URL; nil means a client that knows no
 	// proxy.
@@ -159,7 +162,11 @@ func (i *Investigator) assemble(cfg Config) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the evidence store")
 	}
 	i.blobs, i.close = blobs, append([]func() error{blobs.Close}, i.close...)
-	seats, err := i.seats(cfg, traces)
+	judged, err := i.judge(cfg)
+	if err != nil {
+		return err
+	}
+	seats, err := i.seats(cfg, traces, judged)
 	if err != nil {
 		return err
 	}
@@ -173,7 +180,9 @@ func (i *Investigator) assemble(cfg Config) error {
 		Minds: pi.Minds{
 			Planner: func(string) pi.Planner { return derive.New() },
 			Writer:  func(string) reason.Reasoner { return extractive.New() },
+			Vectors: judged.vectorsOf,
 		},
+		Vectors: judged.vectors, Calibration: judged.calibration,
 		Options: pi.Options{Parallel: cfg.Parallel, MaxRihlas: cfg.MaxRihlas, Deadline: cfg.Deadline, AllowEgress: cfg.AllowEgress},
 	})
 	return nil

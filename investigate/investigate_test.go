@@ -85,7 +85,14 @@ func value(name, fact string) investigate.Researcher {
 	return investigate.Researcher{Name: name, Scope: "zanthium plants and where they grow", Value: r, Evidence: r.evidence}
 }
 
+// open opens an investigator that goes by words, which is quicker.
 func open(t *testing.T, cfg investigate.Config) *investigate.Investigator {
+	t.Helper()
+	cfg.WordsAlone = true
+	return started(t, cfg)
+}
+
+func started(t *testing.T, cfg investigate.Config) *investigate.Investigator {
 	t.Helper()
 	if cfg.Home == "" {
 		cfg.Home = t.TempDir()
@@ -197,7 +204,7 @@ func TestRecordsCanBeRerun(t *testing.T) {
 }
 
 func TestEmbeddedLibraryAlone(t *testing.T) {
-	res := ask(t, open(t, investigate.Config{Embedded: true}), "What is the capital of France?")
+	res := ask(t, started(t, investigate.Config{Embedded: true}), "What is the capital of France?")
 	if !strings.Contains(res.Answer, "Paris") || len(res.Citations) == 0 {
 		t.Errorf("answer %q", res.Answer)
 	}

@@ -123,10 +123,10 @@ func invalid(field, hint, format string, args ...any) error {
 
 // seats are the members of the network: the library first, then the others in
 // their order. The network itself refuses names that are wrong or taken.
-func (i *Investigator) seats(cfg Config, traces *trace.Dir) ([]pool.Seat, error) {
+func (i *Investigator) seats(cfg Config, traces *trace.Dir, judged judgement) ([]pool.Seat, error) {
 	var out []pool.Seat
 	if cfg.has(files.Name) {
-		open, err := i.library(cfg, traces)
+		open, err := i.library(cfg, traces, judged)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (c *Config) dial(r Researcher) opener {
 
 // library opens the folders and makes their researcher, which is closed with the
 // investigator.
-func (i *Investigator) library(cfg Config, traces *trace.Dir) (opener, error) {
+func (i *Investigator) library(cfg Config, traces *trace.Dir, judged judgement) (opener, error) {
 	var folders []*fetch.Folder
 	for _, path := range cfg.Library {
 		f, err := fetch.OpenFolder(path)
@@ -188,7 +188,10 @@ func (i *Investigator) library(cfg Config, traces *trace.Dir) (opener, error) {
 	}
 	x := extract.New(extract.Config{CacheDir: filepath.Join(cfg.Home, "cache")})
 	r := files.New(files.Config{
-		Lab:     researcher.Lab{PartOf: true, Traces: traces, Blobs: i.blobs, Version: cfg.Version, Now: cfg.Now, NewID: cfg.NewID, Deadline: cfg.Deadline},
+		Lab: researcher.Lab{
+			PartOf: true, Traces: traces, Blobs: i.blobs, Version: cfg.Version, Now: cfg.Now, NewID: cfg.NewID, Deadline: cfg.Deadline,
+			Vectors: judged.vectors, Calibration: judged.calibration,
+		},
 		Library: folders, IndexPath: filepath.Join(cfg.Home, "library", "index.db"), Extractor: x,
 		Warn: func(message string) { cfg.Log.Warn(message) },
 	})

@@ -93,6 +93,18 @@ func (m *Meter) Reserve(tokens int) (*Reservation, error) {
 	return &Reservation{m: m, tokens: tokens}, nil
 }
 
+// Spare is Reserve for what a run can do without: it gets at most half of the room,
+// and that it does not fit is not remembered as exhaustion.
+func (m *Meter) Spare(tokens int) (*Reservation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if room := m.roomLocked() / 2; tokens < 0 || tokens > room {
+		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens needed and %d to spare of a budget of %d", tokens, room, m.limits.TokenBudget)
+	}
+	m.reserved += tokens
+	return &Reservation{m: m, tokens: tokens}, nil
+}
+
 // Settle ends the reservation with what was really used. Whoever reserves should
 // bound the call so that it uses no more than that. If it does all the same, the
 // excess is counted against what nobody has reserved, held tokens included; what

@@ -15,6 +15,8 @@
 //	− contradiction                    0.12, and the score is at most 0.69
 //	− budget exhausted                 0.08, and the score is at most 0.79
 //	one origin only                    at most 0.89
+//	calibration                        by the table, if there is one: how often answers with that score were right;
+//	                                   the bounds above hold for what it says, too
 //	result                             clamped to 0.05…0.99 and rounded to two digits
 //
 // So 0.9 and more needs several independent origins of standing that cover the
@@ -37,6 +39,7 @@ type Input struct {
 	Match           float64            // how much of the question the evidence speaks to, 0 to 1
 	BudgetExhausted bool
 	Now             time.Time // when the run started
+	Table           *Table    // turns the score into a probability; nil leaves it as it is
 }
 
 // Assess computes factors and score. The same input gives the same output.
@@ -50,7 +53,7 @@ func Assess(in Input) (marchwarden.ConfidenceFactors, marchwarden.Unit) {
 		BudgetExhausted:         in.BudgetExhausted,
 		Recency:                 recencyOf(cited, in.Now),
 	}
-	return f, score(f, in.Match, in.Grounded.Claims)
+	return f, score(f, in)
 }
 
 // Rate puts factors and score into a result, and into each of its citations its own
@@ -65,8 +68,8 @@ func Rate(res *marchwarden.Result, in Input) {
 
 // score applies the rubric. It works on the unrounded match, so that answers
 // which differ only a little keep their order.
-func score(f marchwarden.ConfidenceFactors, match float64, claims []marchwarden.Claim) marchwarden.Unit {
-	match = clamp(match, 0, 1)
+func score(f marchwarden.ConfidenceFactors, in Input) marchwarden.Unit {
+	match := clamp(in.Match, 0, 1)
 	if f.NumCorroboratingSources == 0 {
 		return marchwarden.Unit(round(0.25 * match))
 	}
@@ -83,7 +86,7 @@ func score(f marchwarden.ConfidenceFactors, match float64, claims []marchwarden.
 	case marchwarden.MediumAuthority:
 		s += 0.04
 	}
-	s += 0.10 * supported(claims)
+	s += 0.10 * supported(in.Grounded.Claims)
 	if f.Recency == marchwarden.Dated {
 		s -= 0.05
 	}
@@ -97,7 +100,7 @@ func score(f marchwarden.ConfidenceFactors, match float64, claims []marchwarden.
 	if f.ContradictionDetected {
 		s, most = s-0.12, min(most, 0.69)
 	}
-	return marchwarden.Unit(round(clamp(s, 0.05, most)))
+	return marchwarden.Unit(round(clamp(in.Table.At(clamp(s, 0.05, most)), 0.05, most)))
 }
 
 // Citation is the confidence of one citation: the standing of its source and

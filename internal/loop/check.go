@@ -161,9 +161,9 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: len(r.state.Evidence.Sources()),
 		},
 	}
-	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
+	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.vectors.Gaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
 	confidence.Rate(res, confidence.Input{
-		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt,
+		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt, Table: r.table,
 	})
 	res.Normalize()
 	return res

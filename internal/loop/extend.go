@@ -26,6 +26,7 @@ func (r *run) extend() bool {
 	r.state.Limits, r.state.Past = limits, r.past
 	r.meter.Hold(r.writing(limits.TokenBudget - r.meter.Usage().Tokens))
 
+	r.vectors.Again()
 	r.interrupted, r.state.Interrupted = false, false
 	r.leftover = nil
 	var gaps []marchwarden.Gap

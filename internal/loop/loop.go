@@ -21,6 +21,9 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -41,7 +44,10 @@ type Config struct {
 	Reasoner reason.Reasoner
 	// Model answers the reasoner's calls when the run's start names a model.
 	Model llm.Model
-	Blobs blob.Store
+	// Vectors makes the sentence vectors of runs whose start names it. A run whose
+	// start names another must not get here.
+	Vectors embed.Embedder
+	Blobs   blob.Store
 	// Parallel bounds searches and fetches under way at once; zero means 8.
 	Parallel int
 }
@@ -79,6 +85,10 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	if err := start.Request.Validate(); err != nil {
 		return nil, err
 	}
+	table, err := confidence.TableOf(start.Calibration)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "a run")
+	}
 	if err := j.Note(start); err != nil {
 		return nil, err
 	}
@@ -88,7 +98,7 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	defer done()
 
 	r := l.newRun(j, start, clock)
-	r.caller = replay.Shield(ctx)
+	r.caller, r.table = replay.Shield(ctx), table
 	if err := r.gatherAll(gathering); err != nil {
 		return nil, err
 	}
@@ -111,8 +121,10 @@ type run struct {
 	filter  marchwarden.SourceFilter
 	meter   *budget.Meter
 	model   *metered.Model // nil for a mind without one
+	vectors *vectors.Vectors
 	state   *reason.State
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
+	table   *confidence.Table
 
 	gaps        []marchwarden.Gap
 	cutShort    map[int]bool // those of gaps that are about what was cut short, and may be done when the run goes on
@@ -129,16 +141,18 @@ type run struct {
 
 func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Duration) *run {
 	meter := budget.New(start.Limits, start.Wall)
+	vs := vectors.New(j, start, l.cfg.Vectors, meter)
 	r := &run{
 		Loop: l, j: j, start: start, clock: clock,
-		engine:  replay.Engine(j, start.Engine, l.cfg.Engine),
+		engine:  vs.Engine(start.Engine, l.cfg.Engine),
 		fetcher: replay.Fetcher(j, l.cfg.Fetcher),
 		filter:  start.Request.Filter(),
 		meter:   meter,
+		vectors: vs,
 		gaps:    slices.Clone(start.Gaps), cutShort: map[int]bool{},
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
-			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Nonce: quoted.Nonce(start.TraceID),
+			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: vs.Embedder(), Nonce: quoted.Nonce(start.TraceID),
 		},
 	}
 	if start.Model != "" {

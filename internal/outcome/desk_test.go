@@ -193,11 +193,11 @@ func TestWhatWasPaidBeforeACutCounts(t *testing.T) {
 		}
 		d := worked(t, &trace.Start{Limits: marchwarden.Limits{TokenBudget: 5000}}, time.Minute,
 			&trace.ModelComplete{TokensIn: 100, TokensOut: 50}, &trace.RihlaComplete{Number: 1, Researcher: "files", TraceID: one, TokensUsed: 400},
-			&trace.ModelComplete{TokensIn: 10, TokensOut: 5}, &trace.RihlaComplete{Number: 2, Researcher: "files", TraceID: other, TokensUsed: 300},
+			&trace.ModelComplete{TokensIn: 10, TokensOut: 5}, &trace.EmbedComplete{TokensIn: 6}, &trace.RihlaComplete{Number: 2, Researcher: "files", TraceID: other, TokensUsed: 300},
 			&trace.RihlaComplete{Number: 3, Researcher: "files", TraceID: one, TokensUsed: 900}, &trace.RihlaComplete{Number: 4, Researcher: "stranger", TokensUsed: 20}, &trace.RihlaComplete{Number: 5, Researcher: "stranger", TokensUsed: 20})
 		run := goesOn(t, t.Context(), d, more(2000))
 		defer run.Close()
-		if e := run.Start.Extended; len(e) != 1 || e[0].Spent != 165+900+300+40 || e[0].Tokens != 2000 {
+		if e := run.Start.Extended; len(e) != 1 || e[0].Spent != 171+900+300+40 || e[0].Tokens != 2000 {
 			t.Errorf("%+v", e)
 		}
 	})

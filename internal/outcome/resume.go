@@ -240,6 +240,8 @@ func paid(log *trace.Log) int {
 		switch s := s.(type) {
 		case *trace.ModelComplete:
 			used += s.TokensIn + s.TokensOut
+		case *trace.EmbedComplete:
+			used += s.TokensIn
 		case *trace.RihlaComplete:
 			run := fmt.Sprintf("%s %s", s.Researcher, s.TraceID)
 			used += max(0, s.TokensUsed-runs[run])

@@ -11,6 +11,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -39,6 +40,10 @@ type State struct {
 	// run has seen: at least 1, and what the model's reservations are made with.
 	// Nil is 1.
 	Scale func() float64
+	// Vectors makes sentence vectors, or is nil for a run that has none. It is metered
+	// and recorded where it has to be; what it fails at is a gap already, and the mind
+	// goes on without.
+	Vectors embed.Embedder
 	// Nonce is a word that no page of this run can know; it marks where untrusted
 	// text begins and ends in a prompt.
 	Nonce string
@@ -125,6 +130,9 @@ type Draft struct {
 	// Match is how much of what was asked the chosen evidence speaks to, 0 to 1;
 	// it becomes query_specificity_match.
 	Match float64
+	// Judged is how many claims were judged both by a model and by the judge without
+	// one, and Agreed on how many of them the two said the same of being supported.
+	Judged, Agreed int
 }
 
 // Claim is one sentence of the answer and the passages it rests on.
@@ -134,6 +142,9 @@ type Claim struct {
 	Spans     []marchwarden.Span // where in each passage's document the support stands; nil = the whole passage
 	Paragraph bool               // begins a new paragraph
 	Support   marchwarden.Support
+	// Conflict says, of a claim that is unsupported, how its passages speak against
+	// it; "" if they merely do not state it.
+	Conflict string
 }
 
 // Reasoner is the mind of a researcher. Implementations are deterministic given

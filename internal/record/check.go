@@ -391,6 +391,8 @@ func whatOf(s trace.Step) string {
 		return s.Researcher
 	case *trace.ModelComplete:
 		return s.Prompt
+	case *trace.EmbedComplete:
+		return s.Model
 	}
 	return ""
 }

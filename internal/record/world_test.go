@@ -76,7 +76,7 @@ func investigated(tb testing.TB, ask ...string) (*place, []*record.Run) {
 	for name, text := range notes {
 		write(tb, filepath.Join(library, name), []byte(text))
 	}
-	inv, err := investigate.Open(investigate.Config{Home: path, Library: []string{library}, Version: "test"})
+	inv, err := investigate.Open(investigate.Config{Home: path, Library: []string{library}, Version: "test", WordsAlone: true})
 	if err != nil {
 		tb.Fatal(err)
 	}

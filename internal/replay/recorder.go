@@ -172,7 +172,7 @@ func (r *Recorder) unused() trace.Recorded {
 				continue
 			}
 			switch c.step.(type) {
-			case *trace.SearchComplete, *trace.FetchComplete, *trace.ModelComplete, *trace.RihlaComplete:
+			case *trace.SearchComplete, *trace.FetchComplete, *trace.ModelComplete, *trace.EmbedComplete, *trace.RihlaComplete:
 				if first == nil || c.step.Header().Step < first.Header().Step {
 					first = c.step
 				}

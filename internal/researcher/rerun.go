@@ -9,6 +9,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
@@ -28,16 +30,28 @@ func (r Rerun) Same() bool { return bytes.Equal(r.Want, r.Got) }
 
 // Again re-executes a complete run on its record: no engine, no fetcher and no
 // model is made. Every blob that the trace names is checked first; a damaged or
-// missing one is an error that names it.
+// missing one is an error that names it. A run whose vectors would have to be
+// computed again is CodeUnsupported; AgainWith can.
 func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error) {
-	start, want, err := outcome.Again(ctx, log, blobs, sameMind)
+	return AgainWith(ctx, log, blobs, nil)
+}
+
+// AgainWith is Again with what finds the embedder of an id.
+func AgainWith(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (Rerun, error) {
+	var e embed.Embedder
+	start, want, err := outcome.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
+		if err = sameMind(start); err == nil {
+			e, err = vectors.Recall(start, vectorsOf)
+		}
+		return err
+	})
 	if err != nil {
 		return Rerun{}, err
 	}
 	out := Rerun{Start: start, Want: want}
 	// The rerun stores nothing: what it would store, its result, is compared.
 	again := *start
-	res, err := loop.New(loop.Config{Reasoner: Mind(start.Model), Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
+	res, err := loop.New(loop.Config{Reasoner: Mind(start.Model), Vectors: e, Blobs: blob.NamesOnly(blobs)}).Run(ctx, replay.Rerun(log, blobs), &again, noClock)
 	if err != nil {
 		return Rerun{}, fmt.Errorf("rerun %s: %w", start.TraceID, err)
 	}

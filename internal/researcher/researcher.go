@@ -5,6 +5,7 @@ package researcher
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
@@ -37,6 +40,14 @@ type Lab struct {
 	// Model is the language model that plans and writes; nil leaves both to the
 	// extractive mind, which needs none.
 	Model llm.Model
+	// Vectors makes the sentence vectors of new runs; nil is to do without.
+	Vectors embed.Embedder
+	// VectorsOf finds what made the vectors of a run that goes on, by its id; nil knows
+	// Vectors alone.
+	VectorsOf func(id string) (embed.Embedder, error)
+	// Calibration is the table by which confidence is calibrated; nil leaves the scores
+	// as they are.
+	Calibration json.RawMessage
 	// PartOf marks the runs as rihlas of an investigation.
 	PartOf bool
 	// Flags are how the run was asked for on a command line, for going on with it.
@@ -65,6 +76,9 @@ type Setup struct {
 	Started time.Time // when the call came in
 	Where   string    // what is searched, for people
 	Engine  search.Engine
+	// Ranked is Engine with an embedder, for one that can use it; nil for others. Its
+	// name is Engine's.
+	Ranked  func(embed.Embedder) search.Engine
 	Fetcher fetch.Fetcher
 	// Given are the addresses that the caller named and that may be read.
 	Given []string
@@ -117,11 +131,13 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
 		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Flags: l.Flags,
+		Calibration: l.Calibration,
 	}
 	if l.Model != nil {
 		start.Model, start.MindVersion = l.Model.ID(), model.Version
 	}
 	start.Mind = Mind(start.Model).ID()
+	vectors.Describe(start, l.Vectors)
 	w, err := l.Traces.Create(start.TraceID)
 	if errors.Is(err, fs.ErrExist) { // it was begun before, and could not be gone on with
 		start.TraceID = l.NewID()
@@ -131,7 +147,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 	if err != nil {
 		j.Lose(err) // the answer is worth having all the same
 	}
-	res, err := l.loop(s, start.Model).Run(ctx, j, start, clock)
+	res, err := l.loop(s, start.Model, l.Vectors).Run(ctx, j, start, clock)
 	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
 	return l.finish(j, Call{Start: start, Result: res}, err)
 }
@@ -146,8 +162,19 @@ func (l *Lab) id(ctx context.Context) marchwarden.TraceID {
 }
 
 // loop makes the loop of one call.
-func (l *Lab) loop(s Setup, model string) *loop.Loop {
-	return loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Reasoner: Mind(model), Model: l.Model, Blobs: l.Blobs})
+func (l *Lab) loop(s Setup, model string, e embed.Embedder) *loop.Loop {
+	if s.Ranked != nil && e != nil {
+		s.Engine = s.Ranked(vectors.Heard(e))
+	}
+	return loop.New(loop.Config{Engine: s.Engine, Fetcher: s.Fetcher, Reasoner: Mind(model), Model: l.Model, Vectors: e, Blobs: l.Blobs})
+}
+
+// vectorsOf finds an embedder by its id.
+func (l *Lab) vectorsOf(id string) (embed.Embedder, error) {
+	if l.VectorsOf != nil {
+		return l.VectorsOf(id)
+	}
+	return l.Vectors, nil
 }
 
 // finish ends a call: a result of which there is no record says so.
@@ -176,6 +203,10 @@ func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *
 	if err := outcome.SameModel(start.Model, llm.ID(l.Model)); err != nil {
 		return nil, err
 	}
+	e, err := vectors.GoOn(start, l.vectorsOf)
+	if err != nil {
+		return nil, err
+	}
 	s, err := prepare(ctx, start.Request)
 	if err != nil {
 		return nil, err
@@ -191,7 +222,7 @@ func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *
 	if err != nil {
 		return nil, err
 	}
-	res, err = l.loop(s, start.Model).Run(ctx, run, start, run.Clock)
+	res, err = l.loop(s, start.Model, e).Run(ctx, run, start, run.Clock)
 	if where := run.Diverged(); where != "" && err == nil {
 		said = append(said, where)
 	}

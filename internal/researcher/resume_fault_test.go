@@ -183,7 +183,7 @@ func TestAnotherMindGoesOn(t *testing.T) {
 	for i, line := range lines { // as a program before checksums wrote it
 		line = sumOfLine.ReplaceAll(line, []byte("}\n"))
 		line = bytes.Replace(line, []byte(`"format":2`), []byte(`"format":1`), 1)
-		lines[i] = bytes.Replace(line, []byte(`"mind":"extractive/2"`), []byte(`"mind":"extractive/1"`), 1)
+		lines[i] = bytes.Replace(line, []byte(`"mind":"extractive/3"`), []byte(`"mind":"extractive/1"`), 1)
 	}
 	if err := os.WriteFile(filepath.Join(b.Dir, resumetest.ID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
@@ -195,10 +195,10 @@ func TestAnotherMindGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.whole(t, res)
-		if len(c.said) != 1 || !strings.Contains(c.said[0], "extractive/1") || !strings.Contains(c.said[0], "extractive/2") {
+		if len(c.said) != 1 || !strings.Contains(c.said[0], "extractive/1") || !strings.Contains(c.said[0], "extractive/3") {
 			t.Errorf("said: %q", c.said)
 		}
-		if start, err := c.Log(t).Start(); err != nil || start.Mind != "extractive/2" {
+		if start, err := c.Log(t).Start(); err != nil || start.Mind != "extractive/3" {
 			t.Errorf("%+v, %v", start, err)
 		}
 		c = c.cut(t, resumetest.Memory(t), k+2, 0) // and once more, with the same

@@ -70,6 +70,14 @@ func FitTrees(x [][]float64, y []float64, names []string, o TreeOptions) Trees {
 	}
 	rng := rand.New(rand.NewPCG(o.Seed, 0x74726565))
 	g := grower{x: x, o: o, grad: make([]float64, len(x)), hess: make([]float64, len(x))}
+	for f := range x[0] {
+		order := make([]int, len(x))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(x[a][f], x[b][f]), a-b) })
+		g.sorted = append(g.sorted, order)
+	}
 	for range o.Trees {
 		var rows []int
 		for i := range x {
@@ -94,6 +102,7 @@ type grower struct {
 	grad, hess []float64
 	o          TreeOptions
 	out        Tree
+	sorted     [][]int // the rows by each feature
 }
 
 func (g *grower) tree(rows []int) Tree {
@@ -138,9 +147,18 @@ func (g *grower) split(rows []int, sumG, sumH float64) (feature int, cut float64
 	feature = -1
 	gain := 1e-9
 	worth := func(g, h float64) float64 { return g * g / (h + leafPenalty) }
-	order := slices.Clone(rows)
+	in := make([]bool, len(g.x))
+	for _, i := range rows {
+		in[i] = true
+	}
+	order := make([]int, 0, len(rows))
 	for f := range g.x[0] {
-		slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(g.x[a][f], g.x[b][f]), a-b) })
+		order = order[:0]
+		for _, i := range g.sorted[f] { // filtered, it stays in order
+			if in[i] {
+				order = append(order, i)
+			}
+		}
 		var leftG, leftH float64
 		for k, i := range order[:len(order)-1] {
 			leftG += g.grad[i]

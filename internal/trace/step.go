@@ -42,6 +42,8 @@ const (
 	ActionFetchComplete     Action = "fetch_url_complete"
 	ActionModel             Action = "model_call"
 	ActionModelComplete     Action = "model_call_complete"
+	ActionEmbed             Action = "embed"
+	ActionEmbedComplete     Action = "embed_complete"
 	ActionCheckpoint        Action = "checkpoint"
 	ActionBudgetExhausted   Action = "budget_exhausted"
 	ActionSynthesisStart    Action = "synthesis_start"
@@ -138,6 +140,13 @@ type Start struct {
 	// the same and MindVersion says which mind asks it.
 	Model       string `json:"model,omitempty"`
 	MindVersion string `json:"mind_version,omitempty"`
+	// Vectors is the id of what made sentence vectors, or "" for a run without. Where
+	// VectorsRecorded is set they are in the record; else they are computed again.
+	Vectors         string `json:"vectors,omitempty"`
+	VectorsRecorded bool   `json:"vectors_recorded,omitempty"`
+	// Calibration is the table that turned the score of the result into a probability;
+	// without one the score is the confidence.
+	Calibration json.RawMessage `json:"calibration,omitempty"`
 	// Given are the addresses in the caller's words, which may be read unsearched.
 	Given []string `json:"given,omitempty"`
 	// Library says what was searched and in which state, for people.
@@ -296,6 +305,10 @@ type Verify struct {
 	DroppedLeads   int `json:"dropped_leads"` // discoveries and open questions
 	Contradictions int `json:"contradictions"`
 	RefusedReads   int `json:"refused_reads,omitempty"` // documents asked for that nothing had offered
+	// Judged is how many claims a model and the judge without one both gave a verdict
+	// on, and Agreed on how many of these they said the same.
+	Judged int `json:"judged,omitempty"`
+	Agreed int `json:"agreed,omitempty"`
 }
 
 // Complete closes a trace. A trace without it belongs to a run that is still
@@ -350,7 +363,7 @@ func (u *Unknown) action() Action         { return u.Action }
 func newStep(a Action) Step {
 	for _, s := range []Step{
 		&Start{}, &Iteration{}, &Message{}, &Search{}, &SearchComplete{}, &Fetch{}, &FetchComplete{},
-		&Model{}, &ModelComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
+		&Model{}, &ModelComplete{}, &Embed{}, &EmbedComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
 		&SynthesisComplete{}, &SynthesisError{}, &Verify{}, &Complete{},
 		&Plan{}, &Rihla{}, &RihlaUnderWay{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{}, &Resume{},
 	} {

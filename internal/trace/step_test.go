@@ -131,6 +131,9 @@ func fill(t *testing.T, v reflect.Value, seed int) {
 	case reflect.TypeFor[blob.Ref]():
 		v.Set(reflect.ValueOf(blob.Of([]byte(strconv.Itoa(seed)))))
 		return
+	case reflect.TypeFor[json.RawMessage]():
+		v.Set(reflect.ValueOf(json.RawMessage(`{"n":` + strconv.Itoa(seed) + `}`)))
+		return
 	case reflect.TypeFor[time.Time]():
 		v.Set(reflect.ValueOf(time.Date(2026, 3, 1, 9, 30, seed, 123456789, time.UTC)))
 		return
@@ -262,6 +265,7 @@ func TestRequiredFieldsAreNeverOmitted(t *testing.T) {
 	for action, names := range map[Action][]string{
 		ActionFetchComplete: {"url", "content_hash", "content_length", "output_id", "elapsed_ms"},
 		ActionModelComplete: {"prompt", "prompt_hash", "reply_hash", "tokens_in", "tokens_out"},
+		ActionEmbedComplete: {"model", "tokens_in", "action_id", "output_id"},
 		ActionMessage:       {"step", "action", "timestamp", "decision"},
 	} {
 		line, err := encode(newStep(action))
@@ -287,6 +291,7 @@ func TestRefsAreEveryBlobThatAStepNeeds(t *testing.T) {
 		{&FetchComplete{Effect: Effect{OutputID: ref("o")}, RawHash: ref("r"), ContentHash: ref("c")}, []blob.Ref{ref("o"), ref("r"), ref("c")}},
 		{&SearchComplete{Effect: Effect{OutputID: ref("o"), ActionID: ActionID{ref("a")}}}, []blob.Ref{ref("o")}},
 		{&ModelComplete{Effect: Effect{OutputID: ref("o")}, PromptHash: ref("p"), ReplyHash: ref("t")}, []blob.Ref{ref("o")}},
+		{&EmbedComplete{Effect: Effect{OutputID: ref("o")}}, []blob.Ref{ref("o")}},
 		{&Checkpoint{Effect: Effect{OutputID: ref("o")}}, []blob.Ref{ref("o")}},
 		{&Complete{Result: ref("x")}, []blob.Ref{ref("x")}},
 	} {

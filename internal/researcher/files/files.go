@@ -12,9 +12,11 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 )
 
@@ -81,6 +83,7 @@ func (r *Researcher) Research(ctx context.Context, req marchwarden.Request, sink
 		return researcher.Setup{
 			Where:   strings.Join(lib.folders, ", "),
 			Engine:  lib.index.Engine(r.cfg.Library...),
+			Ranked:  func(e embed.Embedder) search.Engine { return lib.index.EngineWith(e, r.cfg.Library...) },
 			Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
 			Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
 		}, nil

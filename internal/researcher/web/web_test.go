@@ -35,7 +35,7 @@ func TestAnswers(t *testing.T) {
 func TestNoModelStillAnswers(t *testing.T) {
 	l := newLab(t, biotech(), nil, options{noModel: true})
 	res := l.ask(t, marchwarden.Request{Question: startups})
-	if len(res.Citations) == 0 || res.CostMetadata.ModelID != "extractive/2" {
+	if len(res.Citations) == 0 || res.CostMetadata.ModelID != "extractive/3" {
 		t.Errorf("%d citations by %s: %s", len(res.Citations), res.CostMetadata.ModelID, res.Answer)
 	}
 }

@@ -1,0 +1,304 @@
+package shelf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc64"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+)
+
+// A generation is two files that only grow:
+//
+//	<model>-<number>.keys  64 bytes of head, then 40 bytes a vector: the key and a checksum over key and vector
+//	<model>-<number>.vec   the vectors, four bytes a number, in the order of their keys
+//
+// A vector is written before its key. Whoever writes holds the lock of the folder and
+// writes where the last whole key ends, so that what a crash left is overwritten.
+const (
+	keysEnd = ".keys"
+	dataEnd = ".vec"
+
+	magic      = "marchwarden vec1"
+	headLen    = 64
+	recordLen  = len(key{}) + 8
+	maxNumbers = 1 << 16
+)
+
+var crcTable = crc64.MakeTable(crc64.ECMA)
+
+// wholeRecords is how many whole keys a file of keys has.
+func wholeRecords(size int64) int { return int(max(0, size-headLen) / int64(recordLen)) }
+
+// record is one vector with its key.
+type record struct {
+	key    key
+	vector embed.Vector
+}
+
+// place is where a vector is.
+type place struct {
+	in  *segment
+	at  int
+	sum uint64
+}
+
+// model is what is kept for one model, as far as it was read.
+type model struct {
+	dir      string
+	hash     key
+	segments []*segment // by number
+	where    map[key]place
+}
+
+// segment is one generation that is open for reading.
+type segment struct {
+	dir, stem string
+	number    int
+	numbers   int // of a vector
+	read      int // keys that are known
+	data      *os.File
+}
+
+func (m *model) close() error {
+	var errs []error
+	for _, s := range m.segments {
+		errs = append(errs, s.data.Close())
+	}
+	m.segments = nil
+	return errors.Join(errs...)
+}
+
+func (m *model) last() *segment {
+	if len(m.segments) == 0 {
+		return nil
+	}
+	return m.segments[len(m.segments)-1]
+}
+
+// prefix is how the names of the model's files begin.
+func (m *model) prefix() string { return hex.EncodeToString(m.hash[:8]) + "-" }
+
+// gone reports whether the file that would be written next is not the one that is open.
+func (m *model) gone() bool {
+	last := m.last()
+	if last == nil {
+		return false
+	}
+	open, err := last.data.Stat()
+	if err != nil {
+		return true
+	}
+	named, err := os.Stat(last.path(dataEnd))
+	return err != nil || !os.SameFile(open, named)
+}
+
+// get reads a vector, or gives nil.
+func (m *model) get(k key) embed.Vector {
+	p, ok := m.where[k]
+	if !ok {
+		return nil
+	}
+	raw := make([]byte, 4*p.in.numbers)
+	if _, err := p.in.data.ReadAt(raw, int64(p.at)*int64(len(raw))); err != nil || sumOf(k, raw) != p.sum {
+		return nil
+	}
+	v := make(embed.Vector, p.in.numbers)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
+	}
+	return v
+}
+
+func sumOf(k key, raw []byte) uint64 {
+	return crc64.Update(crc64.Checksum(k[:], crcTable), crcTable, raw)
+}
+
+// numbersThere are the numbers of the model's generations, sound or not.
+func (m *model) numbersThere() ([]int, error) {
+	kept, err := list(m.dir)
+	if err != nil {
+		return nil, err
+	}
+	var there []int
+	for _, g := range kept {
+		if digits, ok := strings.CutPrefix(g.stem, m.prefix()); ok {
+			if n, err := strconv.Atoi(digits); err == nil {
+				there = append(there, n)
+			}
+		}
+	}
+	slices.Sort(there)
+	return there, nil
+}
+
+// refresh reads the keys that were added since the last time.
+func (m *model) refresh() error {
+	there, err := m.numbersThere()
+	if err != nil {
+		return err
+	}
+	for _, n := range there {
+		if slices.ContainsFunc(m.segments, func(s *segment) bool { return s.number == n }) {
+			continue
+		}
+		s := &segment{dir: m.dir, stem: m.stem(n), number: n}
+		if s.data, err = os.Open(s.path(dataEnd)); err != nil {
+			continue // it has just been removed, or is not whole yet
+		}
+		m.segments = append(m.segments, s)
+	}
+	slices.SortFunc(m.segments, func(a, b *segment) int { return a.number - b.number })
+	for _, s := range m.segments {
+		if err := s.readKeys(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *model) stem(number int) string { return fmt.Sprintf("%s%06d", m.prefix(), number) }
+
+func (s *segment) path(end string) string { return filepath.Join(s.dir, s.stem+end) }
+
+func (s *segment) size() int64 { return int64(s.read) * int64(recordLen+4*s.numbers) }
+
+// readKeys takes in the keys that are not known yet. A file that is not one of ours is
+// left alone.
+func (s *segment) readKeys(m *model) error {
+	f, err := os.Open(s.path(keysEnd))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if s.numbers == 0 {
+		head := make([]byte, headLen)
+		n, _ := f.ReadAt(head, 0) // a crash may have left it short
+		if s.numbers = readHead(head[:n], m.hash); s.numbers == 0 {
+			return nil
+		}
+	}
+	n := wholeRecords(info.Size())
+	if n <= s.read {
+		return nil
+	}
+	raw := make([]byte, (n-s.read)*recordLen)
+	if _, err := f.ReadAt(raw, headLen+int64(s.read)*int64(recordLen)); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if len(m.where) == 0 {
+		m.where = make(map[key]place, n)
+	}
+	for ; s.read < n; s.read++ {
+		m.where[key(raw)] = place{s, s.read, binary.LittleEndian.Uint64(raw[len(key{}):])}
+		raw = raw[recordLen:]
+	}
+	return nil
+}
+
+// begin starts the next generation. The lock is held.
+func (m *model) begin(numbers int) (*segment, error) {
+	there, err := m.numbersThere()
+	if err != nil {
+		return nil, err
+	}
+	number := 1
+	if len(there) > 0 {
+		number = there[len(there)-1] + 1
+	}
+	s := &segment{dir: m.dir, stem: m.stem(number), number: number, numbers: numbers}
+	if err := writeNew(s.path(dataEnd), nil); err != nil {
+		return nil, err
+	}
+	if err := writeNew(s.path(keysEnd), headOf(m.hash, numbers)); err != nil {
+		return nil, err
+	}
+	if s.data, err = os.Open(s.path(dataEnd)); err != nil {
+		return nil, err
+	}
+	m.segments = append(m.segments, s)
+	return s, nil
+}
+
+func writeNew(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// append writes vectors behind the last whole one. The lock is held.
+func (s *segment) append(m *model, fresh []record) error {
+	raw := make([]byte, 0, len(fresh)*4*s.numbers)
+	keys := make([]byte, 0, len(fresh)*recordLen)
+	sums := make([]uint64, len(fresh))
+	for i, r := range fresh {
+		from := len(raw)
+		for _, x := range r.vector {
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
+		}
+		sums[i] = sumOf(r.key, raw[from:])
+		keys = binary.LittleEndian.AppendUint64(append(keys, r.key[:]...), sums[i])
+	}
+	if err := writeAt(s.path(dataEnd), raw, int64(s.read)*int64(4*s.numbers)); err != nil {
+		return err
+	}
+	if err := writeAt(s.path(keysEnd), keys, headLen+int64(s.read)*int64(recordLen)); err != nil {
+		return err
+	}
+	for i, r := range fresh {
+		m.where[r.key] = place{s, s.read, sums[i]}
+		s.read++
+	}
+	return nil
+}
+
+func writeAt(path string, content []byte, at int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, at)
+	return errors.Join(err, f.Close())
+}
+
+// headOf is the head of a file of keys.
+func headOf(model key, numbers int) []byte {
+	head := append(make([]byte, 0, headLen), magic...)
+	head = binary.LittleEndian.AppendUint64(head, uint64(numbers))
+	head = append(head, model[:]...)
+	return binary.LittleEndian.AppendUint64(head, crc64.Checksum(head, crcTable))
+}
+
+// readHead is how many numbers a vector has by the head of its file, or 0 if that is
+// none of this model.
+func readHead(head []byte, model key) int {
+	if len(head) < headLen {
+		return 0
+	}
+	n := binary.LittleEndian.Uint64(head[len(magic):])
+	if n == 0 || n > maxNumbers || !bytes.Equal(head, headOf(model, int(n))) {
+		return 0
+	}
+	return int(n)
+}

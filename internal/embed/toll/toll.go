@@ -1,0 +1,31 @@
+// Package toll is how an embedder that costs money asks whoever pays, by the context
+// of the call: a cache in between knows nothing of it. It owns the interface alone;
+// what may be spent is decided by package embed/metered.
+package toll
+
+import "context"
+
+// Account pays for embedded texts. It is safe for concurrent use.
+type Account interface {
+	// Reserve sets tokens aside for one request, or refuses. settle is called once,
+	// with what the request has really used; a request that failed has used nothing
+	// unless its service says so.
+	Reserve(tokens int) (settle func(used int), err error)
+}
+
+type key struct{}
+
+// With has an account pay for what is embedded under the context.
+func With(ctx context.Context, a Account) context.Context { return context.WithValue(ctx, key{}, a) }
+
+// Of is the account of a context; without one everything is granted and nobody counts.
+func Of(ctx context.Context) Account {
+	if a, ok := ctx.Value(key{}).(Account); ok {
+		return a
+	}
+	return nobody{}
+}
+
+type nobody struct{}
+
+func (nobody) Reserve(int) (func(int), error) { return func(int) {}, nil }
