@@ -20,6 +20,7 @@ package pi
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,6 +31,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -55,6 +58,9 @@ const Scope = "everything that the researchers of its network cover: it plans, a
 type Minds struct {
 	Planner func(model string) Planner
 	Writer  func(model string) reason.Reasoner
+	// Vectors finds what made the sentence vectors of an earlier run, by its id; nil
+	// finds none.
+	Vectors func(id string) (embed.Embedder, error)
 }
 
 // Config is what an investigator works with. The caller closes what it passes in.
@@ -70,6 +76,11 @@ type Config struct {
 	Options    Options
 	// Model plans and writes; nil leaves both to minds that need none.
 	Model llm.Model
+	// Vectors makes the sentence vectors of new runs; nil is to do without.
+	Vectors embed.Embedder
+	// Calibration is the table by which confidence is calibrated; nil leaves the scores
+	// as they are.
+	Calibration json.RawMessage
 	// Refetch gets a document again that a researcher cites and does not hand
 	// over; nil leaves such citations unchecked. It stores the text.
 	Refetch func(ctx context.Context, locator string) (Document, error)
@@ -153,7 +164,7 @@ func (p *PI) Research(ctx context.Context, req marchwarden.Request, sink marchwa
 		j.Lose(err) // the answer is worth having all the same
 	}
 	r := newRun(p.cfg.Minds, p.cfg.Blobs, j, start)
-	r.clock, r.world = clock, &p.cfg
+	r.clock, r.world, r.embedder = clock, &p.cfg, p.cfg.Vectors
 	res, err := r.investigate(ctx)
 	_ = w.Close() // every line is synced already: there is nothing to lose, least of all the answer
 	return p.finish(j, Call{Start: start, Result: res}, err)
@@ -186,6 +197,10 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 	if err := outcome.SameModel(start.Model, llm.ID(p.cfg.Model)); err != nil {
 		return nil, err
 	}
+	e, err := vectors.GoOn(start, p.cfg.Minds.Vectors)
+	if err != nil {
+		return nil, err
+	}
 	minds := outcome.Minds{Mind: p.cfg.Minds.Writer(start.Model).ID(), Version: start.MindVersion, Planner: p.cfg.Minds.Planner(start.Model).ID()}
 	said, err := run.Begin(minds, nil)
 	if err != nil {
@@ -198,7 +213,7 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 		}
 	}
 	r := newRun(p.cfg.Minds, p.cfg.Blobs, run, start)
-	r.clock, r.world, r.began = run.Clock, &p.cfg, underWay(run.Log)
+	r.clock, r.world, r.began, r.embedder = run.Clock, &p.cfg, underWay(run.Log), e
 	res, err = r.investigate(ctx)
 	if where := run.Diverged(); where != "" && err == nil {
 		said = append(said, where)
@@ -257,12 +272,14 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Flags: o.Flags,
+		Calibration: p.cfg.Calibration,
 	}
 	if p.cfg.Model != nil {
 		start.Model = p.cfg.Model.ID()
 	}
 	start.Mind = p.cfg.Minds.Writer(start.Model).ID()
 	inv.Planner = p.cfg.Minds.Planner(start.Model).ID()
+	vectors.Describe(start, p.cfg.Vectors)
 	return start
 }
 
@@ -283,19 +300,26 @@ func capsOf(d marchwarden.Depth) caps {
 // Its want and got are equal to the byte unless the program or the record changed.
 func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (want, got []byte, err error) {
 	defer panics.Caught(&err, "a rerun")
-	start, want, err := outcome.Again(ctx, log, blobs, func(start *trace.Start) error {
+	var e embed.Embedder
+	start, want, err := outcome.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
 		inv := start.Investigation
 		if inv == nil {
 			return marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
 		}
 		logic := cmp.Or(inv.Logic, Logic) // it still knows how it worked before that had a name
-		return cmp.Or(outcome.MadeBy(logic, Logic), outcome.MadeBy(start.Mind, minds.Writer(start.Model).ID()), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID()))
+		if err := cmp.Or(outcome.MadeBy(logic, Logic), outcome.MadeBy(start.Mind, minds.Writer(start.Model).ID()), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID())); err != nil {
+			return err
+		}
+		e, err = vectors.Recall(start, minds.Vectors)
+		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	again := *start
-	res, err := newRun(minds, blob.NamesOnly(blobs), replay.Rerun(log, blobs), &again).investigate(ctx)
+	r := newRun(minds, blob.NamesOnly(blobs), replay.Rerun(log, blobs), &again)
+	r.embedder = e
+	res, err := r.investigate(ctx)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rerun %s: %w", start.TraceID, err)
 	}

@@ -10,7 +10,9 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
@@ -66,6 +68,9 @@ type run struct {
 	// What the plan's rihlas share: tokens, and the sum of their weights.
 	firstTokens, firstWeight float64
 	firstSources             int // documents
+
+	table    *confidence.Table
+	embedder embed.Embedder // nil for a run without vectors, and where they are recorded
 
 	set         *evidence.Set
 	ranks       map[string]int // of the documents in it, by locator; see rank
@@ -125,6 +130,9 @@ func (r *run) investigate(ctx context.Context) (res *marchwarden.Result, err err
 	defer panics.Caught(&err, "an investigation")
 	if err := r.start.Request.Validate(); err != nil {
 		return nil, err
+	}
+	if r.table, err = confidence.TableOf(r.start.Calibration); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "an investigation")
 	}
 	if err := r.j.Note(r.start); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
@@ -18,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
 // synthesize makes one draft of all reports. If one rihla brought everything, its
@@ -115,9 +117,10 @@ func (r *run) brought() []*journey {
 // write asks the writer. A model that was merely found, and not named for
 // everything, is not shown what is private: then the writer without one writes.
 func (r *run) write(ctx context.Context) (reason.Draft, error) {
+	vs := vectors.New(r.j, r.start, r.embedder, r.meter)
 	st := &reason.State{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
-		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Nonce: quoted.Nonce(r.start.TraceID), Interrupted: r.interrupted,
+		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: vs.Embedder(), Nonce: quoted.Nonce(r.start.TraceID), Interrupted: r.interrupted,
 	}
 	writer := r.plain
 	if r.model != nil && (r.inv.ModelSeesPrivate || !r.holdsPrivate()) {
@@ -127,6 +130,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	if replay.Fatal(err) {
 		return reason.Draft{}, err
 	}
+	r.gaps = append(r.gaps, vs.Gaps()...)
 	if err != nil { // a draft may be there all the same
 		r.unwritten = marchwarden.CodeOf(err) == marchwarden.CodeCanceled
 		r.gaps = append(r.gaps, marchwarden.GapFor("writing the answer", err))
@@ -195,11 +199,12 @@ func matchOf(jr *journey, own bool) float64 {
 }
 
 // adopted is one claim of a report on the citations of it that stood the check.
-// The verdict of a stranger on its own sentence is none, unless the sentence is
-// its source's.
+// The verdict of a stranger on its own sentence is none; the judge's counts, unless
+// the sentence is its source's.
 func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 	out := reason.Claim{Text: c.Text, Support: c.Support}
 	verbatim := false
+	var excerpts []string
 	for _, a := range r.cited {
 		if a.journey != jr.number || !slices.Contains(c.Citations, a.index) {
 			continue
@@ -208,6 +213,9 @@ func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 		out.Passages, out.Spans = append(out.Passages, passageAt(src, a.span)), append(out.Spans, a.span)
 		_, holds := evidence.Locate(src.Text[a.span.Start:a.span.End], c.Text)
 		verbatim = verbatim || holds && !src.Page.Unchecked
+		if !src.Page.Unchecked {
+			excerpts = append(excerpts, src.Text[a.span.Start:a.span.End])
+		}
 	}
 	switch {
 	case r.unseen(out.Passages):
@@ -215,9 +223,22 @@ func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 	case !own && verbatim:
 		out.Support = marchwarden.Supported
 	case !own:
-		out.Support = marchwarden.Unchecked
+		out.Support, out.Conflict = judged(c.Text, excerpts)
 	}
 	return out
+}
+
+// judged is what the judge without a model says of a stranger's sentence, by its words,
+// and how the excerpts speak against it if they do.
+func judged(claim string, excerpts []string) (support marchwarden.Support, conflict string) {
+	o, err := judge.New(nil).Judge(context.Background(), claim, excerpts)
+	switch {
+	case err != nil:
+		return marchwarden.Unchecked, ""
+	case o.Verdict == judge.Contradicted:
+		conflict = o.Reasons[0]
+	}
+	return o.Wire(), conflict
 }
 
 // passageAt is the passage in which a span begins, or the last one before it.

@@ -40,6 +40,8 @@ type Grounded struct {
 	UnknownIDs    int // passage ids that do not exist
 	DroppedClaims int // sentences left without evidence
 	DroppedQuotes int // contradiction sides that are not in the evidence
+
+	Judged, Agreed int // claims that two judges gave a verdict on, and the same one
 }
 
 // Step is the gate's line in the trace.
@@ -49,6 +51,7 @@ func (g Grounded) Step() *trace.Verify {
 			len(g.Claims), len(g.Citations), g.DroppedClaims, g.UnknownIDs)},
 		Citations: len(g.Citations), Claims: len(g.Claims), DroppedClaims: g.DroppedClaims,
 		UnknownIDs: g.UnknownIDs, DroppedQuotes: g.DroppedQuotes, Contradictions: len(g.Contradictions),
+		Judged: g.Judged, Agreed: g.Agreed,
 	}
 }
 
@@ -56,6 +59,7 @@ func (g Grounded) Step() *trace.Verify {
 // store, where its hash is checked; an error means that the store failed.
 func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, d reason.Draft) (Grounded, error) {
 	g := &gate{ctx: ctx, blobs: blobs, set: set, texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
+	g.out.Judged, g.out.Agreed = d.Judged, d.Agreed
 	var paragraphs []string
 	for _, c := range d.Claims {
 		marked, err := g.claim(c)
@@ -139,8 +143,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 	}
 	if len(numbers) == 0 {
 		g.out.DroppedClaims++
-		g.out.Gaps = append(g.out.Gaps, marchwarden.Gap{Topic: clip(text), Category: marchwarden.SourceNotFound,
-			Detail: "a sentence was left out because no stored passage supports it"})
+		g.out.Gaps = append(g.out.Gaps, leftOut(text, c.Conflict))
 		return "", nil
 	}
 	g.out.Claims = append(g.out.Claims, marchwarden.Claim{Text: text, Citations: numbers, Support: c.Support})
@@ -149,6 +152,16 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 		fmt.Fprintf(&markers, "[%d]", n)
 	}
 	return escapeMarkdown(text) + " " + markers.String(), nil
+}
+
+// leftOut is the gap where a sentence is missing.
+func leftOut(text, conflict string) marchwarden.Gap {
+	if conflict != "" {
+		return marchwarden.Gap{Topic: clip(text), Category: marchwarden.ContradictorySources,
+			Detail: "a sentence was left out because the passages it cites say otherwise: " + conflict}
+	}
+	return marchwarden.Gap{Topic: clip(text), Category: marchwarden.SourceNotFound,
+		Detail: "a sentence was left out because no stored passage supports it"}
 }
 
 // holds reports whether one of the sources that a claim cites has an address in

@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
 // What a verdict may cost, in tokens.
@@ -20,16 +22,18 @@ const (
 	judgeThinking = 1000 // of a model that is not known to think
 )
 
-// judge gives every claim its verdict: the model's where it was asked and gave
-// one, and never more than the words and numbers of the passages allow. The
-// error is the model's fault.
-func (r *Reasoner) judge(ctx context.Context, s *reason.State, claims []reason.Claim) error {
+// judge gives every claim its verdict: the model's where it was asked and gave one,
+// the worse of the two where the judge without a model is sure that the passages
+// deny the claim or do not state it, and that one's alone where the model said
+// nothing. What neither is sure of stays unchecked. The error is the model's fault.
+func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) error {
+	claims := d.Claims
 	var open []int // claims that the model can say something about
 	for i := range claims {
 		texts := cited(s.Evidence, claims[i].Passages)
 		switch {
 		case len(texts) == 0: // the gate drops it
-		case !sharesWord(claims[i].Text, texts) && sharesWord(s.Request.Question, texts):
+		case !judge.Shares(claims[i].Text, texts) && judge.Shares(s.Request.Question, texts):
 			// Passages that do not even share a word with the question are in another
 			// language; then words tell nothing.
 			claims[i].Support = marchwarden.Unsupported
@@ -38,12 +42,47 @@ func (r *Reasoner) judge(ctx context.Context, s *reason.State, claims []reason.C
 		}
 	}
 	err := r.askJudge(ctx, s, claims, open)
+	offline := judge.New(free(s.Vectors))
 	for _, i := range open {
-		if missesNumber(claims[i].Text, cited(s.Evidence, claims[i].Passages)) && claims[i].Support != marchwarden.Unsupported {
+		texts := cited(s.Evidence, claims[i].Passages)
+		// It takes milliseconds, and a rerun must come to the same: it is not broken off.
+		o, failed := offline.Judge(context.WithoutCancel(ctx), claims[i].Text, texts)
+		if failed == nil {
+			weigh(d, &claims[i], o)
+		}
+		if judge.MissesNumber(claims[i].Text, texts) && claims[i].Support != marchwarden.Unsupported {
 			claims[i].Support = marchwarden.Partial
 		}
 	}
 	return err
+}
+
+// weigh puts the two verdicts on a claim together and counts them.
+func weigh(d *reason.Draft, c *reason.Claim, o judge.Opinion) {
+	second := o.Verdict.Wire()
+	if c.Support != marchwarden.Unchecked && !o.Unsure() {
+		d.Judged++
+		if (c.Support == marchwarden.Supported) == (second == marchwarden.Supported) {
+			d.Agreed++
+		}
+	}
+	switch {
+	case c.Support == marchwarden.Unchecked:
+		c.Support = o.Wire()
+	case o.Sure:
+		c.Support = second
+	}
+	if o.Verdict == judge.Contradicted {
+		c.Conflict = o.Reasons[0]
+	}
+}
+
+// free is an embedder that costs nothing, or nil.
+func free(e embed.Embedder) embed.Embedder {
+	if p, ok := e.(embed.Pure); ok {
+		return p
+	}
+	return nil
 }
 
 // cited are the texts of the passages that exist.
@@ -135,129 +174,6 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 		return c, n
 	}
 	return llm.Call{}, 0
-}
-
-// sharesWord reports that a sentence and the texts have a content word in common.
-func sharesWord(sentence string, texts []string) bool {
-	words := map[string]bool{}
-	for _, t := range texts {
-		for _, w := range lexicon.Terms(t) {
-			words[w] = true
-		}
-	}
-	return slices.ContainsFunc(lexicon.Terms(sentence), func(w string) bool { return words[w] })
-}
-
-// missesNumber reports that a sentence holds a number that no text holds,
-// however either writes it.
-func missesNumber(sentence string, texts []string) bool {
-	held := map[float64]bool{}
-	for _, t := range texts {
-		for _, n := range figures(t) {
-			held[n] = true
-		}
-		for _, q := range lexicon.Quantities(t) {
-			held[q.Value] = true
-		}
-		for _, n := range spelled(t) {
-			held[n] = true
-		}
-	}
-	stated := map[int]bool{} // where a quantity begins that is held as a whole
-	for _, q := range lexicon.Quantities(sentence) {
-		switch {
-		case held[q.Value] || held[-q.Value]:
-			for _, t := range lexicon.Tokens(q.Text) {
-				stated[q.Start+t.Start] = true
-			}
-		case !calendar[q.Unit]: // the parts of a date are looked at one by one
-			return true
-		}
-	}
-	return slices.ContainsFunc(lexicon.Tokens(sentence), func(t lexicon.Token) bool {
-		n, ok := figure(t)
-		return ok && !held[n] && !stated[t.Start]
-	})
-}
-
-// calendar are the units of days and hours, which can be written in many ways.
-var calendar = map[string]bool{"date": true, "time": true, "year": true, "decade": true, "ordinal": true}
-
-// figures are the numbers that a text writes in digits.
-func figures(s string) []float64 {
-	var out []float64
-	for _, t := range lexicon.Tokens(s) {
-		if n, ok := figure(t); ok {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-// figure is the number that a token begins with: 1990 of "1990s".
-func figure(t lexicon.Token) (float64, bool) {
-	digits := strings.ReplaceAll(t.Text, ",", "")
-	end := 0
-	for end < len(digits) && (digits[end] >= '0' && digits[end] <= '9' || digits[end] == '.') {
-		end++
-	}
-	if !t.Number || end == 0 {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(strings.TrimRight(digits[:end], "."), 64)
-	return n, err == nil
-}
-
-var (
-	ones = numbered(0, 1, "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen")
-	tens = numbered(20, 10, "twenty thirty forty fifty sixty seventy eighty ninety")
-	nths = numbered(1, 1, "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth")
-	// scales follow a number; aliases stand for one.
-	scales  = map[string]float64{"dozen": 12, "hundred": 100, "thousand": 1e3, "million": 1e6, "billion": 1e9}
-	aliases = map[string]float64{"once": 1, "single": 1, "twice": 2, "both": 2, "pair": 2, "double": 2, "half": 50}
-)
-
-// numbered gives words the numbers from first on, step apart.
-func numbered(first, step float64, words string) map[string]float64 {
-	m := map[string]float64{}
-	for i, w := range strings.Fields(words) {
-		m[w] = first + float64(i)*step
-	}
-	return m
-}
-
-// spelled are the numbers that a text writes as words: "twelve", "twenty-one",
-// "third", "two hundred".
-func spelled(s string) []float64 {
-	var out []float64
-	ten, last := 0.0, 0.0 // the "twenty" of "twenty-one", the "two" of "two hundred"
-	for _, t := range lexicon.Tokens(s) {
-		w := strings.ToLower(t.Text)
-		if d, ok := tens[w]; ok {
-			ten, last = d, d
-			out = append(out, d)
-			continue
-		}
-		if n, ok := ones[w]; ok {
-			last = n
-			if n < 10 {
-				last += ten
-			}
-			out = append(out, last)
-		} else if n, ok := scales[w]; ok {
-			last = max(1, last) * n
-			out = append(out, last)
-		} else {
-			if n, ok := nths[w]; ok {
-				out = append(out, ten+n)
-			} else if n, ok := aliases[w]; ok {
-				out = append(out, n)
-			}
-			last = 0
-		}
-		ten = 0
-	}
-	return out
 }
 
 // matchOf is how much of what was asked the cited passages and their titles

@@ -16,11 +16,11 @@ func TestVerdicts(t *testing.T) {
 		judge llmtest.Answer
 		want  string
 	}{
-		{"all supported", verdicts("supported", "supported"), "supported partial unsupported unchecked"},
+		{"all supported", verdicts("supported", "supported"), "supported unsupported unsupported unchecked"},
 		{"unsupported", verdicts("unsupported", "unsupported"), "unsupported unsupported unsupported unchecked"},
-		{"missing", verdicts("Supported "), "supported partial unsupported unchecked"},
-		{"unknown words", verdicts("true", "very"), "unchecked partial unsupported unchecked"},
-		{"two verdicts", llmtest.Answer{Text: `[{"claim":"1","support":"unsupported"},{"claim":1,"support":"supported"},{"claim":99,"support":"unsupported"},{"claim":0},7]`}, "unsupported partial unsupported unchecked"},
+		{"missing", verdicts("Supported "), "supported unsupported unsupported unchecked"},
+		{"unknown words", verdicts("true", "very"), "supported unsupported unsupported unchecked"},
+		{"two verdicts", llmtest.Answer{Text: `[{"claim":"1","support":"unsupported"},{"claim":1,"support":"supported"},{"claim":99,"support":"unsupported"},{"claim":0},7]`}, "unsupported unsupported unsupported unchecked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, _, m, err := write(t, balanced, script{"write": {{Text: encoded(claims)}}, "judge": {c.judge}})
@@ -49,7 +49,7 @@ func TestJudgeWithoutRoom(t *testing.T) {
 	}
 	defer res.Settle(0)
 	d, err := New("m").Write(context.Background(), s)
-	if err != nil || len(d.Claims) != 2 || d.Claims[0].Support != marchwarden.Unchecked || promptsOf(m) != "write" {
+	if err != nil || len(d.Claims) != 2 || d.Claims[0].Support != marchwarden.Supported || d.Judged != 0 || promptsOf(m) != "write" { // by its words
 		t.Errorf("%+v, %v after %q", d.Claims, err, promptsOf(m))
 	}
 	if len(s.Meter.Usage().Exhausted) > 0 {
@@ -57,38 +57,49 @@ func TestJudgeWithoutRoom(t *testing.T) {
 	}
 }
 
-func TestMissesNumber(t *testing.T) {
+// TestTwoJudges: the judge without a model can make a verdict worse where it is sure,
+// gives one where the model gave none, and is counted.
+func TestTwoJudges(t *testing.T) {
+	claims := answer(claim("It was completed in 1937 by the Bureau of Reclamation.", "S1.1"), claim("It was not completed in 1937 by the Bureau of Reclamation.", "S1.1"),
+		claim("Sheep graze on the meadows of the valley in spring.", "S1.1"))
 	for _, c := range []struct {
-		sentence, text string
-		want           bool
+		name                  string
+		judge                 llmtest.Answer
+		stands, denied, other marchwarden.Support
+		judged, agreed        int
 	}{
-		{"It cost 1000 dollars.", "It cost 1,000 dollars.", false},
-		{"It cost 1,200,000 dollars.", "It cost 1.2 million dollars.", false},
-		{"It cost 1.2 million dollars.", "It cost $1,200,000.", false},
-		{"It cost 1.2 million dollars.", "It cost 1.2 billion dollars.", true},
-		{"It has 12 floors.", "It has twelve floors.", false},
-		{"It has 21 floors.", "It has twenty-one floors.", false},
-		{"It has 300 rooms.", "It has three hundred rooms.", false},
-		{"It has 36 rooms.", "It has three dozen rooms.", false},
-		{"It was the 22nd.", "It was the twenty-second.", false},
-		{"It has 20 floors.", "It has twelve floors.", true},
-		{"It was the 3rd.", "It was the third.", false},
-		{"It was built in 1937.", "Work went on from 1934 to 1937.", false},
-		{"It was built in 1938.", "Work went on from 1934 to 1937.", true},
-		{"It fell by 10%.", "It fell by 10 percent.", false},
-		{"It fell by 10%.", "It fell by 11 percent.", true},
-		{"On 12 October 2020 it fell.", "October 12, 2020: it fell.", false},
-		{"On 12 October 2020 it fell.", "It fell (2020-10-12).", false},
-		{"On 13 October 2020 it fell.", "On 12 October 2020 it fell.", true},
-		{"In the 1990s it grew.", "In the 1990s it grew.", false},
-		{"It takes two weeks.", "It takes 2 weeks.", false},
-		{"It takes three weeks.", "It takes 2 weeks.", true},
-		{"COVID-19 spread.", "The disease spread.", false},
-		{"No number here.", "", false},
-		{"It holds 50% of it.", "It holds half of it.", false},
+		{"the model likes all", verdicts("supported", "supported", "supported"), marchwarden.Supported, marchwarden.Unsupported, marchwarden.Unsupported, 2, 1},
+		{"the model says nothing", verdicts(), marchwarden.Supported, marchwarden.Unsupported, marchwarden.Unsupported, 0, 0},
+		{"the model likes nothing", verdicts("unsupported", "unsupported", "unsupported"), marchwarden.Unsupported, marchwarden.Unsupported, marchwarden.Unsupported, 2, 1},
 	} {
-		if got := missesNumber(c.sentence, []string{c.text}); got != c.want {
-			t.Errorf("missesNumber(%q, %q) = %v", c.sentence, c.text, got)
+		t.Run(c.name, func(t *testing.T) {
+			d, _, _, _ := write(t, balanced, script{"write": {{Text: encoded(claims)}}, "judge": {c.judge}})
+			if len(d.Claims) != 3 {
+				t.Fatalf("claims %+v", d.Claims)
+			}
+			for i, want := range []marchwarden.Support{c.stands, c.denied, c.other} {
+				if d.Claims[i].Support != want || (d.Claims[i].Conflict != "") != (i == 1) {
+					t.Errorf("%+v, want %s", d.Claims[i], want)
+				}
+			}
+			if d.Judged != c.judged || d.Agreed != c.agreed {
+				t.Errorf("agreed on %d of %d, want %d of %d", d.Agreed, d.Judged, c.agreed, c.judged)
+			}
+		})
+	}
+}
+
+// TestJudgeIsIsolated: what judges sees the claims and the passages they name, and
+// neither the question nor anything else of the run.
+func TestJudgeIsIsolated(t *testing.T) {
+	_, s, m, err := write(t, balanced, script{"write": {{Text: encoded(twoClaims)}}, "judge": {verdicts("supported", "supported")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := m.Calls()[1]
+	for _, secret := range []string{s.Request.Question, "a.example", "Water of Ogden", "110,000", "Limestone"} {
+		if strings.Contains(call.System+call.Input, secret) {
+			t.Errorf("the judge is shown %q", secret)
 		}
 	}
 }

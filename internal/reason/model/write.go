@@ -46,7 +46,7 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 		}
 		return stand, marchwarden.Wrap(err, marchwarden.CodeOf(err), "the model could not write the answer, which is made of sentences of the sources instead")
 	}
-	err = r.judge(ctx, s, d.Claims)
+	err = r.judge(ctx, s, &d)
 	r.finish(s, &d, packed)
 	return d, err
 }

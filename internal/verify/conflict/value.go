@@ -1,7 +1,8 @@
-package verify
+package conflict
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,7 +124,7 @@ func differ(a, b slot) bool {
 	case aDate:
 		return dateOf(a).differs(dateOf(b))
 	}
-	return !slices.ContainsFunc(a.stems, func(s string) bool { return slices.Contains(b.stems, s) })
+	return !slices.ContainsFunc(a.stems, func(s string) bool { return len(s) > 2 && slices.Contains(b.stems, s) })
 }
 
 // date is as much of a date as was stated; 0 is unknown.
@@ -227,13 +228,10 @@ func (sc *scene) ofOneThing(o *scene) bool {
 // agree, the words of the question and the values aside, and the sentences
 // themselves do not speak mostly of names that the other side does not know.
 func (q *inquiry) sameThing(a, b *statement, va, vb slot, floor float64) bool {
-	if va.kind == aNumber && a.yearAt(va) != b.yearAt(vb) || a.holds(vb) || b.holds(va) || !q.sameTitles(a, b, va, vb) {
+	if !q.mayBeOne(a, b, va, vb) {
 		return false
 	}
-	aside := map[string]bool{}
-	for _, w := range slices.Concat(q.terms, va.stems, vb.stems) {
-		aside[w] = true
-	}
+	aside := q.aside(va, vb)
 	common, poorer := a.scene.agreement(b.scene, aside)
 	if poorer < sceneFewest {
 		return q.alone(a, b, va, vb)
@@ -247,6 +245,34 @@ func (q *inquiry) sameThing(a, b *statement, va, vb slot, floor float64) bool {
 		floor -= knownBonus
 	}
 	return common >= sceneFewest && share >= floor && (2*unknown <= names || share >= copyScene) && (known || a.long == b.long)
+}
+
+// mayBeOne is false where two values are of different years, where a side has both of
+// them, and where titles or names say that they are of different things.
+func (q *inquiry) mayBeOne(a, b *statement, va, vb slot) bool {
+	return !(va.kind == aNumber && a.yearAt(va) != b.yearAt(vb)) && !a.holds(vb) && !b.holds(va) && q.sameTitles(a, b, va, vb) && !q.namesakes(a, b, va, vb)
+}
+
+// aside are words that say nothing about what two values are of.
+func (q *inquiry) aside(va, vb slot) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range slices.Concat(q.terms, va.stems, vb.stems) {
+		out[w] = true
+	}
+	return out
+}
+
+// agree is the share of the names and numbers around two values that both sides have,
+// 0 where these are few, or where the values cannot be said of the same thing.
+func (q *inquiry) agree(a, b *statement, va, vb slot) float64 {
+	if !q.mayBeOne(a, b, va, vb) {
+		return 0
+	}
+	common, poorer := a.scene.agreement(b.scene, q.aside(va, vb))
+	if common < sceneFewest {
+		return 0
+	}
+	return float64(common) / float64(poorer)
 }
 
 // alone reports whether two sentences that stand by themselves are of one thing: a
@@ -282,7 +308,7 @@ func inBoth(a, b []string) int {
 // asked about. A value in its own document's title is what that is about, and no
 // value.
 func (q *inquiry) sameTitles(a, b *statement, va, vb slot) bool {
-	ta, tb := lexicon.Terms(a.source.Page.Title), lexicon.Terms(b.source.Page.Title)
+	ta, tb := titleOf(a.source), titleOf(b.source)
 	if len(ta) == 0 || len(tb) == 0 {
 		return true
 	}
@@ -294,6 +320,15 @@ func (q *inquiry) sameTitles(a, b *statement, va, vb slot) bool {
 		names = slices.DeleteFunc(names, func(w string) bool { return !q.subject[w] })
 	}
 	return 2*inBoth(ta, tb) > min(len(ta), len(tb)) || inBoth(names, b.namesBefore(vb)) > 0
+}
+
+// titleOf are the words of a document's title; the name of its file is none.
+func titleOf(src *evidence.Source) []string {
+	title := src.Page.Title
+	if file := path.Base(src.Page.Locator[strings.LastIndexByte(src.Page.Locator, ':')+1:]); title == file || title == strings.TrimSuffix(file, path.Ext(file)) {
+		return nil
+	}
+	return lexicon.Terms(title)
 }
 
 func (s *statement) namesBefore(v slot) []string {

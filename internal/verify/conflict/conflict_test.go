@@ -1,4 +1,4 @@
-package verify
+package conflict
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ import (
 // librarySet is the embedded library as evidence.
 func librarySet(t *testing.T) *evidence.Set {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "corpus", "*.md"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "corpus", "*.md"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no corpus: %v", err)
 	}
@@ -49,7 +49,7 @@ func ids(set *evidence.Set) []evidence.ID {
 
 func TestContradictionsOfTheLibrary(t *testing.T) {
 	set := librarySet(t)
-	all := Contradictions("", set, ids(set))
+	all := Find("", set, ids(set))
 	for _, c := range all {
 		t.Logf("%s | %s | %s\n  A %s: %s\n  B %s: %s", c.Subject, c.Attribute, c.Detail, c.A.Locator, c.A.RawExcerpt, c.B.Locator, c.B.RawExcerpt)
 	}
@@ -74,10 +74,10 @@ func TestContradictionsOfTheLibrary(t *testing.T) {
 
 func TestContradictionsBearOnTheQuestion(t *testing.T) {
 	set := librarySet(t)
-	if got := Contradictions("What are ideal crops for a garden in Utah?", set, ids(set)); len(got) != 2 {
+	if got := Find("What are ideal crops for a garden in Utah?", set, ids(set)); len(got) != 2 {
 		t.Errorf("%d contradictions for the garden, want 2", len(got))
 	}
-	if got := Contradictions("What is the capital of France?", set, ids(set)); len(got) != 0 {
+	if got := Find("What is the capital of France?", set, ids(set)); len(got) != 0 {
 		t.Errorf("%d contradictions for Paris, want none: %v", len(got), got)
 	}
 }
@@ -113,7 +113,7 @@ func TestContradictions(t *testing.T) {
 			set := &evidence.Set{}
 			set.Add(fetch.Page{Locator: "a.md", Text: blob.Of([]byte(c.a))}, c.a)
 			set.Add(fetch.Page{Locator: "b.md", Text: blob.Of([]byte(c.b))}, c.b)
-			got := Contradictions("", set, ids(set))
+			got := Find("", set, ids(set))
 			if c.va == "" {
 				if len(got) > 0 {
 					t.Fatalf("false alarm: %+v", got)
@@ -166,7 +166,7 @@ func TestContradictionsOfValues(t *testing.T) {
 			set := &evidence.Set{}
 			addPage(set, "a.md", "", c.a)
 			addPage(set, "b.md", "", c.b)
-			got := Contradictions(c.question, set, ids(set))
+			got := Find(c.question, set, ids(set))
 			if c.va == "" {
 				if len(got) > 0 {
 					t.Fatalf("false alarm: %+v", got)
@@ -202,7 +202,7 @@ func TestContradictionsByTitle(t *testing.T) {
 		set := &evidence.Set{}
 		addPage(set, "a.md", c.a, text("Columbia")+" It is heard as far as Lexington, Sumter and Camden.")
 		addPage(set, "b.md", c.b, text("Greenville")+" It is heard as far as Lexington, Sumter and Camden.")
-		if got := Contradictions(question, set, ids(set)); len(got) != c.want {
+		if got := Find(question, set, ids(set)); len(got) != c.want {
 			t.Errorf("titles %q and %q: %d contradictions, want %d: %+v", c.a, c.b, len(got), c.want, got)
 		}
 	}
@@ -221,7 +221,7 @@ func TestContradictionsOfAnything(t *testing.T) {
 			addPage(set, locator, "", s)
 		}
 		question := text.Draw(t, "question")
-		got := Contradictions(question, set, ids(set))
+		got := Find(question, set, ids(set))
 		for _, c := range got {
 			for _, side := range []marchwarden.Side{c.A, c.B} {
 				if !strings.Contains(texts[side.Locator], side.RawExcerpt) || side.RawExcerpt == "" || side.Value == "" {
@@ -232,7 +232,7 @@ func TestContradictionsOfAnything(t *testing.T) {
 				t.Fatalf("a source against itself: %+v", c)
 			}
 		}
-		if d := cmp.Diff(got, Contradictions(question, set, ids(set))); d != "" {
+		if d := cmp.Diff(got, Find(question, set, ids(set))); d != "" {
 			t.Fatalf("the second time:\n%s", d)
 		}
 	})
@@ -251,7 +251,7 @@ func BenchmarkContradictions(b *testing.B) {
 		}
 		all := ids(set)
 		for b.Loop() {
-			Contradictions("When was Warsaw founded?", set, all)
+			Find("When was Warsaw founded?", set, all)
 		}
 	})
 	b.Run("worst", func(b *testing.B) {
@@ -261,7 +261,7 @@ func BenchmarkContradictions(b *testing.B) {
 		}
 		all := ids(set)
 		for b.Loop() {
-			Contradictions("When was Ardmoor founded?", set, all)
+			Find("When was Ardmoor founded?", set, all)
 		}
 	})
 	b.Run("rows", benchmarkRows)
@@ -275,7 +275,7 @@ func benchmarkRows(b *testing.B) {
 	}
 	all := ids(set)
 	for b.Loop() {
-		Contradictions("What is the price of the Copper kettle?", set, all)
+		Find("What is the price of the Copper kettle?", set, all)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestContradictionsOfOneSource(t *testing.T) {
 	text := "The bridge across the river Aare is 120 metres long. The bridge across the river Aare is 180 metres long."
 	set := &evidence.Set{}
 	set.Add(fetch.Page{Locator: "a.md", Text: blob.Of([]byte(text))}, text)
-	if got := Contradictions("", set, ids(set)); got != nil {
+	if got := Find("", set, ids(set)); got != nil {
 		t.Errorf("one document contradicts itself: %v", []marchwarden.Contradiction(got))
 	}
 }

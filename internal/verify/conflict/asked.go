@@ -1,4 +1,4 @@
-package verify
+package conflict
 
 import (
 	"regexp"
@@ -26,13 +26,19 @@ var (
 	asksSort   = regexp.MustCompile(`(?i)\b(what|which)( is| was| are| were)?( the)?( \w+)? (sport|genre|profession|occupation|job|position|party|format|religion|language|type|kind|nationality|medium|ideology|colou?r|material|species)\b`)
 )
 
+// A question for one thing that is not named further, and those for several.
+var (
+	asksOne  = regexp.MustCompile(`(?i)\b((what|which) (is|was) the( \w+){1,2} of|(by|for|in|of|to|from) (which|what)|which( \w+){1,3} (is|was|did|does|has|had))\b`)
+	asksMany = regexp.MustCompile(`(?i)\b((what|which)( \w+)? (are|were|do|have)|what (types|kinds|sorts)|some|several|different|examples?|effects?|results?|purposes?|reasons?|meanings?)\b`)
+)
+
 // relation is a way to say something of a subject that has one value.
 type relation struct {
 	asks  *regexp.Regexp // the questions that it answers
 	cues  []string       // stems that the value follows
 	kind  kind
-	by    bool // "by" stands between
-	loose bool // other words may stand between
+	link  string // the word that stands between, such as "by"; "" if any may
+	loose bool   // other words may stand between
 }
 
 // relations are the facts of which a thing has one only. Where and when
@@ -46,10 +52,15 @@ var relations = []relation{
 	{asks: asking("release|released|published"), cues: stems("released published"), kind: aDate},
 	{asks: asking("feast"), cues: stems("feast memorial"), kind: aDate},
 	{asks: asking("population|people|inhabitants"), cues: stems("population"), kind: aNumber},
-	{asks: asking("director|directed"), cues: stems("directed"), kind: aName, by: true},
-	{asks: asking("architect|designed|designer"), cues: stems("designed"), kind: aName, by: true},
-	{asks: asking("artist|album|singer|band"), cues: stems("album"), kind: aName, by: true},
-	{asks: asking("author|wrote|written"), cues: stems("written"), kind: aName, by: true},
+	{asks: asking("director|directed"), cues: stems("directed"), kind: aName, link: "by"},
+	{asks: asking("architect|designed|designer"), cues: stems("designed"), kind: aName, link: "by"},
+	{asks: asking("artist|album|singer|band"), cues: stems("album ep single record recorded performed painted"), kind: aName, link: "by"},
+	{asks: asking("author|wrote|written|creator|created"), cues: stems("written created"), kind: aName, link: "by"},
+	{asks: asking("founder"), cues: stems("founded established"), kind: aName, link: "by"},
+	{asks: asking("composer|composed"), cues: stems("composed"), kind: aName, link: "by"},
+	{asks: asking("located|location"), cues: stems("located situated"), kind: aName, link: "in"},
+	{asks: asking("party"), cues: stems("member"), kind: aName, link: "of"},
+	{asks: asking("father|mother|parents?"), cues: stems("son daughter"), kind: aName, link: "of"},
 }
 
 func asking(words string) *regexp.Regexp { return regexp.MustCompile(`(?i)\b(` + words + `)\b`) }
@@ -85,6 +96,8 @@ func inquire(question string) *inquiry {
 		q.kinds = []kind{aName}
 	case asksSort.MatchString(question):
 		q.kinds = []kind{aName, aNoun}
+	case asksOne.MatchString(question) && !asksMany.MatchString(question):
+		q.kinds = []kind{aName}
 	default:
 		q.kinds, q.single = []kind{aName, aDate, aNumber}, false
 	}
@@ -121,6 +134,45 @@ func (q *inquiry) weight(a, b *statement) int {
 	return n
 }
 
+// namesakes reports whether two sentences speak of different things of the name that
+// is asked about: "George King-Hall" and "Herbert King-Hall", "Lake Mills (Iowa)" and
+// "Lake Mills (Wisconsin)".
+func (q *inquiry) namesakes(a, b *statement, va, vb slot) bool {
+	x, y := q.fuller(a, va, vb), q.fuller(b, va, vb)
+	return len(x) > 0 && len(y) > 0 && inBoth(x, y) == 0
+}
+
+// fuller are the words that make the name asked about longer: names right beside it,
+// and what stands in brackets after it. The values are none of them.
+func (q *inquiry) fuller(s *statement, va, vb slot) []string {
+	var out []string
+	add := func(t lexicon.Token) {
+		if !t.Stop && !q.subject[t.Stem] && !dated(t) && !slices.Contains(va.stems, t.Stem) && !slices.Contains(vb.stems, t.Stem) && !slices.Contains(q.terms, t.Stem) {
+			out = append(out, t.Stem)
+		}
+	}
+	for i, t := range s.toks {
+		if !q.subject[t.Stem] || !t.Capital {
+			continue
+		}
+		for j := i; j > 0 && s.joined(j) && s.text[s.toks[j-1].End:s.toks[j].Start] != ", "; j-- {
+			add(s.toks[j-1])
+		}
+		rest := s.text[t.End:]
+		if open := strings.TrimLeft(rest, " "); strings.HasPrefix(open, "(") {
+			if end := strings.IndexByte(rest, ')'); end > 0 {
+				for _, u := range s.toks[i+1:] {
+					if u.End > t.End+end {
+						break
+					}
+					add(u)
+				}
+			}
+		}
+	}
+	return out
+}
+
 func (r relation) saidIn(s *statement) bool {
 	return slices.ContainsFunc(r.cues, func(c string) bool { return s.words[c] })
 }
@@ -128,7 +180,7 @@ func (r relation) saidIn(s *statement) bool {
 // says reports whether a sentence has words for what is asked, as far as these are
 // known.
 func (q *inquiry) says(s *statement) bool {
-	return len(q.ways) == 0 || slices.ContainsFunc(q.ways, func(r relation) bool { return r.saidIn(s) })
+	return len(q.ways) == 0 || slices.ContainsFunc(q.ways, func(r relation) bool { return r.link == "of" || r.saidIn(s) })
 }
 
 // names reports whether a value is one word after the name that is asked about,
@@ -165,8 +217,39 @@ func (q *inquiry) answer(s *statement) answer {
 			}
 		}
 	}
+	return q.labelled(s)
+}
+
+// labelled is the value after a label that has a word of what is asked, as in the
+// boxes of an encyclopaedia: "Architect Willis Irwin", "Feast: 15 January". There the
+// subject stands elsewhere.
+func (q *inquiry) labelled(s *statement) answer {
+	for i, t := range s.toks[:max(0, len(s.toks)-1)] {
+		next := s.toks[i+1]
+		gap := strings.TrimSpace(s.text[t.End:next.Start])
+		label := t.Capital || i > 0 && (s.toks[i-1].Capital || q.attribute(s.toks[i-1])) || gap == ":" || gap == "="
+		if !label || !q.attribute(t) && !q.cue(t.Stem) || gap != "" && gap != ":" && gap != "=" {
+			continue
+		}
+		if v := slotAt(s, i+1, i+2); q.wants(v.kind) && v.kind != aNoun && v.start == next.Start && !q.known(v) {
+			return answer{v, t.Text}
+		}
+	}
 	return answer{}
 }
+
+// attribute reports whether a word is one of the question's, other than those of names.
+func (q *inquiry) attribute(t lexicon.Token) bool {
+	return !t.Stop && !q.subject[t.Stem] && slices.Contains(q.terms, t.Stem)
+}
+
+// cue reports whether a word says what is asked.
+func (q *inquiry) cue(stem string) bool {
+	return slices.ContainsFunc(q.ways, func(r relation) bool { return slices.Contains(r.cues, stem) })
+}
+
+// known reports whether the question has a word of a value itself.
+func (q *inquiry) known(v slot) bool { return inBoth(v.stems, q.terms) > 0 }
 
 // lifespan is what stands in brackets after the name of a person.
 var lifespan = regexp.MustCompile(`\(([^()]*\d{3,4})\s*[–—-]\s*([^()]*\d{3,4})\s*\)`)
@@ -175,6 +258,9 @@ var lifespan = regexp.MustCompile(`\(([^()]*\d{3,4})\s*[–—-]\s*([^()]*\d{3,4
 func (q *inquiry) lived(r relation, s *statement) slot {
 	if !r.loose {
 		return slot{}
+	}
+	if v := r.counted(s); v.kind != 0 {
+		return v
 	}
 	m := lifespan.FindStringSubmatchIndex(s.text)
 	if m == nil {
@@ -198,6 +284,16 @@ func (q *inquiry) lived(r relation, s *statement) slot {
 	}
 	if v := slotAt(s, first, first+1); v.kind == aDate {
 		return v
+	}
+	return slot{}
+}
+
+// counted is the year in "1972 births", the name of a category.
+func (r relation) counted(s *statement) slot {
+	for i := 1; i < len(s.toks); i++ {
+		if w := s.toks[i].Text; (w == "births" || w == "deaths") && slices.Contains(r.cues, lexicon.Stem(w)) && isYear(s.toks[i-1].Text) {
+			return slotAt(s, i-1, i)
+		}
 	}
 	return slot{}
 }
@@ -227,11 +323,11 @@ const reach = 9
 // value is the first one of the relation's kind from token i on. Of names in one
 // phrase it is the last: "by American jazz musician Miles Davis".
 func (r relation) value(s *statement, i int, subject map[string]bool) slot {
-	if r.by {
+	if r.link != "" {
 		for i < len(s.toks) && subject[s.toks[i].Stem] {
 			i++ // the album "Title" by
 		}
-		if i >= len(s.toks) || s.toks[i].Text != "by" {
+		if i >= len(s.toks) || s.toks[i].Text != r.link {
 			return slot{}
 		}
 		i++

@@ -1,4 +1,4 @@
-package verify
+package conflict
 
 import (
 	"strings"
@@ -52,7 +52,7 @@ func TestContradictionsOfRows(t *testing.T) {
 			set := &evidence.Set{}
 			addPage(set, "a.csv", "", c.a)
 			addPage(set, "b.md", "", c.b)
-			got := Contradictions("", set, ids(set))
+			got := Find("", set, ids(set))
 			if c.va == "" {
 				if len(got) > 0 {
 					t.Fatalf("false alarm: %+v", got)
@@ -86,7 +86,7 @@ func TestContradictionsOfShortSentences(t *testing.T) {
 		set := &evidence.Set{}
 		addPage(set, "a.md", "", c.a)
 		addPage(set, "b.md", "", c.b)
-		if got := Contradictions(c.question, set, ids(set)); len(got) != c.want {
+		if got := Find(c.question, set, ids(set)); len(got) != c.want {
 			t.Errorf("%q of %q and %q: %d contradictions, want %d: %+v", c.question, c.a, c.b, len(got), c.want, got)
 		}
 	}

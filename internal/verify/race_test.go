@@ -1,5 +1,0 @@
-//go:build race
-
-package verify
-
-func init() { raceEnabled = true }
