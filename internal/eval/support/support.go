@@ -1,0 +1,251 @@
+// Package support holds the suites that measure whether claims stand on their
+// evidence: the judge of package verify/judge against labels of people, beside plain
+// word overlap in the same run, and how answers are split into claims. It owns the
+// reading of these sets and the training of the judge's weights; the judge itself
+// knows no data.
+package support
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
+)
+
+// about is what 'eval list' says of the suites.
+var about = map[string]eval.Suite{
+	"attributionbench": {Title: "AttributionBench: sentences of answers against what they cite", Licence: "research use",
+		Measures: "support judge, 5-fold by question: macro-F1, AUROC",
+		Bars:     []eval.Bar{{Metric: "macro_f1", AtLeast: 0.72, Known: "word overlap .655, fine-tuned GPT-3.5 about .80"}, {Metric: "overlap_macro_f1", Known: ".655"}}},
+	"wice": {Title: "WiCE: sentences of Wikipedia against the pages they cite", Licence: "ODC-BY",
+		Measures: "support judge, 5-fold by article: AUROC of supported against partially and not supported",
+		Bars:     []eval.Bar{{Metric: "auroc", AtLeast: 0.80, Known: "word overlap .725, T5-3B .897"}, {Metric: "overlap_auroc", Known: ".725"}}},
+	"scifact-claims":  {Title: "SciFact: claims against abstracts", Licence: "ODC-By, CC BY 4.0", Measures: "support judge: support, contradiction"},
+	"climate-fever":   {Title: "Climate-FEVER: claims about the climate against sentences of Wikipedia", Licence: "see its source", Measures: "support judge: support, contradiction"},
+	"healthver":       {Title: "HealthVer: claims about health against findings", Licence: "see its source", Measures: "support judge: support, contradiction"},
+	"fever-symmetric": {Title: "FEVER-Symmetric: claims each with a text for and a text against it", Licence: "see its source", Measures: "support judge: support, contradiction"},
+	"averitec":        {Title: "AVeriTeC: claims against answers that fact-checkers found", Licence: "CC BY-NC: measured on, never fitted on", Measures: "support judge: support, contradiction"},
+}
+
+// crossed are the sets whose bars are for models that have not seen the pair: they
+// are fitted anew, fold by fold, on the set itself.
+var crossed = map[string]bool{"attributionbench": true, "wice": true}
+
+// Suites are those of this package.
+func Suites() []eval.Suite {
+	out := []eval.Suite{factSuite()}
+	for _, s := range sets {
+		suite := about[s.name]
+		suite.Name, suite.Files = s.name, s.files
+		suite.Open = func(ctx context.Context, env eval.Env) (eval.Session, error) { return open(ctx, s, env) }
+		out = append(out, suite)
+	}
+	return out
+}
+
+// session is one set.
+type session struct {
+	judge  *judge.Judge
+	ids    []string
+	pairs  map[string]pair
+	unseen map[string][]float64 // by models that had not seen the pair, one a dealing; nil if there are none
+}
+
+// dealings is how often the pairs are dealt into folds: which ones come together is
+// chance, and worth a point of macro-F1.
+const dealings = 3
+
+func open(ctx context.Context, s set, env eval.Env) (eval.Session, error) {
+	pairs, err := s.read(env.Data)
+	if err != nil {
+		return nil, err
+	}
+	out := &session{judge: judge.New(env.Embed), pairs: map[string]pair{}}
+	for _, p := range pairs {
+		out.ids = append(out.ids, p.id)
+		out.pairs[p.id] = p
+	}
+	if !crossed[s.name] {
+		return out, nil
+	}
+	env.Say(fmt.Sprintf("fit %d folds of %d pairs, dealt %d times", folds, len(pairs), dealings))
+	xs, err := measure(ctx, env.Embed, s, pairs)
+	if err != nil {
+		return nil, err
+	}
+	out.unseen = map[string][]float64{}
+	for d := range dealings {
+		for i, p := range unseen(xs, env.Embed != nil, supported, env.Seed+uint64(d)) {
+			out.unseen[xs[i].id] = append(out.unseen[xs[i].id], p)
+		}
+	}
+	return out, nil
+}
+
+// Cases are the pairs.
+func (s *session) Cases() []string { return s.ids }
+
+// Close has nothing to free.
+func (s *session) Close() error { return nil }
+
+// Run judges one pair.
+func (s *session) Run(ctx context.Context, id string) (eval.Row, error) {
+	p, ok := s.pairs[id]
+	if !ok {
+		return eval.Row{}, marchwarden.Errorf(marchwarden.CodeNotFound, "no case %q", id)
+	}
+	o, err := s.judge.Judge(ctx, p.claim, p.excerpts)
+	if err != nil {
+		return eval.Row{}, err
+	}
+	v := map[string]float64{
+		"supported": number(p.label == judge.Supported), "contradicted": number(p.label == judge.Contradicted), "overlap": overlap(p.claim, p.excerpts),
+		"p_shipped": o.Support, "p_conflict": o.Conflict, "said": float64(place(o.Verdict)), "label": float64(place(p.label)),
+	}
+	for d, p := range s.unseen[id] {
+		v[unseenName(d)] = p
+	}
+	return eval.Row{ID: id, Group: p.group, Values: v, Note: string(o.Verdict)}, nil
+}
+
+// verdicts in the order of their numbers in a row.
+var verdicts = []judge.Verdict{judge.Unsupported, judge.Supported, judge.Partial, judge.Contradicted, judge.Unchecked}
+
+func place(v judge.Verdict) int {
+	for i, known := range verdicts {
+		if v == known {
+			return i
+		}
+	}
+	return -1
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func unseenName(dealing int) string { return "p_unseen_" + strconv.Itoa(dealing+1) }
+
+// Score holds the probabilities and the verdicts against the labels. Where models were
+// fitted fold by fold, macro_f1, auroc and accuracy are theirs, the mean of all
+// dealings; those of the judge as it is shipped are always told, and mean something
+// only on pairs it was not fitted on.
+func (s *session) Score(rows []eval.Row) []eval.Metric {
+	var out []eval.Metric
+	for d := 0; len(rows) > 0 && hasValue(rows[0], unseenName(d)); d++ {
+		for i, m := range ranked(rows, "", unseenName(d)) {
+			if d == 0 {
+				out = append(out, m)
+				continue
+			}
+			out[i].Value += (m.Value - out[i].Value) / float64(d+1)
+		}
+	}
+	out = append(out, ranked(rows, "shipped_", "p_shipped")...)
+	out = append(out, overlapMetrics(rows)...)
+	return append(out, verdictMetrics(rows)...)
+}
+
+func hasValue(r eval.Row, name string) bool {
+	_, ok := r.Values[name]
+	return ok
+}
+
+// ranked are the metrics of a probability of support.
+func ranked(rows []eval.Row, prefix, value string) []eval.Metric {
+	var truth, said []int
+	right := 0.0
+	for _, r := range rows {
+		t, p := int(r.Values["supported"]), 0
+		if r.Values[value] >= 0.5 {
+			p = 1
+		}
+		truth, said = append(truth, t), append(said, p)
+		right += number(t == p)
+	}
+	return []eval.Metric{
+		{Name: prefix + "macro_f1", Value: stat.MacroF1(truth, said, 2), N: len(rows)},
+		{Name: prefix + "auroc", Value: area(rows, "supported", value), N: len(rows)},
+		{Name: prefix + "accuracy", Value: right / float64(max(1, len(rows))), N: len(rows)},
+	}
+}
+
+// area is how well a value tells pairs with a mark from those without.
+func area(rows []eval.Row, mark, value string) float64 {
+	var with, without []float64
+	for _, r := range rows {
+		if r.Values[mark] > 0 {
+			with = append(with, r.Values[value])
+		} else {
+			without = append(without, r.Values[value])
+		}
+	}
+	return stat.AUROC(with, without)
+}
+
+// overlapMetrics are those of plain word overlap, at the best threshold there is for it
+// on these very rows: more than it could reach on others.
+func overlapMetrics(rows []eval.Row) []eval.Metric {
+	best := 0.0
+	for cut := 0.2; cut < 1; cut += 0.01 {
+		var truth, said []int
+		for _, r := range rows {
+			truth, said = append(truth, int(r.Values["supported"])), append(said, int(number(r.Values["overlap"] >= cut)))
+		}
+		best = max(best, stat.MacroF1(truth, said, 2))
+	}
+	return []eval.Metric{
+		{Name: "overlap_macro_f1", Value: best, N: len(rows)},
+		{Name: "overlap_auroc", Value: area(rows, "supported", "overlap"), N: len(rows)},
+	}
+}
+
+// verdictMetrics are those of the five words of the judge as it is shipped: how often
+// it gives a verdict, how often that one is right, and contradictions.
+func verdictMetrics(rows []eval.Row) []eval.Metric {
+	said := func(r eval.Row) judge.Verdict { return verdicts[int(r.Values["said"])] }
+	share := func(name string, of, holds func(eval.Row) bool) eval.Metric {
+		n, ok := 0, 0.0
+		for _, r := range rows {
+			if of(r) {
+				n++
+				ok += number(holds(r))
+			}
+		}
+		return eval.Metric{Name: name, Value: ok / float64(max(1, n)), N: n}
+	}
+	all := func(eval.Row) bool { return true }
+	right := func(r eval.Row) bool { return r.Values["supported"] > 0 }
+	denied := func(r eval.Row) bool { return r.Values["contradicted"] > 0 }
+	says := func(vs ...judge.Verdict) func(eval.Row) bool {
+		return func(r eval.Row) bool {
+			for _, v := range vs {
+				if said(r) == v {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	out := []eval.Metric{
+		share("checked", all, func(r eval.Row) bool { return said(r) != judge.Unchecked }),
+		share("said_supported_right", says(judge.Supported), right),
+		share("said_otherwise_right", says(judge.Unsupported, judge.Partial, judge.Contradicted), func(r eval.Row) bool { return !right(r) }),
+	}
+	for _, r := range rows {
+		if denied(r) {
+			return append(out,
+				eval.Metric{Name: "conflict_auroc", Value: area(rows, "contradicted", "p_conflict"), N: len(rows)},
+				share("conflict_precision", says(judge.Contradicted), denied),
+				share("conflict_recall", denied, says(judge.Contradicted)))
+		}
+	}
+	return out
+}
