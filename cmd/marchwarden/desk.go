@@ -113,8 +113,22 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	lab := researcher.Lab{Version: programVersion(), Now: a.now, NewID: a.newID, Deadline: deadline, Model: model, Flags: o.flags, More: o.more, Say: o.warn}
-	return builtinNamed(name).open(a, c, o, lab)
+	table, err := c.calibration()
+	if err != nil {
+		return nil, err
+	}
+	vs, err := a.openVectors(c)
+	if err != nil {
+		return nil, err
+	}
+	lab := researcher.Lab{Version: programVersion(), Now: a.now, NewID: a.newID, Deadline: deadline, Model: model, Flags: o.flags, More: o.more, Say: o.warn,
+		Vectors: vs.embedder, VectorsOf: vs.of, Calibration: table}
+	d, err := builtinNamed(name).open(a, c, o, lab)
+	if err != nil {
+		return nil, errors.Join(err, vs.Close())
+	}
+	d.close = append(d.close, vs.Close)
+	return d, nil
 }
 
 // flagsOf says which researchers a flag is for.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 	if err != nil {
 		return err
 	}
-	if err := c.readable(); err != nil {
+	if err := cmp.Or(c.readable(), a.readableVectors(c)); err != nil {
 		return err
 	}
 	r := checkup{Settings: settingRows(c), Parts: a.parts(ctx, c)}
@@ -212,6 +213,7 @@ func (a *app) parts(ctx context.Context, c *config) []partRow {
 	rows = append(rows, indexPart(c),
 		partRow{"documents", partOK, "Markdown, text, HTML, PDF, Word, CSV, JSON and source code; PDF needs nothing installed"},
 	)
+	rows = append(rows, keptVectors(c))
 	return append(rows, a.researcherParts(c)...)
 }
 

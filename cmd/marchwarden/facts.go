@@ -103,6 +103,10 @@ func (d *desk) facts(id marchwarden.TraceID, of scope) facts {
 			f.searches++
 		case *trace.ModelComplete:
 			f.tokens[s.Model] = f.tokens[s.Model].Plus(ledger.Tokens{In: s.TokensIn, Out: s.TokensOut, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite})
+		case *trace.EmbedComplete:
+			if s.TokensIn > 0 {
+				f.tokens[s.Model] = f.tokens[s.Model].Plus(ledger.Tokens{In: s.TokensIn})
+			}
 		case *trace.BudgetExhausted:
 			f.exhausted = s.What
 		case *trace.Resume: // with more of it

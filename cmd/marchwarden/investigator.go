@@ -7,6 +7,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
@@ -15,8 +16,9 @@ import (
 )
 
 // minds are how an investigator plans and writes: with a model, or without.
-func minds() pi.Minds {
-	return pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind}
+// vectorsOf finds the embedder of an earlier run.
+func minds(vectorsOf func(id string) (embed.Embedder, error)) pi.Minds {
+	return pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind, Vectors: vectorsOf}
 }
 
 // openPIDesk opens the investigator over the network that the options mean.
@@ -41,14 +43,22 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	rec, err := a.openWorking(c)
+	table, err := c.calibration()
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
+	}
+	vs, err := a.openVectors(c)
+	if err != nil {
+		return nil, errors.Join(err, network.Close())
+	}
+	rec, err := a.openWorking(c)
+	if err != nil {
+		return nil, errors.Join(err, vs.Close(), network.Close())
 	}
 	d := &desk{name: piName, scope: pi.Scope, openWorld: outside, private: private, a: a, cfg: c, records: rec, warn: o.warn, told: o.told}
 	cfg := pi.Config{
 		Traces: rec.traces, Blobs: rec.blobs, Version: programVersion(), Now: a.now, NewID: a.newID,
-		Dispatcher: network, Minds: minds(), Model: model,
+		Dispatcher: network, Minds: minds(vs.of), Model: model, Vectors: vs.embedder, Calibration: table,
 		Options: pi.Options{
 			Parallel: o.parallel, MaxRihlas: o.maxRihlas, Deadline: deadline, PlanOnly: o.planOnly,
 			AllowEgress: c.allowEgress(o), ModelSeesPrivate: named.name != "", Flags: o.flags, More: o.more,
@@ -56,7 +66,7 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 		Spent: func(call pi.Call) { d.enter(finished{call.Start, call.Result, call.Before}) },
 		Say:   o.warn,
 	}
-	d.close = []func() error{network.Close}
+	d.close = []func() error{network.Close, vs.Close}
 	if offline(a, c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own }) {
 		if cfg.Refetch, err = a.refetcher(c, o, d); err != nil {
 			return nil, errors.Join(err, d.Close())

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
@@ -304,7 +305,20 @@ func (a *app) search(ctx context.Context, c *config, library []*fetch.Folder, q 
 			a.warn(fmt.Sprintf("%s of %s could not be read; 'marchwarden library add %s' tells which", term.Plural(len(r.Notes), "file"), f.Name, f.Name))
 		}
 	}
-	hits, err = ix.Engine(library...).Search(ctx, q)
+	vs, err := a.openVectors(c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, vs.Close()) }()
+	e, pure := vs.embedder.(embed.Pure)
+	if !pure { // a provider of vectors is for research, which has a budget
+		return listed(ix.Engine(library...).Search(ctx, q))
+	}
+	return listed(ix.EngineWith(e, library...).Search(ctx, q))
+}
+
+// listed is hits as a list, empty or not.
+func listed(hits []search.Hit, err error) ([]search.Hit, error) {
 	if hits == nil {
 		hits = []search.Hit{}
 	}

@@ -55,6 +55,11 @@ func providerNames() []string {
 	return names
 }
 
+// providerNamed is one of them. Asking for another is a bug.
+func providerNamed(name string) provider {
+	return providers[slices.IndexFunc(providers, func(p provider) bool { return p.name == name })]
+}
+
 // chosenModel is the name of a model and where it came from, or "" for none.
 type chosenModel struct {
 	name   string

@@ -36,6 +36,7 @@ func (a *app) servicePartsOf(c *config) []servicePart {
 	if c.text(setFallback) != "" {
 		parts = append(parts, a.fallbackPart(c))
 	}
+	parts = append(parts, a.vectorPart(c))
 	for _, k := range engineKinds {
 		parts = append(parts, a.enginePart(c, k))
 	}

@@ -11,6 +11,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -52,7 +53,7 @@ func (a *app) runReplay(ctx context.Context, o replayOptions, arg string) error 
 	if o.raw && o.rerun {
 		return invalid("--raw", "", "cannot be used together with --rerun")
 	}
-	_, rec, id, err := a.openTrace(arg)
+	c, rec, id, err := a.openTrace(arg)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,12 @@ func (a *app) runReplay(ctx context.Context, o replayOptions, arg string) error 
 	}
 	a.reportTorn(id, log)
 	if o.rerun {
-		return a.rerun(ctx, id, log, rec.blobs)
+		vs, err := a.openVectors(c)
+		if err != nil {
+			return err
+		}
+		defer vs.Close() // it was only read from, or costs nothing but time
+		return a.rerun(ctx, log, rec.blobs, vs.of, id)
 	}
 	return a.printJourney(log)
 }
@@ -108,8 +114,8 @@ func (a *app) printJourney(log *trace.Log) error {
 
 func offset(d time.Duration) string { return fmt.Sprintf("+%.3f s", d.Seconds()) }
 
-func (a *app) rerun(ctx context.Context, id marchwarden.TraceID, log *trace.Log, blobs blob.Store) error {
-	again, err := rerunOf(ctx, log, blobs)
+func (a *app) rerun(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error), id marchwarden.TraceID) error {
+	again, err := rerunOf(ctx, log, blobs, vectorsOf)
 	if err != nil {
 		return err
 	}
@@ -126,12 +132,13 @@ func (a *app) rerun(ctx context.Context, id marchwarden.TraceID, log *trace.Log,
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
 }
 
-// rerunOf runs a record again, by whoever made it.
-func rerunOf(ctx context.Context, log *trace.Log, blobs blob.Store) (researcher.Rerun, error) {
+// rerunOf runs a record again, by whoever made it. vectorsOf finds the embedder of an
+// id.
+func rerunOf(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (researcher.Rerun, error) {
 	start, err := log.Start()
 	if err != nil || start.Investigation == nil {
-		return researcher.Again(ctx, log, blobs)
+		return researcher.AgainWith(ctx, log, blobs, vectorsOf)
 	}
-	want, got, err := pi.Again(ctx, log, blobs, minds())
+	want, got, err := pi.Again(ctx, log, blobs, minds(vectorsOf))
 	return researcher.Rerun{Start: start, Want: want, Got: got}, err
 }

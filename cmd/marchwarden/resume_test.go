@@ -29,7 +29,7 @@ func appHere(t *testing.T, env map[string]string) (*app, *config) {
 	t.Helper()
 	a := system()
 	a.stdout, a.stderr, a.dir = io.Discard, io.Discard, env["MARCHWARDEN_HOME"]
-	a.env = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	a.env = lookup(env)
 	a.environ = func() []string { return nil }
 	a.userHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
 	c, err := a.loadConfig()

@@ -24,7 +24,30 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"marchwarden": main, "stubborn": stubborn, "thirdparty": thirdparty})
+	testscript.Main(m, map[string]func(){"marchwarden": wordsAlone, "stubborn": stubborn, "thirdparty": thirdparty})
+}
+
+// wordsAlone is the program, without sentence vectors unless a test asks for them:
+// they take time, and few tests are about them.
+func wordsAlone() {
+	if _, said := os.LookupEnv(settingEnv(setEmbed)); !said {
+		if err := os.Setenv(settingEnv(setEmbed), embedOff); err != nil {
+			panic(err)
+		}
+	}
+	main()
+}
+
+// lookup is an environment for a program in this process, without sentence vectors
+// unless it says otherwise.
+func lookup(env map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := env[name]
+		if !ok && name == settingEnv(setEmbed) {
+			return embedOff, true
+		}
+		return v, ok
+	}
 }
 
 // TestScripts runs the commands as processes, each script in a folder and a home

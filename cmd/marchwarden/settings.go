@@ -64,6 +64,8 @@ const (
 	setResearcher    = "researcher"
 	setModel         = "model"
 	setFallback      = "fallback_model"
+	setEmbed         = "embed"
+	setEmbedModel    = "embed_model"
 	setSearch        = "search"
 	setTimeout       = "timeout"
 	setRender        = "render"
@@ -108,6 +110,8 @@ var settings = []setting{
 	{name: setResearcher, env: "MARCHWARDEN_RESEARCHER", def: piName, allowed: []string{piName, files.Name, database.Name, web.Name, arxiv.Name}},
 	{name: setModel, env: "MARCHWARDEN_MODEL"},
 	{name: setFallback, env: "MARCHWARDEN_FALLBACK_MODEL"},
+	{name: setEmbed, env: "MARCHWARDEN_EMBED", def: embedBuiltin, allowed: []string{embedBuiltin, embedOff, embedOpenAI, embedOllama}},
+	{name: setEmbedModel, env: "MARCHWARDEN_EMBED_MODEL"},
 	{name: setSearch, env: "MARCHWARDEN_SEARCH", kind: words, harmless: true},
 	{name: setTimeout, env: "MARCHWARDEN_TIMEOUT", kind: span, def: "10m", harmless: true},
 	{name: setRender, env: "MARCHWARDEN_RENDER", def: renderAuto, allowed: []string{renderAuto, renderNever}, harmless: true},

@@ -26,7 +26,7 @@ func runHere(ctx context.Context, env map[string]string, args ...string) (code i
 	var out, said bytes.Buffer
 	a := system()
 	a.stdin, a.stdout, a.stderr, a.dir = strings.NewReader(""), &out, &said, env["MARCHWARDEN_HOME"]
-	a.env = func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	a.env = lookup(env)
 	a.environ = func() []string { return nil }
 	a.userHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
 	code = run(ctx, a, args)

@@ -25,6 +25,9 @@ against what the recorded run fetched, and every stored piece of that run
 against its hash. Of an investigation the runs of its researchers are checked
 too, as far as they are recorded here.
 
+How the claims were judged is shown, and where the judge that needs no model
+thinks less of one by its words: that is a hint, and no failure.
+
 With --online the web servers and registries are asked, too, whether what the
 citations point to is there: pages answered or gone, DOIs and arXiv ids
 registered or absent, papers retracted. What nobody could say, because servers
@@ -212,6 +215,9 @@ func (v *verdicts) result(ctx context.Context, rec shelf, what checking) error {
 		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations")
 	}
 	v.report(report)
+	if err := v.support(ctx, log, res); err != nil {
+		return err
+	}
 	if log != nil {
 		wrong, err := verify.CheckPlaces(ctx, rec.blobs, log, res)
 		if err != nil {
@@ -366,23 +372,6 @@ func (v *verdicts) compare(kept, given *marchwarden.Result) {
 		problem = "it is not: " + difference(want, got)
 	}
 	v.check("the result is the one that was recorded", problem)
-}
-
-// report prints the citations, the claims and the answer's own problems.
-func (v *verdicts) report(r verify.Report) {
-	for _, f := range r.Citations {
-		v.check(fmt.Sprintf("citation [%d] %s %s", f.Number, f.Locator, f.Hash), f.Problem)
-	}
-	for _, c := range r.Claims {
-		marks := ""
-		for _, n := range c.Citations {
-			marks += fmt.Sprintf("[%d]", n)
-		}
-		v.check(fmt.Sprintf("claim %s %s: %s", marks, c.Support, clip(c.Text, 100)), c.Problem)
-	}
-	for _, problem := range r.Answer {
-		v.check("answer", problem)
-	}
 }
 
 // close says what it comes to, and fails if anything did not stand.

@@ -160,7 +160,7 @@ func (v *verdicts) reruns(ctx context.Context, run *record.Run, blobs blob.Store
 		}
 		done[r.ID] = true
 		what := "the rerun of " + r.ID.String()
-		again, err := rerunOf(ctx, r.Log, blobs)
+		again, err := rerunOf(ctx, r.Log, blobs, builtinVectors)
 		other := r.Start.Version != programVersion()
 		switch {
 		case ctx.Err() != nil:

@@ -30,6 +30,9 @@ func (c *config) indexPath() string   { return filepath.Join(c.home(), "library"
 func (c *config) foldersPath() string { return filepath.Join(c.home(), "library", "folders") }
 func (c *config) cachePath() string   { return filepath.Join(c.home(), "cache") }
 
+// calibrationPath is where the user's own table of calibration is.
+func (c *config) calibrationPath() string { return filepath.Join(c.home(), "calibration.json") }
+
 // logger writes structured logs to stderr. It is silent below warnings unless
 // MARCHWARDEN_DEBUG is on. No setting is ever given to it.
 func (a *app) logger(c *config) *slog.Logger {

@@ -19,6 +19,16 @@ var layers = []layer{
 
 	// Mechanisms and records.
 	{"internal/durable", nil},
+	{"internal/stat", nil},
+	{"internal/embed", nil},
+	{"internal/embed/kernel", nil},
+	{"internal/embed/wordpiece", nil},
+	{"internal/embed/toll", nil},
+	{"internal/embed/safetensors", []string{"."}},
+	{"internal/embed/bert", []string{"internal/embed", "internal/embed/kernel", "internal/embed/wordpiece", "internal/embed/safetensors", "."}},
+	{"internal/embed/minilm", []string{"internal/embed", "internal/embed/bert", "."}},
+	{"internal/embed/pack", []string{"internal/embed/bert"}}, // makes the weights in the repository
+	{"internal/embed/shelf", []string{"internal/embed", "internal/durable"}},
 	{"internal/configfile", nil},
 	{"internal/datatest", nil}, // public data, for the tests that measure
 	{"internal/squadtest", []string{"internal/datatest"}},
@@ -42,6 +52,7 @@ var layers = []layer{
 	{"internal/llm/quoted", []string{"."}},
 	{"internal/llm/llmtest", []string{"internal/llm", "internal/datatest", "."}},
 	{"internal/httpapi", []string{"internal/plaintext", "internal/secret", "."}},
+	{"internal/embed/remote", []string{"internal/embed", "internal/embed/toll", "internal/httpapi", "internal/llm", "."}},
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}}, // a small internet on loopback
 	{"internal/telemetry", []string{"internal/llm", "internal/httpapi", "."}},
 	{"internal/llm/anthropic", []string{"internal/llm", "internal/httpapi", "internal/secret", "."}},
@@ -65,11 +76,14 @@ var layers = []layer{
 	{"internal/fetch", []string{"internal/fetch/extract", "internal/blob", "."}},
 	{"internal/fetch/web", []string{"internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/httpapi", "internal/locator", "internal/blob", "internal/panics", "."}},
 	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
-	{"internal/search/local", []string{"internal/search", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
+	{"internal/search/inverted", []string{"internal/lexicon"}},
+	{"internal/search/rank", []string{"internal/search/inverted", "internal/embed", "internal/lexicon"}},
+	{"internal/search/local", []string{"internal/search", "internal/search/inverted", "internal/search/rank", "internal/embed", "internal/fetch", "internal/fetch/extract", "."}},
 	{"internal/trace", []string{"internal/blob", "internal/dispatch", "internal/durable", "."}},
 	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "internal/panics", "."}},
-	{"internal/replay", []string{"internal/trace", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
+	{"internal/replay", []string{"internal/trace", "internal/embed", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
+	{"internal/embed/metered", []string{"internal/embed", "internal/embed/toll", "internal/replay", "internal/trace", "internal/search", "internal/budget", "internal/panics", "."}},
 	{"internal/resumetest", []string{"internal/replay", "internal/trace", "internal/blob", "."}}, // one run that is cut off and gone on with
 	{"internal/record", []string{"internal/replay", "internal/trace", "internal/fetch", "internal/blob", "internal/durable", "."}},
 	{"internal/bundle", []string{"internal/record", "internal/trace", "internal/blob", "internal/durable", "."}},
@@ -78,19 +92,22 @@ var layers = []layer{
 	// Judgement.
 	{"internal/evidence", []string{"internal/fetch", "internal/lexicon", "internal/blob", "."}},
 	{"internal/drift", []string{"internal/evidence", "internal/record", "internal/trace", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "internal/blob", "internal/durable", "."}},
-	{"internal/reason", []string{"internal/evidence", "internal/search", "internal/llm", "internal/budget", "."}},
-	{"internal/verify", []string{"internal/reason", "internal/evidence", "internal/fetch", "internal/trace", "internal/lexicon", "internal/blob", "internal/plaintext", "."}},
+	{"internal/reason", []string{"internal/evidence", "internal/embed", "internal/search", "internal/llm", "internal/budget", "."}},
+	{"internal/verify/conflict", []string{"internal/evidence", "internal/lexicon", "."}},
+	{"internal/verify/judge", []string{"internal/embed", "internal/lexicon", "internal/stat", "."}},
+	{"internal/verify", []string{"internal/verify/conflict", "internal/verify/judge", "internal/reason", "internal/evidence", "internal/fetch", "internal/trace", "internal/blob", "internal/plaintext", "."}},
 	{"internal/outcome", []string{"internal/verify", "internal/replay", "internal/trace", "internal/blob", "."}},
-	{"internal/confidence", []string{"internal/verify", "internal/evidence", "internal/fetch", "."}},
-	{"internal/reason/extractive", []string{"internal/question", "internal/hop", "internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},
-	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/evidence", "internal/llm", "internal/llm/quoted", "internal/lexicon", "internal/locator", "internal/search", "internal/budget", "."}},
+	{"internal/confidence", []string{"internal/verify", "internal/evidence", "internal/fetch", "internal/stat", "."}},
+	{"internal/reason/extractive/answerable", []string{"internal/question", "internal/lexicon", "internal/stat"}},
+	{"internal/reason/extractive", []string{"internal/reason/extractive/answerable", "internal/embed", "internal/question", "internal/hop", "internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},
+	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/verify/judge", "internal/embed", "internal/evidence", "internal/llm", "internal/llm/quoted", "internal/lexicon", "internal/locator", "internal/search", "internal/budget", "."}},
 
 	// One research call, and the researchers made of it.
-	{"internal/loop", []string{"internal/outcome", "internal/panics", "internal/plaintext", "internal/llm/metered", "internal/llm/quoted", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
+	{"internal/loop", []string{"internal/embed", "internal/embed/metered", "internal/outcome", "internal/panics", "internal/plaintext", "internal/llm/metered", "internal/llm/quoted", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence", "internal/replay", "internal/trace",
 		"internal/search", "internal/fetch", "internal/llm", "internal/locator", "internal/budget", "internal/blob", "."}},
-	{"internal/researcher", []string{"internal/loop", "internal/outcome", "internal/reason", "internal/reason/extractive", "internal/reason/model", "internal/replay", "internal/trace",
+	{"internal/researcher", []string{"internal/embed", "internal/embed/metered", "internal/loop", "internal/outcome", "internal/reason", "internal/reason/extractive", "internal/reason/model", "internal/replay", "internal/trace",
 		"internal/search", "internal/fetch", "internal/llm", "internal/blob", "."}},
-	{"internal/researcher/files", []string{"corpus", "internal/researcher", "internal/search/local", "internal/fetch", "internal/fetch/extract", "."}},
+	{"internal/researcher/files", []string{"corpus", "internal/researcher", "internal/embed", "internal/search", "internal/search/local", "internal/fetch", "internal/fetch/extract", "."}},
 	{"internal/researcher/web", []string{"internal/researcher", "internal/search", "internal/fetch", "internal/llm", "internal/locator", "."}},
 
 	{"internal/researcher/arxiv", []string{"internal/researcher", "internal/search/arxiv", "internal/scholar", "internal/search", "internal/fetch", "internal/locator", "internal/lexicon", "internal/blob", "."}},
@@ -98,11 +115,26 @@ var layers = []layer{
 	{"internal/researcher/database", []string{"internal/researcher/database/question", "internal/researcher", "internal/database", "internal/search", "internal/fetch", "internal/lexicon", "internal/blob", "internal/plaintext", "."}},
 
 	// The investigator, which asks them.
-	{"internal/pi", []string{"internal/dispatch", "internal/outcome", "internal/panics", "internal/plaintext", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence",
+	{"internal/pi", []string{"internal/embed", "internal/embed/metered", "internal/verify/judge", "internal/dispatch", "internal/outcome", "internal/panics", "internal/plaintext", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence",
 		"internal/replay", "internal/trace", "internal/llm", "internal/llm/metered", "internal/llm/quoted", "internal/lexicon", "internal/locator", "internal/budget", "internal/blob", "."}},
 	{"internal/pi/derive", []string{"internal/pi", "internal/dispatch", "internal/question", "internal/hop", "internal/lexicon", "."}},
 	{"internal/pi/canary", nil}, // a test of the whole
 	{"internal/pi/advise", []string{"internal/pi", "internal/dispatch", "internal/llm", "internal/llm/quoted", "internal/locator", "internal/verify", "."}},
+
+	// Measures of all that.
+	{"internal/eval", []string{"internal/stat", "internal/embed", "internal/search", "internal/durable", "internal/panics", "."}},
+	{"internal/calibrate", []string{"internal/eval", "internal/confidence", "internal/stat", "."}},
+	{"internal/eval/desk", []string{"internal/eval", "internal/pi", "internal/pi/advise", "internal/pi/derive", "internal/dispatch", "internal/dispatch/pool", "internal/researcher", "internal/researcher/files", "internal/loop", "internal/verify",
+		"internal/replay", "internal/trace", "internal/embed", "internal/embed/metered", "internal/search", "internal/search/local", "internal/fetch", "internal/fetch/extract", "internal/ledger", "internal/llm", "internal/blob", "."}},
+	{"internal/eval/evaltest", []string{"internal/eval", "internal/eval/desk", "internal/embed", "internal/fetch/extract"}},
+	{"internal/eval/texts", []string{"internal/eval", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
+	{"internal/eval/retrieval", []string{"internal/eval", "internal/stat", "internal/search", "internal/lexicon"}},
+	{"internal/eval/answers", []string{"internal/eval", "internal/calibrate", "internal/reason/extractive/answerable", "internal/lexicon", "internal/stat", "."}},
+	{"internal/eval/conflict", []string{"internal/eval", "internal/verify/conflict", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/blob", "."}},
+	{"internal/eval/multihop", []string{"internal/eval", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/embed", "internal/search", "internal/lexicon", "internal/stat", "."}},
+	{"internal/eval/support", []string{"internal/eval", "internal/verify/judge", "internal/embed", "internal/lexicon", "internal/stat", "."}},
+	{"internal/eval/suites", []string{"internal/eval", "internal/eval/texts", "internal/eval/retrieval", "internal/eval/answers", "internal/eval/conflict", "internal/eval/multihop", "internal/eval/support"}},
+	{"internal/bench", nil}, // ours beside plain ways, as benchmarks
 
 	// Edges, which know the contract alone, and the command, which wires it all.
 	{"internal/access", []string{"internal/durable", "."}},
@@ -122,7 +154,7 @@ var layers = []layer{
 	// The doors for other programs, and programs that go through them.
 	{"serve", []string{"internal/mcpkit", "."}},
 	{"investigate", []string{"serve", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/dispatch/pool", "internal/mcpkit", "internal/mcpkit/client", "internal/researcher", "internal/researcher/files",
-		"internal/reason", "internal/reason/extractive", "internal/fetch", "internal/fetch/extract", "internal/blob", "internal/blob/dir", "internal/trace", "."}},
+		"internal/reason", "internal/reason/extractive", "internal/confidence", "internal/embed", "internal/embed/minilm", "internal/embed/shelf", "internal/fetch", "internal/fetch/extract", "internal/blob", "internal/blob/dir", "internal/trace", "."}},
 	{"examples", nil}, // tests of the examples, as processes
 	{"examples/go-researcher", []string{"serve", "."}},
 	{"examples/embedding", []string{"investigate", "serve", "."}},
@@ -142,7 +174,7 @@ type vendor struct {
 // vendors gives every third-party module one owner, so that it can be replaced in
 // one place. The root package imports the standard library only.
 var vendors = []vendor{
-	{"modernc.org/sqlite", []string{"internal/search/local", "internal/database", "internal/database/dbtest"}, []string{"internal/researcher/database"}},
+	{"modernc.org/sqlite", []string{"internal/search/local", "internal/database", "internal/database/dbtest"}, []string{"internal/researcher/database", "internal/bench"}},
 	{"github.com/jackc/pgx/v5", []string{"internal/database", "internal/database/dbtest"}, nil},
 	{"github.com/go-sql-driver/mysql", []string{"internal/database", "internal/database/dbtest"}, nil},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/mcpkit", "internal/mcpkit/client"}, []string{"cmd/marchwarden"}},
@@ -170,7 +202,7 @@ var vendors = []vendor{
 	{"github.com/kljensen/snowball", []string{"internal/lexicon"}, nil},
 	{"github.com/rivo/uniseg", []string{"internal/term"}, nil},
 	{"golang.org/x/term", []string{"internal/term", "cmd/marchwarden"}, nil},
-	{"golang.org/x/text", []string{"internal/lexicon", "internal/evidence", "internal/term", "internal/fetch/extract"}, nil},
+	{"golang.org/x/text", []string{"internal/embed/wordpiece", "internal/search/inverted", "internal/lexicon", "internal/evidence", "internal/term", "internal/fetch/extract"}, nil},
 	{"golang.org/x/sync", []string{anything}, nil},
 	{"go.yaml.in/yaml/v3", []string{"internal/configfile", "internal/fetch/extract"}, // the configuration; the header of a document
 		[]string{"internal/llm", "internal/llm/llmtest", "internal/search/tavily", "internal/scholar"}}, // recorded exchanges
@@ -210,8 +242,9 @@ var bannedUses = map[string]struct {
 // useExceptions are the banned uses that a package may make all the same, each with
 // its reason.
 var useExceptions = map[string]map[string]string{
-	"serve":       {"time.Now": "the clock of a server: a caller from outside should not have to bring one"},
-	"investigate": {"time.Now": "the default of Config.Now: a caller from outside should not have to bring a clock"},
+	"serve":               {"time.Now": "the clock of a server: a caller from outside should not have to bring one"},
+	"internal/embed/pack": {"os.Args": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own"},
+	"investigate":         {"time.Now": "the default of Config.Now: a caller from outside should not have to bring a clock"},
 }
 
 // The sizes that a reader can hold in mind.

@@ -13,6 +13,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
@@ -34,6 +36,17 @@ const (
 	adds   = 3.0
 )
 
+// How much a text counts that is not about something the question names: one that a
+// lead led to, of what that came from, and any other; and which share of a title must be
+// called by a lead. A name that stands everywhere keeps this much of its weight.
+const (
+	onward = 0.9
+	aside  = 0.5
+	mostly = 0.6
+	common = 0.3
+	people = 0.4 // … and so much one that says only of which people somebody is
+)
+
 // Text is a stretch of something that was read, such as a passage.
 type Text struct {
 	Source    string // what it stands in; a lead does not lead back there
@@ -49,6 +62,7 @@ type Lead struct {
 	Weight float64
 
 	stems []string
+	run   string
 	rest  []int // terms of the question that its text lacks
 }
 
@@ -61,7 +75,7 @@ type Offer struct {
 	Titled bool
 
 	title []string
-	stems map[string]bool
+	run   string // its stems in order, between spaces
 	holds []bool
 }
 
@@ -71,16 +85,24 @@ type Trail struct {
 	rarity []float64 // of each term
 	total  float64
 	alike  map[string][]float64 // per stem, how well it stands for each term
+	shown  []map[string]bool    // stems of what is known of the world
+	small  map[string]bool      // words that stand there in small letters, and so are no names
 }
 
 // New begins a trail. Shown is what is known of the world that the question is
 // asked in, such as titles and snippets of all hits so far: a word that stands
 // everywhere in it says little.
 func New(q *question.Question, shown []string) *Trail {
-	t := &Trail{q: q, rarity: make([]float64, len(q.Terms)), alike: map[string][]float64{}}
+	t := &Trail{q: q, rarity: make([]float64, len(q.Terms)), alike: map[string][]float64{}, small: map[string]bool{}}
 	in := make([]float64, len(q.Terms))
 	for _, s := range shown {
 		held := stemsOf(s)
+		t.shown = append(t.shown, held)
+		for w := range strings.FieldsSeq(s) {
+			if r, _ := utf8.DecodeRuneInString(w); unicode.IsLower(r) {
+				t.small[strings.TrimRight(w, ".,;:!?)\"'")] = true
+			}
+		}
 		for i, tm := range q.Terms {
 			if held[tm.Stem] {
 				in[i]++
@@ -105,8 +127,9 @@ func stemsOf(s string) map[string]bool {
 
 // Offer weighs a text by its title and what is shown of it.
 func (t *Trail) Offer(source, title, snippet string) Offer {
-	o := Offer{Source: source, title: lexicon.Terms(bare(title)), stems: stemsOf(title + " \n" + snippet)}
-	o.holds = t.holds(o.stems)
+	whole := title + " \n" + snippet
+	o := Offer{Source: source, title: lexicon.Terms(bare(title)), run: " " + strings.Join(lexicon.Terms(whole), " ") + " "}
+	o.holds = t.holds(stemsOf(whole))
 	o.Share = t.share(o.holds)
 	o.Titled = len(o.title) > 0 && !slices.ContainsFunc(o.title, func(s string) bool { return !t.q.Has(s) })
 	return o
@@ -118,13 +141,10 @@ func (t *Trail) Link(o Offer, leads []Lead) (float64, *Lead) {
 	best, by := 0.0, (*Lead)(nil)
 	for i := range leads {
 		l := &leads[i]
-		if l.Source == o.Source || slices.ContainsFunc(l.stems, func(s string) bool { return !o.stems[s] }) {
+		if l.Source == o.Source || !strings.Contains(o.run, l.run) {
 			continue
 		}
-		v := named
-		if slices.Equal(o.title, l.stems) {
-			v += titled
-		}
+		v := named + titled*t.called(o.title, l.stems)
 		gain := 0.0
 		for _, k := range l.rest {
 			if o.holds[k] {
@@ -139,9 +159,98 @@ func (t *Trail) Link(o Offer, leads []Lead) (float64, *Lead) {
 	return best, by
 }
 
+// called is how far a title is the name of a lead, together with words of the question:
+// 1 for "Boston", and for "Wilmington International Airport" where the airport of
+// Wilmington is asked for, less where other words stand in it; 0 without the name.
+func (t *Trail) called(title, lead []string) float64 {
+	if slices.ContainsFunc(lead, func(s string) bool { return !slices.Contains(title, s) }) {
+		return 0
+	}
+	n := 0.0
+	for _, s := range title {
+		if slices.Contains(lead, s) || t.q.Has(s) {
+			n++
+		}
+	}
+	return n / float64(max(1, len(title)))
+}
+
+// rare is how much a name tells things apart, 0 to 1: one that stands in every text
+// that was shown leads anywhere.
+func (t *Trail) rare(stems []string) float64 {
+	n, in := float64(len(t.shown)), 0.0
+	for _, held := range t.shown {
+		if !slices.ContainsFunc(stems, func(s string) bool { return !held[s] }) {
+			in++
+		}
+	}
+	return math.Log(1+(n-in+0.5)/(in+0.5)) / math.Log(1+(n+0.5)/0.5)
+}
+
 // Leads finds the names in texts that the question does not have, best first. The
 // title of a text is one where the question describes its subject without naming it.
+// What stands in texts about something that the question names counts most, then what
+// these lead to; a text that merely has words of the question may be about anything.
 func (t *Trail) Leads(read []Text) []Lead {
+	list := t.leads(read)
+	trust := t.trust(read, list)
+	for i := range list {
+		l := &list[i]
+		l.Weight *= trust[l.Source] * (common + (1-common)*t.rare(l.stems))
+		if len(l.stems) == 1 && peoples[l.stems[0]] {
+			l.Weight *= people
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Lead) int { return cmp.Compare(b.Weight, a.Weight) })
+	return list
+}
+
+// trust is how much a text is on the way, by source.
+func (t *Trail) trust(read []Text, leads []Lead) map[string]float64 {
+	out := map[string]float64{}
+	some := false
+	for _, text := range read {
+		if t.aboutNamed(text.Title) {
+			out[text.Source] = 1
+			some = true
+		}
+	}
+	if !some {
+		for _, text := range read {
+			out[text.Source] = 1
+		}
+		return out
+	}
+	for range read { // as many steps as there can be
+		grown := false
+		for _, text := range read {
+			title := lexicon.Terms(bare(text.Title))
+			for _, l := range leads {
+				if v := onward * out[l.Source]; l.Source != text.Source && v > out[text.Source] && t.called(title, l.stems) >= mostly {
+					out[text.Source] = v
+					grown = true
+				}
+			}
+		}
+		if !grown {
+			break
+		}
+	}
+	for _, text := range read {
+		out[text.Source] = max(out[text.Source], aside)
+	}
+	return out
+}
+
+// aboutNamed reports whether all words of a title stand in the question, and one of
+// them in a name.
+func (t *Trail) aboutNamed(title string) bool {
+	stems := lexicon.Terms(bare(title))
+	return len(stems) > 0 && !slices.ContainsFunc(stems, func(s string) bool { return !t.q.Has(s) }) &&
+		slices.ContainsFunc(t.q.Terms, func(tm question.Term) bool { return tm.Name && slices.Contains(stems, tm.Stem) })
+}
+
+func (t *Trail) leads(read []Text) []Lead {
 	var out []Lead
 	seen := map[[2]string]bool{}
 	for _, text := range read {
@@ -151,7 +260,7 @@ func (t *Trail) Leads(read []Text) []Lead {
 		add := func(name string, weight float64) {
 			if key := [2]string{text.Source, name}; !seen[key] && t.leadsOn(name) {
 				seen[key] = true
-				out = append(out, Lead{Name: name, Query: t.query(name, rest), Source: text.Source, Weight: weight, stems: lexicon.Terms(name), rest: rest})
+				out = append(out, Lead{Name: name, Query: t.query(name, rest), Source: text.Source, Weight: weight, stems: lexicon.Terms(name), run: " " + strings.Join(lexicon.Terms(name), " ") + " ", rest: rest})
 			}
 		}
 		add(bare(text.Title), share)
@@ -165,16 +274,21 @@ func (t *Trail) Leads(read []Text) []Lead {
 			}
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Lead) int { return cmp.Compare(b.Weight, a.Weight) })
 	return out
 }
 
 // scales are named after people and places and yet name neither.
 var scales = question.StemSet("Fahrenheit Celsius Kelvin Richter Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 
+// peoples are words for what belongs to a country: many texts have them.
+var peoples = question.StemSet(`American British English Scottish Welsh Irish French German Italian Spanish Portuguese Dutch Belgian Swiss Austrian Swedish Norwegian
+	Danish Finnish Icelandic Polish Czech Slovak Hungarian Romanian Bulgarian Greek Turkish Russian Ukrainian Serbian Croatian Israeli Iranian Iraqi Indian Pakistani
+	Chinese Japanese Korean Vietnamese Thai Indonesian Malaysian Filipino Australian Canadian Mexican Brazilian Argentine Chilean Colombian Cuban Egyptian Nigerian
+	European African Asian Western Eastern Northern Southern Roman Catholic Christian Jewish Muslim Islamic`)
+
 // leadsOn reports a name with a word that the question lacks.
 func (t *Trail) leadsOn(name string) bool {
-	return len(name) > 2 && slices.ContainsFunc(lexicon.Terms(name), func(s string) bool {
+	return len(name) > 2 && !t.small[strings.ToLower(name)] && slices.ContainsFunc(lexicon.Terms(name), func(s string) bool {
 		return !t.q.Has(s) && !question.Months(s) && !scales[s]
 	})
 }

@@ -74,3 +74,50 @@ func TestRarity(t *testing.T) {
 		t.Errorf("%+v, want the question's own subject", o)
 	}
 }
+
+// What a text leads to that is about something the question names comes before the names
+// in a text that merely has some of its words; words that are written small elsewhere are
+// no names, and a name that stands everywhere leads nowhere.
+func TestWhatCountsMost(t *testing.T) {
+	festival := Text{Source: "x.md", Title: "Festivals", Sentences: []string{"At the film festival the director, born near Riga, spoke of Harbour Lights."}}
+	first := func(shown []string, read ...Text) string {
+		leads := New(&asked, shown).Leads(read)
+		if len(leads) == 0 {
+			return ""
+		}
+		return leads[0].Name
+	}
+	if got := first(nil, festival, film); got != "Mara Quill" {
+		t.Errorf("%q comes first, want what stands in the text on the film", got)
+	}
+	if got := first(nil, festival); got == "" {
+		t.Error("where no text is about what the question names, all of them count")
+	}
+	quill := Text{Source: "q.md", Title: "Quill", Sentences: []string{"A Quill is a pen."}}
+	if got := first([]string{"a quill and a pen"}, quill); got != "" {
+		t.Errorf("%q is no name: it is written small elsewhere", got)
+	}
+	two := Text{Source: "film.md", Title: "Harbour Lights (film)", Sentences: []string{"Harbour Lights has Oslo and Trieste in it."}}
+	if got := first([]string{"Oslo one", "Oslo two", "Oslo three", "Trieste"}, two); got != "Trieste" {
+		t.Errorf("%q comes first, want the rarer name", got)
+	}
+}
+
+// A title is called by a lead also together with words of the question, and a name is met
+// only where its words follow each other.
+func TestCalled(t *testing.T) {
+	q := question.Read("What is the airport in the city where Mara Quill was born?", "", 2026)
+	trail := New(&q, nil)
+	leads := trail.Leads([]Text{{Source: "q.md", Title: "Mara Quill", Sentences: []string{"Mara Quill was born in Port Arden."}}})
+	link := func(title, snippet string) float64 {
+		v, _ := trail.Link(trail.Offer("x.md", title, snippet), leads)
+		return v
+	}
+	airport, fair := link("Port Arden Airport", "It has one runway."), link("Port Arden Fair", "It has one airport.")
+	if airport <= fair || fair <= 0 {
+		t.Errorf("the airport %v, the fair %v: want them in this order", airport, fair)
+	}
+	if v := link("Arden", "The port of the village of Arden."); v != 0 {
+		t.Errorf("words of a name that do not follow each other are worth %v", v)
+	}
+}

@@ -19,7 +19,9 @@ func answerType(q *question.Question, s *sentence) float64 {
 // answersAs is answerType for one part of a question.
 func answersAs(k question.Kind, q *question.Question, p question.Part, s *sentence) float64 {
 	switch k {
-	case question.Who, question.Where:
+	case question.Who:
+		return newPerson(q, s)
+	case question.Where:
 		return newName(q, s)
 	case question.When:
 		return newDate(q, s)
@@ -57,6 +59,21 @@ func hasAny(s *sentence, words []string) float64 {
 	}
 	return 0
 }
+
+// newPerson is less for a single name, which is more often a place or a title than
+// somebody, than for one of several words.
+func newPerson(q *question.Question, s *sentence) float64 {
+	for i := 1; i < len(s.toks); i++ {
+		a, b := s.toks[i-1], s.toks[i]
+		if a.Capital && b.Capital && !a.Stop && !b.Stop && !a.Number && !q.Has(a.Stem) && !q.Has(b.Stem) && b.Start == a.End+1 {
+			return 1
+		}
+	}
+	return singleName * newName(q, s)
+}
+
+// singleName is what a name of one word counts where somebody is asked for.
+const singleName = 0.7
 
 func newName(q *question.Question, s *sentence) float64 {
 	for i, t := range s.toks {

@@ -27,7 +27,7 @@ import (
 )
 
 // id names this mind. Its number rises with every change that can alter a draft.
-const id = "extractive/2"
+const id = "extractive/3"
 
 // Limits of what is read.
 const (
@@ -57,7 +57,7 @@ var _ reason.Reasoner = (*Reasoner)(nil)
 // New makes the reasoner.
 func New() *Reasoner { return &Reasoner{} }
 
-// ID is "extractive/2".
+// ID is "extractive/3".
 func (*Reasoner) ID() string { return id }
 
 // ended reports that the caller has stopped the run. Each step takes
@@ -104,17 +104,38 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	if q.Broad {
 		n = max(n, (left+1)/2)
 	}
+	if st.Iteration < 2 && !q.Broad && slices.ContainsFunc(list, func(c candidate) bool { return c.names }) {
+		list = slices.DeleteFunc(list, func(c candidate) bool { return !c.names }) // others are about something else
+	}
 	if len(list) == 0 && (st.Iteration < 2 || len(read) == 0) {
 		list, n = blind, blindReads
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator))
 	})
+	if st.Iteration < 2 && !q.Broad {
+		n = min(n, firstOf(list))
+	}
 	out := make([]reason.Read, 0, n)
 	for _, c := range list[:max(0, min(n, left, len(list)))] {
 		out = append(out, reason.Read{Locator: c.hit.Locator, Reason: c.why})
 	}
 	return out, nil
+}
+
+// firstOf is how many pages are read before anything is known: those about what the
+// question names, and one more.
+func firstOf(list []candidate) int {
+	n := 0
+	for _, c := range list {
+		if c.titled {
+			n++
+		}
+	}
+	if n == 0 {
+		return firstReads
+	}
+	return n + 1
 }
 
 // candidate is a hit with its place among all.
@@ -125,7 +146,11 @@ type candidate struct {
 	stems map[string]bool
 	// linked says that it takes up a name met in what was read.
 	linked bool
-	why    string
+	// titled says that it is about something that the question names.
+	titled bool
+	// names says that its title or snippet shows a name of the question.
+	names bool
+	why   string
 }
 
 // onTheWeb reports a hit of a search engine of the web, which has seen more of the
@@ -198,6 +223,7 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 		if c.stems[t.Stem] {
 			sum += w
 			shown = append(shown, t.Text)
+			c.names = c.names || t.Name
 		}
 	}
 	c.share = sum / max(all, 1)
@@ -212,6 +238,7 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 	c.score += shareWeight*o.Share + softWeight*float64(min(soft, 3))
 	if o.Titled {
 		c.score += titleWeight
+		c.titled = c.names
 	}
 	if link, by := way.Link(o, leads); by != nil {
 		c.score += link

@@ -8,6 +8,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive/answerable"
 )
 
 // What Match is computed from. All lie between 0 and 1; "window" is the best
@@ -46,14 +47,16 @@ var matchWeights = [numMatch]float64{
 }
 
 // Half of the fitted questions were written to look answerable and are not, which
-// no reader's questions are. Match keeps the order of the regression and moves
-// its middle: matchCentre is the sum at which Match is one half, where one word
-// that matters is lacking; matchSlope is how fast it rises there, so that it
-// passes 0.85 where nothing is.
+// no reader's questions are. Match keeps the order of the sums and moves their middle:
+// at matchCentre and oddsCentre, where one word that matters is lacking, Match is one
+// half; oddsSlope is how fast it rises there, so that it passes 0.85 where nothing is.
 const (
-	matchBias   = -1.38
-	matchCentre = -0.3
-	matchSlope  = 2.3
+	matchBias    = -1.38
+	matchCentre  = -0.3
+	measureShare = 1.0
+	oddsCentre   = -0.25
+	oddsSlope    = 1.3
+	oddsMost     = 1.5 // as far as questions unlike the fitted ones may be trusted to the scorer
 )
 
 // A short question cannot have many words in common with a sentence. Where one
@@ -273,7 +276,7 @@ func (r *reading) losses(f *[numMatch]float64, window []float64) {
 // answers is Match: how well the evidence answers. A question of several parts
 // is answered as far as its parts are.
 func (r *reading) answers(best int) float64 {
-	whole := r.judge(r.measure(best))
+	whole := r.judge(best)
 	if r.elsewhere(best) {
 		whole = refuseBelow + lostNameShare*whole
 	}
@@ -310,7 +313,7 @@ func heard(ranked, unread int) float64 {
 // alone is how well one sentence answers the question, or the part of it that it
 // answers best.
 func (r *reading) alone(i int) float64 {
-	best := r.judge(r.measure(i))
+	best := r.judge(i)
 	if r.elsewhere(i) {
 		best *= lostNameShare
 	}
@@ -322,13 +325,43 @@ func (r *reading) alone(i int) float64 {
 	return best
 }
 
-// judge is how well a sentence with these features answers, 0 to 1.
-func (r *reading) judge(f [numMatch]float64) float64 {
-	sum := matchBias
-	for i, w := range matchWeights {
-		sum += w * f[i]
+// evidence is the sentence at best with what stands around it.
+func (r *reading) evidence(best int) *answerable.Evidence {
+	as := func(i int) answerable.Sentence {
+		return answerable.Sentence{Text: r.sents[i].text, Tokens: r.sents[i].toks, Held: r.sents[i].own}
 	}
-	return 1 / (1 + math.Exp(-matchSlope*(sum-matchCentre)))
+	s := &r.sents[best]
+	e := &answerable.Evidence{Question: r.q, Best: as(best), Above: r.headOf(s), Rarity: r.idf, Type: s.feat[featType]}
+	for _, n := range []int{s.prev, s.next} {
+		if n >= 0 {
+			e.Beside = append(e.Beside, as(n))
+		}
+	}
+	if r.vectors {
+		e.Cosines = []float64{s.near}
+	}
+	for i := range r.sents {
+		o := &r.sents[i]
+		if o.source == s.source && o.passage.Paragraph == s.passage.Paragraph {
+			e.Paragraph = append(e.Paragraph, as(i))
+		}
+		if r.vectors && i != best {
+			e.Cosines = append(e.Cosines, o.near)
+		}
+	}
+	return e
+}
+
+// judge is how well the sentence at i answers, 0 to 1: what the fitted scorer says of
+// it and, as much, what the features of measure do, which know no length of a question
+// and no vectors, and so hold for questions unlike the fitted ones too.
+func (r *reading) judge(i int) float64 {
+	sum := matchBias
+	for k, v := range r.measure(i) {
+		sum += matchWeights[k] * v
+	}
+	odds := max(-oddsMost, min(oddsMost, r.evidence(i).Odds())) - oddsCentre + measureShare*(sum-matchCentre)
+	return 1 / (1 + math.Exp(-oddsSlope*odds))
 }
 
 func merge(into, own []float64) {
@@ -352,10 +385,15 @@ func (r *reading) window(i int) []float64 {
 	return held
 }
 
+// anywhere is what anything read holds, the titles and headings over it included.
 func (r *reading) anywhere() []float64 {
 	held := make([]float64, len(r.q.Terms))
 	for i := range r.sents {
-		merge(held, r.sents[i].own)
+		s := &r.sents[i]
+		merge(held, s.own)
+		if i == 0 || s.passage.Heading != r.sents[i-1].passage.Heading || s.source != r.sents[i-1].source {
+			merge(held, r.headOf(s))
+		}
 	}
 	return held
 }

@@ -24,6 +24,7 @@ const (
 	bearing      = 0.3  // share of the question that a sentence must hold to bear on it
 	leastGlance  = 600  // tokens
 	settledFloor = 0.85 // share of the question from which a narrow question is settled
+	thorough     = 8    // iterations from which names are followed also then: the answer may hang on another text
 )
 
 // Plan searches for the question and its parts first. Later it looks at what
@@ -150,7 +151,7 @@ func followUp(st *reason.State, q *question.Question) reason.Plan {
 	}
 	uncovered := r.uncovered()
 	complete := len(missing) == 0 && len(uncovered) == 0
-	if !full && !r.unknown() && st.Iteration <= lastHop(st) && (q.Broad || !complete || !r.settled()) {
+	if !full && !r.unknown() && st.Iteration <= lastHop(st) && (q.Broad || !complete || !r.settled() || st.Limits.MaxIterations >= thorough) {
 		qs.follow(r.leads(trail(q, st)))
 	}
 	for _, t := range uncovered {

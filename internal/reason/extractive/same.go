@@ -1,6 +1,8 @@
 package extractive
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -8,6 +10,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive/answerable"
 )
 
 // Two questions are asked of a pair of sentences. May the source of one be cited
@@ -84,6 +87,9 @@ func (r *reading) repeats(a, b int) bool {
 	if slices.Equal(written(sa.text), written(sb.text)) {
 		return !leans(sa.toks) || sa.prev < 0 || sb.prev < 0 || r.saysSame(a, b)
 	}
+	if r.paraphrases(sa, sb) {
+		return true
+	}
 	switch {
 	case r.similar(a, b) < alikeFloor, lexicon.Negated(sa.text) != lexicon.Negated(sb.text), signs(sa.text) != signs(sb.text), points(sa.toks), points(sb.toks):
 		return false
@@ -102,10 +108,45 @@ func (r *reading) repeats(a, b int) bool {
 	return len(short) == 0
 }
 
+// paraphraseFloor is the cosine from which two sentences may say one thing.
+const paraphraseFloor = 0.93
+
+// paraphrases reports two sentences of nearly one meaning with the same names and
+// numbers in the same order, neither denied where the other is not, and no word of one
+// the opposite or another of the kind of a word of the other. Vectors alone do not tell
+// "Harn beat Lowick" from "Lowick beat Harn".
+func (r *reading) paraphrases(a, b *sentence) bool {
+	if a.vector.Dot(b.vector) < paraphraseFloor || lexicon.Negated(a.text) != lexicon.Negated(b.text) || signs(a.text) != signs(b.text) || points(a.toks) || points(b.toks) {
+		return false
+	}
+	if !slices.EqualFunc(fixed(a.toks), fixed(b.toks), same) {
+		return false
+	}
+	for _, t := range a.toks {
+		for _, o := range b.toks {
+			if answerable.Opposite(t.Stem, o.Stem) || answerable.Siblings(t.Stem, o.Stem) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// fixed are the names and numbers of a sentence, for which there is no other word.
+func fixed(toks []lexicon.Token) []lexicon.Token {
+	var out []lexicon.Token
+	for i, t := range toks {
+		if t.Number || numberWords[t.Stem] || t.Capital && i > 0 && !t.Stop {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // weighs reports a word that makes a sentence another one when it is added.
 func weighs(t lexicon.Token) bool {
 	word := strings.ToLower(t.Text)
-	return t.Number || t.Capital || t.Stop && !joining[word] || numberWords[t.Stem] || siblings[t.Stem] > 0 || turning[t.Stem] || strings.HasSuffix(word, "ly")
+	return t.Number || t.Capital || t.Stop && !joining[word] || numberWords[t.Stem] || answerable.OfAKind(t.Stem) || turning[t.Stem] || strings.HasSuffix(word, "ly")
 }
 
 // turning are words that change what the words beside them say, adverbs on -ly aside.
@@ -175,47 +216,6 @@ func (r *reading) similar(a, b int) float64 {
 	return float64(common) / float64(max(1, len(in), len(other)))
 }
 
-// siblings are words of one kind, of which a sentence that has another has not
-// the one that is asked.
-var siblings = func() map[string]int {
-	m := map[string]int{}
-	for i, group := range []string{
-		"second minute hour day week month year decade century", "first second third fourth fifth sixth seventh eighth ninth tenth last",
-		"two three four five six seven eight nine ten eleven twelve hundred thousand million billion", "north south east west northern southern eastern western central",
-		"red green blue yellow white black brown grey orange purple", "winter spring summer autumn fall", "january february march april may june july august september october november december",
-		"man woman boy girl men women boys girls", "son daughter father mother brother sister wife husband uncle aunt", "foot metre meter mile kilometre kilometer inch yard",
-		"english french german italian spanish dutch russian chinese japanese american british polish portuguese scottish irish norse roman greek",
-		"europe asia africa america australia", "king queen prince duke emperor earl count pope bishop", "catholic protestant muslim jewish christian orthodox",
-		"increase decrease", "oxygen hydrogen nitrogen carbon helium", "gas liquid solid", "monday tuesday wednesday thursday friday saturday sunday",
-	} {
-		for _, w := range strings.Fields(group) {
-			m[lexicon.Stem(w)] = i + 1
-		}
-	}
-	return m
-}()
-
-// antonyms are pairs of stems of which a sentence that answers has not the one
-// where the question has the other.
-var antonyms = question.StemPairs(`increase decrease; rise fall; high low; higher lower; highest lowest; more less; most least; many few; large small; largest smallest;
-	first last; early late; earlier later; earliest latest; before after; north south; east west; northern southern; eastern western; begin end; start end;
-	win lose; won lost; allow forbid; allow prohibit; permit ban; legal illegal; support oppose; accept reject; success failure; succeed fail; rich poor;
-	strong weak; old new; young old; oldest youngest; long short; longest shortest; tall short; heavy light; hot cold; warm cool; wet dry; public private;
-	male female; men women; man woman; always never; often rarely; reliable unreliable; reliably rarely; common rare; possible impossible; include exclude;
-	internal external; inner outer; upper lower; positive negative; gain loss; gain lose; import export; urban rural; major minor; maximum minimum;
-	majority minority; parent child; friend enemy; attack defend; enter leave; join leave; give receive; buy sell; teacher student; king queen; left right;
-	same different; similar different; safe dangerous; healthy sick; expand contract; grow shrink; create destroy; build destroy; empty full; open close; fast slow;
-	fastest slowest; best worst; better worse; good bad; primary secondary; liberal conservative;
-	accelerate decelerate; attract repel; absorb emit; absorb release; active passive; adult child; alive dead; ally enemy; ancient modern; appear disappear; arrive depart; ascend descend;
-	asleep awake; backward forward; birth death; bottom top; brave coward; ceiling floor; centralized decentralized; combine separate; connect disconnect; constant variable; constructive destructive;
-	cheap expensive; clean dirty; day night; deep shallow; defeat victory; defend attack; demand supply; dependent independent; develop destroy; discourage encourage; divide unite; employed unemployed;
-	ended began; enable prevent; establish abolish; even odd; exterior interior; extinct living; fertile barren; finite infinite; flexible rigid; formal informal; gather scatter; guilty innocent; heat cool;
-	hire fire; horizontal vertical; ignore consider; immigrate emigrate; inferior superior; innate adaptive; input output; inside outside; land sea; least greatest; legal unlawful; local global; loose tight;
-	love hate; lower raise; lowered raised; minimal maximal; natural artificial; obey disobey; offense defense; parallel perpendicular; part whole; peace war; permanent temporary; plural singular;
-	poverty wealth; predator prey; presence absence; present absent; producer consumer; profit loss; push pull; reduce increase; reduce expand; rejected approved; remember forget; remove add; rise decline; rough smooth;
-	rural city; sell purchase; send receive; shorter longer; shrink expand; single multiple; slave free; slowly quickly; smart stupid; solid liquid; stable unstable; stationary moving; stop start; stop continue; strengthen weaken;
-	surface underground; thick thin; thicker thinner; uniform varied; unlike similar; unite separate; vanish appear; voluntary forced; wake sleep; weakest strongest; wide narrow; wild domestic; within outside; zenith nadir; direct indirect; easy difficult; simple complex; near far`)
-
 // opposed reports an antonym, and another word of one kind, in the sentence in
 // place of a term that its window lacks.
 func (r *reading) opposed(i int, window []float64) (antonym, sibling float64) {
@@ -224,13 +224,12 @@ func (r *reading) opposed(i int, window []float64) (antonym, sibling float64) {
 		if window[t] > 0 {
 			continue
 		}
-		kind := siblings[tm.Stem]
 		for _, id := range s.ids {
 			stem := r.stems[id]
-			if antonyms[[2]string{tm.Stem, stem}] || negativeOf(tm.Stem, stem) {
+			if answerable.Opposite(tm.Stem, stem) {
 				antonym = 1
 			}
-			if kind > 0 && siblings[stem] == kind && !r.q.Has(stem) {
+			if answerable.Siblings(tm.Stem, stem) && !r.q.Has(stem) {
 				sibling = 1
 			}
 		}
@@ -238,18 +237,67 @@ func (r *reading) opposed(i int, window []float64) (antonym, sibling float64) {
 	return antonym, sibling
 }
 
-// negativeOf reports that one word is the other with a negative prefix.
-func negativeOf(a, b string) bool {
-	if len(a) < len(b) {
-		a, b = b, a
+// companion says how likely a sentence of the best one's paragraph belongs into the
+// answer beside it: a regression on the sentences that people chose for the answers of
+// CLAPnq, with vectors and without.
+type companion struct{ bias, first, share, near, far, length, next float64 }
+
+var (
+	companionWords   = companion{bias: -1.48, first: 0.98, share: 1.49, far: -0.53, length: 0.78, next: -0.52}
+	companionVectors = companion{bias: -1.26, first: 0.87, share: 0.86, near: 0.97, far: -0.71, length: 0.67, next: -0.48}
+)
+
+// leadBelongs is how likely the best sentence itself belongs into the answer.
+const leadBelongs = 0.65
+
+// company adds what else of the best sentence's paragraph belongs into the answer, the
+// likeliest first, as many as promise the best balance of what is said in vain and what
+// is left out.
+func (r *reading) company(picks []pick, best, n int) []pick {
+	w := companionWords
+	if r.vectors {
+		w = companionVectors
 	}
-	if len(b) < 4 {
-		return false
+	b := &r.sents[best]
+	odds := map[int]float64{}
+	var order []int
+	all := leadBelongs
+	for i := range r.sents {
+		s := &r.sents[i]
+		if i == best || s.source != b.source || s.passage.Paragraph != b.passage.Paragraph || s.feat[featThin] >= 1 || r.q.Known[question.Plain(s.text)] {
+			continue
+		}
+		o := w.bias + w.share*s.score/max(b.score, 1e-9) + w.near*s.near + w.far*min(1, math.Abs(float64(i-best))/5) + w.length*min(1, float64(len(s.toks))/40)
+		if s.prev < 0 {
+			o += w.first
+		}
+		if s.next == best || s.prev == best {
+			o += w.next
+		}
+		odds[i] = 1 / (1 + math.Exp(-o))
+		all += odds[i]
+		order = append(order, i)
 	}
-	for _, p := range []string{"un", "in", "im", "ir", "il", "non", "dis", "anti"} {
-		if strings.HasPrefix(a, p) && a[len(p):] == b {
-			return true
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(odds[b], odds[a]) })
+	order = order[:balance(order, odds, all)]
+	for _, i := range order {
+		if len(picks) >= n {
+			break
+		}
+		picks = r.take(picks, i, -1)
+	}
+	return picks
+}
+
+// balance is how many of the likeliest sentences promise the highest F1 together with
+// the best one; all is how many belong, as far as is known.
+func balance(order []int, odds map[int]float64, all float64) int {
+	count, found := 0, leadBelongs
+	top := found / (1 + all)
+	for k, i := range order {
+		if found += odds[i]; found/(2+float64(k)+all) > top {
+			count, top = k+1, found/(2+float64(k)+all)
 		}
 	}
-	return false
+	return count
 }

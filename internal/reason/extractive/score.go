@@ -2,11 +2,13 @@ package extractive
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
@@ -26,6 +28,8 @@ type sentence struct {
 	next    int
 	feat    [numFeatures]float64
 	score   float64
+	near    float64 // cosine of its vector and the question's; 0 without vectors
+	vector  embed.Vector
 }
 
 // What a sentence is scored by. Each lies between 0 and 1.
@@ -79,6 +83,8 @@ type reading struct {
 	known  []bool      // per term: it stands somewhere in what was read
 	common []float64   // per term: share of the passages that have it
 	total  float64     // sum of idf
+	// vectors says that the sentences were compared by meaning.
+	vectors bool
 }
 
 // read indexes passages for a question.
@@ -314,6 +320,37 @@ func (r *reading) names(s *sentence) float64 {
 		return 0
 	}
 	return sum / all
+}
+
+// What vectors are asked about, and what they count beside the score of words.
+const (
+	embedded      = 48  // sentences, the best by their words
+	meaningWeight = 1.2 // of the cosine
+)
+
+// mean lets the sentences that bear on the question by their words, or stand beside such,
+// be ranked by meaning too.
+// An embedder that fails leaves the ranking as it is: the run says so by itself.
+func (r *reading) mean(ctx context.Context, e embed.Embedder) {
+	order := slices.DeleteFunc(r.top(len(r.sents)), func(i int) bool { return r.sents[i].feat[featThin] >= 1 })
+	order = order[:min(embedded, len(order))]
+	if e == nil || len(order) == 0 {
+		return
+	}
+	texts := []string{r.q.Text}
+	for _, i := range order {
+		texts = append(texts, r.sents[i].text)
+	}
+	vectors, err := e.Embed(ctx, texts)
+	if err != nil {
+		return
+	}
+	r.vectors = true
+	for k, i := range order {
+		r.sents[i].vector = vectors[k+1]
+		r.sents[i].near = max(0, vectors[0].Dot(vectors[k+1]))
+		r.sents[i].score += meaningWeight * r.sents[i].near
+	}
 }
 
 // top lists up to n sentences, best first.

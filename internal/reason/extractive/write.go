@@ -10,19 +10,24 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive/answerable"
 )
 
 // Limits of an answer.
 const (
-	refuseBelow = 0.025 // Match under which nothing is said
-	partlyBelow = 0.3   // Match of a sentence alone under which it supports partly
-	lostCeiling = 0.7   // share of the words that may stand nowhere
-	tailFloor   = 0.55  // share of the best score that a further sentence needs
-	alikeFloor  = 0.6   // shared words from which one sentence may repeat another
-	partFloor   = 0.5   // share of a part that a sentence must hold to answer it
-	strayShare  = 0.15  // share of what the best sentence has of the question that another needs
-	rivalShare  = 0.7   // share of the best score from which a sentence stands for itself
-	otherPart   = 0.4   // what a sentence loses as an answer to one part if it answers another
+	refuseBelow     = 0.03 // Match under which nothing is said
+	partlyBelow     = 0.3  // Match of a sentence alone under which it supports partly
+	meantFloor      = 0.5  // cosine from which a sentence speaks of the subject in other words
+	lostCeiling     = 0.7  // share of the words that may stand nowhere
+	tailFloor       = 0.55 // share of the best score that a further sentence needs
+	rivalFloor      = 0.65 // the same for a narrow question
+	wholeParagraphs = 2    // of the best passages are read with the rest of their paragraphs,
+	wholeReach      = 3    // as far as so many passages before and behind them
+	alikeFloor      = 0.6  // shared words from which one sentence may repeat another
+	partFloor       = 0.5  // share of a part that a sentence must hold to answer it
+	strayShare      = 0.15 // share of what the best sentence has of the question that another needs
+	rivalShare      = 0.7  // share of the best score from which a sentence stands for itself
+	otherPart       = 0.4  // what a sentence loses as an answer to one part if it answers another
 	// lostNameShare is what is left of Match where the document of the answer does
 	// not know the place or the owner that is asked about.
 	lostNameShare = 0.2
@@ -49,15 +54,17 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 		return reason.Draft{}, err
 	}
 	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
-	ranked := rank(&q, st.Evidence, wanted(st.Limits, len(q.Parts)))
+	ranked := wholly(st.Evidence, rank(&q, st.Evidence, wanted(st.Limits, len(q.Parts))))
 	keep := min(answerRoom, st.Meter.Room()/3)
 	r, unread := study(st, &q, ranked, keep)
+	r.mean(ctx, st.Vectors)
 	best := r.best()
 	if best < 0 {
 		return refuse(st, &q, r, unread, 0), nil
 	}
+	answerable.Show(ctx, r.evidence(best))
 	match := r.answers(best) * heard(len(ranked), len(unread))
-	if match < refuseBelow || r.foreign() || r.besides(best) {
+	if match < refuseBelow || r.foreign() && r.sents[best].near < meantFloor || r.besides(best) {
 		return refuse(st, &q, r, unread, min(match, refuseBelow)), nil
 	}
 	picks := r.choose(size(st, &q))
@@ -71,6 +78,25 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 	d.OpenQuestions = r.openQuestions(st, picks)
 	d.Discoveries = append(r.discoveries(st), quarrelEvents(quarrel)...)
 	return d, nil
+}
+
+// wholly adds the rest of the paragraphs that the first passages stand in, which may
+// go on without a word of the question.
+func wholly(set *evidence.Set, ranked []evidence.Scored) []evidence.Scored {
+	in := map[evidence.ID]bool{}
+	for _, p := range ranked {
+		in[p.ID] = true
+	}
+	for _, p := range ranked[:min(wholeParagraphs, len(ranked))] {
+		src, _, _ := set.Passage(p.ID)
+		for _, o := range src.Passages {
+			if o.Paragraph == p.Paragraph && !in[o.ID] && !o.IsHeading && max(o.Index-p.Index, p.Index-o.Index) <= wholeReach {
+				in[o.ID] = true
+				ranked = append(ranked, evidence.Scored{Passage: o})
+			}
+		}
+	}
+	return ranked
 }
 
 // size is how many sentences the answer may have.
@@ -144,8 +170,18 @@ func (r *reading) choose(n int) []pick {
 		}
 	}
 	lead := &r.sents[order[0]]
+	floor := tailFloor
+	if len(r.q.Parts) < 2 {
+		most := n
+		if r.q.Broad { // other documents are to be heard too
+			most = (n + 1) / 2
+		} else {
+			floor = rivalFloor
+		}
+		picks = r.company(r.take(picks, order[0], -1), order[0], most)
+	}
 	for _, i := range r.spread(order) {
-		if len(picks) >= n || r.sents[i].score < tailFloor*lead.score {
+		if len(picks) >= n || r.sents[i].score < floor*lead.score {
 			break
 		}
 		if lead.feat[featNames] > 0 && r.sents[i].feat[featNames] == 0 {
@@ -208,7 +244,7 @@ func (r *reading) topicOf(s *sentence) []float64 {
 // usable sentences speak to the question and are not known to the caller.
 func (r *reading) usable(i int) bool {
 	s := &r.sents[i]
-	return s.feat[featOwn] > 0 && s.feat[featThin] < 1 && !r.q.Known[question.Plain(s.text)]
+	return (s.feat[featOwn] > 0 || s.near >= meantFloor) && s.feat[featThin] < 1 && !r.q.Known[question.Plain(s.text)]
 }
 
 // spread lowers, for a broad question, the sentences of a document that has

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// evalLab is what all suites of one command share.
+type evalLab struct {
+	a         *app
+	model     llm.Model
+	vectors   *vectors
+	embed     embed.Embedder
+	table     json.RawMessage
+	extractor *extract.Extractor
+	depth     marchwarden.Depth
+	mind      string
+	build     string
+}
+
+func (a *app) openEvalLab(c *config, o evalRunOptions) (*evalLab, error) {
+	l := &evalLab{a: a, depth: marchwarden.Depth(firstOf(o.depth, c.text(setDepth)))}
+	var err error
+	// A model is used when it was named for this run; a setting for one's own questions
+	// is not meant to pay for thousands of others.
+	if o.model != "" {
+		if l.model, err = a.openModel(c, c.chooseModel(o.model, false), false); err != nil {
+			return nil, err
+		}
+	}
+	if !o.noVectors {
+		if l.vectors, err = a.openVectors(c); err != nil {
+			return nil, err
+		}
+		l.embed = l.vectors.embedder
+	}
+	if !o.uncalibrated {
+		if l.table, err = c.calibration(); err != nil {
+			return nil, errors.Join(err, l.close())
+		}
+	}
+	if l.build, err = a.buildID(); err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	l.extractor = a.extractor(c)
+	d, err := evaldesk.New(evaldesk.Config{Extractor: l.extractor, Model: l.model})
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	l.mind = d.Mind()
+	return l, nil
+}
+
+func (l *evalLab) close() error {
+	var errs []error
+	if l.extractor != nil {
+		errs = append(errs, l.extractor.Close())
+	}
+	if l.vectors != nil {
+		errs = append(errs, l.vectors.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// settings are what the rows of a run depend on.
+func (l *evalLab) settings(o evalRunOptions) eval.Settings {
+	s := eval.Settings{Researcher: o.researcher, Mind: l.mind, Depth: string(l.depth), Limit: o.limit, Seed: o.seed, Uncalibrated: o.uncalibrated}
+	if l.embed != nil {
+		s.Embedder = l.embed.ID()
+	}
+	return s
+}
+
+// enter puts what models were paid for a suite into the ledger, in one line: its
+// questions are not the user's. A ledger that cannot be written is a warning.
+func (l *evalLab) enter(c *config, s eval.Suite, d *evaldesk.Desk) {
+	used := d.Used()
+	if len(used) == 0 {
+		return
+	}
+	e := ledger.Entry{Time: l.a.now().UTC(), Researcher: "eval", Question: "suite " + s.Name, Model: l.mind, Outcome: ledger.Answered}
+	for _, t := range used {
+		e.TokensUsed += t.In + t.Out
+	}
+	e.Charge(used)
+	if err := ledger.Open(c.text(setLedger)).Append(e); err != nil {
+		l.a.warn("the run is not in the ledger: " + err.Error())
+	}
+}
+
+// evalRecords are the traces of one suite, or none.
+type evalRecords struct {
+	records *evaldesk.Records
+	traces  *trace.Dir
+	blobs   *blobdir.Store
+	scratch string // removed in the end
+}
+
+// open makes the desk of one suite. Where traces are kept, they are in the folder home.
+func (l *evalLab) open(o evalRunOptions, home string) (*evaldesk.Desk, *evalRecords, error) {
+	keep := o.traces || !o.tracesGiven && l.model != nil
+	k := &evalRecords{}
+	if keep || o.researcher == piName {
+		if err := k.open(l.a, home, keep); err != nil {
+			return nil, nil, err
+		}
+	}
+	d, err := evaldesk.New(evaldesk.Config{Extractor: l.extractor, Model: l.model, Embed: l.embed, Calibration: l.table, Depth: l.depth, Records: k.records, Pi: o.researcher == piName})
+	if err != nil {
+		return nil, nil, errors.Join(err, k.close())
+	}
+	return d, k, nil
+}
+
+// open makes a home folder for the traces; one that is not to be kept is removed in the
+// end.
+func (k *evalRecords) open(a *app, home string, keep bool) (err error) {
+	if !keep { // an investigator cannot work without
+		if home, err = os.MkdirTemp("", "marchwarden-eval-"); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a folder for traces")
+		}
+		k.scratch = home
+	}
+	if err := durable.MakeDir(home); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a folder for traces")
+	}
+	now := evaldesk.OnToday(a.now)
+	if k.traces, err = trace.OpenDir(filepath.Join(home, "traces"), now); err != nil {
+		return errors.Join(err, k.close())
+	}
+	k.traces.Clean = a.hide.Bytes
+	if k.blobs, err = blobdir.Open(filepath.Join(home, "blobs")); err != nil {
+		return errors.Join(err, k.close())
+	}
+	k.records = &evaldesk.Records{
+		Traces: k.traces, Blobs: &discreet{k.blobs, a.hide, blob.Rescue(k.blobs)}, Version: programVersion(), Now: now, NewID: a.newID,
+	}
+	return nil
+}
+
+func (k *evalRecords) close() error {
+	var errs []error
+	if k.traces != nil {
+		errs = append(errs, k.traces.Close())
+	}
+	if k.blobs != nil {
+		errs = append(errs, k.blobs.Close())
+	}
+	if k.scratch != "" {
+		errs = append(errs, os.RemoveAll(k.scratch))
+	}
+	return errors.Join(errs...)
+}
