@@ -116,18 +116,6 @@ func Make(answers []Answer, seed uint64) (*Fit, error) {
 	return f, nil
 }
 
-// Error is the calibration error that remains when a curve is fitted to four fifths of
-// the answers and held against the fifth part, for the better of the two curves; of too
-// few answers it is that of the scores themselves.
-func Error(answers []Answer, seed uint64) float64 {
-	f, err := Make(answers, seed)
-	if err != nil {
-		x, y := split(answers)
-		return stat.ECE(x, y, bins)
-	}
-	return f.Table.After.ECE
-}
-
 // heldBack is what curves say of each answer that were fitted without its group.
 func heldBack(answers []Answer, seed uint64, fit func([]float64, []bool) confidence.Table) []float64 {
 	groups := make([]string, len(answers))

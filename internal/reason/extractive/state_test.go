@@ -1,0 +1,40 @@
+package extractive
+
+import (
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+func stateOf(question string, set *evidence.Set, l marchwarden.Limits) *reason.State {
+	return &reason.State{
+		Request: marchwarden.Request{Question: question}, Limits: l, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC),
+		Iteration: 1, Evidence: set, Meter: budget.New(l, 0),
+	}
+}
+
+// excerpts are the citations of a draft in order, each once.
+func excerpts(d reason.Draft, set *evidence.Set) []string {
+	type key struct {
+		n int
+		s marchwarden.Span
+	}
+	seen := map[key]bool{}
+	var out []string
+	for _, c := range d.Claims {
+		for i, id := range c.Passages {
+			src, _, _ := set.Passage(id)
+			k := key{src.N, c.Spans[i]}
+			if seen[k] {
+				continue
+			}
+			seen[k] = true
+			e, _ := evidence.Excerpt(src.Text, c.Spans[i])
+			out = append(out, e)
+		}
+	}
+	return out
+}
