@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"os"
@@ -55,6 +57,10 @@ func (a *app) openEvalLab(c *config, o evalRunOptions) (*evalLab, error) {
 	}
 	if l.build, err = a.buildID(); err != nil {
 		return nil, errors.Join(err, l.close())
+	}
+	if l.table != nil { // rows that another table scored are not gone on with
+		sum := sha256.Sum256(l.table)
+		l.build += " " + hex.EncodeToString(sum[:])
 	}
 	l.extractor = a.extractor(c)
 	d, err := evaldesk.New(evaldesk.Config{Extractor: l.extractor, Model: l.model})

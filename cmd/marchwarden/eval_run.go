@@ -75,6 +75,9 @@ func newEvalRun(a *app) *cobra.Command {
 			if len(args) == 0 {
 				return invalid("suite", "for example: marchwarden eval run squad2; 'marchwarden eval list' shows all", "is missing")
 			}
+			if cmd.Flags().Changed("limit") && o.limit < 1 {
+				return invalid("--limit", "leave it out to run all", fmt.Sprintf("must be at least 1, not %d", o.limit))
+			}
 			o.tracesGiven = cmd.Flags().Changed("traces")
 			return a.runEval(cmd.Context(), o, args)
 		},
@@ -164,8 +167,6 @@ func rowsOf(report string) string { return report + ".rows" }
 func (o *evalRunOptions) check() error {
 	const most = 64
 	switch {
-	case o.limit < 0:
-		return invalid("--limit", "leave it out to run all", fmt.Sprintf("must be at least 1, not %d", o.limit))
 	case o.parallel.v != nil && (*o.parallel.v < 1 || *o.parallel.v > most):
 		return invalid("--parallel", "", fmt.Sprintf("must be from 1 to %d, not %d", most, *o.parallel.v))
 	case o.researcher != files.Name && o.researcher != piName:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -141,7 +140,7 @@ func (a *app) runEvalCompare(ctx context.Context, o evalCompareOptions, pathA, p
 }
 
 // maxReport bounds a report.
-const maxReport = 1 << 30
+const maxReport = 256 << 20
 
 func readReport(path string) (*eval.Report, error) {
 	f, err := openRegular(path)
@@ -179,6 +178,17 @@ func newEvalTable(a *app) *cobra.Command {
 	return cmd
 }
 
+// readPage reads the file that a table goes into.
+func readPage(path string) ([]byte, error) {
+	const most = 64 << 20
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, invalid("--into", "give a file with the two marked lines; see 'marchwarden eval table --help'", fmt.Sprintf("%q cannot be opened: %s", path, cause(err)))
+	}
+	defer f.Close()
+	return readLimited(f, most, "--into")
+}
+
 func (a *app) runEvalTable(paths []string, into string) error {
 	var reports []*eval.Report
 	for _, path := range paths {
@@ -188,14 +198,14 @@ func (a *app) runEvalTable(paths []string, into string) error {
 		}
 		reports = append(reports, r)
 	}
-	text := eval.Markdown(reports)
+	text := term.Clean(eval.Markdown(reports))
 	if into == "" {
 		_, err := io.WriteString(a.stdout, text)
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the table")
 	}
-	page, err := os.ReadFile(into)
+	page, err := readPage(into)
 	if err != nil {
-		return invalid("--into", "", cause(err))
+		return err
 	}
 	const begin, end = "<!-- eval: begin -->\n", "<!-- eval: end -->"
 	before, rest, ok := bytes.Cut(page, []byte(begin))

@@ -128,10 +128,11 @@ var layers = []layer{
 		"internal/replay", "internal/trace", "internal/embed", "internal/embed/metered", "internal/search", "internal/search/local", "internal/fetch", "internal/fetch/extract", "internal/ledger", "internal/llm", "internal/blob", "."}},
 	{"internal/eval/evaltest", []string{"internal/eval", "internal/eval/desk", "internal/embed", "internal/fetch/extract"}},
 	{"internal/eval/texts", []string{"internal/eval", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
-	{"internal/eval/retrieval", []string{"internal/eval", "internal/stat", "internal/search", "internal/lexicon"}},
+	{"internal/eval/plainbm25", nil}, // the ranking of the textbooks, to stand beside ours
+	{"internal/eval/retrieval", []string{"internal/eval", "internal/eval/plainbm25", "internal/stat", "internal/search", "internal/lexicon"}},
 	{"internal/eval/answers", []string{"internal/eval", "internal/calibrate", "internal/reason/extractive/answerable", "internal/lexicon", "internal/stat", "."}},
 	{"internal/eval/conflict", []string{"internal/eval", "internal/verify/conflict", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/blob", "."}},
-	{"internal/eval/multihop", []string{"internal/eval", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/embed", "internal/search", "internal/lexicon", "internal/stat", "."}},
+	{"internal/eval/multihop", []string{"internal/eval", "internal/eval/plainbm25", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/embed", "internal/search", "internal/lexicon", "internal/stat", "."}},
 	{"internal/eval/support", []string{"internal/eval", "internal/verify/judge", "internal/embed", "internal/lexicon", "internal/stat", "."}},
 	{"internal/eval/suites", []string{"internal/eval", "internal/eval/texts", "internal/eval/retrieval", "internal/eval/answers", "internal/eval/conflict", "internal/eval/multihop", "internal/eval/support"}},
 	{"internal/bench", nil}, // ours beside plain ways, as benchmarks

@@ -1,65 +1,21 @@
 package bench
 
 import (
-	"cmp"
 	"database/sql"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/plainbm25"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	_ "modernc.org/sqlite"
 )
 
-// plainBM25 is the index that everybody writes first: a map from the stem of a
+// newPlainBM25 is the index that everybody writes first: a map from the stem of a
 // word to the passages it stands in, in memory.
-type plainBM25 struct {
-	postings map[string][]posting
-	sizes    []int
-	words    int
-}
-
-type posting struct{ passage, count int }
-
-func newPlainBM25(l *library) *plainBM25 {
-	ix := &plainBM25{postings: map[string][]posting{}}
-	for _, d := range l.docs {
-		for _, text := range d {
-			terms := lexicon.Terms(text)
-			counts := map[string]int{}
-			for _, t := range terms {
-				counts[t]++
-			}
-			for t, n := range counts {
-				ix.postings[t] = append(ix.postings[t], posting{len(ix.sizes), n})
-			}
-			ix.sizes = append(ix.sizes, len(terms))
-			ix.words += len(terms)
-		}
-	}
-	return ix
-}
-
-func (ix *plainBM25) search(query string, n int) []int {
-	const k1, b = 1.2, 0.75
-	scores := map[int]float64{}
-	mean := float64(ix.words) / float64(len(ix.sizes))
-	for _, t := range lexicon.Terms(query) {
-		found := ix.postings[t]
-		idf := math.Log(1 + (float64(len(ix.sizes)-len(found))+0.5)/(float64(len(found))+0.5))
-		for _, p := range found {
-			c := float64(p.count)
-			scores[p.passage] += idf * c * (k1 + 1) / (c + k1*(1-b+b*float64(ix.sizes[p.passage])/mean))
-		}
-	}
-	best := make([]int, 0, len(scores))
-	for p := range scores {
-		best = append(best, p)
-	}
-	slices.SortFunc(best, func(x, y int) int { return cmp.Or(cmp.Compare(scores[y], scores[x]), cmp.Compare(x, y)) })
-	return best[:min(n, len(best))]
+func newPlainBM25(l *library) *plainbm25.Index {
+	return plainbm25.New(slices.Concat(l.docs...), lexicon.Terms)
 }
 
 // fts is full text by SQLite, the best engine in Go that needs no C compiler: one

@@ -65,7 +65,7 @@ func querying(t testing.TB, passages, queries int, withFTS bool) []result {
 	ours(0)
 	what := fmt.Sprintf("query on %d passages", passages)
 	bm25 := newPlainBM25(l)
-	out := percentiles(what, queries, ours, "plain BM25, in memory only", func(i int) { bm25.search(asked[i], 10) })
+	out := percentiles(what, queries, ours, "plain BM25, in memory only", func(i int) { bm25.Rank(asked[i], 10) })
 	if withFTS {
 		x := newFTS(t, l, "words", "stems")
 		out = append(out, percentiles(what, queries/4, ours, "FTS5, words and stems: the former index", func(i int) { x.search(t, asked[i], 200) })...)
@@ -92,7 +92,7 @@ func starting(t testing.TB) []result {
 		}
 	}
 	return times("a small library in memory, indexed and searched once", 5, side{"", ours},
-		side{"plain BM25, in memory only", func() { newPlainBM25(l).search(l.docs[0][0][:40], 10) }},
+		side{"plain BM25, in memory only", func() { newPlainBM25(l).Rank(l.docs[0][0][:40], 10) }},
 		side{"FTS5, words and stems: the former index", func() { newFTS(t, l, "words", "stems").search(t, "a b", 10) }})
 }
 
@@ -120,7 +120,7 @@ func TestIndexingRatios(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		side{"plain BM25", func() { _ = sequential(asked, func(q string) error { bm25.search(q, 10); return nil }) }}) {
+		side{"plain BM25", func() { _ = sequential(asked, func(q string) error { bm25.Rank(q, 10); return nil }) }}) {
 		t.Logf("%+v", r)
 		if r.ratio < 0.1 {
 			t.Errorf("%s: %s beside %s of %s", r.what, r.ours, r.theirs, r.baseline)
@@ -160,7 +160,7 @@ func BenchmarkQuery(b *testing.B) {
 	})
 	b.Run("plain", func(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
-			bm25.search(asked[i%len(asked)], 10)
+			bm25.Rank(asked[i%len(asked)], 10)
 		}
 	})
 }

@@ -36,10 +36,11 @@ func megabyte() string {
 // splitting measures whole sentences in passages beside cutting every 480 bytes.
 func splitting(testing.TB) []result {
 	text := megabyte()
+	var parts []string
 	return rates("splitting a page into passages of whole sentences", "MB/s", float64(len(text))/1e6, 10,
 		side{"", func() { evidence.Split(text) }},
 		side{"a cut every 480 characters, in the middle of words", func() {
-			var parts []string
+			parts = nil
 			for runes := []rune(text); len(runes) > 0; {
 				n := min(len(runes), evidence.MaxPassageChars)
 				parts = append(parts, string(runes[:n]))

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// Folds is how many parts cross-validation makes.
-	Folds = 5
-	// Least is the fewest answers that a curve is fitted to.
-	Least = 100
+	// folds is how many parts cross-validation makes.
+	folds = 5
+	// least is the fewest answers that a curve is fitted to.
+	least = 100
 	// bins is into how many intervals forecasts are put to be measured.
 	bins = 10
 )
@@ -84,18 +84,14 @@ var curves = []struct {
 }
 
 // Make fits both curves by cross-validation, takes the one with the smaller Brier score
-// on answers held back, and fits it to all. Too few answers, or answers that are all
-// right or all wrong, are CodeInvalid. Made and Command of the table are the caller's
-// to fill in.
+// on answers held back, and fits it to all. Too few answers or groups, answers that are
+// all right or all wrong, and scores that do not lie between 0 and 1 are CodeInvalid.
+// Made and Command of the table are the caller's to fill in.
 func Make(answers []Answer, seed uint64) (*Fit, error) {
-	x, y := split(answers)
-	if len(x) < Least || !slices.Contains(y, true) || !slices.Contains(y, false) {
-		return nil, &marchwarden.Error{
-			Code:    marchwarden.CodeInvalid,
-			Message: fmt.Sprintf("%d answers are not enough to calibrate: %d are needed, right and wrong ones", len(x), Least),
-			Hint:    "run more of a suite that asks questions, such as: marchwarden eval run squad2 --uncalibrated",
-		}
+	if err := check(answers); err != nil {
+		return nil, err
 	}
+	x, y := split(answers)
 	f := &Fit{Before: stat.Bins(x, y, bins)}
 	best := -1
 	for i, c := range curves {
@@ -116,15 +112,39 @@ func Make(answers []Answer, seed uint64) (*Fit, error) {
 	return f, nil
 }
 
+// check refuses answers that no curve can be fitted to.
+func check(answers []Answer) error {
+	refuse := func(hint, format string, args ...any) error {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	groups := map[string]bool{}
+	for _, a := range answers {
+		if !(a.Score >= 0 && a.Score <= 1) {
+			return refuse("", "an answer of %s has a confidence of %v: it must lie between 0 and 1", a.Set, a.Score)
+		}
+		groups[a.Group] = true
+	}
+	_, y := split(answers)
+	switch {
+	case len(y) < least || !slices.Contains(y, true) || !slices.Contains(y, false):
+		return refuse("run more of a suite that asks questions, such as: marchwarden eval run squad2 --uncalibrated",
+			"%d answers are not enough to calibrate: %d are needed, right and wrong ones", len(y), least)
+	case len(groups) < folds:
+		return refuse("run more of the suite, or another one as well",
+			"answers from %d articles are not enough to calibrate: %d are needed, to hold some back", len(groups), folds)
+	}
+	return nil
+}
+
 // heldBack is what curves say of each answer that were fitted without its group.
 func heldBack(answers []Answer, seed uint64, fit func([]float64, []bool) confidence.Table) []float64 {
 	groups := make([]string, len(answers))
 	for i, a := range answers {
 		groups[i] = a.Group
 	}
-	fold := stat.Folds(groups, Folds, seed)
+	fold := stat.Folds(groups, folds, seed)
 	said := make([]float64, len(answers))
-	for k := range Folds {
+	for k := range folds {
 		var rest []Answer
 		for i, a := range answers {
 			if fold[i] != k {

@@ -133,3 +133,29 @@ func TestDrawings(t *testing.T) {
 		t.Errorf("%d circles, want %d", circles, before+filled)
 	}
 }
+
+// TestRefused holds that what cannot be a calibration is refused, and drawn by nobody.
+func TestRefused(t *testing.T) {
+	with := func(change func(*calibrate.Answer)) []calibrate.Answer {
+		list := calibrate.FromRows("made", rows(200))
+		for i := range list {
+			change(&list[i])
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		answers []calibrate.Answer
+		says    string
+	}{
+		"below":       {with(func(a *calibrate.Answer) { a.Score -= 4 }), "must lie between 0 and 1"},
+		"above":       {with(func(a *calibrate.Answer) { a.Score = 1e308 }), "must lie between 0 and 1"},
+		"no number":   {with(func(a *calibrate.Answer) { a.Score = math.NaN() }), "must lie between 0 and 1"},
+		"all right":   {with(func(a *calibrate.Answer) { a.Right = true }), "right and wrong ones"},
+		"one article": {with(func(a *calibrate.Answer) { a.Group = "one" }), "answers from 1 articles are not enough"},
+	} {
+		_, err := calibrate.Make(c.answers, 1)
+		if !errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -85,7 +85,10 @@ func (d Data) missing(name string) error {
 }
 
 func (d Data) broken(name string, err error) error {
-	return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read data file %s", path.Join(d.dir, name))
+	return &marchwarden.Error{
+		Code: marchwarden.CodeInvalid, Message: "read data file " + path.Join(d.dir, name), Err: err,
+		Hint: "it is damaged, or of another form than the suite reads; get it anew",
+	}
 }
 
 // maxLine bounds one row of a set.
@@ -102,6 +105,9 @@ func Rows[T any](d Data, name string) ([]T, error) {
 		for n := 1; sc.Scan(); n++ {
 			if len(sc.Bytes()) == 0 {
 				continue
+			}
+			if sc.Err() != nil {
+				break // what is left of a line is no line
 			}
 			var row T
 			if err := json.Unmarshal(sc.Bytes(), &row); err != nil {

@@ -112,7 +112,7 @@ type Env struct {
 	Seed uint64
 	// Now is what a suite takes for today.
 	Now time.Time
-	// Say tells about slow steps of the set-up; never nil.
+	// Say tells about slow steps; never nil, and safe for concurrent use.
 	Say func(string)
 }
 

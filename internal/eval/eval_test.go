@@ -422,7 +422,7 @@ func TestData(t *testing.T) {
 	if diff := cmp.Diff([]row{{1}, {2}}, rows); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
-	for name, code := range map[string]marchwarden.Code{"a/bad": marchwarden.CodeMalformed, "a/none": marchwarden.CodeMalformed, "a/plain": marchwarden.CodeMalformed, "a/no": marchwarden.CodeNotFound} {
+	for name, code := range map[string]marchwarden.Code{"a/bad": marchwarden.CodeInvalid, "a/none": marchwarden.CodeInvalid, "a/plain": marchwarden.CodeInvalid, "a/no": marchwarden.CodeNotFound} {
 		if _, err := eval.Rows[row](data, name); marchwarden.CodeOf(err) != code || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -435,7 +435,7 @@ func TestData(t *testing.T) {
 	if err != nil || len(some) != 1 || some[0].Name != "one.txt" {
 		t.Errorf("%v %v", some, err)
 	}
-	if _, err := eval.Tar(data, "a/files.tar.gz", func(string) bool { return false }); marchwarden.CodeOf(err) != marchwarden.CodeMalformed {
+	if _, err := eval.Tar(data, "a/files.tar.gz", func(string) bool { return false }); marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
 		t.Error(err)
 	}
 	if !data.Has("a/files.tar.gz") || data.Has("a") || data.Has("b") || (eval.Data{}).Has("a") {

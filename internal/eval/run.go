@@ -89,7 +89,7 @@ func Run(ctx context.Context, s Suite, env Env, o Options) (report *Report, err 
 	defer func() { err = errors.Join(err, sess.Close()) }()
 	ids := Sample(sess.Cases(), o.Limit, o.Seed)
 	if err := distinct(ids); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "suite %s", s.Name)
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "the data of suite %s", s.Name)
 	}
 	j, err := openJournal(o.Journal, key(s, o, files), o.Fresh)
 	if err != nil {

@@ -107,12 +107,12 @@ func Markdown(reports []*Report) string {
 		if len(r.Rows) != r.Cases {
 			cases = fmt.Sprintf("%d of %d", len(r.Rows), r.Cases)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d | %s | `%s` |\n", cell(r.Suite), cell(r.Title), cases, cell(r.Settings.Describe()), date, r.Tokens/max(1, len(r.Rows)), took, r.Command())
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %d | %s | `%s` |\n", cell(r.Suite), cell(r.Title), cases, cell(r.Settings.Describe()), date, r.Tokens/max(1, len(r.Rows)), took, strings.ReplaceAll(cell(r.Command()), "`", "'"))
 	}
 	return b.String()
 }
 
 // cell makes text fit for a table.
 func cell(s string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
+	return strings.NewReplacer("|", `\|`, "\n", " ", "\r", " ").Replace(s)
 }

@@ -45,6 +45,8 @@ const (
 	mostly = 0.6
 	common = 0.3
 	people = 0.4 // … and so much one that says only of which people somebody is
+
+	belongs = 0.5 // what a country counts of the word for what belongs to it
 )
 
 // Text is a stretch of something that was read, such as a passage.
@@ -73,6 +75,9 @@ type Offer struct {
 	// Titled says that all words of its title stand in the question: it is about
 	// something that the question names.
 	Titled bool
+	// Quoted says that its title has several words and stands in the question word by
+	// word, which may have it in small letters: "the reign of terror".
+	Quoted bool
 
 	title []string
 	run   string // its stems in order, between spaces
@@ -82,6 +87,7 @@ type Offer struct {
 // Trail is a question on its way through texts. It is not safe for concurrent use.
 type Trail struct {
 	q      *question.Question
+	asked  string    // its stems in order, between spaces
 	rarity []float64 // of each term
 	total  float64
 	alike  map[string][]float64 // per stem, how well it stands for each term
@@ -93,7 +99,7 @@ type Trail struct {
 // asked in, such as titles and snippets of all hits so far: a word that stands
 // everywhere in it says little.
 func New(q *question.Question, shown []string) *Trail {
-	t := &Trail{q: q, rarity: make([]float64, len(q.Terms)), alike: map[string][]float64{}, small: map[string]bool{}}
+	t := &Trail{q: q, asked: " " + strings.Join(lexicon.Terms(q.Text), " ") + " ", rarity: make([]float64, len(q.Terms)), alike: map[string][]float64{}, small: map[string]bool{}}
 	in := make([]float64, len(q.Terms))
 	for _, s := range shown {
 		held := stemsOf(s)
@@ -131,6 +137,7 @@ func (t *Trail) Offer(source, title, snippet string) Offer {
 	o := Offer{Source: source, title: lexicon.Terms(bare(title)), run: " " + strings.Join(lexicon.Terms(whole), " ") + " "}
 	o.holds = t.holds(stemsOf(whole))
 	o.Share = t.share(o.holds)
+	o.Quoted = len(o.title) > 1 && strings.Contains(t.asked, " "+strings.Join(o.title, " ")+" ")
 	o.Titled = len(o.title) > 0 && !slices.ContainsFunc(o.title, func(s string) bool { return !t.q.Has(s) })
 	return o
 }
@@ -269,7 +276,11 @@ func (t *Trail) leads(read []Text) []Lead {
 			own := t.share(t.holds(stemsOf(s + " \n" + text.Title)))
 			for _, n := range names {
 				if strings.Contains(s, n) {
-					add(n, ownWeight*own+textWeight*share-laterLoss*float64(i))
+					weight := ownWeight*own + textWeight*share - laterLoss*float64(i)
+					add(n, weight)
+					if land := lands[lexicon.Stem(n)]; land != "" {
+						add(land, belongs*weight)
+					}
 				}
 			}
 		}

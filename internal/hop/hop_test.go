@@ -23,6 +23,7 @@ func TestLeads(t *testing.T) {
 	}{
 		{"names, nearest first", asked, []Text{film}, []string{"Mara Quill born", "Trieste born"}},
 		{"a title that the question describes", described, []Text{{Source: "gross.md", Title: "Paul Gross", Sentences: []string{"An actor who played Benton Fraser."}}}, []string{"Paul Gross child"}},
+		{"a country for what belongs to it", asked, []Text{{Source: "quill.md", Title: "Harbour Lights", Sentences: []string{"It is by a Swedish director."}}}, []string{"Sweden film born", "Swedish film born"}},
 		{"no name", asked, []Text{{Source: "a.md", Sentences: []string{"A director was born in March on a Monday."}}}, nil},
 		{"nothing read", asked, nil, nil},
 	} {
@@ -119,5 +120,15 @@ func TestCalled(t *testing.T) {
 	}
 	if v := link("Arden", "The port of the village of Arden."); v != 0 {
 		t.Errorf("words of a name that do not follow each other are worth %v", v)
+	}
+}
+
+func TestQuotedTitles(t *testing.T) {
+	q := question.Read("When did the group that ruled during the reign of terror start?", "", 2026)
+	trail := New(&q, nil)
+	for title, want := range map[string]bool{"Reign of Terror": true, "Terror": false, "Terror Reign": false, "Reign of Terror in Lyon": false} {
+		if got := trail.Offer("a.md", title, "").Quoted; got != want {
+			t.Errorf("%q: quoted %v, want %v", title, got, want)
+		}
 	}
 }

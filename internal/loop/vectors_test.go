@@ -60,7 +60,7 @@ func (w *whim) Embed(ctx context.Context, texts []string) ([]embed.Vector, error
 }
 
 // constant is an embedder that gives the same everywhere.
-type constant struct{ whim }
+type constant struct{}
 
 func (*constant) ID() string { return "constant/1" }
 func (*constant) Pure()      {}

@@ -324,3 +324,52 @@ func (r *run) suited(text, not string) (string, bool) {
 	best := slices.MaxFunc(candidates, func(a, b dispatch.Member) int { return cmp.Compare(shared(a), shared(b)) })
 	return best.Name, true
 }
+
+// compareReports looks for contradictions across the first reports, once, and lets
+// the policy decide about them. It reports whether there is more to do.
+func (r *run) compareReports() (bool, error) {
+	if r.compared || r.stopped {
+		return len(r.waiting) > 0, nil
+	}
+	r.compared = true
+	r.live(marchwarden.StageCheck, "comparing the reports")
+	for _, c := range r.across() {
+		from, parties, several := r.reporter(c)
+		if !several { // one report has both sides, and says so itself
+			continue
+		}
+		n := notice{about: string(marchwarden.ContradictorySources), topic: c.Subject + ": " + c.Attribute, detail: c.Detail, from: from, parties: parties}
+		if err := r.followOne(n); err != nil {
+			return false, err
+		}
+	}
+	return len(r.waiting) > 0, nil
+}
+
+// reporter is the journey that reported the later side of a contradiction, the
+// one whose findings are secret if one is; parties are the researchers of both
+// sides, and several says that no single rihla reported both.
+func (r *run) reporter(c marchwarden.Contradiction) (from *journey, parties []string, several bool) {
+	a, b := map[int]bool{}, map[int]bool{}
+	for _, ad := range r.cited {
+		src, jr := r.set.Sources()[ad.source-1], r.journeys[ad.journey-1]
+		switch src.Page.Locator {
+		case c.A.Locator:
+			a[ad.journey] = true
+		case c.B.Locator:
+			b[ad.journey] = true
+		default:
+			continue
+		}
+		parties = append(parties, jr.Researcher)
+		if from == nil || !r.secret(from.Researcher) {
+			from = jr
+		}
+	}
+	for n := range a {
+		if b[n] {
+			return from, parties, false
+		}
+	}
+	return from, parties, len(a) > 0 && len(b) > 0
+}

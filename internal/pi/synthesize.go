@@ -223,22 +223,10 @@ func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 	case !own && verbatim:
 		out.Support = marchwarden.Supported
 	case !own:
-		out.Support, out.Conflict = judged(c.Text, excerpts)
+		o := judge.ByWords(c.Text, excerpts)
+		out.Support, out.Conflict = o.Wire(), o.Against()
 	}
 	return out
-}
-
-// judged is what the judge without a model says of a stranger's sentence, by its words,
-// and how the excerpts speak against it if they do.
-func judged(claim string, excerpts []string) (support marchwarden.Support, conflict string) {
-	o, err := judge.New(nil).Judge(context.Background(), claim, excerpts)
-	switch {
-	case err != nil:
-		return marchwarden.Unchecked, ""
-	case o.Verdict == judge.Contradicted:
-		conflict = o.Reasons[0]
-	}
-	return o.Wire(), conflict
 }
 
 // passageAt is the passage in which a span begins, or the last one before it.
@@ -314,27 +302,6 @@ func breaks(answer, claim string) bool {
 	return i == 0 || i >= 2 && answer[i-2:i] == "\n\n"
 }
 
-// compareReports looks for contradictions across the first reports, once, and lets
-// the policy decide about them. It reports whether there is more to do.
-func (r *run) compareReports() (bool, error) {
-	if r.compared || r.stopped {
-		return len(r.waiting) > 0, nil
-	}
-	r.compared = true
-	r.live(marchwarden.StageCheck, "comparing the reports")
-	for _, c := range r.across() {
-		from, parties, several := r.reporter(c)
-		if !several { // one report has both sides, and says so itself
-			continue
-		}
-		n := notice{about: string(marchwarden.ContradictorySources), topic: c.Subject + ": " + c.Attribute, detail: c.Detail, from: from, parties: parties}
-		if err := r.followOne(n); err != nil {
-			return false, err
-		}
-	}
-	return len(r.waiting) > 0, nil
-}
-
 // across are the contradictions between excerpts that different rihlas cited.
 func (r *run) across() []marchwarden.Contradiction {
 	var ids []evidence.ID
@@ -347,34 +314,6 @@ func (r *run) across() []marchwarden.Contradiction {
 		}
 	}
 	return verify.Contradictions(r.start.Request.Question, r.set, ids)
-}
-
-// reporter is the journey that reported the later side of a contradiction, the
-// one whose findings are secret if one is; parties are the researchers of both
-// sides, and several says that no single rihla reported both.
-func (r *run) reporter(c marchwarden.Contradiction) (from *journey, parties []string, several bool) {
-	a, b := map[int]bool{}, map[int]bool{}
-	for _, ad := range r.cited {
-		src, jr := r.set.Sources()[ad.source-1], r.journeys[ad.journey-1]
-		switch src.Page.Locator {
-		case c.A.Locator:
-			a[ad.journey] = true
-		case c.B.Locator:
-			b[ad.journey] = true
-		default:
-			continue
-		}
-		parties = append(parties, jr.Researcher)
-		if from == nil || !r.secret(from.Researcher) {
-			from = jr
-		}
-	}
-	for n := range a {
-		if b[n] {
-			return from, parties, false
-		}
-	}
-	return from, parties, len(a) > 0 && len(b) > 0
 }
 
 // contradictions are all that were found: by the writer, across the reports, and

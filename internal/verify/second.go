@@ -13,8 +13,8 @@ type Second struct {
 	Opinion judge.Opinion
 }
 
-// Worse reports that the judge is sure, and thinks less of the claim than the result
-// does. What it thinks more of is no matter: a result may be as strict as it likes.
+// Worse reports that the judge has a verdict, and thinks less of the claim than the
+// result does. What it thinks more of is no matter: a result may be as strict as it likes.
 func (s Second) Worse() bool {
 	return s.Compared() && rank[s.Opinion.Verdict.Wire()] > rank[s.Claim.Support]
 }

@@ -274,6 +274,9 @@ func (r *tensors) normal(name string, n int) normal {
 
 // matrix joins the linear layers of the names below each other.
 func (r *tensors) matrix(in, out int, names ...string) (m kernel.Matrix) {
+	if r.err != nil {
+		return m // sizes that the file does not have must not cost memory
+	}
 	m = newMatrix(in, out*len(names))
 	for i, name := range names {
 		w, b := r.get(name+".weight", out, in), r.get(name+".bias", out)

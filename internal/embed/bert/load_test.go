@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -191,6 +192,22 @@ func TestLoadRefuses(t *testing.T) {
 		_, err := Load(fsys)
 		wantField(t, err, "model.safetensors")
 	})
+}
+
+// Sizes that a configuration merely claims cost no memory.
+func TestClaimedSizesAreFree(t *testing.T) {
+	config := change(t, `"intermediate_size":96`, `"intermediate_size":16384`)["config.json"]
+	config = strings.Replace(config, `"hidden_size":64`, `"hidden_size":4096`, 1)
+	config = strings.Replace(config, `"num_hidden_layers":3`, `"num_hidden_layers":48`, 1)
+	fsys := folder(t, map[string]string{"config.json": config})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Load(fsys)
+	runtime.ReadMemStats(&after)
+	wantField(t, err, "embeddings.word_embeddings.weight.shape")
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("%d bytes for a model that is not there", took)
+	}
 }
 
 func TestOpenRefuses(t *testing.T) {

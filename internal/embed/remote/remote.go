@@ -26,10 +26,10 @@ import (
 
 // Where the services are, and the models that are asked where nobody names one.
 const (
-	OpenAIBaseURL = "https://api.openai.com/v1"
-	OllamaBaseURL = "http://127.0.0.1:11434"
-	OpenAIModel   = "text-embedding-3-small"
-	OllamaModel   = "all-minilm"
+	openAIBase  = "https://api.openai.com/v1"
+	ollamaBase  = "http://127.0.0.1:11434"
+	openAIModel = "text-embedding-3-small"
+	ollamaModel = "all-minilm"
 )
 
 // What one request may hold. A token is at least a byte, so that no text is over the
@@ -75,13 +75,13 @@ type answer struct {
 // are those of httpapi.Service and never hold the key. It asks the account of the
 // context (package toll) before each request.
 func OpenAI(c Config) embed.Embedder {
-	return newService("openai", c, OpenAIBaseURL, OpenAIModel, askOpenAI)
+	return newService("openai", c, openAIBase, openAIModel, askOpenAI)
 }
 
 // Ollama is OpenAI for Ollama.
 func Ollama(c Config) embed.Embedder {
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Minute)
-	return newService("ollama", c, OllamaBaseURL, OllamaModel, askOllama)
+	return newService("ollama", c, ollamaBase, ollamaModel, askOllama)
 }
 
 func newService(name string, c Config, base, model string, ask func(context.Context, *service, []string) (answer, error)) *service {

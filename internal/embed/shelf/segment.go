@@ -9,6 +9,7 @@ import (
 	"hash/crc64"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -149,6 +150,9 @@ func (m *model) refresh() error {
 	if err != nil {
 		return err
 	}
+	if err := m.drop(there); err != nil {
+		return err
+	}
 	for _, n := range there {
 		if slices.ContainsFunc(m.segments, func(s *segment) bool { return s.number == n }) {
 			continue
@@ -166,6 +170,21 @@ func (m *model) refresh() error {
 		}
 	}
 	return nil
+}
+
+// drop lets go of the generations that are not there any more, since an open file takes
+// room even when it is removed.
+func (m *model) drop(there []int) error {
+	var errs []error
+	m.segments = slices.DeleteFunc(m.segments, func(s *segment) bool {
+		if slices.Contains(there, s.number) {
+			return false
+		}
+		errs = append(errs, s.data.Close())
+		maps.DeleteFunc(m.where, func(_ key, p place) bool { return p.in == s })
+		return true
+	})
+	return errors.Join(errs...)
 }
 
 func (m *model) stem(number int) string { return fmt.Sprintf("%s%06d", m.prefix(), number) }

@@ -242,6 +242,11 @@ func TestBound(t *testing.T) {
 	if n := check(t, open(t, dir, most), textsOf(0, 6000)); n < 800 || n > 1400 {
 		t.Errorf("%d vectors are left", n)
 	}
+	for _, held := range []*shelf.Shelf{s, reader} { // a removed file takes room as long as it is open
+		if n := check(t, held, textsOf(0, 6000)); n < 800 || n > 1400 {
+			t.Errorf("%d vectors are held by who was there from the beginning", n)
+		}
+	}
 	if n := check(t, open(t, dir, most), textsOf(5500, 500)); n != 500 {
 		t.Errorf("%d of the newest 500", n)
 	}

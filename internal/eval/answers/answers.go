@@ -30,6 +30,11 @@ const (
 	cited      = "cited"      // share of the answer's sentences that carry a citation
 )
 
+// titled is a document with a title.
+func titled(title, text string) string {
+	return "---\ntitle: " + oneLine(title) + "\n---\n" + text + "\n"
+}
+
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // common are the values that every answer has.

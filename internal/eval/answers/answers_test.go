@@ -2,12 +2,10 @@ package answers
 
 import (
 	"context"
-	"io/fs"
 	"math"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
@@ -133,15 +131,9 @@ func TestOtherSuites(t *testing.T) {
 	}
 }
 
-func TestLibraryIsAFileSystem(t *testing.T) {
-	l := library{}
-	l.put("a.md", "One\nline", "text")
-	l.put("b.md", "", "other")
-	if err := fstest.TestFS(l, "a.md", "b.md"); err != nil {
-		t.Error(err)
-	}
-	if b, err := fs.ReadFile(l, "a.md"); err != nil || string(b) != "---\ntitle: One line\n---\ntext\n" {
-		t.Errorf("%q, %v", b, err)
+func TestTitled(t *testing.T) {
+	if got := titled("One\nline", "text"); got != "---\ntitle: One line\n---\ntext\n" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -18,7 +18,7 @@ func clapnq() eval.Suite {
 		Bars: []eval.Bar{
 			{Metric: "sentence F1"},
 			{Metric: "lead-2 F1"},
-			{Metric: "times lead-2", AtLeast: 1.3},
+			{Metric: "times lead-2", AtLeast: 1.3, Known: "the choice of sentences is fitted on this half: by folds of questions it is about .005 less, .02 in words"},
 			{Metric: "sentence F1 pooled", Known: "lead-2 knows the passage"},
 			{Metric: cited, AtLeast: 1},
 		},
@@ -54,7 +54,7 @@ func openClapnq(ctx context.Context, env eval.Env) (eval.Session, error) {
 		return nil, err
 	}
 	s := &clapSession{desk: env.Desk, cases: map[string]clapCase{}}
-	docs := library{}
+	docs := eval.Docs{}
 	for _, c := range rows {
 		if _, twice := s.cases[c.ID]; twice || len(c.Passages) == 0 {
 			continue
@@ -62,10 +62,10 @@ func openClapnq(ctx context.Context, env eval.Env) (eval.Session, error) {
 		s.ids = append(s.ids, c.ID)
 		s.cases[c.ID] = c
 		for i, p := range c.Passages {
-			docs.put(fmt.Sprintf("%s-%d.md", c.ID, i), p.Title, strings.Join(p.Sentences, " "))
+			docs[fmt.Sprintf("%s-%d.md", c.ID, i)] = titled(p.Title, strings.Join(p.Sentences, " "))
 		}
 	}
-	s.lib, err = env.Desk.Open(ctx, "clapnq", docs)
+	s.lib, err = env.Desk.Open(ctx, "clapnq", docs.FS())
 	return s, err
 }
 
@@ -107,11 +107,11 @@ func (s *clapSession) Run(ctx context.Context, id string) (eval.Row, error) {
 
 // given asks the question of its own passage alone.
 func (s *clapSession) given(ctx context.Context, c clapCase) (res *marchwarden.Result, err error) {
-	docs := library{}
+	docs := eval.Docs{}
 	for i, p := range c.Passages {
-		docs.put(fmt.Sprintf("%s-%d.md", c.ID, i), p.Title, strings.Join(p.Sentences, " "))
+		docs[fmt.Sprintf("%s-%d.md", c.ID, i)] = titled(p.Title, strings.Join(p.Sentences, " "))
 	}
-	lib, err := s.desk.Open(ctx, "given", docs)
+	lib, err := s.desk.Open(ctx, "given", docs.FS())
 	if err != nil {
 		return nil, err
 	}

@@ -94,10 +94,10 @@ func mtrag() eval.Suite {
 				return nil, err
 			}
 			s := &session{cases: map[string]asked{}, score: func(rows []eval.Row) []eval.Metric { return append(told(rows), eval.Mean(cited, rows)) }}
-			docs := library{}
+			docs := eval.Docs{}
 			for i, r := range rows {
 				for _, c := range r.Contexts {
-					docs.put(plainName(c.ID)+".md", c.Title, c.Text)
+					docs[plainName(c.ID)+".md"] = titled(c.Title, c.Text)
 				}
 				if len(r.Input) == 0 || len(r.Answerability) == 0 {
 					continue
@@ -113,7 +113,7 @@ func mtrag() eval.Suite {
 					group:   r.Collection, answerable: r.Answerability[0] == "ANSWERABLE",
 				})
 			}
-			s.lib, err = env.Desk.Open(ctx, "mtrag", docs)
+			s.lib, err = env.Desk.Open(ctx, "mtrag", docs.FS())
 			return s, err
 		},
 	}
@@ -155,13 +155,13 @@ func pubmedqa() eval.Suite {
 				return []eval.Metric{eval.Mean("document@1", rows), eval.Mean("answer F1", rows), eval.Mean("decision", rows),
 					eval.Mean("always yes", rows), eval.Mean(refused, rows), eval.Mean(cited, rows)}
 			}}
-			docs := library{}
+			docs := eval.Docs{}
 			for _, r := range rows {
 				name := plainName(r.ID) + ".md"
-				docs.put(name, "Abstract "+r.ID, strings.Join(r.Contexts, "\n\n"))
+				docs[name] = titled("Abstract "+r.ID, strings.Join(r.Contexts, "\n\n"))
 				s.add(r.ID, asked{request: marchwarden.Request{Question: r.Question}, answerable: true, wanted: r.Long, decision: r.Decision, source: name})
 			}
-			s.lib, err = env.Desk.Open(ctx, "pubmedqa", docs)
+			s.lib, err = env.Desk.Open(ctx, "pubmedqa", docs.FS())
 			return s, err
 		},
 	}
@@ -195,12 +195,12 @@ func selfaware() eval.Suite {
 				return nil, err
 			}
 			s := &session{cases: map[string]asked{}, score: told}
-			docs := library{}
+			docs := eval.Docs{}
 			for _, r := range rows {
 				s.add(fmt.Sprintf("%05d", r.ID), asked{request: marchwarden.Request{Question: r.Question}, group: r.Source, answerable: r.Answerable})
 			}
-			docs.put("none.md", "Nothing", "This library holds no document about the questions.")
-			s.lib, err = env.Desk.Open(ctx, "selfaware", docs)
+			docs["none.md"] = titled("Nothing", "This library holds no document about the questions.")
+			s.lib, err = env.Desk.Open(ctx, "selfaware", docs.FS())
 			return s, err
 		},
 	}

@@ -20,8 +20,9 @@ func squad2() eval.Suite {
 		Bars: []eval.Bar{
 			{Metric: "answer@1"},
 			{Metric: "answer@3", AtLeast: 0.85},
-			{Metric: "answerability AUROC", AtLeast: 0.75, Known: "BM25 .589"},
+			{Metric: "answerability AUROC", AtLeast: 0.75, Known: "BM25 .589; the scorer is fitted on this half: by 4, 5 and 8 folds of articles it reaches .742, .732 and .736, in words .707, .697 and .701"},
 			{Metric: "answerable refused", AtMost: 0.03},
+			{Metric: eceFitted, AtMost: 0.05},
 			{Metric: cited, AtLeast: 1},
 		},
 		Open: openSquad2,
@@ -67,10 +68,10 @@ func openSquad2(ctx context.Context, env eval.Env) (eval.Session, error) {
 		return nil, err
 	}
 	s := &squadSession{cases: map[string]squadCase{}}
-	docs := library{}
+	docs := eval.Docs{}
 	for _, a := range articles {
 		for i, p := range a.Paragraphs {
-			docs.put(fmt.Sprintf("%s-%03d.md", a.Title, i), strings.ReplaceAll(a.Title, "_", " "), p.Context)
+			docs[fmt.Sprintf("%s-%03d.md", a.Title, i)] = titled(strings.ReplaceAll(a.Title, "_", " "), p.Context)
 			for _, q := range p.QAs {
 				if _, twice := s.cases[q.ID]; !twice {
 					s.ids = append(s.ids, q.ID)
@@ -79,7 +80,7 @@ func openSquad2(ctx context.Context, env eval.Env) (eval.Session, error) {
 			}
 		}
 	}
-	s.lib, err = env.Desk.Open(ctx, "squad2", docs)
+	s.lib, err = env.Desk.Open(ctx, "squad2", docs.FS())
 	return s, err
 }
 
@@ -121,5 +122,6 @@ func (s *squadSession) Run(ctx context.Context, id string) (eval.Row, error) {
 func (s *squadSession) Score(rows []eval.Row) []eval.Metric {
 	out := []eval.Metric{eval.Mean("answer@1", rows), eval.Mean("answer@3", rows), eval.Mean("first sentence F1", rows)}
 	out = append(out, told(rows)...)
+	out = append(out, calibration("squad2", rows)...)
 	return append(out, risk(rows), eval.Mean(cited, rows))
 }

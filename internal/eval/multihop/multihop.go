@@ -11,9 +11,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/plainbm25"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
@@ -57,10 +59,10 @@ type hop struct {
 type pool struct {
 	docs  eval.Docs
 	names map[string]string // by title and text
-	texts []text            // in the order of the names
+	texts []string          // in the order of their names
 	hops  []hop
 	lib   eval.Library
-	plain *bm25
+	plain *plainbm25.Index // over title and text alike
 }
 
 func (p *pool) add(title, body string) string {
@@ -68,12 +70,15 @@ func (p *pool) add(title, body string) string {
 	if n, ok := p.names[key]; ok {
 		return n
 	}
-	n := fmt.Sprintf("%04d.md", len(p.names))
+	n := fileName(len(p.names))
 	p.names[key] = n
 	p.docs[n] = page(title, body)
-	p.texts = append(p.texts, text{n, title + "\n" + body})
+	p.texts = append(p.texts, key)
 	return n
 }
+
+// fileName is the name of a paragraph by its number.
+func fileName(n int) string { return fmt.Sprintf("%04d.md", n) }
 
 // page is a document with its title.
 func page(title, body string) string { return fmt.Sprintf("---\ntitle: %q\n---\n%s\n", title, body) }
@@ -86,7 +91,7 @@ func openPooled(ctx context.Context, env eval.Env) (eval.Session, error) {
 	if err := p.musique(env.Data); err != nil {
 		return nil, err
 	}
-	p.plain = newBM25(p.texts)
+	p.plain = plainbm25.New(p.texts, plainWords)
 	var err error
 	p.lib, err = env.Desk.Open(ctx, "pool", p.docs.FS())
 	return p, err
@@ -138,6 +143,12 @@ func (p *pool) musique(d eval.Data) error {
 	return err
 }
 
+// plainWords are the words of a text as they stand, in lower case: no stems, and no list
+// of common words.
+func plainWords(s string) []string {
+	return strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
 // Cases are the questions by set and number.
 func (p *pool) Cases() []string {
 	var out []string
@@ -169,14 +180,19 @@ func (p *pool) Run(ctx context.Context, id string) (eval.Row, error) {
 	}
 	var got []string
 	for _, l := range read() {
-		got = append(got, fileOf(l))
+		if name := fileOf(l); !slices.Contains(got, name) {
+			got = append(got, name)
+		}
 	}
-	got = slices.Compact(got)
 	if len(got) > most {
 		return eval.Row{}, fmt.Errorf("%d documents were read for %q", len(got), h.question)
 	}
+	var plain []string
+	for _, n := range p.plain.Rank(h.question, most) {
+		plain = append(plain, fileName(n))
+	}
 	values := map[string]float64{
-		allRead: h.held(got), allEngine: h.held(first), allPlain: h.held(p.plain.rank(h.question, most)), perAsked: float64(len(got)),
+		allRead: h.held(got), allEngine: h.held(first), allPlain: h.held(plain), perAsked: float64(len(got)),
 		"confidence": float64(res.Confidence),
 	}
 	return eval.Row{ID: id, Group: h.set, Values: values, Note: h.lacking(got)}, nil

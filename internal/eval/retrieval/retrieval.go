@@ -1,7 +1,7 @@
 // Package retrieval measures whether the documents that people judged to be relevant
-// are found first. It owns three suites, SciFact, CACM and Cranfield, and the textbook
-// ranking that stands beside ours in the same run. It does not rank: every query goes
-// through the engine that a user's library is searched by, one document a file.
+// are found first. It owns three suites, SciFact, CACM and Cranfield. It does not rank:
+// every query goes through the engine that a user's library is searched by, one document
+// a file, and through the textbook's, which stands beside ours in the same run.
 package retrieval
 
 import (
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/plainbm25"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
@@ -47,17 +49,21 @@ type session struct {
 	byFile  map[string]string // document by file name
 	queries map[string]query
 	ids     []string
-	plain   *bm25
+	plain   *plainbm25.Index // over the stems of whole documents, without stop words
+	docs    []string         // as the plain ranking numbers them
 }
 
 // open indexes a set, for the engine and for the plain ranking.
 func open(ctx context.Context, env eval.Env, name string, docs []document, queries []query) (eval.Session, error) {
-	s := &session{byFile: map[string]string{}, queries: map[string]query{}, plain: newBM25(docs)}
+	s := &session{byFile: map[string]string{}, queries: map[string]query{}}
 	files := eval.Docs{}
+	var texts []string
 	for _, d := range docs {
 		s.byFile[d.file] = d.id
 		files[d.file] = d.text
+		s.docs, texts = append(s.docs, d.id), append(texts, d.text)
 	}
+	s.plain = plainbm25.New(texts, lexicon.Terms)
 	for _, q := range queries {
 		if _, twice := s.queries[q.id]; twice {
 			return nil, fmt.Errorf("set %s has two queries %q", name, q.id)
@@ -90,7 +96,11 @@ func (s *session) Run(ctx context.Context, id string) (eval.Row, error) {
 	}
 	row := eval.Row{ID: id, Values: map[string]float64{}}
 	measure(row.Values, "", ours, q.gains)
-	measure(row.Values, plain, s.plain.rank(q.text, depth), q.gains)
+	var theirs []string
+	for _, at := range s.plain.Rank(q.text, depth) {
+		theirs = append(theirs, s.docs[at])
+	}
+	measure(row.Values, plain, theirs, q.gains)
 	for name, gains := range q.also {
 		row.Values[ndcg+name] = stat.NDCG(ours, gains, 10)
 	}

@@ -101,22 +101,6 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
-func TestPlainRanking(t *testing.T) {
-	docs := []document{
-		{id: "long", text: "wings and wings of birds and of aeroplanes over the sea and the land and the towns"},
-		{id: "short", text: "wings of birds"},
-		{id: "none", text: "fins of fish"},
-		{id: "twin", text: "wings of birds"},
-	}
-	got := newBM25(docs).rank("the wing of a bird", 10)
-	if d := cmp.Diff([]string{"short", "twin", "long"}, got); d != "" {
-		t.Errorf("ranking (-want +got):\n%s", d)
-	}
-	if got := newBM25(docs).rank("the and of", 10); len(got) != 0 {
-		t.Errorf("stop words find %v", got)
-	}
-}
-
 func TestUnpadded(t *testing.T) {
 	for id, want := range map[string]string{"CACM-0115": "CACM-115", "CACM-115": "CACM-115", "12": "12", "012": "12", "x": "x"} {
 		if got := unpadded(id); got != want {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
@@ -41,7 +42,7 @@ func Suites() []eval.Suite {
 	for _, s := range sets {
 		suite := about[s.name]
 		suite.Name, suite.Files = s.name, s.files
-		suite.Open = func(ctx context.Context, env eval.Env) (eval.Session, error) { return open(ctx, s, env) }
+		suite.Open = func(_ context.Context, env eval.Env) (eval.Session, error) { return open(s, env) }
 		out = append(out, suite)
 	}
 	return out
@@ -49,17 +50,20 @@ func Suites() []eval.Suite {
 
 // session is one set.
 type session struct {
-	judge  *judge.Judge
-	ids    []string
-	pairs  map[string]pair
-	unseen map[string][]float64 // by models that had not seen the pair, one a dealing; nil if there are none
+	judge *judge.Judge
+	ids   []string
+	pairs map[string]pair
+	// cross fits a crossed set fold by fold, when a case is run for the first time: one
+	// whose cases are only counted is not fitted. By pair, it gives what models said that
+	// had not seen it, one a dealing; nil for a set that is not crossed.
+	cross func(ctx context.Context) (map[string][]float64, error)
 }
 
 // dealings is how often the pairs are dealt into folds: which ones come together is
 // chance, and worth a point of macro-F1.
 const dealings = 3
 
-func open(ctx context.Context, s set, env eval.Env) (eval.Session, error) {
+func open(s set, env eval.Env) (eval.Session, error) {
 	pairs, err := s.read(env.Data)
 	if err != nil {
 		return nil, err
@@ -69,18 +73,34 @@ func open(ctx context.Context, s set, env eval.Env) (eval.Session, error) {
 		out.ids = append(out.ids, p.id)
 		out.pairs[p.id] = p
 	}
-	if !crossed[s.name] {
-		return out, nil
+	if crossed[s.name] {
+		out.cross = once(func(ctx context.Context) (map[string][]float64, error) { return cross(ctx, s, env, pairs) })
 	}
+	return out, nil
+}
+
+// once is a function that is called once, with the context of whoever came first.
+func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, error) {
+	var first sync.Once
+	var value T
+	var err error
+	return func(ctx context.Context) (T, error) {
+		first.Do(func() { value, err = f(ctx) })
+		return value, err
+	}
+}
+
+// cross fits the folds of a set.
+func cross(ctx context.Context, s set, env eval.Env, pairs []pair) (map[string][]float64, error) {
 	env.Say(fmt.Sprintf("fit %d folds of %d pairs, dealt %d times", folds, len(pairs), dealings))
 	xs, err := measure(ctx, env.Embed, s, pairs)
 	if err != nil {
 		return nil, err
 	}
-	out.unseen = map[string][]float64{}
+	out := map[string][]float64{}
 	for d := range dealings {
 		for i, p := range unseen(xs, env.Embed != nil, supported, env.Seed+uint64(d)) {
-			out.unseen[xs[i].id] = append(out.unseen[xs[i].id], p)
+			out[xs[i].id] = append(out[xs[i].id], p)
 		}
 	}
 	return out, nil
@@ -106,8 +126,14 @@ func (s *session) Run(ctx context.Context, id string) (eval.Row, error) {
 		"supported": number(p.label == judge.Supported), "contradicted": number(p.label == judge.Contradicted), "overlap": overlap(p.claim, p.excerpts),
 		"p_shipped": o.Support, "p_conflict": o.Conflict, "said": float64(place(o.Verdict)), "label": float64(place(p.label)),
 	}
-	for d, p := range s.unseen[id] {
-		v[unseenName(d)] = p
+	if s.cross != nil {
+		said, err := s.cross(ctx)
+		if err != nil {
+			return eval.Row{}, err
+		}
+		for d, p := range said[id] {
+			v[unseenName(d)] = p
+		}
 	}
 	return eval.Row{ID: id, Group: p.group, Values: v, Note: string(o.Verdict)}, nil
 }
@@ -210,7 +236,12 @@ func overlapMetrics(rows []eval.Row) []eval.Metric {
 // verdictMetrics are those of the five words of the judge as it is shipped: how often
 // it gives a verdict, how often that one is right, and contradictions.
 func verdictMetrics(rows []eval.Row) []eval.Metric {
-	said := func(r eval.Row) judge.Verdict { return verdicts[int(r.Values["said"])] }
+	said := func(r eval.Row) judge.Verdict {
+		if n := int(r.Values["said"]); n >= 0 && n < len(verdicts) {
+			return verdicts[n]
+		}
+		return judge.Unchecked // a report may come from anywhere
+	}
 	share := func(name string, of, holds func(eval.Row) bool) eval.Metric {
 		n, ok := 0, 0.0
 		for _, r := range rows {

@@ -6,7 +6,10 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
@@ -131,6 +134,41 @@ func TestOtherSets(t *testing.T) {
 	pairs, err := feverSymmetric(data.Folder())
 	if err != nil || pairs[0].group != pairs[2].group || pairs[0].group == pairs[3].group {
 		t.Errorf("%+v, %v: pairs that share a claim or a text have one group", pairs, err)
+	}
+}
+
+// Counting the cases of a set fits nothing; running them fits once, however many at once.
+func TestFoldsAreFittedWhenTheyAreWanted(t *testing.T) {
+	texts, claims := towns(60)
+	var rows []any
+	for i := range texts {
+		rows = append(rows, row{"claim": claims[i], "evidence": []string{texts[(i+i%2)%60]}, "label": []string{"supported", "not_supported"}[i%2], "meta": row{"claim_title": fmt.Sprint(i)}})
+	}
+	env := evaltest.Env(t, evaltest.Data{"citations/wice.jsonl.gz": evaltest.Lines(t, rows...)}.Folder(), nil)
+	var fits atomic.Int32
+	env.Say = func(string) { fits.Add(1) }
+	sess, err := suite(t, "wice").Open(t.Context(), env)
+	if err != nil || len(sess.Cases()) != 60 || fits.Load() != 0 {
+		t.Fatalf("opened with %d fits, %v", fits.Load(), err)
+	}
+	var g errgroup.Group
+	for _, id := range sess.Cases()[:8] {
+		g.Go(func() error {
+			r, err := sess.Run(t.Context(), id)
+			if !hasValue(r, unseenName(dealings-1)) {
+				t.Errorf("case %s: %v", id, r.Values)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil || fits.Load() != 1 {
+		t.Errorf("%d fits, %v", fits.Load(), err)
+	}
+	// A report that is compared may come from anywhere.
+	for _, m := range sess.Score([]eval.Row{{ID: "1", Values: map[string]float64{"said": 99}}, {ID: "2", Values: map[string]float64{"said": -1}}}) {
+		if m.Name == "checked" && m.Value != 0 {
+			t.Errorf("verdicts that there are not count as given: %v", m)
+		}
 	}
 }
 

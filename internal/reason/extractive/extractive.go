@@ -105,7 +105,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 		n = max(n, (left+1)/2)
 	}
 	if st.Iteration < 2 && !q.Broad && slices.ContainsFunc(list, func(c candidate) bool { return c.names }) {
-		list = slices.DeleteFunc(list, func(c candidate) bool { return !c.names }) // others are about something else
+		list = slices.DeleteFunc(list, func(c candidate) bool { return !c.names && !c.quoted }) // others are about something else
 	}
 	if len(list) == 0 && (st.Iteration < 2 || len(read) == 0) {
 		list, n = blind, blindReads
@@ -150,7 +150,9 @@ type candidate struct {
 	titled bool
 	// names says that its title or snippet shows a name of the question.
 	names bool
-	why   string
+	// quoted says that the question has its title word by word.
+	quoted bool
+	why    string
 }
 
 // onTheWeb reports a hit of a search engine of the web, which has seen more of the
@@ -236,6 +238,7 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 	}
 	o := way.Offer(c.hit.Locator, c.hit.Title, c.hit.Snippet)
 	c.score += shareWeight*o.Share + softWeight*float64(min(soft, 3))
+	c.quoted = o.Quoted
 	if o.Titled {
 		c.score += titleWeight
 		c.titled = c.names

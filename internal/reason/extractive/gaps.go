@@ -190,20 +190,13 @@ func findSentence(set *evidence.Set, side marchwarden.Side) (*evidence.Source, e
 	return nil, evidence.Passage{}, marchwarden.Span{}, false
 }
 
-// quarrelsOf finds contradictions that bear on the question. A narrow question
-// is not troubled with those of its documents that it does not ask about.
+// quarrelsOf finds contradictions among what was read that bear on the question.
 func (r *reading) quarrelsOf(set *evidence.Set, ranked []evidence.Scored) []marchwarden.Contradiction {
 	among := make([]evidence.ID, len(ranked))
 	for i, p := range ranked {
 		among[i] = p.ID
 	}
-	found := verify.Contradictions(r.q.Text, set, among)
-	if r.q.Broad {
-		return found
-	}
-	return slices.DeleteFunc(found, func(c marchwarden.Contradiction) bool {
-		return r.share(r.wordsOf(c.A.RawExcerpt)) < 0.5 && r.share(r.wordsOf(c.B.RawExcerpt)) < 0.5
-	})
+	return verify.Contradictions(r.q.Text, set, among)
 }
 
 // hedges are ways in which a source leaves something open, and how to ask on.

@@ -53,8 +53,9 @@ var matchWeights = [numMatch]float64{
 const (
 	matchBias    = -1.38
 	matchCentre  = -0.3
-	measureShare = 1.0
-	oddsCentre   = -0.25
+	measureShare = 0.25 // of the sum of measure beside the scorer's odds,
+	measureLow   = -0.5 // down to here; what is lower counts whole: hardly a word of the question is there
+	oddsCentre   = -0.29
 	oddsSlope    = 1.3
 	oddsMost     = 1.5 // as far as questions unlike the fitted ones may be trusted to the scorer
 )
@@ -353,21 +354,17 @@ func (r *reading) evidence(best int) *answerable.Evidence {
 }
 
 // judge is how well the sentence at i answers, 0 to 1: what the fitted scorer says of
-// it and, as much, what the features of measure do, which know no length of a question
-// and no vectors, and so hold for questions unlike the fitted ones too.
+// it, and some of what the features of measure do, which know no length of a question
+// and no vectors, and so hold for questions unlike the fitted ones too. Those alone
+// tell that nothing was found: the fitted questions all come near some sentence.
 func (r *reading) judge(i int) float64 {
-	sum := matchBias
+	sum := matchBias - matchCentre
 	for k, v := range r.measure(i) {
 		sum += matchWeights[k] * v
 	}
-	odds := max(-oddsMost, min(oddsMost, r.evidence(i).Odds())) - oddsCentre + measureShare*(sum-matchCentre)
+	odds := max(-oddsMost, min(oddsMost, r.evidence(i).Odds())) - oddsCentre
+	odds += measureShare*sum + (1-measureShare)*min(0, sum-measureLow)
 	return 1 / (1 + math.Exp(-oddsSlope*odds))
-}
-
-func merge(into, own []float64) {
-	for t := range into {
-		into[t] = max(into[t], own[t])
-	}
 }
 
 // window is what the sentence and the ones beside it hold. Title and heading

@@ -238,49 +238,32 @@ func (r *reading) opposed(i int, window []float64) (antonym, sibling float64) {
 }
 
 // companion says how likely a sentence of the best one's paragraph belongs into the
-// answer beside it: a regression on the sentences that people chose for the answers of
-// CLAPnq, with vectors and without.
-type companion struct{ bias, first, share, near, far, length, next float64 }
+// answer: a regression on the sentences that people chose for the answers of CLAPnq,
+// with vectors and without.
+type companion struct{ bias, first, share, near, length, next, rank float64 }
 
 var (
-	companionWords   = companion{bias: -1.48, first: 0.98, share: 1.49, far: -0.53, length: 0.78, next: -0.52}
-	companionVectors = companion{bias: -1.26, first: 0.87, share: 0.86, near: 0.97, far: -0.71, length: 0.67, next: -0.48}
+	companionWords   = companion{bias: -0.96, first: 0.92, share: 1.03, length: 0.66, next: -0.34, rank: -0.76}
+	companionVectors = companion{bias: -1.56, first: 0.89, share: 0.95, near: 1.04, length: 0.73, next: -0.32, rank: -0.98}
 )
-
-// leadBelongs is how likely the best sentence itself belongs into the answer.
-const leadBelongs = 0.65
 
 // company adds what else of the best sentence's paragraph belongs into the answer, the
 // likeliest first, as many as promise the best balance of what is said in vain and what
 // is left out.
 func (r *reading) company(picks []pick, best, n int) []pick {
-	w := companionWords
-	if r.vectors {
-		w = companionVectors
-	}
-	b := &r.sents[best]
-	odds := map[int]float64{}
-	var order []int
-	all := leadBelongs
+	order := []int{best}
 	for i := range r.sents {
-		s := &r.sents[i]
-		if i == best || s.source != b.source || s.passage.Paragraph != b.passage.Paragraph || s.feat[featThin] >= 1 || r.q.Known[question.Plain(s.text)] {
-			continue
+		if i != best && r.beside(i, best) && r.sents[i].feat[featThin] < 1 && !r.q.Known[question.Plain(r.sents[i].text)] {
+			order = append(order, i)
 		}
-		o := w.bias + w.share*s.score/max(b.score, 1e-9) + w.near*s.near + w.far*min(1, math.Abs(float64(i-best))/5) + w.length*min(1, float64(len(s.toks))/40)
-		if s.prev < 0 {
-			o += w.first
-		}
-		if s.next == best || s.prev == best {
-			o += w.next
-		}
-		odds[i] = 1 / (1 + math.Exp(-o))
-		all += odds[i]
-		order = append(order, i)
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(odds[b], odds[a]) })
-	order = order[:balance(order, odds, all)]
-	for _, i := range order {
+	slices.SortStableFunc(order[1:], func(a, b int) int { return cmp.Compare(r.sents[b].score, r.sents[a].score) })
+	odds := map[int]float64{}
+	for k, i := range order {
+		odds[i] = r.belongs(i, best, float64(k)/float64(max(1, len(order)-1)))
+	}
+	order = r.led(order, odds)
+	for _, i := range order[1:balance(order, odds)] {
 		if len(picks) >= n {
 			break
 		}
@@ -289,14 +272,115 @@ func (r *reading) company(picks []pick, best, n int) []pick {
 	return picks
 }
 
-// balance is how many of the likeliest sentences promise the highest F1 together with
-// the best one; all is how many belong, as far as is known.
-func balance(order []int, odds map[int]float64, all float64) int {
-	count, found := 0, leadBelongs
-	top := found / (1 + all)
+// led puts the likeliest sentences behind the first, each that leans on another behind
+// that one: the two are said together, and are as likely as they are on average.
+func (r *reading) led(order []int, odds map[int]float64) []int {
+	both := func(i int) float64 {
+		if base, ok := odds[r.leansOn(i)]; ok {
+			return (odds[i] + min(base, odds[i])) / 2
+		}
+		return odds[i]
+	}
+	slices.SortStableFunc(order[1:], func(a, b int) int { return cmp.Compare(both(b), both(a)) })
+	var out []int
+	for _, i := range order {
+		base := r.leansOn(i)
+		if _, ok := odds[base]; ok && len(out) > 0 && !slices.Contains(out, base) {
+			out = append(out, base)
+		}
+		if !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// leansOn is the sentence that says who the "it" at the beginning of another one is, or
+// -1: the one before it or, where that begins with the same word, the one before both.
+func (r *reading) leansOn(i int) int {
+	s := &r.sents[i]
+	if !leans(s.toks) {
+		return -1
+	}
+	word, at := standsFor[strings.ToLower(s.toks[0].Text)], s.prev
+	for word != "" && at >= 0 && len(r.sents[at].toks) > 0 && standsFor[strings.ToLower(r.sents[at].toks[0].Text)] == word {
+		at = r.sents[at].prev
+	}
+	return at
+}
+
+// standsFor are the words that a text repeats for one person or thing.
+var standsFor = map[string]string{"he": "he", "his": "he", "she": "she", "her": "she", "it": "it", "its": "it", "they": "they", "their": "they"}
+
+// rivals is how many sentences outside the best one's paragraph are to be heard too.
+func (r *reading) rivals(order []int, floor float64) (n int) {
+	for _, i := range order {
+		if r.sents[i].score >= floor*r.sents[order[0]].score && !r.beside(i, order[0]) && !r.strays(i, order[0]) {
+			n++
+		}
+	}
+	return n
+}
+
+// topicOf is what the title over a sentence holds of the question or, if that is
+// nothing, what the heading does.
+func (r *reading) topicOf(s *sentence) []float64 {
+	held := r.wordsOf(s.source.Page.Title)
+	if slices.Max(held) > 0 {
+		return held
+	}
+	return r.wordsOf(s.passage.Heading)
+}
+
+// unnamed reports that a word of its document's title is not in a sentence.
+func (r *reading) unnamed(s *sentence) bool {
+	return slices.ContainsFunc(lexicon.Tokens(s.source.Page.Title), func(t lexicon.Token) bool {
+		id, ok := r.vocab[t.Stem]
+		return !t.Stop && (!ok || !slices.Contains(s.ids, id))
+	})
+}
+
+// merge keeps the better of two.
+func merge(into, own []float64) {
+	for t := range into {
+		into[t] = max(into[t], own[t])
+	}
+}
+
+// beside reports two sentences of one paragraph.
+func (r *reading) beside(a, b int) bool {
+	return r.sents[a].source == r.sents[b].source && r.sents[a].passage.Paragraph == r.sents[b].passage.Paragraph
+}
+
+// belongs is how likely a sentence belongs into an answer with the best one; rank is its
+// place by the score in their paragraph, 0 the best and 1 the last.
+func (r *reading) belongs(i, best int, rank float64) float64 {
+	w := companionWords
+	if r.vectors {
+		w = companionVectors
+	}
+	s := &r.sents[i]
+	o := w.bias + w.share*s.score/max(r.sents[best].score, 1e-9) + w.near*s.titled + w.length*min(1, float64(len(s.toks))/40) + w.rank*rank
+	if s.prev < 0 {
+		o += w.first
+	}
+	if s.next == best || s.prev == best {
+		o += w.next
+	}
+	return 1 / (1 + math.Exp(-o))
+}
+
+// balance is how many of the first sentences promise the highest F1; the first of all is
+// always said.
+func balance(order []int, odds map[int]float64) int {
+	all := 0.0
+	for _, i := range order {
+		all += odds[i]
+	}
+	count, found, top := 1, 0.0, 0.0
 	for k, i := range order {
-		if found += odds[i]; found/(2+float64(k)+all) > top {
-			count, top = k+1, found/(2+float64(k)+all)
+		if found += odds[i]; found/(1+float64(k)+all) > top {
+			count, top = k+1, found/(1+float64(k)+all)
 		}
 	}
 	return count

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
@@ -142,4 +143,28 @@ func TestCitationsHoldTheirClaims(t *testing.T) {
 			return d.Claims
 		}())
 	})
+}
+
+// Who "it" is stands before all the sentences that begin with it; what "this" is stands
+// in the sentence before.
+func TestLeansOn(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []int
+	}{
+		{"The Harn mill stands at the river. It was built in stone. Its wheel turns slowly. They left the mill in spring.", []int{-1, 0, 0, 2}},
+		{"The Harn mill stands at the river. This was a danger in floods. This ended with the dam.", []int{-1, 0, 1}},
+		{"It was built in stone. The Harn mill stands at the river.", []int{-1, -1}},
+	} {
+		q := question.Read("What is the Harn mill?", "", 2026)
+		docs := set(map[string]string{"a.md": c.text})
+		r := read(&q, docs, rank(&q, docs, 10))
+		var got []int
+		for i := range r.sents {
+			got = append(got, r.leansOn(i))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q: %v, want %v", c.text, got, c.want)
+		}
+	}
 }

@@ -29,6 +29,7 @@ type sentence struct {
 	feat    [numFeatures]float64
 	score   float64
 	near    float64 // cosine of its vector and the question's; 0 without vectors
+	titled  float64 // the same, the sentence read under the title of its document
 	vector  embed.Vector
 }
 
@@ -325,6 +326,7 @@ func (r *reading) names(s *sentence) float64 {
 // What vectors are asked about, and what they count beside the score of words.
 const (
 	embedded      = 48  // sentences, the best by their words
+	underTitle    = 24  // of them, the best by their meaning too, are read under their titles
 	meaningWeight = 1.2 // of the cosine
 )
 
@@ -347,9 +349,37 @@ func (r *reading) mean(ctx context.Context, e embed.Embedder) {
 	}
 	r.vectors = true
 	for k, i := range order {
-		r.sents[i].vector = vectors[k+1]
-		r.sents[i].near = max(0, vectors[0].Dot(vectors[k+1]))
-		r.sents[i].score += meaningWeight * r.sents[i].near
+		s := &r.sents[i]
+		s.vector = vectors[k+1]
+		s.near = max(0, vectors[0].Dot(s.vector))
+		s.titled = s.near
+		s.score += meaningWeight * s.near
+	}
+	r.meanTitled(ctx, e, vectors[0])
+}
+
+// meanTitled lets the best sentences be ranked by their meaning under the title of their
+// document, where they do not name it themselves: it says who "it" is.
+func (r *reading) meanTitled(ctx context.Context, e embed.Embedder, asked embed.Vector) {
+	var order []int
+	var texts []string
+	for _, i := range r.top(len(r.sents)) {
+		s := &r.sents[i]
+		if len(order) < underTitle && s.vector != nil && r.unnamed(s) {
+			order, texts = append(order, i), append(texts, s.source.Page.Title+". "+s.text)
+		}
+	}
+	if len(order) == 0 {
+		return
+	}
+	vectors, err := e.Embed(ctx, texts)
+	if err != nil {
+		return
+	}
+	for k, i := range order {
+		s := &r.sents[i]
+		s.titled = max(0, asked.Dot(vectors[k]))
+		s.score += meaningWeight * (s.titled - s.near)
 	}
 }
 

@@ -18,7 +18,8 @@ const (
 	refuseBelow     = 0.03 // Match under which nothing is said
 	partlyBelow     = 0.3  // Match of a sentence alone under which it supports partly
 	meantFloor      = 0.5  // cosine from which a sentence speaks of the subject in other words
-	lostCeiling     = 0.7  // share of the words that may stand nowhere
+	lostCeiling     = 0.7  // share of the words that may stand nowhere,
+	knownMatch      = 0.2  // unless Match is as high as this
 	tailFloor       = 0.55 // share of the best score that a further sentence needs
 	rivalFloor      = 0.65 // the same for a narrow question
 	wholeParagraphs = 2    // of the best passages are read with the rest of their paragraphs,
@@ -64,7 +65,7 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 	}
 	answerable.Show(ctx, r.evidence(best))
 	match := r.answers(best) * heard(len(ranked), len(unread))
-	if match < refuseBelow || r.foreign() && r.sents[best].near < meantFloor || r.besides(best) {
+	if match < refuseBelow || r.foreign(match) && r.sents[best].titled < meantFloor || r.besides(best) {
 		return refuse(st, &q, r, unread, min(match, refuseBelow)), nil
 	}
 	picks := r.choose(size(st, &q))
@@ -127,9 +128,10 @@ func (r *reading) best() int {
 }
 
 // foreign reports a question about something that nothing read knows: none of
-// its names stands anywhere or, of a question without names, hardly a word does.
+// its names stands anywhere or, of a question without names, hardly a word does and
+// the best sentence promises little.
 // Rarity does not count here: what was read was found by the words it has.
-func (r *reading) foreign() bool {
+func (r *reading) foreign(match float64) bool {
 	held := r.anywhere()
 	names, found, lost, all := 0, 0.0, 0.0, 0.0
 	for t, tm := range r.q.Terms {
@@ -143,7 +145,7 @@ func (r *reading) foreign() bool {
 	if names > 0 {
 		return found == 0
 	}
-	return lost > lostCeiling*all
+	return lost > lostCeiling*all && match < knownMatch
 }
 
 // choose picks up to n sentences, best first.
@@ -171,10 +173,11 @@ func (r *reading) choose(n int) []pick {
 	}
 	lead := &r.sents[order[0]]
 	floor := tailFloor
-	if len(r.q.Parts) < 2 {
-		most := n
-		if r.q.Broad { // other documents are to be heard too
-			most = (n + 1) / 2
+	together := !slices.ContainsFunc(picks, func(p pick) bool { return !r.beside(p.at, order[0]) })
+	if together {
+		most := n + 1
+		if r.q.Broad { // what else there is to be heard has room, too
+			most = n - min(n/2, r.rivals(order, floor))
 		} else {
 			floor = rivalFloor
 		}
@@ -184,11 +187,8 @@ func (r *reading) choose(n int) []pick {
 		if len(picks) >= n || r.sents[i].score < floor*lead.score {
 			break
 		}
-		if lead.feat[featNames] > 0 && r.sents[i].feat[featNames] == 0 {
-			continue // it shares words with the question, but not its subject
-		}
-		if r.strays(i, order[0]) {
-			continue
+		if together && r.beside(i, order[0]) || r.strays(i, order[0]) {
+			continue // company has chosen in the best one's paragraph
 		}
 		picks = r.take(picks, i, -1)
 	}
@@ -199,12 +199,15 @@ func (r *reading) choose(n int) []pick {
 }
 
 // strays reports that a sentence is about something else than the best one: it
-// has none of the question's words that name the best one's section or document,
-// or hardly any that the best one has, in itself or around it. Such a sentence
-// shares another word with the question by accident. Of a definition, only its
-// section and other definitions are heard further.
+// has no name of the question where the best one has, none of the question's words
+// that name the best one's section or document, or hardly any that the best one has,
+// in itself or around it. Such a sentence shares another word with the question by
+// accident. Of a definition, only its section and other definitions are heard further.
 func (r *reading) strays(i, best int) bool {
 	a, b := &r.sents[i], &r.sents[best]
+	if b.feat[featNames] > 0 && a.feat[featNames] == 0 {
+		return true
+	}
 	if a.source == b.source && a.passage.Heading == b.passage.Heading {
 		return false
 	}
@@ -231,20 +234,10 @@ func (r *reading) strays(i, best int) bool {
 	return shared < strayShare*all
 }
 
-// topicOf is what the title over a sentence holds of the question or, if that is
-// nothing, what the heading does.
-func (r *reading) topicOf(s *sentence) []float64 {
-	held := r.wordsOf(s.source.Page.Title)
-	if slices.Max(held) > 0 {
-		return held
-	}
-	return r.wordsOf(s.passage.Heading)
-}
-
 // usable sentences speak to the question and are not known to the caller.
 func (r *reading) usable(i int) bool {
 	s := &r.sents[i]
-	return (s.feat[featOwn] > 0 || s.near >= meantFloor) && s.feat[featThin] < 1 && !r.q.Known[question.Plain(s.text)]
+	return (s.feat[featOwn] > 0 || s.titled >= meantFloor) && s.feat[featThin] < 1 && !r.q.Known[question.Plain(s.text)]
 }
 
 // spread lowers, for a broad question, the sentences of a document that has
@@ -267,7 +260,7 @@ func (r *reading) spread(order []int) []int {
 
 // take adds a sentence unless it is there already or repeats one. The same sentence
 // of another source corroborates; what merely repeats one is not cited. A sentence
-// that leans on the one before it brings that one too.
+// that leans on another brings that one too.
 func (r *reading) take(picks []pick, i, part int) []pick {
 	for k := range picks {
 		if r.saysSame(picks[k].at, i) {
@@ -278,9 +271,9 @@ func (r *reading) take(picks []pick, i, part int) []pick {
 	if slices.ContainsFunc(picks, func(p pick) bool { return r.repeats(p.at, i) }) {
 		return picks
 	}
-	if prev := r.sents[i].prev; leans(r.sents[i].toks) && prev >= 0 && r.sents[prev].feat[featThin] < 1 && !r.q.Known[question.Plain(r.sents[prev].text)] {
-		if !slices.ContainsFunc(picks, func(p pick) bool { return p.at == prev }) {
-			picks = r.place(picks, prev, part)
+	if base := r.leansOn(i); base >= 0 && r.sents[base].feat[featThin] < 1 && !r.q.Known[question.Plain(r.sents[base].text)] {
+		if !slices.ContainsFunc(picks, func(p pick) bool { return p.at == base }) {
+			picks = r.place(picks, base, part)
 		}
 	}
 	return r.place(picks, i, part)
@@ -359,7 +352,7 @@ func (r *reading) arrange(picks []pick) []pick {
 		return len(r.q.Parts) + lead[r.sents[p.at].source.N]
 	}
 	first := func(p pick) int { // the best sentence, and the one it leans on
-		if p.part >= 0 || p.at == picks[0].at || p.rank == 1 && p.at == r.sents[picks[0].at].next {
+		if p.part >= 0 || p.at == picks[0].at || p.rank == 1 && r.leansOn(p.at) == picks[0].at {
 			return 0
 		}
 		return 1

@@ -72,9 +72,7 @@ func weigh(d *reason.Draft, c *reason.Claim, o judge.Opinion) {
 	case o.Sure:
 		c.Support = second
 	}
-	if o.Verdict == judge.Contradicted {
-		c.Conflict = o.Reasons[0]
-	}
+	c.Conflict = o.Against()
 }
 
 // free is an embedder that costs nothing, or nil.

@@ -68,36 +68,6 @@ func Terms(word string) []Term {
 	return terms
 }
 
-// Count is a term of a text and how often it stands there.
-type Count struct {
-	Stem string
-	N    int
-}
-
-// Vector returns the terms of a text, in order of their first appearance: what
-// Term.Stem finds it by, but for compounds and pairs.
-func Vector(text string) []Count {
-	var counts []Count
-	at := map[string]int{}
-	each(text, func(t []byte, k kind) {
-		if !k.word() {
-			return
-		}
-		i, ok := at[string(t)]
-		if !ok {
-			stem := stemOf(string(t))
-			if i, ok = at["\x00"+stem]; !ok {
-				i = len(counts)
-				counts = append(counts, Count{Stem: stem})
-				at["\x00"+stem] = i
-			}
-			at[string(t)] = i
-		}
-		counts[i].N++
-	})
-	return counts
-}
-
 // stemOf returns the stem of a folded word, or those of the parts of a compound.
 func stemOf(word string) string {
 	slot := &stems[maphash.String(stemSeed, word)%uint64(len(stems))]

@@ -19,10 +19,10 @@ import (
 //	words     in order of their keys, 32 to a block; of each, short: how many bytes
 //	          of its key are those of the key before it in the block, how many come
 //	          then and these, and the bytes of its postings
-//	postings  of each word, in order of chunks, short: twice two times the chunk's
-//	          place less that of the one before, and 0 for a word that stands once
-//	          in the body alone, 1 and the count for the body alone, 2 and three
-//	          counts for body, title and path
+//	postings  of each word, in order of chunks, short: four times the chunk's place
+//	          less that of the one before, and 0 for a word that stands once in the
+//	          body alone, 1 and the count for the body alone, 2 and three counts for
+//	          body, title and path
 const (
 	version    = 1
 	headBytes  = 4 + 7*4
@@ -165,7 +165,7 @@ func (s *Segment) readDocs(d *reader, docs, chunks int) error {
 	for i := range docs {
 		rec := doc{number: next + d.short(), first: uint32(len(s.docOf)), chunks: d.short()}
 		rec.size[title], rec.size[path] = d.short(), d.short()
-		if d.bad || int(rec.chunks) > chunks-len(s.docOf) {
+		if d.bad || rec.number < next || rec.chunks == 0 || int64(rec.chunks) > int64(chunks-len(s.docOf)) || rec.number+rec.chunks < rec.number {
 			return fmt.Errorf("read documents: %w", ErrDamaged)
 		}
 		for range rec.chunks {

@@ -163,6 +163,7 @@ func (v *View) match(s *scratch, t Term) (matched, error) {
 		p := &v.parts[i]
 		err := p.find(t.Stem, t.Word, func(post []byte, exact bool) error { return p.read(s, post, exact) })
 		if err != nil {
+			clear(s.counts) // what the parts before it have left
 			return matched{}, err
 		}
 	}
@@ -203,7 +204,6 @@ func (p *part) read(s *scratch, post []byte, exact bool) error {
 			s.exact = append(s.exact, spot{at, n})
 		}
 	}
-	clear(s.counts)
 	return fmt.Errorf("read postings: %w", ErrDamaged)
 }
 

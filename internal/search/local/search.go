@@ -282,7 +282,7 @@ func byDocument(chunks []inverted.Hit) []*found {
 			byID[c.Doc] = d
 			docs = append(docs, d)
 		case d.more < moreChunks:
-			d.score += moreWeight * c.Score
+			d.score += float64(moreWeight * c.Score) // rounded by itself on every machine
 			d.more++
 		}
 	}
@@ -343,8 +343,11 @@ func (s *searcher) describe(docs []*found) error {
 		if err := rows.Scan(&id, &folder, &name, &title); err != nil {
 			return fmt.Errorf("look up files: %w", err)
 		}
-		d := byID[id]
-		d.hit = search.Hit{Locator: s.folders[folder].Locator(name), Title: title, Snippet: bodies[d.best]}
+		d, in := byID[id], s.folders[folder]
+		if in == nil {
+			return fmt.Errorf("file %d is in a folder of another number: %w", id, inverted.ErrDamaged)
+		}
+		d.hit = search.Hit{Locator: in.Locator(name), Title: title, Snippet: bodies[d.best]}
 		if title != path.Base(name) {
 			d.title = title
 		}
@@ -370,7 +373,11 @@ func (s *searcher) texts(chunks []int64) (map[int64]string, error) {
 		var first int64
 		var sizes []byte
 		var body string
-		if err := stmt.QueryRowContext(s.ctx, c).Scan(&first, &sizes, &body); err != nil {
+		err := stmt.QueryRowContext(s.ctx, c).Scan(&first, &sizes, &body)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = inverted.ErrDamaged
+		}
+		if err != nil {
 			return nil, fmt.Errorf("read chunk: %w", err)
 		}
 		for ; ; first++ {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -143,4 +144,33 @@ func TestProblemFindsADamagedSegment(t *testing.T) {
 		}
 	}
 	t.Error("the damage was never met")
+}
+
+// An index whose tables do not fit each other is damaged: it says so and is made anew.
+func TestTablesThatDoNotFit(t *testing.T) {
+	for name, harm := range map[string]string{
+		"a chunk without its text":        "DELETE FROM texts",
+		"a text that is cut short":        "UPDATE texts SET sizes = x'7f'",
+		"a file without its row":          "DELETE FROM docs",
+		"a file of a folder that is none": "UPDATE docs SET folder = folder + 9",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "index.db")
+			ix, f := open(t, path), tree(t, "a.md", "alpha")
+			update(t, ix, f, plainExtractor{})
+			if _, err := ix.w.Exec(harm); err != nil {
+				t.Fatal(err)
+			}
+			_, err := ix.Engine(f).Search(t.Context(), search.Query{Text: "alpha"})
+			if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || marchwarden.HintOf(err) == "" {
+				t.Fatalf("got %v", err)
+			}
+			if err := ix.Close(); err != nil {
+				t.Fatal(err)
+			}
+			again := open(t, path)
+			update(t, again, f, plainExtractor{})
+			equal(t, "found", find(t, again, f, "alpha"), []string{"a.md"})
+		})
+	}
 }

@@ -159,7 +159,7 @@ func (r *Reader) fuse(placed []Placed, found []Found) {
 	if len(head) == 0 {
 		return
 	}
-	for i, score := range Fuse(words, meaning) {
+	for i, score := range fused(words, meaning) {
 		head[i].Score = score
 	}
 	slices.SortStableFunc(head, func(a, b Placed) int {
@@ -169,7 +169,7 @@ func (r *Reader) fuse(placed []Placed, found []Found) {
 	copy(placed, append(head, rest...))
 }
 
-// Fuse makes one score of two for each text: words is how well it matches by words,
+// fused makes one score of two for each text: words is how well it matches by words,
 // above 0, and meaning the cosine of its vector and the query's. The score by words
 // counts as a part of the highest one, the cosine as it is, so that the order of two
 // texts does not depend on which others were compared. The lists are of one length;
@@ -177,17 +177,17 @@ func (r *Reader) fuse(placed []Placed, found []Found) {
 //
 // Scaling both to what lies between their lowest and their highest, and standard
 // scores, were as good on CACM and Cranfield.
-func Fuse(words, meaning []float64) []float64 {
+func fused(words, meaning []float64) []float64 {
 	highest := 0.0
 	for _, w := range words {
 		highest = max(highest, w)
 	}
-	fused := make([]float64, len(words))
+	scores := make([]float64, len(words))
 	for i, w := range words {
 		// The conversions keep a compiler from rounding the sum once instead of thrice.
-		fused[i] = float64(wordShare*(w/highest)) + float64((1-wordShare)*float64((1+meaning[i])/2))
+		scores[i] = float64(wordShare*(w/highest)) + float64((1-wordShare)*float64((1+meaning[i])/2))
 	}
-	return fused
+	return scores
 }
 
 // behind lowers scores, which fall, so that they fall from below a limit.
@@ -212,7 +212,7 @@ func copiesLast(placed []Placed, found []Found) {
 		texts[i] = found[p.At].Text
 	}
 	var kept, copies []Placed
-	for i, of := range Copies(texts) {
+	for i, of := range copiesOf(texts) {
 		if of < 0 {
 			kept = append(kept, head[i])
 		} else {

@@ -185,7 +185,7 @@ func TestCopiesComeLast(t *testing.T) {
 }
 
 func TestCopies(t *testing.T) {
-	equal(t, "copies", Copies([]string{"A b.", "a, B", "a b c", "...", "...", "A B C!", "a b"}), []int{-1, 0, -1, -1, -1, 2, 0})
+	equal(t, "copies", copiesOf([]string{"A b.", "a, B", "a b c", "...", "...", "A B C!", "a b"}), []int{-1, 0, -1, -1, -1, 2, 0})
 }
 
 func TestOrderIsAnOrder(t *testing.T) {

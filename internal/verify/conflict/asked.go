@@ -45,14 +45,14 @@ type relation struct {
 // somebody lived, what was won or who took part is none: it may be said with
 // many values.
 var relations = []relation{
-	{asks: asking("born|birth"), cues: stems("born birth"), kind: aDate, loose: true},
+	{asks: asking("born|birth"), cues: stems("born birth birthdate"), kind: aDate, loose: true},
 	{asks: asking("die|died|death"), cues: stems("died death"), kind: aDate, loose: true},
 	{asks: asking("built|build|constructed|completed"), cues: stems("built constructed completed erected"), kind: aDate},
 	{asks: asking("founded|established|formed|organi[sz]ed|introduced"), cues: stems("founded established formed organised organized introduced"), kind: aDate},
 	{asks: asking("release|released|published"), cues: stems("released published"), kind: aDate},
 	{asks: asking("feast"), cues: stems("feast memorial"), kind: aDate},
 	{asks: asking("population|people|inhabitants"), cues: stems("population"), kind: aNumber},
-	{asks: asking("director|directed"), cues: stems("directed"), kind: aName, link: "by"},
+	{asks: asking("director|directed"), cues: stems("directed film movie"), kind: aName, link: "by"},
 	{asks: asking("architect|designed|designer"), cues: stems("designed"), kind: aName, link: "by"},
 	{asks: asking("artist|album|singer|band"), cues: stems("album ep single record recorded performed painted"), kind: aName, link: "by"},
 	{asks: asking("author|wrote|written|creator|created"), cues: stems("written created"), kind: aName, link: "by"},
@@ -83,7 +83,7 @@ func inquire(question string) *inquiry {
 			continue
 		}
 		q.terms = append(q.terms, t.Stem)
-		if (t.Capital || t.Number) && i > 0 {
+		if t.Number || t.Capital && i > 0 {
 			q.subject[t.Stem] = true
 		}
 	}
@@ -139,7 +139,8 @@ func (q *inquiry) weight(a, b *statement) int {
 // "Lake Mills (Wisconsin)".
 func (q *inquiry) namesakes(a, b *statement, va, vb slot) bool {
 	x, y := q.fuller(a, va, vb), q.fuller(b, va, vb)
-	return len(x) > 0 && len(y) > 0 && inBoth(x, y) == 0
+	others, _ := q.others(a.scene.entry, b.scene.entry, va, vb)
+	return others || len(x) > 0 && len(y) > 0 && inBoth(x, y) == 0
 }
 
 // fuller are the words that make the name asked about longer: names right beside it,
@@ -317,6 +318,9 @@ func (q *inquiry) saidOfSubject(s *statement, i int) bool {
 // fillers may stand between a word and its value.
 var fillers = words("total estim about approxim rough around day")
 
+// made stand between a work and who it is by.
+var made = words("released recorded performed made created")
+
 // reach is how many tokens after the word that says it a value may stand.
 const reach = 9
 
@@ -327,7 +331,10 @@ func (r relation) value(s *statement, i int, subject map[string]bool) slot {
 		for i < len(s.toks) && subject[s.toks[i].Stem] {
 			i++ // the album "Title" by
 		}
-		if i >= len(s.toks) || s.toks[i].Text != r.link {
+		for i < len(s.toks) && made[strings.ToLower(s.toks[i].Text)] {
+			i++ // the album released by
+		}
+		if i >= len(s.toks) || s.toks[i].Text != r.link && !(r.link == "by" && s.toks[i].Text == "from") {
 			return slot{}
 		}
 		i++

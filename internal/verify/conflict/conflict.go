@@ -34,10 +34,10 @@ const (
 // values to be of one thing: a name alone is shared by many.
 const (
 	swapScene   = 0.4  // of sentences that say the same but for the value
-	askedScene  = 0.5  // of sentences that answer the question, each in its words
+	askedScene  = 0.4  // of sentences that answer the question, each in its words
 	nounScene   = 0.65 // of values that are common nouns, and may mean the same
-	leastScene  = 0.4  // of the only two answers that differ
-	boxScene    = 0.6  // of values in the boxes and tables of an encyclopaedia
+	leastScene  = 0.3  // of the only two answers that differ
+	boxScene    = 0.5  // of values in the boxes and tables of an encyclopaedia
 	copyScene   = 0.8  // of tables, and of sentences on what is not asked: copies of one text
 	knownBonus  = 0.1  // less is enough if each side knows the names in the other's sentence
 	sceneFewest = 3    // fewest names and numbers in common, whatever the share
@@ -278,11 +278,16 @@ func statements(ask *inquiry, set *evidence.Set, among []evidence.ID) []*stateme
 	})
 	ps = slices.CompactFunc(ps, func(a, b evidence.Passage) bool { return a.ID == b.ID })
 	var out []*statement
-	vocabulary := map[string]int{}
+	vocabulary, entries := map[string]int{}, map[*evidence.Source]entry{}
 	for _, p := range ps {
 		src, _, _ := set.Passage(p.ID)
 		about := lexicon.Terms(p.Heading + "\n" + src.Page.Title)
-		around := newScene(src, p, ask.terms)
+		of, ok := entries[src]
+		if !ok {
+			of = entryOf(src)
+			entries[src] = of
+		}
+		around := newScene(src, p, ask.terms, of)
 		for _, sp := range p.Sentences {
 			if len(out) == statementCap {
 				return out

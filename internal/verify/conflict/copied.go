@@ -13,8 +13,8 @@ import (
 // other with the value replaced. What stands around may reach over the sentence.
 const (
 	around      = 12   // tokens on each side that are compared
-	copiedWords = 6    // fewest of them in common, those of the question and common words aside
-	copiedShare = 0.65 // of the shorter side
+	copiedWords = 5    // fewest of them in common, those of the question and common words aside
+	copiedShare = 0.55 // of the shorter side
 	verbatim    = 14   // tokens next to the values that are the same one by one: then the names beyond say nothing
 	strangers   = 0.25 // most of the names and numbers there that the other side lacks
 )
@@ -132,8 +132,8 @@ func (v *value) keys() [][3]string {
 // copied holds when two values stand in the same words.
 func (q *inquiry) copied(a, b *value) (c marchwarden.Contradiction, ok bool) {
 	va, vb := apart(a.slot, b.slot)
-	if a.s.source == b.s.source || !q.says(a.s) || !q.says(b.s) || !differ(va, vb) || !a.s.scene.bears && !b.s.scene.bears || !q.spend(2*around*around) ||
-		a.kind == aNumber && a.s.yearAt(a.slot) != b.s.yearAt(b.slot) || strings.Contains(a.s.text, b.text) || strings.Contains(b.s.text, a.text) || q.namesakes(a.s, b.s, a.slot, b.slot) || !q.sameTitles(a.s, b.s, a.slot, b.slot) {
+	if a.s.source == b.s.source || !q.says(a.s) || !q.says(b.s) || !differ(va, vb) || !q.bearsOn(a, b) || !q.spend(2*around*around) ||
+		!sameMeasure(a.s, b.s, a.slot, b.slot) || strings.Contains(a.s.text, b.text) || strings.Contains(b.s.text, a.text) || q.namesakes(a.s, b.s, a.slot, b.slot) || !q.sameTitles(a.s, b.s, a.slot, b.slot) {
 		return c, false
 	}
 	m, n := min(len(a.before), len(b.before)), min(len(a.after), len(b.after)) // where a text ends, nothing is missing
@@ -151,6 +151,22 @@ func (q *inquiry) copied(a, b *value) (c marchwarden.Contradiction, ok bool) {
 		return c, false // they speak of others
 	}
 	return report(a.s, b.s, sharedLead(a.s, b.s, a.start), a.kind.String(), a.text, b.text), true
+}
+
+// sameMeasure is false of numbers of which one is a percentage and the other is none, or
+// which are of different years.
+func sameMeasure(a, b *statement, va, vb slot) bool {
+	percent := func(s *statement, v slot) bool {
+		return strings.HasPrefix(strings.TrimLeft(s.text[v.start+len(v.text):], " "), "%")
+	}
+	return va.kind != aNumber || percent(a, va) == percent(b, vb) && a.yearAt(va) == b.yearAt(vb)
+}
+
+// bearsOn reports whether two values stand where the question is spoken of. What is
+// copied word by word has hardly any of its words, as often.
+func (q *inquiry) bearsOn(a, b *value) bool {
+	x, y := a.s.scene, b.s.scene
+	return x.bears || y.bears || run(a, b) >= verbatim && slices.Contains(x.asked, true) && slices.Contains(y.asked, true)
 }
 
 // apart leaves out the words that two names begin or end with alike: of "Labor Party"

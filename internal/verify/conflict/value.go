@@ -187,9 +187,11 @@ type scene struct {
 	names map[string]bool // stems of names, and numbers
 	asked []bool          // which of the question's words it has
 	bears bool            // about half of them
+	entry entry           // what its document is about, if that is an article
+	dates map[date]bool   // whole ones
 }
 
-func newScene(src *evidence.Source, p evidence.Passage, asked []string) *scene {
+func newScene(src *evidence.Source, p evidence.Passage, asked []string, about entry) *scene {
 	parts := []string{src.Page.Title, p.Heading}
 	if p.Index > 2 {
 		parts = append(parts, src.Passages[0].Text)
@@ -197,9 +199,11 @@ func newScene(src *evidence.Source, p evidence.Passage, asked []string) *scene {
 	for _, n := range src.Passages[max(0, p.Index-2):min(len(src.Passages), p.Index+1)] {
 		parts = append(parts, n.Text)
 	}
-	sc := &scene{names: map[string]bool{}}
+	sc := &scene{names: map[string]bool{}, entry: about}
 	all := map[string]bool{}
-	for _, t := range lexicon.Tokens(strings.Join(parts, "\n")) {
+	toks := lexicon.Tokens(strings.Join(parts, "\n"))
+	sc.dates = datesIn(toks)
+	for _, t := range toks {
 		if t.Stop {
 			continue
 		}
@@ -231,6 +235,9 @@ func (q *inquiry) sameThing(a, b *statement, va, vb slot, floor float64) bool {
 	if !q.mayBeOne(a, b, va, vb) {
 		return false
 	}
+	if _, valued := q.others(a.scene.entry, b.scene.entry, va, vb); valued {
+		floor = copyScene
+	}
 	aside := q.aside(va, vb)
 	common, poorer := a.scene.agreement(b.scene, aside)
 	if poorer < sceneFewest {
@@ -250,7 +257,7 @@ func (q *inquiry) sameThing(a, b *statement, va, vb slot, floor float64) bool {
 // mayBeOne is false where two values are of different years, where a side has both of
 // them, and where titles or names say that they are of different things.
 func (q *inquiry) mayBeOne(a, b *statement, va, vb slot) bool {
-	return !(va.kind == aNumber && a.yearAt(va) != b.yearAt(vb)) && !a.holds(vb) && !b.holds(va) && q.sameTitles(a, b, va, vb) && !q.namesakes(a, b, va, vb)
+	return sameMeasure(a, b, va, vb) && !a.holds(vb) && !b.holds(va) && q.sameTitles(a, b, va, vb) && !q.namesakes(a, b, va, vb)
 }
 
 // aside are words that say nothing about what two values are of.
@@ -268,11 +275,19 @@ func (q *inquiry) agree(a, b *statement, va, vb slot) float64 {
 	if !q.mayBeOne(a, b, va, vb) {
 		return 0
 	}
-	common, poorer := a.scene.agreement(b.scene, q.aside(va, vb))
-	if common < sceneFewest {
+	aside := q.aside(va, vb)
+	common, poorer := a.scene.agreement(b.scene, aside)
+	share := float64(common) / float64(max(1, poorer))
+	around, within := q.called(a, b, aside)
+	switch {
+	case within:
+		return 1 + share
+	case around, a.scene.sameDate(b.scene, va, vb):
+		return max(share, leastScene)
+	case common < sceneFewest:
 		return 0
 	}
-	return float64(common) / float64(poorer)
+	return share
 }
 
 // alone reports whether two sentences that stand by themselves are of one thing: a

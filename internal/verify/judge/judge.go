@@ -104,6 +104,15 @@ func (j *Judge) Judge(ctx context.Context, claim string, excerpts []string) (Opi
 	return o, nil
 }
 
+// ByWords is the opinion of a judge without vectors.
+func ByWords(claim string, excerpts []string) Opinion {
+	o, err := New(nil).Judge(context.Background(), claim, excerpts)
+	if err != nil {
+		return Opinion{Verdict: Unchecked}
+	}
+	return o
+}
+
 // farOff is the cosine under which a claim and a few sentences speak of different
 // things: of pairs that words call unsupported, people then found one in ten supported,
 // otherwise up to one in four.
@@ -116,6 +125,14 @@ func (o Opinion) Wire() marchwarden.Support {
 		return marchwarden.Unchecked
 	}
 	return o.Verdict.Wire()
+}
+
+// Against says how the excerpts speak against the claim, or nothing if they do not.
+func (o Opinion) Against() string {
+	if o.Verdict != Contradicted || len(o.Reasons) == 0 {
+		return ""
+	}
+	return o.Reasons[0]
 }
 
 // Unsure reports that a verdict says nothing.

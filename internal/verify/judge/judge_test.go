@@ -198,8 +198,13 @@ func TestSure(t *testing.T) {
 		"It is 137 feet high and holds about 110,000 acre-feet of water.":               false,
 		"Bananas ripen quickly when they are kept beside apples in a closed paper bag.": false, // by words alone
 	} {
-		if o, err := New(nil).Judge(t.Context(), claim, []string{dam}); err != nil || o.Sure != want {
-			t.Errorf("%q: %+v, %v", claim, o, err)
+		o := ByWords(claim, []string{dam})
+		if o.Sure != want || (o.Against() != "") != want {
+			t.Errorf("%q: %+v", claim, o)
 		}
+	}
+	o, err := New(apart{}).Judge(t.Context(), "Bananas ripen quickly when they are kept beside apples in a closed paper bag.", []string{dam})
+	if err != nil || !o.Sure || o.Against() != "" {
+		t.Errorf("far off by vectors, too: %+v, %v", o, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
@@ -67,14 +68,14 @@ type Weights struct {
 //go:embed weights.json
 var committed []byte
 
-// shipped are the weights in the binary.
-var shipped = func() *Weights {
+// shipped are the weights in the binary, read when they are first asked for.
+var shipped = sync.OnceValue(func() *Weights {
 	w, err := Parse(committed)
 	if err != nil {
 		panic(err) // the binary was built with a file that TestParseRefuses does not take
 	}
 	return w
-}()
+})
 
 // Parse reads weights as they are committed. It refuses what does not fit the
 // features.
@@ -120,9 +121,9 @@ func logit(p float64) float64 {
 // of which were written to look as if it did.
 func (e *Evidence) Odds() float64 {
 	if len(e.Cosines) > 0 {
-		return shipped.Vectors.Odds(e.Features())
+		return shipped().Vectors.Odds(e.Features())
 	}
-	return shipped.Words.Odds(e.Features())
+	return shipped().Words.Odds(e.Features())
 }
 
 // watchKey is the key of a watcher in a context.
