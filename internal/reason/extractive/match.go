@@ -33,13 +33,10 @@ const (
 	numMatch
 )
 
-// matchSigns are what each feature may do to Match, so that no accident of the
-// fitted questions can turn a merit into a fault: +1 raises, -1 lowers.
-var matchSigns = [numMatch]float64{1, 1, 1, 1, 1, 1, -1, 1, 1, -1, -1, -1, -1, -1, -1, -1}
-
 // matchWeights and matchBias are a logistic regression of "this question has an
-// answer here", fitted under matchSigns on the even-numbered SQuAD2 articles and
-// checked on the odd ones (TestSquad; its -fit flag writes the features).
+// answer here", fitted on half of the SQuAD2 articles with the sign of every weight
+// given, so that no accident of the questions can turn a merit into a fault. The scorer
+// of package answerable leads; this holds it back where hardly a word is there.
 var matchWeights = [numMatch]float64{
 	matchFull: 0.67, matchHeld: 0.73, matchMass: 0.80, matchPairs: 0.01, matchTopic: 0.27, matchType: 0.41, matchTypeLost: -0.33,
 	matchFocusLost: 0.33, matchAskingLost: 0.75, matchNamesLost: -1.28, matchNameGone: -0.62, matchNumbersLost: -1.51,
