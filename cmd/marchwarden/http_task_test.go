@@ -61,6 +61,7 @@ func (c *hostClient) finish(t *testing.T, id string) *marchwarden.Result {
 	t.Helper()
 	var task taskAnswer
 	eventually(t, "the task "+id+" ends", func() bool {
+		time.Sleep(50 * time.Millisecond) // a server lets nobody ask hundreds of times a second
 		task = c.task(t, id)
 		return task.Status != "working"
 	})

@@ -80,7 +80,7 @@ func OpenAI(c Config) embed.Embedder {
 
 // Ollama is OpenAI for Ollama.
 func Ollama(c Config) embed.Embedder {
-	c.Timeout = cmp.Or(c.Timeout, 5*time.Minute)
+	c.Timeout = cmp.Or(c.Timeout, 2*time.Minute)
 	return newService("ollama", c, ollamaBase, ollamaModel, askOllama)
 }
 
@@ -94,7 +94,7 @@ func newService(name string, c Config, base, model string, ask func(context.Cont
 	}
 	s.api = httpapi.Service{
 		Name: name + " embeddings", Base: cmp.Or(c.BaseURL, base), HTTP: c.HTTP, UserAgent: c.UserAgent,
-		Timeout: cmp.Or(c.Timeout, time.Minute), MaxBytes: maxAnswer, Secrets: []string{c.Key}, DeniedHint: "check the key of " + name + " and what it may be used for",
+		Timeout: cmp.Or(c.Timeout, 20*time.Second), MaxBytes: maxAnswer, Secrets: []string{c.Key}, DeniedHint: "check the key of " + name + " and what it may be used for",
 	}
 	if c.Key != "" {
 		s.api.Header = http.Header{"Authorization": {"Bearer " + c.Key}}

@@ -32,18 +32,18 @@ type sample struct{ words, vectors int }
 
 // usual is the sample of suites that have none of their own. All of it together has to
 // take less than a minute of one processor: a case with vectors takes one to two seconds.
-var usual = sample{60, -1}
+var usual = sample{40, -1}
 
 var samples = map[string]sample{
 	"cacm":         {30, 2},
 	"clapnq":       {24, 2},
 	"excerpts":     {25, 2},
 	"mtrag":        {24, -1},
-	"multihop":     {40, -1},
-	"multihop-rag": {40, -1},
-	"pubmedqa":     {40, -1},
-	"scifact":      {40, 2},
-	"squad2":       {80, 3},
+	"multihop":     {16, -1},
+	"multihop-rag": {30, -1},
+	"pubmedqa":     {24, -1},
+	"scifact":      {30, 2},
+	"squad2":       {60, 2},
 }
 
 // TestGolden runs every suite on a small fixed sample and holds the numbers against a

@@ -24,7 +24,7 @@ const (
 	// leadSentences is how many of the best sentences are looked through for leads
 	// and hedges: what they say further down hardly bears on the question.
 	leadSentences = 80
-	goodMatch     = 0.5 // Match from which missing words are taken for said otherwise
+	goodMatch     = 0.7 // Match from which missing words are taken for said otherwise
 	quarrels      = 2   // contradictions that are quoted in the answer
 )
 
