@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 // headChars is what the baseline shows of each source.
 const headChars = 3000
 
-var allowances = []int{2000, 5000, 12000}
+var allowances = []int{2000, 8000}
 
 // packing fills an allowance with spans of sources, by source.
 type packing func(tk task, tokens int) map[int][]marchwarden.Span

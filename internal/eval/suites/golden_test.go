@@ -36,13 +36,13 @@ var usual = sample{40, -1}
 
 var samples = map[string]sample{
 	"cacm":         {30, -1},
-	"clapnq":       {24, 1},
+	"clapnq":       {24, -1},
 	"excerpts":     {25, 1},
 	"mtrag":        {24, -1},
 	"multihop":     {16, -1},
 	"multihop-rag": {30, -1},
 	"pubmedqa":     {24, -1},
-	"scifact":      {30, 1},
+	"scifact":      {30, -1},
 	"squad2":       {60, 1},
 }
 

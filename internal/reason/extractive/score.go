@@ -46,7 +46,7 @@ const (
 )
 
 // sentenceWeights turn the features into a score. They were set by hand, to find
-// the sentences that hold the answers of SQuAD2 (TestSquad).
+// the sentences that hold the answers of SQuAD2 (eval suite squad2).
 var sentenceWeights = [numFeatures]float64{
 	featOwn:    1.0,
 	featNear:   0.9,
