@@ -1,6 +1,7 @@
 package lexicon
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,4 +192,13 @@ func TestAnyText(t *testing.T) {
 		}
 		Negated(s)
 	})
+}
+
+func TestPairs(t *testing.T) {
+	got := Pairs("rise fall;\n\thigh low; high deep")
+	for word, want := range map[string][]string{"rise": {"fall"}, "fall": {"rise"}, "high": {"low", "deep"}, "low": {"high"}} {
+		if !slices.Equal(got[Stem(word)], want) {
+			t.Errorf("%s is paired with %v, want %v", word, got[Stem(word)], want)
+		}
+	}
 }

@@ -195,3 +195,15 @@ func readUnits(list string) map[string]string {
 	delete(table, "")
 	return table
 }
+
+// Pairs reads a list such as "rise fall; high low": for the stem of each word, the stems
+// of those that it is paired with.
+func Pairs(list string) map[string][]string {
+	m := map[string][]string{}
+	for p := range strings.SplitSeq(list, ";") {
+		a, b, _ := strings.Cut(strings.TrimSpace(p), " ")
+		sa, sb := Stem(a), Stem(b)
+		m[sa], m[sb] = append(m[sa], sb), append(m[sb], sa)
+	}
+	return m
+}

@@ -12,21 +12,11 @@ import (
 )
 
 // opposites are words of which no two of a pair hold of one thing at once.
-var opposites = pairs(`reliably rarely; reliable unreliable; increase decrease; increased decreased; rise fall; rose fell; high low; higher lower; highest lowest;
+var opposites = lexicon.Pairs(`reliably rarely; reliable unreliable; increase decrease; increased decreased; rise fall; rose fell; high low; higher lower; highest lowest;
 	allowed forbidden; allow forbid; permit prohibit; permitted banned; legal illegal; always never; often rarely; common rare; safe dangerous; safe unsafe;
 	possible impossible; more less; most least; largest smallest; larger smaller; better worse; best worst; accept reject; accepted rejected; true false; before after; earlier later;
 	effective ineffective; necessary unnecessary; tolerant sensitive; resistant susceptible; easy difficult; win lose; won lost; succeed fail; mandatory optional;
 	required optional; majority minority; improve worsen; strong weak; fast slow; early late; include exclude; included excluded; support oppose; grow shrink; gain loss`)
-
-func pairs(list string) map[string][]string {
-	m := map[string][]string{}
-	for p := range strings.SplitSeq(list, ";") {
-		a, b, _ := strings.Cut(strings.TrimSpace(p), " ")
-		sa, sb := lexicon.Stem(a), lexicon.Stem(b)
-		m[sa], m[sb] = append(m[sa], sb), append(m[sb], sa)
-	}
-	return m
-}
 
 func contradict(a, b *statement, common int) (marchwarden.Contradiction, bool) {
 	if !(a.relevant || b.relevant) {

@@ -26,7 +26,7 @@ var (
 )
 
 // opposites are words of which no two of a pair hold of one thing at once.
-var opposites = pairs(`increase decrease; increase reduce; rise fall; high low; higher lower; highest lowest; more less; more fewer; most least; largest smallest; larger smaller;
+var opposites = lexicon.Pairs(`increase decrease; increase reduce; rise fall; high low; higher lower; highest lowest; more less; more fewer; most least; largest smallest; larger smaller;
 	better worse; best worst; accept reject; true false; before after; early late; effective ineffective; necessary unnecessary; resistant susceptible; resistant sensitive;
 	easy difficult; win lose; succeed fail; mandatory optional; majority minority; improve worsen; strong weak; fast slow; include exclude; support oppose; grow shrink; gain loss;
 	allow forbid; permit prohibit; legal illegal; always never; often rarely; common rare; safe dangerous; safe unsafe; possible impossible; activate inhibit; promote inhibit; promote prevent;
@@ -35,16 +35,6 @@ var opposites = pairs(`increase decrease; increase reduce; rise fall; high low; 
 	actor director; mother father; brother sister; son daughter; husband wife; king queen; with without; benefit harm; beneficial harmful; upregulate downregulate; induce suppress; enhance impair;
 	enhance reduce; elevated reduced; protect damage; protective harmful; acquired sold; buy sell; before since; inside outside; above below; up down; minimum maximum; minor major; small large; big small; short long;
 	amateur professional; domestic foreign; major minor; partial complete; full empty; guilty innocent; hero villain; comedy drama; fiction documentary; incapable capable; unable able; unknown known`)
-
-func pairs(list string) map[string][]string {
-	m := map[string][]string{}
-	for p := range strings.SplitSeq(list, ";") {
-		a, b, _ := strings.Cut(strings.TrimSpace(p), " ")
-		sa, sb := lexicon.Stem(a), lexicon.Stem(b)
-		m[sa], m[sb] = append(m[sa], sb), append(m[sb], sa)
-	}
-	return m
-}
 
 // spoken is how the two say what they say: denial, doubt, scope, direction.
 func (p *pair) spoken(t *table) {
