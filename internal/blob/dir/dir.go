@@ -1,7 +1,7 @@
 // Package dir is the evidence store in a directory. It owns the layout of that
-// directory, the form of its files and the order of writes that makes them
-// durable. What a store promises, and the check of the digest, are package
-// blob's.
+// directory and the order of writes that makes them
+// durable. The form of a file is package form's; what a store promises, and the check of
+// the digest, are package blob's.
 //
 // Layout, below the directory given to Open:
 //
@@ -51,6 +51,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
@@ -132,7 +133,7 @@ func openFiles(path string) (*files, error) {
 		return nil, err
 	}
 	f := &files{path: path, root: root, lock: sharedLock{root: root}}
-	if f.codec, err = newCodec(); err == nil {
+	if f.codec, err = form.New(); err == nil {
 		err = f.makeDigestDir()
 	}
 	if err != nil {

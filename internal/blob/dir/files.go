@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
@@ -23,7 +24,7 @@ import (
 type files struct {
 	path  string // absolute, for messages and to sync its parent
 	root  *os.Root
-	codec *codec
+	codec *form.Codec
 	lock  sharedLock // see the package comment
 
 	clockMu sync.Mutex
@@ -63,7 +64,7 @@ func (f *files) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
 	// time, a fresh file is the remedy, so the error is not needed.
 	old, err := f.peek(ref)
 	if err != nil || !bytes.Equal(old, content) || !f.touched(ref) {
-		if err := f.write(nameOf(ref), f.codec.encode(ref, content)); err != nil {
+		if err := f.write(nameOf(ref), f.codec.Encode(ref, content)); err != nil {
 			return fmt.Errorf("in %s: %w", f.path, err)
 		}
 	}
@@ -128,19 +129,19 @@ func (f *files) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
 
 // peek reads a blob and leaves no mark.
 func (f *files) peek(ref blob.Ref) ([]byte, error) {
-	data, err := f.load(ref, headerLen+blob.MaxSize)
+	data, err := f.load(ref, form.MaxLen)
 	if err != nil {
 		return nil, err
 	}
-	return f.codec.decode(ref, data)
+	return f.codec.Decode(ref, data)
 }
 
 func (f *files) Size(_ context.Context, ref blob.Ref) (int64, error) {
-	data, err := f.load(ref, headerLen)
+	data, err := f.load(ref, form.HeaderLen)
 	if err != nil {
 		return 0, err
 	}
-	size, err := contentSize(ref, data)
+	size, err := form.Size(ref, data)
 	return int64(size), err
 }
 
@@ -160,8 +161,8 @@ func (f *files) read(name string, limit int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is not a regular file", blob.ErrCorrupt, filepath.Join(f.path, name))
 	}
-	if info.Size() > headerLen+blob.MaxSize {
-		return nil, fmt.Errorf("%w: the file has %d bytes, the limit is %d", blob.ErrCorrupt, info.Size(), headerLen+blob.MaxSize)
+	if info.Size() > form.MaxLen {
+		return nil, fmt.Errorf("%w: the file has %d bytes, the limit is %d", blob.ErrCorrupt, info.Size(), form.MaxLen)
 	}
 	file, err := f.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
@@ -110,11 +111,11 @@ func (f *files) inspect(file blob.File) ([]byte, error) {
 	if !file.Leftover {
 		return f.peek(file.Ref)
 	}
-	data, err := f.read(file.Name, headerLen+blob.MaxSize)
+	data, err := f.read(file.Name, form.MaxLen)
 	if err != nil {
 		return nil, err
 	}
-	return f.codec.decode(file.Ref, data)
+	return f.codec.Decode(file.Ref, data)
 }
 
 // Remove implements blob.Shelf. before must reach further back than freshFor; see

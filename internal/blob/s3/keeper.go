@@ -1,0 +1,231 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5" // #nosec G501: the checksum that every S3 service verifies
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"golang.org/x/sync/errgroup"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
+)
+
+const (
+	contentType = "application/octet-stream"
+	perSecond   = 1 << 20 // the slowest transfer that is waited for, in bytes
+	abreast     = 16      // sizes that Walk asks for at once
+	listed      = 1000    // objects in a page of a list
+)
+
+// keeper is the blob.Keeper over a bucket.
+type keeper struct {
+	client   *minio.Core
+	codec    *form.Codec
+	bucket   string
+	prefix   string // "" or ends in a slash
+	timeout  time.Duration
+	secret   string // to keep it out of errors
+	partSize uint64
+}
+
+func (k *keeper) nameOf(ref blob.Ref) string {
+	return k.prefix + "sha256/" + ref.Hex()[:2] + "/" + ref.Hex()
+}
+
+// refOf is the inverse of nameOf.
+func (k *keeper) refOf(name string) (blob.Ref, bool) {
+	ref, err := blob.Parse("sha256:" + path.Base(name))
+	return ref, err == nil && k.nameOf(ref) == name
+}
+
+// Keep writes the object unless an intact one is there.
+func (k *keeper) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
+	onlyNew := true
+	for {
+		old, err := k.Read(ctx, ref)
+		if err == nil && bytes.Equal(old, content) {
+			return nil
+		}
+		missing := errors.Is(err, blob.ErrNotFound)
+		if err != nil && !missing && !errors.Is(err, blob.ErrCorrupt) {
+			return err
+		}
+		onlyNew = onlyNew && missing
+		err = k.write(ctx, k.nameOf(ref), k.codec.Encode(ref, content), onlyNew)
+		if !onlyNew || !errors.Is(err, errExists) {
+			return err
+		}
+		onlyNew = false // somebody was first: look at what he wrote, once
+	}
+}
+
+// write sends an object, with a checksum that the service verifies; if onlyNew, it fails
+// with errExists where there is one.
+func (k *keeper) write(ctx context.Context, name string, file []byte, onlyNew bool) error {
+	try, done := k.within(ctx, len(file))
+	defer done()
+	// Not the checksums of pieces within a request, which fewer services know.
+	opts := minio.PutObjectOptions{ContentType: contentType, DisableContentSha256: true}
+	if onlyNew {
+		opts.SetMatchETagExcept("*")
+	}
+	var err error
+	if uint64(len(file)) > k.partSize {
+		opts.PartSize, opts.SendContentMd5, opts.NumThreads = k.partSize, true, 2
+		_, err = k.client.Client.PutObject(try, k.bucket, name, bytes.NewReader(file), int64(len(file)), opts)
+	} else {
+		_, err = k.send(try, name, bytes.NewReader(file), file, opts)
+	}
+	return k.explain(ctx, err)
+}
+
+// send writes what body gives, which is to be file: without its checksums there are
+// services that take half of it for the whole.
+func (k *keeper) send(ctx context.Context, name string, body io.Reader, file []byte, opts minio.PutObjectOptions) (minio.UploadInfo, error) {
+	md, sum := md5.Sum(file), sha256.Sum256(file)
+	return k.client.PutObject(ctx, k.bucket, name, body, int64(len(file)), base64.StdEncoding.EncodeToString(md[:]), hex.EncodeToString(sum[:]), opts)
+}
+
+// within bounds a request that carries size bytes.
+func (k *keeper) within(ctx context.Context, size int) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, k.timeout+time.Duration(size/perSecond)*time.Second)
+}
+
+func (k *keeper) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	file, err := k.fetch(ctx, k.nameOf(ref), form.MaxLen)
+	if err != nil {
+		return nil, err
+	}
+	return k.codec.Decode(ref, file)
+}
+
+func (k *keeper) Size(ctx context.Context, ref blob.Ref) (int64, error) {
+	head, err := k.fetch(ctx, k.nameOf(ref), form.HeaderLen)
+	if err != nil {
+		return 0, err
+	}
+	size, err := form.Size(ref, head)
+	return int64(size), err
+}
+
+// fetch returns up to limit bytes from the start of an object. One that has more than
+// any blob is damaged.
+func (k *keeper) fetch(ctx context.Context, name string, limit int) ([]byte, error) {
+	var opts minio.GetObjectOptions
+	part := limit < form.MaxLen
+	if part {
+		if err := opts.SetRange(0, int64(limit)-1); err != nil {
+			return nil, fmt.Errorf("s3: %w", err)
+		}
+	}
+	try, stop := context.WithCancel(ctx)
+	defer stop()
+	late := time.AfterFunc(k.timeout, stop)
+	defer late.Stop()
+	body, info, _, err := k.client.GetObject(try, k.bucket, name, opts)
+	if part && minio.ToErrorResponse(err).StatusCode == statusNoRange {
+		return nil, nil // an empty object has no first byte
+	}
+	if err != nil {
+		return nil, k.explain(ctx, err)
+	}
+	defer body.Close()
+	if info.Size > form.MaxLen {
+		return nil, fmt.Errorf("%w: the object has %d bytes, the limit is %d", blob.ErrCorrupt, info.Size, form.MaxLen)
+	}
+	late.Reset(k.timeout + time.Duration(info.Size/perSecond)*time.Second)
+	buf := bytes.NewBuffer(make([]byte, 0, max(0, min(info.Size, int64(limit)))+bytes.MinRead))
+	if _, err := buf.ReadFrom(io.LimitReader(body, int64(limit))); err != nil {
+		return nil, k.explain(ctx, err)
+	}
+	return buf.Bytes(), nil
+}
+
+// Walk follows the service's list, which is in order, a page at a time; the sizes of a
+// page are asked for together.
+func (k *keeper) Walk(ctx context.Context, fn func(blob.Info) error) error {
+	page := make([]blob.Ref, 0, listed)
+	flush := func() error {
+		infos, err := k.sizes(ctx, page)
+		page = page[:0]
+		if err != nil {
+			return fmt.Errorf("blob walk: %w", err)
+		}
+		for _, info := range infos {
+			if err := fn(info); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	list, stop := context.WithCancel(ctx)
+	defer stop()
+	late := time.AfterFunc(k.timeout, stop) // reset as the list goes on
+	defer late.Stop()
+	last := ""
+	for object := range k.client.ListObjectsIter(list, k.bucket, minio.ListObjectsOptions{Prefix: k.prefix + "sha256/", Recursive: true, MaxKeys: listed}) {
+		if object.Err != nil {
+			return fmt.Errorf("blob walk: %w", k.explain(ctx, object.Err))
+		}
+		if strings.Compare(object.Key, last) < 0 {
+			return marchwarden.Errorf(marchwarden.CodeUnsupported, "blob walk: the service lists %.200q before %.200q: its lists have no order", last, object.Key)
+		}
+		last = object.Key
+		late.Stop()
+		if ref, ok := k.refOf(object.Key); ok {
+			if page = append(page, ref); len(page) == listed {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+		}
+		late.Reset(k.timeout)
+	}
+	late.Stop()
+	if list.Err() != nil {
+		return fmt.Errorf("blob walk: %w", k.explain(ctx, list.Err()))
+	}
+	return flush()
+}
+
+// sizes asks for the sizes of blobs and leaves out those that are gone.
+func (k *keeper) sizes(ctx context.Context, refs []blob.Ref) ([]blob.Info, error) {
+	infos := make([]blob.Info, len(refs))
+	group, gctx := errgroup.WithContext(ctx)
+	group.SetLimit(abreast)
+	for i, ref := range refs {
+		group.Go(func() error {
+			size, err := k.Size(gctx, ref)
+			switch {
+			case errors.Is(err, blob.ErrNotFound):
+				return nil
+			case errors.Is(err, blob.ErrCorrupt):
+				size, err = -1, nil
+			}
+			infos[i] = blob.Info{Ref: ref, Size: size}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	there := infos[:0]
+	for _, info := range infos {
+		if info.Ref.Valid() {
+			there = append(there, info)
+		}
+	}
+	return there, nil
+}
