@@ -21,6 +21,8 @@ import (
 const (
 	// maxRetryAfter is the longest wait that a server can ask for and get.
 	maxRetryAfter = 5 * time.Second
+	// usualPause is for how long a host is left alone that refuses and names no time.
+	usualPause = time.Second
 	// slurpBytes is what is read of a body that nobody wants.
 	slurpBytes = 32 << 10
 )
@@ -224,9 +226,9 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (an
 	if known.LastModified != "" {
 		req.Header.Set("If-Modified-Since", known.LastModified)
 	}
-	resp, err := f.transport.RoundTrip(req)
+	resp, err := f.roundTrip(req)
 	if err != nil {
-		return answer{}, fmt.Errorf("request: %w", err)
+		return answer{}, err
 	}
 	defer resp.Body.Close()
 	got := answer{url: u, status: resp.StatusCode, header: f.cleanHeader(resp.Header)}
@@ -246,6 +248,38 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (an
 		got.raw = f.cfg.Clean(got.raw)
 	}
 	return got, nil
+}
+
+// roundTrip sends a request when all who share the host may send one, and tells them if
+// it wants nobody to come.
+func (f *Fetcher) roundTrip(req *http.Request) (*http.Response, error) {
+	var share Share
+	if f.cfg.Share != nil {
+		share = f.cfg.Share(req.URL.Hostname())
+	}
+	if share != nil {
+		if err := share.Wait(req.Context(), 1); err != nil {
+			if ended := req.Context().Err(); ended != nil {
+				err = ended // whose time it was, the caller knows
+			}
+			return nil, fmt.Errorf("wait for what all may ask of %s: %w", req.URL.Hostname(), err)
+		}
+	}
+	resp, err := f.transport.RoundTrip(req)
+	if err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	if share != nil {
+		now := f.cfg.Now()
+		wait, named := httpapi.RetryAfter(resp.Header, now)
+		if !named && resp.StatusCode == http.StatusTooManyRequests {
+			wait = usualPause
+		}
+		if wait > 0 && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable) {
+			share.Slow(now.Add(wait))
+		}
+	}
+	return resp, nil
 }
 
 func (f *Fetcher) cleanHeader(h http.Header) http.Header {

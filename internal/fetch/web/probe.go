@@ -110,9 +110,9 @@ func (f *Fetcher) peek(ctx context.Context, method string, u *url.URL) (answer, 
 	if method == http.MethodGet {
 		req.Header.Set("Range", "bytes=0-1023")
 	}
-	resp, err := f.transport.RoundTrip(req)
+	resp, err := f.roundTrip(req)
 	if err != nil {
-		return answer{}, fmt.Errorf("request: %w", err)
+		return answer{}, err
 	}
 	defer resp.Body.Close()
 	// A short body leaves the connection free; how it ends does not matter.

@@ -44,6 +44,15 @@ type Renderer interface {
 	Render(ctx context.Context, url string) (html []byte, finalURL string, err error)
 }
 
+// Share is what all who use one engine may ask of one host together; dispatch.Limiter is
+// one. It is safe for concurrent use.
+type Share interface {
+	// Wait returns when n more requests may be sent, or fails, and then with a code.
+	Wait(ctx context.Context, n int) error
+	// Slow says that the host wants nobody to come before a time.
+	Slow(until time.Time)
+}
+
 // Config holds what a Fetcher works with. Store, Extract, Guard and Now are
 // required; every other zero value stands for its default.
 type Config struct {
@@ -64,6 +73,10 @@ type Config struct {
 	// Clean has every page and what its server says of it before anything is made of
 	// them; nil leaves them as they came.
 	Clean func([]byte) []byte
+	// Share gives what is shared of a host by its name; nil is a fetcher that is alone.
+	// Besides the turns and the pace of this fetcher, every request waits for it, and a
+	// host that answers 429, or 503 with a time, is left alone by all.
+	Share func(host string) Share
 	// Renderer is asked for pages whose text is made by scripts; nil = never.
 	Renderer Renderer
 

@@ -1,0 +1,148 @@
+package limit
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+// ErrConflict says that the state of a cell is not the one that was to be replaced.
+var ErrConflict = errors.New("somebody else has changed it")
+
+// ErrClosed says that a cell will not answer any more, so that nobody tries again.
+var ErrClosed = errors.New("the engine is closed")
+
+// A Cell keeps the state of one limit where all can reach it, and knows the time on the
+// clock that all share. It is safe for concurrent use. What it cannot do within a few
+// seconds fails.
+type Cell interface {
+	// Load reads the state. A cell that was never written has none, and revision 0.
+	Load(ctx context.Context) (state []byte, rev uint64, err error)
+	// Swap replaces the state of a revision, 0 for none, and returns the next revision.
+	// ErrConflict says that there is another state by now, and that nothing was done.
+	// After any other error the state may or may not have been replaced.
+	Swap(ctx context.Context, state []byte, rev uint64) (next uint64, err error)
+	// Now is the time on the shared clock, as well as it is known here.
+	Now() time.Time
+}
+
+// Memory is a cell for all in one process, by the process's clock.
+func Memory(now func() time.Time) Cell { return &memory{now: now} }
+
+type memory struct {
+	now func() time.Time
+
+	mu    sync.Mutex // guards what follows
+	state []byte
+	rev   uint64
+}
+
+func (m *memory) Load(context.Context) ([]byte, uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return bytes.Clone(m.state), m.rev, nil
+}
+
+func (m *memory) Swap(_ context.Context, state []byte, rev uint64) (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if rev != m.rev {
+		return 0, ErrConflict
+	}
+	m.state = bytes.Clone(state)
+	m.rev++
+	return m.rev, nil
+}
+
+func (m *memory) Now() time.Time { return m.now() }
+
+// longestName is how long a name may be before it is a hash.
+const longestName = 180
+
+// Name spells a key with letters, digits, "-", "_" and "=" alone, one name for one key, so
+// that it can be the name of a file or one word of a subject.
+func Name(key string) string {
+	var b strings.Builder
+	for i := range len(key) {
+		switch c := key[i]; {
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '-', c == '_':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "=%02x", c)
+		}
+	}
+	if b.Len() > longestName || b.Len() == 0 {
+		sum := sha256.Sum256([]byte("limit key\x00" + key))
+		return "=" + hex.EncodeToString(sum[:])
+	}
+	return b.String()
+}
+
+// Folder gives cells that are files in a folder, which is made (mode 0700) when missing,
+// for all processes of one machine, by the machine's clock. What is swapped survives a
+// power loss.
+func Folder(dir string, now func() time.Time) func(key string) Cell {
+	return func(key string) Cell { return &file{path: filepath.Join(dir, Name(key)), now: now} }
+}
+
+// file is a cell whose file holds the revision, a line end, and the state.
+type file struct {
+	path string
+	now  func() time.Time
+}
+
+func (f *file) Load(context.Context) ([]byte, uint64, error) {
+	b, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read a limit")
+	}
+	head, state, _ := bytes.Cut(b, []byte("\n"))
+	rev, err := strconv.ParseUint(string(head), 10, 64)
+	if err != nil {
+		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read the limit %s", f.path)
+	}
+	return state, rev, nil
+}
+
+func (f *file) Swap(ctx context.Context, state []byte, rev uint64) (next uint64, err error) {
+	fail := func(err error) (uint64, error) {
+		return 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a limit")
+	}
+	if err := durable.MakeDir(filepath.Dir(f.path)); err != nil {
+		return fail(err)
+	}
+	unlock, err := durable.LockFile(f.path + ".lock")
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	_, now, err := f.Load(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if now != rev {
+		return 0, ErrConflict
+	}
+	if err := durable.ReplaceFile(f.path, append(strconv.AppendUint(nil, rev+1, 10), append([]byte("\n"), state...)...)); err != nil {
+		return fail(err)
+	}
+	return rev + 1, nil
+}
+
+func (f *file) Now() time.Time { return f.now() }

@@ -1,0 +1,248 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const (
+	// patience is how long a cell is tried before those who wait are told: longer than
+	// hubs need to agree on another leader.
+	patience = 15 * time.Second
+	// longestPause is the longest between two tries.
+	longestPause = int64(500 * time.Millisecond)
+	// atOnce bounds how many one exchange asks for.
+	atOnce = 64
+	// longestLead bounds how much later than now slots begin because exchanges are slow.
+	longestLead = int64(300 * time.Millisecond)
+)
+
+// job is what one exchange with the cell is about.
+type job struct {
+	waiters []*waiter
+	wants   []int
+	backs   []returned
+	slow    int64
+}
+
+// outcome is what came of it.
+type outcome struct {
+	given []grant
+	again int64 // when to ask for the others, on the shared clock; 0 for at once
+	err   error // of the first without leave; of all, if every is set
+	every bool
+}
+
+// exchange asks the cell for leave, for as long as there is somebody who waits, and tells
+// it what was given back.
+func (l *Limiter) exchange() {
+	for {
+		j, ok := l.next()
+		if !ok {
+			return
+		}
+		out := l.trade(j)
+		pause := l.deliver(j, out)
+		if pause > 0 {
+			_ = sleep(context.Background(), pause, l.kick) // it ends by the timer or by kick
+		}
+	}
+}
+
+// next is what is to be done; the exchange ends if there is nothing.
+func (l *Limiter) next() (job, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	j := job{waiters: slices.Clone(l.queue[:min(len(l.queue), atOnce)]), backs: l.backs, slow: l.slowing}
+	l.backs, l.slowing = nil, 0
+	for _, w := range j.waiters {
+		j.wants = append(j.wants, w.n)
+	}
+	l.running = len(j.waiters) > 0 || len(j.backs) > 0 || j.slow > 0
+	return j, l.running
+}
+
+// deliver hands out what was given, and returns how long to rest before the next
+// exchange.
+func (l *Limiter) deliver(j job, out outcome) (pause int64) {
+	now := l.cfg.Cell.Now().UnixNano()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, g := range out.given {
+		if !l.answer(j.waiters[i], answer{grant: g}) { // it left meanwhile
+			l.backs = append(l.backs, returned{grant: g, n: g.n})
+		}
+	}
+	left := j.waiters[len(out.given):]
+	switch {
+	case out.err != nil && out.every:
+		for _, w := range slices.Clone(l.queue) {
+			l.answer(w, answer{err: out.err})
+		}
+		return 0
+	case out.err != nil && len(left) > 0:
+		l.answer(left[0], answer{err: out.err})
+		return 0
+	case len(left) == 0 || len(l.backs) > 0 || l.slowing > 0:
+		return 0
+	}
+	// Not all who wait ask at the same moment.
+	wait := max(out.again-now, 0)
+	return wait + rand.Int64N(min(wait, ahead)/2+int64(time.Millisecond))
+}
+
+// answer tells a waiter, unless it has left. The caller has mu.
+func (l *Limiter) answer(w *waiter, a answer) bool {
+	i := slices.Index(l.queue, w)
+	if i < 0 {
+		return false
+	}
+	l.queue = slices.Delete(l.queue, i, i+1)
+	w.leave <- a
+	return true
+}
+
+// trade has one exchange with the cell, as often as others come first. It fails when the
+// cell has not answered for all of patience.
+func (l *Limiter) trade(j job) outcome {
+	heard := l.cfg.Now() // from the cell
+	for attempt := 0; ; attempt++ {
+		if attempt > 0 {
+			longest := max(int64(time.Millisecond)<<min(attempt, 6), l.took*int64(min(attempt, 4)))
+			_ = sleep(context.Background(), rand.Int64N(min(longest, longestPause)), nil)
+			if !l.wanted(j) {
+				return outcome{}
+			}
+		}
+		out, done, err := l.attempt(j, attempt > 0)
+		switch {
+		case done:
+			return out
+		case err == nil || errors.Is(err, ErrConflict):
+			heard = l.cfg.Now()
+		case errors.Is(err, marchwarden.CodeCorrupt) || errors.Is(err, marchwarden.CodeUnsupported):
+			return outcome{err: err, every: true}
+		case errors.Is(err, ErrClosed) || l.cfg.Now().Sub(heard) >= patience:
+			return l.unreachable(err)
+		case errors.Is(err, errSwap):
+			j.backs = nil // it may have been done, and must not be done twice
+		}
+	}
+}
+
+// wanted reports whether anybody still waits for what an exchange is about.
+func (l *Limiter) wanted(j job) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(j.backs) > 0 || j.slow > 0 || slices.ContainsFunc(j.waiters, func(w *waiter) bool { return slices.Contains(l.queue, w) })
+}
+
+// errSwap marks the failure of a swap of which nobody knows whether it was done.
+var errSwap = errors.New("write the state")
+
+// attempt tries once, on the state that is known or, if need be, a fresh one. It is not
+// done if somebody else was first, or if the state is not fresh and allows nothing.
+func (l *Limiter) attempt(j job, reload bool) (out outcome, done bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	fresh := l.rev == 0 || l.shared || reload
+	if fresh {
+		if err := l.load(ctx); err != nil {
+			return outcome{}, false, err
+		}
+	}
+	return l.try(ctx, j, fresh)
+}
+
+// load reads the state. One that is older than what is known was lost and made anew: what
+// is known is added to it.
+func (l *Limiter) load(ctx context.Context) error {
+	b, rev, err := l.cfg.Cell.Load(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := decode(b)
+	if err != nil {
+		return err
+	}
+	l.shared = rev != l.rev
+	if rev < l.rev || rev == 0 {
+		l.alg.merge(&s, l.known)
+	}
+	if rev == 0 && l.cfg.Strict {
+		l.alg.begin(&s, l.cfg.Cell.Now().UnixNano())
+	}
+	l.known, l.rev = s, rev
+	l.heard(s.Slow)
+	return nil
+}
+
+// try works out what the state that is known allows and puts the next one in its place.
+func (l *Limiter) try(ctx context.Context, j job, fresh bool) (out outcome, done bool, err error) {
+	began := l.cfg.Cell.Now().UnixNano()
+	s := l.known
+	s.Free, s.Used = slices.Clone(s.Free), slices.Clone(s.Used)
+	if slow, _ := l.look(); max(slow, j.slow) > began {
+		s.Slow = min(max(s.Slow, slow, j.slow), began+int64(longestSlow))
+	}
+	for _, b := range j.backs {
+		l.alg.back(&s, began, b.grant, b.n)
+	}
+	out.given, out.again, out.err = l.alg.take(&s, began, min(2*l.took, longestLead), j.wants)
+	if len(out.given) == 0 && len(j.backs) == 0 && s.Slow == l.known.Slow && l.rev > 0 {
+		if !fresh {
+			return outcome{}, false, nil
+		}
+		return l.judged(out, s, began), true, nil
+	}
+	b, err := s.encode()
+	if err != nil {
+		return outcome{err: err, every: true}, true, nil
+	}
+	rev, err := l.cfg.Cell.Swap(ctx, b, l.rev)
+	if took := l.cfg.Cell.Now().UnixNano() - began; err == nil || errors.Is(err, ErrConflict) {
+		l.took = max(took, l.took-(l.took-took)/8)
+	}
+	switch {
+	case errors.Is(err, ErrConflict):
+		l.shared = true
+		return outcome{}, false, err
+	case err != nil:
+		return outcome{}, false, fmt.Errorf("%w: %w", errSwap, err)
+	}
+	l.known, l.rev = s, rev
+	l.heard(s.Slow)
+	return l.judged(out, s, began), true, nil
+}
+
+// judged is an outcome in which those who would wait too long for their provider are told
+// so, and errors name the limit.
+func (l *Limiter) judged(out outcome, s state, now int64) outcome {
+	if err := later(l.cfg.Name, s.Slow, now); err != nil {
+		return outcome{given: out.given, err: err, every: true}
+	}
+	if out.err != nil {
+		out.err = &marchwarden.Error{Code: marchwarden.CodeOf(out.err), Message: l.cfg.Name, Hint: marchwarden.HintOf(out.err), Err: out.err}
+	}
+	return out
+}
+
+func (l *Limiter) unreachable(fault error) outcome {
+	return outcome{every: true, err: &unreachableError{&marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: fault,
+		Message: l.cfg.Name + ": what others use of this limit cannot be known, so nobody may go", Hint: "check that the engine can be reached"}}}
+}
+
+// unreachableError says that a cell was tried for long enough.
+type unreachableError struct{ error }
+
+// Unwrap exposes the code.
+func (e *unreachableError) Unwrap() error { return e.error }
+
+// Retryable says that another try is of no use soon, as the faults of models say it.
+func (*unreachableError) Retryable() bool { return false }

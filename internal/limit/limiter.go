@@ -1,0 +1,290 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+)
+
+// Limiter is one limit as one process sees it; it is a dispatch.Limiter. It is safe for
+// concurrent use, needs no closing, and has a goroutine of its own only while somebody
+// waits or something is to be given back.
+//
+// Wait fails at once with CodeExhausted if so much can never be used, or not today, and
+// with CodeRateLimited and a method RetryAfter if the provider wants nobody for longer
+// than 30 s. It fails with CodeUnavailable when the cell cannot be reached for 15 s: who
+// does not know what others use must not go.
+type Limiter struct {
+	gate
+	cfg  Config
+	alg  algorithm
+	kick chan struct{} // wakes the exchange from its pause
+
+	mu      sync.Mutex // guards what follows
+	queue   []*waiter  // without leave, in order
+	backs   []returned
+	slowing int64   // a moment that is to be shared; 0 for none
+	waited  []grant // given by Wait, for Refund
+	running bool    // the goroutine of the exchange
+
+	// Only the exchange touches these.
+	known  state
+	rev    uint64
+	shared bool  // somebody else writes it, too: it is read before it is written
+	took   int64 // an exchange takes this long
+}
+
+var _ dispatch.Limiter = (*Limiter)(nil)
+
+// Config is what a Limiter is made of. Rate, Cell and Now are needed.
+type Config struct {
+	Name string // in errors, such as "anthropic/requests"
+	Rate Rate
+	Cell Cell
+	Now  func() time.Time // the clock of this process, which Slow is told by
+	// Strict says that slots of a paced limit begin a moment later where there is no
+	// state, as it may be lost and others may hold slots of it.
+	Strict bool
+	// Tell is told, besides what is written into the cell, that nobody may come before a
+	// moment of the shared clock, to say it to others at once; nil says it to nobody.
+	Tell func(until time.Time)
+}
+
+// New makes a limiter.
+func New(cfg Config) *Limiter {
+	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), kick: make(chan struct{}, 1), gate: newGate(cfg.Cell, cfg.Now)}
+}
+
+// waiter waits for leave to use n.
+type waiter struct {
+	n     int
+	leave chan answer // has room for one
+}
+
+type answer struct {
+	grant grant
+	err   error
+}
+
+// returned is a grant of which n were not used.
+type returned struct {
+	grant grant
+	n     int
+}
+
+// Wait implements dispatch.Limiter.
+func (l *Limiter) Wait(ctx context.Context, n int) error {
+	if n <= 0 {
+		return ctx.Err()
+	}
+	g, err := l.acquire(ctx, n)
+	if err != nil || l.cfg.Rate.Per == time.Second {
+		return err
+	}
+	const most = 4096
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waited) == most {
+		l.waited = l.waited[1:]
+	}
+	l.waited = append(l.waited, g)
+	return nil
+}
+
+// Take waits as Wait does, and returns what must be told, once, how much was used in the
+// end. It gives back more than Wait and Refund can: they do not know which use it was.
+func (l *Limiter) Take(ctx context.Context, n int) (settle func(used int), err error) {
+	if n <= 0 {
+		return func(int) {}, ctx.Err()
+	}
+	g, err := l.acquire(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	var once sync.Once
+	return func(used int) {
+		once.Do(func() { l.giveBack(returned{grant: g, n: g.n - used}) })
+	}, nil
+}
+
+// Refund implements dispatch.Limiter. What it gives back is of the oldest uses that Wait
+// allowed, which is never too much. A slot of a paced limit that has passed is gone.
+func (l *Limiter) Refund(n int) {
+	l.mu.Lock()
+	var backs []returned
+	for n > 0 && len(l.waited) > 0 {
+		g := l.waited[0]
+		part := min(n, g.n)
+		backs = append(backs, returned{grant: g, n: part})
+		n -= part
+		l.waited = l.waited[1:]
+	}
+	l.mu.Unlock()
+	l.giveBack(backs...)
+}
+
+// Slow implements dispatch.Limiter. A provider can ask for ten minutes at most; then
+// somebody tries again.
+func (l *Limiter) Slow(until time.Time) {
+	at, later := l.slower(until)
+	if !later {
+		return
+	}
+	l.mu.Lock()
+	l.slowing = max(l.slowing, at)
+	l.run()
+	l.mu.Unlock()
+	l.wake()
+	if l.cfg.Tell != nil {
+		l.cfg.Tell(time.Unix(0, at))
+	}
+}
+
+// Limited reports that there is a limit.
+func (l *Limiter) Limited() bool { return true }
+
+// acquire waits until n may be used.
+func (l *Limiter) acquire(ctx context.Context, n int) (grant, error) {
+	if n > l.cfg.Rate.most() {
+		return grant{}, &marchwarden.Error{Code: marchwarden.CodeExhausted, Hint: "raise the limit, or ask for less at once",
+			Message: fmt.Sprintf("%s: a use of %s is more than %s ever allows", l.cfg.Name, l.cfg.Rate.amount(float64(n)), l.cfg.Rate)}
+	}
+	w := &waiter{n: n, leave: make(chan answer, 1)}
+	for first := true; ; first = false {
+		if ctx.Err() != nil {
+			return grant{}, l.canceled(ctx)
+		}
+		l.enqueue(w, first)
+		select {
+		case a := <-w.leave:
+			if a.err != nil {
+				return grant{}, a.err
+			}
+			ok, err := l.await(ctx, a.grant)
+			if ok && err == nil {
+				return a.grant, nil
+			}
+			l.giveBack(returned{grant: a.grant, n: a.grant.n})
+			if err != nil {
+				return grant{}, l.canceled(ctx)
+			}
+		case <-ctx.Done():
+			l.quit(w)
+			return grant{}, l.canceled(ctx)
+		}
+	}
+}
+
+func (l *Limiter) canceled(ctx context.Context) error {
+	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for %s, which is limited to %s", l.cfg.Name, l.cfg.Rate)
+}
+
+// await waits for the moment of a grant. It is false if the moment was missed, or if
+// nobody may come before a later one.
+func (l *Limiter) await(ctx context.Context, g grant) (bool, error) {
+	for {
+		slow, changed := l.look()
+		now := l.cfg.Cell.Now().UnixNano()
+		switch {
+		case g.when < slow && now < slow:
+			return false, nil
+		case now >= g.when:
+			return !l.alg.late(g, now), nil
+		}
+		if err := sleep(ctx, g.when-now, changed); err != nil {
+			return false, err
+		}
+	}
+}
+
+// enqueue lines up for leave: at the end, or in front if there was leave that came to
+// nothing.
+func (l *Limiter) enqueue(w *waiter, atEnd bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if atEnd {
+		l.queue = append(l.queue, w)
+	} else {
+		l.queue = slices.Insert(l.queue, 0, w)
+	}
+	l.run()
+}
+
+// quit leaves the line, and gives back what came at the same moment.
+func (l *Limiter) quit(w *waiter) {
+	l.mu.Lock()
+	l.queue = slices.DeleteFunc(l.queue, func(o *waiter) bool { return o == w })
+	l.mu.Unlock()
+	select {
+	case a := <-w.leave:
+		if a.err == nil {
+			l.giveBack(returned{grant: a.grant, n: a.grant.n})
+		}
+	default:
+		l.wake() // there may be nobody left to wait for
+	}
+}
+
+// giveBack has the exchange tell the cell.
+func (l *Limiter) giveBack(backs ...returned) {
+	backs = slices.DeleteFunc(backs, func(b returned) bool { return b.n == 0 && b.grant.day == "" })
+	if len(backs) == 0 {
+		return
+	}
+	l.mu.Lock()
+	l.backs = append(l.backs, backs...)
+	l.run()
+	l.mu.Unlock()
+	l.wake()
+}
+
+// run starts the exchange if it rests. The caller has mu.
+func (l *Limiter) run() {
+	if !l.running {
+		l.running = true
+		go l.exchange()
+	}
+}
+
+func (l *Limiter) wake() {
+	select {
+	case l.kick <- struct{}{}:
+	default:
+	}
+}
+
+// A Taker is a limiter that can be told what a use came to. *Limiter is one.
+type Taker interface {
+	Take(ctx context.Context, n int) (settle func(used int), err error)
+}
+
+// Take waits until n may be used of any limiter, and returns what must be told, once, how
+// much was used in the end.
+func Take(ctx context.Context, l dispatch.Limiter, n int) (settle func(used int), err error) {
+	if t, ok := l.(Taker); ok {
+		return t.Take(ctx, n)
+	}
+	if err := l.Wait(ctx, n); err != nil {
+		return nil, err
+	}
+	var once sync.Once
+	return func(used int) {
+		once.Do(func() {
+			if used < n {
+				l.Refund(n - used)
+			}
+		})
+	}, nil
+}
+
+// Limited reports whether somebody has limited what l is about. A limiter of another kind
+// than this package's is one that does.
+func Limited(l dispatch.Limiter) bool {
+	own, ok := l.(interface{ Limited() bool })
+	return !ok || own.Limited()
+}

@@ -1,0 +1,333 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+)
+
+// limited is a limiter on a cell, by the clock of the bubble.
+func limited(t *testing.T, text string, cell Cell) *Limiter {
+	t.Helper()
+	rules, err := ParseRules([]string{"acme " + text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate, _ := rules.For(rules.Exact()[0])
+	return New(Config{Name: rules.Exact()[0], Rate: rate, Cell: cell, Now: time.Now})
+}
+
+// waits is how long Wait takes.
+func waits(t *testing.T, l dispatch.Limiter, n int) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if err := l.Wait(t.Context(), n); err != nil {
+		t.Errorf("wait for %d: %v", n, err)
+	}
+	return time.Since(began)
+}
+
+func about(d, want time.Duration) bool { return d >= want && d < want+want/10+50*time.Millisecond }
+
+// TestLostState: what one host knows of a state that is lost is not lost.
+func TestLostState(t *testing.T) {
+	for text, want := range map[string]marchwarden.Code{"money 1/day": marchwarden.CodeExhausted, "tokens 1000000/m": marchwarden.CodeCanceled} {
+		synctest.Test(t, func(t *testing.T) {
+			cell := &losable{memory: memory{now: time.Now}}
+			l := limited(t, text, cell)
+			settle, err := l.Take(t.Context(), 900_000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle(800_000)
+			synctest.Wait()
+			cell.lose()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			if err := l.Wait(ctx, 300_000); marchwarden.CodeOf(err) != want {
+				t.Errorf("%s: %v", text, err)
+			}
+			if err := l.Wait(ctx, 100_000); err != nil && text == "money 1/day" {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// late is a cell that takes a while to say that it did what it did.
+type late struct {
+	Cell
+	by atomic.Int64
+}
+
+func (l *late) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
+	next, err := l.Cell.Swap(ctx, state, rev)
+	time.Sleep(time.Duration(l.by.Swap(0)))
+	return next, err
+}
+
+// TestLateLeave: leave to use a window that comes long after it was written down is not
+// used, or the next window would begin too early.
+func TestLateLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := Memory(time.Now)
+		slow := &late{Cell: shared}
+		slow.by.Store(int64(4 * time.Second))
+		waits(t, limited(t, "tokens 100/m", slow), 100)
+		if d := waits(t, limited(t, "tokens 100/m", shared), 100); d < time.Minute {
+			t.Errorf("the next window began after %v", d)
+		}
+	})
+}
+
+func TestDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limited(t, "money 10/day", Memory(time.Now))
+		take := func(n int) func(int) {
+			t.Helper()
+			settle, err := l.Take(t.Context(), n*Millionths)
+			if err != nil {
+				t.Fatalf("take $%d: %v", n, err)
+			}
+			return settle
+		}
+		first, second := take(6), take(4)
+		// What is set aside may come back, so it is waited for.
+		time.AfterFunc(5*time.Second, func() { first(1 * Millionths) })
+		began := time.Now()
+		third := take(5)
+		if d := time.Since(began); d < 5*time.Second || d > 7*time.Second {
+			t.Errorf("it waited for %v", d)
+		}
+		second(4 * Millionths)
+		third(5 * Millionths)
+		time.Sleep(time.Second)
+		began = time.Now()
+		_, err := l.Take(t.Context(), Millionths)
+		want := "acme/money: of $10/day, $10 are used today, and this may take $1"
+		if fmt.Sprint(err) != want || marchwarden.CodeOf(err) != marchwarden.CodeExhausted || time.Since(began) > 100*time.Millisecond {
+			t.Errorf("%v after %v, want %s", err, time.Since(began), want)
+		}
+		tomorrow := began.UTC().Truncate(Day).Add(Day)
+		if hint := marchwarden.HintOf(err); !strings.Contains(hint, tomorrow.Format(time.RFC3339)) {
+			t.Errorf("hint %q", hint)
+		}
+		time.Sleep(time.Until(tomorrow))
+		gone := take(8)
+		// Nobody comes back to settle it: a quarter of an hour later it is spent.
+		time.Sleep(20 * time.Minute)
+		if _, err := l.Take(t.Context(), 3*Millionths); marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
+			t.Errorf("after a crash: %v", err)
+		}
+		gone(3 * Millionths) // it was only late
+		time.Sleep(time.Second)
+		take(7)
+	})
+}
+
+func TestRefund(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limited(t, "tokens 1000/m", Memory(time.Now))
+		waits(t, l, 900)
+		time.AfterFunc(3*time.Second, func() { l.Refund(500) })
+		if d := waits(t, l, 600); d < 3*time.Second || d > 5*time.Second {
+			t.Errorf("what was given back came after %v", d)
+		}
+		if d := waits(t, l, 900); d < time.Minute || d > 67*time.Second {
+			t.Errorf("the window passed after %v", d)
+		}
+		l.Refund(0)
+		l.Refund(1_000_000) // more than there was
+		time.Sleep(time.Second)
+		if d := waits(t, l, 1000); d > 61*time.Second {
+			t.Errorf("a full window after %v", d)
+		}
+	})
+}
+
+func TestTooMuch(t *testing.T) {
+	for text, n := range map[string]int{"requests 5/s": 6, "tokens 1000/m": 1001, "money 1/day": Millionths + 1} {
+		l := limited(t, text, Memory(time.Now))
+		err := l.Wait(t.Context(), n)
+		if marchwarden.CodeOf(err) != marchwarden.CodeExhausted || !strings.Contains(err.Error(), "ever allows") || !strings.Contains(err.Error(), l.cfg.Name) {
+			t.Errorf("%d of %s: %v", n, text, err)
+		}
+	}
+}
+
+// TestCanceled: who gives up has used nothing, and what it had goes to others.
+func TestCanceled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cell := Memory(time.Now)
+		l, other := limited(t, "requests 1/s", cell), limited(t, "requests 1/s", cell)
+		waits(t, l, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if err := l.Wait(ctx, 1); marchwarden.CodeOf(err) != marchwarden.CodeCanceled || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		synctest.Wait()
+		if waits(t, other, 1); !about(time.Since(began), 1060*time.Millisecond) {
+			t.Errorf("the slot came to the other after %v", time.Since(began))
+		}
+		done, stop := context.WithCancel(t.Context())
+		stop()
+		if err := l.Wait(done, 1); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// broken is a cell that can be out of reach.
+type broken struct {
+	Cell
+	out atomic.Bool
+}
+
+func (b *broken) Load(ctx context.Context) ([]byte, uint64, error) {
+	if b.out.Load() {
+		return nil, 0, errLost
+	}
+	return b.Cell.Load(ctx)
+}
+
+func (b *broken) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
+	if b.out.Load() {
+		return 0, errLost
+	}
+	return b.Cell.Swap(ctx, state, rev)
+}
+
+// TestUnreachable: without the cell nobody is let through, everybody is told, and it goes
+// on when the cell is back.
+func TestUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cell := &broken{Cell: Memory(time.Now)}
+		l := limited(t, "requests 50/s", cell)
+		waits(t, l, 1)
+		cell.out.Store(true)
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				err := l.Wait(t.Context(), 1)
+				var fault interface{ Retryable() bool }
+				if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !errors.Is(err, errLost) || !errors.As(err, &fault) || fault.Retryable() {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if d := time.Since(began); d < patience || d > 2*patience {
+			t.Errorf("it took %v", d)
+		}
+		time.AfterFunc(time.Second, func() { cell.out.Store(false) })
+		if d := waits(t, l, 1); d > 2*time.Second {
+			t.Errorf("%v after it was back", d)
+		}
+	})
+}
+
+// TestWrongState: what cannot be read is said, and times that a wrong clock wrote do no
+// lasting harm.
+func TestWrongState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for state, want := range map[string]marchwarden.Code{"{": marchwarden.CodeCorrupt, `{"v":99}`: marchwarden.CodeUnsupported} {
+			l := limited(t, "requests 5/s", &memory{now: time.Now, state: []byte(state), rev: 3})
+			if err := l.Wait(t.Context(), 1); marchwarden.CodeOf(err) != want {
+				t.Errorf("%s: %v", state, err)
+			}
+		}
+		year := time.Now().AddDate(1, 0, 0)
+		for text, s := range map[string]state{
+			"requests 5/s": {Next: year.UnixNano()},
+			"tokens 50/m":  {Width: int64(time.Second), At: year.Unix(), Used: []int64{40}},
+			"money 1/day":  {Day: year.Format(time.DateOnly), Spent: Millionths},
+		} {
+			b, err := s.encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := waits(t, limited(t, text, &memory{now: time.Now, state: b, rev: 3}), 5); d > 70*time.Second {
+				t.Errorf("%s: %v", text, d)
+			}
+		}
+	})
+}
+
+func TestSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules, err := ParseRules([]string{"acme requests 5/s", "host:* requests 1/s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cells := map[string]Cell{}
+		var mu sync.Mutex
+		var there *Set
+		config := SetConfig{Rules: rules, Now: time.Now, Cell: func(key string) Cell {
+			mu.Lock()
+			defer mu.Unlock()
+			if cells[key] == nil {
+				cells[key] = Memory(time.Now)
+			}
+			return cells[key]
+		}}
+		there = NewSet(config)
+		config.Tell = func(key string, until time.Time) { there.Heard(key, until) }
+		here := NewSet(config)
+		if here.Limit("a") != here.Limit("a") || !Limited(here.Limit("acme/requests")) || Limited(here.Limit("other/requests")) {
+			t.Error("limits are not what they should be")
+		}
+		// Hosts do not wait for each other, but each for itself.
+		if waits(t, here.Limit("host:one/requests"), 1)+waits(t, here.Limit("host:two/requests"), 1) != 0 || waits(t, there.Limit("host:one/requests"), 1) == 0 {
+			t.Error("hosts are mixed up")
+		}
+		// What nobody has limited is left alone by all when it is said.
+		for _, key := range []string{"other/requests", "host:one/requests"} {
+			there.Limit(key)
+			here.Limit(key).Slow(time.Now().Add(3 * time.Second))
+			if d := waits(t, there.Limit(key), 1); !about(d, 3*time.Second) {
+				t.Errorf("%s: %v", key, d)
+			}
+		}
+		here.Heard("nobody knows/requests", time.Now())
+		for i := range mostKept + 200 {
+			waits(t, here.Limit(fmt.Sprintf("host:%d/requests", i)), 1)
+		}
+		time.Sleep(time.Minute)
+		if here.Limit("one more"); len(here.byKey) > mostKept+1 {
+			t.Errorf("%d are remembered", len(here.byKey))
+		}
+	})
+}
+
+// TestManyHosts counts what 200 hosts that all want the same cost the cell.
+func TestManyHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{rate: Rate{N: 50, Per: time.Second}, hosts: 200, callers: 2, latency: 10 * time.Millisecond, lasts: 8 * time.Second}
+		var loads, swaps atomic.Int64
+		w.count = func(swap bool) {
+			if swap {
+				swaps.Add(1)
+			} else {
+				loads.Add(1)
+			}
+		}
+		w.run(t)
+		per := w.average()
+		t.Logf("%d in the busiest second, %.1f/s; %.0f loads and %.0f swaps a second", w.most(time.Second), per, float64(loads.Load())/w.lasts.Seconds(), float64(swaps.Load())/w.lasts.Seconds())
+		if w.most(time.Second) > 50 || per < 45 || float64(loads.Load()+swaps.Load()) > w.lasts.Seconds()*2000 {
+			t.Errorf("%d in the busiest second, %.1f/s", w.most(time.Second), per)
+		}
+	})
+}

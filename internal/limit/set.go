@@ -1,0 +1,146 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+)
+
+// mostKept is how many limiters a set remembers before those at rest are forgotten: there
+// is one for each host that pages are read from.
+const mostKept = 4096
+
+// SetConfig is what a Set is made of. Cell and Now are needed.
+type SetConfig struct {
+	Rules Rules
+	// Cell is the cell of a key, always of the same state for the same key.
+	Cell func(key string) Cell
+	Now  func() time.Time // the clock of this process
+	// Tell tells others that nobody may come before a moment of the shared clock; they
+	// hand it to their Heard. Nil tells nobody, and others learn it from the cell.
+	Tell func(key string, until time.Time)
+}
+
+// Set is all limits of one engine, as one process sees them: the same limiter for the
+// same key. It is safe for concurrent use.
+type Set struct {
+	cfg SetConfig
+
+	mu    sync.Mutex // guards what follows
+	byKey map[string]dispatch.Limiter
+}
+
+// NewSet makes a set; nothing is read before a limit is used.
+func NewSet(cfg SetConfig) *Set {
+	return &Set{cfg: cfg, byKey: map[string]dispatch.Limiter{}}
+}
+
+// Limit is the limit of a key such as "anthropic/requests" or
+// "host:example.org/requests". One that no rule limits waits only after Slow.
+func (s *Set) Limit(key string) dispatch.Limiter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l, ok := s.byKey[key]; ok {
+		return l
+	}
+	if len(s.byKey) >= mostKept {
+		s.forget()
+	}
+	l := s.make(key)
+	s.byKey[key] = l
+	return l
+}
+
+func (s *Set) make(key string) dispatch.Limiter {
+	var tell func(time.Time)
+	if s.cfg.Tell != nil {
+		tell = func(until time.Time) { s.cfg.Tell(key, until) }
+	}
+	cell := s.cfg.Cell(key)
+	one, ok := s.cfg.Rules.find(key)
+	if !ok {
+		return &open{gate: newGate(cell, s.cfg.Now), name: key, tell: tell}
+	}
+	own := Key(one.subject, one.measure) == key
+	return New(Config{Name: key, Rate: one.rate, Cell: cell, Now: s.cfg.Now, Strict: own, Tell: tell})
+}
+
+// forget drops limiters that nobody waits for and that hold nobody back. The caller has
+// mu.
+func (s *Set) forget() {
+	for key, l := range s.byKey {
+		if rests, ok := l.(interface{ rests() bool }); ok && rests.rests() {
+			delete(s.byKey, key)
+		}
+	}
+}
+
+// Heard is told that nobody may come before a moment of the shared clock. Keys that
+// nobody here has used are none of its business: who uses one later reads it in the cell.
+func (s *Set) Heard(key string, until time.Time) {
+	s.mu.Lock()
+	l := s.byKey[key]
+	s.mu.Unlock()
+	if g, ok := l.(interface{ heard(int64) bool }); ok {
+		g.heard(until.UnixNano())
+	}
+}
+
+// rests reports whether the gate is open.
+func (o *open) rests() bool {
+	slow, _ := o.look()
+	return slow <= o.clock.Now().UnixNano()
+}
+
+// rests reports whether nothing is under way that would be lost.
+func (l *Limiter) rests() bool {
+	slow, _ := l.look()
+	now := l.cfg.Cell.Now().UnixNano()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.running && len(l.waited) == 0 && slow <= now
+}
+
+// Use is what is used of a limit at a moment, for people.
+type Use struct {
+	Key  string  `json:"key"`
+	Rate string  `json:"rate"` // such as "50/s"
+	Used float64 `json:"used"` // of N in the current window; of a paced limit, slots that are given out and still to come; of money, dollars
+	Of   float64 `json:"of"`   // N
+	// Slow is until when the provider wants nobody; zero if it does not.
+	Slow time.Time `json:"slow,omitzero"`
+}
+
+// Look reads what is used of a limit. Its errors are those of the cell.
+func Look(ctx context.Context, key string, rate Rate, cell Cell) (Use, error) {
+	b, _, err := cell.Load(ctx)
+	if err != nil {
+		return Use{}, err
+	}
+	s, err := decode(b)
+	if err != nil {
+		return Use{}, err
+	}
+	now := cell.Now().UnixNano()
+	u := Use{Key: key, Rate: rate.String(), Of: rate.N}
+	switch alg := algorithmOf(rate).(type) {
+	case paced:
+		alg.heal(&s, now)
+		u.Used = float64(max(0, s.Next-now) / alg.step)
+	case window:
+		s.regrid(alg.width, now/alg.width, stretches+1)
+		u.Used = float64(s.sum())
+	case daily:
+		alg.turn(&s, now)
+		u.Used = float64(s.Spent + s.sum())
+	}
+	if rate.Money {
+		u.Used, u.Of = u.Used/Millionths, u.Of/Millionths
+	}
+	if s.Slow > now {
+		u.Slow = time.Unix(0, s.Slow).UTC()
+	}
+	return u, nil
+}

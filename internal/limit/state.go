@@ -1,0 +1,200 @@
+package limit
+
+import (
+	"encoding/json"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// formatVersion is the version of the state below. A reader refuses a later one.
+const formatVersion = 1
+
+// state is what all share of one limit, as it is kept in a cell. Times are nanoseconds
+// since 1970 on the shared clock.
+type state struct {
+	V    int   `json:"v"`
+	Slow int64 `json:"slow,omitempty"` // nothing before this moment
+
+	// Paced: the next slot that nobody has, and slots before it that were given back, in
+	// order.
+	Next int64   `json:"next,omitempty"`
+	Free []int64 `json:"free,omitempty"`
+
+	// In windows: what was used in which stretch of Width; Used[0] is stretch number At
+	// since 1970. By the day: what is set aside, and not known to be used.
+	Width int64   `json:"width,omitempty"`
+	At    int64   `json:"at,omitempty"`
+	Used  []int64 `json:"used,omitempty"`
+
+	// By the day: which one, as 2006-01-02, and what is used for certain.
+	Day   string `json:"day,omitempty"`
+	Spent int64  `json:"spent,omitempty"`
+}
+
+func (s state) encode() ([]byte, error) {
+	s.V = formatVersion
+	return json.Marshal(s)
+}
+
+func decode(b []byte) (state, error) {
+	var s state
+	if len(b) == 0 {
+		return s, nil
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return state{}, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read the state of a limit")
+	}
+	if s.V > formatVersion {
+		return state{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the state of a limit has version %d, and this program knows %d", s.V, formatVersion)
+	}
+	return s, nil
+}
+
+// grant is leave to use n.
+type grant struct {
+	n    int
+	at   int64  // paced: the slot; else the stretch it was taken in
+	when int64  // when it was given; the slot of a paced one
+	day  string // by the day: which
+}
+
+// An algorithm is the arithmetic of one kind of rate: pure functions of a state and a
+// moment.
+type algorithm interface {
+	// take gives leave to as many of wants, from the first on, as may be used now. If it
+	// does not reach the last, again is when to ask once more, at the latest. An error is
+	// of the first that has no leave: waiting is of no use.
+	take(s *state, now, lead int64, wants []int) (given []grant, again int64, err error)
+	// back is told that n of a grant were not used; less than 0 is that more were.
+	back(s *state, now int64, g grant, n int)
+	// late reports whether a grant can no longer be used.
+	late(g grant, now int64) bool
+	// merge adds what was known of a state that is lost.
+	merge(s *state, known state)
+	// begin is told that there was no state at all.
+	begin(s *state, now int64)
+}
+
+// algorithmOf is the arithmetic of a rate.
+func algorithmOf(r Rate) algorithm {
+	switch r.Per {
+	case time.Second:
+		return newPaced(r)
+	case Day:
+		return daily{rate: r}
+	}
+	return window{rate: r, width: int64(r.Per) / stretches}
+}
+
+// Paced rates.
+const (
+	// slack is the part of a second by which uses may come later than their slots, in
+	// all, without more than N of them falling into one second.
+	slack = 0.06
+	// tooLate is how much of that a waiter may use up; the rest is for the way to the
+	// provider and for clocks that differ.
+	tooLate = int64(30 * time.Millisecond)
+	// ahead is how far into the future slots are given out: far enough for the slowest
+	// exchange with a cell, and not so far that a slot means nothing when it comes.
+	ahead = int64(time.Second)
+	// block is how much of the time ahead one exchange may take for itself.
+	block = ahead / 4
+	// mostFree bounds the slots that were given back.
+	mostFree = 128
+)
+
+type paced struct {
+	rate Rate
+	step int64 // from slot to slot
+}
+
+func newPaced(r Rate) paced {
+	return paced{rate: r, step: max(1, int64(float64(time.Second)*(1+slack)/r.N))}
+}
+
+func (p paced) take(s *state, now, lead int64, wants []int) (given []grant, again int64, err error) {
+	p.heal(s, now)
+	var begun int64
+	for _, n := range wants {
+		soonest := max(now+lead, s.Slow)
+		if at, ok := s.free(soonest); ok && n == 1 {
+			given = append(given, grant{n: 1, at: at, when: at})
+			continue
+		}
+		first := max(s.Next, soonest)
+		if begun == 0 {
+			begun = first
+		}
+		switch {
+		case first-now > ahead:
+			return given, first - ahead/2, nil
+		case first-begun > block:
+			return given, now + block/8, nil // it is the turn of others
+		}
+		// A use of n comes at one moment: it needs the slots of a second on either side.
+		at := first + int64(n-1)*p.step
+		s.Next = first + int64(2*n-1)*p.step
+		given = append(given, grant{n: n, at: at, when: at})
+	}
+	return given, 0, nil
+}
+
+// heal drops what is past, and times that only a clock gone wrong can have written.
+func (p paced) heal(s *state, now int64) {
+	kept := s.Free[:0]
+	for _, at := range s.Free {
+		if at >= now {
+			kept = append(kept, at)
+		}
+	}
+	s.Free = kept
+	if furthest := max(now, s.Slow) + 2*ahead + 3*int64(time.Second) + 3*p.step; s.Next > furthest {
+		s.Next = max(now, s.Slow) + ahead
+	}
+}
+
+// free takes the first slot that was given back and is not before a moment.
+func (s *state) free(soonest int64) (int64, bool) {
+	for i, at := range s.Free {
+		if at >= soonest {
+			s.Free = append(s.Free[:i:i], s.Free[i+1:]...)
+			return at, true
+		}
+	}
+	return 0, false
+}
+
+// back gives slots that are still to come to others. One that has passed is gone, used or
+// not: another use in its place would come too close to others.
+func (p paced) back(s *state, now int64, g grant, n int) {
+	if n < g.n {
+		return
+	}
+	for i := -(g.n - 1); i < g.n; i++ {
+		if at := g.at + int64(i)*p.step; at > now && at >= s.Slow {
+			s.insert(at)
+		}
+	}
+}
+
+func (s *state) insert(at int64) {
+	i := 0
+	for i < len(s.Free) && s.Free[i] < at {
+		i++
+	}
+	if len(s.Free) >= mostFree || i < len(s.Free) && s.Free[i] == at {
+		return
+	}
+	s.Free = append(s.Free[:i:i], append([]int64{at}, s.Free[i:]...)...)
+}
+
+func (paced) late(g grant, now int64) bool { return now-g.at > tooLate }
+
+func (paced) merge(s *state, known state) {
+	s.Next, s.Slow, s.Free = max(s.Next, known.Next), max(s.Slow, known.Slow), nil
+}
+
+// begin leaves out the time for which others may hold slots, each of one use, of a state
+// that was lost.
+func (p paced) begin(s *state, now int64) { s.Next = max(s.Next, now+ahead+block+p.step) }

@@ -1,0 +1,199 @@
+package rationed
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/steady"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// provider answers as it is told, and notes when it was asked.
+type provider struct {
+	id     string
+	answer func(n int) (llm.Reply, error) // for the nth call, from 0
+	takes  time.Duration
+
+	mu sync.Mutex // guards what follows
+	at []time.Time
+}
+
+func (p *provider) ID() string { return p.id }
+
+func (p *provider) Generate(context.Context, llm.Call) (llm.Reply, error) {
+	p.mu.Lock()
+	n := len(p.at)
+	p.at = append(p.at, time.Now())
+	p.mu.Unlock()
+	time.Sleep(p.takes)
+	return p.answer(n)
+}
+
+func answers(u llm.Usage) func(int) (llm.Reply, error) {
+	return func(int) (llm.Reply, error) { return llm.Reply{Text: "yes", Usage: u}, nil }
+}
+
+// fault is a fault as the models of this program make it.
+type fault struct {
+	code  marchwarden.Code
+	after time.Duration
+}
+
+func (f fault) Error() string                     { return "fault " + string(f.code) }
+func (f fault) Unwrap() error                     { return f.code }
+func (f fault) Retryable() bool                   { return true }
+func (f fault) RetryAfter() (time.Duration, bool) { return f.after, f.after > 0 }
+
+// ration is a set of limits in memory.
+func ration(t *testing.T, texts ...string) *limit.Set {
+	t.Helper()
+	rules, err := limit.ParseRules(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limit.NewSet(limit.SetConfig{Rules: rules, Now: time.Now, Cell: func(string) limit.Cell { return limit.Memory(time.Now) }})
+}
+
+const sonnet = "anthropic/claude-sonnet-4-5"
+
+// TestRefusedOnce: one call is refused for two seconds. Everybody stays away for as long,
+// the one that was refused too, and not for longer.
+func TestRefusedOnce(t *testing.T) {
+	for _, rules := range [][]string{nil, {"anthropic requests 20/s"}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &provider{id: sonnet, answer: func(n int) (llm.Reply, error) {
+				if n == 3 {
+					return llm.Reply{}, fault{marchwarden.CodeRateLimited, 2 * time.Second}
+				}
+				return llm.Reply{Text: "yes", Usage: llm.Usage{In: 10, Out: 1}}, nil
+			}}
+			set := ration(t, rules...)
+			var wg sync.WaitGroup
+			for range 4 { // workers, with a wrapper each
+				m := steady.New(New(p, set.Limit, time.Now), steady.Config{Now: time.Now})
+				wg.Go(func() {
+					for range 10 {
+						if _, err := m.Generate(t.Context(), llm.Call{MaxTokens: 10}); err != nil {
+							t.Error(err)
+						}
+						time.Sleep(50 * time.Millisecond)
+					}
+				})
+			}
+			wg.Wait()
+			refused, next := p.at[3], time.Hour
+			for _, at := range p.at[4:] {
+				if d := at.Sub(refused); d > 10*time.Millisecond { // who asked at the same moment could not know
+					next = min(next, d)
+				}
+			}
+			if len(p.at) != 41 || next < 2*time.Second || next > 2600*time.Millisecond {
+				t.Errorf("%v: %d calls, the next after %v", rules, len(p.at), next)
+			}
+		})
+	}
+}
+
+// TestTokens: the worst case is set aside and the rest given back, so that calls follow
+// each other by what they really use.
+func TestTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provider{id: sonnet, takes: time.Second, answer: answers(llm.Usage{In: 90, Out: 10})}
+		m := New(p, ration(t, "anthropic tokens 2000/m").Limit, time.Now)
+		took := func(maxTokens int, want marchwarden.Code) time.Duration {
+			began := time.Now()
+			for range 8 {
+				if _, err := m.Generate(t.Context(), llm.Call{MaxTokens: maxTokens}); marchwarden.CodeOf(err) != want {
+					t.Fatal(err)
+				}
+			}
+			return time.Since(began)
+		}
+		// 800 tokens, in worst cases of more than 1,000 each.
+		if d := took(1000, ""); d > 20*time.Second {
+			t.Errorf("eight calls took %v", d)
+		}
+		p.answer = func(int) (llm.Reply, error) { return llm.Reply{}, fault{code: marchwarden.CodeUnavailable} }
+		if d := took(700, marchwarden.CodeUnavailable); d > 20*time.Second {
+			t.Errorf("eight failures that cost nothing took %v", d)
+		}
+		_, err := m.Generate(t.Context(), llm.Call{MaxTokens: 2000})
+		if marchwarden.CodeOf(err) != marchwarden.CodeExhausted || !strings.Contains(err.Error(), "ever allows") {
+			t.Errorf("a call that never fits: %v", err)
+		}
+		p.answer = answers(llm.Usage{}) // a provider that does not count has used all of it
+		took(1800, "")
+		if d := p.at[len(p.at)-1].Sub(p.at[len(p.at)-2]); d < time.Minute {
+			t.Errorf("calls without a count follow after %v", d)
+		}
+	})
+}
+
+func TestMoney(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provider{id: sonnet, answer: answers(llm.Usage{In: 100_000, Out: 10_000})} // $0.45
+		set := ration(t, "anthropic money 1/day", "who money 1/day")
+		m := New(p, set.Limit, time.Now)
+		call := llm.Call{MaxTokens: 10_000} // $0.15 and a little, as far as is known before
+		for range 2 {
+			if _, err := m.Generate(t.Context(), call); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		_, err := m.Generate(t.Context(), call)
+		if marchwarden.CodeOf(err) != marchwarden.CodeExhausted || !strings.Contains(err.Error(), "anthropic/money") || !strings.Contains(marchwarden.HintOf(err), "T00:00:00Z") || len(p.at) != 2 {
+			t.Errorf("%v (%s) after %d calls", err, marchwarden.HintOf(err), len(p.at))
+		}
+		_, err = New(&provider{id: "who/knows"}, set.Limit, time.Now).Generate(t.Context(), call)
+		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.Contains(err.Error(), "nobody knows what who/knows costs") {
+			t.Errorf("a price that nobody knows: %v", err)
+		}
+		if _, err := New(&provider{id: "free/model", answer: p.answer}, set.Limit, time.Now).Generate(t.Context(), call); err != nil {
+			t.Errorf("another provider: %v", err)
+		}
+	})
+}
+
+func TestUsed(t *testing.T) {
+	m := &model{Model: &provider{id: sonnet}}
+	s := &share{tokens: 700, money: 9000}
+	for _, tt := range []struct {
+		name          string
+		reply         llm.Usage
+		err           error
+		tokens, money int
+	}{
+		{"answered", llm.Usage{In: 100, Out: 20}, nil, 120, 600},
+		{"from a cache", llm.Usage{In: 100, Out: 20, CacheRead: 100}, nil, 120, 330},
+		{"not counted", llm.Usage{}, nil, 700, 9000},
+		{"free", llm.Usage{}, fault{code: marchwarden.CodeUnavailable}, 0, 0},
+		{"silent", llm.Usage{}, fault{code: marchwarden.CodeTimeout}, 700, 9000},
+		{"broke off", llm.Usage{In: 100, Out: 1}, fault{code: marchwarden.CodeTruncated}, 600, 7800},
+	} {
+		tokens, money := m.used(llm.Call{MaxTokens: 500}, llm.Reply{Usage: tt.reply}, tt.err, s)
+		if tokens != tt.tokens || money != tt.money {
+			t.Errorf("%s: %d tokens, %d millionths; want %d, %d", tt.name, tokens, money, tt.tokens, tt.money)
+		}
+	}
+}
+
+func TestNothingToWrap(t *testing.T) {
+	if New(nil, ration(t).Limit, time.Now) != nil {
+		t.Error("no model became one")
+	}
+	p := &provider{id: sonnet}
+	if New(p, nil, time.Now) != llm.Model(p) || New(p, ration(t).Limit, time.Now).ID() != sonnet {
+		t.Error("the model is another")
+	}
+}
