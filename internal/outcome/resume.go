@@ -17,7 +17,7 @@ import (
 
 // Desk is where a run that goes on finds what it left.
 type Desk struct {
-	Traces  *trace.Dir
+	Traces  trace.Book
 	Blobs   blob.Store
 	Version string // of the program that goes on
 	Now     func() time.Time

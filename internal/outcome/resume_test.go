@@ -222,7 +222,7 @@ func TestNeitherWrittenNorRead(t *testing.T) {
 	p := newPlace(t, &outcome.Ending{Interrupted: true})
 	goesOn(t, t.Context(), p.Desk, nil).Close() // and was cut off
 	p.Blobs = blob.NewMem()
-	if err := os.Chmod(filepath.Join(p.Traces.Path(), runID+".jsonl"), 0o400); err != nil {
+	if err := os.Chmod(filepath.Join(p.Traces.(*trace.Dir).Path(), runID+".jsonl"), 0o400); err != nil {
 		t.Fatal(err)
 	}
 	if run, _, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID}, nil); run != nil || !errors.Is(err, blob.ErrNotFound) {
@@ -316,7 +316,7 @@ func TestAResultThatNoLongerStandsStaysIn(t *testing.T) {
 func TestImportedRunsAreNotGoneOnWith(t *testing.T) {
 	for name, ended := range map[string]*outcome.Ending{"cut off": nil, "stopped": {Interrupted: true}, "at a cap": {Exhausted: []string{"token budget"}}} {
 		p := newPlace(t, ended)
-		if err := os.WriteFile(filepath.Join(p.Traces.Path(), runID+trace.ForeignSuffix), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.Traces.(*trace.Dir).Path(), runID+trace.ForeignSuffix), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		run, res, err := p.Resume(t.Context(), marchwarden.Request{Resume: runID, Constraints: more(2000)}, nil)

@@ -29,7 +29,7 @@ import (
 
 // Lab is where a researcher works. The caller closes what it passes in.
 type Lab struct {
-	Traces  *trace.Dir
+	Traces  trace.Book
 	Blobs   blob.Store
 	Version string // of the program, for the trace
 	Now     func() time.Time

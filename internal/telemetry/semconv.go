@@ -39,6 +39,10 @@ const (
 	keyResource         = attribute.Key("mcp.resource.uri")
 	keyTransport        = attribute.Key("network.transport")
 	keyNetworkProtocol  = attribute.Key("network.protocol.name")
+	keyMessaging        = attribute.Key("messaging.system")
+	keyMessagingOp      = attribute.Key("messaging.operation.name")
+	keyMessagingType    = attribute.Key("messaging.operation.type")
+	keyDestination      = attribute.Key("messaging.destination.name")
 	keyServiceName      = attribute.Key("service.name")
 	keyServiceVersion   = attribute.Key("service.version")
 	keyTelemetryName    = attribute.Key("telemetry.sdk.name")
@@ -69,6 +73,8 @@ const (
 	opChat        = "chat"
 	opInvokeAgent = "invoke_agent"
 	opExecuteTool = "execute_tool"
+	opProcess     = "process"
+	opSend        = "send"
 
 	ownAgent = "marchwarden"
 	unnamed  = "_OTHER" // stands for a name that is none

@@ -1,6 +1,6 @@
 // Package telemetry tells an OpenTelemetry collector what a process does: spans of
-// MCP requests, of research and of calls to models, by the GenAI and MCP semantic
-// conventions. It owns the reading of OTEL_* settings, the names of attributes, the
+// MCP requests, of tasks that workers take, of research and of calls to models, by the
+// GenAI, MCP and messaging semantic conventions. It owns the reading of OTEL_* settings, the names of attributes, the
 // context that travels in an MCP request's _meta (SEP-414) and the sending of
 // OTLP/JSON over HTTP. It does nothing unless an OTLP endpoint is set, and what
 // happens to the collector never reaches research: spans are dropped instead.

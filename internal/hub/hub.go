@@ -1,0 +1,306 @@
+// Package hub runs the server that a cluster stands on, a JetStream server inside this
+// process, and is the only one that knows that server. It owns the folder in which the
+// server keeps its streams, who may connect and what each may do (package keys says),
+// and how several hubs find and trust each other. What is in the streams is not its
+// matter.
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+)
+
+// Config says how a hub is to run. Only Store is needed.
+type Config struct {
+	// Name tells the hubs of a cluster apart. "" is a name that is made once for the
+	// store and kept in it. It must not change.
+	Name string
+	// Store is the folder of the streams, for this hub alone. It is made when missing.
+	Store string
+	// MaxStore is how many bytes the streams may take; 0 is three quarters of what is
+	// free in the folder's file system, not counting what they take already.
+	MaxStore int64
+	// Listen is where clients connect, such as 127.0.0.1:4222; port 0 is any that is
+	// free. "" opens no port: only this process can connect. Anything but loopback needs
+	// keys, or TLS with certificates of clients.
+	Listen string
+	// TLS is the certificate of the server, and with CA those that clients must show.
+	TLS keys.Files
+	// Keys is a file of keys. While it does not exist, whoever can connect may do
+	// everything in DefaultAccount. The file is looked at every second.
+	Keys string
+	// Accounts are accounts besides those of the keys and DefaultAccount.
+	Accounts []string
+
+	// ClusterListen is where other hubs connect; "" is a hub that runs alone. Anything
+	// but loopback needs ClusterSecret or ClusterTLS.
+	ClusterListen string
+	ClusterName   string   // the same for all hubs of a cluster; "" is "marchwarden"
+	Routes        []string // where the hubs of the cluster are, host:port; itself among them does not matter
+	// ClusterSecret is a file with a line that all hubs of a cluster have in common.
+	ClusterSecret string
+	// ClusterTLS is the certificate that a hub shows to others, and the authority that
+	// theirs must come from.
+	ClusterTLS keys.Files
+
+	Log *slog.Logger // nil is none
+}
+
+// Hub is a server that runs. It is safe for concurrent use.
+type Hub struct {
+	cfg    Config
+	store  *store
+	server *server.Server
+	log    *logger
+	inside inside
+	stop   context.CancelFunc // ends the watch of the keys file
+	ended  chan struct{}      // closed when the server has ended and the folder is free
+
+	mu     sync.Mutex               // guards what follows, and is held while options change
+	own    map[string]nkeys.KeyPair // by account: the hub's own keys, which are in no file
+	listed []keys.Key               // as the server knows them
+	closed bool                     // the file has existed: nobody connects without a key
+}
+
+// startLimit is how long a server may take to open its ports and read its streams.
+const startLimit = 5 * time.Minute
+
+// Start starts a hub: its ports are open and its streams are read when it returns; whether
+// it has found the other hubs of its cluster, Ready says. CodeInvalid if the configuration
+// is not sound or not safe, CodeUnavailable if another process has the folder or a port.
+func Start(cfg Config) (*Hub, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ClusterName == "" {
+		cfg.ClusterName = "marchwarden"
+	}
+	listed, closed, err := check(cfg)
+	if err != nil {
+		return nil, err
+	}
+	st, err := openStore(cfg)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hub{cfg: cfg, store: st, ended: make(chan struct{}), own: map[string]nkeys.KeyPair{}, listed: listed, closed: closed}
+	if err := h.start(); err != nil {
+		return nil, errors.Join(err, st.close())
+	}
+	warn(cfg)
+	return h, nil
+}
+
+func (h *Hub) start() error {
+	opts, err := h.options()
+	if err != nil {
+		return err
+	}
+	h.log = newLogger(h.cfg.Log, opts.Cluster.Password)
+	if h.server, err = server.NewServer(opts); err != nil {
+		return marchwarden.Wrap(h.log.clean(err), marchwarden.CodeInvalid, "set up the hub")
+	}
+	h.server.SetLoggerV2(h.log, false, false, false)
+	go h.server.Start()
+	if err := h.awaitStart(); err != nil {
+		h.server.Shutdown()
+		h.server.WaitForShutdown()
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	h.stop = cancel
+	if h.cfg.Keys != "" {
+		go h.watchKeys(ctx)
+	}
+	// This goroutine also keeps the lock's file from being collected while a server
+	// runs that somebody forgot to close.
+	go func() {
+		h.server.WaitForShutdown()
+		cancel()
+		h.inside.end()
+		if err := h.store.close(); err != nil {
+			h.cfg.Log.Error("free the folder of the hub", "error", err)
+		}
+		close(h.ended)
+	}()
+	return nil
+}
+
+// awaitStart waits until the server takes connections, or has said why it never will.
+func (h *Hub) awaitStart() error {
+	const step = 50 * time.Millisecond
+	for range startLimit / step {
+		if h.server.ReadyForConnections(step) && h.server.JetStreamEnabled() {
+			return nil
+		}
+		if fatal := h.log.fatal(); fatal != "" {
+			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the hub cannot start: %s", fatal)
+		}
+		if !h.server.Running() {
+			time.Sleep(step)
+		}
+	}
+	return marchwarden.Errorf(marchwarden.CodeTimeout, "the hub did not start within %v", startLimit)
+}
+
+// Ready waits until streams can be made and used: at once for a hub that runs alone, and
+// in a cluster when its hubs have chosen one that leads. CodeUnavailable if ctx ends or
+// the hub does before.
+func (h *Hub) Ready(ctx context.Context) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if h.ready() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: context.Cause(ctx), Hint: "start the other hubs, and check their routes, secret and certificates",
+				Message: fmt.Sprintf("the hubs of the cluster have not agreed on a leader; this one is connected to %d others", h.Stats().Hubs)}
+		case <-h.ended:
+			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the hub has ended")
+		case <-tick.C:
+		}
+	}
+}
+
+func (h *Hub) ready() bool {
+	if !h.server.JetStreamEnabled() {
+		return false
+	}
+	if h.cfg.ClusterListen == "" {
+		return true
+	}
+	info, err := h.server.Jsz(&server.JSzOptions{})
+	return err == nil && info.Meta != nil && info.Meta.Leader != "" && h.server.JetStreamIsCurrent()
+}
+
+// Name is the hub's name, which is the same for every start on a folder.
+func (h *Hub) Name() string { return h.server.Name() }
+
+// Address is where clients connect, such as nats://127.0.0.1:4222, or "" if there is no
+// port. With TLS it begins with tls.
+func (h *Hub) Address() string {
+	addr := h.server.Addr()
+	if h.cfg.Listen == "" || addr == nil {
+		return ""
+	}
+	if h.cfg.TLS.IsZero() {
+		return "nats://" + addr.String()
+	}
+	return "tls://" + addr.String()
+}
+
+// ClusterAddress is where other hubs connect, host:port, or "".
+func (h *Hub) ClusterAddress() string {
+	if addr := h.server.ClusterAddr(); addr != nil {
+		return addr.String()
+	}
+	return ""
+}
+
+// Access is how the hub itself uses an account: with a key that it has made for this run,
+// that nobody else has, and that may do everything in the account.
+type Access struct {
+	*Hub    // for InProcessConn
+	Account string
+	Inbox   string // the prefix of the subjects for replies
+	seed    []byte
+}
+
+// Seed is the seed of the key; it never fails.
+func (a *Access) Seed() ([]byte, error) { return slices.Clone(a.seed), nil }
+
+// Account is how this process uses an account as a hub, for instance to make the streams
+// that it needs. "" is DefaultAccount. CodeNotFound if the hub has no such account.
+func (h *Hub) Account(name string) (*Access, error) {
+	if name == "" {
+		name = keys.DefaultAccount
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	pair, ok := h.own[name]
+	if !ok || name == systemAccount {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the hub has no account %.64q", name)
+	}
+	seed, err := pair.Seed()
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
+	}
+	inbox, err := keys.Inbox(seed)
+	if err != nil {
+		return nil, err
+	}
+	return &Access{Hub: h, Account: name, Inbox: inbox, seed: slices.Clone(seed)}, nil
+}
+
+// Accounts are the accounts that the hub has now, by name, without the hubs' own. More
+// come when keys of new accounts are added; none goes before a restart.
+func (h *Hub) Accounts() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.accounts()
+}
+
+// Close ends the hub. In a cluster it hands over what it leads first and asks its clients
+// to go to other hubs, which takes a few seconds at most. The folder is free then. Close
+// may be called again.
+func (h *Hub) Close() error {
+	h.stop()
+	h.inside.refuse()
+	if h.cfg.ClusterListen != "" {
+		h.server.LameDuckShutdown()
+	}
+	h.server.Shutdown()
+	<-h.ended
+	return nil
+}
+
+// Stats is how a hub is, for measurements.
+type Stats struct {
+	Connections int    // of clients, this process among them
+	Hubs        int    // others of the cluster that it is connected to
+	Leader      bool   // it leads the cluster; a hub that runs alone does
+	Accounts    int    // with streams
+	Streams     int    // on this hub
+	Messages    uint64 // in them
+	StoreBytes  uint64 // that they take on the disk
+	StoreMax    uint64 // that they may take
+	MemoryBytes uint64 // of streams that are in memory
+	In, Out     int64  // messages since the start
+	InBytes     int64
+	OutBytes    int64
+	// SlowConsumers is how often a client was cut off because it did not read.
+	SlowConsumers int64
+}
+
+// Stats asks the server how it is.
+func (h *Hub) Stats() Stats {
+	s := Stats{Connections: h.server.NumClients(), Leader: h.server.JetStreamIsLeader() || h.cfg.ClusterListen == "", SlowConsumers: h.server.NumSlowConsumers()}
+	if routes, err := h.server.Routez(nil); err == nil {
+		others := map[string]bool{}
+		for _, r := range routes.Routes {
+			others[r.RemoteID] = true
+		}
+		s.Hubs = len(others)
+	}
+	if v, err := h.server.Varz(nil); err == nil {
+		s.In, s.Out, s.InBytes, s.OutBytes = v.InMsgs, v.OutMsgs, v.InBytes, v.OutBytes
+	}
+	if js, err := h.server.Jsz(&server.JSzOptions{}); err == nil && !js.Disabled {
+		s.Accounts, s.Streams, s.Messages = js.Total, js.Streams, js.Messages
+		s.StoreBytes, s.MemoryBytes, s.StoreMax = js.Store, js.Memory, uint64(js.Config.MaxStore)
+	}
+	return s
+}

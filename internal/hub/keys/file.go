@@ -1,0 +1,169 @@
+package keys
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nkeys"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+const (
+	maxFileBytes = 1 << 20 // 1,000 keys with all they can have need less
+	maxSeedBytes = 1 << 10
+	fileVersion  = 1
+)
+
+// The form of the file. Keys are in the order of their names. A field that is not known
+// is an error: what a later version says there may be that a key is not good any more.
+type fileForm struct {
+	Version int   `json:"version"`
+	Keys    []Key `json:"keys"`
+}
+
+func format(list []Key) ([]byte, error) {
+	if list == nil {
+		list = []Key{}
+	}
+	text, err := json.MarshalIndent(fileForm{fileVersion, list}, "", "  ")
+	return append(text, '\n'), err
+}
+
+// Read is what a keys file has, by name, and whether there is a file. CodeDenied if
+// others than its owner can write or read it, CodeCorrupt if it is no keys file,
+// CodeUnavailable if it cannot be read.
+func Read(path string) (list []Key, exists bool, err error) {
+	text, err := readPrivate(path, "keys file", maxFileBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, false, nil
+	case err != nil:
+		return nil, true, err
+	}
+	if list, err = parse(text); err != nil {
+		return nil, true, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no keys file", path)
+	}
+	return list, true, nil
+}
+
+// parse reads the text of a file. Its errors quote nothing of it but names of keys that
+// are sound.
+func parse(text []byte) ([]Key, error) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	var form fileForm
+	if err := dec.Decode(&form); err != nil {
+		return nil, errors.New("it is not JSON with the fields that it must have")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more behind its end")
+	}
+	if form.Version != fileVersion {
+		return nil, fmt.Errorf("its version is %d, not %d", form.Version, fileVersion)
+	}
+	if len(form.Keys) > maxKeys {
+		return nil, fmt.Errorf("it has %d keys, over the limit of %d", len(form.Keys), maxKeys)
+	}
+	public := map[string]bool{}
+	for i, k := range form.Keys {
+		if err := k.check(); err != nil {
+			return nil, fmt.Errorf("key %d: %w", i+1, err)
+		}
+		if !nkeys.IsValidPublicUserKey(k.Public) {
+			return nil, fmt.Errorf("key %q: public must be the public half of a user's key", k.Name)
+		}
+		if public[k.Public] {
+			return nil, fmt.Errorf("key %q: another has the same public half", k.Name)
+		}
+		public[k.Public] = true
+	}
+	slices.SortStableFunc(form.Keys, func(a, b Key) int { return strings.Compare(a.Name, b.Name) })
+	for i := 1; i < len(form.Keys); i++ {
+		if form.Keys[i].Name == form.Keys[i-1].Name {
+			return nil, fmt.Errorf("there are two keys %q", form.Keys[i].Name)
+		}
+	}
+	return form.Keys, nil
+}
+
+// ReadSeed is the seed in a file that only its owner can read: one line, with blanks
+// around it if need be. The errors name the file and never what is in it.
+func ReadSeed(path string) ([]byte, error) {
+	text, err := ReadSecret(path, "key file")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Inbox(text); err != nil {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the key file %s does not have a key: one line that begins with SU", path)
+	}
+	return text, nil
+}
+
+// ReadSecret is the one line in a file that only its owner can read, without the blanks
+// around it. CodeInvalid if there is none.
+func ReadSecret(path, what string) ([]byte, error) {
+	text, err := readPrivate(path, what, maxSeedBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "there is no %s %s", what, path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 || bytes.ContainsAny(text, "\r\n\x00") {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the %s %s must have one line that is not blank", what, path)
+	}
+	return text, nil
+}
+
+// readPrivate is what is in a file that only its owner can read and write, or, if root
+// owns it and this process is not root, a group can read, too. It never waits, as for a pipe. The error of a missing one is fs.ErrNotExist.
+func readPrivate(path, what string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case err != nil:
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	case !info.Mode().IsRegular():
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the %s %s is not a regular file", what, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil { // of what was opened
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	}
+	if mode := info.Mode().Perm(); mode&^private(info) != 0 {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeDenied, Hint: "run: chmod 600 " + path,
+			Message: fmt.Sprintf("the %s %s has mode %#o: others than its owner can get at it", what, path, mode)}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	}
+	if int64(len(text)) > most {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the %s %s is larger than %d bytes", what, path, most)
+	}
+	return text, nil
+}
+
+// target is the file that path leads to by links, which must stay links.
+func target(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil
+	}
+	return real, err
+}

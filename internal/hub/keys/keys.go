@@ -1,0 +1,194 @@
+// Package keys keeps who may use a hub: a file of named keys, each of an account and
+// with a role, and what each role may do. A key is a pair. Its seed is shown once, when
+// the pair is made, and is its holder's; the file has the public half, so that whoever
+// reads it can forge nothing. The package also reads seeds and certificates from files.
+// It knows nothing of servers and connections: package hub enforces what is said here.
+package keys
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nkeys"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+// DefaultAccount is the account of whoever names none.
+const DefaultAccount = "main"
+
+const (
+	maxKeys      = 1000
+	maxNameBytes = 64
+)
+
+// Role is what a key is good for.
+type Role string
+
+// The roles, from most to least.
+const (
+	Hub    Role = "hub"    // everything in its account
+	Worker Role = "worker" // takes tasks and writes their records; submits tasks, too
+	Client Role = "client" // submits, watches and cancels
+)
+
+// Roles are all roles, from most to least.
+func Roles() []Role { return []Role{Hub, Worker, Client} }
+
+// Key is the public half of a key, and whose it is.
+type Key struct {
+	Name    string    `json:"name"`
+	Account string    `json:"account"`
+	Role    Role      `json:"role"`
+	Public  string    `json:"public"`
+	Created time.Time `json:"created"`
+}
+
+// File is a file of keys. It is safe for concurrent use, and several processes may
+// change one file.
+type File struct {
+	path string
+	now  func() time.Time
+}
+
+// Open opens a keys file. One that does not exist has no keys; the first Add makes it.
+// The errors are those of Read.
+func Open(path string, now func() time.Time) (*File, error) {
+	if _, _, err := Read(path); err != nil {
+		return nil, err
+	}
+	return &File{path: path, now: now}, nil
+}
+
+// List returns the keys by name.
+func (f *File) List() ([]Key, error) {
+	list, _, err := Read(f.path)
+	return list, err
+}
+
+// Add makes a key from random bytes, keeps its public half and returns the seed, which
+// cannot be had again. The file is on the disk when Add returns; hubs know the key within
+// seconds. CodeInvalid if the name is taken, if the name or account is not of 1 to 64
+// letters, digits, dashes and underscores, if there is no such role, or if there are
+// 1,000 keys. An account "" is DefaultAccount.
+func (f *File) Add(random io.Reader, name, account string, role Role) (seed []byte, err error) {
+	if account == "" {
+		account = DefaultAccount
+	}
+	added := Key{Name: name, Account: account, Role: role, Created: f.now().UTC().Truncate(time.Second)}
+	if err := added.check(); err != nil {
+		return nil, err
+	}
+	pair, err := nkeys.CreatePairWithRand(nkeys.PrefixByteUser, random)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a key")
+	}
+	defer pair.Wipe()
+	if added.Public, err = pair.PublicKey(); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "make a key")
+	}
+	if seed, err = pair.Seed(); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "make a key")
+	}
+	err = f.change(func(list []Key) ([]Key, error) {
+		if len(list) >= maxKeys {
+			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there are %d keys, which is the limit", maxKeys), Hint: "remove those that nobody uses"}
+		}
+		if i, found := find(list, name); !found {
+			return slices.Insert(list, i, added), nil
+		}
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf("there is a key %q already", name), Hint: "choose another name, or remove that key first"}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(seed), nil
+}
+
+// Remove forgets a key: hubs refuse it within seconds, and close what it has open.
+// CodeNotFound if there is none of that name.
+func (f *File) Remove(name string) error {
+	return f.change(func(list []Key) ([]Key, error) {
+		i, found := find(list, name)
+		if !found {
+			return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "there is no key %.64q", name)
+		}
+		return slices.Delete(list, i, i+1), nil
+	})
+}
+
+// change replaces the keys by what edit makes of them, while no other process does.
+func (f *File) change(edit func([]Key) ([]Key, error)) (err error) {
+	path, err := target(f.path)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find the keys file")
+	}
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of the keys file")
+	}
+	unlock, err := durable.LockFile(path + ".lock")
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "lock the keys file")
+	}
+	defer func() {
+		if unlockErr := unlock(); err == nil { // else the first says more
+			err = marchwarden.Wrap(unlockErr, marchwarden.CodeUnavailable, "unlock the keys file")
+		}
+	}()
+	list, _, err := Read(path)
+	if err != nil {
+		return err
+	}
+	if list, err = edit(list); err != nil {
+		return err
+	}
+	text, err := format(list)
+	if err == nil {
+		err = durable.ReplaceFile(path, text)
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the keys file")
+}
+
+// find is where a name is, or would be, among keys in the order of their names.
+func find(list []Key, name string) (int, bool) {
+	return slices.BinarySearchFunc(list, name, func(k Key, name string) int { return strings.Compare(k.Name, name) })
+}
+
+// check looks at all but the public half.
+func (k Key) check() error {
+	if err := checkName("name", k.Name); err != nil {
+		return err
+	}
+	if err := CheckAccount(k.Account); err != nil {
+		return err
+	}
+	if !slices.Contains(Roles(), k.Role) {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "role", Message: fmt.Sprintf("must be hub, worker or client, not %.40q", string(k.Role))}
+	}
+	return nil
+}
+
+// systemAccount is the hubs' own.
+const systemAccount = "SYS"
+
+// CheckAccount says whether an account may have a name: CodeInvalid if not.
+func CheckAccount(name string) error {
+	if strings.EqualFold(name, systemAccount) {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "account", Message: "must not be " + systemAccount + ", which is the hubs' own"}
+	}
+	return checkName("account", name)
+}
+
+// checkName holds names to what is safe in a file, a subject, a log line and an argument.
+func checkName(field, name string) error {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	if name == "" || len(name) > maxNameBytes || strings.Trim(name, allowed) != "" {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf("must be 1 to %d letters, digits, dashes or underscores", maxNameBytes)}
+	}
+	return nil
+}

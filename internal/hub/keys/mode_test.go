@@ -1,0 +1,36 @@
+//go:build !windows
+
+package keys
+
+import (
+	"io/fs"
+	"syscall"
+	"testing"
+	"time"
+)
+
+type ownedBy uint32
+
+func (ownedBy) Name() string       { return "secret" }
+func (ownedBy) Size() int64        { return 0 }
+func (ownedBy) Mode() fs.FileMode  { return 0o440 }
+func (ownedBy) ModTime() time.Time { return time.Time{} }
+func (ownedBy) IsDir() bool        { return false }
+func (o ownedBy) Sys() any         { return &syscall.Stat_t{Uid: uint32(o)} }
+
+// A group may read what root hands to somebody else; in no other case may anybody but the
+// owner, and nobody else ever may write.
+func TestPrivate(t *testing.T) {
+	for _, c := range []struct {
+		owner uint32
+		user  int
+		want  bool
+	}{{0, 1000, true}, {0, 0, false}, {1000, 1000, false}, {1000, 0, false}, {1001, 1000, false}} {
+		if got := mounted(c.owner, c.user); got != c.want {
+			t.Errorf("a file of %d, read by %d: %t", c.owner, c.user, got)
+		}
+	}
+	if got := private(ownedBy(4242)); got != 0o700 {
+		t.Errorf("a user's file: %#o", got)
+	}
+}

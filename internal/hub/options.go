@@ -1,0 +1,311 @@
+package hub
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+)
+
+const (
+	systemAccount = "SYS"
+	openUser      = "" // whose key, among the hub's own, stands for everybody without one, while that is allowed
+	maxPayload    = 1 << 20
+	maxMemory     = 256 << 20 // of streams that are in memory, which are few and small
+	pingInterval  = 2 * time.Second
+	maxPingsOut   = 3
+	drainLimit    = 3 * time.Second
+	drainGrace    = 100 * time.Millisecond
+	authTimeout   = 5.0 // seconds; machines that are busy take their time
+	routeUser     = "hub"
+	minSecret     = 16
+)
+
+// options are the server's, from the configuration and from h.listed. They are made anew
+// for every change of the keys, because that is how the server takes it. h.mu is held, or
+// nobody else knows h yet.
+func (h *Hub) options() (*server.Options, error) {
+	opts := &server.Options{}
+	if err := h.setAccounts(opts); err != nil {
+		return nil, err
+	}
+	opts.ServerName = h.store.form.Name
+	opts.NoSigs = true
+	opts.JetStream = true
+	opts.DisableJetStreamBanner = true
+	opts.StoreDir = h.cfg.Store
+	opts.SyncAlways = true
+	opts.JetStreamMaxStore = h.store.max
+	opts.JetStreamMaxMemory = maxMemory
+	opts.MaxPayload = maxPayload
+	opts.AuthTimeout = authTimeout
+	opts.PingInterval, opts.MaxPingsOut = pingInterval, maxPingsOut
+	opts.LameDuckDuration, opts.LameDuckGracePeriod = drainLimit, drainGrace
+	if err := h.setListen(opts); err != nil {
+		return nil, err
+	}
+	if h.cfg.ClusterListen == "" {
+		return opts, nil
+	}
+	return opts, h.setCluster(opts)
+}
+
+func (h *Hub) setListen(opts *server.Options) (err error) {
+	if h.cfg.Listen == "" {
+		opts.DontListen = true
+		return nil
+	}
+	if opts.Host, opts.Port, err = splitListen("listen", h.cfg.Listen); err != nil {
+		return err
+	}
+	if opts.TLSConfig, err = h.cfg.TLS.Server(); err != nil {
+		return err
+	}
+	if opts.TLSConfig != nil {
+		opts.TLS, opts.TLSVerify, opts.TLSTimeout = true, h.cfg.TLS.CA != "", authTimeout
+	}
+	return nil
+}
+
+func (h *Hub) setCluster(opts *server.Options) (err error) {
+	c := &opts.Cluster
+	c.Name = h.cfg.ClusterName
+	if c.Host, c.Port, err = splitListen("cluster_listen", h.cfg.ClusterListen); err != nil {
+		return err
+	}
+	c.PingInterval, c.MaxPingsOut = pingInterval, maxPingsOut
+	if c.TLSConfig, err = h.cfg.ClusterTLS.Peer(); err != nil {
+		return err
+	}
+	if c.TLSConfig != nil {
+		c.TLSTimeout = authTimeout
+	}
+	var user *url.Userinfo
+	if h.cfg.ClusterSecret != "" {
+		secret, err := keys.ReadSecret(h.cfg.ClusterSecret, "file of the cluster's secret")
+		if err != nil {
+			return err
+		}
+		if len(secret) < minSecret {
+			return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "cluster_secret", Message: fmt.Sprintf("must have at least %d characters", minSecret), Hint: "make one: openssl rand -hex 32"}
+		}
+		c.Username, c.Password, c.AuthTimeout = routeUser, string(secret), authTimeout
+		user = url.UserPassword(routeUser, string(secret))
+	}
+	for _, r := range h.cfg.Routes {
+		if _, _, err := splitListen("routes", r); err != nil {
+			return err
+		}
+		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: r, User: user})
+	}
+	return nil
+}
+
+// setAccounts makes the accounts and who may connect to them. The server enables
+// JetStream for accounts, and lets one use another's subjects, only if they come from the
+// text of a configuration.
+func (h *Hub) setAccounts(opts *server.Options) error {
+	accounts := h.accounts()
+	if err := h.store.remember(accounts); err != nil {
+		return err
+	}
+	if err := opts.ProcessConfigString(describe(accounts)); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInternal, "describe the accounts of the hub")
+	}
+	byName := map[string]*server.Account{}
+	for _, a := range opts.Accounts {
+		byName[a.Name] = a
+	}
+	for _, name := range append(accounts, systemAccount) {
+		public, err := h.ownKey(name)
+		if err != nil {
+			return err
+		}
+		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: byName[name]})
+	}
+	for _, k := range h.listed {
+		account := byName[k.Account]
+		if k.Role == keys.Client {
+			account = byName[clientsOf(k.Account)]
+		}
+		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: k.Public, Account: account, Permissions: permissions(k.Rights())})
+	}
+	if !h.closed {
+		public, err := h.ownKey(openUser)
+		if err != nil {
+			return err
+		}
+		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: byName[keys.DefaultAccount]})
+		opts.NoAuthUser = public
+	}
+	return nil
+}
+
+// clientsOf is where, to the server, the clients of an account are. They have an account
+// of their own that uses some subjects of the other: whoever sends a request chooses where
+// its answer goes, and within one account that could be a record.
+func clientsOf(account string) string { return account + "/clients" }
+
+// describe is the text of a configuration with accounts. No name needs escapes.
+func describe(accounts []string) string {
+	services, streams := keys.Shared()
+	var exports strings.Builder
+	for _, s := range services {
+		fmt.Fprintf(&exports, "      { service: %q }\n", s)
+	}
+	for _, s := range streams {
+		fmt.Fprintf(&exports, "      { stream: %q }\n", s)
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "system_account: %q\naccounts {\n  %q {}\n", systemAccount, systemAccount)
+	for _, name := range accounts {
+		fmt.Fprintf(&text, "  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n", name, exports.String())
+		fmt.Fprintf(&text, "  %q {\n    imports: [\n", clientsOf(name))
+		for _, s := range services {
+			fmt.Fprintf(&text, "      { service: { account: %q, subject: %q } }\n", name, s)
+		}
+		for _, s := range streams {
+			fmt.Fprintf(&text, "      { stream: { account: %q, subject: %q } }\n", name, s)
+		}
+		text.WriteString("    ]\n  }\n")
+	}
+	text.WriteString("}\n")
+	return text.String()
+}
+
+// accounts are the names of all accounts but the hubs' own, in order.
+func (h *Hub) accounts() []string {
+	names := append([]string{keys.DefaultAccount}, h.cfg.Accounts...)
+	for _, k := range h.listed {
+		names = append(names, k.Account)
+	}
+	names = append(names, h.store.form.Accounts...) // one whose keys are removed keeps its streams
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ownKey is the public half of the hub's own key for an account, or of openUser.
+func (h *Hub) ownKey(account string) (string, error) {
+	pair, ok := h.own[account]
+	if !ok {
+		var err error
+		if pair, err = nkeys.CreateUser(); err != nil {
+			return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the hub's own key")
+		}
+		h.own[account] = pair
+	}
+	public, err := pair.PublicKey()
+	return public, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
+}
+
+func permissions(r keys.Rights) *server.Permissions {
+	if r.All {
+		return nil
+	}
+	return &server.Permissions{Publish: &server.SubjectPermission{Allow: r.Publish}, Subscribe: &server.SubjectPermission{Allow: r.Subscribe}}
+}
+
+// check looks at whether a configuration is sound and safe, and reads its keys.
+func check(cfg Config) (listed []keys.Key, closed bool, err error) {
+	if cfg.Store == "" {
+		return nil, false, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "store", Message: "must be a folder"}
+	}
+	if cfg.Name != "" && strings.ContainsFunc(cfg.Name, func(r rune) bool { return !unicode.IsGraphic(r) || strings.ContainsRune(" .*>/\\", r) }) || len(cfg.Name) > 64 {
+		return nil, false, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: "must be 1 to 64 bytes without blanks, dots, slashes or wildcards"}
+	}
+	for _, a := range cfg.Accounts {
+		if err := keys.CheckAccount(a); err != nil {
+			return nil, false, err
+		}
+	}
+	if cfg.Keys != "" {
+		if listed, closed, err = keys.Read(cfg.Keys); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := checkListen(cfg, closed && len(listed) > 0); err != nil {
+		return nil, false, err
+	}
+	return listed, closed, checkCluster(cfg)
+}
+
+func checkListen(cfg Config, hasKeys bool) error {
+	if cfg.Listen == "" {
+		return nil
+	}
+	host, _, err := splitListen("listen", cfg.Listen)
+	switch {
+	case err != nil:
+		return err
+	case loopback(host), hasKeys, cfg.TLS.CA != "":
+		return nil
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "listen", Message: fmt.Sprintf("without keys a hub listens on loopback only, not on %.80q: whoever reaches it could do everything", cfg.Listen),
+		Hint: "make keys first: marchwarden cluster key add NAME --role worker"}
+}
+
+func checkCluster(cfg Config) error {
+	if cfg.ClusterListen == "" {
+		if len(cfg.Routes) > 0 {
+			return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "routes", Message: "must not be given without an address for other hubs", Hint: "say where this hub listens for other hubs"}
+		}
+		return nil
+	}
+	host, _, err := splitListen("cluster_listen", cfg.ClusterListen)
+	switch {
+	case err != nil:
+		return err
+	case len(cfg.Routes) == 0:
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "routes", Message: "must name the other hubs of the cluster"}
+	case loopback(host), cfg.ClusterSecret != "", cfg.ClusterTLS.CA != "":
+		return nil
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "cluster_listen", Message: fmt.Sprintf("without a secret or certificates a hub takes other hubs on loopback only, not on %.80q", cfg.ClusterListen),
+		Hint: "give all hubs a file with the same secret, or certificates of one authority"}
+}
+
+// warn says what others could read on the way.
+func warn(cfg Config) {
+	if cfg.TLS.IsZero() {
+		warnOf(cfg, cfg.Listen)
+	}
+	if cfg.ClusterTLS.IsZero() {
+		warnOf(cfg, cfg.ClusterListen)
+	}
+}
+
+func warnOf(cfg Config, address string) {
+	if host, _, err := net.SplitHostPort(address); err == nil && !loopback(host) {
+		cfg.Log.Warn("without TLS, what passes can be read on the way", "address", address)
+	}
+}
+
+// splitListen reads host:port; port 0 is any that is free.
+func splitListen(field, s string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(s)
+	n, portErr := strconv.ParseUint(text, 10, 16)
+	if err != nil || portErr != nil || strings.ContainsAny(host, " /@") {
+		return "", 0, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf("must be host:port, such as 127.0.0.1:4222, not %.80q", s)}
+	}
+	if n == 0 {
+		return host, server.RANDOM_PORT, nil
+	}
+	return host, int(n), nil
+}
+
+// loopback reports whether only this machine can reach a host. A name counts only if it
+// is localhost: others may come to mean something else.
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,168 @@
+package hub
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+)
+
+const (
+	lockName = "lock"
+	hubName  = "hub.json"
+)
+
+// store is the folder of a hub while it is held.
+type store struct {
+	lock *os.File // held as long as it is open; the server itself takes no lock
+	path string   // of the file that says whose folder it is
+	form hubForm  // what it says
+	max  int64    // that the streams may take, in bytes
+}
+
+// hubForm is what a folder says about the hub that it is of. A server that runs alone and
+// one of a cluster keep their streams differently, and each would take the other's for
+// what is left over and delete it; so would one of another name in a cluster.
+type hubForm struct {
+	Name    string `json:"name"`
+	Cluster string `json:"cluster,omitempty"`
+	// Accounts have streams in the folder, also when their last key is removed.
+	Accounts []string `json:"accounts,omitempty"`
+}
+
+// openStore makes the folder and takes it for this process.
+func openStore(cfg Config) (*store, error) {
+	if err := durable.MakeDir(cfg.Store); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of the hub")
+	}
+	if err := os.Chmod(cfg.Store, 0o700); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "keep others out of the folder of the hub")
+	}
+	f, err := os.OpenFile(filepath.Join(cfg.Store, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "lock the folder of the hub")
+	}
+	s := &store{lock: f}
+	if err := s.take(cfg); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return s, nil
+}
+
+func (s *store) take(cfg Config) error {
+	switch err := durable.Lock(s.lock, false); {
+	case errors.Is(err, durable.ErrLocked):
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: durable.ErrLocked,
+			Message: fmt.Sprintf("another hub uses the folder %s", cfg.Store), Hint: "stop it, or give this one a folder of its own"}
+	case err != nil: // without a lock two servers could destroy each other's streams
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: err, Message: fmt.Sprintf("the folder %s cannot be locked", cfg.Store), Hint: "use a folder on a local disk"}
+	}
+	if err := s.identify(cfg); err != nil {
+		return err
+	}
+	s.max = cfg.MaxStore
+	if s.max > 0 {
+		return nil
+	}
+	free, err := diskFree(cfg.Store)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ask for the free space in the folder of the hub")
+	}
+	taken, err := size(cfg.Store)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "measure the folder of the hub")
+	}
+	s.max = (free + taken) / 4 * 3
+	return nil
+}
+
+// identify makes sure that the folder is of this hub, and names the hub.
+func (s *store) identify(cfg Config) error {
+	s.path = filepath.Join(cfg.Store, hubName)
+	want := hubForm{Name: cfg.Name}
+	if cfg.ClusterListen != "" {
+		want.Cluster = cfg.ClusterName
+	}
+	text, err := os.ReadFile(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if want.Name == "" {
+			want.Name = "hub-" + strings.ToLower(rand.Text()[:12])
+		}
+		s.form = want
+		return s.write()
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &s.form)
+	}
+	if err == nil && s.form.Name == "" {
+		err = errors.New("it does not name a hub")
+	}
+	for _, account := range s.form.Accounts {
+		err = errors.Join(err, keys.CheckAccount(account))
+	}
+	is := s.form
+	switch {
+	case err != nil:
+		return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read %s", s.path)
+	case is.Cluster != want.Cluster:
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "store", Message: fmt.Sprintf("the folder %s is that of %s, and cannot be that of %s", cfg.Store, is, want), Hint: "give this hub a folder of its own"}
+	case want.Name != "" && want.Name != is.Name:
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: fmt.Sprintf("the folder %s is that of the hub %q, not %.64q", cfg.Store, is.Name, want.Name), Hint: "give this hub a folder of its own"}
+	}
+	return nil
+}
+
+func (f hubForm) String() string {
+	if f.Cluster == "" {
+		return "a hub that runs alone"
+	}
+	return fmt.Sprintf("a hub of the cluster %q", f.Cluster)
+}
+
+// remember keeps which accounts there are.
+func (s *store) remember(accounts []string) error {
+	if slices.Equal(accounts, s.form.Accounts) {
+		return nil
+	}
+	s.form.Accounts = accounts
+	return s.write()
+}
+
+func (s *store) write() error {
+	text, err := json.Marshal(s.form)
+	if err == nil {
+		err = durable.ReplaceFile(s.path, append(text, '\n'))
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write whose folder it is")
+}
+
+// size is how many bytes the files below a folder have. Those that come and go meanwhile
+// do not matter.
+func size(dir string) (sum int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.Type().IsRegular() {
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			sum += info.Size()
+		}
+		return nil
+	})
+	return sum, err
+}
+
+// close gives the folder back.
+func (s *store) close() error { return s.lock.Close() }

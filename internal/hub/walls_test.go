@@ -1,0 +1,336 @@
+package hub_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+)
+
+// An account knows nothing of another: not its messages, streams, evidence or replies.
+func TestAccountsAreApart(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	g.prepare(t, cluster.Facts{})
+	strangers := connect(t, g.Address(), g.options(t, "hub-press")...) // who may do everything, there
+	heard, err := strangers.SubscribeSync(">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := strangers.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	worker := connect(t, g.Address(), g.options(t, "worker1")...)
+	js, err := jetstream.New(worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t, 10*time.Second)
+	for _, subject := range []string{"mw.task." + id1, "mw.log." + id1 + "." + id1, "mw.done." + id1, "mw.blob.00", "$KV.MW_WORKER.worker.w1"} {
+		if _, err := js.Publish(ctx, subject, []byte("ours")); err != nil {
+			t.Fatalf("%s: %v", subject, err)
+		}
+	}
+	if err := worker.Publish("mw.live."+id1+"."+id1, []byte("ours")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(worker.Flush(), strangers.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := heard.Pending(); n != 0 || err != nil {
+		msg, _ := heard.NextMsg(0)
+		t.Errorf("%d messages crossed, the first to %s", n, msg.Subject)
+	}
+	if err := heard.Unsubscribe(); err != nil {
+		t.Fatal(err)
+	}
+	far, err := jetstream.New(strangers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range far.StreamNames(ctx).Name() {
+		if name == "KV_MW_FACTS" {
+			continue // the hub's word to each
+		}
+		s, err := far.Stream(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s.CachedInfo().State.Msgs; n != 0 {
+			t.Errorf("%s has %d messages of the other account", name, n)
+		}
+		if name == "MW_BLOB" {
+			if _, err := s.GetLastMsgForSubject(ctx, "mw.blob.00"); !errors.Is(err, jetstream.ErrMsgNotFound) {
+				t.Errorf("the other's evidence: %v", err)
+			}
+		}
+	}
+	if p := g.prober(t, "worker-press"); p.allowed(t, "subscribe "+g.inbox(t, "worker1")+".>") {
+		t.Error("the other account's inbox may be listened at")
+	}
+}
+
+// Whoever sends a request chooses where the answer goes. A client cannot have it go to a
+// record, an end or a bucket: only to places among clients.
+func TestAnswersStayAmongClients(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	g.prepare(t, cluster.Facts{})
+	nc := connect(t, g.Address(), g.options(t, "client1")...)
+	targets := []string{"mw.log." + id1 + "." + id1, "mw.done." + id1, "mw.blob.00", "$KV.MW_FACTS.facts", "$KV.MW_LIMIT.anthropic"}
+	for i, target := range targets {
+		msg := nats.NewMsg(fmt.Sprintf("mw.task.%s%d", id1, i))
+		msg.Reply, msg.Data = target, []byte("a task")
+		msg.Header.Set("Mw-Kind", "end")
+		if err := nc.PublishMsg(msg); err != nil {
+			t.Fatal(err)
+		}
+		for _, ask := range []string{"$JS.API.STREAM.MSG.GET.MW_TASK", "$JS.API.STREAM.INFO.MW_TASK", "$JS.API.DIRECT.GET.KV_MW_FACTS.$KV.MW_FACTS.facts"} {
+			if err := nc.PublishRequest(ask, target, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := within(t, 5*time.Second)
+	ack, err := js.Publish(ctx, "mw.task."+id2, []byte("x")) // an answer that comes, so those before it went
+	if err != nil || ack.Sequence != uint64(len(targets)+1) {
+		t.Fatalf("%+v, %v", ack, err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	before := map[string]uint64{"KV_MW_FACTS": 1} // the hub's own
+	for _, name := range []string{"MW_LOG", "MW_DONE", "MW_BLOB", "KV_MW_FACTS", "KV_MW_LIMIT"} {
+		s, err := js.Stream(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := s.CachedInfo().State.LastSeq; n != before[name] {
+			t.Errorf("%s had %d messages and has %d", name, before[name], n)
+		}
+	}
+}
+
+// A client's request has one answer, also after the accounts have changed: the server
+// must not answer in place of the streams.
+func TestOneAnswer(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	g.prepare(t, cluster.Facts{})
+	ask := func(when string) {
+		t.Helper()
+		nc := connect(t, g.Address(), g.options(t, "client1")...)
+		for _, subject := range []string{"mw.task." + id1, "$JS.API.STREAM.INFO.MW_TASK", "$JS.API.STREAM.MSG.GET.MW_TASK", "$JS.API.CONSUMER.LIST.MW_WORK", "$JS.API.DIRECT.GET.KV_MW_FACTS.$KV.MW_FACTS.facts"} {
+			inbox := nc.NewInbox()
+			answers, err := nc.SubscribeSync(inbox)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(nc.PublishRequest(subject, inbox, nil), nc.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+			if n, _, err := answers.Pending(); n != 1 || err != nil {
+				t.Errorf("%s: %s has %d answers, %v", when, subject, n, err)
+			}
+			if msg, err := answers.NextMsg(time.Second); err != nil || strings.Contains(string(msg.Data), "not enabled") {
+				t.Errorf("%s: %s: %s, %v", when, subject, msg.Data, err)
+			}
+		}
+	}
+	ask("at first")
+	g.add(t, "more", "elsewhere", keys.Client)
+	if err := g.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	ask("with another account")
+}
+
+// What was handed in, wished or ended stays as it is, whoever sends something else, and
+// however.
+func TestNobodyOverwrites(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	g.prepare(t, cluster.Facts{})
+	for role, subjects := range map[string][]string{"client2": {"mw.task." + id1, "mw.cancel." + id1, "mw.work.web.p1.3." + id1}, "worker2": {"mw.task." + id1, "mw.done." + id1}} {
+		js, err := jetstream.New(connect(t, g.Address(), g.options(t, role)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, err := jetstream.New(connect(t, g.Address(), g.options(t, "worker1")...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := within(t, 10*time.Second)
+		for _, subject := range subjects {
+			_, _ = first.Publish(ctx, subject, []byte("first")) // or it is there from the other role
+			for name, values := range map[string][]string{"": nil, "Nats-Rollup": {"sub"}, "Nats-Rollup-All": nil, "Nats-Expected-Last-Subject-Sequence": {"1"}, "Nats-TTL": {"1s"}} {
+				msg := nats.NewMsg(subject)
+				msg.Data = []byte("second")
+				switch {
+				case name == "Nats-Rollup-All":
+					msg.Header.Set("Nats-Rollup", "all")
+				case name != "":
+					msg.Header[name] = values
+				}
+				if ack, err := js.PublishMsg(ctx, msg); err == nil {
+					t.Errorf("%s overwrites %s with %q: %+v", role, subject, name, ack)
+				}
+			}
+		}
+	}
+	js, err := jetstream.New(connect(t, g.Address(), g.options(t, "client1")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range map[string]uint64{"MW_TASK": 2, "MW_WORK": 1, "MW_DONE": 1} {
+		s, err := js.Stream(within(t, 5*time.Second), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.CachedInfo().State.Msgs; got != n {
+			t.Errorf("%s has %d messages, want %d", name, got, n)
+		}
+	}
+}
+
+// A key counts when it is added and no longer when it is removed; what others have open
+// stays open.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	g.prepare(t, cluster.Facts{})
+	refuse := func(name string) {
+		t.Helper()
+		if nc, err := nats.Connect(g.Address(), g.options(t, name)...); !errors.Is(err, nats.ErrAuthorization) {
+			if err == nil {
+				nc.Close()
+			}
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if nc, err := nats.Connect(g.Address()); !errors.Is(err, nats.ErrAuthorization) {
+		if err == nil {
+			nc.Close()
+		}
+		t.Errorf("without a key: %v", err)
+	}
+	stays := connect(t, g.Address(), g.options(t, "worker1")...)
+	gone := make(chan struct{})
+	goes := connect(t, g.Address(), append(g.options(t, "worker2"), nats.ClosedHandler(func(*nats.Conn) { close(gone) }))...)
+	write(t, connect(t, g.Address(), g.options(t, "hub1")...), 1)
+	before := g.Stats().Connections
+
+	g.add(t, "late", "desk", keys.Worker)
+	refuse("late")
+	if err := g.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	access, err := g.Account("desk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.prepare(t, cluster.Facts{}) // the account has streams
+	late := connect(t, g.Address(), g.options(t, "late")...)
+	js, err := jetstream.New(late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.Publish(within(t, 5*time.Second), "mw.task."+id1, []byte("x")); err != nil {
+		t.Errorf("in the new account %v: %v", access.Account, err)
+	}
+
+	if err := g.file.Remove("worker2"); err != nil {
+		t.Fatal(err)
+	}
+	select { // without being asked, within two seconds
+	case <-gone:
+	case <-time.After(5 * time.Second):
+		t.Errorf("the connection of a key that is removed is %v", goes.Status())
+	}
+	refuse("worker2")
+	if err := stays.FlushTimeout(time.Second); err != nil || !stays.IsConnected() {
+		t.Errorf("others: %v, %v", err, stays.Status())
+	}
+	if n := g.Stats().Connections; n <= before-1 {
+		t.Errorf("%d connections, there were %d", n, before)
+	}
+	if got := write(t, connect(t, g.Address(), g.options(t, "hub1")...), 1); got != 2 {
+		t.Errorf("message %d after the changes", got)
+	}
+}
+
+// The first key ends the time in which everybody could connect, and no later state of the
+// file brings it back.
+func TestFirstKeyClosesTheDoor(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys.json")
+	file, err := keys.Open(path, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := start(t, hub.Config{Listen: "127.0.0.1:0", Keys: path})
+	g := &guarded{Hub: h, file: file, seeds: map[string][]byte{}}
+	gone := make(chan struct{})
+	nc := connect(t, h.Address(), nats.ClosedHandler(func(*nats.Conn) { close(gone) }))
+	write(t, nc, 1)
+	g.add(t, "ops", "", keys.Hub)
+	if err := h.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-gone:
+	case <-time.After(5 * time.Second):
+		t.Error("who connected without a key stays")
+	}
+	if got := write(t, connect(t, h.Address(), g.options(t, "ops")...), 1); got != 2 {
+		t.Errorf("message %d: the streams are others", got)
+	}
+	closed := func(when string) {
+		t.Helper()
+		if nc, err := nats.Connect(h.Address()); !errors.Is(err, nats.ErrAuthorization) {
+			if err == nil {
+				nc.Close()
+			}
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	closed("one key")
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Reload(); err == nil {
+		t.Error("a damaged file is taken")
+	}
+	connect(t, h.Address(), g.options(t, "ops")...)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Reload(); err == nil {
+		t.Error("a file that is gone is taken")
+	}
+	closed("no file")
+	if err := os.WriteFile(path, []byte(`{"version":1,"keys":[]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	closed("no key")
+	if nc, err := nats.Connect(h.Address(), g.options(t, "ops")...); err == nil {
+		nc.Close()
+		t.Error("a key that is removed connects")
+	}
+}

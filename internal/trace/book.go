@@ -1,0 +1,140 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+)
+
+// Book is where runs are recorded: a folder, or the journals of tasks that this process
+// holds.
+type Book interface {
+	// Create begins a new trace; for an id that has one, fs.ErrExist is in the chain.
+	Create(id marchwarden.TraceID) (*Writer, error)
+	// Append opens a trace to go on with it.
+	Append(id marchwarden.TraceID) (*Writer, *Log, error)
+	// Load reads a trace and changes nothing.
+	Load(id marchwarden.TraceID) (*Log, error)
+	// Foreign reports whether a trace was made somewhere else and brought here.
+	Foreign(id marchwarden.TraceID) (bool, error)
+}
+
+var (
+	_ Book = (*Dir)(nil)
+	_ Book = (*Held)(nil)
+)
+
+// Held is the book of a worker: the records of the tasks that it holds at the moment,
+// wherever the engine keeps them. It is safe for concurrent use.
+type Held struct {
+	now func() time.Time
+	// Clean is Dir.Clean.
+	Clean func(line []byte) []byte
+
+	mu    sync.Mutex // guards what follows
+	lines map[marchwarden.TraceID]dispatch.Lines
+}
+
+// NewHeld makes the book of a worker that holds nothing yet.
+func NewHeld(now func() time.Time) *Held {
+	return &Held{now: now, lines: map[marchwarden.TraceID]dispatch.Lines{}}
+}
+
+// Hold adds the record of a task until release is called.
+func (h *Held) Hold(id marchwarden.TraceID, lines dispatch.Lines) (release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines[id] = lines
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.lines[id] == lines {
+			delete(h.lines, id)
+		}
+	}
+}
+
+func (h *Held) find(id marchwarden.TraceID) (dispatch.Lines, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lines, ok := h.lines[id]
+	if !ok {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "run %s is none that this worker holds", id)
+	}
+	return lines, nil
+}
+
+// Create begins the trace of a held task.
+func (h *Held) Create(id marchwarden.TraceID) (*Writer, error) {
+	lines, err := h.find(id)
+	if err != nil {
+		return nil, err
+	}
+	data, err := lines.Read(context.Background())
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
+	}
+	if len(data) > 0 {
+		return nil, marchwarden.Wrap(fs.ErrExist, marchwarden.CodeUnavailable, "create trace %s", id)
+	}
+	return &Writer{f: &onLines{lines}, now: h.now, clean: h.Clean, sums: true}, nil
+}
+
+// Append opens the trace of a held task to go on with it.
+func (h *Held) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
+	lines, err := h.find(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := h.Load(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if log.Torn > 0 {
+		return nil, nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the last line of trace %s is damaged", id)
+	}
+	return &Writer{f: &onLines{lines}, now: h.now, clean: h.Clean, steps: len(log.Steps), sum: log.sum, sums: log.sums}, log, nil
+}
+
+// Load reads the trace of a held task.
+func (h *Held) Load(id marchwarden.TraceID) (*Log, error) {
+	lines, err := h.find(id)
+	if err != nil {
+		return nil, err
+	}
+	data, err := lines.Read(context.Background())
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
+	}
+	if len(data) == 0 {
+		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing is recorded of run %s yet", id)
+	}
+	log, err := Read(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("read trace %s: %w", id, err)
+	}
+	return log, nil
+}
+
+// Foreign is never so: what a worker holds, the engine has given it.
+func (h *Held) Foreign(marchwarden.TraceID) (bool, error) { return false, nil }
+
+// onLines is a file of which every write is one whole line, kept when it returns.
+type onLines struct{ lines dispatch.Lines }
+
+func (o *onLines) Write(line []byte) (int, error) {
+	// The journal bounds how long it tries: a step is written though its caller is gone.
+	if err := o.lines.Append(context.Background(), line); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+func (*onLines) Sync() error  { return nil }
+func (*onLines) Close() error { return nil }
