@@ -36,6 +36,8 @@ type askOptions struct {
 	out          string
 	verbose      bool
 	quiet        bool
+	engine       string // the cluster to ask, as the flag says; "" leaves it to the settings
+	away         bool   // it was asked of a cluster
 }
 
 const askHelp = `Ask a question and get an answer in which every factual sentence carries a
@@ -59,6 +61,10 @@ or when a key is set. What was found in your files or your database is told to
 no other researcher unless --allow-egress says so, and goes to a language model
 only if you name one.
 
+With --engine a cluster does the work, and its workers decide what is searched.
+Ctrl-C then only stops waiting: 'marchwarden watch ID' comes back to it,
+'marchwarden cancel ID' ends it. At its end the record comes home.
+
 The result goes to stdout, progress and warnings to stderr. The first Ctrl-C
 ends the research with a partial result, the second ends the program.
 
@@ -74,7 +80,8 @@ const askExamples = `  marchwarden ask "What are ideal crops for a garden in Uta
   marchwarden ask --researcher arxiv "What is known about attention sinks?"
   marchwarden ask --model ollama/qwen3 --search searxng --plan "What is new in CRISPR therapy?"
   marchwarden ask --json "Who wrote the transformer paper?" | jq .citations
-  echo "What is CRISPR?" | marchwarden ask --out report.md -`
+  echo "What is CRISPR?" | marchwarden ask --out report.md -
+  marchwarden ask --engine nats://hub1:4222 "What is known about attention sinks?"`
 
 func newAsk(a *app) *cobra.Command {
 	var o askOptions
@@ -100,6 +107,7 @@ func newAsk(a *app) *cobra.Command {
 	f.StringVar(&o.context, "context", "", fmt.Sprintf("`TEXT` that you know already, at most %d characters", marchwarden.MaxContextChars))
 	o.deskFlags(f)
 	o.showFlags(f)
+	engineFlag(f, &o.engine)
 	complete(cmd, "researcher", append(slices.Clone(builtinOrder), piName)...)
 	complete(cmd, "researchers", builtinOrder...)
 	complete(cmd, "search", engineNames()...)
@@ -152,6 +160,13 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	if err := o.bounds(); err != nil {
 		return err
 	}
+	at, err := c.engineURLFor(o.engine)
+	if err != nil {
+		return err
+	}
+	if at != "" {
+		return a.askCluster(ctx, c, o, at, req)
+	}
 	return a.research(ctx, c, o, req)
 }
 
@@ -185,17 +200,33 @@ func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwa
 		}
 		a.note("%s", nothingLeft(req, o.desk.more > 0, res))
 	}
+	partial, err := a.show(c, o, d, res, start, watch)
+	if err := errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	if interrupted && partial { // one that came too late has cost nothing
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to go on with it: marchwarden resume " + shortID(res.TraceID)}
+	}
+	return nil
+}
+
+// show shows the result of a run that is recorded here, and reports whether its record
+// says that it was interrupted, or nothing.
+func (a *app) show(c *config, o askOptions, d *desk, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
 	f, searched := d.whole(res)
-	interrupted = interrupted && (f.interrupted || !f.known) // one that came too late has cost nothing
+	partial = f.interrupted || !f.known
 	if start.Investigation == nil {
 		searched = start.Library
 	}
 	screen := term.ResultOptions{
 		Question: start.Request.Question, Limits: start.LimitsNow(),
-		Sources: max(f.read, res.CostMetadata.SourcesRead), Cost: f.costWords(res.CostMetadata), Hints: c.hints(start, o.desk, searched),
+		Sources: max(f.read, res.CostMetadata.SourcesRead), Cost: f.costWords(res.CostMetadata),
 		Verbose: o.verbose, Timings: watch.timings,
 	}
-	if res.CostMetadata.BudgetExhausted && !interrupted && len(res.Warnings) == 0 {
+	if !o.away { // what is searched there, its workers decide
+		screen.Hints = c.hints(start, o.desk, searched)
+	}
+	if res.CostMetadata.BudgetExhausted && !partial && len(res.Warnings) == 0 {
 		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.exhausted, start), shortID(res.TraceID)))
 	}
 	if where := strings.Join(searched, ", "); d.openWorld {
@@ -203,13 +234,7 @@ func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwa
 	} else {
 		screen.Library = where
 	}
-	if err := errors.Join(a.deliver(o, res, screen), d.Close()); err != nil {
-		return err
-	}
-	if interrupted {
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to go on with it: marchwarden resume " + shortID(res.TraceID)}
-	}
-	return nil
+	return partial, a.deliver(o, res, screen)
 }
 
 // bounds takes over how far an investigation may go.

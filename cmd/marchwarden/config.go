@@ -105,6 +105,7 @@ func (a *app) hidden(c *config) []string {
 			all = append(all, passwords(c.text(s.name))...)
 		}
 	}
+	all = append(all, pastedSeed(c.text(setEngineKey)))
 	for _, m := range c.members {
 		for _, name := range m.secretVariables() {
 			v, _ := a.env(name)

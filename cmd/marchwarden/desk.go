@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
@@ -29,10 +30,12 @@ type desk struct {
 	openWorld  bool // reaches outside this machine
 	private    bool // reports what is the user's own
 	partOf     bool // works for an investigation, whose line in the ledger it is part of
+	silent     bool // works for somebody whose own ledger it is a matter of
 	researcher marchwarden.Researcher
 	a          *app
 	cfg        *config
 	records    *records
+	shown      mcpkit.Records // the runs that a server shows; nil for those of the records
 	warn       func(string)
 	told       func(finished)
 	close      []func() error // in the order of closing, before the records
@@ -60,6 +63,9 @@ type deskOptions struct {
 	planOnly    bool
 	// partOf says that the researcher works for an investigation.
 	partOf bool
+	// shared is where a worker's researchers record and keep, beside the home folder; nil
+	// elsewhere.
+	shared *workplace
 	// flags are what going on with the run needs, begunBy is the model of one that
 	// goes on ("" for a run of its own), and more is added to its time.
 	flags   []string
@@ -95,7 +101,7 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	if err := a.startTracing(c); err != nil {
 		return nil, err
 	}
-	if o.flags == nil && !o.partOf {
+	if o.flags == nil && !o.partOf && o.shared == nil {
 		o.flags = o.recordable(a, c)
 	}
 	if !isBuiltin(name) {
@@ -259,12 +265,12 @@ func (a *app) openWebDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, 
 
 // newDesk opens the records and completes the lab with them.
 func (a *app) newDesk(c *config, o deskOptions, lab *researcher.Lab) (*desk, error) {
-	rec, err := a.openWorking(c)
+	rec, err := a.recordsFor(c, o)
 	if err != nil {
 		return nil, err
 	}
-	d := &desk{a: a, cfg: c, records: rec, warn: o.warn, told: o.told, partOf: o.partOf}
-	lab.Traces, lab.Blobs, lab.PartOf = rec.traces, rec.blobs, o.partOf
+	d := &desk{a: a, cfg: c, records: rec, warn: o.warn, told: o.told, partOf: o.partOf, silent: o.shared != nil}
+	lab.Traces, lab.Blobs, lab.PartOf = rec.book(), rec.blobs, o.partOf
 	lab.Spent = func(call researcher.Call) {
 		d.enter(finished{call.Start, call.Result, call.Before})
 	}
@@ -314,7 +320,7 @@ func (a *app) extractor(c *config) *extract.Extractor {
 func (d *desk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	req.Question, req.Context = d.a.hide.Text(req.Question), d.a.hide.Text(req.Context) // who pastes a key does not mean to ask about it
 	res, err := d.a.tracer.Research(d.researcher, d.name).Research(ctx, req, sink)
-	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.partOf && req.Resume == "" { // what a run that goes on has cost is in its trace
+	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.partOf && !d.silent && req.Resume == "" { // what a run that goes on has cost is in its trace
 		d.append(ledger.Entry{Time: d.a.now().UTC(), Researcher: d.name, Question: req.Question, Outcome: ledger.Failed})
 	}
 	return res, err
@@ -326,7 +332,7 @@ func (d *desk) enter(call finished) {
 	if d.told != nil {
 		defer d.told(call)
 	}
-	if d.partOf {
+	if d.partOf || d.silent {
 		return
 	}
 	e := ledger.EntryOf(d.a.now(), call.start.Researcher, call.start.Request.Question, call.result)

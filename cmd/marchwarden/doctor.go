@@ -214,7 +214,8 @@ func (a *app) parts(ctx context.Context, c *config) []partRow {
 		partRow{"documents", partOK, "Markdown, text, HTML, PDF, Word, CSV, JSON and source code; PDF needs nothing installed"},
 	)
 	rows = append(rows, keptVectors(c))
-	return append(rows, a.researcherParts(c)...)
+	rows = append(rows, a.researcherParts(c)...)
+	return append(rows, a.clusterPart(ctx, c))
 }
 
 // settingsFile says whether a file of settings is there; it was read already.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/brave"
+	searchrationed "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rationed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/searxng"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/tavily"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/wikipedia"
@@ -37,22 +39,22 @@ func userAgent() string {
 type engineKind struct {
 	name  string
 	needs string // the setting without which it cannot work; "" for none
-	open  func(a *app, c *config) search.Engine
+	open  func(a *app, c *config, client *http.Client) search.Engine
 }
 
 // engineKinds are all there are, in the order in which they are asked.
 var engineKinds = []engineKind{
-	{"tavily", setTavilyKey, func(a *app, c *config) search.Engine {
-		return tavily.New(tavily.Config{Key: c.text(setTavilyKey), BaseURL: c.text(setTavilyURL), HTTP: a.serviceClient(), UserAgent: userAgent()})
+	{"tavily", setTavilyKey, func(a *app, c *config, client *http.Client) search.Engine {
+		return tavily.New(tavily.Config{Key: c.text(setTavilyKey), BaseURL: c.text(setTavilyURL), HTTP: client, UserAgent: userAgent()})
 	}},
-	{"brave", setBraveKey, func(a *app, c *config) search.Engine {
-		return brave.New(brave.Config{Now: a.now, Key: c.text(setBraveKey), BaseURL: c.text(setBraveURL), HTTP: a.serviceClient(), UserAgent: userAgent()})
+	{"brave", setBraveKey, func(a *app, c *config, client *http.Client) search.Engine {
+		return brave.New(brave.Config{Now: a.now, Key: c.text(setBraveKey), BaseURL: c.text(setBraveURL), HTTP: client, UserAgent: userAgent()})
 	}},
-	{"searxng", setSearxngURL, func(a *app, c *config) search.Engine {
-		return searxng.New(searxng.Config{BaseURL: c.text(setSearxngURL), Now: a.now, HTTP: a.serviceClient(), UserAgent: userAgent()})
+	{"searxng", setSearxngURL, func(a *app, c *config, client *http.Client) search.Engine {
+		return searxng.New(searxng.Config{BaseURL: c.text(setSearxngURL), Now: a.now, HTTP: client, UserAgent: userAgent()})
 	}},
-	{"wikipedia", "", func(a *app, c *config) search.Engine {
-		return wikipedia.New(wikipedia.Config{BaseURL: c.text(setWikipediaURL), HTTP: a.serviceClient(), UserAgent: userAgent()})
+	{"wikipedia", "", func(a *app, c *config, client *http.Client) search.Engine {
+		return wikipedia.New(wikipedia.Config{BaseURL: c.text(setWikipediaURL), HTTP: client, UserAgent: userAgent()})
 	}},
 }
 
@@ -104,9 +106,18 @@ func (a *app) openEngines(c *config, flag string) (search.Engine, error) {
 	}
 	var engines []search.Engine
 	for _, k := range kinds {
-		engines = append(engines, k.open(a, c))
+		engines = append(engines, a.openEngine(c, k))
 	}
 	return search.Chain(engines, a.now), nil
+}
+
+// openEngine makes one engine. Its limit is shared with all who work for the same engine of
+// tasks, if there is one.
+func (a *app) openEngine(c *config, k engineKind) search.Engine {
+	if a.limits == nil {
+		return k.open(a, c, a.serviceClient())
+	}
+	return searchrationed.New(a.limits(searchrationed.ForEngine(k.name)), a.now, a.serviceClient(), func(client *http.Client) search.Engine { return k.open(a, c, client) })
 }
 
 // renders reports whether pages that need JavaScript are run in a browser, by the
@@ -130,6 +141,9 @@ func (a *app) openWebFetcher(c *config, rec *records, x *extract.Extractor, rend
 	cfg := webfetch.Config{
 		Clean: a.hide.Bytes,
 		Store: rec.blobs, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), CacheDir: filepath.Join(c.cachePath(), "pages"),
+	}
+	if a.limits != nil {
+		cfg.Share = func(host string) webfetch.Share { return a.limits("host:" + host + "/requests") }
 	}
 	if chromium, ok := findChromium(c); ok && c.renders(rendering) {
 		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: userAgent()})}

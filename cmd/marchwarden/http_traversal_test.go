@@ -88,6 +88,10 @@ func TestTraversal(t *testing.T) {
 		return
 	}
 	opened, outside := opens(t, log, first, last, home)
+	// The server of hubs, which is in the program, looks every second how much the process
+	// uses, whether there is a hub or not.
+	self := fmt.Sprintf(`"/proc/%d/stat", O_RDONLY`, s.cmd.Process.Pid)
+	outside = slices.DeleteFunc(outside, func(line string) bool { return strings.Contains(line, self) })
 	if opened == 0 || len(outside) > 0 {
 		t.Errorf("%d system calls, outside of the home %.2000q", opened, outside)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -55,6 +56,9 @@ type app struct {
 	// hide knows the secrets of the settings, and takes them out of what is printed
 	// and stored. Nil knows none.
 	hide *secret.Redactor
+	// limits are what this process shares of providers with the others that work for its
+	// engine; nil where there is none.
+	limits func(key string) dispatch.Limiter
 	// tracer sends spans to a collector, once research begins and if OTEL_* says so.
 	tracer *telemetry.Tracer
 }

@@ -13,7 +13,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/anthropic"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/openai"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/rationed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/steady"
+	searchrationed "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rationed"
 )
 
 // noModel is how people ask for the mind that needs no model.
@@ -130,9 +132,9 @@ func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
 			Hint: "set " + settingEnv(p.key) + " in the environment or in .env, or use --model " + noModel}
 	}
 	if p.name == "anthropic" {
-		return a.tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), nil
+		return rationed.New(a.tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), a.limits, a.now), nil
 	}
-	return a.tracer.Model(openai.New(openai.Config{Provider: p.name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), nil
+	return rationed.New(a.tracer.Model(openai.New(openai.Config{Provider: p.name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), a.limits, a.now), nil
 }
 
 // address is where the provider is. The path that its protocol is under may be in
@@ -194,4 +196,14 @@ func (a *app) serviceClient() *http.Client {
 		IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 256 << 10,
 	}
 	return &http.Client{Transport: a.hide.Transport(t)}
+}
+
+// sharedClient is serviceClient for a service whose limit all who work for one engine
+// share, by its name.
+func (a *app) sharedClient(service string) *http.Client {
+	client := a.serviceClient()
+	if a.limits != nil {
+		client.Transport = searchrationed.Transport(a.limits(searchrationed.ForEngine(service)), a.now, client.Transport)
+	}
+	return client
 }

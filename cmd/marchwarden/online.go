@@ -93,7 +93,7 @@ func (a *app) enginePart(c *config, k engineKind) servicePart {
 	case k.needs != "":
 		row.Detail = "set by " + c.label(k.needs)
 	}
-	engine := k.open(a, c)
+	engine := a.openEngine(c, k)
 	return servicePart{partRow: row, engine: true, standIn: k.needs == "", try: func(ctx context.Context) (string, error) {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
 		return "", err

@@ -175,17 +175,19 @@ func TestPackagingNamesWhatExists(t *testing.T) {
 		variables[s.env] = true
 	}
 	// A command line, until something else begins; what follows -- is another's or of the same command.
-	line := regexp.MustCompile(`(?:\bmarchwarden|\[(?:serve|"serve")),? [^\n` + "`" + `|;&()]*`)
+	line := regexp.MustCompile(`(?:\bmarchwarden|\[(?:serve|"serve"|hub|"hub"|worker|"worker")),? [^\n` + "`" + `|;&()]*`)
 	flag := regexp.MustCompile(`--([a-z][a-z-]*)`)
 	span := regexp.MustCompile("`--([a-z][a-z-]*)[^`]*`")
 	variable := regexp.MustCompile(`\bMARCHWARDEN_[A-Z_]+\b`)
 	verb := regexp.MustCompile(`marchwarden ((?:[a-z]+)(?: (?:config|ping|add|remove|list|pi|files|web|arxiv|database))?)\b`)
 	seen := 0
-	for _, name := range []string{"docs/mcp.md", "compose.yaml", "Dockerfile", "deploy/marchwarden.service", "deploy/marchwarden.env.example", "deploy/README.md", "server.json", "mcpb/manifest.json"} {
+	for _, name := range []string{"docs/mcp.md", "compose.yaml", "Dockerfile", "deploy/marchwarden.service", "deploy/marchwarden.env.example", "deploy/README.md", "server.json", "mcpb/manifest.json",
+		"compose.cluster.yaml", "deploy/marchwarden-hub.service", "deploy/marchwarden-worker.service", "deploy/hub.env.example", "deploy/worker.env.example",
+		"deploy/kubernetes/10-hub.yaml", "deploy/kubernetes/20-worker.yaml", "deploy/kubernetes/README.md", "docs/cluster.md", "docs/scale.md", "README.md"} {
 		text := packagingFile(t, name)
 		named := span.FindAllStringSubmatch(text, -1)
 		for _, command := range line.FindAllString(text, -1) {
-			if strings.Contains(command, "claude ") || strings.Contains(command, "codex mcp") {
+			if strings.Contains(command, "claude ") || strings.Contains(command, "codex mcp") || strings.Contains(command, " create secret ") {
 				continue
 			}
 			named = append(named, flag.FindAllStringSubmatch(command, -1)...)

@@ -55,6 +55,7 @@ func newRoot(a *app) *cobra.Command {
 	root.AddCommand(
 		newAsk(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
 		newResume(a), newDrift(a), newExport(a), newImport(a), newCheck(a), newGc(a), newEval(a), newCalibrate(a),
+		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newWatchCommand(a), newCancel(a),
 		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a),
 	)
 	addCompletion(root)
@@ -161,7 +162,9 @@ func flagError(cmd *cobra.Command, err error) error {
 // variable that is not set, and is not meant to be the default.
 func notBlank(cmd *cobra.Command) error {
 	for _, name := range []string{"researcher", "researchers", "db", "allow-egress", "out", "format", "sign", "new-key", "max-size", "status", "http", "max-wall", "public-url", "allowed-hosts", "allowed-origins", "session-timeout",
-		"tls-cert", "tls-key", "oauth-issuer", "oauth-audience", "oauth-jwks", "scope", "expires"} {
+		"engine", "file", "priority", "tls-cert", "tls-key", "oauth-issuer", "oauth-audience", "oauth-jwks", "scope", "expires",
+		"listen", "store", "max-store", "keys", "name", "tls-ca", "cluster", "cluster-listen", "cluster-secret-file", "cluster-cert", "cluster-key", "cluster-ca", "replicas", "lease", "keep-log", "keep-task", "keep-done", "blobs", "routes",
+		"limit", "metrics", "drain", "account", "role"} {
 		f := cmd.Flags().Lookup(name)
 		if f != nil && f.Changed && strings.Trim(f.Value.String(), "[] \t") == "" {
 			return invalid("--"+name, "leave it out if there is none", "must not be blank")

@@ -68,6 +68,9 @@ func lookup(env map[string]string) func(string) (string, bool) {
 //	nobody                   no process may be at work in the script's folder
 //	peek FILE COMMAND…       run a command, and write the command lines that others could see meanwhile
 //	within TIME COMMAND…     run a command that must exit with 0 in that time
+//	start NAME REGEXP COMMAND…
+//	                         run a command in the background, and go on when its stderr matches
+//	end NAME SIGNAL CODE     send it a signal; it must exit with exactly this code
 //
 // thirdparty is somebody else's researcher: see there.
 // The condition [mcp-sdk] says that python3 and the official MCP SDK are installed.
@@ -107,7 +110,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "field": field, "flipbit": flipBit, "manyfiles": manyFiles,
 			"interrupt": interrupt, "repeat": repeat, "absent": absent,
-			"sqlite": sqlite, "jsonlines": jsonLines, "equal": equal, "nobody": nobody, "peek": peek, "within": within,
+			"sqlite": sqlite, "jsonlines": jsonLines, "equal": equal, "nobody": nobody, "peek": peek, "within": within, "start": start, "end": end,
 		},
 		RequireExplicitExec: true,
 	})

@@ -32,7 +32,10 @@ func (c *config) runsPath() string { return filepath.Join(c.home(), "runs") }
 // employ puts the server around a desk.
 func (s *servant) employ(a *app, c *config, d *desk, how *serveOptions, wall time.Duration) error {
 	s.name = d.name
-	shown := shownRecords{d.records}
+	shown := d.shown
+	if shown == nil {
+		shown = shownRecords{d.records}
+	}
 	work := counted{d, s.metrics}
 	keep := runs.Config{Researcher: work, Dir: c.runsPath(), Now: a.now, Name: d.name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
 	if d.partOf { // its investigation keeps it

@@ -64,6 +64,9 @@ func (a *app) served(o *deskOptions, short, particular, example string) *cobra.C
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *o, &how) },
 	}
 	f := cmd.Flags()
+	if o.researcher == piName {
+		engineFlag(f, &how.engine)
+	}
 	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
 	f.BoolVar(&o.partOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
 	_ = f.MarkHidden("part-of-investigation") // the flag is there
@@ -107,7 +110,7 @@ func newServeDatabase(a *app) *cobra.Command {
 
 func newServePI(a *app) *cobra.Command {
 	o := &deskOptions{researcher: piName}
-	cmd := a.served(o, "the investigator", "Its network is chosen as for 'marchwarden ask'.", "marchwarden serve pi --online --library ~/papers")
+	cmd := a.served(o, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.", "marchwarden serve pi --online --library ~/papers")
 	f := cmd.Flags()
 	f.StringSliceVar(&o.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.BoolVar(&o.online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
@@ -150,7 +153,7 @@ func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error
 		s.metrics = door.NewMetrics(programVersion())
 		o.told = s.count
 	}
-	d, err := a.openDesk(c, o)
+	d, err := a.openServed(ctx, c, o, how)
 	if err != nil {
 		return err
 	}
@@ -166,6 +169,36 @@ func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error
 		err = nil // told to end, which is how a server ends
 	}
 	return errors.Join(err, s.runs.Close(context.Background()), s.server.Close(), d.Close())
+}
+
+// openServed opens the researcher that is served: of this machine, or a cluster.
+func (a *app) openServed(ctx context.Context, c *config, o deskOptions, how *serveOptions) (*desk, error) {
+	if o.researcher != piName {
+		return a.openDesk(c, o)
+	}
+	at, err := c.engineURLFor(how.engine)
+	if err != nil {
+		return nil, err
+	}
+	if at == "" {
+		return a.openDesk(c, o)
+	}
+	if err := workElsewhere(o, "it"); err != nil {
+		return nil, err
+	}
+	if len(o.only) > 0 || len(o.allowEgress) > 0 {
+		return nil, invalid("--engine", "leave out --researchers and --allow-egress", "leaves it to the workers of the cluster who is asked, and what they are told")
+	}
+	e, err := a.openCluster(ctx, c, at, o.log)
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.openFront(c, o, e)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	d.close = append(d.close, e.Close)
+	return d, nil
 }
 
 // once tells new messages from those that came before: an unreadable file is

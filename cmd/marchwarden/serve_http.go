@@ -33,6 +33,7 @@ const (
 type serveOptions struct {
 	maxWall  string
 	maxCalls int
+	engine   string // the cluster that answers, as the flag says
 
 	http           string // the address to listen on; "" is stdio
 	publicURL      string
@@ -144,9 +145,12 @@ func flagTime(flag, text string, never bool) (time.Duration, error) {
 	return time.ParseDuration(texts[0])
 }
 
-// listenAddress completes an address: a port alone is one of this machine.
-func listenAddress(text string) (string, error) {
-	bad := invalid("--http", "give a host and a port, such as 127.0.0.1:8642", fmt.Sprintf("%q is no address to listen on", clip(text, 60)))
+// listenAddress completes the address of --http.
+func listenAddress(text string) (string, error) { return listenAt("--http", text) }
+
+// listenAt completes an address: a port alone is one of this machine.
+func listenAt(flag, text string) (string, error) {
+	bad := invalid(flag, "give a host and a port, such as 127.0.0.1:8642", fmt.Sprintf("%q is no address to listen on", clip(text, 60)))
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
 		if strings.Contains(text, ":") {

@@ -21,14 +21,16 @@ import (
 type kind int
 
 const (
-	text     kind = iota
-	folder        // a path
-	folders       // several paths, in the environment separated like PATH
-	words         // several words, in the environment separated by commas
-	address       // an http or https address
-	span          // a time such as 90s or 10m
-	boolean       // 1, true, 0, false…
-	presence      // true whatever its text is, as NO_COLOR wants it
+	text      kind = iota
+	folder         // a path
+	folders        // several paths, in the environment separated like PATH
+	words          // several words, in the environment separated by commas
+	address        // an http or https address
+	span           // a time such as 90s or 10m
+	boolean        // 1, true, 0, false…
+	presence       // true whatever its text is, as NO_COLOR wants it
+	engineURL      // the address of an engine, or several of its hubs with commas
+	rules          // several sentences, in the environment separated by commas
 )
 
 // setting is one row of the table of settings.
@@ -95,6 +97,38 @@ const (
 	setTavilyKey     = "tavily_api_key"
 	setBraveKey      = "brave_api_key"
 	setHTTPToken     = "http_token"
+
+	setEngine        = "engine"
+	setEngineKey     = "engine_key"
+	setEngineCA      = "engine_ca"
+	setEngineCert    = "engine_cert"
+	setEngineCertKey = "engine_cert_key"
+	setWorker        = "worker"
+	setLimits        = "limits"
+	setBlobs         = "blobs"
+	setS3Key         = "s3_access_key_id"
+	setS3Secret      = "s3_secret_access_key"
+
+	setHubListen        = "hub_listen"
+	setHubStore         = "hub_store"
+	setHubMaxStore      = "hub_max_store"
+	setHubKeys          = "hub_keys"
+	setHubName          = "hub_name"
+	setHubTLSCert       = "hub_tls_cert"
+	setHubTLSKey        = "hub_tls_key"
+	setHubTLSCA         = "hub_tls_ca"
+	setHubClusterName   = "hub_cluster_name"
+	setHubClusterListen = "hub_cluster_listen"
+	setHubRoutes        = "hub_routes"
+	setHubClusterSecret = "hub_cluster_secret"
+	setHubClusterCert   = "hub_cluster_cert"
+	setHubClusterKey    = "hub_cluster_key"
+	setHubClusterCA     = "hub_cluster_ca"
+	setHubReplicas      = "hub_replicas"
+	setHubLease         = "hub_lease"
+	setHubKeepLog       = "hub_keep_log"
+	setHubKeepTask      = "hub_keep_task"
+	setHubKeepDone      = "hub_keep_done"
 )
 
 // settings is every setting there is, in the order doctor shows them.
@@ -142,6 +176,36 @@ var settings = []setting{
 	{name: setOpenAlexKey, env: "OPENALEX_API_KEY", secret: true, envOnly: true},
 	{name: setScholarKey, env: "SEMANTIC_SCHOLAR_API_KEY", secret: true, envOnly: true},
 	{name: setHTTPToken, env: "MARCHWARDEN_HTTP_TOKEN", secret: true, personal: true, envOnly: true},
+	{name: setEngine, env: "MARCHWARDEN_ENGINE", kind: engineURL},
+	{name: setEngineKey, env: "MARCHWARDEN_ENGINE_KEY", kind: folder},
+	{name: setEngineCA, env: "MARCHWARDEN_ENGINE_CA", kind: folder},
+	{name: setEngineCert, env: "MARCHWARDEN_ENGINE_CERT", kind: folder},
+	{name: setEngineCertKey, env: "MARCHWARDEN_ENGINE_CERT_KEY", kind: folder},
+	{name: setWorker, env: "MARCHWARDEN_WORKER"},
+	{name: setLimits, env: "MARCHWARDEN_LIMITS", kind: rules},
+	{name: setBlobs, env: "MARCHWARDEN_BLOBS"},
+	{name: setHubListen, env: "MARCHWARDEN_HUB_LISTEN"},
+	{name: setHubStore, env: "MARCHWARDEN_HUB_STORE", kind: folder},
+	{name: setHubMaxStore, env: "MARCHWARDEN_HUB_MAX_STORE"},
+	{name: setHubKeys, env: "MARCHWARDEN_HUB_KEYS", kind: folder},
+	{name: setHubName, env: "MARCHWARDEN_HUB_NAME"},
+	{name: setHubTLSCert, env: "MARCHWARDEN_HUB_TLS_CERT", kind: folder},
+	{name: setHubTLSKey, env: "MARCHWARDEN_HUB_TLS_KEY", kind: folder},
+	{name: setHubTLSCA, env: "MARCHWARDEN_HUB_TLS_CA", kind: folder},
+	{name: setHubClusterName, env: "MARCHWARDEN_HUB_CLUSTER_NAME"},
+	{name: setHubClusterListen, env: "MARCHWARDEN_HUB_CLUSTER_LISTEN"},
+	{name: setHubRoutes, env: "MARCHWARDEN_HUB_ROUTES", kind: words},
+	{name: setHubClusterSecret, env: "MARCHWARDEN_HUB_CLUSTER_SECRET", kind: folder},
+	{name: setHubClusterCert, env: "MARCHWARDEN_HUB_CLUSTER_CERT", kind: folder},
+	{name: setHubClusterKey, env: "MARCHWARDEN_HUB_CLUSTER_KEY", kind: folder},
+	{name: setHubClusterCA, env: "MARCHWARDEN_HUB_CLUSTER_CA", kind: folder},
+	{name: setHubReplicas, env: "MARCHWARDEN_HUB_REPLICAS"},
+	{name: setHubLease, env: "MARCHWARDEN_HUB_LEASE", kind: span},
+	{name: setHubKeepLog, env: "MARCHWARDEN_HUB_KEEP_LOG"},
+	{name: setHubKeepTask, env: "MARCHWARDEN_HUB_KEEP_TASK"},
+	{name: setHubKeepDone, env: "MARCHWARDEN_HUB_KEEP_DONE"},
+	{name: setS3Key, env: "AWS_ACCESS_KEY_ID", secret: true, personal: true, envOnly: true},
+	{name: setS3Secret, env: "AWS_SECRET_ACCESS_KEY", secret: true, personal: true, envOnly: true},
 }
 
 // settingOf is the row of a setting that there is.
@@ -188,6 +252,14 @@ func (s setting) split(v string) []string {
 		return slices.DeleteFunc(filepath.SplitList(v), func(p string) bool { return p == "" })
 	case words:
 		return strings.FieldsFunc(v, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	case rules:
+		var all []string
+		for rule := range strings.SplitSeq(v, ",") {
+			if rule = strings.TrimSpace(rule); rule != "" {
+				all = append(all, rule)
+			}
+		}
+		return all
 	}
 	return []string{v}
 }
@@ -198,10 +270,10 @@ func (s setting) present(v string) bool { return v != "" && !(s.secret && string
 
 // read brings texts into the form that the program uses, or says what is wrong.
 func (s setting) read(texts []string, absolute func(string) string) (read []string, problem string) {
-	if s.kind != folders && s.kind != words && len(texts) != 1 {
+	if s.kind != folders && s.kind != words && s.kind != rules && len(texts) != 1 {
 		return nil, "must be one value, not a list"
 	}
-	if s.kind == words { // a list may be written as one text in config.yaml, too
+	if s.kind == words || s.kind == rules { // a list may be written as one text in config.yaml, too
 		return s.split(strings.Join(texts, ",")), ""
 	}
 	read = slices.Clone(texts)
@@ -216,6 +288,10 @@ func (s setting) read(texts []string, absolute func(string) string) (read []stri
 			read[i] = "true"
 		case address:
 			if read[i], problem = readAddress(t); problem != "" {
+				return nil, problem
+			}
+		case engineURL:
+			if read[i], problem = readEngine(t); problem != "" {
 				return nil, problem
 			}
 		case span:

@@ -29,10 +29,10 @@ func (a *app) openArxivDesk(c *config, o deskOptions, lab researcher.Lab) (*desk
 
 // openPapers makes the clients of the services that know papers.
 func (a *app) openPapers(c *config) (*arxivapi.Client, *scholar.Service) {
-	api := arxivapi.New(arxivapi.Config{BaseURL: c.text(setArxivURL), HTTP: a.serviceClient(), UserAgent: userAgent(), Now: a.now})
+	api := arxivapi.New(arxivapi.Config{BaseURL: c.text(setArxivURL), HTTP: a.sharedClient("arxiv"), UserAgent: userAgent(), Now: a.now})
 	indexes := scholar.New(scholar.Config{
 		CrossrefURL: c.text(setCrossrefURL), OpenAlexURL: c.text(setOpenAlexURL), SemanticScholarURL: c.text(setScholarURL),
-		Mailto: c.text(setMailto), SemanticScholarKey: c.text(setScholarKey), OpenAlexKey: c.text(setOpenAlexKey), HTTP: a.serviceClient(), UserAgent: userAgent(),
+		Mailto: c.text(setMailto), SemanticScholarKey: c.text(setScholarKey), OpenAlexKey: c.text(setOpenAlexKey), HTTP: a.sharedClient("scholar"), UserAgent: userAgent(),
 	})
 	return api, indexes
 }

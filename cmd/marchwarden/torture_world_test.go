@@ -108,9 +108,12 @@ type bill map[string]int
 
 // paid is everything that was asked so far. What a process that was killed had sent may
 // still be on its way: it is waited for until nothing more comes.
-func (r *rack) paid() bill {
+func (r *rack) paid() bill { return r.paidFor(4) }
+
+// paidFor is paid when nothing more has come for so many looks, 15 ms apart.
+func (r *rack) paidFor(looks int) bill {
 	b := r.count()
-	for calm := 0; calm < 4; {
+	for calm := 0; calm < looks; {
 		time.Sleep(15 * time.Millisecond)
 		now := r.count()
 		if calm++; !maps.Equal(b, now) {

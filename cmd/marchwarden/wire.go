@@ -46,10 +46,32 @@ func (a *app) logger(c *config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.stderr, opts))
 }
 
+// serverLog is logger for programs that run long, where people want to see that something
+// happens: connections come and go, and tasks are taken up again.
+func (a *app) serverLog(c *config) *slog.Logger {
+	if c.on(setDebug) {
+		return a.logger(c)
+	}
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if c.text(setLogFormat) == "json" {
+		return slog.New(slog.NewJSONHandler(a.stderr, opts))
+	}
+	return slog.New(slog.NewTextHandler(a.stderr, opts))
+}
+
 // records is the evidence and the traces in the home folder. Close it when done.
 type records struct {
 	traces *trace.Dir
 	blobs  *discreet
+	held   *trace.Held // where a worker's runs are recorded instead; nil elsewhere
+}
+
+// book is where runs are recorded.
+func (r *records) book() trace.Book {
+	if r.held != nil {
+		return r.held
+	}
+	return r.traces
 }
 
 // discreet is the evidence store behind its door: what is put is stored without the
@@ -95,7 +117,7 @@ func (a *app) openRecords(c *config) (*records, error) {
 	if err != nil {
 		return nil, errors.Join(&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the evidence store", Hint: hint, Err: err}, traces.Close())
 	}
-	return &records{traces, &discreet{blobs, a.hide, blob.Rescue(blobs)}}, nil
+	return &records{traces: traces, blobs: &discreet{blobs, a.hide, blob.Rescue(blobs)}}, nil
 }
 
 // openWorking is openRecords for a research, which is worth its answer even where
@@ -106,7 +128,7 @@ func (a *app) openWorking(c *config) (*records, error) {
 	if err == nil || !unwritable(err) {
 		return rec, err
 	}
-	return &records{trace.Nowhere(c.text(setTraceDir), err), &discreet{nil, a.hide, blob.NewMem()}}, nil
+	return &records{traces: trace.Nowhere(c.text(setTraceDir), err), blobs: &discreet{nil, a.hide, blob.NewMem()}}, nil
 }
 
 // unwritable reports whether a place cannot be written for a reason that lies with

@@ -32,7 +32,7 @@ type file struct {
 }
 
 // load parses every Go file below root. What the go command ignores is ignored:
-// testdata and folders whose name begins with a dot or an underscore.
+// testdata, folders whose name begins with a dot or an underscore, and other modules.
 func load(t *testing.T, root string) *tree {
 	t.Helper()
 	tr := &tree{fset: token.NewFileSet()}
@@ -43,6 +43,9 @@ func load(t *testing.T, root string) *tree {
 		name := d.Name()
 		if d.IsDir() {
 			if p != root && (name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_') {
+				return fs.SkipDir
+			}
+			if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil && p != root {
 				return fs.SkipDir
 			}
 			return nil

@@ -30,10 +30,17 @@ var layers = []layer{
 	{"internal/embed/pack", []string{"internal/embed/bert"}}, // makes the weights in the repository
 	{"internal/embed/shelf", []string{"internal/embed", "internal/durable"}},
 	{"internal/configfile", nil},
+	{"internal/hub/keys", []string{"internal/durable", "."}},
+	{"internal/hub", []string{"internal/hub/keys", "internal/durable", "."}},
 	{"internal/datatest", nil}, // public data, for the tests that measure
 	{"internal/squadtest", []string{"internal/datatest"}},
 	{"internal/blob", []string{"."}},
-	{"internal/blob/dir", []string{"internal/blob", "internal/durable", "."}},
+	{"internal/blob/form", []string{"internal/blob"}},
+	{"internal/blob/dir", []string{"internal/blob", "internal/blob/form", "internal/durable", "."}},
+	{"internal/blob/objects", []string{"internal/blob", "internal/blob/form", "."}},
+	{"internal/blob/s3", []string{"internal/blob", "internal/blob/form", "."}},
+	{"internal/blob/depot", []string{"internal/blob", "internal/blob/dir", "internal/blob/s3", "."}},
+	{"internal/scale", nil}, // arithmetic of a network that nobody has built yet
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
 	{"internal/lexicon", nil},
 	{"internal/plaintext", nil},
@@ -42,8 +49,12 @@ var layers = []layer{
 	{"internal/question", []string{"internal/lexicon"}},
 	{"internal/hop", []string{"internal/lexicon", "internal/question"}},
 	{"internal/panics", []string{"."}},
-	{"internal/dispatch", []string{"."}},
-	{"internal/dispatch/pool", []string{"internal/dispatch", "internal/durable", "."}},
+	{"internal/dispatch", []string{"internal/blob", "."}},
+	{"internal/dispatch/pool/logbook", []string{"internal/durable", "."}},
+	{"internal/dispatch/pool/register", []string{"internal/dispatch/pool/logbook", "internal/dispatch", "internal/durable", "."}},
+	{"internal/dispatch/pool", []string{"internal/dispatch", "internal/dispatch/pool/register", "internal/blob", "internal/durable", "internal/panics", "."}},
+	{"internal/dispatch/dispatchtest", []string{"internal/dispatch", "internal/blob", "."}}, // what an engine is
+	{"internal/limit", []string{"internal/dispatch", "internal/durable", "."}},
 	{"internal/budget", []string{"."}},
 	{"internal/ledger", []string{"internal/durable", "."}},
 	{"internal/locator", nil},
@@ -58,7 +69,9 @@ var layers = []layer{
 	{"internal/llm/anthropic", []string{"internal/llm", "internal/httpapi", "internal/secret", "."}},
 	{"internal/llm/openai", []string{"internal/llm", "internal/httpapi", "internal/secret", "."}},
 	{"internal/llm/steady", []string{"internal/llm", "internal/httpapi", "."}},
+	{"internal/llm/rationed", []string{"internal/limit", "internal/dispatch", "internal/ledger", "internal/llm", "."}},
 	{"internal/search", []string{"internal/locator", "."}},
+	{"internal/search/rationed", []string{"internal/search", "internal/limit", "internal/dispatch", "internal/httpapi", "."}},
 	{"internal/search/searchtest", []string{"internal/search", "."}},
 	{"internal/search/brave", []string{"internal/search", "internal/httpapi", "."}},
 	{"internal/search/searxng", []string{"internal/search", "internal/httpapi", "."}},
@@ -80,6 +93,13 @@ var layers = []layer{
 	{"internal/search/rank", []string{"internal/search/inverted", "internal/embed", "internal/lexicon"}},
 	{"internal/search/local", []string{"internal/search", "internal/search/inverted", "internal/search/rank", "internal/embed", "internal/fetch", "internal/fetch/extract", "."}},
 	{"internal/trace", []string{"internal/blob", "internal/dispatch", "internal/durable", "."}},
+	{"internal/dispatch/relay", []string{"internal/dispatch", "internal/trace", "internal/blob", "."}},
+	{"internal/dispatch/cluster/jet", []string{"."}}, // what is needed of JetStream
+	{"internal/dispatch/cluster/cell", []string{"internal/limit", "internal/dispatch", "."}},
+	{"internal/dispatch/cluster", []string{"internal/dispatch/cluster/jet", "internal/dispatch/cluster/cell", "internal/dispatch", "internal/limit", "internal/blob", "internal/blob/objects", "internal/panics", "."}},
+	{"internal/dispatch/cluster/steward", []string{"internal/dispatch/cluster", "internal/dispatch/cluster/jet", "internal/dispatch", "."}},
+	{"internal/dispatch/cluster/torture", nil}, // a test of the whole
+	{"internal/dispatch/meter", []string{"internal/dispatch/cluster", "internal/dispatch", "."}},
 	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "internal/panics", "."}},
 	{"internal/replay", []string{"internal/trace", "internal/embed", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
@@ -183,7 +203,7 @@ var vendors = []vendor{
 	{"github.com/golang-jwt/jwt/v5", []string{"internal/access"}, []string{"cmd/marchwarden"}},
 	{"github.com/MicahParks/keyfunc/v3", []string{"internal/access"}, nil},
 	{"github.com/MicahParks/jwkset", []string{"internal/access"}, nil},
-	{"github.com/prometheus/client_golang", []string{"internal/door"}, nil},
+	{"github.com/prometheus/client_golang", []string{"internal/door", "internal/dispatch/meter"}, nil},
 	{"github.com/prometheus/common", nil, []string{"cmd/marchwarden", "internal/door"}}, // the reader of what is exposed
 	{"go.opentelemetry.io/otel", []string{"internal/telemetry"}, nil},
 	{"github.com/klippa-app/go-pdfium", []string{"internal/fetch/extract"}, nil},
@@ -198,7 +218,12 @@ var vendors = []vendor{
 	{"github.com/anthropics/anthropic-sdk-go", []string{"internal/llm/anthropic"}, nil},
 	{"github.com/openai/openai-go/v3", []string{"internal/llm/openai"}, nil},
 	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, []string{"internal/researcher/web", "internal/report"}},
-	{"github.com/klauspost/compress", []string{"internal/blob/dir", "internal/fetch/web"}, nil}, // blobs; pages
+	{"github.com/klauspost/compress", []string{"internal/blob/form", "internal/fetch/web"}, nil}, // blobs; pages
+	{"github.com/nats-io/nats-server/v2", []string{"internal/hub"}, []string{anything}},
+	{"github.com/nats-io/nats.go", []string{"internal/dispatch/cluster", "internal/dispatch/cluster/jet", "internal/dispatch/cluster/steward", "internal/dispatch/cluster/cell", "internal/blob/objects"}, []string{anything}},
+	{"github.com/nats-io/nkeys", []string{"internal/hub", "internal/hub/keys", "internal/dispatch/cluster/jet"}, []string{anything}},
+	{"github.com/minio/minio-go/v7", []string{"internal/blob/s3"}, nil},
+	{"github.com/johannesboyne/gofakes3", nil, []string{"internal/blob/s3", "internal/blob/depot"}},
 	{"github.com/nlnwa/gowarc/v2", []string{"internal/warc"}, nil},
 	{"github.com/kljensen/snowball", []string{"internal/lexicon"}, nil},
 	{"github.com/rivo/uniseg", []string{"internal/term"}, nil},

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
 // Metrics are the measurements of one process, in a registry of their own. Every label
@@ -95,6 +97,19 @@ func (m *Metrics) Watch(g Gauges) {
 	if m != nil {
 		m.gauges.Store(&g)
 	}
+}
+
+// Add has others measured besides. One whose names are taken is CodeInternal.
+func (m *Metrics) Add(others ...prometheus.Collector) error {
+	if m == nil {
+		return nil
+	}
+	for _, c := range others {
+		if err := m.registry.Register(c); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeInternal, "measure more")
+		}
+	}
+	return nil
 }
 
 // mcpMethods are the values of mcp_method_name.

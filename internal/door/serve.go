@@ -20,6 +20,9 @@ const (
 	closeTime   = 250 * time.Millisecond // for connections to be closed in good order
 )
 
+// probeTime is how long one who asks for measurements may take.
+const probeTime = 10 * time.Second
+
 // Serve answers on l until ctx ends, and closes l. Then it is not ready any more, new
 // MCP requests get 503, Stop is called, and the requests in flight have Grace and a
 // second to end; what is left, such as streams that never end by themselves, is closed.
@@ -93,6 +96,38 @@ func (d *Door) drain(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// Probe serves the health and the measurements of a process that has no other door, at
+// /healthz, /readyz and /metrics, until ctx ends, and closes l. ready says what keeps the
+// process from being so; nil never keeps it. Nobody is asked for a token: what is there to see
+// are numbers. CodeUnavailable if it could not go on.
+func (m *Metrics) Probe(ctx context.Context, l net.Listener, ready func() error) error {
+	if ready == nil {
+		ready = func() error { return nil }
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(healthPath, onlyGet(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }))
+	mux.HandleFunc(readyPath, onlyGet(func(w http.ResponseWriter, _ *http.Request) {
+		if err := ready(); err != nil {
+			text(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+			return
+		}
+		text(w, http.StatusOK, "ready")
+	}))
+	mux.HandleFunc(metricsPath, onlyGet(m.handler().ServeHTTP))
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: probeTime, ReadTimeout: probeTime, WriteTimeout: 3 * probeTime, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
+	ended := make(chan error, 1)
+	go func() { ended <- srv.Serve(l) }()
+	select {
+	case err := <-ended:
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "serve on %s", l.Addr())
+	case <-ctx.Done():
+	}
+	_ = srv.Close() // who asks for numbers asks again
+	<-ended
+	return nil
 }
 
 // Loopback reports whether an address to listen on, as host:port, can be reached from

@@ -66,15 +66,16 @@ func endless(a *actor, n int, req marchwarden.Request) *marchwarden.Result {
 
 // TestEndlessDiscoveries is an investigation among researchers who never come to
 // an end: it does, within its caps, and asks nobody the same thing twice.
-func TestEndlessDiscoveries(t *testing.T) {
-	t.Parallel()
+func TestEndlessDiscoveries(t *testing.T) { onRoads(t, endlessDiscoveries, overFiles) }
+
+func endlessDiscoveries(t *testing.T, o *office) {
 	var roles []role
 	for i, name := range adversaries {
 		trust := []dispatch.Trust{dispatch.Own, dispatch.Known, dispatch.Unknown, dispatch.Own}[i]
 		roles = append(roles, role{Member: dispatch.Member{Name: name, Trust: trust, Private: name == "files"}, Play: "adversary"})
 	}
-	tr, o := gather(t, roles...), newOffice(t)
-	together(times(100, 40), 4, func(i int) {
+	tr := gather(t, roles...)
+	together(o.times(100, 40), 4, func(i int) {
 		d := dice("caps", i)
 		depth := []marchwarden.Depth{marchwarden.Shallow, marchwarden.Balanced, marchwarden.Deep}[d.IntN(3)]
 		tokens, sources := 1000+d.IntN(59000), 1+d.IntN(60)

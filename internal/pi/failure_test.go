@@ -17,9 +17,9 @@ const gallium = "What is the melting point of gallium?"
 // hangs and one that gives garbage: the fourth one's evidence is the answer, and
 // each of the others is a gap that names it.
 func TestThreeOfFourFail(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	together(times(100, 9), 10, func(i int) { threeOfFour(t, o, []string{"junk", "schema", "lie"}[i%3]) })
+	onRoads(t, func(t *testing.T, o *office) {
+		together(o.times(100, 9), 10, func(i int) { threeOfFour(t, o, []string{"junk", "schema", "lie"}[i%3]) })
+	}, overFiles)
 }
 
 func threeOfFour(t *testing.T, o *office, garbage string) {

@@ -60,21 +60,21 @@ func TestWallTime(t *testing.T) {
 // TestInterrupt cancels investigations at all moments: each gives what it has, in
 // time, with a closed trace, and leaves nothing behind.
 func TestInterrupt(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	var mu sync.Mutex // guards moments
-	moments := map[string]int{}
-	together(times(50, 10), 10, func(i int) {
-		moment := time.Duration(dice("moment", i).IntN(600)) * time.Millisecond
-		kind := interrupted(t, o, moment)
-		mu.Lock()
-		defer mu.Unlock()
-		moments[kind]++
-	})
-	t.Logf("%v", moments)
-	if moments["partial"] == 0 {
-		t.Error("nothing was interrupted in the middle")
-	}
+	onRoads(t, func(t *testing.T, o *office) {
+		var mu sync.Mutex // guards moments
+		moments := map[string]int{}
+		together(o.times(50, 10), 10, func(i int) {
+			moment := time.Duration(dice("moment", i).IntN(600)) * time.Millisecond
+			kind := interrupted(t, o, moment)
+			mu.Lock()
+			defer mu.Unlock()
+			moments[kind]++
+		})
+		t.Logf("%v", moments)
+		if moments["partial"] == 0 {
+			t.Error("nothing was interrupted in the middle")
+		}
+	}, overFiles)
 }
 
 func interrupted(t *testing.T, o *office, moment time.Duration) string {
@@ -87,11 +87,12 @@ func interrupted(t *testing.T, o *office, moment time.Duration) string {
 		role{Member: dispatch.Member{Name: "hanging"}, Acts: map[string][]act{"": {{How: "hang"}}}})
 	tr.warm(t)
 	cfg := pi.Config{Dispatcher: tr}
+	investigator := o.pi(cfg) // and its network, before time counts
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	time.AfterFunc(moment, cancel)
 	began := time.Now()
-	res, err := o.pi(cfg).Research(ctx, marchwarden.Request{Question: dam}, nil)
+	res, err := investigator.Research(ctx, marchwarden.Request{Question: dam}, nil)
 	if took := time.Since(began); took > moment+4*time.Second {
 		t.Errorf("after %s: it took %s", moment, took)
 	}
@@ -142,8 +143,9 @@ func TestNothingIsLeft(t *testing.T) {
 
 // TestEventsStream watches a slow researcher at work: its progress comes while it
 // works, and says whose it is.
-func TestEventsStream(t *testing.T) {
-	t.Parallel()
+func TestEventsStream(t *testing.T) { onRoads(t, eventsStream, overFiles) }
+
+func eventsStream(t *testing.T, o *office) {
 	said := answering(doc{At: "https://slow.example/", Text: height})
 	quick := answering(doc{At: "https://quick.example/", Text: height})
 	tr := gather(t,
@@ -154,7 +156,6 @@ func TestEventsStream(t *testing.T) {
 		at time.Time
 	}
 	var events []heard
-	o := newOffice(t)
 	cfg := pi.Config{Dispatcher: tr}
 	res, err := o.pi(cfg).Research(t.Context(), marchwarden.Request{Question: dam}, func(e marchwarden.Event) {
 		events = append(events, heard{e, time.Now()}) // one event at a time, as the contract says

@@ -65,7 +65,7 @@ type Minds struct {
 
 // Config is what an investigator works with. The caller closes what it passes in.
 type Config struct {
-	Traces  *trace.Dir
+	Traces  trace.Book
 	Blobs   blob.Store
 	Version string // of the program, for the trace
 	Now     func() time.Time

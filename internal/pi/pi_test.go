@@ -139,6 +139,8 @@ type office struct {
 	traces *trace.Dir
 	blobs  blob.Store
 	ids    atomic.Int64
+	// network is the engine by which members are asked; nil asks them directly.
+	network *network
 }
 
 func newOffice(t testing.TB) *office {
@@ -160,6 +162,9 @@ func (o *office) pi(cfg pi.Config) *pi.PI {
 	}
 	if cfg.Minds.Planner == nil {
 		cfg.Minds = minds()
+	}
+	if o.network != nil {
+		cfg.Dispatcher = o.network.through(cfg.Dispatcher)
 	}
 	return pi.New(cfg)
 }

@@ -148,15 +148,16 @@ func (r *refetches) fetch(_ context.Context, locator string) (pi.Document, error
 // TestPrivateStaysPrivate lets private researchers try to tell others what they
 // know, by every part of a report.
 func TestPrivateStaysPrivate(t *testing.T) {
-	t.Parallel()
-	tr, o := privateNetwork(t), newOffice(t)
-	var withheld atomic.Int64
-	together(times(200, 60), 4, func(i int) {
-		withheld.Add(int64(keepsPrivate(t, tr, o, i)))
-	})
-	if withheld.Load() == 0 {
-		t.Error("nothing was withheld, so nothing was tried")
-	}
+	onRoads(t, func(t *testing.T, o *office) {
+		tr := privateNetwork(t)
+		var withheld atomic.Int64
+		together(o.times(200, 60), 4, func(i int) {
+			withheld.Add(int64(keepsPrivate(t, tr, o, i)))
+		})
+		if withheld.Load() == 0 {
+			t.Error("nothing was withheld, so nothing was tried")
+		}
+	}, overFiles)
 }
 
 // order is a network in the order that a seed says, and who of it is asked first.

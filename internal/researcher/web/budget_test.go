@@ -42,7 +42,7 @@ const (
 // loopback, with sizes, replies, faults and token counts of all kinds, and holds
 // every run against its caps.
 func TestBudgetHolds(t *testing.T) {
-	total := size(budgetRuns, 1500, 250)
+	total := size(budgetRuns, 500, 250)
 	var sum sums
 	began := time.Now()
 	for first := 0; first < total && !t.Failed(); first += perProvider {

@@ -135,7 +135,7 @@ func TestModelFaults(t *testing.T) {
 		for _, site := range callSites {
 			for _, wire := range []llmtest.Wire{llmtest.WireOpenAI, llmtest.WireAnthropic} {
 				for _, once := range []bool{false, true} {
-					if n++; n%size(1, 4, 19) != 0 {
+					if n++; n%size(1, 7, 19) != 0 {
 						continue
 					}
 					c := &cell{FaultCase: f, site: site, wire: wire, once: once}

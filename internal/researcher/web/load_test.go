@@ -376,7 +376,7 @@ func measure() footprint {
 // waits for its plan, and again when every run has its evidence and waits for its
 // answer, less what the process held before.
 func TestLoad(t *testing.T) {
-	runs := size(1000, 200, 50)
+	runs := size(1000, 100, 50)
 	site, model, stop := startFarEnds(t)
 	tell := func(do, at string) int {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

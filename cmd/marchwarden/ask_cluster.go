@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// workFlags are the flags that say with what researchers work, wherever they do.
+func workFlags(f *pflag.FlagSet, o *deskOptions) {
+	f.BoolVar(&o.online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
+	f.StringVar(&o.db, "db", "", "ask the database at `URL`; read-only")
+	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
+	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines; implies --online")
+	f.StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
+	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+}
+
+// workElsewhere refuses flags that are for whoever does the work, where somebody else does.
+func workElsewhere(o deskOptions, instead string) error {
+	for _, f := range []struct {
+		flag  string
+		given bool
+	}{{"--library", len(o.library) > 0}, {"--embedded", o.embedded}, {"--db", o.db != ""}, {"--online", o.online}, {"--model", o.model != ""},
+		{"--search", o.search != ""}, {"--render", o.render != ""}, {"--in-process", o.inProcess}} {
+		if f.given {
+			return invalid(f.flag, "give it to 'marchwarden worker', or leave out --engine to do the work here", "is for the workers of the cluster, and not for who asks "+instead)
+		}
+	}
+	return nil
+}
+
+// askCluster has a cluster answer a question, and shows what happens and what comes of it.
+func (a *app) askCluster(ctx context.Context, c *config, o askOptions, at string, req marchwarden.Request) error {
+	if err := workElsewhere(o.desk, "it"); err != nil {
+		return err
+	}
+	id := a.newID()
+	t := dispatch.Task{ID: id, Record: id, Investigation: id, Queue: firstOf(o.desk.researcher, piName), Priority: dispatch.Normal, Owner: a.owner(), Request: req,
+		Wishes: dispatch.Wishes{Only: o.desk.only, Parallel: o.desk.parallel, MaxRihlas: o.desk.maxRihlas, AllowEgress: o.desk.allowEgress, PlanOnly: o.desk.planOnly}}
+	t.Request.Question, t.Request.Context = a.hide.Text(req.Question), a.hide.Text(req.Context)
+	var err error
+	if t.Within, err = flagTime("--timeout", o.desk.timeout, false); err != nil {
+		return err
+	}
+	w := t.Wishes
+	switch alone := t.Queue != piName; {
+	case !memberName.MatchString(t.Queue):
+		return invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", clip(t.Queue, 40)))
+	case alone && (len(w.Only) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
+		return invalid("--researcher", "leave it out to let all of them work together", "asks "+t.Queue+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
+	}
+	if err := a.startTracing(c); err != nil {
+		return err
+	}
+	e, err := a.openCluster(ctx, c, at, a.logger(c))
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if err := a.handIn(ctx, e, t); err != nil {
+		return unreachable(ctx, at, err)
+	}
+	a.remember(c, handed{ID: id, Engine: at, Question: t.Request.Question, At: a.now().UTC()})
+	if !o.quiet && !o.json {
+		a.note("handed in as %s", id)
+		a.noteUnserved(ctx, e, t.Queue)
+	}
+	return a.follow(ctx, c, o, e, id)
+}
+
+// handIn hands in a task, below a span of its own.
+func (a *app) handIn(ctx context.Context, e dispatch.Client, t dispatch.Task) error {
+	ctx, told := a.tracer.Send(ctx, t.Queue)
+	t.Span = a.tracer.Carry(ctx)
+	err := e.Submit(ctx, t)
+	told(err)
+	return err
+}
+
+// noteUnserved says that nobody is there who could work on a task, if that is known.
+func (a *app) noteUnserved(ctx context.Context, e *cluster.Engine, queue string) {
+	workers, err := e.Workers(ctx)
+	if err != nil || slices.ContainsFunc(workers, func(w cluster.Presence) bool { return w.Queues[queue].Slots > 0 }) {
+		return
+	}
+	a.note("no worker that is there takes tasks for %s; it waits until one does", queue)
+}
+
+// follow shows what happens to a task until its end, brings its record home, and shows
+// its result. Whoever is interrupted goes, and the task goes on.
+func (a *app) follow(ctx context.Context, c *config, o askOptions, e dispatch.Engine, id marchwarden.TraceID) error {
+	o.away = true
+	w := a.newWatch(c, o)
+	defer w.close()
+	end, err := await(ctx, e, id, a.listen(w))
+	w.close()
+	if ctx.Err() != nil {
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "stopped waiting; the research goes on", Err: errInterrupted,
+			Hint: fmt.Sprintf("to come back to it: marchwarden watch %s; to end it: marchwarden cancel %s", shortID(id), shortID(id))}
+	}
+	if err != nil {
+		return err
+	}
+	return a.receive(ctx, c, o, e, id, end, w)
+}
+
+// listen tells a watch what happens to a task. What is recorded of it is told until there is
+// something that happens now.
+func (a *app) listen(w *watch) func(dispatch.Event) {
+	live := false
+	return func(e dispatch.Event) {
+		switch e.Kind {
+		case dispatch.Progress:
+			live = true
+			w.event(e.Progress)
+		case dispatch.Taken:
+			if e.Attempt > 1 {
+				w.event(marchwarden.Event{Stage: marchwarden.StagePlan, TraceID: e.Task, Message: "taken up again by " + e.Worker})
+			}
+		case dispatch.Written:
+			if said, ok := recalled(e.Line); ok && !live {
+				said.TraceID = e.Task
+				w.event(said)
+			}
+		}
+	}
+}
+
+// recalled is a line of a record as the event that it was, if people want to know of it.
+func recalled(line []byte) (marchwarden.Event, bool) {
+	var step struct {
+		Action     trace.Action `json:"action"`
+		Decision   string       `json:"decision"`
+		Number     int          `json:"number"`
+		Researcher string       `json:"researcher"`
+	}
+	if err := json.Unmarshal(line, &step); err != nil || step.Decision == "" {
+		return marchwarden.Event{}, false
+	}
+	e := marchwarden.Event{Message: step.Decision, Rihla: step.Number}
+	switch step.Action {
+	case trace.ActionStart, trace.ActionPlan, trace.ActionResume:
+		e.Stage, e.Rihla = marchwarden.StagePlan, 0
+	case trace.ActionRihla:
+		e.Stage, e.Researcher = marchwarden.StagePlan, step.Researcher
+	case trace.ActionSearch:
+		e.Stage, e.Rihla = marchwarden.StageSearch, 0
+	case trace.ActionSynthesisStart:
+		e.Stage, e.Rihla = marchwarden.StageSynthesize, 0
+	default:
+		return e, false
+	}
+	return e, true
+}
+
+// receive brings the record of an ended task home and shows its result.
+func (a *app) receive(ctx context.Context, c *config, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
+	if !end.Result.Valid() {
+		return &marchwarden.Error{Code: firstCode(end.Code), Message: firstOf(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
+	}
+	stored, err := e.Blobs().Get(ctx, end.Result)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "get the result of %s", id)
+	}
+	res, err := marchwarden.DecodeResult(stored)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the result of %s", id)
+	}
+	for _, warning := range res.Warnings {
+		a.warn(warning)
+	}
+	rec, err := a.openWorking(c)
+	if err != nil {
+		return err
+	}
+	d := &desk{name: piName, a: a, cfg: c, records: rec, warn: a.warn}
+	start, err := a.settle(ctx, d, e, id, end, res)
+	if err != nil {
+		return errors.Join(err, d.Close())
+	}
+	d.openWorld = leavesMachine(start)
+	_, err = a.show(c, o, d, res, start, w)
+	if err := errors.Join(err, d.Close()); err != nil {
+		return err
+	}
+	if end.Status == dispatch.Canceled {
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the research was canceled; the result is partial", Hint: "to go on with it here: marchwarden resume " + shortID(id)}
+	}
+	return nil
+}
+
+func firstCode(code marchwarden.Code) marchwarden.Code {
+	if code == "" {
+		return marchwarden.CodeUnavailable
+	}
+	return code
+}
+
+// settle brings the record of a task home and into the ledger, and returns how the run
+// was started. A record that cannot be kept costs no answer.
+func (a *app) settle(ctx context.Context, d *desk, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) (*trace.Start, error) {
+	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
+		return &trace.Start{Researcher: d.name, Request: marchwarden.Request{}}, nil
+	}
+	h := homeward{engine: e, from: e.Blobs(), home: d.records}
+	if d.records.blobs.Store == nil {
+		b, err := h.read(ctx, id, end.Trace, map[marchwarden.TraceID]bool{})
+		if err != nil {
+			return nil, err
+		}
+		a.warn("the record cannot be kept here; it is in the cluster")
+		return b.log.Start()
+	}
+	b, err := h.bring(ctx, id, end)
+	if err != nil {
+		if b.log == nil {
+			return nil, err
+		}
+		a.warn("the record could not be brought home: " + err.Error())
+		return b.log.Start()
+	}
+	return d.complete(res)
+}
+
+// leavesMachine reports whether a run asked somebody outside.
+func leavesMachine(start *trace.Start) bool {
+	if start.Investigation != nil {
+		return slices.ContainsFunc(start.Investigation.Members, func(m dispatch.Member) bool { return m.OpenWorld })
+	}
+	return slices.Contains([]string{web.Name, arxiv.Name}, strings.TrimSpace(start.Researcher))
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+func newCluster(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "cluster", Short: "look at a cluster, and manage its keys", Args: needCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newClusterStatus(a), newClusterKey(a), newClusterPlan(a))
+	return cmd
+}
+
+const statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
+worked on in each queue by priority, how much is done, what the providers'
+limits are, and what is stuck.
+
+EXIT STATUS
+  0    everything moves
+  1    something is stuck, waits for a worker that is not there, or the cluster
+       does not answer
+  2    wrong usage or bad input`
+
+func newClusterStatus(a *app) *cobra.Command {
+	var engine string
+	var asJSON, again bool
+	cmd := &cobra.Command{
+		Use: "status", Short: "show hubs, workers, queues, rates, limits, and what is stuck", Long: statusHelp, Args: noArgs,
+		Example: "  marchwarden cluster status\n  marchwarden cluster status --watch --engine nats://hub1:4222\n  marchwarden cluster status --json | jq '.queues[].busy'",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runClusterStatus(cmd.Context(), engine, asJSON, again)
+		},
+	}
+	engineFlag(cmd.Flags(), &engine)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&again, "watch", false, "show it again every two seconds, until Ctrl-C")
+	return cmd
+}
+
+func (a *app) runClusterStatus(ctx context.Context, engine string, asJSON, again bool) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	at, err := c.needEngine(engine)
+	if err != nil {
+		return err
+	}
+	e, err := a.openCluster(ctx, c, at, a.logger(c))
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	for {
+		s, err := e.Status(ctx)
+		if err != nil {
+			return unreachable(ctx, at, err)
+		}
+		if again && !asJSON && a.outStyle().Width > 0 {
+			fmt.Fprint(a.stdout, "\x1b[H\x1b[2J")
+		}
+		if asJSON {
+			err = printJSON(a.stdout, s)
+		} else {
+			err = a.printStatus(s)
+		}
+		if err != nil {
+			return err
+		}
+		if !again {
+			return stuck(s)
+		}
+		select {
+		case <-time.After(2 * time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// stuck is the error of a cluster in which something does not move.
+func stuck(s cluster.Status) error {
+	switch {
+	case len(s.Stuck) > 0:
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("stuck: %s of the queue %s", term.Plural(s.Stuck[0].Waiting, "task"), s.Stuck[0].Queue),
+			Hint: "the steward makes its consumer anew; if it stays, look at the logs of the hubs"}
+	case s.Unserved > 0:
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "no worker was ever there for " + term.Plural(s.Unserved, "waiting task"), Hint: "start one: marchwarden worker"}
+	}
+	return nil
+}
+
+// printStatus shows a cluster on one screen.
+func (a *app) printStatus(s cluster.Status) error {
+	st := a.outStyle()
+	var rows [][]string
+	for _, h := range s.Hubs {
+		state := "in step"
+		switch {
+		case h.Offline:
+			state = "offline"
+		case h.Behind > 0:
+			state = fmt.Sprintf("behind in %s (%d)", term.Plural(h.Behind, "stream"), h.Lag)
+		}
+		rows = append(rows, []string{term.CleanLine(h.Name), state, fmt.Sprint(h.Leads), fmt.Sprint(h.Keeps)})
+	}
+	err := st.Table(a.stdout, []string{"hub", "state", "leads", "keeps"}, rows)
+	rows = nil
+	for _, w := range s.Workers {
+		state := "working"
+		if w.Draining {
+			state = "draining"
+		}
+		var names []string
+		for _, m := range w.Members {
+			names = append(names, m.Name)
+		}
+		busy, slots := 0, 0
+		for _, l := range w.Queues {
+			busy, slots = busy+l.Busy, slots+l.Slots
+		}
+		if _, ok := w.Queues[piName]; ok {
+			names = append(names, piName)
+		}
+		rows = append(rows, []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))})
+	}
+	err = errors.Join(err, a.statusTable(st, []string{"worker", "state", "busy", "for", "version", "researchers"}, rows, "no worker is there; marchwarden worker starts one"))
+	rows = nil
+	for _, q := range s.Queues {
+		row := []string{term.CleanLine(q.Name)}
+		flight, again := 0, 0
+		for _, b := range q.Bands {
+			row = append(row, fmt.Sprint(b.Waiting))
+			flight, again = flight+b.InFlight, again+b.Redelivered
+		}
+		rows = append(rows, append(row, fmt.Sprint(flight), fmt.Sprint(again), fmt.Sprintf("%d of %d", q.Busy, q.Slots), fmt.Sprint(q.Workers)))
+	}
+	err = errors.Join(err, a.statusTable(st, []string{"queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers"}, rows, "no queue yet"))
+	return errors.Join(err, a.statusRest(s))
+}
+
+// statusTable is a table below another, or a line if it would be empty.
+func (a *app) statusTable(st term.Style, head []string, rows [][]string, none string) error {
+	if _, err := io.WriteString(a.stdout, "\n"); err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(a.stdout, none)
+		return err
+	}
+	return st.Table(a.stdout, head, rows)
+}
+
+func (a *app) statusRest(s cluster.Status) error {
+	steward := "nobody keeps it in order at the moment"
+	if s.Steward != nil {
+		steward = "kept in order by " + term.CleanLine(s.Steward.Name)
+	}
+	bytes := uint64(0)
+	for _, stream := range s.Streams {
+		bytes += stream.Bytes
+	}
+	_, err := fmt.Fprintf(a.stdout, "\n%s under way, %s; %.1f ended a minute; %s kept; %s\n",
+		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), s.PerMinute, term.Bytes(int64(bytes)), steward)
+	for _, l := range s.Limits {
+		if err == nil {
+			_, err = fmt.Fprintf(a.stdout, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))
+		}
+	}
+	for _, l := range s.Stuck {
+		if err == nil {
+			_, err = fmt.Fprintf(a.stdout, "stuck: %s of the queue %s, for %s\n", term.Plural(l.Waiting, "task"), term.CleanLine(l.Queue), term.Duration(l.For))
+		}
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the status")
+}
+
+// limitWords is how much of a limit is used.
+func limitWords(l limit.Use, now time.Time) string {
+	words := fmt.Sprintf("%s of %s used, %s", term.Count(int(l.Used)), term.Count(int(l.Of)), l.Rate)
+	if l.Slow.After(now) {
+		words += "; nobody asks for another " + term.Duration(l.Slow.Sub(now).Round(time.Second))
+	}
+	return words
+}
+
+// clusterPart is the cluster of the settings, for doctor: whether it answers, and whether
+// somebody works for it.
+func (a *app) clusterPart(ctx context.Context, c *config) partRow {
+	const name = "cluster"
+	at := c.text(setEngine)
+	if at == "" {
+		return partRow{name, partOff, settingEnv(setEngine) + " is not set; the work is done on this machine"}
+	}
+	ctx, done := context.WithTimeout(ctx, dialTime)
+	defer done()
+	e, err := a.openCluster(ctx, c, at, a.logger(c))
+	if err != nil {
+		return partRow{name, partBroken, at + " (by " + c.label(setEngine) + ") does not answer: " + err.Error()}
+	}
+	defer e.Close()
+	workers, err := e.Workers(ctx)
+	if err != nil {
+		return partRow{name, partBroken, at + " (by " + c.label(setEngine) + "): " + err.Error()}
+	}
+	return partRow{name, partOK, fmt.Sprintf("%s (by %s) answers; %s", at, c.label(setEngine), term.Plural(len(workers), "worker"))}
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+)
+
+const clusterKeyHelp = `Manage the keys by which workers and people connect to a hub. While there are
+none, whoever reaches a hub on this machine may do everything; with the first
+one nobody connects without a key. A hub that is running takes notice within a
+second.
+
+The keys file has only public halves. The private half is written once, to a
+file that only you can read; bring it to where it is used, and name it there by
+MARCHWARDEN_ENGINE_KEY. It never belongs on a command line.
+
+The roles are:
+  client  ask, watch and cancel
+  worker  work on tasks as well
+  hub     everything in its account
+
+Keys of different accounts share nothing but the hub: neither sees the other's
+questions, records or documents.`
+
+type clusterKeyOptions struct{ keys, role, account, out string }
+
+func newClusterKey(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "key", Short: "make, list and remove the keys of a cluster", Long: clusterKeyHelp, Args: needCommand,
+		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key list\n  marchwarden cluster key remove worker1",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newClusterKeyAdd(a), newClusterKeyList(a), newClusterKeyRemove(a))
+	return cmd
+}
+
+func newClusterKeyAdd(a *app) *cobra.Command {
+	var o clusterKeyOptions
+	cmd := &cobra.Command{
+		Use: "add NAME", Short: "make a key and write it to a file", Args: argCount(1, 1, "one name"),
+		Example: "  marchwarden cluster key add worker1 --role worker --out worker1.key\n  marchwarden cluster key add lab --account physics",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runClusterKeyAdd(o, args[0])
+		},
+	}
+	var roles []string
+	for _, r := range keys.Roles() {
+		roles = append(roles, string(r))
+	}
+	o.keysFlag(cmd)
+	cmd.Flags().StringVar(&o.role, "role", string(keys.Client), "what it is good for, its `ROLE`: "+strings.Join(roles, ", "))
+	cmd.Flags().StringVar(&o.account, "account", keys.DefaultAccount, "the `ACCOUNT` that it belongs to, which is made if it is new")
+	cmd.Flags().StringVar(&o.out, "out", "", "write the key to this new `FILE` (default NAME.key)")
+	complete(cmd, "role", roles...)
+	return cmd
+}
+
+func (o *clusterKeyOptions) keysFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.keys, "keys", "", "`FILE` of the keys (default cluster-keys.json in the home folder)")
+}
+
+// open opens the keys file.
+func (o *clusterKeyOptions) open(a *app) (*keys.File, string, error) {
+	c, err := a.loadConfig()
+	if err != nil {
+		return nil, "", err
+	}
+	path := firstOf(c.text(setHubKeys), c.clusterKeysPath())
+	if o.keys != "" {
+		path = a.absolute(o.keys, a.dir)
+	}
+	f, err := keys.Open(path, a.now)
+	return f, path, err
+}
+
+func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
+	file, path, err := o.open(a)
+	if err != nil {
+		return err
+	}
+	before, err := file.List()
+	if err != nil {
+		return err
+	}
+	out := a.absolute(firstOf(o.out, name+".key"), a.dir)
+	if o.out == "" && plainName(name) != name {
+		return invalid("NAME", "name the file: --out FILE", fmt.Sprintf("%q makes no name of a file", clip(name, 40)))
+	}
+	// The file first: a key that nobody has is of no use, and one that cannot be kept is lost.
+	f, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return invalid("--out", "choose another name", fmt.Sprintf("%q is there already", out))
+	}
+	if err != nil {
+		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", out, cause(err)))
+	}
+	seed, err := file.Add(rand.Reader, name, o.account, keys.Role(o.role))
+	if err != nil {
+		return errors.Join(asFlag(err), discard(f))
+	}
+	a.hide.Learn(string(seed))
+	_, err = f.Write(append(seed, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return marchwarden.Wrap(errors.Join(err, file.Remove(name)), marchwarden.CodeUnavailable, "write the key to %s", out)
+	}
+	a.note("the key %s (%s of %s) is in %s; where it is used: %s=%s", name, o.role, o.account, out, settingEnv(setEngineKey), out)
+	if len(before) == 0 {
+		a.note("it is the first in %s: hubs with that file let nobody in without a key from now on", path)
+	}
+	return nil
+}
+
+func newClusterKeyList(a *app) *cobra.Command {
+	var o clusterKeyOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "list the keys of a cluster", Args: noArgs, Example: "  marchwarden cluster key list\n  marchwarden cluster key list --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runClusterKeyList(o, asJSON)
+		},
+	}
+	o.keysFlag(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (a *app) runClusterKeyList(o clusterKeyOptions, asJSON bool) error {
+	file, path, err := o.open(a)
+	if err != nil {
+		return err
+	}
+	list, err := file.List()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if list == nil {
+			list = []keys.Key{}
+		}
+		return printJSON(a.stdout, list)
+	}
+	if len(list) == 0 {
+		a.note("there are no keys in %s yet; 'marchwarden cluster key add NAME' makes one", path)
+		return nil
+	}
+	var rows [][]string
+	for _, k := range list {
+		rows = append(rows, []string{k.Name, string(k.Role), k.Account, a.inZone(k.Created), k.Public})
+	}
+	return a.outStyle().Table(a.stdout, []string{"name", "role", "account", "created", "public half"}, rows)
+}
+
+func newClusterKeyRemove(a *app) *cobra.Command {
+	var o clusterKeyOptions
+	cmd := &cobra.Command{
+		Use: "remove NAME", Short: "accept a key no longer", Args: argCount(1, 1, "one name"), Example: "  marchwarden cluster key remove worker1",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			file, path, err := o.open(a)
+			if err != nil {
+				return err
+			}
+			if err := file.Remove(args[0]); err != nil {
+				return err
+			}
+			a.note("the key %s is removed from %s; hubs cut its connections within a second", args[0], path)
+			return nil
+		},
+	}
+	o.keysFlag(cmd)
+	return cmd
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/s3"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+)
+
+// engineConfig is how the program reaches a cluster.
+func (a *app) engineConfig(c *config, at string, log *slog.Logger) (cluster.Config, error) {
+	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.now, Log: log, Blobs: a.sharedBlobs(c)}
+	var err error
+	if cfg.TLS, err = (keys.Files{Cert: c.text(setEngineCert), Key: c.text(setEngineCertKey), CA: c.text(setEngineCA)}).Client(); err != nil {
+		return cfg, err
+	}
+	if path := c.text(setEngineKey); path != "" {
+		if pastedSeed(path) != "" {
+			return cfg, invalid(c.label(setEngineKey), "write the key to a file that only you can read, and give its path", "must be the path of a file, and holds a key itself")
+		}
+		cfg.Seed = func() ([]byte, error) { return keys.ReadSeed(path) }
+		seed, err := cfg.Seed()
+		if err != nil {
+			return cfg, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: c.label(setEngineKey), Message: "cannot be used", Err: err, Hint: marchwarden.HintOf(err)}
+		}
+		a.hide.Learn(string(seed))
+	}
+	return cfg, nil
+}
+
+// sharedBlobs opens the evidence of a cluster, wherever its facts say that it is.
+func (a *app) sharedBlobs(c *config) func(ctx context.Context, facts cluster.Facts) (blob.Store, error) {
+	return func(ctx context.Context, facts cluster.Facts) (blob.Store, error) {
+		if err := checkBlobs("blobs of the cluster", facts.Blobs); err != nil {
+			return nil, err
+		}
+		if path, isDir := strings.CutPrefix(facts.Blobs, blobsDir); isDir {
+			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the evidence of the cluster is in " + path + ", which is not there",
+					Hint: "mount the folder that all hosts of the cluster share"}
+			}
+			return blobdir.Open(path)
+		}
+		if strings.HasPrefix(facts.Blobs, blobsS3) {
+			where, err := s3.ParseURL(facts.Blobs)
+			if err != nil {
+				return nil, err
+			}
+			where.AccessKey, where.SecretKey = c.text(setS3Key), c.text(setS3Secret)
+			return s3.Open(ctx, where)
+		}
+		return nil, nil
+	}
+}
+
+// openCluster connects to a cluster. The caller closes it.
+func (a *app) openCluster(ctx context.Context, c *config, at string, log *slog.Logger) (*cluster.Engine, error) {
+	cfg, err := a.engineConfig(c, at, log)
+	if err != nil {
+		return nil, err
+	}
+	within, done := context.WithTimeout(ctx, dialTime)
+	defer done()
+	e, err := cluster.Open(within, cfg)
+	if err != nil {
+		return nil, unreachable(ctx, at, err)
+	}
+	return e, nil
+}
+
+// dialTime is how long a hub may take to answer somebody who waits for it.
+const dialTime = 10 * time.Second
+
+// unreachable says that a cluster does not answer.
+func unreachable(ctx context.Context, at string, err error) error {
+	if errors.Is(err, marchwarden.CodeDenied) && marchwarden.HintOf(err) == "" {
+		return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "the cluster at " + at + " refuses", Err: err,
+			Hint: "name the file of a key that its hubs know by " + settingEnv(setEngineKey) + "; 'marchwarden cluster key list' on a hub shows them"}
+	}
+	if ctx.Err() != nil || errors.Is(err, marchwarden.CodeInvalid) || errors.Is(err, marchwarden.CodeDenied) || errors.Is(err, marchwarden.CodeUnsupported) {
+		return err
+	}
+	e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "reach the cluster at " + at, Err: err, Hint: "is the hub running? marchwarden hub starts one"}
+	var untrusted *tls.CertificateVerificationError
+	switch hint := marchwarden.HintOf(err); {
+	case hint != "":
+		e.Hint = hint
+	case errors.As(err, &untrusted):
+		e.Hint = "its certificate must name that host; " + settingEnv(setEngineCA) + " names the file of the authority that signed it"
+	}
+	return e
+}
+
+// openQueue opens the engine of the home folder.
+func (a *app) openQueue(c *config, rec *records, log *slog.Logger) (dispatch.Engine, error) {
+	rules, err := limit.ParseRules(c.list(setLimits))
+	if err != nil {
+		return nil, invalid(c.label(setLimits), "for example anthropic requests 50/s", err.Error())
+	}
+	set := limit.NewSet(limit.SetConfig{Rules: rules, Cell: limit.Folder(filepath.Join(c.queuePath(), "limits"), a.now), Now: a.now})
+	return pool.OpenEngine(pool.EngineConfig{Dir: c.queuePath(), Blobs: rec.blobs, Now: a.now, Name: a.engineName(), Log: log, Limit: set.Limit})
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+)
+
+const hubHelp = `Run a hub: the server that a cluster stands on, inside this program. It keeps
+questions, the record of each, and what was found, safe on the disk before it
+says so; workers ('marchwarden worker') do the research, on any host.
+
+One hub is enough to begin with. With --cluster-listen and --routes, three of
+them on three hosts keep everything three times, and any one may fail.
+
+Beside it an MCP server answers at http://127.0.0.1:8642/mcp, as 'marchwarden
+serve pi --http' does, by the workers of the cluster; --http chooses another
+address, or off. Its flags are those of 'serve'.
+
+Nobody but this machine can connect unless --listen names another address, for
+which keys are needed: 'marchwarden cluster key add NAME' makes them. Once
+there is a keys file, nobody connects without a key.
+
+What its flags say can be set as well: --max-store by
+MARCHWARDEN_HUB_MAX_STORE, or hub_max_store in config.yaml; see
+docs/configuration.md.
+
+EXIT STATUS
+  0    ran until it was told to end
+  1    failed; a second hub on the same store, among other things
+  2    wrong usage or bad input`
+
+const hubExamples = `  marchwarden hub
+  marchwarden hub --listen 127.0.0.1:4222 --limit 'anthropic requests 50/s'
+  marchwarden hub --listen 0.0.0.0:4222 --tls-cert hub1.pem --tls-key hub1.key \
+    --cluster-listen 0.0.0.0:6222 --routes hub1:6222,hub2:6222,hub3:6222 \
+    --cluster-secret-file /etc/marchwarden/secret --replicas 3`
+
+type hubOptions struct {
+	flags   map[string]*string // what a setting may say instead, by its name
+	routes  []string
+	limits  []string
+	metrics string
+	serve   serveOptions
+	timeout string
+}
+
+// hubFlags are the flags of a hub that are settings, too.
+var hubFlags = []struct{ flag, setting, usage string }{
+	{"listen", setHubListen, "let workers and askers connect at this `ADDRESS` (default 127.0.0.1:4222)"},
+	{"store", setHubStore, "keep everything in this `DIR` (default hub in the home folder)"},
+	{"max-store", setHubMaxStore, "let that grow to `SIZE`, such as 200GB (default three quarters of what is free)"},
+	{"keys", setHubKeys, "`FILE` of the keys that may connect (default cluster-keys.json in the home folder)"},
+	{"name", setHubName, "the `NAME` of the hub in its cluster (default one that is made once)"},
+	{"tls-ca", setHubTLSCA, "demand certificates of clients that the authority in this `FILE` has signed"},
+	{"cluster", setHubClusterName, "the `NAME` of the cluster, the same for all its hubs"},
+	{"cluster-listen", setHubClusterListen, "let other hubs connect at this `ADDRESS`, such as 0.0.0.0:6222"},
+	{"cluster-secret-file", setHubClusterSecret, "`FILE` with one line that all hubs have in common"},
+	{"cluster-cert", setHubClusterCert, "show other hubs the certificate in this `FILE`"},
+	{"cluster-key", setHubClusterKey, "and its key in this `FILE`"},
+	{"cluster-ca", setHubClusterCA, "and demand theirs of the authority in this `FILE`"},
+	{"replicas", setHubReplicas, "keep everything `N` times: 1, or 3 with three hubs (default 1)"},
+	{"lease", setHubLease, "give a worker that is silent for this `TIME` up (default 15s)"},
+	{"keep-log", setHubKeepLog, "keep the records of tasks for this `TIME`, such as 7d; ended ones are with the documents, too (default 7d)"},
+	{"keep-task", setHubKeepTask, "keep what was asked for this `TIME` (default 14d)"},
+	{"keep-done", setHubKeepDone, "keep how tasks ended for this `TIME` (default 30d)"},
+	{"blobs", setBlobs, "keep documents in `PLACE`: jetstream, dir:/path that all hosts share, or s3://bucket/prefix"},
+}
+
+func newHub(a *app) *cobra.Command {
+	o := hubOptions{flags: map[string]*string{}}
+	cmd := &cobra.Command{
+		Use: "hub", Short: "run a hub, on which a cluster stands", Long: hubHelp, Example: hubExamples, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runHub(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	for _, h := range hubFlags {
+		o.flags[h.setting] = f.String(h.flag, "", h.usage)
+	}
+	f.StringSliceVar(&o.routes, "routes", nil, "`LIST` of the addresses of all hubs, host:port; its own may be among them")
+	f.StringArrayVar(&o.limits, "limit", nil, "what all workers together may ask of a provider, as a `RULE` such as 'anthropic requests 50/s'; may be given several times")
+	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz at this `ADDRESS`, without a token")
+	f.StringVar(&o.timeout, "timeout", "", "end a call of the MCP server after this `TIME`")
+	o.serve.flags(f)
+	http := f.Lookup("http")
+	http.Usage = "serve MCP at this `ADDRESS`, or off (default 127.0.0.1:8642)"
+	complete(cmd, "replicas", "1", "3")
+	return cmd
+}
+
+// hubPlan is what the options of a hub come to.
+type hubPlan struct {
+	hub   hub.Config
+	facts cluster.Facts
+	serve servedAs // listen is "" if MCP is not served
+}
+
+// value is what the flag of a setting says, or else the setting; field names who said it.
+func (o *hubOptions) value(a *app, c *config, name string) (value, field string) {
+	flag := "--" + hubFlags[slices.IndexFunc(hubFlags, func(h struct{ flag, setting, usage string }) bool { return h.setting == name })].flag
+	text := *o.flags[name]
+	if text == "" {
+		if c.text(name) != "" {
+			flag = c.label(name)
+		}
+		return c.text(name), flag
+	}
+	if settingOf(name).kind == folder {
+		text = a.absolute(text, a.dir)
+	}
+	return text, flag
+}
+
+// plan reads the options.
+func (o *hubOptions) plan(a *app, c *config) (p hubPlan, err error) {
+	get := func(name string) string { v, _ := o.value(a, c, name); return v }
+	p.hub = hub.Config{
+		Name: get(setHubName), Store: firstOf(get(setHubStore), filepath.Join(c.home(), "hub")), Listen: firstOf(get(setHubListen), "127.0.0.1:4222"),
+		TLS:  keys.Files{Cert: firstOf(o.serve.cert, c.text(setHubTLSCert)), Key: firstOf(o.serve.key, c.text(setHubTLSKey)), CA: get(setHubTLSCA)},
+		Keys: firstOf(get(setHubKeys), c.clusterKeysPath()), ClusterName: get(setHubClusterName), ClusterListen: get(setHubClusterListen), Routes: o.routes,
+		ClusterSecret: get(setHubClusterSecret), ClusterTLS: keys.Files{Cert: get(setHubClusterCert), Key: get(setHubClusterKey), CA: get(setHubClusterCA)},
+	}
+	if len(o.routes) == 0 {
+		p.hub.Routes = c.list(setHubRoutes)
+	}
+	if err := o.namedKeys(a, c); err != nil {
+		return p, err
+	}
+	if p.hub.MaxStore, err = o.maxStore(a, c); err != nil {
+		return p, err
+	}
+	if p.facts, err = o.facts(a, c); err != nil {
+		return p, err
+	}
+	if p.facts.Replicas > 1 && p.hub.ClusterListen == "" {
+		return p, invalid("--replicas", "add --cluster-listen and --routes, and start three hubs", "3 needs a cluster of hubs")
+	}
+	if p.hub.ClusterListen == "" && len(p.hub.Routes) > 0 {
+		return p, invalid("--routes", "add --cluster-listen 0.0.0.0:6222", "is for a hub of a cluster")
+	}
+	o.serve.cert, o.serve.key = p.hub.TLS.Cert, p.hub.TLS.Key // one certificate for both doors
+	switch o.serve.http {
+	case "off":
+		o.serve.http, o.serve.cert, o.serve.key = "", "", ""
+		if _, err := flagTime("--timeout", o.timeout, false); err != nil {
+			return p, err
+		}
+		return p, o.serve.onlyHTTP()
+	case "":
+		o.serve.http = "127.0.0.1:8642"
+	}
+	p.serve, err = o.serve.check()
+	return p, err
+}
+
+// facts are what the hubs of a cluster tell everybody.
+func (o *hubOptions) facts(a *app, c *config) (facts cluster.Facts, err error) {
+	facts.Limits = append(slices.Clone(c.list(setLimits)), o.limits...)
+	if _, err := limit.ParseRules(facts.Limits); err != nil {
+		return facts, invalid("--limit", "for example --limit 'anthropic requests 50/s'", err.Error())
+	}
+	where, field := o.value(a, c, setBlobs)
+	if err := checkBlobs(field, where); err != nil {
+		return facts, err
+	}
+	if where != blobsOwn {
+		facts.Blobs = where
+	}
+	text, field := o.value(a, c, setHubReplicas)
+	if facts.Replicas, err = strconv.Atoi(firstOf(text, "1")); err != nil || facts.Replicas != 1 && facts.Replicas != 3 {
+		return facts, invalid(field, "", fmt.Sprintf("must be 1 or 3, not %q", clip(text, 40)))
+	}
+	text, field = o.value(a, c, setHubLease)
+	if facts.Lease, err = flagTime(field, text, false); err == nil && facts.Lease > 10*time.Minute {
+		err = invalid(field, "", "must be at most 10m")
+	}
+	if err != nil {
+		return facts, err
+	}
+	return facts, o.keep(a, c, &facts)
+}
+
+// keep reads how long what is over is kept.
+func (o *hubOptions) keep(a *app, c *config, facts *cluster.Facts) error {
+	for _, k := range []struct {
+		setting string
+		to      *time.Duration
+	}{{setHubKeepLog, &facts.Keep.Log}, {setHubKeepTask, &facts.Keep.Task}, {setHubKeepDone, &facts.Keep.Done}} {
+		text, field := o.value(a, c, k.setting)
+		if text == "" {
+			continue
+		}
+		term, err := parseTerm(text)
+		if err != nil || term < time.Minute {
+			return invalid(field, "", fmt.Sprintf("must be a time such as 7d or 36h, at least 1m, not %q", clip(text, 40)))
+		}
+		*k.to = term
+	}
+	if all := facts.Keep.Complete(); all.Done < all.Log || all.Done < all.Task {
+		return invalid("--keep-done", "keep ends for at least as long as records and questions", fmt.Sprintf("%s is less than --keep-log or --keep-task", all.Done))
+	}
+	return nil
+}
+
+func (o *hubOptions) maxStore(a *app, c *config) (int64, error) {
+	text, field := o.value(a, c, setHubMaxStore)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := parseSize(text)
+	if err != nil || n < 1<<20 {
+		return 0, invalid(field, "", fmt.Sprintf("must be a size such as 200GB, not %q", clip(text, 40)))
+	}
+	return n, nil
+}
+
+// namedKeys refuses a file of keys that was named and is not there: a hub without one lets
+// everybody on its machine in.
+func (o *hubOptions) namedKeys(a *app, c *config) error {
+	path, field := o.value(a, c, setHubKeys)
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return invalid(field, "make it: marchwarden cluster key add NAME --role worker --keys "+path+" --out FILE", fmt.Sprintf("%q is not there", clip(path, 60)))
+	}
+	return nil
+}
+
+// clusterKeysPath is the file of the keys of a cluster.
+func (c *config) clusterKeysPath() string { return filepath.Join(c.home(), "cluster-keys.json") }
+
+// firstScreen says what runs where, and what to do next.
+func (a *app) firstScreen(h *hub.Hub, p hubPlan) {
+	at := h.Address()
+	who := "no key is needed"
+	if _, closed, err := keys.Read(p.hub.Keys); err == nil && closed {
+		who = "a key is needed"
+	}
+	a.note("hub %s at %s; %s; everything is kept in %s", h.Name(), at, who, p.hub.Store)
+	if p.hub.ClusterListen != "" {
+		a.note("other hubs connect at %s; everything is kept %d times", h.ClusterAddress(), p.facts.Replicas)
+	}
+	if len(p.facts.Limits) > 0 {
+		a.note("all workers together: %s", strings.Join(p.facts.Limits, ", "))
+	}
+	a.note("next, in another terminal: marchwarden worker --engine %s", at)
+	a.note("then: marchwarden ask --engine %s \"What are ideal crops for a garden in Utah?\"", at)
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/steward"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+)
+
+// running is a hub that runs, with the engine and the steward of each of its accounts.
+type running struct {
+	a    *app
+	c    *config
+	hub  *hub.Hub
+	plan hubPlan
+	log  *slog.Logger
+
+	group sync.WaitGroup // stewards, and whoever looks for new accounts
+
+	mu       sync.Mutex // guards what follows
+	engines  map[string]*cluster.Engine
+	stewards map[string]*steward.Steward
+}
+
+func (a *app) runHub(ctx context.Context, o hubOptions) error {
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	p, err := o.plan(a, c)
+	if err != nil {
+		return err
+	}
+	if o.metrics != "" {
+		if _, err := listenAt("--metrics", o.metrics); err != nil {
+			return err
+		}
+	}
+	log := a.serverLog(c)
+	if p.serve.listen != "" { // refused before anything is opened, and read again when it is
+		if _, err := a.doorkeeper(c, &o.serve, p.serve.listen, "http://"+p.serve.listen+mcpPath, log); err != nil {
+			return err
+		}
+	}
+	p.hub.Log = a.logger(c)
+	h, err := hub.Start(p.hub)
+	if err != nil {
+		return byHubFlag(err)
+	}
+	r := &running{a: a, c: c, hub: h, plan: p, log: log, engines: map[string]*cluster.Engine{}, stewards: map[string]*steward.Steward{}}
+	err = r.serve(ctx, o)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil || errors.Is(err, errInterrupted) {
+		err = nil // told to end, which is how a server ends
+	}
+	return errors.Join(err, r.close())
+}
+
+// serve runs until ctx ends.
+func (r *running) serve(ctx context.Context, o hubOptions) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer r.group.Wait()
+	defer stop(nil)
+	if r.plan.hub.ClusterListen != "" {
+		r.a.note("hub %s waits for the other hubs", r.hub.Name())
+	}
+	if err := r.hub.Ready(ctx); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	for _, account := range r.hub.Accounts() {
+		if err := r.tend(ctx, account); err != nil {
+			return cmp.Or(context.Cause(ctx), err)
+		}
+	}
+	r.group.Go(func() { r.newcomers(ctx) })
+	m := meter.New(meter.Config{Now: r.a.now, Status: r.engine().Status, Steward: r.steward().Stats})
+	if o.metrics != "" {
+		if err := r.a.probe(ctx, o.metrics, m, r.ready); err != nil {
+			return err
+		}
+	}
+	r.a.firstScreen(r.hub, r.plan)
+	if r.plan.serve.listen == "" {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return r.front(ctx, o, m)
+}
+
+// front serves MCP by the workers of the default account.
+func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter) error {
+	s := &servant{log: r.log, metrics: door.NewMetrics(programVersion())}
+	if err := s.metrics.Add(m); err != nil {
+		return err
+	}
+	d, err := r.a.openFront(r.c, deskOptions{timeout: o.timeout, warn: func(message string) { r.log.Warn(message) }, told: s.count}, r.engine())
+	if err != nil {
+		return err
+	}
+	if err := s.employ(r.a, r.c, d, &o.serve, r.plan.serve.wall); err != nil {
+		return errors.Join(err, d.Close())
+	}
+	err = r.a.serveHTTP(ctx, r.c, &o.serve, r.plan.serve, s)
+	return errors.Join(err, s.runs.Close(context.Background()), s.server.Close(), d.Close())
+}
+
+// tend prepares an account for a cluster and begins to keep it in order.
+func (r *running) tend(ctx context.Context, account string) error {
+	access, err := r.hub.Account(account)
+	if err != nil {
+		return err
+	}
+	cfg := cluster.Config{InProcess: access, Seed: access.Seed, Inbox: access.Inbox, Name: r.hub.Name(), Now: r.a.now, Log: r.log, Blobs: r.a.sharedBlobs(r.c)}
+	if err := cluster.Prepare(ctx, cfg, r.plan.facts); err != nil {
+		return fmt.Errorf("prepare the account %s: %w", account, err)
+	}
+	e, err := cluster.Open(ctx, cfg)
+	if err != nil {
+		return fmt.Errorf("open the account %s: %w", account, err)
+	}
+	s, err := steward.New(steward.Config{Engine: e, Name: r.hub.Name(), Now: r.a.now, Log: r.log})
+	if err != nil {
+		return errors.Join(err, e.Close())
+	}
+	r.mu.Lock()
+	r.engines[account], r.stewards[account] = e, s
+	r.mu.Unlock()
+	r.group.Go(func() {
+		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
+			r.log.Error("nobody keeps the cluster in order from here", "account", account, "error", err)
+		}
+	})
+	return nil
+}
+
+// newcomers prepares accounts whose first key is added while the hub runs.
+func (r *running) newcomers(ctx context.Context) {
+	const every = 2 * time.Second
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(every):
+		}
+		for _, account := range r.hub.Accounts() {
+			if r.tended(account) {
+				continue
+			}
+			if err := r.tend(ctx, account); err != nil && ctx.Err() == nil {
+				r.log.Error("an account cannot be used yet", "account", account, "error", err)
+			}
+		}
+	}
+}
+
+func (r *running) tended(account string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.engines[account] != nil
+}
+
+func (r *running) engine() *cluster.Engine {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.engines[keys.DefaultAccount]
+}
+
+func (r *running) steward() *steward.Steward {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stewards[keys.DefaultAccount]
+}
+
+// ready says what keeps the hub from being of use.
+func (r *running) ready() error {
+	ctx, done := context.WithTimeout(context.Background(), time.Second)
+	defer done()
+	return r.hub.Ready(ctx)
+}
+
+// close ends the hub, and all that uses it first.
+func (r *running) close() error {
+	r.mu.Lock()
+	var errs []error
+	for _, account := range r.hub.Accounts() {
+		if e := r.engines[account]; e != nil {
+			errs = append(errs, e.Close())
+		}
+	}
+	r.mu.Unlock()
+	errs = append(errs, r.hub.Close())
+	r.a.note("hub has ended; everything is kept")
+	return errors.Join(errs...)
+}
+
+// byHubFlag names the flag that a wrong field of a hub comes from.
+func byHubFlag(err error) error {
+	var e *marchwarden.Error
+	if !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || e.Field == "" {
+		return err
+	}
+	named := *e
+	named.Field = map[string]string{"listen": "--listen", "cluster_listen": "--cluster-listen", "routes": "--routes", "store": "--store", "keys": "--keys", "name": "--name",
+		"cluster_name": "--cluster", "cluster_secret": "--cluster-secret-file", "tls_cert": "--tls-cert", "tls_key": "--tls-key", "tls_ca": "--tls-ca",
+		"cluster_cert": "--cluster-cert", "cluster_key": "--cluster-key", "cluster_ca": "--cluster-ca"}[e.Field]
+	if named.Field == "" {
+		named.Field = e.Field
+	}
+	return &named
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// question is a line of a file of questions.
+type question struct {
+	line int    // in the file, from one
+	id   string // as its author calls it; "" if it has no name
+	task marchwarden.TraceID
+	req  marchwarden.Request
+}
+
+// name is how the question is called in the results.
+func (q question) name() string { return firstOf(q.id, q.task.String()) }
+
+// questionFields are what a line may have. Others are passed over, and said.
+var questionFields = []string{"id", "question", "context", "depth", "constraints"}
+
+// The most that a file of questions may be.
+const (
+	maxQuestionBytes = 1 << 30
+	maxNameChars     = 200
+)
+
+// readQuestions reads a whole file of questions, one JSON object a line. Errors name the
+// line and the field. other are the fields that nobody reads.
+func readQuestions(r io.Reader, name string) (all []question, other []string, err error) {
+	named := map[string]int{}
+	fail := func(n int, err error) error {
+		var e *marchwarden.Error
+		where := fmt.Sprintf("%s:%d", name, n)
+		if errors.As(err, &e) {
+			field := where
+			if e.Field != "" && e.Field != "request" {
+				field += ": " + e.Field
+			}
+			return invalid(field, e.Hint, e.Message)
+		}
+		return invalid(where, "", err.Error())
+	}
+	scanErr := durable.ScanLines(io.LimitReader(r, maxQuestionBytes), marchwarden.MaxRequestBytes, func(l durable.Line) {
+		if err != nil {
+			return
+		}
+		text := l.Text
+		if l.N == 1 {
+			text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+		}
+		q, unread, wrong := readQuestion(bytes.TrimSpace(text))
+		if wrong != nil {
+			err = fail(l.N, wrong)
+			return
+		}
+		q.line = l.N
+		if first, twice := named[q.id]; twice && q.id != "" {
+			err = fail(l.N, invalid("id", "", fmt.Sprintf("%q is the id of line %d, too", clip(term.CleanLine(q.id), 60), first)))
+			return
+		}
+		named[q.id] = l.N
+		for _, f := range unread {
+			if !slices.Contains(other, f) {
+				other = append(other, f)
+			}
+		}
+		all = append(all, q)
+	})
+	if err == nil && scanErr != nil {
+		err = invalid(name, "", "cannot be read: "+cause(scanErr))
+	}
+	if err == nil && len(all) == 0 {
+		err = invalid(name, `a line is a JSON object such as {"question": "What grows in Utah?"}`, "holds no question")
+	}
+	return all, other, err
+}
+
+func readQuestion(line []byte) (q question, unread []string, err error) {
+	if !bytes.HasPrefix(line, []byte("{")) {
+		return q, nil, invalid("", `for example {"question": "What grows in Utah?", "depth": "shallow"}`, "is not a JSON object")
+	}
+	if q.req, err = marchwarden.DecodeRequest(line); err != nil {
+		return q, nil, err
+	}
+	if q.req.Resume != "" {
+		return q, nil, invalid("resume", "use 'marchwarden resume'", "cannot be submitted")
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return q, nil, err
+	}
+	for name := range fields {
+		if !slices.Contains(questionFields, name) {
+			unread = append(unread, name)
+		}
+	}
+	slices.Sort(unread)
+	if raw, ok := fields["id"]; ok {
+		switch err := json.Unmarshal(raw, &q.id); {
+		case err != nil:
+			return q, nil, invalid("id", "", "must be a text")
+		case strings.TrimSpace(q.id) == "" || len([]rune(q.id)) > maxNameChars:
+			return q, nil, invalid("id", "leave it out if there is none", fmt.Sprintf("must be 1 to %d characters", maxNameChars))
+		}
+	}
+	return q, unread, nil
+}
+
+// nameTasks gives every question the task that it is, whenever it is handed in: the same
+// line, asked of the same queue for the same owner, is the same task, and one that is
+// there twice is two.
+func nameTasks(all []question, like dispatch.Task) error {
+	seen := map[string]int{}
+	wishes, err := json.Marshal(like.Wishes)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInternal, "write down what is wished")
+	}
+	for i := range all {
+		body, err := json.Marshal(all[i].req)
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeInternal, "write down line %d", all[i].line)
+		}
+		key := all[i].id + "\x00" + string(body)
+		all[i].task, err = relay.DeriveID("marchwarden submitted question/1", like.Owner, like.Queue, string(wishes), all[i].id, string(body), strconv.Itoa(seen[key]))
+		if err != nil {
+			return err
+		}
+		seen[key]++
+	}
+	return nil
+}

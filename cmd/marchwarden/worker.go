@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+)
+
+const workerHelp = `Work for a cluster: take the tasks of each researcher that this machine has,
+and investigations, and hand over what is found. What is searched is chosen as
+for 'marchwarden ask'; researchers of config.yaml serve, too.
+
+Start as many workers as you like, on any host that reaches a hub. Each takes
+up to --slots tasks of each researcher and --pi-slots investigations at once.
+If one dies, others go on with its tasks where it was, and nothing is paid for
+twice.
+
+SIGTERM or Ctrl-C drains: no more tasks are taken, those under way have --drain
+to end, the rest is handed back for others to go on with. The second one ends
+the program at once, which loses nothing either.
+
+EXIT STATUS
+  0    worked until it was told to end
+  1    failed
+  2    wrong usage or bad input
+  130  ended at once, by a second signal`
+
+const workerExamples = `  marchwarden worker --engine nats://127.0.0.1:4222
+  marchwarden worker --engine nats://hub1:4222,nats://hub2:4222 --researchers web,arxiv --slots 32
+  marchwarden worker --engine tls://hub1:4222 --library /srv/papers --no-pi --metrics 127.0.0.1:9642`
+
+type workerOptions struct {
+	desk    deskOptions
+	engine  string
+	name    string
+	slots   int
+	piSlots int
+	noPI    bool
+	metrics string
+	drain   string
+}
+
+// The bounds of a worker.
+const (
+	defaultSlots   = 32
+	defaultPISlots = 16
+	maxSlots       = 4096
+	defaultDrain   = "60s"
+)
+
+func newWorker(a *app) *cobra.Command {
+	var o workerOptions
+	cmd := &cobra.Command{
+		Use: "worker", Short: "work for a cluster", Long: workerHelp, Example: workerExamples, Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := notBlank(cmd); err != nil {
+				return err
+			}
+			return a.runWorker(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	engineFlag(f, &o.engine)
+	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
+	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that work here (default all that this machine has)")
+	f.IntVar(&o.slots, "slots", defaultSlots, "work on `N` tasks of each researcher at once")
+	f.IntVar(&o.piSlots, "pi-slots", defaultPISlots, "work on `N` investigations at once")
+	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
+	f.StringVar(&o.drain, "drain", defaultDrain, "when told to end, let tasks go on for this `TIME`")
+	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as 127.0.0.1:9642")
+	f.StringVar(&o.desk.timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m)")
+	f.StringSliceVar(&o.desk.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
+	workFlags(f, &o.desk)
+	complete(cmd, "researchers", append(slices.Clone(builtinOrder), piName)...)
+	return cmd
+}
+
+// check refuses what is wrong with the options by themselves.
+func (o *workerOptions) check() (drain time.Duration, err error) {
+	o.desk.only = slices.DeleteFunc(o.desk.only, func(name string) bool { return name == piName })
+	switch {
+	case o.slots < 1 || o.slots > maxSlots:
+		return 0, invalid("--slots", "", fmt.Sprintf("must be from 1 to %d, not %d", maxSlots, o.slots))
+	case o.piSlots < 1 || o.piSlots > maxSlots:
+		return 0, invalid("--pi-slots", "--no-pi takes no investigations", fmt.Sprintf("must be from 1 to %d, not %d", maxSlots, o.piSlots))
+	case o.name != "" && (plainName(o.name) != o.name || len(o.name) > 64):
+		return 0, invalid("--name", "", "must be 1 to 64 letters, digits, dashes or underscores")
+	}
+	if o.noPI {
+		o.piSlots = 0
+	}
+	if o.metrics != "" {
+		if _, err := listenAt("--metrics", o.metrics); err != nil {
+			return 0, err
+		}
+	}
+	return flagTime("--drain", o.drain, false)
+}
+
+func (a *app) runWorker(ctx context.Context, o workerOptions) error {
+	drain, err := o.check()
+	if err != nil {
+		return err
+	}
+	c, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	at, err := c.needEngine(o.engine)
+	if err != nil {
+		return err
+	}
+	log := a.serverLog(c)
+	seen := &once{}
+	o.desk.warn = func(message string) {
+		if seen.first(message) {
+			log.Warn(message)
+		}
+	}
+	s, err := a.openStaff(c, o.desk, nil, log)
+	if err != nil {
+		return err
+	}
+	s.forOthers = true
+	name := firstOf(o.name, plainName(c.text(setWorker)), a.engineName())
+	e, err := a.awaitCluster(ctx, c, at, name, log)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	s.employ(e)
+	err = s.serve(ctx, e, name, s.jobs(o.slots, o.piSlots, drain), o.metrics)
+	return errors.Join(err, s.Close(), e.Close())
+}
+
+// employ has the staff work for a cluster.
+func (s *staff) employ(e *cluster.Engine) {
+	s.place.engine, s.a.limits = e, e.Limit
+	s.network = func() []dispatch.Member {
+		ctx, done := context.WithTimeout(context.Background(), scopeTime)
+		defer done()
+		members, err := e.Members(ctx)
+		if err != nil { // it may come back; those here are there
+			return s.members()
+		}
+		return members
+	}
+}
+
+// serve works until ctx ends and everything is drained, and says so to those who look.
+func (s *staff) serve(ctx context.Context, e *cluster.Engine, name string, jobs []dispatch.Job, metrics string) error {
+	m := meter.New(meter.Config{Now: s.a.now, Draining: func() bool { return ctx.Err() != nil }})
+	s.measured = m.Handler
+	open, stop := context.WithCancel(context.WithoutCancel(ctx)) // what others see goes on while it drains
+	defer stop()
+	if metrics != "" {
+		if err := s.a.probe(open, metrics, m, func() error {
+			if ctx.Err() != nil {
+				return errors.New("draining")
+			}
+			return e.Ready()
+		}); err != nil {
+			return err
+		}
+	}
+	since, host := s.a.now().UTC(), hostName()
+	say := func() cluster.Presence {
+		p := cluster.Presence{Name: name, Host: host, Version: programVersion(), Since: since, Draining: ctx.Err() != nil, Queues: map[string]cluster.Load{}}
+		for _, member := range s.members() {
+			member.Transport = "worker " + name // a command line is nobody else's business
+			p.Members = append(p.Members, member)
+		}
+		for _, job := range jobs {
+			p.Queues[job.Queue] = cluster.Load{Slots: job.Slots, Busy: m.Busy(job.Queue)}
+		}
+		return p
+	}
+	working, unseen := context.WithCancel(ctx)
+	defer unseen()
+	said := make(chan error, 1)
+	go func() {
+		said <- e.Announce(open, say)
+		unseen() // nobody would be sent to a worker that is not there for others
+	}()
+	s.a.note("worker %s serves %s; Ctrl-C drains", name, servesWhat(jobs))
+	draining := context.AfterFunc(ctx, func() { s.a.note("draining: no more tasks are taken") })
+	defer draining()
+	err := s.work(working, jobs)
+	stop()
+	err = errors.Join(err, <-said)
+	if err == nil {
+		s.a.note("worker %s has ended", name)
+	}
+	return err
+}
+
+func servesWhat(jobs []dispatch.Job) string {
+	var parts []string
+	for _, j := range jobs {
+		parts = append(parts, fmt.Sprintf("%s (%d)", j.Queue, j.Slots))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return host
+}
+
+// probe serves measurements in the background until ctx ends.
+func (a *app) probe(ctx context.Context, address string, m *meter.Meter, ready func() error) error {
+	at, err := listenAt("--metrics", address)
+	if err != nil {
+		return err
+	}
+	metrics := door.NewMetrics(programVersion())
+	if err := metrics.Add(m); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", at)
+	if err != nil {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + at, Hint: "another program may use the port: choose another one", Err: err}
+	}
+	a.note("measurements at http://%s/metrics", l.Addr())
+	go func() {
+		if err := metrics.Probe(ctx, l, ready); err != nil {
+			a.warn(err.Error())
+		}
+	}()
+	return nil
+}
+
+// awaitCluster joins a cluster as a worker, and waits for it if it is not there yet.
+func (a *app) awaitCluster(ctx context.Context, c *config, at, name string, log *slog.Logger) (*cluster.Engine, error) {
+	cfg, err := a.engineConfig(c, at, log)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Name = name
+	const pause = time.Second
+	for told := false; ; {
+		within, done := context.WithTimeout(ctx, dialTime)
+		e, err := cluster.Open(within, cfg)
+		done()
+		switch {
+		case err == nil:
+			a.note("connected to %s", at)
+			return e, nil
+		case ctx.Err() != nil:
+			return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for the hub")
+		case errors.Is(err, marchwarden.CodeInvalid), errors.Is(err, marchwarden.CodeDenied), errors.Is(err, marchwarden.CodeUnsupported):
+			return nil, unreachable(ctx, at, err)
+		}
+		if !told {
+			told = true
+			a.note("waiting for the hub at %s: %v", at, err)
+		}
+		log.Debug("the hub does not answer", "error", err)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}

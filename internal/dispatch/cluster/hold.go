@@ -1,0 +1,270 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+)
+
+// hold is a task that this process has, and its record while it does.
+type hold struct {
+	e       *Engine
+	task    dispatch.Task
+	pointer *jet.Pointer
+	head    head // of what is written under this claim
+	nonce   string
+
+	// life ends when the task is somebody else's; work is the handler's, and ends with
+	// life, or because it is canceled.
+	life   context.Context
+	die    context.CancelCauseFunc
+	work   context.Context
+	cancel context.CancelCauseFunc
+
+	wishMu sync.Mutex // guards wish
+	wish   *wish      // that it be canceled
+
+	mu     sync.Mutex // guards what follows, and is held while something is written
+	record *record
+	writes int
+	closed error // why nothing can be written any more
+}
+
+// Read is all that is written.
+func (h *hold) Read(ctx context.Context) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return bytes.Clone(h.record.lines.Bytes()), nil
+}
+
+// Append adds a line. Once it has begun to, the end of ctx does not stop it: a line that
+// may be there or not would leave the record to nobody.
+func (h *hold) Append(ctx context.Context, line []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed != nil {
+		return h.closed
+	}
+	head := h.head
+	head.kind = kindLine
+	seq, err := h.e.write(h.life, h.task, head, line, h.record.last, h.nextID())
+	if err != nil {
+		h.shut(err)
+		return h.closed
+	}
+	h.record.last, h.record.begun = seq, true
+	h.record.lines.Write(line)
+	return nil
+}
+
+// Begun says whether a line was written for this task, in whatever attempt, and not only
+// for an earlier one that it goes on with.
+func (h *hold) Begun() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.record.begun
+}
+
+// nextID names the next write of this claim. mu is held.
+func (h *hold) nextID() string {
+	h.writes++
+	return h.task.ID.String() + "." + h.nonce + "." + strconv.Itoa(h.writes)
+}
+
+// shut says that nothing more can be written, and ends the work. mu is held.
+func (h *hold) shut(cause error) {
+	if h.closed == nil {
+		h.closed = released(h.task.ID, cause)
+	}
+	h.die(h.closed)
+}
+
+// lose gives the task up without a word: its lease has ended, or nobody knows what was
+// written.
+func (h *hold) lose(cause error) {
+	h.die(released(h.task.ID, cause)) // ends a write that mu waits for
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.shut(cause)
+}
+
+// released has ErrReleased in its chain, and the cause.
+func released(id marchwarden.TraceID, cause error) error {
+	if cause == nil || errors.Is(cause, dispatch.ErrReleased) {
+		return fmt.Errorf("task %s: %w", id, dispatch.ErrReleased)
+	}
+	return fmt.Errorf("task %s: %w: %w", id, dispatch.ErrReleased, cause)
+}
+
+// release forgets a hold.
+func (h *hold) release() {
+	h.e.mu.Lock()
+	if h.e.holds[h.task.ID] == h {
+		delete(h.e.holds, h.task.ID)
+	}
+	h.e.mu.Unlock()
+	h.die(dispatch.ErrReleased)
+}
+
+// heed ends the work on a task if somebody wishes it to be canceled.
+func (h *hold) heed(ctx context.Context) {
+	w, err := h.e.canceled(ctx, h.task)
+	if err != nil && ctx.Err() == nil {
+		h.e.log.Warn("could not read whether a task is canceled", "task", h.task.ID, "error", err)
+	}
+	if w == nil {
+		return
+	}
+	h.wishMu.Lock()
+	h.wish = w
+	h.wishMu.Unlock()
+	h.cancel(marchwarden.Wrap(context.Canceled, marchwarden.CodeCanceled, "task %s: %s", h.task.ID, w.Reason))
+}
+
+// renew keeps the lease until stop is called. If that fails for as long as a lease lasts,
+// the task is somebody else's: also if it was this process that stood still.
+func (h *hold) renew() (stop func()) {
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		h.keepRenewing(done)
+	}()
+	return func() { close(done); <-over }
+}
+
+func (h *hold) keepRenewing(done <-chan struct{}) {
+	lease, now := h.e.facts.Lease, h.e.cfg.Now
+	heeded, joined := h.pointer.Held(), h.e.conn.Joined()
+	for {
+		// Four times in a lease, and when it would end at the latest.
+		wait := min(lease/4, h.pointer.Held().Add(lease).Sub(now()))
+		timer := time.NewTimer(wait)
+		select {
+		case <-done:
+			timer.Stop()
+			return
+		case <-h.life.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		asked := now()
+		left := h.pointer.Held().Add(lease).Sub(asked)
+		if left <= 0 {
+			h.lose(errors.New("its lease could not be renewed"))
+			return
+		}
+		ctx, cancel := context.WithTimeout(h.life, min(left, lease/4))
+		_ = h.pointer.Renew(ctx) // what counts is when it last worked
+		cancel()
+		// What told of a wish to cancel may have been lost.
+		if again := h.e.conn.Joined(); again != joined || asked.Sub(heeded) > lease {
+			joined, heeded = again, asked
+			go h.heed(h.life)
+		}
+	}
+}
+
+// run has the handler work on the task.
+func (h *hold) run(handle dispatch.Handler) (result *marchwarden.Result, err error) {
+	defer panics.Caught(&err, "the handler of queue "+h.task.Queue)
+	return handle(h.work, h.task, h, h.tell)
+}
+
+// tell passes progress on to those who watch just now.
+func (h *hold) tell(event marchwarden.Event) {
+	data, err := json.Marshal(event)
+	if err == nil && h.life.Err() == nil {
+		_ = h.e.conn.NATS().Publish(jet.LiveSubject(h.task.Investigation, h.task.ID), data) // nothing depends on it
+	}
+}
+
+// conclude writes how the task ended, unless it is not this process's to say.
+func (h *hold) conclude(result *marchwarden.Result, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed != nil || errors.Is(context.Cause(h.work), dispatch.ErrReleased) {
+		return
+	}
+	h.closed = released(h.task.ID, nil)
+	if errors.Is(err, dispatch.ErrReleased) { // the handler could not write: nothing is over
+		h.e.log.Warn("a handler gave up a task that it holds", "task", h.task.ID, "error", err)
+		_ = h.pointer.Return(returnAfter) // its lease ends by itself
+		return
+	}
+	end, err := h.end(result, err)
+	if err == nil {
+		err = h.e.finish(h.life, h.task, h.record, end, h.nextID())
+	}
+	if err == nil {
+		err = h.pointer.Drop(h.life)
+	}
+	if err != nil {
+		h.e.log.Warn("could not end a task; somebody will go on with it", "task", h.task.ID, "error", err)
+	}
+}
+
+// end is what the handler's outcome comes to.
+func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) {
+	end := dispatch.End{Status: dispatch.Done, Worker: h.e.cfg.Name, Attempt: h.head.attempt, At: h.e.cfg.Now().UTC()}
+	h.wishMu.Lock()
+	w := h.wish
+	h.wishMu.Unlock()
+	if err == nil && result == nil {
+		err = marchwarden.Errorf(marchwarden.CodeInternal, "the handler gave neither a result nor an error")
+	}
+	if err != nil {
+		end.Fail(err)
+	} else {
+		data, err := marchwarden.EncodeResult(result)
+		if err != nil {
+			return end, fmt.Errorf("task %s: %w", h.task.ID, err)
+		}
+		if end.Result, err = h.e.put(h.life, data); err != nil {
+			return end, fmt.Errorf("store the result of task %s: %w", h.task.ID, err)
+		}
+	}
+	if w != nil {
+		end.Status = dispatch.Canceled
+	}
+	return end, nil
+}
+
+// handBack gives the task to somebody else before its lease ends.
+func (h *hold) handBack() {
+	h.cancel(released(h.task.ID, nil))
+	h.mu.Lock() // a write that is under way ends first
+	defer h.mu.Unlock()
+	if h.closed != nil {
+		return
+	}
+	h.closed = released(h.task.ID, nil)
+	ctx, stop := context.WithTimeout(h.life, handBackFor)
+	defer stop()
+	head := h.head
+	head.kind = kindRelease
+	_, err := h.e.write(ctx, h.task, head, nil, h.record.last, h.nextID())
+	if err == nil {
+		err = h.pointer.Return(0)
+	}
+	h.die(h.closed)
+	if err != nil {
+		h.e.log.Warn("could not hand back a task; its lease will end", "task", h.task.ID, "error", err)
+	}
+}

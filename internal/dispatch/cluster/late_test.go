@@ -1,0 +1,219 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
+)
+
+// openQueue opens the queue web.
+func openQueue(t *testing.T, w *world, e *cluster.Engine) *jet.Queue {
+	t.Helper()
+	q, err := e.Conn().OpenQueue(t.Context(), "web", w.lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(q.Close)
+	return q
+}
+
+// submit hands in a task of an owner whose tasks wait in a lane.
+func submit(t *testing.T, e *cluster.Engine, lane string) {
+	t.Helper()
+	task := dispatchtest.Task("web")
+	task.Priority = dispatch.Urgent
+	for i := 0; ; i++ {
+		task.Owner = fmt.Sprint("owner ", i)
+		if strings.HasPrefix(cluster.WorkSubject(task), "mw.work.web.p0."+lane+".") {
+			break
+		}
+	}
+	if err := e.Submit(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func next(t *testing.T, q *jet.Queue) *jet.Pointer {
+	t.Helper()
+	p, err := q.Next(within(t, 20*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// none says what a queue gives that should give nothing.
+func none(t *testing.T, q *jet.Queue, d time.Duration) {
+	t.Helper()
+	if p, err := q.Next(within(t, d)); p != nil || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the queue gives %+v, %v", p, err)
+	}
+}
+
+// What comes for a request that was given up may be somebody else's by the time that it
+// is looked at: it is not taken.
+func TestLateAnswerIsNotTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 15*time.Second)
+	one, other := w.open(t, "one"), w.open(t, "other")
+	q := openQueue(t, w, one)
+	submit(t, other, "0")
+	if err := next(t, q).Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	none(t, q, 200*time.Millisecond) // all lanes are known, and lane 1 is the next
+	submit(t, other, "1")
+	submit(t, other, "1")
+	time.Sleep(50 * time.Millisecond) // it is announced
+	l := w.line(one)
+	l.pause()
+	time.AfterFunc(3300*time.Millisecond, l.resume) // longer than one request is waited for
+	next(t, q)
+	time.Sleep(50 * time.Millisecond)
+	lane, err := other.JetStream().Consumer(t.Context(), jet.StreamWork, jet.ConsumerName("web", 0, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lane.CachedInfo().NumAckPending != 2 {
+		t.Skip("on a machine this slow no answer was late")
+	}
+	none(t, q, 300*time.Millisecond)
+}
+
+// Whoever was away for longer than the lease of a task says nothing about it any more: the
+// hub would take it for the word of whoever has it now.
+func TestLateWordIsNotSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lease)
+	first, second := openQueue(t, w, w.open(t, "first")), openQueue(t, w, w.open(t, "second"))
+	submit(t, w.open(t, "client"), "0")
+	lost := next(t, first)
+	held := next(t, second)
+	if held.Task != lost.Task || held.Delivered != 2 {
+		t.Fatalf("the second has %+v, the first had %+v", held, lost)
+	}
+	if err := lost.Renew(t.Context()); err == nil || !lost.Over() {
+		t.Error("a lease that had ended was renewed")
+	}
+	if err := held.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := lost.Return(0); err == nil {
+		t.Error("a task was handed back that is somebody else's")
+	}
+	none(t, second, 500*time.Millisecond)
+}
+
+// froze is evidence that the process which asks for it is frozen at, for an hour of its
+// own clock.
+type froze struct {
+	blob.Store
+	ahead *atomic.Int64
+}
+
+func (f froze) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	f.ahead.Store(int64(time.Hour))
+	return f.Store.Get(ctx, ref)
+}
+
+// Whoever stood still between taking a task and claiming it, for longer than its lease,
+// does not claim it.
+func TestLateClaimIsNotMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, lease)
+	evidence, ahead := blob.NewMem(), &atomic.Int64{}
+	open := func(name string, store blob.Store, now func() time.Time) *cluster.Engine {
+		cfg := w.config(name, w.server)
+		cfg.Now, cfg.Blobs = now, func(context.Context, cluster.Facts) (blob.Store, error) { return store, nil }
+		e, err := cluster.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close() })
+		return e
+	}
+	first, begun := open("first", evidence, time.Now), make(chan struct{}, 8)
+	task := dispatchtest.Task("web")
+	if err := first.Submit(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	stop := work(t, first, 1, func(ctx context.Context, _ dispatch.Task, lines dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
+		if err := lines.Append(ctx, append(make([]byte, 200<<10), '\n')); err != nil {
+			return nil, err
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	<-begun
+	stop() // hands it back with a line that is among the evidence
+	stop = work(t, open("frozen", froze{evidence, ahead}, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }), 1, empty)
+	eventually(t, "frozen", func() bool { return ahead.Load() > 0 })
+	stop()
+	work(t, open("third", evidence, time.Now), 1, empty)
+	if end := ended(t, first, task); end.Worker != "third" || end.Attempt != 2 {
+		t.Errorf("it ended as %+v", end)
+	}
+}
+
+// A task that waits for another of its record, and is canceled, does not end before that:
+// its end would take the record from whoever works on the other.
+func TestCanceledBehindAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 15*time.Second)
+	e, g := w.open(t, "one"), newGate()
+	first, later := dispatchtest.Task("web"), dispatchtest.Task("web")
+	later.Record, later.Investigation = first.ID, first.ID
+	work(t, e, 2, g.handle)
+	if err := e.Submit(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	g.next(t)
+	if err := e.Submit(t.Context(), later); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Cancel(t.Context(), later.ID, "of no use"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.EndWaiting(t.Context(), later.ID); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := e.Look(t.Context(), later.ID); err != nil || s.End != nil {
+		t.Errorf("the later task: %+v, %v", s, err)
+	}
+	g.let <- struct{}{}
+	if end := ended(t, e, first); end.Status != dispatch.Done || end.Attempt != 1 {
+		t.Errorf("the first ended as %+v", end)
+	}
+	if end := ended(t, e, later); end.Status != dispatch.Canceled || end.Attempt != 0 {
+		t.Errorf("the later ended as %+v", end)
+	}
+}
+
+// What a handler says, however long, is passed on as far as it fits.
+func TestLongWords(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 15*time.Second)
+	e, task := w.open(t, "one"), dispatchtest.Task("web")
+	work(t, e, 1, func(context.Context, dispatch.Task, dispatch.Lines, marchwarden.Sink) (*marchwarden.Result, error) {
+		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "%s", strings.Repeat("é", 1<<20))
+	})
+	if err := e.Submit(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	end := ended(t, e, task)
+	if end.Status != dispatch.Failed || end.Code != marchwarden.CodeDenied || len(end.Message) > 5000 || !strings.HasPrefix(end.Message, "éé") || strings.Contains(end.Message, "\ufffd") {
+		t.Errorf("it ended as %.200q, %s with %d bytes", end.Message, end.Code, len(end.Message))
+	}
+}

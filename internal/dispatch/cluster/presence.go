@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+)
+
+// Presence is what a worker says of itself while it lives.
+type Presence struct {
+	Name    string `json:"name"`
+	Host    string `json:"host,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Members are the researchers that it works for, each on the queue of its name.
+	Members []dispatch.Member `json:"members,omitempty"`
+	Queues  map[string]Load   `json:"queues,omitempty"`
+	Since   time.Time         `json:"since,omitzero"`
+	// Draining says that it takes no more and ends what it has.
+	Draining bool `json:"draining,omitempty"`
+}
+
+// Load is how much of a queue a worker takes at once, and has now.
+type Load struct {
+	Slots int `json:"slots"`
+	Busy  int `json:"busy"`
+}
+
+// The keys of the bucket of workers.
+const (
+	// StewardKey is the entry of the hub that leads, and, in the bucket of facts, what
+	// it notes down for the next.
+	StewardKey = "steward"
+	workerKeys = "worker."
+)
+
+// Announce says that a worker is there until ctx ends, and then that it is gone. say is
+// asked about once a second; a change is told at once, anything else every third of a
+// lease. A cluster that cannot be reached for a while is no error: whoever is not heard
+// for a lease counts as gone until it is heard again.
+func (e *Engine) Announce(ctx context.Context, say func() Presence) error {
+	var kv jetstream.KeyValue
+	err := e.conn.Insist(ctx, "open the bucket "+jet.BucketWorker, func(ctx context.Context) (err error) {
+		kv, err = e.JetStream().KeyValue(ctx, jet.BucketWorker)
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	key := workerKeys + rand.Text() // names may be given twice
+	every := e.Facts().Lease / 3
+	ticker := time.NewTicker(min(time.Second, every))
+	defer ticker.Stop()
+	var told string
+	var at time.Time
+	for {
+		value, err := json.Marshal(say())
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode a worker's entry")
+		}
+		if now := e.cfg.Now(); string(value) != told || now.Sub(at) >= every {
+			trying, cancel := context.WithTimeout(ctx, every)
+			if _, err := kv.Put(trying, key, value); err == nil {
+				told, at = string(value), now
+			}
+			cancel()
+		}
+		select {
+		case <-ticker.C:
+			continue
+		case <-ctx.Done():
+		}
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), every)
+		defer cancel()
+		_ = kv.Purge(leaving, key) // else it goes by itself
+		return nil
+	}
+}
+
+// Ready says what keeps this process from reaching the cluster just now, nil nothing.
+func (e *Engine) Ready() error {
+	if !e.conn.NATS().IsConnected() {
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "there is no connection to a hub")
+	}
+	return nil
+}
+
+// readersAtOnce bounds how many entries are read at once.
+const readersAtOnce = 16
+
+// Workers are those that live, by name and age.
+func (e *Engine) Workers(ctx context.Context) ([]Presence, error) {
+	values, err := e.entries(ctx, jet.BucketWorker, workerKeys+">")
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Presence, 0, len(values))
+	for _, v := range values {
+		var p Presence
+		if err := json.Unmarshal(v.value, &p); err != nil {
+			e.log.Warn("the entry of a worker cannot be read", "key", v.key, "error", err) // the others are there all the same
+			continue
+		}
+		list = append(list, p)
+	}
+	slices.SortStableFunc(list, func(a, b Presence) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), a.Since.Compare(b.Since))
+	})
+	return list, nil
+}
+
+// keyed is an entry of a bucket.
+type keyed struct {
+	key   string
+	value []byte
+}
+
+// entries are those of a bucket whose keys fit a pattern, by key. It makes no consumer:
+// whoever may only look can call it, and often.
+func (e *Engine) entries(ctx context.Context, bucket, pattern string) ([]keyed, error) {
+	unavailable := func(err error) error {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the bucket %s", bucket)
+	}
+	kv, err := e.JetStream().KeyValue(ctx, bucket)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	prefix := "$KV." + bucket + "."
+	stream, err := e.JetStream().Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+pattern))
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	subjects := slices.Sorted(maps.Keys(info.State.Subjects))
+	list := make([]keyed, len(subjects))
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(readersAtOnce)
+	for i, subject := range subjects {
+		group.Go(func() error {
+			key := strings.TrimPrefix(subject, prefix)
+			entry, err := kv.Get(reading, key)
+			if errors.Is(err, jetstream.ErrKeyNotFound) {
+				return nil // gone by now, marked as gone, or not on the replica that was asked yet
+			}
+			if err != nil {
+				return fmt.Errorf("read %s: %w", key, err)
+			}
+			list[i] = keyed{key, entry.Value()}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, unavailable(err)
+	}
+	return slices.DeleteFunc(list, func(k keyed) bool { return k.key == "" }), nil
+}
+
+// roll is who can be asked, as of a while ago.
+type roll struct {
+	mu      sync.Mutex // guards what follows
+	members []dispatch.Member
+	at      time.Time
+}
+
+// Members are the researchers that live workers work for, by name. Where workers differ
+// in what they say of one, the latest worker's word counts. What is given may be a third
+// of a lease old; the list is the caller's.
+func (e *Engine) Members(ctx context.Context) ([]dispatch.Member, error) {
+	e.roll.mu.Lock()
+	defer e.roll.mu.Unlock()
+	now := e.cfg.Now()
+	if e.roll.at.IsZero() || now.Sub(e.roll.at) >= e.Facts().Lease/3 {
+		workers, err := e.Workers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		e.roll.members, e.roll.at = union(workers), now
+	}
+	return slices.Clone(e.roll.members), nil
+}
+
+func union(workers []Presence) []dispatch.Member {
+	slices.SortStableFunc(workers, func(a, b Presence) int { return a.Since.Compare(b.Since) })
+	known := map[string]dispatch.Member{}
+	for _, w := range workers {
+		for _, m := range w.Members {
+			known[m.Name] = m
+		}
+	}
+	list := make([]dispatch.Member, 0, len(known))
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		list = append(list, known[name])
+	}
+	return list
+}

@@ -1,0 +1,305 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+)
+
+// Status is a cluster as it is now. Making it costs a few requests and one for each
+// worker, however many tasks there are.
+type Status struct {
+	At    time.Time     `json:"at"` // by the clock of a hub
+	Hub   string        `json:"hub"`
+	Lease time.Duration `json:"lease_ns"`
+	Hubs  []Hub         `json:"hubs"`
+	// Workers are those that live, by name.
+	Workers []Presence `json:"workers"`
+	Queues  []Queue    `json:"queues"`
+	// Unserved is how many tasks wait in queues that no worker ever served.
+	Unserved int `json:"unserved,omitempty"`
+	// Tasks and Investigations are how many have not ended, as of the steward's last round.
+	Tasks          int         `json:"tasks"`
+	Investigations int         `json:"investigations"`
+	PerMinute      float64     `json:"ended_per_minute"`
+	Limits         []limit.Use `json:"limits,omitempty"`
+	Stuck          []Stuck     `json:"stuck,omitempty"`
+	// Steward is who looks after the cluster; nil if nobody does at the moment.
+	Steward *Stewardship `json:"steward,omitempty"`
+	// Streams are how much is kept.
+	Streams []Stream `json:"streams"`
+}
+
+// Hub is a server of the cluster, as the streams that it keeps tell of it.
+type Hub struct {
+	Name    string `json:"name"`
+	Leads   int    `json:"leads"` // streams
+	Keeps   int    `json:"keeps"` // streams, those that it leads among them
+	Offline bool   `json:"offline,omitempty"`
+	// Behind is how many streams it has not all of yet, and Lag how many operations.
+	Behind int    `json:"behind,omitempty"`
+	Lag    uint64 `json:"lag,omitempty"`
+}
+
+// Stream is how much a stream holds.
+type Stream struct {
+	Name     string `json:"name"`
+	Leader   string `json:"leader,omitempty"`
+	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`
+}
+
+// Queue is what waits for one kind of worker.
+type Queue struct {
+	Name  string          `json:"name"`
+	Bands [jet.Bands]Band `json:"bands"` // by priority
+	// Workers serve it, with so many slots of which so many are in use.
+	Workers int `json:"workers"`
+	Slots   int `json:"slots"`
+	Busy    int `json:"busy"`
+}
+
+// Band is one priority of a queue.
+type Band struct {
+	Waiting  int `json:"waiting"`
+	InFlight int `json:"in_flight"`
+	// Redelivered is how many of those in flight were in flight before.
+	Redelivered int `json:"redelivered"`
+}
+
+// Stuck is a lane of a queue from which nothing comes although it is wanted.
+type Stuck struct {
+	Queue   string        `json:"queue"`
+	Lane    string        `json:"lane"`
+	Waiting int           `json:"waiting"`
+	For     time.Duration `json:"for_ns"`
+}
+
+// Stewardship is what a steward says of itself.
+type Stewardship struct {
+	Name    string    `json:"name"`
+	Leading bool      `json:"leading"`
+	Since   time.Time `json:"since,omitzero"`
+	// What it sees: tasks and investigations that have not ended.
+	Open           int     `json:"open"`
+	Investigations int     `json:"investigations"`
+	PerMinute      float64 `json:"ended_per_minute"`
+	// What it did since its process began.
+	Terms    uint64 `json:"terms"` // times that it became the leader
+	Rounds   uint64 `json:"rounds"`
+	Failures uint64 `json:"failures"` // rounds that could not be finished
+	Ended    uint64 `json:"ended"`    // ends that it heard of
+	Requeued uint64 `json:"requeued"`
+	Settled  uint64 `json:"settled"` // canceled tasks that it ended
+	Copied   uint64 `json:"copied"`  // ends that it copied
+	Remade   uint64 `json:"remade"`  // consumers that it made anew
+}
+
+// Status says how the cluster is. CodeUnavailable if it cannot be asked.
+func (e *Engine) Status(ctx context.Context) (Status, error) {
+	s := Status{Hub: e.conn.NATS().ConnectedServerName(), Lease: e.facts.Lease}
+	var err error
+	if s.Workers, err = e.Workers(ctx); err != nil {
+		return s, err
+	}
+	if err := e.streamsInto(ctx, &s); err != nil {
+		return s, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at the streams")
+	}
+	if err := e.queuesInto(ctx, &s); err != nil {
+		return s, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at the queues")
+	}
+	if s.Limits, err = e.limits.Status(ctx); err != nil {
+		return s, err
+	}
+	if s.Steward, err = e.steward(ctx); err != nil {
+		return s, err
+	}
+	if s.Steward != nil {
+		s.Tasks, s.Investigations, s.PerMinute = s.Steward.Open, s.Steward.Investigations, s.Steward.PerMinute
+	}
+	return s, nil
+}
+
+// steward is who leads, nil if nobody does.
+func (e *Engine) steward(ctx context.Context) (*Stewardship, error) {
+	unavailable := func(err error) error {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look who is steward")
+	}
+	kv, err := e.JetStream().KeyValue(ctx, jet.BucketWorker)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	entry, err := kv.Get(ctx, StewardKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	var s Stewardship
+	if err := json.Unmarshal(entry.Value(), &s); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the steward's entry")
+	}
+	return &s, nil
+}
+
+// streamsInto looks at the streams, and by them at the hubs.
+func (e *Engine) streamsInto(ctx context.Context, s *Status) error {
+	hubs := map[string]*Hub{}
+	hub := func(name string) *Hub {
+		if hubs[name] == nil {
+			hubs[name] = &Hub{Name: name}
+		}
+		hubs[name].Keeps++
+		return hubs[name]
+	}
+	for _, name := range []string{jet.StreamTask, jet.StreamWork, jet.StreamLog, jet.StreamDone} {
+		stream, err := e.JetStream().Stream(ctx, name)
+		if err != nil {
+			return err
+		}
+		info := stream.CachedInfo()
+		s.At = info.TimeStamp
+		kept := Stream{Name: name, Messages: info.State.Msgs, Bytes: info.State.Bytes}
+		if info.Cluster == nil {
+			info.Cluster = &jetstream.ClusterInfo{Leader: s.Hub} // a hub that is alone
+		}
+		if kept.Leader = info.Cluster.Leader; kept.Leader != "" {
+			hub(kept.Leader).Leads++
+		}
+		for _, peer := range info.Cluster.Replicas {
+			h := hub(peer.Name)
+			h.Offline = h.Offline || peer.Offline
+			h.Lag = max(h.Lag, peer.Lag)
+			if !peer.Current {
+				h.Behind++
+			}
+		}
+		s.Streams = append(s.Streams, kept)
+	}
+	for _, name := range slices.Sorted(maps.Keys(hubs)) {
+		s.Hubs = append(s.Hubs, *hubs[name])
+	}
+	return nil
+}
+
+// queuesInto looks at the consumers, and by them at the queues.
+func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
+	queues := map[string]*Queue{}
+	queue := func(name string) *Queue {
+		if queues[name] == nil {
+			queues[name] = &Queue{Name: name}
+		}
+		return queues[name]
+	}
+	for _, w := range s.Workers {
+		for name, load := range w.Queues {
+			q := queue(name)
+			q.Workers++
+			q.Slots += load.Slots
+			q.Busy += load.Busy
+		}
+	}
+	stream, err := e.JetStream().Stream(ctx, jet.StreamWork)
+	if err != nil {
+		return err
+	}
+	s.Unserved = int(stream.CachedInfo().State.Msgs)
+	list := stream.ListConsumers(ctx)
+	for info := range list.Info() {
+		name, band, lane, ok := Lane(info.Config)
+		if !ok {
+			continue
+		}
+		q := queue(name)
+		b := &q.Bands[band]
+		b.Waiting += int(info.NumPending)
+		b.InFlight += info.NumAckPending
+		b.Redelivered += info.NumRedelivered
+		s.Unserved -= int(info.NumPending) + info.NumAckPending
+		if silent := silence(info); info.NumPending > 0 && q.Busy < q.Slots && silent >= 2*e.facts.Lease {
+			s.Stuck = append(s.Stuck, Stuck{Queue: name, Lane: lane, Waiting: int(info.NumPending), For: silent})
+		}
+	}
+	s.Unserved = max(0, s.Unserved) // the two were not looked at in the same moment
+	slices.SortFunc(s.Stuck, func(a, b Stuck) int {
+		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.Lane, b.Lane))
+	})
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		s.Queues = append(s.Queues, *queues[name])
+	}
+	return list.Err()
+}
+
+// silence is how long a consumer has delivered nothing, by its own hub's clock.
+func silence(info *jetstream.ConsumerInfo) time.Duration {
+	last := info.Created
+	if info.Delivered.Last != nil && info.Delivered.Last.After(last) {
+		last = *info.Delivered.Last
+	}
+	return info.TimeStamp.Sub(last)
+}
+
+// Lane says from which lane of which band of which queue a consumer delivers, the lane
+// as people see it.
+func Lane(cfg jetstream.ConsumerConfig) (queue string, band int, lane string, ok bool) {
+	parts := strings.Split(cfg.FilterSubject, ".") // mw.work.<queue>.p<band>.<lane>.*
+	if len(parts) != 6 || len(parts[3]) != 2 {
+		return "", 0, "", false
+	}
+	band = int(parts[3][1] - '0')
+	return parts[2], band, parts[3] + "." + parts[4], band >= 0 && band < jet.Bands
+}
+
+// Trail is the end of a record, as the steward needs to know it.
+type Trail struct {
+	Seq  uint64              // of the last entry; 0 if there is none
+	Task marchwarden.TraceID // that wrote it
+	Idle bool                // nobody works on the record as far as it says
+	End  *dispatch.End       // of Task, if that was the last
+}
+
+// Trail reads the end of the record of a task.
+func (e *Engine) Trail(ctx context.Context, t dispatch.Task) (Trail, error) {
+	entry, found, err := e.conn.Last(ctx, LogSubject(t))
+	if err != nil {
+		return Trail{}, fmt.Errorf("look at the record of task %s: %w", t.ID, err)
+	}
+	if !found {
+		return Trail{Idle: true}, nil
+	}
+	trail := Trail{Seq: entry.Seq}
+	h, ok := headOf(entry)
+	if !ok {
+		return trail, nil
+	}
+	trail.Task, trail.Idle = h.task, h.kind == kindEnd || h.kind == kindRelease
+	if h.kind == kindEnd {
+		trail.End, err = decodeEnd(entry)
+	}
+	return trail, err
+}
+
+// Unwanted is how a task ends that is to be canceled, itself or all of its investigation,
+// and that nobody works on. nil says that it is still wanted.
+func (e *Engine) Unwanted(ctx context.Context, t dispatch.Task) (*dispatch.End, error) {
+	w, err := e.canceled(ctx, t)
+	if w == nil || err != nil {
+		return nil, err
+	}
+	end := canceledEnd(w)
+	return &end, nil
+}

@@ -1,0 +1,167 @@
+package steward_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/steward"
+)
+
+// announce says that a worker with a free slot is there.
+func (w *world) announce() {
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := w.e.Announce(ctx, func() cluster.Presence {
+			return cluster.Presence{Name: "worker", Queues: map[string]cluster.Load{"web": {Slots: 4}}}
+		}); err != nil {
+			w.Errorf("announce: %v", err)
+		}
+	}()
+	w.Cleanup(func() { cancel(); <-done })
+}
+
+func TestMakesStuckConsumersAnew(t *testing.T) {
+	w := newWorld(t)
+	w.work(answer)
+	first := w.task()
+	w.submit(first)
+	w.endsAs(first, dispatch.Done)
+	stream, err := w.e.JetStream().Stream(t.Context(), jet.StreamWork)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lane := range jet.Lanes {
+		if _, err := stream.PauseConsumer(t.Context(), jet.ConsumerName("web", int(dispatch.Normal), lane), time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	task := w.task()
+	w.submit(task)
+	s, _ := w.keep(w.e, "one", 0)
+	time.Sleep(4 * lease)
+	if w.ended(task) != nil || s.Stats().Remade != 0 {
+		t.Fatal("nobody is there to wait, and the consumer was made anew")
+	}
+	w.announce()
+	w.endsAs(task, dispatch.Done)
+	if got := s.Stats(); got.Remade == 0 {
+		t.Errorf("stats: %+v", got)
+	}
+	for lane := range jet.Lanes { // those with nothing to deliver are as they were
+		c, err := stream.Consumer(t.Context(), jet.ConsumerName("web", int(dispatch.Normal), lane))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info := c.CachedInfo(); info.Paused != (info.Delivered.Consumer == 0) {
+			t.Errorf("%s: paused %v, %d delivered", info.Name, info.Paused, info.Delivered.Consumer)
+		}
+	}
+}
+
+func TestOneLeadsAndAnotherTakesOver(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	w := worldOf(t, lease)
+	doomed := w.open("doomed")
+	first, stop := w.keep(doomed, "first", 0)
+	w.until("led", func() bool { return first.Stats().Leading })
+	second, _ := w.keep(w.e, "second", 0)
+	task := w.task()
+	w.specify(task)
+	w.until("queued", func() bool {
+		if second.Stats().Leading {
+			t.Fatal("two lead")
+		}
+		return w.queued(task)
+	})
+	if got := second.Stats(); got.Rounds+got.Requeued != 0 {
+		t.Errorf("the other acts, too: %+v", got)
+	}
+	_ = doomed.Close() // dies without a word
+	died := time.Now()
+	w.until("taken over", func() bool { return second.Stats().Leading })
+	if took := time.Since(died); took > 4*lease { // two, and what a busy machine adds
+		t.Errorf("taken over after %v, with a lease of %v", took, lease)
+	}
+	w.until("deposed", func() bool { return !first.Stats().Leading })
+	task = w.task()
+	w.specify(task)
+	w.until("queued", func() bool { return w.queued(task) })
+	status, err := w.e.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status.Steward == nil || status.Steward.Name != "second" {
+		t.Errorf("the status has %+v", status.Steward)
+	}
+	stop()
+}
+
+func TestALeaderThatStopsNeedNotBeWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	first, stop := w.keep(w.e, "first", 0)
+	w.until("led", func() bool { return first.Stats().Leading })
+	stop()
+	kv, err := w.e.JetStream().KeyValue(t.Context(), jet.BucketWorker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entry, err := kv.Get(t.Context(), cluster.StewardKey); err == nil {
+		t.Errorf("it left %s behind", entry.Value())
+	}
+	if first.Stats().Leading {
+		t.Error("it says that it leads")
+	}
+}
+
+// What has ended costs nothing: a new leader begins where the one before was, and what
+// does not fit in mind waits for its turn.
+func TestRemembersLittle(t *testing.T) {
+	w := newWorld(t)
+	const many = 40
+	tasks := make([]dispatch.Task, many)
+	for i := range tasks {
+		tasks[i] = w.task()
+		w.specify(tasks[i]) // all of them lost
+	}
+	w.work(answer)
+	s, stop := w.keep(w.e, "one", many/4)
+	most := 0
+	for _, task := range tasks {
+		w.until("ended", func() bool { most = max(most, s.Stats().Open); return w.ended(task) != nil })
+	}
+	if most > many/4 || most == 0 {
+		t.Errorf("%d in mind at once", most)
+	}
+	if got := s.Stats(); got.Requeued != many {
+		t.Errorf("stats: %+v", got)
+	}
+	kv, err := w.e.JetStream().KeyValue(t.Context(), jet.BucketFacts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.until("noted", func() bool {
+		entry, err := kv.Get(t.Context(), cluster.StewardKey)
+		return err == nil && string(entry.Value()) == `{"task":41}`
+	})
+	stop()
+	last := w.task()
+	w.specify(last)
+	s, _ = w.keep(w.e, "two", 0)
+	w.until("ended", func() bool { return w.ended(last) != nil })
+	if got := s.Stats(); got.Requeued != 1 || got.Ended > many+1 {
+		t.Errorf("stats: %+v", got)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if _, err := steward.New(steward.Config{}); err == nil {
+		t.Error("a steward of nothing")
+	}
+}

@@ -1,0 +1,107 @@
+package steward_test
+
+import (
+	"context"
+	"crypto/rand"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+)
+
+// Each role may do its part and no more: the hub keeps order, the worker says that it is
+// there, the client looks.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys.json")
+	file, err := keys.Open(path, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds := map[keys.Role][]byte{}
+	for _, role := range []keys.Role{keys.Worker, keys.Client} {
+		if seeds[role], err = file.Add(rand.Reader, string(role), keys.DefaultAccount, role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := hub.Start(hub.Config{Store: t.TempDir(), Listen: "127.0.0.1:0", Keys: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	access, err := h.Account(keys.DefaultAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := cluster.Config{InProcess: access, Seed: access.Seed, Inbox: access.Inbox, Name: "hub", Now: time.Now}
+	if err := cluster.Prepare(t.Context(), own, cluster.Facts{Lease: lease, Limits: []string{"anthropic requests 50/s"}}); err != nil {
+		t.Fatal(err)
+	}
+	open := func(cfg cluster.Config) *cluster.Engine {
+		t.Helper()
+		e, err := cluster.Open(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close() })
+		return e
+	}
+	as := func(role keys.Role) *cluster.Engine {
+		t.Helper()
+		inbox, err := keys.Inbox(seeds[role])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return open(cluster.Config{URL: h.Address(), Inbox: inbox, Seed: func() ([]byte, error) { return append([]byte(nil), seeds[role]...), nil }, Name: string(role), Now: time.Now})
+	}
+	w := &world{T: t, hub: h, e: as(keys.Client)}
+	s, _ := w.keep(open(own), "hub", 0)
+	worker := as(keys.Worker)
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 2)
+	go func() {
+		over <- worker.Announce(ctx, func() cluster.Presence {
+			return cluster.Presence{Name: "worker", Members: []dispatch.Member{{Name: "web"}}, Queues: map[string]cluster.Load{"web": {Slots: 1}}}
+		})
+	}()
+	go func() { over <- worker.Work(ctx, dispatch.Job{Queue: "web", Slots: 1}, answer) }()
+	lost := w.task()
+	w.specify(lost)
+	w.endsAs(lost, dispatch.Done)
+	status, err := w.e.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(status.Workers) != 1 || len(status.Queues) != 1 || status.Steward == nil || len(status.Limits) != 1 || len(status.Hubs) != 1 {
+		t.Errorf("a client sees %+v", status)
+	}
+	for _, e := range []*cluster.Engine{w.e, worker} {
+		if members, err := e.Members(t.Context()); err != nil || len(members) != 1 {
+			t.Errorf("members %v, %v", members, err)
+		}
+		kv, err := e.JetStream().KeyValue(t.Context(), jet.BucketWorker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		if _, err := kv.Put(short, cluster.StewardKey, []byte("{}")); err == nil {
+			t.Errorf("%s makes itself steward", e.Name())
+		}
+		stop()
+	}
+	if got := s.Stats(); got.Requeued != 1 {
+		t.Errorf("stats: %+v", got)
+	}
+	cancel()
+	for range 2 {
+		if err := <-over; err != nil {
+			t.Error(err)
+		}
+	}
+	w.until("gone", func() bool { workers, err := w.e.Workers(t.Context()); return err == nil && len(workers) == 0 })
+}

@@ -1,0 +1,285 @@
+// Package steward keeps a cluster in order while nobody looks: it queues tasks again
+// whose place in the queue was lost, ends those that were canceled while they waited,
+// copies ends that their worker had no time to copy, and makes consumers anew that have
+// stopped delivering. Every hub runs one, and one of them at a time leads.
+//
+// The package owns the lease of the leader, what it remembers from round to round, and
+// the decisions. How a task lies in streams, and how it is queued and ended, is package
+// cluster's. Whatever it does may be done twice, or by two at once: what can be written
+// once only is written once, and what belongs to a record is fenced. So a leader that
+// does not know yet that it is deposed does no harm.
+package steward
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+)
+
+// Config is what a steward needs.
+type Config struct {
+	// Engine is the cluster that is kept, with the rights of a hub. It is not closed.
+	Engine *cluster.Engine
+	// Name is what others see of who leads.
+	Name string
+	// Now is the clock; only times between its readings count.
+	Now func() time.Time
+	// Log says what was put right; nil drops it.
+	Log *slog.Logger
+	// Remember is how many tasks that have not ended are kept in mind, the oldest first;
+	// 0 is 100,000. Later ones wait until there is room.
+	Remember int
+}
+
+// The work of one round, so that it stays small whatever there is.
+const (
+	defaultRemember = 100_000
+	readsPerRound   = 20_000 // entries of a stream
+	checksPerRound  = 1_000  // tasks
+	checksAtOnce    = 8
+)
+
+// smooth is over how many rounds, about, a rate is averaged.
+const smooth = 8
+
+// Steward keeps one cluster. It is safe for concurrent use.
+type Steward struct {
+	cfg   Config
+	conn  *jet.Conn
+	js    jetstream.JetStream
+	lease time.Duration
+
+	mu    sync.Mutex // guards what follows
+	stats cluster.Stewardship
+}
+
+// New makes a steward that does nothing yet. CodeInvalid if the configuration lacks
+// something.
+func New(cfg Config) (*Steward, error) {
+	if cfg.Engine == nil || cfg.Now == nil || cfg.Name == "" {
+		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "a steward needs an engine, a clock and a name")
+	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	cfg.Remember = cmp.Or(cfg.Remember, defaultRemember)
+	return &Steward{cfg: cfg, conn: cfg.Engine.Conn(), js: cfg.Engine.Conn().JetStream(), lease: cfg.Engine.Facts().Lease}, nil
+}
+
+// Stats is what this steward did since it was made. Leading says whether it leads now.
+func (s *Steward) Stats() cluster.Stewardship {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// count changes the measures.
+func (s *Steward) count(change func(*cluster.Stewardship)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.stats)
+}
+
+// Run stands by, leads whenever nobody else does, and returns nil when ctx ends. Only a
+// cluster that is not prepared for stewards is an error: what fails is counted, logged
+// and tried again.
+func (s *Steward) Run(ctx context.Context) error {
+	l := lease{holder: rand.Text(), now: s.cfg.Now}
+	var err error
+	for l.kv, l.ttl, err = s.bucket(ctx); err != nil; l.kv, l.ttl, err = s.bucket(ctx) {
+		if ctx.Err() == nil {
+			s.cfg.Log.Warn("steward cannot begin", "error", err)
+		}
+		if sleep(ctx, s.lease/3) != nil {
+			return nil
+		}
+	}
+	if l.ttl <= 0 {
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the bucket %s keeps entries for ever: a leader that dies would lead for ever", jet.BucketWorker)
+	}
+	for ctx.Err() == nil {
+		term := l
+		if err := term.acquire(ctx, s.tenure); err != nil {
+			break
+		}
+		s.lead(ctx, &term)
+	}
+	return nil
+}
+
+// bucket is where the lease is kept, and how long it lasts.
+func (s *Steward) bucket(ctx context.Context) (jetstream.KeyValue, time.Duration, error) {
+	kv, err := s.js.KeyValue(ctx, jet.BucketWorker)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open the bucket %s: %w", jet.BucketWorker, err)
+	}
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("look at the bucket %s: %w", jet.BucketWorker, err)
+	}
+	return kv, status.TTL(), nil
+}
+
+// tenure is what the entry of the leader says.
+func (s *Steward) tenure() cluster.Stewardship {
+	t := s.Stats()
+	t.Name, t.Leading = s.cfg.Name, true
+	return t
+}
+
+// lead does the rounds until the right is lost or ctx ends.
+func (s *Steward) lead(ctx context.Context, l *lease) {
+	s.count(func(t *cluster.Stewardship) {
+		t.Name, t.Leading, t.Since = s.cfg.Name, true, s.cfg.Now()
+		t.Terms++
+	})
+	s.cfg.Log.Info("steward leads", "name", s.cfg.Name)
+	group, term := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.keep(term, s.tenure) })
+	group.Go(func() error { return s.rounds(term) })
+	err := group.Wait()
+	s.count(func(t *cluster.Stewardship) { t.Leading, t.Open, t.Investigations, t.PerMinute = false, 0, 0, 0 })
+	if errors.Is(err, errDeposed) {
+		s.cfg.Log.Warn("steward does not lead any more", "name", s.cfg.Name)
+		return
+	}
+	l.release(ctx)
+}
+
+// rounds goes round until ctx ends. A round that fails is made up for by the next.
+func (s *Steward) rounds(ctx context.Context) error {
+	t := s.newTerm()
+	for {
+		err := t.round(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.count(func(st *cluster.Stewardship) {
+			st.Rounds++
+			if err != nil {
+				st.Failures++
+			}
+		})
+		if err != nil {
+			s.cfg.Log.Warn("steward could not finish a round", "error", err)
+		}
+		pause := s.lease / 3
+		if err == nil && (t.tasks.more && len(t.open) < s.cfg.Remember || t.ends.more) {
+			pause /= 32 // there is more to read
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// term is what a leader has in mind. A new leader begins with what its predecessor
+// noted down: before which task all have ended.
+type term struct {
+	*Steward
+	streams map[string]jetstream.Stream
+	tasks   cursor
+	ends    cursor
+	open    map[marchwarden.TraceID]*item
+	due     agenda
+	noted   uint64 // the low mark that is written down
+	queues  map[string]*watched
+	workers []cluster.Presence   // as of this round
+	served  map[string]time.Time // when workers of a queue were last seen
+	start   time.Time            // of the term
+	ended   uint64               // ends that were heard of before this round
+	began   time.Time            // when the round before began
+}
+
+func (s *Steward) newTerm() *term {
+	return &term{Steward: s, start: s.cfg.Now(), served: map[string]time.Time{}, streams: map[string]jetstream.Stream{}, open: map[marchwarden.TraceID]*item{}, queues: map[string]*watched{},
+		tasks: cursor{stream: jet.StreamTask}, ends: cursor{stream: jet.StreamDone, headers: true}}
+}
+
+// round does everything once.
+func (t *term) round(ctx context.Context) error {
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	err := t.roll(ctx)
+	// One that fails keeps none of the others from being done.
+	err = errors.Join(
+		wrap("list workers", err),
+		wrap("read new tasks", t.readTasks(ctx)),
+		wrap("read new ends", t.readEnds(ctx)),
+		wrap("check tasks", t.checkDue(ctx)),
+		wrap("watch consumers", t.watch(ctx)),
+		wrap("note the low mark", t.note(ctx)))
+	t.measure()
+	return err
+}
+
+// roll looks who is there. If that cannot be known, all are taken to be where they were.
+func (t *term) roll(ctx context.Context) error {
+	workers, err := t.cfg.Engine.Workers(ctx)
+	now := t.cfg.Now()
+	if err != nil {
+		t.workers = nil // nobody is taken to wait for work
+		for queue := range t.served {
+			t.served[queue] = now
+		}
+		return err
+	}
+	t.workers = workers
+	for _, w := range workers {
+		for queue := range w.Queues {
+			t.served[queue] = now
+		}
+	}
+	maps.DeleteFunc(t.served, func(_ string, last time.Time) bool { return now.Sub(last) > 8*t.lease })
+	return nil
+}
+
+// measure says what there is to see.
+func (t *term) measure() {
+	investigations := 0
+	for _, it := range t.open {
+		if it.investigation == it.id {
+			investigations++
+		}
+	}
+	now := t.cfg.Now()
+	t.count(func(s *cluster.Stewardship) {
+		s.Open, s.Investigations = len(t.open), investigations
+		if took := now.Sub(t.began); !t.began.IsZero() && took > 0 { // the first round reads what is old
+			s.PerMinute += (float64(s.Ended-t.ended)/took.Minutes() - s.PerMinute) / smooth
+		}
+		t.ended, t.began = s.Ended, now
+	})
+}
+
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// stream is a handle that is asked for once.
+func (t *term) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	if s := t.streams[name]; s != nil {
+		return s, nil
+	}
+	s, err := t.js.Stream(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("open the stream %s: %w", name, err)
+	}
+	t.streams[name] = s
+	return s, nil
+}

@@ -1,0 +1,336 @@
+package steward_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/steward"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
+)
+
+const lease = 300 * time.Millisecond
+
+// world is a hub and an engine on it.
+type world struct {
+	*testing.T
+	hub *hub.Hub
+	e   *cluster.Engine
+	n   int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	return worldOf(t, lease)
+}
+
+func worldOf(t *testing.T, lease time.Duration) *world {
+	t.Helper()
+	h, err := hub.Start(hub.Config{Store: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	w := &world{T: t, hub: h}
+	if err := cluster.Prepare(t.Context(), w.config("prepare"), cluster.Facts{Lease: lease}); err != nil {
+		t.Fatal(err)
+	}
+	w.e = w.open("test")
+	return w
+}
+
+func (w *world) config(name string) cluster.Config {
+	return cluster.Config{InProcess: w.hub, Name: name, Now: time.Now}
+}
+
+func (w *world) open(name string) *cluster.Engine {
+	w.Helper()
+	e, err := cluster.Open(w.Context(), w.config(name))
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// task is a new one.
+func (w *world) task() dispatch.Task {
+	w.Helper()
+	w.n++
+	id, err := marchwarden.ParseTraceID(fmt.Sprintf("00000000-0000-4000-8000-%012d", w.n))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return dispatch.Task{ID: id, Record: id, Investigation: id, Queue: "web", Priority: dispatch.Normal, Request: marchwarden.Request{Question: "why?"}}
+}
+
+// keep begins a steward; stop ends it.
+func (w *world) keep(e *cluster.Engine, name string, remember int) (s *steward.Steward, stop func()) {
+	w.Helper()
+	s, err := steward.New(steward.Config{Engine: e, Name: name, Now: time.Now, Remember: remember})
+	if err != nil {
+		w.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := s.Run(ctx); err != nil {
+			w.Errorf("steward %s: %v", name, err)
+		}
+	}()
+	stop = func() { cancel(); <-done }
+	w.Cleanup(stop)
+	return s, stop
+}
+
+// work has tasks worked on until the test ends.
+func (w *world) work(h dispatch.Handler) {
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	e := w.open("worker")
+	go func() {
+		defer close(done)
+		if err := e.Work(ctx, dispatch.Job{Queue: "web", Slots: 4}, h); err != nil {
+			w.Errorf("work: %v", err)
+		}
+	}()
+	w.Cleanup(func() { cancel(); <-done })
+}
+
+func answer(context.Context, dispatch.Task, dispatch.Lines, marchwarden.Sink) (*marchwarden.Result, error) {
+	return &marchwarden.Result{}, nil
+}
+
+func (w *world) submit(t dispatch.Task) {
+	w.Helper()
+	if err := w.e.Submit(w.Context(), t); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// specify writes the specification of a task and dies.
+func (w *world) specify(t dispatch.Task) {
+	w.Helper()
+	data, err := json.Marshal(t)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if _, _, err := w.e.Conn().Publish(w.Context(), jet.Message{Subject: jet.TaskSubject(t.ID), Data: data}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) queued(t dispatch.Task) bool {
+	w.Helper()
+	_, found, err := w.e.Conn().Last(w.Context(), cluster.WorkSubject(t))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return found
+}
+
+// lose takes a task from its queue behind everybody's back.
+func (w *world) lose(t dispatch.Task) {
+	w.Helper()
+	stream, err := w.e.JetStream().Stream(w.Context(), jet.StreamWork)
+	if err == nil {
+		err = stream.Purge(w.Context(), jetstream.WithPurgeSubject(cluster.WorkSubject(t)))
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) ended(t dispatch.Task) *dispatch.End {
+	w.Helper()
+	end, err := w.e.Ended(w.Context(), t.ID)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return end
+}
+
+// until waits for something that must become true.
+func (w *world) until(what string, ok func() bool) {
+	w.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.Fatalf("never %s", what)
+		}
+	}
+}
+
+func (w *world) endsAs(t dispatch.Task, status dispatch.Status) *dispatch.End {
+	w.Helper()
+	w.until(fmt.Sprintf("%s of %s", status, t.ID), func() bool { return w.ended(t) != nil })
+	end := w.ended(t)
+	if end.Status != status {
+		w.Fatalf("%s ended as %s (%s), not as %s", t.ID, end.Status, end.Message, status)
+	}
+	return end
+}
+
+func TestQueuesWhatNobodyQueued(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.keep(w.e, "one", 0)
+	task := w.task()
+	w.specify(task)
+	began := time.Now()
+	w.until("queued", func() bool { return w.queued(task) })
+	if took := time.Since(began); took < 2*lease {
+		t.Errorf("queued after %v, when whoever submits it may still live", took)
+	}
+	w.work(answer)
+	w.endsAs(task, dispatch.Done)
+	if got := s.Stats(); got.Requeued != 1 || !got.Leading || got.Name != "one" {
+		t.Errorf("stats: %+v", got)
+	}
+	w.until("forgotten", func() bool { return s.Stats().Open == 0 && s.Stats().Ended == 1 })
+}
+
+func TestQueuesWhatWasLost(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.keep(w.e, "one", 0)
+	task := w.task()
+	w.submit(task)
+	time.Sleep(lease)
+	w.lose(task)
+	w.until("queued", func() bool { return w.queued(task) })
+	w.work(answer)
+	w.endsAs(task, dispatch.Done)
+	if got := s.Stats(); got.Requeued != 1 {
+		t.Errorf("stats: %+v", got)
+	}
+}
+
+// A worker that lives keeps its task: one that says nothing for long, and one whose
+// pointer is lost but whose record grows.
+func TestLeavesTheLivingAlone(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second // that a busy machine can renew in
+	w := worldOf(t, lease)
+	s, _ := w.keep(w.e, "one", 0)
+	silent, talking := w.task(), w.task()
+	w.work(func(ctx context.Context, task dispatch.Task, lines dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
+		if task.ID == talking.ID {
+			w.lose(task)
+		}
+		for range 10 {
+			if err := sleep(ctx, lease/2); err != nil {
+				return nil, err
+			}
+			if task.ID == talking.ID {
+				if err := lines.Append(ctx, []byte("{}\n")); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return &marchwarden.Result{}, nil
+	})
+	w.submit(silent)
+	w.submit(talking)
+	for _, task := range []dispatch.Task{silent, talking} {
+		if end := w.endsAs(task, dispatch.Done); end.Attempt != 1 {
+			t.Errorf("%s took %d attempts", task.ID, end.Attempt)
+		}
+	}
+	if got := s.Stats(); got.Requeued+got.Settled+got.Copied+got.Remade != 0 {
+		t.Errorf("stats: %+v", got)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func TestCopiesTheEndOfWhoDied(t *testing.T) {
+	w := newWorld(t)
+	task := w.task()
+	w.submit(task)
+	data, err := json.Marshal(dispatch.End{Status: dispatch.Done, Worker: "dead", Attempt: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := nats.Header{}
+	for key, value := range map[string]string{"Mw-Kind": "end", "Mw-Task": task.ID.String(), "Mw-Worker": "dead", "Mw-Attempt": "1", "Mw-Deaths": "0"} {
+		header.Set(key, value)
+	}
+	if _, _, err := w.e.Conn().Publish(t.Context(), jet.Message{Subject: cluster.LogSubject(task), Header: header, Data: data}); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := w.keep(w.e, "one", 0)
+	if end := w.endsAs(task, dispatch.Done); end.Worker != "dead" {
+		t.Errorf("the end is %+v", end)
+	}
+	w.until("dropped", func() bool { return !w.queued(task) })
+	w.until("counted", func() bool { return s.Stats().Copied == 1 })
+}
+
+func TestEndsWhatIsCanceledWhileItWaits(t *testing.T) {
+	w := newWorld(t)
+	s, _ := w.keep(w.e, "one", 0)
+	plain, parent, child := w.task(), w.task(), w.task()
+	child.Investigation = parent.ID
+	for _, task := range []dispatch.Task{plain, parent, child} {
+		w.submit(task)
+	}
+	for _, task := range []dispatch.Task{plain, parent} {
+		if err := w.e.Cancel(t.Context(), task.ID, "not needed"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, task := range []dispatch.Task{plain, parent, child} {
+		end := w.endsAs(task, dispatch.Canceled)
+		if end.Code != marchwarden.CodeCanceled {
+			t.Errorf("the end is %+v", end)
+		}
+		w.until("dropped", func() bool { return !w.queued(task) })
+	}
+	w.until("counted", func() bool { return s.Stats().Settled == 3 })
+}
+
+// Whoever had it is gone, and nobody else comes.
+func TestEndsWhatIsCanceledAndDeserted(t *testing.T) {
+	w := newWorld(t)
+	doomed := w.open("doomed")
+	taken, over := make(chan struct{}), make(chan error, 1)
+	go func() {
+		over <- doomed.Work(t.Context(), dispatch.Job{Queue: "web", Slots: 1}, func(ctx context.Context, _ dispatch.Task, lines dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
+			if err := lines.Append(ctx, []byte("{}\n")); err != nil {
+				t.Error(err)
+			}
+			close(taken)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		})
+	}()
+	task := w.task()
+	w.submit(task)
+	<-taken
+	_ = doomed.Close()
+	<-over // whatever it says
+	s, _ := w.keep(w.e, "one", 0)
+	if err := w.e.Cancel(t.Context(), task.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if end := w.endsAs(task, dispatch.Canceled); !end.Trace.Valid() || end.Attempt != 1 {
+		t.Errorf("the end is %+v", end)
+	}
+	w.until("counted", func() bool { return s.Stats().Settled == 1 && !w.queued(task) })
+}

@@ -1,0 +1,322 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+)
+
+// maxSpec is the longest specification of a task, in bytes: it travels in one message.
+const maxSpec = 512 << 10
+
+// completed is a task with what it leaves open filled in, or what is wrong with it.
+func completed(t dispatch.Task) (dispatch.Task, error) {
+	wrong := func(field, format string, args ...any) (dispatch.Task, error) {
+		return t, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+	}
+	if !t.ID.Valid() {
+		return wrong("id", "the task has none")
+	}
+	if !t.Record.Valid() {
+		t.Record = t.ID
+	}
+	if !t.Investigation.Valid() {
+		t.Investigation = t.ID
+	}
+	if t.Priority < dispatch.Urgent || t.Priority > dispatch.Low {
+		return wrong("priority", "%d is none: want %d to %d", t.Priority, dispatch.Urgent, dispatch.Low)
+	}
+	return t, jet.ValidQueue(t.Queue)
+}
+
+// WorkSubject is where the pointer to a task waits.
+func WorkSubject(t dispatch.Task) string {
+	return jet.WorkSubject(t.Queue, int(t.Priority), t.Owner, t.ID)
+}
+
+// LogSubject is where the record of a task is.
+func LogSubject(t dispatch.Task) string { return jet.LogSubject(t.Investigation, t.Record) }
+
+// Submit hands in a task.
+func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
+	t, err := completed(t)
+	if err != nil {
+		return err
+	}
+	spec, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encode task %s: %w", t.ID, err)
+	}
+	if len(spec) > maxSpec {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "request",
+			Message: fmt.Sprintf("the task takes %d bytes; at most %d are allowed", len(spec), maxSpec)}
+	}
+	first := uint64(0)
+	_, old, err := e.conn.Publish(ctx, jet.Message{Subject: jet.TaskSubject(t.ID), Data: spec, ID: "task." + t.ID.String(), After: &first})
+	if old || errors.Is(err, jet.ErrFenced) || errors.Is(err, jet.ErrFull) {
+		return e.submitAgain(ctx, t.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("submit task %s: %w", t.ID, err)
+	}
+	return e.Requeue(ctx, t)
+}
+
+// submitAgain makes sure that a task which is known waits for a worker, unless it ended:
+// whoever submitted it first may have died between the two.
+func (e *Engine) submitAgain(ctx context.Context, id marchwarden.TraceID) error {
+	if _, found, err := e.conn.Last(ctx, jet.DoneSubject(id)); found || err != nil {
+		return err
+	}
+	t, err := e.Spec(ctx, id)
+	if err != nil {
+		return err
+	}
+	return e.Requeue(ctx, t)
+}
+
+// Requeue makes sure that somebody looks at a task. One that waits already waits once. A
+// task that has ended is found to be so by whoever looks.
+func (e *Engine) Requeue(ctx context.Context, t dispatch.Task) error {
+	// The id of the publication is not the task's alone: one who was in the queue before
+	// must be able to come back.
+	_, _, err := e.conn.Publish(ctx, jet.Message{Subject: WorkSubject(t), ID: "work." + t.ID.String() + "." + nonce()})
+	if err != nil && !errors.Is(err, jet.ErrFull) {
+		return fmt.Errorf("queue task %s: %w", t.ID, err)
+	}
+	return nil
+}
+
+// Spec is a task as it was handed in. One that nobody knows is CodeNotFound.
+func (e *Engine) Spec(ctx context.Context, id marchwarden.TraceID) (dispatch.Task, error) {
+	entry, found, err := e.conn.Last(ctx, jet.TaskSubject(id))
+	if err != nil {
+		return dispatch.Task{}, fmt.Errorf("read task %s: %w", id, err)
+	}
+	if !found {
+		return dispatch.Task{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nobody knows task %s", id)
+	}
+	return decodeSpec(id, entry.Data)
+}
+
+func decodeSpec(id marchwarden.TraceID, data []byte) (dispatch.Task, error) {
+	var t dispatch.Task
+	if err := json.Unmarshal(data, &t); err != nil {
+		return t, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read task %s", id)
+	}
+	if t.ID != id {
+		return t, marchwarden.Errorf(marchwarden.CodeCorrupt, "read task %s: it says that it is %s", id, t.ID)
+	}
+	return completed(t)
+}
+
+// done is what is kept of a task when it has ended: all of it but the request.
+type done struct {
+	Task dispatch.Task `json:"task"`
+	End  dispatch.End  `json:"end"`
+}
+
+// Ended is how a task ended, if it has.
+func (e *Engine) Ended(ctx context.Context, id marchwarden.TraceID) (*dispatch.End, error) {
+	d, err := e.readDone(ctx, id)
+	if d == nil || err != nil {
+		return nil, err
+	}
+	return &d.End, nil
+}
+
+func (e *Engine) readDone(ctx context.Context, id marchwarden.TraceID) (*done, error) {
+	entry, found, err := e.conn.Last(ctx, jet.DoneSubject(id))
+	if err != nil {
+		return nil, fmt.Errorf("read the end of task %s: %w", id, err)
+	}
+	if !found {
+		return nil, nil
+	}
+	var d done
+	if err := json.Unmarshal(entry.Data, &d); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read the end of task %s", id)
+	}
+	return &d, nil
+}
+
+// CopyEnd keeps the end of a task, as its record has it, for longer than the record is
+// kept. It may be repeated.
+func (e *Engine) CopyEnd(ctx context.Context, t dispatch.Task, end dispatch.End) error {
+	t.Request, t.Wishes = marchwarden.Request{}, dispatch.Wishes{}
+	data, err := json.Marshal(done{t, end})
+	if err != nil {
+		return fmt.Errorf("encode the end of task %s: %w", t.ID, err)
+	}
+	first := uint64(0)
+	_, _, err = e.conn.Publish(ctx, jet.Message{Subject: jet.DoneSubject(t.ID), Data: data, ID: "done." + t.ID.String(), After: &first})
+	if err != nil && !errors.Is(err, jet.ErrFenced) && !errors.Is(err, jet.ErrFull) {
+		return fmt.Errorf("keep the end of task %s: %w", t.ID, err)
+	}
+	return nil
+}
+
+// wish is that a task be canceled.
+type wish struct {
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// Cancel says that nobody waits for a task any more. A task that nobody knows is
+// CodeNotFound.
+func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason string) error {
+	if end, err := e.Ended(ctx, id); end != nil || err != nil {
+		return err
+	}
+	if _, err := e.Spec(ctx, id); err != nil {
+		return err
+	}
+	data, err := json.Marshal(wish{dispatch.Words(reason), e.cfg.Name, e.cfg.Now().UTC()})
+	if err != nil {
+		return fmt.Errorf("encode the wish to cancel task %s: %w", id, err)
+	}
+	first := uint64(0)
+	_, _, err = e.conn.Publish(ctx, jet.Message{Subject: jet.CancelSubject(id), Data: data, ID: "cancel." + id.String(), After: &first})
+	if err != nil && !errors.Is(err, jet.ErrFenced) && !errors.Is(err, jet.ErrFull) {
+		return fmt.Errorf("cancel task %s: %w", id, err)
+	}
+	// What is lost of this, the next claim and the steward make up for.
+	if err := e.conn.NATS().Publish(jet.StopSubject(id), nil); err != nil {
+		e.log.Warn("told no worker of a canceled task", "task", id, "error", err)
+	}
+	return nil
+}
+
+// canceled is the wish to cancel a task, nil if there is none. That an investigation be
+// canceled concerns the tasks of it that there were by then.
+func (e *Engine) canceled(ctx context.Context, t dispatch.Task) (*wish, error) {
+	w, _, err := e.wished(ctx, t.ID)
+	if w != nil || err != nil || t.Investigation == t.ID {
+		return w, err
+	}
+	w, at, err := e.wished(ctx, t.Investigation)
+	if w == nil || err != nil {
+		return nil, err
+	}
+	spec, found, err := e.conn.Last(ctx, jet.TaskSubject(t.ID))
+	if err != nil || found && spec.Seq > at {
+		return nil, err
+	}
+	return w, nil
+}
+
+// wished is the wish that is kept under an id, with its sequence.
+func (e *Engine) wished(ctx context.Context, id marchwarden.TraceID) (*wish, uint64, error) {
+	entry, found, err := e.conn.Last(ctx, jet.CancelSubject(id))
+	if err != nil {
+		return nil, 0, fmt.Errorf("read whether task %s is canceled: %w", id, err)
+	}
+	if !found {
+		return nil, 0, nil
+	}
+	var w wish
+	if err := json.Unmarshal(entry.Data, &w); err != nil {
+		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read whether task %s is canceled", id)
+	}
+	return &w, entry.Seq, nil
+}
+
+// Look says how a task is.
+func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.State, error) {
+	d, err := e.readDone(ctx, id)
+	if err != nil {
+		return dispatch.State{}, err
+	}
+	t, err := e.Spec(ctx, id)
+	if d != nil {
+		if err != nil {
+			t = d.Task // the specification is not kept as long as the end
+		}
+		return dispatch.State{Task: t, Status: d.End.Status, Worker: d.End.Worker, Attempts: d.End.Attempt, End: &d.End}, nil
+	}
+	if err != nil {
+		return dispatch.State{}, err
+	}
+	state := dispatch.State{Task: t, Status: dispatch.Waiting}
+	last, found, err := e.conn.Last(ctx, LogSubject(t))
+	if err != nil {
+		return dispatch.State{}, fmt.Errorf("look at task %s: %w", id, err)
+	}
+	head, ok := headOf(last)
+	if !found || !ok || head.task != id {
+		return state, nil
+	}
+	state.Worker, state.Attempts = head.worker, head.attempt
+	switch head.kind {
+	case kindRelease:
+	case kindEnd:
+		end, err := decodeEnd(last)
+		if err != nil {
+			return dispatch.State{}, err
+		}
+		state.Status, state.End = end.Status, end
+	default:
+		state.Status = dispatch.Working
+	}
+	return state, nil
+}
+
+// EndWaiting ends a task as canceled if it is to be canceled and nobody has it. Whoever
+// takes it at the same moment is fenced, or fences this.
+func (e *Engine) EndWaiting(ctx context.Context, id marchwarden.TraceID) error {
+	state, err := e.Look(ctx, id)
+	if err != nil || state.Status != dispatch.Waiting {
+		return err
+	}
+	w, err := e.canceled(ctx, state.Task)
+	if w == nil || err != nil {
+		return err
+	}
+	last, _, err := e.conn.Last(ctx, LogSubject(state.Task))
+	if err != nil {
+		return err
+	}
+	if head, ok := headOf(last); ok && head.task == id && head.kind != kindRelease {
+		return nil
+	}
+	err = e.Settle(ctx, state.Task, canceledEnd(w), last.Seq)
+	if errors.Is(err, dispatch.ErrReleased) {
+		return nil
+	}
+	return err
+}
+
+func canceledEnd(w *wish) dispatch.End {
+	message := "canceled before it was begun"
+	if w.Reason != "" {
+		message += ": " + w.Reason
+	}
+	return dispatch.End{Status: dispatch.Canceled, Code: marchwarden.CodeCanceled, Message: message}
+}
+
+// Settle ends a task that nobody has: if the last entry of its record has the sequence
+// after (0 for none), its record is sealed and the end written and kept. ErrReleased says
+// that something was written meanwhile, or that another task of the record has not ended.
+// The pointer stays, and is dropped by who finds it.
+func (e *Engine) Settle(ctx context.Context, t dispatch.Task, end dispatch.End, after uint64) error {
+	r, err := e.read(ctx, t)
+	if err != nil {
+		return err
+	}
+	if r.end != nil {
+		return e.CopyEnd(ctx, t, *r.end)
+	}
+	// Whoever works on another task of the record would be fenced by the end of this one.
+	if r.last != after || r.other.Valid() {
+		return fmt.Errorf("end task %s: %w", t.ID, dispatch.ErrReleased)
+	}
+	end.Attempt, end.At = r.attempt, e.cfg.Now().UTC()
+	return e.finish(ctx, t, r, end, nonce())
+}

@@ -1,0 +1,235 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+)
+
+// A watcher that hears nothing asks after a while, and then ever less often; that the
+// connection was made anew it notices within a heartbeat.
+const (
+	heartbeat  = time.Second
+	quietFirst = 2 * time.Second
+	quietMost  = 10 * time.Second
+)
+
+// errEnough says that whoever watches wants no more, or has seen the end.
+var errEnough = errors.New("enough")
+
+// Watch gives the events of an investigation, or of one task.
+func (e *Engine) Watch(ctx context.Context, w dispatch.Watching) iter.Seq2[dispatch.Event, error] {
+	return func(yield func(dispatch.Event, error) bool) {
+		v := &watcher{e: e, yield: yield, last: w.After}
+		err := v.watch(ctx, w)
+		if err != nil && !errors.Is(err, errEnough) && ctx.Err() == nil {
+			yield(dispatch.Event{}, err)
+		}
+	}
+}
+
+// watcher is one call of Watch.
+type watcher struct {
+	e       *Engine
+	yield   func(dispatch.Event, error) bool
+	only    marchwarden.TraceID // the one task that is watched, zero for all
+	until   marchwarden.TraceID // the task whose end is the end
+	subject string              // of the entries, with a wildcard if they are of several records
+	last    uint64              // the last sequence that was read
+	// chain is the sequence of the record's last entry, 0 if that is not known: what is
+	// repeated by the stream names its predecessor, so that a gap shows.
+	chain uint64
+}
+
+func (v *watcher) watch(ctx context.Context, w dispatch.Watching) error {
+	live, seen, err := v.aim(ctx, w)
+	if err != nil {
+		return err
+	}
+	// What happens from here on is heard; what happened before is read.
+	news := make(chan *nats.Msg, 1024)
+	for _, subject := range []string{seen, live} {
+		sub, err := v.e.conn.NATS().ChanSubscribe(subject, news)
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "watch task %s", v.until)
+		}
+		defer func() { _ = sub.Unsubscribe() }() // fails if the connection is closed, which ends it too
+	}
+	// While there is no connection there is none to wait for: it is noticed when it is back.
+	_ = v.e.conn.NATS().FlushTimeout(heartbeat)
+	joined := v.e.conn.Joined()
+	if err := v.ask(ctx); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(heartbeat)
+	defer ticker.Stop()
+	quiet, patience := time.Duration(0), quietFirst
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case m := <-news:
+			if err := v.heard(ctx, m); err != nil {
+				return err
+			}
+			quiet, patience = 0, quietFirst
+		case <-ticker.C:
+			quiet += heartbeat
+			if again := v.e.conn.Joined(); again == joined && quiet < patience {
+				continue
+			} else if again != joined {
+				joined, patience = again, quietFirst
+			}
+			quiet, patience = 0, min(2*patience, quietMost)
+			if err := v.ask(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// aim finds out what is to be watched.
+func (v *watcher) aim(ctx context.Context, w dispatch.Watching) (live, seen string, err error) {
+	v.only, v.until = w.Task, w.Task
+	if !w.Task.Valid() {
+		v.until = w.Investigation
+	}
+	if !v.until.Valid() {
+		return "", "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "investigation", Message: "nothing is named that could be watched"}
+	}
+	t, err := v.e.Spec(ctx, v.until)
+	if errors.Is(err, marchwarden.CodeNotFound) {
+		d, doneErr := v.e.readDone(ctx, v.until)
+		if doneErr != nil {
+			return "", "", doneErr
+		}
+		if d != nil {
+			t, err = d.Task, nil
+		}
+	}
+	if err != nil {
+		return "", "", err
+	}
+	if !w.Task.Valid() {
+		v.subject = "mw.log." + w.Investigation.String() + ".*"
+		return jet.LiveSubject(w.Investigation, w.Task), jet.SeenSubject(w.Investigation, w.Task), nil
+	}
+	v.subject = LogSubject(t)
+	return jet.LiveSubject(t.Investigation, t.ID), jet.SeenSubject(t.Investigation, t.Record), nil
+}
+
+// ask reads what is new, and looks whether the end is kept where the record is not.
+func (v *watcher) ask(ctx context.Context) error {
+	if err := v.catchUp(ctx, 0); err != nil {
+		return err
+	}
+	end, err := v.e.Ended(ctx, v.until)
+	if end == nil || err != nil {
+		return err
+	}
+	if err := v.catchUp(ctx, 0); err != nil { // the end is written to the record first
+		return err
+	}
+	v.yield(dispatch.Event{Task: v.until, Kind: dispatch.Ended, End: end}, nil)
+	return errEnough
+}
+
+// catchUp reads entries until there are no more, or until a sequence.
+func (v *watcher) catchUp(ctx context.Context, until uint64) error {
+	for until == 0 || v.last < until {
+		entry, found, err := v.e.conn.Next(ctx, v.subject, v.last+1)
+		if err != nil {
+			return fmt.Errorf("watch task %s: %w", v.until, err)
+		}
+		if !found {
+			return nil
+		}
+		if err := v.entry(ctx, entry); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heard takes what came by subscription.
+func (v *watcher) heard(ctx context.Context, m *nats.Msg) error {
+	if strings.HasPrefix(m.Subject, "mw.live.") {
+		return v.progress(m)
+	}
+	seq, err1 := strconv.ParseUint(m.Header.Get(nats.JSSequence), 10, 64)
+	before, err2 := strconv.ParseUint(m.Header.Get(nats.JSLastSequence), 10, 64)
+	if err1 != nil || err2 != nil {
+		return nil // not from the stream
+	}
+	if seq <= v.last {
+		return nil
+	}
+	if v.only.Valid() && v.chain != 0 && before == v.chain {
+		return v.entry(ctx, jet.Entry{Subject: v.subject, Seq: seq, Header: m.Header, Data: m.Data})
+	}
+	return v.catchUp(ctx, seq)
+}
+
+func (v *watcher) progress(m *nats.Msg) error {
+	id, err := marchwarden.ParseTraceID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
+	if err != nil {
+		return nil
+	}
+	event := dispatch.Event{Task: id, Kind: dispatch.Progress}
+	if json.Unmarshal(m.Data, &event.Progress) != nil {
+		return nil
+	}
+	return v.give(event)
+}
+
+// entry gives an entry of a record to whoever watches.
+func (v *watcher) entry(ctx context.Context, entry jet.Entry) error {
+	v.last, v.chain = entry.Seq, entry.Seq
+	h, ok := headOf(entry)
+	if !ok || v.only.Valid() && h.task != v.only {
+		return nil
+	}
+	event := dispatch.Event{Seq: entry.Seq, Task: h.task}
+	var err error
+	switch h.kind {
+	case kindClaim:
+		event.Kind, event.Worker, event.Attempt = dispatch.Taken, h.worker, h.attempt
+	case kindLine:
+		event.Kind = dispatch.Written
+		if event.Line, err = v.e.body(ctx, h, entry.Data); err != nil {
+			return err
+		}
+	case kindEnd:
+		event.Kind = dispatch.Ended
+		if event.End, err = decodeEnd(entry); err != nil {
+			return err
+		}
+	default:
+		return nil
+	}
+	if err := v.give(event); err != nil {
+		return err
+	}
+	if h.kind == kindEnd && h.task == v.until {
+		return errEnough
+	}
+	return nil
+}
+
+func (v *watcher) give(event dispatch.Event) error {
+	if !v.yield(event, nil) {
+		return errEnough
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+)
+
+const (
+	retryEvery = 200 * time.Millisecond
+	// returnAfter is when a task may be taken again that could not be begun here.
+	returnAfter = 2 * time.Second
+	// handBackFor is how long a worker that stops tries to say so.
+	handBackFor = 2 * time.Second
+	// unknownFor is how long a pointer waits for its task to become known.
+	unknownFor = 10 * time.Minute
+	// leaveFor is how long a worker waits for a handler whose task is not its own any more.
+	leaveFor = 2 * time.Second
+)
+
+// Work takes tasks from a queue.
+func (e *Engine) Work(ctx context.Context, job dispatch.Job, handle dispatch.Handler) error {
+	if job.Slots < 1 {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "slots", Message: fmt.Sprintf("%d is too few: want at least 1", job.Slots)}
+	}
+	queue, err := e.conn.OpenQueue(ctx, job.Queue, e.facts.Lease)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer queue.Close()
+	stops, err := e.heedStops(ctx)
+	if err != nil {
+		return err
+	}
+	defer stops()
+	w := &crew{e: e, handle: handle, slots: make(chan struct{}, job.Slots), holds: map[*hold]struct{}{}}
+	err = w.take(ctx, queue)
+	queue.Close()
+	w.drain(job.Drain)
+	return err
+}
+
+// crew is what one call of Work has under way.
+type crew struct {
+	e      *Engine
+	handle dispatch.Handler
+	slots  chan struct{} // holds one for each that is taken
+	group  sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows
+	holds    map[*hold]struct{}
+	stopping bool // what is claimed is handed back
+}
+
+// take begins tasks as long as there is room, until ctx ends.
+func (w *crew) take(ctx context.Context, queue *jet.Queue) error {
+	for {
+		select {
+		case w.slots <- struct{}{}:
+		default:
+			queue.Rest()
+			select {
+			case w.slots <- struct{}{}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+		p, err := queue.Next(ctx)
+		if ctx.Err() != nil {
+			if p != nil {
+				_ = p.Return(0) // its lease ends by itself
+			}
+			<-w.slots
+			return nil
+		}
+		if err != nil {
+			<-w.slots
+			return err
+		}
+		w.group.Go(func() {
+			defer func() { <-w.slots }()
+			w.work(context.WithoutCancel(ctx), p)
+		})
+	}
+}
+
+// work claims a task, has it worked on, and ends it.
+func (w *crew) work(ctx context.Context, p *jet.Pointer) {
+	stopRenewing := w.e.renewWhile(p)
+	h, err := w.e.claim(ctx, p)
+	stopRenewing()
+	if err != nil {
+		w.e.log.Warn("could not begin a task", "task", p.Task, "error", err)
+		_ = p.Return(returnAfter) // its lease ends by itself
+		return
+	}
+	if h == nil {
+		return
+	}
+	w.mu.Lock()
+	w.holds[h] = struct{}{}
+	stopping := w.stopping
+	w.mu.Unlock()
+	if stopping {
+		h.handBack()
+	}
+	stop := h.renew()
+	go h.heed(h.life) // a wish may have come while the task was nobody's
+	result, err := h.run(w.handle)
+	h.conclude(result, err)
+	stop()
+	h.release()
+	w.mu.Lock()
+	delete(w.holds, h)
+	w.mu.Unlock()
+}
+
+// renewWhile renews a pointer until stop is called, so that a claim which takes long,
+// because leaders change or a machine is busy, is not overtaken by the end of its lease.
+func (e *Engine) renewWhile(p *jet.Pointer) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for pause(ctx, e.facts.Lease/4) == nil {
+			_ = p.Renew(ctx) // what counts is when it last worked
+		}
+	}()
+	return func() { cancel(); <-over }
+}
+
+// drain waits for what is under way, and hands back what takes too long.
+func (w *crew) drain(patience time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		w.group.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return
+	case <-timer.C:
+	}
+	w.mu.Lock()
+	w.stopping = true
+	var group errgroup.Group
+	for h := range w.holds {
+		group.Go(func() error { h.handBack(); return nil })
+	}
+	w.mu.Unlock()
+	_ = group.Wait() // never an error
+	timer.Reset(leaveFor)
+	select {
+	case <-done:
+	case <-timer.C:
+		w.e.log.Warn("a handler goes on though its task was handed back")
+	}
+}
+
+// claim makes the task of a pointer this process's own, by an entry in its record that
+// everybody who had it before is fenced by. It returns nil if there is nothing to do.
+func (e *Engine) claim(ctx context.Context, p *jet.Pointer) (*hold, error) {
+	if !p.Task.Valid() {
+		return nil, p.Drop(ctx)
+	}
+	var (
+		t    dispatch.Task
+		end  *dispatch.End
+		wish *wish
+	)
+	group, inner := errgroup.WithContext(ctx)
+	group.Go(func() (err error) { t, err = e.Spec(inner, p.Task); return err })
+	group.Go(func() (err error) { end, err = e.Ended(context.WithoutCancel(inner), p.Task); return err })
+	group.Go(func() (err error) { wish, _, err = e.wished(inner, p.Task); return err })
+	err := group.Wait()
+	// A task that nobody knows is so old that it is not kept. But a pointer can be read
+	// sooner than what it points to.
+	unknown := errors.Is(err, marchwarden.CodeNotFound) && e.cfg.Now().Sub(p.Queued) > unknownFor
+	if end != nil || unknown {
+		return nil, p.Drop(ctx)
+	}
+	if err == nil && wish == nil && t.Investigation != t.ID {
+		wish, err = e.canceled(ctx, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for {
+		h, err := e.seize(ctx, p, t, wish)
+		if !errors.Is(err, dispatch.ErrReleased) {
+			return h, err
+		}
+		// Whoever had it wrote once more; then this is not the last word either.
+	}
+}
+
+// seize reads the record and writes the claim after its last entry.
+func (e *Engine) seize(ctx context.Context, p *jet.Pointer, t dispatch.Task, w *wish) (*hold, error) {
+	r, err := e.read(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	end, over := verdict(r, w)
+	switch {
+	case r.end != nil:
+		if err := e.CopyEnd(ctx, t, *r.end); err != nil {
+			return nil, err
+		}
+		return nil, p.Drop(ctx)
+	case r.other.Valid():
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "task %s is not done with record %s", r.other, t.Record)
+	case p.Over():
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of task %s has ended", t.ID)
+	case over:
+		end.Worker, end.Attempt, end.At = e.cfg.Name, r.attempt, e.cfg.Now().UTC()
+		if err := e.finish(ctx, t, r, end, nonce()); err != nil {
+			return nil, err
+		}
+		return nil, p.Drop(ctx)
+	}
+	h := &hold{e: e, task: t, pointer: p, record: r, nonce: nonce(),
+		head: head{task: t.ID, worker: e.cfg.Name, attempt: r.attempt + 1, deaths: r.deaths}}
+	claim := h.head
+	claim.kind = kindClaim
+	if claim.blob, err = e.before(ctx, t, r); err != nil {
+		return nil, err
+	}
+	if r.last, err = e.write(ctx, t, claim, nil, r.last, h.nextID()); err != nil {
+		return nil, err
+	}
+	h.life, h.die = context.WithCancelCause(context.WithoutCancel(ctx))
+	h.work, h.cancel = context.WithCancelCause(h.life)
+	return h, e.keep(h)
+}
+
+// verdict is how a task ends that is not to be begun.
+func verdict(r *record, w *wish) (dispatch.End, bool) {
+	switch {
+	case w != nil:
+		return canceledEnd(w), true
+	case r.deaths >= dispatch.MaxAttempts:
+		return dispatch.End{Status: dispatch.Failed, Code: marchwarden.CodeInternal,
+			Message: fmt.Sprintf("given up: of %d workers that began it none was heard of again", r.deaths),
+			Hint:    "look at the workers' logs; what they were doing last is in the record"}, true
+	}
+	return dispatch.End{}, false
+}
+
+// before names what a task goes on with that is not in its own part of the log: the
+// sealed record of an earlier task. It is added to the lines of r.
+func (e *Engine) before(ctx context.Context, t dispatch.Task, r *record) (string, error) {
+	if t.ID == t.Record || r.last != 0 {
+		return "", nil
+	}
+	end, err := e.Ended(ctx, t.Record)
+	if err != nil || end == nil || !end.Trace.Valid() {
+		return "", err
+	}
+	content, err := e.blobs.Get(ctx, end.Trace)
+	if err != nil {
+		return "", fmt.Errorf("read the record that task %s goes on with: %w", t.ID, err)
+	}
+	r.lines.Write(content)
+	return end.Trace.String(), nil
+}
+
+// keep notes a hold, so that it hears of a wish to cancel.
+func (e *Engine) keep(h *hold) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		h.die(dispatch.ErrReleased)
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the engine is closed")
+	}
+	e.holds[h.task.ID] = h
+	return nil
+}
+
+// heedStops has tasks canceled that somebody wishes to be: those under way here, and in
+// turn with all other workers those that nobody has begun.
+func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	mine, err := e.conn.NATS().Subscribe(jet.StopSubject(marchwarden.TraceID{}), func(m *nats.Msg) {
+		id, _ := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
+		for _, h := range e.concerned(id) {
+			h.heed(own)
+		}
+	})
+	if err != nil {
+		cancel()
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "listen to what is canceled")
+	}
+	anybodys, err := e.conn.NATS().QueueSubscribe(jet.StopSubject(marchwarden.TraceID{}), "mw", func(m *nats.Msg) {
+		id, err := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
+		if err == nil {
+			err = e.EndWaiting(own, id)
+		}
+		if err != nil && own.Err() == nil {
+			e.log.Warn("could not end a canceled task", "subject", m.Subject, "error", err)
+		}
+	})
+	stop = func() {
+		cancel()
+		for _, sub := range []*nats.Subscription{mine, anybodys} {
+			if sub != nil {
+				_ = sub.Unsubscribe() // fails if the connection is closed, which ends it too
+			}
+		}
+	}
+	if err != nil {
+		stop()
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "listen to what is canceled")
+	}
+	return stop, nil
+}
+
+// concerned are the tasks under way here that a wish is about.
+func (e *Engine) concerned(id marchwarden.TraceID) []*hold {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var all []*hold
+	for _, h := range e.holds {
+		if h.task.ID == id || h.task.Investigation == id {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,230 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+)
+
+// An Engine carries tasks from those who have questions to those who work on them,
+// keeps a record of each, and outlives both. Package pool is one of files and
+// goroutines, package cluster one of JetStream; package dispatchtest holds both to the
+// promises made here. All of it is safe for concurrent use.
+type Engine interface {
+	Client
+	// Work takes tasks from a queue and has h work on them, until ctx ends. Then it
+	// takes no more, waits job.Drain for those under way, hands back what is left, and
+	// returns nil. A task is worked on at least once, and by one worker at a time as
+	// far as its record can tell: one whose lease has passed to another cannot write.
+	Work(ctx context.Context, job Job, h Handler) error
+	// Limit is what everybody who uses the engine shares of a provider, by its key, such
+	// as "anthropic/requests" or "host:example.org/requests". One that nobody has limited
+	// never waits.
+	Limit(key string) Limiter
+	// Blobs is the evidence, the same for all.
+	Blobs() blob.Store
+	// Close gives up what is open. Tasks stay.
+	Close() error
+}
+
+// A Client hands in tasks and looks at what becomes of them.
+type Client interface {
+	// Submit hands in a task. It is kept when Submit returns, and may be repeated: a
+	// task whose id is known changes nothing, whatever became of it.
+	Submit(ctx context.Context, t Task) error
+	// Watch gives the events of an investigation, those that are kept first and then as
+	// they happen, until ctx ends, a yield says no, or what was watched has ended. A task
+	// that nobody knows is CodeNotFound.
+	Watch(ctx context.Context, w Watching) iter.Seq2[Event, error]
+	// Cancel says that nobody waits for an investigation, or one task of it, any more.
+	// What is under way ends as at a deadline, with what there is; what waits is not
+	// begun. It may be repeated, and changes nothing about what has ended.
+	Cancel(ctx context.Context, id marchwarden.TraceID, reason string) error
+	// Look says how a task is. One that nobody knows is CodeNotFound.
+	Look(ctx context.Context, id marchwarden.TraceID) (State, error)
+}
+
+// Task is one piece of work: a question for an investigator, or a rihla. The same id is
+// the same task.
+type Task struct {
+	ID marchwarden.TraceID `json:"id"`
+	// Record is the run that the task makes or goes on with; its own id unless a later
+	// task goes on with an earlier one's.
+	Record marchwarden.TraceID `json:"record"`
+	// Investigation is the task whose part this is; its own id if it is nobody's.
+	Investigation marchwarden.TraceID `json:"investigation"`
+	Queue         string              `json:"queue"` // who is to work on it: a researcher's name, or "pi"
+	Priority      Priority            `json:"priority"`
+	// Owner is for whom it is: the tasks of one owner do not keep those of another
+	// waiting. "" is an owner like any other.
+	Owner   string              `json:"owner,omitempty"`
+	Request marchwarden.Request `json:"request"`
+	// Within is how long it may take from when it is begun, which its handler sees to; 0
+	// leaves that to the worker.
+	Within time.Duration `json:"within_ns,omitempty"`
+	Wishes Wishes        `json:"wishes,omitzero"`
+	// Span is the caller's place in a distributed trace (W3C traceparent), so that the
+	// work on another machine is shown below it; "" for none.
+	Span string `json:"span,omitempty"`
+}
+
+// Wishes are what whoever asks wants of an investigation, besides the question.
+type Wishes struct {
+	Only        []string `json:"only,omitempty"` // researchers that may be sent; none is all there are
+	Parallel    int      `json:"parallel,omitempty"`
+	MaxRihlas   int      `json:"max_rihlas,omitempty"`
+	AllowEgress []string `json:"allow_egress,omitempty"`
+	PlanOnly    bool     `json:"plan_only,omitempty"`
+}
+
+// Priority is a band of a queue: all of a lower number goes first.
+type Priority int
+
+// The bands.
+const (
+	Urgent Priority = iota
+	Normal
+	Low
+)
+
+// Job is what one call of Work takes on.
+type Job struct {
+	Queue string
+	Slots int // tasks at once
+	// Drain is how long those under way may go on when the work ends.
+	Drain time.Duration
+}
+
+// A Handler works on a task. lines is the task's record; progress goes to sink, which
+// keeps the promises of marchwarden.Sink. When ctx ends because of Cancel, what there is
+// may still be handed over. When it ends with ErrReleased as its cause, whatever is
+// returned is dropped: somebody else goes on with the record.
+type Handler func(ctx context.Context, t Task, lines Lines, sink marchwarden.Sink) (*marchwarden.Result, error)
+
+// Lines is the record of one task while somebody works on it: the lines of a trace, each
+// ending with its newline.
+type Lines interface {
+	// Read is all that is written, in order.
+	Read(ctx context.Context) ([]byte, error)
+	// Append adds a line. It is kept when Append returns. ErrReleased says that the task
+	// is somebody else's by now, and that nothing was written.
+	Append(ctx context.Context, line []byte) error
+}
+
+// ErrReleased is in the chain of what happens to a worker whose task is somebody else's
+// now: its lease ended, or it was handed back.
+var ErrReleased = errors.New("the task is not held any more")
+
+// Watching is what is watched: an investigation, or one task of it.
+type Watching struct {
+	Investigation marchwarden.TraceID
+	Task          marchwarden.TraceID // zero for all
+	After         uint64              // the last event that is known already; 0 for none
+}
+
+// Event is what happened to a task.
+type Event struct {
+	// Seq orders the events that are kept, and says where to go on; 0 is one that is not.
+	Seq  uint64              `json:"seq,omitempty"`
+	Task marchwarden.TraceID `json:"task"`
+	Kind EventKind           `json:"kind"`
+	// Taken.
+	Worker  string `json:"worker,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	// Line is a line of the record, as it is in a trace.
+	Line []byte `json:"line,omitempty"`
+	// Progress is not kept.
+	Progress marchwarden.Event `json:"progress,omitzero"`
+	End      *End              `json:"end,omitempty"`
+}
+
+// EventKind says which fields of an event count.
+type EventKind string
+
+// The kinds.
+const (
+	Taken    EventKind = "taken"    // Worker, Attempt
+	Written  EventKind = "written"  // Line
+	Progress EventKind = "progress" // Progress
+	Ended    EventKind = "ended"    // End
+)
+
+// End is how a task ended. There is one for each, ever.
+type End struct {
+	Status Status `json:"status"`
+	// Result is the encoded result in Blobs; zero if there is none.
+	Result blob.Ref `json:"result,omitzero"`
+	// Trace is the whole record in Blobs.
+	Trace blob.Ref `json:"trace,omitzero"`
+	// Code, Message and Hint say why there is no result.
+	Code    marchwarden.Code `json:"code,omitempty"`
+	Message string           `json:"message,omitempty"`
+	Hint    string           `json:"hint,omitempty"`
+	// NotAsked says that nothing can have been spent: nobody was reached.
+	NotAsked bool      `json:"not_asked,omitempty"`
+	Worker   string    `json:"worker,omitempty"`
+	Attempt  int       `json:"attempt,omitempty"`
+	At       time.Time `json:"at,omitzero"`
+}
+
+// Fail makes it the end of a task that gave no result, because of err, in words that are
+// not too long to be passed on.
+func (e *End) Fail(err error) {
+	e.Status, e.Code, e.Message, e.Hint = Failed, marchwarden.CodeOf(err), Words(err.Error()), Words(marchwarden.HintOf(err))
+	e.NotAsked = errors.Is(err, ErrNotAsked)
+}
+
+// maxWords is the longest text, in bytes, by which an engine passes on why something is.
+const maxWords = 4 << 10
+
+// Words is a text as an engine passes it on: without what is too long of it, and without
+// half a letter at its end.
+func Words(text string) string {
+	if len(text) <= maxWords {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxWords], "") + " …"
+}
+
+// Status is where a task stands.
+type Status string
+
+// The states; the last three are ends.
+const (
+	Waiting  Status = "waiting"
+	Working  Status = "working"
+	Done     Status = "done"
+	Failed   Status = "failed"
+	Canceled Status = "canceled" // there may be a result all the same
+)
+
+// State is a task as it is now.
+type State struct {
+	Task   Task   `json:"task"`
+	Status Status `json:"status"`
+	Worker string `json:"worker,omitempty"` // who has it, or had it
+	// Attempts is how often it was begun.
+	Attempts int  `json:"attempts,omitempty"`
+	End      *End `json:"end,omitempty"`
+}
+
+// MaxAttempts is how often a task is begun that whoever has it does not survive, before
+// it is given up as failed: it may be what kills them.
+const MaxAttempts = 8
+
+// A Limiter is a share of what a provider allows, for all who use one engine together.
+type Limiter interface {
+	// Wait returns when n more may be used, or with the error of ctx, having used
+	// nothing.
+	Wait(ctx context.Context, n int) error
+	// Refund gives back what was waited for and not used.
+	Refund(n int)
+	// Slow says that the provider wants nobody to come before a time. Said by many at
+	// once it counts once.
+	Slow(until time.Time)
+}
