@@ -4,6 +4,15 @@
 torture: ## kill, fault and crowd researches at every point; takes half an hour to an hour
 	.ci/torture.sh
 
+.PHONY: cluster
+cluster: ## kill, cut off, freeze and restart hubs and workers on network namespaces, in full; as root, takes half an hour
+	MARCHWARDEN_TEST_CLUSTER=full go test -count=1 -timeout 2h -v ./internal/dispatch/... ./internal/hub/... ./internal/blob/... ./internal/limit/... ./internal/pi
+	MARCHWARDEN_TEST_CLUSTER=full go test -count=1 -timeout 2h -v -run 'TestClusterKilled|TestSubmitInterrupted' ./cmd/marchwarden
+
+.PHONY: s3
+s3: ## keep evidence in a real S3 service, versitygw, which is compiled first
+	internal/blob/s3/testdata/gateway.sh dist/s3
+
 DATA ?= ../shared/data
 REPORTS ?= dist/quality
 
@@ -20,3 +29,13 @@ golden: ## rewrite the numbers of the small fixed samples that CI compares with
 .PHONY: bench
 bench: ## measure ours beside the plainest thing that does the same, into docs/performance.md; takes minutes
 	go test ./internal/bench -run '^TestPerformance$$' -count 1 -timeout 30m -v -args -performance ../../docs/performance.md
+
+FUZZTIME ?= 1m
+
+.PHONY: fuzz
+fuzz: ## fuzz every target for a minute (FUZZTIME), guided by coverage
+	@grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u | while read -r dir; do \
+	  for target in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | sed 's/^func //'); do \
+	    echo "$$dir $$target"; go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) $$dir || exit 1; \
+	  done; \
+	done
