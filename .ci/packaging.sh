@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What users find beside the program is what tools of others expect: the registry's
-# server.json, the .mcpb bundle, the systemd unit, the Dockerfile and the compose file.
+# server.json, the .mcpb bundle, the systemd units, the Dockerfile and the compose files.
 #
 #   .ci/packaging.sh PATH/TO/marchwarden
 #
@@ -128,18 +128,20 @@ else
   skip "building the image, there is no docker daemon"
 fi
 
-echo "systemd unit"
+echo "systemd units"
 if command -v systemd-analyze >/dev/null; then
-  sed "s#/usr/local/bin/marchwarden#$binary#" deploy/marchwarden.service >"$scratch/marchwarden.service"
-  said=$(systemd-analyze verify "$scratch/marchwarden.service" 2>&1) || fail "systemd-analyze verify: $said"
-  [ -z "$said" ] || fail "systemd-analyze verify: $said"
-  if score=$(systemd-analyze security --offline=true --threshold=20 --no-pager "$scratch/marchwarden.service" 2>&1); then
-    printf '%s\n' "$score" | tail -n 1
-  else
-    fail "the unit is less confined than it was: $(printf '%s\n' "$score" | tail -n 1)"
-  fi
+  for unit in marchwarden marchwarden-hub marchwarden-worker; do
+    sed "s#/usr/local/bin/marchwarden#$binary#" "deploy/$unit.service" >"$scratch/$unit.service"
+    said=$(systemd-analyze verify "$scratch/$unit.service" 2>&1) || fail "systemd-analyze verify: $said"
+    [ -z "$said" ] || fail "systemd-analyze verify: $said"
+    if score=$(systemd-analyze security --offline=true --threshold=20 --no-pager "$scratch/$unit.service" 2>&1); then
+      printf '%s\n' "$score" | tail -n 1
+    else
+      fail "$unit is less confined than it was: $(printf '%s\n' "$score" | tail -n 1)"
+    fi
+  done
 else
-  skip "the systemd unit, there is no systemd-analyze"
+  skip "the systemd units, there is no systemd-analyze"
 fi
 
 echo "configurations for hosts"
