@@ -123,10 +123,23 @@ func TestAnswersStayAmongClients(t *testing.T) {
 	}
 }
 
+var raceEnabled = false // see race_test.go
+
+// serverRaces leaves a test out under the race detector: nats-server 2.15.2 reads its
+// options without its lock when it answers a direct get, which is noticed wherever they
+// are changed after one.
+func serverRaces(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("the server reads its options without a lock")
+	}
+}
+
 // A client's request has one answer, also after the accounts have changed: the server
 // must not answer in place of the streams.
 func TestOneAnswer(t *testing.T) {
 	t.Parallel()
+	serverRaces(t)
 	g := newGuarded(t)
 	g.prepare(t, cluster.Facts{})
 	ask := func(when string) {
@@ -210,6 +223,7 @@ func TestNobodyOverwrites(t *testing.T) {
 // stays open.
 func TestReload(t *testing.T) {
 	t.Parallel()
+	serverRaces(t)
 	g := newGuarded(t)
 	g.prepare(t, cluster.Facts{})
 	refuse := func(name string) {
