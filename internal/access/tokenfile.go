@@ -1,22 +1,17 @@
 package access
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
 )
 
 // maxFileBytes bounds a tokens file; 1,000 tokens with all they can have need less.
@@ -63,14 +58,9 @@ func parse(text []byte) ([]entry, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
 	var form fileForm
-	if err := dec.Decode(&form); err != nil {
-		return nil, errors.New("it is not JSON with the fields that it must have")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more behind its end")
+	if err := private.Decode(text, &form); err != nil {
+		return nil, err
 	}
 	if form.Version != fileVersion {
 		return nil, fmt.Errorf("its version is %d, not %d", form.Version, fileVersion)
@@ -115,47 +105,13 @@ func (f entryForm) entry() (entry, error) {
 	return e, nil
 }
 
-// readFile is what is in a tokens file that only its owner can read and write; a
-// missing one is empty. It never waits, as for a pipe.
+// readFile is what is in a tokens file; a missing one is empty.
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return []byte{}, nil
-	case err != nil:
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the tokens file")
-	case !info.Mode().IsRegular():
-		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the tokens file %s is not a regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the tokens file")
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil { // of what was opened
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the tokens file")
-	}
-	if mode := info.Mode().Perm(); runtime.GOOS != "windows" && mode&0o077 != 0 { // Windows has no such modes
-		return nil, &marchwarden.Error{Code: marchwarden.CodeDenied, Hint: "run: chmod 600 " + path,
-			Message: fmt.Sprintf("the tokens file %s has mode %#o: others than its owner can get at it", path, mode)}
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the tokens file")
-	}
-	if len(text) > maxFileBytes {
-		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "%s is larger than %d bytes", path, maxFileBytes)
-	}
-	return text, nil
-}
-
-// target is the file that path leads to by links, which must stay links.
-func target(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
+	text, err := private.Read(path, "tokens file", maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
-		return path, nil
+		return []byte{}, nil
 	}
-	return real, err
+	return text, err
 }
 
 // replace puts entries into a file as a whole. The caller has its lock.

@@ -14,6 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
 )
 
 const (
@@ -210,7 +211,7 @@ func (t *Tokens) load() {
 // change replaces the tokens by what edit makes of a copy of them, while no other
 // process does.
 func (t *Tokens) change(edit func([]entry) ([]entry, error)) (err error) {
-	path, err := target(t.path)
+	path, err := private.Target(t.path)
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find the tokens file")
 	}

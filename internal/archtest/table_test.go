@@ -30,7 +30,8 @@ var layers = []layer{
 	{"internal/embed/pack", []string{"internal/embed/bert"}}, // makes the weights in the repository
 	{"internal/embed/shelf", []string{"internal/embed", "internal/durable"}},
 	{"internal/configfile", nil},
-	{"internal/hub/keys", []string{"internal/durable", "."}},
+	{"internal/private", []string{"."}},
+	{"internal/hub/keys", []string{"internal/durable", "internal/private", "."}},
 	{"internal/hub", []string{"internal/hub/keys", "internal/durable", "."}},
 	{"internal/datatest", nil}, // public data, for the tests that measure
 	{"internal/squadtest", []string{"internal/datatest"}},
@@ -158,7 +159,7 @@ var layers = []layer{
 	{"internal/bench", nil}, // ours beside plain ways, as benchmarks
 
 	// Edges, which know the contract alone, and the command, which wires it all.
-	{"internal/access", []string{"internal/durable", "."}},
+	{"internal/access", []string{"internal/durable", "internal/private", "."}},
 	{"internal/runs", []string{"internal/access", "internal/durable", "internal/plaintext", "."}},
 	{"internal/door", []string{"internal/access", "."}},
 	{"internal/mcpkit/wire", nil},

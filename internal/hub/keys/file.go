@@ -5,16 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/nats-io/nkeys"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
 )
 
 const (
@@ -23,8 +21,7 @@ const (
 	fileVersion  = 1
 )
 
-// The form of the file. Keys are in the order of their names. A field that is not known
-// is an error: what a later version says there may be that a key is not good any more.
+// The form of the file. Keys are in the order of their names.
 type fileForm struct {
 	Version int   `json:"version"`
 	Keys    []Key `json:"keys"`
@@ -42,7 +39,7 @@ func format(list []Key) ([]byte, error) {
 // others than its owner can write or read it, CodeCorrupt if it is no keys file,
 // CodeUnavailable if it cannot be read.
 func Read(path string) (list []Key, exists bool, err error) {
-	text, err := readPrivate(path, "keys file", maxFileBytes)
+	text, err := private.Read(path, "keys file", maxFileBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
@@ -58,14 +55,9 @@ func Read(path string) (list []Key, exists bool, err error) {
 // parse reads the text of a file. Its errors quote nothing of it but names of keys that
 // are sound.
 func parse(text []byte) ([]Key, error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.DisallowUnknownFields()
 	var form fileForm
-	if err := dec.Decode(&form); err != nil {
-		return nil, errors.New("it is not JSON with the fields that it must have")
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more behind its end")
+	if err := private.Decode(text, &form); err != nil {
+		return nil, err
 	}
 	if form.Version != fileVersion {
 		return nil, fmt.Errorf("its version is %d, not %d", form.Version, fileVersion)
@@ -111,7 +103,7 @@ func ReadSeed(path string) ([]byte, error) {
 // ReadSecret is the one line in a file that only its owner can read, without the blanks
 // around it. CodeInvalid if there is none.
 func ReadSecret(path, what string) ([]byte, error) {
-	text, err := readPrivate(path, what, maxSeedBytes)
+	text, err := private.Read(path, what, maxSeedBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "there is no %s %s", what, path)
 	}
@@ -123,47 +115,4 @@ func ReadSecret(path, what string) ([]byte, error) {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "the %s %s must have one line that is not blank", what, path)
 	}
 	return text, nil
-}
-
-// readPrivate is what is in a file that only its owner can read and write, or, if root
-// owns it and this process is not root, a group can read, too. It never waits, as for a pipe. The error of a missing one is fs.ErrNotExist.
-func readPrivate(path, what string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	case err != nil:
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
-	case !info.Mode().IsRegular():
-		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the %s %s is not a regular file", what, path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil { // of what was opened
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
-	}
-	if mode := info.Mode().Perm(); mode&^private(info) != 0 {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeDenied, Hint: "run: chmod 600 " + path,
-			Message: fmt.Sprintf("the %s %s has mode %#o: others than its owner can get at it", what, path, mode)}
-	}
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
-	}
-	if int64(len(text)) > most {
-		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the %s %s is larger than %d bytes", what, path, most)
-	}
-	return text, nil
-}
-
-// target is the file that path leads to by links, which must stay links.
-func target(path string) (string, error) {
-	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return path, nil
-	}
-	return real, err
 }

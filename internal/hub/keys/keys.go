@@ -17,6 +17,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
 )
 
 // DefaultAccount is the account of whoever names none.
@@ -124,7 +125,7 @@ func (f *File) Remove(name string) error {
 
 // change replaces the keys by what edit makes of them, while no other process does.
 func (f *File) change(edit func([]Key) ([]Key, error)) (err error) {
-	path, err := target(f.path)
+	path, err := private.Target(f.path)
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find the keys file")
 	}

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package keys
+package private
 
 import (
 	"io/fs"
@@ -20,7 +20,7 @@ func (o ownedBy) Sys() any         { return &syscall.Stat_t{Uid: uint32(o)} }
 
 // A group may read what root hands to somebody else; in no other case may anybody but the
 // owner, and nobody else ever may write.
-func TestPrivate(t *testing.T) {
+func TestAllowed(t *testing.T) {
 	for _, c := range []struct {
 		owner uint32
 		user  int
@@ -30,7 +30,7 @@ func TestPrivate(t *testing.T) {
 			t.Errorf("a file of %d, read by %d: %t", c.owner, c.user, got)
 		}
 	}
-	if got := private(ownedBy(4242)); got != 0o700 {
+	if got := allowed(ownedBy(4242)); got != 0o700 {
 		t.Errorf("a user's file: %#o", got)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build !windows
 
-package keys
+package private
 
 import (
 	"io/fs"
@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// private is the most that the mode of a file with a secret may be. What root hands to a
+// allowed is the most that the mode of a file with a secret may be. What root hands to a
 // process that is not root, as orchestrators mount their secrets, is read by its group,
 // and the process cannot change that.
-func private(info fs.FileInfo) fs.FileMode {
+func allowed(info fs.FileInfo) fs.FileMode {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && mounted(s.Uid, os.Geteuid()) {
 		return 0o740
 	}

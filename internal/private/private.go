@@ -1,0 +1,79 @@
+// Package private reads files with secrets, or with what decides who may come in: files
+// that nobody but their owner can get at. Its errors name a file and never quote what is
+// in it. What a file means is its reader's business.
+package private
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Read is what is in a file that only its owner can read and write, or, if root owns it
+// and this process is not root, a group can read, too. What is how errors call it. It
+// never waits, as for a pipe. The error of a missing file is fs.ErrNotExist; CodeDenied
+// if others can get at it, CodeCorrupt if it has more bytes than most, CodeUnavailable if
+// it cannot be read.
+func Read(path, what string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case err != nil:
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	case !info.Mode().IsRegular():
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the %s %s is not a regular file", what, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil { // of what was opened
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	}
+	if mode := info.Mode().Perm(); mode&^allowed(info) != 0 {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeDenied, Hint: "run: chmod 600 " + path,
+			Message: fmt.Sprintf("the %s %s has mode %#o: others than its owner can get at it", what, path, mode)}
+	}
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the %s", what)
+	}
+	if int64(len(text)) > most {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the %s %s is larger than %d bytes", what, path, most)
+	}
+	return text, nil
+}
+
+// Decode puts the one JSON value of a text into what into points to. A field that is not
+// known is an error: what a later version says there may be that something is not good
+// any more.
+func Decode(text []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return errors.New("it is not JSON with the fields that it must have")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("there is more behind its end")
+	}
+	return nil
+}
+
+// Target is the file that path leads to by links, which must stay links when the file is
+// replaced. What is not there leads to itself.
+func Target(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil
+	}
+	return real, err
+}
