@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -50,10 +51,10 @@ func roundTrip(t *testing.T, s blob.Store) {
 		"one byte":       {0},
 		"text":           []byte("Tomatoes set fruit above 6,000 feet if nights stay warm.\n"),
 		"repetitive":     bytes.Repeat([]byte("zone 6b "), 100_000),
-		"incompressible": noise(300_000),
+		"incompressible": Noise(1, 300_000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ref := put(t, s, content)
+			ref := Put(t, s, content)
 			if want := blob.Of(content); ref != want {
 				t.Errorf("Put returned %s, want %s", ref, want)
 			}
@@ -84,7 +85,7 @@ func anyBytes(t *testing.T, s blob.Store) {
 
 func putIsIdempotent(t *testing.T, s blob.Store) {
 	content := []byte("the same bytes")
-	first, second := put(t, s, content), put(t, s, content)
+	first, second := Put(t, s, content), Put(t, s, content)
 	if first != second {
 		t.Errorf("second Put returned %s, want %s", second, first)
 	}
@@ -94,7 +95,7 @@ func putIsIdempotent(t *testing.T, s blob.Store) {
 }
 
 func missing(t *testing.T, s blob.Store) {
-	put(t, s, []byte("something else"))
+	Put(t, s, []byte("something else"))
 	ref := blob.Of([]byte("never stored"))
 	_, getErr := s.Get(context.Background(), ref)
 	_, statErr := s.Stat(context.Background(), ref)
@@ -119,8 +120,8 @@ func zeroRef(t *testing.T, s blob.Store) {
 }
 
 func stat(t *testing.T, s blob.Store) {
-	for _, content := range [][]byte{{}, []byte("short"), bytes.Repeat([]byte("a"), 50_000), noise(50_000)} {
-		ref := put(t, s, content)
+	for _, content := range [][]byte{{}, []byte("short"), bytes.Repeat([]byte("a"), 50_000), Noise(1, 50_000)} {
+		ref := Put(t, s, content)
 		got, err := s.Stat(context.Background(), ref)
 		if err != nil {
 			t.Fatal(err)
@@ -138,7 +139,7 @@ func walk(t *testing.T, s blob.Store) {
 	var want []string
 	for i := range 50 {
 		content := bytes.Repeat([]byte{byte(i)}, i)
-		want = append(want, fmt.Sprintf("%s %d", put(t, s, content), len(content)))
+		want = append(want, fmt.Sprintf("%s %d", Put(t, s, content), len(content)))
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, walked(t, s)); diff != "" {
@@ -147,8 +148,8 @@ func walk(t *testing.T, s blob.Store) {
 }
 
 func walkStops(t *testing.T, s blob.Store) {
-	put(t, s, []byte("one"))
-	put(t, s, []byte("two"))
+	Put(t, s, []byte("one"))
+	Put(t, s, []byte("two"))
 	stop := errors.New("stop here")
 	calls := 0
 	err := s.Walk(context.Background(), func(blob.Info) error {
@@ -161,7 +162,7 @@ func walkStops(t *testing.T, s blob.Store) {
 }
 
 func walkReenters(t *testing.T, s blob.Store) {
-	put(t, s, []byte("one"))
+	Put(t, s, []byte("one"))
 	err := s.Walk(context.Background(), func(info blob.Info) error {
 		if _, err := s.Get(context.Background(), info.Ref); err != nil {
 			return err
@@ -176,9 +177,9 @@ func walkReenters(t *testing.T, s blob.Store) {
 
 func noSharedMemory(t *testing.T, s blob.Store) {
 	// Long and without pattern, so that a store has no reason to re-encode it.
-	content := noise(10_000)
+	content := Noise(1, 10_000)
 	want := bytes.Clone(content)
-	ref := put(t, s, content)
+	ref := Put(t, s, content)
 	clear(content)
 	got := get(t, s, ref)
 	if !bytes.Equal(got, want) {
@@ -191,7 +192,7 @@ func noSharedMemory(t *testing.T, s blob.Store) {
 }
 
 func cancelled(t *testing.T, s blob.Store) {
-	ref := put(t, s, []byte("kept"))
+	ref := Put(t, s, []byte("kept"))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, putErr := s.Put(ctx, []byte("not kept"))
@@ -207,7 +208,7 @@ func cancelled(t *testing.T, s blob.Store) {
 		t.Errorf("the store holds %v, want only the first blob", got)
 	}
 
-	put(t, s, []byte("kept as well"))
+	Put(t, s, []byte("kept as well"))
 	ctx, cancel = context.WithCancel(context.Background())
 	defer cancel()
 	calls := 0
@@ -251,7 +252,7 @@ func concurrent(t *testing.T, s blob.Store) {
 	}
 }
 
-func put(t *testing.T, s blob.Store, content []byte) blob.Ref {
+func Put(t *testing.T, s blob.Store, content []byte) blob.Ref {
 	t.Helper()
 	ref, err := s.Put(context.Background(), content)
 	if err != nil {
@@ -269,6 +270,14 @@ func get(t *testing.T, s blob.Store, ref blob.Ref) []byte {
 	return content
 }
 
+// Want holds a store to the content of a reference.
+func Want(t *testing.T, s blob.Store, ref blob.Ref, want []byte) {
+	t.Helper()
+	if got, err := s.Get(context.Background(), ref); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("Get = %d bytes, %v, want %d", len(got), err, len(want))
+	}
+}
+
 // walked lists the store as "ref size".
 func walked(t *testing.T, s blob.Store) []string {
 	t.Helper()
@@ -283,15 +292,12 @@ func walked(t *testing.T, s blob.Store) []string {
 	return list
 }
 
-// noise returns n bytes that do not compress, the same ones each time.
-func noise(n int) []byte {
+// Noise is n bytes that do not compress, the same ones for the same seed.
+func Noise(seed uint64, n int) []byte {
+	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]byte, n)
-	x := uint64(0x9e3779b97f4a7c15)
 	for i := range out {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		out[i] = byte(x >> 24)
+		out[i] = byte(r.Uint32())
 	}
 	return out
 }

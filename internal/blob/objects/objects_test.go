@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -93,45 +92,19 @@ func TestObjects(t *testing.T) {
 	})
 }
 
-// noise is content that does not compress.
-func noise(seed uint64, n int) []byte {
-	r := rand.New(rand.NewPCG(seed, 1))
-	out := make([]byte, n)
-	for i := range out {
-		out[i] = byte(r.Uint32())
-	}
-	return out
-}
-
-func put(t *testing.T, s blob.Store, content []byte) blob.Ref {
-	t.Helper()
-	ref, err := s.Put(t.Context(), content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ref
-}
-
-func wantContent(t *testing.T, s blob.Store, ref blob.Ref, want []byte) {
-	t.Helper()
-	if got, err := s.Get(t.Context(), ref); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("Get = %d bytes, %v, want %d", len(got), err, len(want))
-	}
-}
-
 // No message is larger than a chunk, and the same content is sent once.
 func TestLargeContentIsCutUp(t *testing.T) {
 	k, s := prepared(t)
 	for _, size := range []int{chunkSize - form.HeaderLen, chunkSize - form.HeaderLen + 1, 5 * chunkSize, 3<<20 + 17} {
-		content := noise(1, size)
-		ref := put(t, s, content)
-		wantContent(t, s, ref, content)
+		content := blobtest.Noise(1, size)
+		ref := blobtest.Put(t, s, content)
+		blobtest.Want(t, s, ref, content)
 		info, err := s.Stat(t.Context(), ref)
 		if err != nil || info.Size != int64(size) {
 			t.Errorf("Stat = %+v, %v, want %d bytes", info, err, size)
 		}
 		before := messages(t, k)
-		put(t, s, content)
+		blobtest.Put(t, s, content)
 		if after := messages(t, k); after != before {
 			t.Errorf("%d bytes put twice: %d messages, then %d", size, before, after)
 		}
@@ -158,8 +131,8 @@ func messages(t *testing.T, k *keeper) uint64 {
 // Whatever is wrong with what is stored is ErrCorrupt, and Put mends it.
 func TestDamageIsFoundAndHealed(t *testing.T) {
 	k, s := prepared(t)
-	small, large := bytes.Repeat([]byte("a page that compresses "), 20), noise(2, 3*chunkSize)
-	smallRef, largeRef := put(t, s, small), put(t, s, large)
+	small, large := bytes.Repeat([]byte("a page that compresses "), 20), blobtest.Noise(2, 3*chunkSize)
+	smallRef, largeRef := blobtest.Put(t, s, small), blobtest.Put(t, s, large)
 	head := func(ref blob.Ref) *nats.Msg {
 		old, err := k.load(t.Context(), headOf(ref))
 		if err != nil {
@@ -184,7 +157,7 @@ func TestDamageIsFoundAndHealed(t *testing.T) {
 		{"cut", smallRef, small, &nats.Msg{Subject: headOf(smallRef), Data: head(smallRef).Data[:40]}},
 		{"another blob's", smallRef, small, &nats.Msg{Subject: headOf(smallRef), Header: largeHead.Header, Data: largeHead.Data}},
 		{"bare content", smallRef, small, &nats.Msg{Subject: headOf(smallRef), Data: small}},
-		{"a wrong chunk", largeRef, large, &nats.Msg{Subject: chunkOf(largeRef, set, 1), Data: noise(3, chunkSize)}},
+		{"a wrong chunk", largeRef, large, &nats.Msg{Subject: chunkOf(largeRef, set, 1), Data: blobtest.Noise(3, chunkSize)}},
 		{"fewer chunks", largeRef, large, with(headerChunks, "2")},
 		{"more chunks", largeRef, large, with(headerChunks, "5")},
 		{"chunks beyond reason", largeRef, large, with(headerChunks, "1000000000")},
@@ -202,8 +175,8 @@ func TestDamageIsFoundAndHealed(t *testing.T) {
 		if err := s.Walk(t.Context(), func(blob.Info) error { walked++; return nil }); err != nil || walked != 2 {
 			t.Errorf("%s: Walk met %d, %v", c.what, walked, err)
 		}
-		put(t, s, c.content)
-		wantContent(t, s, c.ref, c.content)
+		blobtest.Put(t, s, c.content)
+		blobtest.Want(t, s, c.ref, c.content)
 	}
 }
 
@@ -211,7 +184,7 @@ func TestDamageIsFoundAndHealed(t *testing.T) {
 // hindrance.
 func TestInterruptedUpload(t *testing.T) {
 	k, s := prepared(t)
-	content := noise(4, 10*chunkSize)
+	content := blobtest.Noise(4, 10*chunkSize)
 	ref := blob.Of(content)
 	file := k.codec.Encode(ref, content)
 	if _, err := k.sendChunks(t.Context(), ref, setOf(file), file[:7*chunkSize]); err != nil {
@@ -232,8 +205,8 @@ func TestInterruptedUpload(t *testing.T) {
 	if got, err := s.Get(t.Context(), ref); err != nil && !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Get after an interrupted Put: %d bytes, %v", len(got), err)
 	}
-	put(t, s, content)
-	wantContent(t, s, ref, content)
+	blobtest.Put(t, s, content)
+	blobtest.Want(t, s, ref, content)
 }
 
 // Several connections write the same blobs, small and large; all of them read whole ones.
@@ -244,7 +217,7 @@ func TestWritersDoNotDisturbEachOther(t *testing.T) {
 		_, s := opened(t, connect(), patience)
 		group.Go(func() error {
 			for i := range uint64(6) {
-				content := noise(i, int(i)*60_000)
+				content := blobtest.Noise(i, int(i)*60_000)
 				ref, err := s.Put(t.Context(), content)
 				if err != nil {
 					return err
@@ -266,7 +239,7 @@ func TestWalkByPages(t *testing.T) {
 	k, s := prepared(t)
 	var want []blob.Ref
 	for i := range 23 {
-		want = append(want, put(t, s, fmt.Appendf(nil, "page %d", i)))
+		want = append(want, blobtest.Put(t, s, fmt.Appendf(nil, "page %d", i)))
 	}
 	slices.SortFunc(want, blob.Ref.Compare)
 	if _, err := k.js.Publish(t.Context(), "mw.blob.stranger", nil); err != nil {
@@ -286,7 +259,7 @@ func TestWalkByPages(t *testing.T) {
 func TestServerGone(t *testing.T) {
 	srv, connect := start(t)
 	_, s := opened(t, connect(nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond)), 300*time.Millisecond)
-	ref := put(t, s, []byte("a page"))
+	ref := blobtest.Put(t, s, []byte("a page"))
 	srv.Shutdown()
 	_, getErr := s.Get(t.Context(), ref)
 	_, putErr := s.Put(t.Context(), []byte("another"))
@@ -317,7 +290,7 @@ func TestServerReturns(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, s := opened(t, js, patience)
-	ref := put(t, s, []byte("a page"))
+	ref := blobtest.Put(t, s, []byte("a page"))
 	opts.Port = srv.Addr().(*net.TCPAddr).Port
 	srv.Shutdown()
 	srv.WaitForShutdown()
@@ -329,22 +302,22 @@ func TestServerReturns(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("Put while the server was away: %v", err)
 	}
-	wantContent(t, s, ref, []byte("a page"))
+	blobtest.Want(t, s, ref, []byte("a page"))
 }
 
 func TestFullStore(t *testing.T) {
 	_, connect := start(t)
 	js := connect()
 	_, s := opened(t, js, patience)
-	kept := put(t, s, []byte("a page"))
+	kept := blobtest.Put(t, s, []byte("a page"))
 	if err := Prepare(t.Context(), js, Limits{MaxBytes: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Put(t.Context(), noise(5, 2000))
+	_, err := s.Put(t.Context(), blobtest.Noise(5, 2000))
 	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || marchwarden.HintOf(err) == "" {
 		t.Errorf("Put into a full store: %v, hint %q", err, marchwarden.HintOf(err))
 	}
-	wantContent(t, s, kept, []byte("a page"))
+	blobtest.Want(t, s, kept, []byte("a page"))
 }
 
 func TestOpenWithoutAStream(t *testing.T) {
@@ -378,13 +351,13 @@ func TestNoRightToWrite(t *testing.T) {
 		return js
 	}
 	_, writer := opened(t, as("hub"), patience)
-	ref := put(t, writer, []byte("a page"))
+	ref := blobtest.Put(t, writer, []byte("a page"))
 	reader, err := Open(t.Context(), as("reader"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantContent(t, reader, ref, []byte("a page"))
-	put(t, reader, []byte("a page")) // there already: nothing to write
+	blobtest.Want(t, reader, ref, []byte("a page"))
+	blobtest.Put(t, reader, []byte("a page")) // there already: nothing to write
 	begun := time.Now()
 	if _, err := reader.Put(t.Context(), []byte("another")); marchwarden.CodeOf(err) != marchwarden.CodeDenied {
 		t.Errorf("Put by a reader: %v, want CodeDenied", err)

@@ -15,6 +15,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/blobtest"
 )
 
 // answering is a service that gives every request the same answer.
@@ -84,7 +85,7 @@ func TestServiceGone(t *testing.T) {
 	config := memory(t)(t)
 	config.Timeout = 300 * time.Millisecond
 	_, s := opened(t, config)
-	ref := put(t, s, []byte("a page"))
+	ref := blobtest.Put(t, s, []byte("a page"))
 	config.Endpoint = "127.0.0.1:1"
 	k, err := newKeeper(config)
 	if err != nil {

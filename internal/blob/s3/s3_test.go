@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -83,31 +82,6 @@ func opened(t *testing.T, config Config) (*keeper, blob.Store) {
 	return k, s
 }
 
-func noise(seed uint64, n int) []byte {
-	r := rand.New(rand.NewPCG(seed, 1))
-	out := make([]byte, n)
-	for i := range out {
-		out[i] = byte(r.Uint32())
-	}
-	return out
-}
-
-func put(t *testing.T, s blob.Store, content []byte) blob.Ref {
-	t.Helper()
-	ref, err := s.Put(t.Context(), content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ref
-}
-
-func wantContent(t *testing.T, s blob.Store, ref blob.Ref, want []byte) {
-	t.Helper()
-	if got, err := s.Get(t.Context(), ref); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("Get = %d bytes, %v, want %d", len(got), err, len(want))
-	}
-}
-
 // plant writes an object as it is.
 func plant(t *testing.T, k *keeper, name string, data []byte) {
 	t.Helper()
@@ -119,7 +93,7 @@ func plant(t *testing.T, k *keeper, name string, data []byte) {
 func damageIsFoundAndHealed(t *testing.T, config Config) {
 	k, s := opened(t, config)
 	content := bytes.Repeat([]byte("a page that compresses "), 20)
-	ref := put(t, s, content)
+	ref := blobtest.Put(t, s, content)
 	file, err := k.fetch(t.Context(), k.nameOf(ref), form.MaxLen)
 	if err != nil {
 		t.Fatal(err)
@@ -138,8 +112,8 @@ func damageIsFoundAndHealed(t *testing.T, config Config) {
 		if err := s.Walk(t.Context(), func(blob.Info) error { walked++; return nil }); err != nil || walked != 1 {
 			t.Errorf("%s: Walk met %d, %v", what, walked, err)
 		}
-		put(t, s, content)
-		wantContent(t, s, ref, content)
+		blobtest.Put(t, s, content)
+		blobtest.Want(t, s, ref, content)
 	}
 }
 
@@ -148,10 +122,10 @@ func largeInParts(t *testing.T, config Config) {
 	k, _ := opened(t, config)
 	k.partSize = 5 << 20 // the least that services take
 	s := blob.Guard(k)
-	content := noise(1, 11<<20)
-	ref := put(t, s, content)
-	put(t, s, content)
-	wantContent(t, s, ref, content)
+	content := blobtest.Noise(1, 11<<20)
+	ref := blobtest.Put(t, s, content)
+	blobtest.Put(t, s, content)
+	blobtest.Want(t, s, ref, content)
 	if info, err := s.Stat(t.Context(), ref); err != nil || info.Size != int64(len(content)) {
 		t.Errorf("Stat = %+v, %v", info, err)
 	}
@@ -163,7 +137,7 @@ func writersDoNotDisturbEachOther(t *testing.T, config Config) {
 		_, s := opened(t, config)
 		group.Go(func() error {
 			for i := range uint64(6) {
-				content := noise(i, int(i)*60_000)
+				content := blobtest.Noise(i, int(i)*60_000)
 				ref, err := s.Put(t.Context(), content)
 				if err != nil {
 					return err
@@ -198,7 +172,7 @@ func (c *cutOff) Read(p []byte) (int, error) {
 // A writer that is cut off leaves nothing that reads as a blob.
 func interruptedUpload(t *testing.T, config Config) {
 	k, s := opened(t, config)
-	content := noise(2, 3<<20)
+	content := blobtest.Noise(2, 3<<20)
 	ref := blob.Of(content)
 	file := k.codec.Encode(ref, content)
 	_, err := k.send(t.Context(), k.nameOf(ref), &cutOff{bytes.NewReader(file), 1 << 20}, file, minio.PutObjectOptions{DisableContentSha256: true})
@@ -213,14 +187,14 @@ func interruptedUpload(t *testing.T, config Config) {
 	if _, err := s.Put(ctx, content); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a Put that ran out of time: %v", err)
 	}
-	put(t, s, content)
-	wantContent(t, s, ref, content)
+	blobtest.Put(t, s, content)
+	blobtest.Want(t, s, ref, content)
 }
 
 // What is no blob is not met.
 func strangersAreLeftAlone(t *testing.T, config Config) {
 	k, s := opened(t, config)
-	ref := put(t, s, []byte("a page"))
+	ref := blobtest.Put(t, s, []byte("a page"))
 	for _, name := range []string{"team/a/notes", "team/a/sha256/zz/notes", "team/a/sha256/00/" + ref.Hex(), "other/sha256/ab/" + ref.Hex()} {
 		plant(t, k, name, []byte("something"))
 	}

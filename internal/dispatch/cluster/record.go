@@ -192,7 +192,7 @@ func (e *Engine) put(ctx context.Context, content []byte) (blob.Ref, error) {
 		if err == nil || ctx.Err() != nil || errors.Is(err, blob.ErrTooLarge) || errors.Is(err, marchwarden.CodeDenied) {
 			return ref, err
 		}
-		if pause(ctx, retryEvery) != nil {
+		if jet.Pause(ctx, retryEvery) != nil {
 			return ref, err
 		}
 	}

@@ -134,7 +134,7 @@ func (e *Engine) renewWhile(p *jet.Pointer) (stop func()) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for pause(ctx, e.facts.Lease/4) == nil {
+		for jet.Pause(ctx, e.facts.Lease/4) == nil {
 			_ = p.Renew(ctx) // what counts is when it last worked
 		}
 	}()
@@ -339,15 +339,4 @@ func (e *Engine) concerned(id marchwarden.TraceID) []*hold {
 		}
 	}
 	return all
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

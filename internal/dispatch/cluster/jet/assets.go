@@ -257,7 +257,7 @@ func (c *Conn) Insist(ctx context.Context, what string, try func(context.Context
 		}
 		var api *jetstream.APIError
 		final := errors.Is(err, nats.ErrConnectionClosed) || errors.As(err, &api) && api.Code < 500 && api.ErrorCode != errNoPeers
-		if final || ctx.Err() != nil || pause(ctx, wait) != nil {
+		if final || ctx.Err() != nil || Pause(ctx, wait) != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "%s", what)
 		}
 		wait = min(2*wait, tryFor/3)
@@ -268,8 +268,8 @@ func (c *Conn) Insist(ctx context.Context, what string, try func(context.Context
 // is forming often has no answer. Each try after it lasts twice as long.
 const firstTry = 500 * time.Millisecond
 
-// pause waits, or returns the error of ctx.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits, or returns the error of ctx.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

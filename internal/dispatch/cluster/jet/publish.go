@@ -131,7 +131,7 @@ func (c *Conn) retry(ctx context.Context, what string, try func(context.Context)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if limit.Err() != nil || pause(limit, jittered) != nil {
+		if limit.Err() != nil || Pause(limit, jittered) != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}

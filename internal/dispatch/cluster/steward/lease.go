@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
 )
 
 // tenure is the entry of whoever leads. The bucket forgets it when it is not renewed for
@@ -46,7 +47,7 @@ func (l *lease) acquire(ctx context.Context, report func() cluster.Stewardship) 
 			l.revision, l.renewed = revision, begun
 			return nil
 		}
-		if err := sleep(ctx, l.ttl/4); err != nil {
+		if err := jet.Pause(ctx, l.ttl/4); err != nil {
 			return err
 		}
 	}
@@ -74,7 +75,7 @@ func (l *lease) encode(s cluster.Stewardship) ([]byte, error) {
 // cannot be renewed for a whole lease is lost, whatever became of the entry.
 func (l *lease) keep(ctx context.Context, report func() cluster.Stewardship) error {
 	for {
-		if err := sleep(ctx, l.ttl/4); err != nil {
+		if err := jet.Pause(ctx, l.ttl/4); err != nil {
 			return err
 		}
 		left := l.ttl - l.now().Sub(l.renewed)
@@ -141,16 +142,4 @@ func (l *lease) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(l.ttl, 2*time.Second))
 	defer cancel()
 	_ = l.kv.Delete(ctx, cluster.StewardKey, jetstream.LastRevision(l.revision)) // else it ends by itself
-}
-
-// sleep waits, or fails with the error of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -101,7 +101,7 @@ func (s *Steward) Run(ctx context.Context) error {
 		if ctx.Err() == nil {
 			s.cfg.Log.Warn("steward cannot begin", "error", err)
 		}
-		if sleep(ctx, s.lease/3) != nil {
+		if jet.Pause(ctx, s.lease/3) != nil {
 			return nil
 		}
 	}
@@ -178,7 +178,7 @@ func (s *Steward) rounds(ctx context.Context) error {
 		if err == nil && (t.tasks.more && len(t.open) < s.cfg.Remember || t.ends.more) {
 			pause /= 32 // there is more to read
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := jet.Pause(ctx, pause); err != nil {
 			return err
 		}
 	}
