@@ -18,8 +18,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 )
 
-// everyRoad says that the bars are tested over all engines, with all repetitions.
-func everyRoad() bool { return os.Getenv("MARCHWARDEN_TEST_CLUSTER") == "full" }
+// roadsAsked says that the bars are tested over all engines: for "full" with all
+// repetitions, and for anything else but "" with few.
+var roadsAsked = os.Getenv("MARCHWARDEN_TEST_CLUSTER")
 
 // road is the way on which an investigator reaches its members.
 type road struct {
@@ -38,7 +39,7 @@ var (
 // onRoads runs a test for investigators who ask their members directly, and for those
 // who do so by tasks of an engine.
 func onRoads(t *testing.T, test func(t *testing.T, o *office), roads ...road) {
-	if everyRoad() {
+	if roadsAsked != "" {
 		roads = []road{overFiles, overStream}
 	}
 	t.Parallel()
@@ -56,7 +57,7 @@ func onRoads(t *testing.T, test func(t *testing.T, o *office), roads ...road) {
 
 // times is how often something is repeated on a road.
 func (o *office) times(all, few int) int {
-	if o.network != nil && !everyRoad() {
+	if o.network != nil && roadsAsked != "full" {
 		return max(1, few/5)
 	}
 	return times(all, few)

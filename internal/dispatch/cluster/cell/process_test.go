@@ -13,11 +13,13 @@ import (
 
 // TestSixProcesses is the bar with processes of their own, one of which is stopped twice.
 func TestSixProcesses(t *testing.T) {
-	if !full() {
-		t.Skip("set MARCHWARDEN_TEST_CLUSTER=full")
+	if !longer() {
+		t.Skip("set MARCHWARDEN_TEST_CLUSTER=1")
 	}
+	t.Parallel()
 	for _, n := range []int{10, 50} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
 			s, p := serve(t, fmt.Sprintf("acme requests %d/s", n)), newProvider(t)
 			var workers []*exec.Cmd
 			for range 6 {

@@ -33,8 +33,8 @@ func ports(t *testing.T, n int) []string {
 // Three hubs, each with a steward. The hub of the one that leads dies; the others go on
 // without it, and nothing is lost.
 func TestThreeHubs(t *testing.T) {
-	if os.Getenv("MARCHWARDEN_TEST_CLUSTER") != "full" {
-		t.Skip("three servers take a while: set MARCHWARDEN_TEST_CLUSTER=full")
+	if os.Getenv("MARCHWARDEN_TEST_CLUSTER") == "" {
+		t.Skip("three servers take a while: set MARCHWARDEN_TEST_CLUSTER=1")
 	}
 	const lease = 2 * time.Second
 	routes := ports(t, 3)

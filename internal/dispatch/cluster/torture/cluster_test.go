@@ -17,7 +17,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
-// full says whether the large forms are asked for.
+// longer says whether tests without an everyday form are asked for, and full whether the
+// large forms of all are.
+func longer() bool { return os.Getenv("MARCHWARDEN_TEST_CLUSTER") != "" }
+
 func full() bool { return os.Getenv("MARCHWARDEN_TEST_CLUSTER") == "full" }
 
 // size is how much of a test is run.

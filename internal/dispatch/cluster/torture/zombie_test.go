@@ -21,7 +21,7 @@ func TestZombie(t *testing.T) {
 		name string
 		late bool // it wakes when the other has finished
 		dull bool // its clock stands still
-		full bool // only in the large form
+		more bool // not among the everyday tests
 	}{
 		{"while another works", false, false, false},
 		{"after the end", true, false, true},
@@ -29,7 +29,7 @@ func TestZombie(t *testing.T) {
 		{"without a clock, after the end", true, true, false},
 	}
 	for _, tt := range tests {
-		if tt.full && !full() {
+		if tt.more && !longer() {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
