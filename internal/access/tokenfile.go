@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
 )
 
@@ -37,7 +36,10 @@ type entryForm struct {
 	Expires *time.Time `json:"expires,omitempty"`
 }
 
-const fileVersion = 1
+const (
+	fileVersion = 1
+	fileKind    = "tokens file" // as errors call it
+)
 
 // format is the text of a file. It fails for a time that JSON has no form for.
 func format(entries []entry) ([]byte, error) {
@@ -107,18 +109,9 @@ func (f entryForm) entry() (entry, error) {
 
 // readFile is what is in a tokens file; a missing one is empty.
 func readFile(path string) ([]byte, error) {
-	text, err := private.Read(path, "tokens file", maxFileBytes)
+	text, err := private.Read(path, fileKind, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []byte{}, nil
 	}
 	return text, err
-}
-
-// replace puts entries into a file as a whole. The caller has its lock.
-func replace(path string, entries []entry) error {
-	text, err := format(entries)
-	if err != nil {
-		return err
-	}
-	return durable.ReplaceFile(path, text)
 }

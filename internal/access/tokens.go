@@ -6,14 +6,12 @@ import (
 	"encoding/base32"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
 )
 
@@ -201,44 +199,35 @@ func (t *Tokens) load() {
 	if err != nil {
 		return
 	}
-	if t.entries, t.err = parse(text); t.err == nil {
+	if t.entries, t.err = t.parse(text); t.err == nil {
 		t.text = text
-		return
 	}
-	t.err = marchwarden.Wrap(t.err, marchwarden.CodeCorrupt, "%s is no tokens file", t.path)
 }
 
-// change replaces the tokens by what edit makes of a copy of them, while no other
-// process does.
-func (t *Tokens) change(edit func([]entry) ([]entry, error)) (err error) {
-	path, err := private.Target(t.path)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find the tokens file")
-	}
-	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of the tokens file")
-	}
-	unlock, err := durable.LockFile(path + ".lock")
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "lock the tokens file")
-	}
-	defer func() {
-		if unlockErr := unlock(); err == nil { // else the first says more
-			err = marchwarden.Wrap(unlockErr, marchwarden.CodeUnavailable, "unlock the tokens file")
+// change replaces the tokens by what edit makes of them, while no other process does.
+func (t *Tokens) change(edit func([]entry) ([]entry, error)) error {
+	err := private.Edit(t.path, fileKind, maxFileBytes, func(old []byte, _ bool) ([]byte, error) {
+		entries, err := t.parse(old)
+		if err != nil {
+			return nil, err
 		}
-	}()
-	entries, err := t.read()
+		if entries, err = edit(entries); err != nil {
+			return nil, err
+		}
+		text, err := format(entries)
+		return text, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the tokens file")
+	})
 	if err != nil {
 		return err
-	}
-	if entries, err = edit(slices.Clone(entries)); err != nil {
-		return err
-	}
-	if err := replace(path, entries); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the tokens file")
 	}
 	_, err = t.read()
 	return err
+}
+
+// parse are the entries in the text of the file.
+func (t *Tokens) parse(text []byte) ([]entry, error) {
+	entries, err := parse(text)
+	return entries, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no tokens file", t.path)
 }
 
 // checkName holds names to what is safe in a file, a log line and an argument.

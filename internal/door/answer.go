@@ -103,14 +103,20 @@ func (d *Door) panicked(w *recorder, r *http.Request, p any) bool {
 
 // routes are the paths of the door itself.
 func (d *Door) routes() map[string]http.HandlerFunc {
-	routes := map[string]http.HandlerFunc{
-		healthPath: onlyGet(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }),
-		readyPath:  onlyGet(d.ready),
-		"/": onlyGet(func(w http.ResponseWriter, _ *http.Request) {
-			text(w, http.StatusOK, "Marchwarden answers questions with citations, for programs that speak the Model Context Protocol.\n"+
-				"MCP is served at "+d.cfg.Path+" (streamable HTTP). Health: "+healthPath+", "+readyPath)
-		}),
+	var measurements http.HandlerFunc
+	if d.cfg.Metrics != nil {
+		all := d.cfg.Metrics.handler()
+		measurements = func(w http.ResponseWriter, r *http.Request) {
+			if _, ok := d.admit(w, r, access.ScopeMetrics, access.ScopeMetrics); ok {
+				all.ServeHTTP(w, r)
+			}
+		}
 	}
+	routes := vitals(d.ready, measurements)
+	routes["/"] = onlyGet(func(w http.ResponseWriter, _ *http.Request) {
+		text(w, http.StatusOK, "Marchwarden answers questions with citations, for programs that speak the Model Context Protocol.\n"+
+			"MCP is served at "+d.cfg.Path+" (streamable HTTP). Health: "+healthPath+", "+readyPath)
+	})
 	if d.cfg.Metadata != nil {
 		serve := onlyGet(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
@@ -122,13 +128,26 @@ func (d *Door) routes() map[string]http.HandlerFunc {
 			routes[at.Path] = serve // a proxy may serve us below another path
 		}
 	}
-	if d.cfg.Metrics != nil {
-		measurements := d.cfg.Metrics.handler()
-		routes[metricsPath] = onlyGet(func(w http.ResponseWriter, r *http.Request) {
-			if _, ok := d.admit(w, r, access.ScopeMetrics, access.ScopeMetrics); ok {
-				w.Header().Set("Cache-Control", "no-store")
-				measurements.ServeHTTP(w, r)
+	return routes
+}
+
+// vitals are the paths by which machines look after a process: that it lives, whether it
+// is ready, or why not, and its measurements, if there are any.
+func vitals(ready func() error, measurements http.HandlerFunc) map[string]http.HandlerFunc {
+	routes := map[string]http.HandlerFunc{
+		healthPath: onlyGet(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }),
+		readyPath: onlyGet(func(w http.ResponseWriter, _ *http.Request) {
+			if err := ready(); err != nil {
+				text(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
+				return
 			}
+			text(w, http.StatusOK, "ready")
+		}),
+	}
+	if measurements != nil {
+		routes[metricsPath] = onlyGet(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			measurements(w, r)
 		})
 	}
 	return routes
@@ -145,24 +164,24 @@ func onlyGet(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func (d *Door) ready(w http.ResponseWriter, _ *http.Request) {
+// ready says what keeps the door from being so, in words that are for everybody.
+func (d *Door) ready() error {
 	if d.work.closed() {
-		text(w, http.StatusServiceUnavailable, "not ready: shutting down")
-		return
+		return errors.New("shutting down")
 	}
-	if d.cfg.Ready != nil {
-		if err := d.cfg.Ready(); err != nil {
-			why := "the log of the server has more"
-			var known *marchwarden.Error
-			if errors.As(err, &known) && known.Message != "" {
-				why = known.Message
-			}
-			d.cfg.Log.Warn("not ready", "error", err)
-			text(w, http.StatusServiceUnavailable, "not ready: "+why)
-			return
-		}
+	if d.cfg.Ready == nil {
+		return nil
 	}
-	text(w, http.StatusOK, "ready")
+	err := d.cfg.Ready()
+	if err == nil {
+		return nil
+	}
+	d.cfg.Log.Warn("not ready", "error", err)
+	var known *marchwarden.Error
+	if errors.As(err, &known) && known.Message != "" {
+		return errors.New(known.Message)
+	}
+	return errors.New("the log of the server has more")
 }
 
 // classOf is the kind of a path, of which there are few.

@@ -38,6 +38,9 @@ func TestProbe(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer resp.Body.Close()
+		if resp.StatusCode < 400 && resp.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s may be kept", path)
+		}
 		body, err := io.ReadAll(resp.Body)
 		if err != nil {
 			t.Fatal(err)

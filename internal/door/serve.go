@@ -107,15 +107,9 @@ func (m *Metrics) Probe(ctx context.Context, l net.Listener, ready func() error)
 		ready = func() error { return nil }
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc(healthPath, onlyGet(func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok") }))
-	mux.HandleFunc(readyPath, onlyGet(func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
-			text(w, http.StatusServiceUnavailable, "not ready: "+err.Error())
-			return
-		}
-		text(w, http.StatusOK, "ready")
-	}))
-	mux.HandleFunc(metricsPath, onlyGet(m.handler().ServeHTTP))
+	for path, serve := range vitals(ready, m.handler().ServeHTTP) {
+		mux.HandleFunc(path, serve)
+	}
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: probeTime, ReadTimeout: probeTime, WriteTimeout: 3 * probeTime, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)}
 	ended := make(chan error, 1)

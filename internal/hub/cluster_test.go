@@ -1,12 +1,14 @@
 package hub_test
 
 import (
+	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -142,22 +144,14 @@ func TestCluster(t *testing.T) {
 		t.Errorf("message %d", got)
 	}
 	for _, h := range intruders {
-		if err := h.Ready(within(t, 50*time.Millisecond)); err == nil || h.Stats().Hubs != 0 {
-			t.Errorf("%s is in: %v, %+v", h.Name(), err, h.Stats())
+		if err := h.Ready(within(t, 50*time.Millisecond)); err == nil || h.Hubs() != 0 {
+			t.Errorf("%s is in: %v, with %d hubs", h.Name(), err, h.Hubs())
 		}
 	}
-	leaders := 0
 	for _, h := range hubs {
-		s := h.Stats()
-		if s.Hubs != 2 {
-			t.Errorf("%s is connected to %d hubs, want 2", h.Name(), s.Hubs)
+		if n := h.Hubs(); n != 2 {
+			t.Errorf("%s is connected to %d hubs, want 2", h.Name(), n)
 		}
-		if s.Leader {
-			leaders++
-		}
-	}
-	if leaders != 1 {
-		t.Errorf("%d hubs lead", leaders)
 	}
 	g.throughAll(t, hubs)
 
@@ -272,8 +266,76 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s is let in", name)
 		}
 	}
-	if nc, err := nats.Connect("nats://127.0.0.1:"+port, nats.Secure(nil)); err == nil {
-		nc.Close()
-		t.Error("no TLS is let in")
+	if said := plainly(t, "127.0.0.1:"+port); strings.Contains(said, "PONG") {
+		t.Errorf("no TLS is let in: %s", said)
 	}
+	open := start(t, hub.Config{Listen: "127.0.0.1:0"})
+	if said := plainly(t, strings.TrimPrefix(open.Address(), "nats://")); !strings.HasSuffix(said, "PONG\r\n") {
+		t.Errorf("a hub that has no TLS says %s", said)
+	}
+}
+
+// plainly connects without TLS, which the client of the library would not do to a server
+// that demands it, and returns what the server says until it is done.
+func plainly(t *testing.T, address string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	from := bufio.NewReader(conn)
+	said, err := from.ReadString('\n')
+	if err != nil || !strings.HasPrefix(said, "INFO ") {
+		t.Fatalf("%q, %v", said, err)
+	}
+	if _, err := conn.Write([]byte("CONNECT {}\r\nPING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.HasSuffix(said, "PONG\r\n") {
+		line, err := from.ReadString('\n')
+		if said += line; errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the server neither answers nor closes: %q", said)
+		}
+		if err != nil {
+			break
+		}
+	}
+	return said
+}
+
+// A key goes while the files that the hub has begun with cannot be read any more.
+func TestKeysGoWithoutTheFiles(t *testing.T) {
+	t.Parallel()
+	g, path := newKeys(t)
+	ca := newAuthority(t)
+	cfg := hub.Config{Listen: "127.0.0.1:0", TLS: ca.files(t, "server"), Keys: path,
+		ClusterListen: "127.0.0.1:0", Routes: []string{"127.0.0.1:1"}, ClusterTLS: ca.files(t, "hub"), ClusterSecret: secretFile(t, "between-hubs-9f2c")}
+	g.Hub = start(t, cfg)
+	conf, err := ca.files(t, "client").Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(name string) []nats.Option { return append(g.options(t, name), nats.Secure(conf)) }
+	connect(t, g.Address(), as("worker1")...)
+	ca.make(t, "other", ca.key)
+	for _, to := range []string{cfg.TLS.Cert, cfg.ClusterTLS.Cert} { // and their keys not yet
+		if err := os.Rename(filepath.Join(ca.dir, "other.pem"), to); err != nil {
+			t.Fatal(err)
+		}
+		ca.make(t, "other", ca.key)
+	}
+	if err := errors.Join(os.Remove(cfg.ClusterSecret), g.file.Remove("worker1"), g.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	if nc, err := nats.Connect(g.Address(), as("worker1")...); !errors.Is(err, nats.ErrAuthorization) {
+		if err == nil {
+			nc.Close()
+		}
+		t.Errorf("a key that is removed: %v", err)
+	}
+	connect(t, g.Address(), as("worker2")...)
 }

@@ -19,6 +19,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 // Config says how a hub is to run. Only Store is needed.
@@ -37,11 +38,10 @@ type Config struct {
 	Listen string
 	// TLS is the certificate of the server, and with CA those that clients must show.
 	TLS keys.Files
-	// Keys is a file of keys. While it does not exist, whoever can connect may do
-	// everything in DefaultAccount. The file is looked at every second.
+	// Keys is a file of keys. As long as there never was one, whoever can connect may do
+	// everything in DefaultAccount; from then on no hub starts on Store without the file.
+	// It is looked at every second.
 	Keys string
-	// Accounts are accounts besides those of the keys and DefaultAccount.
-	Accounts []string
 
 	// ClusterListen is where other hubs connect; "" is a hub that runs alone. Anything
 	// but loopback needs ClusterSecret or ClusterTLS.
@@ -60,6 +60,7 @@ type Config struct {
 // Hub is a server that runs. It is safe for concurrent use.
 type Hub struct {
 	cfg    Config
+	trust  trust
 	store  *store
 	server *server.Server
 	log    *logger
@@ -90,11 +91,15 @@ func Start(cfg Config) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
+	trusted, err := readTrust(cfg)
+	if err != nil {
+		return nil, err
+	}
 	st, err := openStore(cfg)
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{cfg: cfg, store: st, ended: make(chan struct{}), own: map[string]nkeys.KeyPair{}, listed: listed, closed: closed}
+	h := &Hub{cfg: cfg, trust: trusted, store: st, ended: make(chan struct{}), own: map[string]nkeys.KeyPair{}, listed: listed, closed: closed}
 	if err := h.start(); err != nil {
 		return nil, errors.Join(err, st.close())
 	}
@@ -103,11 +108,15 @@ func Start(cfg Config) (*Hub, error) {
 }
 
 func (h *Hub) start() error {
+	if h.store.form.Closed && !h.closed {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "keys", Message: fmt.Sprintf("the file %q is not there, and this hub has had one: without it, whoever reaches the hub could do everything", h.cfg.Keys),
+			Hint: "put the file back, or begin anew with other keys: marchwarden cluster key add NAME --role worker --keys FILE --out KEY"}
+	}
 	opts, err := h.options()
 	if err != nil {
 		return err
 	}
-	h.log = newLogger(h.cfg.Log, opts.Cluster.Password)
+	h.log = newLogger(h.cfg.Log, secret.New(h.trust.secret))
 	if h.server, err = server.NewServer(opts); err != nil {
 		return marchwarden.Wrap(h.log.clean(err), marchwarden.CodeInvalid, "set up the hub")
 	}
@@ -167,7 +176,7 @@ func (h *Hub) Ready(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: context.Cause(ctx), Hint: "start the other hubs, and check their routes, secret and certificates",
-				Message: fmt.Sprintf("the hubs of the cluster have not agreed on a leader; this one is connected to %d others", h.Stats().Hubs)}
+				Message: fmt.Sprintf("the hubs of the cluster have not agreed on a leader; this one is connected to %d others", h.Hubs())}
 		case <-h.ended:
 			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the hub has ended")
 		case <-tick.C:
@@ -231,7 +240,7 @@ func (h *Hub) Account(name string) (*Access, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pair, ok := h.own[name]
-	if !ok || name == systemAccount {
+	if !ok || name == keys.SystemAccount {
 		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the hub has no account %.64q", name)
 	}
 	seed, err := pair.Seed()
@@ -267,40 +276,15 @@ func (h *Hub) Close() error {
 	return nil
 }
 
-// Stats is how a hub is, for measurements.
-type Stats struct {
-	Connections int    // of clients, this process among them
-	Hubs        int    // others of the cluster that it is connected to
-	Leader      bool   // it leads the cluster; a hub that runs alone does
-	Accounts    int    // with streams
-	Streams     int    // on this hub
-	Messages    uint64 // in them
-	StoreBytes  uint64 // that they take on the disk
-	StoreMax    uint64 // that they may take
-	MemoryBytes uint64 // of streams that are in memory
-	In, Out     int64  // messages since the start
-	InBytes     int64
-	OutBytes    int64
-	// SlowConsumers is how often a client was cut off because it did not read.
-	SlowConsumers int64
-}
-
-// Stats asks the server how it is.
-func (h *Hub) Stats() Stats {
-	s := Stats{Connections: h.server.NumClients(), Leader: h.server.JetStreamIsLeader() || h.cfg.ClusterListen == "", SlowConsumers: h.server.NumSlowConsumers()}
-	if routes, err := h.server.Routez(nil); err == nil {
-		others := map[string]bool{}
-		for _, r := range routes.Routes {
-			others[r.RemoteID] = true
-		}
-		s.Hubs = len(others)
+// Hubs is how many others of its cluster the hub is connected to.
+func (h *Hub) Hubs() int {
+	routes, err := h.server.Routez(nil)
+	if err != nil {
+		return 0
 	}
-	if v, err := h.server.Varz(nil); err == nil {
-		s.In, s.Out, s.InBytes, s.OutBytes = v.InMsgs, v.OutMsgs, v.InBytes, v.OutBytes
+	others := map[string]bool{} // there are several routes to each
+	for _, r := range routes.Routes {
+		others[r.RemoteID] = true
 	}
-	if js, err := h.server.Jsz(&server.JSzOptions{}); err == nil && !js.Disabled {
-		s.Accounts, s.Streams, s.Messages = js.Total, js.Streams, js.Messages
-		s.StoreBytes, s.MemoryBytes, s.StoreMax = js.Store, js.Memory, uint64(js.Config.MaxStore)
-	}
-	return s
+	return len(others)
 }

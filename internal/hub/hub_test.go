@@ -96,10 +96,6 @@ func TestAlone(t *testing.T) {
 		if got, want := write(t, connect(t, "", nats.InProcessServer(h)), 1), uint64(2*i+2); got != want {
 			t.Errorf("message %d, want %d", got, want)
 		}
-		s := h.Stats()
-		if s.Connections != 2 || !s.Leader || s.Streams != 1 || s.Messages != uint64(2*i+2) || s.StoreBytes == 0 || s.StoreMax <= s.StoreBytes {
-			t.Errorf("it is %+v", s)
-		}
 		for range 2 {
 			if err := h.Close(); err != nil {
 				t.Fatal(err)
@@ -187,7 +183,7 @@ func TestOneHubForAFolder(t *testing.T) {
 // Whatever would be open to everybody is refused, with a word on what to do.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
-	empty, secret, open := filepath.Join(dir, "empty.json"), filepath.Join(dir, "secret"), filepath.Join(dir, "open")
+	empty, secret, open, few := filepath.Join(dir, "empty.json"), filepath.Join(dir, "secret"), filepath.Join(dir, "open"), secretFile(t, strings.Repeat("ß", 15))
 	for path, mode := range map[string]os.FileMode{secret: 0o600, open: 0o644} {
 		if err := os.WriteFile(path, []byte("between hubs\n"), mode); err != nil {
 			t.Fatal(err)
@@ -224,9 +220,8 @@ func TestRefused(t *testing.T) {
 		"a secret for all":          {hub.Config{ClusterListen: "127.0.0.1:0", Routes: routes, ClusterSecret: open}, "others than its owner"},
 		"no secret":                 {hub.Config{ClusterListen: "127.0.0.1:0", Routes: routes, ClusterSecret: filepath.Join(dir, "none")}, "there is no file of the cluster's secret"},
 		"a secret that is short":    {hub.Config{ClusterListen: "127.0.0.1:0", Routes: routes, ClusterSecret: secret}, "cluster_secret: must have at least"},
+		"a secret of long letters":  {hub.Config{ClusterListen: "127.0.0.1:0", Routes: routes, ClusterSecret: few}, "cluster_secret: must have at least"},
 		"no key of the certificate": {hub.Config{Listen: "127.0.0.1:0", TLS: keys.Files{Cert: "c"}}, "must be given together"},
-		"an account of the hubs":    {hub.Config{Accounts: []string{"sys"}}, "account: must not be SYS"},
-		"an account like text":      {hub.Config{Accounts: []string{`a" {`}}, "account: must be"},
 		"a name with blanks":        {hub.Config{Name: "a b"}, "name: must be"},
 		"a name that colours":       {hub.Config{Name: "a\x1b[31m"}, "name: must be"},
 		"alone, then a cluster":     {hub.Config{Store: alone, ClusterListen: "127.0.0.1:0", Routes: routes}, "is that of a hub that runs alone"},

@@ -4,37 +4,32 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"strings"
 	"sync"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
-// logger gives what the server says to a slog.Logger, without the secret. It keeps the
+// logger gives what the server says to a slog.Logger, without secrets. It keeps the
 // first reason for which the server gave up; the server's own logger would end the
 // process there.
 type logger struct {
-	to     *slog.Logger
-	secret *strings.Replacer
+	to    *slog.Logger
+	known *secret.Redactor
 
 	mu  sync.Mutex // guards why
 	why string
 }
 
-func newLogger(to *slog.Logger, secret string) *logger {
-	l := &logger{to: to.With("part", "hub"), secret: strings.NewReplacer()}
-	if secret != "" {
-		inAddress := strings.TrimPrefix(url.UserPassword("", secret).String(), ":")
-		l.secret = strings.NewReplacer(secret, "REDACTED", inAddress, "REDACTED", url.QueryEscape(secret), "REDACTED")
-	}
-	return l
+func newLogger(to *slog.Logger, known *secret.Redactor) *logger {
+	return &logger{to: to.With("part", "hub"), known: known}
 }
 
-// text is a message without the secret, also as it is written in an address.
+// text is a message without secrets.
 func (l *logger) text(format string, v ...any) string {
-	return l.secret.Replace(fmt.Sprintf(format, v...))
+	return l.known.Text(fmt.Sprintf(format, v...))
 }
 
-// clean is an error without the secret.
+// clean is an error without secrets.
 func (l *logger) clean(err error) error {
 	if s := l.text("%v", err); s != err.Error() {
 		return errors.New(s)

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
@@ -18,18 +20,48 @@ import (
 )
 
 const (
-	systemAccount = "SYS"
-	openUser      = "" // whose key, among the hub's own, stands for everybody without one, while that is allowed
-	maxPayload    = 1 << 20
-	maxMemory     = 256 << 20 // of streams that are in memory, which are few and small
-	pingInterval  = 2 * time.Second
-	maxPingsOut   = 3
-	drainLimit    = 3 * time.Second
-	drainGrace    = 100 * time.Millisecond
-	authTimeout   = 5.0 // seconds; machines that are busy take their time
-	routeUser     = "hub"
-	minSecret     = 16
+	openUser     = "" // whose key, among the hub's own, stands for everybody without one, while that is allowed
+	maxPayload   = 1 << 20
+	maxMemory    = 256 << 20 // of streams that are in memory, which are few and small
+	pingInterval = 2 * time.Second
+	maxPingsOut  = 3
+	drainLimit   = 3 * time.Second
+	drainGrace   = 100 * time.Millisecond
+	authTimeout  = 5.0 // seconds; machines that are busy take their time
+	routeUser    = "hub"
+	minSecret    = 16 // characters; shorter ones are not taken out of what is logged
 )
+
+// trust is what the files say by which a hub and those who connect know each other. They
+// are read once: a key must go also while somebody replaces a certificate, and whatever
+// secret the server has, the logger must know.
+type trust struct {
+	clients, hubs *tls.Config // nil is no TLS
+	secret        string      // of the cluster, or ""
+}
+
+func readTrust(cfg Config) (t trust, err error) {
+	if cfg.Listen != "" {
+		if t.clients, err = cfg.TLS.Server(); err != nil {
+			return t, err
+		}
+	}
+	if cfg.ClusterListen == "" {
+		return t, nil
+	}
+	if t.hubs, err = cfg.ClusterTLS.Peer(); err != nil || cfg.ClusterSecret == "" {
+		return t, err
+	}
+	line, err := keys.ReadSecret(cfg.ClusterSecret, "file of the cluster's secret")
+	if err != nil {
+		return t, err
+	}
+	if utf8.RuneCount(line) < minSecret {
+		return t, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "cluster_secret", Message: fmt.Sprintf("must have at least %d characters", minSecret), Hint: "make one: openssl rand -hex 32"}
+	}
+	t.secret = string(line)
+	return t, nil
+}
 
 // options are the server's, from the configuration and from h.listed. They are made anew
 // for every change of the keys, because that is how the server takes it. h.mu is held, or
@@ -68,10 +100,7 @@ func (h *Hub) setListen(opts *server.Options) (err error) {
 	if opts.Host, opts.Port, err = splitListen("listen", h.cfg.Listen); err != nil {
 		return err
 	}
-	if opts.TLSConfig, err = h.cfg.TLS.Server(); err != nil {
-		return err
-	}
-	if opts.TLSConfig != nil {
+	if opts.TLSConfig = h.trust.clients; opts.TLSConfig != nil {
 		opts.TLS, opts.TLSVerify, opts.TLSTimeout = true, h.cfg.TLS.CA != "", authTimeout
 	}
 	return nil
@@ -84,23 +113,13 @@ func (h *Hub) setCluster(opts *server.Options) (err error) {
 		return err
 	}
 	c.PingInterval, c.MaxPingsOut = pingInterval, maxPingsOut
-	if c.TLSConfig, err = h.cfg.ClusterTLS.Peer(); err != nil {
-		return err
-	}
-	if c.TLSConfig != nil {
+	if c.TLSConfig = h.trust.hubs; c.TLSConfig != nil {
 		c.TLSTimeout = authTimeout
 	}
 	var user *url.Userinfo
-	if h.cfg.ClusterSecret != "" {
-		secret, err := keys.ReadSecret(h.cfg.ClusterSecret, "file of the cluster's secret")
-		if err != nil {
-			return err
-		}
-		if len(secret) < minSecret {
-			return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "cluster_secret", Message: fmt.Sprintf("must have at least %d characters", minSecret), Hint: "make one: openssl rand -hex 32"}
-		}
-		c.Username, c.Password, c.AuthTimeout = routeUser, string(secret), authTimeout
-		user = url.UserPassword(routeUser, string(secret))
+	if h.trust.secret != "" {
+		c.Username, c.Password, c.AuthTimeout = routeUser, h.trust.secret, authTimeout
+		user = url.UserPassword(routeUser, h.trust.secret)
 	}
 	for _, r := range h.cfg.Routes {
 		if _, _, err := splitListen("routes", r); err != nil {
@@ -116,7 +135,7 @@ func (h *Hub) setCluster(opts *server.Options) (err error) {
 // text of a configuration.
 func (h *Hub) setAccounts(opts *server.Options) error {
 	accounts := h.accounts()
-	if err := h.store.remember(accounts); err != nil {
+	if err := h.store.remember(accounts, h.closed); err != nil {
 		return err
 	}
 	if err := opts.ProcessConfigString(describe(accounts)); err != nil {
@@ -126,7 +145,7 @@ func (h *Hub) setAccounts(opts *server.Options) error {
 	for _, a := range opts.Accounts {
 		byName[a.Name] = a
 	}
-	for _, name := range append(accounts, systemAccount) {
+	for _, name := range append(accounts, keys.SystemAccount) {
 		public, err := h.ownKey(name)
 		if err != nil {
 			return err
@@ -167,7 +186,7 @@ func describe(accounts []string) string {
 		fmt.Fprintf(&exports, "      { stream: %q }\n", s)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "system_account: %q\naccounts {\n  %q {}\n", systemAccount, systemAccount)
+	fmt.Fprintf(&text, "system_account: %q\naccounts {\n  %q {}\n", keys.SystemAccount, keys.SystemAccount)
 	for _, name := range accounts {
 		fmt.Fprintf(&text, "  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n", name, exports.String())
 		fmt.Fprintf(&text, "  %q {\n    imports: [\n", clientsOf(name))
@@ -185,7 +204,7 @@ func describe(accounts []string) string {
 
 // accounts are the names of all accounts but the hubs' own, in order.
 func (h *Hub) accounts() []string {
-	names := append([]string{keys.DefaultAccount}, h.cfg.Accounts...)
+	names := []string{keys.DefaultAccount}
 	for _, k := range h.listed {
 		names = append(names, k.Account)
 	}
@@ -222,11 +241,6 @@ func check(cfg Config) (listed []keys.Key, closed bool, err error) {
 	}
 	if cfg.Name != "" && strings.ContainsFunc(cfg.Name, func(r rune) bool { return !unicode.IsGraphic(r) || strings.ContainsRune(" .*>/\\", r) }) || len(cfg.Name) > 64 {
 		return nil, false, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: "must be 1 to 64 bytes without blanks, dots, slashes or wildcards"}
-	}
-	for _, a := range cfg.Accounts {
-		if err := keys.CheckAccount(a); err != nil {
-			return nil, false, err
-		}
 	}
 	if cfg.Keys != "" {
 		if listed, closed, err = keys.Read(cfg.Keys); err != nil {

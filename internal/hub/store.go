@@ -37,6 +37,9 @@ type hubForm struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Accounts have streams in the folder, also when their last key is removed.
 	Accounts []string `json:"accounts,omitempty"`
+	// Closed is that the hub has had a keys file: nobody connects without a key, whatever
+	// becomes of the file.
+	Closed bool `json:"closed,omitempty"`
 }
 
 // openStore makes the folder and takes it for this process.
@@ -97,8 +100,7 @@ func (s *store) identify(cfg Config) error {
 		if want.Name == "" {
 			want.Name = "hub-" + strings.ToLower(rand.Text()[:12])
 		}
-		s.form = want
-		return s.write()
+		return s.write(want)
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &s.form)
@@ -128,19 +130,25 @@ func (f hubForm) String() string {
 	return fmt.Sprintf("a hub of the cluster %q", f.Cluster)
 }
 
-// remember keeps which accounts there are.
-func (s *store) remember(accounts []string) error {
-	if slices.Equal(accounts, s.form.Accounts) {
+// remember keeps which accounts there are, and that the door is closed, once it was.
+func (s *store) remember(accounts []string, closed bool) error {
+	closed = closed || s.form.Closed
+	if slices.Equal(accounts, s.form.Accounts) && closed == s.form.Closed {
 		return nil
 	}
-	s.form.Accounts = accounts
-	return s.write()
+	form := s.form
+	form.Accounts, form.Closed = accounts, closed
+	return s.write(form)
 }
 
-func (s *store) write() error {
-	text, err := json.Marshal(s.form)
+// write makes the folder say form. What it says stays if that fails.
+func (s *store) write(form hubForm) error {
+	text, err := json.Marshal(form)
 	if err == nil {
 		err = durable.ReplaceFile(s.path, append(text, '\n'))
+	}
+	if err == nil {
+		s.form = form
 	}
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write whose folder it is")
 }

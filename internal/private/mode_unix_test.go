@@ -4,9 +4,13 @@ package private
 
 import (
 	"io/fs"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
 type ownedBy uint32
@@ -32,5 +36,16 @@ func TestAllowed(t *testing.T) {
 	}
 	if got := allowed(ownedBy(4242)); got != 0o700 {
 		t.Errorf("a user's file: %#o", got)
+	}
+}
+
+// A pipe is refused, not waited for.
+func TestPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip(err)
+	}
+	if _, err := Read(path, "pipe", 64); marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("it says %v", err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package private reads files with secrets, or with what decides who may come in: files
-// that nobody but their owner can get at. Its errors name a file and never quote what is
+// Package private reads and changes files with secrets, or with what decides who may come
+// in: files that nobody but their owner can get at. Its errors name a file and never quote what is
 // in it. What a file means is its reader's business.
 package private
 
@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // Read is what is in a file that only its owner can read and write, or, if root owns it
@@ -68,9 +69,41 @@ func Decode(text []byte, into any) error {
 	return nil
 }
 
-// Target is the file that path leads to by links, which must stay links when the file is
+// Edit replaces what is in a file by what edit makes of it, while no other process does.
+// A file that does not exist is made, with its folder; links to one stay links. What is
+// there now is on the disk when Edit returns. The error of edit is that of Edit, and the
+// file stays as it is; the others are those of Read, and CodeUnavailable if the file
+// cannot be locked or written.
+func Edit(path, what string, most int64, edit func(old []byte, exists bool) ([]byte, error)) (err error) {
+	if path, err = target(path); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find the %s", what)
+	}
+	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of the %s", what)
+	}
+	unlock, err := durable.LockFile(path + ".lock")
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "lock the %s", what)
+	}
+	defer func() {
+		if unlockErr := unlock(); err == nil { // else the first says more
+			err = marchwarden.Wrap(unlockErr, marchwarden.CodeUnavailable, "unlock the %s", what)
+		}
+	}()
+	text, err := Read(path, what, most)
+	exists := !errors.Is(err, fs.ErrNotExist)
+	if err != nil && exists {
+		return err
+	}
+	if text, err = edit(text, exists); err != nil {
+		return err
+	}
+	return marchwarden.Wrap(durable.ReplaceFile(path, text), marchwarden.CodeUnavailable, "write the %s", what)
+}
+
+// target is the file that path leads to by links, which must stay links when the file is
 // replaced. What is not there leads to itself.
-func Target(path string) (string, error) {
+func target(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return path, nil

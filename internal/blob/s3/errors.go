@@ -12,6 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	redact "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
 const statusNoRange = http.StatusRequestedRangeNotSatisfiable
@@ -48,8 +49,8 @@ func (k *keeper) explain(ctx context.Context, err error) error {
 // refused explains what the service answered.
 func (k *keeper) refused(response minio.ErrorResponse) error {
 	fail := func(code marchwarden.Code, message, hint string) error {
-		said := fmt.Errorf("status %d, %.60q: %.200q", response.StatusCode, response.Code, response.Message)
-		return &marchwarden.Error{Code: code, Message: message, Hint: hint, Err: k.hushed(said)}
+		said := fmt.Errorf("status %d, %.60q: %.200q", response.StatusCode, k.hush(response.Code), k.hush(response.Message)) // what is cut off is not known again
+		return &marchwarden.Error{Code: code, Message: message, Hint: hint, Err: said}
 	}
 	switch response.Code {
 	case "NoSuchKey", "NotFound":
@@ -76,8 +77,18 @@ func (k *keeper) refused(response minio.ErrorResponse) error {
 
 // hushed is err without the secret key, should a service repeat it.
 func (k *keeper) hushed(err error) error {
-	if strings.Contains(err.Error(), k.secret) {
-		return errors.New(strings.ReplaceAll(err.Error(), k.secret, "[secret key]"))
+	if s := k.hush(err.Error()); s != err.Error() {
+		return errors.New(s)
 	}
 	return err
+}
+
+// hush is s without the secret key in any spelling. A key that is too short to be known by
+// its spellings, as of a service at home, is taken out as it stands.
+func (k *keeper) hush(s string) string {
+	s = redact.New(k.secret).Text(s)
+	if k.secret == "" {
+		return s
+	}
+	return strings.ReplaceAll(s, k.secret, redact.Mark)
 }

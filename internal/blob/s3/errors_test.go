@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/minio/minio-go/v7"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -77,6 +79,26 @@ func TestNoSuchHost(t *testing.T) {
 	err := k.explain(t.Context(), fmt.Errorf("get: %w", &net.DNSError{Name: "nowhere.example", Err: "no such host"}))
 	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !strings.Contains(err.Error(), "nowhere.example") || marchwarden.HintOf(err) == "" {
 		t.Errorf("explain: %v", err)
+	}
+}
+
+// A service that repeats the secret key does so in vain, however it spells it, and wherever
+// its answer is cut off.
+func TestHushed(t *testing.T) {
+	coded := base64.StdEncoding.EncodeToString([]byte(secret))
+	for key, said := range map[string]string{
+		secret:       "you signed with " + secret + ", or " + coded,
+		"minioadmin": "you signed with minioadmin",
+		"the-secret": strings.Repeat("x", 195) + "the-secret",
+	} {
+		k := &keeper{secret: key}
+		err := k.explain(t.Context(), minio.ErrorResponse{StatusCode: 403, Code: "SignatureDoesNotMatch", Message: said})
+		lost := k.explain(t.Context(), errors.New(said))
+		for _, part := range []string{key, key[:5], coded[:8]} {
+			if strings.Contains(err.Error()+lost.Error(), part) {
+				t.Errorf("%q is in %v, or %v", part, err, lost)
+			}
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ const (
 	maxFileBytes = 1 << 20 // 1,000 keys with all they can have need less
 	maxSeedBytes = 1 << 10
 	fileVersion  = 1
+	fileKind     = "keys file" // as errors call it
 )
 
 // The form of the file. Keys are in the order of their names.
@@ -39,17 +40,21 @@ func format(list []Key) ([]byte, error) {
 // others than its owner can write or read it, CodeCorrupt if it is no keys file,
 // CodeUnavailable if it cannot be read.
 func Read(path string) (list []Key, exists bool, err error) {
-	text, err := private.Read(path, "keys file", maxFileBytes)
+	text, err := private.Read(path, fileKind, maxFileBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false, nil
 	case err != nil:
 		return nil, true, err
 	}
-	if list, err = parse(text); err != nil {
-		return nil, true, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no keys file", path)
-	}
-	return list, true, nil
+	list, err = keysOf(path, text)
+	return list, true, err
+}
+
+// keysOf are the keys in the text of the file at path.
+func keysOf(path string, text []byte) ([]Key, error) {
+	list, err := parse(text)
+	return list, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "%s is no keys file", path)
 }
 
 // parse reads the text of a file. Its errors quote nothing of it but names of keys that

@@ -8,7 +8,6 @@ package keys
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,12 +15,14 @@ import (
 	"github.com/nats-io/nkeys"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
 )
 
-// DefaultAccount is the account of whoever names none.
-const DefaultAccount = "main"
+// Accounts that there are without any key of theirs.
+const (
+	DefaultAccount = "main" // of whoever names none
+	SystemAccount  = "SYS"  // the hubs' own, of which nobody has a key
+)
 
 const (
 	maxKeys      = 1000
@@ -124,35 +125,20 @@ func (f *File) Remove(name string) error {
 }
 
 // change replaces the keys by what edit makes of them, while no other process does.
-func (f *File) change(edit func([]Key) ([]Key, error)) (err error) {
-	path, err := private.Target(f.path)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find the keys file")
-	}
-	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the folder of the keys file")
-	}
-	unlock, err := durable.LockFile(path + ".lock")
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "lock the keys file")
-	}
-	defer func() {
-		if unlockErr := unlock(); err == nil { // else the first says more
-			err = marchwarden.Wrap(unlockErr, marchwarden.CodeUnavailable, "unlock the keys file")
+func (f *File) change(edit func([]Key) ([]Key, error)) error {
+	return private.Edit(f.path, fileKind, maxFileBytes, func(old []byte, exists bool) (text []byte, err error) {
+		var list []Key
+		if exists {
+			if list, err = keysOf(f.path, old); err != nil {
+				return nil, err
+			}
 		}
-	}()
-	list, _, err := Read(path)
-	if err != nil {
-		return err
-	}
-	if list, err = edit(list); err != nil {
-		return err
-	}
-	text, err := format(list)
-	if err == nil {
-		err = durable.ReplaceFile(path, text)
-	}
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the keys file")
+		if list, err = edit(list); err != nil {
+			return nil, err
+		}
+		text, err = format(list)
+		return text, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the keys file")
+	})
 }
 
 // find is where a name is, or would be, among keys in the order of their names.
@@ -174,13 +160,10 @@ func (k Key) check() error {
 	return nil
 }
 
-// systemAccount is the hubs' own.
-const systemAccount = "SYS"
-
 // CheckAccount says whether an account may have a name: CodeInvalid if not.
 func CheckAccount(name string) error {
-	if strings.EqualFold(name, systemAccount) {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "account", Message: "must not be " + systemAccount + ", which is the hubs' own"}
+	if strings.EqualFold(name, SystemAccount) {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "account", Message: "must not be " + SystemAccount + ", which is the hubs' own"}
 	}
 	return checkName("account", name)
 }

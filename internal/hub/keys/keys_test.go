@@ -108,7 +108,7 @@ func TestAddRefuses(t *testing.T) {
 		field         string
 	}{
 		{"w1", "", keys.Client, "name"}, {"", "", keys.Client, "name"}, {"a.b", "", keys.Client, "name"}, {"a*", "", keys.Client, "name"}, {strings.Repeat("a", 65), "", keys.Client, "name"},
-		{"w2", "a b", keys.Client, "account"}, {"w2", "SYS", keys.Client, "account"}, {"w2", "$G", keys.Client, "account"}, {"w2", "a.>", keys.Client, "account"},
+		{"w2", "a b", keys.Client, "account"}, {"w2", "SYS", keys.Client, "account"}, {"w2", "sys", keys.Client, "account"}, {"w2", `a" {`, keys.Client, "account"}, {"w2", "$G", keys.Client, "account"}, {"w2", "a.>", keys.Client, "account"},
 		{"w2", "", "", "role"}, {"w2", "", "admin", "role"},
 	} {
 		_, err := f.Add(rand.Reader, c.name, c.account, c.role)

@@ -1,0 +1,49 @@
+package hub
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What a folder shall remember is written again if that has failed, and is never forgotten.
+func TestRemember(t *testing.T) {
+	dir := t.TempDir()
+	open := func(most int64) *store {
+		t.Helper()
+		s, err := openStore(Config{Store: dir, MaxStore: most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open(0)
+	if s.max <= 0 {
+		t.Errorf("the streams may take %d bytes", s.max)
+	}
+	path := s.path
+	s.path = filepath.Join(dir, "none", hubName)
+	if err := s.remember([]string{"main"}, true); err == nil || s.form.Closed {
+		t.Errorf("it says %+v after %v", s.form, err)
+	}
+	s.path = path
+	for _, closed := range []bool{true, false} {
+		if err := s.remember([]string{"main", "press"}, closed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := hubForm{Name: s.form.Name, Accounts: []string{"main", "press"}, Closed: true}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(1 << 20)
+	if d := cmp.Diff(want, s.form); d != "" || s.max != 1<<20 {
+		text, _ := os.ReadFile(path)
+		t.Errorf("the streams may take %d bytes; the folder says %s%s", s.max, text, d)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+}
