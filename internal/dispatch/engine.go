@@ -19,8 +19,9 @@ type Engine interface {
 	Client
 	// Work takes tasks from a queue and has h work on them, until ctx ends. Then it
 	// takes no more, waits job.Drain for those under way, hands back what is left, and
-	// returns nil. A task is worked on at least once, and by one worker at a time as
-	// far as its record can tell: one whose lease has passed to another cannot write.
+	// returns nil. A job that Job.Check refuses is CodeInvalid. A task is worked on at
+	// least once, and by one worker at a time as far as its record can tell: one whose
+	// lease has passed to another cannot write.
 	Work(ctx context.Context, job Job, h Handler) error
 	// Limit is what everybody who uses the engine shares of a provider, by its key, such
 	// as "anthropic/requests" or "host:example.org/requests". One that nobody has limited
@@ -34,8 +35,9 @@ type Engine interface {
 
 // A Client hands in tasks and looks at what becomes of them.
 type Client interface {
-	// Submit hands in a task. It is kept when Submit returns, and may be repeated: a
-	// task whose id is known changes nothing, whatever became of it.
+	// Submit hands in a task, completed as Task.Completed does; one that Task.Check
+	// refuses is CodeInvalid. It is kept when Submit returns, and may be repeated: a task
+	// whose id is known changes nothing, whatever became of it.
 	Submit(ctx context.Context, t Task) error
 	// Watch gives the events of an investigation, those that are kept first and then as
 	// they happen, until ctx ends, a yield says no, or what was watched has ended. A task
@@ -43,7 +45,9 @@ type Client interface {
 	Watch(ctx context.Context, w Watching) iter.Seq2[Event, error]
 	// Cancel says that nobody waits for an investigation, or one task of it, any more.
 	// What is under way ends as at a deadline, with what there is; what waits is not
-	// begun. It may be repeated, and changes nothing about what has ended.
+	// begun. Canceling an investigation cancels whatever of it is open by then, though the
+	// task that it began with has ended, and nothing that is handed in later to go on with
+	// it. It may be repeated, and changes nothing about what has ended.
 	Cancel(ctx context.Context, id marchwarden.TraceID, reason string) error
 	// Look says how a task is. One that nobody knows is CodeNotFound.
 	Look(ctx context.Context, id marchwarden.TraceID) (State, error)
@@ -114,6 +118,9 @@ type Lines interface {
 	// Append adds a line. It is kept when Append returns. ErrReleased says that the task
 	// is somebody else's by now, and that nothing was written.
 	Append(ctx context.Context, line []byte) error
+	// Begun reports whether a line was written for this task, in whatever attempt, and
+	// not only for an earlier one that it goes on with.
+	Begun() bool
 }
 
 // ErrReleased is in the chain of what happens to a worker whose task is somebody else's
@@ -219,11 +226,14 @@ const MaxAttempts = 8
 
 // A Limiter is a share of what a provider allows, for all who use one engine together.
 type Limiter interface {
-	// Wait returns when n more may be used, or with the error of ctx, having used
-	// nothing.
-	Wait(ctx context.Context, n int) error
-	// Refund gives back what was waited for and not used.
-	Refund(n int)
+	// Take returns when n more may be used, or with an error, that of ctx among others,
+	// having used nothing. settle is told how much was used in the end, which may be more;
+	// what was not is given back as far as others can still use it. It counts once, and a
+	// use that nobody settles counts in full.
+	Take(ctx context.Context, n int) (settle func(used int), err error)
+	// Limited reports whether somebody has limited it. If nobody has, Take waits only
+	// after Slow.
+	Limited() bool
 	// Slow says that the provider wants nobody to come before a time. Said by many at
 	// once it counts once.
 	Slow(until time.Time)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,5 +141,42 @@ func TestReplaceFile(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+// Whoever owns a file owns the one of that name, also if its last owner removed it while
+// he waited.
+func TestOwn(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a file that is open cannot be removed")
+	}
+	path := filepath.Join(t.TempDir(), "below", "lock")
+	take := func(f *os.File) error { return durable.Lock(f, false) }
+	first, err := durable.Own(path, take)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := durable.Own(path, take); !errors.Is(err, durable.ErrLocked) {
+		t.Errorf("what somebody owns: %v", err)
+	}
+	tries := 0
+	second, err := durable.Own(path, func(f *os.File) error {
+		switch tries++; tries { // it is open, and goes away, or becomes another
+		case 1:
+			err = errors.Join(os.Remove(path), first.Close())
+		case 2:
+			err = errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return take(f)
+	})
+	if err != nil || tries != 3 {
+		t.Fatalf("after %d tries: %v", tries, err)
+	}
+	defer second.Close()
+	if _, err := durable.Own(path, take); !errors.Is(err, durable.ErrLocked) {
+		t.Errorf("what was made anew: %v", err)
 	}
 }

@@ -2,7 +2,9 @@ package durable
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -24,6 +26,36 @@ func LockFile(path string) (unlock func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f.Close, nil
+}
+
+// Own opens the file at path, which it makes (mode 0600) when it is missing, with its
+// folder, and takes it by lock, such as Lock or Hold. It is the file of that name also
+// when it is locked: one that its last owner removed or replaced meanwhile is none. What
+// lock says is returned. The lock ends when the file is closed, or with the process.
+func Own(path string, lock func(*os.File) error) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err := MakeDir(filepath.Dir(path)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(f); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		here, err := f.Stat()
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if there, err := os.Stat(path); err == nil && os.SameFile(here, there) {
+			return f, nil
+		}
+		_ = f.Close() // nothing was written
+	}
 }
 
 // Hold takes the lock of an open file for the caller alone. It waits for others up to

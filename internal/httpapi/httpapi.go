@@ -7,7 +7,7 @@
 // answer means is the caller's business.
 //
 // Who has a client of its own, for streams or for pages, finds here what every
-// client needs: RetryAfter, Limit and Sleep.
+// client needs: RetryAfter, StayAway, Limit and Sleep.
 package httpapi
 
 import (

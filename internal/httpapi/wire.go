@@ -49,6 +49,27 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return min(max(at.Sub(from), 0), longestAsked), true
 }
 
+// usualPause is for how long a service is left alone that refuses and names no time: most
+// limits are per second.
+const usualPause = time.Second
+
+// StayAway reports whether an answer says that nobody should come for a while, not only
+// whoever sent the request, and for how long. A refusal (429) does unless it allows the
+// next request at once; that a service is down (503) does so only with a time.
+func StayAway(resp *http.Response, now time.Time) (time.Duration, bool) {
+	wait, named := RetryAfter(resp.Header, now)
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests:
+		if !named {
+			wait = usualPause
+		}
+		return wait, wait > 0
+	case http.StatusServiceUnavailable:
+		return wait, wait > 0
+	}
+	return 0, false
+}
+
 // Limit returns a body that gives at most n bytes of rc. If rc has more, reading
 // fails with over after the n bytes, and goes on failing; if it has n or fewer,
 // they end as rc ends them. Closing it closes rc. Like rc, it is for one reader.

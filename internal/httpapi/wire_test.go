@@ -67,6 +67,26 @@ func TestRetryAfterStaysInBounds(t *testing.T) {
 	})
 }
 
+func TestStayAway(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		after  string
+		want   time.Duration // 0 is that it does not say so
+	}{
+		{429, "", usualPause}, {429, "5", 5 * time.Second}, {429, "soon", usualPause}, {429, "0", 0},
+		{503, "7", 7 * time.Second}, {503, "", 0}, {503, "0", 0}, {503, "soon", 0},
+		{200, "5", 0}, {500, "7", 0}, {403, "7", 0},
+	} {
+		resp := &http.Response{StatusCode: tt.status, Header: http.Header{}}
+		if tt.after != "" {
+			resp.Header.Set("Retry-After", tt.after)
+		}
+		if got, ok := StayAway(resp, time.Time{}); got != tt.want || ok != (tt.want > 0) {
+			t.Errorf("%d %q: %v %v, want %v", tt.status, tt.after, got, ok, tt.want)
+		}
+	}
+}
+
 // closer counts how often it is closed.
 type closer struct {
 	io.Reader

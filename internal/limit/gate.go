@@ -101,7 +101,8 @@ func sleep(ctx context.Context, nanoseconds int64, changed <-chan struct{}) erro
 }
 
 // open is the limiter of what nobody has limited: it waits only while its provider wants
-// nobody to come.
+// nobody to come. It has no state in the cell, which would cost an exchange for each use;
+// others know what it is told by tell.
 type open struct {
 	gate
 	name string
@@ -110,28 +111,25 @@ type open struct {
 
 var _ dispatch.Limiter = (*open)(nil)
 
-// Wait implements dispatch.Limiter.
-func (o *open) Wait(ctx context.Context, _ int) error {
+// Take implements dispatch.Limiter.
+func (o *open) Take(ctx context.Context, _ int) (settle func(used int), err error) {
 	for {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		slow, changed := o.look()
 		now := o.clock.Now().UnixNano()
 		if now >= slow {
-			return nil
+			return func(int) {}, nil
 		}
 		if err := later(o.name, slow, now); err != nil {
-			return err
+			return nil, err
 		}
 		if err := sleep(ctx, slow-now, changed); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
-
-// Refund implements dispatch.Limiter.
-func (*open) Refund(int) {}
 
 // Slow implements dispatch.Limiter.
 func (o *open) Slow(until time.Time) {
@@ -140,5 +138,5 @@ func (o *open) Slow(until time.Time) {
 	}
 }
 
-// Limited reports that there is no limit.
+// Limited implements dispatch.Limiter: there is no limit.
 func (*open) Limited() bool { return false }

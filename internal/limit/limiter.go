@@ -15,7 +15,7 @@ import (
 // concurrent use, needs no closing, and has a goroutine of its own only while somebody
 // waits or something is to be given back.
 //
-// Wait fails at once with CodeExhausted if so much can never be used, or not today, and
+// Take fails at once with CodeExhausted if so much can never be used, or not today, and
 // with CodeRateLimited and a method RetryAfter if the provider wants nobody for longer
 // than 30 s. It fails with CodeUnavailable when the cell cannot be reached for 15 s: who
 // does not know what others use must not go.
@@ -28,9 +28,8 @@ type Limiter struct {
 	mu      sync.Mutex // guards what follows
 	queue   []*waiter  // without leave, in order
 	backs   []returned
-	slowing int64   // a moment that is to be shared; 0 for none
-	waited  []grant // given by Wait, for Refund
-	running bool    // the goroutine of the exchange
+	slowing int64 // a moment that is to be shared; 0 for none
+	running bool  // the goroutine of the exchange
 
 	// Only the exchange touches these.
 	known  state
@@ -77,27 +76,9 @@ type returned struct {
 	n     int
 }
 
-// Wait implements dispatch.Limiter.
-func (l *Limiter) Wait(ctx context.Context, n int) error {
-	if n <= 0 {
-		return ctx.Err()
-	}
-	g, err := l.acquire(ctx, n)
-	if err != nil || l.cfg.Rate.Per == time.Second {
-		return err
-	}
-	const most = 4096
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.waited) == most {
-		l.waited = l.waited[1:]
-	}
-	l.waited = append(l.waited, g)
-	return nil
-}
-
-// Take waits as Wait does, and returns what must be told, once, how much was used in the
-// end. It gives back more than Wait and Refund can: they do not know which use it was.
+// Take implements dispatch.Limiter. A slot of a paced limit that has passed is gone, used
+// or not. What is taken of a day and not settled keeps others waiting, as it may come back,
+// until it counts as used a quarter of an hour later.
 func (l *Limiter) Take(ctx context.Context, n int) (settle func(used int), err error) {
 	if n <= 0 {
 		return func(int) {}, ctx.Err()
@@ -110,22 +91,6 @@ func (l *Limiter) Take(ctx context.Context, n int) (settle func(used int), err e
 	return func(used int) {
 		once.Do(func() { l.giveBack(returned{grant: g, n: g.n - used}) })
 	}, nil
-}
-
-// Refund implements dispatch.Limiter. What it gives back is of the oldest uses that Wait
-// allowed, which is never too much. A slot of a paced limit that has passed is gone.
-func (l *Limiter) Refund(n int) {
-	l.mu.Lock()
-	var backs []returned
-	for n > 0 && len(l.waited) > 0 {
-		g := l.waited[0]
-		part := min(n, g.n)
-		backs = append(backs, returned{grant: g, n: part})
-		n -= part
-		l.waited = l.waited[1:]
-	}
-	l.mu.Unlock()
-	l.giveBack(backs...)
 }
 
 // Slow implements dispatch.Limiter. A provider can ask for ten minutes at most; then
@@ -145,8 +110,8 @@ func (l *Limiter) Slow(until time.Time) {
 	}
 }
 
-// Limited reports that there is a limit.
-func (l *Limiter) Limited() bool { return true }
+// Limited implements dispatch.Limiter: there is a limit.
+func (*Limiter) Limited() bool { return true }
 
 // acquire waits until n may be used.
 func (l *Limiter) acquire(ctx context.Context, n int) (grant, error) {
@@ -230,14 +195,13 @@ func (l *Limiter) quit(w *waiter) {
 	}
 }
 
-// giveBack has the exchange tell the cell.
-func (l *Limiter) giveBack(backs ...returned) {
-	backs = slices.DeleteFunc(backs, func(b returned) bool { return b.n == 0 && b.grant.day == "" })
-	if len(backs) == 0 {
+// giveBack has the exchange tell the cell, unless that would change nothing there.
+func (l *Limiter) giveBack(b returned) {
+	if b.n == 0 && b.grant.day == "" {
 		return
 	}
 	l.mu.Lock()
-	l.backs = append(l.backs, backs...)
+	l.backs = append(l.backs, b)
 	l.run()
 	l.mu.Unlock()
 	l.wake()
@@ -256,35 +220,4 @@ func (l *Limiter) wake() {
 	case l.kick <- struct{}{}:
 	default:
 	}
-}
-
-// A Taker is a limiter that can be told what a use came to. *Limiter is one.
-type Taker interface {
-	Take(ctx context.Context, n int) (settle func(used int), err error)
-}
-
-// Take waits until n may be used of any limiter, and returns what must be told, once, how
-// much was used in the end.
-func Take(ctx context.Context, l dispatch.Limiter, n int) (settle func(used int), err error) {
-	if t, ok := l.(Taker); ok {
-		return t.Take(ctx, n)
-	}
-	if err := l.Wait(ctx, n); err != nil {
-		return nil, err
-	}
-	var once sync.Once
-	return func(used int) {
-		once.Do(func() {
-			if used < n {
-				l.Refund(n - used)
-			}
-		})
-	}, nil
-}
-
-// Limited reports whether somebody has limited what l is about. A limiter of another kind
-// than this package's is one that does.
-func Limited(l dispatch.Limiter) bool {
-	own, ok := l.(interface{ Limited() bool })
-	return !ok || own.Limited()
 }

@@ -26,11 +26,20 @@ func limited(t *testing.T, text string, cell Cell) *Limiter {
 	return New(Config{Name: rules.Exact()[0], Rate: rate, Cell: cell, Now: time.Now})
 }
 
-// waits is how long Wait takes.
+// uses takes n and uses all of it.
+func uses(ctx context.Context, l dispatch.Limiter, n int) error {
+	settle, err := l.Take(ctx, n)
+	if err == nil {
+		settle(n)
+	}
+	return err
+}
+
+// waits is how long it takes until n may be used.
 func waits(t *testing.T, l dispatch.Limiter, n int) time.Duration {
 	t.Helper()
 	began := time.Now()
-	if err := l.Wait(t.Context(), n); err != nil {
+	if err := uses(t.Context(), l, n); err != nil {
 		t.Errorf("wait for %d: %v", n, err)
 	}
 	return time.Since(began)
@@ -53,10 +62,10 @@ func TestLostState(t *testing.T) {
 			cell.lose()
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			if err := l.Wait(ctx, 300_000); marchwarden.CodeOf(err) != want {
+			if err := uses(ctx, l, 300_000); marchwarden.CodeOf(err) != want {
 				t.Errorf("%s: %v", text, err)
 			}
-			if err := l.Wait(ctx, 100_000); err != nil && text == "money 1/day" {
+			if err := uses(ctx, l, 100_000); err != nil && text == "money 1/day" {
 				t.Error(err)
 			}
 		})
@@ -134,21 +143,26 @@ func TestDay(t *testing.T) {
 	})
 }
 
-func TestRefund(t *testing.T) {
+// TestSettle: what was not used is given back once, whatever else was used before it.
+func TestSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limited(t, "tokens 1000/m", Memory(time.Now))
-		waits(t, l, 900)
-		time.AfterFunc(3*time.Second, func() { l.Refund(500) })
+		waits(t, l, 1000)
+		time.Sleep(2 * time.Minute)
+		settle, err := l.Take(t.Context(), 900)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(3*time.Second, func() { settle(400) })
 		if d := waits(t, l, 600); d < 3*time.Second || d > 5*time.Second {
 			t.Errorf("what was given back came after %v", d)
 		}
 		if d := waits(t, l, 900); d < time.Minute || d > 67*time.Second {
 			t.Errorf("the window passed after %v", d)
 		}
-		l.Refund(0)
-		l.Refund(1_000_000) // more than there was
-		time.Sleep(time.Second)
-		if d := waits(t, l, 1000); d > 61*time.Second {
+		settle(0) // a second word does not count
+		synctest.Wait()
+		if d := waits(t, l, 500); d < time.Minute || d > 67*time.Second {
 			t.Errorf("a full window after %v", d)
 		}
 	})
@@ -157,7 +171,7 @@ func TestRefund(t *testing.T) {
 func TestTooMuch(t *testing.T) {
 	for text, n := range map[string]int{"requests 5/s": 6, "tokens 1000/m": 1001, "money 1/day": Millionths + 1} {
 		l := limited(t, text, Memory(time.Now))
-		err := l.Wait(t.Context(), n)
+		err := uses(t.Context(), l, n)
 		if marchwarden.CodeOf(err) != marchwarden.CodeExhausted || !strings.Contains(err.Error(), "ever allows") || !strings.Contains(err.Error(), l.cfg.Name) {
 			t.Errorf("%d of %s: %v", n, text, err)
 		}
@@ -173,7 +187,7 @@ func TestCanceled(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if err := l.Wait(ctx, 1); marchwarden.CodeOf(err) != marchwarden.CodeCanceled || !errors.Is(err, context.DeadlineExceeded) {
+		if err := uses(ctx, l, 1); marchwarden.CodeOf(err) != marchwarden.CodeCanceled || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		synctest.Wait()
@@ -182,7 +196,7 @@ func TestCanceled(t *testing.T) {
 		}
 		done, stop := context.WithCancel(t.Context())
 		stop()
-		if err := l.Wait(done, 1); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
+		if err := uses(done, l, 1); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 			t.Errorf("%v", err)
 		}
 	})
@@ -220,7 +234,7 @@ func TestUnreachable(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 20 {
 			wg.Go(func() {
-				err := l.Wait(t.Context(), 1)
+				err := uses(t.Context(), l, 1)
 				var fault interface{ Retryable() bool }
 				if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !errors.Is(err, errLost) || !errors.As(err, &fault) || fault.Retryable() {
 					t.Errorf("%v", err)
@@ -244,7 +258,7 @@ func TestWrongState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for state, want := range map[string]marchwarden.Code{"{": marchwarden.CodeCorrupt, `{"v":99}`: marchwarden.CodeUnsupported} {
 			l := limited(t, "requests 5/s", &memory{now: time.Now, state: []byte(state), rev: 3})
-			if err := l.Wait(t.Context(), 1); marchwarden.CodeOf(err) != want {
+			if err := uses(t.Context(), l, 1); marchwarden.CodeOf(err) != want {
 				t.Errorf("%s: %v", state, err)
 			}
 		}
@@ -285,7 +299,7 @@ func TestSet(t *testing.T) {
 		there = NewSet(config)
 		config.Tell = func(key string, until time.Time) { there.Heard(key, until) }
 		here := NewSet(config)
-		if here.Limit("a") != here.Limit("a") || !Limited(here.Limit("acme/requests")) || Limited(here.Limit("other/requests")) {
+		if here.Limit("a") != here.Limit("a") || !here.Limit("acme/requests").Limited() || here.Limit("other/requests").Limited() {
 			t.Error("limits are not what they should be")
 		}
 		// Hosts do not wait for each other, but each for itself.
@@ -294,21 +308,47 @@ func TestSet(t *testing.T) {
 		}
 		// What nobody has limited is left alone by all when it is said.
 		for _, key := range []string{"other/requests", "host:one/requests"} {
-			there.Limit(key)
 			here.Limit(key).Slow(time.Now().Add(3 * time.Second))
 			if d := waits(t, there.Limit(key), 1); !about(d, 3*time.Second) {
 				t.Errorf("%s: %v", key, d)
 			}
 		}
 		here.Heard("nobody knows/requests", time.Now())
-		for i := range mostKept + 200 {
-			waits(t, here.Limit(fmt.Sprintf("host:%d/requests", i)), 1)
-		}
-		time.Sleep(time.Minute)
-		if here.Limit("one more"); len(here.byKey) > mostKept+1 {
-			t.Errorf("%d are remembered", len(here.byKey))
+		if d := waits(t, here.Limit("nobody knows/requests"), 1); d > 0 {
+			t.Errorf("it waited for %v because of the past", d)
 		}
 	})
+}
+
+// TestSetForgets: limiters at rest are forgotten, whatever the rate, and those that hold
+// somebody back are not.
+func TestSetForgets(t *testing.T) {
+	for _, rate := range []string{"1/s", "100/m", "100/h", "100/day", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			var rules Rules
+			if rate != "" {
+				var err error
+				if rules, err = ParseRules([]string{"host:* requests " + rate}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := NewSet(SetConfig{Rules: rules, Now: time.Now, Cell: func(string) Cell { return Memory(time.Now) }})
+			for i := range mostKept {
+				waits(t, s.Limit(fmt.Sprintf("host:%d/requests", i)), 1)
+			}
+			s.Heard("host:0/requests", time.Now().Add(longestSlow))
+			s.Heard("host:heard/requests", time.Now().Add(longestSlow))
+			time.Sleep(time.Minute)
+			s.forget()
+			if len(s.byKey) != 2 || s.byKey["host:0/requests"] == nil || s.byKey["host:heard/requests"] == nil {
+				t.Errorf("%q: %d are remembered", rate, len(s.byKey))
+			}
+			time.Sleep(longestSlow)
+			if s.forget(); len(s.byKey) != 0 {
+				t.Errorf("%q: %d are remembered for good", rate, len(s.byKey))
+			}
+		})
+	}
 }
 
 // TestManyHosts counts what 200 hosts that all want the same cost the cell.

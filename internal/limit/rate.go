@@ -219,15 +219,6 @@ func (r Rules) find(key string) (rule, bool) {
 	return wide, wide.subject != ""
 }
 
-// Texts are the rules as ParseRules reads them, in a fixed order.
-func (r Rules) Texts() []string {
-	texts := make([]string, len(r.list))
-	for i, one := range r.list {
-		texts[i] = one.subject + " " + one.measure + " " + strings.TrimPrefix(one.rate.String(), "$")
-	}
-	return texts
-}
-
 // Exact are the keys that have a rule of their own, in a fixed order.
 func (r Rules) Exact() []string {
 	var keys []string

@@ -19,7 +19,8 @@ type SetConfig struct {
 	Cell func(key string) Cell
 	Now  func() time.Time // the clock of this process
 	// Tell tells others that nobody may come before a moment of the shared clock; they
-	// hand it to their Heard. Nil tells nobody, and others learn it from the cell.
+	// hand it to their Heard. Nil tells nobody; then others learn it from the cell of a
+	// key that has a rule, and not at all of one that has none.
 	Tell func(key string, until time.Time)
 }
 
@@ -29,17 +30,26 @@ type Set struct {
 	cfg SetConfig
 
 	mu    sync.Mutex // guards what follows
-	byKey map[string]dispatch.Limiter
+	byKey map[string]gated
+}
+
+// gated is a limiter of this package.
+type gated interface {
+	dispatch.Limiter
+	heard(at int64) bool
+	rests() bool // nothing would be lost with it
 }
 
 // NewSet makes a set; nothing is read before a limit is used.
 func NewSet(cfg SetConfig) *Set {
-	return &Set{cfg: cfg, byKey: map[string]dispatch.Limiter{}}
+	return &Set{cfg: cfg, byKey: map[string]gated{}}
 }
 
 // Limit is the limit of a key such as "anthropic/requests" or
 // "host:example.org/requests". One that no rule limits waits only after Slow.
-func (s *Set) Limit(key string) dispatch.Limiter {
+func (s *Set) Limit(key string) dispatch.Limiter { return s.limit(key) }
+
+func (s *Set) limit(key string) gated {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l, ok := s.byKey[key]; ok {
@@ -53,7 +63,7 @@ func (s *Set) Limit(key string) dispatch.Limiter {
 	return l
 }
 
-func (s *Set) make(key string) dispatch.Limiter {
+func (s *Set) make(key string) gated {
 	var tell func(time.Time)
 	if s.cfg.Tell != nil {
 		tell = func(until time.Time) { s.cfg.Tell(key, until) }
@@ -71,21 +81,17 @@ func (s *Set) make(key string) dispatch.Limiter {
 // mu.
 func (s *Set) forget() {
 	for key, l := range s.byKey {
-		if rests, ok := l.(interface{ rests() bool }); ok && rests.rests() {
+		if l.rests() {
 			delete(s.byKey, key)
 		}
 	}
 }
 
-// Heard is told that nobody may come before a moment of the shared clock. Keys that
-// nobody here has used are none of its business: who uses one later reads it in the cell.
+// Heard is told that nobody may come before a moment of the shared clock. It is remembered
+// of keys that nobody here has used, too: what has no rule is in no cell for them to read
+// later.
 func (s *Set) Heard(key string, until time.Time) {
-	s.mu.Lock()
-	l := s.byKey[key]
-	s.mu.Unlock()
-	if g, ok := l.(interface{ heard(int64) bool }); ok {
-		g.heard(until.UnixNano())
-	}
+	s.limit(key).heard(until.UnixNano())
 }
 
 // rests reports whether the gate is open.
@@ -100,7 +106,7 @@ func (l *Limiter) rests() bool {
 	now := l.cfg.Cell.Now().UnixNano()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.running && len(l.waited) == 0 && slow <= now
+	return !l.running && slow <= now
 }
 
 // Use is what is used of a limit at a moment, for people.

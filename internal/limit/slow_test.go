@@ -89,7 +89,7 @@ func TestSlowForLong(t *testing.T) {
 		for _, l := range []dispatch.Limiter{limited(t, "requests 5/s", Memory(time.Now)), limited(t, "tokens 50/m", Memory(time.Now)), set.Limit("acme/requests")} {
 			l.Slow(time.Now().Add(24 * time.Hour))
 			began := time.Now()
-			err := l.Wait(t.Context(), 1)
+			err := uses(t.Context(), l, 1)
 			var later interface {
 				RetryAfter() (time.Duration, bool)
 			}
@@ -100,7 +100,7 @@ func TestSlowForLong(t *testing.T) {
 				t.Errorf("come back in %v", after)
 			}
 			time.Sleep(longestSlow)
-			if err := l.Wait(t.Context(), 1); err != nil { // somebody tries again
+			if err := uses(t.Context(), l, 1); err != nil { // somebody tries again
 				t.Error(err)
 			}
 		}

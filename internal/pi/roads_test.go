@@ -161,7 +161,7 @@ func (n *network) work(queue string) {
 }
 
 func (n *network) handle(ctx context.Context, t dispatch.Task, _ dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	if err := relay.Check(t); err != nil {
+	if err := t.Check(); err != nil {
 		return nil, err
 	}
 	n.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,7 +119,7 @@ func TestGoingOnWithWhatWasCanceled(t *testing.T) {
 	}
 	for _, investigation := range []marchwarden.TraceID{first.ID, {}} { // in the same place, and in another
 		later := dispatchtest.Task("web")
-		later.Record, later.Investigation = first.ID, investigation
+		later.Record, later.Investigation, later.Request.Resume = first.ID, investigation, first.ID.String()
 		if !investigation.Valid() {
 			later.Investigation = later.ID
 		}
@@ -171,28 +172,6 @@ func TestHalfSubmitted(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSubmitted(t *testing.T) {
-	t.Parallel()
-	e := newWorld(t, 15*time.Second).open(t, "one")
-	for name, spoil := range map[string]func(*dispatch.Task){
-		"no id":             func(task *dispatch.Task) { task.ID = marchwarden.TraceID{} },
-		"no queue":          func(task *dispatch.Task) { task.Queue = "" },
-		"queue of subjects": func(task *dispatch.Task) { task.Queue = "a.*" },
-		"no such band":      func(task *dispatch.Task) { task.Priority = 3 },
-	} {
-		task := dispatchtest.Task("web")
-		spoil(&task)
-		if err := e.Submit(t.Context(), task); !errors.Is(err, marchwarden.CodeInvalid) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	for _, job := range []dispatch.Job{{Queue: "web"}, {Queue: "a b", Slots: 1}} {
-		if err := e.Work(t.Context(), job, empty); !errors.Is(err, marchwarden.CodeInvalid) {
-			t.Errorf("%+v: %v", job, err)
-		}
-	}
-}
-
 // Preparing again changes what is to be changed, and nothing else.
 func TestPrepareAgain(t *testing.T) {
 	t.Parallel()
@@ -226,7 +205,7 @@ func TestOneTaskOfARecordAtATime(t *testing.T) {
 	w := newWorld(t, 15*time.Second)
 	e, g := w.open(t, "one"), newGate()
 	first, later := dispatchtest.Task("web"), dispatchtest.Task("web")
-	later.Record, later.Investigation = first.ID, first.ID
+	later.Record, later.Investigation, later.Request.Resume = first.ID, first.ID, first.ID.String()
 	work(t, e, 2, g.handle)
 	if err := e.Submit(t.Context(), first); err != nil {
 		t.Fatal(err)
@@ -268,35 +247,35 @@ func TestSlowClaimKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, time.Second)
 	evidence, asked := blob.NewMem(), make(chan string, 8)
-	open := func(name string, takes time.Duration) *cluster.Engine {
-		cfg := w.config(name, w.server)
-		cfg.Blobs = func(context.Context, cluster.Facts) (blob.Store, error) { return slow{evidence, takes, asked}, nil }
-		e, err := cluster.Open(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		return e
+	first := w.openOn(t, "first", evidence, time.Now)
+	task := handBack(t, first)
+	work(t, w.openOn(t, "second", slow{evidence, 2500 * time.Millisecond, asked}, time.Now), 1, empty)
+	<-asked // it is at its claim
+	work(t, w.openOn(t, "third", evidence, time.Now), 1, empty)
+	if end := ended(t, first, task); end.Status != dispatch.Done || end.Attempt != 2 || end.Worker != "second" {
+		t.Errorf("it ended as %+v", end)
 	}
-	first, begun := open("first", 0), make(chan struct{}, 8)
-	task := dispatchtest.Task("web")
-	if err := first.Submit(t.Context(), task); err != nil {
-		t.Fatal(err)
-	}
-	stop := work(t, first, 1, func(ctx context.Context, _ dispatch.Task, lines dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
-		if err := lines.Append(ctx, append(make([]byte, 200<<10), '\n')); err != nil {
-			return nil, err
-		}
-		begun <- struct{}{}
-		<-ctx.Done()
+}
+
+// What is claimed when the time to drain is over is handed back, and not begun.
+func TestClaimedTooLateIsNotBegun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 15*time.Second)
+	evidence, asked := blob.NewMem(), make(chan string, 8)
+	first := w.openOn(t, "first", evidence, time.Now)
+	task := handBack(t, first)
+	var begun atomic.Int32
+	stop := work(t, w.openOn(t, "leaves", slow{evidence, time.Second, asked}, time.Now), 1, func(ctx context.Context, task dispatch.Task, _ dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
+		begun.Add(1)
 		return nil, context.Cause(ctx)
 	})
-	<-begun
-	stop() // hands it back with a line that is among the evidence
-	work(t, open("second", 2500*time.Millisecond), 1, empty)
 	<-asked // it is at its claim
-	work(t, open("third", 0), 1, empty)
-	if end := ended(t, first, task); end.Status != dispatch.Done || end.Attempt != 2 || end.Worker != "second" {
+	stop()
+	if n := begun.Load(); n != 0 {
+		t.Errorf("it was begun %d times by one who leaves", n)
+	}
+	work(t, w.openOn(t, "stays", evidence, time.Now), 1, empty)
+	if end := ended(t, first, task); end.Status != dispatch.Done || end.Attempt != 3 || end.Worker != "stays" {
 		t.Errorf("it ended as %+v", end)
 	}
 }

@@ -292,7 +292,7 @@ func TestPoisonIsGivenUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if event.Kind == dispatch.Ended && (event.End.Status != dispatch.Failed || event.End.Code != marchwarden.CodeInternal || event.End.Attempt != dispatch.MaxAttempts) {
+		if event.Kind == dispatch.Ended && (event.End.Status != dispatch.Failed || event.End.Code != marchwarden.CodeUnavailable || event.End.Attempt != dispatch.MaxAttempts) {
 			t.Errorf("it ended as %+v", event.End)
 		}
 	}

@@ -133,35 +133,12 @@ func TestLateClaimIsNotMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lease)
 	evidence, ahead := blob.NewMem(), &atomic.Int64{}
-	open := func(name string, store blob.Store, now func() time.Time) *cluster.Engine {
-		cfg := w.config(name, w.server)
-		cfg.Now, cfg.Blobs = now, func(context.Context, cluster.Facts) (blob.Store, error) { return store, nil }
-		e, err := cluster.Open(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		return e
-	}
-	first, begun := open("first", evidence, time.Now), make(chan struct{}, 8)
-	task := dispatchtest.Task("web")
-	if err := first.Submit(t.Context(), task); err != nil {
-		t.Fatal(err)
-	}
-	stop := work(t, first, 1, func(ctx context.Context, _ dispatch.Task, lines dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
-		if err := lines.Append(ctx, append(make([]byte, 200<<10), '\n')); err != nil {
-			return nil, err
-		}
-		begun <- struct{}{}
-		<-ctx.Done()
-		return nil, context.Cause(ctx)
-	})
-	<-begun
-	stop() // hands it back with a line that is among the evidence
-	stop = work(t, open("frozen", froze{evidence, ahead}, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }), 1, empty)
+	first := w.openOn(t, "first", evidence, time.Now)
+	task := handBack(t, first)
+	stop := work(t, w.openOn(t, "frozen", froze{evidence, ahead}, func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }), 1, empty)
 	eventually(t, "frozen", func() bool { return ahead.Load() > 0 })
 	stop()
-	work(t, open("third", evidence, time.Now), 1, empty)
+	work(t, w.openOn(t, "third", evidence, time.Now), 1, empty)
 	if end := ended(t, first, task); end.Worker != "third" || end.Attempt != 2 {
 		t.Errorf("it ended as %+v", end)
 	}
@@ -174,7 +151,7 @@ func TestCanceledBehindAnother(t *testing.T) {
 	w := newWorld(t, 15*time.Second)
 	e, g := w.open(t, "one"), newGate()
 	first, later := dispatchtest.Task("web"), dispatchtest.Task("web")
-	later.Record, later.Investigation = first.ID, first.ID
+	later.Record, later.Investigation, later.Request.Resume = first.ID, first.ID, first.ID.String()
 	work(t, e, 2, g.handle)
 	if err := e.Submit(t.Context(), first); err != nil {
 		t.Fatal(err)

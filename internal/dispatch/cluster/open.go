@@ -25,6 +25,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/depot"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/objects"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/cell"
@@ -118,7 +119,7 @@ func Prepare(ctx context.Context, cfg Config, facts Facts) error {
 	if err := conn.Prepare(ctx, facts.Replicas, facts.Lease, facts.Keep); err != nil {
 		return err
 	}
-	if facts.Blobs == "" || facts.Blobs == "jetstream" {
+	if facts.Blobs == "" || facts.Blobs == depot.JetStream {
 		if err := conn.Insist(ctx, "prepare the evidence", func(ctx context.Context) error {
 			return objects.Prepare(ctx, conn.JetStream(), objects.Limits{Replicas: facts.Replicas, MaxBytes: facts.BlobBytes})
 		}); err != nil {
@@ -209,9 +210,6 @@ func (e *Engine) openBlobs(ctx context.Context) (blob.Store, error) {
 
 // Facts are those of the cluster when it was opened.
 func (e *Engine) Facts() Facts { return e.facts }
-
-// Name is Config.Name.
-func (e *Engine) Name() string { return e.cfg.Name }
 
 // Conn is the connection, for those who look after the cluster.
 func (e *Engine) Conn() *jet.Conn { return e.conn }

@@ -137,6 +137,16 @@ func (e *Engine) read(ctx context.Context, t dispatch.Task) (*record, error) {
 	return r, nil
 }
 
+// Record gives the lines of a task's record, those of earlier tasks that it goes on with
+// among them, up to what is the last one just then. A task that was not begun has none.
+func (e *Engine) Record(ctx context.Context, t dispatch.Task) ([]byte, error) {
+	r, err := e.read(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return r.lines.Bytes(), nil
+}
+
 // body is the content of an entry, wherever it is.
 func (e *Engine) body(ctx context.Context, h head, data []byte) ([]byte, error) {
 	if h.blob == "" {

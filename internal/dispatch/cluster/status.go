@@ -1,14 +1,12 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -31,7 +29,8 @@ type Status struct {
 	Queues  []Queue    `json:"queues"`
 	// Unserved is how many tasks wait in queues that no worker ever served.
 	Unserved int `json:"unserved,omitempty"`
-	// Tasks and Investigations are how many have not ended, as of the steward's last round.
+	// Tasks and Investigations are how many have not ended, and Stuck the lanes that are, as
+	// of the steward's last round.
 	Tasks          int         `json:"tasks"`
 	Investigations int         `json:"investigations"`
 	PerMinute      float64     `json:"ended_per_minute"`
@@ -80,7 +79,8 @@ type Band struct {
 	Redelivered int `json:"redelivered"`
 }
 
-// Stuck is a lane of a queue from which nothing comes although it is wanted.
+// Stuck is a lane of a queue from which nothing comes although it is wanted: workers have
+// room, and nothing more urgent waits for them.
 type Stuck struct {
 	Queue   string        `json:"queue"`
 	Lane    string        `json:"lane"`
@@ -97,6 +97,7 @@ type Stewardship struct {
 	Open           int     `json:"open"`
 	Investigations int     `json:"investigations"`
 	PerMinute      float64 `json:"ended_per_minute"`
+	Stuck          []Stuck `json:"stuck,omitempty"`
 	// What it did since its process began.
 	Terms    uint64 `json:"terms"` // times that it became the leader
 	Rounds   uint64 `json:"rounds"`
@@ -129,6 +130,7 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 	}
 	if s.Steward != nil {
 		s.Tasks, s.Investigations, s.PerMinute = s.Steward.Open, s.Steward.Investigations, s.Steward.PerMinute
+		s.Stuck, s.Steward.Stuck = s.Steward.Stuck, nil // told once
 	}
 	return s, nil
 }
@@ -220,48 +222,21 @@ func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
 	s.Unserved = int(stream.CachedInfo().State.Msgs)
 	list := stream.ListConsumers(ctx)
 	for info := range list.Info() {
-		name, band, lane, ok := Lane(info.Config)
+		name, band, _, ok := jet.ParseLane(info.Config.FilterSubject)
 		if !ok {
 			continue
 		}
-		q := queue(name)
-		b := &q.Bands[band]
+		b := &queue(name).Bands[band]
 		b.Waiting += int(info.NumPending)
 		b.InFlight += info.NumAckPending
 		b.Redelivered += info.NumRedelivered
 		s.Unserved -= int(info.NumPending) + info.NumAckPending
-		if silent := silence(info); info.NumPending > 0 && q.Busy < q.Slots && silent >= 2*e.facts.Lease {
-			s.Stuck = append(s.Stuck, Stuck{Queue: name, Lane: lane, Waiting: int(info.NumPending), For: silent})
-		}
 	}
 	s.Unserved = max(0, s.Unserved) // the two were not looked at in the same moment
-	slices.SortFunc(s.Stuck, func(a, b Stuck) int {
-		return cmp.Or(strings.Compare(a.Queue, b.Queue), strings.Compare(a.Lane, b.Lane))
-	})
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
 		s.Queues = append(s.Queues, *queues[name])
 	}
 	return list.Err()
-}
-
-// silence is how long a consumer has delivered nothing, by its own hub's clock.
-func silence(info *jetstream.ConsumerInfo) time.Duration {
-	last := info.Created
-	if info.Delivered.Last != nil && info.Delivered.Last.After(last) {
-		last = *info.Delivered.Last
-	}
-	return info.TimeStamp.Sub(last)
-}
-
-// Lane says from which lane of which band of which queue a consumer delivers, the lane
-// as people see it.
-func Lane(cfg jetstream.ConsumerConfig) (queue string, band int, lane string, ok bool) {
-	parts := strings.Split(cfg.FilterSubject, ".") // mw.work.<queue>.p<band>.<lane>.*
-	if len(parts) != 6 || len(parts[3]) != 2 {
-		return "", 0, "", false
-	}
-	band = int(parts[3][1] - '0')
-	return parts[2], band, parts[3] + "." + parts[4], band >= 0 && band < jet.Bands
 }
 
 // Trail is the end of a record, as the steward needs to know it.
@@ -300,6 +275,6 @@ func (e *Engine) Unwanted(ctx context.Context, t dispatch.Task) (*dispatch.End, 
 	if w == nil || err != nil {
 		return nil, err
 	}
-	end := canceledEnd(w)
+	end := dispatch.CanceledEnd(w.Reason)
 	return &end, nil
 }

@@ -152,32 +152,6 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// A lane from which nothing comes is told, once it has been silent for long.
-func TestStatusTellsWhatIsStuck(t *testing.T) {
-	t.Parallel()
-	const lease = 200 * time.Millisecond
-	w := newWorld(t, lease)
-	e := w.open(t, "looks")
-	queue, err := e.Conn().OpenQueue(t.Context(), "web", lease)
-	if err != nil {
-		t.Fatal(err)
-	}
-	queue.Close() // what is left are consumers that nobody asks
-	if err := e.Submit(t.Context(), dispatchtest.Task("web")); err != nil {
-		t.Fatal(err)
-	}
-	announce(t, e, func() cluster.Presence {
-		return cluster.Presence{Name: "works", Queues: map[string]cluster.Load{"web": {Slots: 1}}}
-	})
-	eventually(t, "stuck", func() bool {
-		status, err := e.Status(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(status.Stuck) == 1 && status.Stuck[0].Queue == "web" && status.Stuck[0].Waiting == 1 && status.Stuck[0].For >= 2*lease
-	})
-}
-
 // A worker that starts while no hub can be reached is seen when one can.
 func TestAnnouncedWhenAHubIsBack(t *testing.T) {
 	t.Parallel()

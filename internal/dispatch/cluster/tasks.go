@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -14,26 +15,6 @@ import (
 
 // maxSpec is the longest specification of a task, in bytes: it travels in one message.
 const maxSpec = 512 << 10
-
-// completed is a task with what it leaves open filled in, or what is wrong with it.
-func completed(t dispatch.Task) (dispatch.Task, error) {
-	wrong := func(field, format string, args ...any) (dispatch.Task, error) {
-		return t, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
-	}
-	if !t.ID.Valid() {
-		return wrong("id", "the task has none")
-	}
-	if !t.Record.Valid() {
-		t.Record = t.ID
-	}
-	if !t.Investigation.Valid() {
-		t.Investigation = t.ID
-	}
-	if t.Priority < dispatch.Urgent || t.Priority > dispatch.Low {
-		return wrong("priority", "%d is none: want %d to %d", t.Priority, dispatch.Urgent, dispatch.Low)
-	}
-	return t, jet.ValidQueue(t.Queue)
-}
 
 // WorkSubject is where the pointer to a task waits.
 func WorkSubject(t dispatch.Task) string {
@@ -45,8 +26,8 @@ func LogSubject(t dispatch.Task) string { return jet.LogSubject(t.Investigation,
 
 // Submit hands in a task.
 func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
-	t, err := completed(t)
-	if err != nil {
+	t = t.Completed()
+	if err := t.Check(); err != nil {
 		return err
 	}
 	spec, err := json.Marshal(t)
@@ -105,6 +86,9 @@ func (e *Engine) Spec(ctx context.Context, id marchwarden.TraceID) (dispatch.Tas
 	return decodeSpec(id, entry.Data)
 }
 
+// decodeSpec reads a specification. One for which there is no place in the queue, so that
+// nobody could work on it, is CodeCorrupt: it was not handed in by Submit. What else is
+// wrong with such a one its worker says, as its end.
 func decodeSpec(id marchwarden.TraceID, data []byte) (dispatch.Task, error) {
 	var t dispatch.Task
 	if err := json.Unmarshal(data, &t); err != nil {
@@ -113,7 +97,10 @@ func decodeSpec(id marchwarden.TraceID, data []byte) (dispatch.Task, error) {
 	if t.ID != id {
 		return t, marchwarden.Errorf(marchwarden.CodeCorrupt, "read task %s: it says that it is %s", id, t.ID)
 	}
-	return completed(t)
+	if t.Priority < dispatch.Urgent || t.Priority > dispatch.Low {
+		return t, marchwarden.Errorf(marchwarden.CodeCorrupt, "read task %s: it has the priority %d", id, t.Priority)
+	}
+	return t.Completed(), marchwarden.Wrap(jet.ValidQueue(t.Queue), marchwarden.CodeCorrupt, "read task %s", id)
 }
 
 // done is what is kept of a task when it has ended: all of it but the request.
@@ -162,34 +149,51 @@ func (e *Engine) CopyEnd(ctx context.Context, t dispatch.Task, end dispatch.End)
 	return nil
 }
 
-// wish is that a task be canceled.
+// wish is that a task be canceled. By and At are for people who look into the stream.
 type wish struct {
 	Reason string    `json:"reason,omitempty"`
 	By     string    `json:"by,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// Cancel says that nobody waits for a task any more. A task that nobody knows is
-// CodeNotFound.
+// Cancel says that nobody waits for a task any more, or for what is open of the
+// investigation that it began. A task that nobody knows is CodeNotFound.
 func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason string) error {
-	if end, err := e.Ended(ctx, id); end != nil || err != nil {
-		return err
-	}
-	if _, err := e.Spec(ctx, id); err != nil {
-		return err
-	}
-	data, err := json.Marshal(wish{dispatch.Words(reason), e.cfg.Name, e.cfg.Now().UTC()})
+	state, err := e.Look(ctx, id)
 	if err != nil {
-		return fmt.Errorf("encode the wish to cancel task %s: %w", id, err)
+		return err
 	}
-	first := uint64(0)
-	_, _, err = e.conn.Publish(ctx, jet.Message{Subject: jet.CancelSubject(id), Data: data, ID: "cancel." + id.String(), After: &first})
-	if err != nil && !errors.Is(err, jet.ErrFenced) && !errors.Is(err, jet.ErrFull) {
-		return fmt.Errorf("cancel task %s: %w", id, err)
+	whole := state.Task.Investigation == id
+	if state.End != nil && !whole {
+		return nil
+	}
+	w, at, err := e.wished(ctx, id)
+	if err != nil {
+		return err
+	}
+	if w == nil || whole { // of which more may be open than by then
+		if err := e.wish(ctx, id, at, reason); err != nil {
+			return err
+		}
 	}
 	// What is lost of this, the next claim and the steward make up for.
 	if err := e.conn.NATS().Publish(jet.StopSubject(id), nil); err != nil {
 		e.log.Warn("told no worker of a canceled task", "task", id, "error", err)
+	}
+	return nil
+}
+
+// wish keeps the wish that a task be canceled, after the last one that there is. If
+// somebody else has another wish at the same moment, that is as good.
+func (e *Engine) wish(ctx context.Context, id marchwarden.TraceID, after uint64, reason string) error {
+	data, err := json.Marshal(wish{dispatch.Words(reason), e.cfg.Name, e.cfg.Now().UTC()})
+	if err != nil {
+		return fmt.Errorf("encode the wish to cancel task %s: %w", id, err)
+	}
+	first, subject := uint64(0), jet.CancelSubject(id, after)
+	_, _, err = e.conn.Publish(ctx, jet.Message{Subject: subject, Data: data, ID: subject, After: &first})
+	if err != nil && !errors.Is(err, jet.ErrFenced) && !errors.Is(err, jet.ErrFull) {
+		return fmt.Errorf("cancel task %s: %w", id, err)
 	}
 	return nil
 }
@@ -212,20 +216,26 @@ func (e *Engine) canceled(ctx context.Context, t dispatch.Task) (*wish, error) {
 	return w, nil
 }
 
-// wished is the wish that is kept under an id, with its sequence.
-func (e *Engine) wished(ctx context.Context, id marchwarden.TraceID) (*wish, uint64, error) {
-	entry, found, err := e.conn.Last(ctx, jet.CancelSubject(id))
-	if err != nil {
-		return nil, 0, fmt.Errorf("read whether task %s is canceled: %w", id, err)
+// maxWishes is how often an investigation can be canceled and gone on with again: each
+// wish is read before the next can be found.
+const maxWishes = 100
+
+// wished is the last wish that is kept under an id, with its sequence. After maxWishes
+// that is one which all that ever comes is older than.
+func (e *Engine) wished(ctx context.Context, id marchwarden.TraceID) (w *wish, seq uint64, err error) {
+	for range maxWishes {
+		entry, found, err := e.conn.Last(ctx, jet.CancelSubject(id, seq))
+		if err != nil {
+			return nil, 0, fmt.Errorf("read whether task %s is canceled: %w", id, err)
+		}
+		if !found {
+			return w, seq, nil
+		}
+		w, seq = new(wish), entry.Seq
+		_ = json.Unmarshal(entry.Data, w)   // whoever may write here may cancel, whatever they write
+		w.Reason = dispatch.Words(w.Reason) // and need not have come by Cancel
 	}
-	if !found {
-		return nil, 0, nil
-	}
-	var w wish
-	if err := json.Unmarshal(entry.Data, &w); err != nil {
-		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read whether task %s is canceled", id)
-	}
-	return &w, entry.Seq, nil
+	return w, math.MaxUint64, nil
 }
 
 // Look says how a task is.
@@ -275,30 +285,19 @@ func (e *Engine) EndWaiting(ctx context.Context, id marchwarden.TraceID) error {
 	if err != nil || state.Status != dispatch.Waiting {
 		return err
 	}
-	w, err := e.canceled(ctx, state.Task)
-	if w == nil || err != nil {
+	end, err := e.Unwanted(ctx, state.Task)
+	if end == nil || err != nil {
 		return err
 	}
-	last, _, err := e.conn.Last(ctx, LogSubject(state.Task))
-	if err != nil {
+	trail, err := e.Trail(ctx, state.Task)
+	if err != nil || trail.Task == id && !trail.Idle {
 		return err
 	}
-	if head, ok := headOf(last); ok && head.task == id && head.kind != kindRelease {
-		return nil
-	}
-	err = e.Settle(ctx, state.Task, canceledEnd(w), last.Seq)
+	err = e.Settle(ctx, state.Task, *end, trail.Seq)
 	if errors.Is(err, dispatch.ErrReleased) {
 		return nil
 	}
 	return err
-}
-
-func canceledEnd(w *wish) dispatch.End {
-	message := "canceled before it was begun"
-	if w.Reason != "" {
-		message += ": " + w.Reason
-	}
-	return dispatch.End{Status: dispatch.Canceled, Code: marchwarden.CodeCanceled, Message: message}
 }
 
 // Settle ends a task that nobody has: if the last entry of its record has the sequence

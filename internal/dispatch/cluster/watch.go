@@ -47,9 +47,6 @@ type watcher struct {
 	until   marchwarden.TraceID // the task whose end is the end
 	subject string              // of the entries, with a wildcard if they are of several records
 	last    uint64              // the last sequence that was read
-	// chain is the sequence of the record's last entry, 0 if that is not known: what is
-	// repeated by the stream names its predecessor, so that a gap shows.
-	chain uint64
 }
 
 func (v *watcher) watch(ctx context.Context, w dispatch.Watching) error {
@@ -122,7 +119,7 @@ func (v *watcher) aim(ctx context.Context, w dispatch.Watching) (live, seen stri
 		return "", "", err
 	}
 	if !w.Task.Valid() {
-		v.subject = "mw.log." + w.Investigation.String() + ".*"
+		v.subject = jet.LogSubject(w.Investigation, w.Task)
 		return jet.LiveSubject(w.Investigation, w.Task), jet.SeenSubject(w.Investigation, w.Task), nil
 	}
 	v.subject = LogSubject(t)
@@ -175,7 +172,8 @@ func (v *watcher) heard(ctx context.Context, m *nats.Msg) error {
 	if seq <= v.last {
 		return nil
 	}
-	if v.only.Valid() && v.chain != 0 && before == v.chain {
+	// What is repeated by the stream names its predecessor in the record: a gap shows.
+	if v.only.Valid() && before == v.last {
 		return v.entry(ctx, jet.Entry{Subject: v.subject, Seq: seq, Header: m.Header, Data: m.Data})
 	}
 	return v.catchUp(ctx, seq)
@@ -195,7 +193,7 @@ func (v *watcher) progress(m *nats.Msg) error {
 
 // entry gives an entry of a record to whoever watches.
 func (v *watcher) entry(ctx context.Context, entry jet.Entry) error {
-	v.last, v.chain = entry.Seq, entry.Seq
+	v.last = entry.Seq
 	h, ok := headOf(entry)
 	if !ok || v.only.Valid() && h.task != v.only {
 		return nil

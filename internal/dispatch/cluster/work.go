@@ -29,8 +29,8 @@ const (
 
 // Work takes tasks from a queue.
 func (e *Engine) Work(ctx context.Context, job dispatch.Job, handle dispatch.Handler) error {
-	if job.Slots < 1 {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "slots", Message: fmt.Sprintf("%d is too few: want at least 1", job.Slots)}
+	if err := job.Check(); err != nil {
+		return err
 	}
 	queue, err := e.conn.OpenQueue(ctx, job.Queue, e.facts.Lease)
 	if err != nil {
@@ -109,12 +109,10 @@ func (w *crew) work(ctx context.Context, p *jet.Pointer) {
 	if h == nil {
 		return
 	}
-	w.mu.Lock()
-	w.holds[h] = struct{}{}
-	stopping := w.stopping
-	w.mu.Unlock()
-	if stopping {
+	if !w.hold(h) {
 		h.handBack()
+		h.release()
+		return
 	}
 	stop := h.renew()
 	go h.heed(h.life) // a wish may have come while the task was nobody's
@@ -125,6 +123,16 @@ func (w *crew) work(ctx context.Context, p *jet.Pointer) {
 	w.mu.Lock()
 	delete(w.holds, h)
 	w.mu.Unlock()
+}
+
+// hold notes that a task is under way, unless what is under way is being handed back.
+func (w *crew) hold(h *hold) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopping {
+		w.holds[h] = struct{}{}
+	}
+	return !w.stopping
 }
 
 // renewWhile renews a pointer until stop is called, so that a claim which takes long,
@@ -178,19 +186,17 @@ func (e *Engine) claim(ctx context.Context, p *jet.Pointer) (*hold, error) {
 		return nil, p.Drop(ctx)
 	}
 	var (
-		t    dispatch.Task
-		end  *dispatch.End
-		wish *wish
+		t       dispatch.Task
+		specErr error
+		end     *dispatch.End
+		wish    *wish
 	)
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { t, err = e.Spec(inner, p.Task); return err })
+	group.Go(func() error { t, specErr = e.Spec(inner, p.Task); return specErr })
 	group.Go(func() (err error) { end, err = e.Ended(context.WithoutCancel(inner), p.Task); return err })
 	group.Go(func() (err error) { wish, _, err = e.wished(inner, p.Task); return err })
 	err := group.Wait()
-	// A task that nobody knows is so old that it is not kept. But a pointer can be read
-	// sooner than what it points to.
-	unknown := errors.Is(err, marchwarden.CodeNotFound) && e.cfg.Now().Sub(p.Queued) > unknownFor
-	if end != nil || unknown {
+	if end != nil || e.pointless(p, t, specErr) {
 		return nil, p.Drop(ctx)
 	}
 	if err == nil && wish == nil && t.Investigation != t.ID {
@@ -206,6 +212,29 @@ func (e *Engine) claim(ctx context.Context, p *jet.Pointer) (*hold, error) {
 		}
 		// Whoever had it wrote once more; then this is not the last word either.
 	}
+}
+
+// pointless says that a pointer leads to nothing that is to be done by whoever took it;
+// err is what kept its task from being read.
+func (e *Engine) pointless(p *jet.Pointer, t dispatch.Task, err error) bool {
+	switch {
+	case err == nil:
+		// Whoever serves one queue does not serve another, whoever says so. A task that
+		// does not wait where it belongs is queued there by the steward.
+		if p.Subject == WorkSubject(t) {
+			return false
+		}
+		e.log.Warn("dropped a pointer that is not where its task belongs", "pointer", p.Subject, "task", t.ID, "queue", t.Queue)
+		return true
+	case errors.Is(err, marchwarden.CodeNotFound):
+		// A task that nobody knows is so old that it is not kept. But a pointer can be read
+		// sooner than what it points to.
+		return e.cfg.Now().Sub(p.Queued) > unknownFor
+	case errors.Is(err, marchwarden.CodeCorrupt): // nobody can work on that, now or later
+		e.log.Warn("dropped a pointer to what is no task", "pointer", p.Subject, "error", err)
+		return true
+	}
+	return false
 }
 
 // seize reads the record and writes the claim after its last entry.
@@ -251,11 +280,9 @@ func (e *Engine) seize(ctx context.Context, p *jet.Pointer, t dispatch.Task, w *
 func verdict(r *record, w *wish) (dispatch.End, bool) {
 	switch {
 	case w != nil:
-		return canceledEnd(w), true
+		return dispatch.CanceledEnd(w.Reason), true
 	case r.deaths >= dispatch.MaxAttempts:
-		return dispatch.End{Status: dispatch.Failed, Code: marchwarden.CodeInternal,
-			Message: fmt.Sprintf("given up: of %d workers that began it none was heard of again", r.deaths),
-			Hint:    "look at the workers' logs; what they were doing last is in the record"}, true
+		return dispatch.GivenUp(r.deaths), true
 	}
 	return dispatch.End{}, false
 }

@@ -3,7 +3,6 @@ package cluster_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
@@ -76,6 +77,40 @@ func (w *world) open(t *testing.T, name string) *cluster.Engine {
 	w.mu.Unlock()
 	t.Cleanup(func() { l.resume(); _ = e.Close() })
 	return e
+}
+
+// openOn opens an engine with its own evidence and clock.
+func (w *world) openOn(t *testing.T, name string, evidence blob.Store, now func() time.Time) *cluster.Engine {
+	t.Helper()
+	cfg := w.config(name, w.server)
+	cfg.Now, cfg.Blobs = now, func(context.Context, cluster.Facts) (blob.Store, error) { return evidence, nil }
+	e, err := cluster.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// handBack has an engine begin a task of the queue web and hand it back, with a line that
+// is so long that it is among the evidence: whoever claims it next has to ask for that.
+func handBack(t *testing.T, e *cluster.Engine) dispatch.Task {
+	t.Helper()
+	task, begun := dispatchtest.Task("web"), make(chan struct{}, 8)
+	if err := e.Submit(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	stop := work(t, e, 1, func(ctx context.Context, _ dispatch.Task, lines dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
+		if err := lines.Append(ctx, append(make([]byte, 200<<10), '\n')); err != nil {
+			return nil, err
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	})
+	<-begun
+	stop()
+	return task
 }
 
 func (w *world) line(e dispatch.Engine) *line {
@@ -186,9 +221,6 @@ func (l *line) copy(to, from net.Conn, answers bool) {
 			}
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				return
-			}
 			return
 		}
 	}

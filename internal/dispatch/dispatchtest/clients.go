@@ -2,7 +2,6 @@ package dispatchtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -20,6 +19,7 @@ import (
 var ofClients = []promise{
 	{"a task is kept as it was handed in", submitKeeps},
 	{"the same id is the same task", submitTwice},
+	{"what nobody could work on is refused, what is left open filled in", unfit},
 	{"many hand in at once, and each task ends once", manySubmitters},
 	{"what happened can be watched afterwards", watchStored},
 	{"what happens can be watched", watchLive},
@@ -30,6 +30,7 @@ var ofClients = []promise{
 	{"a canceled task that waits is not begun", cancelWaiting},
 	{"a canceled task that is under way ends with what there is", cancelWorking},
 	{"a canceled investigation ends with all its parts", cancelInvestigation},
+	{"an investigation that is gone on with can be canceled, again and again", cancelGoneOn},
 	{"canceling changes nothing about what has ended", cancelEnded},
 	{"blobs are the same for all", sharedBlobs},
 	{"what nobody has limited never waits", unlimited},
@@ -191,113 +192,38 @@ func look(b *bench) {
 	}
 }
 
-func cancelWaiting(b *bench) {
-	e, other := b.engine("one"), b.engine("two")
-	t, next := Task("web"), Task("web")
-	b.submit(e, t)
-	for range 2 {
-		if err := other.Cancel(b.context(), t.ID, "nobody waits"); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.work(e, dispatch.Job{Queue: "web", Slots: 1}, func(ctx context.Context, got dispatch.Task, l dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
-		if got.ID == t.ID {
-			b.Error("it was begun")
-		}
-		return answering()(ctx, got, l, sink)
-	})
-	b.submit(e, next)
-	b.end(e, next)
-	end := b.end(e, t)
-	if end.Status != dispatch.Canceled || end.Code != marchwarden.CodeCanceled || end.Attempt != 0 || end.Result.Valid() || !strings.Contains(end.Message, "nobody waits") {
-		b.Errorf("it ended as %+v", end)
-	}
-	b.submit(e, t)
-	if s := b.look(e, t.ID); s.Status != dispatch.Canceled || s.Attempts != 0 {
-		b.Errorf("handed in again it is %+v", s)
-	}
+// spoilt are tasks that nobody could work on.
+var spoilt = map[string]func(*dispatch.Task){
+	"no id":                  func(t *dispatch.Task) { t.ID = marchwarden.TraceID{} },
+	"no queue":               func(t *dispatch.Task) { t.Queue = "" },
+	"a subject for a queue":  func(t *dispatch.Task) { t.Queue = "a.*" },
+	"a path for a queue":     func(t *dispatch.Task) { t.Queue = "../web" },
+	"a queue in capitals":    func(t *dispatch.Task) { t.Queue = "Web" },
+	"too long a queue":       func(t *dispatch.Task) { t.Queue = strings.Repeat("w", 41) },
+	"no such band":           func(t *dispatch.Task) { t.Priority = 3 },
+	"time that runs back":    func(t *dispatch.Task) { t.Within = -1 },
+	"no question":            func(t *dispatch.Task) { t.Request.Question = " " },
+	"it goes on with itself": func(t *dispatch.Task) { t.Request.Resume = t.ID.String() },
+	"it asks for another":    func(t *dispatch.Task) { t.Request.Resume = ID().String() },
 }
 
-func cancelWorking(b *bench) {
-	e, other := b.engine("one"), b.engine("two")
-	t, fails := Task("web"), Task("web")
-	begun := make(chan bool, 2)
-	b.work(e, dispatch.Job{Queue: "web", Slots: 2}, func(ctx context.Context, got dispatch.Task, l dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
-		begun <- true
-		<-ctx.Done()
-		if errors.Is(context.Cause(ctx), dispatch.ErrReleased) {
-			b.Error("a canceled task was released")
-		}
-		if got.ID == fails.ID {
-			return nil, ctx.Err()
-		}
-		// What there is can still be recorded.
-		return answering("the rest\n")(context.WithoutCancel(ctx), got, l, nil)
-	})
-	b.submit(e, t, fails)
-	receive(b, "one was begun", begun)
-	receive(b, "two were begun", begun)
-	for _, id := range []marchwarden.TraceID{t.ID, t.ID, fails.ID} {
-		if err := other.Cancel(b.context(), id, "enough"); err != nil {
-			b.Fatal(err)
-		}
-	}
-	end := b.end(e, t)
-	if end.Status != dispatch.Canceled || end.Attempt != 1 || b.result(other, end) != "Paris." || b.record(other, end) != "the rest\n" {
-		b.Errorf("it ended as %+v", end)
-	}
-	if end := b.end(e, fails); end.Status != dispatch.Canceled || end.Code != marchwarden.CodeCanceled || end.Result.Valid() || end.Attempt != 1 {
-		b.Errorf("without a result it ended as %+v", end)
-	}
-}
-
-func cancelInvestigation(b *bench) {
+func unfit(b *bench) {
 	e := b.engine("one")
-	whole, works, waits := Task("pi"), Task("web"), Task("arxiv")
-	works.Investigation, waits.Investigation = whole.ID, whole.ID
-	b.submit(e, whole, works, waits)
-	begun := make(chan bool, 2)
-	untilDone := func(ctx context.Context, t dispatch.Task, _ dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
-		begun <- true
-		<-ctx.Done()
-		return Answer(t.ID, "in part"), nil
+	for name, spoil := range spoilt {
+		t := Task("web")
+		spoil(&t)
+		b.want("submit with "+name, e.Submit(b.context(), t), marchwarden.CodeInvalid)
 	}
-	b.work(e, dispatch.Job{Queue: "pi", Slots: 1}, untilDone)
-	b.work(e, dispatch.Job{Queue: "web", Slots: 1}, untilDone)
-	receive(b, "one was begun", begun)
-	receive(b, "two were begun", begun)
-	if err := e.Cancel(b.context(), whole.ID, "enough"); err != nil {
-		b.Fatal(err)
+	for _, job := range []dispatch.Job{{Queue: "web"}, {Queue: "a b", Slots: 1}, {Queue: "Web", Slots: 1}} {
+		b.want(fmt.Sprintf("work %+v", job), e.Work(b.context(), job, answering()), marchwarden.CodeInvalid)
 	}
-	for _, t := range []dispatch.Task{whole, works} {
-		if end := b.end(e, t); end.Status != dispatch.Canceled || b.result(e, end) != "in part" {
-			b.Errorf("%s ended as %+v", t.Queue, end)
-		}
-	}
-	b.work(e, dispatch.Job{Queue: "arxiv", Slots: 1}, untilDone) // which may be who notices
-	if end := b.end(e, waits); end.Status != dispatch.Canceled || end.Attempt != 0 {
-		b.Errorf("%s ended as %+v", waits.Queue, end)
-	}
-}
-
-func cancelEnded(b *bench) {
-	e := b.engine("one")
 	t := Task("web")
-	b.submit(e, t)
-	b.work(e, dispatch.Job{Queue: "web", Slots: 1}, answering("a\n"))
-	end := b.end(e, t)
-	for range 2 {
-		if err := e.Cancel(b.context(), t.ID, "too late"); err != nil {
-			b.Fatal(err)
-		}
+	own := t
+	own.Record, own.Investigation = marchwarden.TraceID{}, marchwarden.TraceID{}
+	b.submit(e, own)
+	if diff := cmp.Diff(t, b.look(e, t.ID).Task, alike); diff != "" {
+		b.Errorf("what was left open: %s", diff)
 	}
-	next := Task("web") // after which the cancel would have been noticed
-	b.submit(e, next)
-	b.end(e, next)
-	if s := b.look(e, t.ID); cmp.Diff(end, s.End, alike) != "" || s.Status != dispatch.Done {
-		b.Errorf("it is %+v now", s)
-	}
-	b.end(e, t)
 }
 
 func sharedBlobs(b *bench) {
@@ -316,14 +242,19 @@ func unlimited(b *bench) {
 	ctx, cancel := context.WithTimeout(b.Context(), 5*time.Second)
 	defer cancel()
 	l := e.Limit("nobody:has.limited")
+	if l.Limited() {
+		b.Error("it says that somebody has limited it")
+	}
 	for range 100 {
-		if err := l.Wait(ctx, 1_000_000); err != nil {
+		settle, err := l.Take(ctx, 1_000_000)
+		if err != nil {
 			b.Fatal(err)
 		}
-		l.Refund(1_000_000)
+		settle(0)
 	}
 	cancel()
-	b.want("wait without time", l.Wait(ctx, 1), context.Canceled)
+	_, err := l.Take(ctx, 1)
+	b.want("take without time", err, context.Canceled)
 }
 
 func closes(b *bench) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -13,6 +14,7 @@ import (
 var ofLeases = []promise{
 	{"work that ends hands back what does not finish", drainHandsBack},
 	{"what a killed worker had passes on with its record", takeover},
+	{"what a killed worker had does not wait behind what is less urgent", takeoverAmongMany},
 	{"a task that waits for a killed worker can be canceled", cancelOrphan},
 	{"a worker that lost its lease cannot write", zombie},
 	{"a task that kills its workers is given up", maxAttempts},
@@ -109,14 +111,23 @@ func drainHandsBack(b *bench) {
 	b.passedOn(two, t)
 }
 
-func takeover(b *bench) {
-	one, two := b.engine("one"), b.engine("two")
-	t := Task("web")
+// orphan is an urgent task that engine one has written two lines of, and will not end
+// until the test has: whoever calls it kills one, and two is another engine.
+func (b *bench) orphan() (one, two dispatch.Engine, t dispatch.Task, g grip) {
+	b.Helper()
+	one, two = b.engine("one"), b.engine("two")
+	t = Task("web")
+	t.Priority = dispatch.Urgent
 	b.submit(two, t)
 	grips := make(chan grip, 1)
 	go func() { _ = one.Work(b.Context(), dispatch.Job{Queue: "web", Slots: 1}, holding(grips, true)) }()
-	g := receive(b, "it was begun", grips)
-	defer close(g.let)
+	g = receive(b, "it was begun", grips)
+	b.Cleanup(func() { close(g.let) })
+	return one, two, t, g
+}
+
+func takeover(b *bench) {
+	one, two, t, g := b.orphan()
 	b.Kill(one)
 	killed := time.Now()
 	b.work(two, dispatch.Job{Queue: "web", Slots: 1}, goingOn)
@@ -132,14 +143,38 @@ func takeover(b *bench) {
 	b.passedOn(two, t)
 }
 
+func takeoverAmongMany(b *bench) {
+	one, two, t, _ := b.orphan()
+	const many, before = 80, 5
+	for range many {
+		b.submit(two, Task("web"))
+	}
+	pause := (b.Lease + time.Second) / 20 // so that all of them take some leases
+	begun := make(chan bool, many)
+	var over atomic.Bool
+	b.work(two, dispatch.Job{Queue: "web", Slots: 1}, func(ctx context.Context, got dispatch.Task, l dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		if got.ID == t.ID {
+			over.Store(true)
+			return goingOn(ctx, got, l, sink)
+		}
+		if !over.Load() {
+			begun <- true
+			time.Sleep(pause)
+		}
+		return answering()(ctx, got, l, sink)
+	})
+	for range before {
+		receive(b, "others were begun", begun)
+	}
+	b.Kill(one)
+	b.passedOn(two, t)
+	if len(begun) == many-before {
+		b.Errorf("it was taken up after all %d others, which are less urgent", many)
+	}
+}
+
 func cancelOrphan(b *bench) {
-	one, two := b.engine("one"), b.engine("two")
-	t := Task("web")
-	b.submit(two, t)
-	grips := make(chan grip, 1)
-	go func() { _ = one.Work(b.Context(), dispatch.Job{Queue: "web", Slots: 1}, holding(grips, true)) }()
-	g := receive(b, "it was begun", grips)
-	defer close(g.let)
+	one, two, t, _ := b.orphan()
 	b.Kill(one)
 	if err := two.Cancel(b.context(), t.ID, "enough"); err != nil {
 		b.Fatal(err)
@@ -209,7 +244,7 @@ func maxAttempts(b *bench) {
 		b.Errorf("it was begun more than %d times", dispatch.MaxAttempts)
 		return nil, nil
 	})
-	if end := b.end(last, t); end.Status != dispatch.Failed || end.Code == "" || end.Message == "" {
+	if end := b.end(last, t); end.Status != dispatch.Failed || end.Code != marchwarden.CodeUnavailable || end.Message == "" {
 		b.Errorf("it ended as %+v", end)
 	}
 	if s := b.look(last, t.ID); s.Attempts != dispatch.MaxAttempts {

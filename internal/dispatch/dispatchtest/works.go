@@ -328,12 +328,11 @@ func continues(b *bench) {
 	later.Record, later.Investigation, later.Request.Resume = t.ID, t.Investigation, t.ID.String()
 	b.submit(e, later)
 	b.work(other, dispatch.Job{Queue: "web", Slots: 1}, func(ctx context.Context, got dispatch.Task, l dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
-		begun, tells := l.(interface{ Begun() bool })
-		if had, err := l.Read(ctx); err != nil || string(had) != "a\n" || got.ID != later.ID || tells && begun.Begun() {
+		if had, err := l.Read(ctx); err != nil || string(had) != "a\n" || got.ID != later.ID || l.Begun() {
 			return nil, fmt.Errorf("it goes on with %q, %w", had, err)
 		}
 		res, err := answering("b\n")(ctx, got, l, sink)
-		if tells && !begun.Begun() {
+		if !l.Begun() {
 			err = errors.New("it does not know that it was begun")
 		}
 		return res, err

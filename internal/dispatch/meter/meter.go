@@ -115,13 +115,16 @@ func (m *Meter) Handler(h dispatch.Handler) dispatch.Handler {
 	return func(ctx context.Context, t dispatch.Task, lines dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
 		queue, begun := m.name(t.Queue), m.cfg.Now()
 		m.taken.WithLabelValues(queue).Inc()
+		if lines.Begun() {
+			m.resumed.WithLabelValues(queue).Inc()
+		}
 		m.shift(queue, 1)
 		outcome := string(dispatch.Failed) // if it panics
 		defer func() {
 			m.shift(queue, -1)
 			m.duration.WithLabelValues(queue, outcome).Observe(m.cfg.Now().Sub(begun).Seconds())
 		}()
-		res, err := h(ctx, t, m.lines(lines, queue), sink)
+		res, err := h(ctx, t, &measured{lines, m}, sink)
 		outcome = m.outcome(ctx, err)
 		return res, err
 	}
@@ -142,45 +145,14 @@ func (m *Meter) outcome(ctx context.Context, err error) string {
 	return string(dispatch.Done)
 }
 
-// begun is what lines may say besides: whether the task was begun before.
-type begun interface{ Begun() bool }
-
-// lines is a record whose appends are measured.
-func (m *Meter) lines(inner dispatch.Lines, queue string) dispatch.Lines {
-	l := &lines{Lines: inner, meter: m, queue: queue}
-	if b, ok := inner.(begun); ok {
-		return &begunLines{l, b}
-	}
-	return l
-}
-
-type lines struct {
+// measured is a record whose appends are measured.
+type measured struct {
 	dispatch.Lines
 	meter *Meter
-	queue string
-	once  sync.Once // guards the first look
-}
-
-type begunLines struct {
-	*lines
-	begun
-}
-
-// Read reads the record; the first time it tells whether there was something already.
-func (l *lines) Read(ctx context.Context) ([]byte, error) {
-	data, err := l.Lines.Read(ctx)
-	if err == nil {
-		l.once.Do(func() {
-			if len(data) > 0 {
-				l.meter.resumed.WithLabelValues(l.queue).Inc()
-			}
-		})
-	}
-	return data, err
 }
 
 // Append adds a line and tells how long that took.
-func (l *lines) Append(ctx context.Context, line []byte) error {
+func (l *measured) Append(ctx context.Context, line []byte) error {
 	begun := l.meter.cfg.Now()
 	err := l.Lines.Append(ctx, line)
 	outcome := "ok"

@@ -45,8 +45,8 @@ type EngineConfig struct {
 //	live/ab/ID        progress, which is not kept
 //	lease/ab/ID       locked by whoever works on the record of that id
 //
-// A lock ends with its process, so what a killed one held is free at once. What was
-// acknowledged survives kill -9 and a power loss.
+// A lock ends with its process, so what a killed one held is free at once, and others try
+// what they found held every poll. What was acknowledged survives kill -9 and a power loss.
 type Engine struct {
 	cfg    EngineConfig
 	queues *register.Queues
@@ -100,9 +100,9 @@ func (e *Engine) Limit(key string) dispatch.Limiter {
 // free never waits.
 type free struct{}
 
-func (free) Wait(ctx context.Context, _ int) error { return ctx.Err() }
-func (free) Refund(int)                            {}
-func (free) Slow(time.Time)                        {}
+func (free) Take(ctx context.Context, _ int) (func(used int), error) { return func(int) {}, ctx.Err() }
+func (free) Limited() bool                                           { return false }
+func (free) Slow(time.Time)                                          {}
 
 // Close ends all work and hands back what is under way.
 func (e *Engine) Close() error {
@@ -178,6 +178,7 @@ func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 	if err := e.usable(ctx); err != nil {
 		return err
 	}
+	t = t.Completed()
 	if err := e.check(t); err != nil {
 		return err
 	}
@@ -210,15 +211,8 @@ func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 
 // check refuses a task that cannot be kept.
 func (e *Engine) check(t dispatch.Task) error {
-	switch {
-	case !t.ID.Valid() || !t.Record.Valid() || !t.Investigation.Valid():
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "a task needs an id, a record and an investigation")
-	case t.Queue == "":
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "task %s is for no queue", t.ID)
-	case t.Priority < dispatch.Urgent || t.Priority > dispatch.Low:
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "priority %d of task %s is not from %d to %d", t.Priority, t.ID, dispatch.Urgent, dispatch.Low)
-	case t.Record == t.ID:
-		return nil
+	if err := t.Check(); err != nil || t.Record == t.ID {
+		return err
 	}
 	whole, err := register.WholeOf(e.path("part", t.Record, ""), t.Record)
 	if err == nil && whole != t.Investigation {

@@ -3,6 +3,8 @@ package pool
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,12 +19,14 @@ func (e *Engine) Work(ctx context.Context, job dispatch.Job, h dispatch.Handler)
 	if err := e.usable(context.Background()); err != nil {
 		return err
 	}
-	if job.Slots < 1 || job.Queue == "" {
-		return marchwarden.Errorf(marchwarden.CodeInvalid, "work needs a queue, and at least one slot")
+	if err := job.Check(); err != nil {
+		return err
 	}
-	s := &shift{e: e, handler: h, ended: make(chan struct{}, job.Slots), running: map[*hold]*register.Pointer{}}
+	s := &shift{e: e, handler: h, ended: make(chan struct{}, job.Slots), running: map[*hold]bool{}}
 	pace := register.Pace{Most: poll}
 	defer pace.Stop()
+	again := time.NewTicker(poll) // of its own: the pace begins anew with every task, and a backlog would put it off
+	defer again.Stop()
 	busy, some := 0, false
 	for ctx.Err() == nil && e.over.Err() == nil {
 		news := e.queues.News()
@@ -45,9 +49,8 @@ func (e *Engine) Work(ctx context.Context, job dispatch.Job, h dispatch.Handler)
 			if err := e.queues.Refresh(); err != nil {
 				e.cfg.Log.Warn("the queue cannot be read", "error", err)
 			}
-			if pace.Slow() {
-				e.queues.Again()
-			}
+		case <-again.C:
+			e.queues.Again()
 		}
 	}
 	s.drain(busy, job.Drain)
@@ -61,7 +64,7 @@ type shift struct {
 	ended   chan struct{} // one for each that ended
 
 	mu      sync.Mutex // guards what follows
-	running map[*hold]*register.Pointer
+	running map[*hold]bool
 	closed  bool // no more is begun
 }
 
@@ -75,13 +78,10 @@ func (s *shift) drain(busy int, patience time.Duration) {
 	}
 	busy = s.wait(busy, patience)
 	s.mu.Lock()
-	left := make(map[*hold]*register.Pointer, len(s.running))
-	for h, p := range s.running {
-		left[h] = p
-	}
+	left := slices.Collect(maps.Keys(s.running))
 	s.mu.Unlock()
-	for h, p := range left {
-		s.e.giveUp(h, p)
+	for _, h := range left {
+		s.e.giveUp(h)
 	}
 	s.wait(busy, parting)
 }
@@ -115,21 +115,21 @@ func (s *shift) take(p *register.Pointer) {
 	s.mu.Lock()
 	late := s.closed
 	if !late {
-		s.running[h] = p
+		s.running[h] = true
 	}
 	s.mu.Unlock()
 	if late {
-		s.e.giveUp(h, p)
+		s.e.giveUp(h)
 		return
 	}
-	s.work(h, p)
+	s.work(h)
 	s.mu.Lock()
 	delete(s.running, h)
 	s.mu.Unlock()
 }
 
 // work has the handler work on a task, and writes its end.
-func (s *shift) work(h *hold, p *register.Pointer) {
+func (s *shift) work(h *hold) {
 	defer h.cancel(nil)
 	stop := h.follow()
 	res, err := s.answer(h)
@@ -145,7 +145,7 @@ func (s *shift) work(h *hold, p *register.Pointer) {
 		s.e.cfg.Log.Warn("the end of a task could not be written: it is taken up again", "task", h.task.ID.String(), "error", err)
 		time.Sleep(poll)
 	}
-	h.release(p)
+	h.release()
 }
 
 // answer is what the handler gives; a panic is an error.

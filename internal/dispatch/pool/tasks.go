@@ -47,7 +47,7 @@ func (h *hold) Append(_ context.Context, line []byte) error {
 	return h.write(&register.Entry{Kind: register.Written, Line: line})
 }
 
-// Begun reports whether a line was written since the task was first taken.
+// Begun reports whether a line was written for the task.
 func (h *hold) Begun() bool {
 	a, _ := h.folio.Account(h.task.ID)
 	return a.Begun
@@ -80,23 +80,23 @@ func (h *hold) free(ended bool) bool {
 
 // release hands a task back: whoever works on it here cannot write any more, and is told
 // before he finds out, so that he does nothing without a record.
-func (h *hold) release(p *register.Pointer) {
+func (h *hold) release() {
 	h.cancel(dispatch.ErrReleased)
 	if err := h.write(&register.Entry{Kind: register.HandedBack}); err != nil && !errors.Is(err, dispatch.ErrReleased) {
 		h.e.cfg.Log.Warn("a task was given up without a word in its record", "task", h.task.ID.String(), "error", err)
 	}
 	if h.free(false) {
-		h.e.queues.Back(p, false)
+		h.e.queues.Back(h.task.ID, false)
 	}
 }
 
 // giveUp releases a task, with a word in its record or as the end of the process would.
-func (e *Engine) giveUp(h *hold, p *register.Pointer) {
+func (e *Engine) giveUp(h *hold) {
 	e.mu.Lock()
 	dead := e.dead
 	e.mu.Unlock()
 	if !dead {
-		h.release(p)
+		h.release()
 		return
 	}
 	h.cancel(dispatch.ErrReleased)
@@ -109,7 +109,7 @@ func (e *Engine) giveUpAll() {
 	all := slices.Collect(maps.Keys(e.held))
 	e.mu.Unlock()
 	for _, h := range all {
-		e.giveUp(h, &register.Pointer{Task: h.task.ID})
+		e.giveUp(h)
 	}
 }
 
@@ -117,7 +117,7 @@ func (e *Engine) giveUpAll() {
 func (e *Engine) claim(p *register.Pointer) (*hold, error) {
 	lock, err := register.Take(e.path("lease", p.Record, ""))
 	if err != nil {
-		e.queues.Back(p, true)
+		e.queues.Back(p.Task, true)
 		if errors.Is(err, durable.ErrLocked) {
 			err = nil
 		}
@@ -125,7 +125,7 @@ func (e *Engine) claim(p *register.Pointer) (*hold, error) {
 	}
 	f, done, err := e.folio(p.Investigation)
 	if err != nil {
-		e.later(p, err)
+		e.later(p.Task, err)
 		lock.Release(false)
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (e *Engine) claim(p *register.Pointer) (*hold, error) {
 	case errors.Is(err, errNothing):
 		err = e.queues.Done(p.Task)
 	case err != nil:
-		e.later(p, err)
+		e.later(p.Task, err)
 	case end == nil:
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -167,9 +167,9 @@ func (e *Engine) claim(p *register.Pointer) (*hold, error) {
 
 // later has a task tried again that could not be taken up. One whose log is damaged stays
 // as it is, for somebody to look at.
-func (e *Engine) later(p *register.Pointer, why error) {
+func (e *Engine) later(id marchwarden.TraceID, why error) {
 	if !errors.Is(why, marchwarden.CodeCorrupt) {
-		e.queues.Back(p, true)
+		e.queues.Back(id, true)
 	}
 }
 

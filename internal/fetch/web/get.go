@@ -21,8 +21,6 @@ import (
 const (
 	// maxRetryAfter is the longest wait that a server can ask for and get.
 	maxRetryAfter = 5 * time.Second
-	// usualPause is for how long a host is left alone that refuses and names no time.
-	usualPause = time.Second
 	// slurpBytes is what is read of a body that nobody wants.
 	slurpBytes = 32 << 10
 )
@@ -258,12 +256,14 @@ func (f *Fetcher) roundTrip(req *http.Request) (*http.Response, error) {
 		share = f.cfg.Share(req.URL.Hostname())
 	}
 	if share != nil {
-		if err := share.Wait(req.Context(), 1); err != nil {
+		settle, err := share.Take(req.Context(), 1)
+		if err != nil {
 			if ended := req.Context().Err(); ended != nil {
 				err = ended // whose time it was, the caller knows
 			}
 			return nil, fmt.Errorf("wait for what all may ask of %s: %w", req.URL.Hostname(), err)
 		}
+		settle(1) // whatever comes of it
 	}
 	resp, err := f.transport.RoundTrip(req)
 	if err != nil {
@@ -271,11 +271,7 @@ func (f *Fetcher) roundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if share != nil {
 		now := f.cfg.Now()
-		wait, named := httpapi.RetryAfter(resp.Header, now)
-		if !named && resp.StatusCode == http.StatusTooManyRequests {
-			wait = usualPause
-		}
-		if wait > 0 && (resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable) {
+		if wait, ok := httpapi.StayAway(resp, now); ok {
 			share.Slow(now.Add(wait))
 		}
 	}

@@ -25,14 +25,15 @@ type hostShare struct {
 	host string
 }
 
-func (h hostShare) Wait(ctx context.Context, n int) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.asked[h.host] += n
+func (h hostShare) Take(ctx context.Context, n int) (func(sent int), error) {
 	if h.refuse != nil {
-		return h.refuse(ctx, h.host)
+		return nil, h.refuse(ctx, h.host)
 	}
-	return nil
+	return func(sent int) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.asked[h.host] += min(sent, n)
+	}, nil
 }
 
 func (h hostShare) Slow(until time.Time) {
@@ -75,7 +76,7 @@ func TestEveryRequestIsShared(t *testing.T) {
 	if got := shared.asked["127.0.0.1"]; got != sent+robots || sent != 5 || len(shared.asked) != 1 {
 		t.Errorf("%v waited for, %d requests came besides robots.txt", shared.asked, sent)
 	}
-	want := map[time.Duration]bool{2 * time.Minute: true, usualPause: true}
+	want := map[time.Duration]bool{2 * time.Minute: true, time.Second: true}
 	for _, d := range shared.slow {
 		if !want[d] {
 			t.Errorf("slow for %v", d)

@@ -47,8 +47,9 @@ type Renderer interface {
 // Share is what all who use one engine may ask of one host together; dispatch.Limiter is
 // one. It is safe for concurrent use.
 type Share interface {
-	// Wait returns when n more requests may be sent, or fails, and then with a code.
-	Wait(ctx context.Context, n int) error
+	// Take returns when n more requests may be sent, or fails, and then with a code.
+	// settle is told how many were.
+	Take(ctx context.Context, n int) (settle func(sent int), err error)
 	// Slow says that the host wants nobody to come before a time.
 	Slow(until time.Time)
 }

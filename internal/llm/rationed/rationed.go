@@ -67,10 +67,12 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	}
 	requests := m.limit(limit.Requests)
 	// Last, as a slot of a second does not keep.
-	if err := requests.Wait(ctx, 1); err != nil {
+	asked, err := requests.Take(ctx, 1)
+	if err != nil {
 		share.settle(0, 0)
 		return llm.Reply{}, m.refused(err)
 	}
+	asked(1) // whatever comes of it
 	done := false
 	defer func() {
 		if !done { // it panicked: nobody knows what it used
@@ -106,16 +108,16 @@ func (s *share) settle(tokens, money int) {
 // setAside waits until the worst case of a call fits.
 func (m *model) setAside(ctx context.Context, c llm.Call) (*share, error) {
 	s := &share{}
-	if l := m.limit(limit.Tokens); limit.Limited(l) {
+	if l := m.limit(limit.Tokens); l.Limited() {
 		s.tokens = llm.Estimate(c) + c.MaxTokens
-		settle, err := limit.Take(ctx, l, s.tokens)
+		settle, err := l.Take(ctx, s.tokens)
 		if err != nil {
 			return nil, m.refused(err)
 		}
 		s.settles = append(s.settles, func(tokens, _ int) { settle(tokens) })
 	}
 	l := m.limit(limit.Money)
-	if !limit.Limited(l) {
+	if !l.Limited() {
 		return s, nil
 	}
 	in := llm.Estimate(c)
@@ -128,7 +130,7 @@ func (m *model) setAside(ctx context.Context, c llm.Call) (*share, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there is a limit of money for %s, and nobody knows what %s costs", m.provider, m.ID()),
 			Hint: "limit its tokens instead, or choose a model that is in the table of prices"}
 	}
-	settle, err := limit.Take(ctx, l, worst)
+	settle, err := l.Take(ctx, worst)
 	if err != nil {
 		s.settle(0, 0)
 		return nil, m.refused(err)

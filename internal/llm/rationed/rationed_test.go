@@ -139,6 +139,23 @@ func TestTokens(t *testing.T) {
 	})
 }
 
+// TestRequestsOfADay: a request is used for certain when it is made, so that nobody waits
+// for one of them to come back.
+func TestRequestsOfADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &provider{id: sonnet, answer: answers(llm.Usage{In: 10, Out: 1})}
+		m := New(p, ration(t, "anthropic requests 2/day").Limit, time.Now)
+		began := time.Now()
+		for i, want := range []marchwarden.Code{"", "", marchwarden.CodeExhausted} {
+			_, err := m.Generate(t.Context(), llm.Call{MaxTokens: 10})
+			synctest.Wait()
+			if marchwarden.CodeOf(err) != want || time.Since(began) > time.Second {
+				t.Errorf("call %d: %v after %v", i, err, time.Since(began))
+			}
+		}
+	})
+}
+
 func TestMoney(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{id: sonnet, answer: answers(llm.Usage{In: 100_000, Out: 10_000})} // $0.45

@@ -13,12 +13,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
-
-// usualPause is for how long a service is left alone that refuses and names no time.
-const usualPause = time.Second
 
 // New returns an engine that waits for its share. share is the limit of the engine's
 // requests, such as that of "tavily/requests"; open makes the engine with the client that
@@ -35,9 +31,6 @@ func New(share dispatch.Limiter, now func() time.Time, client *http.Client, open
 	return &engine{Engine: open(&counted), share: share}
 }
 
-// ForEngine is the key of the limit of an engine's requests.
-func ForEngine(name string) string { return limit.Key(name, limit.Requests) }
-
 type engine struct {
 	search.Engine
 	share dispatch.Limiter
@@ -51,13 +44,16 @@ type ticket struct{ used atomic.Bool }
 
 // Search implements search.Engine.
 func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
-	if err := e.share.Wait(ctx, 1); err != nil {
+	settle, err := e.share.Take(ctx, 1)
+	if err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: e.Name() + ": it was not asked", Hint: marchwarden.HintOf(err), Err: err}
 	}
 	t := &ticket{}
 	hits, err := e.Engine.Search(context.WithValue(ctx, ticketKey{}, t), q)
 	if t.used.CompareAndSwap(false, true) { // there was nothing to ask for
-		e.share.Refund(1)
+		settle(0)
+	} else {
+		settle(1)
 	}
 	return hits, err
 }
@@ -79,19 +75,22 @@ type transport struct {
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if own, ok := req.Context().Value(ticketKey{}).(*ticket); !ok || !own.used.CompareAndSwap(false, true) {
-		if err := t.share.Wait(req.Context(), 1); err != nil {
+		settle, err := t.share.Take(req.Context(), 1)
+		if err != nil {
 			if req.Body != nil {
 				_ = req.Body.Close() // as every RoundTripper has to
 			}
 			return nil, err
 		}
+		settle(1) // whatever comes of it
 	}
 	resp, err := t.base.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	if wait, ok := wantsNobody(resp.StatusCode, resp.Header, t.now()); ok {
-		t.share.Slow(t.now().Add(wait))
+	now := t.now()
+	if wait, ok := httpapi.StayAway(resp, now); ok {
+		t.share.Slow(now.Add(wait))
 	}
 	return resp, nil
 }
@@ -101,20 +100,4 @@ func (t *transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
-}
-
-// wantsNobody reports whether an answer says that everybody should stay away, and for how
-// long. That a service is down says so only if it names a time.
-func wantsNobody(status int, header http.Header, now time.Time) (time.Duration, bool) {
-	wait, named := httpapi.RetryAfter(header, now)
-	switch status {
-	case http.StatusTooManyRequests:
-		if !named {
-			wait = usualPause
-		}
-		return wait, wait > 0
-	case http.StatusServiceUnavailable:
-		return wait, named && wait > 0
-	}
-	return 0, false
 }

@@ -2,11 +2,13 @@ package rationed
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -23,25 +25,26 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type share struct {
 	err error
 
-	mu               sync.Mutex // guards what follows
-	waited, refunded int
-	slow             []time.Duration
+	mu          sync.Mutex // guards what follows
+	taken, used int
+	slow        []time.Duration
 }
 
-func (s *share) Wait(context.Context, int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
-		s.waited++
+func (s *share) Take(_ context.Context, n int) (func(used int), error) {
+	if s.err != nil {
+		return nil, s.err
 	}
-	return s.err
-}
-
-func (s *share) Refund(int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refunded++
+	s.taken += n
+	return func(used int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.used += used
+	}, nil
 }
+
+func (s *share) Limited() bool { return true }
 
 func (s *share) Slow(until time.Time) {
 	s.mu.Lock()
@@ -86,16 +89,16 @@ func TestEveryRequestCounts(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, tt := range []struct {
-		query                  string
-		waited, refunded, came int
-		slow                   time.Duration
-		code                   marchwarden.Code
+		query       string
+		taken, came int
+		slow        time.Duration
+		code        marchwarden.Code
 	}{
-		{"", 1, 1, 0, 0, ""},
-		{"one", 1, 0, 1, 0, ""},
-		{"one two three", 3, 0, 3, 0, ""},
-		{"refused", 2, 0, 2, 50 * time.Millisecond, ""}, // the client asks once more
-		{"down", 1, 0, 1, time.Minute, marchwarden.CodeUnavailable},
+		{"", 1, 0, 0, ""},
+		{"one", 1, 1, 0, ""},
+		{"one two three", 3, 3, 0, ""},
+		{"refused", 2, 2, 50 * time.Millisecond, ""}, // the client asks once more
+		{"down", 1, 1, time.Minute, marchwarden.CodeUnavailable},
 	} {
 		clear(came)
 		s := &share{}
@@ -112,8 +115,8 @@ func TestEveryRequestCounts(t *testing.T) {
 		for _, d := range s.slow {
 			slow += d
 		}
-		if marchwarden.CodeOf(err) != tt.code || s.waited != tt.waited || s.refunded != tt.refunded || all != tt.came || slow != tt.slow {
-			t.Errorf("%q: %v; waited %d, gave back %d, %d requests, slow %v; want %+v", tt.query, err, s.waited, s.refunded, all, slow, tt)
+		if marchwarden.CodeOf(err) != tt.code || s.taken != tt.taken || s.used != all || all != tt.came || slow != tt.slow {
+			t.Errorf("%q: %v; took %d and used %d, %d requests, slow %v; want %+v", tt.query, err, s.taken, s.used, all, slow, tt)
 		}
 		e.(*engine).Engine.(*fake).service.HTTP.CloseIdleConnections()
 	}
@@ -128,23 +131,45 @@ func TestNotAllowed(t *testing.T) {
 	if marchwarden.CodeOf(err) != marchwarden.CodeExhausted || err.Error() != "fake: it was not asked: used up" || marchwarden.HintOf(err) != "tomorrow" {
 		t.Errorf("%v", err)
 	}
-	if ForEngine("tavily") != limit.Key("tavily", limit.Requests) {
-		t.Error(ForEngine("tavily"))
-	}
 }
 
-func TestWantsNobody(t *testing.T) {
-	for _, tt := range []struct {
-		status int
-		after  string
-		want   time.Duration
-	}{{200, "5", 0}, {429, "", usualPause}, {429, "5", 5 * time.Second}, {429, "soon", usualPause}, {503, "", 0}, {503, "7", 7 * time.Second}, {500, "7", 0}, {429, "0", 0}} {
-		h := http.Header{}
-		if tt.after != "" {
-			h.Set("Retry-After", tt.after)
-		}
-		if got, ok := wantsNobody(tt.status, h, noon); got != tt.want && ok || ok != (tt.want > 0) {
-			t.Errorf("%d %q: %v %v", tt.status, tt.after, got, ok)
-		}
+// answers is a service without a network.
+type answers struct{}
+
+func (answers) RoundTrip(req *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader("{}")), Request: req}, nil
+}
+
+// TestNothingAsked: searches that ask for nothing use nothing, however long ago another
+// one did, and those that ask use up what there is of a day.
+func TestNothingAsked(t *testing.T) {
+	for rate, want := range map[string]marchwarden.Code{"2/m": "", "2/day": marchwarden.CodeExhausted} {
+		synctest.Test(t, func(t *testing.T) {
+			rules, err := limit.ParseRules([]string{"fake requests " + rate})
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := limit.NewSet(limit.SetConfig{Rules: rules, Now: time.Now, Cell: func(string) limit.Cell { return limit.Memory(time.Now) }})
+			e := New(set.Limit("fake/requests"), time.Now, &http.Client{Transport: answers{}}, func(h *http.Client) search.Engine {
+				return &fake{httpapi.Service{Name: "fake", Base: "http://127.0.0.1:1", HTTP: h}}
+			})
+			searches := func(text string) (time.Duration, marchwarden.Code) {
+				began := time.Now()
+				_, err := e.Search(t.Context(), search.Query{Text: text})
+				synctest.Wait() // until what was not used is given back
+				return time.Since(began), marchwarden.CodeOf(err)
+			}
+			searches("one")
+			time.Sleep(2 * time.Minute)
+			for i := range 5 {
+				if d, code := searches(""); d > time.Second || code != "" {
+					t.Errorf("%s: search %d for nothing waited for %v: %s", rate, i, d, code)
+				}
+			}
+			searches("two")
+			if d, code := searches("three"); code != want || want != "" && d > time.Second {
+				t.Errorf("%s: %q after %v, want %q", rate, code, d, want)
+			}
+		})
 	}
 }

@@ -21,7 +21,8 @@ import (
 
 const (
 	// slowSubject and the name of a key is where it is said that nobody may come. It is
-	// not stored: who does not hear it reads it in the bucket.
+	// not stored: who does not hear it reads it in the bucket if the key has a rule, and
+	// else is refused once itself.
 	slowSubject = "mw.slow."
 	// tryFor is how long one exchange with the bucket may take.
 	tryFor = 2 * time.Second
@@ -93,7 +94,7 @@ type slowed struct {
 	For time.Duration `json:"for_ns"`
 }
 
-// listen hears what others say, if it can. If it cannot, the bucket tells it later.
+// listen hears what others say from now on, if it can.
 func (l *Limits) listen() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,7 +112,7 @@ func (l *Limits) listen() {
 	}
 }
 
-// tell says it to others at once. Nobody has to hear it: it is in the bucket, too.
+// tell says it to others at once. Of a key that has a rule, it is in the bucket, too.
 func (l *Limits) tell(key string, until time.Time) {
 	body, err := json.Marshal(slowed{Key: key, For: until.Sub(l.clock.Now())})
 	if err == nil {

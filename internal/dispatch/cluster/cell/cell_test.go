@@ -20,7 +20,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
 func TestMain(m *testing.M) {
@@ -153,7 +152,7 @@ func use(ctx context.Context, l dispatch.Limiter, address string, callers int) e
 
 func useOne(ctx context.Context, l dispatch.Limiter, client *http.Client, address string) error {
 	for {
-		if err := l.Wait(ctx, 1); err != nil {
+		if _, err := l.Take(ctx, 1); err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -247,13 +246,40 @@ func TestRefusedOnce(t *testing.T) {
 // paced keeps a test without a limit from flooding its provider.
 type paced struct{ dispatch.Limiter }
 
-func (p paced) Wait(ctx context.Context, n int) error {
+func (p paced) Take(ctx context.Context, n int) (func(used int), error) {
 	select {
 	case <-time.After(30 * time.Millisecond):
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	return p.Limiter.Wait(ctx, n)
+	return p.Limiter.Take(ctx, n)
+}
+
+// TestHeardBeforeUse: what one worker is told of a provider that has no limit holds for
+// another that comes to it later, too.
+func TestHeardBeforeUse(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "other requests 1/s")
+	here, there := open(t, s, "here"), open(t, s, "there")
+	inStep := func(e *cluster.Engine) { // what went out and came in before is done with
+		t.Helper()
+		if _, err := e.Limits().Status(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there.Limit("host:another.org/requests") // it is at work
+	inStep(there)
+	until := time.Now().Add(askedWait)
+	here.Limit("host:example.org/requests").Slow(until)
+	inStep(here)
+	inStep(there)
+	time.Sleep(50 * time.Millisecond) // it is taken in beside the answer
+	if _, err := there.Limit("host:example.org/requests").Take(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if early := time.Until(until); early > 100*time.Millisecond {
+		t.Errorf("it came %v too early", early)
+	}
 }
 
 // TestMoneyIsKept: what was spent is known to an engine that is opened later, and the
@@ -262,7 +288,7 @@ func TestMoneyIsKept(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "acme money 1/day", "acme tokens 1000/m")
 	first := open(t, s, "first")
-	settle, err := limit.Take(t.Context(), first.Limit("acme/money"), 900_000)
+	settle, err := first.Limit("acme/money").Take(t.Context(), 900_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,16 +309,18 @@ func TestMoneyIsKept(t *testing.T) {
 			t.Fatalf("%+v after it was settled", uses)
 		}
 	}
-	if err := second.Limit("acme/money").Wait(t.Context(), 300_000); err != nil {
-		t.Error(err)
+	settle, err = second.Limit("acme/money").Take(t.Context(), 300_000)
+	if err != nil {
+		t.Fatal(err)
 	}
-	err = second.Limit("acme/money").Wait(t.Context(), 400_000)
+	settle(300_000)
+	_, err = second.Limit("acme/money").Take(t.Context(), 400_000)
 	if marchwarden.CodeOf(err) != marchwarden.CodeExhausted || marchwarden.HintOf(err) == "" {
 		t.Errorf("too much: %v", err)
 	}
 }
 
-// TestNoEngineNobodyGoes: without the engine nobody knows what others use, and Wait says
+// TestNoEngineNobodyGoes: without the engine nobody knows what others use, and Take says
 // so after a while.
 func TestNoEngineNobodyGoes(t *testing.T) {
 	if !longer() {
@@ -301,12 +329,12 @@ func TestNoEngineNobodyGoes(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "acme requests 50/s")
 	l := open(t, s, "worker").Limit("acme/requests")
-	if err := l.Wait(t.Context(), 1); err != nil {
+	if _, err := l.Take(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	s.Shutdown()
 	began := time.Now()
-	err := l.Wait(t.Context(), 1)
+	_, err := l.Take(t.Context(), 1)
 	if took := time.Since(began); marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || took > 25*time.Second {
 		t.Errorf("%v after %v", err, took)
 	}

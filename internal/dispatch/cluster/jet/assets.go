@@ -52,15 +52,30 @@ const (
 // TaskSubject holds the specification of a task.
 func TaskSubject(id marchwarden.TraceID) string { return "mw.task." + id.String() }
 
-// CancelSubject holds the wish to cancel it.
-func CancelSubject(id marchwarden.TraceID) string { return "mw.cancel." + id.String() }
+// CancelSubject holds the wish to cancel it: the first one (after is 0), or the one that
+// came after the wish with that sequence. A subject holds one message.
+func CancelSubject(id marchwarden.TraceID, after uint64) string {
+	subject := "mw.cancel." + id.String()
+	if after > 0 {
+		subject += "_" + strconv.FormatUint(after, 10)
+	}
+	return subject
+}
+
+// ParseCancel says what a subject holds a wish to cancel of.
+func ParseCancel(subject string) (id marchwarden.TraceID, ok bool) {
+	name, ok := strings.CutPrefix(subject, "mw.cancel.")
+	name, _, _ = strings.Cut(name, "_")
+	id, err := marchwarden.ParseTraceID(name)
+	return id, ok && err == nil
+}
 
 // DoneSubject holds its end.
 func DoneSubject(id marchwarden.TraceID) string { return "mw.done." + id.String() }
 
-// LogSubject holds a record.
+// LogSubject holds a record; without one, all of an investigation.
 func LogSubject(investigation, record marchwarden.TraceID) string {
-	return "mw.log." + investigation.String() + "." + record.String()
+	return "mw.log." + investigation.String() + "." + orAny(record)
 }
 
 // SeenSubject is where what is written to a record is repeated; without a record, to all
@@ -87,6 +102,23 @@ func orAny(id marchwarden.TraceID) string {
 // WorkSubject holds the pointer to a task of an owner that waits in a band of a queue.
 func WorkSubject(queue string, band int, owner string, id marchwarden.TraceID) string {
 	return laneSubject("mw.work.", queue, band, laneOf(owner)) + "." + id.String()
+}
+
+// WakeSubject tells those who wait for a queue to look into a lane.
+func WakeSubject(queue string, band, lane int) string {
+	return laneSubject("mw.wake.", queue, band, lane) + ".again"
+}
+
+// ParseLane says of which lane of which band of which queue a subject is that pointers
+// wait at or are announced at, whichever they are.
+func ParseLane(subject string) (queue string, band, lane int, ok bool) {
+	part := strings.Split(subject, ".") // mw.<work or wake>.<queue>.p<band>.<lane>.<task>
+	if len(part) != 6 {
+		return "", 0, 0, false
+	}
+	band, err1 := strconv.Atoi(strings.TrimPrefix(part[3], "p"))
+	lane, err2 := strconv.Atoi(part[4])
+	return part[2], band, lane, err1 == nil && err2 == nil && band >= 0 && band < Bands && lane >= 0 && lane < Lanes
 }
 
 func laneSubject(prefix, queue string, band, lane int) string {

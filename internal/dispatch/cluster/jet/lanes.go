@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +14,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// How often those who wait look for what nobody announces, such as a task whose lease has
-// ended: together, and each for itself.
+// How often those who take from a queue look for what nobody announces, such as a task
+// whose lease has ended: together, and each for itself.
 const (
 	tickEvery = time.Second
 	lookEvery = 15 * time.Second
@@ -35,8 +33,9 @@ const (
 //
 // It keeps, for each lane, whether there may be something: that is announced when a
 // pointer is stored. So an idle queue costs nothing, a busy one a request for each
-// pointer, and those who wait look through all lanes once a second between them, for what
-// nobody announces.
+// pointer, and those who would take one look through all lanes once a second between
+// them, for what nobody announces: also while there is more than they can take, or that
+// would wait behind all that is less urgent.
 type Queue struct {
 	c     *Conn
 	name  string
@@ -114,13 +113,8 @@ func (q *Queue) ensure(ctx context.Context, band, number int) error {
 
 // announced notes that a pointer was stored.
 func (q *Queue) announced(m *nats.Msg, alone bool) {
-	part := strings.Split(m.Subject, ".") // mw.wake.<queue>.p<band>.<lane>.<task>
-	if len(part) != 6 {
-		return
-	}
-	band, err1 := strconv.Atoi(strings.TrimPrefix(part[3], "p"))
-	number, err2 := strconv.Atoi(part[4])
-	if err1 != nil || err2 != nil || band < 0 || band >= Bands || number < 0 || number >= Lanes {
+	_, band, number, ok := ParseLane(m.Subject)
+	if !ok {
 		return
 	}
 	q.mu.Lock()
@@ -149,6 +143,7 @@ func (q *Queue) ticked() {
 // Next takes a pointer as soon as there is one. It returns the error of ctx when that
 // ends, and another if the connection is closed.
 func (q *Queue) Next(ctx context.Context) (*Pointer, error) {
+	q.tick()
 	for look := true; ; {
 		if look {
 			p, err := q.sweep(ctx)
@@ -209,7 +204,7 @@ func (q *Queue) Rest() {
 		for number := range q.lanes[band] {
 			l := &q.lanes[band][number]
 			if l.owed || l.more && first {
-				tell = append(tell, laneSubject("mw.wake.", q.name, band, number)+".again")
+				tell = append(tell, WakeSubject(q.name, band, number))
 				first = false
 			}
 			l.owed = false

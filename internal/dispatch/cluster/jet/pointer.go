@@ -22,6 +22,9 @@ type Pointer struct {
 	reply string
 	lease time.Duration
 
+	// Subject is where it waited. Whoever may hand in tasks chose it: it is the place of
+	// its task only if that says so itself.
+	Subject   string
 	Task      marchwarden.TraceID
 	Queued    time.Time // when it was handed in, by the hub's clock
 	Delivered int       // how often it was taken, this time included
@@ -93,12 +96,12 @@ func (q *Queue) pointer(m *nats.Msg, taken time.Time) (*Pointer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what was taken from the queue: %w", err)
 	}
-	p := &Pointer{c: q.c, reply: m.Reply, lease: q.lease, Queued: meta.Timestamp, Delivered: int(min(meta.NumDelivered, 1<<30)), pending: meta.NumPending}
+	p := &Pointer{c: q.c, reply: m.Reply, lease: q.lease, Subject: m.Subject, Queued: meta.Timestamp, Delivered: int(min(meta.NumDelivered, 1<<30)), pending: meta.NumPending}
 	p.held.Store(&taken)
-	dot := strings.LastIndexByte(m.Subject, '.')
-	p.again = "mw.wake." + strings.TrimPrefix(m.Subject[:dot], "mw.work.") + ".again"
+	queue, band, lane, _ := ParseLane(m.Subject) // it is of a lane, as all that comes from one
+	p.again = WakeSubject(queue, band, lane)
 	// A pointer that names no task is done with by whoever finds that nobody knows it.
-	p.Task, _ = marchwarden.ParseTraceID(m.Subject[dot+1:])
+	p.Task, _ = marchwarden.ParseTraceID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
 	return p, nil
 }
 

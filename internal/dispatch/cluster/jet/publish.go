@@ -174,7 +174,6 @@ func (c *Conn) final(err error, began time.Time) error {
 type Entry struct {
 	Subject string
 	Seq     uint64
-	Time    time.Time
 	Header  nats.Header
 	Data    []byte
 }
@@ -208,11 +207,10 @@ func (c *Conn) get(ctx context.Context, stream string, ask map[string]any) (Entr
 	var answer struct {
 		Error   *apiError `json:"error"`
 		Message struct {
-			Subject string    `json:"subject"`
-			Seq     uint64    `json:"seq"`
-			Header  []byte    `json:"hdrs"`
-			Data    []byte    `json:"data"`
-			Time    time.Time `json:"time"`
+			Subject string `json:"subject"`
+			Seq     uint64 `json:"seq"`
+			Header  []byte `json:"hdrs"`
+			Data    []byte `json:"data"`
 		} `json:"message"`
 	}
 	err = c.retry(ctx, "read from "+stream, func(ctx context.Context) error {
@@ -236,7 +234,7 @@ func (c *Conn) get(ctx context.Context, stream string, ask map[string]any) (Entr
 		return Entry{}, false, err
 	}
 	m := answer.Message
-	e := Entry{Subject: m.Subject, Seq: m.Seq, Time: m.Time, Data: m.Data, Header: nats.Header{}}
+	e := Entry{Subject: m.Subject, Seq: m.Seq, Data: m.Data, Header: nats.Header{}}
 	if len(m.Header) > 0 {
 		if e.Header, err = nats.DecodeHeadersMsg(m.Header); err != nil {
 			return Entry{}, false, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read message %d of %s", m.Seq, stream)

@@ -244,11 +244,13 @@ func (t *term) note(ctx context.Context) error {
 func (t *term) readTasks(ctx context.Context) error {
 	now, canceled := t.cfg.Now(), map[marchwarden.TraceID]bool{}
 	err := t.tasks.read(ctx, t.streams[jet.StreamTask], min(readsPerRound, t.cfg.Remember-len(t.open)), func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+		if id, ok := jet.ParseCancel(msg.Subject()); ok {
+			canceled[id] = true
+			return true
+		}
 		id, ok := lastToken(msg.Subject())
 		switch {
 		case !ok: // nothing of ours
-		case msg.Subject() == jet.CancelSubject(id):
-			canceled[id] = true
 		case msg.Subject() == jet.TaskSubject(id) && t.open[id] == nil:
 			var spec dispatch.Task
 			if err := json.Unmarshal(msg.Data(), &spec); err != nil || spec.ID != id {

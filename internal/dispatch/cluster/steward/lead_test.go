@@ -1,7 +1,6 @@
 package steward_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,59 +9,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/steward"
 )
-
-// announce says that a worker with a free slot is there.
-func (w *world) announce() {
-	ctx, cancel := context.WithCancel(w.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := w.e.Announce(ctx, func() cluster.Presence {
-			return cluster.Presence{Name: "worker", Queues: map[string]cluster.Load{"web": {Slots: 4}}}
-		}); err != nil {
-			w.Errorf("announce: %v", err)
-		}
-	}()
-	w.Cleanup(func() { cancel(); <-done })
-}
-
-func TestMakesStuckConsumersAnew(t *testing.T) {
-	w := newWorld(t)
-	w.work(answer)
-	first := w.task()
-	w.submit(first)
-	w.endsAs(first, dispatch.Done)
-	stream, err := w.e.JetStream().Stream(t.Context(), jet.StreamWork)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for lane := range jet.Lanes {
-		if _, err := stream.PauseConsumer(t.Context(), jet.ConsumerName("web", int(dispatch.Normal), lane), time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	task := w.task()
-	w.submit(task)
-	s, _ := w.keep(w.e, "one", 0)
-	time.Sleep(4 * lease)
-	if w.ended(task) != nil || s.Stats().Remade != 0 {
-		t.Fatal("nobody is there to wait, and the consumer was made anew")
-	}
-	w.announce()
-	w.endsAs(task, dispatch.Done)
-	if got := s.Stats(); got.Remade == 0 {
-		t.Errorf("stats: %+v", got)
-	}
-	for lane := range jet.Lanes { // those with nothing to deliver are as they were
-		c, err := stream.Consumer(t.Context(), jet.ConsumerName("web", int(dispatch.Normal), lane))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if info := c.CachedInfo(); info.Paused != (info.Delivered.Consumer == 0) {
-			t.Errorf("%s: paused %v, %d delivered", info.Name, info.Paused, info.Delivered.Consumer)
-		}
-	}
-}
 
 func TestOneLeadsAndAnotherTakesOver(t *testing.T) {
 	t.Parallel()

@@ -80,7 +80,7 @@ func TestRoles(t *testing.T) {
 	if len(status.Workers) != 1 || len(status.Queues) != 1 || status.Steward == nil || len(status.Limits) != 1 || len(status.Hubs) != 1 {
 		t.Errorf("a client sees %+v", status)
 	}
-	for _, e := range []*cluster.Engine{w.e, worker} {
+	for role, e := range map[keys.Role]*cluster.Engine{keys.Client: w.e, keys.Worker: worker} {
 		if members, err := e.Members(t.Context()); err != nil || len(members) != 1 {
 			t.Errorf("members %v, %v", members, err)
 		}
@@ -90,7 +90,7 @@ func TestRoles(t *testing.T) {
 		}
 		short, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		if _, err := kv.Put(short, cluster.StewardKey, []byte("{}")); err == nil {
-			t.Errorf("%s makes itself steward", e.Name())
+			t.Errorf("a %s makes itself steward", role)
 		}
 		stop()
 	}

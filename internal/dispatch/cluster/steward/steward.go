@@ -149,7 +149,9 @@ func (s *Steward) lead(ctx context.Context, l *lease) {
 	group.Go(func() error { return l.keep(term, s.tenure) })
 	group.Go(func() error { return s.rounds(term) })
 	err := group.Wait()
-	s.count(func(t *cluster.Stewardship) { t.Leading, t.Open, t.Investigations, t.PerMinute = false, 0, 0, 0 })
+	s.count(func(t *cluster.Stewardship) {
+		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Stuck = false, 0, 0, 0, nil
+	})
 	if errors.Is(err, errDeposed) {
 		s.cfg.Log.Warn("steward does not lead any more", "name", s.cfg.Name)
 		return
@@ -193,8 +195,8 @@ type term struct {
 	ends    cursor
 	open    map[marchwarden.TraceID]*item
 	due     agenda
-	noted   uint64 // the low mark that is written down
-	queues  map[string]*watched
+	noted   uint64               // the low mark that is written down
+	lanes   map[string]*watched  // by the names of their consumers
 	workers []cluster.Presence   // as of this round
 	served  map[string]time.Time // when workers of a queue were last seen
 	start   time.Time            // of the term
@@ -203,7 +205,7 @@ type term struct {
 }
 
 func (s *Steward) newTerm() *term {
-	return &term{Steward: s, start: s.cfg.Now(), served: map[string]time.Time{}, streams: map[string]jetstream.Stream{}, open: map[marchwarden.TraceID]*item{}, queues: map[string]*watched{},
+	return &term{Steward: s, start: s.cfg.Now(), served: map[string]time.Time{}, streams: map[string]jetstream.Stream{}, open: map[marchwarden.TraceID]*item{},
 		tasks: cursor{stream: jet.StreamTask}, ends: cursor{stream: jet.StreamDone, headers: true}}
 }
 

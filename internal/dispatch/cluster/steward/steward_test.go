@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -303,6 +304,14 @@ func TestEndsWhatIsCanceledWhileItWaits(t *testing.T) {
 		w.until("dropped", func() bool { return !w.queued(task) })
 	}
 	w.until("counted", func() bool { return s.Stats().Settled == 3 })
+	next := w.task() // goes on with what was canceled
+	next.Record, next.Investigation, next.Request.Resume = parent.ID, parent.ID, parent.ID.String()
+	w.submit(next)
+	if err := w.e.Cancel(t.Context(), parent.ID, "not needed either"); err != nil {
+		t.Fatal(err)
+	}
+	w.endsAs(next, dispatch.Canceled)
+	w.until("counted", func() bool { return s.Stats().Settled == 4 })
 }
 
 // Whoever had it is gone, and nobody else comes.
@@ -333,4 +342,30 @@ func TestEndsWhatIsCanceledAndDeserted(t *testing.T) {
 		t.Errorf("the end is %+v", end)
 	}
 	w.until("counted", func() bool { return s.Stats().Settled == 1 && !w.queued(task) })
+}
+
+// What anybody may write, and nobody can read, costs no round: a task that is none, and a
+// wish to cancel that is none or is too long to be passed on.
+func TestUnreadableTasksAndWishes(t *testing.T) {
+	w := newWorld(t)
+	bad := w.task()
+	bad.Queue = "a b"
+	w.specify(bad)
+	var canceled []dispatch.Task
+	for _, wish := range []string{"{", `{"reason":"` + strings.Repeat("<", 1_000_000) + `"}`} {
+		task := w.task()
+		w.submit(task)
+		if _, _, err := w.e.Conn().Publish(t.Context(), jet.Message{Subject: jet.CancelSubject(task.ID, 0), Data: []byte(wish)}); err != nil {
+			t.Fatal(err)
+		}
+		canceled = append(canceled, task)
+	}
+	s, _ := w.keep(w.e, "one", 0)
+	for _, task := range canceled {
+		w.endsAs(task, dispatch.Canceled)
+	}
+	w.until("forgotten", func() bool { got := s.Stats(); return got.Rounds > 12 && got.Open == 0 })
+	if got := s.Stats(); got.Failures != 0 || got.Requeued != 0 {
+		t.Errorf("stats: %+v", got)
+	}
 }

@@ -1,9 +1,11 @@
 package steward
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,41 +14,79 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
 )
 
-// watched is a consumer as it was when it last moved.
+// lane is one of a queue, with its consumer as that is now.
+type lane struct {
+	*jetstream.ConsumerInfo
+	queue        string
+	band, number int
+}
+
+// watched is a lane as it was when it last moved.
 type watched struct {
 	delivered, acked uint64
-	since            time.Time
+	since            time.Time // it moved, or was not to move
+	remade           time.Time // its consumer was made anew; zero if it was not since then
 }
 
-// watch looks at every consumer of the work, and makes those anew that deliver nothing
-// although there is something to deliver and somebody who waits for it.
+// watch looks at every lane of the work, says which are stuck, and makes the consumers of
+// those anew: they deliver nothing although there is something to deliver and somebody who
+// waits for it.
 func (t *term) watch(ctx context.Context) error {
-	work := t.streams[jet.StreamWork]
-	free := t.free()
-	seen := map[string]*watched{}
-	list := work.ListConsumers(ctx)
-	for info := range list.Info() {
-		w := t.moved(info, free)
+	lanes, err := t.listLanes(ctx)
+	if err != nil {
+		t.lanes = nil // nobody knows what moves meanwhile
+		return err
+	}
+	wanted := t.wanted(lanes)
+	now, seen := t.cfg.Now(), map[string]*watched{}
+	var stuck []cluster.Stuck
+	var errs []error
+	for _, l := range lanes {
+		w := t.moved(l, wanted(l))
+		seen[l.Name] = w
+		if silent := now.Sub(w.since); silent >= 2*t.lease {
+			stuck = append(stuck, cluster.Stuck{Queue: l.queue, Lane: fmt.Sprintf("p%d.%d", l.band, l.number), Waiting: int(l.NumPending), For: silent})
+		}
 		patience := 2 * t.lease
-		if info.NumAckPending > 0 {
+		if l.NumAckPending > 0 {
 			patience *= 2 // those who work on these would lose them
 		}
-		if t.cfg.Now().Sub(w.since) < patience {
-			seen[info.Name] = w
+		if now.Sub(w.since) < patience || now.Sub(w.remade) < patience {
 			continue
 		}
-		if err := t.remake(ctx, work, info); err != nil {
-			return err
+		if err := t.remake(ctx, l); err != nil {
+			errs = append(errs, err)
+			continue
 		}
+		w.delivered, w.acked, w.remade = 0, 0, now
 		t.count(func(s *cluster.Stewardship) { s.Remade++ })
-		t.cfg.Log.Warn("steward made a stuck consumer anew", "consumer", info.Name, "pending", info.NumPending, "in_flight", info.NumAckPending)
+		t.cfg.Log.Warn("steward made a stuck consumer anew", "consumer", l.Name, "pending", l.NumPending, "in_flight", l.NumAckPending)
 	}
-	t.queues = seen
-	return wrap("list consumers", list.Err())
+	slices.SortFunc(stuck, func(a, b cluster.Stuck) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Lane, b.Lane))
+	})
+	t.count(func(s *cluster.Stewardship) { s.Stuck = stuck })
+	t.lanes = seen
+	return errors.Join(errs...)
 }
 
-// free is the queues for which somebody has a slot that is not in use.
-func (t *term) free() map[string]bool {
+// listLanes are all lanes that have a consumer.
+func (t *term) listLanes(ctx context.Context) ([]lane, error) {
+	var lanes []lane
+	list := t.streams[jet.StreamWork].ListConsumers(ctx)
+	for info := range list.Info() {
+		if queue, band, number, ok := jet.ParseLane(info.Config.FilterSubject); ok {
+			lanes = append(lanes, lane{info, queue, band, number})
+		}
+	}
+	return lanes, wrap("list consumers", list.Err())
+}
+
+// wanted says of which lanes something should come: those in which something waits, of a
+// queue for which somebody has a slot that is not in use, unless something more urgent
+// waits there. Whoever has short tasks says every now and then that a slot is free, and
+// fills it with what is most urgent.
+func (t *term) wanted(lanes []lane) func(lane) bool {
 	free := map[string]bool{}
 	for _, w := range t.workers {
 		for queue, load := range w.Queues {
@@ -55,34 +95,38 @@ func (t *term) free() map[string]bool {
 			}
 		}
 	}
-	return free
+	first := map[string]int{} // the most urgent band in which something waits
+	for _, l := range lanes {
+		if band, known := first[l.queue]; l.NumPending > 0 && (!known || l.band < band) {
+			first[l.queue] = l.band
+		}
+	}
+	return func(l lane) bool { return l.NumPending > 0 && free[l.queue] && first[l.queue] == l.band }
 }
 
-// moved is when a consumer last did what it is for, or had nothing to do.
-func (t *term) moved(info *jetstream.ConsumerInfo, free map[string]bool) *watched {
-	w := &watched{delivered: info.Delivered.Consumer, acked: info.AckFloor.Consumer, since: t.cfg.Now()}
-	before := t.queues[info.Name]
-	full := info.Config.MaxAckPending > 0 && info.NumAckPending >= info.Config.MaxAckPending
-	queue, _, _, _ := cluster.Lane(info.Config)
-	wanted := info.NumWaiting > 0 || free[queue]
-	if before != nil && before.delivered == w.delivered && before.acked == w.acked && info.NumPending > 0 && wanted && !full {
-		w.since = before.since
+// moved is when a lane last did what it is for, or had nothing to do. That the tasks in
+// flight are renewed is no sign of it.
+func (t *term) moved(l lane, wanted bool) *watched {
+	w := &watched{delivered: l.Delivered.Consumer, acked: l.AckFloor.Consumer, since: t.cfg.Now()}
+	before := t.lanes[l.Name]
+	if before != nil && before.delivered == w.delivered && before.acked == w.acked && wanted {
+		w.since, w.remade = before.since, before.remade
 	}
 	return w
 }
 
 // remake deletes a consumer and makes it anew, and tells the workers. All that it knew is
 // in the records; what it had delivered is delivered again, and whoever lost it is fenced.
-func (t *term) remake(ctx context.Context, work jetstream.Stream, info *jetstream.ConsumerInfo) error {
-	if err := work.DeleteConsumer(ctx, info.Name); err != nil {
-		return fmt.Errorf("delete the consumer %s: %w", info.Name, err)
+func (t *term) remake(ctx context.Context, l lane) error {
+	work := t.streams[jet.StreamWork]
+	if err := work.DeleteConsumer(ctx, l.Name); err != nil {
+		return fmt.Errorf("delete the consumer %s: %w", l.Name, err)
 	}
-	cfg := info.Config
+	cfg := l.Config
 	cfg.PauseUntil = nil
 	if _, err := work.CreateOrUpdateConsumer(ctx, cfg); err != nil {
-		return fmt.Errorf("make the consumer %s: %w", info.Name, err)
+		return fmt.Errorf("make the consumer %s: %w", l.Name, err)
 	}
-	lane := strings.TrimSuffix(strings.TrimPrefix(cfg.FilterSubject, "mw.work."), "*")
-	_ = t.conn.NATS().Publish("mw.wake."+lane+"again", nil) // workers look now and then, told or not
+	_ = t.conn.NATS().Publish(jet.WakeSubject(l.queue, l.band, l.number), nil) // workers look now and then, told or not
 	return nil
 }

@@ -154,9 +154,29 @@ func (b *Book) stump(rest []byte) bool {
 // Nobody appends meanwhile. An error of next is returned as it is, and nothing written.
 // What need not be kept over a power loss, because it can be found out again, is loose.
 func (b *Book) Append(loose bool, next func() (entry any, err error)) error {
+	return b.alone(func(f *os.File) error {
+		entry, err := next()
+		if err != nil {
+			return err
+		}
+		object, line, err := b.seal(entry)
+		if err != nil {
+			return err
+		}
+		if err := b.write(f, line, loose); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a log")
+		}
+		b.at += int64(len(line))
+		b.seen(object, b.at)
+		return nil
+	})
+}
+
+// alone calls do when the file is the caller's alone and all that is in it was told of.
+func (b *Book) alone(do func(*os.File) error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f, err := b.lock()
+	f, err := durable.Own(b.path, func(f *os.File) error { return durable.Hold(f, lockLimit) })
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a log")
 	}
@@ -164,25 +184,25 @@ func (b *Book) Append(loose bool, next func() (entry any, err error)) error {
 	if err := b.catchUp(f); err != nil {
 		return err
 	}
-	entry, err := next()
-	if err != nil {
-		return err
+	return do(f)
+}
+
+// seal is an entry as an object, and as the line that it is kept as.
+func (b *Book) seal(entry any) (object, line []byte, err error) {
+	if object, err = json.Marshal(entry); err != nil {
+		return nil, nil, fmt.Errorf("write an entry: %w", err)
 	}
-	object, err := json.Marshal(entry)
-	if err != nil {
-		return fmt.Errorf("write an entry: %w", err)
-	}
-	line, _ := durable.SealLine(object, b.kind)
-	if err := b.write(f, line, loose); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a log")
-	}
-	b.at += int64(len(line))
-	b.seen(object, b.at)
-	return nil
+	line, _ = durable.SealLine(object, b.kind)
+	return object, line, nil
 }
 
 // write puts a line at the end, over what a crash left there.
 func (b *Book) write(f *os.File, line []byte, loose bool) error {
+	if b.at == 0 { // its name first: an entry must not be lost with the file
+		if err := durable.SyncDir(os.Open(filepath.Dir(b.path))); err != nil {
+			return err
+		}
+	}
 	err := f.Truncate(b.at)
 	if err == nil {
 		_, err = f.WriteAt(line, b.at)
@@ -197,61 +217,22 @@ func (b *Book) write(f *os.File, line []byte, loose bool) error {
 	return err
 }
 
-// lock opens the file for the caller alone; it is given back when the file is closed.
-func (b *Book) lock() (*os.File, error) {
-	for {
-		f, err := os.OpenFile(b.path, os.O_RDWR|os.O_CREATE, 0o600)
-		if errors.Is(err, fs.ErrNotExist) {
-			if err := durable.MakeDir(filepath.Dir(b.path)); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := durable.Hold(f, lockLimit); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		here, err := f.Stat()
-		if err == nil && here.Size() == 0 { // its name first: an entry must not be lost with the file
-			err = durable.SyncDir(os.Open(filepath.Dir(b.path)))
-		}
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		if there, err := os.Stat(b.path); err == nil && os.SameFile(here, there) {
-			return f, nil
-		}
-		_ = f.Close() // it was replaced in the meantime
-	}
-}
-
 // Replace makes the book consist of what keep gives when all was told of, or leaves it
 // as it is for nil. Then anew is called, here and elsewhere, and all is told again.
 func (b *Book) Replace(keep func() []any) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f, err := b.lock()
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "replace a log")
-	}
-	defer f.Close()
-	if err := b.catchUp(f); err != nil {
-		return err
-	}
-	entries := keep()
-	if entries == nil {
-		return nil
-	}
-	var data []byte
-	for _, e := range entries {
-		object, err := json.Marshal(e)
-		if err != nil {
-			return fmt.Errorf("write an entry: %w", err)
+	return b.alone(func(*os.File) error {
+		entries := keep()
+		if entries == nil {
+			return nil
 		}
-		line, _ := durable.SealLine(object, b.kind)
-		data = append(data, line...)
-	}
-	return marchwarden.Wrap(durable.ReplaceFile(b.path, data), marchwarden.CodeUnavailable, "replace a log")
+		var data []byte
+		for _, e := range entries {
+			_, line, err := b.seal(e)
+			if err != nil {
+				return err
+			}
+			data = append(data, line...)
+		}
+		return marchwarden.Wrap(durable.ReplaceFile(b.path, data), marchwarden.CodeUnavailable, "replace a log")
+	})
 }

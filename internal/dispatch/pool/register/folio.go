@@ -9,7 +9,6 @@ package register
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -61,7 +60,7 @@ type Account struct {
 	dispatch.State
 	Cancel *string // why it was canceled, if it was
 	Backs  int     // attempts that were handed back
-	Begun  bool    // a line was written since it was first taken
+	Begun  bool    // a line was written for it
 	EndSeq uint64  // of its end
 	isBack bool    // the last attempt was handed back
 }
@@ -134,14 +133,17 @@ func (f *Folio) Account(id marchwarden.TraceID) (Account, bool) {
 
 // Beforehand is how a task ends that is not to be begun, or nil.
 func (a Account) Beforehand() *dispatch.End {
+	var end dispatch.End
 	switch {
 	case a.Cancel != nil:
-		return &dispatch.End{Status: dispatch.Canceled, Code: marchwarden.CodeCanceled, Message: "canceled: " + *a.Cancel, Worker: a.Worker, Attempt: a.Attempts}
+		end = dispatch.CanceledEnd(*a.Cancel)
 	case a.Attempts-a.Backs >= dispatch.MaxAttempts:
-		return &dispatch.End{Status: dispatch.Failed, Code: marchwarden.CodeUnavailable, Worker: a.Worker, Attempt: a.Attempts,
-			Message: fmt.Sprintf("whoever works on it does not survive: it was begun %d times", a.Attempts)}
+		end = dispatch.GivenUp(a.Attempts - a.Backs)
+	default:
+		return nil
 	}
-	return nil
+	end.Worker, end.Attempt = a.Worker, a.Attempts
+	return &end
 }
 
 // Open are the tasks that have not ended, in the order in which they came.

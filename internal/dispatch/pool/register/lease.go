@@ -2,9 +2,7 @@ package register
 
 import (
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
@@ -15,27 +13,11 @@ type Lease struct{ file *os.File }
 
 // Take takes the lock in a file, which it makes when missing, or says durable.ErrLocked.
 func Take(path string) (*Lease, error) {
-	for {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if errors.Is(err, fs.ErrNotExist) {
-			if err := durable.MakeDir(filepath.Dir(path)); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := durable.Lock(f, false); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		here, err := f.Stat()
-		there, gone := os.Stat(path)
-		if err == nil && gone == nil && os.SameFile(here, there) {
-			return &Lease{f}, nil
-		}
-		_ = f.Close() // its last holder removed it, or somebody else has made it anew
+	f, err := durable.Own(path, func(f *os.File) error { return durable.Lock(f, false) })
+	if err != nil {
+		return nil, err
 	}
+	return &Lease{f}, nil
 }
 
 // IsTaken reports whether somebody has the lock in a file.

@@ -59,9 +59,6 @@ func (p *Pace) Next(news bool) <-chan time.Time {
 	return p.timer.C
 }
 
-// Slow reports whether nothing was new for long.
-func (p *Pace) Slow() bool { return p.wait == p.Most }
-
 // Stop frees what it holds.
 func (p *Pace) Stop() {
 	if p.timer != nil {

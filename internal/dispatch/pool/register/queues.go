@@ -143,17 +143,18 @@ func (q *Queues) Next(queue string) *Pointer {
 
 // Back puts a task back that was taken out: at once, or when those held elsewhere are
 // tried again.
-func (q *Queues) Back(p *Pointer, later bool) {
+func (q *Queues) Back(id marchwarden.TraceID, later bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	p := q.known[id]
 	switch {
-	case q.known[p.Task] == nil:
-		delete(q.away, p.Task)
+	case p == nil:
+		delete(q.away, id)
 	case later:
-		q.retry = append(q.retry, q.known[p.Task])
+		q.retry = append(q.retry, p)
 	default:
-		delete(q.away, p.Task)
-		q.put(q.known[p.Task], true)
+		delete(q.away, id)
+		q.put(p, true)
 	}
 }
 
