@@ -56,26 +56,30 @@ func (l Load) AsShipped() Load {
 // Times is l with m times the rihlas.
 func (l Load) Times(m float64) Load { l.Rihlas *= m; return l }
 
-// Check refuses what makes no sense. The field is the name of the flag.
+// Check refuses what makes no sense. Its error begins with the flag of 'cluster plan' that
+// says it, or with words for what no flag says.
 func (l Load) Check() error {
 	for _, f := range []struct {
 		name            string
 		value, from, to float64
+		unit            string
 	}{
-		{"rihlas", l.Rihlas, 1, 1e10}, {"peak", l.Peak, 1, 100}, {"rihlas of an investigation", l.PerTask, 1, 1000}, {"calls", l.Calls, 0, 1e4}, {"pages", l.Pages, 0, 1e4},
-		{"seconds", l.Seconds, 1, 86400}, {"hosts", float64(l.Hosts), 1, 1e6}, {"slots", float64(l.Slots), 1, 4096}, {"PI slots", float64(l.PISlots), 1, 4096}, {"lost hosts", l.Lost, 0, 1e6},
-		{"shards", float64(l.Shards), 1, 64}, {"memory", l.HubMemory, 1e8, 1e13}, {"disk", l.HubDisk, 1e8, 1e16}, {"network", l.HubNetwork, 1e5, 1e12},
-		{"days", l.LogDays, 0.01, 3650}, {"days", l.TaskDays, 0.01, 3650}, {"days", l.DoneDays, 0.01, 3650}, {"days", l.EvidenceDays, 0.01, 36500},
+		{"--rihlas", l.Rihlas, 1, 1e10, ""}, {"--peak", l.Peak, 1, 100, ""}, {"--per-investigation", l.PerTask, 1, 1000, ""}, {"--calls", l.Calls, 0, 1e4, ""},
+		{"--pages", l.Pages, 0, 1e4, ""}, {"--seconds", l.Seconds, 1, 86400, ""}, {"--hosts", float64(l.Hosts), 1, 1e6, ""}, {"--slots", float64(l.Slots), 1, 4096, ""},
+		{"--pi-slots", float64(l.PISlots), 1, 4096, ""}, {"hosts lost a day", l.Lost, 0, 1e6, ""}, {"--shards", float64(l.Shards), 1, 64, ""},
+		{"--hub-memory", l.HubMemory, 1e8, 1e13, " bytes"}, {"--hub-disk", l.HubDisk, 1e8, 1e16, " bytes"}, {"network of a hub", l.HubNetwork, 1e5, 1e12, " bytes a second"},
+		{"--keep-log", l.LogDays, 0.01, 3650, " days"}, {"--keep-task", l.TaskDays, 0.01, 3650, " days"}, {"--keep-done", l.DoneDays, 0.01, 3650, " days"},
+		{"evidence in the hubs", l.EvidenceDays, 0.01, 36500, " days"},
 	} {
 		if !(f.value >= f.from && f.value <= f.to) {
-			return fmt.Errorf("%s: must be from %g to %g, not %g", f.name, f.from, f.to, f.value)
+			return fmt.Errorf("%s: must be from %g to %g%s, not %g", f.name, f.from, f.to, f.unit, f.value)
 		}
 	}
 	if l.Hubs != 1 && l.Hubs != 3 {
-		return fmt.Errorf("hubs: must be 1 or 3, not %d", l.Hubs)
+		return fmt.Errorf("--hubs: must be 1 or 3, not %d", l.Hubs)
 	}
 	if l.Evidence != InHubs && l.Evidence != InS3 && l.Evidence != InDir {
-		return fmt.Errorf("evidence: must be %s, %s or %s", InHubs, InS3, InDir)
+		return fmt.Errorf("--evidence: must be %s, %s or %s", InHubs, InS3, InDir)
 	}
 	return nil
 }

@@ -83,14 +83,6 @@ func costs(l Load) []Cost {
 	return all
 }
 
-// First is what gives way first.
-func (t Table) First() Limit {
-	if len(t.Limits) == 0 {
-		return Limit{}
-	}
-	return t.Limits[0]
-}
-
 // none is the peak of what has none.
 const none = -1
 
@@ -132,14 +124,20 @@ func rows(l Load, run Run) []Row {
 // busy is how much of a capacity is used before waiting grows without need.
 const busy = 0.7
 
+// The limits that the simulation finds as well, as waits.
+const (
+	workerSlots = "slots of the workers"
+	logAppends  = "appends to the log"
+)
+
 func limits(l Load) []Limit {
 	peak := l.perSecond() * l.Peak
 	bytes, subjects := l.kept()
 	logPeak := peak * (l.appends() - l.evidenceAppends())
 	all := []Limit{
-		{What: "slots of the workers", Uses: peak * l.Seconds, Has: float64(l.Hosts * l.Slots), Then: "add hosts: they hold nothing"},
+		{What: workerSlots, Uses: peak * l.Seconds, Has: float64(l.Hosts * l.Slots), Then: "add hosts: they hold nothing"},
 		{What: "slots for investigations", Uses: peak / l.PerTask * 2 * l.Seconds, Has: float64(l.Hosts * l.PISlots), Then: "raise --pi-slots, or add hosts"},
-		{What: "appends to the log", Uses: logPeak, Has: appendsAtMost.Value * busy * float64(l.Shards), Unit: "/s", Then: "cut the log into streams by investigation, each with a leader of its own"},
+		{What: logAppends, Uses: logPeak, Has: appendsAtMost.Value * busy * float64(l.Shards), Unit: "/s", Then: "cut the log into streams by investigation, each with a leader of its own"},
 		{What: "memory of a hub", Uses: hubMemory.Value + subjects*subjectMemory.Value, Has: l.HubMemory * busy, Unit: "B", Then: "keep ends and tasks for less long: the evidence has them sealed"},
 		{What: "disk of a hub", Uses: bytes, Has: l.HubDisk * 0.9, Unit: "B", Then: "keep the log for less long; keep evidence elsewhere"},
 		{What: "network of a hub", Uses: peak * l.stored() * float64(l.Hubs+1), Has: l.HubNetwork * busy, Unit: "B/s", Then: "spread the leaders; gateways for each region"},
@@ -156,8 +154,9 @@ func limits(l Load) []Limit {
 	return all
 }
 
-// step is the load at a multiple, with what gives way there by the simulation: a wait of a
-// minute for a slot or of a second for an append, or a store or memory that is full.
+// step is the load at a multiple. What gives way there are the limits that are used up, the
+// most exceeded first, and what the simulation waits for besides: a minute for a slot, or a
+// second for an append.
 func step(l Load, m float64) Step {
 	l = l.Times(m)
 	l.Hosts = max(1, int(float64(l.Hosts)*m))
@@ -167,15 +166,15 @@ func step(l Load, m float64) Step {
 		Multiple: m, Appends: run.AppendsPeak, AppendWait: run.AppendWaits.P99, QueueWait: run.Waits.P99, InFlight: run.InFlight,
 		Memory: hubMemory.Value + subjects*subjectMemory.Value, Disk: bytes,
 	}
-	for _, way := range []struct {
-		what  string
-		gives bool
-	}{
-		{"slots of the workers", s.QueueWait > 60}, {"appends to the log", s.AppendWait > 1}, {"disk of a hub", s.Disk > l.HubDisk}, {"memory of a hub", s.Memory > l.HubMemory},
-	} {
-		if way.gives {
-			s.GivesWay = append(s.GivesWay, way.what)
+	gives := func(what string, does bool) {
+		if does && !slices.Contains(s.GivesWay, what) {
+			s.GivesWay = append(s.GivesWay, what)
 		}
 	}
+	for _, limit := range limits(l) {
+		gives(limit.What, limit.Multiple < 1)
+	}
+	gives(workerSlots, s.QueueWait > 60)
+	gives(logAppends, s.AppendWait > 1)
 	return s
 }

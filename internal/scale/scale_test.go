@@ -17,12 +17,16 @@ var update = flag.Bool("update", false, "rewrite the tables of docs/scale.md")
 
 const page = "../../docs/scale.md"
 
+func tenfold() Load {
+	l := Target().Times(10)
+	l.Hosts, l.Shards, l.HubMemory, l.HubDisk = 2000, 8, 64e9, 2e12
+	return l
+}
+
 // The tables of the page are those of the simulation.
 func TestPageSaysWhatThePlanSays(t *testing.T) {
-	tenfold := Target().Times(10)
-	tenfold.Hosts, tenfold.Shards, tenfold.HubMemory, tenfold.HubDisk = 2000, 8, 64e9, 2e12
 	tables := map[string]string{
-		"target": Plan(Target()).Markdown(), "shipped": Plan(Target().AsShipped()).Markdown(), "tenfold": Plan(tenfold).Markdown(), "figures": FiguresMarkdown(),
+		"target": Plan(Target()).Markdown(), "shipped": Plan(Target().AsShipped()).Markdown(), "tenfold": Plan(tenfold()).Markdown(), "figures": FiguresMarkdown(),
 	}
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -68,6 +72,31 @@ func TestFlowIsKept(t *testing.T) {
 	}
 	if want := l.perSecond() * l.Peak * l.appends(); math.Abs(run.Appends/want-1) > 0.05 {
 		t.Errorf("%.0f appends a second, want about %.0f", run.Appends, want)
+	}
+}
+
+// The growth of a plan names what its limits say: at each multiple those that come before
+// it, reckoned with the workers that are there then.
+func TestGrowthNamesTheLimits(t *testing.T) {
+	for name, l := range map[string]Load{"target": Target(), "shipped": Target().AsShipped(), "tenfold": tenfold()} {
+		plan := Plan(l)
+		for _, s := range plan.Growth {
+			if s.Multiple == 1 {
+				for _, limit := range plan.Limits {
+					if slices.Contains(s.GivesWay, limit.What) != (limit.Multiple < 1) {
+						t.Errorf("%s: %s gives way at ×%g, and at the load it is said of %q", name, limit.What, limit.Multiple, s.GivesWay)
+					}
+				}
+			}
+			if s.Memory > l.HubMemory*busy != slices.Contains(s.GivesWay, "memory of a hub") {
+				t.Errorf("%s at ×%g: memory of %g, and what gives way is %q", name, s.Multiple, s.Memory, s.GivesWay)
+			}
+		}
+	}
+	small := Target() // by the arithmetic four slots suffice, but rihlas do not come in turn
+	small.Rihlas, small.Hosts, small.Slots = 900, 1, 4
+	if got := step(small, 1); limits(small)[0].Multiple < 1 || got.QueueWait < 60 || !slices.Equal(got.GivesWay, []string{workerSlots}) {
+		t.Errorf("a wait of %.0f s for a slot, with limits at %v, and what gives way is %q", got.QueueWait, limits(small)[0], got.GivesWay)
 	}
 }
 
@@ -140,7 +169,7 @@ func TestCheck(t *testing.T) {
 		if l.Check() == nil {
 			t.Errorf("%s: not refused", name)
 		}
-		if got := Plan(l); len(got.Rows) != 0 || got.First().What != "" {
+		if got := Plan(l); len(got.Rows) != 0 || len(got.Limits) != 0 {
 			t.Errorf("%s: planned all the same", name)
 		}
 	}

@@ -20,8 +20,6 @@ const (
 
 // Run is what the simulation of the busiest half hour saw.
 type Run struct {
-	Begun       int
-	Redelivered int     // rihlas whose host died
 	InFlight    float64 // at the most
 	Waits       Wait    // of a rihla for a slot, in seconds
 	Appends     float64 // in the mean second
@@ -65,14 +63,12 @@ func Simulate(l Load) Run {
 		ends := begin + takes
 		if death := r.ExpFloat64() / max(dies, 1e-12); death < takes {
 			ends += lease + repeats
-			run.Redelivered++
 		}
 		free[0] = ends
 		heap.Fix(&free, 0)
 		if now >= warmup {
 			waits = append(waits, begin-now)
 		}
-		run.Begun++
 		from, to := at(begin), at(ends)
 		if each := (l.appends() - l.evidenceAppends()) / float64(max(1, int((ends-begin)/tick))); from < len(appending)-1 {
 			appending[from] += each * part

@@ -43,11 +43,14 @@ func TestRulesFind(t *testing.T) {
 			"limits: {memory: 8Gi}":              "limits: {memory: 1Gi}",
 			"name: marchwarden-engine":           "name: Marchwarden_Engine",
 			"- name: MARCHWARDEN_HUB_LISTEN":     "- name: MARCHWARDEN_HUB_NAME",
+			"name: marchwarden-bucket":           "name: marchwarden-bouquet",
+			"optional: true":                     "optional: false",
 			"- name: metrics":                    "- name: a-name-that-is-too-long",
 			"maxUnavailable: 1\n  selector:":     "maxUnavailable: 1\n  maxUnavailable: 2\n  selector:",
 			"  namespace: marchwarden\n  labels": "  namespace: elsewhere\n  labels",
 		},
-		"../30-network.yaml": {"{protocol: TCP, port: cluster}": "{protocol: TCP, port: clusters}", "port: 6222": "port: 6223", "component: worker": "component: walker"},
+		"../20-worker.yaml":  {"name: marchwarden-bucket": "name: marchwarden-bouquet"},
+		"../30-network.yaml": {"port: 443": "port: 444", "cidr: 0.0.0.0/0": "cidr: 10.0.0.0/8", "{protocol: TCP, port: cluster}": "{protocol: TCP, port: clusters}", "port: 6222": "port: 6223", "component: worker": "component: walker"},
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -108,6 +108,42 @@ func (b *book) template(m Manifest) {
 	for _, c := range append(slices.Clone(spec.InitContainers), spec.Containers...) {
 		b.container(m, c, volumes)
 	}
+	b.evidence(m, template)
+}
+
+// bucket is the secret with the keys of the evidence, if that is in a bucket.
+const bucket = "marchwarden-bucket"
+
+// evidence checks that pods could open a bucket if the hubs said that documents are in one:
+// hubs and workers alike have its keys, and a way there.
+func (b *book) evidence(m Manifest, pod *corev1.PodTemplateSpec) {
+	for _, c := range pod.Spec.Containers {
+		if !slices.ContainsFunc(c.EnvFrom, func(e corev1.EnvFromSource) bool {
+			return e.SecretRef != nil && e.SecretRef.Name == bucket && e.SecretRef.Optional != nil && *e.SecretRef.Optional
+		}) {
+			b.fault(m, "%s does not take the keys of a bucket from the secret %s, if there is one", c.Name, bucket)
+		}
+	}
+	held, out := false, false
+	for _, other := range b.all {
+		p, ok := other.Object.(*networkingv1.NetworkPolicy)
+		if !ok || !slices.Contains(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress) || !slices.Contains(b.selected(&p.Spec.PodSelector), pod) {
+			continue
+		}
+		held = true
+		out = out || slices.ContainsFunc(p.Spec.Egress, letsOut)
+	}
+	if held && !out {
+		b.fault(m, "its pods are not let out to a bucket, at port 443 of the internet")
+	}
+}
+
+// letsOut says whether a rule lets out to HTTPS on the internet.
+func letsOut(rule networkingv1.NetworkPolicyEgressRule) bool {
+	return slices.ContainsFunc(rule.To, func(to networkingv1.NetworkPolicyPeer) bool {
+		return to.IPBlock != nil && to.IPBlock.CIDR == "0.0.0.0/0"
+	}) &&
+		slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port != nil && p.Port.IntValue() == 443 })
 }
 
 func (b *book) container(m Manifest, c corev1.Container, volumes []string) {

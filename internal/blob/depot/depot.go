@@ -4,6 +4,9 @@ package depot
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -18,7 +21,8 @@ const JetStream = "jetstream"
 
 // Means is what opening a store may need.
 type Means struct {
-	// JetStream opens the cluster's own store, as objects.Open does. Nil if there is none.
+	// JetStream opens the cluster's own store, as objects.Open does; what it returns is
+	// what Open returns. Nil if there is none.
 	JetStream func(context.Context) (blob.Store, error)
 	// AccessKey and SecretKey are for S3.
 	AccessKey, SecretKey string
@@ -32,8 +36,8 @@ func Check(address string) error {
 }
 
 // Open opens the store at address: "jetstream" or "", "dir:/path", or
-// "s3://bucket/prefix?endpoint=https://host&region=name". The caller calls close when
-// he is done; it is never nil.
+// "s3://bucket/prefix?endpoint=https://host&region=name". A directory must be there
+// already. The caller calls close when he is done; it is never nil.
 func Open(ctx context.Context, address string, means Means) (store blob.Store, close func() error, err error) {
 	nothing := func() error { return nil }
 	path, bucket, err := parse(address)
@@ -41,10 +45,9 @@ func Open(ctx context.Context, address string, means Means) (store blob.Store, c
 	case err != nil:
 	case path != "":
 		var files *dir.Store
-		if files, err = dir.Open(path); err == nil {
+		if files, err = openDir(path); err == nil {
 			return files, files.Close, nil
 		}
-		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "blobs")
 	case bucket != nil:
 		bucket.AccessKey, bucket.SecretKey = means.AccessKey, means.SecretKey
 		store, err = s3.Open(ctx, *bucket)
@@ -57,6 +60,17 @@ func Open(ctx context.Context, address string, means Means) (store blob.Store, c
 		return nil, nothing, err
 	}
 	return store, nothing, nil
+}
+
+// openDir opens the directory that all hosts share. One that is missing is not made: it
+// is most likely not mounted, and what was written below it would be on this host alone.
+func openDir(path string) (*dir.Store, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the evidence is in " + path + ", which is not there",
+			Hint: "mount the folder that all hosts of the cluster share"}
+	}
+	files, err := dir.Open(path)
+	return files, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "blobs")
 }
 
 // parse gives a path, or a bucket, or neither for the cluster's own store.

@@ -2,7 +2,11 @@ package depot
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -80,8 +84,23 @@ func cluster(t *testing.T) func(context.Context) (blob.Store, error) {
 	return func(ctx context.Context) (blob.Store, error) { return objects.Open(ctx, js) }
 }
 
+// A folder that is not mounted is not made: nobody else would see what is in it.
+func TestFolderMustBeThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "not-mounted")
+	_, done, err := Open(t.Context(), "dir:"+path, Means{})
+	if marchwarden.CodeOf(err) != marchwarden.CodeUnavailable || !strings.Contains(marchwarden.HintOf(err), "mount") {
+		t.Errorf("Open: %v", err)
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder was made: %v", err)
+	}
+}
+
 func TestBadAddresses(t *testing.T) {
-	for _, address := range []string{"dir:", "dir:relative", "nfs://host", "s3://", "s3://k:hunter2@evidence", "AKIAhunter2"} {
+	for _, address := range []string{"dir:", "dir:relative", "nfs://host", "s3://", "s3://k:hunter2@evidence", "s3://evidence/x?endpoint=s3.example.org:9000", "AKIAhunter2"} {
 		checked := Check(address)
 		_, done, err := Open(t.Context(), address, Means{})
 		for _, err := range []error{checked, err} {
