@@ -30,38 +30,57 @@ func workFlags(f *pflag.FlagSet, o *deskOptions) {
 }
 
 // workElsewhere refuses flags that are for whoever does the work, where somebody else does.
-func workElsewhere(o deskOptions, instead string) error {
+func (c *config) workElsewhere(o deskOptions, instead string) error {
+	here := "leave out --engine to do the work here"
+	if c.text(setEngine) != "" {
+		here = "say --engine " + noEngine + " to do the work here, since " + c.label(setEngine) + " names a cluster"
+	}
 	for _, f := range []struct {
 		flag  string
 		given bool
 	}{{"--library", len(o.library) > 0}, {"--embedded", o.embedded}, {"--db", o.db != ""}, {"--online", o.online}, {"--model", o.model != ""},
 		{"--search", o.search != ""}, {"--render", o.render != ""}, {"--in-process", o.inProcess}} {
 		if f.given {
-			return invalid(f.flag, "give it to 'marchwarden worker', or leave out --engine to do the work here", "is for the workers of the cluster, and not for who asks "+instead)
+			return invalid(f.flag, "give it to 'marchwarden worker', or "+here, "is for the workers of the cluster, and not for who asks "+instead)
 		}
 	}
 	return nil
 }
 
+// workerFor is who works on what a researcher is asked, and whom alone it may send; none is
+// everybody. Somebody else's researcher is asked by an investigator, who checks what it
+// says.
+func workerFor(name string, only []string) (queue string, send []string) {
+	if name == piName || isBuiltin(name) {
+		return name, only
+	}
+	return piName, []string{name}
+}
+
 // askCluster has a cluster answer a question, and shows what happens and what comes of it.
 func (a *app) askCluster(ctx context.Context, c *config, o askOptions, at string, req marchwarden.Request) error {
-	if err := workElsewhere(o.desk, "it"); err != nil {
+	if err := c.workElsewhere(o.desk, "it"); err != nil {
 		return err
 	}
-	id := a.newID()
-	t := dispatch.Task{ID: id, Record: id, Investigation: id, Queue: firstOf(o.desk.researcher, piName), Priority: dispatch.Normal, Owner: a.owner(), Request: req,
-		Wishes: dispatch.Wishes{Only: o.desk.only, Parallel: o.desk.parallel, MaxRihlas: o.desk.maxRihlas, AllowEgress: o.desk.allowEgress, PlanOnly: o.desk.planOnly}}
+	id, name := a.newID(), c.researcherFor(o.desk)
+	t := dispatch.Task{ID: id, Record: id, Investigation: id, Priority: dispatch.Normal, Owner: a.owner(), Request: req,
+		Wishes: dispatch.Wishes{Parallel: o.desk.parallel, MaxRihlas: o.desk.maxRihlas, AllowEgress: o.desk.allowEgress, PlanOnly: o.desk.planOnly}}
+	t.Queue, t.Wishes.Only = workerFor(name, o.desk.only)
 	t.Request.Question, t.Request.Context = a.hide.Text(req.Question), a.hide.Text(req.Context)
 	var err error
 	if t.Within, err = flagTime("--timeout", o.desk.timeout, false); err != nil {
 		return err
 	}
+	field := "--researcher"
+	if o.desk.researcher == "" {
+		field = c.label(setResearcher)
+	}
 	w := t.Wishes
-	switch alone := t.Queue != piName; {
-	case !memberName.MatchString(t.Queue):
-		return invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", clip(t.Queue, 40)))
-	case alone && (len(w.Only) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
-		return invalid("--researcher", "leave it out to let all of them work together", "asks "+t.Queue+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
+	switch alone := name != piName; {
+	case !memberName.MatchString(name):
+		return invalid(field, "", fmt.Sprintf("%q is no name of a researcher", clip(name, 40)))
+	case alone && (len(o.desk.only) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
+		return invalid(field, "say --researcher "+piName+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
 	}
 	if err := a.startTracing(c); err != nil {
 		return err
@@ -188,10 +207,7 @@ func (a *app) receive(ctx context.Context, c *config, o askOptions, e dispatch.E
 		return err
 	}
 	d := &desk{name: piName, a: a, cfg: c, records: rec, warn: a.warn}
-	start, err := a.settle(ctx, d, e, id, end, res)
-	if err != nil {
-		return errors.Join(err, d.Close())
-	}
+	start := a.settle(ctx, d, e, id, end, res)
 	d.openWorld = leavesMachine(start)
 	_, err = a.show(c, o, d, res, start, w)
 	if err := errors.Join(err, d.Close()); err != nil {
@@ -211,29 +227,33 @@ func firstCode(code marchwarden.Code) marchwarden.Code {
 }
 
 // settle brings the record of a task home and into the ledger, and returns how the run
-// was started. A record that cannot be kept costs no answer.
-func (a *app) settle(ctx context.Context, d *desk, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) (*trace.Start, error) {
+// was started, as far as that is known. A record that cannot be read or kept costs no
+// answer.
+func (a *app) settle(ctx context.Context, d *desk, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) *trace.Start {
+	unknown := &trace.Start{Researcher: d.name}
 	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
-		return &trace.Start{Researcher: d.name, Request: marchwarden.Request{}}, nil
+		return unknown
 	}
 	h := homeward{engine: e, from: e.Blobs(), home: d.records}
+	var b brought
+	var err error
 	if d.records.blobs.Store == nil {
-		b, err := h.read(ctx, id, end.Trace, map[marchwarden.TraceID]bool{})
-		if err != nil {
-			return nil, err
+		if b, err = h.read(ctx, id, end.Trace, map[marchwarden.TraceID]bool{}); err == nil {
+			a.warn("the record cannot be kept here; it is in the cluster")
 		}
-		a.warn("the record cannot be kept here; it is in the cluster")
-		return b.log.Start()
+	} else if b, err = h.bring(ctx, id, end); err == nil {
+		var start *trace.Start
+		if start, err = d.complete(res); err == nil {
+			return start
+		}
 	}
-	b, err := h.bring(ctx, id, end)
 	if err != nil {
-		if b.log == nil {
-			return nil, err
-		}
 		a.warn("the record could not be brought home: " + err.Error())
-		return b.log.Start()
 	}
-	return d.complete(res)
+	if b.start == nil {
+		return unknown
+	}
+	return b.start
 }
 
 // leavesMachine reports whether a run asked somebody outside.

@@ -3,14 +3,19 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
-	"strings"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
@@ -53,21 +58,13 @@ func (a *app) runWatch(ctx context.Context, o askOptions, arg string) error {
 	if err := checkOut(o.out); err != nil {
 		return err
 	}
-	c, at, id, err := a.findSent(o.engine, arg)
-	if err != nil {
-		return err
-	}
-	e, err := a.openCluster(ctx, c, at, a.logger(c))
+	c, e, state, err := a.openSent(ctx, o.engine, arg)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	state, err := e.Look(ctx, id)
-	if err != nil {
-		return err
-	}
 	o.desk.planOnly = state.Task.Wishes.PlanOnly
-	return a.follow(ctx, c, o, e, id)
+	return a.follow(ctx, c, o, e, state.Task.ID)
 }
 
 const cancelHelp = `Say that nobody waits for a research any more. What is under way ends as at a
@@ -94,19 +91,12 @@ func newCancel(a *app) *cobra.Command {
 }
 
 func (a *app) runCancel(ctx context.Context, engine, arg string) error {
-	c, at, id, err := a.findSent(engine, arg)
-	if err != nil {
-		return err
-	}
-	e, err := a.openCluster(ctx, c, at, a.logger(c))
+	_, e, state, err := a.openSent(ctx, engine, arg)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	state, err := e.Look(ctx, id)
-	if err != nil {
-		return err
-	}
+	id := state.Task.ID
 	if state.End != nil {
 		a.note("%s had ended: %s", id, state.End.Status)
 		return nil
@@ -143,63 +133,87 @@ func (a *app) remember(c *config, s handed) {
 // maxSent bounds a line of what was handed in.
 const maxSent = 16 << 10
 
-// findSent finds the task that an argument means, and the cluster that has it: that of
-// the flag, else the one to which it was handed in, else that of the settings.
-func (a *app) findSent(flag, arg string) (c *config, at string, id marchwarden.TraceID, err error) {
+// openSent opens the cluster that has the task that an argument means, and looks how it
+// is: the cluster of the flag, else the one to which it was handed in, else that of the
+// settings. The caller closes it.
+func (a *app) openSent(ctx context.Context, flag, arg string) (c *config, e *cluster.Engine, state dispatch.State, err error) {
 	if c, err = a.loadConfig(); err != nil {
-		return nil, "", id, err
+		return nil, nil, state, err
 	}
-	if at, err = c.engineURLFor(flag); err != nil {
-		return nil, "", id, err
-	}
-	all, err := readSent(c.sentPath())
+	at, err := c.engineURLFor(flag)
 	if err != nil {
-		return nil, "", id, err
+		return nil, nil, state, err
 	}
-	id, whole := marchwarden.TraceID{}, false
-	if parsed, err := marchwarden.ParseTraceID(arg); err == nil {
-		id, whole = parsed, true
+	sent, err := a.findSent(c, arg)
+	if err != nil {
+		return nil, nil, state, err
 	}
-	var found []handed
-	for _, s := range all {
-		if arg == "last" || strings.HasPrefix(s.ID.String(), strings.ToLower(arg)) {
-			found = append(found, s)
-		}
-	}
-	switch {
-	case whole && len(found) == 0:
-	case arg != "last" && !whole && len(arg) < minPrefix:
-		return nil, "", id, invalid("ID", "", fmt.Sprintf("%q is too short: give at least %d characters", clip(arg, 40), minPrefix))
-	case arg == "last" && len(found) == 0:
-		return nil, "", id, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was handed in from here yet")
-	case len(found) == 0:
-		return nil, "", id, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("nothing that was handed in from here begins with %q", clip(arg, 40)), Hint: "give the whole id"}
-	case len(found) > 1 && arg != "last" && found[0].ID != found[len(found)-1].ID:
-		return nil, "", id, invalid("ID", "give more characters", fmt.Sprintf("%q begins %d ids", clip(arg, 40), len(found)))
-	default:
-		last := found[len(found)-1]
-		if id = last.ID; flag == "" {
-			at = firstOf(last.Engine, at)
-		}
+	if flag == "" {
+		at = firstOf(sent.Engine, at)
 	}
 	if at == "" {
-		_, err = c.needEngine(flag)
+		if at, err = c.needEngine(flag); err != nil {
+			return nil, nil, state, err
+		}
 	}
-	return c, at, id, err
+	if e, err = a.openCluster(ctx, c, at, a.logger(c)); err != nil {
+		return nil, nil, state, err
+	}
+	if state, err = e.Look(ctx, sent.ID); err != nil {
+		return nil, nil, state, errors.Join(err, e.Close())
+	}
+	return c, e, state, nil
 }
 
-// readSent reads what was handed in, oldest first. Lines that cannot be read are passed
+// findSent finds the task that an argument means. Of a whole id it may know nothing more.
+func (a *app) findSent(c *config, arg string) (handed, error) {
+	id, notWhole := marchwarden.ParseTraceID(arg)
+	all, err := readSent(c.sentPath())
+	switch {
+	case err != nil && notWhole == nil:
+		a.warn("what was handed in from here cannot be looked at: " + err.Error())
+	case err != nil:
+		return handed{}, err
+	case arg == "last" && len(all) == 0:
+		return handed{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was handed in from here yet")
+	case arg == "last":
+		id = all[0].ID
+	case notWhole != nil:
+		id, err = oneID(arg, "give the whole id", fmt.Sprintf("nothing that was handed in from here begins with %q", clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
+			for _, s := range all {
+				ids = append(ids, s.ID)
+			}
+			return ids, nil
+		})
+		if err != nil {
+			return handed{}, err
+		}
+	}
+	if i := slices.IndexFunc(all, func(s handed) bool { return s.ID == id }); i >= 0 {
+		return all[i], nil
+	}
+	return handed{ID: id}, nil
+}
+
+// readSent reads what was handed in, newest first. Lines that cannot be read are passed
 // over.
 func readSent(path string) (all []handed, err error) {
-	data, err := readSettings(path)
-	if err != nil {
-		return nil, err
+	f, err := openRegular(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
 	}
-	err = durable.ScanLines(strings.NewReader(string(data)), maxSent, func(l durable.Line) {
-		var s handed
-		if json.Unmarshal(l.Text, &s) == nil && s.ID.Valid() {
-			all = append(all, s)
-		}
-	})
-	return all, err
+	if err == nil {
+		err = durable.ScanLines(f, maxSent, func(l durable.Line) {
+			var s handed
+			if json.Unmarshal(l.Text, &s) == nil && s.ID.Valid() {
+				all = append(all, s)
+			}
+		})
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return nil, invalid(path, "", "cannot be read: "+cause(err))
+	}
+	slices.Reverse(all)
+	return all, nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,7 +106,24 @@ func stuck(s cluster.Status) error {
 	case s.Unserved > 0:
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "no worker was ever there for " + term.Plural(s.Unserved, "waiting task"), Hint: "start one: marchwarden worker"}
 	}
+	for _, q := range s.Queues {
+		if n := deserted(q); n > 0 {
+			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("no worker is there for %s of the queue %s", term.Plural(n, "waiting task"), term.CleanLine(q.Name)), Hint: "start one: marchwarden worker"}
+		}
+	}
 	return nil
+}
+
+// deserted is how many tasks of a queue wait for a worker that is not there. What was in
+// flight when the last one went waits, too: it is handed to the next one that comes.
+func deserted(q cluster.Queue) (n int) {
+	if q.Workers > 0 {
+		return 0
+	}
+	for _, b := range q.Bands {
+		n += b.Waiting + b.InFlight
+	}
+	return n
 }
 
 // printStatus shows a cluster on one screen.
@@ -194,7 +213,17 @@ func (a *app) statusRest(s cluster.Status) error {
 
 // limitWords is how much of a limit is used.
 func limitWords(l limit.Use, now time.Time) string {
-	words := fmt.Sprintf("%s of %s used, %s", term.Count(int(l.Used)), term.Count(int(l.Of)), l.Rate)
+	amount := func(n float64) string {
+		parts := strconv.FormatFloat(math.Round(n*1e4)/1e4, 'f', -1, 64)
+		switch {
+		case strings.HasSuffix(l.Key, limit.Key("", limit.Money)):
+			return "$" + parts
+		case n == math.Trunc(n):
+			return term.Count(int(n))
+		}
+		return parts
+	}
+	words := fmt.Sprintf("%s of %s used, %s", amount(l.Used), amount(l.Of), l.Rate)
 	if l.Slow.After(now) {
 		words += "; nobody asks for another " + term.Duration(l.Slow.Sub(now).Round(time.Second))
 	}

@@ -57,7 +57,7 @@ func TestClusterKilled(t *testing.T) {
 			s.serve("hub", "hub", "--listen", address, "--http", "off", "--lease", "2s")
 		}})
 	s.finish()
-	s.check(true)
+	s.check()
 	want, got := calm.answers(), s.answers()
 	for line, answer := range want {
 		if got[line] != answer {

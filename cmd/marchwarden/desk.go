@@ -104,10 +104,7 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	if o.flags == nil && !o.partOf && o.shared == nil {
 		o.flags = o.recordable(a, c)
 	}
-	if !isBuiltin(name) {
-		if name != piName { // one of somebody else's is asked by an investigator, who checks what it says
-			o.only = []string{name}
-		}
+	if name, o.only = workerFor(name, o.only); name == piName {
 		return a.openPIDesk(c, o)
 	}
 	deadline, err := c.deadline(o.timeout, name == web.Name || name == arxiv.Name)

@@ -51,6 +51,15 @@ func (a *app) openVectors(c *config) (*vectors, error) {
 	return v, nil
 }
 
+// checkVectors refuses what openVectors would, and opens nothing.
+func (a *app) checkVectors(c *config) error {
+	_, err := a.bareEmbedder(c)
+	if errors.Is(err, minilm.ErrNoModel) {
+		return nil
+	}
+	return err
+}
+
 // of finds the embedder of a run that goes on or is run again: whatever the settings
 // say, the one in the program is there for its own runs.
 func (v *vectors) of(id string) (embed.Embedder, error) {
@@ -86,10 +95,10 @@ func (a *app) bareEmbedder(c *config) (embed.Embedder, error) {
 		if c.text(setOpenAIKey) == "" && !custom {
 			return nil, invalid(c.label(setEmbed), "set "+settingEnv(setOpenAIKey)+" in the environment or in .env, or set "+settingEnv(setEmbed)+" to "+embedBuiltin, embedOpenAI+" needs a key")
 		}
-		return remote.OpenAI(remote.Config{Key: c.text(setOpenAIKey), BaseURL: c.text(setOpenAIURL), Model: model, HTTP: a.serviceClient(), UserAgent: userAgent()}), nil
+		return remote.OpenAI(remote.Config{Key: c.text(setOpenAIKey), BaseURL: c.text(setOpenAIURL), Model: model, HTTP: a.sharedClient(embedOpenAI), UserAgent: userAgent()}), nil
 	case how == embedOllama:
 		at := strings.TrimSuffix(providerNamed(embedOllama).address(c), "/v1")
-		return remote.Ollama(remote.Config{BaseURL: at, Model: model, HTTP: a.serviceClient(), UserAgent: userAgent()}), nil
+		return remote.Ollama(remote.Config{BaseURL: at, Model: model, HTTP: a.sharedClient(embedOllama), UserAgent: userAgent()}), nil
 	case model == "":
 		return minilm.New()
 	}

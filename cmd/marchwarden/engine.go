@@ -1,28 +1,36 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/depot"
 )
 
 // engineFlag adds the flag that names a cluster.
 func engineFlag(f *pflag.FlagSet, to *string) {
-	f.StringVar(to, "engine", "", "use the cluster at this `URL`, such as nats://hub1:4222; several hubs with commas")
+	f.StringVar(to, "engine", "", "use the cluster at this `URL`, such as nats://hub1:4222; several hubs with commas; "+noEngine+" for no cluster, whatever the settings say")
 }
+
+// noEngine is the flag's value where the settings name a cluster that is not wanted. A
+// hub of that name is nats://none.
+const noEngine = "none"
 
 // engineURLFor is the cluster that the flag or the setting names; "" for none. Its errors
 // name who said it.
 func (c *config) engineURLFor(flag string) (string, error) {
-	if flag == "" {
+	switch flag {
+	case "":
 		return c.text(setEngine), nil
+	case noEngine:
+		return "", nil
 	}
 	read, problem := readEngine(flag)
 	if problem != "" {
@@ -78,11 +86,7 @@ func readEngine(t string) (read, problem string) {
 
 // engineName is who the program is to a hub, for people who look at its connections.
 func (a *app) engineName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return plainName(fmt.Sprintf("%s-%d-%s", host, os.Getpid(), a.newID().String()[24:]))
+	return plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.newID().String()[24:]))
 }
 
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
@@ -102,27 +106,18 @@ func (a *app) owner() string {
 	return ""
 }
 
-// The evidence stores that a cluster may have besides its own.
-const (
-	blobsDir = "dir:"
-	blobsS3  = "s3://"
-	blobsOwn = "jetstream"
-)
+// blobsOwn is the evidence store that a cluster has in itself.
+const blobsOwn = depot.JetStream
 
-// checkBlobs refuses a place for the evidence of a cluster that is none.
+// checkBlobs refuses a place for the evidence of a cluster that is none, in the name of
+// who said it.
 func checkBlobs(field, where string) error {
-	switch path, isDir := strings.CutPrefix(where, blobsDir); {
-	case where == "" || where == blobsOwn:
-		return nil
-	case isDir && filepath.IsAbs(path):
-		return nil
-	case strings.HasPrefix(where, blobsS3) && strings.Contains(where, "@"): // not repeated: it may hold a password
-		return invalid(field, "keys come from "+settingEnv(setS3Key)+" and "+settingEnv(setS3Secret), passwordInEngine)
-	case strings.HasPrefix(where, blobsS3):
-		if u, err := url.Parse(where); err == nil && u.Host != "" && u.User == nil {
-			return nil
-		}
+	err := depot.Check(where)
+	var e *marchwarden.Error
+	if !errors.As(err, &e) {
+		return err
 	}
-	return invalid(field, "for example s3://bucket/prefix?endpoint=minio.example.com:9000; keys come from "+settingEnv(setS3Key)+" and "+settingEnv(setS3Secret),
-		fmt.Sprintf("must be %s, %s and an absolute path, or an s3:// address, not %q", blobsOwn, blobsDir, clip(term.CleanLine(where), 60)))
+	named := *e
+	named.Field = field
+	return &named
 }

@@ -4,17 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/s3"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/depot"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
@@ -43,28 +39,19 @@ func (a *app) engineConfig(c *config, at string, log *slog.Logger) (cluster.Conf
 	return cfg, nil
 }
 
-// sharedBlobs opens the evidence of a cluster, wherever its facts say that it is.
+// sharedBlobs opens the evidence of a cluster, wherever its facts say that it is. It stays
+// open for as long as the program runs.
 func (a *app) sharedBlobs(c *config) func(ctx context.Context, facts cluster.Facts) (blob.Store, error) {
+	means := depot.Means{
+		JetStream: func(context.Context) (blob.Store, error) { return nil, nil }, // the engine opens its own
+		AccessKey: c.text(setS3Key), SecretKey: c.text(setS3Secret),
+	}
 	return func(ctx context.Context, facts cluster.Facts) (blob.Store, error) {
 		if err := checkBlobs("blobs of the cluster", facts.Blobs); err != nil {
 			return nil, err
 		}
-		if path, isDir := strings.CutPrefix(facts.Blobs, blobsDir); isDir {
-			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-				return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the evidence of the cluster is in " + path + ", which is not there",
-					Hint: "mount the folder that all hosts of the cluster share"}
-			}
-			return blobdir.Open(path)
-		}
-		if strings.HasPrefix(facts.Blobs, blobsS3) {
-			where, err := s3.ParseURL(facts.Blobs)
-			if err != nil {
-				return nil, err
-			}
-			where.AccessKey, where.SecretKey = c.text(setS3Key), c.text(setS3Secret)
-			return s3.Open(ctx, where)
-		}
-		return nil, nil
+		store, _, err := depot.Open(ctx, facts.Blobs, means)
+		return store, err
 	}
 }
 

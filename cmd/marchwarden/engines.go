@@ -16,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/brave"
 	searchrationed "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rationed"
@@ -117,7 +118,7 @@ func (a *app) openEngine(c *config, k engineKind) search.Engine {
 	if a.limits == nil {
 		return k.open(a, c, a.serviceClient())
 	}
-	return searchrationed.New(a.limits(searchrationed.ForEngine(k.name)), a.now, a.serviceClient(), func(client *http.Client) search.Engine { return k.open(a, c, client) })
+	return searchrationed.New(a.limits(limit.Key(k.name, limit.Requests)), a.now, a.serviceClient(), func(client *http.Client) search.Engine { return k.open(a, c, client) })
 }
 
 // renders reports whether pages that need JavaScript are run in a browser, by the

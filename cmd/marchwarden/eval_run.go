@@ -249,15 +249,16 @@ func (a *app) buildID() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// evalProgress shows how far a suite is: a bar on a terminal, now and then a line
-// elsewhere.
+// evalProgress shows how far a suite or a submission is: a bar on a terminal, now and
+// then a line elsewhere.
 type evalProgress struct {
 	name     string
 	progress *term.Progress // nil when quiet
 	live     bool           // on a terminal
 	now      func() time.Time
 	began    time.Time
-	first    int // cases that were there when it began
+	first    int // cases that were there when it began; -1 until it has
+	failed   int // of those since
 }
 
 func (a *app) newEvalProgress(c *config, name string, quiet bool) *evalProgress {
@@ -277,24 +278,41 @@ func (p *evalProgress) say(message string) {
 	}
 }
 
+// begin says how many were there when it began.
+func (p *evalProgress) begin(done int) { p.first, p.began = done, p.now() }
+
 func (p *evalProgress) step(done, total int) {
 	if p.first < 0 {
-		p.first, p.began = done, p.now()
+		p.begin(done)
 	}
 	if p.progress == nil {
 		return
 	}
-	message := ""
+	message := p.pace(done, total)
 	if p.live {
 		const cells = 20
 		full := done * cells / max(1, total)
-		message = strings.Repeat("█", full) + strings.Repeat("░", cells-full) + " "
-	}
-	if ran := done - p.first; ran > 0 && done < total {
-		left := time.Duration(float64(p.now().Sub(p.began)) / float64(ran) * float64(total-done))
-		message += term.Duration(left.Round(time.Second)) + " left"
+		message = strings.Repeat("█", full) + strings.Repeat("░", cells-full) + " " + message
 	}
 	p.progress.Event(marchwarden.Event{Stage: marchwarden.Stage(p.name), Iteration: 0, Done: done, Total: total, Message: message})
+}
+
+// pace is how many failed, how many a second or a minute are done, and how long the rest
+// takes, as far as there is something to say.
+func (p *evalProgress) pace(done, total int) string {
+	var parts []string
+	if p.failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", p.failed))
+	}
+	if took, ran := p.now().Sub(p.began), done-p.first; took > 0 && ran > 0 && done < total {
+		rate, unit := float64(ran)/took.Seconds(), "s"
+		if rate < 1 {
+			rate, unit = rate*60, "min"
+		}
+		left := time.Duration(float64(took) / float64(ran) * float64(total-done))
+		parts = append(parts, fmt.Sprintf("%.1f/%s", rate, unit), term.Duration(left.Round(time.Second))+" left")
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (p *evalProgress) close() {

@@ -16,17 +16,23 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
+// recorder is an engine whose records can be read while they are written.
+type recorder interface {
+	dispatch.Engine
+	Record(ctx context.Context, t dispatch.Task) ([]byte, error)
+}
+
 // front is a cluster as one researcher: what it is asked becomes a task for the
 // investigators there.
 type front struct {
-	engine  dispatch.Engine
+	engine  recorder
 	newID   func() marchwarden.TraceID
 	now     func() time.Time
 	timeout time.Duration // 0 leaves it to the workers
 }
 
 // openFront makes the desk of a cluster. The caller closes the engine after it.
-func (a *app) openFront(c *config, o deskOptions, e dispatch.Engine) (*desk, error) {
+func (a *app) openFront(c *config, o deskOptions, e recorder) (*desk, error) {
 	limit, err := flagTime("--timeout", o.timeout, false)
 	if err != nil {
 		return nil, err
@@ -84,13 +90,6 @@ func untilShutdown(ctx context.Context) (context.Context, func()) {
 	return inner, done
 }
 
-// silence is how long a record must be silent to be taken for read as far as it is, and
-// recordTime how long it may take in all.
-const (
-	silence    = 200 * time.Millisecond
-	recordTime = 5 * time.Second
-)
-
 // Trace gives the lines of a task's record.
 func (f *front) Trace(ctx context.Context, id marchwarden.TraceID) ([]byte, error) {
 	lines, _, err := f.record(ctx, id)
@@ -145,21 +144,6 @@ func (f *front) record(ctx context.Context, id marchwarden.TraceID) (lines []byt
 		lines, err = f.engine.Blobs().Get(ctx, state.End.Trace)
 		return lines, true, err
 	}
-	within, stop := context.WithTimeout(ctx, recordTime)
-	defer stop()
-	quiet := time.AfterFunc(silence, stop)
-	defer quiet.Stop()
-	for e, err := range f.engine.Watch(within, dispatch.Watching{Investigation: state.Task.Investigation, Task: id}) {
-		if err != nil {
-			break // it has come as far as it has
-		}
-		if e.Kind == dispatch.Written && e.Task == id {
-			lines = append(lines, e.Line...)
-			quiet.Reset(silence)
-		}
-	}
-	if ctx.Err() != nil {
-		return nil, false, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read the record of run %s", id)
-	}
-	return lines, false, nil
+	lines, err = f.engine.Record(ctx, state.Task)
+	return lines, false, err
 }

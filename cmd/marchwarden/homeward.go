@@ -34,6 +34,7 @@ type brought struct {
 	id    marchwarden.TraceID
 	lines []byte
 	log   *trace.Log
+	start *trace.Start // of the run that it is the record of; nil if that is not known
 	parts []brought
 }
 
@@ -76,9 +77,14 @@ func (h *homeward) read(ctx context.Context, id marchwarden.TraceID, ref blob.Re
 	if b.log, err = trace.Read(bytes.NewReader(b.lines)); err != nil {
 		return b, fmt.Errorf("read the record of run %s: %w", id, err)
 	}
-	if start, err := b.log.Start(); err != nil || start.TraceID != id {
-		return b, errors.Join(err, marchwarden.Errorf(marchwarden.CodeCorrupt, "the record of run %s is of another run", id))
+	start, err := b.log.Start()
+	if err != nil {
+		return b, fmt.Errorf("read the record of run %s: %w", id, err)
 	}
+	if start.TraceID != id {
+		return b, marchwarden.Errorf(marchwarden.CodeCorrupt, "the record of run %s is of another run", id)
+	}
+	b.start = start
 	for _, part := range record.Parts(b.log) {
 		if seen[part] {
 			continue

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
@@ -110,28 +111,58 @@ func newHub(a *app) *cobra.Command {
 type hubPlan struct {
 	hub   hub.Config
 	facts cluster.Facts
-	serve servedAs // listen is "" if MCP is not served
+	serve servedAs          // listen is "" if MCP is not served
+	said  map[string]string // who said it, by the fields of hub and the flags of serve
 }
 
 // value is what the flag of a setting says, or else the setting; field names who said it.
 func (o *hubOptions) value(a *app, c *config, name string) (value, field string) {
 	flag := "--" + hubFlags[slices.IndexFunc(hubFlags, func(h struct{ flag, setting, usage string }) bool { return h.setting == name })].flag
 	text := *o.flags[name]
+	field = c.saidBy(flag, text != "", name)
 	if text == "" {
-		if c.text(name) != "" {
-			flag = c.label(name)
-		}
-		return c.text(name), flag
+		return c.text(name), field
 	}
 	if settingOf(name).kind == folder {
 		text = a.absolute(text, a.dir)
 	}
-	return text, flag
+	return text, field
+}
+
+// saidBy names a flag, or its setting if that says it instead.
+func (c *config) saidBy(flag string, given bool, setting string) string {
+	if given || c.text(setting) == "" {
+		return flag
+	}
+	return c.label(setting)
+}
+
+// fields names who said what of a hub.
+func (o *hubOptions) fields(a *app, c *config) map[string]string {
+	cert := c.saidBy("--tls-cert", o.serve.cert != "", setHubTLSCert)
+	said := map[string]string{"routes": c.saidBy("--routes", len(o.routes) > 0, setHubRoutes), "tls_cert": cert, "--tls-cert": cert,
+		"tls_key": c.saidBy("--tls-key", o.serve.key != "", setHubTLSKey)}
+	for _, h := range hubFlags {
+		_, said[strings.TrimPrefix(h.setting, "hub_")] = o.value(a, c, h.setting)
+	}
+	return said
+}
+
+// blame names the flag or the setting that a wrong field of a hub comes from.
+func (p hubPlan) blame(err error) error {
+	var e *marchwarden.Error
+	if !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || p.said[e.Field] == "" {
+		return err
+	}
+	named := *e
+	named.Field = p.said[e.Field]
+	return &named
 }
 
 // plan reads the options.
 func (o *hubOptions) plan(a *app, c *config) (p hubPlan, err error) {
 	get := func(name string) string { v, _ := o.value(a, c, name); return v }
+	p.said = o.fields(a, c)
 	p.hub = hub.Config{
 		Name: get(setHubName), Store: firstOf(get(setHubStore), filepath.Join(c.home(), "hub")), Listen: firstOf(get(setHubListen), "127.0.0.1:4222"),
 		TLS:  keys.Files{Cert: firstOf(o.serve.cert, c.text(setHubTLSCert)), Key: firstOf(o.serve.key, c.text(setHubTLSKey)), CA: get(setHubTLSCA)},
@@ -151,10 +182,10 @@ func (o *hubOptions) plan(a *app, c *config) (p hubPlan, err error) {
 		return p, err
 	}
 	if p.facts.Replicas > 1 && p.hub.ClusterListen == "" {
-		return p, invalid("--replicas", "add --cluster-listen and --routes, and start three hubs", "3 needs a cluster of hubs")
+		return p, invalid(p.said["replicas"], "add --cluster-listen and --routes, and start three hubs", "3 needs a cluster of hubs")
 	}
 	if p.hub.ClusterListen == "" && len(p.hub.Routes) > 0 {
-		return p, invalid("--routes", "add --cluster-listen 0.0.0.0:6222", "is for a hub of a cluster")
+		return p, invalid(p.said["routes"], "add --cluster-listen 0.0.0.0:6222", "is for a hub of a cluster")
 	}
 	o.serve.cert, o.serve.key = p.hub.TLS.Cert, p.hub.TLS.Key // one certificate for both doors
 	switch o.serve.http {
@@ -168,12 +199,15 @@ func (o *hubOptions) plan(a *app, c *config) (p hubPlan, err error) {
 		o.serve.http = "127.0.0.1:8642"
 	}
 	p.serve, err = o.serve.check()
-	return p, err
+	return p, p.blame(err)
 }
 
 // facts are what the hubs of a cluster tell everybody.
 func (o *hubOptions) facts(a *app, c *config) (facts cluster.Facts, err error) {
 	facts.Limits = append(slices.Clone(c.list(setLimits)), o.limits...)
+	if _, err := limit.ParseRules(c.list(setLimits)); err != nil {
+		return facts, invalid(c.label(setLimits), "for example anthropic requests 50/s", err.Error())
+	}
 	if _, err := limit.ParseRules(facts.Limits); err != nil {
 		return facts, invalid("--limit", "for example --limit 'anthropic requests 50/s'", err.Error())
 	}
@@ -215,7 +249,8 @@ func (o *hubOptions) keep(a *app, c *config, facts *cluster.Facts) error {
 		*k.to = term
 	}
 	if all := facts.Keep.Complete(); all.Done < all.Log || all.Done < all.Task {
-		return invalid("--keep-done", "keep ends for at least as long as records and questions", fmt.Sprintf("%s is less than --keep-log or --keep-task", all.Done))
+		_, field := o.value(a, c, setHubKeepDone)
+		return invalid(field, "keep ends for at least as long as records and questions", fmt.Sprintf("%s is less than --keep-log or --keep-task", all.Done))
 	}
 	return nil
 }

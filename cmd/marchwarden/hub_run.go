@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/steward"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
@@ -56,7 +55,7 @@ func (a *app) runHub(ctx context.Context, o hubOptions) error {
 	p.hub.Log = a.logger(c)
 	h, err := hub.Start(p.hub)
 	if err != nil {
-		return byHubFlag(err)
+		return p.blame(err)
 	}
 	r := &running{a: a, c: c, hub: h, plan: p, log: log, engines: map[string]*cluster.Engine{}, stewards: map[string]*steward.Steward{}}
 	err = r.serve(ctx, o)
@@ -201,20 +200,4 @@ func (r *running) close() error {
 	errs = append(errs, r.hub.Close())
 	r.a.note("hub has ended; everything is kept")
 	return errors.Join(errs...)
-}
-
-// byHubFlag names the flag that a wrong field of a hub comes from.
-func byHubFlag(err error) error {
-	var e *marchwarden.Error
-	if !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || e.Field == "" {
-		return err
-	}
-	named := *e
-	named.Field = map[string]string{"listen": "--listen", "cluster_listen": "--cluster-listen", "routes": "--routes", "store": "--store", "keys": "--keys", "name": "--name",
-		"cluster_name": "--cluster", "cluster_secret": "--cluster-secret-file", "tls_cert": "--tls-cert", "tls_key": "--tls-key", "tls_ca": "--tls-ca",
-		"cluster_cert": "--cluster-cert", "cluster_key": "--cluster-key", "cluster_ca": "--cluster-ca"}[e.Field]
-	if named.Field == "" {
-		named.Field = e.Field
-	}
-	return &named
 }

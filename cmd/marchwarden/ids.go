@@ -44,41 +44,52 @@ func findTrace(d *trace.Dir, s string) (marchwarden.TraceID, error) {
 	if id, err := marchwarden.ParseTraceID(s); err == nil {
 		return id, nil
 	}
-	prefix := strings.ToLower(s)
+	const hint = "run 'marchwarden traces' to list the ids there are"
+	none := fmt.Sprintf("no trace %q in %s", s, d.Path())
 	if s != "last" {
-		if strings.Trim(prefix, "0123456789abcdef-") != "" || len(prefix) > 36 {
-			_, err := marchwarden.ParseTraceID(s)
-			return marchwarden.TraceID{}, err
-		}
-		if len(prefix) < minPrefix {
-			return marchwarden.TraceID{}, invalid("ID", "run 'marchwarden traces' to list the ids there are", fmt.Sprintf("%q is too short: give at least %d characters", s, minPrefix))
-		}
+		return oneID(s, hint, none, d.List)
 	}
 	ids, err := d.List()
 	if err != nil {
 		return marchwarden.TraceID{}, err
 	}
-	if s == "last" {
-		for _, id := range ids {
-			if !isRihla(d, id) {
-				return id, nil
-			}
+	for _, id := range ids {
+		if !isRihla(d, id) {
+			return id, nil
 		}
 	}
+	return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: none, Hint: hint}
+}
+
+// oneID is the id of a list that begins with prefix; an id that is there twice is one.
+// The error where there is none says what none and hint say.
+func oneID(prefix, hint, none string, list func() ([]marchwarden.TraceID, error)) (marchwarden.TraceID, error) {
+	begin := strings.ToLower(prefix)
+	switch {
+	case strings.Trim(begin, "0123456789abcdef-") != "" || len(begin) > 36:
+		_, err := marchwarden.ParseTraceID(prefix)
+		return marchwarden.TraceID{}, err
+	case len(begin) < minPrefix:
+		return marchwarden.TraceID{}, invalid("ID", hint, fmt.Sprintf("%q is too short: give at least %d characters", prefix, minPrefix))
+	}
+	ids, err := list()
+	if err != nil {
+		return marchwarden.TraceID{}, err
+	}
 	var found []marchwarden.TraceID
+	seen := map[marchwarden.TraceID]bool{}
 	for _, id := range ids {
-		if strings.HasPrefix(id.String(), prefix) {
-			found = append(found, id)
+		if strings.HasPrefix(id.String(), begin) && !seen[id] {
+			seen[id], found = true, append(found, id)
 		}
 	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("no trace %q in %s", s, d.Path()),
-			Hint: "run 'marchwarden traces' to list the ids there are"}
+		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: none, Hint: hint}
 	}
-	return marchwarden.TraceID{}, invalid("ID", "give more characters", fmt.Sprintf("%q begins %d ids, %s and %s among them", s, len(found), found[0], found[1]))
+	return marchwarden.TraceID{}, invalid("ID", "give more characters", fmt.Sprintf("%q begins %d ids, %s and %s among them", prefix, len(found), found[0], found[1]))
 }
 
 // isRihla reports whether a run is part of an investigation, which has a trace of

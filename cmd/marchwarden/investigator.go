@@ -21,6 +21,27 @@ func minds(vectorsOf func(id string) (embed.Embedder, error)) pi.Minds {
 	return pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind, Vectors: vectorsOf}
 }
 
+// terms are what follows for an investigation from whom it may ask.
+type terms struct {
+	private bool // somebody reports what is the user's own
+	outside bool // somebody reaches outside this machine
+	model   chosenFor
+	// seesPrivate says that the model may be told what is private: somebody named it.
+	seesPrivate bool
+}
+
+// terms finds the model of an investigation, and what it may see. begunBy is that of one
+// that goes on.
+func (c *config) terms(members []dispatch.Member, o deskOptions, begunBy string) terms {
+	t := terms{
+		private:     slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Private }),
+		outside:     slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.OpenWorld }),
+		seesPrivate: c.chooseModel(o.model, false).name != "",
+	}
+	t.model = chosenFor{c.chooseModel(firstOf(begunBy, o.model), t.outside), !t.private || !t.seesPrivate}
+	return t
+}
+
 // openPIDesk opens the investigator over the network that the options mean.
 func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 	if err := a.checkBeforehand(c, o); err != nil {
@@ -31,15 +52,12 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 		return nil, err
 	}
 	members := network.Members()
-	private := slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Private })
-	outside := slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.OpenWorld })
-	deadline, err := c.deadline(o.timeout, outside)
+	t := c.terms(members, o, o.begunBy)
+	deadline, err := c.deadline(o.timeout, t.outside)
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	named := c.chooseModel(o.model, false)
-	chosen := c.chooseModel(firstOf(o.begunBy, o.model), outside)
-	model, err := a.openModel(c, chosen, !private || named.name == "")
+	model, err := a.openModel(c, t.model.chosenModel, t.model.public)
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
@@ -55,13 +73,13 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 	if err != nil {
 		return nil, errors.Join(err, vs.Close(), network.Close())
 	}
-	d := &desk{name: piName, scope: pi.Scope, openWorld: outside, private: private, a: a, cfg: c, records: rec, warn: o.warn, told: o.told}
+	d := &desk{name: piName, scope: pi.Scope, openWorld: t.outside, private: t.private, a: a, cfg: c, records: rec, warn: o.warn, told: o.told}
 	cfg := pi.Config{
 		Traces: rec.traces, Blobs: rec.blobs, Version: programVersion(), Now: a.now, NewID: a.newID,
 		Dispatcher: network, Minds: minds(vs.of), Model: model, Vectors: vs.embedder, Calibration: table,
 		Options: pi.Options{
 			Parallel: o.parallel, MaxRihlas: o.maxRihlas, Deadline: deadline, PlanOnly: o.planOnly,
-			AllowEgress: c.allowEgress(o), ModelSeesPrivate: named.name != "", Flags: o.flags, More: o.more,
+			AllowEgress: c.allowEgress(o), ModelSeesPrivate: t.seesPrivate, Flags: o.flags, More: o.more,
 		},
 		Spent: func(call pi.Call) { d.enter(finished{call.Start, call.Result, call.Before}) },
 		Say:   o.warn,

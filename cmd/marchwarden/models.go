@@ -10,6 +10,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/anthropic"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/openai"
@@ -203,7 +204,7 @@ func (a *app) serviceClient() *http.Client {
 func (a *app) sharedClient(service string) *http.Client {
 	client := a.serviceClient()
 	if a.limits != nil {
-		client.Transport = searchrationed.Transport(a.limits(searchrationed.ForEngine(service)), a.now, client.Transport)
+		client.Transport = searchrationed.Transport(a.limits(limit.Key(service, limit.Requests)), a.now, client.Transport)
 	}
 	return client
 }

@@ -78,7 +78,7 @@ func TestPackagingAgrees(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	docker, compose, gemini := packagingFile(t, "Dockerfile"), packagingFile(t, "compose.yaml"), packagingFile(t, "gemini-extension.json")
+	docker, gemini := packagingFile(t, "Dockerfile"), packagingFile(t, "gemini-extension.json")
 	module := onlyMatch(t, "go.mod", packagingFile(t, "go.mod"), `(?m)^module (\S+)$`)
 	host, _, _ := strings.Cut(module, "/")
 	labels := strings.Split(host, ".")
@@ -92,7 +92,15 @@ func TestPackagingAgrees(t *testing.T) {
 	same("the name in server.json", server.Name, strings.Join(labels, ".")+"/marchwarden")
 	same("the label of the image", onlyMatch(t, "Dockerfile", docker, `io\.modelcontextprotocol\.server\.name="([^"]*)"`), server.Name)
 	same("the version of the image", onlyMatch(t, "Dockerfile", docker, `(?m)^ARG VERSION=(\S+)$`), server.Version)
-	same("the version of the compose file", onlyMatch(t, "compose.yaml", compose, `(?m)image: marchwarden:(\S+)-http$`), server.Version)
+	for name, times := range map[string]int{"compose.yaml": 1, "compose.cluster.yaml": 1, "deploy/kubernetes/10-hub.yaml": 1, "deploy/kubernetes/20-worker.yaml": 1, "deploy/kubernetes/README.md": 2} {
+		images := regexp.MustCompile(`\bmarchwarden:(\S+)-http\b`).FindAllStringSubmatch(packagingFile(t, name), -1)
+		if len(images) != times {
+			t.Errorf("%s names the image %d times, want %d", name, len(images), times)
+		}
+		for _, image := range images {
+			same("the version of the image in "+name, image[1], server.Version)
+		}
+	}
 	same("the version of the bundle", manifest.Version, server.Version)
 	same("the description of the bundle", manifest.Description, server.Description)
 	same("the version of the extension", onlyMatch(t, "gemini-extension.json", gemini, `"version": "([^"]*)"`), server.Version)
@@ -183,7 +191,7 @@ func TestPackagingNamesWhatExists(t *testing.T) {
 	seen := 0
 	for _, name := range []string{"docs/mcp.md", "compose.yaml", "Dockerfile", "deploy/marchwarden.service", "deploy/marchwarden.env.example", "deploy/README.md", "server.json", "mcpb/manifest.json",
 		"compose.cluster.yaml", "deploy/marchwarden-hub.service", "deploy/marchwarden-worker.service", "deploy/hub.env.example", "deploy/worker.env.example",
-		"deploy/kubernetes/10-hub.yaml", "deploy/kubernetes/20-worker.yaml", "deploy/kubernetes/README.md", "docs/cluster.md", "docs/scale.md", "README.md"} {
+		"deploy/kubernetes/10-hub.yaml", "deploy/kubernetes/20-worker.yaml", "deploy/kubernetes/README.md", "docs/cluster.md", "docs/cluster-security.md", "docs/scale.md", "README.md"} {
 		text := packagingFile(t, name)
 		named := span.FindAllStringSubmatch(text, -1)
 		for _, command := range line.FindAllString(text, -1) {
@@ -217,6 +225,19 @@ func TestPackagingNamesWhatExists(t *testing.T) {
 	}
 	if seen < 40 {
 		t.Errorf("only %d names found: the patterns do not fit", seen)
+	}
+}
+
+// TestBucketNeedsItsKeys holds every file that says how hubs are told of a bucket to saying
+// as well which keys it takes: a hub opens the bucket itself.
+func TestBucketNeedsItsKeys(t *testing.T) {
+	for _, name := range []string{"deploy/hub.env.example", "deploy/kubernetes/README.md", "docs/configuration.md"} {
+		text := packagingFile(t, name)
+		for _, s := range []string{setBlobs, setS3Key, setS3Secret} {
+			if !strings.Contains(text, settingEnv(s)) {
+				t.Errorf("%s does not name %s", name, settingEnv(s))
+			}
+		}
 	}
 }
 

@@ -136,13 +136,8 @@ func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error
 		return err
 	}
 	log := a.logger(c)
-	seen := &once{}
 	o.told, o.log = func(finished) {}, log
-	o.warn = func(message string) {
-		if seen.first(message) {
-			log.Warn(message)
-		}
-	}
+	o.warn = sayOnce(func(message string) { log.Warn(message) })
 	if how.http != "" { // refused before anything is opened, and read again when it is
 		if _, err := a.doorkeeper(c, how, as.listen, "http://"+as.listen+mcpPath, log); err != nil {
 			return err
@@ -183,7 +178,7 @@ func (a *app) openServed(ctx context.Context, c *config, o deskOptions, how *ser
 	if at == "" {
 		return a.openDesk(c, o)
 	}
-	if err := workElsewhere(o, "it"); err != nil {
+	if err := c.workElsewhere(o, "it"); err != nil {
 		return nil, err
 	}
 	if len(o.only) > 0 || len(o.allowEgress) > 0 {
@@ -199,6 +194,16 @@ func (a *app) openServed(ctx context.Context, c *config, o deskOptions, how *ser
 	}
 	d.close = append(d.close, e.Close)
 	return d, nil
+}
+
+// sayOnce passes on what was not said before.
+func sayOnce(say func(message string)) func(message string) {
+	seen := &once{}
+	return func(message string) {
+		if seen.first(message) {
+			say(message)
+		}
+	}
 }
 
 // once tells new messages from those that came before: an unreadable file is

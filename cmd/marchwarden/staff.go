@@ -90,7 +90,8 @@ type chosenFor struct {
 }
 
 // openStaff finds who works for an engine in this process, as the options say. Nobody
-// is started before there is a task.
+// is started before there is a task. An engine that is still to be found is nil until
+// employ.
 func (a *app) openStaff(c *config, o deskOptions, e dispatch.Engine, log *slog.Logger) (*staff, error) {
 	o.inProcess, o.log, o.shared, o.flags = true, log, a.newWorkplace(e), []string{}
 	if o.told == nil {
@@ -126,7 +127,12 @@ func (a *app) openStaff(c *config, o deskOptions, e dispatch.Engine, log *slog.L
 	if s.table, err = c.calibration(); err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
-	if s.vectors, err = a.openVectors(c); err != nil {
+	if e == nil { // it may limit who makes the vectors
+		err = a.checkVectors(c)
+	} else {
+		s.vectors, err = a.openVectors(c)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
 	return s, nil
@@ -152,7 +158,8 @@ func (s *staff) members() []dispatch.Member {
 	return all
 }
 
-// handler is who works on the tasks of a queue.
+// handler is who works on the tasks of a queue, and of no other: what a worker serves is
+// its owner's to say, whatever an engine hands it.
 func (s *staff) handler(queue string) dispatch.Handler {
 	work := s.stranger
 	switch {
@@ -161,12 +168,18 @@ func (s *staff) handler(queue string) dispatch.Handler {
 	case isBuiltin(queue):
 		work = s.research
 	}
-	return relay.Serve(s.place.held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	serve := relay.Serve(s.place.held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 		ctx, told := s.a.tracer.Work(ctx, t.Queue, t.Span)
 		res, err := work(ctx, t, req, sink)
 		told(err)
 		return res, err
 	})
+	return func(ctx context.Context, t dispatch.Task, lines dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		if t.Queue != queue {
+			return nil, &marchwarden.Error{Code: marchwarden.CodeDenied, Field: "queue", Message: fmt.Sprintf("%.60q is not served here: this is the worker of %s", t.Queue, queue)}
+		}
+		return serve(ctx, t, lines, sink)
+	}
 }
 
 // research has a researcher of this program work on a task.
@@ -226,7 +239,10 @@ func (s *staff) Close() error {
 	for _, f := range s.files {
 		errs = append(errs, f())
 	}
-	return errors.Join(append(errs, s.vectors.Close())...)
+	if s.vectors != nil {
+		errs = append(errs, s.vectors.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // work takes tasks from the queues of the staff until ctx ends, and then for as long as

@@ -63,15 +63,12 @@ func (s *staff) present(ctx context.Context, names []string) ([]dispatch.Member,
 
 // investigator is how a task is investigated.
 func (s *staff) investigator(t dispatch.Task, req marchwarden.Request, members []dispatch.Member) (pi.Config, error) {
-	private := slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Private })
-	outside := slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.OpenWorld })
-	deadline, err := s.c.deadline(s.o.timeout, outside || s.forOthers)
+	terms := s.c.terms(members, s.o, s.begunBy(t, req))
+	deadline, err := s.c.deadline(s.o.timeout, terms.outside || s.forOthers)
 	if err != nil {
 		return pi.Config{}, err
 	}
-	named := s.c.chooseModel(s.o.model, false)
-	chosen := s.c.chooseModel(firstOf(s.begunBy(t, req), s.o.model), outside)
-	model, err := s.model(chosenFor{chosen, !private || named.name == ""})
+	model, err := s.model(terms.model)
 	if err != nil {
 		return pi.Config{}, err
 	}
@@ -85,7 +82,7 @@ func (s *staff) investigator(t dispatch.Task, req marchwarden.Request, members [
 		Minds: minds(s.vectors.of), Model: model, Vectors: s.vectors.embedder, Calibration: s.table,
 		Options: pi.Options{
 			Parallel: min(t.Wishes.Parallel, maxParallel), MaxRihlas: min(t.Wishes.MaxRihlas, maxRihlas), Deadline: deadline, PlanOnly: t.Wishes.PlanOnly,
-			AllowEgress: s.allowEgress(t), ModelSeesPrivate: named.name != "", Flags: s.o.flags,
+			AllowEgress: s.allowEgress(t), ModelSeesPrivate: terms.seesPrivate, Flags: s.o.flags,
 		},
 		Say: s.o.warn,
 	}
@@ -98,7 +95,7 @@ func (s *staff) investigator(t dispatch.Task, req marchwarden.Request, members [
 // allowEgress are the members whose findings others may be told. Of a cluster's worker, its
 // owner says whose at most: the sources are not those of whoever asks.
 func (s *staff) allowEgress(t dispatch.Task) []string {
-	own := append(slices.Clone(s.o.allowEgress), s.c.list(setAllowEgress)...)
+	own := s.c.allowEgress(s.o)
 	switch {
 	case !s.forOthers:
 		return append(own, t.Wishes.AllowEgress...)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
@@ -22,6 +24,18 @@ func TestWhoAsksAllowsNothing(t *testing.T) {
 		s := &staff{c: &config{}, o: deskOptions{allowEgress: tt.own}, forOthers: tt.forOthers}
 		if got := s.allowEgress(dispatch.Task{Wishes: dispatch.Wishes{AllowEgress: tt.wished}}); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
+// A worker that was started for one queue opens no researcher of another, though it is
+// configured on the host and a task comes that names it.
+func TestWorkerServesItsOwnQueueAlone(t *testing.T) {
+	for queue, other := range map[string]string{"web": "files", piName: "database", "stranger": "web"} {
+		s := &staff{place: &workplace{}, desks: map[post]*desk{}}
+		res, err := s.handler(queue)(t.Context(), dispatch.Task{Queue: other}, nil, nil)
+		if res != nil || !errors.Is(err, marchwarden.CodeDenied) || len(s.desks) != 0 {
+			t.Errorf("the worker of %s was asked as %s: %v, %v", queue, other, res, err)
 		}
 	}
 }

@@ -98,8 +98,9 @@ var priorityNames = []string{"urgent", "normal", "low"}
 // check refuses what is wrong with the options by themselves.
 func (o *submitOptions) check() (like dispatch.Task, err error) {
 	like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority))
-	like.Queue = firstOf(o.desk.researcher, piName)
-	like.Wishes = dispatch.Wishes{Only: o.desk.only, AllowEgress: o.desk.allowEgress}
+	name := firstOf(o.desk.researcher, piName)
+	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.allowEgress}
+	like.Queue, like.Wishes.Only = workerFor(name, o.desk.only)
 	switch {
 	case o.file == "":
 		return like, invalid("--file", "for example: marchwarden submit --file questions.jsonl", "is missing")
@@ -109,9 +110,9 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 		return like, invalid("--window", "", fmt.Sprintf("must be from 1 to %d, not %d", maxWindow, o.window))
 	case o.parallel < 1 || o.parallel > maxParallel:
 		return like, invalid("--parallel", "", fmt.Sprintf("must be from 1 to %d, not %d", maxParallel, o.parallel))
-	case !memberName.MatchString(like.Queue):
-		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", clip(like.Queue, 40)))
-	case like.Queue != piName && (len(o.desk.only) > 0 || len(o.desk.allowEgress) > 0 || o.maxRihlas.v != nil):
+	case !memberName.MatchString(name):
+		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", clip(name, 40)))
+	case name != piName && (len(o.desk.only) > 0 || len(o.desk.allowEgress) > 0 || o.maxRihlas.v != nil):
 		return like, invalid("--researcher", "leave out one of them", "asks nobody else, and goes without --researchers, --allow-egress and --max-rihlas")
 	}
 	if n := o.maxRihlas.v; n != nil {
@@ -139,7 +140,7 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 		return err
 	}
 	if at != "" {
-		if err := workElsewhere(o.desk, "this"); err != nil {
+		if err := c.workElsewhere(o.desk, "this"); err != nil {
 			return err
 		}
 		if like.Within, err = flagTime("--timeout", o.desk.timeout, false); err != nil {
@@ -159,33 +160,34 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	left := slices.DeleteFunc(slices.Clone(all), func(q question) bool { return done.has(q.task) })
 	n := len(all)
 	if len(left) == 0 {
-		return a.submitted(&tally{all: n, failed: done.failedOf(all)}, o)
+		return a.submitted(n, done.failedOf(all), o)
 	}
 	e, err := a.openSubmission(ctx, c, at, o)
 	if err != nil {
 		return errors.Join(err, done.discard())
 	}
-	s := &submission{a: a, cfg: c, like: like, work: e, out: done, window: o.window, tally: a.newTally(n, len(left), o.quiet), charged: chargedBefore(c)}
+	s := &submission{a: a, cfg: c, like: like, work: e, out: done, window: o.window, tally: a.newTally(c, n, len(left), o.quiet), charged: chargedBefore(c)}
 	err = s.run(ctx, left)
 	s.tally.close()
 	if err := errors.Join(err, e.Close()); err != nil && ctx.Err() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", s.tally.done(), n), Err: err, Hint: firstOf(marchwarden.HintOf(err), "run the same command again to go on")}
+		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", s.tally.done, n), Err: err, Hint: firstOf(marchwarden.HintOf(err), "run the same command again to go on")}
 	}
-	if ctx.Err() != nil && s.tally.done() < n {
+	if ctx.Err() != nil && s.tally.done < n {
 		hint := "run the same command again to go on"
 		if at != "" {
 			hint += "; what was handed in goes on in the cluster"
 		}
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", s.tally.done(), n), Err: errInterrupted, Hint: hint}
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", s.tally.done, n), Err: errInterrupted, Hint: hint}
 	}
-	return a.submitted(s.tally, o)
+	return a.submitted(n, done.failedOf(all), o)
 }
 
-// submitted says how a submission ended that has a line for every question.
-func (a *app) submitted(t *tally, o submitOptions) error {
-	a.note("%s in %s", term.Plural(t.all, "result"), o.out)
-	if t.failed > 0 {
-		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("%d of %d questions failed", t.failed, t.all), Hint: "their lines in " + o.out + " say why"}
+// submitted says how a submission ended that has a line for every question, whichever
+// run wrote it.
+func (a *app) submitted(all, failed int, o submitOptions) error {
+	a.note("%s in %s", term.Plural(all, "result"), o.out)
+	if failed > 0 {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("%d of %d questions failed", failed, all), Hint: "their lines in " + o.out + " say why"}
 	}
 	return nil
 }

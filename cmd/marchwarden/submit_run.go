@@ -147,12 +147,11 @@ func (s *submission) ask(ctx context.Context, q question) (resultLine, error) {
 // charge puts a question into the ledger, unless a run before this one did.
 func (s *submission) charge(b brought, result json.RawMessage) {
 	res, err := marchwarden.DecodeResult(result)
-	start, wrong := b.log.Start()
-	if err != nil || wrong != nil || s.charged[b.id] {
+	if err != nil || s.charged[b.id] {
 		return
 	}
-	d := &desk{name: start.Researcher, a: s.a, cfg: s.cfg, records: s.work.home.home, warn: s.a.warn}
-	d.enter(finished{start: start, result: res})
+	d := &desk{name: b.start.Researcher, a: s.a, cfg: s.cfg, records: s.work.home.home, warn: s.a.warn}
+	d.enter(finished{start: b.start, result: res})
 }
 
 // chargedBefore are the runs that the ledger knows.
@@ -219,12 +218,7 @@ func (a *app) openHere(ctx context.Context, c *config, o submitOptions) (*engage
 		return nil, errors.Join(err, rec.Close())
 	}
 	e := &engagement{engine: engine, home: &homeward{engine: engine, from: rec.blobs, home: rec, here: true}, close: []func() error{engine.Close, rec.Close}}
-	seen := &once{}
-	o.desk.warn = func(message string) {
-		if seen.first(message) {
-			a.warn(message)
-		}
-	}
+	o.desk.warn = sayOnce(a.warn)
 	if name := o.desk.researcher; name != "" && name != piName {
 		if o.desk.only, err = []string{name}, o.desk.check(a, c, name); err != nil {
 			return nil, errors.Join(err, e.Close())

@@ -1,118 +1,42 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-	"sync"
-	"time"
+import "time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-)
+// tallyEvery is the least time between two plain lines.
+const tallyEvery = 10 * time.Second
 
-const (
-	// tallyLive is the least time between two drawings on a terminal, tallyPlain that
-	// between two plain lines.
-	tallyLive  = 200 * time.Millisecond
-	tallyPlain = 10 * time.Second
-)
-
-// tally counts the questions of a submission for people who wait: one line that is drawn
-// over itself on a terminal, and a line now and then elsewhere. Its methods are safe for
-// concurrent use.
+// tally counts the questions of a submission for people who wait: by a bar on a terminal,
+// and elsewhere by a line now and then, which goes by the clock since a question may
+// take long.
 type tally struct {
-	a     *app
-	all   int
-	live  bool
-	quiet bool
-	began time.Time
-	first int // done before
-
-	mu     sync.Mutex // guards what follows, and writing
-	now    int        // done here
-	failed int        // of those done here
-	drawn  time.Time
+	a         *app
+	all, done int
+	bar       *evalProgress
+	told      time.Time // the last plain line
 }
 
-func (a *app) newTally(all, left int, quiet bool) *tally {
-	name, _ := a.env("TERM")
-	t := &tally{a: a, all: all, first: all - left, quiet: quiet, began: a.now(), live: a.errStyle().Width > 0 && name != "" && name != "dumb"}
-	if t.first > 0 && !quiet {
-		a.note("going on: %d of %d questions are done", t.first, all)
+func (a *app) newTally(c *config, all, left int, quiet bool) *tally {
+	t := &tally{a: a, all: all, done: all - left, bar: a.newEvalProgress(c, "questions", quiet), told: a.now()}
+	if t.done > 0 && !quiet {
+		a.note("going on: %d of %d questions are done", t.done, all)
 	}
-	t.drawn = t.began
+	t.bar.begin(t.done)
 	return t
 }
 
 // count takes in a question that is done.
 func (t *tally) count(well bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.now++
+	t.done++
 	if !well {
-		t.failed++
+		t.bar.failed++
 	}
-	every := tallyPlain
-	if t.live {
-		every = tallyLive
-	}
-	if at := t.a.now(); !t.quiet && at.Sub(t.drawn) >= every {
-		t.drawn = at
-		t.draw(at)
+	switch now := t.a.now(); {
+	case t.bar.live:
+		t.bar.step(t.done, t.all)
+	case t.bar.progress != nil && t.done < t.all && now.Sub(t.told) >= tallyEvery:
+		t.told = now
+		t.a.note("%d of %d done, %s", t.done, t.all, t.bar.pace(t.done, t.all))
 	}
 }
 
-// done counts all that are done.
-func (t *tally) done() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.first + t.now
-}
-
-// draw shows how far it is; mu is held.
-func (t *tally) draw(at time.Time) {
-	line := t.words(at)
-	if !t.live {
-		t.a.note("%s", line)
-		return
-	}
-	const width = 24
-	full := width * (t.first + t.now) / t.all
-	fmt.Fprintf(t.a.stderr, "\r\x1b[2K[%s%s] %s", strings.Repeat("█", full), strings.Repeat("·", width-full), line)
-}
-
-func (t *tally) words(at time.Time) string {
-	parts := []string{fmt.Sprintf("%d of %d done", t.first+t.now, t.all)}
-	if t.failed > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", t.failed))
-	}
-	if took := at.Sub(t.began); t.now > 0 && took > 0 {
-		rate := float64(t.now) / took.Seconds()
-		parts = append(parts, rateWords(rate))
-		if left := t.all - t.first - t.now; left > 0 {
-			parts = append(parts, "about "+term.Duration(time.Duration(float64(left)/rate*float64(time.Second)).Round(time.Second))+" left")
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
-// rateWords is how many a second, or a minute if they are few.
-func rateWords(perSecond float64) string {
-	if perSecond < 1 {
-		return fmt.Sprintf("%.1f/min", perSecond*60)
-	}
-	return fmt.Sprintf("%.1f/s", perSecond)
-}
-
-// close says how far it came.
-func (t *tally) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case t.quiet:
-	case t.live:
-		t.draw(t.a.now())
-		fmt.Fprintln(t.a.stderr)
-	default:
-		t.a.note("%s", t.words(t.a.now()))
-	}
-}
+func (t *tally) close() { t.bar.close() }

@@ -35,25 +35,18 @@ func (c *config) calibrationPath() string { return filepath.Join(c.home(), "cali
 
 // logger writes structured logs to stderr. It is silent below warnings unless
 // MARCHWARDEN_DEBUG is on. No setting is ever given to it.
-func (a *app) logger(c *config) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: slog.LevelWarn}
+func (a *app) logger(c *config) *slog.Logger { return a.logFrom(c, slog.LevelWarn) }
+
+// serverLog is logger for programs that run long, where people want to see that something
+// happens: connections come and go, and tasks are taken up again.
+func (a *app) serverLog(c *config) *slog.Logger { return a.logFrom(c, slog.LevelInfo) }
+
+func (a *app) logFrom(c *config, level slog.Level) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
 	if c.on(setDebug) {
 		opts.Level = slog.LevelDebug
 	}
 	if c.text(setLogFormat) == "json" || a.reader == program {
-		return slog.New(slog.NewJSONHandler(a.stderr, opts))
-	}
-	return slog.New(slog.NewTextHandler(a.stderr, opts))
-}
-
-// serverLog is logger for programs that run long, where people want to see that something
-// happens: connections come and go, and tasks are taken up again.
-func (a *app) serverLog(c *config) *slog.Logger {
-	if c.on(setDebug) {
-		return a.logger(c)
-	}
-	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
-	if c.text(setLogFormat) == "json" {
 		return slog.New(slog.NewJSONHandler(a.stderr, opts))
 	}
 	return slog.New(slog.NewTextHandler(a.stderr, opts))

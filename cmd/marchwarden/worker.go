@@ -50,6 +50,7 @@ type workerOptions struct {
 	slots   int
 	piSlots int
 	noPI    bool
+	piAlone bool // takes investigations and nothing else
 	metrics string
 	drain   string
 }
@@ -76,7 +77,7 @@ func newWorker(a *app) *cobra.Command {
 	f := cmd.Flags()
 	engineFlag(f, &o.engine)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
-	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that work here (default all that this machine has)")
+	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
 	f.IntVar(&o.slots, "slots", defaultSlots, "work on `N` tasks of each researcher at once")
 	f.IntVar(&o.piSlots, "pi-slots", defaultPISlots, "work on `N` investigations at once")
 	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
@@ -91,8 +92,15 @@ func newWorker(a *app) *cobra.Command {
 
 // check refuses what is wrong with the options by themselves.
 func (o *workerOptions) check() (drain time.Duration, err error) {
+	named := len(o.desk.only)
 	o.desk.only = slices.DeleteFunc(o.desk.only, func(name string) bool { return name == piName })
+	withPI := len(o.desk.only) < named
+	o.piAlone = withPI && len(o.desk.only) == 0
 	switch {
+	case withPI && o.noPI:
+		return 0, invalid("--no-pi", "leave out one of the two", "takes no investigations, and --researchers names "+piName)
+	case o.piAlone && (len(o.desk.library) > 0 || o.desk.embedded || o.desk.db != ""):
+		return 0, invalid("--researchers", "add files or database", "names "+piName+" alone, who asks others: --library, --embedded and --db are for those who work here")
 	case o.slots < 1 || o.slots > maxSlots:
 		return 0, invalid("--slots", "", fmt.Sprintf("must be from 1 to %d, not %d", maxSlots, o.slots))
 	case o.piSlots < 1 || o.piSlots > maxSlots:
@@ -125,29 +133,37 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 		return err
 	}
 	log := a.serverLog(c)
-	seen := &once{}
-	o.desk.warn = func(message string) {
-		if seen.first(message) {
-			log.Warn(message)
-		}
-	}
+	o.desk.warn = sayOnce(func(message string) { log.Warn(message) })
 	s, err := a.openStaff(c, o.desk, nil, log)
 	if err != nil {
 		return err
 	}
 	s.forOthers = true
+	if o.piAlone {
+		s.seats = nil
+	}
 	name := firstOf(o.name, plainName(c.text(setWorker)), a.engineName())
 	e, err := a.awaitCluster(ctx, c, at, name, log)
+	if errors.Is(err, errInterrupted) {
+		return s.Close() // told to end, which is how a worker ends
+	}
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	s.employ(e)
-	err = s.serve(ctx, e, name, s.jobs(o.slots, o.piSlots, drain), o.metrics)
+	if err = s.employ(e); err == nil {
+		err = s.serve(ctx, e, name, s.jobs(o.slots, o.piSlots, drain), o.metrics)
+	}
 	return errors.Join(err, s.Close(), e.Close())
 }
 
-// employ has the staff work for a cluster.
-func (s *staff) employ(e *cluster.Engine) {
+// employer is a cluster, for those who work for it.
+type employer interface {
+	dispatch.Engine
+	Members(ctx context.Context) ([]dispatch.Member, error)
+}
+
+// employ has the staff work for a cluster, within its limits.
+func (s *staff) employ(e employer) (err error) {
 	s.place.engine, s.a.limits = e, e.Limit
 	s.network = func() []dispatch.Member {
 		ctx, done := context.WithTimeout(context.Background(), scopeTime)
@@ -158,6 +174,8 @@ func (s *staff) employ(e *cluster.Engine) {
 		}
 		return members
 	}
+	s.vectors, err = s.a.openVectors(s.c)
+	return err
 }
 
 // serve works until ctx ends and everything is drained, and says so to those who look.

@@ -30,22 +30,22 @@ var layers = []layer{
 	{"internal/embed/pack", []string{"internal/embed/bert"}}, // makes the weights in the repository
 	{"internal/embed/shelf", []string{"internal/embed", "internal/durable"}},
 	{"internal/configfile", nil},
-	{"internal/private", []string{"."}},
-	{"internal/hub/keys", []string{"internal/durable", "internal/private", "."}},
-	{"internal/hub", []string{"internal/hub/keys", "internal/durable", "."}},
+	{"internal/secret", nil},
+	{"internal/private", []string{"internal/durable", "."}},
+	{"internal/hub/keys", []string{"internal/private", "."}},
+	{"internal/hub", []string{"internal/hub/keys", "internal/durable", "internal/secret", "."}},
 	{"internal/datatest", nil}, // public data, for the tests that measure
 	{"internal/squadtest", []string{"internal/datatest"}},
 	{"internal/blob", []string{"."}},
 	{"internal/blob/form", []string{"internal/blob"}},
 	{"internal/blob/dir", []string{"internal/blob", "internal/blob/form", "internal/durable", "."}},
 	{"internal/blob/objects", []string{"internal/blob", "internal/blob/form", "."}},
-	{"internal/blob/s3", []string{"internal/blob", "internal/blob/form", "."}},
+	{"internal/blob/s3", []string{"internal/blob", "internal/blob/form", "internal/secret", "."}},
 	{"internal/blob/depot", []string{"internal/blob", "internal/blob/dir", "internal/blob/s3", "."}},
 	{"internal/scale", nil}, // arithmetic of a network that nobody has built yet
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
 	{"internal/lexicon", nil},
 	{"internal/plaintext", nil},
-	{"internal/secret", nil},
 	{"internal/report/biblio", []string{"internal/plaintext"}},
 	{"internal/question", []string{"internal/lexicon"}},
 	{"internal/hop", []string{"internal/lexicon", "internal/question"}},
@@ -72,7 +72,7 @@ var layers = []layer{
 	{"internal/llm/steady", []string{"internal/llm", "internal/httpapi", "."}},
 	{"internal/llm/rationed", []string{"internal/limit", "internal/dispatch", "internal/ledger", "internal/llm", "."}},
 	{"internal/search", []string{"internal/locator", "."}},
-	{"internal/search/rationed", []string{"internal/search", "internal/limit", "internal/dispatch", "internal/httpapi", "."}},
+	{"internal/search/rationed", []string{"internal/search", "internal/dispatch", "internal/httpapi", "."}},
 	{"internal/search/searchtest", []string{"internal/search", "."}},
 	{"internal/search/brave", []string{"internal/search", "internal/httpapi", "."}},
 	{"internal/search/searxng", []string{"internal/search", "internal/httpapi", "."}},
@@ -97,7 +97,7 @@ var layers = []layer{
 	{"internal/dispatch/relay", []string{"internal/dispatch", "internal/trace", "internal/blob", "."}},
 	{"internal/dispatch/cluster/jet", []string{"."}}, // what is needed of JetStream
 	{"internal/dispatch/cluster/cell", []string{"internal/limit", "internal/dispatch", "."}},
-	{"internal/dispatch/cluster", []string{"internal/dispatch/cluster/jet", "internal/dispatch/cluster/cell", "internal/dispatch", "internal/limit", "internal/blob", "internal/blob/objects", "internal/panics", "."}},
+	{"internal/dispatch/cluster", []string{"internal/dispatch/cluster/jet", "internal/dispatch/cluster/cell", "internal/dispatch", "internal/limit", "internal/blob", "internal/blob/depot", "internal/blob/objects", "internal/panics", "."}},
 	{"internal/dispatch/cluster/steward", []string{"internal/dispatch/cluster", "internal/dispatch/cluster/jet", "internal/dispatch", "."}},
 	{"internal/dispatch/cluster/torture", nil}, // a test of the whole
 	{"internal/dispatch/meter", []string{"internal/dispatch/cluster", "internal/dispatch", "."}},
@@ -159,7 +159,7 @@ var layers = []layer{
 	{"internal/bench", nil}, // ours beside plain ways, as benchmarks
 
 	// Edges, which know the contract alone, and the command, which wires it all.
-	{"internal/access", []string{"internal/durable", "internal/private", "."}},
+	{"internal/access", []string{"internal/private", "."}},
 	{"internal/runs", []string{"internal/access", "internal/durable", "internal/plaintext", "."}},
 	{"internal/door", []string{"internal/access", "."}},
 	{"internal/mcpkit/wire", nil},

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+)
+
+// A cluster is well while whatever waits has somebody to wait for.
+func TestStuck(t *testing.T) {
+	queue := func(workers, waiting, inFlight int) cluster.Status {
+		q := cluster.Queue{Name: "web", Workers: workers}
+		q.Bands[0].Waiting, q.Bands[2].InFlight = waiting, inFlight
+		return cluster.Status{Queues: []cluster.Queue{{Name: "files"}, q}}
+	}
+	for _, tt := range []struct {
+		name string
+		s    cluster.Status
+		want string
+	}{
+		{"nothing there", cluster.Status{}, ""},
+		{"nothing to do", queue(0, 0, 0), ""},
+		{"all is worked on", queue(1, 3, 2), ""},
+		{"the worker is gone", queue(0, 2, 0), "no worker is there for 2 waiting tasks of the queue web"},
+		{"and had begun", queue(0, 0, 1), "no worker is there for 1 waiting task of the queue web"},
+		{"nobody ever came", cluster.Status{Unserved: 1}, "no worker was ever there for 1 waiting task"},
+		{"no delivery", cluster.Status{Stuck: []cluster.Stuck{{Queue: "web", Waiting: 4}}}, "stuck: 4 tasks of the queue web"},
+	} {
+		err := stuck(tt.s)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestLimitWords(t *testing.T) {
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		use  limit.Use
+		want string
+	}{
+		{limit.Use{Key: "anthropic/money", Rate: "$20/day", Used: 0.8712345, Of: 20}, "$0.8712 of $20 used, $20/day"},
+		{limit.Use{Key: "anthropic/money", Rate: "$0.5/day", Of: 0.5}, "$0 of $0.5 used, $0.5/day"},
+		{limit.Use{Key: "anthropic/tokens", Rate: "400000/m", Used: 12345, Of: 400000}, "12,345 of 400,000 used, 400000/m"},
+		{limit.Use{Key: "host:example.org/requests", Rate: "0.5/s", Of: 0.5, Slow: now.Add(90 * time.Second)}, "0 of 0.5 used, 0.5/s; nobody asks for another 1 min 30 s"},
+	} {
+		if got := limitWords(tt.use, now); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

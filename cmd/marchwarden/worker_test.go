@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+)
+
+// strict is a cluster that allows nothing of anybody.
+type strict struct{ dispatch.Engine }
+
+func (strict) Members(context.Context) ([]dispatch.Member, error) { return nil, nil }
+func (strict) Limit(string) dispatch.Limiter                      { return nothing{} }
+
+type nothing struct{}
+
+func (nothing) Take(context.Context, int) (func(int), error) {
+	return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "nothing is left")
+}
+func (nothing) Limited() bool  { return true }
+func (nothing) Slow(time.Time) {}
+
+// The limits of a cluster hold for the vectors of its investigators, too, although these
+// are there before the cluster is.
+func TestEmployedVectorsAreLimited(t *testing.T) {
+	t.Parallel()
+	server := newEmbedServer(t)
+	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "MARCHWARDEN_EMBED": embedOllama, "OLLAMA_HOST": server.URL})
+	s, err := a.openStaff(c, deskOptions{}, nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.employ(strict{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.vectors.embedder.Embed(t.Context(), []string{"a lamp"}); err == nil || server.asked.Load() != 0 {
+		t.Errorf("%v, asked %d times", err, server.asked.Load())
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a model may see of private sources is one rule, here and for a cluster: the one
+// that was named, and no fallback behind it.
+func TestTerms(t *testing.T) {
+	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "OPENAI_API_KEY": embedKey})
+	private, web := dispatch.Member{Private: true}, dispatch.Member{OpenWorld: true}
+	for _, tt := range []struct {
+		name           string
+		members        []dispatch.Member
+		flag, begunBy  string
+		model          string
+		fallback, sees bool
+	}{
+		{"private alone", []dispatch.Member{private}, "", "", "", true, false},
+		{"private, named", []dispatch.Member{private}, "ollama/x", "", "ollama/x", false, true},
+		{"the web", []dispatch.Member{web}, "", "", "openai", true, false},
+		{"both", []dispatch.Member{web, private}, "", "", "openai", true, false},
+		{"both, named", []dispatch.Member{web, private}, "ollama/x", "", "ollama/x", false, true},
+		{"goes on", []dispatch.Member{private}, "", "ollama/y", "ollama/y", true, false},
+	} {
+		got := c.terms(tt.members, deskOptions{model: tt.flag}, tt.begunBy)
+		if got.model.name != tt.model || got.model.public != tt.fallback || got.seesPrivate != tt.sees ||
+			got.private != slices.Contains(tt.members, private) || got.outside != slices.Contains(tt.members, web) {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+}
+
+// A program that reads what a server logs gets JSON, as it does of every command.
+func TestServerLogForPrograms(t *testing.T) {
+	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept")})
+	var said bytes.Buffer
+	a.stderr = &said
+	for reader, want := range map[listener]string{program: "{", people: "time="} {
+		a.reader = reader
+		said.Reset()
+		a.serverLog(c).Info("a lamp")
+		a.logger(c).Info("nobody needs this")
+		if !strings.HasPrefix(said.String(), want) || strings.Count(said.String(), "\n") != 1 {
+			t.Errorf("%v: %s", reader, said.String())
+		}
+	}
+}
