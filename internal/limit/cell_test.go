@@ -35,6 +35,9 @@ func TestFolder(t *testing.T) {
 		wg.Go(func() { waits(t, other, 50) })
 	}
 	wg.Wait()
+	for !l.rests() || !other.rests() { // what was used is told in the background
+		time.Sleep(time.Millisecond)
+	}
 	u, err := Look(t.Context(), "acme/money", Rate{N: 1000, Per: Day}, Folder(dir, time.Now)("acme/money"))
 	if err != nil || u.Used != 1000 {
 		t.Errorf("%+v, %v", u, err)
