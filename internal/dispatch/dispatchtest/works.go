@@ -35,7 +35,7 @@ func slots(b *bench) {
 	e := b.engine("one")
 	const most, all = 3, 12
 	var now, peak, ended atomic.Int64
-	full := make(chan bool, all)
+	full, release := make(chan bool, all), make(chan struct{})
 	b.work(e, dispatch.Job{Queue: "web", Slots: most}, func(ctx context.Context, t dispatch.Task, l dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
 		n := now.Add(1)
 		defer now.Add(-1)
@@ -48,7 +48,11 @@ func slots(b *bench) {
 		if n == most {
 			full <- true
 		}
-		time.Sleep(20 * time.Millisecond)
+		// Held until all slots are: how long submitting takes must not matter.
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
 		ended.Add(1)
 		return answering()(ctx, t, l, sink)
 	})
@@ -58,6 +62,8 @@ func slots(b *bench) {
 	}
 	b.submit(e, tasks...)
 	receive(b, "all slots were used", full)
+	time.Sleep(100 * time.Millisecond) // time for one too many
+	close(release)
 	for _, t := range tasks {
 		b.end(e, t)
 	}
