@@ -53,8 +53,10 @@ func TestOverhead(t *testing.T) {
 	}
 	ratio := float64(took.Task[n/2]) / float64(took.Plain[n/2])
 	t.Logf("submit to result: p50 %v, p99 %v; one append: p50 %v, p99 %v; %.1f times", at(took.Task, 50), at(took.Task, 99), at(took.Plain, 50), at(took.Plain, 99), ratio)
-	const most = 30
+	// On a machine that does other things besides, every one of the processes that a task passes
+	// through waits for its turn; a pause that is slept somewhere still shows.
+	most := float64(size(150, 30))
 	if ratio > most {
-		t.Errorf("a task takes %.1f times what an append takes, more than %d times", ratio, most)
+		t.Errorf("a task takes %.1f times what an append takes, more than %.0f times", ratio, most)
 	}
 }
