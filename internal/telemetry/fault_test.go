@@ -54,12 +54,12 @@ func TestACollectorThatIsDownChangesNothing(t *testing.T) {
 			t.Fatalf("research: %v, %v", got, err)
 		}
 	}
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > 8*time.Second {
 		t.Errorf("200 calls took %v", took)
 	}
 	begun = time.Now()
 	r.flush(t) // no error: it is told, and no reason to fail
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > 8*time.Second {
 		t.Errorf("closing took %v", took)
 	}
 	text, n := r.log.text()
@@ -77,14 +77,14 @@ func TestASlowCollectorHoldsNobody(t *testing.T) {
 	for range 2000 {
 		r.one("ping")
 	}
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > 8*time.Second {
 		t.Errorf("2000 spans took %v", took)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	begun = time.Now()
 	err := r.Close(ctx)
-	if took := time.Since(begun); took > time.Second || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, marchwarden.CodeCanceled) {
+	if took := time.Since(begun); took > 4*time.Second || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, marchwarden.CodeCanceled) {
 		t.Errorf("closing took %v: %v", took, err)
 	}
 	if text, n := r.log.text(); n != 1 || !strings.Contains(text, "ended=2000 delivered=0") {

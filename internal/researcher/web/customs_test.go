@@ -53,7 +53,7 @@ func TestCustomsAreQuick(t *testing.T) {
 	for _, unit := range []string{"s", "sk-ab ", "%73", "\u200b", "CRISPR ", "sk-Ünï"} {
 		began := time.Now()
 		_ = c.without(strings.Repeat(unit, 1<<18/len(unit)))
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > 8*time.Second {
 			t.Errorf("%q: %v", unit, took)
 		} else {
 			t.Logf("%q: %v", unit, took)
