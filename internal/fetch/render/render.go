@@ -1,9 +1,9 @@
 // Package render loads a page in a local headless Chromium, lets its scripts run, and returns the document they made. It is for pages that have no text without scripts.
 //
-// It owns the browser's process, its throw-away profile and its only way to the network: a proxy on the loopback interface, one for each page, that makes every connection
-// through the function it was given, so that whoever guards addresses sees all of them. It drives the browser over a pair of pipes, which a page cannot reach, and says
-// where the document came from in the end. It does not decide which addresses may be reached or cited, does not interpret the document and keeps nothing between pages:
-// no cookies, no cache, no history. The browser gets no environment of ours, so no key is in its reach.
+// It owns a browser with a throw-away profile for each page, and its only way to the network: a proxy on the loopback interface, one for each page, that makes every
+// connection through the function it was given, so that whoever guards addresses sees all of them. It drives the browser by package devtools and says where the document
+// came from in the end. It does not decide which addresses may be reached or cited, does not interpret the document and keeps nothing between pages: no cookies, no cache,
+// no history. The browser gets no environment of ours, so no key is in its reach.
 package render
 
 import (
@@ -12,12 +12,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render/devtools"
 )
 
 // Config says which browser to run and within which limits. Chromium and Dial are required; the rest has defaults.
@@ -104,7 +103,7 @@ func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return Page{}, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "url", Message: "only http and https addresses can be rendered"}
 	}
-	if !extraFiles {
+	if !devtools.Supported {
 		return Page{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "pages with scripts cannot be rendered on this system: the browser can be told what to do only where it inherits pipes")
 	}
 	select {
@@ -132,8 +131,8 @@ func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
 }
 
 func (r *Renderer) load(ctx context.Context, u *url.URL) (page Page, err error) {
-	profile, scratch, err := makeProfile(r.cfg.TempDir)
-	defer func() { err = errors.Join(err, removeProfile(profile), removeProfile(scratch)) }()
+	profile, scratch, err := devtools.MakeProfile(r.cfg.TempDir, preferences)
+	defer func() { err = errors.Join(err, devtools.RemoveProfile(profile), devtools.RemoveProfile(scratch)) }()
 	if err != nil {
 		return Page{}, fmt.Errorf("make profile: %w", err)
 	}
@@ -149,16 +148,23 @@ func (r *Renderer) load(ctx context.Context, u *url.URL) (page Page, err error) 
 	defer closing.Stop()
 	late := time.NewTimer(r.cfg.Timeout * 8 / 10)
 	defer late.Stop()
-	page, err = r.run(ctx, r.arguments(profile, way.address()), environment(profile, scratch), func(w *wire) (Page, error) {
+	program := devtools.Program{Path: r.cfg.Chromium, Args: r.arguments(profile, way.address()), Env: devtools.Environment(profile, scratch),
+		// A document is at most six times as long when every character of it is escaped; what else the browser says is short.
+		MaxMessage: 6*r.cfg.MaxBytes + 1<<20}
+	err = devtools.Run(ctx, program, func(w *devtools.Wire) error {
 		s, err := openSession(w)
 		if err != nil {
-			return Page{}, err
+			return err
 		}
 		if err := s.load(u.String(), r.cfg.Budget, late.C); err != nil {
-			return Page{}, err
+			return err
 		}
-		return s.read(r.cfg.MaxBytes)
+		page, err = s.read(r.cfg.MaxBytes)
+		return err
 	})
+	if err != nil {
+		page = Page{}
+	}
 	if !errors.Is(err, errNotLoaded) {
 		return asAsked(page, u), err
 	}
@@ -191,85 +197,20 @@ func targetOf(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// disabledFeatures would talk to others than the page's servers, or round the proxy.
-const disabledFeatures = "AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,DnsOverHttps,GlobalMediaControls,HttpsFirstBalancedModeAutoEnable," +
-	"HttpsUpgrades,InterestFeedContentSuggestions,LoadingPredictorPrefetch,MediaRouter,NetworkTimeServiceQuerying,OptimizationHints,PrefetchPrivacyChanges," +
-	"SegmentationPlatform,SpeculationRulesPrefetchFuture,Translate,WebRtcHideLocalIpsWithMdns"
-
 func (r *Renderer) arguments(profile, proxy string) []string {
-	args := []string{
-		"--headless", "--remote-debugging-pipe", "--no-startup-window", "--block-new-web-contents", "--user-data-dir=" + profile,
+	args := append(devtools.Flags(profile),
 		// The only way out is the proxy, for loopback addresses too; no name is resolved here, and nothing goes out but TCP to the proxy.
-		"--proxy-server=http://" + proxy, "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-		"--force-webrtc-ip-handling-policy=disable_non_proxied_udp", "--webrtc-ip-handling-policy=disable_non_proxied_udp", "--disable-quic", "--dns-prefetch-disable", "--no-pings",
-		"--disable-features=" + disabledFeatures, "--disable-background-networking", "--disable-component-update", "--disable-domain-reliability", "--disable-sync",
-		"--disable-client-side-phishing-detection", "--disable-default-apps", "--disable-extensions", "--disable-component-extensions-with-background-pages",
-		"--disable-breakpad", "--disable-crash-reporter", "--no-first-run", "--no-default-browser-check", "--no-service-autorun", "--metrics-recording-only",
-		"--gaia-url=http://browser.invalid", "--apps-gallery-update-url=http://browser.invalid", "--component-updater=url-source=http://browser.invalid", // no calls home
-		"--deny-permission-prompts", "--disable-notifications", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio", "--password-store=basic", "--use-mock-keychain",
-		"--blink-settings=imagesEnabled=false", "--js-flags=--max-old-space-size=512", "--renderer-process-limit=2",
+		"--proxy-server=http://"+proxy, "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+		"--blink-settings=imagesEnabled=false", "--renderer-process-limit=2",
 		"--window-size=1280,4000", // tall, for pages that load what comes into view
-	}
+	)
 	if r.cfg.UserAgent != "" {
 		args = append(args, "--user-agent="+r.cfg.UserAgent)
 	}
-	if os.Geteuid() == 0 {
-		// Chromium refuses to start its sandbox for root. As any other user it has one, and a page that breaks the renderer is still inside it: running as root is
-		// the worse choice, and the container or machine is then the only wall.
-		args = append(args, "--no-sandbox")
-	}
 	return args
-}
-
-// environment is all that the browser learns about this machine. It is not ours: that may hold keys.
-func environment(profile, scratch string) []string {
-	return []string{"HOME=" + profile, "TMPDIR=" + scratch, "XDG_CONFIG_HOME=" + profile, "XDG_CACHE_HOME=" + profile, "XDG_RUNTIME_DIR=" + profile,
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "DBUS_SESSION_BUS_ADDRESS=disabled:", "DBUS_SYSTEM_BUS_ADDRESS=disabled:"}
 }
 
 // preferences refuse every download and the permissions that a page could ask for.
 const preferences = `{"download_restrictions":3,"download":{"prompt_for_download":false,"open_pdf_in_system_reader":false},"plugins":{"always_open_pdf_externally":true},
 "profile":{"default_content_setting_values":{"images":2,"popups":2,"notifications":2,"geolocation":2,"media_stream":2,"automatic_downloads":2,"sensors":2}},
 "net":{"network_prediction_options":2},"alternate_error_pages":{"enabled":false},"search":{"suggest_enabled":false},"safebrowsing":{"enabled":false}}`
-
-// longestScratch leaves room for the name of the socket that the browser makes in its folder for temporary files: a socket's path may have 104 bytes.
-const longestScratch = 56
-
-// makeProfile makes the folders of one page: the profile, and one for the browser's temporary files, which is the same unless its path is too long for that. It returns
-// what it made even with an error.
-func makeProfile(parent string) (profile, scratch string, err error) {
-	if profile, err = os.MkdirTemp(parent, "marchwarden-render-"); err != nil {
-		return "", "", err
-	}
-	scratch = profile
-	if len(profile) > longestScratch && os.PathSeparator == '/' {
-		if scratch, err = os.MkdirTemp("/tmp", "marchwarden-render-"); err != nil {
-			return profile, "", err
-		}
-	}
-	dir := filepath.Join(profile, "Default")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return profile, scratch, err
-	}
-	return profile, scratch, os.WriteFile(filepath.Join(dir, "Preferences"), []byte(preferences), 0o600)
-}
-
-// removeProfile tries for a while: children that were killed may still be writing. A folder that was never made, or is gone, is removed.
-func removeProfile(dir string) error {
-	if dir == "" {
-		return nil
-	}
-	var err error
-	for wait := time.Millisecond; wait < 600*time.Millisecond; wait *= 2 {
-		if err = os.RemoveAll(dir); err == nil {
-			if _, gone := os.Lstat(dir); errors.Is(gone, os.ErrNotExist) {
-				return nil
-			}
-		}
-		time.Sleep(wait)
-	}
-	if err == nil {
-		err = errors.New("still in use")
-	}
-	return fmt.Errorf("remove profile: %w", err)
-}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render/devtools"
 )
 
 const (
@@ -33,7 +34,7 @@ type params map[string]any
 
 // session is the one page of a browser.
 type session struct {
-	wire   *wire
+	wire   *devtools.Wire
 	id     string
 	budget time.Duration // of each document
 	moves  int           // documents that the top frame had
@@ -43,7 +44,7 @@ type session struct {
 }
 
 // openSession makes a page in the browser, with nothing in it and its time standing still.
-func openSession(w *wire) (*session, error) {
+func openSession(w *devtools.Wire) (*session, error) {
 	s := &session{wire: w, push: time.NewTimer(stall)}
 	s.push.Stop()
 	var target struct {
@@ -87,9 +88,9 @@ func (s *session) load(address string, budget time.Duration, late <-chan time.Ti
 	}
 	for !s.done {
 		select {
-		case m, ok := <-s.wire.in:
+		case m, ok := <-s.wire.In():
 			if !ok {
-				return s.wire.err
+				return s.wire.Err()
 			}
 			if err := s.receive(m); err != nil {
 				return err
@@ -108,7 +109,7 @@ func (s *session) load(address string, budget time.Duration, late <-chan time.Ti
 
 // grant lets time pass. It does not wait for the answer: that may come when the time is over.
 func (s *session) grant(policy string, budget time.Duration) error {
-	_, err := s.wire.send(s.id, "Emulation.setVirtualTimePolicy", params{"policy": policy, "budget": budget.Milliseconds(), "maxVirtualTimeTaskStarvationCount": mostTasks})
+	_, err := s.wire.Send(s.id, "Emulation.setVirtualTimePolicy", params{"policy": policy, "budget": budget.Milliseconds(), "maxVirtualTimeTaskStarvationCount": mostTasks})
 	return err
 }
 
@@ -126,7 +127,7 @@ func (s *session) read(limit int64) (Page, error) {
 	var seen [2]string
 	for range mostReads {
 		page, err := s.take(limit)
-		var passing *fault // the document went away before it was read
+		var passing *devtools.Fault // the document went away before it was read
 		if errors.As(err, &passing) {
 			continue
 		}
@@ -238,11 +239,11 @@ func site(address string) string {
 
 // call sends a command and waits for its answer. Once the page has its session, commands go to it.
 func (s *session) call(method string, with params, result any) error {
-	id, err := s.wire.send(s.id, method, with)
+	id, err := s.wire.Send(s.id, method, with)
 	if err != nil {
 		return err
 	}
-	for m := range s.wire.in {
+	for m := range s.wire.In() {
 		if m.ID != id {
 			if err := s.receive(m); err != nil {
 				return err
@@ -260,11 +261,11 @@ func (s *session) call(method string, with params, result any) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%s: %w", method, s.wire.err)
+	return fmt.Errorf("%s: %w", method, s.wire.Err())
 }
 
 // receive takes note of an event.
-func (s *session) receive(m message) error {
+func (s *session) receive(m devtools.Message) error {
 	switch m.Method {
 	case "Page.javascriptDialogOpening":
 		return s.answerDialog(m.Params)
@@ -292,7 +293,7 @@ func (s *session) answerDialog(event json.RawMessage) error {
 	if err := json.Unmarshal(event, &dialog); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read a dialog")
 	}
-	_, err := s.wire.send(s.id, "Page.handleJavaScriptDialog", params{"accept": dialog.Type == "beforeunload"})
+	_, err := s.wire.Send(s.id, "Page.handleJavaScriptDialog", params{"accept": dialog.Type == "beforeunload"})
 	return err
 }
 

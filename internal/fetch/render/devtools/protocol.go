@@ -1,4 +1,4 @@
-package render
+package devtools
 
 import (
 	"bufio"
@@ -11,43 +11,44 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// errGone says that the browser closed its end.
-var errGone = errors.New("the browser went away")
+// ErrGone says that the browser closed its end.
+var ErrGone = errors.New("the browser went away")
 
-// message is what goes over the wire: a command has a method and an ID, its answer the ID alone, an event the method alone. Session is "" for the browser itself.
-type message struct {
+// Message is what goes over the wire: a command has a method and an ID, its answer the ID alone, an event the method alone. Session is "" for the browser itself.
+type Message struct {
 	ID      int64           `json:"id,omitempty"`
 	Session string          `json:"sessionId,omitempty"`
 	Method  string          `json:"method,omitempty"`
 	Params  json.RawMessage `json:"params,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
-	Error   *fault          `json:"error,omitempty"`
+	Error   *Fault          `json:"error,omitempty"`
 }
 
-// fault is the browser's answer to a command that it did not carry out.
-type fault struct {
+// Fault is the browser's answer to a command that it did not carry out.
+type Fault struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
 }
 
 // Error is what the browser said.
-func (f *fault) Error() string {
+func (f *Fault) Error() string {
 	return fmt.Sprintf("the browser answered %d: %.300s", f.Code, f.Message)
 }
 
-// wire talks the browser's debugging protocol over a pair of pipes: JSON messages, each ended by a zero byte. One goroutine may use it, besides the one that reads.
-type wire struct {
+// Wire talks the browser's debugging protocol over a pair of pipes: JSON messages, each ended by a zero byte. One goroutine at a time may use it, besides
+// the one that reads.
+type Wire struct {
 	out     io.Writer
-	in      chan message  // closed when there will be no more
+	in      chan Message
 	ended   chan struct{} // closed by end: messages are read on and thrown away, so that the browser is never held up
 	reading sync.WaitGroup
-	err     error // why in was closed; read it after that
+	err     error // why in was closed
 	last    int64 // the ID of the last command
 }
 
 // newWire starts to read. A message over limit bytes ends it. The caller calls end, and closes both pipes.
-func newWire(out io.Writer, in io.Reader, limit int64) *wire {
-	w := &wire{out: out, in: make(chan message), ended: make(chan struct{})}
+func newWire(out io.Writer, in io.Reader, limit int64) *Wire {
+	w := &Wire{out: out, in: make(chan Message), ended: make(chan struct{})}
 	w.reading.Go(func() {
 		defer close(w.in)
 		w.err = w.read(bufio.NewReaderSize(in, 64<<10), limit)
@@ -55,7 +56,7 @@ func newWire(out io.Writer, in io.Reader, limit int64) *wire {
 	return w
 }
 
-func (w *wire) read(in *bufio.Reader, limit int64) error {
+func (w *Wire) read(in *bufio.Reader, limit int64) error {
 	var line []byte
 	for {
 		part, err := in.ReadSlice(0)
@@ -67,9 +68,9 @@ func (w *wire) read(in *bufio.Reader, limit int64) error {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err != nil: // the pipe was closed, by whom does not matter
-			return errGone
+			return ErrGone
 		}
-		var m message
+		var m Message
 		if err := json.Unmarshal(line[:len(line)-1], &m); err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read a message of the browser")
 		}
@@ -84,22 +85,28 @@ func (w *wire) read(in *bufio.Reader, limit int64) error {
 	}
 }
 
-// send writes a command and returns its ID.
-func (w *wire) send(session, method string, with any) (int64, error) {
+// In is what the browser says. It is closed when there will be no more.
+func (w *Wire) In() <-chan Message { return w.in }
+
+// Err is why In was closed; ask for it after that. It is ErrGone when the browser closed its end.
+func (w *Wire) Err() error { return w.err }
+
+// Send writes a command and returns its ID. Session is "" for the browser itself.
+func (w *Wire) Send(session, method string, with any) (int64, error) {
 	raw, err := json.Marshal(with)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", method, err)
 	}
 	w.last++
-	line, err := json.Marshal(message{ID: w.last, Session: session, Method: method, Params: raw})
+	line, err := json.Marshal(Message{ID: w.last, Session: session, Method: method, Params: raw})
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", method, err)
 	}
 	if _, err := w.out.Write(append(line, 0)); err != nil {
-		return 0, fmt.Errorf("%s: %w", method, errors.Join(errGone, err))
+		return 0, fmt.Errorf("%s: %w", method, errors.Join(ErrGone, err))
 	}
 	return w.last, nil
 }
 
 // end lets go of what still comes in.
-func (w *wire) end() { close(w.ended) }
+func (w *Wire) end() { close(w.ended) }

@@ -1,4 +1,4 @@
-package render
+package devtools
 
 import (
 	"context"
@@ -15,32 +15,40 @@ import (
 // grace is how long the browser may take to end by itself once it was told to; so it clears up its own children.
 const grace = time.Second
 
-// run starts the browser, has use talk to it and ends it. When run returns, the whole process group is dead.
+// Program is a browser to be started.
+type Program struct {
+	Path       string   // as render.Find gives it
+	Args       []string // must have Flags among them
+	Env        []string // all that it learns about this machine
+	MaxMessage int64    // largest message that it may send; a larger one ends the conversation
+	Stderr     *os.File // where its own words go; nil throws them away
+}
+
+// Run starts the browser, has use talk to it and ends it. When Run returns, the whole process group is dead, and the wire that use had must not be used any more. A
+// browser that is ended because ctx did gives the error of ctx, one that ended by itself a CodeUnavailable error with how it ended in the chain, and every
+// other way the error of use.
 //
 // The browser is started from a thread that stays until it ended: the kernel ends it when its parent thread dies, and that must not happen before this process does.
-func (r *Renderer) run(ctx context.Context, args, env []string, use func(*wire) (Page, error)) (Page, error) {
-	type outcome struct {
-		page Page
-		err  error
-	}
-	done := make(chan outcome, 1)
+func Run(ctx context.Context, program Program, use func(*Wire) error) error {
+	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
-		page, err := r.runHere(ctx, args, env, use)
-		done <- outcome{page, err}
+		done <- runHere(ctx, program, use)
 	}()
-	o := <-done
-	return o.page, o.err
+	return <-done
 }
 
-func (r *Renderer) runHere(ctx context.Context, args, env []string, use func(*wire) (Page, error)) (Page, error) {
-	cmd := exec.Command(r.cfg.Chromium, args...)
-	cmd.Env = env
+func runHere(ctx context.Context, program Program, use func(*Wire) error) error {
+	cmd := exec.Command(program.Path, program.Args...)
+	cmd.Env = program.Env
+	if program.Stderr != nil {
+		cmd.Stderr = program.Stderr
+	}
 	ownGroup(cmd)
 	out, in, err := start(ctx, cmd)
 	if err != nil {
-		return Page{}, err
+		return err
 	}
 	hangUp := func() { _, _ = out.Close(), in.Close() } // closing twice is no fault
 	killed := make(chan struct{})
@@ -49,13 +57,12 @@ func (r *Renderer) runHere(ctx context.Context, args, env []string, use func(*wi
 		killGroup(cmd)
 		hangUp() // should a child hold the other ends
 	})
-	// A document is at most six times as long when every character of it is escaped; what else the browser says is short.
-	w := newWire(out, in, 6*r.cfg.MaxBytes+1<<20)
-	page, err := use(w)
+	w := newWire(out, in, program.MaxMessage)
+	err = use(w)
 	w.end()
 	if err == nil {
-		_, _ = w.send("", "Browser.close", struct{}{}) // if it does not get there, the browser is killed
-	} else if !errors.Is(err, errGone) {
+		_, _ = w.Send("", "Browser.close", struct{}{}) // if it does not get there, the browser is killed
+	} else if !errors.Is(err, ErrGone) {
 		killGroup(cmd) // there is nothing to wait for
 	}
 	overdue := time.AfterFunc(grace, func() { killGroup(cmd) })
@@ -69,12 +76,12 @@ func (r *Renderer) runHere(ctx context.Context, args, env []string, use func(*wi
 	w.reading.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return Page{}, ctx.Err()
-	case errors.Is(err, errGone):
-		return Page{}, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the browser ended without a document", Err: exitOf(waitErr),
+		return ctx.Err()
+	case errors.Is(err, ErrGone):
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the browser ended without a document", Err: exitOf(waitErr),
 			Hint: "run it by hand with --headless --dump-dom to see why; in a container its sandbox may not be allowed"}
 	}
-	return page, err
+	return err
 }
 
 // start starts the browser with a pipe for commands, as its file 3, and one for answers, as its file 4. The caller closes the ends that it gets.

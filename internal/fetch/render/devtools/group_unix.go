@@ -1,14 +1,14 @@
 //go:build unix && !linux
 
-package render
+package devtools
 
 import (
 	"os/exec"
 	"syscall"
 )
 
-// extraFiles tells whether a process can be given files besides the standard three.
-const extraFiles = true
+// Supported tells whether a process can be given files besides the standard three.
+const Supported = true
 
 // ownGroup puts the browser into a process group of its own.
 func ownGroup(cmd *exec.Cmd) {

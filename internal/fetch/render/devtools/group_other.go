@@ -1,11 +1,11 @@
 //go:build !unix
 
-package render
+package devtools
 
 import "os/exec"
 
-// extraFiles tells whether a process can be given files besides the standard three.
-const extraFiles = false
+// Supported tells whether a process can be given files besides the standard three.
+const Supported = false
 
 // ownGroup does nothing where there are no process groups.
 func ownGroup(*exec.Cmd) {}

@@ -1,12 +1,12 @@
-package render
+package devtools
 
 import (
 	"os/exec"
 	"syscall"
 )
 
-// extraFiles tells whether a process can be given files besides the standard three.
-const extraFiles = true
+// Supported tells whether a process can be given files besides the standard three.
+const Supported = true
 
 // ownGroup puts the browser into a process group of its own, and has the kernel kill it should this process die without a chance to do so. Its children see their
 // channel to it close, and end.
