@@ -217,6 +217,27 @@ func (d *Dir) open(id marchwarden.TraceID) (*os.File, error) {
 
 // List returns the ids of all traces, newest file first.
 func (d *Dir) List() ([]marchwarden.TraceID, error) {
+	files, err := d.Files()
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]marchwarden.TraceID, len(files))
+	for i, f := range files {
+		ids[i] = f.ID
+	}
+	return ids, nil
+}
+
+// File is a trace as it lies in the folder.
+type File struct {
+	ID       marchwarden.TraceID
+	Size     int64
+	Modified time.Time
+	Foreign  bool // see Dir.Foreign
+}
+
+// Files tells of all traces what can be told without opening them, newest file first.
+func (d *Dir) Files() ([]File, error) {
 	if d.root == nil {
 		return nil, d.err
 	}
@@ -224,30 +245,31 @@ func (d *Dir) List() ([]marchwarden.TraceID, error) {
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "list the trace folder")
 	}
-	type dated struct {
-		id  marchwarden.TraceID
-		mod time.Time
-	}
-	var found []dated
+	var found []File
+	foreign := map[string]bool{}
 	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), ForeignSuffix); ok {
+			foreign[id] = true
+		}
 		name, ok := strings.CutSuffix(e.Name(), suffix)
 		id, err := marchwarden.ParseTraceID(name)
-		info, statErr := e.Info()
-		if ok && err == nil && statErr == nil && info.Mode().IsRegular() {
-			found = append(found, dated{id, info.ModTime()})
+		if !ok || err != nil {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			found = append(found, File{ID: id, Size: info.Size(), Modified: info.ModTime()})
 		}
 	}
-	slices.SortFunc(found, func(a, b dated) int {
-		if c := b.mod.Compare(a.mod); c != 0 {
+	for i := range found {
+		found[i].Foreign = foreign[found[i].ID.String()]
+	}
+	slices.SortFunc(found, func(a, b File) int {
+		if c := b.Modified.Compare(a.Modified); c != 0 {
 			return c
 		}
-		return strings.Compare(b.id.String(), a.id.String())
+		return strings.Compare(b.ID.String(), a.ID.String())
 	})
-	ids := make([]marchwarden.TraceID, len(found))
-	for i, f := range found {
-		ids[i] = f.id
-	}
-	return ids, nil
+	return found, nil
 }
 
 // sync makes a new name in the folder survive a power loss.

@@ -200,6 +200,35 @@ func TestListIsNewestFirst(t *testing.T) {
 	}
 }
 
+// Files tells without opening them what Stat and Foreign tell of each.
+func TestFilesAreAsTheyLie(t *testing.T) {
+	d := newDir(t)
+	for n, content := range []string{"", "a line\n", "torn"} {
+		path := put(t, d, testID(t, n+1), []byte(content))
+		if n == 1 {
+			if err := os.WriteFile(strings.TrimSuffix(path, suffix)+ForeignSuffix, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	files, err := d.Files()
+	if err != nil || len(files) != 3 {
+		t.Fatalf("Files = %v, %v", files, err)
+	}
+	for _, f := range files {
+		info, err := d.Stat(f.ID)
+		if err != nil || f.Size != info.Size() || !f.Modified.Equal(info.ModTime()) {
+			t.Errorf("%+v, Stat says %v, %v", f, info, err)
+		}
+		if foreign, err := d.Foreign(f.ID); err != nil || foreign != f.Foreign || foreign != (f.ID == testID(t, 2)) {
+			t.Errorf("%+v, Foreign says %v, %v", f, foreign, err)
+		}
+	}
+	if files, err := Nowhere("x", errors.New("no")).Files(); err == nil {
+		t.Errorf("nowhere: %v", files)
+	}
+}
+
 // No id leads out of the folder, and neither does a link in it.
 func TestNothingOutsideTheFolderIsReached(t *testing.T) {
 	d := newDir(t)

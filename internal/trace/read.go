@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -75,28 +76,71 @@ func (l *Log) Latest() *Complete {
 // format CodeUnsupported.
 func Read(r io.Reader) (*Log, error) {
 	log := &Log{}
+	if err := log.read(r, 1); err != nil {
+		return nil, err
+	}
+	return log, nil
+}
+
+// read takes the whole lines that there are; the first of them has number n.
+func (l *Log) read(r io.Reader, n int) error {
+	l.Torn, l.Damaged = 0, false
 	br := bufio.NewReaderSize(r, 64<<10)
-	for n := 1; ; n++ {
+	for ; ; n++ {
 		line, err := readLine(br)
 		if errors.Is(err, io.EOF) {
-			log.Torn = int64(len(line))
-			return log, nil
+			l.Torn = int64(len(line))
+			return nil
 		}
 		if errors.Is(err, errTooLong) {
-			return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
+			return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
 		}
 		if err != nil {
-			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "trace line %d", n)
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "trace line %d", n)
 		}
-		if err := log.take(line, n); err != nil {
+		if err := l.take(line, n); err != nil {
 			if _, peekErr := br.Peek(1); errors.Is(peekErr, io.EOF) && !json.Valid(line) {
-				log.Torn = int64(len(line))
-				log.Damaged = len(bytes.Trim(line, "\x00\n")) > 0 // blocks that were never written read as zeros
-				return log, nil
+				l.Torn = int64(len(line))
+				l.Damaged = len(bytes.Trim(line, "\x00\n")) > 0 // blocks that were never written read as zeros
+				return nil
 			}
-			return nil, err
+			return err
 		}
 	}
+}
+
+// Tail reads a trace that is being written, as far as it goes, and later what has been
+// added since. It holds lines to the same rules as Read, and keeps no steps but the
+// first. The zero Tail is at the beginning. It is not safe for concurrent use.
+type Tail struct {
+	log   Log
+	lines int
+	err   error
+}
+
+// Offset is where in the file the first line is that was not read yet.
+func (t *Tail) Offset() int64 { return t.log.Good }
+
+// Lines is how many lines were read.
+func (t *Tail) Lines() int { return t.lines }
+
+// Next gives the steps of the whole lines in r, which must begin at Offset. What is torn
+// after them is looked at again next time. Steps may come with an error: those before
+// what is wrong. After a line that Read refuses every Next returns the same error; a
+// reader that fails may be followed by another.
+func (t *Tail) Next(r io.Reader) ([]Step, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	first := len(t.log.Steps) // the start is kept, since resume steps are told to it
+	err := t.log.read(r, t.lines+1)
+	if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
+		t.err = err
+	}
+	steps := slices.Clone(t.log.Steps[first:])
+	t.lines += len(steps)
+	t.log.Steps = slices.Clone(t.log.Steps[:min(1, len(t.log.Steps))])
+	return steps, err
 }
 
 // take adds the step of a whole line.

@@ -1,0 +1,225 @@
+package lanes
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Board is what was folded so far. It shares nothing with the fold.
+func (f *Fold) Board() *Board {
+	k := f.own
+	b := &Board{
+		TraceID: k.id, Question: f.question, Researcher: f.researcher, Began: k.began, Last: f.last, Ended: k.ended, Interrupted: k.ended && k.interrupted,
+		Budget: k.budget, Citations: k.citations, Confidence: k.confidence, More: f.more, Decisions: slices.Clone(f.decisions),
+	}
+	own := Lane{
+		Researcher: f.researcher, Question: f.question, TraceID: k.id, State: k.state, Doing: k.doing,
+		Iteration: k.iteration, Tokens: k.sum(), Searches: k.searches, Documents: k.documents, Citations: k.citations,
+		Paid: maps.Clone(k.paid), Gaps: slices.Clone(f.gaps), Discoveries: slices.Clone(f.found), Spans: lasting(slices.Clone(k.spans), k),
+	}
+	if len(f.journeys)+len(f.waiting) == 0 {
+		own.Budget, own.Tokens = k.budget, max(own.Tokens, k.reported)
+	}
+	b.Lanes = append(b.Lanes, own)
+	b.Tokens = own.Tokens
+	sharing := f.sharing()
+	before := map[marchwarden.TraceID]int{} // tokens that lanes above have told of a run
+	top := 0
+	for _, j := range slices.SortedFunc(slices.Values(f.journeys), func(a, b *journey) int { return a.number - b.number }) {
+		l := f.laneOf(j, sharing[j])
+		if total := l.Tokens; sharing[j].run {
+			l.Tokens = max(0, total-before[j.id])
+			before[j.id] = max(before[j.id], total)
+		}
+		l.charge(len(j.parts) > 0 && !j.parts[0].model)
+		b.Lanes = append(b.Lanes, l)
+		b.Tokens = plus(b.Tokens, l.Tokens)
+		top = max(top, j.number)
+	}
+	for _, j := range f.waiting {
+		top = plus(top, 1)
+		l := f.laneOf(j, shared{})
+		l.Number = top
+		b.Lanes = append(b.Lanes, l)
+	}
+	if k.ended && k.reported > b.Tokens { // what it told nobody of was its own
+		b.Lanes[0].Tokens = plus(b.Lanes[0].Tokens, k.reported-b.Tokens)
+	}
+	b.Lanes[0].charge(f.begun && !k.model)
+	b.Tokens = max(b.Tokens, k.reported)
+	return b
+}
+
+// charge puts what no step tells of the tokens where a mind without a model spends
+// them: on what it reads.
+func (l *Lane) charge(plain bool) {
+	all := 0
+	for _, n := range l.Paid {
+		all = plus(all, n)
+	}
+	if plain && l.Tokens > all {
+		l.Paid[Reading] = plus(l.Paid[Reading], l.Tokens-all)
+	}
+}
+
+// lasting adds the span that is not over.
+func lasting(spans []Span, k *track) []Span {
+	if !k.state.works() {
+		return spans
+	}
+	if n := len(spans); n > 0 && (spans[n-1].State == k.state && spans[n-1].To.Equal(k.since) || n >= maxSpans) {
+		spans[n-1].State, spans[n-1].To = k.state, time.Time{}
+		return spans
+	}
+	return append(spans, Span{State: k.state, From: k.since})
+}
+
+// shared says which part of its run is a journey's, where another went on with it.
+type shared struct {
+	run    bool
+	before bool // an earlier journey has the beginning
+}
+
+func (f *Fold) sharing() map[*journey]shared {
+	count, seen := map[marchwarden.TraceID]int{}, map[marchwarden.TraceID]bool{}
+	for _, j := range f.journeys {
+		count[j.id]++
+	}
+	out := map[*journey]shared{}
+	for _, j := range f.journeys {
+		if j.id.Valid() && count[j.id] > 1 {
+			out[j] = shared{run: true, before: seen[j.id]}
+			seen[j.id] = true
+		}
+	}
+	return out
+}
+
+// mine are the parts of its run that are a journey's own.
+func (j *journey) mine(s shared) []*track {
+	if len(j.parts) == 0 || j.parts[0].id.Valid() && j.id.Valid() && j.parts[0].id != j.id {
+		return nil
+	}
+	if !s.run {
+		return j.parts
+	}
+	var mine []*track
+	for i, p := range j.parts {
+		late := !j.back.IsZero() && !p.began.Before(j.back)
+		early := s.before && (i == 0 || p.last.Before(j.sent))
+		if !late && !early {
+			mine = append(mine, p)
+		}
+	}
+	return mine
+}
+
+// laneOf is the lane of a rihla: when it was sent and came back as the investigation
+// tells it, and in between what its own run tells.
+func (f *Fold) laneOf(j *journey, s shared) Lane {
+	l := Lane{
+		Number: j.number, Researcher: j.researcher, Question: j.question, Reason: j.reason, Parent: j.parent, TraceID: j.id, Sent: j.sent,
+		Tokens: j.tokens, Citations: j.citations, Paid: map[State]int{}, Gaps: slices.Clone(j.gaps), Discoveries: slices.Clone(j.found),
+	}
+	end := j.back
+	if f.own.ended && (end.IsZero() || end.After(f.own.last)) {
+		end = f.own.last
+	}
+	parts := j.mine(s)
+	l.add(parts)
+	switch {
+	case j.sent.IsZero() && j.unsent:
+		l.State, l.Doing = Failed, "it was not sent"
+	case j.sent.IsZero():
+		l.State, end = Planned, time.Time{}
+	case !j.back.IsZero() && j.failed:
+		l.State, l.Doing = Failed, j.said
+	case !j.back.IsZero():
+		l.State, l.Doing = Done, j.said
+	case f.own.ended:
+		l.State, l.Doing = Failed, "did not come back before the end"
+	case len(parts) > 0:
+		last := parts[len(parts)-1]
+		l.State, l.Doing = last.state, last.doing
+	case j.id.Valid(): // a run of this program, which is about to begin
+		l.State = Planned
+	default:
+		l.State = Searching
+	}
+	l.Spans = j.spans(parts, l.State, end)
+	return l
+}
+
+// add puts the numbers of the parts together.
+func (l *Lane) add(parts []*track) {
+	paid, reported := 0, 0
+	for _, p := range parts {
+		l.Iteration = max(l.Iteration, p.iteration)
+		l.Searches, l.Documents, l.Budget = l.Searches+p.searches, l.Documents+p.documents, plus(l.Budget, p.budget)
+		l.Citations = max(l.Citations, p.citations)
+		for s, n := range p.paid {
+			l.Paid[s] = plus(l.Paid[s], n)
+		}
+		paid, reported = plus(paid, p.sum()), max(reported, p.reported)
+	}
+	l.Tokens = max(l.Tokens, paid, reported)
+}
+
+// spans are those of a journey: it is planned until its run begins; where that is not
+// known, it searches from when it was sent. What its run tells is cut to the time
+// between: other machines have other clocks. A zero end is none.
+func (j *journey) spans(parts []*track, state State, end time.Time) []Span {
+	var inner []Span
+	for _, p := range parts {
+		for _, s := range lasting(slices.Clone(p.spans), p) {
+			if s, ok := cut(s, j.sent, end); ok {
+				inner = append(inner, s)
+			}
+		}
+	}
+	first := Span{State: Planned, From: j.planned}
+	switch {
+	case len(inner) > 0:
+		first.To = inner[0].From
+	case j.sent.IsZero() || state == Planned:
+		first.To = end
+	default:
+		first.To = j.sent
+		if s, ok := cut(Span{State: Searching, From: j.sent}, j.sent, end); ok {
+			inner = append(inner, s)
+		}
+	}
+	if first.To.IsZero() || first.To.After(first.From) {
+		inner = append([]Span{first}, inner...)
+	}
+	return inOrder(inner)
+}
+
+// cut is the part of a span between two times, if there is any.
+func cut(s Span, from, to time.Time) (Span, bool) {
+	s.From = latest(s.From, from)
+	if !to.IsZero() && (s.To.IsZero() || s.To.After(to)) {
+		s.To = to
+	}
+	return s, s.To.IsZero() || s.To.After(s.From)
+}
+
+// inOrder keeps spans from overlapping, and from lasting before the last.
+func inOrder(spans []Span) []Span {
+	out := spans[:0]
+	for i, s := range spans {
+		if n := len(out); n > 0 {
+			s.From = latest(s.From, out[n-1].To)
+		}
+		if s.To.IsZero() && i < len(spans)-1 {
+			s.To = latest(s.From, spans[i+1].From)
+		}
+		if s.To.IsZero() || s.To.After(s.From) {
+			out = append(out, s)
+		}
+	}
+	return out[:min(len(out), maxSpans+1)]
+}

@@ -1,0 +1,245 @@
+package lanes
+
+import (
+	"slices"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Fold makes a Board of steps, or of events, as they come. The steps of one trace come in
+// their order; those of different traces may come in any, as long as a rihla is named
+// before its own steps come: the Board is the same. A Fold is fed with either steps or
+// events. It is not safe for concurrent use.
+type Fold struct {
+	own        *track
+	researcher string
+	question   string
+	planOnly   bool
+	last       time.Time
+	begun      bool // a start was there
+
+	journeys  []*journey // in the order in which they were sent
+	byNumber  map[int]*journey
+	waiting   []*journey // of the plan, and not sent
+	more      int
+	decisions []marchwarden.Decision
+	gaps      []marchwarden.Gap
+	found     []marchwarden.DiscoveryEvent
+}
+
+// journey is a rihla as the investigation tells of it, with what its own run tells.
+type journey struct {
+	number                       int
+	researcher, question, reason string
+	parent                       int
+	id                           marchwarden.TraceID
+	planned, sent, back          time.Time
+	unsent                       bool // it was planned, and the investigation went on without it
+	failed                       bool
+	said                         string // what became of it
+	citations, tokens            int
+
+	parts []*track // of its own run, as often as that went on
+	gaps  []marchwarden.Gap
+	found []marchwarden.DiscoveryEvent
+}
+
+// NewFold makes a fold of nothing.
+func NewFold() *Fold { return &Fold{own: newTrack(), byNumber: map[int]*journey{}} }
+
+// Step takes the next step of the run's own trace.
+func (f *Fold) Step(s trace.Step) {
+	if s == nil {
+		return
+	}
+	f.last = latest(f.last, s.Header().Timestamp)
+	if _, again := s.(*trace.Start); again && f.begun {
+		return // there is one in a trace
+	}
+	f.own.step(s)
+	at := f.own.last
+	switch s := s.(type) {
+	case *trace.Start:
+		f.begin(s)
+	case *trace.Plan:
+		f.plan(s, at)
+	case *trace.Rihla:
+		f.send(s, at)
+	case *trace.RihlaUnderWay:
+		if j := f.byNumber[s.Number]; j != nil && s.TraceID.Valid() {
+			j.id = s.TraceID
+		}
+	case *trace.RihlaComplete:
+		f.comeBack(s, at)
+	case *trace.Arrival:
+		if s.Number == 0 {
+			f.abandon(at)
+		}
+	case *trace.Decision:
+		f.decide(s.What)
+	case *trace.SynthesisStart:
+		f.leaveOut(at)
+	}
+}
+
+func (f *Fold) begin(s *trace.Start) {
+	f.begun = true
+	f.researcher, f.question = plaintext.Line(s.Researcher, maxLine), plaintext.Line(s.Request.Question, marchwarden.MaxQuestionChars)
+	f.planOnly = s.Investigation != nil && s.Investigation.PlanOnly
+	f.gaps = boundGaps(s.Gaps)
+}
+
+// plan makes lanes of what is to be sent.
+func (f *Fold) plan(s *trace.Plan, at time.Time) {
+	for _, sending := range s.Rihlas {
+		if len(f.journeys)+len(f.waiting) >= maxLanes {
+			f.more++
+			continue
+		}
+		f.waiting = append(f.waiting, &journey{researcher: plaintext.Line(sending.Researcher, maxLine), question: plaintext.Line(sending.Question, marchwarden.MaxQuestionChars),
+			reason: plaintext.Line(sending.Reason, maxLine), planned: at})
+	}
+}
+
+// send gives a rihla its lane: its own if it is sent again, that of the plan, or a new
+// one.
+func (f *Fold) send(s *trace.Rihla, at time.Time) {
+	if s.Number < 1 {
+		return
+	}
+	if j := f.byNumber[s.Number]; j != nil {
+		j.back, j.failed, j.said = time.Time{}, false, ""
+		if s.TraceID.Valid() {
+			j.id = s.TraceID
+		}
+		return
+	}
+	j := &journey{researcher: plaintext.Line(s.Researcher, maxLine), question: plaintext.Line(s.Question, marchwarden.MaxQuestionChars), planned: at}
+	i := slices.IndexFunc(f.waiting, func(w *journey) bool { return w.researcher == j.researcher && w.question == j.question })
+	switch {
+	case i >= 0:
+		j = f.waiting[i]
+		f.waiting = slices.Delete(f.waiting, i, i+1)
+	case len(f.journeys)+len(f.waiting) >= maxLanes:
+		f.more++
+		return
+	}
+	j.number, j.reason, j.parent, j.id, j.sent, j.unsent = s.Number, plaintext.Line(s.Reason, maxLine), max(0, s.Parent), s.TraceID, at, false
+	j.back = time.Time{}
+	f.journeys = append(f.journeys, j)
+	f.byNumber[s.Number] = j
+}
+
+// comeBack ends a journey.
+func (f *Fold) comeBack(s *trace.RihlaComplete, at time.Time) {
+	j := f.byNumber[s.Number]
+	if j == nil {
+		return
+	}
+	j.back, j.failed, j.said = at, s.Error != "", plaintext.Line(s.Decision, maxLine)
+	j.citations, j.tokens = max(0, s.Citations), max(0, s.TokensUsed)
+	if s.TraceID.Valid() {
+		j.id = s.TraceID
+	}
+}
+
+// abandon gives up those that did not come back.
+func (f *Fold) abandon(at time.Time) {
+	for _, j := range f.journeys {
+		if j.back.IsZero() {
+			j.back, j.failed, j.said = at, true, "did not come back in time"
+		}
+	}
+}
+
+// leaveOut says of what waits that it was not sent.
+func (f *Fold) leaveOut(at time.Time) {
+	for _, j := range f.waiting {
+		if !f.planOnly && !j.unsent {
+			j.unsent, j.back = true, at
+		}
+	}
+}
+
+// decide keeps a decision, in the place of an earlier one about the same.
+func (f *Fold) decide(d marchwarden.Decision) {
+	d.Topic, d.Reason = plaintext.Line(d.Topic, maxLine), plaintext.Line(d.Reason, maxLine)
+	d.About = plaintext.Line(d.About, maxLine)
+	for i, was := range f.decisions {
+		if was.About == d.About && was.Topic == d.Topic && was.From == d.From {
+			f.decisions[i] = d
+			return
+		}
+	}
+	if len(f.decisions) < maxItems {
+		f.decisions = append(f.decisions, d)
+	}
+}
+
+// RihlaStep takes the next step of the trace of a rihla. One that no step of the
+// investigation has named is ignored. Where the rihla is told to be another run, what
+// came of that before counts no more.
+func (f *Fold) RihlaStep(number int, s trace.Step) {
+	j := f.byNumber[number]
+	if j == nil || s == nil {
+		return
+	}
+	f.last = latest(f.last, s.Header().Timestamp)
+	switch s.(type) {
+	case *trace.Start:
+		j.parts = []*track{newTrack()}
+	case *trace.Resume:
+		if n := len(j.parts); n > 0 && n < maxParts {
+			next, was := newTrack(), j.parts[n-1]
+			was.close(was.mark) // the time in between is not its
+			if was.state != Done {
+				was.state = ""
+			}
+			next.id, next.model, next.iteration, next.state = was.id, was.model, was.iteration, Planning
+			j.parts = append(j.parts, next)
+			next.since = s.Header().Timestamp
+		}
+	}
+	if n := len(j.parts); n > 0 {
+		j.parts[n-1].step(s)
+	}
+}
+
+// Report takes what a rihla reported, or, with number 0, what came of the whole run: its
+// gaps and discoveries.
+func (f *Fold) Report(number int, res *marchwarden.Result) {
+	if res == nil {
+		return
+	}
+	gaps, found := boundGaps(res.Gaps), boundDiscoveries(res.DiscoveryEvents)
+	if number == 0 {
+		f.gaps, f.found = gaps, found
+	} else if j := f.byNumber[number]; j != nil {
+		j.gaps, j.found = gaps, found
+	}
+}
+
+// Ended reports whether the run has its result.
+func (f *Fold) Ended() bool { return f.own.ended }
+
+func boundGaps(gaps []marchwarden.Gap) []marchwarden.Gap {
+	gaps = slices.Clone(gaps[:min(len(gaps), maxItems)])
+	for i := range gaps {
+		g := &gaps[i]
+		g.Topic, g.Detail, g.Category = plaintext.Line(g.Topic, maxLine), plaintext.Line(g.Detail, maxLine), marchwarden.GapCategory(plaintext.Line(string(g.Category), maxLine))
+	}
+	return gaps
+}
+
+func boundDiscoveries(found []marchwarden.DiscoveryEvent) []marchwarden.DiscoveryEvent {
+	found = slices.Clone(found[:min(len(found), maxItems)])
+	for i := range found {
+		d := &found[i]
+		d.Query, d.Reason, d.SourceLocator = plaintext.Line(d.Query, maxLine), plaintext.Line(d.Reason, maxLine), plaintext.Line(d.SourceLocator, 2*maxLine)
+		d.SuggestedResearcher, d.Type = plaintext.Line(d.SuggestedResearcher, maxLine), marchwarden.DiscoveryType(plaintext.Line(string(d.Type), maxLine))
+	}
+	return found
+}

@@ -1,0 +1,445 @@
+package follow_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
+)
+
+// shelf is traces in memory, of which everything that is read is counted.
+type shelf struct {
+	texts map[marchwarden.TraceID][]byte
+	idle  bool // nobody writes them
+	fails error
+	read  map[marchwarden.TraceID]int
+	opens int
+}
+
+func newShelf() *shelf {
+	return &shelf{texts: map[marchwarden.TraceID][]byte{}, read: map[marchwarden.TraceID]int{}}
+}
+
+func (s *shelf) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
+	text, ok := s.texts[id]
+	if !ok {
+		return 0, false, marchwarden.Errorf(marchwarden.CodeNotFound, "no trace %s", id)
+	}
+	return int64(len(text)), s.idle, s.fails
+}
+
+func (s *shelf) Raw(id marchwarden.TraceID) (io.ReadCloser, error) {
+	if _, _, err := s.Size(context.Background(), id); err != nil {
+		return nil, err
+	}
+	s.opens++
+	return &counted{bytes.NewReader(s.texts[id]), s, id}, nil
+}
+
+type counted struct {
+	*bytes.Reader
+	shelf *shelf
+	id    marchwarden.TraceID
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.shelf.read[c.id] += n
+	return n, err
+}
+func (*counted) WriteTo(io.Writer) (int64, error) { return 0, errors.New("not counted") }
+func (*counted) Close() error                     { return nil }
+
+// line is one line of one trace.
+type line struct {
+	id   marchwarden.TraceID
+	at   time.Time
+	text []byte
+}
+
+// investigated is a real investigation with its rihlas' traces.
+type investigated struct {
+	res   *marchwarden.Result
+	blobs blob.Store
+	lines []line // of all traces, as they were written
+	texts map[marchwarden.TraceID][]byte
+}
+
+func investigate(t *testing.T) investigated {
+	t.Helper()
+	return investigateWatched(t, func(*trace.Dir, blob.Store, marchwarden.TraceID) {})
+}
+
+// investigateWatched calls watch when the investigation has got its id, before it begins.
+func investigateWatched(t *testing.T, watch func(*trace.Dir, blob.Store, marchwarden.TraceID)) investigated {
+	t.Helper()
+	x := extract.New(extract.Config{})
+	t.Cleanup(func() { _ = x.Close() })
+	now := desk.OnToday(time.Now)
+	traces, err := trace.OpenDir(filepath.Join(t.TempDir(), "traces"), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = traces.Close() })
+	out := investigated{blobs: blob.NewMem(), texts: map[marchwarden.TraceID][]byte{}}
+	var once sync.Once
+	newID := func() marchwarden.TraceID {
+		id := serve.NewTraceID()
+		once.Do(func() { watch(traces, out.blobs, id) })
+		return id
+	}
+	d, err := desk.New(desk.Config{Extractor: x, Pi: true, Records: &desk.Records{Traces: traces, Blobs: out.blobs, Version: "test", Now: now, NewID: newID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := eval.Docs{
+		"valley.md": "# Deseret Valley\n\nFarmers of Deseret Valley grow alfalfa and barley.\n\nThe Sevier River gives Deseret Valley its water.\n",
+		"pie.md":    "# Pie\n\nPeach pie is made of peaches and flour.\n",
+	}
+	l, err := d.Open(t.Context(), "valley", docs.FS())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	out.res, err = l.Ask(t.Context(), marchwarden.Request{Question: "What is peach pie made of, and who is the mayor of Deseret Valley?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := traces.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		f, err := traces.Raw(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(f)
+		_ = f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		log, err := trace.Read(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.texts[id] = text
+		for i, text := range bytes.SplitAfter(text, []byte("\n"))[:len(log.Steps)] {
+			out.lines = append(out.lines, line{id, log.Steps[i].Header().Timestamp, text})
+		}
+	}
+	slices.SortStableFunc(out.lines, func(a, b line) int { return a.at.Compare(b.at) })
+	return out
+}
+
+func read(t *testing.T, r *follow.Run) (*lanes.Board, bool, bool) {
+	t.Helper()
+	b, changed, over, err := r.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b, changed, over
+}
+
+var ids = cmp.Comparer(func(a, b marchwarden.TraceID) bool { return a == b })
+
+// A run that is followed while it is written, with lines that are torn between, is at
+// every line what somebody sees who reads it whole; and nothing is read twice.
+func TestFollowedIsWhatIsReadWhole(t *testing.T) {
+	inv := investigate(t)
+	own := inv.res.TraceID
+	grown := newShelf()
+	run := follow.New(grown, inv.blobs, own)
+	torn := map[marchwarden.TraceID]int{}
+	begun := false
+	for i, l := range inv.lines {
+		if begun || l.id == own {
+			begun = true
+			half := len(l.text) / (2 + i%3)
+			grown.texts[l.id] = append(grown.texts[l.id], l.text[:half]...)
+			_, changed, over := read(t, run)
+			if changed && i > 0 || over {
+				t.Fatalf("line %d: half a line changed something, or it is over: %v, %v", i, changed, over)
+			}
+			torn[l.id] += half
+			grown.texts[l.id] = append(grown.texts[l.id], l.text[half:]...)
+		} else {
+			grown.texts[l.id] = append(grown.texts[l.id], l.text...)
+			continue
+		}
+		got, _, over := read(t, run)
+		whole := newShelf()
+		whole.texts = grown.texts
+		want, _, wantOver := read(t, follow.New(whole, inv.blobs, own))
+		if diff := cmp.Diff(want, got, ids); diff != "" || over != wantOver || over != got.Ended {
+			t.Fatalf("line %d of %d (%s):\n%s\nover: %v, %v", i, len(inv.lines), l.text, diff, over, wantOver)
+		}
+	}
+	if _, changed, over := read(t, run); changed || !over {
+		t.Errorf("at the end: changed %v, over %v", changed, over)
+	}
+	for id, n := range grown.read {
+		if most := len(inv.texts[id]) + torn[id]; n > most {
+			t.Errorf("%d bytes of %d were read", n, len(inv.texts[id]))
+		}
+	}
+	opens := grown.opens
+	read(t, run)
+	if grown.opens != opens {
+		t.Errorf("%d traces were opened though nothing was new", grown.opens-opens)
+	}
+}
+
+// What a finished investigation shows is what its result tells.
+func TestARealInvestigation(t *testing.T) {
+	inv := investigate(t)
+	s := newShelf()
+	s.texts, s.idle = inv.texts, true
+	b, changed, over := read(t, follow.New(s, inv.blobs, inv.res.TraceID))
+	if !changed || !over || !b.Ended || b.Interrupted {
+		t.Errorf("changed %v, over %v, %+v", changed, over, b)
+	}
+	if b.Question != "What is peach pie made of, and who is the mayor of Deseret Valley?" || b.Researcher != "pi" || b.Tokens != inv.res.CostMetadata.TokensUsed || b.Budget != 20000 ||
+		b.Citations != len(inv.res.Citations) || b.Confidence != inv.res.Confidence || len(b.Decisions) != len(inv.res.Decisions) {
+		t.Errorf("%+v\nwant %+v", b, inv.res)
+	}
+	if len(b.Lanes) != 1+len(inv.res.Rihlas) || len(b.Lanes) < 3 {
+		t.Fatalf("%d lanes of %d rihlas", len(b.Lanes), len(inv.res.Rihlas))
+	}
+	took := time.Duration(inv.res.CostMetadata.WallTimeSec * float64(time.Second))
+	if all := b.Last.Sub(b.Began); all < took || all > took+2*time.Second {
+		t.Errorf("from %v to %v; it took %v", b.Began, b.Last, took)
+	}
+	for i, l := range b.Lanes {
+		if l.Number != i || l.State != lanes.Done || len(l.Spans) == 0 || l.Doing == "" {
+			t.Errorf("lane %d: %+v", i, l)
+		}
+		if i == 0 {
+			continue
+		}
+		r := inv.res.Rihlas[i-1]
+		if l.Question != r.Question || l.Researcher != r.Researcher || l.TraceID != r.TraceID || l.Parent != r.Parent || l.Tokens != r.TokensUsed || l.Searches == 0 || l.Budget == 0 || l.Iteration == 0 {
+			t.Errorf("lane %d: %+v\nwant %+v", i, l, r)
+		}
+		var states []string
+		for k, s := range l.Spans {
+			states = append(states, string(s.State))
+			if s.From.Before(b.Began) || s.To.After(b.Last) || !s.To.After(s.From) || k > 0 && s.From.Before(l.Spans[k-1].To) {
+				t.Errorf("lane %d: span %d is %+v", i, k, s)
+			}
+		}
+		told := strings.Join(states, " ")
+		if !strings.HasPrefix(told, "planned planning searching") || !strings.Contains(told, "writing") || !strings.HasSuffix(told, "checking") {
+			t.Errorf("lane %d: %s", i, told)
+		}
+	}
+	if diff := cmp.Diff(inv.res.Gaps, b.Lanes[0].Gaps); diff != "" || !slices.ContainsFunc(b.Lanes[1:], func(l lanes.Lane) bool { return len(l.Gaps) > 0 }) {
+		t.Errorf("the gaps: %s", diff)
+	}
+	sumsUp(t, b)
+}
+
+// sumsUp holds the critical path to the whole: it begins and ends with the investigator,
+// in order, and is most of the time.
+func sumsUp(t *testing.T, b *lanes.Board) {
+	t.Helper()
+	path := b.Critical()
+	if len(path) < 3 || path[0].Lane != 0 || path[len(path)-1].Lane != 0 {
+		t.Fatalf("%+v", path)
+	}
+	var on time.Duration
+	for i, p := range path {
+		if on += p.Span.To.Sub(p.Span.From); i > 0 && p.Span.From.Before(path[i-1].Span.To) {
+			t.Errorf("%+v overlaps", p)
+		}
+	}
+	if all := b.Last.Sub(b.Began); on > all || on < all/2 {
+		t.Errorf("%v of %v are on it", on, all)
+	}
+	var tokens int
+	var critical time.Duration
+	for _, s := range b.Stages() {
+		tokens, critical = tokens+s.Tokens, critical+s.Critical
+		if s.Critical > s.Time {
+			t.Errorf("%+v", s)
+		}
+	}
+	if tokens != b.Tokens || critical != on {
+		t.Errorf("%d tokens of %d, %v of %v", tokens, b.Tokens, critical, on)
+	}
+}
+
+// Traces of rihlas may come late, not at all, or be of runs that are none of a rihla.
+func TestRihlasThatAreLate(t *testing.T) {
+	inv := investigate(t)
+	own := inv.res.TraceID
+	s := newShelf()
+	s.texts[own] = inv.texts[own]
+	run := follow.New(s, inv.blobs, own)
+	b, _, over := read(t, run)
+	if !over || b.Lanes[1].State != lanes.Done || b.Lanes[1].Searches != 0 || b.Lanes[1].Citations != inv.res.Rihlas[0].Citations {
+		t.Fatalf("%+v", b.Lanes[1])
+	}
+	if got := b.Lanes[1].Spans[len(b.Lanes[1].Spans)-1]; got.State != lanes.Searching {
+		t.Errorf("what is not known is %+v", got)
+	}
+	s.texts = inv.texts
+	b, changed, _ := read(t, run)
+	if !changed || b.Lanes[1].Searches == 0 {
+		t.Errorf("changed %v: %+v", changed, b.Lanes[1])
+	}
+	want, _, _ := read(t, follow.New(s, inv.blobs, own))
+	if diff := cmp.Diff(want, b, ids); diff != "" {
+		t.Error(diff)
+	}
+
+	other := newShelf()
+	other.texts[own] = inv.texts[own]
+	for _, r := range inv.res.Rihlas {
+		other.texts[r.TraceID] = written(t, r.TraceID, &trace.Start{Request: marchwarden.Request{Question: "whose?"}}, &trace.Search{}, &trace.SearchComplete{})
+	}
+	if b, _, _ := read(t, follow.New(other, inv.blobs, own)); b.Lanes[1].Searches != 0 {
+		t.Errorf("somebody's run is shown: %+v", b.Lanes[1])
+	}
+}
+
+// written is a trace of these steps.
+func written(t *testing.T, id marchwarden.TraceID, steps ...trace.Step) []byte {
+	t.Helper()
+	clock := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
+	d, err := trace.OpenDir(t.TempDir(), func() time.Time { clock = clock.Add(time.Second); return clock })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	w, err := d.Create(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for _, s := range steps {
+		if start, ok := s.(*trace.Start); ok {
+			start.Format, start.TraceID = trace.Format, id
+		}
+		if err := w.Append(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := d.Raw(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func anID(t *testing.T, n string) marchwarden.TraceID {
+	t.Helper()
+	id, err := marchwarden.ParseTraceID("00000000-0000-7000-8000-00000000000" + n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// A run is over when nobody writes it, and is not when somebody goes on with it.
+func TestARunThatIsCutOffAndGoesOn(t *testing.T) {
+	id, s := anID(t, "1"), newShelf()
+	text := written(t, id, &trace.Start{Request: marchwarden.Request{Question: "What?"}}, &trace.Search{}, &trace.Resume{}, &trace.Search{}, &trace.SearchComplete{}, &trace.Complete{})
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	s.texts[id] = bytes.Join(lines[:2], nil)
+	run := follow.New(s, blob.NewMem(), id)
+	if b, _, over := read(t, run); over || b.Interrupted || b.Lanes[0].State != lanes.Searching {
+		t.Errorf("over %v: %+v", over, b)
+	}
+	s.idle = true
+	b, changed, over := read(t, run)
+	if !changed || !over || b.Ended || !b.Interrupted || b.Lanes[0].State != lanes.Failed {
+		t.Errorf("changed %v, over %v: %+v", changed, over, b)
+	}
+	for _, l := range b.Lanes {
+		for _, sp := range l.Spans {
+			if sp.To.IsZero() {
+				t.Errorf("%+v lasts", sp)
+			}
+		}
+	}
+	s.idle = false
+	s.texts[id] = bytes.Join(lines[:4], nil)
+	if b, changed, over := read(t, run); !changed || over || b.Interrupted || b.Lanes[0].State != lanes.Searching {
+		t.Errorf("changed %v, over %v: %+v", changed, over, b)
+	}
+	s.texts[id] = text
+	if b, _, over := read(t, run); !over || !b.Ended || b.Interrupted || b.Lanes[0].State != lanes.Done {
+		t.Errorf("over %v: %+v", over, b)
+	}
+}
+
+// What is wrong with a trace is said, with the board as it was; what is wrong for a
+// moment is over in another.
+func TestTracesThatFail(t *testing.T) {
+	id, s := anID(t, "1"), newShelf()
+	run := follow.New(s, blob.NewMem(), id)
+	if b, _, over, err := run.Read(t.Context()); b != nil || !over || !errors.Is(err, marchwarden.CodeNotFound) {
+		t.Errorf("%+v, %v, %v", b, over, err)
+	}
+	text := written(t, id, &trace.Start{}, &trace.Search{}, &trace.SearchComplete{})
+	s.texts[id] = nil
+	if b, _, over := read(t, run); over || b == nil {
+		t.Errorf("an empty trace: %+v, over %v", b, over)
+	}
+	s.texts[id] = text
+	was, _, _ := read(t, run)
+	s.fails = marchwarden.Errorf(marchwarden.CodeUnavailable, "for a moment")
+	if b, changed, over, err := run.Read(t.Context()); b != was || changed || over || err == nil {
+		t.Errorf("%+v, %v, %v, %v", b, changed, over, err)
+	}
+	s.fails = nil
+	s.texts[id] = append(bytes.Clone(text), "{}\n{}\n"...)
+	if b, _, over, err := run.Read(t.Context()); b != was || !over || !errors.Is(err, marchwarden.CodeCorrupt) {
+		t.Errorf("%+v, %v, %v", b, over, err)
+	}
+	s.texts[id] = written(t, id, &trace.Start{}) // brought here anew
+	if b, changed, _ := read(t, run); !changed || b.Lanes[0].State != lanes.Planning {
+		t.Errorf("%+v, %v", b, changed)
+	}
+	delete(s.texts, id)
+	if b, changed, over, err := run.Read(t.Context()); b == nil || changed || !over || !errors.Is(err, marchwarden.CodeNotFound) {
+		t.Errorf("%+v, %v, %v, %v", b, changed, over, err)
+	}
+}
+
+// An empty trace that nobody writes is over when it is so twice.
+func TestATraceThatIsAboutToBegin(t *testing.T) {
+	id, s := anID(t, "1"), newShelf()
+	s.texts[id], s.idle = nil, true
+	run := follow.New(s, blob.NewMem(), id)
+	if _, _, over := read(t, run); over {
+		t.Error("it is over before it began")
+	}
+	if _, _, over := read(t, run); !over {
+		t.Error("it is never over")
+	}
+}

@@ -1,0 +1,79 @@
+package follow_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// folder is a folder of traces as a program shows it.
+type folder struct{ *trace.Dir }
+
+func (f folder) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
+	busy, err := f.Busy(id)
+	if err != nil {
+		return 0, false, err
+	}
+	info, err := f.Stat(id)
+	if err != nil {
+		return 0, false, err
+	}
+	return info.Size(), !busy, nil
+}
+
+// Somebody who follows an investigation while it is made, in its folder, sees lanes come
+// and change, never that it is over before it is, and at the end what is there.
+func TestFollowingWhileItIsMade(t *testing.T) {
+	type seen struct {
+		board  *lanes.Board
+		boards int
+		fault  string
+	}
+	watched := make(chan seen, 1)
+	inv := investigateWatched(t, func(traces *trace.Dir, blobs blob.Store, id marchwarden.TraceID) {
+		run := follow.New(folder{traces}, blobs, id)
+		go func() {
+			var s seen
+			defer func() { watched <- s }()
+			for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
+				b, changed, over, err := run.Read(context.Background())
+				if errors.Is(err, marchwarden.CodeNotFound) && s.board == nil {
+					continue // it has not begun
+				}
+				if err != nil {
+					s.fault = err.Error()
+					return
+				}
+				if changed {
+					s.boards++
+				}
+				if s.board = b; over {
+					return
+				}
+			}
+			s.fault = "it was never over"
+		}()
+	})
+	s := <-watched
+	if s.fault != "" || s.board == nil || !s.board.Ended {
+		t.Fatalf("%s after %d boards: %+v", s.fault, s.boards, s.board)
+	}
+	if s.boards < 5 {
+		t.Errorf("only %d boards were seen", s.boards)
+	}
+	whole := newShelf()
+	whole.texts = inv.texts
+	want, _, _ := read(t, follow.New(whole, inv.blobs, inv.res.TraceID))
+	if diff := cmp.Diff(want, s.board, ids); diff != "" {
+		t.Error(diff)
+	}
+}

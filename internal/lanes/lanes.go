@@ -1,0 +1,146 @@
+// Package lanes is a run as lanes on one time axis: the investigator, or the only
+// researcher, and below it a lane a rihla, each with what it was at and when. It folds
+// the steps of traces, or the events of a run, into a Board that people can be shown.
+//
+//	lanes.go  the Board and what is in it
+//	fold.go   the steps of a run and of its rihlas
+//	track.go  one run's steps as states and numbers
+//	event.go  the same from events, for those who read no trace
+//	board.go  a Board of what was folded
+//	path.go   where time and tokens went, and what the end waited for
+//
+// It reads nothing and has no clock; where steps come from is package follow's affair
+// and how a Board looks that of whoever shows it. A trace may be damaged, or made up by
+// somebody else: whatever is in it, a Board is bounded, its times do not go backwards
+// and its texts are single lines. They are still text from outside.
+package lanes
+
+import (
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// State is what a lane is at.
+type State string
+
+// The states, in the order of a run.
+const (
+	Planned   State = "planned"   // decided on, and not begun
+	Planning  State = "planning"  // deciding what to look for, or what to do about a report
+	Searching State = "searching" // for what is known no closer, too: a stranger's whole journey
+	Reading   State = "reading"
+	Writing   State = "writing"
+	Checking  State = "checking" // evidence, reports or the answer
+	Waiting   State = "waiting"  // an investigator, for its rihlas; no span has it
+	Done      State = "done"     // no span has it
+	Failed    State = "failed"   // no span has it
+)
+
+// works reports whether a state takes time of its own, and so can be that of a span.
+func (s State) works() bool {
+	switch s {
+	case Planned, Planning, Searching, Reading, Writing, Checking:
+		return true
+	}
+	return false
+}
+
+// Span is a time in which a lane was in one state.
+type Span struct {
+	State State
+	From  time.Time
+	To    time.Time // zero while it lasts
+}
+
+// Lane is one run on the time axis.
+type Lane struct {
+	// Number is 0 for the investigator, or the only researcher; rihlas count from one.
+	// One that waits to be sent has the number that comes next.
+	Number     int
+	Researcher string
+	Question   string
+	Reason     string
+	Parent     int // number of the rihla that led to it; 0 for none
+	TraceID    marchwarden.TraceID
+	State      State
+	Doing      string    // what it is at, or why it failed; one line
+	Sent       time.Time // when a rihla was sent; zero while it waits for its turn
+	// Spans are in the order of time and do not overlap. Between them a lane waits, or
+	// its run was cut off.
+	Spans []Span
+	// Iteration is the round that it is in. Tokens are those that are known so far: a
+	// mind without a model tells at the end. Budget is what it may use of them; 0 is
+	// unknown.
+	Iteration, Tokens, Budget, Searches, Documents, Citations int
+	// Paid are the tokens by what they were spent on. What is in none of them of
+	// Tokens, no step tells.
+	Paid        map[State]int
+	Gaps        []marchwarden.Gap
+	Discoveries []marchwarden.DiscoveryEvent
+}
+
+// Board is a run as far as it is known.
+type Board struct {
+	TraceID              marchwarden.TraceID
+	Question, Researcher string
+	Began                time.Time
+	Last                 time.Time // when the newest step was written, or the newest event came
+	Ended                bool      // it has its result
+	// Interrupted says that the caller stopped it, or that it was cut off.
+	Interrupted               bool
+	Tokens, Budget, Citations int
+	Confidence                marchwarden.Unit // of an answer; 0 before
+	// Lanes are the own one first, then the rihlas by number, then those of the plan
+	// that wait for their turn.
+	Lanes []Lane
+	// More counts rihlas for which there was no lane left.
+	More      int
+	Decisions []marchwarden.Decision // what was done about what rihlas reported
+}
+
+// Bounds of a Board. Honest runs stay far below them.
+const (
+	maxLanes = 1000
+	maxSpans = 4000 // of one lane
+	maxItems = 1000 // of a list
+	maxLine  = 300  // characters
+	maxParts = 200  // times that a run went on
+)
+
+// Cut says of a run that has not ended that nobody goes on with it: what lasts ends with
+// the newest step, and what is not done has failed.
+func (b *Board) Cut() {
+	if b.Ended {
+		return
+	}
+	b.Interrupted = true
+	for i := range b.Lanes {
+		l := &b.Lanes[i]
+		if n := len(l.Spans); n > 0 && l.Spans[n-1].To.IsZero() {
+			if l.Spans[n-1].To = b.Last; !b.Last.After(l.Spans[n-1].From) {
+				l.Spans = l.Spans[:n-1]
+			}
+		}
+		if l.State != Done && l.State != Failed {
+			l.State, l.Doing = Failed, "cut off"
+		}
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// plus adds what is not negative; what does not fit is the largest number.
+func plus(a, b int) int {
+	if b = max(0, b); a > maxInt-b {
+		return maxInt
+	}
+	return a + b
+}
+
+const maxInt = int(^uint(0) >> 1)

@@ -1,0 +1,261 @@
+package lanes
+
+import (
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// track is one run, or the part of it until it goes on again, as its steps tell it.
+type track struct {
+	id    marchwarden.TraceID
+	began time.Time
+	state State
+	since time.Time // when state began
+	mark  time.Time // when it last did something of its own
+	last  time.Time // its newest step
+	spans []Span    // over
+	doing string
+
+	searching, reading int          // under way
+	out                map[int]bool // rihlas that have not reported
+
+	model                                             bool // it has one
+	ended, interrupted                                bool
+	iteration, searches, documents, citations, budget int
+	reported                                          int // tokens, as its end says
+	confidence                                        marchwarden.Unit
+	paid                                              map[State]int
+}
+
+func newTrack() *track { return &track{paid: map[State]int{}, out: map[int]bool{}} }
+
+// prompts are what models are asked for, by the names of the prompts.
+var prompts = map[string]State{
+	"investigate": Planning, "step": Planning, "write": Writing, "repair": Writing, "judge": Checking,
+}
+
+// asks is what a call with a prompt is for. One that is not known is for what the run
+// is at.
+func (k *track) asks(prompt string) State {
+	if s, ok := prompts[prompt]; ok {
+		return s
+	}
+	if k.state.works() {
+		return k.state
+	}
+	return Planning
+}
+
+// at is the time of a step, which is never before that of an earlier one.
+func (k *track) at(t time.Time) time.Time {
+	k.last = latest(k.last, t)
+	if k.began.IsZero() {
+		k.began = t
+	}
+	return k.last
+}
+
+// enter changes the state.
+func (k *track) enter(s State, at time.Time) {
+	if s == k.state {
+		return
+	}
+	k.close(at)
+	k.state, k.since = s, latest(at, k.since)
+}
+
+// close ends the span that lasts.
+func (k *track) close(at time.Time) {
+	if k.state.works() && at.After(k.since) {
+		k.spans = appendSpan(k.spans, Span{k.state, k.since, at})
+	}
+	k.since = latest(at, k.since)
+}
+
+// appendSpan adds a span, which goes on with the last one if it is alike. Where there
+// are too many, the last one stands for all that follow.
+func appendSpan(spans []Span, s Span) []Span {
+	if n := len(spans); n > 0 {
+		last := &spans[n-1]
+		if last.State == s.State && last.To.Equal(s.From) || n == maxSpans {
+			last.State, last.To = s.State, s.To
+			return spans
+		}
+	}
+	return append(spans, s)
+}
+
+// worked says what the time since the last own step was spent on: nothing tells when an
+// investigator begins to look at what came in.
+func (k *track) worked(s State) {
+	if k.mark.IsZero() { // there was none
+		k.mark = k.last
+	}
+	k.enter(s, k.mark)
+}
+
+// awake is worked of one that seemed to wait, and enter of others.
+func (k *track) awake(s State, at time.Time) {
+	if k.state == Waiting {
+		k.worked(s)
+		return
+	}
+	k.enter(s, at)
+}
+
+// settle waits while there are rihlas to wait for.
+func (k *track) settle(at time.Time) {
+	if len(k.out) > 0 {
+		k.enter(Waiting, at)
+	}
+}
+
+// step takes the next step of the run.
+func (k *track) step(s trace.Step) {
+	h := s.Header()
+	at := k.at(h.Timestamp)
+	switch s := s.(type) {
+	case *trace.RihlaComplete, *trace.RihlaUnderWay, *trace.Checkpoint, *trace.Unknown:
+		return // nothing that the run itself was at
+	case *trace.Start:
+		k.start(s)
+	case *trace.Resume:
+		k.close(k.mark) // the time in between is not its
+		k.state, k.since, k.ended, k.searching, k.reading = Planning, latest(at, k.since), false, 0, 0
+		if s.Extension != nil {
+			k.budget = plus(k.budget, s.Extension.Tokens)
+		}
+	case *trace.Model, *trace.ModelComplete, *trace.Embed, *trace.EmbedComplete:
+		k.asked(s, at)
+		k.mark = at
+		return
+	case *trace.SearchComplete, *trace.FetchComplete, *trace.Search, *trace.Fetch, *trace.Iteration, *trace.Message:
+		k.gathered(s, at)
+	case *trace.Plan, *trace.Rihla, *trace.Arrival, *trace.Evidence, *trace.Decision:
+		k.investigated(s, at)
+	default:
+		k.concluded(s, at)
+	}
+	k.mark = at
+	switch s.(type) {
+	case *trace.Start, *trace.Iteration, *trace.SearchComplete, *trace.FetchComplete:
+	default:
+		k.doing = plaintext.Line(h.Decision, maxLine)
+	}
+}
+
+func (k *track) start(s *trace.Start) {
+	k.id, k.model = s.TraceID, s.Model != ""
+	k.budget = plus(0, s.Limits.TokenBudget)
+	from := s.Timestamp
+	if !s.StartedAt.IsZero() && s.StartedAt.Before(from) && k.state == "" {
+		from, k.began = s.StartedAt, s.StartedAt
+	}
+	k.enter(Planning, from)
+}
+
+// asked takes the steps of a model, or of what makes vectors.
+func (k *track) asked(s trace.Step, at time.Time) {
+	switch s := s.(type) {
+	case *trace.Model:
+		k.awake(k.asks(s.Prompt), at)
+		k.doing = plaintext.Line(s.Decision, maxLine)
+	case *trace.ModelComplete:
+		k.pay(k.asks(s.Prompt), plus(max(0, s.TokensIn), s.TokensOut))
+		k.settle(at)
+	case *trace.EmbedComplete:
+		k.pay(k.asks(""), s.TokensIn)
+	}
+}
+
+func (k *track) pay(s State, tokens int) {
+	if tokens > 0 {
+		k.paid[s] = plus(k.paid[s], tokens)
+	}
+}
+
+// gathered takes the steps of searching and reading, which may go on side by side: then
+// it reads.
+func (k *track) gathered(s trace.Step, at time.Time) {
+	switch s := s.(type) {
+	case *trace.Iteration:
+		k.iteration = max(k.iteration, s.Iteration)
+	case *trace.Search:
+		k.searching++
+	case *trace.SearchComplete:
+		k.searching, k.searches = max(0, k.searching-1), k.searches+1
+	case *trace.Fetch:
+		k.reading++
+	case *trace.FetchComplete:
+		k.reading = max(0, k.reading-1)
+		if s.ContentHash.Valid() {
+			k.documents++
+		}
+	}
+	switch {
+	case k.reading > 0:
+		k.enter(Reading, at)
+	case k.searching > 0:
+		k.enter(Searching, at)
+	default:
+		k.enter(Planning, at)
+	}
+}
+
+// investigated takes the steps that only an investigator has.
+func (k *track) investigated(s trace.Step, at time.Time) {
+	switch s := s.(type) {
+	case *trace.Plan:
+		k.enter(Planning, at)
+	case *trace.Rihla:
+		k.worked(Planning)
+		if len(k.out) < maxLanes {
+			k.out[s.Number] = true
+		}
+	case *trace.Arrival:
+		if delete(k.out, s.Number); s.Number == 0 { // none comes any more
+			clear(k.out)
+		}
+		k.enter(Waiting, at) // until now
+		if len(k.out) == 0 {
+			k.enter(Checking, at)
+		}
+	default:
+		k.worked(Checking)
+	}
+	k.settle(at)
+}
+
+// concluded takes the steps of the answer.
+func (k *track) concluded(s trace.Step, at time.Time) {
+	switch s := s.(type) {
+	case *trace.SynthesisStart:
+		if k.state == Waiting {
+			k.worked(Checking)
+		}
+		k.enter(Writing, at)
+	case *trace.SynthesisError:
+		k.enter(Writing, at)
+	case *trace.SynthesisComplete, *trace.BudgetExhausted:
+		k.enter(Checking, at)
+	case *trace.Verify:
+		k.enter(Checking, at)
+		k.citations = max(0, s.Citations)
+	case *trace.Complete:
+		k.enter(Done, at)
+		k.ended, k.interrupted = true, s.Interrupted
+		k.reported, k.citations, k.confidence = max(0, s.TokensUsed), max(0, s.Citations), min(1, max(0, s.Confidence))
+	}
+}
+
+// sum is what was paid for.
+func (k *track) sum() int {
+	all := 0
+	for _, n := range k.paid {
+		all = plus(all, n)
+	}
+	return all
+}
