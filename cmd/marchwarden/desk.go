@@ -337,12 +337,12 @@ func (d *desk) enter(call finished) {
 	e.TokensUsed -= call.before.TokensUsed
 	e.Iterations -= call.before.IterationsRun
 	e.WallTimeSec -= call.before.WallTimeSec
-	e.Searches = f.searches
-	e.Charge(f.tokens)
-	if f.unpriced { // what strangers charge, nobody knows
+	e.Searches = f.Searches
+	e.Charge(f.Tokens)
+	if f.Unpriced { // what strangers charge, nobody knows
 		e.CostUSD = nil
 	}
-	if f.interrupted {
+	if f.Interrupted {
 		e.Outcome = ledger.Interrupted
 	}
 	d.append(e)

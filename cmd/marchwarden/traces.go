@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -57,13 +58,13 @@ func newTraces(a *app) *cobra.Command {
 	return cmd
 }
 
-// The states of a run.
+// The states of a run, as package history tells them.
 const (
-	statusComplete    = "complete"
-	statusPlanned     = "planned"
-	statusInterrupted = "interrupted"
-	statusRunning     = "running"
-	statusDamaged     = "damaged"
+	statusComplete    = string(history.Complete)
+	statusPlanned     = string(history.Planned)
+	statusInterrupted = string(history.Interrupted)
+	statusRunning     = string(history.Running)
+	statusDamaged     = string(history.Damaged)
 )
 
 var statuses = []string{statusComplete, statusPlanned, statusInterrupted, statusRunning, statusDamaged}
@@ -181,53 +182,11 @@ func hidden(d *trace.Dir, ids []marchwarden.TraceID, o tracesOptions) int {
 }
 
 func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
-	r := runInfo{TraceID: id, Status: statusDamaged}
-	log, err := d.Load(id)
-	if err != nil {
-		r.Problem = err.Error()
-		return r
+	g := history.Look(d, id)
+	return runInfo{
+		TraceID: id, StartedAt: g.Began, Researcher: g.Researcher, Question: g.Question, Citations: g.Citations, Confidence: g.Confidence,
+		Status: string(g.Status), Resumable: g.Resumable, Partial: g.Partial, Imported: g.Imported, Problem: g.Problem, rihla: g.Rihla,
 	}
-	if r.Imported, err = d.Foreign(id); err != nil {
-		r.Problem = err.Error()
-		return r
-	}
-	start, err := log.Start()
-	if err != nil {
-		switch {
-		case len(log.Steps) > 0:
-			r.Problem = err.Error()
-		case busy(d, id):
-			r.Status = statusRunning
-		default:
-			r.Problem = "no run was begun in it"
-		}
-		return r
-	}
-	r.Status = statusInterrupted
-	r.StartedAt, r.Question, r.Researcher, r.rihla = &start.StartedAt, start.Request.Question, start.Researcher, start.PartOf
-	done := log.Complete()
-	if done != nil {
-		r.Citations, r.Confidence = &done.Citations, &done.Confidence
-	}
-	switch planned := start.Investigation != nil && start.Investigation.PlanOnly; {
-	case busy(d, id):
-		r.Status = statusRunning
-	case done == nil:
-		r.Resumable = !r.Imported && !r.rihla
-	case done.Interrupted:
-		r.Resumable, r.Partial = !r.Imported && !r.rihla, true
-	case planned: // there is no answer that could have citations
-		r.Status, r.Citations, r.Confidence = statusPlanned, nil, nil
-	default:
-		r.Status = statusComplete
-	}
-	return r
-}
-
-// busy reports whether a process writes a trace. One that cannot be told is at rest.
-func busy(d *trace.Dir, id marchwarden.TraceID) bool {
-	busy, err := d.Busy(id)
-	return err == nil && busy
 }
 
 func (a *app) runRow(r runInfo) []string {

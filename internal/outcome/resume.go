@@ -194,7 +194,7 @@ func (d Desk) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more tr
 			step.Wall = more.Wall
 		}
 	default:
-		more.Spent = paid(log)
+		more.Spent = Paid(log)
 		step.Extension = &more
 	}
 	if step.Wall != 0 {
@@ -231,10 +231,10 @@ func (d Desk) time(ctx context.Context, start *trace.Start, worked, more time.Du
 	return more - min(0, left)
 }
 
-// paid is what the record of a run that was cut off shows to have been used: the
+// Paid is what the record of a run that was cut off shows to have been used: the
 // meter of the run that goes on sees only what leads up to an end. A rihla that went
 // on reports for all of its run.
-func paid(log *trace.Log) int {
+func Paid(log *trace.Log) int {
 	used, runs := 0, map[string]int{}
 	for _, s := range log.Steps {
 		switch s := s.(type) {

@@ -26,7 +26,7 @@ func SoFar(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.
 	out := &marchwarden.Result{
 		TraceID:           start.TraceID,
 		ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority},
-		CostMetadata:      marchwarden.CostMetadata{TokensUsed: paid(log), WallTimeSec: log.Worked().Seconds(), ModelID: start.Mind},
+		CostMetadata:      marchwarden.CostMetadata{TokensUsed: Paid(log), WallTimeSec: log.Worked().Seconds(), ModelID: start.Mind},
 	}
 	if start.Model != "" {
 		out.CostMetadata.ModelID = start.Model
