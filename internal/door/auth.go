@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -39,9 +44,9 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scope
 		}
 		return access.Principal{}, false
 	}
-	p, err := d.authenticate(r, token)
+	p, err := d.keeper.Who(r, token)
 	switch {
-	case errors.Is(err, errTooManyFailures):
+	case errors.Is(err, ErrGuessing):
 		retryAfter(w, retryLater)
 		d.refuse(w, "auth_rate", http.StatusTooManyRequests, "too many wrong tokens from this address", "wait, then use the right one")
 	case errors.Is(err, access.ErrScope) || err == nil && !slices.ContainsFunc(scopes, p.May):
@@ -59,34 +64,63 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scope
 	return access.Principal{}, false
 }
 
-var errTooManyFailures = errors.New("too many wrong tokens")
+// ErrGuessing says that an address has sent too many wrong tokens of late.
+var ErrGuessing = errors.New("too many wrong tokens")
 
-// authenticate asks the authenticator, unless the address has sent too many wrong
-// tokens. Behind a proxy, or in one office, many callers have one address: a token
-// that was good before is looked at all the same, so that somebody who guesses cannot
-// lock out those who work.
-func (d *Door) authenticate(r *http.Request, token string) (access.Principal, error) {
-	failures := d.failures.get(remote(r), newFailures)
-	seen := d.knows(token)
-	if !d.known.has(seen) && failures.TokensAt(d.cfg.Now()) < 1 {
-		return access.Principal{}, errTooManyFailures
+// Keeper asks an authenticator whose a token is, and lets nobody try many. It is safe
+// for concurrent use.
+type Keeper struct {
+	auth access.Authenticator
+	now  func() time.Time
+	log  *slog.Logger
+
+	failures *lru[*rate.Limiter] // wrong tokens by address
+	known    *lru[struct{}]      // keyed hashes of tokens that were good
+	knownKey [32]byte
+}
+
+// NewKeeper is a keeper for a server of its own. The log gets a line for every token
+// that is refused, without it, and so no more of them than an address may try.
+func NewKeeper(auth access.Authenticator, now func() time.Time, log *slog.Logger) *Keeper {
+	return newKeeper(auth, now, log, minCallersKept)
+}
+
+// newKeeper is a keeper that remembers the failures of so many addresses.
+func newKeeper(auth access.Authenticator, now func() time.Time, log *slog.Logger, addresses int) *Keeper {
+	k := &Keeper{auth: auth, now: now, log: log,
+		failures: newLRU[*rate.Limiter](addresses, nil),
+		known:    newLRU[struct{}](maxTokensKept, nil),
+	}
+	_, _ = rand.Read(k.knownKey[:]) // it never fails: the program ends if there is nothing random
+	return k
+}
+
+// Who asks the authenticator, unless the address has sent too many wrong tokens, which
+// is ErrGuessing; the other errors are the authenticator's. Behind a proxy, or in one
+// office, many callers have one address: a token that was good before is looked at all
+// the same, so that somebody who guesses cannot lock out those who work.
+func (k *Keeper) Who(r *http.Request, token string) (access.Principal, error) {
+	failures := k.failures.get(remote(r), newFailures)
+	seen := k.knows(token)
+	if !k.known.has(seen) && failures.TokensAt(k.now()) < 1 {
+		return access.Principal{}, ErrGuessing
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), authTimeout)
 	defer cancel()
-	p, err := d.cfg.Auth.Authenticate(ctx, token)
+	p, err := k.auth.Authenticate(ctx, token)
 	if err == nil && p.ID == "" {
 		err = marchwarden.Errorf(marchwarden.CodeDenied, "the token is nobody's")
 	}
 	switch {
 	case err == nil:
-		d.known.get(seen, func() struct{} { return struct{}{} })
+		k.known.get(seen, func() struct{} { return struct{}{} })
 		return p, nil
 	case errors.Is(err, marchwarden.CodeDenied) && !errors.Is(err, access.ErrScope):
-		d.known.drop(seen)
-		failures.AllowN(d.cfg.Now(), 1)
-		d.cfg.Log.Warn("a token is refused", "address", remote(r), "reason", without(token, err))
+		k.known.drop(seen)
+		failures.AllowN(k.now(), 1)
+		k.log.Warn("a token is refused", "address", remote(r), "reason", without(token, err))
 	case r.Context().Err() == nil:
-		d.cfg.Log.Warn("a token cannot be checked or lacks a scope", "address", remote(r), "reason", without(token, err))
+		k.log.Warn("a token cannot be checked or lacks a scope", "address", remote(r), "reason", without(token, err))
 	}
 	return access.Principal{}, err
 }
@@ -97,8 +131,8 @@ func without(token string, err error) string {
 }
 
 // knows is a hash of a token that is of no use outside this process.
-func (d *Door) knows(token string) string {
-	h := hmac.New(sha256.New, d.knownKey[:])
+func (k *Keeper) knows(token string) string {
+	h := hmac.New(sha256.New, k.knownKey[:])
 	h.Write([]byte(token))
 	return string(h.Sum(nil))
 }

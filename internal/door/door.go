@@ -13,15 +13,12 @@ package door
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -93,16 +90,13 @@ const (
 // Door is made by New. It is safe for concurrent use.
 type Door struct {
 	cfg      Config
-	host     hosts
-	origin   *origins
+	policy   *Policy
+	keeper   *Keeper
 	reserved map[string]http.HandlerFunc // the paths besides Path
 
 	work     tally        // requests that the end waits for
 	inFlight atomic.Int64 // requests of all callers
 	callers  *lru[*caller]
-	failures *lru[*rate.Limiter] // wrong tokens by address
-	known    *lru[struct{}]      // keyed hashes of tokens that were good
-	knownKey [32]byte
 }
 
 // New checks a configuration. What is wrong with it is CodeInvalid with the field's
@@ -111,22 +105,14 @@ func New(cfg Config) (*Door, error) {
 	if err := defaults(&cfg); err != nil {
 		return nil, err
 	}
-	host, err := newHosts(cfg.Hosts)
-	if err != nil {
-		return nil, err
-	}
-	origin, err := newOrigins(cfg.Origins, host)
+	policy, err := NewPolicy(cfg.Hosts, cfg.Origins)
 	if err != nil {
 		return nil, err
 	}
 	kept := max(minCallersKept, 2*cfg.MaxInFlight)
-	d := &Door{cfg: cfg, host: host, origin: origin,
-		callers:  newLRU(kept, (*caller).busy),
-		failures: newLRU[*rate.Limiter](kept, nil),
-		known:    newLRU[struct{}](maxTokensKept, nil),
-	}
-	if _, err := rand.Read(d.knownKey[:]); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "make a key for the door")
+	d := &Door{cfg: cfg, policy: policy,
+		keeper:  newKeeper(cfg.Auth, cfg.Now, cfg.Log, kept),
+		callers: newLRU(kept, (*caller).busy),
 	}
 	d.reserved = d.routes()
 	if d.reserved[cfg.Path] != nil {
@@ -207,17 +193,17 @@ func (d *Door) Handler() http.Handler {
 // enter is the part of the way that all requests go.
 func (d *Door) enter(w *recorder, r *http.Request) {
 	probe := r.URL.Path == healthPath || r.URL.Path == readyPath
-	hostOK := d.host.allows(r)
+	hostOK := d.policy.Host(r)
 	if !hostOK && !probe {
 		d.refuse(w, "host", http.StatusForbidden, "the request is for a host that this server is not known by",
 			"name it among the allowed hosts, or use localhost")
 		return
 	}
-	if why := d.origin.check(r, hostOK); why != "" {
+	if why := d.policy.origin.check(r, hostOK); why != "" {
 		d.refuse(w, "origin", http.StatusForbidden, why, "name the origin among the allowed origins")
 		return
 	}
-	if d.origin.answer(w, r) {
+	if d.policy.origin.answer(w, r) {
 		return
 	}
 	if probe {

@@ -296,7 +296,7 @@ func TestTheAddressTheConnectionCameToIsAHost(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := (&http.Request{Host: c.host}).WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(a)))
-		if got := d.host.allows(r); got != c.want {
+		if got := d.policy.Host(r); got != c.want {
 			t.Errorf("came to %s for %q: %v", c.local, c.host, got)
 		}
 	}

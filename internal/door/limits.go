@@ -216,7 +216,7 @@ var (
 
 // readInTime reads at most one byte more than the limit.
 func (d *Door) readInTime(w http.ResponseWriter, r *http.Request) (body []byte, err error) {
-	slow := inTime(d.cfg.BodyTimeout, http.NewResponseController(w).SetReadDeadline, func() {
+	slow := InTime(d.cfg.BodyTimeout, http.NewResponseController(w).SetReadDeadline, func() {
 		body, err = io.ReadAll(io.LimitReader(r.Body, d.cfg.MaxBody+1))
 	})
 	if slow {
@@ -225,11 +225,11 @@ func (d *Door) readInTime(w http.ResponseWriter, r *http.Request) (body []byte, 
 	return body, err
 }
 
-// inTime runs something that waits for the other end of a connection, and reports
+// InTime runs something that waits for the other end of a connection, and reports
 // whether it took too long. A deadline in the past then ends the waiting, and the
 // connection is of no more use. That a timer sets it, and nobody in advance, keeps the
 // clock of the network out of here and leaves no deadline behind.
-func inTime(most time.Duration, deadline func(time.Time) error, wait func()) (slow bool) {
+func InTime(most time.Duration, deadline func(time.Time) error, wait func()) (slow bool) {
 	done := make(chan struct{})
 	late := time.AfterFunc(most, func() {
 		defer close(done)

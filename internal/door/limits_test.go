@@ -276,7 +276,7 @@ func TestLimitsDoNotGrow(t *testing.T) {
 		r.Header.Set("Authorization", "Bearer guess")
 		h.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	if n := d.failures.order.Len(); n != minCallersKept {
+	if n := d.keeper.failures.order.Len(); n != minCallersKept {
 		t.Errorf("%d addresses with wrong tokens are kept", n)
 	}
 }

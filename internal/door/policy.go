@@ -44,6 +44,35 @@ func splitHost(s string) (hostPort, bool) {
 // another name than its own into Host.
 type hosts []hostPort
 
+// Policy says which names a server may be called by, and from which pages in a browser.
+// It is safe for concurrent use.
+type Policy struct {
+	host   hosts
+	origin *origins
+}
+
+// NewPolicy is the policy of a server that is known by some names besides loopback and
+// the address that a connection came to, and that pages of some origins may call besides
+// its own. Both are written as in Config. CodeInvalid names the field that is wrong.
+func NewPolicy(names, list []string) (*Policy, error) {
+	host, err := newHosts(names)
+	if err != nil {
+		return nil, err
+	}
+	origin, err := newOrigins(list, host)
+	if err != nil {
+		return nil, err
+	}
+	return &Policy{host, origin}, nil
+}
+
+// Host reports whether a request is for a name that the server is known by.
+func (p *Policy) Host(r *http.Request) bool { return p.host.allows(r) }
+
+// Origin says what is wrong with where a request comes from, in words that are for
+// everybody; "" if nothing is. The request must be one that Host allows.
+func (p *Policy) Origin(r *http.Request) string { return p.origin.check(r, true) }
+
 // CheckHosts says what is wrong with Config.Hosts, without making a door of it.
 func CheckHosts(names []string) error {
 	_, err := newHosts(names)

@@ -153,7 +153,7 @@ func (s *stream) send(b []byte) (n int, err error) {
 	for len(b) > 0 && err == nil {
 		part := b[:min(piece, len(b))]
 		var m int
-		if inTime(s.patience, s.conn.SetWriteDeadline, func() { m, err = s.w.Write(part) }) && err == nil {
+		if InTime(s.patience, s.conn.SetWriteDeadline, func() { m, err = s.w.Write(part) }) && err == nil {
 			err = errNotRead
 		}
 		n, b = n+m, b[len(part):]
@@ -164,7 +164,7 @@ func (s *stream) send(b []byte) (n int, err error) {
 }
 
 func (s *stream) flush() (err error) {
-	if inTime(s.patience, s.conn.SetWriteDeadline, func() { err = s.conn.Flush() }) && err == nil {
+	if InTime(s.patience, s.conn.SetWriteDeadline, func() { err = s.conn.Flush() }) && err == nil {
 		err = errNotRead
 	}
 	return err
