@@ -1,0 +1,121 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// piece is how much a client has Patience to take.
+	piece = 32 << 10
+	// farewell is how long net/http may take to end an answer after its last event.
+	farewell = time.Second
+)
+
+var errCut = errors.New("the stream was ended")
+
+// client is one stream.
+type client struct {
+	w        http.ResponseWriter
+	conn     *http.ResponseController
+	now      func() time.Time
+	patience time.Duration
+
+	mu   sync.Mutex // guards the write deadline and what follows
+	gone bool       // nothing is to be written any more
+}
+
+// watch sends what there is to see of a run from now on, but for the picture that the
+// client has. It gives an error when the client could not be written to.
+func (c *client) watch(ctx context.Context, r *run, has string, every time.Duration) error {
+	if err := c.send(greeting); err != nil {
+		return err
+	}
+	beat := time.NewTimer(every)
+	defer beat.Stop()
+	for ctx.Err() == nil {
+		now, changed := r.see()
+		if now.id != has && now.id != "" {
+			if err := c.send(now.picture); err != nil {
+				return err
+			}
+			has = now.id
+			beat.Reset(every)
+		}
+		if now.last != nil {
+			return c.send(now.last)
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-beat.C:
+			if err := c.send(silence); err != nil {
+				return err
+			}
+			beat.Reset(every)
+		}
+	}
+	return nil
+}
+
+// send writes and flushes in pieces, each of which the client has time to read.
+func (c *client) send(b []byte) error {
+	for part := range slices.Chunk(b, piece) {
+		if err := c.hurry(); err != nil {
+			return err
+		}
+		if _, err := c.w.Write(part); err != nil {
+			return err
+		}
+		if err := c.conn.Flush(); err != nil {
+			return err
+		}
+	}
+	return c.rest()
+}
+
+// hurry gives the next write its deadline, unless there is to be none.
+func (c *client) hurry() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return errCut
+	}
+	return c.conn.SetWriteDeadline(c.now().Add(c.patience))
+}
+
+// rest takes the deadline away: over HTTP/2 it ends a stream on which nothing is written,
+// too.
+func (c *client) rest() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return errCut
+	}
+	return c.conn.SetWriteDeadline(time.Time{})
+}
+
+// cut ends the stream from outside, in the middle of a write if need be.
+func (c *client) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return
+	}
+	c.gone = true
+	_ = c.conn.SetWriteDeadline(time.Unix(1, 0)) // a connection that is closed needs none
+}
+
+// release lets nobody touch the connection any more: the handler is about to return.
+// What net/http writes after it, the end of the answer, has a deadline as well. After a
+// write that failed nothing is written, whatever the deadline.
+func (c *client) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	_ = c.conn.SetWriteDeadline(c.now().Add(min(c.patience, farewell)))
+}

@@ -1,0 +1,33 @@
+package stream_test
+
+import (
+	"bufio"
+	"bytes"
+	"strings"
+	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
+)
+
+// FuzzEvent holds that whatever a picture says is data of one event: browsers end a line
+// at LF, CR LF and CR, and none of them lets it begin another field or event.
+func FuzzEvent(f *testing.F) {
+	for _, seed := range []string{
+		"", "plain", " leading space", "two\nlines", "\n", "\n\n", "a\r\nb", "a\rb", "\r", "\r\n\r\n", "\n\r", "end\n",
+		"x\n\nevent: over\ndata: {}\n\n", "x\r\revent: over\rdata: {}\r\r", "x\r\n\r\nid: 7\r\n\r\n", ": comment", "data: data", "\xff\xfe\x00", "\ufeffbom", "\u2028",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data string) {
+		frame := stream.Event(stream.EventPicture, "7", []byte(data))
+		if bytes.ContainsRune(frame, '\r') {
+			t.Fatalf("a line ends in CR: %q", frame)
+		}
+		var v viewer
+		v.read(bufio.NewReader(bytes.NewReader(frame)))
+		want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
+		if len(v.got) != 1 || v.got[0].Data != want || v.got[0].Name != stream.EventPicture || v.got[0].ID != "7" || v.retry != "" || v.beats != 0 || v.err != nil {
+			t.Errorf("%q came as %+v, %v", data, v.got, v.err)
+		}
+	})
+}
