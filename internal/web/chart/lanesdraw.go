@@ -1,0 +1,298 @@
+package chart
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// grid is where the rows and the axis of a timeline lie in a picture.
+type grid struct {
+	frame
+	*stretch
+	dense       bool
+	left, right float64 // of the axis
+	top         float64 // of the first row
+	pitch       float64 // from row to row
+	bar         float64 // the full height of a bar
+	middle      float64 // of a bar below the top of its row
+	label       float64 // size of the labels of rows
+	drawn       int     // rows
+}
+
+func (s *stretch) grid(f frame) grid {
+	g := grid{frame: f, stretch: s, dense: len(s.rows) > fewLanes, drawn: min(len(s.rows), mostLanes), label: f.size, top: f.size + 14}
+	widest := 0.0
+	for _, r := range s.rows[:g.drawn] {
+		widest = max(widest, room(line(r.label), f.size))
+	}
+	switch {
+	case !f.narrow && !g.dense:
+		g.left, g.right, g.pitch, g.bar = edge+min(widest, 230)+14, f.width-110, 26, 15
+	case !f.narrow:
+		g.left, g.right, g.pitch, g.bar, g.label = edge+min(widest, 180)+14, f.width-90, 15, 9, 11
+	case !g.dense:
+		g.left, g.right, g.pitch, g.bar, g.middle = edge+6, f.width-edge-18, 42, 14, 28
+	default:
+		g.left, g.right, g.pitch, g.bar, g.label = edge+min(widest, 84)+10, f.width-edge-6, 13, 8, 10
+	}
+	if g.middle == 0 {
+		g.middle = math.Ceil(g.pitch / 2)
+	}
+	return g
+}
+
+func (g *grid) x(at time.Duration) float64 {
+	return g.left + (g.right-g.left)*float64(min(max(at, 0), g.whole))/float64(g.whole)
+}
+
+// y is the middle of the bars of a row.
+func (g *grid) y(lane int) float64 { return g.top + float64(lane)*g.pitch + g.middle }
+
+func (s *stretch) draw(p *pen, f frame) float64 {
+	if len(s.rows) == 0 {
+		p.text(edge, f.size+edge, "No lane yet.", class("soft"))
+		return f.size + 3*edge
+	}
+	g := s.grid(f)
+	bottom := g.top + float64(g.drawn)*g.pitch
+	g.axis(p, bottom)
+	chain := g.chain()
+	g.joints(p, chain)
+	g.labels(p)
+	g.bars(p)
+	g.outlines(p, chain)
+	if g.drawn <= fewLanes {
+		for i, r := range s.rows[:g.drawn] {
+			p.box("hit", edge, g.top+float64(i)*g.pitch, f.width-2*edge, g.pitch, r.words())
+		}
+	}
+	y := bottom + 8
+	if g.drawn > fewLanes {
+		y += f.size + 4 // the axis once more
+	}
+	if rest := len(s.rows) - g.drawn; rest > 0 {
+		p.text(edge, y+f.size, "and "+plural(rest, "more lane")+", in the table", class("soft"))
+		y += f.size + 10
+	}
+	return y + legend(p, f, y+4, g.keys()) + 4
+}
+
+// words is a row for those who point at it.
+func (r row) words() string {
+	out := []string{}
+	for i, l := range looks {
+		if r.by[i] > 0 {
+			out = append(out, string(l.state)+" "+elapsed(r.by[i]))
+		}
+	}
+	if r.last.ends() {
+		out = append(out, string(r.last)+" after "+elapsed(r.to))
+	}
+	return line(r.label) + ": " + strings.Join(out, ", ")
+}
+
+// axis draws the round times as lines with words above, below many rows once more, and
+// the line where now is.
+func (g *grid) axis(p *pen, bottom float64) {
+	var lines track
+	nowAt := g.x(g.at)
+	taken := g.width
+	if g.Going {
+		taken = nowAt - room("now", g.size)/2 - 6
+	}
+	step := clockStep(g.whole, g.right-g.left, g.size)
+	p.group("axis", anchored("middle"))
+	for n := time.Duration(0); n <= g.whole/step; n++ {
+		x, word := g.x(n*step), elapsed(n*step)
+		lines.down(x, g.top-4, bottom)
+		if half := room(word, g.size) / 2; x+half > min(taken, g.width-edge) || x-half < 0 {
+			continue
+		}
+		p.text(x, g.top-9, word)
+		if g.drawn > fewLanes {
+			p.text(x, bottom+g.size+2, word)
+		}
+	}
+	p.close("g")
+	p.path("grid", &lines)
+	if g.Going {
+		var now track
+		now.down(nowAt, g.top-4, bottom)
+		p.path("now", &now)
+		half := room("now", g.size) / 2
+		p.text(max(edge+half, min(nowAt, g.width-edge-half)), g.top-9, "now", class("now-word"), anchored("middle"))
+	}
+}
+
+// labels draws the names of rows, and what became of them.
+func (g *grid) labels(p *pen) {
+	var done, failed track
+	p.group("label", num("font-size", g.label))
+	for i, r := range g.rows[:g.drawn] {
+		y := math.Round(g.y(i) + g.label*0.36)
+		width := g.left - 14 - edge
+		if g.narrow && !g.dense {
+			y = g.y(i) - g.bar/2 - 6
+			width = g.right - 6 - edge - 10 - room(r.word(), g.label)
+		}
+		p.text(edge, y, fit(r.label, width, g.label))
+	}
+	p.close("g")
+	if g.narrow && g.dense {
+		return
+	}
+	p.group("soft", anchored("end"), num("font-size", g.label))
+	for i, r := range g.rows[:g.drawn] {
+		x, y := g.width-edge-16, math.Round(g.y(i)+g.label*0.36)
+		if g.narrow {
+			x, y = g.right-6, g.y(i)-g.bar/2-6 // clear of the line where now is
+		}
+		p.text(x, y, r.word())
+		switch r.last {
+		case Done:
+			tick(&done, g.width-edge-10, math.Round(y-g.label*0.36))
+		case Failed:
+			cross(&failed, g.width-edge-10, math.Round(y-g.label*0.36))
+		}
+	}
+	p.close("g")
+	p.path("tick", &done)
+	p.path("cross", &failed)
+}
+
+// word is how long a row took so far.
+func (r row) word() string {
+	if r.worked || r.last.ends() {
+		return elapsed(r.took())
+	}
+	return "waits"
+}
+
+// tick and cross are ten units wide, and y is their middle.
+func tick(t *track, x, y float64) {
+	t.move(x, y)
+	t.put('l', 3, 3.5, 6, -7.5)
+}
+
+func cross(t *track, x, y float64) {
+	t.move(x+1, y-4)
+	t.put('l', 8, 8)
+	t.put('m', 0, -8)
+	t.put('l', -8, 8)
+}
+
+// bars draws all bars of a state at once, and letters on those that have room.
+func (g *grid) bars(p *pen) {
+	for _, l := range looks {
+		var bars track
+		var xs, ys, letters []string
+		for _, m := range g.marks {
+			if m.state != l.state {
+				continue
+			}
+			from, to := g.x(m.from), g.x(m.to)
+			if to-from > 2.5 {
+				to -= 0.8 // so that neighbours are two
+			}
+			to = max(to, min(from+0.8, g.right))
+			from = min(from, to-0.8)
+			if g.dense {
+				from, to = math.Floor(from), math.Floor(from)+max(1, math.Round(to-from))
+			}
+			bars.bar(from, g.y(m.lane), to)
+			if l.letter != "" && !g.dense && to-from > 14 {
+				xs, ys = append(xs, number((from+to)/2)), append(ys, number(g.y(m.lane)+3.8))
+				letters = append(letters, l.letter)
+			}
+		}
+		if bars.b.Len() > 0 {
+			p.shape("path", "", class("bar "+l.class), num("stroke-width", g.bar*l.height), attr{"d", bars.b.String()})
+		}
+		if len(letters) > 0 {
+			p.words("text", strings.Join(letters, ""), class("letter "+l.class), anchored("middle"), num("font-size", 10.5),
+				attr{"x", strings.Join(xs, " ")}, attr{"y", strings.Join(ys, " ")})
+		}
+	}
+}
+
+// chain is the marks that the end waited for, neighbours as one, in the order of time.
+func (g *grid) chain() []mark {
+	var out []mark
+	for _, m := range g.marks {
+		if !m.critical {
+			continue
+		}
+		if n := len(out) - 1; n >= 0 && out[n].lane == m.lane && g.x(m.from)-g.x(out[n].to) < 1 && m.from >= out[n].from {
+			out[n].to = max(out[n].to, m.to)
+		} else {
+			out = append(out, m)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b mark) int { return cmp.Compare(a.from, b.from) })
+	return out
+}
+
+// around is how far an outline is from the middle of its bar.
+func (g *grid) around() float64 { return g.bar/2 + 2 }
+
+// joints lead from lane to lane where the one waited for the other, behind the bars.
+func (g *grid) joints(p *pen, chain []mark) {
+	var out track
+	for i := 1; i < len(chain); i++ {
+		from, to := chain[i-1].lane, chain[i].lane
+		switch half := g.around(); {
+		case from < to:
+			out.down(g.x(chain[i].from), g.y(from)+half, g.y(to)-half)
+		case from > to:
+			out.down(g.x(chain[i].from), g.y(from)-half, g.y(to)+half)
+		}
+	}
+	p.path("critical", &out)
+}
+
+// outlines go around the bars that the end waited for.
+func (g *grid) outlines(p *pen, chain []mark) {
+	var out track
+	for _, m := range chain {
+		from, to := g.x(m.from)-1, g.x(m.to)+1
+		out.rect(from, g.y(m.lane)-g.around(), to-from, 2*g.around())
+	}
+	p.path("critical", &out)
+}
+
+// keys are what the legend explains: the states that are there, and the critical path.
+func (g *grid) keys() []key {
+	var out []key
+	for _, l := range looks {
+		if !slices.ContainsFunc(g.marks, func(m mark) bool { return m.state == l.state }) {
+			continue
+		}
+		name := string(l.state)
+		if l.letter != "" {
+			name += " (" + l.letter + ")"
+		}
+		out = append(out, key{name, func(p *pen, x, y float64) {
+			var bar track
+			bar.across(x, y+6, x+18)
+			p.shape("path", "", class("bar "+l.class), num("stroke-width", 12*l.height), attr{"d", bar.b.String()})
+		}})
+	}
+	if slices.ContainsFunc(g.marks, func(m mark) bool { return m.critical }) {
+		out = append(out, key{"what the end waited for", func(p *pen, x, y float64) {
+			var box track
+			box.rect(x+1, y, 16, 12)
+			p.path("critical", &box)
+		}})
+	}
+	has := func(s State) bool { return slices.ContainsFunc(g.rows, func(r row) bool { return r.last == s }) }
+	if has(Done) {
+		out = append(out, key{"done", func(p *pen, x, y float64) { var t track; tick(&t, x+4, y+6); p.path("tick", &t) }})
+	}
+	if has(Failed) {
+		out = append(out, key{"failed", func(p *pen, x, y float64) { var t track; cross(&t, x+4, y+6); p.path("cross", &t) }})
+	}
+	return out
+}
