@@ -9,6 +9,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -78,7 +79,7 @@ func (p part) section() h.Node {
 // left out, but for the answer and the sources.
 func parts(r *Report) []part {
 	all := []part{
-		{"answer", "Answer", answer(r.Result)},
+		{"answer", "Answer", answered(r.Result)},
 		{"confidence", "Confidence", confidence(r.Result)},
 		{"claims", "Claims", claims(r.Result)},
 		{"contradictions", "Contradictions", contradictions(r.Result)},
@@ -117,9 +118,9 @@ func notices(all []string) h.Node {
 	return h.In(h.Div, "problem", h.El(h.P, nil, h.El(h.Strong, nil, h.Text("Take note"))), h.El(h.Ul, nil, items...))
 }
 
-func answer(res *marchwarden.Result) h.Node {
+func answered(res *marchwarden.Result) h.Node {
 	var out []h.Node
-	for _, p := range sentences(res) {
+	for _, p := range answer.Sentences(res) {
 		var parts []h.Node
 		for i, s := range p {
 			if i > 0 {
@@ -130,25 +131,25 @@ func answer(res *marchwarden.Result) h.Node {
 		out = append(out, h.El(h.P, h.Foreign(), parts...))
 	}
 	if len(out) == 0 {
-		return h.El(h.P, nil, h.Text("No answer."))
+		return h.El(h.P, nil, h.Text(answer.None))
 	}
 	return h.Lines(out...)
 }
 
 // spoken is one sentence with its markers and, unless it is supported, its verdict.
-func spoken(res *marchwarden.Result, s sentence) h.Node {
-	text, badge := h.Text(s.text), h.Node{}
-	if s.claim > 0 {
-		v := verdict(res.Claims[s.claim-1].Support)
+func spoken(res *marchwarden.Result, s answer.Sentence) h.Node {
+	text, badge := h.Text(s.Text), h.Node{}
+	if s.Claim > 0 {
+		v := answer.Verdict(res.Claims[s.Claim-1].Support)
 		text = h.In(h.Span, "claim "+v, text)
 		if v != string(marchwarden.Supported) {
 			badge = h.Join(h.Text(" "), badgeOf(v))
 		}
 	}
-	if len(s.cited) > 0 {
+	if len(s.Cited) > 0 {
 		text = h.Join(text, h.Text(" "))
 	}
-	return h.Join(text, markers(s.cited), badge)
+	return h.Join(text, markers(s.Cited), badge)
 }
 
 // badgeOf is a verdict in a box.
@@ -167,10 +168,10 @@ func sourceID(n int) string { return fmt.Sprintf("source-%d", n) }
 
 func claimID(n int) string { return fmt.Sprintf("claim-%d", n) }
 
-func definitions(fs []fact) h.Node {
+func definitions(fs []Fact) h.Node {
 	var out []h.Node
 	for _, f := range fs {
-		out = append(out, h.El(h.Div, nil, h.El(h.Dt, nil, h.Text(f.label)), h.El(h.Dd, nil, h.Text(f.value))))
+		out = append(out, h.El(h.Div, nil, h.El(h.Dt, nil, h.Text(f.Label)), h.El(h.Dd, nil, h.Text(f.Value))))
 	}
 	if len(out) == 0 {
 		return h.Node{}
@@ -188,7 +189,7 @@ func confidence(res *marchwarden.Result) h.Node {
 func claims(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for i, c := range res.Claims {
-		out = append(out, h.El(h.Li, []h.Attr{h.ID(claimID(i + 1))}, badgeOf(verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text), h.Text(" "), markers(numbers(res, c))))
+		out = append(out, h.El(h.Li, []h.Attr{h.ID(claimID(i + 1))}, badgeOf(answer.Verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text), h.Text(" "), markers(numbers(res, c))))
 	}
 	return listed(h.Ol, out)
 }
@@ -205,33 +206,36 @@ func contradictions(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for _, c := range res.Contradictions {
 		out = append(out, h.In(h.Article, "contradiction", h.El(h.H3, h.Foreign(), h.Text(contested(c))), paragraph(c.Detail),
-			h.In(h.Div, "sides", side(res, "One side", c.A), side(res, "The other side", c.B))))
+			h.In(h.Div, "sides", side(sideView(res, oneSide, c.A)), side(sideView(res, otherSide, c.B)))))
 	}
 	return h.Lines(out...)
 }
 
 // side is one of the two columns of a contradiction.
-func side(res *marchwarden.Result, name string, s marchwarden.Side) h.Node {
-	head := h.El(h.Strong, h.Foreign(), h.Text(heading(s.Title, s.Locator)))
-	if n := sideNumber(res, s); n > 0 {
-		head = h.Join(markers([]int{n}), h.Text(" "), head)
+func side(s SideView) h.Node {
+	head := h.El(h.Strong, h.Foreign(), h.Text(s.Heading))
+	if s.Source > 0 {
+		head = h.Join(markers([]int{s.Source}), h.Text(" "), head)
 	}
-	parts := []h.Node{h.In(h.P, "label", h.Text(name)), h.El(h.P, nil, head)}
-	parts = append(parts, h.In(h.P, "locator", whereabouts(s.Locator)))
-	if facts := sideFacts(s); len(facts) > 0 {
-		parts = append(parts, h.In(h.P, "facts", h.Text(strings.Join(facts, " · "))))
+	parts := []h.Node{h.In(h.P, "label", h.Text(s.Name)), h.El(h.P, nil, head)}
+	parts = append(parts, h.In(h.P, "locator", located(s.Locator, s.Address)))
+	if len(s.Facts) > 0 {
+		parts = append(parts, h.In(h.P, "facts", h.Text(strings.Join(s.Facts, " · "))))
 	}
-	if v := plaintext.Fold(s.Value); v != "" {
-		parts = append(parts, h.El(h.P, nil, h.El(h.Strong, h.Foreign(), h.Text(v))))
+	if s.Value != "" {
+		parts = append(parts, h.El(h.P, nil, h.El(h.Strong, h.Foreign(), h.Text(s.Value))))
 	}
-	parts = append(parts, h.El(h.Blockquote, h.Foreign(), h.Exact(s.RawExcerpt)))
+	parts = append(parts, h.El(h.Blockquote, h.Foreign(), h.Exact(s.Excerpt)))
 	return h.In(h.Div, "side", parts...)
 }
 
 // whereabouts is a locator, as a link if it leads to the web.
-func whereabouts(at string) h.Node {
-	text := h.El(h.Bdi, nil, h.Text(plaintext.Fold(at)))
-	if to, ok := h.Web(address(at)); ok {
+func whereabouts(at string) h.Node { return located(plaintext.Fold(at), webAddress(at)) }
+
+// located is a locator on one line, as a link if it has an address on the web.
+func located(at, address string) h.Node {
+	text := h.El(h.Bdi, nil, h.Text(at))
+	if to, ok := h.Web(address); ok {
 		return h.A(to, nil, text)
 	}
 	return h.El(h.Code, nil, text)
@@ -241,14 +245,14 @@ func gapList(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for _, g := range gaps(res) {
 		var items []h.Node
-		for _, x := range g.gaps {
+		for _, x := range g.Gaps {
 			var done []h.Node
-			for _, d := range x.done {
+			for _, d := range x.Done {
 				done = append(done, h.In(h.P, "facts", h.Text(d)))
 			}
-			items = append(items, h.El(h.Li, nil, h.El(h.Strong, h.Foreign(), h.Text(x.topic)), h.Text(" — "), foreign(h.Span, x.detail), h.Join(done...)))
+			items = append(items, h.El(h.Li, nil, h.El(h.Strong, h.Foreign(), h.Text(x.Topic)), h.Text(" — "), foreign(h.Span, x.Detail), h.Join(done...)))
 		}
-		out = append(out, h.El(h.H3, nil, h.Text(g.words)), listed(h.Ul, items))
+		out = append(out, h.El(h.H3, nil, h.Text(g.Words)), listed(h.Ul, items))
 	}
 	return h.Lines(out...)
 }
@@ -264,9 +268,8 @@ func item(head h.Node, facts []string) h.Node {
 func discoveries(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for _, d := range res.DiscoveryEvents {
-		kind := strings.ReplaceAll(known(string(d.Type)), "_", " ")
-		out = append(out, item(h.Join(h.Text(kind+": "), foreign(h.Span, joined(" — ", d.Query, d.Reason))),
-			said(fact{"ask the researcher ", d.SuggestedResearcher}, fact{"met in ", d.SourceLocator})))
+		x := discovery(d)
+		out = append(out, item(h.Join(h.Text(x.Head+": "), foreign(h.Span, x.Text)), x.Facts))
 	}
 	return listed(h.Ul, out)
 }
@@ -274,7 +277,8 @@ func discoveries(res *marchwarden.Result) h.Node {
 func questions(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for _, q := range openQuestions(res) {
-		out = append(out, item(foreign(h.Span, q.Question), said(fact{"priority ", string(q.Priority)}, fact{"", q.Context}, fact{"met in ", q.SourceLocator})))
+		x := asked(q)
+		out = append(out, item(foreign(h.Span, x.Text), x.Facts))
 	}
 	return listed(h.Ul, out)
 }
@@ -303,7 +307,7 @@ func citedAs(res *marchwarden.Result, citation int) h.Node {
 	var out []h.Node
 	for _, n := range citedFor(res, citation) {
 		c := res.Claims[n-1]
-		out = append(out, h.El(h.Li, nil, h.A(h.At(claimID(n)), nil, h.Text("Claim "+term.Count(n))), h.Text(" "), badgeOf(verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text)))
+		out = append(out, h.El(h.Li, nil, h.A(h.At(claimID(n)), nil, h.Text("Claim "+term.Count(n))), h.Text(" "), badgeOf(answer.Verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text)))
 	}
 	if len(out) == 0 {
 		return h.Node{}

@@ -9,6 +9,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -23,7 +24,7 @@ func Markdown(w io.Writer, r *Report) error {
 	m.notices(r.notices())
 	m.answer()
 	m.line("## Confidence")
-	m.list(append([]fact{{"Confidence", unit(m.res.Confidence)}}, factors(m.res.ConfidenceFactors)...))
+	m.list(append([]Fact{{"Confidence", unit(m.res.Confidence)}}, factors(m.res.ConfidenceFactors)...))
 	m.claims()
 	m.contradictions()
 	m.gaps()
@@ -67,9 +68,9 @@ func (m *markdown) item(mark, s string, more ...string) {
 // end ends a list.
 func (m *markdown) end() { m.WriteString("\n") }
 
-func (m *markdown) list(fs []fact) {
+func (m *markdown) list(fs []Fact) {
 	for _, f := range fs {
-		m.item("-", f.label+": "+esc(f.value))
+		m.item("-", f.Label+": "+esc(f.Value))
 	}
 	m.end()
 }
@@ -87,17 +88,17 @@ func (m *markdown) notices(all []string) {
 
 func (m *markdown) answer() {
 	m.line("## Answer")
-	paragraphs := sentences(m.res)
+	paragraphs := answer.Sentences(m.res)
 	if len(paragraphs) == 0 {
-		m.line("No answer.")
+		m.line(answer.None)
 	}
 	for _, p := range paragraphs {
 		var parts []string
 		for _, s := range p {
-			text := strings.TrimSpace(esc(s.text) + " " + marks(s.cited))
-			if s.claim > 0 {
-				if v := m.res.Claims[s.claim-1].Support; v != marchwarden.Supported {
-					text += " (" + verdict(v) + ")"
+			text := strings.TrimSpace(esc(s.Text) + " " + marks(s.Cited))
+			if s.Claim > 0 {
+				if v := m.res.Claims[s.Claim-1].Support; v != marchwarden.Supported {
+					text += " (" + answer.Verdict(v) + ")"
 				}
 			}
 			parts = append(parts, text)
@@ -121,7 +122,7 @@ func (m *markdown) claims() {
 	}
 	m.line("## Claims")
 	for i, c := range m.res.Claims {
-		m.item(fmt.Sprintf("%d.", i+1), strings.TrimSpace(fmt.Sprintf("**%s** — %s %s", verdict(c.Support), esc(c.Text), marks(numbers(m.res, c)))))
+		m.item(fmt.Sprintf("%d.", i+1), strings.TrimSpace(fmt.Sprintf("**%s** — %s %s", answer.Verdict(c.Support), esc(c.Text), marks(numbers(m.res, c)))))
 	}
 	m.end()
 }
@@ -136,7 +137,7 @@ func (m *markdown) contradictions() {
 		if detail := plaintext.Fold(c.Detail); detail != "" {
 			m.line(esc(detail))
 		}
-		m.WriteString("| One side | The other side |\n| --- | --- |\n")
+		m.WriteString("| " + oneSide + " | " + otherSide + " |\n| --- | --- |\n")
 		m.row(func(s marchwarden.Side) string {
 			n := sideNumber(m.res, s)
 			if n == 0 {
@@ -165,13 +166,13 @@ func (m *markdown) gaps() {
 	}
 	m.line("## Gaps")
 	for _, g := range groups {
-		m.line("### " + esc(g.words))
-		for _, x := range g.gaps {
+		m.line("### " + esc(g.Words))
+		for _, x := range g.Gaps {
 			var done []string
-			for _, d := range x.done {
+			for _, d := range x.Done {
 				done = append(done, esc(d))
 			}
-			m.item("-", esc(joined(" — ", x.topic, x.detail)), done...)
+			m.item("-", esc(joined(" — ", x.Topic, x.Detail)), done...)
 		}
 		m.end()
 	}
@@ -183,9 +184,8 @@ func (m *markdown) discoveries() {
 	}
 	m.line("## Discoveries")
 	for _, d := range m.res.DiscoveryEvents {
-		kind := strings.ReplaceAll(known(string(d.Type)), "_", " ")
-		notes := said(fact{"ask the researcher ", d.SuggestedResearcher}, fact{"met in ", d.SourceLocator})
-		m.item("-", esc(kind+": "+joined(" — ", d.Query, d.Reason)), esc(strings.Join(notes, " · ")))
+		x := discovery(d)
+		m.item("-", esc(x.Head+": "+x.Text), esc(strings.Join(x.Facts, " · ")))
 	}
 	m.end()
 }
@@ -196,8 +196,8 @@ func (m *markdown) openQuestions() {
 	}
 	m.line("## Open questions")
 	for _, q := range openQuestions(m.res) {
-		notes := said(fact{"priority ", string(q.Priority)}, fact{"", q.Context}, fact{"met in ", q.SourceLocator})
-		m.item("-", esc(q.Question), esc(strings.Join(notes, " · ")))
+		x := asked(q)
+		m.item("-", esc(x.Text), esc(strings.Join(x.Facts, " · ")))
 	}
 	m.end()
 }
@@ -233,7 +233,7 @@ func (m *markdown) sources(r *Report) {
 		m.list(r.sourceFacts(i))
 		for _, n := range citedFor(m.res, i+1) {
 			claim := m.res.Claims[n-1]
-			m.item("-", fmt.Sprintf("cited for claim %s (%s): %s", term.Count(n), verdict(claim.Support), esc(claim.Text)))
+			m.item("-", fmt.Sprintf("cited for claim %s (%s): %s", term.Count(n), answer.Verdict(claim.Support), esc(claim.Text)))
 		}
 		if len(citedFor(m.res, i+1)) > 0 {
 			m.end()

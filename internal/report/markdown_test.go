@@ -116,30 +116,3 @@ func TestMarkdownReadsAsWritten(t *testing.T) {
 		}
 	}
 }
-
-func TestSentences(t *testing.T) {
-	cited := make([]marchwarden.Citation, 3)
-	for _, c := range []struct {
-		name   string
-		answer string
-		claims []string
-		want   [][]sentence
-	}{
-		{"markers", "One. [1][2] Two. [3]\n\nThree. [1]", []string{"One.", "Two.", "Three."},
-			[][]sentence{{{"One.", []int{1, 2}, 1}, {"Two.", []int{3}, 2}}, {{"Three.", []int{1}, 3}}}},
-		{"escapes", `It costs \*5\* \[1\] in \<b\>. [1]`, []string{"It costs *5* [1] in <b>."}, [][]sentence{{{"It costs *5* [1] in <b>.", []int{1}, 1}}}},
-		{"markers of nothing", "See [0] and [4] and [99999999999]. [2]", nil, [][]sentence{{{"See [0] and [4] and [99999999999].", []int{2}, 0}}}},
-		{"no markers", "No stored document answers this.", nil, [][]sentence{{{"No stored document answers this.", nil, 0}}}},
-		{"text behind", "One. [1] And so on", []string{"One."}, [][]sentence{{{"One.", []int{1}, 1}, {"And so on", nil, 0}}}},
-		{"said twice", "One. [1]\n \nOne. [1]", []string{"One.", "One."}, [][]sentence{{{"One.", []int{1}, 1}}, {{"One.", []int{1}, 2}}}},
-		{"nothing", " \n\n ", nil, nil},
-	} {
-		res := &marchwarden.Result{Answer: c.answer, Citations: cited}
-		for _, text := range c.claims {
-			res.Claims = append(res.Claims, marchwarden.Claim{Text: text})
-		}
-		if diff := cmp.Diff(c.want, sentences(res), cmp.AllowUnexported(sentence{})); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
-	}
-}

@@ -9,8 +9,8 @@
 // of a result comes from outside and reaches no file as markup.
 //
 //	report.go    what a report is made of
-//	answer.go    the sentences of an answer and their markers
 //	words.go     what the forms say in the same words
+//	view.go      the same as plain data, for pages that other packages make
 //	markdown.go  the report as Markdown
 //	html.go      the report as a page: its parts and the whole
 //	sources.go   the sources of that page, each excerpt at its place in the text

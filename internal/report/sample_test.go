@@ -8,6 +8,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup/markuptest"
 )
 
 func traceID(t testing.TB, s string) marchwarden.TraceID {
@@ -75,31 +76,4 @@ func sample(t testing.TB, plant func(string) string) *Report {
 func plain(s string) string { return s }
 
 // payloads are texts that want to be more than text.
-var payloads = []string{
-	`<script>alert(1)</script>`,
-	`<img src=x onerror=alert(1)>`,
-	`<svg/onload=alert(1)>`,
-	`"><svg onload="alert(1)`,
-	`' onmouseover='alert(1)' x='`,
-	`<a href="javascript:alert(1)">go</a>`,
-	`[go](javascript:alert(1))`,
-	`![x](https://evil.example/pixel.png)`,
-	`[go](https://evil.example/)`,
-	`<https://evil.example/>`,
-	`javascript:alert(1)`,
-	`data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==`,
-	`</mark></blockquote></article></main><iframe src=//evil.example></iframe>`,
-	`</style><style>@import url(https://evil.example/x.css)</style>`,
-	`</title><meta http-equiv=refresh content="0;url=https://evil.example/">`,
-	`--><link rel=stylesheet href=//evil.example><!--`,
-	`<![CDATA[<object data=x>]]><form action=//evil.example><input name=q>`,
-	`{{template}} ${x} <%= y %> {% raw %}`,
-	"line\n\n# heading\n\n```\ncode\n```\n\n---\n\n> quote\n\n| a | b |\n|---|---|\n| c | d |",
-	"[9]: https://evil.example/ \"t\"\n\n[9] [^1]\n\n[^1]: note",
-	"text\n===\n1. one\n\n    code\n- item\n* * *\n<div>\n",
-	"\u202Etxt.exe\u202C \u2066\u200B\uFEFF\u2029",
-	"nul\x00 esc\x1b[31m bell\a c1\u009b31m \xff\xfe bad",
-	`www.evil.example http://evil.example/x mailto:a@evil.example ftp://evil.example a@evil.example`,
-	"`code` *em* **strong** _em_ __strong__ ~~del~~ $x^2$ &lt;b&gt; &#60;i&#62; \\ \\< #tag @who",
-	"\\`*{}[]()#+-.!|<>&\r\nnext\rline",
-}
+var payloads = markuptest.Payloads

@@ -50,7 +50,7 @@ func excerpt(c marchwarden.Citation, src Source, n int) h.Node {
 		notes = append(notes, h.In(h.P, "problem", h.Text(unchecked)))
 	}
 	if src.Problem != "" {
-		notes = append(notes, h.In(h.P, "problem", h.El(h.Strong, nil, h.Text("This excerpt does not stand: ")), h.Text(src.Problem+".")))
+		notes = append(notes, h.In(h.P, "problem", h.El(h.Strong, nil, h.Text(standsNot)), h.Text(src.Problem+".")))
 	}
 	if c.Span == nil || !c.Span.In(len(src.Text)) {
 		return h.Lines(append(notes, h.El(h.Blockquote, h.Foreign(), h.Exact(c.RawExcerpt)))...)
@@ -62,13 +62,13 @@ func excerpt(c marchwarden.Citation, src Source, n int) h.Node {
 // around is a marked part of a text with so many characters before and after it, and
 // a word on how much more there is.
 func around(text string, s marchwarden.Span, chars int, mark h.Node) h.Node {
-	from, to := window(text, s, chars)
-	parts := []h.Node{h.Exact(text[from:s.Start]), mark, h.Exact(text[s.End:to])}
-	if from > 0 {
-		parts = slices.Insert(parts, 0, h.In(h.Span, "cut", h.Text(term.Bytes(int64(from))+" before … ")))
+	w := cut(text, s, chars)
+	parts := []h.Node{h.Exact(w.Before), mark, h.Exact(w.After)}
+	if w.Earlier > 0 {
+		parts = slices.Insert(parts, 0, h.In(h.Span, "cut", h.Text(term.Bytes(int64(w.Earlier))+" before … ")))
 	}
-	if to < len(text) {
-		parts = append(parts, h.In(h.Span, "cut", h.Text(" … "+term.Bytes(int64(len(text)-to))+" after")))
+	if w.Later > 0 {
+		parts = append(parts, h.In(h.Span, "cut", h.Text(" … "+term.Bytes(int64(w.Later))+" after")))
 	}
 	return h.Join(parts...)
 }
@@ -77,7 +77,7 @@ func around(text string, s marchwarden.Span, chars int, mark h.Node) h.Node {
 // between words where there are such.
 func window(text string, s marchwarden.Span, chars int) (from, to int) {
 	from, to = s.Start, s.End
-	for range chars {
+	for i := 0; i < chars && (from > 0 || to < len(text)); i++ {
 		_, n := utf8.DecodeLastRuneInString(text[:from])
 		from -= n
 		_, n = utf8.DecodeRuneInString(text[to:])

@@ -13,12 +13,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// fact is a label and what is to be said under it.
-type fact struct{ label, value string }
-
 // facts leaves out what has no value.
-func facts(fs ...fact) []fact {
-	return slices.DeleteFunc(fs, func(f fact) bool { return f.value == "" })
+func facts(fs ...Fact) []Fact {
+	return slices.DeleteFunc(fs, func(f Fact) bool { return f.Value == "" })
 }
 
 // title is the heading of a report.
@@ -64,7 +61,7 @@ func known(s string) string {
 }
 
 // factors are what the confidence was computed from.
-func factors(f marchwarden.ConfidenceFactors) []fact {
+func factors(f marchwarden.ConfidenceFactors) []Fact {
 	contradiction, budget := "none found", "not exhausted"
 	if f.ContradictionDetected {
 		contradiction = "found"
@@ -72,7 +69,7 @@ func factors(f marchwarden.ConfidenceFactors) []fact {
 	if f.BudgetExhausted {
 		budget = "exhausted"
 	}
-	return []fact{
+	return []Fact{
 		{"Independent origins", term.Count(f.NumCorroboratingSources)},
 		{"Authority of the sources", known(string(f.SourceAuthority))},
 		{"Contradictions", contradiction},
@@ -80,15 +77,6 @@ func factors(f marchwarden.ConfidenceFactors) []fact {
 		{"Recency", known(string(f.Recency))},
 		{"Budget", budget},
 	}
-}
-
-// verdict is a verdict of the contract; what is none was not checked.
-func verdict(s marchwarden.Support) string {
-	switch s {
-	case marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported:
-		return string(s)
-	}
-	return string(marchwarden.Unchecked)
 }
 
 // citedFor are the numbers of the claims that rest on a citation.
@@ -108,7 +96,7 @@ func numbers(res *marchwarden.Result, c marchwarden.Claim) []int {
 }
 
 // sourceFacts are what is known of a cited source.
-func (r *Report) sourceFacts(i int) []fact {
+func (r *Report) sourceFacts(i int) []Fact {
 	c, src := r.Result.Citations[i], r.source(i)
 	var fetched, span string
 	if c.FetchedAt != nil {
@@ -118,20 +106,24 @@ func (r *Report) sourceFacts(i int) []fact {
 		span = fmt.Sprintf("%s to %s", term.Count(c.Span.Start), term.Count(c.Span.End))
 	}
 	return facts(
-		fact{"Kind", plaintext.Fold(c.Source)},
-		fact{"Author", plaintext.Fold(src.Page.Author)},
-		fact{"Published", plaintext.Fold(c.Published)},
-		fact{"Fetched", fetched},
-		fact{"Origin", plaintext.Fold(c.Origin)},
-		fact{"Authority", plaintext.Fold(string(c.Authority))},
-		fact{"Confidence", unit(c.Confidence)},
-		fact{"Bytes", span},
-		fact{"Stored text", plaintext.Fold(c.ContentHash)},
+		Fact{"Kind", plaintext.Fold(c.Source)},
+		Fact{"Author", plaintext.Fold(src.Page.Author)},
+		Fact{"Published", plaintext.Fold(c.Published)},
+		Fact{"Fetched", fetched},
+		Fact{"Origin", plaintext.Fold(c.Origin)},
+		Fact{"Authority", plaintext.Fold(string(c.Authority))},
+		Fact{"Confidence", unit(c.Confidence)},
+		Fact{"Bytes", span},
+		Fact{"Stored text", plaintext.Fold(c.ContentHash)},
 	)
 }
 
-// unchecked is said of a source that only its researcher has seen.
-const unchecked = "Unchecked: known from its researcher's report alone."
+// What is said of a source that only its researcher has seen, and of an excerpt with
+// a problem before the problem.
+const (
+	unchecked = "Unchecked: known from its researcher's report alone."
+	standsNot = "This excerpt does not stand: "
+)
 
 // address is where on the web a locator leads, or "".
 func address(locator string) string {
@@ -149,17 +141,6 @@ func heading(title, locator string) string {
 	return plaintext.Fold(locator)
 }
 
-// gapGroup is the gaps of one category.
-type gapGroup struct {
-	words string
-	gaps  []gap
-}
-
-type gap struct {
-	topic, detail string
-	done          []string // what an investigator did about it
-}
-
 var gapWords = []struct {
 	category marchwarden.GapCategory
 	words    string
@@ -173,16 +154,16 @@ var gapWords = []struct {
 
 // gaps are the gaps by category, in a fixed order; a category that the contract does
 // not have comes last, under its own name.
-func gaps(res *marchwarden.Result) []gapGroup {
-	var out []gapGroup
+func gaps(res *marchwarden.Result) []GapGroup {
+	var out []GapGroup
 	group := func(category marchwarden.GapCategory, words string) {
-		g := gapGroup{words: words}
+		g := GapGroup{Category: category, Words: words}
 		for _, x := range res.Gaps {
 			if x.Category == category {
-				g.gaps = append(g.gaps, gap{plaintext.Fold(x.Topic), plaintext.Fold(x.Detail), done(res, x)})
+				g.Gaps = append(g.Gaps, Gap{plaintext.Fold(x.Topic), plaintext.Fold(x.Detail), done(res, x)})
 			}
 		}
-		if len(g.gaps) > 0 {
+		if len(g.Gaps) > 0 {
 			out = append(out, g)
 		}
 	}
@@ -242,12 +223,23 @@ func contested(c marchwarden.Contradiction) string {
 
 // sideFacts are what is known of one side of a contradiction.
 func sideFacts(s marchwarden.Side) []string {
-	return said(fact{"published ", s.Published}, fact{"authority ", string(s.Authority)}, fact{"reported by ", s.Researcher})
+	return said(Fact{"published ", s.Published}, Fact{"authority ", string(s.Authority)}, Fact{"reported by ", s.Researcher})
 }
 
 // sideNumber is the citation that one side of a contradiction is, or 0.
 func sideNumber(res *marchwarden.Result, s marchwarden.Side) int {
 	return 1 + slices.IndexFunc(res.Citations, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt })
+}
+
+// discovery is something that was met on the way.
+func discovery(d marchwarden.DiscoveryEvent) Item {
+	return Item{Head: strings.ReplaceAll(known(string(d.Type)), "_", " "), Text: joined(" — ", d.Query, d.Reason),
+		Facts: said(Fact{"ask the researcher ", d.SuggestedResearcher}, Fact{"met in ", d.SourceLocator})}
+}
+
+// asked is an open question.
+func asked(q marchwarden.OpenQuestion) Item {
+	return Item{Text: plaintext.Fold(q.Question), Facts: said(Fact{"priority ", string(q.Priority)}, Fact{"", q.Context}, Fact{"met in ", q.SourceLocator})}
 }
 
 // openQuestions are sorted by priority, those of one priority in the order of the
@@ -280,14 +272,14 @@ func rihlaFacts(r marchwarden.Rihla) []string {
 	if r.WallTimeSec > 0 {
 		wall = seconds(r.WallTimeSec)
 	}
-	return said(fact{"after rihla ", parent}, fact{"", r.Reason}, fact{"", r.Outcome}, fact{"", cited}, fact{"", tokens}, fact{"", wall},
-		fact{"trace ", r.TraceID.String()})
+	return said(Fact{"after rihla ", parent}, Fact{"", r.Reason}, Fact{"", r.Outcome}, Fact{"", cited}, Fact{"", tokens}, Fact{"", wall},
+		Fact{"trace ", r.TraceID.String()})
 }
 
 func seconds(s float64) string { return term.Duration(time.Duration(s * float64(time.Second))) }
 
 // costs are what the run consumed.
-func (r *Report) costs() []fact {
+func (r *Report) costs() []Fact {
 	c := r.Result.CostMetadata
 	tokens := term.Count(c.TokensUsed)
 	if r.Limits.TokenBudget > 0 {
@@ -298,19 +290,19 @@ func (r *Report) costs() []fact {
 		read = term.Count(c.SourcesRead)
 	}
 	return facts(
-		fact{"Tokens", tokens}, fact{"Iterations", term.Count(c.IterationsRun)}, fact{"Documents read", read},
-		fact{"Time", seconds(c.WallTimeSec)}, fact{"Model", plaintext.Fold(c.ModelID)},
+		Fact{"Tokens", tokens}, Fact{"Iterations", term.Count(c.IterationsRun)}, Fact{"Documents read", read},
+		Fact{"Time", seconds(c.WallTimeSec)}, Fact{"Model", plaintext.Fold(c.ModelID)},
 	)
 }
 
 // provenance says which run it was and how to check it.
-func (r *Report) provenance() []fact {
+func (r *Report) provenance() []Fact {
 	started := ""
 	if !r.StartedAt.IsZero() {
 		started = r.StartedAt.UTC().Format(time.RFC3339)
 	}
-	return facts(fact{"Trace", r.Result.TraceID.String()}, fact{"Started", started}, fact{"Marchwarden", plaintext.Fold(r.Version)},
-		fact{"Contract", marchwarden.ContractVersion}, fact{"Sources since", plaintext.Fold(r.Checked)})
+	return facts(Fact{"Trace", r.Result.TraceID.String()}, Fact{"Started", started}, Fact{"Marchwarden", plaintext.Fold(r.Version)},
+		Fact{"Contract", marchwarden.ContractVersion}, Fact{"Sources since", plaintext.Fold(r.Checked)})
 }
 
 // checking is how to check a report, with the commands apart from the words.
@@ -326,11 +318,11 @@ func (r *Report) commands() []string {
 }
 
 // said is labels with their values, folded, those without a value left out.
-func said(fs ...fact) []string {
+func said(fs ...Fact) []string {
 	var out []string
 	for _, f := range fs {
-		if v := plaintext.Fold(f.value); v != "" {
-			out = append(out, f.label+v)
+		if v := plaintext.Fold(f.Value); v != "" {
+			out = append(out, f.Label+v)
 		}
 	}
 	return out

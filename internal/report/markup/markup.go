@@ -13,6 +13,8 @@
 package markup
 
 import (
+	"net/url"
+	"strconv"
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
@@ -41,14 +43,19 @@ var (
 	Blockquote = Tag{"blockquote"}
 	Code       = Tag{"code"}
 	Dd         = Tag{"dd"}
+	Del        = Tag{"del"}
 	Details    = Tag{"details"}
 	Div        = Tag{"div"}
 	Dl         = Tag{"dl"}
 	Dt         = Tag{"dt"}
+	Em         = Tag{"em"}
 	Footer     = Tag{"footer"}
 	H1         = Tag{"h1"}
 	H2         = Tag{"h2"}
 	H3         = Tag{"h3"}
+	H4         = Tag{"h4"}
+	H5         = Tag{"h5"}
+	H6         = Tag{"h6"}
 	Header     = Tag{"header"}
 	Li         = Tag{"li"}
 	Main       = Tag{"main"}
@@ -57,13 +64,26 @@ var (
 	Nav        = Tag{"nav"}
 	Ol         = Tag{"ol"}
 	P          = Tag{"p"}
+	Pre        = Tag{"pre"}
 	Section    = Tag{"section"}
 	Span       = Tag{"span"}
 	Strong     = Tag{"strong"}
 	Summary    = Tag{"summary"}
+	Table      = Tag{"table"}
+	Tbody      = Tag{"tbody"}
+	Td         = Tag{"td"}
+	Th         = Tag{"th"}
+	Thead      = Tag{"thead"}
+	Tr         = Tag{"tr"}
 	Ul         = Tag{"ul"}
 
 	anchor = Tag{"a"}
+)
+
+// Break ends a line within a text, and Rule parts what is before it from what follows.
+var (
+	Break = Node{"<br>"}
+	Rule  = Node{"<hr>"}
 )
 
 // Attr is one attribute of an element.
@@ -100,6 +120,18 @@ func Focusable() Attr { return Attr{"tabindex", "-1"} }
 // Scrollable makes an element with more text than room a stop of the tab key, so
 // that it can be read without a mouse.
 func Scrollable() Attr { return Attr{"tabindex", "0"} }
+
+// Group makes one thing with a name of what is in an element.
+func Group(name string) []Attr { return []Attr{{"role", "group"}, Label(name)} }
+
+// Start is the number of the first item of an Ol.
+func Start(n int) Attr { return Attr{"start", strconv.Itoa(n)} }
+
+// ClaimNumber tells a script which claim an element says.
+func ClaimNumber(n int) Attr { return Attr{"data-claim", strconv.Itoa(n)} }
+
+// SourceNumber tells a script to which citation an element leads.
+func SourceNumber(n int) Attr { return Attr{"data-source", strconv.Itoa(n)} }
 
 // El is an element with attributes and content.
 func El(t Tag, attrs []Attr, kids ...Node) Node {
@@ -163,6 +195,15 @@ func Web(address string) (Link, bool) {
 
 // At is the link to the element with an id on the same page.
 func At(id string) Link { return Link{"#" + id, false} }
+
+// Again is the link to the same page with a number as its only parameter, at the
+// element with an id there.
+func Again(parameter string, n int, id string) Link {
+	return Link{"?" + url.QueryEscape(parameter) + "=" + strconv.Itoa(n) + "#" + id, false}
+}
+
+// Address is where the link leads.
+func (l Link) Address() string { return l.href }
 
 // A is an anchor. One that leads away tells the other side nothing about this page
 // and gives it no hold on it.

@@ -126,3 +126,13 @@ func TestPolicyOfScript(t *testing.T) {
 		t.Errorf("without a script the page is %q", d.String())
 	}
 }
+
+func TestAgain(t *testing.T) {
+	to := Again("a b&c", 7, "there")
+	if got := A(to, []Attr{ClaimNumber(2), SourceNumber(7)}, Text("x"), Break, Rule).String(); got != `<a href="?a+b%26c=7#there" data-claim="2" data-source="7">x<br><hr></a>` {
+		t.Errorf("the link is %s", got)
+	}
+	if got := El(Pre, append(Group("code"), Start(3))).String(); got != `<pre role="group" aria-label="code" start="3"></pre>` {
+		t.Errorf("the group is %s", got)
+	}
+}
