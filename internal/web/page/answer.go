@@ -1,0 +1,154 @@
+package page
+
+import (
+	"html/template"
+	"time"
+)
+
+// Answer is the page of a run that has a result.
+type Answer struct {
+	Frame
+	ID, Question, Context string
+	Researcher            string
+	Began                 time.Time
+	Took                  time.Duration
+	Partial               bool     // it was stopped before its end
+	Warnings              []string // what a reader must know before all else
+	Body                  template.HTML
+	// Evidence is the source in the panel; nil if none was chosen.
+	Evidence       *Evidence
+	Confidence     Confidence
+	Claims         []Claim
+	Support        string // the verdict whose claims are shown; "" is all
+	Contradictions []Contradiction
+	Gaps           []GapGroup
+	Discoveries    []Discovery
+	Questions      []OpenQuestion
+	Decisions      []Decision // those about other things than gaps
+	Rihlas         []Rihla
+	Lanes          template.HTML
+	Sources        []SourceLine
+	Stages         template.HTML // tokens and time by stage
+	Cost           []Fact
+	Provenance     []Fact
+	// Drift is the last check of the sources in one sentence, or "".
+	Drift string
+	Can   Can
+}
+
+// Can says what may be done with a run.
+type Can struct {
+	Resume, Rerun, Check, Delete bool
+	// More proposes a token budget for going on with a run that ended at its cap; 0
+	// goes on with what is left.
+	More    int
+	Exports []Export
+}
+
+// Export is a form in which a run can leave.
+type Export struct{ Format, About string }
+
+// Tally counts the claims by verdict, for the choice of those to show.
+func (a Answer) Tally() []Option {
+	all := []Option{{Value: "all", Name: "All", Count: len(a.Claims)}}
+	for _, v := range verdicts {
+		o := Option{Value: v.name, Name: v.title}
+		for _, c := range a.Claims {
+			if verdictOf(c.Support).name == v.name {
+				o.Count++
+			}
+		}
+		all = append(all, o)
+	}
+	at := 0
+	for i, o := range all {
+		if o.Value == a.Support {
+			at = i
+		}
+	}
+	all[at].Chosen = true
+	return all
+}
+
+// Confidence is a number and what it was made of.
+type Confidence struct {
+	Value float64 // 0 to 1
+	Words string  // what the number means, in a sentence
+	// Factors are what it was computed from.
+	Factors []Factor
+}
+
+// Factor is one of them.
+type Factor struct {
+	Name  string
+	Words string // its value
+	// Value is from 0 to 1, the more the better; what has no measure has none.
+	Value *float64
+	Why   string // how it bears on the number
+}
+
+// Contradiction is two excerpts that cannot both hold.
+type Contradiction struct {
+	Subject, Attribute, Detail string
+	A, B                       Side
+}
+
+// Side is one of the two. Number is its citation, or 0.
+type Side struct {
+	Number                           int
+	Title, Locator, Excerpt, Value   string
+	Published, Authority, Researcher string
+}
+
+// OpenQuestion is a question that the research raised.
+type OpenQuestion struct{ Question, Context, Priority string }
+
+// Rihla is a journey that has ended.
+type Rihla struct {
+	Number, Parent    int
+	Researcher        string
+	Question, Reason  string
+	Outcome           string
+	TraceID           string // of its own run; "" if it is not here
+	Citations, Tokens int
+	Took              time.Duration
+}
+
+// Evidence is one source as the side panel shows it: the stored text around the
+// excerpt.
+type Evidence struct {
+	RunID         string
+	Number, Of    int // which of how many citations
+	Title         string
+	Locator       string
+	Kind          string // web, file, arxiv, database…
+	Author        string
+	Origin        string
+	Published     string
+	Fetched       time.Time
+	Authority     string
+	Hash          string
+	Start, End    int // of the excerpt in the stored text; both 0 if it is not known
+	Confidence    *float64
+	Claims        []Claim // that rest on it
+	State, Detail string  // what became of it since, as in SourceLine, and more in words
+	CheckedAt     time.Time
+	// Text is the stored text around the excerpt; the piece with this number is the
+	// excerpt itself, to the byte.
+	Text                []Piece
+	CutBefore, CutAfter bool
+	Unchecked           bool   // known from its researcher's report alone
+	Problem             string // why the text cannot be shown
+	Excerpt             string // what to show then
+	Notes               []string
+}
+
+// Source is the page of one whole source.
+type Source struct {
+	Frame
+	RunID, Question string
+	Evidence        Evidence // Text is the whole of it, every excerpt marked
+	// Cut says that the text is longer than what is shown.
+	Cut      bool
+	Excerpts []SourceLine // the citations that are marked; Title is the excerpt's beginning
+}

@@ -1,0 +1,298 @@
+// What the pages do by themselves. Everything here is a convenience: without it the
+// same links and forms work, but a run is not followed.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const byId = (id) => document.getElementById(id);
+  const memory = {
+    get(key) { try { return localStorage.getItem("marchwarden." + key); } catch { return null; } },
+    set(key, value) { try { localStorage.setItem("marchwarden." + key, value); } catch { /* not remembered */ } },
+  };
+
+  // The theme is set before anything is painted: this script stands in the head.
+  const themes = ["system", "light", "dark"];
+  let theme = themes.includes(memory.get("theme")) ? memory.get("theme") : "system";
+  function dress() {
+    if (theme === "system") delete root.dataset.theme;
+    else root.dataset.theme = theme;
+  }
+  dress();
+  root.classList.add("js");
+
+  function themeSwitch() {
+    const button = byId("theme");
+    if (!button) return;
+    const label = () => { button.textContent = "Theme: " + theme; };
+    button.addEventListener("click", () => {
+      theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+      memory.set("theme", theme);
+      dress();
+      label();
+    });
+    label();
+    button.hidden = false;
+  }
+
+  // Counters say how much of a text's limit is used, in characters as the contract
+  // counts them.
+  function counters() {
+    for (const counter of document.querySelectorAll(".counter")) {
+      const field = byId(counter.dataset.for);
+      const limit = Number(field.dataset.limit);
+      const show = () => {
+        const n = [...field.value].length;
+        counter.textContent = n ? `${n} of ${limit}` : "";
+        counter.classList.toggle("over", n > limit);
+        field.setCustomValidity(n > limit ? `This is ${n - limit} characters too long.` : "");
+      };
+      field.addEventListener("input", show);
+      show();
+    }
+  }
+
+  // Two runs are compared, no more and no less.
+  function chooser() {
+    const form = byId("choose");
+    if (!form) return;
+    const boxes = [...form.querySelectorAll("input[name=run]")];
+    const button = form.querySelector("button");
+    const show = () => {
+      const n = boxes.filter((b) => b.checked).length;
+      for (const b of boxes) b.disabled = n >= 2 && !b.checked;
+      button.disabled = n !== 2;
+      byId("chosen").textContent = n ? `${n} of 2 chosen` : "";
+    };
+    form.addEventListener("change", show);
+    show();
+  }
+
+  const parsed = (html, id) => new DOMParser().parseFromString(html, "text/html").getElementById(id);
+
+  // Evidence: one source at a time is in the panel.
+  function evidence() {
+    const split = byId("split");
+    if (!split || !split.dataset.run) return;
+    const sentences = [...document.querySelectorAll("#answer .sentence[data-source]")];
+    let opener = null; // what had the focus when the panel opened
+    let at = -1;       // the sentence that j and k go from
+    let asked = 0;
+    const cited = () => Number(new URLSearchParams(location.search).get("source")) || 0;
+    let shown = byId("source").classList.contains("open") ? cited() : 0;
+
+    // The way from a sentence to its source: the first number behind it, or, where the
+    // text has none, the sentence itself.
+    const way = (sentence) => sentence.querySelector("a.cite") || sentence;
+
+    function settle() {
+      const n = String(cited());
+      for (const a of split.querySelectorAll(".column a[data-source]")) a.classList.toggle("current", a.dataset.source === n);
+      sentences.forEach((s, i) => {
+        const here = [s, ...s.querySelectorAll("a.cite")].some((a) => a.dataset.source === n);
+        s.classList.toggle("current", here && (at < 0 || at === i || !sentences[at].classList.contains("current")));
+      });
+      const mark = byId("excerpt");
+      const box = mark && mark.closest(".stored");
+      if (box) box.scrollTop += mark.getBoundingClientRect().top - box.getBoundingClientRect().top - Math.min(80, box.clientHeight / 4);
+      for (const keys of document.querySelectorAll(".keys")) keys.hidden = false;
+      for (const box of document.querySelectorAll("[data-keys]")) box.checked = letters();
+    }
+
+    async function open(n, remember) {
+      const mine = ++asked;
+      const address = `?source=${n}#source`;
+      byId("source").setAttribute("aria-busy", "true");
+      let fresh = null;
+      try {
+        const answer = await fetch(`${split.dataset.run}/panel?source=${n}`, { headers: { Accept: "text/html" } });
+        if (answer.ok) fresh = parsed(await answer.text(), "source");
+      } catch { /* the plain way says what is wrong */ }
+      if (mine !== asked) return;
+      if (!fresh) {
+        location.assign(split.dataset.run + address);
+        return;
+      }
+      byId("source").replaceWith(fresh);
+      if (remember) history.pushState(null, "", address);
+      shown = n;
+      settle();
+      fresh.focus({ preventScroll: true });
+    }
+
+    function close(remember) {
+      asked++;
+      const panel = byId("source");
+      panel.replaceChildren(byId("no-source").content.cloneNode(true));
+      panel.classList.remove("open");
+      panel.removeAttribute("aria-busy");
+      panel.removeAttribute("aria-labelledby");
+      panel.setAttribute("aria-label", "Source");
+      if (remember) history.pushState(null, "", split.dataset.run);
+      shown = 0;
+      settle();
+      if (opener && opener.isConnected) opener.focus({ preventScroll: true });
+      else byId("answer").focus({ preventScroll: true });
+    }
+
+    function go(step) {
+      if (!sentences.length) return;
+      const here = document.activeElement.closest(".sentence");
+      if (here) at = sentences.indexOf(here);
+      at = at < 0 ? (step > 0 ? 0 : sentences.length - 1) : Math.min(Math.max(at + step, 0), sentences.length - 1);
+      const link = way(sentences[at]);
+      if (link === sentences[at]) link.tabIndex = -1;
+      link.focus({ preventScroll: true });
+      sentences[at].scrollIntoView({ block: "nearest" });
+    }
+
+    split.addEventListener("click", (event) => {
+      if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+      const link = event.target.closest("a");
+      if (link && link.classList.contains("close")) {
+        event.preventDefault();
+        close(true);
+        return;
+      }
+      const sentence = event.target.closest(".sentence");
+      const cite = link ? (link.dataset.source ? link : null) : sentence && sentence.dataset.source && getSelection().isCollapsed ? way(sentence) : null;
+      if (!cite) return;
+      event.preventDefault();
+      if (cite.closest(".column")) {
+        opener = cite;
+        at = sentence ? sentences.indexOf(sentence) : -1;
+      }
+      open(Number(cite.dataset.source), true);
+    });
+    split.addEventListener("change", (event) => {
+      if (event.target.matches("[data-keys]")) memory.set("letters", event.target.checked ? "on" : "off");
+    });
+    const letters = () => memory.get("letters") !== "off";
+    document.addEventListener("keydown", (event) => {
+      if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || event.target.closest("input:not([type=checkbox]):not([type=radio]), textarea, select")) return;
+      const onSentence = event.target.closest(".sentence");
+      const step = { j: letters() && 1, k: letters() && -1, ArrowDown: onSentence && 1, ArrowUp: onSentence && -1 }[event.key];
+      if (step) {
+        event.preventDefault();
+        go(step);
+      } else if (event.key === "Enter" && event.target === onSentence) {
+        opener = onSentence;
+        at = sentences.indexOf(onSentence);
+        open(Number(onSentence.dataset.source), true);
+      } else if (event.key === "Escape" && byId("source").classList.contains("open")) {
+        close(true);
+      }
+    });
+    // Going to another part of the page is no change of the source.
+    addEventListener("popstate", () => {
+      const n = cited();
+      if (n === shown) return;
+      if (n) open(n, false);
+      else close(false);
+    });
+    settle();
+  }
+
+  // A run that goes on is followed by pictures of how it stands.
+  function follow() {
+    const run = byId("run");
+    if (!run || byId("live").hasAttribute("data-over")) return;
+    const links = "a[href], summary, [tabindex]";
+    let source = null;
+    let wait = 1000;
+    let last = "";
+    let since = performance.now();
+
+    // What is said aloud is said every ten seconds at most, and never twice.
+    let told = "";
+    let quiet = 0;
+    const say = () => {
+      const text = byId("live").dataset.summary;
+      if (text === told || performance.now() < quiet) return;
+      told = text;
+      quiet = performance.now() + 10000;
+      byId("said").textContent = text;
+    };
+
+    const put = (html) => {
+      if (html === last) return;
+      last = html;
+      const fresh = parsed(html, "live");
+      const old = byId("live");
+      if (!fresh || !old) return;
+      const opened = [...old.querySelectorAll("details")].map((d) => d.open);
+      fresh.querySelectorAll("details").forEach((d, i) => { d.open = opened[i] || false; });
+      const focus = old.contains(document.activeElement) ? [...old.querySelectorAll(links)].indexOf(document.activeElement) : -1;
+      old.replaceWith(fresh);
+      if (focus >= 0) fresh.querySelectorAll(links)[focus]?.focus({ preventScroll: true });
+      since = performance.now();
+    };
+
+    const tick = () => {
+      say();
+      const clock = document.querySelector("#live [data-elapsed]");
+      if (!clock) return;
+      const s = Number(clock.dataset.elapsed) + Math.floor((performance.now() - since) / 1000);
+      clock.textContent = s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${Math.floor(s / 3600)} h ${Math.floor(s % 3600 / 60)} min`;
+    };
+
+    const leave = () => {
+      if (source) source.close();
+      source = null;
+    };
+    const later = (why) => {
+      leave();
+      byId("connection").textContent = why;
+      setTimeout(connect, wait);
+      wait = Math.min(wait * 2, 30000);
+    };
+    const connect = () => {
+      if (source || document.hidden) return;
+      source = new EventSource(run.dataset.events);
+      source.addEventListener("picture", (event) => {
+        wait = 1000;
+        byId("connection").textContent = "";
+        put(event.data);
+      });
+      source.addEventListener("open", () => { byId("connection").textContent = ""; });
+      source.addEventListener("over", () => {
+        leave();
+        location.replace(location.pathname);
+      });
+      source.addEventListener("oops", (event) => {
+        let problem = {};
+        try { problem = JSON.parse(event.data); } catch { /* it is said without a reason */ }
+        later("This run cannot be watched just now" + (problem.message ? `: ${problem.message}` : "") + ". Trying again.");
+      });
+      source.addEventListener("error", () => {
+        if (source && source.readyState === EventSource.CLOSED) later("The connection is lost; trying again. The run goes on meanwhile.");
+        else if (source) byId("connection").textContent = "The connection is lost; trying again. The run goes on meanwhile.";
+      });
+    };
+    // A browser opens few connections to one server: a page that nobody sees needs none.
+    document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
+    addEventListener("pagehide", leave);
+    addEventListener("pageshow", connect);
+    setInterval(tick, 1000);
+    connect();
+  }
+
+  // What was just done is said once: loading the page again does not say it again.
+  function once() {
+    const here = new URL(location.href);
+    if (!here.searchParams.has("notice")) return;
+    here.searchParams.delete("notice");
+    history.replaceState(null, "", here);
+  }
+
+  document.addEventListener("DOMContentLoaded", () => {
+    once();
+    themeSwitch();
+    counters();
+    chooser();
+    evidence();
+    follow();
+    byId("faults")?.focus();
+    document.addEventListener("click", (event) => {
+      for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+    });
+  });
+})();

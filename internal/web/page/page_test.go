@@ -1,0 +1,341 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// elements of a page, in their order.
+func elements(t testing.TB, page []byte) []*html.Node {
+	t.Helper()
+	doc, err := html.Parse(bytes.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []*html.Node
+	for n := range doc.Descendants() {
+		if n.Type == html.ElementNode {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func attr(n *html.Node, key string) (string, bool) {
+	for _, a := range n.Attr {
+		if a.Key == key {
+			return a.Val, true
+		}
+	}
+	return "", false
+}
+
+func text(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}
+
+func within(n *html.Node, names ...string) bool {
+	for p := n.Parent; p != nil; p = p.Parent {
+		if p.Type == html.ElementNode && slices.Contains(names, p.Data) {
+			return true
+		}
+	}
+	return false
+}
+
+func isFragment(page []byte) bool { return !bytes.Contains(page, []byte("<!DOCTYPE html>")) }
+
+// TestPages holds every page to what readers of all kinds need, with a typical view
+// and with an empty one.
+func TestPages(t *testing.T) {
+	set := newSet(t)
+	for kind, all := range map[string][]show{"typical": typical(), "empty": empty()} {
+		for _, p := range all {
+			t.Run(kind+"/"+p.name, func(t *testing.T) {
+				page := p.render(t, set)
+				nodes := elements(t, page)
+				checkIDs(t, nodes)
+				checkForms(t, nodes, kind == "typical")
+				checkTables(t, nodes)
+				checkForeign(t, nodes)
+				if !isFragment(page) {
+					checkOutline(t, nodes)
+				}
+				for _, broken := range []string{"ZgotmplZ", "<no value>", "%!", "&amp;lt;", "NaN", "0001-01-01"} {
+					if bytes.Contains(page, []byte(broken)) {
+						t.Errorf("%q is in the page", broken)
+					}
+				}
+			})
+		}
+	}
+}
+
+// checkIDs: ids are unique, and what is referred to is there.
+func checkIDs(t *testing.T, nodes []*html.Node) {
+	ids := map[string]bool{}
+	for _, n := range nodes {
+		if id, ok := attr(n, "id"); ok {
+			if ids[id] {
+				t.Errorf("id %q is there twice", id)
+			}
+			ids[id] = true
+		}
+	}
+	for _, n := range nodes {
+		for _, key := range []string{"for", "aria-labelledby", "aria-describedby"} {
+			v, _ := attr(n, key)
+			for _, id := range strings.Fields(v) {
+				if !ids[id] {
+					t.Errorf("<%s %s=%q> leads nowhere", n.Data, key, v)
+				}
+			}
+		}
+		if to, ok := attr(n, "href"); ok && strings.HasPrefix(to, "#") && !ids[to[1:]] {
+			t.Errorf("the link %q leads nowhere", to)
+		}
+	}
+}
+
+// checkForms: every field has a name that people can read, and every change a token.
+func checkForms(t *testing.T, nodes []*html.Node, filled bool) {
+	labels := map[string]bool{}
+	for _, n := range nodes {
+		if id, ok := attr(n, "for"); ok && n.Data == "label" {
+			labels[id] = strings.TrimSpace(text(n)) != ""
+		}
+	}
+	for _, n := range nodes {
+		kind, _ := attr(n, "type")
+		if n.Data == "textarea" || n.Data == "select" || n.Data == "input" && kind != "hidden" {
+			id, _ := attr(n, "id")
+			if said, _ := attr(n, "aria-label"); said == "" && !labels[id] && !within(n, "label") {
+				t.Errorf("<%s id=%q> has no label", n.Data, id)
+			}
+		}
+		if n.Data == "button" && strings.TrimSpace(text(n)) == "" {
+			t.Error("a button says nothing")
+		}
+		if n.Data != "form" {
+			continue
+		}
+		method, _ := attr(n, "method")
+		if method != "get" && method != "post" {
+			t.Errorf("a form has method %q", method)
+		}
+		token := false
+		for d := range n.Descendants() {
+			if name, _ := attr(d, "name"); name == "csrf" {
+				v, _ := attr(d, "value")
+				token = v != "" || !filled
+			}
+		}
+		if token != (method == "post") {
+			t.Errorf("a form with method %s and csrf %v", method, token)
+		}
+	}
+}
+
+func checkTables(t *testing.T, nodes []*html.Node) {
+	for _, n := range nodes {
+		switch n.Data {
+		case "table":
+			if c := n.FirstChild; c == nil || c.Data != "caption" {
+				t.Error("a table has no caption")
+			}
+		case "th":
+			if _, ok := attr(n, "scope"); !ok {
+				t.Errorf("a head %q has no scope", text(n))
+			}
+		case "img":
+			if _, ok := attr(n, "alt"); !ok {
+				t.Error("an image has no alt")
+			}
+		case "meter":
+			if hidden, _ := attr(n, "aria-hidden"); hidden == "" {
+				if said, _ := attr(n, "aria-label"); said == "" {
+					t.Error("a meter has no name")
+				}
+			}
+		}
+	}
+}
+
+// checkForeign: a text of unknown language is of unknown direction, too.
+func checkForeign(t *testing.T, nodes []*html.Node) {
+	for _, n := range nodes {
+		lang, ok := attr(n, "lang")
+		dir, _ := attr(n, "dir")
+		if n.Data != "html" && ok && (lang != "" || dir != "auto") {
+			t.Errorf("<%s lang=%q dir=%q>", n.Data, lang, dir)
+		}
+	}
+}
+
+// checkOutline: one main part, one heading of the first level, no level left out.
+func checkOutline(t *testing.T, nodes []*html.Node) {
+	count := map[string]int{}
+	last := 0
+	for _, n := range nodes {
+		if !within(n, "svg", "template") { // pictures have titles of their own
+			count[n.Data]++
+		}
+		if len(n.Data) == 2 && n.Data[0] == 'h' && n.Data[1] >= '1' && n.Data[1] <= '6' && !within(n, "template") {
+			level := int(n.Data[1] - '0')
+			if level > last+1 {
+				t.Errorf("heading %q of level %d comes after level %d", text(n), level, last)
+			}
+			last = level
+		}
+		if lang, _ := attr(n, "lang"); n.Data == "html" && lang != "en" {
+			t.Errorf("the page is in %q", lang)
+		}
+	}
+	for name, want := range map[string]int{"main": 1, "h1": 1, "title": 1} {
+		if count[name] != want {
+			t.Errorf("%d elements %s, want %d", count[name], name, want)
+		}
+	}
+}
+
+// TestEvidenceIsVerbatim holds the marked text to the excerpt, to the character.
+func TestEvidenceIsVerbatim(t *testing.T) {
+	set := newSet(t)
+	for _, excerpt := range []string{"plain", "<b>bold</b> & \"quoted\"", "two\r\nlines\rand\n\n more ", "\n begins with a line", "\u202eright to left\u202c and \u200b nothing", "tab\t\u00a0\ufeff", strings.Repeat("long ", 100)} {
+		e := Evidence{RunID: "x", Number: 3, Of: 3, Text: []Piece{{Text: "before\r\n"}, {Text: excerpt, Number: 3}, {Text: "<after>"}}}
+		for name, p := range map[string]show{"panel": page("panel", e, (*Set).Panel), "answer": page("answer", Answer{Evidence: &e}, (*Set).Answer), "alone": page("panel", Evidence{Number: 1, Excerpt: excerpt}, (*Set).Panel)} {
+			var got []string
+			for _, n := range elements(t, p.render(t, set)) {
+				if id, _ := attr(n, "id"); id == "excerpt" {
+					got = append(got, text(n))
+				}
+			}
+			if !slices.Equal(got, []string{excerpt}) {
+				t.Errorf("%s shows %q, want %q", name, got, excerpt)
+			}
+		}
+	}
+}
+
+// TestWhatWasTyped is given back as it was, line breaks and all.
+func TestWhatWasTyped(t *testing.T) {
+	typed := "\n\nfirst </textarea><script>\nlast "
+	for _, n := range elements(t, page("ask", Ask{Question: typed, Context: typed}, (*Set).Ask).render(t, newSet(t))) {
+		if n.Data == "textarea" && text(n) != typed {
+			t.Errorf("%q came back as %q", typed, text(n))
+		}
+	}
+}
+
+// TestFaultsStandAtTheirFields with the field marked as wrong, and in the summary.
+func TestFaultsStandAtTheirFields(t *testing.T) {
+	fields := []string{"question", "context", "depth", "token_budget", "max_sources", "researcher"}
+	for _, field := range fields {
+		a := sampleAsk()
+		a.Faults = []Fault{{field, "it is wrong so", "do it right"}}
+		page := string(page("ask", a, (*Set).Ask).render(t, newSet(t)))
+		if n := strings.Count(page, "it is wrong so"); n != 2 {
+			t.Errorf("%s: said %d times, want at the field and in the summary", field, n)
+		}
+		for _, want := range []string{`id="` + field + `-fault"`, `href="#` + field + `"`, ` ` + field + `-fault"`} {
+			if !strings.Contains(strings.ReplaceAll(page, `aria-describedby="`, `aria-describedby=" `), want) {
+				t.Errorf("%s: %s is missing", field, want)
+			}
+		}
+	}
+}
+
+// TestWeight keeps an answer with many citations light: page, style sheets, script and
+// icon together.
+func TestWeight(t *testing.T) {
+	set := newSet(t)
+	a := sampleAnswer(200, true)
+	n := len(page("answer", a, (*Set).Answer).render(t, set))
+	total := n + set.Static().Size()
+	t.Logf("200 citations: page %d, with all it loads %d bytes", n, total)
+	if total > 300_000 {
+		t.Errorf("a page of 200 citations weighs %d bytes, over 300,000", total)
+	}
+}
+
+func TestTally(t *testing.T) {
+	a := Answer{Claims: []Claim{{Support: "supported"}, {Support: "supported"}, {Support: "partial"}, {Support: "nonsense"}}, Support: "partial"}
+	var got []string
+	for _, o := range a.Tally() {
+		s := o.Value
+		if o.Chosen {
+			s += "*"
+		}
+		got = append(got, s+strings.Repeat("|", o.Count))
+	}
+	if want := []string{"all||||", "supported||", "partial*|", "unsupported", "unchecked|"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestLocal(t *testing.T) {
+	for in, want := range map[string]string{"": "/", "/history?q=a": "/history?q=a", "//evil.example": "/", "https://evil.example": "/", "/\\evil.example": "/", "/\t/evil": "/", "javascript:x": "/"} {
+		if got := local(in); got != want {
+			t.Errorf("local(%q) is %q, want %q", in, got, want)
+		}
+	}
+}
+
+type broken struct{ written int }
+
+func (b *broken) Write(p []byte) (int, error) { b.written++; return 0, errors.New("gone") }
+
+// TestOneWrite: a page is written at once, and an error of the writer is told.
+func TestOneWrite(t *testing.T) {
+	set := newSet(t)
+	for _, p := range typical() {
+		var b broken
+		if err := p.write(set, &b, p.view); err == nil || b.written != 1 {
+			t.Errorf("%s: %d writes, error %v", p.name, b.written, err)
+		}
+	}
+}
+
+func TestConcurrent(t *testing.T) {
+	set := newSet(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for _, p := range typical() {
+				if err := p.write(set, io.Discard, p.view); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestNoScriptNeeded: what the script does has a plain way in the page.
+func TestNoScriptNeeded(t *testing.T) {
+	set := newSet(t)
+	for _, n := range elements(t, page("answer", sampleAnswer(7, true), (*Set).Answer).render(t, set)) {
+		to, _ := attr(n, "href")
+		if number, ok := attr(n, "data-source"); ok && n.Data == "a" && to != "?source="+number+"#source" {
+			t.Errorf("source %s is reached by %q", number, to)
+		}
+	}
+	run := page("run", Run{ID: "a", Live: sampleLive()}, (*Set).Run).render(t, set)
+	if !regexp.MustCompile(`<noscript>.*href="/runs/a"`).Match(run) {
+		t.Error("a run without script has no link to look again")
+	}
+}
