@@ -118,7 +118,7 @@ func TestPage(t *testing.T) {
 		{"go, reload, back and follow", testNavigation}, {"look", testLook}, {"wait", testWait}, {"mouse", testMouse}, {"keyboard", testKeyboard}, {"console", testConsole},
 		{"dialogs", testDialogs}, {"requests of a hostile page", testHostile}, {"a strict page", testStrict}, {"cookies", testCookies}, {"offline and blocked", testOffline},
 		{"downloads", testDownloads}, {"screens", testScreens}, {"timing", testTiming}, {"inject", testInject}, {"a page that never loads", testNever}, {"a busy page", testBusy},
-		{"a page that crashes", testCrashedPage},
+		{"without scripts", testScriptless}, {"a page that crashes", testCrashedPage},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, b.Page(t)) })
 	}

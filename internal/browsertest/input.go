@@ -16,7 +16,7 @@ const spot = `(async () => {
 	e.scrollIntoView({block: 'center', inline: 'center', behavior: 'instant'});
 	const box = () => [...e.getClientRects()].find(r => r.width > 0 && r.height > 0);
 	const was = box();
-	await new Promise(done => { const late = setTimeout(done, 250); requestAnimationFrame(() => requestAnimationFrame(() => { clearTimeout(late); done(); })); });
+	%s;
 	const is = box();
 	if (!was || !is) return {Missing: 'it has no size'};
 	if (Math.abs(was.x - is.x) > 1 || Math.abs(was.y - is.y) > 1) return {Missing: 'it moves'};
@@ -25,6 +25,9 @@ const spot = `(async () => {
 	if (hit !== e && !e.contains(hit) && !(hit.closest('label') && hit.closest('label').control === e)) return {Missing: 'it is covered by ' + hit.outerHTML.slice(0, 200)};
 	return {Missing: '', Value: {X, Y}};
 })()`
+
+// twoFrames waits until the page has painted, or a moment where it does not.
+const twoFrames = `await new Promise(done => { const late = setTimeout(done, 250); requestAnimationFrame(() => requestAnimationFrame(() => { clearTimeout(late); done(); })); })`
 
 // Click waits until an element can be clicked, scrolls it into view and clicks it with the mouse.
 func (p *Page) Click(selector string) {
@@ -47,7 +50,11 @@ func (p *Page) Hover(selector string) {
 func (p *Page) point(selector string) (x, y float64) {
 	p.t.Helper()
 	var at struct{ X, Y float64 }
-	p.seek("point at "+selector, fmt.Sprintf(spot, quote(selector)), &at)
+	wait := twoFrames
+	if p.scriptless {
+		wait = "" // nothing would ever call back
+	}
+	p.seek("point at "+selector, fmt.Sprintf(spot, quote(selector), wait), &at)
 	return at.X, at.Y
 }
 

@@ -210,3 +210,17 @@ func testInject(t *testing.T, p *Page) {
 	equal(t, "found", got.Found, 1)
 	mentions(t, failure(t, p, time.Minute, func() { p.Inject(`syntax error`) }), "SyntaxError")
 }
+
+func testScriptless(t *testing.T, p *Page) {
+	srv := serve(t, map[string]string{"/": `<p id=n>plain</p><form action=/two><input name=q></form><a href=/two>two</a><script>n.textContent = 'scripted'</script>`, "/two": `<p>second</p>`})
+	p.Scripts(false)
+	p.Go(srv.URL)
+	equal(t, "without scripts", p.Text("#n"), "plain")
+	p.Fill("input", "typed")
+	equal(t, "typed", p.Value("input"), "typed")
+	p.Follow("a")
+	p.WaitText("p", "second")
+	p.Scripts(true)
+	p.Go(srv.URL)
+	equal(t, "with scripts", p.Text("#n"), "scripted")
+}

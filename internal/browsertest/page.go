@@ -21,6 +21,8 @@ type Page struct {
 	folder   string // of its downloads
 	patience time.Duration
 
+	scriptless bool // its documents may not run their scripts
+
 	mu       sync.Mutex    // guards what is below
 	changed  chan struct{} // closed and replaced at every event
 	crashed  bool

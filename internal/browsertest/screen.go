@@ -69,3 +69,11 @@ func (p *Page) Save(path string, whole bool) {
 		p.t.Fatalf("browsertest: %v", err)
 	}
 }
+
+// Scripts sets whether documents that are loaded from now on may run their scripts. Those of the test run all the same, but nothing calls them back: no timer and
+// no frame.
+func (p *Page) Scripts(on bool) {
+	p.t.Helper()
+	p.must("Emulation.setScriptExecutionDisabled", params{"value": !on}, nil)
+	p.scriptless = !on
+}
