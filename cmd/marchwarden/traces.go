@@ -105,7 +105,7 @@ func (a *app) runTraces(o tracesOptions) error {
 		return err
 	}
 	if o.json {
-		return printJSON(a.stdout, infos)
+		return printJSON(a.forPrograms(), infos)
 	}
 	if len(infos) == 0 {
 		if len(o.status) > 0 {

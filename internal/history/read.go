@@ -35,7 +35,7 @@ type digest struct {
 	entry   Entry  // without Standing, tokens and cost
 	unheard string // why there is a result that cannot be read
 
-	trail  Trail
+	trail  Trail               // as far as it tells of tokens
 	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
 	cost   marchwarden.CostMetadata
 
@@ -82,7 +82,7 @@ func (d *digest) when() time.Time {
 // read reads one trace and its result; nil if it is gone. What cannot be read says so.
 func (h *History) read(ctx context.Context, f trace.File) *digest {
 	d := &digest{file: f, entry: Entry{ID: f.ID}, busy: busy(h.cfg.Store.Traces, f.ID)}
-	log, err := h.cfg.Store.Traces.Load(f.ID)
+	log, err := skim(h.cfg.Store.Traces, f.ID)
 	code := marchwarden.CodeOf(err)
 	if code == marchwarden.CodeNotFound {
 		return nil
@@ -132,7 +132,7 @@ func (d *digest) start(log *trace.Log) {
 	}
 	d.cost = marchwarden.CostMetadata{TokensUsed: outcome.Paid(log), ModelID: e.Model}
 	d.trail = TrailOf(log, Whole)
-	d.trail.Library, d.trail.Exhausted = nil, nil
+	d.trail.Library = nil
 	if len(d.trail.Tokens) > maxModels { // nobody's; what they cost cannot be told
 		d.trail.Tokens, d.trail.Unpriced = nil, true
 	}

@@ -49,7 +49,7 @@ func Look(d *trace.Dir, id marchwarden.TraceID) Glance {
 	// First the lock and then the lines: a run that ends in between is held to be
 	// running, not to be cut off.
 	writing := busy(d, id)
-	log, err := d.Load(id)
+	log, err := skim(d, id)
 	foreign := false
 	if err == nil {
 		foreign, err = d.Foreign(id)
@@ -65,6 +65,13 @@ func Look(d *trace.Dir, id marchwarden.TraceID) Glance {
 		g.Citations, g.Confidence = &done.Citations, &done.Confidence
 	}
 	return g
+}
+
+// skim reads of a trace what is told of it here: the states of all runs are told from the
+// same steps, and the others need not be understood to be whole.
+func skim(d *trace.Dir, id marchwarden.TraceID) (*trace.Log, error) {
+	return d.Skim(id, trace.ActionStart, trace.ActionResume, trace.ActionComplete, trace.ActionModelComplete, trace.ActionEmbedComplete,
+		trace.ActionRihla, trace.ActionRihlaUnderWay, trace.ActionRihlaComplete)
 }
 
 // busy reports whether a process writes a trace. One that cannot be told is at rest.

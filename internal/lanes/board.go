@@ -29,11 +29,7 @@ func (f *Fold) Board() *Board {
 	before := map[marchwarden.TraceID]int{} // tokens that lanes above have told of a run
 	top := 0
 	for _, j := range slices.SortedFunc(slices.Values(f.journeys), func(a, b *journey) int { return a.number - b.number }) {
-		l := f.laneOf(j, sharing[j])
-		if total := l.Tokens; sharing[j].run {
-			l.Tokens = max(0, total-before[j.id])
-			before[j.id] = max(before[j.id], total)
-		}
+		l := f.laneOf(j, sharing[j], before)
 		l.charge(len(j.parts) > 0 && !j.parts[0].model)
 		b.Lanes = append(b.Lanes, l)
 		b.Tokens = plus(b.Tokens, l.Tokens)
@@ -41,7 +37,7 @@ func (f *Fold) Board() *Board {
 	}
 	for _, j := range f.waiting {
 		top = plus(top, 1)
-		l := f.laneOf(j, shared{})
+		l := f.laneOf(j, shared{}, before)
 		l.Number = top
 		b.Lanes = append(b.Lanes, l)
 	}
@@ -118,23 +114,29 @@ func (j *journey) mine(s shared) []*track {
 }
 
 // laneOf is the lane of a rihla: when it was sent and came back as the investigation
-// tells it, and in between what its own run tells.
-func (f *Fold) laneOf(j *journey, s shared) Lane {
+// tells it, and in between what its own run tells. before are the tokens of runs that
+// lanes above have told of.
+func (f *Fold) laneOf(j *journey, s shared, before map[marchwarden.TraceID]int) Lane {
 	l := Lane{
-		Number: j.number, Researcher: j.researcher, Question: j.question, Reason: j.reason, Parent: j.parent, TraceID: j.id, Sent: j.sent,
-		Tokens: j.tokens, Citations: j.citations, Paid: map[State]int{}, Gaps: slices.Clone(j.gaps), Discoveries: slices.Clone(j.found),
+		Number: j.number, Researcher: j.researcher, Question: j.question, Reason: j.reason, Parent: j.parent, TraceID: j.id, Sent: latest(j.sent, j.again),
+		Citations: j.citations, Paid: map[State]int{}, Gaps: slices.Clone(j.gaps), Discoveries: slices.Clone(j.found),
 	}
 	end := j.back
 	if f.own.ended && (end.IsZero() || end.After(f.own.last)) {
 		end = f.own.last
 	}
 	parts := j.mine(s)
-	l.add(parts)
+	if told := max(j.tokens, l.add(parts)); s.run { // who goes on with a run reports for all of it
+		l.Tokens = max(l.Tokens, told-before[j.id])
+		before[j.id] = max(told, plus(before[j.id], l.Tokens))
+	} else {
+		l.Tokens = max(l.Tokens, told)
+	}
 	switch {
 	case j.sent.IsZero() && j.unsent:
 		l.State, l.Doing = Failed, "it was not sent"
 	case j.sent.IsZero():
-		l.State, end = Planned, time.Time{}
+		l.State = Planned
 	case !j.back.IsZero() && j.failed:
 		l.State, l.Doing = Failed, j.said
 	case !j.back.IsZero():
@@ -149,13 +151,13 @@ func (f *Fold) laneOf(j *journey, s shared) Lane {
 	default:
 		l.State = Searching
 	}
-	l.Spans = j.spans(parts, l.State, end)
+	l.Spans = without(j.spans(parts, l.State, end), f.idle(parts))
 	return l
 }
 
-// add puts the numbers of the parts together.
-func (l *Lane) add(parts []*track) {
-	paid, reported := 0, 0
+// add puts the numbers of the parts together. Tokens are those that were seen to be paid;
+// it returns those that the run reported.
+func (l *Lane) add(parts []*track) (reported int) {
 	for _, p := range parts {
 		l.Iteration = max(l.Iteration, p.iteration)
 		l.Searches, l.Documents, l.Budget = l.Searches+p.searches, l.Documents+p.documents, plus(l.Budget, p.budget)
@@ -163,14 +165,15 @@ func (l *Lane) add(parts []*track) {
 		for s, n := range p.paid {
 			l.Paid[s] = plus(l.Paid[s], n)
 		}
-		paid, reported = plus(paid, p.sum()), max(reported, p.reported)
+		l.Tokens, reported = plus(l.Tokens, p.sum()), max(reported, p.reported)
 	}
-	l.Tokens = max(l.Tokens, paid, reported)
+	return reported
 }
 
 // spans are those of a journey: it is planned until its run begins; where that is not
-// known, it searches from when it was sent. What its run tells is cut to the time
-// between: other machines have other clocks. A zero end is none.
+// known, it searches from when it was sent, unless it failed and should have made a run
+// of this program. What its run tells is cut to the time between: other machines have
+// other clocks. Its last state lasts until its report is there. A zero end is none.
 func (j *journey) spans(parts []*track, state State, end time.Time) []Span {
 	var inner []Span
 	for _, p := range parts {
@@ -184,7 +187,10 @@ func (j *journey) spans(parts []*track, state State, end time.Time) []Span {
 	switch {
 	case len(inner) > 0:
 		first.To = inner[0].From
-	case j.sent.IsZero() || state == Planned:
+		if last := &inner[len(inner)-1]; !last.To.IsZero() && last.To.Before(end) {
+			last.To = end
+		}
+	case j.sent.IsZero() || state == Planned || state == Failed && j.told:
 		first.To = end
 	default:
 		first.To = j.sent
@@ -196,6 +202,50 @@ func (j *journey) spans(parts []*track, state State, end time.Time) []Span {
 		inner = append([]Span{first}, inner...)
 	}
 	return inOrder(inner)
+}
+
+// idle are the times in which a lane with these parts did nothing since nobody went on
+// with the investigation: each begins with what was last heard of either. A part that
+// went on meanwhile did not stop.
+func (f *Fold) idle(parts []*track) []Span {
+	var out []Span
+	for _, p := range f.pauses {
+		for _, k := range parts {
+			switch {
+			case !k.last.After(p.To):
+				p.From = latest(p.From, k.last)
+			case k.began.Before(p.To):
+				p.From = p.To
+			}
+		}
+		if p.To.After(p.From) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// without takes times out of spans. Both are in the order of time.
+func without(spans, idle []Span) []Span {
+	var out []Span
+	for _, s := range spans {
+		for _, p := range idle {
+			if !p.To.After(s.From) {
+				continue
+			}
+			if !s.To.IsZero() && !p.From.Before(s.To) {
+				break
+			}
+			if p.From.After(s.From) {
+				out = append(out, Span{s.State, s.From, p.From})
+			}
+			s.From = p.To
+		}
+		if s.To.IsZero() || s.To.After(s.From) {
+			out = append(out, s)
+		}
+	}
+	return out[:min(len(out), maxSpans+1)]
 }
 
 // cut is the part of a span between two times, if there is any.

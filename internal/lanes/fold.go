@@ -19,7 +19,8 @@ type Fold struct {
 	question   string
 	planOnly   bool
 	last       time.Time
-	begun      bool // a start was there
+	begun      bool   // a start was there
+	pauses     []Span // in which nobody went on with the run
 
 	journeys  []*journey // in the order in which they were sent
 	byNumber  map[int]*journey
@@ -37,7 +38,9 @@ type journey struct {
 	parent                       int
 	id                           marchwarden.TraceID
 	planned, sent, back          time.Time
-	unsent                       bool // it was planned, and the investigation went on without it
+	again                        time.Time // when it was sent last
+	told                         bool      // it was told which run to make: it is one of this program
+	unsent                       bool      // it was planned, and the investigation went on without it
 	failed                       bool
 	said                         string // what became of it
 	citations, tokens            int
@@ -59,11 +62,16 @@ func (f *Fold) Step(s trace.Step) {
 	if _, again := s.(*trace.Start); again && f.begun {
 		return // there is one in a trace
 	}
+	before := f.own.last
 	f.own.step(s)
 	at := f.own.last
 	switch s := s.(type) {
 	case *trace.Start:
 		f.begin(s)
+	case *trace.Resume:
+		if len(f.pauses) < maxParts {
+			f.pauses = append(f.pauses, Span{From: before, To: at})
+		}
 	case *trace.Plan:
 		f.plan(s, at)
 	case *trace.Rihla:
@@ -111,7 +119,7 @@ func (f *Fold) send(s *trace.Rihla, at time.Time) {
 		return
 	}
 	if j := f.byNumber[s.Number]; j != nil {
-		j.back, j.failed, j.said = time.Time{}, false, ""
+		j.back, j.failed, j.said, j.again = time.Time{}, false, "", at
 		if s.TraceID.Valid() {
 			j.id = s.TraceID
 		}
@@ -128,7 +136,7 @@ func (f *Fold) send(s *trace.Rihla, at time.Time) {
 		return
 	}
 	j.number, j.reason, j.parent, j.id, j.sent, j.unsent = s.Number, plaintext.Line(s.Reason, maxLine), max(0, s.Parent), s.TraceID, at, false
-	j.back = time.Time{}
+	j.back, j.again, j.told = time.Time{}, at, s.TraceID.Valid()
 	f.journeys = append(f.journeys, j)
 	f.byNumber[s.Number] = j
 }

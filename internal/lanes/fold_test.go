@@ -3,6 +3,7 @@ package lanes_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,14 @@ func told(l lanes.Lane) string {
 func all(b *lanes.Board) (out []string) {
 	for _, l := range b.Lanes {
 		out = append(out, fmt.Sprintf("%d %s", l.Number, told(l)))
+	}
+	return out
+}
+
+// path is the critical path in words.
+func path(b *lanes.Board) (out []string) {
+	for _, p := range b.Critical() {
+		out = append(out, fmt.Sprintf("%d %s %v-%v", p.Lane, p.Span.State, p.Span.From.Sub(zero).Seconds(), p.Span.To.Sub(zero).Seconds()))
 	}
 	return out
 }
@@ -159,7 +168,7 @@ func TestAnInvestigation(t *testing.T) {
 	f.RihlaStep(7, on(1, begin(1)))
 	b := f.Board()
 	if diff := cmp.Diff([]string{
-		"0 done: planning 0-2, checking 6-9, planning 9-10, checking 15-16, writing 16-18, checking 18-20",
+		"0 done: planning 0-2, checking 6-9, planning 9-10, checking 14-16, writing 16-18, checking 18-20",
 		"1 done: planned 1-3, planning 3-4, searching 4-6",
 		"2 failed: planned 1-10, searching 10-14",
 	}, all(b)); diff != "" {
@@ -171,12 +180,8 @@ func TestAnInvestigation(t *testing.T) {
 	if two := b.Lanes[2]; two.Doing != "too slow" || b.Lanes[0].Tokens != 50 || b.Tokens != 350 || len(b.Decisions) != 1 {
 		t.Errorf("%+v, %+v", two, b)
 	}
-	var path []string
-	for _, p := range b.Critical() {
-		path = append(path, fmt.Sprintf("%d %s %v-%v", p.Lane, p.Span.State, p.Span.From.Sub(zero).Seconds(), p.Span.To.Sub(zero).Seconds()))
-	}
 	if diff := cmp.Diff([]string{"0 planning 0-2", "1 planned 2-3", "1 planning 3-4", "1 searching 4-6", "0 checking 6-9", "0 planning 9-10", "2 searching 10-14",
-		"0 checking 15-16", "0 writing 16-18", "0 checking 18-20"}, path); diff != "" {
+		"0 checking 14-16", "0 writing 16-18", "0 checking 18-20"}, path(b)); diff != "" {
 		t.Error(diff)
 	}
 	b.Lanes[1].Spans[0].State, b.Lanes[1].Gaps[0].Topic, b.Lanes[1].Paid[lanes.Reading] = "x", "x", 9
@@ -189,12 +194,12 @@ func TestAnInvestigation(t *testing.T) {
 // does not come back has failed, too.
 func TestWhatIsLeftOut(t *testing.T) {
 	left := append(plan(), on(5, &trace.Arrival{}), on(6, &trace.SynthesisStart{}), on(8, &trace.Complete{}))
-	if diff := cmp.Diff([]string{"0 done: planning 0-2, checking 5-6, writing 6-8", "1 failed: planned 1-2, searching 2-5", "2 failed: planned 1-6"}, all(fold(left...).Board())); diff != "" {
+	if diff := cmp.Diff([]string{"0 done: planning 0-2, checking 5-6, writing 6-8", "1 failed: planned 1-5", "2 failed: planned 1-6"}, all(fold(left...).Board())); diff != "" {
 		t.Error(diff)
 	}
 	only := plan()[:2]
 	only[0].(*trace.Start).Investigation.PlanOnly = true
-	if diff := cmp.Diff([]string{"0 done: planning 0-3, writing 3-4", "1 planned: planned 1-…", "2 planned: planned 1-…"}, all(fold(append(only, on(3, &trace.SynthesisStart{}), on(4, &trace.Complete{}))...).Board())); diff != "" {
+	if diff := cmp.Diff([]string{"0 done: planning 0-3, writing 3-4", "1 planned: planned 1-4", "2 planned: planned 1-4"}, all(fold(append(only, on(3, &trace.SynthesisStart{}), on(4, &trace.Complete{}))...).Board())); diff != "" {
 		t.Error(diff)
 	}
 	cut := fold(plan()...).Board()
@@ -218,7 +223,7 @@ func TestARihlaThatGoesOn(t *testing.T) {
 		f.RihlaStep(1, s)
 	}
 	b := f.Board()
-	if diff := cmp.Diff([]string{"0 waiting: planning 0-2, planning 100-101", "1 done: planned 1-3, planning 3-4, searching 4-5, planning 102-103, searching 103-104, planning 104-105", "2 planned: planned 1-…"}, all(b)); diff != "" {
+	if diff := cmp.Diff([]string{"0 waiting: planning 0-2, planning 100-101", "1 done: planned 1-3, planning 3-4, searching 4-5, planning 102-103, searching 103-104, planning 104-106", "2 planned: planned 1-2, planned 100-…"}, all(b)); diff != "" {
 		t.Error(diff)
 	}
 	if l := b.Lanes[1]; l.Searches != 2 || l.Tokens != 40 || l.Paid[lanes.Reading] != 40 {
@@ -226,8 +231,88 @@ func TestARihlaThatGoesOn(t *testing.T) {
 	}
 	// It is another run from now on, of which nothing is known.
 	f.Step(on(107, &trace.RihlaUnderWay{Number: 1, TraceID: anID(5)}))
-	if got := told(f.Board().Lanes[1]); got != "done: planned 1-2, searching 2-106" {
+	if got := told(f.Board().Lanes[1]); got != "done: planned 1-2, searching 100-106" {
 		t.Error(got)
+	}
+}
+
+// The time in which nobody went on with a run is no lane's and not on the critical path,
+// whatever was under way before it.
+func TestAPause(t *testing.T) {
+	for name, c := range map[string]struct {
+		inner []trace.Step
+		told  bool // which run to make
+		want  string
+		path  []string
+	}{
+		"it had not begun": {[]trace.Step{on(103, begin(1)), on(105, &trace.Complete{})}, true, "planned 1-2, planned 100-103, planning 103-106",
+			[]string{"0 planning 0-2", "0 planning 100-101", "1 planned 101-103", "1 planning 103-106", "0 checking 106-107", "0 writing 107-108"}},
+		"it is begun anew": {[]trace.Step{on(3, begin(5)), on(103, begin(1)), on(105, &trace.Complete{})}, true, "planned 1-2, planned 100-103, planning 103-106", nil},
+		"it had begun":     {[]trace.Step{on(3, begin(1)), on(4, &trace.Search{}), on(102, &trace.Resume{}), on(105, &trace.Complete{})}, true, "planned 1-3, planning 3-4, planning 102-106", nil},
+		"it went on":       {[]trace.Step{on(3, begin(1)), on(4, &trace.Search{}), on(50, &trace.SearchComplete{}), on(105, &trace.Complete{})}, true, "planned 1-3, planning 3-4, searching 4-50, planning 50-106", nil},
+		"a stranger":       {nil, false, "planned 1-2, searching 100-106", nil},
+	} {
+		f := fold(plan()[:2]...)
+		sent := func(at float64) trace.Step {
+			s := &trace.Rihla{Number: 1, Researcher: "web", Question: "one"}
+			if c.told {
+				s.TraceID = anID(1)
+			}
+			return on(at, s)
+		}
+		for _, s := range []trace.Step{sent(2), on(100, &trace.Resume{}), sent(101), on(106, &trace.RihlaComplete{Number: 1}), on(107, &trace.Arrival{Number: 1}), on(107, &trace.SynthesisStart{}), on(108, &trace.Complete{})} {
+			f.Step(s)
+		}
+		for _, s := range c.inner {
+			f.RihlaStep(1, s)
+		}
+		b := f.Board()
+		if got := told(b.Lanes[1]); got != "done: "+c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if got := path(b); c.path != nil && !slices.Equal(got, c.path) {
+			t.Errorf("%s: %q, want %q", name, got, c.path)
+		}
+		var all time.Duration
+		for _, p := range b.Critical() {
+			all += p.Span.To.Sub(p.Span.From)
+		}
+		if most := 10 * time.Second; name != "it went on" && all != most {
+			t.Errorf("%s: the end waited for %v, not %v", name, all, most)
+		}
+	}
+}
+
+// An investigator waits while no report is there that it has not looked at, and no
+// longer.
+func TestReportsThatWait(t *testing.T) {
+	f := fold(append(plan(), on(2, &trace.Rihla{Number: 2, Researcher: "files", Question: "two"}), on(2, &trace.Rihla{Number: 3, Researcher: "files", Question: "three"}),
+		on(4, &trace.RihlaComplete{Number: 2}), on(5, &trace.Arrival{Number: 2}), on(6, &trace.RihlaComplete{Number: 1}), on(7, &trace.Evidence{}))...)
+	if got := told(f.Board().Lanes[0]); got != "checking: planning 0-2, checking 4-…" {
+		t.Error(got) // the first report is here, and was not looked at
+	}
+	for _, s := range []trace.Step{on(9, &trace.Arrival{Number: 1}), on(10, &trace.Evidence{}), on(12, &trace.RihlaComplete{Number: 3}), on(13, &trace.Arrival{Number: 3}), on(14, &trace.SynthesisStart{})} {
+		f.Step(s)
+	}
+	if got := told(f.Board().Lanes[0]); got != "writing: planning 0-2, checking 4-10, checking 12-14, writing 14-…" {
+		t.Error(got)
+	}
+}
+
+// A gap that several report is one; at the end those count that are left.
+func TestGapsAreToldOnce(t *testing.T) {
+	f := fold(plan()...)
+	f.Step(on(3, &trace.Rihla{Number: 2, Researcher: "files", Question: "two"}))
+	mayor, rest := marchwarden.Gap{Topic: "mayor", Category: marchwarden.SourceNotFound}, marchwarden.Gap{Topic: "mayor", Category: marchwarden.BudgetExhausted}
+	f.Report(1, &marchwarden.Result{Gaps: []marchwarden.Gap{mayor}})
+	f.Report(2, &marchwarden.Result{Gaps: []marchwarden.Gap{rest, mayor}})
+	if diff := cmp.Diff([]marchwarden.Gap{mayor, rest}, f.Board().Gaps()); diff != "" {
+		t.Error(diff)
+	}
+	f.Step(on(9, &trace.Complete{}))
+	f.Report(0, &marchwarden.Result{Gaps: []marchwarden.Gap{rest}})
+	if diff := cmp.Diff([]marchwarden.Gap{rest}, f.Board().Gaps()); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -243,12 +328,22 @@ func TestARunOfTwoRihlas(t *testing.T) {
 		f.RihlaStep(3, s)
 	}
 	b := f.Board()
-	if diff := cmp.Diff([]string{"1 done: planned 1-3, planning 3-4, searching 4-5, planning 5-6", "3 done: planned 20-21, planning 21-22, reading 22-23, planning 23-24"}, all(b)[1:3]); diff != "" {
+	if diff := cmp.Diff([]string{"1 done: planned 1-3, planning 3-4, searching 4-5, planning 5-7", "3 done: planned 20-21, planning 21-22, reading 22-23, planning 23-25"}, all(b)[1:3]); diff != "" {
 		t.Error(diff)
 	}
 	one, three := b.Lanes[1], b.Lanes[2]
 	if one.Tokens != 40 || three.Tokens != 60 || b.Tokens != 100 || one.Documents != 0 || three.Documents != 1 || three.Searches != 0 || three.Budget != 1000 || b.Lanes[3].Number != 4 {
 		t.Errorf("%+v\n%+v\n%+v", one, three, b.Lanes[3])
+	}
+
+	// Before it reports, it has used what it was seen to pay.
+	f.Step(on(30, &trace.Rihla{Number: 4, Researcher: "web", Question: "one", Parent: 3}))
+	f.Step(on(31, &trace.RihlaUnderWay{Number: 4, TraceID: anID(1)}))
+	for _, s := range append(inner, on(31, &trace.Resume{}), on(32, &trace.ModelComplete{Prompt: "step", TokensIn: 7})) {
+		f.RihlaStep(4, s)
+	}
+	if b := f.Board(); b.Lanes[3].Tokens != 7 || b.Tokens != 107 {
+		t.Errorf("%+v", b.Lanes[3])
 	}
 }
 

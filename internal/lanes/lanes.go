@@ -65,7 +65,7 @@ type Lane struct {
 	TraceID    marchwarden.TraceID
 	State      State
 	Doing      string    // what it is at, or why it failed; one line
-	Sent       time.Time // when a rihla was sent; zero while it waits for its turn
+	Sent       time.Time // when a rihla was sent last; zero while it waits for its turn
 	// Spans are in the order of time and do not overlap. Between them a lane waits, or
 	// its run was cut off.
 	Spans []Span
@@ -126,6 +126,29 @@ func (b *Board) Cut() {
 			l.State, l.Doing = Failed, "cut off"
 		}
 	}
+}
+
+// Gaps are what is missing, each once: of a run that ended as its result says, and until
+// then as the lanes report it.
+func (b *Board) Gaps() []marchwarden.Gap {
+	type key struct {
+		marchwarden.GapCategory
+		topic string
+	}
+	var out []marchwarden.Gap
+	seen := map[key]bool{}
+	for i, l := range b.Lanes {
+		if i > 0 && b.Ended {
+			break
+		}
+		for _, g := range l.Gaps {
+			if k := (key{g.Category, g.Topic}); !seen[k] {
+				seen[k] = true
+				out = append(out, g)
+			}
+		}
+	}
+	return out
 }
 
 func latest(a, b time.Time) time.Time {

@@ -20,7 +20,9 @@ type track struct {
 	doing string
 
 	searching, reading int          // under way
-	out                map[int]bool // rihlas that have not reported
+	out                map[int]bool // rihlas whose report was not looked at yet, and whether it is here
+	here               int          // how many of them are
+	came               time.Time    // when the first came of those that seem to be waited for
 
 	model                                             bool // it has one
 	ended, interrupted                                bool
@@ -106,11 +108,41 @@ func (k *track) awake(s State, at time.Time) {
 	k.enter(s, at)
 }
 
-// settle waits while there are rihlas to wait for.
+// settle waits while there are rihlas to wait for, and looks at a report that is here.
 func (k *track) settle(at time.Time) {
-	if len(k.out) > 0 {
+	switch {
+	case k.here > 0:
+		k.enter(Checking, at)
+	case len(k.out) > 0:
 		k.enter(Waiting, at)
+		k.came = time.Time{}
 	}
+}
+
+// sent says that a rihla is under way.
+func (k *track) sent(number int) {
+	k.gone(number)
+	if len(k.out) < maxLanes {
+		k.out[number] = false
+	}
+}
+
+// back says that the report of a rihla is here.
+func (k *track) back(number int, at time.Time) {
+	if here, out := k.out[number]; out && !here {
+		k.out[number] = true
+		if k.here++; k.here == 1 {
+			k.came = at
+		}
+	}
+}
+
+// gone says that nobody waits for a rihla any more.
+func (k *track) gone(number int) {
+	if k.out[number] {
+		k.here--
+	}
+	delete(k.out, number)
 }
 
 // step takes the next step of the run.
@@ -118,13 +150,18 @@ func (k *track) step(s trace.Step) {
 	h := s.Header()
 	at := k.at(h.Timestamp)
 	switch s := s.(type) {
-	case *trace.RihlaComplete, *trace.RihlaUnderWay, *trace.Checkpoint, *trace.Unknown:
+	case *trace.RihlaComplete:
+		k.back(s.Number, at)
+		return
+	case *trace.RihlaUnderWay, *trace.Checkpoint, *trace.Unknown:
 		return // nothing that the run itself was at
 	case *trace.Start:
 		k.start(s)
 	case *trace.Resume:
 		k.close(k.mark) // the time in between is not its
 		k.state, k.since, k.ended, k.searching, k.reading = Planning, latest(at, k.since), false, 0, 0
+		k.here = 0
+		clear(k.out) // what was under way is sent again
 		if s.Extension != nil {
 			k.budget = plus(k.budget, s.Extension.Tokens)
 		}
@@ -212,16 +249,17 @@ func (k *track) investigated(s trace.Step, at time.Time) {
 		k.enter(Planning, at)
 	case *trace.Rihla:
 		k.worked(Planning)
-		if len(k.out) < maxLanes {
-			k.out[s.Number] = true
-		}
+		k.sent(s.Number)
 	case *trace.Arrival:
-		if delete(k.out, s.Number); s.Number == 0 { // none comes any more
+		if k.gone(s.Number); s.Number == 0 { // none comes any more
+			k.here = 0
 			clear(k.out)
 		}
-		k.enter(Waiting, at) // until now
-		if len(k.out) == 0 {
-			k.enter(Checking, at)
+		if k.state == Waiting { // until there was something to look at
+			if k.came.IsZero() {
+				k.came = at
+			}
+			k.enter(Checking, k.came)
 		}
 	default:
 		k.worked(Checking)

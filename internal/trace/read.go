@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
+	"strconv"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -28,6 +30,7 @@ type Log struct {
 	// JSON: a crash does not leave that.
 	Damaged bool
 
+	only   []Action // the steps to decode; none is all
 	format int
 	sums   bool   // lines have checksums
 	sum    string // of the last whole line
@@ -145,7 +148,7 @@ func (t *Tail) Next(r io.Reader) ([]Step, error) {
 
 // take adds the step of a whole line.
 func (l *Log) take(line []byte, n int) error {
-	step, err := decode(line, n)
+	step, err := l.decode(line, n)
 	if err != nil {
 		return err
 	}
@@ -168,7 +171,7 @@ func (l *Log) take(line []byte, n int) error {
 			return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
 		}
 		l.sum = sum
-		if u, ok := step.(*Unknown); ok {
+		if u, ok := step.(*Unknown); ok && u.Raw != nil {
 			u.Raw = append(bytes.Clone(body), '}')
 		}
 	}
@@ -197,20 +200,72 @@ func readLine(br *bufio.Reader) ([]byte, error) {
 	}
 }
 
-func decode(line []byte, n int) (Step, error) {
-	var head Head
-	if err := json.Unmarshal(line, &head); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
+// decode makes the step of a line.
+func (l *Log) decode(line []byte, n int) (Step, error) {
+	head, quick := glance(line)
+	if !quick {
+		if err := json.Unmarshal(line, &head); err != nil {
+			return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d", n)
+		}
 	}
 	if head.Step != n {
 		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "trace line %d has step %d", n, head.Step)
 	}
+	if quick && l.sums && len(l.only) > 0 && !slices.Contains(l.only, head.Action) {
+		return &Unknown{Head: head}, nil // its checksum is held against it
+	}
 	step := newStep(head.Action)
 	if step == nil {
-		return &Unknown{Head: head, Raw: bytes.Clone(bytes.TrimSpace(line))}, nil
+		step = &Unknown{Raw: bytes.Clone(bytes.TrimSpace(line))}
 	}
-	if err := json.Unmarshal(line, step); err != nil {
+	into := any(step)
+	if u, ok := step.(*Unknown); ok {
+		into = &u.Head
+	}
+	if err := json.Unmarshal(line, into); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "trace line %d (%s)", n, head.Action)
 	}
+	if h := step.Header(); h.Step != n || h.Action != head.Action || !h.Timestamp.Equal(head.Timestamp) { // it was said twice
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "trace line %d is step %d (%s), too", n, h.Step, h.Action)
+	}
 	return step, nil
+}
+
+// glance reads the head of a line, but for its decision, without reading the rest. ok
+// says that the line begins as this program writes it.
+func glance(line []byte) (h Head, ok bool) {
+	var values [3][]byte
+	for i, f := range [...]struct{ key, end string }{{`{"step":`, `,`}, {`"action":"`, `",`}, {`"timestamp":"`, `",`}} {
+		if line, ok = bytes.CutPrefix(line, []byte(f.key)); !ok {
+			return h, false
+		}
+		if values[i], line, ok = bytes.Cut(line, []byte(f.end)); !ok || bytes.IndexByte(values[i], '\\') >= 0 {
+			return h, false
+		}
+	}
+	n, err := strconv.Atoi(string(values[0]))
+	h = Head{Step: n, Action: Action(values[1])}
+	return h, err == nil && h.Timestamp.UnmarshalText(values[2]) == nil
+}
+
+// kinds are the types of steps by their actions.
+var kinds = func() map[Action]reflect.Type {
+	all := map[Action]reflect.Type{}
+	for _, s := range []Step{
+		&Start{}, &Iteration{}, &Message{}, &Search{}, &SearchComplete{}, &Fetch{}, &FetchComplete{},
+		&Model{}, &ModelComplete{}, &Embed{}, &EmbedComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
+		&SynthesisComplete{}, &SynthesisError{}, &Verify{}, &Complete{},
+		&Plan{}, &Rihla{}, &RihlaUnderWay{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{}, &Resume{},
+	} {
+		all[s.action()] = reflect.TypeOf(s).Elem()
+	}
+	return all
+}()
+
+// newStep makes an empty step of an action, or nil for one it does not know.
+func newStep(a Action) Step {
+	if kind := kinds[a]; kind != nil {
+		return reflect.New(kind).Interface().(Step)
+	}
+	return nil
 }

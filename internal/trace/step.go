@@ -324,7 +324,7 @@ type Complete struct {
 }
 
 // Unknown is a step of an action that this version does not know. It can be read
-// and encoded again, not appended.
+// and encoded again, not appended. One that Dir.Skim passed over has no Raw.
 type Unknown struct {
 	Head
 	Raw json.RawMessage `json:"-"` // the line as it was read, without its checksum
@@ -358,21 +358,6 @@ func (*Decision) action() Action          { return ActionDecision }
 func (*Evidence) action() Action          { return ActionEvidence }
 func (*Resume) action() Action            { return ActionResume }
 func (u *Unknown) action() Action         { return u.Action }
-
-// newStep makes an empty step of an action, or nil for one it does not know.
-func newStep(a Action) Step {
-	for _, s := range []Step{
-		&Start{}, &Iteration{}, &Message{}, &Search{}, &SearchComplete{}, &Fetch{}, &FetchComplete{},
-		&Model{}, &ModelComplete{}, &Embed{}, &EmbedComplete{}, &Checkpoint{}, &BudgetExhausted{}, &SynthesisStart{},
-		&SynthesisComplete{}, &SynthesisError{}, &Verify{}, &Complete{},
-		&Plan{}, &Rihla{}, &RihlaUnderWay{}, &RihlaComplete{}, &Arrival{}, &Decision{}, &Evidence{}, &Resume{},
-	} {
-		if s.action() == a {
-			return s
-		}
-	}
-	return nil
-}
 
 // Refs are the blobs that a step depends on.
 func Refs(s Step) []blob.Ref {

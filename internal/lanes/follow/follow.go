@@ -85,13 +85,14 @@ func (r *Run) Read(ctx context.Context) (board *lanes.Board, changed, over bool,
 	for _, s := range steps {
 		r.take(s)
 	}
+	broken := err != nil && marchwarden.CodeOf(err) != marchwarden.CodeUnavailable && ctx.Err() == nil
 	if err != nil && len(steps) == 0 && !changed {
-		return r.board, false, marchwarden.CodeOf(err) != marchwarden.CodeUnavailable && ctx.Err() == nil, err
+		return r.board, false, broken, err
 	}
 	// Between its making and its lock a trace is empty, and nobody seems to write it.
 	idle := ended && (r.own.tail.Lines() > 0 || r.empty)
 	r.empty = ended
-	over = idle || r.fold.Ended()
+	over = idle || r.fold.Ended() || broken
 	changed = changed || len(steps) > 0 || over != r.over || r.board == nil
 	if r.readRihlas(ctx) {
 		changed = true
