@@ -36,6 +36,7 @@ type askOptions struct {
 	out          string
 	verbose      bool
 	quiet        bool
+	plain        bool   // progress in plain lines, also on a terminal
 	engine       string // the cluster to ask, as the flag says; "" leaves it to the settings
 	away         bool   // it was asked of a cluster
 }
@@ -65,8 +66,13 @@ With --engine a cluster does the work, and its workers decide what is searched.
 Ctrl-C then only stops waiting: 'marchwarden watch ID' comes back to it,
 'marchwarden cancel ID' ends it. At its end the record comes home.
 
-The result goes to stdout, progress and warnings to stderr. The first Ctrl-C
-ends the research with a partial result, the second ends the program.
+The result goes to stdout, progress and warnings to stderr. On a terminal every
+rihla has a line with a bar of what it did when: · waiting, ░ planning,
+▒ searching, ▓ reading, █ writing, ▚ checking; letters where there are no such
+characters. --plain writes plain lines there, too.
+
+The first Ctrl-C ends the research with a partial result, the second ends the
+program.
 
 EXIT STATUS
   0    answered, gaps and plain refusals included
@@ -143,6 +149,7 @@ func (o *askOptions) showFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.out, "out", "", "also write the result to `FILE`: JSON if it ends in .json, else a report")
 	f.BoolVar(&o.verbose, "verbose", false, "show hashes, spans and how long each stage took")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
+	f.BoolVar(&o.plain, "plain", false, "show progress in plain lines, on a terminal too: for logs and screen readers")
 }
 
 func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
@@ -214,20 +221,20 @@ func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwa
 // says that it was interrupted, or nothing.
 func (a *app) show(c *config, o askOptions, d *desk, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
 	f, searched := d.whole(res)
-	partial = f.interrupted || !f.known
+	partial = f.Interrupted || !f.Known
 	if start.Investigation == nil {
 		searched = start.Library
 	}
 	screen := term.ResultOptions{
 		Question: start.Request.Question, Limits: start.LimitsNow(),
-		Sources: max(f.read, res.CostMetadata.SourcesRead), Cost: f.costWords(res.CostMetadata),
+		Sources: max(f.Read, res.CostMetadata.SourcesRead), Cost: costWords(f.Cost(res.CostMetadata)),
 		Verbose: o.verbose, Timings: watch.timings,
 	}
 	if !o.away { // what is searched there, its workers decide
 		screen.Hints = c.hints(start, o.desk, searched)
 	}
 	if res.CostMetadata.BudgetExhausted && !partial && len(res.Warnings) == 0 {
-		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.exhausted, start), shortID(res.TraceID)))
+		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
 	}
 	if where := strings.Join(searched, ", "); d.openWorld {
 		screen.Searched = where
@@ -325,7 +332,7 @@ func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultO
 		defer func() { err = errors.Join(failed, err) }()
 	}
 	if o.json {
-		return printJSON(a.stdout, res)
+		return printJSON(a.forPrograms(), res)
 	}
 	return o.show(a.outStyle(), a.stdout, res, screen)
 }

@@ -92,7 +92,7 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 		r.Findings = []record.Finding{}
 	}
 	if o.json {
-		err = errors.Join(err, printJSON(a.stdout, r))
+		err = errors.Join(err, printJSON(a.forPrograms(), r))
 	} else {
 		err = errors.Join(err, a.printCheck(r, o.repair))
 	}

@@ -79,7 +79,7 @@ func (a *app) runClusterStatus(ctx context.Context, engine string, asJSON, again
 			fmt.Fprint(a.stdout, "\x1b[H\x1b[2J")
 		}
 		if asJSON {
-			err = printJSON(a.stdout, s)
+			err = printJSON(a.forPrograms(), s)
 		} else {
 			err = a.printStatus(s)
 		}

@@ -152,7 +152,7 @@ func (a *app) runClusterKeyList(o clusterKeyOptions, asJSON bool) error {
 		if list == nil {
 			list = []keys.Key{}
 		}
-		return printJSON(a.stdout, list)
+		return printJSON(a.forPrograms(), list)
 	}
 	if len(list) == 0 {
 		a.note("there are no keys in %s yet; 'marchwarden cluster key add NAME' makes one", path)

@@ -65,7 +65,7 @@ func (a *app) runClusterPlan(o planOptions) error {
 	}
 	t := scale.Plan(l)
 	if o.json {
-		return printJSON(a.stdout, t)
+		return printJSON(a.forPrograms(), t)
 	}
 	return marchwarden.Wrap(t.WriteText(a.stdout), marchwarden.CodeUnavailable, "print the plan")
 }

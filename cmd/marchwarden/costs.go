@@ -77,7 +77,7 @@ func (a *app) runCosts(o costsOptions) error {
 		if r.Groups == nil {
 			r.Groups = []ledger.Sum{}
 		}
-		return printJSON(a.stdout, r)
+		return printJSON(a.forPrograms(), r)
 	}
 	if len(r.Groups) == 0 {
 		a.note("no calls are in %s for that time", c.text(setLedger))

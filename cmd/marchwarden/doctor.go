@@ -93,7 +93,7 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 		}
 	}
 	if asJSON {
-		err = printJSON(a.stdout, r)
+		err = printJSON(a.forPrograms(), r)
 	} else {
 		err = a.printCheckup(r)
 	}

@@ -104,7 +104,7 @@ func (a *app) runEvalList(ctx context.Context, o evalListOptions) error {
 		return stopped(ctx, "not all suites were looked at", err)
 	}
 	if o.json {
-		return printJSON(a.stdout, infos)
+		return printJSON(a.forPrograms(), infos)
 	}
 	rows := make([][]string, len(infos))
 	for i, s := range infos {

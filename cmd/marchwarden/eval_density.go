@@ -57,7 +57,7 @@ func (a *app) runEvalDensity(paths []string, asJSON bool) error {
 			term.Count(c.Numbers), eval.Number(ratioOf(c.NumbersCited, c.Numbers))})
 	}
 	if asJSON {
-		return printJSON(a.stdout, infos)
+		return printJSON(a.forPrograms(), infos)
 	}
 	return a.outStyle().Table(a.stdout, []string{"report", "sentences", "cited", "share", "with a number", "of these cited"}, rows)
 }

@@ -21,6 +21,7 @@ import (
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
 
 type evalRunOptions struct {
@@ -155,7 +156,7 @@ func (a *app) runEval(ctx context.Context, o evalRunOptions, names []string) (er
 		}
 	}
 	if o.json {
-		return printJSON(a.stdout, done)
+		return printJSON(a.forPrograms(), done)
 	}
 	return nil
 }
@@ -253,8 +254,9 @@ func (a *app) buildID() (string, error) {
 // then a line elsewhere.
 type evalProgress struct {
 	name     string
-	progress *term.Progress // nil when quiet
+	progress *live.Progress // nil when quiet
 	live     bool           // on a terminal
+	bar      [2]string      // what a bar is drawn with: the part that is done, and the rest
 	now      func() time.Time
 	began    time.Time
 	first    int // cases that were there when it began; -1 until it has
@@ -262,12 +264,14 @@ type evalProgress struct {
 }
 
 func (a *app) newEvalProgress(c *config, name string, quiet bool) *evalProgress {
-	p := &evalProgress{name: name, now: a.now, first: -1}
+	p := &evalProgress{name: name, now: a.now, first: -1, bar: [2]string{"█", "░"}}
 	if !quiet {
-		st := a.errStyle()
-		terminal, _ := a.env("TERM")
-		p.live = st.Width > 0 && terminal != "dumb" && terminal != "" && !c.on(setDebug)
-		p.progress = term.NewProgress(a.stderr, st, p.live, a.now)
+		cfg := a.liveOn(c, a.stderr)
+		cfg.Single, p.live = true, cfg.Live
+		if cfg.ASCII {
+			p.bar = [2]string{"#", "."}
+		}
+		p.progress = live.New(a.stderr, cfg)
 	}
 	return p
 }
@@ -292,7 +296,7 @@ func (p *evalProgress) step(done, total int) {
 	if p.live {
 		const cells = 20
 		full := done * cells / max(1, total)
-		message = strings.Repeat("█", full) + strings.Repeat("░", cells-full) + " " + message
+		message = strings.Repeat(p.bar[0], full) + strings.Repeat(p.bar[1], cells-full) + " " + message
 	}
 	p.progress.Event(marchwarden.Event{Stage: marchwarden.Stage(p.name), Iteration: 0, Done: done, Total: total, Message: message})
 }

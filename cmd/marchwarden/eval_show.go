@@ -127,7 +127,7 @@ func (a *app) runEvalCompare(ctx context.Context, o evalCompareOptions, pathA, p
 		return err
 	}
 	if o.json {
-		return printJSON(a.stdout, list)
+		return printJSON(a.forPrograms(), list)
 	}
 	rows := make([][]string, len(list))
 	for i, c := range list {

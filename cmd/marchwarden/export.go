@@ -190,6 +190,9 @@ func (a *app) exportTo(ctx context.Context, format exportFormat, e export) error
 		if format.binary && a.outStyle().Width > 0 {
 			return invalid("--out", "give a file, or pipe it into a program", "a terminal cannot show "+format.name)
 		}
+		if format.name == "json" || format.name == "csl" {
+			return write(a.forPrograms())
+		}
 		return write(a.stdout)
 	}
 	if err := checkOut(path); err != nil {

@@ -129,7 +129,7 @@ func (a *app) collect(ctx context.Context, rec *records, c *config, plan *record
 	}
 	if o.dryRun {
 		if o.json {
-			return printJSON(a.stdout, r)
+			return printJSON(a.forPrograms(), r)
 		}
 		return nil
 	}
@@ -139,7 +139,7 @@ func (a *app) collect(ctx context.Context, rec *records, c *config, plan *record
 		err = forgetDrift(rec, c, plan)
 	}
 	if o.json {
-		if printErr := printJSON(a.stdout, r); err == nil {
+		if printErr := printJSON(a.forPrograms(), r); err == nil {
 			err = printErr
 		}
 	} else if _, printErr := fmt.Fprintf(a.stdout, "removed: %s with %s, %s, %s in all\n", term.Plural(removed.Families, "run"), term.Plural(removed.Traces, "trace"),

@@ -168,7 +168,7 @@ func (a *app) runLibraryList(ctx context.Context, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		return printJSON(a.stdout, rows)
+		return printJSON(a.forPrograms(), rows)
 	}
 	if len(rows) == 0 {
 		a.note("no folders were added yet, so the embedded library is searched; 'marchwarden library add DIR' adds one")
@@ -266,7 +266,7 @@ func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, word
 		return err
 	}
 	if o.json {
-		return printJSON(a.stdout, hits)
+		return printJSON(a.forPrograms(), hits)
 	}
 	if len(hits) == 0 {
 		a.note("no document of %s holds these words", term.Plural(len(library), "folder"))

@@ -59,8 +59,12 @@ type app struct {
 	// limits are what this process shares of providers with the others that work for its
 	// engine; nil where there is none.
 	limits func(key string) dispatch.Limiter
-	// tracer sends spans to a collector, once research begins and if OTEL_* says so.
+	// look says how to write to a stream, where a test decides; nil looks at the stream.
+	look func(io.Writer) term.Style
+	// tracer sends spans to a collector, once research begins and if OTEL_* says so; traced
+	// says that it was asked. Several desks may be open at once: it is not asked again.
 	tracer *telemetry.Tracer
+	traced bool
 }
 
 func main() {
@@ -170,7 +174,19 @@ func invalid(field, hint, message string) error {
 func (a *app) outStyle() term.Style { return a.style(a.stdout) }
 func (a *app) errStyle() term.Style { return a.style(a.stderr) }
 
+// forPrograms is stdout for JSON. A person who looks at it on a terminal gets the same
+// JSON with escapes in place of what would act there.
+func (a *app) forPrograms() io.Writer {
+	if a.outStyle().Width > 0 {
+		return term.JSON(a.stdout)
+	}
+	return a.stdout
+}
+
 func (a *app) style(w io.Writer) term.Style {
+	if a.look != nil {
+		return a.look(w)
+	}
 	if door, ok := w.(*secret.Writer); ok {
 		w = door.Unwrap()
 	}

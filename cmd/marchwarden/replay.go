@@ -19,11 +19,17 @@ import (
 )
 
 type replayOptions struct {
-	raw   bool
-	rerun bool
+	raw    bool
+	rerun  bool
+	follow bool
 }
 
-const replayHelp = `Show a recorded run step by step, or run it again.
+const replayHelp = `Show a recorded run step by step, follow one that goes on, or run one again.
+
+With --follow a run that goes on, in whichever process, is shown as it happens:
+a line a rihla on a terminal, plain lines elsewhere, and with --raw the lines of
+the trace as they are written. It ends with the run; Ctrl-C ends the following,
+and the run goes on. One that has ended is shown at once.
 
 With --rerun the run is executed again on its record: nothing is searched,
 fetched or asked, and the result must be the same to the byte.
@@ -31,7 +37,7 @@ fetched or asked, and the result must be the same to the byte.
 ` + idHelp + `
 
 EXIT STATUS
-  0    shown; with --rerun: the result is byte-identical
+  0    shown, or followed to its end; with --rerun: the result is byte-identical
   1    failed; with --rerun: the result differs, or stored bytes are damaged
   2    wrong usage or bad input
   130  interrupted`
@@ -39,25 +45,32 @@ EXIT STATUS
 func newReplay(a *app) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
-		Use: "replay [flags] ID", Short: "show a recorded run, or run it again offline", Long: replayHelp,
-		Example: "  marchwarden replay last\n  marchwarden replay --raw last | jq .action\n  marchwarden replay --rerun 0198c0de",
+		Use: "replay [flags] ID", Short: "show a recorded run, follow one that goes on, or run it again offline", Long: replayHelp,
+		Example: "  marchwarden replay last\n  marchwarden replay --raw last | jq .action\n  marchwarden replay --rerun 0198c0de\n  marchwarden replay --follow last",
 		Args:    argCount(1, 1, "one trace id"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runReplay(cmd.Context(), o, args[0]) },
 	}
 	cmd.Flags().BoolVar(&o.raw, "raw", false, "print the lines of the trace as they are (JSONL)")
+	cmd.Flags().BoolVar(&o.follow, "follow", false, "show a run that goes on as it happens, until it ends")
 	cmd.Flags().BoolVar(&o.rerun, "rerun", false, "execute the run again on its record and compare the bytes")
 	return cmd
 }
 
 func (a *app) runReplay(ctx context.Context, o replayOptions, arg string) error {
-	if o.raw && o.rerun {
+	switch {
+	case o.raw && o.rerun:
 		return invalid("--raw", "", "cannot be used together with --rerun")
+	case o.follow && o.rerun:
+		return invalid("--follow", "a run can be run again once it has ended", "cannot be used together with --rerun")
 	}
 	c, rec, id, err := a.openTrace(arg)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
+	if o.follow {
+		return a.followRun(ctx, c, rec, id, o.raw)
+	}
 	if o.raw {
 		return a.printRaw(rec.traces, id)
 	}
@@ -83,7 +96,7 @@ func (a *app) printRaw(d *trace.Dir, id marchwarden.TraceID) error {
 		return err
 	}
 	defer f.Close()
-	_, err = io.Copy(a.stdout, f)
+	_, err = io.Copy(a.forPrograms(), f)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print trace %s", id)
 }
 

@@ -113,7 +113,7 @@ func (a *app) runResearchers(ctx context.Context, o deskOptions, asJSON bool) er
 
 func (a *app) printResearchers(rows []researcherRow, asJSON bool) error {
 	if asJSON {
-		return printJSON(a.stdout, rows)
+		return printJSON(a.forPrograms(), rows)
 	}
 	table := make([][]string, len(rows))
 	for i, r := range rows {
@@ -175,7 +175,7 @@ func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, to
 	a.note("checking %s…", strings.Join(args, " "))
 	report := conform.Check(ctx, func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }, o)
 	if asJSON {
-		err = printJSON(a.stdout, report)
+		err = printJSON(a.forPrograms(), report)
 	} else {
 		err = a.outStyle().Table(a.stdout, []string{"check", "level", "outcome", "what was seen"}, report.Table())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
 
 // TestTally counts five questions of which two were done before: by plain lines not too
@@ -37,12 +38,13 @@ func TestTally(t *testing.T) {
 		t.Errorf("quiet: %q", got)
 	}
 	ta := a.newTally(c, 5, 3, true)
-	ta.bar.live, ta.bar.progress = true, term.NewProgress(a.stderr, term.Style{Width: 60}, true, a.now)
+	ta.bar.live, ta.bar.progress = true, live.New(a.stderr, live.Config{Style: term.Style{Width: 60}, Live: true, Single: true, Now: a.now})
 	got := count(ta)
 	if !strings.Contains(got, "questions · 4 of 5 · ████████████████░░░░ ") {
 		t.Errorf("bar: %q", got)
 	}
-	for line := range strings.SplitSeq(got, "\r\x1b[2K") {
+	for line := range strings.SplitSeq(got, "\r") {
+		line, _, _ = strings.Cut(line, "\x1b")
 		if n := len([]rune(line)); n > 59 {
 			t.Errorf("%d cells: %q", n, line)
 		}

@@ -30,7 +30,11 @@ type remark struct {
 
 // tell writes one line of JSON to stderr. What nobody reads is lost.
 func (a *app) tell(v any) {
-	enc := json.NewEncoder(a.stderr)
+	w := a.stderr
+	if a.errStyle().Width > 0 {
+		w = term.JSON(w)
+	}
+	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(v)
 }

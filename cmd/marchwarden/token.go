@@ -196,7 +196,7 @@ func (a *app) runTokenList(asJSON bool) error {
 		table = append(table, []string{t.Name, strings.Join(t.Scopes, ", "), a.inZone(t.Created), until, row.State})
 	}
 	if asJSON {
-		return printJSON(a.stdout, rows)
+		return printJSON(a.forPrograms(), rows)
 	}
 	if len(rows) == 0 {
 		a.note("there are no tokens yet; 'marchwarden token add NAME' makes one")

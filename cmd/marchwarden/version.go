@@ -51,7 +51,7 @@ func (a *app) runVersion(asJSON bool) error {
 		Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 	if asJSON {
-		return printJSON(a.stdout, v)
+		return printJSON(a.forPrograms(), v)
 	}
 	_, err := fmt.Fprintf(a.stdout, "%s %s (contract %s, %s, %s)\n", v.Name, v.Version, v.Contract, v.Go, v.Platform)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the version")

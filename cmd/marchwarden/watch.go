@@ -1,13 +1,22 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	xterm "golang.org/x/term"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	lanefollow "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
 
 // watch follows a research for the people who wait: progress, warnings kept
@@ -15,7 +24,9 @@ import (
 // called one event at a time, as a marchwarden.Sink.
 type watch struct {
 	a        *app
-	progress *term.Progress // nil when quiet
+	progress *live.Progress                          // nil when quiet
+	read     func(marchwarden.TraceID) (stop func()) // has the progress follow the record; nil where it has none
+	stop     func()                                  // ends that; nil until it began
 	verbose  bool
 	debug    func(marchwarden.Event)
 	tell     func(marchwarden.Event) // nil unless events are wanted as JSON
@@ -32,20 +43,103 @@ type watch struct {
 
 func (a *app) newWatch(c *config, o askOptions) *watch {
 	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.planOnly, began: a.now()}
-	st := a.errStyle()
 	if o.jsonEvents {
 		w.tell = func(e marchwarden.Event) { a.tell(e) }
 	}
 	if !o.quiet && !o.jsonEvents {
-		name, _ := a.env("TERM")
-		live := st.Width > 0 && name != "dumb" && name != "" && !c.on(setDebug)
-		w.progress = term.NewProgress(a.stderr, st, live, a.now)
+		cfg := a.liveOn(c, a.stderr)
+		cfg.Live = cfg.Live && !o.plain
+		w.progress = live.New(a.stderr, cfg)
+		if cfg.Live && !o.away && !w.planOnly {
+			w.read = func(id marchwarden.TraceID) func() { return a.readAlong(c, id, w.progress) }
+		}
 	}
 	log := a.logger(c)
 	w.debug = func(e marchwarden.Event) {
 		log.Debug("progress", "stage", e.Stage, "iteration", e.Iteration, "message", e.Message, "trace_id", e.TraceID.String())
 	}
 	return w
+}
+
+// liveOn is how progress is shown on a stream: live on a terminal that knows escape
+// codes, as long as nothing is logged beside it.
+func (a *app) liveOn(c *config, w io.Writer) live.Config {
+	st := a.style(w)
+	name, _ := a.env("TERM")
+	return live.Config{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.on(setDebug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.now}
+}
+
+// sizeOf asks for the size of the terminal that a stream is, which may change.
+func sizeOf(w io.Writer) func() (width, height int) {
+	if door, ok := w.(*secret.Writer); ok {
+		w = door.Unwrap()
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return nil
+	}
+	return func() (int, int) {
+		width, height, err := xterm.GetSize(int(f.Fd()))
+		if err != nil {
+			return 0, 0
+		}
+		return width, height
+	}
+}
+
+// simpleTerminals have few characters, whatever the locale says.
+var simpleTerminals = []string{"linux", "vt52", "vt100", "vt102", "vt220", "ansi", "cons25", "sun"}
+
+// asciiOnly reports whether a terminal may have no characters but ASCII: the locale
+// decides, in the order in which C programs ask for it.
+func (a *app) asciiOnly(terminal string) bool {
+	if slices.Contains(simpleTerminals, terminal) {
+		return true
+	}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v, _ := a.env(name); v != "" {
+			v = strings.ReplaceAll(strings.ToLower(v), "-", "")
+			return !strings.Contains(v, "utf8")
+		}
+	}
+	return true
+}
+
+// followEvery is how often a record is looked at.
+const followEvery = 250 * time.Millisecond
+
+// readAlong shows what the record of a run of this process tells beyond its events, such
+// as tokens, until stop is called. Where it cannot be read, events have to do.
+func (a *app) readAlong(c *config, id marchwarden.TraceID, to *live.Progress) (stop func()) {
+	rec, err := a.openKept(c)
+	if err != nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run := lanefollow.New(rawRecords{shownRecords{rec}}, rec.blobs, id)
+		for {
+			board, changed, over, err := run.Read(ctx)
+			if err != nil || ctx.Err() != nil {
+				return
+			}
+			if changed && !over { // one that is cut off says so elsewhere
+				to.Board(board)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(followEvery):
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		_ = rec.Close() // it was only read
+	}
 }
 
 func (w *watch) event(e marchwarden.Event) {
@@ -60,8 +154,12 @@ func (w *watch) event(e marchwarden.Event) {
 		w.tell(e)
 	}
 	w.enter(e.Stage)
-	if w.progress != nil {
-		w.progress.Event(e)
+	if w.progress == nil {
+		return
+	}
+	w.progress.Event(e)
+	if w.read != nil && w.stop == nil && e.Rihla == 0 && e.TraceID.Valid() {
+		w.stop = w.read(e.TraceID)
 	}
 }
 
@@ -96,6 +194,9 @@ func (w *watch) close() {
 	}
 	w.closed = true
 	w.enter("")
+	if w.stop != nil {
+		w.stop()
+	}
 	if w.progress != nil {
 		w.progress.Close()
 	}

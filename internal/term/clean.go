@@ -1,8 +1,11 @@
 package term
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -155,4 +158,42 @@ func controlStringLen(s string) int {
 		}
 	}
 	return 0
+}
+
+// JSON passes JSON on to a terminal: what Clean would take out is written as the escape
+// that JSON has for it, so that nothing is lost and nothing acts. It holds back the
+// beginning of a character until the rest comes.
+func JSON(w io.Writer) io.Writer { return &jsonWriter{to: w} }
+
+type jsonWriter struct {
+	to   io.Writer
+	held []byte
+}
+
+// Write takes text of JSON, in which a character beyond ASCII is always part of a string.
+func (j *jsonWriter) Write(p []byte) (int, error) {
+	b := append(j.held, p...)
+	out := make([]byte, 0, len(b))
+	for len(b) > 0 && utf8.FullRune(b) {
+		r, n := utf8.DecodeRune(b)
+		switch {
+		case r == utf8.RuneError && n == 1:
+			out = append(out, `\ufffd`...)
+		case r == '\r':
+			out = append(out, ' ')
+		case visible(r) == r:
+			out = append(out, b[:n]...)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		b = b[n:]
+	}
+	j.held = append([]byte(nil), b...)
+	if _, err := j.to.Write(out); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
@@ -112,4 +113,31 @@ func FuzzClean(f *testing.F) {
 			t.Fatalf("CleanLine(%q) = %q", s, line)
 		}
 	})
+}
+
+// JSON on a terminal says the same and does nothing.
+func TestJSONOnATerminal(t *testing.T) {
+	text := "a\u009b31mb\u202ec\U000e0041d\x7f é 日本 👍 <&> \t"
+	line, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for size := 1; size <= len(line); size++ { // however it is cut into writes
+		var out strings.Builder
+		w := JSON(&out)
+		for rest := line; len(rest) > 0; {
+			n := min(size, len(rest))
+			if written, err := w.Write(rest[:n]); err != nil || written != n {
+				t.Fatal(written, err)
+			}
+			rest = rest[n:]
+		}
+		if got := out.String(); got != Clean(got) || !strings.Contains(got, `\u009b`) || !strings.Contains(got, "日本 👍") {
+			t.Fatalf("%d at a time: %q", size, got)
+		}
+		var back map[string]string
+		if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back["text"] != text {
+			t.Fatalf("%d at a time: %q, %v", size, back["text"], err)
+		}
+	}
 }

@@ -75,9 +75,12 @@ func Plural(n int, noun string) string {
 	return Count(n) + " " + noun + "s"
 }
 
-// truncate shortens clean one-line text to a number of cells, with an ellipsis
+// Width is the cells that clean one-line text takes.
+func Width(s string) int { return uniseg.StringWidth(s) }
+
+// Truncate shortens clean one-line text to a number of cells, with an ellipsis
 // where it was cut.
-func truncate(s string, width int) string {
+func Truncate(s string, width int) string {
 	if width <= 0 {
 		return ""
 	}
@@ -98,8 +101,8 @@ func truncate(s string, width int) string {
 	return strings.TrimRight(s[:end], " ") + "…"
 }
 
-// pad fills clean text with spaces to a number of cells, on its left or right.
-func pad(s string, width int, left bool) string {
+// Pad fills clean text with spaces to a number of cells, on its left or right.
+func Pad(s string, width int, left bool) string {
 	fill := strings.Repeat(" ", max(0, width-uniseg.StringWidth(s)))
 	if left {
 		return fill + s
@@ -127,7 +130,7 @@ func (st Style) Table(w io.Writer, head []string, rows [][]string) error {
 	for r, row := range grid {
 		line := st.tableRow(row, widths, numbers)
 		if r == 0 {
-			line = st.paint(bold, line)
+			line = st.Paint(Bold, line)
 		}
 		b.WriteString(line + "\n")
 	}
@@ -168,9 +171,9 @@ func (st Style) tableRow(row []string, widths []int, numbers []bool) string {
 		width := widths[i]
 		if i == len(widths)-1 && st.Width > 0 {
 			width = min(width, max(st.Width-used, leastLast))
-			c = truncate(c, width)
+			c = Truncate(c, width)
 		}
-		b.WriteString(pad(c, width, numbers[i]))
+		b.WriteString(Pad(c, width, numbers[i]))
 		b.WriteString(strings.Repeat(" ", gap))
 		used += width + gap
 	}

@@ -42,7 +42,7 @@ func TestTruncate(t *testing.T) {
 	}{
 		{"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"a bcd", 3, "a…"}, {"漢字漢字", 5, "漢字…"}, {"漢字漢字", 6, "漢字…"}, {"cafe\u0301s!", 5, "cafe\u0301…"}, {"abc", 0, ""}, {"abc", 1, "…"},
 	} {
-		if got := truncate(tc.in, tc.width); got != tc.want {
+		if got := Truncate(tc.in, tc.width); got != tc.want {
 			t.Errorf("truncate(%q, %d) = %q, want %q", tc.in, tc.width, got, tc.want)
 		}
 	}

@@ -6,22 +6,21 @@ import (
 
 	"github.com/rivo/uniseg"
 	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	tablecells "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/cells"
 )
 
 // markdownParser is CommonMark with tables and without link reference
 // definitions: a line "[1]: https://…" in an answer must not turn its markers
 // into links.
-var markdownParser = parser.NewParser(
+var markdownParser = parser.NewParser(append(tablecells.Options(),
 	parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 	parser.WithInlineParsers(parser.DefaultInlineParsers()...),
-	parser.WithParagraphTransformers(util.Prioritized(extension.NewTableParagraphTransformer(), 200)),
-	parser.WithASTTransformers(util.Prioritized(extension.NewTableASTTransformer(), 0)),
-)
+)...)
 
 // maxMarkdown is the longest answer, in bytes, that is read as Markdown. Some
 // inputs cost the parser quadratic time; at this length that is about a second.
@@ -59,7 +58,7 @@ func (p *page) markdown(src string, cited int) {
 	p.cited = cited
 	defer func() { p.cited = 0 }() // brackets elsewhere are no markers
 	if len(src) > maxMarkdown {
-		p.text("", "", run{strings.Trim(Clean(src), "\n"), plain})
+		p.text("", "", Run{strings.Trim(Clean(src), "\n"), Plain})
 		return
 	}
 	md := markdown{page: p, source: []byte(Clean(src))}
@@ -79,8 +78,8 @@ func (md markdown) blocks(n ast.Node, m *margin, tight bool) {
 func (md markdown) block(n ast.Node, m *margin) {
 	switch n := n.(type) {
 	case *ast.Heading:
-		runs := []run{{strings.Repeat("#", n.Level) + " ", dim}}
-		md.text(m.next(), m.rest, append(runs, md.inline(n, bold)...)...)
+		runs := []Run{{strings.Repeat("#", n.Level) + " ", Dim}}
+		md.text(m.next(), m.rest, append(runs, md.inline(n, Bold)...)...)
 	case *ast.List:
 		md.list(n, m)
 	case *ast.Blockquote:
@@ -88,11 +87,11 @@ func (md markdown) block(n ast.Node, m *margin) {
 	case *ast.CodeBlock, *ast.FencedCodeBlock, *ast.HTMLBlock:
 		md.verbatim(n, m)
 	case *ast.ThematicBreak:
-		md.text(m.next(), m.rest, run{"* * *", dim})
+		md.text(m.next(), m.rest, Run{"* * *", Dim})
 	case *extast.Table:
 		md.table(n, m)
 	default:
-		md.text(m.next(), m.rest, md.inline(n, plain)...)
+		md.text(m.next(), m.rest, md.inline(n, Plain)...)
 	}
 }
 
@@ -124,10 +123,10 @@ func (md markdown) verbatim(n ast.Node, m *margin) {
 		seg := lines.At(i)
 		code := strings.ReplaceAll(string(seg.Value(md.source)), "\t", "    ")
 		code = strings.TrimRight(oneLine(Clean(code)), " ")
-		md.line(inner.next(), md.st.paint(tint, code))
+		md.line(inner.next(), md.st.Paint(Tint, code))
 	}
 	if html, ok := n.(*ast.HTMLBlock); ok && html.HasClosure() {
-		md.line(inner.next(), md.st.paint(tint, CleanLine(string(html.ClosureLine.Value(md.source)))))
+		md.line(inner.next(), md.st.Paint(Tint, CleanLine(string(html.ClosureLine.Value(md.source)))))
 	}
 }
 
@@ -137,9 +136,9 @@ func (md markdown) table(n *extast.Table, m *margin) {
 	var grid [][]line
 	widths := []int{}
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
-		look := plain
+		look := Plain
 		if len(grid) == 0 {
-			look = bold
+			look = Bold
 		}
 		var cols []line
 		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
@@ -178,40 +177,40 @@ func (md markdown) tableRows(n *extast.Table, m *margin) {
 		item := m.nest("• ", "  ")
 		h := head.FirstChild()
 		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
-			var runs []run
+			var runs []Run
 			if h != nil {
-				runs = append(md.inline(h, bold), run{": ", bold})
+				runs = append(md.inline(h, Bold), Run{": ", Bold})
 				h = h.NextSibling()
 			}
-			md.text(item.next(), item.rest, append(runs, md.inline(c, plain)...)...)
+			md.text(item.next(), item.rest, append(runs, md.inline(c, Plain)...)...)
 		}
 	}
 }
 
 // inline gathers the text within n as runs.
-func (md markdown) inline(n ast.Node, look sgr) []run {
-	var out []run
+func (md markdown) inline(n ast.Node, look Look) []Run {
+	var out []Run
 	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
 		switch c := c.(type) {
 		case *ast.Text:
-			out = append(out, run{md.words(c), look})
+			out = append(out, Run{md.words(c), look})
 		case *ast.String:
-			out = append(out, run{string(c.Value), look})
+			out = append(out, Run{string(c.Value), look})
 		case *ast.CodeSpan:
-			out = append(out, run{"`" + md.raw(c) + "`", look.and(tint)})
+			out = append(out, Run{"`" + md.raw(c) + "`", look.and(Tint)})
 		case *ast.Emphasis:
-			out = append(out, md.inline(c, look.and([]sgr{italic, bold}[min(c.Level, 2)-1]))...)
+			out = append(out, md.inline(c, look.and([]Look{Italic, Bold}[min(c.Level, 2)-1]))...)
 		case *ast.Link:
 			out = append(out, md.link(md.inline(c, look), c.Destination)...)
 		case *ast.Image:
-			alt := append([]run{{"[image: ", look}}, md.inline(c, look)...)
-			out = append(out, md.link(append(alt, run{"]", look}), c.Destination)...)
+			alt := append([]Run{{"[image: ", look}}, md.inline(c, look)...)
+			out = append(out, md.link(append(alt, Run{"]", look}), c.Destination)...)
 		case *ast.AutoLink:
-			out = append(out, run{string(c.Label(md.source)), look.and(tint)})
+			out = append(out, Run{string(c.Label(md.source)), look.and(Tint)})
 		case *ast.RawHTML:
 			for i := range c.Segments.Len() {
 				seg := c.Segments.At(i)
-				out = append(out, run{string(seg.Value(md.source)), look})
+				out = append(out, Run{string(seg.Value(md.source)), look})
 			}
 		default:
 			out = append(out, md.inline(c, look)...)
@@ -248,16 +247,16 @@ func (md markdown) raw(n ast.Node) string {
 }
 
 // link shows where a link leads, unless its text says so already.
-func (md markdown) link(label []run, destination []byte) []run {
+func (md markdown) link(label []Run, destination []byte) []Run {
 	to := CleanLine(unescape(string(destination)))
 	var said strings.Builder
 	for _, r := range label {
-		said.WriteString(r.text)
+		said.WriteString(r.Text)
 	}
 	if to == "" || to == said.String() {
 		return label
 	}
-	return append(label, run{" (" + to + ")", dim})
+	return append(label, Run{" (" + to + ")", Dim})
 }
 
 // unescape resolves backslash escapes and entities in one pass, so that an

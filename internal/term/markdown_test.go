@@ -68,7 +68,7 @@ func TestWrapProperties(t *testing.T) {
 		first, rest := rapid.IntRange(2, 50).Draw(t, "first"), rapid.IntRange(2, 50).Draw(t, "rest")
 		s := strings.Join(words, " ")
 		var got strings.Builder
-		for i, l := range wrap(cells([]run{{s, plain}}, 9), first, rest) {
+		for i, l := range wrap(cells([]Run{{s, Plain}}, 9), first, rest) {
 			limit := rest
 			if i == 0 {
 				limit = first
@@ -115,13 +115,13 @@ func BenchmarkResult(b *testing.B) {
 
 // Runs are cleaned where they become cells, whatever their maker did.
 func TestCellsClean(t *testing.T) {
-	if got := (Style{}).render(cells([]run{{"a\x1b[31mb\u202e", plain}, {"\tc\a", bold}}, 0)); got != "ab c" {
+	if got := (Style{}).render(cells([]Run{{"a\x1b[31mb\u202e", Plain}, {"\tc\a", Bold}}, 0)); got != "ab c" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestCellsWidth(t *testing.T) {
-	if n := line(cells([]run{{"漢字", plain}, {" e\u0301", bold}}, 0)).width(); n != uniseg.StringWidth("漢字 é") {
+	if n := line(cells([]Run{{"漢字", Plain}, {" e\u0301", Bold}}, 0)).width(); n != uniseg.StringWidth("漢字 é") {
 		t.Errorf("width %d", n)
 	}
 }

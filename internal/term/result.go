@@ -42,7 +42,7 @@ func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) erro
 	p := &page{st: st}
 	p.header(o)
 	if strings.TrimSpace(r.Answer) == "" {
-		p.text("", "", run{"no answer", italic})
+		p.text("", "", Run{"no answer", Italic})
 	} else {
 		p.markdown(r.Answer, len(r.Citations))
 	}
@@ -72,9 +72,9 @@ func (st Style) Plan(w io.Writer, question string, rihlas []marchwarden.Rihla) e
 	p := &page{st: st}
 	p.header(ResultOptions{Question: question})
 	if len(rihlas) == 0 {
-		p.text("", "", run{"nobody would be asked", italic})
+		p.text("", "", Run{"nobody would be asked", Italic})
 	} else {
-		p.text("", "", run{"Plan", bold}, run{" — " + Plural(len(rihlas), "rihla") + ", the most important first", dim})
+		p.text("", "", Run{"Plan", Bold}, Run{" — " + Plural(len(rihlas), "rihla") + ", the most important first", Dim})
 	}
 	for i, r := range rihlas {
 		p.rihla(i+1, len(rihlas), r, nonEmpty(CleanLine(r.Reason)))
@@ -91,7 +91,7 @@ func (p *page) rihlas(rs []marchwarden.Rihla, verbose bool) {
 		return
 	}
 	p.gap()
-	p.text("", "", run{"Rihlas", bold}, run{" — who was sent with which question", dim})
+	p.text("", "", Run{"Rihlas", Bold}, Run{" — who was sent with which question", Dim})
 	for i, r := range rs {
 		p.rihla(i+1, len(rs), r, rihlaFacts(r, verbose))
 	}
@@ -99,7 +99,7 @@ func (p *page) rihlas(rs []marchwarden.Rihla, verbose bool) {
 
 // rihla writes one of so many by its number, with facts below.
 func (p *page) rihla(n, of int, r marchwarden.Rihla, facts []string) {
-	head := "  " + pad(Count(n), len(Count(of)), true) + " "
+	head := "  " + Pad(Count(n), len(Count(of)), true) + " "
 	indent := strings.Repeat(" ", len(head))
 	p.text(head, indent, headed(r.Researcher, r.Question)...)
 	p.note(indent, facts)
@@ -137,13 +137,13 @@ func rihlaFacts(r marchwarden.Rihla, verbose bool) []string {
 func (p *page) header(o ResultOptions) {
 	question, library, searched := CleanLine(o.Question), CleanLine(o.Library), CleanLine(o.Searched)
 	if question != "" {
-		p.text("", "", run{question, bold})
+		p.text("", "", Run{question, Bold})
 	}
 	if library != "" {
-		p.text("", "  ", run{"library used: ", dim}, run{library, plain})
+		p.text("", "  ", Run{"library used: ", Dim}, Run{library, Plain})
 	}
 	if searched != "" {
-		p.text("", "  ", run{"searched: ", dim}, run{searched, plain})
+		p.text("", "  ", Run{"searched: ", Dim}, Run{searched, Plain})
 	}
 	if question != "" || library != "" || searched != "" {
 		p.gap()
@@ -154,18 +154,18 @@ func (p *page) header(o ResultOptions) {
 const factRow = 11
 
 // fact writes a labelled line of the footer: a head, if any, then a series.
-func (p *page) fact(label string, head []run, separator string, facts ...string) {
+func (p *page) fact(label string, head []Run, separator string, facts ...string) {
 	rest := strings.Repeat(" ", factRow)
-	cs := cells(append([]run{{pad(label, factRow, false), dim}}, head...), 0)
-	p.lay("", rest, append(cs, series(facts, separator, plain)...))
+	cs := cells(append([]Run{{Pad(label, factRow, false), Dim}}, head...), 0)
+	p.lay("", rest, append(cs, series(facts, separator, Plain)...))
 }
 
 func (p *page) footer(r *marchwarden.Result, o ResultOptions) {
 	p.gap()
 	score := fmt.Sprintf("%.2f", r.Confidence)
-	p.fact("confidence", []run{{score, bold.and(confidenceLook(r.Confidence))}, {" — ", plain}}, ", ", factorWords(r.ConfidenceFactors)...)
+	p.fact("confidence", []Run{{score, Bold.and(confidenceLook(r.Confidence))}, {" — ", Plain}}, ", ", factorWords(r.ConfidenceFactors)...)
 	if n := len(r.Claims); n > 0 {
-		p.fact("checked", []run{{Plural(n, "claim") + " — ", plain}}, ", ", claimWords(r.Claims)...)
+		p.fact("checked", []Run{{Plural(n, "claim") + " — ", Plain}}, ", ", claimWords(r.Claims)...)
 	}
 	p.fact("cost", nil, " · ", costWords(r, o)...)
 	if !r.TraceID.Valid() {
@@ -180,14 +180,14 @@ func (p *page) footer(r *marchwarden.Result, o ResultOptions) {
 }
 
 // confidenceLook follows the bands of the contract.
-func confidenceLook(u marchwarden.Unit) sgr {
+func confidenceLook(u marchwarden.Unit) Look {
 	switch {
 	case u >= 0.7:
-		return green
+		return Green
 	case u >= 0.5:
-		return yellow
+		return Yellow
 	}
-	return red
+	return Red
 }
 
 // factorWords says all that a confidence was computed from.
@@ -268,15 +268,15 @@ func (p *page) timings(ts []Timing) {
 	if len(ts) == 0 {
 		return
 	}
-	p.section("Timings", plain)
+	p.section("Timings", Plain)
 	names, spans := make([]string, len(ts)), make([]string, len(ts))
 	widest, longest := 0, 0
 	for i, t := range ts {
-		names[i], spans[i] = truncate(CleanLine(t.Stage), minText/2), Duration(t.Duration)
+		names[i], spans[i] = Truncate(CleanLine(t.Stage), minText/2), Duration(t.Duration)
 		widest, longest = max(widest, uniseg.StringWidth(names[i])), max(longest, uniseg.StringWidth(spans[i]))
 	}
 	for i := range ts {
-		p.line("  ", pad(names[i], widest, false)+"  "+pad(spans[i], longest, true))
+		p.line("  ", Pad(names[i], widest, false)+"  "+Pad(spans[i], longest, true))
 	}
 }
 
@@ -285,6 +285,6 @@ func (p *page) hints(hints []string) {
 		p.gap()
 	}
 	for _, h := range hints {
-		p.line("", p.st.paint(dim, CleanLine(h))) // not wrapped: it may hold a command
+		p.line("", p.st.Paint(Dim, CleanLine(h))) // not wrapped: it may hold a command
 	}
 }

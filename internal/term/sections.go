@@ -12,16 +12,16 @@ import (
 const sideBySide = 70
 
 // section opens a section with its title.
-func (p *page) section(title string, look sgr) {
+func (p *page) section(title string, look Look) {
 	p.gap()
-	p.text("", "", run{title, bold.and(look)})
+	p.text("", "", Run{title, Bold.and(look)})
 }
 
 // sources lists the citations by their numbers, each with its excerpt in full.
 func (p *page) sources(cs []marchwarden.Citation, verbose bool) {
-	p.section("Sources", plain)
+	p.section("Sources", Plain)
 	if len(cs) == 0 {
-		p.text("  ", "  ", run{"none cited", dim})
+		p.text("  ", "  ", Run{"none cited", Dim})
 	}
 	for i, c := range cs {
 		if i > 0 {
@@ -32,10 +32,10 @@ func (p *page) sources(cs []marchwarden.Citation, verbose bool) {
 		p.sourceHead(number+" ", indent, CleanLine(c.Title), CleanLine(c.Locator))
 		p.note(indent, citationFacts(c, verbose))
 		if c.Unchecked {
-			p.text(indent, indent, run{"unchecked: known from its researcher's report alone", yellow})
+			p.text(indent, indent, Run{"unchecked: known from its researcher's report alone", Yellow})
 		}
 		if excerpt := CleanLine(c.RawExcerpt); excerpt != "" {
-			p.text(indent+"│ ", indent+"│ ", run{excerpt, plain})
+			p.text(indent+"│ ", indent+"│ ", Run{excerpt, Plain})
 		}
 	}
 }
@@ -43,13 +43,13 @@ func (p *page) sources(cs []marchwarden.Citation, verbose bool) {
 // sourceHead writes number, title and locator. A locator that does not fit beside
 // them has a line of its own, unbroken, so that it can be copied or followed.
 func (p *page) sourceHead(number, indent, title, locator string) {
-	runs := []run{{number, tint}}
+	runs := []Run{{number, Tint}}
 	if title == "" || locator == "" {
-		p.line("  ", p.st.render(cells(append(runs, run{title + locator, bold}), 0)))
+		p.line("  ", p.st.render(cells(append(runs, Run{title + locator, Bold}), 0)))
 		return
 	}
-	runs = append(runs, run{title, bold})
-	whole := cells(append(slices.Clone(runs), run{" — ", dim}, run{locator, plain}), 0)
+	runs = append(runs, Run{title, Bold})
+	whole := cells(append(slices.Clone(runs), Run{" — ", Dim}, Run{locator, Plain}), 0)
 	if l := line(whole); l.width()+2 <= p.st.textWidth() {
 		p.line("  ", p.st.render(l))
 		return
@@ -102,14 +102,14 @@ func (p *page) contradictions(r *marchwarden.Result) {
 	if len(r.Contradictions) == 0 {
 		return
 	}
-	p.section("Contradictions", yellow)
+	p.section("Contradictions", Yellow)
 	for i, c := range r.Contradictions {
 		if i > 0 {
 			p.gap()
 		}
-		p.text("  ", "  ", run{contested(c), bold})
+		p.text("  ", "  ", Run{contested(c), Bold})
 		if detail := CleanLine(c.Detail); detail != "" {
-			p.text("  ", "  ", run{detail, plain})
+			p.text("  ", "  ", Run{detail, Plain})
 		}
 		a, b := side(c.A, r.Citations), side(c.B, r.Citations)
 		if width := p.st.textWidth(); width >= sideBySide {
@@ -118,7 +118,7 @@ func (p *page) contradictions(r *marchwarden.Result) {
 			continue
 		}
 		p.barred(a)
-		p.text("  ", "  ", run{"against", dim})
+		p.text("  ", "  ", Run{"against", Dim})
 		p.barred(b)
 	}
 }
@@ -129,7 +129,7 @@ func contested(c marchwarden.Contradiction) string {
 }
 
 // barred writes the paragraphs of one side behind a bar.
-func (p *page) barred(paragraphs [][]run) {
+func (p *page) barred(paragraphs [][]Run) {
 	for _, runs := range paragraphs {
 		p.text("  │ ", "  │ ", runs...)
 	}
@@ -137,33 +137,33 @@ func (p *page) barred(paragraphs [][]run) {
 
 // side is the paragraphs of one side: where it stands, what is known of that
 // source, what it says.
-func side(s marchwarden.Side, cs []marchwarden.Citation) [][]run {
-	where := []run{{CleanLine(s.Locator), dim}}
+func side(s marchwarden.Side, cs []marchwarden.Citation) [][]Run {
+	where := []Run{{CleanLine(s.Locator), Dim}}
 	if i := slices.IndexFunc(cs, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt }); i >= 0 {
-		where = append([]run{{"[" + Count(i+1) + "] ", tint}}, where...)
+		where = append([]Run{{"[" + Count(i+1) + "] ", Tint}}, where...)
 	}
 	if title := CleanLine(s.Title); title != "" {
-		where = slices.Insert(where, len(where)-1, run{title + " — ", plain})
+		where = slices.Insert(where, len(where)-1, Run{title + " — ", Plain})
 	}
-	out := [][]run{where}
+	out := [][]Run{where}
 	facts := standing(s.Published, s.Authority)
 	if who := CleanLine(s.Researcher); who != "" {
 		facts = append(facts, "reported by "+who)
 	}
 	if len(facts) > 0 {
-		out = append(out, []run{{strings.Join(facts, " · "), dim}})
+		out = append(out, []Run{{strings.Join(facts, " · "), Dim}})
 	}
 	if value := CleanLine(s.Value); value != "" {
-		out = append(out, []run{{value, bold}})
+		out = append(out, []Run{{value, Bold}})
 	}
 	if excerpt := CleanLine(s.RawExcerpt); excerpt != "" {
-		out = append(out, []run{{"“" + excerpt + "”", plain}})
+		out = append(out, []Run{{"“" + excerpt + "”", Plain}})
 	}
 	return out
 }
 
 // stack wraps paragraphs into one column.
-func stack(paragraphs [][]run, width int) []line {
+func stack(paragraphs [][]Run, width int) []line {
 	var out []line
 	for _, runs := range paragraphs {
 		out = append(out, wrap(cells(runs, 0), width, width)...)
@@ -205,7 +205,7 @@ func (p *page) gaps(gs []marchwarden.Gap) {
 	if len(gs) == 0 {
 		return
 	}
-	p.section("Gaps", plain)
+	p.section("Gaps", Plain)
 	known := map[marchwarden.GapCategory]bool{}
 	for _, g := range gapWords {
 		known[g.category] = true
@@ -226,7 +226,7 @@ func (p *page) gapGroup(words string, gs []marchwarden.Gap, category marchwarden
 			continue
 		}
 		if first {
-			p.text("  ", "  ", run{words, italic})
+			p.text("  ", "  ", Run{words, Italic})
 			first = false
 		}
 		p.text("    • ", "      ", headed(g.Topic, g.Detail)...)
@@ -234,12 +234,12 @@ func (p *page) gapGroup(words string, gs []marchwarden.Gap, category marchwarden
 }
 
 // headed is a bold head and what is said about it.
-func headed(head, said string) []run {
+func headed(head, said string) []Run {
 	head, said = CleanLine(head), CleanLine(said)
 	if head == "" || said == "" {
-		return []run{{head + said, plain}}
+		return []Run{{head + said, Plain}}
 	}
-	return []run{{head, bold}, {" — " + said, plain}}
+	return []Run{{head, Bold}, {" — " + said, Plain}}
 }
 
 var discoveryWords = map[marchwarden.DiscoveryType]string{
@@ -252,13 +252,13 @@ func (p *page) discoveries(ds []marchwarden.DiscoveryEvent) {
 	if len(ds) == 0 {
 		return
 	}
-	p.section("Discoveries", plain)
+	p.section("Discoveries", Plain)
 	for _, d := range ds {
 		kind, ok := discoveryWords[d.Type]
 		if !ok {
 			kind = CleanLine(string(d.Type))
 		}
-		p.text("  • ", "    ", append([]run{{kind + ": ", dim}}, headed(d.Query, d.Reason)...)...)
+		p.text("  • ", "    ", append([]Run{{kind + ": ", Dim}}, headed(d.Query, d.Reason)...)...)
 		var notes []string
 		if who := CleanLine(d.SuggestedResearcher); who != "" {
 			notes = append(notes, "ask the "+who+" researcher")
@@ -270,7 +270,7 @@ func (p *page) discoveries(ds []marchwarden.DiscoveryEvent) {
 // note writes a dim line of facts, if there are any.
 func (p *page) note(indent string, facts []string) {
 	if len(facts) > 0 {
-		p.lay(indent, indent, series(facts, " · ", dim))
+		p.lay(indent, indent, series(facts, " · ", Dim))
 	}
 }
 
@@ -288,7 +288,7 @@ func (p *page) openQuestions(qs []marchwarden.OpenQuestion) {
 	if len(qs) == 0 {
 		return
 	}
-	p.section("Open questions", plain)
+	p.section("Open questions", Plain)
 	order := []marchwarden.Priority{marchwarden.High, marchwarden.Medium, marchwarden.Low}
 	rank := func(q marchwarden.OpenQuestion) int {
 		if i := slices.Index(order, q.Priority); i >= 0 {
@@ -301,8 +301,8 @@ func (p *page) openQuestions(qs []marchwarden.OpenQuestion) {
 	const column = 8 // "medium" and two spaces
 	indent := strings.Repeat(" ", 2+column)
 	for _, q := range sorted {
-		label := pad(truncate(CleanLine(string(q.Priority)), column-2), column, false)
-		p.text("  ", indent, run{label, dim}, run{CleanLine(q.Question), plain})
+		label := Pad(Truncate(CleanLine(string(q.Priority)), column-2), column, false)
+		p.text("  ", indent, Run{label, Dim}, Run{CleanLine(q.Question), Plain})
 		p.note(indent, append(nonEmpty(CleanLine(q.Context)), met(q.SourceLocator)...))
 	}
 }
@@ -320,7 +320,7 @@ func (p *page) decisions(r *marchwarden.Result, verbose bool) {
 		return
 	}
 	p.gap()
-	p.text("", "", run{"Follow-up", bold}, run{" — what was done about the reports", dim})
+	p.text("", "", Run{"Follow-up", Bold}, Run{" — what was done about the reports", Dim})
 	if verbose {
 		for _, d := range ds {
 			p.decision(d)
@@ -370,17 +370,17 @@ func seen(d marchwarden.Decision, cs []marchwarden.Contradiction) bool {
 
 func (p *page) decision(d marchwarden.Decision) {
 	const column = 12 // "dispatched" and two spaces
-	label := pad(truncate(CleanLine(string(d.Action)), column-2), column, false)
-	runs := []run{{label, dim}}
+	label := Pad(Truncate(CleanLine(string(d.Action)), column-2), column, false)
+	runs := []Run{{label, Dim}}
 	if about := strings.ReplaceAll(CleanLine(d.About), "_", " "); about != "" {
-		runs = append(runs, run{about + ": ", dim})
+		runs = append(runs, Run{about + ": ", Dim})
 	}
 	runs = append(runs, headed(d.Topic, d.Reason)...)
 	switch from := "rihla " + Count(d.From); {
 	case d.Rihla > 0:
-		runs = append(runs, run{" (" + from + " → " + Count(d.Rihla) + ")", dim})
+		runs = append(runs, Run{" (" + from + " → " + Count(d.Rihla) + ")", Dim})
 	case d.From > 0:
-		runs = append(runs, run{" (" + from + ")", dim})
+		runs = append(runs, Run{" (" + from + ")", Dim})
 	}
 	p.text("  ", strings.Repeat(" ", 2+column), runs...)
 }

@@ -1,5 +1,6 @@
-// Package term is what people see in a terminal: the result of a research, the
-// progress while it runs, errors, warnings and tables.
+// Package term is what people see in a terminal: the result of a research, errors,
+// warnings and tables. Package live, below it, shows a run that goes on, and package
+// reading an answer with the texts that it rests on; they use the pages of this one.
 //
 // The rules of the user interface:
 //
@@ -85,38 +86,39 @@ func (st Style) textWidth() int {
 	return min(max(st.Width, minText), maxText)
 }
 
-// sgr is the parameters of one colour code; "" is plain text.
-type sgr string
+// Look is how text looks: the parameters of one colour code; "" is plain text.
+type Look string
 
+// The looks there are.
 const (
-	plain  sgr = ""
-	bold   sgr = "1"
-	dim    sgr = "2"
-	italic sgr = "3"
-	red    sgr = "31"
-	green  sgr = "32"
-	yellow sgr = "33"
-	tint   sgr = "36" // markers, code and what they point to
+	Plain  Look = ""
+	Bold   Look = "1"
+	Dim    Look = "2"
+	Italic Look = "3"
+	Red    Look = "31"
+	Green  Look = "32"
+	Yellow Look = "33"
+	Tint   Look = "36" // markers, code and what they point to
 )
 
 // and adds a code to another.
-func (a sgr) and(b sgr) sgr {
+func (a Look) and(b Look) Look {
 	if a == "" || b == "" {
 		return a + b
 	}
 	return a + ";" + b
 }
 
-// paint colours s, which must be clean, if colour is on.
-func (st Style) paint(code sgr, s string) string {
-	if !st.Color || code == plain || s == "" {
+// Paint colours s, which must be clean, if colour is on.
+func (st Style) Paint(code Look, s string) string {
+	if !st.Color || code == Plain || s == "" {
 		return s
 	}
 	return "\x1b[" + string(code) + "m" + s + "\x1b[0m"
 }
 
-// prefix opens every line on stderr.
-const prefix = "marchwarden: "
+// Prefix opens every line on stderr.
+const Prefix = "marchwarden: "
 
 // Error writes err as one line, and its hint, if it has one, as a second. A nil
 // err writes nothing. A failure to write is ignored: there is nowhere left to
@@ -125,9 +127,9 @@ func (st Style) Error(w io.Writer, err error) {
 	if err == nil {
 		return
 	}
-	out := prefix + st.paint(red, "error:") + " " + CleanLine(err.Error()) + "\n"
+	out := Prefix + st.Paint(Red, "error:") + " " + CleanLine(err.Error()) + "\n"
 	if hint := CleanLine(marchwarden.HintOf(err)); hint != "" {
-		out += prefix + st.paint(green, "hint:") + " " + hint + "\n"
+		out += Prefix + st.Paint(Green, "hint:") + " " + hint + "\n"
 	}
 	_, _ = io.WriteString(w, out)
 }
@@ -135,5 +137,5 @@ func (st Style) Error(w io.Writer, err error) {
 // Warn writes one line about something that did not stop the work. A failure to
 // write is ignored.
 func (st Style) Warn(w io.Writer, format string, args ...any) {
-	_, _ = io.WriteString(w, prefix+st.paint(yellow, "warning:")+" "+CleanLine(fmt.Sprintf(format, args...))+"\n")
+	_, _ = io.WriteString(w, Prefix+st.Paint(Yellow, "warning:")+" "+CleanLine(fmt.Sprintf(format, args...))+"\n")
 }

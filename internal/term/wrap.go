@@ -8,18 +8,18 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// run is a stretch of text in one look. Its text may come from outside: it is
+// Run is a stretch of text in one look. Its text may come from outside: it is
 // cleaned where runs become cells, which is the only way to the page.
-type run struct {
-	text string
-	look sgr
+type Run struct {
+	Text string
+	Look Look
 }
 
 // cell is one grapheme cluster as it is placed on a line.
 type cell struct {
 	text  string
 	width int
-	look  sgr
+	look  Look
 	can   bool // the line may be broken after it
 	must  bool // the line ends after it
 }
@@ -44,11 +44,11 @@ var addressPattern = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s]+`)
 // cells cleans the runs and cuts them into cells, with the places where a line
 // may be broken (Unicode line breaking). A marker stays on the line of the word
 // before it; one that names a citation, from 1 to cited, is tinted.
-func cells(runs []run, cited int) []cell {
+func cells(runs []Run, cited int) []cell {
 	var text strings.Builder
 	ends := make([]int, len(runs))
 	for i, r := range runs {
-		text.WriteString(strings.ReplaceAll(Clean(r.text), "\t", " "))
+		text.WriteString(strings.ReplaceAll(Clean(r.Text), "\t", " "))
 		ends[i] = text.Len()
 	}
 	s := text.String()
@@ -64,7 +64,7 @@ func cells(runs []run, cited int) []cell {
 		for which < len(ends)-1 && at >= ends[which] {
 			which++
 		}
-		c := cell{text: cluster, width: bounds >> uniseg.ShiftWidth, look: runs[which].look}
+		c := cell{text: cluster, width: bounds >> uniseg.ShiftWidth, look: runs[which].Look}
 		switch bounds & uniseg.MaskLine {
 		case uniseg.LineCanBreak:
 			c.can = true
@@ -85,7 +85,7 @@ func cells(runs []run, cited int) []cell {
 				glue(out)
 			}
 			if names(s[markers[0][0]+1:markers[0][1]-1], cited) {
-				c.look = c.look.and(tint)
+				c.look = c.look.and(Tint)
 			}
 		}
 		at += len(cluster)
@@ -96,14 +96,14 @@ func cells(runs []run, cited int) []cell {
 
 // series is short facts in a row. Lines are broken between facts; within one only
 // if it is too long to be sure of fitting on a line.
-func series(facts []string, separator string, look sgr) []cell {
+func series(facts []string, separator string, look Look) []cell {
 	const sure = minText - factRow
 	var out []cell
 	for i, f := range facts {
 		if i < len(facts)-1 {
 			f += separator
 		}
-		cs := cells([]run{{f, look}}, 0)
+		cs := cells([]Run{{f, look}}, 0)
 		if line(cs).width() <= sure {
 			for j := range cs {
 				cs[j].can = false
@@ -181,7 +181,7 @@ func (st Style) render(l line) string {
 		for ; j < len(l) && l[j].look == l[i].look; j++ {
 			part.WriteString(l[j].text)
 		}
-		b.WriteString(st.paint(l[i].look, part.String()))
+		b.WriteString(st.Paint(l[i].look, part.String()))
 		i = j
 	}
 	return b.String()
@@ -196,7 +196,7 @@ type page struct {
 
 // text writes runs as a wrapped paragraph behind margins: first before its first
 // line, rest before the others. Margins are our own strings.
-func (p *page) text(first, rest string, runs ...run) {
+func (p *page) text(first, rest string, runs ...Run) {
 	p.lay(first, rest, cells(runs, p.cited))
 }
 
@@ -221,7 +221,7 @@ func (p *page) line(margin, rendered string) {
 	}
 	body := strings.TrimLeft(margin, " ")
 	p.WriteString(margin[:len(margin)-len(body)])
-	p.WriteString(p.st.paint(dim, body))
+	p.WriteString(p.st.Paint(Dim, body))
 	p.WriteString(rendered + "\n")
 }
 
@@ -244,6 +244,6 @@ func (p *page) columns(margin string, width int, left, right []line) {
 		if len(r) == 0 {
 			bar = " │"
 		}
-		p.line(margin, p.st.render(l)+fill+p.st.paint(dim, bar)+p.st.render(r))
+		p.line(margin, p.st.render(l)+fill+p.st.Paint(Dim, bar)+p.st.render(r))
 	}
 }

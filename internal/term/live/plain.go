@@ -1,0 +1,96 @@
+package live
+
+import (
+	"io"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// plainEvery is how many events of one stage and iteration pass between two plain
+// lines.
+const plainEvery = 200
+
+// stageAt is a stage of an iteration of a rihla, or of the only research.
+type stageAt struct {
+	rihla     int
+	stage     marchwarden.Stage
+	iteration int
+}
+
+// print writes a plain line if e is one that deserves it: the first of its kind, and
+// now and then another. How a rihla ended may be said twice, by whoever was on it and
+// by the investigator. p.mu is held.
+func (p *Progress) print(e marchwarden.Event) {
+	key := stageAt{max(0, e.Rihla), e.Stage, e.Iteration}
+	n := p.seen[key]
+	p.seen[key] = n + 1
+	if n%plainEvery != 0 && !(n == 1 && e.Rihla > 0 && e.Stage == marchwarden.StageDone) {
+		return
+	}
+	whose := ""
+	if e.Rihla > 0 {
+		whose = who(e.Rihla, e.Researcher)
+	}
+	p.write(term.Prefix + whose + describe(e) + "\n")
+}
+
+// who opens a plain line of a rihla.
+func who(number int, researcher string) string {
+	return "[" + strings.Join(nonEmpty(term.Count(number), term.Truncate(term.CleanLine(researcher), whoCells)), " ") + "] "
+}
+
+// Lines tells of a run by its boards in plain lines: one when a lane enters a state for
+// the first time in an iteration, one when it ends, and one for the whole at the end.
+// Each begins with the time since the run began. It is not safe for concurrent use.
+type Lines struct {
+	w    io.Writer
+	seen map[laneAt]bool
+}
+
+// laneAt is a state of an iteration of a lane.
+type laneAt struct {
+	number, iteration int
+	state             lanes.State
+}
+
+// NewLines makes Lines that write to w.
+func NewLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[laneAt]bool{}} }
+
+// Board writes what is new, in one write, and returns the error of it.
+func (p *Lines) Board(b *lanes.Board) error {
+	var out strings.Builder
+	at := func(l lanes.Lane) string {
+		end := b.Last
+		if over(l) {
+			end = ended(l, b.Last)
+		}
+		return clock(end.Sub(b.Began)) + "  "
+	}
+	for _, l := range b.Lanes {
+		key := laneAt{l.Number, l.Iteration, l.State}
+		if over(l) || l.State == lanes.Planned {
+			key.iteration = 0
+		}
+		if l.State == "" || l.State == lanes.Waiting || p.seen[key] || l.Number == 0 && over(l) {
+			continue
+		}
+		p.seen[key] = true
+		whose := ""
+		if l.Number > 0 {
+			whose = who(l.Number, l.Researcher)
+		}
+		out.WriteString(at(l) + whose + laneWords(l) + "\n")
+	}
+	if whole := (laneAt{state: lanes.Done}); len(b.Lanes) > 0 && over(b.Lanes[0]) && !p.seen[whole] {
+		p.seen[whole] = true
+		out.WriteString(at(b.Lanes[0]) + strings.Join(nonEmpty(laneWords(b.Lanes[0]), rihlas(b), tokens(b)), " · ") + "\n")
+	}
+	if out.Len() == 0 {
+		return nil
+	}
+	_, err := io.WriteString(p.w, out.String())
+	return err
+}

@@ -1,0 +1,135 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// stageWords is what a stage does.
+var stageWords = map[marchwarden.Stage]string{
+	marchwarden.StageIndex:      "indexing",
+	marchwarden.StagePlan:       "planning",
+	marchwarden.StageSearch:     "searching",
+	marchwarden.StageFetch:      "reading",
+	marchwarden.StageSynthesize: "writing the answer",
+	marchwarden.StageCheck:      "checking the citations",
+	marchwarden.StageDone:       "done",
+}
+
+// describe is an event in one clean line: stage, iteration, count, message.
+func describe(e marchwarden.Event) string {
+	words, ok := stageWords[e.Stage]
+	if !ok {
+		words = term.CleanLine(string(e.Stage))
+	}
+	message := term.CleanLine(e.Message)
+	if strings.HasPrefix(strings.ToLower(message), words) {
+		words, message = message, ""
+	}
+	if e.Iteration > 0 {
+		words += " · iteration " + term.Count(e.Iteration)
+	}
+	if e.Total > 0 {
+		words += " · " + term.Count(e.Done) + " of " + term.Count(e.Total)
+	}
+	if message != "" {
+		words += " · " + message
+	}
+	return words
+}
+
+// stateOf is what a lane is at, in a word or two.
+func stateOf(l lanes.Lane) string {
+	switch {
+	case l.State == lanes.Planned && !l.Sent.IsZero():
+		return "sent"
+	case l.State == lanes.Waiting:
+		return "waiting for the rihlas"
+	case l.State == "":
+		return string(lanes.Planning)
+	}
+	return term.CleanLine(string(l.State))
+}
+
+// laneWords is a lane in one clean line: state, iteration, what was read, what it does.
+func laneWords(l lanes.Lane) string {
+	state, doing := stateOf(l), term.CleanLine(l.Doing)
+	parts := []string{state}
+	switch l.State {
+	case lanes.Planned:
+		doing = term.CleanLine(l.Question)
+	case lanes.Failed:
+		doing = strings.TrimPrefix(doing, "failed: ")
+	case lanes.Done:
+	default:
+		if l.Iteration > 0 {
+			parts = append(parts, "iteration "+term.Count(l.Iteration))
+		}
+		if l.Documents > 0 {
+			parts = append(parts, term.Count(l.Documents)+" read")
+		}
+	}
+	if strings.HasPrefix(strings.ToLower(doing), state) {
+		parts, doing = append([]string{doing}, parts[1:]...), ""
+	}
+	if doing != "" {
+		parts = append(parts, doing)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// over reports whether a lane has come to its end.
+func over(l lanes.Lane) bool { return l.State == lanes.Done || l.State == lanes.Failed }
+
+// tokens is what a run used of its budget, as far as that is known.
+func tokens(b *lanes.Board) string {
+	switch {
+	case b.Budget > 0:
+		return term.Count(b.Tokens) + " of " + term.Count(b.Budget) + " tokens"
+	case b.Tokens > 0:
+		return term.Plural(b.Tokens, "token")
+	}
+	return ""
+}
+
+// rihlas counts those of an investigation that are over; "" where there are none.
+func rihlas(b *lanes.Board) string {
+	all, done := b.More, 0
+	for _, l := range b.Lanes {
+		if l.Number == 0 {
+			continue
+		}
+		if all++; over(l) {
+			done++
+		}
+	}
+	if all == 0 {
+		return ""
+	}
+	return term.Count(done) + " of " + term.Plural(all, "rihla") + " over"
+}
+
+// clock is a time that runs: minutes and seconds, with hours if there are any.
+func clock(d time.Duration) string {
+	s := int(max(0, d) / time.Second)
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// nonEmpty leaves out what is empty.
+func nonEmpty(texts ...string) []string {
+	var out []string
+	for _, t := range texts {
+		if t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
