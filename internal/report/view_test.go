@@ -72,6 +72,31 @@ func TestView(t *testing.T) {
 	}
 }
 
+// TestSideNumber leads from a side of a contradiction to the citation that it is, or
+// stands in, and never to another document.
+func TestSideNumber(t *testing.T) {
+	res := &marchwarden.Result{Citations: []marchwarden.Citation{
+		{Locator: "notes/a.md#L3", RawExcerpt: "Built in 1872. The roof is 420 square metres large."},
+		{Locator: "notes/b.md", RawExcerpt: "The roof is 515 square metres large."},
+		{Locator: "notes/a.md#L9", RawExcerpt: "The roof is 420 square metres large."},
+	}}
+	for _, c := range []struct {
+		side marchwarden.Side
+		want int
+	}{
+		{marchwarden.Side{Locator: "notes/b.md", RawExcerpt: "The roof is 515 square metres large."}, 2},
+		{marchwarden.Side{Locator: "notes/a.md", RawExcerpt: "The roof is 420 square metres large."}, 1},
+		{marchwarden.Side{Locator: "notes/a.md#L9", RawExcerpt: "The roof is 420 square metres large."}, 3},
+		{marchwarden.Side{Locator: "notes/a.md", RawExcerpt: "The roof is 515 square metres large."}, 0},
+		{marchwarden.Side{Locator: "notes/c.md", RawExcerpt: "Built in 1872."}, 0},
+		{marchwarden.Side{Locator: "notes/b.md"}, 0},
+	} {
+		if got := sideNumber(res, c.side); got != c.want {
+			t.Errorf("%+v is citation %d, want %d", c.side, got, c.want)
+		}
+	}
+}
+
 // TestExcerpt cuts windows out of stored texts: they are what stands there, and the
 // parts make the whole.
 func TestExcerpt(t *testing.T) {

@@ -226,9 +226,20 @@ func sideFacts(s marchwarden.Side) []string {
 	return said(Fact{"published ", s.Published}, Fact{"authority ", string(s.Authority)}, Fact{"reported by ", s.Researcher})
 }
 
-// sideNumber is the citation that one side of a contradiction is, or 0.
+// sideNumber is the citation that one side of a contradiction is, or else the first one
+// of the same document in whose excerpt it stands, or 0.
 func sideNumber(res *marchwarden.Result, s marchwarden.Side) int {
-	return 1 + slices.IndexFunc(res.Citations, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt })
+	if i := slices.IndexFunc(res.Citations, func(c marchwarden.Citation) bool { return c.Locator == s.Locator && c.RawExcerpt == s.RawExcerpt }); i >= 0 {
+		return i + 1
+	}
+	if s.RawExcerpt == "" {
+		return 0
+	}
+	document, _, _ := strings.Cut(s.Locator, "#") // citations say where in it, too
+	return 1 + slices.IndexFunc(res.Citations, func(c marchwarden.Citation) bool {
+		of, _, _ := strings.Cut(c.Locator, "#")
+		return of == document && strings.Contains(c.RawExcerpt, s.RawExcerpt)
+	})
 }
 
 // discovery is something that was met on the way.

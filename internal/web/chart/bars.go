@@ -211,6 +211,10 @@ func (s *spending) draw(p *pen, f frame) float64 {
 	for _, c := range s.columns {
 		top = max(top, c.total)
 	}
+	if top == 0 { // an axis of nothing would say less
+		p.text(edge, f.size+edge, s.nothing(), class("soft"))
+		return f.size + 3*edge
+	}
 	height := 200.0
 	if f.narrow {
 		height = 160
@@ -247,6 +251,18 @@ func (s *spending) draw(p *pen, f frame) float64 {
 	}
 	s.dates(p, &v, wide)
 	return v.bottom + f.size + 14 + legend(p, f, v.bottom+f.size+14, s.keys()) + 4
+}
+
+// nothing says that nothing was spent, as far as it is known.
+func (s *spending) nothing() string {
+	free := plural(s.runs-s.unknown, "run") + " cost nothing"
+	switch {
+	case s.unknown == 0:
+		return free + "."
+	case s.unknown == s.runs:
+		return "What " + plural(s.runs, "run") + " cost is not known."
+	}
+	return free + "; what " + plural(s.unknown, "other") + " cost is not known."
 }
 
 // words is a column for those who point at it.

@@ -34,6 +34,7 @@ func Share(title string, in []Stage) Chart {
 	for _, g := range in {
 		g.Tokens, g.Time = max(0, g.Tokens), min(max(0, g.Time), math.MaxInt64/(1<<20))
 		g.Critical = min(max(0, g.Critical), g.Time)
+		g.Name = cmp.Or(line(g.Name), "other")
 		s.all = append(s.all, g)
 		s.tokens += float64(g.Tokens)
 		s.time = min(s.time, math.MaxInt64/2) + g.Time

@@ -124,3 +124,30 @@ func TestColumnsOfTime(t *testing.T) {
 		t.Errorf("the week of a Sunday begins on %v", s.columns[0].from)
 	}
 }
+
+// TestNothingSpent: an axis from nothing to nothing is no picture, and what is not known
+// is not nothing.
+func TestNothingSpent(t *testing.T) {
+	zero := 0.0
+	known, unknown := Cost{Day: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Model: "m", USD: &zero}, Cost{Day: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Model: "m"}
+	for want, costs := range map[string][]Cost{
+		"No run yet.":                   nil,
+		"2 runs cost nothing.":          {known, known},
+		"What 1 run cost is not known.": {unknown},
+		"1 run cost nothing; what 1 other cost is not known.":   {known, unknown},
+		"2 runs cost nothing; what 2 others cost is not known.": {known, unknown, known, unknown},
+	} {
+		got := string(Bars("", costs).Picture)
+		if !strings.Contains(got, want) || strings.Contains(got, "0.0001") {
+			t.Errorf("not %q but %s", want, got)
+		}
+	}
+}
+
+// TestStageWithoutAName is told apart from a line that lost its name.
+func TestStageWithoutAName(t *testing.T) {
+	c := Share("", []Stage{{Tokens: 800}})
+	if !strings.Contains(string(c.Picture), ">other<") || !strings.Contains(string(c.Table), ">other<") {
+		t.Errorf("%s %s", c.Picture, c.Table)
+	}
+}

@@ -48,6 +48,31 @@ type Can struct {
 // Export is a form in which a run can leave.
 type Export struct{ Format, About string }
 
+// Cites says that there is something to look at beside the answer: a result that cites
+// nothing answers nothing, and has no confidence to speak of.
+func (a Answer) Cites() bool { return len(a.Sources) > 0 || a.Evidence != nil }
+
+// Costs says that something is known of what the run took.
+func (a Answer) Costs() bool { return a.Stages != "" || len(a.Cost) > 0 || len(a.Provenance) > 0 }
+
+// Supported is how many claims are supported in full.
+func (a Answer) Supported() (n int) {
+	for _, c := range a.Claims {
+		if verdictOf(c.Support).name == "supported" {
+			n++
+		}
+	}
+	return n
+}
+
+// Missing is how many gaps there are.
+func (a Answer) Missing() (n int) {
+	for _, g := range a.Gaps {
+		n += len(g.Gaps)
+	}
+	return n
+}
+
 // Tally counts the claims by verdict, for the choice of those to show.
 func (a Answer) Tally() []Option {
 	all := []Option{{Value: "all", Name: "All", Count: len(a.Claims)}}
@@ -91,6 +116,7 @@ type Factor struct {
 type Contradiction struct {
 	Subject, Attribute, Detail string
 	A, B                       Side
+	Done                       []string // what the investigator did about it, in words
 }
 
 // Side is one of the two. Number is its citation, or 0.
@@ -117,7 +143,10 @@ type Rihla struct {
 // Evidence is one source as the side panel shows it: the stored text around the
 // excerpt.
 type Evidence struct {
-	RunID         string
+	RunID string
+	// Preview says that nobody chose it: it fills the room beside an answer, and does
+	// not come up over one.
+	Preview       bool
 	Number, Of    int // which of how many citations
 	Title         string
 	Locator       string

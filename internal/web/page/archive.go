@@ -107,7 +107,8 @@ type DriftPassage struct {
 	Diff []Edit
 }
 
-// Edit is a part of a passage: kept, or only then, or only now.
+// Edit is some words of a passage: kept, or only then, or only now. A space stands
+// between two edits.
 type Edit struct {
 	Text       string
 	Went, Came bool

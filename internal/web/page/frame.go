@@ -67,6 +67,13 @@ type Entry struct {
 	Problem    string // why it is damaged
 }
 
+// Counted says that time and cost are known: a run that goes on, or was cut off, has
+// taken more than what its record says so far.
+func (e Entry) Counted() bool { return e.Partial || e.Status == "complete" || e.Status == "planned" }
+
+// Unanswered says that the run came to its end and found nothing to cite.
+func (e Entry) Unanswered() bool { return e.Status == "complete" && e.Citations == 0 }
+
 // GapGroup is the gaps of one category, whose name is in words.
 type GapGroup struct {
 	Name string

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 )
@@ -272,6 +273,71 @@ func TestWeight(t *testing.T) {
 	}
 }
 
+// TestNothingIsClaimed of what a run does not have: a confidence, an answer, a source.
+func TestNothingIsClaimed(t *testing.T) {
+	confidence := Confidence{Value: .9, Words: "How likely it is.", Factors: []Factor{{Name: "Origins", Words: "0"}}}
+	for name, c := range map[string]struct {
+		view       Answer
+		want, lack []string
+	}{
+		"cut off": {Answer{ID: "a", Researcher: "files", Partial: true, Warnings: []string{"cut off"}, Can: Can{Resume: true}},
+			[]string{"asked of", "There is no answer yet"}, []string{"answered by", "0.00", "what there was by then", `id="confidence"`, `id="cost"`, `id="source"`, "Check the sources", "Compare"}},
+		"refused": {Answer{ID: "a", Researcher: "pi", Body: "<p>Nobody brought evidence.</p>", Confidence: confidence, Gaps: []GapGroup{{"Not found", []Gap{{Topic: "it"}}}}, Can: Can{Check: true}},
+			[]string{"asked of", "the investigator", `href="#gaps"`}, []string{"answered by", "0.90", "How likely", `id="source"`, "Check the sources"}},
+		"cited": {Answer{ID: "a", Body: "<p>So.</p>", Confidence: confidence, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: []Claim{{1, "So.", "supported", nil}, {2, "Not so.", "partial", nil}}, Can: Can{Check: true}},
+			[]string{"1 of 2 sentences supported", "confidence 0.90", "How likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
+	} {
+		got := string(page("answer", c.view, (*Set).Answer).render(t, newSet(t)))
+		for _, w := range c.want {
+			if !strings.Contains(got, w) {
+				t.Errorf("%s: %q is not there", name, w)
+			}
+		}
+		for _, w := range c.lack {
+			if strings.Contains(got, w) {
+				t.Errorf("%s: %q is there", name, w)
+			}
+		}
+	}
+}
+
+// TestPreview: a source that nobody chose stands beside the answer and covers nothing.
+func TestPreview(t *testing.T) {
+	e := sampleEvidence(2)
+	for _, e.Preview = range []bool{false, true} {
+		got := string(page("answer", Answer{ID: "a", Evidence: &e}, (*Set).Answer).render(t, newSet(t)))
+		if strings.Contains(got, `class="panel open"`) == e.Preview || strings.Contains(got, `data-preview="2"`) != e.Preview || strings.Contains(got, `class="close"`) == e.Preview {
+			t.Errorf("with preview %v it is %s", e.Preview, got[strings.Index(got, "<aside"):][:600])
+		}
+	}
+}
+
+// TestEditsAreWords: no two of them run together.
+func TestEditsAreWords(t *testing.T) {
+	edits := []Edit{{Text: "roof is"}, {Text: "515", Went: true}, {Text: "520", Came: true}, {Text: "metres"}}
+	got := string(page("drift", Drift{ID: "a", Sources: []DriftSource{{Title: "T", State: "changed", Passages: []DriftPassage{{1, "altered", "", edits}}}}}, (*Set).Drift).render(t, newSet(t)))
+	if want := "roof is <del>515</del> <ins>520</ins> metres"; !strings.Contains(got, want) {
+		t.Errorf("%q is not in %s", want, got)
+	}
+}
+
+// TestUnanswered: a run that cites nothing does not look like one that does.
+func TestUnanswered(t *testing.T) {
+	zero, took := 0.0, 7*time.Millisecond
+	for _, c := range []struct {
+		entry Entry
+		want  bool
+	}{{Entry{Status: "complete", Confidence: &zero}, true}, {Entry{Status: "complete", Confidence: &zero, Citations: 1}, false}, {Entry{Status: "running", Took: took, Cost: "$0.00"}, false}, {Entry{Status: "interrupted", Took: took, Cost: "$0.00"}, false}, {Entry{Status: "planned"}, false}} {
+		got := string(page("history", History{Entries: []Entry{c.entry}, Total: 1}, (*Set).History).render(t, newSet(t)))
+		if strings.Contains(got, "no answer") != c.want || strings.Contains(got, `class="score"`) != (c.entry.Citations > 0) {
+			t.Errorf("%+v is shown as %s", c.entry, got[strings.Index(got, `class="entry"`):][:400])
+		}
+		if strings.Contains(got, "$0.00") || strings.Contains(got, "7 ms") || strings.Contains(got, "0.01 s") {
+			t.Errorf("%s: what is counted so far is said to be all", c.entry.Status)
+		}
+	}
+}
+
 func TestTally(t *testing.T) {
 	a := Answer{Claims: []Claim{{Support: "supported"}, {Support: "supported"}, {Support: "partial"}, {Support: "nonsense"}}, Support: "partial"}
 	var got []string
@@ -333,6 +399,10 @@ func TestNoScriptNeeded(t *testing.T) {
 		if number, ok := attr(n, "data-source"); ok && n.Data == "a" && to != "?source="+number+"#source" {
 			t.Errorf("source %s is reached by %q", number, to)
 		}
+	}
+	live := sampleLive()
+	if got := string(page("live", live, (*Set).Live).render(t, set)); !strings.Contains(got, `data-question="`+live.Journeys[0].Question+`"`) {
+		t.Errorf("a page that does not know the question yet is not told: %s", got)
 	}
 	run := page("run", Run{ID: "a", Live: sampleLive()}, (*Set).Run).render(t, set)
 	if !regexp.MustCompile(`<noscript>.*href="/runs/a"`).Match(run) {

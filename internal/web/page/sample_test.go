@@ -204,7 +204,7 @@ func sampleAnswer(n int, open bool) Answer {
 			{"Contradictions", "one found", number(.3), "lowers the score"}, {"Budget", "not exhausted", nil, ""}}},
 		Contradictions: []Contradiction{{"last frost", "date", "One source says 26 April, the other 1 May.",
 			Side{1, "Frost days in the upper valley", "https://meteo.example/valley/frost-days", "the average last frost falls on 26 April", "26 April", "2025-11-02", "high", "web"},
-			Side{2, "", "notes/garden.md", "Never plant out before the first of May:\nthe last frost comes then.", "1 May", "2011-04-03", "low", "files"}}},
+			Side{2, "", "notes/garden.md", "Never plant out before the first of May:\nthe last frost comes then.", "1 May", "2011-04-03", "low", "files"}, []string{"left for a person to look at: nobody else can be asked"}}},
 		Gaps: sampleGaps(), Discoveries: sampleDiscoveries(), Decisions: sampleDecisions()[:1], Questions: []OpenQuestion{{"Do the slopes follow the floor of the valley?", "only one station is on a slope", "medium"}},
 		Rihlas: []Rihla{{1, 0, "files", question, "general researchers get the whole question", "3 citations", "0195-f", 3, 2100, 9 * time.Second}, {2, 1, "web", question, "files found nothing before 1990", "4 citations", "", 4, 6100, 24 * time.Second}},
 		Lanes:  sampleLanes(false), Cost: []Fact{{"Tokens", "14,210 of 20,000"}, {"Cost", "$0.04"}, {"Model", "claude-sonnet"}, {"Documents read", "11"}, {"Nothing", ""}},
@@ -258,7 +258,7 @@ func sampleCompare() Compare {
 func sampleDrift() Drift {
 	return Drift{Frame: sampleFrame("Drift"), ID: "0195-a", Question: question, CheckedAt: began, Summary: "7 sources: 5 unchanged, 1 changed, 1 gone; 1 claim lost evidence", CanCheck: true,
 		Sources: []DriftSource{
-			{Title: "Frost days in the upper valley", Locator: "https://meteo.example/valley/frost-days", State: "changed", MovedTo: "https://meteo.example/frost", Fetched: began, Passages: []DriftPassage{{1, "altered", "falls on 26 April", []Edit{{Text: "falls on "}, {Text: "26", Went: true}, {Text: "24", Came: true}, {Text: " April"}}}, {2, "present", "nine days earlier", nil}}},
+			{Title: "Frost days in the upper valley", Locator: "https://meteo.example/valley/frost-days", State: "changed", MovedTo: "https://meteo.example/frost", Fetched: began, Passages: []DriftPassage{{1, "altered", "falls on 26 April", []Edit{{Text: "falls on"}, {Text: "26", Went: true}, {Text: "24", Came: true}, {Text: "April"}}}, {2, "present", "nine days earlier", nil}}},
 			{Locator: "https://gone.example/", State: "gone", Detail: "the server answered 404", Passages: []DriftPassage{{3, "missing", "once upon a time", nil}}}},
 		Claims: []DriftClaim{{sentences[0], "kept", []int{1, 2}}, {sentences[1], "weakened", []int{3}}, {sentences[2], "lost", nil}}}
 }

@@ -19,7 +19,8 @@ import (
 var words = template.FuncMap{
 	// Texts and numbers.
 	"line": plaintext.Fold, "clip": clip, "exact": exact, "count": term.Count, "plural": term.Plural, "took": term.Duration,
-	"moment": moment, "stamp": stamp, "day": day, "seconds": seconds, "unit": unit, "share": share, "deref": deref, "level": level,
+	"moment": moment, "stamp": stamp, "day": day, "seconds": seconds, "clock": clock, "unit": unit, "share": share, "deref": deref, "level": level,
+	"who": who, "long": func(s string) bool { return len([]rune(s)) > 160 },
 	"prev": func(n int) int { return n - 1 }, "next": func(n int) int { return n + 1 },
 	// Words of the contract.
 	"verdict": verdictOf, "status": statusOf, "state": stateOf, "freshness": freshnessOf, "standing": standingOf, "hold": holdOf, "label": label,
@@ -86,6 +87,15 @@ func host(locator string) string {
 	return strings.TrimPrefix(plaintext.Fold(u.Hostname()), "www.")
 }
 
+// who is the name of a researcher for people. The contract calls the one who sends the
+// others pi.
+func who(name string) string {
+	if name == "pi" {
+		return "the investigator"
+	}
+	return plaintext.Fold(name)
+}
+
 // clip is a text on one line and at most so long.
 func clip(most int, s string) string { return plaintext.Clip(plaintext.Fold(s), most) }
 
@@ -120,6 +130,18 @@ func stamp(t time.Time) string { return t.Format(time.RFC3339) }
 
 // seconds is a duration as a whole number of them.
 func seconds(d time.Duration) int { return int(max(0, d) / time.Second) }
+
+// clock is a duration as the script counts it on: in whole seconds.
+func clock(d time.Duration) string {
+	s := seconds(d)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%d s", s)
+	case s < 3600:
+		return fmt.Sprintf("%d min %d s", s/60, s%60)
+	}
+	return fmt.Sprintf("%d h %d min", s/3600, s%3600/60)
+}
 
 // unit is a number from 0 to 1; what is none is 0.
 func unit(v float64) string {
@@ -199,7 +221,7 @@ var standings = []word{
 }
 
 var holds = []word{
-	{"kept", "✓", "Kept", "good"}, {"weakened", "◐", "Lost some evidence", "fair"}, {"lost", "✗", "Lost all evidence", "bad"}, {"unknown", "?", "Not known", "plain"},
+	{"kept", "✓", "Kept", "good"}, {"weakened", "◐", "Some evidence altered or gone", "fair"}, {"lost", "✗", "Evidence altered or gone", "bad"}, {"unknown", "?", "Not known", "plain"},
 }
 
 func pick(all []word, name string, other word) word {

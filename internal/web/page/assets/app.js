@@ -71,7 +71,7 @@
   // Evidence: one source at a time is in the panel.
   function evidence() {
     const split = byId("split");
-    if (!split || !split.dataset.run) return;
+    if (!split || !byId("source")) return;
     const sentences = [...document.querySelectorAll("#answer .sentence[data-source]")];
     let opener = null; // what had the focus when the panel opened
     let at = -1;       // the sentence that j and k go from
@@ -84,7 +84,8 @@
     const way = (sentence) => sentence.querySelector("a.cite") || sentence;
 
     function settle() {
-      const n = String(cited());
+      const panel = byId("source"); // one that nobody chose is spoken of only where it is seen
+      const n = String(cited() || getComputedStyle(panel).position === "sticky" && Number(panel.dataset.preview) || 0);
       for (const a of split.querySelectorAll(".column a[data-source]")) a.classList.toggle("current", a.dataset.source === n);
       sentences.forEach((s, i) => {
         const here = [s, ...s.querySelectorAll("a.cite")].some((a) => a.dataset.source === n);
@@ -116,6 +117,9 @@
       shown = n;
       settle();
       fresh.focus({ preventScroll: true });
+      // On a narrow screen the source comes up from below: what it is about stays in view.
+      const under = opener && getComputedStyle(fresh).position === "fixed" && (opener.closest(".sentence") || opener).getBoundingClientRect();
+      if (under && (under.bottom > fresh.getBoundingClientRect().top || under.top < 0)) scrollBy({ top: under.top - 24 });
     }
 
     function close(remember) {
@@ -123,6 +127,7 @@
       const panel = byId("source");
       panel.replaceChildren(byId("no-source").content.cloneNode(true));
       panel.classList.remove("open");
+      delete panel.dataset.preview;
       panel.removeAttribute("aria-busy");
       panel.removeAttribute("aria-labelledby");
       panel.setAttribute("aria-label", "Source");
@@ -222,6 +227,13 @@
       fresh.querySelectorAll("details").forEach((d, i) => { d.open = opened[i] || false; });
       const focus = old.contains(document.activeElement) ? [...old.querySelectorAll(links)].indexOf(document.activeElement) : -1;
       old.replaceWith(fresh);
+      // A page that was there before its run did not know the question.
+      const question = fresh.dataset.question;
+      const title = run.querySelector("h1");
+      if (question && title && title.textContent !== question) {
+        title.textContent = question;
+        document.title = question + " · Marchwarden";
+      }
       if (focus >= 0) fresh.querySelectorAll(links)[focus]?.focus({ preventScroll: true });
       since = performance.now();
     };

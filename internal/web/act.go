@@ -1,0 +1,300 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
+)
+
+// resume goes on with a run.
+func (s *Server) resume(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	if err := r.ParseForm(); err != nil {
+		return badForm(err)
+	}
+	tokens := 0
+	if text := strings.TrimSpace(r.PostForm.Get("token_budget")); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < marchwarden.MinTokenBudget {
+			return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "token_budget", Message: fmt.Sprintf("must be a whole number of at least %d", marchwarden.MinTokenBudget)}
+		}
+		tokens = n
+	}
+	if err := s.Office.Resume(r.Context(), id, tokens); err != nil {
+		return err
+	}
+	return s.back(w, r, id, "resumed")
+}
+
+// rerun runs a run again on its record. Nothing is searched, fetched or asked.
+func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	same, words, err := s.Tests.Rerun(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	if same {
+		return s.back(w, r, id, "same")
+	}
+	s.Log.Warn("a rerun gave another result", "trace_id", id.String(), "difference", words)
+	return s.back(w, r, id, "different")
+}
+
+// checks are the checks of sources that go on, one a run, and those that failed until
+// somebody was told.
+type checks struct {
+	mu     sync.Mutex // guards what follows, and all of them
+	closed bool
+	of     map[marchwarden.TraceID]*check
+	turn   chan struct{} // holds as many as go on at once
+	all    sync.WaitGroup
+}
+
+// atOnce is how many runs have their sources fetched at the same time; others wait for
+// their turn. Each fetches several at once by itself.
+const atOnce = 2
+
+// check is one of them.
+type check struct {
+	stop  context.CancelFunc
+	ended chan struct{}
+	done  int   // sources that were looked at
+	err   error // why it failed
+}
+
+// begin begins the check of a run, unless one goes on. It is not the request's: it lasts
+// until it has ended, is stopped or the server is closed.
+func (c *checks) begin(ctx context.Context, id marchwarden.TraceID, work func(ctx context.Context, told func()) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was := c.of[id]; c.closed || was != nil && was.err == nil {
+		return
+	}
+	if c.of == nil {
+		c.of, c.turn = map[marchwarden.TraceID]*check{}, make(chan struct{}, atOnce)
+	}
+	now := &check{ended: make(chan struct{})}
+	ctx, now.stop = context.WithCancel(context.WithoutCancel(ctx))
+	c.of[id] = now
+	c.all.Go(func() {
+		defer now.stop()
+		var err error
+		select {
+		case c.turn <- struct{}{}:
+			err = guarded(func() error { return work(ctx, func() { c.count(now) }) })
+			<-c.turn
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		c.end(id, now, err)
+	})
+}
+
+// guarded is a call whose panic is an error: nothing else would keep the server from
+// ending with it.
+func guarded(work func() error) (err error) {
+	defer panics.Caught(&err, "the check of sources")
+	return work()
+}
+
+func (c *checks) count(one *check) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	one.done++
+}
+
+// end forgets a check that went well: its report is kept elsewhere.
+func (c *checks) end(id marchwarden.TraceID, one *check, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one.err = err; err == nil {
+		delete(c.of, id)
+	}
+	close(one.ended)
+}
+
+// find says how the check of a run stands, if one goes on or has failed. Who is to tell
+// of a failure does it once.
+func (c *checks) find(id marchwarden.TraceID, tell bool) (done int, going bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.of[id]
+	if now == nil {
+		return 0, false, nil
+	}
+	if now.err != nil && tell {
+		delete(c.of, id)
+	}
+	return now.done, now.err == nil, now.err
+}
+
+// stop ends the check of a run and waits until it has ended, or ctx has.
+func (c *checks) stop(ctx context.Context, id marchwarden.TraceID) {
+	c.mu.Lock()
+	now := c.of[id]
+	c.mu.Unlock()
+	if now == nil {
+		return
+	}
+	now.stop()
+	select {
+	case <-now.ended:
+	case <-ctx.Done():
+	}
+	c.find(id, true)
+}
+
+// close ends all of them.
+func (c *checks) close() {
+	c.mu.Lock()
+	c.closed = true
+	for _, one := range c.of {
+		one.stop()
+	}
+	c.mu.Unlock()
+	c.all.Wait()
+}
+
+// drift begins to fetch the sources of a run again, and leads to the page of that.
+func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	if _, err := s.tell(r.Context(), id, nil); err != nil { // without a result there are no sources
+		return err
+	}
+	s.checks.begin(r.Context(), id, func(ctx context.Context, told func()) error {
+		_, err := s.Tests.Drift(ctx, id, told)
+		if err != nil && ctx.Err() == nil {
+			s.Log.Warn("a check of sources failed", "trace_id", id.String(), "error", err)
+		}
+		return err
+	})
+	http.Redirect(w, r, page.ActPath(id.String(), page.Check), http.StatusSeeOther)
+	return nil
+}
+
+// driftPage is what became of the sources. While a check goes on it comes again by
+// itself.
+func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	t, err := s.tell(r.Context(), id, nil)
+	if err != nil {
+		return err
+	}
+	v := page.Drift{Frame: s.frame(r, "Sources of: "+t.view.Title), ID: id.String(), Question: t.Question, CanCheck: may(r.Context(), access.ScopeResearch)}
+	done, going, failed := s.checks.find(id, r.Method == http.MethodGet)
+	if last, words, ok := s.Tests.Drifted(id); ok { // after that: one that ends in between is there
+		s.fillDrift(&v, last, words)
+	}
+	switch {
+	case going:
+		v.CanCheck, v.Summary = false, fmt.Sprintf("Checking now: %s done so far. This page comes again by itself.", term.Plural(done, "source"))
+		w.Header().Set("Refresh", "2")
+	case failed != nil:
+		message, _ := s.told(r.Context(), failed)
+		v.Notice = "The check failed: " + message + "."
+	}
+	return s.html(w, r, func(w io.Writer) error { return s.pages.Drift(w, v) })
+}
+
+func (s *Server) fillDrift(v *page.Drift, last drift.Report, words string) {
+	v.CheckedAt, v.Summary = s.local(last.CheckedAt), words
+	for _, src := range last.Sources {
+		d := page.DriftSource{Title: src.Title, Locator: src.Locator, State: driftState(src), Detail: src.Detail, MovedTo: src.MovedTo, Fetched: s.local(src.FetchedAt)}
+		for _, n := range src.Citations {
+			if n < 1 || n > len(last.Passages) {
+				continue
+			}
+			p := last.Passages[n-1]
+			passage := page.DriftPassage{Citation: p.Citation, State: string(p.State), Excerpt: p.Excerpt}
+			for _, e := range p.Diff {
+				passage.Diff = append(passage.Diff, page.Edit{Text: e.Text, Went: e.Op == drift.Removed, Came: e.Op == drift.Added})
+			}
+			d.Passages = append(d.Passages, passage)
+		}
+		v.Sources = append(v.Sources, d)
+	}
+	for _, c := range last.Claims {
+		v.Claims = append(v.Claims, page.DriftClaim{Text: c.Text, State: string(c.State), Citations: c.Citations})
+	}
+}
+
+// driftState is what became of a source, in one word: why it could not be had, if it
+// could not.
+func driftState(src drift.Source) string {
+	if src.State == drift.Unreachable && src.Why != "" {
+		return string(src.Why)
+	}
+	return string(src.State)
+}
+
+// export sends a run in another form. It is made as a whole first, so that what fails
+// is a page that says so and not half a file.
+func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	name := r.PathValue("format")
+	for _, f := range s.Tests.Formats() {
+		if f.Name != name {
+			continue
+		}
+		file, err := os.CreateTemp("", "marchwarden-export-")
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make room for the file")
+		}
+		defer os.Remove(file.Name())
+		defer file.Close()
+		if err := s.Tests.Export(r.Context(), id, f.Name, file); err != nil {
+			return err
+		}
+		size, err := file.Seek(0, io.SeekCurrent)
+		if err == nil {
+			_, err = file.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the file back")
+		}
+		h := w.Header()
+		h.Set("Content-Type", f.Type)
+		h.Set("Content-Length", strconv.FormatInt(size, 10))
+		h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": "marchwarden-" + id.String()[:8] + f.Suffix}))
+		_, err = io.Copy(w, file)
+		return s.delivered(err, r)
+	}
+	return noFormat
+}
+
+// confirmDelete asks once more.
+func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	v := page.Confirm{Frame: s.frame(r, "Delete a run"), ID: id.String(), Act: page.Delete, Headline: "Delete this run?", Button: "Delete it for good",
+		Message: "The run goes with its rihlas and with every stored text that no other run needs. This cannot be undone; export it first if you may want it again."}
+	if run, err := s.Store.Load(id); err == nil { // a damaged one can be deleted, too
+		v.Question = run.Start.Request.Question
+		v.Facts = []page.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Rihlas", Value: term.Count(len(run.Rihlas))}}
+	}
+	return s.html(w, r, func(w io.Writer) error { return s.pages.Confirm(w, v) })
+}
+
+// delete removes a run that was confirmed to go.
+func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	if err := r.ParseForm(); err != nil {
+		return badForm(err)
+	}
+	if r.PostForm.Get("confirmed") != "yes" {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "confirmed", Message: "must be yes"}
+	}
+	s.checks.stop(r.Context(), id) // or it would keep a report on what is gone
+	whole := context.WithoutCancel(r.Context())
+	if err := s.Office.Remove(whole, id); err != nil { // who leaves does not leave half of it
+		return err
+	}
+	s.reports.forget(id)
+	http.Redirect(w, r, page.HistoryPath+"?notice=deleted", http.StatusSeeOther)
+	return nil
+}

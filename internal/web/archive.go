@@ -1,0 +1,397 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/figure"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
+)
+
+// pageRuns is how many runs a page of the history lists.
+const pageRuns = 25
+
+// visible says which runs an asker may see.
+func (s *Server) visible(r *http.Request) func(marchwarden.TraceID) bool {
+	return func(id marchwarden.TraceID) bool { return s.Runs.Owns(r.Context(), id) }
+}
+
+// latest are some runs that go on and some that do not, the newest of those that the
+// asker may see.
+func (s *Server) latest(r *http.Request) (going, ended []page.Entry, err error) {
+	found, _, err := s.History.Find(r.Context(), history.Query{}, s.visible(r))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range found {
+		list := &ended
+		if e.Status == history.Running {
+			list = &going
+		}
+		if len(*list) < recentRuns {
+			*list = append(*list, s.entry(e))
+		}
+	}
+	return going, ended, nil
+}
+
+// historyPage lists past runs.
+func (s *Server) historyPage(w http.ResponseWriter, r *http.Request) error {
+	form := r.URL.Query()
+	get := func(name string) string { return strings.TrimSpace(form.Get(name)) }
+	v := page.History{Frame: s.frame(r, "History"), Words: get("q"), MinCost: get("min_cost"), MaxCost: get("max_cost"), MinConfidence: get("min_confidence"),
+		MaxConfidence: get("max_confidence"), Since: get("since"), Until: get("until"), With: get("with")}
+	q := history.Query{Words: v.Words, Researcher: form["researcher"], Limit: pageRuns}
+	for _, status := range history.Statuses() {
+		chosen := slices.Contains(form["status"], string(status))
+		if chosen {
+			q.Status = append(q.Status, status)
+		}
+		v.Statuses = append(v.Statuses, page.Option{Value: string(status), Name: string(status), Chosen: chosen})
+	}
+	for _, m := range s.Office.Members() {
+		v.Researchers = append(v.Researchers, page.Option{Value: m.Name, Name: m.Name, Chosen: slices.Contains(q.Researcher, m.Name)})
+	}
+	q.MinCost, q.MaxCost = decimal(v.MinCost, "min_cost", &v.Faults), decimal(v.MaxCost, "max_cost", &v.Faults)
+	q.MinConfidence, q.MaxConfidence = decimal(v.MinConfidence, "min_confidence", &v.Faults), decimal(v.MaxConfidence, "max_confidence", &v.Faults)
+	q.Since = s.date(v.Since, "since", &v.Faults)
+	if until := s.date(v.Until, "until", &v.Faults); !until.IsZero() {
+		q.Until = until.AddDate(0, 0, 1) // the day itself is meant, too
+	}
+	if n, err := strconv.Atoi(get("offset")); err == nil && n > 0 {
+		q.Offset = n
+	}
+	found, total, err := s.History.Find(r.Context(), q, s.visible(r))
+	if err == nil && len(found) == 0 && total > 0 { // beyond the end, as after some were deleted
+		q.Offset = (total - 1) / pageRuns * pageRuns
+		found, total, err = s.History.Find(r.Context(), q, s.visible(r))
+	}
+	if errors.Is(err, marchwarden.CodeInvalid) && v.Words != "" { // all else was checked above
+		message, hint := s.told(r.Context(), err)
+		v.Faults, err = append(v.Faults, page.Fault{Field: "q", Message: strings.TrimPrefix(message, "words: "), Hint: hint}), nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		v.Entries = append(v.Entries, s.entry(e))
+	}
+	v.Total = total
+	if len(found) > 0 {
+		v.From, v.To = q.Offset+1, q.Offset+len(found)
+	}
+	v.Newer, v.Older = turns(form, q.Offset, total)
+	return s.html(w, r, func(w io.Writer) error { return s.pages.History(w, v) })
+}
+
+// turns are the addresses of the pages before and after this one; nil where there is
+// none.
+func turns(form url.Values, offset, total int) (newer, older url.Values) {
+	at := func(n int) url.Values {
+		q := url.Values{}
+		for name, values := range form {
+			if name != "offset" && name != "notice" {
+				q[name] = values
+			}
+		}
+		q.Set("offset", strconv.Itoa(n))
+		return q
+	}
+	if offset > 0 {
+		newer = at(max(0, offset-pageRuns))
+	}
+	if offset+pageRuns < total {
+		older = at(offset + pageRuns)
+	}
+	return newer, older
+}
+
+// decimal reads a number that may be left out.
+func decimal(s, field string, faults *[]page.Fault) *float64 {
+	if s == "" {
+		return nil
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		*faults = append(*faults, page.Fault{Field: field, Message: "must be a number of 0 or more"})
+		return nil
+	}
+	return &v
+}
+
+// date reads a day that may be left out, in the zone that people see.
+func (s *Server) date(text, field string, faults *[]page.Fault) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	t, err := time.ParseInLocation(time.DateOnly, text, s.Zone)
+	if err != nil {
+		*faults = append(*faults, page.Fault{Field: field, Message: "must be a date such as 2026-11-01"})
+	}
+	return t
+}
+
+// comparePage shows two runs side by side.
+func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
+	names := r.URL.Query()["run"]
+	if len(names) != 2 {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "run", Message: "must be two runs", Hint: "choose two in the history"}
+	}
+	var sides [2]*told
+	for i, name := range names {
+		id, err := marchwarden.ParseTraceID(name)
+		if err != nil || !s.Runs.Owns(r.Context(), id) {
+			return noRun
+		}
+		if sides[i], err = s.tell(r.Context(), id, nil); err != nil {
+			return missing(err)
+		}
+	}
+	v := comparison(history.Compare(sides[0].Result, sides[1].Result))
+	v.Frame = s.frame(r, "Compare two runs")
+	for i, side := range []*page.Entry{&v.A, &v.B} {
+		e, err := s.History.One(r.Context(), sides[i].Result.TraceID)
+		if err != nil {
+			return missing(err)
+		}
+		*side = s.entry(e)
+	}
+	return s.html(w, r, func(w io.Writer) error { return s.pages.Compare(w, v) })
+}
+
+// comparison is a comparison as a view.
+func comparison(c history.Comparison) page.Compare {
+	var v page.Compare
+	count := func(name string, a, b int) {
+		m := page.Measure{Name: name, A: term.Count(a), B: term.Count(b)}
+		if a != b {
+			m.Difference = signed(b - a)
+		}
+		v.Rows = append(v.Rows, m)
+	}
+	for _, f := range c.Factors {
+		m := page.Measure{Name: nonEmpty(factorNames[f.Name], strings.ReplaceAll(f.Name, "_", " ")), A: yesNo(f.A), B: yesNo(f.B)}
+		if !f.Same {
+			m.Difference = "differs"
+		}
+		if f.Name == "confidence" && !f.Same {
+			m.Difference = fmt.Sprintf("%+.2f", float64(c.B.Confidence-c.A.Confidence))
+		}
+		v.Rows = append(v.Rows, m)
+	}
+	count("claims", c.A.Claims, c.B.Claims)
+	count("citations", c.A.Citations, c.B.Citations)
+	count("gaps", c.A.Gaps, c.B.Gaps)
+	count("contradictions", c.A.Contradictions, c.B.Contradictions)
+	count("tokens", c.A.Cost.TokensUsed, c.B.Cost.TokensUsed)
+	v.Rows = append(v.Rows, page.Measure{Name: "time", A: term.Duration(seconds(c.A.Cost.WallTimeSec)), B: term.Duration(seconds(c.B.Cost.WallTimeSec))})
+	for _, p := range c.Claims {
+		v.Claims = append(v.Claims, page.Pair{A: pairClaim(p.A), B: pairClaim(p.B), Changed: p.Kind == history.Changed || p.Support})
+	}
+	for _, p := range c.Sources {
+		src := p.A
+		if src == nil {
+			src = p.B
+		}
+		v.Sources = append(v.Sources, page.Shared{Text: src.Title, Locator: src.Locator, InA: p.A != nil, InB: p.B != nil})
+	}
+	for _, p := range c.Gaps {
+		gap := p.A
+		if gap == nil {
+			gap = p.B
+		}
+		v.Gaps = append(v.Gaps, page.Shared{Text: gap.Topic, InA: p.A != nil, InB: p.B != nil})
+	}
+	return v
+}
+
+// factorNames are the words of reports for the factors of a confidence.
+var factorNames = map[string]string{
+	"num_corroborating_sources": "independent origins", "source_authority": "authority of the sources", "contradiction_detected": "contradiction found",
+	"query_specificity_match": "evidence on what was asked", "budget_exhausted": "budget exhausted",
+}
+
+func yesNo(s string) string {
+	switch s {
+	case "true":
+		return "yes"
+	case "false":
+		return "no"
+	}
+	return s
+}
+
+// signed is a difference with its sign.
+func signed(n int) string {
+	if n < 0 {
+		return "−" + term.Count(-n)
+	}
+	return "+" + term.Count(n)
+}
+
+func pairClaim(c *marchwarden.Claim) *page.Claim {
+	if c == nil {
+		return nil
+	}
+	return &page.Claim{Text: c.Text, Support: string(c.Support), Citations: c.Citations}
+}
+
+const (
+	usualDays = 30
+	// maxBoards is of how many runs, the newest, tokens and time are added up by stage.
+	maxBoards = 200
+	// maxNumbered is how many runs the numbers are made of at most.
+	maxNumbered = 5000
+	// maxDays is how far back numbers go that are not all.
+	maxDays = 100 * 366
+)
+
+// numbersPage shows what many runs come to.
+func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
+	days, err := strconv.Atoi(r.URL.Query().Get("days"))
+	if err != nil || days < 0 {
+		days = usualDays
+	}
+	v := page.Numbers{Frame: s.frame(r, "Numbers")}
+	for _, o := range []struct {
+		days int
+		name string
+	}{{7, "7 days"}, {usualDays, "30 days"}, {365, "a year"}, {0, "all"}} {
+		v.Spans = append(v.Spans, page.Option{Value: strconv.Itoa(o.days), Name: o.name, Chosen: o.days == days})
+	}
+	q := history.Query{Limit: maxNumbered}
+	if days > 0 {
+		q.Since = s.Now().In(s.Zone).AddDate(0, 0, -min(days, maxDays))
+	}
+	found, total, err := s.History.Find(r.Context(), q, s.visible(r))
+	if err != nil {
+		return err
+	}
+	costs := figure.CostsOf(found, s.Zone)
+	if access.From(r.Context()).SeesAll() && s.Spent != nil {
+		spent, err := s.Spent()
+		if err != nil {
+			return err
+		}
+		spent = slices.DeleteFunc(slices.Clone(spent), func(e ledger.Entry) bool { return e.Time.Before(q.Since) })
+		costs = figure.Costs(spent, s.Zone)
+	}
+	stages, err := s.stages(r.Context(), found)
+	if err != nil {
+		return err
+	}
+	v.Facts = totals(found, total)
+	v.Figures = []page.Figure{costs, figure.AllStages(stages), figure.Use(found)}
+	if s.Curve != nil {
+		table, err := s.Curve()
+		if err != nil {
+			return err
+		}
+		if table != nil {
+			v.Figures = append(v.Figures, figure.Curve(table))
+		}
+	}
+	return s.html(w, r, func(w io.Writer) error { return s.pages.Numbers(w, v) })
+}
+
+// stages are where the tokens and the time of the newest runs went. One that cannot be
+// read is left out: the history says that it is damaged.
+func (s *Server) stages(ctx context.Context, found []history.Entry) ([][]lanes.Stage, error) {
+	var out [][]lanes.Stage
+	for _, e := range found[:min(len(found), maxBoards)] {
+		bytes, idle, err := s.Records.Size(ctx, e.ID)
+		if err != nil {
+			continue
+		}
+		stages, ok := s.tallies.find(e.ID, bytes)
+		if !ok {
+			board, _, err := s.look(ctx, e.ID)
+			if ctx.Err() != nil {
+				return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read the runs")
+			}
+			if err != nil {
+				continue
+			}
+			if stages = board.Stages(); idle {
+				s.tallies.put(e.ID, tally{bytes, stages})
+			}
+		}
+		out = append(out, stages)
+	}
+	return out, nil
+}
+
+// tallies remember where tokens and time of runs at rest went, by the length of their
+// traces.
+type tallies struct {
+	mu sync.Mutex // guards of
+	of map[marchwarden.TraceID]tally
+}
+
+type tally struct {
+	bytes  int64
+	stages []lanes.Stage
+}
+
+// maxTallies is how many are remembered: those of several principals.
+const maxTallies = 20 * maxBoards
+
+func (t *tallies) find(id marchwarden.TraceID, bytes int64) ([]lanes.Stage, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one, ok := t.of[id]
+	return one.stages, ok && one.bytes == bytes
+}
+
+func (t *tallies) put(id marchwarden.TraceID, one tally) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil || len(t.of) >= maxTallies {
+		t.of = map[marchwarden.TraceID]tally{} // from the beginning: that is seldom, and cheap
+	}
+	t.of[id] = one
+}
+
+// totals are the numbers that need no picture.
+func totals(found []history.Entry, total int) []page.Fact {
+	tokens, unknown, answered := 0, 0, 0
+	cost, took := 0.0, time.Duration(0)
+	for _, e := range found {
+		tokens += e.Tokens
+		took += e.Took
+		if e.CostUSD == nil {
+			unknown++
+		} else {
+			cost += *e.CostUSD
+		}
+		if e.Status == history.Complete {
+			answered++
+		}
+	}
+	spent := money(&cost)
+	if unknown > 0 {
+		spent += ", and " + term.Plural(unknown, "run") + " of unknown cost"
+	}
+	runs := term.Count(total)
+	if len(found) < total {
+		runs += fmt.Sprintf(", of which the newest %s are counted here", term.Count(len(found)))
+	}
+	return []page.Fact{{Label: "Runs", Value: runs}, {Label: "Complete", Value: term.Count(answered)}, {Label: "Tokens", Value: term.Count(tokens)},
+		{Label: "Time at work", Value: term.Duration(took)}, {Label: "Cost", Value: spent}}
+}

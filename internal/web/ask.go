@@ -1,0 +1,144 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
+)
+
+// recentRuns is how many runs the first page lists that go on, and how many that do not.
+const recentRuns = 8
+
+// askPage is the first page: the form, what goes on and what was asked of late.
+func (s *Server) askPage(w http.ResponseWriter, r *http.Request) error {
+	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind}
+	chosen := map[string]bool{}
+	for _, m := range s.Office.Members() {
+		chosen[m.Name] = m.On && m.Down == ""
+	}
+	if from, err := marchwarden.ParseTraceID(r.URL.Query().Get("from")); err == nil && s.Runs.Owns(r.Context(), from) {
+		if run, err := s.Store.Load(from); err == nil { // one that cannot be read fills in nothing
+			req := run.Start.Request
+			v.Question, v.Context, v.Depth = req.Question, req.Context, string(req.Depth)
+			if c := req.Constraints; c != nil {
+				v.TokenBudget, v.MaxSources = typed(c.TokenBudget), typed(c.MaxSources)
+			}
+		}
+	}
+	return s.form(w, r, v, chosen, http.StatusOK)
+}
+
+// typed is a number as it would be typed.
+func typed(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
+}
+
+// form shows the form as it is filled in, with the runs below it.
+func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen map[string]bool, status int) error {
+	for _, m := range s.Office.Members() {
+		c := page.Choice{Name: m.Name, Scope: m.Scope, Leaves: m.OpenWorld, Chosen: chosen[m.Name], Down: m.Down}
+		v.Researchers = append(v.Researchers, c)
+	}
+	var err error
+	if v.Running, v.Recent, err = s.latest(r); err != nil {
+		return err
+	}
+	if v.Notice == "" && !may(r.Context(), access.ScopeResearch) {
+		v.Notice = "Your token lets you read, and not ask."
+	}
+	return s.show(w, r, status, func(w io.Writer) error { return s.pages.Ask(w, v) })
+}
+
+// submit begins a run and leads to its page; or shows the form again, with what is
+// wrong at its field.
+func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
+	if err := r.ParseForm(); err != nil {
+		return badForm(err)
+	}
+	get := func(name string) string { return strings.TrimSpace(r.PostForm.Get(name)) }
+	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind, Question: newlines(get("question")), Context: newlines(get("context")), Depth: get("depth"),
+		TokenBudget: get("token_budget"), MaxSources: get("max_sources")}
+	q := Question{Request: marchwarden.Request{Question: v.Question, Context: v.Context, Depth: marchwarden.Depth(v.Depth)}, Researchers: r.PostForm["researcher"]}
+	chosen := map[string]bool{}
+	q.Researchers = slices.DeleteFunc(slices.Clone(q.Researchers), func(name string) bool {
+		again := chosen[name]
+		chosen[name] = true
+		return again
+	})
+	var cons marchwarden.Constraints
+	cons.TokenBudget = number(v.TokenBudget, "token_budget", &v.Faults)
+	cons.MaxSources = number(v.MaxSources, "max_sources", &v.Faults)
+	if cons != (marchwarden.Constraints{}) {
+		q.Request.Constraints = &cons
+	}
+	if len(q.Researchers) == 0 {
+		v.Faults = append(v.Faults, page.Fault{Field: "researcher", Message: "choose at least one"})
+	}
+	if err := q.Request.Validate(); err != nil {
+		v.Faults = append(v.Faults, s.fault(r.Context(), err))
+	}
+	if len(v.Faults) == 0 {
+		id, err := s.Office.Ask(r.Context(), q)
+		if err == nil {
+			http.Redirect(w, r, page.RunPath(id.String()), http.StatusSeeOther)
+			return nil
+		}
+		if !errors.Is(err, marchwarden.CodeInvalid) && !errors.Is(err, marchwarden.CodeUnavailable) {
+			return err
+		}
+		v.Faults = append(v.Faults, s.fault(r.Context(), err))
+	}
+	return s.form(w, r, v, chosen, http.StatusUnprocessableEntity)
+}
+
+func badForm(err error) error {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "the form is over the limit of this server")
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeInvalid, "the form cannot be read")
+}
+
+// newlines has the line ends of a text field as everywhere else.
+func newlines(s string) string { return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s) }
+
+// number reads a field that may be left empty.
+func number(s, field string, faults *[]page.Fault) *int {
+	if s == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		*faults = append(*faults, page.Fault{Field: field, Message: "must be a whole number"})
+		return nil
+	}
+	return &n
+}
+
+// fields says which field of the form fills which one of a request.
+var fields = map[string]string{
+	"question": "question", "context": "context", "depth": "depth", "constraints.token_budget": "token_budget", "constraints.max_sources": "max_sources",
+	"--researchers": "researcher", "--researcher": "researcher", "--online": "researcher",
+}
+
+// fault is an error at the field that it names; one that the form does not have is the
+// form's as a whole.
+func (s *Server) fault(ctx context.Context, err error) page.Fault {
+	message, hint := s.told(ctx, err)
+	var e *marchwarden.Error
+	if errors.As(err, &e) && fields[e.Field] != "" {
+		return page.Fault{Field: fields[e.Field], Message: strings.TrimPrefix(message, e.Field+": "), Hint: hint}
+	}
+	return page.Fault{Message: message, Hint: hint}
+}

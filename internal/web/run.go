@@ -1,0 +1,197 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
+)
+
+// runPage is the page of a run: its answer when there is one, else how it stands.
+func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	board, over, err := s.look(r.Context(), id)
+	if errors.Is(err, marchwarden.CodeNotFound) { // asked for, and not begun yet
+		return s.beginning(w, r, id)
+	}
+	if errors.Is(unreadable(err), marchwarden.CodeCorrupt) {
+		return s.damaged(w, r, board, history.Look(s.Store.Traces, id), err)
+	}
+	if err != nil {
+		return err
+	}
+	if over && board.Began.IsZero() && s.mine(r.Context(), id) { // between the making of its trace and its first line
+		return s.beginning(w, r, id)
+	}
+	if over {
+		return s.answerPage(w, r, id, board)
+	}
+	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: s.live(id, board, false), CanCancel: may(r.Context(), access.ScopeResearch) && s.mine(r.Context(), id)}
+	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
+}
+
+// look reads a run as lanes. over says that nobody is at work on it. A trace in which
+// nothing stands is looked at twice: it may be about to be written.
+func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*lanes.Board, bool, error) {
+	run := follow.New(s.Records, s.Store.Blobs, id)
+	board, _, over, err := run.Read(ctx)
+	if err == nil && !over && board.Began.IsZero() {
+		board, _, over, err = run.Read(ctx)
+	}
+	return board, over, err
+}
+
+// beginning is the page of a run in whose trace nothing stands: one that was begun a
+// moment ago, or that failed before it could begin.
+func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	run, err := s.Runs.Find(r.Context(), id)
+	if err != nil {
+		return noRun
+	}
+	if ended(run) {
+		if board, over, err := s.look(r.Context(), id); err == nil && over { // it was quick
+			return s.answerPage(w, r, id, board)
+		}
+		if run.State().Status == runs.Completed { // its trace was deleted since
+			return noRun
+		}
+		_, err := run.Outcome()
+		return s.unbegun(r.Context(), err)
+	}
+	v := page.Run{Frame: s.frame(r, "Beginning"), ID: id.String(), Question: "What was just asked",
+		Live:      page.Live{ID: id.String(), State: string(lanes.Planned), Summary: "the run begins", Began: s.local(run.State().Created)},
+		CanCancel: may(r.Context(), access.ScopeResearch)}
+	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
+}
+
+// unbegun says why a run left no trace. One that had a result has none any more.
+func (s *Server) unbegun(ctx context.Context, err error) error {
+	if err == nil {
+		return noRun
+	}
+	message, hint := s.told(ctx, err)
+	code := marchwarden.CodeOf(err)
+	switch code {
+	case marchwarden.CodeNotFound: // something that it needed, not the run
+		code = marchwarden.CodeUnavailable
+	case marchwarden.CodeCanceled:
+		code = marchwarden.CodeUnsupported
+	}
+	return &marchwarden.Error{Code: code, Message: "the run could not begin: " + message, Hint: hint}
+}
+
+func ended(run *runs.Run) bool {
+	select {
+	case <-run.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// mine reports whether a run goes on by this server's hand, so that it can be stopped
+// here. One that was begun in a terminal is stopped there.
+func (s *Server) mine(ctx context.Context, id marchwarden.TraceID) bool {
+	run, err := s.Runs.Find(ctx, id)
+	return err == nil && !ended(run)
+}
+
+// cancel stops a run; what it has found by then is kept.
+func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	run, err := s.Runs.Find(r.Context(), id)
+	if err != nil || ended(run) {
+		_, over, looked := s.look(r.Context(), id)
+		switch {
+		case looked == nil && !over:
+			return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "this run goes on in another program", Hint: "stop it there, with Ctrl-C"}
+		case looked != nil && err != nil:
+			return looked
+		}
+		return s.back(w, r, id, "over")
+	}
+	run.Cancel()
+	select { // what it hands over takes a moment
+	case <-run.Done():
+	case <-r.Context().Done():
+	case <-time.After(cancelWait):
+	}
+	return s.back(w, r, id, "canceled")
+}
+
+// cancelWait is how long the answer to a cancel waits for the end of the run.
+const cancelWait = 5 * time.Second
+
+// back leads to the page of a run, with a notice.
+func (s *Server) back(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, notice string) error {
+	http.Redirect(w, r, page.RunPath(id.String())+"?notice="+notice, http.StatusSeeOther)
+	return nil
+}
+
+// notices are what a page says about what was just done.
+var notices = map[string]string{
+	"over":      "The run had ended already.",
+	"canceled":  "The run was told to stop. What it found by then is kept.",
+	"resumed":   "The run goes on.",
+	"same":      "Run again on its record, the result is the same to the byte.",
+	"different": "Run again on its record, the result is not the same. The log of the server says where they differ.",
+	"deleted":   "The run was deleted.",
+}
+
+// events is the event stream of a run.
+func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	s.streams.Serve(w, r, id)
+	return nil
+}
+
+// watch begins to look at a run for all who watch it.
+func (s *Server) watch(_ context.Context, id marchwarden.TraceID) (stream.Source, error) {
+	return &watched{s: s, id: id, run: follow.New(s.Records, s.Store.Blobs, id)}, nil
+}
+
+// watched is a run that somebody watches.
+type watched struct {
+	s     *Server
+	id    marchwarden.TraceID
+	run   *follow.Run
+	drawn time.Time // when the last picture was made
+}
+
+// stale is how old a picture may be of a run in which nothing happens: its lanes grow.
+const stale = 2 * time.Second
+
+// Next makes a picture if something has happened, or enough time has passed.
+func (w *watched) Next(ctx context.Context) ([]byte, bool, bool, error) {
+	board, changed, over, err := w.run.Read(ctx)
+	if errors.Is(err, marchwarden.CodeNotFound) {
+		return nil, false, w.gone(), nil // not begun yet
+	}
+	if err == nil && over && board.Began.IsZero() {
+		return nil, false, w.gone(), nil // made, and not begun yet
+	}
+	now := w.s.Now()
+	if err != nil || !changed && !over && now.Sub(w.drawn) < stale {
+		return nil, false, over, err
+	}
+	w.drawn = now
+	var buf bytes.Buffer
+	if err := w.s.pages.Live(&buf, w.s.live(w.id, board, over)); err != nil {
+		return nil, false, false, err
+	}
+	return buf.Bytes(), true, over, nil
+}
+
+// gone reports whether a run that has no trace will never have one.
+func (w *watched) gone() bool {
+	run, err := w.s.Runs.Find(asServer(), w.id)
+	return err != nil || ended(run)
+}

@@ -1,0 +1,390 @@
+// Package web is the page of `marchwarden ui`: which address shows which view, what
+// a view is filled with, and who may see and change what.
+//
+// It owns the routes and the way from records to views. What a page looks like is
+// package page's, who comes in package gate's, how a run is followed package
+// stream's; what is done with a run, the Office does, which the command wires. Nothing
+// here takes part in a research: a page can ask for one, watch it and stop it, and
+// can change no answer.
+//
+//	web.go      what the server works with, its routes, and errors as pages
+//	ask.go      asking
+//	run.go      a run that goes on, and its event stream
+//	answer.go   a run that has a result
+//	source.go   its evidence
+//	archive.go  history, numbers, two runs compared
+//	act.go      resume, rerun, drift, export, delete
+//	fill.go     records as views
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/chart"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
+)
+
+// Question is what was asked on the page.
+type Question struct {
+	Request     marchwarden.Request
+	Researchers []string // those that may be sent; none is all that the settings allow
+}
+
+// Member is somebody who can be asked.
+type Member struct {
+	Name, Scope string
+	OpenWorld   bool   // words of the question leave this machine
+	On          bool   // asked unless the asker says otherwise
+	Down        string // why it cannot be asked, or ""
+}
+
+// Office does what is asked for on a page, in the name of the principal of ctx.
+type Office interface {
+	// Members are those who can be asked.
+	Members() []Member
+	// Ask begins a run that goes on without its asker, and after a restart.
+	Ask(ctx context.Context, q Question) (marchwarden.TraceID, error)
+	// Resume goes on with a run that has ended or was cut off, with so many more tokens.
+	Resume(ctx context.Context, id marchwarden.TraceID, tokens int) error
+	// Remove removes a run for good, with its rihlas and what only they needed.
+	Remove(ctx context.Context, id marchwarden.TraceID) error
+}
+
+// Tests are what can be found out about a run that has ended, and the forms in which
+// it can leave.
+type Tests interface {
+	// Rerun runs it again on its record and says whether the result is the same to the
+	// byte, and what it found, in a sentence.
+	Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error)
+	// Drift fetches its sources again. Told hears of each when it is done.
+	Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error)
+	// Drifted is the last such report, if there is one, and in a sentence.
+	Drifted(id marchwarden.TraceID) (last drift.Report, words string, ok bool)
+	// Formats are the forms in which a run can leave, and Export writes one.
+	Formats() []Format
+	Export(ctx context.Context, id marchwarden.TraceID, format string, w io.Writer) error
+}
+
+// Format is a form in which a run can leave.
+type Format struct{ Name, About, Suffix, Type string }
+
+// Config is what the server works with. All but Spent, Curve, Mind and Log is needed.
+type Config struct {
+	Gate    gate.Config // what it shows is filled in here
+	Runs    *runs.Desk  // who began what, and what goes on
+	Store   record.Store
+	Records follow.Records
+	History *history.History
+	Office  Office
+	Tests   Tests
+	// Spent are the lines of the ledger. They are everybody's, so they are shown to
+	// whoever sees all runs.
+	Spent func() ([]ledger.Entry, error)
+	// Curve is the table that turns scores into probabilities; nil is none.
+	Curve func() (*confidence.Table, error)
+	Mind  string // who writes, such as a model's name
+	Now   func() time.Time
+	Zone  *time.Location // of the times that people see; nil is UTC
+	Log   *slog.Logger
+}
+
+// Server is the page. Close it when done.
+type Server struct {
+	Config
+	gate    *gate.Gate
+	pages   *page.Set
+	streams *stream.Hub
+	reports shelf
+	tallies tallies
+	checks  checks
+}
+
+// New makes the server. It listens to nothing.
+func New(cfg Config) (*Server, error) {
+	pages, err := page.New(page.Sheet{Name: "chart.css", CSS: []byte(chart.Style)})
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the pages")
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Zone == nil {
+		cfg.Zone = time.UTC
+	}
+	s := &Server{Config: cfg, pages: pages}
+	cfg.Gate.Public, cfg.Gate.Page = []string{page.StaticPath}, s.gatePage
+	if s.gate, err = gate.New(cfg.Gate); err != nil {
+		return nil, err
+	}
+	s.streams = stream.New(stream.Config{Open: s.watch, Now: cfg.Now, Log: cfg.Log})
+	return s, nil
+}
+
+// Close ends all event streams and checks. Runs are not its own.
+func (s *Server) Close() {
+	s.streams.Close()
+	s.checks.close()
+}
+
+// Handler is all of the page behind its gate.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+page.StaticPath, s.pages.Static())
+	routes := []struct {
+		pattern string
+		scope   string // that the asker must have
+		handle  func(http.ResponseWriter, *http.Request) error
+	}{
+		{"GET /{$}", access.ScopeRead, s.askPage},
+		{"POST " + page.SubmitPath, access.ScopeResearch, s.submit},
+		{"GET " + page.HistoryPath, access.ScopeRead, s.historyPage},
+		{"GET " + page.ComparePath, access.ScopeRead, s.comparePage},
+		{"GET " + page.NumbersPath, access.ScopeRead, s.numbersPage},
+		{"GET /runs/{id}", access.ScopeRead, s.of(s.runPage)},
+		{"GET /runs/{id}/" + string(page.Events), access.ScopeRead, s.of(s.events)},
+		{"GET /runs/{id}/" + string(page.Peek), access.ScopeRead, s.of(s.panel)},
+		{"GET /runs/{id}/source/{n}", access.ScopeRead, s.of(s.sourcePage)},
+		{"GET /runs/{id}/export/{format}", access.ScopeRead, s.of(s.export)},
+		{"GET /runs/{id}/" + string(page.Check), access.ScopeRead, s.of(s.driftPage)},
+		{"POST /runs/{id}/" + string(page.Check), access.ScopeResearch, s.of(s.drift)},
+		{"POST /runs/{id}/" + string(page.Cancel), access.ScopeResearch, s.of(s.cancel)},
+		{"POST /runs/{id}/" + string(page.Resume), access.ScopeResearch, s.of(s.resume)},
+		{"POST /runs/{id}/" + string(page.Rerun), access.ScopeResearch, s.of(s.rerun)},
+		{"GET /runs/{id}/" + string(page.Delete), access.ScopeResearch, s.of(s.confirmDelete)},
+		{"POST /runs/{id}/" + string(page.Delete), access.ScopeResearch, s.of(s.delete)},
+		{"/", access.ScopeRead, func(http.ResponseWriter, *http.Request) error { return noPage }},
+	}
+	allowed := map[string][]string{} // by path: what else is asked of it is told so
+	for _, route := range routes {
+		mux.HandleFunc(route.pattern, s.handler(route.scope, route.handle))
+		if method, path, ok := strings.Cut(route.pattern, " "); ok {
+			if method == http.MethodGet {
+				method += ", " + http.MethodHead
+			}
+			allowed[path] = append(allowed[path], method)
+		}
+	}
+	for path, methods := range allowed {
+		mux.HandleFunc(path, s.handler(access.ScopeRead, func(w http.ResponseWriter, _ *http.Request) error {
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			return wrongMethod
+		}))
+	}
+	return s.gate.Wrap(mux)
+}
+
+// handler serves who has a scope, and shows errors as pages.
+func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		err := mayNot(r.Context(), scope)
+		if err == nil {
+			err = handle(w, r)
+		}
+		if err != nil {
+			s.problem(w, r, err)
+		}
+	}
+}
+
+// Link is an address by which the local user gets in, once.
+func (s *Server) Link(base string) string { return s.gate.Link(base) }
+
+// gatePage is the page that says who is asked for, or why somebody is not let in.
+func (s *Server) gatePage(v gate.View) ([]byte, error) {
+	var buf bytes.Buffer
+	f := page.Frame{Title: "Sign in", CSRF: v.CSRF, User: v.Who, Bare: true}
+	if v.Form || v.Elsewhere || v.Status == http.StatusUnauthorized {
+		err := s.pages.SignIn(&buf, page.SignIn{Frame: f, Team: v.Form, Problem: v.Problem, Hint: v.Hint, Next: v.Next, Elsewhere: v.Elsewhere})
+		return buf.Bytes(), err
+	}
+	f.Title = "Not let in"
+	err := s.pages.Problem(&buf, page.Problem{Frame: f, Status: v.Status, Headline: f.Title, Message: v.Problem, Hint: v.Hint, Back: v.Next})
+	return buf.Bytes(), err
+}
+
+// maxForm bounds what a form sends: the largest question and context, in bytes, as a
+// form spells them.
+const maxForm = 1 << 20
+
+// may reports whether the asker has a scope.
+func may(ctx context.Context, scope string) bool { return access.From(ctx).May(scope) }
+
+func mayNot(ctx context.Context, scope string) error {
+	if may(ctx, scope) {
+		return nil
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "your token is not good for that", Hint: "ask for one with the scope " + scope}
+}
+
+// of finds the run that an address names for a handler. A run that the asker may not
+// see is not there, in the same words as one that there is not; where it was looked for
+// is nobody's business.
+func (s *Server) of(handle func(http.ResponseWriter, *http.Request, marchwarden.TraceID) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		id, err := marchwarden.ParseTraceID(r.PathValue("id"))
+		if err != nil || !s.Runs.Owns(r.Context(), id) || !s.there(r.Context(), id) {
+			return noRun
+		}
+		return missing(handle(w, r, id))
+	}
+}
+
+// there reports whether there is a run: it has a trace, or was asked for.
+func (s *Server) there(ctx context.Context, id marchwarden.TraceID) bool {
+	if _, _, err := s.Records.Size(ctx, id); !errors.Is(err, marchwarden.CodeNotFound) {
+		return true
+	}
+	_, err := s.Runs.Find(ctx, id)
+	return err == nil
+}
+
+// missing is an error of which one that says that something is not stored is noRun.
+func missing(err error) error {
+	if !errors.Is(err, marchwarden.CodeNotFound) || errors.Is(err, noSource) || errors.Is(err, noFormat) {
+		return err
+	}
+	return noRun
+}
+
+var (
+	noPage      = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such page")
+	noRun       = &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: "there is no such run", Hint: "it may have been deleted; the history lists those there are"}
+	noSource    = marchwarden.Errorf(marchwarden.CodeNotFound, "the answer has no such source")
+	noFormat    = marchwarden.Errorf(marchwarden.CodeNotFound, "there is no such format")
+	wrongMethod = marchwarden.Errorf(marchwarden.CodeUnsupported, "this method is not for this page")
+)
+
+// frame is what every page has. Notice is what was just done: one of a few words that
+// the address names, never a text from it.
+func (s *Server) frame(r *http.Request, title string) page.Frame {
+	f := page.Frame{Title: title, CSRF: s.gate.Token(r), Notice: notices[r.URL.Query().Get("notice")]}
+	if p := access.From(r.Context()); !p.SeesAll() {
+		f.User = p.ID
+	}
+	return f
+}
+
+// problem shows what went wrong. What people cannot help is in the log.
+func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
+	status, headline := statusOf(err)
+	if r.Context().Err() != nil { // nobody is there to be told, or nobody who may be
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	if status >= http.StatusInternalServerError {
+		s.Log.Error("a page failed", "path", r.URL.Path, "error", err)
+	}
+	message, hint := s.told(r.Context(), err)
+	p := page.Problem{Frame: s.frame(r, headline), Status: status, Headline: headline, Message: message, Hint: hint, Code: string(marchwarden.CodeOf(err))}
+	if err := s.show(w, r, status, func(w io.Writer) error { return s.pages.Problem(w, p) }); err != nil {
+		s.Log.Error("the page of a failure failed", "path", r.URL.Path, "error", err)
+		http.Error(w, headline, status)
+	}
+}
+
+// inTheLog is all that is told of an error that is none of ours, or none of the asker's
+// business.
+const inTheLog = "the log of the server says more"
+
+// told is an error for who asks. The local user is told its causes. To others these are
+// not told, nor are places on this machine: that is for the log.
+func (s *Server) told(ctx context.Context, err error) (message, hint string) {
+	var e *marchwarden.Error
+	if !errors.As(err, &e) {
+		return inTheLog, ""
+	}
+	if access.From(ctx).SeesAll() {
+		return e.Error(), marchwarden.HintOf(err)
+	}
+	if marchwarden.CodeOf(err) == marchwarden.CodeInternal {
+		return inTheLog, ""
+	}
+	if message = e.Message; e.Field != "" {
+		message = e.Field + ": " + message
+	}
+	return places.ReplaceAllString(message, "${1}…"), places.ReplaceAllString(e.Hint, "${1}…")
+}
+
+// places are paths of files. Runs are recorded with the causes of their failures as one
+// text, which may have some.
+var places = regexp.MustCompile(`(^|[\s"'(=:])(?:(?:/[^\s/"':()]+){2,}/?|[A-Za-z]:\\[^\s"':()]+)`)
+
+func statusOf(err error) (int, string) {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return http.StatusRequestEntityTooLarge, "That is too much"
+	}
+	if errors.Is(err, wrongMethod) {
+		return http.StatusMethodNotAllowed, "Not like this"
+	}
+	switch marchwarden.CodeOf(err) {
+	case marchwarden.CodeInvalid:
+		return http.StatusBadRequest, "That did not work"
+	case marchwarden.CodeNotFound:
+		return http.StatusNotFound, "Not found"
+	case marchwarden.CodeDenied:
+		return http.StatusForbidden, "Not allowed"
+	case marchwarden.CodeUnavailable, marchwarden.CodeTimeout, marchwarden.CodeRateLimited, marchwarden.CodeCanceled:
+		return http.StatusServiceUnavailable, "Not now"
+	case marchwarden.CodeUnsupported:
+		return http.StatusConflict, "Not with this run"
+	case marchwarden.CodeCorrupt:
+		return http.StatusInternalServerError, "The record is damaged"
+	}
+	return http.StatusInternalServerError, "Something went wrong"
+}
+
+// html sends a page.
+func (s *Server) html(w http.ResponseWriter, r *http.Request, render func(io.Writer) error) error {
+	return s.show(w, r, http.StatusOK, render)
+}
+
+// show sends a page with a status. It is made as a whole first: one that cannot be made
+// is an error, and one that does not get to its reader is none, since nobody could be
+// told.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, render func(io.Writer) error) error {
+	var buf bytes.Buffer
+	if err := render(&buf); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, err := w.Write(buf.Bytes())
+	return s.delivered(err, r)
+}
+
+// delivered notes that an answer did not get to its reader: the status is out already.
+func (s *Server) delivered(err error, r *http.Request) error {
+	if err != nil {
+		s.Log.Debug("a page was not delivered", "path", r.URL.Path, "error", err)
+	}
+	return nil
+}
+
+// local is a time as people here see it.
+func (s *Server) local(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.In(s.Zone)
+}
