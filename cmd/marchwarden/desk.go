@@ -176,6 +176,22 @@ func (o deskOptions) flagsFor(a *app, c *config, name string) error {
 	return nil
 }
 
+// narrowed leaves out what is for researchers that are not among those named: settings and
+// flags of a program may bring in a library that one question is not asked of.
+func (o deskOptions) narrowed(names []string) deskOptions {
+	if !slices.Contains(names, files.Name) {
+		o.library, o.embedded = nil, false
+	}
+	if !slices.Contains(names, database.Name) {
+		o.db = ""
+	}
+	if !slices.Contains(names, web.Name) {
+		o.search, o.render = "", ""
+	}
+	o.online = o.online && (slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name))
+	return o
+}
+
 // check refuses options that do not go together.
 func (o deskOptions) check(a *app, c *config, name string) error {
 	if !slices.Contains(c.researcherNames(), name) {

@@ -70,6 +70,7 @@ type driftOptions struct {
 	context int
 	timeout time.Duration
 	library []string
+	told    func(drift.Source) // hears of each source that was looked at; nil for nobody
 }
 
 // The bounds and defaults of the flags.
@@ -254,6 +255,7 @@ func (a *app) checkDrift(ctx context.Context, c *config, o driftOptions, store r
 		Store: store, Fetched: fetched, Extract: x, Now: a.now,
 		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papersAgain{papers, fetched}, "file": filesAgain{fetch.NewFiles(fetched, x, a.now, library...), library}},
 	}
+	cfg.Told = o.told
 	if !o.quiet {
 		told, end := a.driftProgress()
 		defer end()
@@ -366,9 +368,9 @@ func (a *app) showDrift(rep drift.Report, o driftOptions, full bool) error {
 	}
 	switch {
 	case o.json && o.watch == 0:
-		return printJSON(a.stdout, rep)
+		return printJSON(a.forPrograms(), rep)
 	case o.json:
-		enc := json.NewEncoder(a.stdout)
+		enc := json.NewEncoder(a.forPrograms())
 		enc.SetEscapeHTML(false)
 		return marchwarden.Wrap(enc.Encode(rep), marchwarden.CodeUnavailable, "print JSON")
 	}

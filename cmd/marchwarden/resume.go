@@ -83,31 +83,11 @@ func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
 		return err
 	}
 	defer rec.Close()
-	log, err := rec.traces.Load(id)
+	log, err := o.goingOn(c, rec, id)
 	if err != nil {
 		return err
 	}
 	a.reportTorn(id, log)
-	start, err := log.Start()
-	if err != nil {
-		return err
-	}
-	if start.PartOf {
-		return invalid("ID", "go on with the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
-	}
-	if foreign, err := rec.traces.Foreign(id); err != nil {
-		return err
-	} else if foreign { // its flags are somebody else's
-		return outcome.Imported(id)
-	}
-	if busy, err := rec.traces.Busy(id); err != nil {
-		return err
-	} else if busy {
-		return trace.Going(id)
-	}
-	if err := o.asBegun(c, start); err != nil {
-		return err
-	}
 	cons := marchwarden.Constraints{MaxIterations: o.iterations.v, TokenBudget: o.budget.v, MaxSources: o.sources.v}
 	req := marchwarden.Request{Resume: id.String()}
 	if cons != (marchwarden.Constraints{}) {
@@ -118,6 +98,46 @@ func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
 	}
 	a.tellResume(log)
 	return a.research(ctx, c, o, req)
+}
+
+// goingOn reads a run that is to be gone on with and fills in how it was begun. A rihla,
+// a run that was imported and one that somebody is at work on are refused.
+func (o *askOptions) goingOn(c *config, rec *records, id marchwarden.TraceID) (*trace.Log, error) {
+	log, err := rec.traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	start, err := log.Start()
+	if err != nil {
+		return nil, err
+	}
+	if start.PartOf {
+		return nil, invalid("ID", "go on with the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
+	}
+	if foreign, err := rec.traces.Foreign(id); err != nil {
+		return nil, err
+	} else if foreign { // its flags are somebody else's
+		return nil, outcome.Imported(id)
+	}
+	if busy, err := rec.traces.Busy(id); err != nil {
+		return nil, err
+	} else if busy {
+		return nil, trace.Going(id)
+	}
+	db := o.desk.db // as it is named now, which is refused if nobody asks it
+	if err := o.asBegun(c, start); err != nil {
+		return nil, err
+	}
+	// What is recorded is all that the settings had to give, whoever was asked.
+	names := o.desk.only
+	if len(names) == 0 && o.desk.researcher != piName {
+		names = []string{o.desk.researcher}
+	}
+	if len(names) > 0 {
+		o.desk = o.desk.narrowed(names)
+		o.desk.db = firstOf(db, o.desk.db)
+	}
+	return log, nil
 }
 
 // asBegun fills in how the run was begun, and what is added to its time.

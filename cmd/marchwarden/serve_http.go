@@ -88,7 +88,7 @@ func (o *serveOptions) check() (servedAs, error) {
 	case !(o.rate >= 0) || o.rate > maxRate:
 		return s, invalid("--rate", "", fmt.Sprintf("must be above 0 and at most %d", maxRate))
 	case (o.cert == "") != (o.key == ""):
-		return s, invalid("--tls-cert", "", "needs --tls-key, and --tls-key needs --tls-cert")
+		return s, oneCertificate
 	case o.issuer == "" && (o.audience != "" || o.jwks != ""):
 		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience or --oauth-jwks")
 	case o.noAuth && o.issuer != "":
@@ -99,10 +99,8 @@ func (o *serveOptions) check() (servedAs, error) {
 	if s.listen, err = listenAddress(o.http); err != nil {
 		return s, err
 	}
-	if o.cert != "" {
-		if _, err := tls.LoadX509KeyPair(o.cert, o.key); err != nil {
-			return s, invalid("--tls-cert", "give the two PEM files of one certificate", "cannot be used with --tls-key: "+cause(err))
-		}
+	if err := usableCertificate(o.cert, o.key); err != nil {
+		return s, err
 	}
 	if o.publicURL != "" {
 		s.public, err = url.Parse(o.publicURL)
@@ -114,6 +112,22 @@ func (o *serveOptions) check() (servedAs, error) {
 		return s, byServeFlag(err)
 	}
 	return s, byServeFlag(door.CheckOrigins(o.origins))
+}
+
+var oneCertificate = invalid("--tls-cert", "", "needs --tls-key, and --tls-key needs --tls-cert")
+
+// usableCertificate refuses files of a certificate that nothing could be served with.
+func usableCertificate(cert, key string) error {
+	if (cert == "") != (key == "") {
+		return oneCertificate
+	}
+	if cert == "" {
+		return nil
+	}
+	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+		return invalid("--tls-cert", "give the two PEM files of one certificate", "cannot be used with --tls-key: "+cause(err))
+	}
+	return nil
 }
 
 // onlyHTTP refuses the flags that are for HTTP alone.

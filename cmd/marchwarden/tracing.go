@@ -11,9 +11,10 @@ import (
 // last spans.
 const tracingEnd = 2 * time.Second
 
-// startTracing begins to send spans, once, if OTEL_* says where to.
+// startTracing begins to send spans, once, if OTEL_* says where to. The first call is to
+// have returned before anybody else calls: later ones only look.
 func (a *app) startTracing(c *config) (err error) {
-	if a.tracer != nil {
+	if a.traced {
 		return nil
 	}
 	look := func(name string) string {
@@ -21,6 +22,7 @@ func (a *app) startTracing(c *config) (err error) {
 		return v
 	}
 	a.tracer, err = telemetry.Start(telemetry.Config{Env: look, Service: "marchwarden", Version: programVersion(), Now: a.now, Log: a.logger(c)})
+	a.traced = err == nil
 	return err
 }
 

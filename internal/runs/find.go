@@ -127,6 +127,35 @@ func (d *Desk) refresh() error {
 	return nil
 }
 
+// Forget removes all that is known here of a run that has ended, for whoever removes its
+// trace: what was asked, and whose it was. One that goes on is CodeUnavailable. That there
+// is nothing to forget is no error.
+func (d *Desk) Forget(ctx context.Context, id marchwarden.TraceID) error {
+	r, err := d.Find(ctx, id)
+	if errors.Is(err, marchwarden.CodeNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !r.over() || r.overstays() {
+		return goingOn(id)
+	}
+	if err := d.records.remove(r.snapshot()); err != nil {
+		if errors.Is(err, durable.ErrLocked) || errors.Is(err, errChanged) { // somebody went on with it meanwhile
+			return goingOn(id)
+		}
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remove the record of run %s", id)
+	}
+	d.seen.remove(id)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if there := d.runs[id]; there != nil && there.over() {
+		delete(d.runs, id)
+	}
+	return nil
+}
+
 // pruneSometimes prunes if that was long ago.
 func (d *Desk) pruneSometimes() {
 	d.mu.Lock()

@@ -288,3 +288,39 @@ func TestNobodySeesAnothers(t *testing.T) {
 		check(t, all)
 	})
 }
+
+// What is forgotten is nobody's any more, here and in another process, and nothing of it is
+// left in the folder. Who may not see a run does not make it forgotten.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := runs.Config{Dir: t.TempDir(), Researcher: research(tell)}
+		d := open(t, cfg)
+		r := begin(t, d, alice, ask, runs.Task)
+		<-r.Done()
+		if err := d.Forget(as(bob), r.ID()); err != nil || !d.Owns(as(alice), r.ID()) {
+			t.Errorf("by somebody else: %v", err)
+		}
+		for range 2 { // there is nothing to forget the second time
+			if err := d.Forget(as(alice), r.ID()); err != nil {
+				t.Error(err)
+			}
+			if _, err := d.Find(as(alice), r.ID()); !errors.Is(err, marchwarden.CodeNotFound) {
+				t.Errorf("it is found: %v", err)
+			}
+			if d.Owns(as(alice), r.ID()) || d.MaySee(as(alice), evidenceOf(r.ID())) || open(t, cfg).Owns(as(alice), r.ID()) {
+				t.Error("it is still hers")
+			}
+		}
+		if left, err := os.ReadDir(cfg.Dir); err != nil || len(left) != 0 {
+			t.Errorf("left are %v, %v", left, err)
+		}
+		cfg.Researcher = research(patient)
+		d = open(t, cfg)
+		r = begin(t, d, alice, ask, runs.Task)
+		if err := d.Forget(as(alice), r.ID()); !errors.Is(err, marchwarden.CodeUnavailable) || !d.Owns(as(alice), r.ID()) {
+			t.Errorf("one that goes on: %v", err)
+		}
+		r.Cancel()
+		<-r.Done()
+	})
+}

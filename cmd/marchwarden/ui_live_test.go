@@ -1,0 +1,93 @@
+//go:build unix
+
+package main
+
+import (
+	"syscall"
+	"testing"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/browsertest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
+)
+
+// TestPageLive holds a run up in the middle. Its page survives a reload, a second tab sees the same, and
+// both survive that the server is killed and started anew: the run goes on, and so do they.
+func TestPageLive(t *testing.T) {
+	b := browsertest.Open(t)
+	w := newHTTPWorld(t)
+	home := w.home(t)
+	s := w.ui(t, home, uiFlags...)
+	p := s.enter(t, b)
+	outer := t // whose end ends the second server
+	t.Run("restart", func(t *testing.T) {
+		p := s.like(t, b, p)
+		held := w.hold(4)
+		id := s.ask(t, p, webtest.Startups, "files", "web")
+		arrives(t, held)
+		p.WaitText("#live .journeys", "web")
+		p.Wait("#live svg")
+		p.Reload()
+		if got := runIn(t, p); got != id {
+			t.Errorf("after loading it again it is the page of %s, not %s", got, id)
+		}
+		p.WaitText("#live .journeys", "web")
+		other := p.Tab()
+		other.Patience(patience)
+		other.Go(s.url + "/runs/" + id)
+		other.WaitText("#live .journeys", "web")
+		pages := []*browsertest.Page{p, other}
+		for _, p := range pages {
+			p.Eval(`void (window.stays = true)`, nil) // a page that is loaded again has forgotten it
+		}
+		at := s.address(t)
+		s.endBy(t, syscall.SIGKILL)
+		for _, p := range pages {
+			p.WaitText("#connection", "The connection is lost")
+		}
+		held = w.hold(1) // lets go of what nobody waits for
+		s = w.uiAt(outer, home, at, uiFlags...)
+		arrives(t, held)
+		for _, p := range pages {
+			p.WaitFor(`document.querySelector('#connection').textContent === ''`)
+			p.WaitText("#live .journeys", "web")
+			p.WaitFor(`window.stays === true`)
+		}
+		w.hold(0)
+		for _, p := range pages {
+			answered(p)
+			if got := runIn(t, p); got != id {
+				t.Errorf("the answer is that of %s, not %s", got, id)
+			}
+		}
+		if a, b := p.Text("#answer"), other.Text("#answer"); a != b {
+			t.Errorf("one tab shows\n%s\nthe other\n%s", a, b)
+		}
+	})
+	t.Run("cancel and resume", func(t *testing.T) {
+		p := s.like(t, b, p)
+		held := w.hold(4)
+		id := s.ask(t, p, webtest.Startups+" And who pays?", "files", "web")
+		arrives(t, held)
+		p.Wait("#live svg")
+		p.Follow(`form[action$="/cancel"] button`)
+		p.WaitText(".notice", "told to stop")
+		p.WaitText("main", "stopped before its end")
+		if n := p.Count("#live"); n != 0 {
+			t.Error("the page still shows it as going on")
+		}
+		p.Go(s.url + "/history?status=interrupted")
+		p.WaitText(".entries", "And who pays?")
+		w.hold(0)
+		p.Go(s.url + "/runs/" + id)
+		p.Follow(`form[action$="/resume"] button`)
+		p.WaitFor(`document.querySelector('#answer .sentence[data-source]') && !document.querySelector('main').innerText.includes('stopped before its end')`)
+		if got := runIn(t, p); got != id {
+			t.Errorf("what went on is %s, not %s", got, id)
+		}
+		res := exported(t, p)
+		if len(res.Citations) == 0 || len(res.Rihlas) == 0 {
+			t.Errorf("resumed, it has %d citations of %d rihlas", len(res.Citations), len(res.Rihlas))
+		}
+		s.calm(t, "cancel and resume", p)
+	})
+}

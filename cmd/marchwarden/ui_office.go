@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
+)
+
+var _ web.Office = (*bureau)(nil)
+
+// clerk is the researcher behind the page. Every question has a desk of its own, since
+// each may choose other researchers; a run that goes on is opened as it was begun.
+type clerk struct{ *bureau }
+
+// choiceKey is under which the context of a new run has its deskOptions.
+type choiceKey struct{}
+
+// Research asks at a desk that it opens and closes.
+func (k clerk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	o, err := k.options(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	d, err := k.a.openDesk(k.c, o)
+	if err != nil {
+		return nil, err
+	}
+	res, err := d.Research(ctx, req, sink)
+	if closed := d.Close(); closed != nil {
+		k.log.Warn("a researcher did not close", "error", closed)
+	}
+	return res, err
+}
+
+// options are what a run is asked with. Of one that was asked for and never begun, by a
+// server that ended, nobody knows them any more: asking somebody whom the asker did not
+// choose could tell the question to others. Trying again would not help.
+func (k clerk) options(ctx context.Context, req marchwarden.Request) (deskOptions, error) {
+	if req.Resume == "" {
+		o, ok := ctx.Value(choiceKey{}).(deskOptions)
+		if !ok {
+			return o, &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the server ended before the run had begun", Hint: "ask again"}
+		}
+		return o, nil
+	}
+	id, err := marchwarden.ParseTraceID(req.Resume)
+	if err != nil {
+		return deskOptions{}, err
+	}
+	var o askOptions
+	if _, err := o.goingOn(k.c, k.records, id); err != nil {
+		return o.desk, err
+	}
+	o.desk.warn, o.desk.told, o.desk.log = k.base.warn, k.base.told, k.base.log
+	if o.desk.db == "" && (o.desk.researcher == database.Name || slices.Contains(o.desk.only, database.Name)) {
+		o.desk.db = k.base.db // one with a password is not recorded
+	}
+	return o.desk, nil
+}
+
+// Members are those who can be asked. Whom the settings keep off the network can be
+// chosen, if all that is missing is a word that questions may leave this machine.
+func (b *bureau) Members() []web.Member {
+	var out []web.Member
+	open := b.base
+	open.online = true
+	for _, name := range builtinOrder {
+		kind := builtinNamed(name)
+		m := web.Member{Name: name, Scope: kind.outline(), OpenWorld: kind.openWorld, On: b.a.whyOff(b.c, b.base, name) == ""}
+		chosen := open
+		chosen.only = []string{name}
+		if !m.On {
+			m.Down = b.a.whyOff(b.c, chosen, name)
+		}
+		out = append(out, m)
+	}
+	for _, m := range b.c.members {
+		if !m.external() {
+			continue
+		}
+		one := web.Member{Name: m.name, Scope: m.scope, OpenWorld: true, On: !m.off}
+		if m.off {
+			one.Down = offInFile
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// Ask begins a run that is kept.
+func (b *bureau) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, error) {
+	o := b.base
+	if len(q.Researchers) > 0 {
+		if err := b.c.areMembers("--researchers", q.Researchers); err != nil {
+			return marchwarden.TraceID{}, err
+		}
+		o.online = true // for those of them who need it: whoever names one means it
+		o = o.narrowed(q.Researchers)
+		o.only = q.Researchers
+	}
+	if err := o.check(b.a, b.c, piName); err != nil {
+		return marchwarden.TraceID{}, err
+	}
+	if _, err := b.a.seats(b.c, o); err != nil {
+		return marchwarden.TraceID{}, err
+	}
+	return b.begin(context.WithValue(ctx, choiceKey{}, o), q.Request)
+}
+
+// begin starts a run, or goes on with one, and leaves it.
+func (b *bureau) begin(ctx context.Context, req marchwarden.Request) (marchwarden.TraceID, error) {
+	if b.unkept != nil {
+		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "nothing can be asked here, since nothing can be kept", Hint: "the log of the server says why"}
+	}
+	visit, err := b.runs.Begin(ctx, runs.Asked{Request: req, Kind: runs.Task})
+	if err != nil {
+		return marchwarden.TraceID{}, err
+	}
+	visit.End()
+	return visit.ID(), nil
+}
+
+// Resume goes on with a run, with more tokens if it ended for want of them.
+func (b *bureau) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) error {
+	var o askOptions
+	if _, err := o.goingOn(b.c, b.records, id); err != nil {
+		return err
+	}
+	req := marchwarden.Request{Resume: id.String()}
+	if tokens > 0 {
+		req.Constraints = &marchwarden.Constraints{TokenBudget: &tokens}
+	}
+	_, err := b.begin(ctx, req)
+	return err
+}
+
+// Remove removes a run with all that only it needed.
+func (b *bureau) Remove(ctx context.Context, id marchwarden.TraceID) error {
+	plan, err := b.records.home(b.c).PlanCollection(ctx, record.CollectOptions{Now: b.a.now(), Runs: []marchwarden.TraceID{id}})
+	if err != nil {
+		return err
+	}
+	gone, err := plan.Run(ctx)
+	if err == nil && gone.Families == 0 { // since the plan was made
+		return trace.Going(id)
+	}
+	return errors.Join(err, forgetDrift(b.records, b.c, plan), b.runs.Forget(ctx, id))
+}

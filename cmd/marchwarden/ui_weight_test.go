@@ -1,0 +1,49 @@
+//go:build unix
+
+package main
+
+import (
+	"testing"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/browsertest"
+)
+
+// maxWeight is what a page may weigh with all that it loads, in bytes over the wire.
+const maxWeight = 300 << 10
+
+// TestPageWeight measures the page of an answer with 200 citations against one with a single one.
+func TestPageWeight(t *testing.T) {
+	b := browsertest.Open(t)
+	r := newRack(t)
+	home := r.home(t)
+	h := writeByHand(t, home)
+	one, _ := h.put(manyCited(1))
+	many, _ := h.put(manyCited(200))
+	s := r.ui(t, home)
+	p := s.enter(t, b)
+	best := map[string]time.Duration{}
+	for _, id := range []string{one.String(), many.String()} {
+		for range 5 { // the best of them is the page's, the others are the machine's
+			p.Eval(`0`, nil)
+			fresh := s.like(t, b, p) // nothing is in its cache
+			fresh.Go(s.url + "/runs/" + id)
+			m := fresh.Timing()
+			if was := best[id]; was == 0 || m.FirstContentfulPaint < was {
+				best[id] = m.FirstContentfulPaint
+			}
+			if m.Transferred > maxWeight || m.Decoded > maxWeight {
+				t.Errorf("the page weighs %d bytes, %d unpacked, more than %d", m.Transferred, m.Decoded, maxWeight)
+			}
+			t.Logf("%s: first paint %v, load %v, %d bytes over the wire, %d unpacked, %d files", id, m.FirstContentfulPaint, m.Load, m.Transferred, m.Decoded, m.Resources+1)
+		}
+	}
+	few, lots := best[one.String()], best[many.String()]
+	t.Logf("first paint of 200 citations: %v (within 200 ms: %v); of one: %v; %.1f times as long", lots, lots <= 200*time.Millisecond, few, float64(lots)/float64(few))
+	if lots > 8*few {
+		t.Errorf("200 citations take %v until something is seen, one takes %v", lots, few)
+	}
+	if n := p.Count("a"); n == 0 {
+		t.Error("there is no page")
+	}
+}
