@@ -39,3 +39,7 @@ fuzz: ## fuzz every target for a minute (FUZZTIME), guided by coverage
 	    echo "$$dir $$target"; go test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) $$dir || exit 1; \
 	  done; \
 	done
+
+.PHONY: screenshots
+screenshots: ## make the pictures of docs/ui.md anew, with a local Chromium
+	MARCHWARDEN_TEST_PICTURES=$(CURDIR)/docs/img go test -count=1 -run '^TestPagePictures$$' ./cmd/marchwarden

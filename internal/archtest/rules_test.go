@@ -150,6 +150,9 @@ func uses(t *tree) []string {
 			if !ok {
 				continue
 			}
+			if _, may := useExceptions[f.pkg][p]; may && ban.names == nil {
+				continue
+			}
 			if ban.names == nil {
 				bad = append(bad, fmt.Sprintf("%s: %s is not for this program: %s", t.where(f, s), p, ban.instead))
 			}

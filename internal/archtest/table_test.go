@@ -45,6 +45,7 @@ var layers = []layer{
 	{"internal/scale", nil}, // arithmetic of a network that nobody has built yet
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
 	{"internal/lexicon", nil},
+	{"internal/cells", nil},
 	{"internal/plaintext", nil},
 	{"internal/report/biblio", []string{"internal/plaintext"}},
 	{"internal/question", []string{"internal/lexicon"}},
@@ -60,6 +61,8 @@ var layers = []layer{
 	{"internal/ledger", []string{"internal/durable", "."}},
 	{"internal/locator", nil},
 	{"internal/report/markup", []string{"internal/locator"}},
+	{"internal/report/markup/markuptest", nil}, // what must not be in a page
+	{"internal/report/answer", []string{"internal/plaintext", "."}},
 	{"internal/llm", []string{"internal/secret", "."}},
 	{"internal/llm/quoted", []string{"."}},
 	{"internal/llm/llmtest", []string{"internal/llm", "internal/datatest", "."}},
@@ -84,9 +87,11 @@ var layers = []layer{
 	{"internal/database", []string{"."}},
 	{"internal/database/dbtest", []string{"internal/database"}},
 	{"internal/fetch/extract/hidden", nil},
-	{"internal/fetch/extract", []string{"internal/fetch/extract/hidden", "."}},
+	{"internal/fetch/extract", []string{"internal/fetch/extract/hidden", "internal/cells", "."}},
 	{"internal/fetch/guard", []string{"."}},
-	{"internal/fetch/render", []string{"."}},
+	{"internal/fetch/render/devtools", []string{"."}},
+	{"internal/fetch/render", []string{"internal/fetch/render/devtools", "."}},
+	{"internal/browsertest", []string{"internal/fetch/render", "internal/fetch/render/devtools"}}, // a real browser for tests
 	{"internal/fetch", []string{"internal/fetch/extract", "internal/blob", "."}},
 	{"internal/fetch/web", []string{"internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/httpapi", "internal/locator", "internal/blob", "internal/panics", "."}},
 	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
@@ -105,6 +110,8 @@ var layers = []layer{
 	{"internal/replay", []string{"internal/trace", "internal/embed", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
 	{"internal/embed/metered", []string{"internal/embed", "internal/embed/toll", "internal/replay", "internal/trace", "internal/search", "internal/budget", "internal/panics", "."}},
+	{"internal/lanes", []string{"internal/trace", "internal/plaintext", "."}},
+	{"internal/lanes/follow", []string{"internal/lanes", "internal/replay", "internal/trace", "internal/blob", "."}},
 	{"internal/resumetest", []string{"internal/replay", "internal/trace", "internal/blob", "."}}, // one run that is cut off and gone on with
 	{"internal/record", []string{"internal/replay", "internal/trace", "internal/fetch", "internal/blob", "internal/durable", "."}},
 	{"internal/bundle", []string{"internal/record", "internal/trace", "internal/blob", "internal/durable", "."}},
@@ -169,8 +176,19 @@ var layers = []layer{
 	{"internal/mcpkit/follow", []string{"."}},
 	{"internal/mcpkit", []string{"internal/mcpkit/follow", "internal/mcpkit/wire", "internal/runs", "internal/access", "."}},
 	{"internal/conform", []string{"internal/mcpkit/client", "internal/plaintext", "."}},
-	{"internal/term", []string{"."}},
-	{"internal/report", []string{"internal/report/biblio", "internal/report/markup", "internal/record", "internal/fetch", "internal/blob", "internal/locator", "internal/plaintext", "internal/scholar", "internal/term", "."}},
+	{"internal/term", []string{"internal/cells", "."}},
+	{"internal/report", []string{"internal/report/answer", "internal/report/biblio", "internal/report/markup", "internal/record", "internal/fetch", "internal/blob", "internal/locator", "internal/plaintext", "internal/scholar", "internal/term", "."}},
+	{"internal/term/live", []string{"internal/lanes", "internal/term", "."}},
+	{"internal/term/reading", []string{"internal/report", "internal/report/answer", "internal/term", "."}},
+	{"internal/history", []string{"internal/outcome", "internal/drift", "internal/evidence", "internal/record", "internal/trace", "internal/ledger", "internal/lexicon", "internal/locator", "internal/plaintext", "internal/blob", "."}},
+	{"internal/web/chart", []string{"internal/plaintext", "internal/stat"}},
+	{"internal/web/gate", []string{"internal/access", "internal/door", "internal/private", "."}},
+	{"internal/web/stream", []string{"internal/panics", "."}},
+	{"internal/web/prose", []string{"internal/cells", "internal/report/answer", "internal/report/markup", "internal/locator", "internal/plaintext", "."}},
+	{"internal/web/page", []string{"internal/report/markup", "internal/plaintext", "internal/term", "."}},
+	{"internal/web/figure", []string{"internal/web/chart", "internal/web/page", "internal/lanes", "internal/history", "internal/ledger", "internal/confidence"}},
+	{"internal/web", []string{"internal/panics", "internal/web/figure", "internal/web/gate", "internal/web/page", "internal/web/prose", "internal/web/stream", "internal/web/chart", "internal/lanes", "internal/lanes/follow", "internal/history",
+		"internal/report", "internal/record", "internal/drift", "internal/confidence", "internal/ledger", "internal/runs", "internal/access", "internal/term", "."}},
 	{"internal/archtest", nil},
 
 	// The doors for other programs, and programs that go through them.
@@ -211,14 +229,15 @@ var vendors = []vendor{
 	{"github.com/tetratelabs/wazero", []string{"internal/fetch/extract"}, nil},
 	{"codeberg.org/readeck/go-readability/v2", []string{"internal/fetch/extract"}, nil},
 	{"github.com/gogs/chardet", []string{"internal/fetch/extract"}, nil},
-	{"golang.org/x/net", []string{"internal/fetch/extract", "internal/fetch/extract/hidden", "internal/fetch/web", "internal/locator"}, []string{"internal/report", "internal/report/markup"}}, // html; public suffixes; host names
+	{"golang.org/x/net", []string{"internal/fetch/extract", "internal/fetch/extract/hidden", "internal/fetch/web", "internal/locator"}, []string{"internal/report", "internal/report/markup", "internal/report/markup/markuptest", "internal/web", "internal/web/page", "internal/web/prose"}}, // html; public suffixes; host names
 	{"code.dny.dev/ssrf", []string{"internal/fetch/guard"}, nil},
 	{"github.com/jimsmart/grobotstxt", []string{"internal/fetch/web"}, nil},
 	{"github.com/andybalholm/brotli", []string{"internal/fetch/web"}, nil},
 	{"golang.org/x/time", []string{"internal/fetch/web", "internal/door"}, nil},
 	{"github.com/anthropics/anthropic-sdk-go", []string{"internal/llm/anthropic"}, nil},
 	{"github.com/openai/openai-go/v3", []string{"internal/llm/openai"}, nil},
-	{"github.com/yuin/goldmark", []string{"internal/fetch/extract", "internal/term"}, []string{"internal/researcher/web", "internal/report"}},
+	{"github.com/microcosm-cc/bluemonday", []string{"internal/web/prose"}, nil},
+	{"github.com/yuin/goldmark", []string{"internal/cells", "internal/fetch/extract", "internal/term", "internal/web/prose"}, []string{"internal/researcher/web", "internal/report"}},
 	{"github.com/klauspost/compress", []string{"internal/blob/form", "internal/fetch/web"}, nil}, // blobs; pages
 	{"github.com/nats-io/nats-server/v2", []string{"internal/hub"}, []string{anything}},
 	{"github.com/nats-io/nats.go", []string{"internal/dispatch/cluster", "internal/dispatch/cluster/jet", "internal/dispatch/cluster/steward", "internal/dispatch/cluster/cell", "internal/blob/objects"}, []string{anything}},
@@ -227,7 +246,7 @@ var vendors = []vendor{
 	{"github.com/johannesboyne/gofakes3", nil, []string{"internal/blob/s3", "internal/blob/depot"}},
 	{"github.com/nlnwa/gowarc/v2", []string{"internal/warc"}, nil},
 	{"github.com/kljensen/snowball", []string{"internal/lexicon"}, nil},
-	{"github.com/rivo/uniseg", []string{"internal/term"}, nil},
+	{"github.com/rivo/uniseg", []string{"internal/term"}, []string{"internal/term/live"}},
 	{"golang.org/x/term", []string{"internal/term", "cmd/marchwarden"}, nil},
 	{"golang.org/x/text", []string{"internal/embed/wordpiece", "internal/search/inverted", "internal/lexicon", "internal/evidence", "internal/term", "internal/fetch/extract"}, nil},
 	{"golang.org/x/sync", []string{anything}, nil},
@@ -263,12 +282,16 @@ var bannedUses = map[string]struct {
 	"flag":          {nil, "flags are the command's"},
 	"log":           {nil, "return the error, or take a *slog.Logger"},
 	"text/template": {nil, "it adds megabytes to the binary; use strings.Builder"},
-	"html/template": {nil, "it adds megabytes to the binary; use strings.Builder"},
+	"html/template": {nil, "pages are internal/web/page's; elsewhere use strings.Builder"},
 }
 
 // useExceptions are the banned uses that a package may make all the same, each with
 // its reason.
 var useExceptions = map[string]map[string]string{
+	"internal/web/page":   {"html/template": "the pages"},
+	"internal/web/figure": {"html/template": "the type of what goes into a page"},
+	"internal/web/chart":  {"html/template": "the type of what goes into a page"},
+	"internal/web/prose":  {"html/template": "the type of what goes into a page"},
 	"serve":               {"time.Now": "the clock of a server: a caller from outside should not have to bring one"},
 	"internal/embed/pack": {"os.Args": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own"},
 	"investigate":         {"time.Now": "the default of Config.Now: a caller from outside should not have to bring a clock"},

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Fetches what other people wrote and our server is tried with: the conformance suite,
-# the MCP inspector, the TypeScript clients of both generations, and a Node that is new
-# enough for all of them.
+# Fetches what other people wrote and our servers are tried with: the conformance suite,
+# the MCP inspector, the TypeScript clients of both generations, a Node that is new enough
+# for all of them, and axe-core, which finds what keeps people from using a page.
 #
 #   install.sh DIR
 #
@@ -23,7 +23,7 @@ mkdir -p "$1" && cd "$1" || exit 1
 [ -e ready ] && exit 0
 
 packages="@modelcontextprotocol/conformance@0.2.0-alpha.12 @modelcontextprotocol/inspector@2.12.0
-@modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/client@2.4.0"
+@modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/client@2.4.0 axe-core@4.14.0"
 new=$(node -p 'Number(process.versions.node.split(".")[0]) >= 22' 2>/dev/null)
 [ "$new" = true ] || packages="$packages node@22"
 
