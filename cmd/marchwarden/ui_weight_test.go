@@ -9,10 +9,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/browsertest"
 )
 
-// maxWeight is what a page may weigh with all that it loads, in bytes over the wire.
-const maxWeight = 300 << 10
+// maxWeight is what a page may weigh with all that it loads, in bytes.
+const maxWeight = 300_000
 
-// TestPageWeight measures the page of an answer with 200 citations against one with a single one.
+// TestPageWeight measures the page of an answer with 200 citations against one with a single one: what it weighs for a browser
+// that has nothing of it, and when something is seen in one that was here before.
 func TestPageWeight(t *testing.T) {
 	b := browsertest.Open(t)
 	r := newRack(t)
@@ -24,26 +25,28 @@ func TestPageWeight(t *testing.T) {
 	p := s.enter(t, b)
 	best := map[string]time.Duration{}
 	for _, id := range []string{one.String(), many.String()} {
+		fresh := s.like(t, b, p) // nothing is in its cache
+		fresh.Go(s.url + "/runs/" + id)
+		m := fresh.Timing()
+		t.Logf("%s: %d bytes over the wire, %d unpacked, in %d files; first paint %v in a new browser", id, m.Transferred, m.Decoded, m.Resources+1, m.FirstContentfulPaint)
+		if m.Transferred > maxWeight || m.Decoded > maxWeight {
+			t.Errorf("the page weighs %d bytes, %d unpacked, more than %d", m.Transferred, m.Decoded, maxWeight)
+		}
 		for range 5 { // the best of them is the page's, the others are the machine's
-			p.Eval(`0`, nil)
-			fresh := s.like(t, b, p) // nothing is in its cache
-			fresh.Go(s.url + "/runs/" + id)
-			m := fresh.Timing()
-			if was := best[id]; was == 0 || m.FirstContentfulPaint < was {
-				best[id] = m.FirstContentfulPaint
+			p.Go(s.url + "/history")
+			p.Follow(`.entry a[href$="` + id + `"]`)
+			paint := p.Timing().FirstContentfulPaint
+			if was := best[id]; was == 0 || paint < was {
+				best[id] = paint
 			}
-			if m.Transferred > maxWeight || m.Decoded > maxWeight {
-				t.Errorf("the page weighs %d bytes, %d unpacked, more than %d", m.Transferred, m.Decoded, maxWeight)
-			}
-			t.Logf("%s: first paint %v, load %v, %d bytes over the wire, %d unpacked, %d files", id, m.FirstContentfulPaint, m.Load, m.Transferred, m.Decoded, m.Resources+1)
+		}
+		if n := p.Count("#answer .sentence"); n == 0 {
+			t.Errorf("%s: there is no answer", id)
 		}
 	}
 	few, lots := best[one.String()], best[many.String()]
 	t.Logf("first paint of 200 citations: %v (within 200 ms: %v); of one: %v; %.1f times as long", lots, lots <= 200*time.Millisecond, few, float64(lots)/float64(few))
-	if lots > 8*few {
+	if lots > 8*few+200*time.Millisecond {
 		t.Errorf("200 citations take %v until something is seen, one takes %v", lots, few)
-	}
-	if n := p.Count("a"); n == 0 {
-		t.Error("there is no page")
 	}
 }

@@ -89,6 +89,9 @@ func Stages(b *lanes.Board) template.HTML {
 func stages(all []lanes.Stage) []chart.Stage {
 	var out []chart.Stage
 	for _, s := range all {
+		if s.Tokens == 0 && s.Time == 0 {
+			continue
+		}
 		name := string(s.State)
 		if name == "" {
 			name = "other" // tokens of which nothing tells what they were spent on
