@@ -173,7 +173,7 @@ func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	}
 	s.checks.begin(r.Context(), id, func(ctx context.Context, told func()) error {
 		_, err := s.Tests.Drift(ctx, id, told)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 			s.Log.Warn("a check of sources failed", "trace_id", id.String(), "error", err)
 		}
 		return err
