@@ -283,6 +283,7 @@
     document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
     addEventListener("pagehide", leave);
     addEventListener("pageshow", connect);
+    document.addEventListener("submit", leave); // where a form leads, the end of the run must not lead away from
     setInterval(tick, 1000);
     connect();
   }
