@@ -95,9 +95,7 @@ func parseWords(s string) words {
 		w.stems = slices.Compact(slices.Sorted(slices.Values(common)))
 	}
 	if w.none() {
-		for _, text := range strings.Fields(fold(loose.String())) {
-			w.literals = append(w.literals, text)
-		}
+		w.literals = append(w.literals, strings.Fields(fold(loose.String()))...)
 	}
 	return w
 }
