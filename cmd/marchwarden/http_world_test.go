@@ -95,7 +95,8 @@ func (r *rack) serve(t *testing.T, home string, args ...string) *served {
 	return startServed(t, spec, exec.Command(spec.program, spec.args...))
 }
 
-func startServed(t *testing.T, spec runSpec, cmd *exec.Cmd) *served {
+// launch starts a server, which the end of the test ends, and waits for nothing.
+func launch(t *testing.T, spec runSpec, cmd *exec.Cmd) *served {
 	t.Helper()
 	s := &served{cmd: cmd, log: &noted{}, ended: make(chan struct{})}
 	cmd.Env, cmd.Dir, cmd.Stderr = spec.env, spec.dir, s.log
@@ -114,6 +115,12 @@ func startServed(t *testing.T, spec runSpec, cmd *exec.Cmd) *served {
 			t.Logf("the server said:\n%s", clip(s.log.String(), 4000))
 		}
 	})
+	return s
+}
+
+func startServed(t *testing.T, spec runSpec, cmd *exec.Cmd) *served {
+	t.Helper()
+	s := launch(t, spec, cmd)
 	eventually(t, "the server serves", func() bool {
 		if m := servingAt.FindStringSubmatch(s.log.String()); m != nil {
 			s.url = m[1]

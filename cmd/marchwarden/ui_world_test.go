@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -38,23 +37,8 @@ func (r *rack) uiAt(t *testing.T, home, address string, args ...string) *uiServe
 	t.Helper()
 	spec := r.spec(home, append([]string{"ui", "--no-open", "--listen", address}, args...)...)
 	cmd, out := exec.Command(spec.program, spec.args...), &noted{}
-	s := &uiServed{served: &served{cmd: cmd, log: &noted{}, ended: make(chan struct{})}}
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = spec.env, spec.dir, out, s.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = cmd.Wait() // how it ended is in its state
-		close(s.ended)
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its own group; nothing to do if it is gone
-		<-s.ended
-		if t.Failed() {
-			t.Logf("the server said:\n%s", clip(s.log.String(), 4000))
-		}
-	})
+	cmd.Stdout = out
+	s := &uiServed{served: launch(t, spec, cmd)}
 	eventually(t, "the page is served", func() bool {
 		select {
 		case <-s.ended:
