@@ -50,15 +50,6 @@ func Answer(res *marchwarden.Result) template.HTML {
 	return safe(body)
 }
 
-// Text is any other Markdown, as blocks. Nothing in it is a marker.
-func Text(markdown string) template.HTML {
-	return safe((&writer{res: &marchwarden.Result{Answer: markdown}, claims: answer.Claims(nil)}).document(markdown))
-}
-
-// Exact is a text to the character, line ends and all, with what would be hidden
-// shown: see markup.Exact. It is for excerpts and stored texts, which are no Markdown.
-func Exact(text string) template.HTML { return safe(h.Exact(text)) }
-
 // safe is the only way out of this package.
 func safe(n h.Node) template.HTML { return template.HTML(policy.Sanitize(n.String())) }
 

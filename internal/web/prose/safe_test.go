@@ -165,12 +165,9 @@ func TestInert(t *testing.T) {
 			"too long":     func(s string) string { return s + " " + p + strings.Repeat(" ", maxMarkdown/4) },
 		} {
 			res := sample(plant)
-			outs := []template.HTML{Answer(res), Text(res.Answer), Exact(p)}
+			outs := []template.HTML{Answer(res), Text(res.Answer)}
 			inert(t, string(outs[0]), 3)
 			inert(t, string(outs[1]), 0)
-			if got, want := spoken(inert(t, string(outs[2]), 0)), strings.ReplaceAll(strings.ToValidUTF8(p, "\uFFFD"), "\x00", "\uFFFD"); got != want {
-				t.Errorf("%q reads %q", want, got)
-			}
 			if t.Failed() {
 				t.Fatalf("%s, with %q: %s", name, p, outs)
 			}
@@ -268,4 +265,9 @@ func escaped(s string) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// Text is Markdown without citations, as an answer is shown that has none.
+func Text(markdown string) template.HTML {
+	return safe((&writer{res: &marchwarden.Result{Answer: markdown}, claims: answer.Claims(nil)}).document(markdown))
 }
