@@ -22,6 +22,11 @@ quality: ## run every suite on all of its data and put the numbers into docs/qua
 	dist/marchwarden eval run all --data $(DATA) --out $(REPORTS)
 	dist/marchwarden eval table $(REPORTS)/*.json --into docs/quality.md
 
+.PHONY: folders
+folders: ## ask the open half of the suite folders, with a line for each question in dist/folders-open.jsonl; takes a minute or two
+	go build -o dist/marchwarden ./cmd/marchwarden
+	dist/marchwarden eval run folders --part open --data $(DATA) --out dist/folders-open.json --details dist/folders-open.jsonl
+
 .PHONY: golden
 golden: ## rewrite the numbers of the small fixed samples that CI compares with
 	go test ./internal/eval/suites -run TestGolden -update

@@ -6,7 +6,16 @@ type Claim struct {
 	// Citations index Result.Citations, counted from one like the markers.
 	Citations []int   `json:"citations"`
 	Support   Support `json:"support"`
+	// Judge is who gave the verdict, such as JudgeLocal; "" is not known, or that
+	// there was nothing to judge.
+	Judge string `json:"judge,omitempty"`
 }
+
+// The judges of this program.
+const (
+	JudgeLocal = "local"       // the judge without a model
+	JudgeBoth  = "model+local" // a model, and that one on what the model said
+)
 
 // Support is the verdict on a claim against its excerpts. A verdict that could
 // not be reached is Unchecked, which is not the same as Unsupported.
@@ -18,7 +27,14 @@ const (
 	Partial     Support = "partial"
 	Unsupported Support = "unsupported"
 	Unchecked   Support = "unchecked"
+	// Quoted is a claim that is copied from its source. That says nothing about the
+	// question.
+	Quoted Support = "quoted"
 )
+
+// Stands reports whether the excerpts say what the claim says: they were judged to,
+// or it is theirs.
+func (s Support) Stands() bool { return s == Supported || s == Quoted }
 
 // Contradiction is two excerpts that cannot both hold, side by side.
 type Contradiction struct {

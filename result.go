@@ -22,6 +22,10 @@ type Result struct {
 	CostMetadata      CostMetadata      `json:"cost_metadata"`
 	TraceID           TraceID           `json:"trace_id"`
 
+	// ShortAnswer is the answer in a few words, if there is one, or that there is none.
+	ShortAnswer *ShortAnswer `json:"short_answer,omitempty"`
+	// Closest are, with a refusal, the passages nearest to the question.
+	Closest []Closest `json:"closest,omitempty"`
 	// Claims links each sentence of the answer to its evidence and verdict.
 	Claims []Claim `json:"claims,omitempty"`
 	// Rihlas are the journeys of a principal investigator's run.

@@ -35,7 +35,8 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[Authority]():     {string(HighAuthority), string(MediumAuthority), string(LowAuthority)},
 	reflect.TypeFor[Recency]():       {string(Current), string(Recent), string(Dated)},
 	reflect.TypeFor[Action]():        {string(Dispatched), string(Accepted), string(Flagged), string(Withheld), string(Capped)},
-	reflect.TypeFor[Support]():       {string(Supported), string(Partial), string(Unsupported), string(Unchecked)},
+	reflect.TypeFor[Support]():       {string(Supported), string(Partial), string(Unsupported), string(Unchecked), string(Quoted)},
+	reflect.TypeFor[ShortKind]():     {string(ShortSpan), string(ShortYes), string(ShortNo), string(ShortValue), string(ShortUnknown)},
 }
 
 // traceIDPattern is what ParseTraceID accepts.
@@ -60,6 +61,18 @@ var schemaNotes = map[string]map[string]any{
 	"citations[].content_hash":                     {"pattern": "^sha256:[0-9a-f]{64}$"},
 	"citations[].span.start":                       {"minimum": 0},
 	"citations[].span.end":                         {"minimum": 1},
+	"short_answer":                                 {"description": "the words of the source that answer, or kind unknown when the question is refused"},
+	"short_answer.text":                            {"maxLength": MaxExcerptChars},
+	"short_answer.citation":                        {"minimum": 1, "description": "indexes citations from one"},
+	"short_answer.span":                            {"description": "in that citation's stored text"},
+	"short_answer.span.start":                      {"minimum": 0},
+	"short_answer.span.end":                        {"minimum": 1},
+	"closest":                                      {"description": "with a refusal, the passages nearest to the question; they are no claims"},
+	"closest[].raw_excerpt":                        {"maxLength": MaxExcerptChars, "description": "verbatim from the stored source"},
+	"closest[].content_hash":                       {"pattern": "^sha256:[0-9a-f]{64}$"},
+	"closest[].span.start":                         {"minimum": 0},
+	"closest[].span.end":                           {"minimum": 1},
+	"claims[].judge":                               {"description": "who gave the verdict: local, model+local"},
 	"claims[].citations[]":                         {"minimum": 1},
 	"trace_id":                                     {"format": "uuid", "pattern": traceIDPattern},
 	"rihlas[].trace_id":                            {"format": "uuid", "pattern": traceIDPattern},

@@ -146,7 +146,8 @@ func TestWireFilesShowEveryEnumValue(t *testing.T) {
 		}
 	}
 	for _, v := range []string{"shallow", "deep", "source_not_found", "access_denied", "budget_exhausted", "contradictory_sources", "scope_exceeded",
-		"related_research", "new_source", "contradiction", "high", "medium", "low", "current", "dated", "supported", "partial", "unsupported", "unchecked"} {
+		"related_research", "new_source", "contradiction", "high", "medium", "low", "current", "dated", "supported", "partial", "unsupported", "unchecked",
+		"quoted", "span", "unknown"} {
 		if !strings.Contains(all, `:"`+v+`"`) {
 			t.Errorf("no golden file has the value %q", v)
 		}

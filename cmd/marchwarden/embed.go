@@ -16,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/remote"
 	vectorshelf "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/shelf"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -135,17 +136,17 @@ func (a *app) vectorPart(c *config) servicePart {
 	e, err := a.bareEmbedder(c)
 	switch {
 	case errors.Is(err, minilm.ErrNoModel):
-		row.State, row.Detail = partOff, err.Error()+"; texts are compared by their words alone"
+		row.State, row.Detail = partOff, err.Error()+"; texts are compared by their words alone, and answers are picked without the reader"
 	case err != nil:
 		row.State, row.Detail = partBroken, err.Error()
 	case e == nil:
-		row.State, row.Detail = partOff, c.label(setEmbed)+" is off; texts are compared by their words alone"
+		row.State, row.Detail = partOff, c.label(setEmbed)+" is off; texts are compared by their words alone, and answers are picked without the reader"
 	}
 	if e == nil {
 		return servicePart{partRow: row}
 	}
 	if _, pure := e.(embed.Pure); pure {
-		row.Detail = e.ID() + " on this machine, " + kernel.Best().Name + " arithmetic"
+		row.Detail = e.ID() + " on this machine, " + kernel.Best().Name + " arithmetic; answers are picked by " + reader.ID
 		return servicePart{partRow: row}
 	}
 	row.Detail = e.ID() + " (by " + c.label(setEmbed) + "): what is searched and read is sent there"

@@ -71,7 +71,8 @@ type suiteInfo struct {
 	Licence  string     `json:"licence"`
 	Files    []string   `json:"files"`
 	Missing  []string   `json:"missing,omitempty"`
-	Cases    *int       `json:"cases,omitempty"` // of data that is there and can be read
+	Without  []string   `json:"without,omitempty"` // files without which it has fewer cases
+	Cases    *int       `json:"cases,omitempty"`   // of data that is there and can be read
 	Problem  string     `json:"problem,omitempty"`
 	Bars     []eval.Bar `json:"bars,omitempty"`
 }
@@ -87,7 +88,7 @@ func (a *app) runEvalList(ctx context.Context, o evalListOptions) error {
 	g.SetLimit(4)
 	for i, s := range all {
 		g.Go(func() error {
-			infos[i] = suiteInfo{Name: s.Name, Title: s.Title, Measures: s.Measures, Licence: s.Licence, Files: s.Files, Bars: s.Bars, Missing: missing(data, s)}
+			infos[i] = suiteInfo{Name: s.Name, Title: s.Title, Measures: s.Measures, Licence: s.Licence, Files: s.Files, Bars: s.Bars, Missing: missing(data, s), Without: without(data, s.Optional)}
 			if len(infos[i].Missing) > 0 {
 				return nil
 			}
@@ -124,13 +125,32 @@ func (s suiteInfo) found() string {
 		return "missing: " + strings.Join(s.Missing, ", ")
 	case s.Problem != "":
 		return s.Problem
+	case len(s.Without) > 0:
+		return term.Count(*s.Cases) + " without " + strings.Join(s.Without, ", ")
 	}
 	return term.Count(*s.Cases)
 }
 
+// chosenWithData are the suites of these names and the data that they read. A suite that
+// needs no data runs without the folder that is looked for when none is named.
+func (a *app) chosenWithData(names []string, dir string) ([]eval.Suite, eval.Data, error) {
+	data, err := a.evalData(dir)
+	if err == nil {
+		chosen, err := a.chosenSuites(names, data)
+		return chosen, data, err
+	}
+	none := eval.NewData(nil, a.absolute(dir, a.dir))
+	if chosen, absent := a.chosenSuites(names, none); dir == defaultData && absent == nil && !slices.Contains(names, "all") {
+		return chosen, none, nil
+	}
+	return nil, data, err
+}
+
 // missing are the files of a suite that are not there.
-func missing(data eval.Data, s eval.Suite) []string {
-	return slices.DeleteFunc(slices.Clone(s.Files), data.Has)
+func missing(data eval.Data, s eval.Suite) []string { return without(data, s.Files) }
+
+func without(data eval.Data, files []string) []string {
+	return slices.DeleteFunc(slices.Clone(files), data.Has)
 }
 
 // evalData is the data in a folder, which must be there.
@@ -165,7 +185,7 @@ func (a *app) chosenSuites(names []string, data eval.Data) ([]eval.Suite, error)
 	for _, name := range names {
 		if name == "all" {
 			for _, s := range all {
-				if gone := missing(data, s); len(gone) > 0 {
+				if gone := append(missing(data, s), without(data, s.Optional)...); len(gone) > 0 {
 					a.note("left out: %s, whose data is not in %s: %s", s.Name, data.Dir(), strings.Join(gone, ", "))
 					continue
 				}

@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -32,6 +33,19 @@ type evalLab struct {
 	depth     marchwarden.Depth
 	mind      string
 	build     string
+}
+
+// reader is the one that comes with the program, with the store of the vectors; nil
+// without vectors or a model.
+func (l *evalLab) reader() reader.Reader {
+	r, err := reader.New()
+	if err != nil || l.embed == nil {
+		return nil
+	}
+	if s, ok := l.embed.(interface{ Store() embed.Store }); ok {
+		return reader.Cached(r, s.Store())
+	}
+	return r
 }
 
 func (a *app) openEvalLab(c *config, o evalRunOptions) (*evalLab, error) {
@@ -83,12 +97,20 @@ func (l *evalLab) close() error {
 }
 
 // settings are what the rows of a run depend on.
-func (l *evalLab) settings(o evalRunOptions) eval.Settings {
-	s := eval.Settings{Researcher: o.researcher, Mind: l.mind, Depth: string(l.depth), Limit: o.limit, Seed: o.seed, Uncalibrated: o.uncalibrated}
+func (l *evalLab) settings(o evalRunOptions, suite eval.Suite) eval.Settings {
+	s := eval.Settings{Researcher: o.researcher, Mind: l.mind, Depth: string(l.depth), Part: o.part, Limit: o.limit, Seed: o.seed, Uncalibrated: o.uncalibrated}
+	if suite.OnDisk && !o.researcherGiven {
+		s.Researcher = piName // as 'ask' does
+	}
 	if l.embed != nil {
 		s.Embedder = l.embed.ID()
 	}
 	return s
+}
+
+// keepsTraces reports whether the traces of questions are kept.
+func (l *evalLab) keepsTraces(o evalRunOptions) bool {
+	return o.traces || !o.tracesGiven && l.model != nil
 }
 
 // enter puts what models were paid for a suite into the ledger, in one line: its
@@ -113,12 +135,21 @@ type evalRecords struct {
 	records *evaldesk.Records
 	traces  *trace.Dir
 	blobs   *blobdir.Store
-	scratch string // removed in the end
+	scratch string       // removed in the end
+	folders *evalFolders // nil where the suite asks none on disk
+}
+
+// asker asks folders on disk; nil where the suite asks none.
+func (k *evalRecords) asker() eval.Folders {
+	if k.folders == nil {
+		return nil
+	}
+	return k.folders
 }
 
 // open makes the desk of one suite. Where traces are kept, they are in the folder home.
 func (l *evalLab) open(o evalRunOptions, home string) (*evaldesk.Desk, *evalRecords, error) {
-	keep := o.traces || !o.tracesGiven && l.model != nil
+	keep := l.keepsTraces(o)
 	k := &evalRecords{}
 	if keep || o.researcher == piName {
 		if err := k.open(l.a, home, keep); err != nil {
@@ -169,5 +200,5 @@ func (k *evalRecords) close() error {
 	if k.scratch != "" {
 		errs = append(errs, os.RemoveAll(k.scratch))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, k.folders.close())...)
 }

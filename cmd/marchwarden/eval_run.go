@@ -32,14 +32,19 @@ type evalRunOptions struct {
 	model        string
 	researcher   string
 	depth        string
+	part         string
+	details      string
+	heldAnswers  bool
 	uncalibrated bool
 	noVectors    bool
 	traces       bool
 	tracesGiven  bool
-	noResume     bool
-	out          string
-	json         bool
-	quiet        bool
+	// researcherGiven says that --researcher is more than its default.
+	researcherGiven bool
+	noResume        bool
+	out             string
+	json            bool
+	quiet           bool
 }
 
 const evalRunHelp = `Run suites, by name, or 'all' whose data is found. A table goes to stdout, and a
@@ -62,13 +67,19 @@ With --traces every question leaves a trace and its evidence beside the report,
 in a folder that is a home folder of its own:
   MARCHWARDEN_HOME=<folder> marchwarden verify <trace id of a row>
 They are kept by default with --model, and not without: every step of a trace is
-synced to disk, which takes longer than an answer without a model does.`
+synced to disk, which takes longer than an answer without a model does.
+
+The suite folders asks folders on disk by this program itself, with the
+investigator, as 'ask --library' does. --part open runs the half of its
+questions that is there to be studied, --part held the half that nothing is
+tuned on. --details writes a line of JSON for each question: scores, confidence,
+answer, citations. Of questions that are held out it has the scores alone.`
 
 func newEvalRun(a *app) *cobra.Command {
 	var o evalRunOptions
 	cmd := &cobra.Command{
 		Use: "run NAME… | all", Short: "run suites and report", Long: evalRunHelp,
-		Example: "  marchwarden eval run squad2 --limit 500\n  marchwarden eval run all --out reports\n  marchwarden eval run squad2 --model ollama/qwen3 --limit 50 --parallel 2 --out qwen.json",
+		Example: "  marchwarden eval run squad2 --limit 500\n  marchwarden eval run all --out reports\n  marchwarden eval run squad2 --model ollama/qwen3 --limit 50 --parallel 2 --out qwen.json\n  marchwarden eval run folders --part open --details open.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := notBlank(cmd); err != nil {
 				return err
@@ -79,7 +90,10 @@ func newEvalRun(a *app) *cobra.Command {
 			if cmd.Flags().Changed("limit") && o.limit < 1 {
 				return invalid("--limit", "leave it out to run all", fmt.Sprintf("must be at least 1, not %d", o.limit))
 			}
-			o.tracesGiven = cmd.Flags().Changed("traces")
+			o.tracesGiven, o.researcherGiven = cmd.Flags().Changed("traces"), cmd.Flags().Changed("researcher")
+			if o.part == "all" {
+				o.part = ""
+			}
 			return a.runEval(cmd.Context(), o, args)
 		},
 	}
@@ -91,6 +105,9 @@ func newEvalRun(a *app) *cobra.Command {
 	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes, as for 'ask'; extractive for none (default none)")
 	f.StringVar(&o.researcher, "researcher", files.Name, "`NAME` of who is asked: files, or pi for an investigator")
 	f.StringVar(&o.depth, "depth", "", "`DEPTH` of the research: shallow, balanced or deep (default balanced)")
+	f.StringVar(&o.part, "part", "", "run just the `PART` open or held of a suite that has them (default all)")
+	f.StringVar(&o.details, "details", "", "write what a developer wants to know of each case to `FILE`; runs all cases anew")
+	f.BoolVar(&o.heldAnswers, "held-answers", false, "tell in --details the answers to held-out questions, too, which spoils them")
 	f.BoolVar(&o.uncalibrated, "uncalibrated", false, "leave confidence as the rubric scores it, for 'marchwarden calibrate'")
 	f.BoolVar(&o.noVectors, "no-vectors", false, "work with words alone, without sentence vectors")
 	f.BoolVar(&o.traces, "traces", false, "keep a trace of every question (default only with a model)")
@@ -99,6 +116,7 @@ func newEvalRun(a *app) *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "print the numbers as JSON; the rows are in the report")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	complete(cmd, "researcher", files.Name, piName)
+	complete(cmd, "part", "all", "open", "held")
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 	return cmd
 }
@@ -118,12 +136,11 @@ func (a *app) runEval(ctx context.Context, o evalRunOptions, names []string) (er
 	if err := o.check(); err != nil {
 		return err
 	}
-	data, err := a.evalData(o.data)
+	chosen, data, err := a.chosenWithData(names, o.data)
 	if err != nil {
 		return err
 	}
-	chosen, err := a.chosenSuites(names, data)
-	if err != nil {
+	if err := o.suits(chosen); err != nil {
 		return err
 	}
 	c, err := a.loadConfig()
@@ -178,19 +195,22 @@ func (o *evalRunOptions) check() error {
 
 // evalOne runs one suite and writes its report.
 func (a *app) evalOne(ctx context.Context, c *config, o evalRunOptions, lab *evalLab, s eval.Suite, data eval.Data, many bool) (*evalReport, error) {
-	settings := lab.settings(o)
+	settings := lab.settings(o, s)
 	path, err := o.reportPath(c, s, settings, many)
 	if err != nil {
 		return nil, err
 	}
-	d, kept, err := lab.open(o, strings.TrimSuffix(path, ".json")+".kept")
+	d, kept, err := lab.openFor(c, o, s, strings.TrimSuffix(path, ".json")+".kept")
 	if err != nil {
 		return nil, err
 	}
-	progress := a.newEvalProgress(c, s.Name, o.quiet)
-	env := eval.Env{Data: data, Embed: lab.embed, Desk: d, Seed: o.seed, Now: evaldesk.Today(), Say: progress.say}
+	progress, details := a.newEvalProgress(c, s.Name, o.quiet), &evalDetails{path: o.details}
+	env := eval.Env{
+		Data: data, Embed: lab.embed, Reader: lab.reader(), Desk: d, Folders: kept.asker(), Part: o.part, Details: details.taker(o.heldAnswers),
+		Seed: o.seed, Now: evaldesk.Today(), Say: progress.say,
+	}
 	r, err := eval.Run(ctx, s, env, eval.Options{
-		Settings: settings, Parallel: lab.parallel(o), Journal: rowsOf(path), Fresh: o.noResume,
+		Settings: settings, Parallel: lab.parallel(o), Journal: rowsOf(path), Fresh: o.noResume || o.details != "",
 		Version: programVersion(), Build: lab.build, Progress: progress.step, Now: a.now,
 	})
 	progress.close()
@@ -199,7 +219,7 @@ func (a *app) evalOne(ctx context.Context, c *config, o evalRunOptions, lab *eva
 		return nil, err
 	}
 	encoded, err := r.Encode()
-	if err != nil {
+	if err = errors.Join(err, details.write()); err != nil {
 		return nil, err
 	}
 	if err := durable.ReplaceFile(path, encoded); err != nil {

@@ -36,6 +36,9 @@ func (a *app) printReport(r *evalReport) error {
 	if err := a.outStyle().Table(a.stdout, []string{"metric", "value", "n", "bar", "", "known"}, rows); err != nil {
 		return err
 	}
+	for _, note := range r.Notes {
+		a.note("%s", note)
+	}
 	cost := "cost unknown"
 	if r.USD != nil {
 		cost = fmt.Sprintf("about $%.4f", *r.USD)
@@ -92,7 +95,7 @@ func (a *app) scorer(ctx context.Context, name, dir string) (score func([]eval.R
 	none := func() error { return nil }
 	data, err := a.evalData(dir)
 	if err != nil {
-		return nil, none, nil
+		data = eval.Data{} // there are suites that need none
 	}
 	all := suites.All()
 	i := slices.IndexFunc(all, func(s eval.Suite) bool { return s.Name == name })

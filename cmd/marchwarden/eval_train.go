@@ -38,7 +38,7 @@ func newEvalTrain(a *app) *cobra.Command {
 	var o evalTrainOptions
 	cmd := &cobra.Command{
 		Use: "train [NAME]", Short: "fit a model that the program ships", Long: evalTrainHelp, Args: argCount(0, 1, "the name of a model"),
-		Example: "  marchwarden eval train\n  marchwarden eval train refusal --write",
+		Example: "  marchwarden eval train\n  marchwarden eval train support --write",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return a.listTrainers()
@@ -95,7 +95,7 @@ func (a *app) runEvalTrain(ctx context.Context, o evalTrainOptions, name string)
 		return err
 	}
 	progress := a.newEvalProgress(c, t.Name, o.quiet)
-	weights, summary, err := t.Fit(ctx, eval.Env{Data: data, Embed: lab.embed, Desk: d, Seed: 1, Now: evaldesk.Today(), Say: progress.say})
+	weights, summary, err := t.Fit(ctx, eval.Env{Data: data, Embed: lab.embed, Reader: lab.reader(), Desk: d, Seed: 1, Now: evaldesk.Today(), Say: progress.say})
 	progress.close()
 	if err != nil {
 		return stopped(ctx, "the model was not fitted", err)

@@ -97,8 +97,8 @@ func TestHomesOfEarlierVersions(t *testing.T) {
 		said            string // by a rerun
 		torn            bool
 	}{
-		{"first.zip", 3, 1, exitFailed, "the run was made by extractive/1; this program has extractive/3", true},
-		{"last.zip", 6, 1, exitFailed, "the run was made by extractive/2; this program has extractive/3", false},
+		{"first.zip", 3, 1, exitFailed, "the run was made by extractive/1; this program has extractive/4", true},
+		{"last.zip", 6, 1, exitFailed, "the run was made by extractive/2; this program has extractive/4", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -153,6 +153,8 @@ func (b *bazaar) record(traces *trace.Dir, blobs blob.Store, plant func(string) 
 	claim := plant("Iron chlorosis is a yellowing.")
 	res := &marchwarden.Result{TraceID: id, Answer: claim + " [1]\n\n" + plant("# A title") + "\n\n```\n" + plant("code") + "\n```\n\n| a | b |\n|---|---|\n| " + plant("cell") + " | x |\n", Citations: []marchwarden.Citation{cited},
 		Claims: []marchwarden.Claim{{Text: claim, Citations: []int{1}, Support: marchwarden.Support(plant("supported"))}}, Warnings: []string{plant("a warning")},
+		ShortAnswer:     &marchwarden.ShortAnswer{Text: plant("a yellowing"), Citation: 1, Kind: marchwarden.ShortSpan},
+		Closest:         []marchwarden.Closest{{Source: plant("file"), Locator: plant("near.md"), Title: plant("Near"), RawExcerpt: plant("Leaves are green."), Reason: plant("reason")}},
 		Gaps:            []marchwarden.Gap{{Topic: plant("topic"), Category: marchwarden.GapCategory(plant("category")), Detail: plant("detail")}, {Topic: plant("topic"), Category: marchwarden.SourceNotFound, Detail: plant("detail")}},
 		DiscoveryEvents: []marchwarden.DiscoveryEvent{{Type: marchwarden.DiscoveryType(plant("type")), SuggestedResearcher: plant("web"), Query: plant("query"), Reason: plant("reason"), SourceLocator: plant("locator")}},
 		OpenQuestions:   []marchwarden.OpenQuestion{{Question: plant("Why?"), Context: plant("context"), Priority: marchwarden.Priority(plant("high")), SourceLocator: plant("locator")}},

@@ -72,6 +72,8 @@ func hostileRun(texts []string) handRun {
 		res.Rihlas = append(res.Rihlas, marchwarden.Rihla{Researcher: text, Question: text, Reason: text, Outcome: text})
 	}
 	res.Answer = answer.String()
+	res.ShortAnswer = &marchwarden.ShortAnswer{Text: "so " + all, Citation: 99, Kind: marchwarden.ShortSpan}
+	res.Closest = []marchwarden.Closest{{Source: all, Locator: all, Title: all, RawExcerpt: all, Reason: all}}
 	return run
 }
 

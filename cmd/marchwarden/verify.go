@@ -25,8 +25,9 @@ against what the recorded run fetched, and every stored piece of that run
 against its hash. Of an investigation the runs of its researchers are checked
 too, as far as they are recorded here.
 
-How the claims were judged is shown, and where the judge that needs no model
-thinks less of one by its words: that is a hint, and no failure.
+How the claims were judged is shown, and they are judged again, without a
+language model: one that its excerpts contradict or say nothing of does not
+stand. What the judge merely cannot confirm is no failure.
 
 With --online the web servers and registries are asked, too, whether what the
 citations point to is there: pages answered or gone, DOIs and arXiv ids
@@ -210,21 +211,19 @@ func (v *verdicts) result(ctx context.Context, rec shelf, what checking) error {
 	if res == nil {
 		return v.close(ctx, id)
 	}
-	report, err := verify.Check(ctx, rec.blobs, res)
+	report, err := checked(ctx, rec.blobs, res)
 	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations")
-	}
-	v.report(report)
-	if err := v.support(ctx, log, res); err != nil {
 		return err
 	}
+	v.report(report)
+	v.support(log, res)
 	if log != nil {
 		wrong, err := verify.CheckPlaces(ctx, rec.blobs, log, res)
 		if err != nil {
 			return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the places")
 		}
 		for _, f := range append(verify.CheckFetched(log, res), wrong...) {
-			v.check(fmt.Sprintf("citation [%d] %s", f.Number, f.Locator), f.Problem)
+			v.check(f.Name()+" "+f.Locator, f.Problem)
 		}
 		v.rihlas(ctx, rec, log, res)
 	}
@@ -306,7 +305,7 @@ func (v *verdicts) rihlas(ctx context.Context, rec shelf, whole *trace.Log, res 
 		v.blobs(ctx, what, log, rec.blobs)
 		wrong, err := verify.CheckPlaces(ctx, rec.blobs, log, res)
 		for _, f := range wrong {
-			v.check(fmt.Sprintf("citation [%d] %s", f.Number, f.Locator), f.Problem)
+			v.check(f.Name()+" "+f.Locator, f.Problem)
 		}
 		if err != nil {
 			return // ctx is over, which whoever called finds out

@@ -3,64 +3,60 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-// maxReasons is how much of an opinion is printed.
-const maxReasons = 3
-
-// support tells what the claims were judged to be, by whom, and where the judge
-// without a model, asked again, thinks less of one. That is for people to look into and
-// no failure: it judges by words.
-func (v *verdicts) support(ctx context.Context, log *trace.Log, res *marchwarden.Result) error {
-	if len(res.Claims) == 0 {
-		return nil
-	}
-	seconds, err := verify.SecondOpinions(ctx, res)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "judge the claims")
-	}
+// support tells what the claims were judged to be, and how far two judges agreed in the
+// run.
+func (v *verdicts) support(log *trace.Log, res *marchwarden.Result) {
 	count := map[marchwarden.Support]int{}
-	compared, well := 0, 0
-	for _, s := range seconds {
-		count[s.Claim.Support]++
-		if s.Worse() {
-			reasons := s.Opinion.Reasons
-			v.print("- claim %s %s: by its words it is %s: %s: %s", markersOf(s.Claim.Citations), s.Claim.Support, s.Opinion.Verdict,
-				strings.Join(reasons[:min(maxReasons, len(reasons))], "; "), clip(s.Claim.Text, 100))
-		}
-		if s.Compared() {
-			compared++
-			if !s.Worse() {
-				well++
-			}
-		}
+	for _, c := range res.Claims {
+		count[c.Support]++
 	}
 	var parts []string
-	for _, k := range []marchwarden.Support{marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Unchecked} {
+	for _, k := range []marchwarden.Support{marchwarden.Supported, marchwarden.Quoted, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Unchecked} {
 		if count[k] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", count[k], k))
 		}
+	}
+	if len(parts) == 0 {
+		return
 	}
 	line := "- support: " + strings.Join(parts, ", ")
 	if step := lastVerify(log); step != nil && step.Judged > 0 {
 		line += fmt.Sprintf("; in the run the two judges agreed on %d of %d claims", step.Agreed, step.Judged)
 	}
-	if compared > 0 {
-		line += fmt.Sprintf("; judged again by words, %d of %d stand as well", well, compared)
-	}
 	v.print("%s", line)
-	return nil
+}
+
+// checked holds a result against the stored bytes, and its claims against what they
+// cite.
+func checked(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (verify.Report, error) {
+	report, err := verify.Check(ctx, blobs, res)
+	if err != nil {
+		return report, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations")
+	}
+	r, err := reader.New()
+	if err != nil {
+		r = nil // words do
+	}
+	if err := verify.CheckSupport(ctx, r, res, &report); err != nil {
+		return report, marchwarden.Wrap(err, marchwarden.CodeCanceled, "judge the claims")
+	}
+	return report, nil
 }
 
 // report prints the citations, the claims and the answer's own problems.
 func (v *verdicts) report(r verify.Report) {
-	for _, f := range r.Citations {
-		v.check(fmt.Sprintf("citation [%d] %s %s", f.Number, f.Locator, f.Hash), f.Problem)
+	for _, f := range slices.Concat(r.Citations, r.Closest) {
+		v.check(f.Name()+" "+f.Locator+" "+f.Hash, f.Problem)
 	}
 	for _, c := range r.Claims {
 		v.check(fmt.Sprintf("claim %s %s: %s", markersOf(c.Citations), c.Support, clip(c.Text, 100)), c.Problem)

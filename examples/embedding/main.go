@@ -2,7 +2,7 @@
 // comes with the module, and over one researcher of its own, a value in this
 // program. It prints the answer and its citations. No key and no network is needed:
 //
-//	go run ./examples/embedding "What grows in Utah?"
+//	go run ./examples/embedding "What grows in dry soil in Utah?"
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	defer stop()
 	question := strings.Join(os.Args[1:], " ")
 	if question == "" {
-		question = "What grows in Utah?"
+		question = "What grows in dry soil in Utah?"
 	}
 	if err := run(ctx, question, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "embedding:", err)

@@ -9,7 +9,7 @@ import (
 // TestRun holds the example to what it shows: an answer of both sources, cited.
 func TestRun(t *testing.T) {
 	var out, progress strings.Builder
-	if err := run(t.Context(), "What grows in Utah?", &out, &progress); err != nil {
+	if err := run(t.Context(), "What grows in dry soil in Utah?", &out, &progress); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"[1] shop/seeds.txt\n", " embedded:utah-", "asked files: answered", "asked shop: answered"} {

@@ -78,7 +78,7 @@ func TestTheRulesFindWhatTheyForbid(t *testing.T) {
 			"newcomer.go:18: os.Getenv", "newcomer.go:19: fmt.Println", "newcomer.go:20: os.Stderr", "newcomer.go:21: http.DefaultClient"},
 		"file sizes":      {"internal/newcomer/long.go has 601 lines, over 600"},
 		"function sizes":  {"internal/newcomer/long.go:3: Long has 121 lines, over 120", "95th percentile of all functions is 121 lines"},
-		"package sizes":   {"internal/util has 9 files, over 8"},
+		"package sizes":   {"internal/util has 16 files, over 15"},
 		"interface sizes": {"newcomer.go:30: interface Wide has 6 methods, over 5"},
 		"parameters":      {"newcomer.go:39: Many takes 6 parameters, over 5"},
 	} {

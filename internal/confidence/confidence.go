@@ -5,13 +5,10 @@
 // The rubric, in the order it is applied:
 //
 //	no citation                        0.25 × match; nothing else counts
-//	base                               0.20
-//	+ match                            0.50 × match (how much of the question the evidence speaks to)
-//	+ corroboration                    0.08 × match for a second independent origin, 0.15 × match for three or more:
-//	                                   many origins that do not speak to the question corroborate nothing
-//	+ authority                        0.10 high, 0.04 medium, 0 low
-//	+ support                          0.10 × share of claims that are supported
-//	− age                              0.05 when the newest dated source is over three years old
+//	match                              how likely the answer is right, as the reasoner estimates it from the evidence
+//	+ corroboration                    0.05 × (1 − match) if a second independent origin says the first sentence, too, 0.10 for three or more:
+//	                                   origins that say something else corroborate nothing
+//	− low authority                    0.05
 //	− contradiction                    0.12, and the score is at most 0.69
 //	− budget exhausted                 0.08, and the score is at most 0.79
 //	one origin only                    at most 0.89
@@ -19,8 +16,8 @@
 //	                                   the bounds above hold for what it says, too
 //	result                             clamped to 0.05…0.99 and rounded to two digits
 //
-// So 0.9 and more needs several independent origins of standing that cover the
-// question and do not disagree, which is what the contract means by it.
+// So 0.9 and more needs several independent origins that say the same and do not
+// disagree, which is what the contract means by it.
 package confidence
 
 import (
@@ -73,25 +70,19 @@ func score(f marchwarden.ConfidenceFactors, in Input) marchwarden.Unit {
 	if f.NumCorroboratingSources == 0 {
 		return marchwarden.Unit(round(0.25 * match))
 	}
-	s := 0.20 + 0.50*match
-	switch n := f.NumCorroboratingSources; {
+	s := match
+	n := agreeing(in)
+	switch {
 	case n >= 3:
-		s += 0.15 * match
+		s += 0.10 * (1 - match)
 	case n == 2:
-		s += 0.08 * match
+		s += 0.05 * (1 - match)
 	}
-	switch f.SourceAuthority {
-	case marchwarden.HighAuthority:
-		s += 0.10
-	case marchwarden.MediumAuthority:
-		s += 0.04
-	}
-	s += 0.10 * supported(in.Grounded.Claims)
-	if f.Recency == marchwarden.Dated {
+	if f.SourceAuthority == marchwarden.LowAuthority {
 		s -= 0.05
 	}
 	most := 0.99
-	if f.NumCorroboratingSources == 1 {
+	if n < 2 {
 		most = 0.89
 	}
 	if f.BudgetExhausted {
@@ -108,7 +99,7 @@ func score(f marchwarden.ConfidenceFactors, in Input) marchwarden.Unit {
 func Citation(src *evidence.Source, support marchwarden.Support) marchwarden.Unit {
 	s := map[marchwarden.Authority]float64{marchwarden.HighAuthority: 0.95, marchwarden.MediumAuthority: 0.85, marchwarden.LowAuthority: 0.7}[Authority(src.Page)]
 	switch support {
-	case marchwarden.Supported:
+	case marchwarden.Supported, marchwarden.Quoted:
 	case marchwarden.Partial:
 		s -= 0.25
 	default:
@@ -117,17 +108,18 @@ func Citation(src *evidence.Source, support marchwarden.Support) marchwarden.Uni
 	return marchwarden.Unit(round(s))
 }
 
-func supported(claims []marchwarden.Claim) float64 {
-	if len(claims) == 0 {
+// agreeing is how many independent origins say the first sentence of the answer.
+func agreeing(in Input) int {
+	if len(in.Grounded.Claims) == 0 {
 		return 0
 	}
-	n := 0
-	for _, c := range claims {
-		if c.Support == marchwarden.Supported {
-			n++
+	var cited []*evidence.Source
+	for _, n := range in.Grounded.Claims[0].Citations {
+		if n >= 1 && n <= len(in.Grounded.Sources) {
+			cited = append(cited, in.Sources[in.Grounded.Sources[n-1]-1])
 		}
 	}
-	return float64(n) / float64(len(claims))
+	return len(origins(cited))
 }
 
 // citedSources are the sources that at least one citation is from.

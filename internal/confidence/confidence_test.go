@@ -26,6 +26,7 @@ func cited(docs ...doc) confidence.Input {
 			Page: fetch.Page{Source: "web", Origin: d.origin, Published: d.published, Text: blob.Of([]byte(d.text))}})
 		in.Grounded.Sources = append(in.Grounded.Sources, i+1)
 		in.Grounded.Claims = append(in.Grounded.Claims, marchwarden.Claim{Support: marchwarden.Supported})
+		in.Grounded.Claims[0].Citations = append(in.Grounded.Claims[0].Citations, i+1)
 	}
 	return in
 }

@@ -88,6 +88,10 @@ type pureCached struct{ cached }
 // Pure marks the embedder behind the store.
 func (pureCached) Pure() {}
 
+// Store is the store in front of the embedder, for others who keep small values by
+// content.
+func (c cached) Store() Store { return c.store }
+
 // Embed gives what the store knows and asks the embedder for the rest.
 func (c cached) Embed(ctx context.Context, texts []string) ([]Vector, error) {
 	if len(texts) == 0 {

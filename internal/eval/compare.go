@@ -160,9 +160,10 @@ func (c Compared) within(list []float64) Compared {
 	return c
 }
 
-// judge calls a difference by its direction, which is up unless the bar is a ceiling.
+// judge calls a difference by its direction, which is up unless the bar is a ceiling or
+// says that less is better.
 func (c Compared) judge(bar Bar) Verdict {
-	up := bar.AtMost == 0
+	up := bar.AtMost == 0 && !bar.Smaller
 	switch {
 	case c.Low <= 0 && c.High >= 0:
 		return Noise

@@ -66,6 +66,33 @@ func (d Data) Identify(names []string) ([]File, error) {
 	return files, nil
 }
 
+// identify hashes all that a suite reads: its files, those of the optional ones that are
+// there, and what is part of the program.
+func (s Suite) identify(d Data) ([]File, error) {
+	names := slices.Clone(s.Files)
+	for _, name := range s.Optional {
+		if d.Has(name) {
+			names = append(names, name)
+		}
+	}
+	files, err := d.Identify(names)
+	if err != nil || s.Own == nil {
+		return files, err
+	}
+	var inside []string
+	err = fs.WalkDir(s.Own, ".", func(name string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			inside = append(inside, name)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "list the data in the program")
+	}
+	own, err := NewData(s.Own, "the program").Identify(inside)
+	return append(files, own...), err
+}
+
 func (d Data) open(name string) (fs.File, error) {
 	if d.fsys == nil {
 		return nil, d.missing(name)

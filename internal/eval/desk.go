@@ -29,6 +29,15 @@ type Library interface {
 	Close() error
 }
 
+// Folders keeps folders on disk and asks them as 'marchwarden ask --library' does. It is
+// safe for concurrent use.
+type Folders interface {
+	// Write puts documents into a folder whose path ends in the name, and indexes it.
+	Write(ctx context.Context, name string, docs Docs) (dir string, err error)
+	// Ask asks a folder, and gives the result in the form of 'ask --json'.
+	Ask(ctx context.Context, dir, question string) ([]byte, error)
+}
+
 // Spent is what one question cost.
 type Spent struct {
 	Tokens int

@@ -1,7 +1,8 @@
-// Package eval measures on data that nobody here wrote. It owns what a suite is, how
-// its cases are sampled, run, kept and scored, the report of a run and the comparison
-// of two. The suites themselves are packages below it, one for each kind of measure,
-// listed by package suites; package desk opens the libraries that suites ask.
+// Package eval measures on public data, and on a folder that was written for it. It owns
+// what a suite is, how its cases are sampled, run, kept and scored, the report of a run
+// and the comparison of two. The suites themselves are packages below it, one for each
+// kind of measure, listed by package suites; package desk opens the libraries that
+// suites ask.
 //
 // A run is deterministic: the same suite, data, seed and program give the same report,
 // but for the times in it. Every case stands by itself, so a run that was broken off
@@ -10,9 +11,11 @@ package eval
 
 import (
 	"context"
+	"io/fs"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 )
 
 // Suite is one body of data and what is measured on it. Suites are values: making
@@ -23,6 +26,17 @@ type Suite struct {
 	// Files are all that the suite reads, below the data folder: "qa/squad2.jsonl.gz".
 	// Their hashes are part of a report.
 	Files []string
+	// Optional are files that are read where they are there. Without them a suite has
+	// fewer cases, and its notes say so.
+	Optional []string
+	// Own is data that is part of the program; nil is none. Its hashes are part of a
+	// report, too.
+	Own fs.FS
+	// Parts are what a run can be about alone, such as "held"; none is all or nothing.
+	Parts []string
+	// OnDisk says that the suite asks folders on disk by Env.Folders, as 'ask' does, and
+	// tells details of its cases.
+	OnDisk bool
 	// Licence and Measures are a few words each, for people.
 	Licence, Measures string
 	// Bars are what the metrics are held against, in the order of a report.
@@ -37,6 +51,8 @@ type Bar struct {
 	Metric  string  `json:"metric"`
 	AtLeast float64 `json:"at_least,omitempty"`
 	AtMost  float64 `json:"at_most,omitempty"` // smaller is better
+	// Smaller says that less is better where there is nothing to reach.
+	Smaller bool `json:"smaller,omitempty"`
 	// Known is what is published, or what a plain method reaches: "BM25 .312".
 	Known string `json:"known,omitempty"`
 }
@@ -61,6 +77,12 @@ type Session interface {
 	Score(rows []Row) []Metric
 	// Close frees what Open opened.
 	Close() error
+}
+
+// Noted is a session with something to say about a run as a whole, such as what it had to
+// leave out.
+type Noted interface {
+	Notes() []string
 }
 
 // Row is what came of one case: all that Score needs, and no more.
@@ -107,13 +129,32 @@ type Env struct {
 	Data Data
 	// Embed makes vectors; nil is to measure without any.
 	Embed embed.Embedder
+	// Reader reads claims with their evidence; nil is to measure without one.
+	Reader reader.Reader
 	// Desk opens libraries and asks questions as the user chose.
 	Desk Desk
-	Seed uint64
+	// Folders keeps folders on disk and asks them; nil where no case is run.
+	Folders Folders
+	// Part is what the run is about alone, one of the suite's parts; "" is all.
+	Part string
+	// Details takes what a developer wants to know of a case beyond its row; its zero
+	// value takes nothing.
+	Details Details
+	Seed    uint64
 	// Now is what a suite takes for today.
 	Now time.Time
 	// Say tells about slow steps; never nil, and safe for concurrent use.
 	Say func(string)
+}
+
+// Details is where the details of cases go.
+type Details struct {
+	// Add takes the details of a case, which become one line of JSON. It is safe for
+	// concurrent use; nil is to tell none.
+	Add func(id string, details any)
+	// Held says that answers to questions which are held out may be told. A change that
+	// was made after a look at them can no longer be measured by them.
+	Held bool
 }
 
 // Trainer fits a small model that is kept in the repository.

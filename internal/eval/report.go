@@ -25,9 +25,11 @@ type Report struct {
 	Version  string   `json:"version"`
 	Data     []File   `json:"data"`
 	Cases    int      `json:"cases"` // that the suite has; rows are those that were run
-	Metrics  []Metric `json:"metrics"`
-	Bars     []Held   `json:"bars"`
-	Tokens   int      `json:"tokens"`
+	// Notes are what the suite says about the run as a whole.
+	Notes   []string `json:"notes,omitempty"`
+	Metrics []Metric `json:"metrics"`
+	Bars    []Held   `json:"bars"`
+	Tokens  int      `json:"tokens"`
 	// USD is what the run cost by the price table; nil where a price is not known. A
 	// run that asked no model has cost nothing.
 	USD  *float64 `json:"usd"`

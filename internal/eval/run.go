@@ -28,6 +28,8 @@ type Settings struct {
 	// Uncalibrated says that confidence is the score of the rubric, not what a table
 	// makes of it.
 	Uncalibrated bool `json:"uncalibrated,omitempty"`
+	// Part is what the run is about alone; "" is all.
+	Part string `json:"part,omitempty"`
 	// Limit is how many cases were sampled; 0 is all.
 	Limit int    `json:"limit,omitempty"`
 	Seed  uint64 `json:"seed"`
@@ -78,7 +80,7 @@ func Run(ctx context.Context, s Suite, env Env, o Options) (report *Report, err 
 	if env.Say == nil {
 		env.Say = func(string) {}
 	}
-	files, err := env.Data.Identify(s.Files)
+	files, err := s.identify(env.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +104,9 @@ func Run(ctx context.Context, s Suite, env Env, o Options) (report *Report, err 
 	report = &Report{
 		Format: reportFormat, Suite: s.Name, Title: s.Title, Settings: o.Settings, Version: o.Version, Data: files,
 		Cases: len(sess.Cases()), Rows: r.rows, Metrics: spoken(sess.Score(r.rows)),
+	}
+	if n, ok := sess.(Noted); ok {
+		report.Notes = n.Notes()
 	}
 	if err := report.finish(s.Bars); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "suite %s", s.Name)

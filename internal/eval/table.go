@@ -47,6 +47,9 @@ func (s Settings) Describe() string {
 	if s.Uncalibrated {
 		parts = append(parts, "uncalibrated")
 	}
+	if s.Part != "" {
+		parts = append(parts, "part "+s.Part)
+	}
 	return strings.Join(parts, ", ")
 }
 
@@ -54,6 +57,9 @@ func (s Settings) Describe() string {
 func (r *Report) Command() string {
 	s := r.Settings
 	words := []string{"marchwarden eval run", r.Suite}
+	if s.Part != "" {
+		words = append(words, "--part", s.Part)
+	}
 	if s.Limit > 0 {
 		words = append(words, "--limit", strconv.Itoa(s.Limit))
 	}

@@ -52,9 +52,15 @@ type Passage struct {
 	Text   string           // the document's text at Span, byte for byte
 	// Heading is the nearest heading above the passage, "" if there is none.
 	Heading string
-	// IsHeading marks a passage that is itself a heading: it says what follows is
-	// about, and states nothing.
+	// Path are all headings above it, outermost first, "Manual › Fines"; in a message
+	// of a thread also its subject, sender and date.
+	Path string
+	// IsHeading marks a passage that is itself a heading, or names the columns of a
+	// table: it says what follows is about, and states nothing.
 	IsHeading bool
+	// Columns are the names of the columns where the passage is rows of a table that
+	// names them.
+	Columns []string
 	// Paragraph numbers the paragraphs of the document from 1. Long paragraphs
 	// give several passages.
 	Paragraph int

@@ -227,23 +227,6 @@ func TestRankPrefersOneSentence(t *testing.T) {
 	}
 }
 
-func TestPack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var ranked []Scored
-		for _, n := range rapid.SliceOf(rapid.IntRange(0, 480)).Draw(t, "lengths") {
-			ranked = append(ranked, Scored{Passage: Passage{Text: strings.Repeat("x", n)}})
-		}
-		allowance := rapid.IntRange(-10, 2000).Draw(t, "allowance")
-		used := 0
-		for _, p := range Pack(ranked, allowance) {
-			used += lexicon.EstimateTokens(p.Text) + 8
-		}
-		if used > max(allowance, 0) {
-			t.Fatalf("%d tokens used of %d", used, allowance)
-		}
-	})
-}
-
 func TestAround(t *testing.T) {
 	passages := Split(garden)
 	text := func(s marchwarden.Span) string { return garden[s.Start:s.End] }

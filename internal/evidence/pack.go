@@ -31,20 +31,6 @@ const (
 // labelTokens is what showing a passage costs on top of its text.
 const labelTokens = 8
 
-// Pack takes passages, best first, while they fit into an allowance of model
-// tokens. Each costs lexicon.EstimateTokens of its text and 8 more for its
-// label. One that does not fit is passed over for those after it.
-func Pack(ranked []Scored, tokens int) []Scored {
-	var packed []Scored
-	for _, p := range ranked {
-		if cost := plainPrice(p.Passage, false); cost <= tokens {
-			tokens -= cost
-			packed = append(packed, p)
-		}
-	}
-	return packed
-}
-
 // Price is what showing a passage costs, in model tokens. first says that it is
 // the first one of its source, whose name is shown with it.
 type Price func(p Passage, first bool) int

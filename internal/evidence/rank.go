@@ -133,6 +133,9 @@ func (s *Set) Rank(query []string, n int) []Scored {
 	return ranked
 }
 
+// Holding is how many passages hold a stem, or stand beside one that does.
+func (s *Set) Holding(stem string) int { return len(s.index.terms[stem]) }
+
 // scores returns the score of every passage. Passages that only stand near a
 // word of the query get none.
 func (x *index) scores(query []string) []float64 {

@@ -1,6 +1,9 @@
 package evidence
 
 import (
+	"cmp"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,35 +18,65 @@ const MaxPassageChars = 480
 // page of millions of one-letter paragraphs would fill the memory.
 const maxPassages = 500_000
 
+// wholeItem is the longest item of a list or line of notes, in bytes, that is one
+// sentence whatever full stops it has.
+const wholeItem = 200
+
 // Split cuts a text into passages, in order. IDs and source numbers are left
 // empty. A passage is whole sentences of one paragraph of at most MaxPassageChars
 // characters; a sentence that is longer by itself is cut at word boundaries. The
-// items of a list, with the line that leads to them, count as one paragraph. Every
-// byte that is not white space lies in exactly one passage, and in exactly one of
-// its sentences; but a document that would have over 500,000 passages ends with
-// these.
+// items of a list, with the line that leads to them, count as one paragraph, as do
+// the rows of a table. A row, a short item and a short line of notes are one
+// sentence each. Every byte that is not white space or a mark of quoted mail lies
+// in exactly one passage, and in exactly one of its sentences; but a document that
+// would have over 500,000 passages ends with these.
 func Split(text string) []Passage {
 	b := builder{text: text}
-	var last lexicon.Paragraph
-	for i, p := range lexicon.Paragraphs(text) {
+	paragraphs := lexicon.Paragraphs(text)
+	for i, p := range paragraphs {
 		if len(b.passages) >= maxPassages {
 			return b.passages[:maxPassages]
 		}
-		if i == 0 || !together(text, last, p) {
+		if i == 0 || !together(text, paragraphs[i-1], p) {
 			b.flush()
 			b.paragraphs++
 		}
-		for _, s := range p.Sentences {
-			b.sentence(marchwarden.Span(s), p.Kind == lexicon.Heading)
-		}
-		if p.Kind == lexicon.Heading {
+		switch line := text[p.Start:p.End]; {
+		case p.Kind == lexicon.Heading:
+			b.sentence(marchwarden.Span(p.Span), true)
 			b.flush()
-			b.heading = strings.TrimSpace(strings.Trim(text[p.Start:p.End], "#"))
+			b.under(line)
+		case i+1 < len(paragraphs) && asks(text, p, paragraphs[i+1]):
+			b.question(p.Span)
+		case isRow(p.Kind, line):
+			b.row(paragraphs, i)
+		default:
+			b.columns = nil
+			b.message(line)
+			if b.answers--; b.answers < 0 {
+				b.asked = ""
+			}
+			ss := units(p)
+			if len(ss) > 1 && isQuestion(text, ss[0]) && !slices.ContainsFunc(ss[1:], func(s lexicon.Span) bool { return isQuestion(text, s) }) {
+				b.question(ss[0])
+				ss = ss[1:]
+			}
+			for _, s := range ss {
+				b.sentence(marchwarden.Span(s), false)
+			}
+			b.bare = false
 		}
-		last = p
 	}
 	b.flush()
 	return b.passages
+}
+
+// units are the sentences of a paragraph, or all of it where it is one.
+func units(p lexicon.Paragraph) []lexicon.Span {
+	if (p.Kind == lexicon.Item || p.Kind == lexicon.Line) && p.End-p.Start <= wholeItem {
+		return []lexicon.Span{p.Span}
+	}
+	return p.Sentences
 }
 
 // together reports whether a paragraph belongs with the one before it: items and
@@ -58,14 +91,152 @@ func together(text string, before, p lexicon.Paragraph) bool {
 	return p.Kind == lexicon.Item && before.Kind != lexicon.Heading && text[before.End-1] == ':'
 }
 
+// maxAnswers is how many paragraphs a question may head.
+const maxAnswers = 4
+
+// asks reports a question that stands alone before its answer, as in a list of
+// frequent ones.
+func asks(text string, p, next lexicon.Paragraph) bool {
+	return len(p.Sentences) == 1 && isQuestion(text, p.Span) && next.Kind != lexicon.Heading && !isQuestion(text, next.Span) && next.Block <= p.Block+1
+}
+
+// isQuestion reports a question of the length of a heading.
+func isQuestion(text string, s lexicon.Span) bool {
+	return s.End-s.Start <= 160 && text[s.End-1] == '?' && text[s.Start] != '['
+}
+
+// question puts what follows under a question.
+func (b *builder) question(s lexicon.Span) {
+	b.flush()
+	b.sentence(marchwarden.Span(s), true)
+	b.flush()
+	b.asked, b.answers = strings.TrimSpace(b.text[s.Start:s.End]), maxAnswers
+}
+
+// isRow reports a row of a table whose cells are told apart by bars.
+func isRow(kind lexicon.Kind, line string) bool {
+	return kind == lexicon.Item && !strings.Contains(line, "\n") && (line[0] == '|' || strings.Contains(line, " | "))
+}
+
+// Cells are the cells of a row of a table.
+func Cells(row string) []string {
+	cells := strings.Split(strings.Trim(row, "| "), "|")
+	for i := range cells {
+		cells[i] = strings.TrimSpace(cells[i])
+	}
+	return cells
+}
+
 // builder gathers sentences into passages.
 type builder struct {
 	text       string
-	heading    string // in force
-	paragraphs int    // begun so far
+	heads      []string // the headings in force, outermost first
+	bare       bool     // the last heading has nothing under it yet
+	asked      string   // the question in force
+	answers    int      // paragraphs that it still heads
+	mail       mail     // the message in force
+	columns    []string // of the table in force
+	paragraphs int      // begun so far
 	open       Passage
 	chars      int // from the beginning of open to the end of its last sentence
 	passages   []Passage
+}
+
+// under puts what follows under a heading. One that stands right under another is
+// a part of it; any other takes the place of the last. The first heading of a text
+// is its title and stays.
+func (b *builder) under(line string) {
+	heading := strings.TrimSpace(strings.Trim(line, "#"))
+	switch {
+	case b.paragraphs == 1 || len(b.heads) == 0:
+		b.heads = []string{heading}
+	case len(b.heads) == 1 && b.titled():
+		b.heads = append(b.heads, heading)
+	case b.bare && len(b.heads) < 3:
+		b.heads = append(b.heads, heading)
+	case b.bare:
+		b.heads[len(b.heads)-1] = heading
+	default:
+		b.heads = append(b.heads[:min(len(b.heads)-1, b.level())], heading)
+	}
+	b.bare, b.mail, b.asked = true, mail{}, ""
+}
+
+// titled reports that the text begins with a heading.
+func (b *builder) titled() bool { return len(b.passages) > 0 && b.passages[0].IsHeading }
+
+// level is where a heading goes that stands after other text: under the title, if
+// there is one.
+func (b *builder) level() int {
+	if b.titled() {
+		return 1
+	}
+	return 0
+}
+
+// row adds a row of a table. The first one names the columns where it has no
+// figure and the next has as many cells; a line that is drawn is part of it.
+func (b *builder) row(all []lexicon.Paragraph, i int) {
+	p := all[i]
+	line := b.text[p.Start:p.End]
+	first := i == 0 || all[i-1].Block != p.Block || !isRow(all[i-1].Kind, b.text[all[i-1].Start:all[i-1].End])
+	head := false
+	if first {
+		b.columns = nil
+		if i+1 < len(all) && all[i+1].Block == p.Block && !strings.ContainsAny(line, "0123456789") {
+			next := b.text[all[i+1].Start:all[i+1].End]
+			if head = isRow(all[i+1].Kind, next) && len(Cells(next)) == len(Cells(line)); head {
+				b.columns = Cells(line)
+			}
+		}
+	}
+	drawn := strings.Trim(line, "|-: +=") == ""
+	if head || drawn {
+		names := b.columns
+		b.columns = nil
+		b.flush()
+		b.sentence(marchwarden.Span(p.Span), true)
+		b.flush()
+		b.columns = names
+		return
+	}
+	b.sentence(marchwarden.Span(p.Span), false)
+	b.bare = false
+}
+
+// mail is what the head of a message says.
+type mail struct{ from, date, subject string }
+
+var mailLine = regexp.MustCompile(`^(From|Date|Sent|Subject): *(\S.*)$`)
+
+// message notes a line of the head of a message. Its sender begins a new one.
+func (b *builder) message(line string) {
+	m := mailLine.FindStringSubmatch(line)
+	if m == nil {
+		return
+	}
+	switch m[1] {
+	case "From":
+		b.flush()
+		b.mail = mail{from: m[2]}
+	case "Subject":
+		b.mail.subject = m[2]
+	default:
+		b.mail.date = m[2]
+	}
+}
+
+// path are the headings in force, and the message.
+func (b *builder) path() string {
+	parts := slices.Clone(b.heads)
+	if b.mail.from != "" && b.mail.subject+b.mail.date != "" {
+		from, _, _ := strings.Cut(b.mail.from, "<")
+		parts = append(parts, strings.Trim(b.mail.subject+", from "+strings.TrimSpace(from)+", "+b.mail.date, ", "))
+	}
+	if b.asked != "" {
+		parts = append(parts, b.asked)
+	}
+	return strings.Join(parts, " › ")
 }
 
 // sentence adds a sentence to the open passage, or to a new one if it does not
@@ -94,7 +265,11 @@ func (b *builder) piece(s marchwarden.Span, heading bool) {
 		}
 	}
 	if len(b.open.Sentences) == 0 {
-		b.open = Passage{Heading: b.heading, IsHeading: heading, Paragraph: b.paragraphs}
+		b.open = Passage{Path: b.path(), IsHeading: heading, Columns: b.columns, Paragraph: b.paragraphs}
+		if n := len(b.heads); n > 0 {
+			b.open.Heading = b.heads[n-1]
+		}
+		b.open.Heading = cmp.Or(b.asked, b.open.Heading)
 		grown = utf8.RuneCountInString(b.text[s.Start:s.End])
 	}
 	b.open.Sentences = append(b.open.Sentences, s)

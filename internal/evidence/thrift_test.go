@@ -95,7 +95,14 @@ func spans(packed []Scored) map[int][]marchwarden.Span {
 
 // ranked is the plain packing: the best passages while they fit.
 func ranked(tk task, tokens int) map[int][]marchwarden.Span {
-	return spans(Pack(tk.set.Rank(lexicon.Terms(tk.question), 0), tokens))
+	var packed []Scored
+	for _, p := range tk.set.Rank(lexicon.Terms(tk.question), 0) {
+		if cost := plainPrice(p.Passage, false); cost <= tokens {
+			tokens -= cost
+			packed = append(packed, p)
+		}
+	}
+	return spans(packed)
 }
 
 // chosen is what a model is shown.

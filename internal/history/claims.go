@@ -156,7 +156,7 @@ func alikeness(a, b []string) float64 {
 
 // pairOf says what differs between two claims about the same.
 func pairOf(a, b *marchwarden.Claim) ClaimPair {
-	p := ClaimPair{Kind: Both, A: a, B: b, Support: a.Support != b.Support}
+	p := ClaimPair{Kind: Both, A: a, B: b, Support: a.Support != b.Support && !(a.Support.Stands() && b.Support.Stands())}
 	if wording(*a) != wording(*b) {
 		p.Kind, p.Edits = Changed, drift.Diff(a.Text, b.Text)
 		p.Numbers = !slices.Equal(numbersOf(a.Text), numbersOf(b.Text))

@@ -14,10 +14,10 @@ import (
 func claims(texts ...string) *marchwarden.Result {
 	res := &marchwarden.Result{}
 	for _, t := range texts {
-		text, unsupported := strings.CutSuffix(t, " (unsupported)")
+		text, support, _ := strings.Cut(t, " (")
 		c := marchwarden.Claim{Text: text, Support: marchwarden.Supported}
-		if unsupported {
-			c.Support = marchwarden.Unsupported
+		if support != "" {
+			c.Support = marchwarden.Support(strings.TrimSuffix(support, ")"))
 		}
 		res.Claims = append(res.Claims, c)
 	}
@@ -54,12 +54,14 @@ func TestCompareClaims(t *testing.T) {
 		a, b *marchwarden.Result
 		want []string
 	}{
-		"nothing":       {claims(), claims(), nil},
-		"none at all":   {nil, nil, nil},
-		"the same":      {claims("Peat is soil.", "Moss is green."), claims("Peat is soil.", "Moss is green."), []string{"both: Peat is soil. > Peat is soil.", "both: Moss is green. > Moss is green."}},
-		"another order": {claims("Peat is soil.", "Moss is green."), claims("Moss is green.", "Peat is soil."), []string{"both: Peat is soil. > Peat is soil.", "both: Moss is green. > Moss is green."}},
-		"small marks":   {claims("It’s “peat” – soil."), claims("it's \"peat\" - soil"), []string{`both: It’s “peat” – soil. > it's "peat" - soil`}},
-		"verdict":       {claims("Peat is soil."), claims("Peat is soil. (unsupported)"), []string{"both support: Peat is soil. > Peat is soil."}},
+		"nothing":        {claims(), claims(), nil},
+		"quoted now":     {claims("Peat is soil."), claims("Peat is soil. (quoted)"), []string{"both: Peat is soil. > Peat is soil."}},
+		"quoted no more": {claims("Peat is soil. (quoted)"), claims("Peat is soil. (partial)"), []string{"both support: Peat is soil. > Peat is soil."}},
+		"none at all":    {nil, nil, nil},
+		"the same":       {claims("Peat is soil.", "Moss is green."), claims("Peat is soil.", "Moss is green."), []string{"both: Peat is soil. > Peat is soil.", "both: Moss is green. > Moss is green."}},
+		"another order":  {claims("Peat is soil.", "Moss is green."), claims("Moss is green.", "Peat is soil."), []string{"both: Peat is soil. > Peat is soil.", "both: Moss is green. > Moss is green."}},
+		"small marks":    {claims("It’s “peat” – soil."), claims("it's \"peat\" - soil"), []string{`both: It’s “peat” – soil. > it's "peat" - soil`}},
+		"verdict":        {claims("Peat is soil."), claims("Peat is soil. (unsupported)"), []string{"both support: Peat is soil. > Peat is soil."}},
 		"numbers": {claims("The roof was tiled with 412 shingles.", "Olof charged 3,200 crowns for the roof."), claims("The roof was tiled with 398 shingles.", "Olof charged 3200 crowns for that roof."),
 			[]string{"changed numbers: The roof was tiled with 412 shingles. > The roof was tiled with 398 shingles.", "changed: Olof charged 3,200 crowns for the roof. > Olof charged 3200 crowns for that roof."}},
 		"many numbers": {claims("Sales rose by 5 % in 2019, 7 % in 2020 and 9 % in 2021."), claims("Sales rose by 4 % in 2022, 6 % in 2023 and 8 % in 2024."),

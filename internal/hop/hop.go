@@ -75,9 +75,6 @@ type Offer struct {
 	// Titled says that all words of its title stand in the question: it is about
 	// something that the question names.
 	Titled bool
-	// Quoted says that its title has several words and stands in the question word by
-	// word, which may have it in small letters: "the reign of terror".
-	Quoted bool
 
 	title []string
 	run   string // its stems in order, between spaces
@@ -87,7 +84,6 @@ type Offer struct {
 // Trail is a question on its way through texts. It is not safe for concurrent use.
 type Trail struct {
 	q      *question.Question
-	asked  string    // its stems in order, between spaces
 	rarity []float64 // of each term
 	total  float64
 	alike  map[string][]float64 // per stem, how well it stands for each term
@@ -99,7 +95,7 @@ type Trail struct {
 // asked in, such as titles and snippets of all hits so far: a word that stands
 // everywhere in it says little.
 func New(q *question.Question, shown []string) *Trail {
-	t := &Trail{q: q, asked: " " + strings.Join(lexicon.Terms(q.Text), " ") + " ", rarity: make([]float64, len(q.Terms)), alike: map[string][]float64{}, small: map[string]bool{}}
+	t := &Trail{q: q, rarity: make([]float64, len(q.Terms)), alike: map[string][]float64{}, small: map[string]bool{}}
 	in := make([]float64, len(q.Terms))
 	for _, s := range shown {
 		held := stemsOf(s)
@@ -137,7 +133,6 @@ func (t *Trail) Offer(source, title, snippet string) Offer {
 	o := Offer{Source: source, title: lexicon.Terms(bare(title)), run: " " + strings.Join(lexicon.Terms(whole), " ") + " "}
 	o.holds = t.holds(stemsOf(whole))
 	o.Share = t.share(o.holds)
-	o.Quoted = len(o.title) > 1 && strings.Contains(t.asked, " "+strings.Join(o.title, " ")+" ")
 	o.Titled = len(o.title) > 0 && !slices.ContainsFunc(o.title, func(s string) bool { return !t.q.Has(s) })
 	return o
 }

@@ -122,13 +122,3 @@ func TestCalled(t *testing.T) {
 		t.Errorf("words of a name that do not follow each other are worth %v", v)
 	}
 }
-
-func TestQuotedTitles(t *testing.T) {
-	q := question.Read("When did the group that ruled during the reign of terror start?", "", 2026)
-	trail := New(&q, nil)
-	for title, want := range map[string]bool{"Reign of Terror": true, "Terror": false, "Terror Reign": false, "Reign of Terror in Lyon": false} {
-		if got := trail.Offer("a.md", title, "").Quoted; got != want {
-			t.Errorf("%q: quoted %v, want %v", title, got, want)
-		}
-	}
-}

@@ -11,6 +11,7 @@ package lexicon
 
 import (
 	"iter"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"unicode"
@@ -141,6 +142,16 @@ type Token struct {
 	Stop       bool // see IsStop
 	Number     bool // begins with a digit
 	Capital    bool // begins with an upper-case letter
+}
+
+// Year is the year that a token names, also as "1990s", or 0.
+func (t Token) Year() int {
+	d := strings.TrimSuffix(t.Text, "s")
+	y, err := strconv.Atoi(d)
+	if len(d) != 4 || err != nil || y < 1000 || y > 2100 {
+		return 0
+	}
+	return y
 }
 
 // Tokens returns the words and numbers of s in order. "6,000", "3.5", "1990s",

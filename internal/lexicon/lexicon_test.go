@@ -194,11 +194,16 @@ func TestAnyText(t *testing.T) {
 	})
 }
 
-func TestPairs(t *testing.T) {
-	got := Pairs("rise fall;\n\thigh low; high deep")
-	for word, want := range map[string][]string{"rise": {"fall"}, "fall": {"rise"}, "high": {"low", "deep"}, "low": {"high"}} {
-		if !slices.Equal(got[Stem(word)], want) {
-			t.Errorf("%s is paired with %v, want %v", word, got[Stem(word)], want)
+func TestSpelled(t *testing.T) {
+	for text, want := range map[string][]float64{
+		"twelve of twenty-one": {12, 21}, "fifteen hundred euros": {1500}, "three dozen": {36}, "the twenty-second": {20, 22}, "two million": {2e6}, "twice": {2}, "ten, six": {10, 6}, "m k": nil,
+	} {
+		var got []float64
+		for _, n := range Spelled(text) {
+			got = append(got, n.Value)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }

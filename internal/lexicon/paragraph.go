@@ -62,13 +62,14 @@ type line struct {
 	apart  bool // begins the text or stands after a blank line
 }
 
-// splitLines returns the lines of s that are not blank.
+// splitLines returns the lines of s that are not blank. The signs that mark a line
+// of a mail as quoted are no part of it.
 func splitLines(s string) []line {
 	var lines []line
 	apart := true
 	for i := 0; i <= len(s); {
 		end, next, hard := lineEnd(s, i)
-		start := skipSpace(s[:end], i)
+		start := skipSpace(s[:end], skipQuoted(s[:end], i))
 		if start == end {
 			apart = true
 		} else {
@@ -84,6 +85,20 @@ func splitLines(s string) []line {
 		i = next
 	}
 	return lines
+}
+
+// skipQuoted returns where the line at i goes on after the signs of a quoted mail.
+// A lone sign before a number compares: "> 5 %".
+func skipQuoted(s string, i int) int {
+	for j := i; j < len(s) && j < i+16; j++ {
+		switch {
+		case s[j] == '>':
+			i = j + 1
+		case s[j] != ' ':
+			return i
+		}
+	}
+	return i
 }
 
 // lineEnd returns where the line at i ends, where the next one begins, and
@@ -194,7 +209,7 @@ func headingLike(kind Kind, text string) bool {
 		return false
 	}
 	words := len(strings.Fields(text))
-	if utf8.RuneCountInString(text) > headingChars || words > headingWords {
+	if utf8.RuneCountInString(text) > headingChars || words > headingWords || stamped(text) || strings.Contains(text, ". ") && words > colonWords {
 		return false
 	}
 	last, _ := utf8.DecodeLastRuneInString(text)
@@ -203,6 +218,19 @@ func headingLike(kind Kind, text string) bool {
 	}
 	letter := strings.IndexFunc(text, unicode.IsLetter)
 	return letter >= 0 && !unicode.IsLower(firstRune(text[letter:]))
+}
+
+// stamped reports a line that begins with a date or a time, such as a message of a
+// chat or an entry of a log, and goes on in words: "[02/03/2025, 18:20] Joss: …".
+func stamped(text string) bool {
+	head, _, _ := strings.Cut(strings.TrimLeft(text, "[("), " ")
+	digits := 0
+	for _, r := range head {
+		if isDigit(byte(r)) {
+			digits++
+		}
+	}
+	return digits >= 3 && strings.ContainsAny(head, ":/-.") && len(strings.Fields(text)) > 3
 }
 
 // atx reports whether a line is a heading by Markdown's sign.

@@ -331,3 +331,44 @@ func wordAfter(s string, i int) (string, int) {
 	}
 	return s[start:end], end
 }
+
+// Number is a number in words. Last is what its last word says by itself; a loose one
+// may be no number at all: "a second look".
+type Number struct {
+	Value, Last float64
+	Span
+	Loose bool
+}
+
+// Spelled returns the numbers that s writes as words, with a unit or without: "twelve",
+// "twenty-one", "third", "two hundred", "a dozen", "twice". Half is 50, as a percentage.
+func Spelled(s string) []Number {
+	var out []Number
+	for t := range eachToken(s) {
+		w := strings.ToLower(t.Text)
+		var before *Number // the number that this one goes on with
+		if n := len(out); n > 0 && t.Start == out[n-1].End+1 && !out[n-1].Loose {
+			before = &out[n-1]
+		}
+		one, scale, loose := small[w], scales[w], loosely[w]
+		if w == "dozen" {
+			scale = 12
+		} else if len(w) <= 2 {
+			scale = 0
+		}
+		ten := before != nil && before.Value >= 20 && before.Value < 100 && before.Last == before.Value
+		switch {
+		case before != nil && scale > 0:
+			*before = Number{before.Value * scale, scale, Span{before.Start, t.End}, false}
+		case ten && one > 0 && one < 10:
+			*before = Number{before.Value + one, one, Span{before.Start, t.End}, false}
+		case one+scale > 0:
+			out = append(out, Number{one + scale, one + scale, Span{t.Start, t.End}, false})
+		case loose > 0 && ten && loose < 10: // twenty-second
+			out = append(out, Number{before.Value + loose, loose, Span{t.Start, t.End}, true})
+		case loose > 0:
+			out = append(out, Number{loose, loose, Span{t.Start, t.End}, true})
+		}
+	}
+	return out
+}

@@ -120,6 +120,9 @@ func (st *stop) mark(m string) {
 // set off by a space into the sentence that ended.
 func (c *cutter) after(st *stop) {
 	st.next = skipSpace(c.s, st.end)
+	if strings.Contains(c.s[st.end:st.next], "\n") {
+		st.next = skipSpace(c.s, skipQuoted(c.s, st.next))
+	}
 	st.spaced = st.next > st.end
 	for st.spaced && st.next < len(c.s) {
 		rest := c.s[st.next:]

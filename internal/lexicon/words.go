@@ -171,6 +171,12 @@ var (
 		"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 	}
 
+	// loosely are words that may stand for a number.
+	loosely = map[string]float64{
+		"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12,
+		"once": 1, "single": 1, "twice": 2, "both": 2, "pair": 2, "double": 2, "half": 50,
+	}
+
 	rangeWords = wordSet("to or and")
 
 	months = wordSet(`January February March April May June July August September October November December
@@ -194,16 +200,4 @@ func readUnits(list string) map[string]string {
 	}
 	delete(table, "")
 	return table
-}
-
-// Pairs reads a list such as "rise fall; high low": for the stem of each word, the stems
-// of those that it is paired with.
-func Pairs(list string) map[string][]string {
-	m := map[string][]string{}
-	for p := range strings.SplitSeq(list, ";") {
-		a, b, _ := strings.Cut(strings.TrimSpace(p), " ")
-		sa, sb := Stem(a), Stem(b)
-		m[sa], m[sb] = append(m[sa], sb), append(m[sb], sa)
-	}
-	return m
 }

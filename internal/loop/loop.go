@@ -97,7 +97,12 @@ func (l *Loop) Run(ctx context.Context, j replay.Journal, start *trace.Start, cl
 	gathering, done := replay.Limited(whole, replay.Left(start, start.Wall))
 	defer done()
 
+	reads, err := vectors.Reader(start, l.cfg.Vectors)
+	if err != nil {
+		return nil, err
+	}
 	r := l.newRun(j, start, clock)
+	r.state.Reader = reads
 	r.caller, r.table = replay.Shield(ctx), table
 	if err := r.gatherAll(gathering); err != nil {
 		return nil, err

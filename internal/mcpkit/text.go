@@ -72,21 +72,26 @@ func failure(err error) *mcp.CallToolResult {
 // content has it whole.
 const maxShownExcerpt = 240
 
-// shortText renders a result in plain lines: answer, numbered sources, gaps,
-// confidence, trace.
+// shortText renders a result in plain lines: the short answer, answer, what is closest
+// to one that there is not, numbered sources, gaps, confidence, trace.
 func shortText(r *marchwarden.Result) string {
 	var b strings.Builder
+	if lead := wire.Plain(r.Lead()); lead != "" {
+		b.WriteString(lead + "\n\n")
+	}
 	b.WriteString(strings.TrimSpace(wire.Block(r.Answer)))
 	b.WriteString("\n")
+	if len(r.Closest) > 0 {
+		b.WriteString("\nClosest passages (not an answer)\n")
+	}
+	for _, c := range r.Closest[:min(len(r.Closest), marchwarden.MaxClosest)] {
+		shownSource(&b, "-", c.Citation())
+	}
 	if len(r.Citations) > 0 {
 		b.WriteString("\nSources\n")
 	}
 	for i, c := range r.Citations {
-		fmt.Fprintf(&b, "[%d] %s", i+1, wire.Plain(c.Locator))
-		if c.Title != "" {
-			fmt.Fprintf(&b, " (%s)", wire.Plain(c.Title))
-		}
-		fmt.Fprintf(&b, "\n    \"%s\"\n", wire.Clip(wire.Plain(c.RawExcerpt), maxShownExcerpt))
+		shownSource(&b, fmt.Sprintf("[%d]", i+1), c)
 	}
 	if len(r.Gaps) > 0 {
 		b.WriteString("\nGaps\n")
@@ -96,6 +101,15 @@ func shortText(r *marchwarden.Result) string {
 	}
 	fmt.Fprintf(&b, "\nConfidence %.2f · trace %s\n", float64(r.Confidence), r.TraceID)
 	return b.String()
+}
+
+// shownSource renders a source and its excerpt under a mark.
+func shownSource(b *strings.Builder, mark string, c marchwarden.Citation) {
+	fmt.Fprintf(b, "%s %s", mark, wire.Plain(c.Locator))
+	if c.Title != "" {
+		fmt.Fprintf(b, " (%s)", wire.Plain(c.Title))
+	}
+	fmt.Fprintf(b, "\n    \"%s\"\n", wire.Clip(wire.Plain(c.RawExcerpt), maxShownExcerpt))
 }
 
 // categoryWords says what a category of gaps means; one that is not in the contract
@@ -141,7 +155,7 @@ func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 	if res.Answer != "" {
 		answer += "\n\nFound so far:\n\n" + res.Answer
 	}
-	res.Answer, res.Claims = answer, nil // which are of finished answers
+	res.Answer, res.Claims, res.ShortAnswer = answer, nil, nil // which are of finished answers
 	res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: "the finished answer", Category: marchwarden.BudgetExhausted,
 		Detail: fmt.Sprintf("the call ended after %s and the research did not; %s", took.Round(time.Second), how)})
 	res.Warnings = append(res.Warnings, "unfinished: the research goes on under this trace_id")
@@ -191,7 +205,7 @@ var cuts = []cut{
 	{of: func(r *marchwarden.Result) { r.Claims = nil }},
 	{of: func(r *marchwarden.Result) { shorten(r, 160) }},
 	{of: func(r *marchwarden.Result) {
-		r.Contradictions = nil
+		r.Contradictions, r.Closest = nil, nil
 		r.DiscoveryEvents = r.DiscoveryEvents[:min(len(r.DiscoveryEvents), 10)]
 		r.OpenQuestions = r.OpenQuestions[:min(len(r.OpenQuestions), 10)]
 		r.Gaps = r.Gaps[:min(len(r.Gaps), 20)]

@@ -7,6 +7,23 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
+// The short answer stands above the answer, as text, and what is closest is no answer.
+func TestShortAnswerInText(t *testing.T) {
+	r := sample("They grow in March. [1]")
+	r.ShortAnswer = &marchwarden.ShortAnswer{Text: "Peas\x1b[31m\nand <b>beans</b>", Citation: 99, Kind: marchwarden.ShortSpan}
+	if text := shortText(r); !strings.HasPrefix(text, "Peas[31m and <b>beans</b>\n\nThey grow in March. [1]\n") {
+		t.Errorf("the text begins:\n%s", text)
+	}
+	r.ShortAnswer, r.CostMetadata.SourcesRead = &marchwarden.ShortAnswer{Kind: marchwarden.ShortUnknown}, 2
+	for range 3 {
+		r.Closest = append(r.Closest, marchwarden.Closest{Locator: "peas.md#L3\x1b]0;", Title: "Peas", RawExcerpt: "Peas\nare\u202e green."})
+	}
+	text := shortText(r)
+	if !strings.HasPrefix(text, "I don't know. 2 documents were looked through.\n\n") || strings.Count(text, "- peas.md#L3]0; (Peas)\n    \"Peas are green.\"\n") != 2 || !strings.Contains(text, "\nClosest passages (not an answer)\n- ") {
+		t.Errorf("the refusal is:\n%s", text)
+	}
+}
+
 // A gap is not always something that was not found: each says which kind it is.
 func TestGapsInText(t *testing.T) {
 	r := sample("Peas grow in March. [1]")

@@ -5,6 +5,7 @@
 package outcome
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -105,7 +106,10 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, may func(*trac
 	if done == nil {
 		return nil, nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s did not end, so there is no result to compare with", start.TraceID)
 	}
-	if err := may(start); err != nil {
+	if start.Gate != "" { // those of before are known, too
+		err = MadeBy(start.Gate, verify.Rules)
+	}
+	if err := cmp.Or(err, may(start)); err != nil {
 		return nil, nil, err
 	}
 	if err := replay.CheckBlobs(ctx, log, blobs); err != nil {
@@ -121,4 +125,23 @@ func MadeBy(made, has string) error {
 		return nil
 	}
 	return marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s; this program has %s", made, has)
+}
+
+// Mind is what reasons in a run.
+type Mind interface{ ID() string }
+
+// SameMind refuses a run of a mind that this program does not have.
+func SameMind(start *trace.Start, has Mind) error {
+	if version := VersionOf(has); start.Model != "" && start.MindVersion != version {
+		return marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s of the mind that asks a model; this program has %s", cmp.Or(start.MindVersion, "an earlier version"), version)
+	}
+	return MadeBy(start.Mind, has.ID())
+}
+
+// VersionOf is the version of a mind whose id does not hold it, or "".
+func VersionOf(mind Mind) string {
+	if v, ok := mind.(interface{ Version() string }); ok {
+		return v.Version()
+	}
+	return ""
 }

@@ -325,3 +325,33 @@ func TestImportedRunsAreNotGoneOnWith(t *testing.T) {
 		}
 	}
 }
+
+// mind is one whose id does not hold its version.
+type mind struct{ id, version string }
+
+func (m mind) ID() string      { return m.id }
+func (m mind) Version() string { return m.version }
+
+// A run that another mind made is not run again, nor one that another version of the
+// mind made, or one of before those were recorded.
+func TestSameMind(t *testing.T) {
+	has := mind{"some/model", "model/4"}
+	for name, c := range map[string]struct {
+		start trace.Start
+		want  string
+	}{
+		"the same":       {trace.Start{Mind: "some/model", Model: "some/model", MindVersion: "model/4"}, ""},
+		"an earlier one": {trace.Start{Mind: "some/model", Model: "some/model", MindVersion: "model/3"}, "made by model/3 of the mind that asks a model; this program has model/4"},
+		"not recorded":   {trace.Start{Mind: "some/model", Model: "some/model"}, "made by an earlier version of the mind"},
+		"another mind":   {trace.Start{Mind: "plain/1"}, "made by plain/1; this program has some/model"},
+		"another model":  {trace.Start{Mind: "other", Model: "other", MindVersion: "model/4"}, "made by other"},
+	} {
+		err := outcome.SameMind(&c.start, has)
+		if c.want == "" && err == nil {
+			continue
+		}
+		if marchwarden.CodeOf(err) != marchwarden.CodeUnsupported || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

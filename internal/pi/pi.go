@@ -36,9 +36,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Name is the investigator's name in traces and in costs.
@@ -201,7 +203,8 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 	if err != nil {
 		return nil, err
 	}
-	minds := outcome.Minds{Mind: p.cfg.Minds.Writer(start.Model).ID(), Version: start.MindVersion, Planner: p.cfg.Minds.Planner(start.Model).ID()}
+	writer := p.cfg.Minds.Writer(start.Model)
+	minds := outcome.Minds{Mind: writer.ID(), Version: outcome.VersionOf(writer), Planner: p.cfg.Minds.Planner(start.Model).ID()}
 	said, err := run.Begin(minds, nil)
 	if err != nil {
 		return nil, err
@@ -272,12 +275,13 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Flags: o.Flags,
-		Calibration: p.cfg.Calibration,
+		Calibration: p.cfg.Calibration, Gate: verify.Rules,
 	}
 	if p.cfg.Model != nil {
 		start.Model = p.cfg.Model.ID()
 	}
-	start.Mind = p.cfg.Minds.Writer(start.Model).ID()
+	writer := p.cfg.Minds.Writer(start.Model)
+	start.Mind, start.MindVersion = writer.ID(), outcome.VersionOf(writer)
 	inv.Planner = p.cfg.Minds.Planner(start.Model).ID()
 	vectors.Describe(start, p.cfg.Vectors)
 	return start
@@ -307,7 +311,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 			return marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
 		}
 		logic := cmp.Or(inv.Logic, Logic) // it still knows how it worked before that had a name
-		if err := cmp.Or(outcome.MadeBy(logic, Logic), outcome.MadeBy(start.Mind, minds.Writer(start.Model).ID()), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID())); err != nil {
+		if err := cmp.Or(outcome.MadeBy(logic, Logic), outcome.SameMind(start, minds.Writer(start.Model)), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID())); err != nil {
 			return err
 		}
 		e, err = vectors.Recall(start, minds.Vectors)
@@ -325,4 +329,14 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 	}
 	got, err = marchwarden.EncodeResult(res)
 	return want, got, err
+}
+
+// reader is that of the run, nil where it has none, or none any more: the writer says
+// that.
+func (r *run) reader() reader.Reader {
+	read, err := vectors.Reader(r.start, r.embedder)
+	if err != nil {
+		return nil
+	}
+	return read
 }

@@ -2,15 +2,18 @@ package pi
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // The follow-up policy: what is done about each kind of thing that a rihla
@@ -372,4 +375,18 @@ func (r *run) reporter(c marchwarden.Contradiction) (from *journey, parties []st
 		}
 	}
 	return from, parties, len(a) > 0 && len(b) > 0
+}
+
+// across are the contradictions between excerpts that different rihlas cited.
+func (r *run) across() []marchwarden.Contradiction {
+	var ids []evidence.ID
+	for _, a := range r.cited {
+		src := r.set.Sources()[a.source-1]
+		for _, p := range src.Passages {
+			if p.Span.Start < a.span.End && a.span.Start < p.Span.End {
+				ids = append(ids, p.ID)
+			}
+		}
+	}
+	return verify.Contradictions(context.Background(), r.reader(), r.start.Request.Question, r.set, ids)
 }

@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/told"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
@@ -26,7 +27,7 @@ const maxLeads = 30
 // makes the result of it.
 func (r *run) conclude(ctx context.Context, draft reason.Draft) (*marchwarden.Result, error) {
 	r.live(marchwarden.StageCheck, "checking every excerpt against the stored bytes")
-	grounded, err := verify.Gate(ctx, r.blobs, r.set, draft)
+	grounded, err := verify.Gate(ctx, r.blobs, r.set, r.start.Gate, draft)
 	if err != nil {
 		return nil, outcome.StoreError(err)
 	}
@@ -55,7 +56,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	use := r.meter.Usage()
 	exhausted := len(use.Exhausted) > 0 || r.cutShort()
 	res := &marchwarden.Result{
-		Answer: g.Answer, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
+		Answer: g.Answer, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
 		Decisions: r.decided(), TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
 			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: use.Sources,
@@ -66,6 +67,16 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	})
 	for i := range res.Citations {
 		res.Citations[i].Locator = r.locatorOf(g.Sources[i], &res.Citations[i])
+	}
+	for i := range res.Closest {
+		for _, jr := range r.journeys {
+			if jr.res != nil {
+				res.Closest[i].Locator = told.Place(res.Closest[i], jr.res)
+			}
+		}
+	}
+	if r.inv.PlanOnly { // what was not asked for is not refused
+		res.ShortAnswer = nil
 	}
 	res.Gaps = r.mergeGaps(res, slices.Concat(draft.Gaps, g.Gaps))
 	res.Rihlas = r.rihlas()

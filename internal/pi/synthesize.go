@@ -3,9 +3,7 @@ package pi
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -13,12 +11,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/told"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
@@ -44,10 +41,15 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	case r.inv.PlanOnly:
 		draft.Refusal = "Only the plan was asked for; nobody was sent."
 	case len(brought) == 0:
-		draft.Refusal = "No researcher brought evidence, so the question is not answered; the gaps say why."
+		draft.Refusal = r.refusal()
 	default:
 		var err error
 		if draft, err = r.compose(ctx, brought); err != nil {
+			return reason.Draft{}, err
+		}
+	}
+	if !r.inv.PlanOnly {
+		if err := r.inShort(ctx, &draft); err != nil {
 			return reason.Draft{}, err
 		}
 	}
@@ -57,6 +59,15 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 		decision = "no answer"
 	}
 	return draft, r.j.Note(&trace.SynthesisComplete{Head: trace.Head{Decision: decision}, Claims: len(draft.Claims)})
+}
+
+// refusal is what is said where nothing was brought: what the one researcher of this
+// program said who was asked, or else that the gaps say why.
+func (r *run) refusal() string {
+	if len(r.journeys) == 1 && r.journeys[0].res != nil && r.journeys[0].res.Refused() && r.members[r.journeys[0].Researcher].Trust == dispatch.Own {
+		return r.journeys[0].res.Answer
+	}
+	return "No researcher brought evidence, so the question is not answered; the gaps say why."
 }
 
 // compose writes from what was brought.
@@ -74,7 +85,7 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 		return r.completed(written, brought), nil
 	}
 	draft := r.adopt(brought)
-	draft.Gaps = append(draft.Gaps, written.Gaps...)
+	draft.Gaps, draft.Closest = append(draft.Gaps, written.Gaps...), written.Closest
 	if len(draft.Claims)+len(draft.Gaps) == 0 {
 		draft.Gaps = []marchwarden.Gap{{Topic: r.start.Request.Question, Category: marchwarden.SourceNotFound,
 			Detail: fmt.Sprintf("%d documents were brought, and nothing in them answers the question", len(r.set.Sources()))}}
@@ -82,15 +93,15 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 	return draft, nil
 }
 
-// completed adds what answers a part of the question that the writer passed over:
-// the first claim of each rihla of the plan that was sent for that part.
+// completed adds what the writer passed over: the first claim of each rihla of the plan
+// that was sent for a part of the question, or of whose evidence nothing is said.
 func (r *run) completed(d reason.Draft, brought []*journey) reason.Draft {
 	said := map[string]bool{}
 	for _, c := range d.Claims {
 		said[flatten(c.Text)] = true
 	}
 	for _, jr := range brought {
-		if jr.depth > 0 || flatten(jr.Question) == flatten(r.start.Request.Question) {
+		if jr.depth > 0 || flatten(jr.Question) == flatten(r.start.Request.Question) && r.saysOf(d, jr) {
 			continue
 		}
 		part := r.adopt([]*journey{jr}).Claims
@@ -101,6 +112,16 @@ func (r *run) completed(d reason.Draft, brought []*journey) reason.Draft {
 		}
 	}
 	return d
+}
+
+// saysOf reports whether a draft says something of what a journey brought.
+func (r *run) saysOf(d reason.Draft, jr *journey) bool {
+	return slices.ContainsFunc(d.Claims, func(c reason.Claim) bool {
+		return slices.ContainsFunc(c.Passages, func(id evidence.ID) bool {
+			src, _, ok := r.set.Passage(id)
+			return ok && slices.ContainsFunc(r.cited, func(a admission) bool { return a.journey == jr.number && a.source == src.N })
+		})
+	})
 }
 
 // brought are the journeys that brought evidence, in their order.
@@ -121,6 +142,10 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	st := &reason.State{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
 		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: vs.Embedder(), Nonce: quoted.Nonce(r.start.TraceID), Interrupted: r.interrupted,
+	}
+	var err error
+	if st.Reader, err = vectors.Reader(r.start, r.embedder); err != nil {
+		return reason.Draft{}, err
 	}
 	writer := r.plain
 	if r.model != nil && (r.inv.ModelSeesPrivate || !r.holdsPrivate()) {
@@ -168,13 +193,13 @@ func (r *run) adopt(journeys []*journey) reason.Draft {
 	said := map[string]bool{}
 	for _, jr := range journeys {
 		own := r.members[jr.Researcher].Trust == dispatch.Own
-		for i, c := range claimsOf(jr.res) {
+		for i, c := range told.Claims(jr.res) {
 			claim := r.adopted(jr, c, own)
 			if len(claim.Passages) == 0 || said[flatten(c.Text)] {
 				continue
 			}
 			said[flatten(c.Text)] = true
-			claim.Paragraph = i == 0 || breaks(jr.res.Answer, c.Text)
+			claim.Paragraph = i == 0 || told.Breaks(jr.res.Answer, c.Text)
 			d.Claims = append(d.Claims, claim)
 		}
 		d.Match = max(d.Match, matchOf(jr, own))
@@ -202,9 +227,9 @@ func matchOf(jr *journey, own bool) float64 {
 // The verdict of a stranger on its own sentence is none; the judge's counts, unless
 // the sentence is its source's.
 func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
-	out := reason.Claim{Text: c.Text, Support: c.Support}
+	out := reason.Claim{Text: c.Text, Support: c.Support, Judge: c.Judge}
 	verbatim := false
-	var excerpts []string
+	var excerpts []judge.Excerpt
 	for _, a := range r.cited {
 		if a.journey != jr.number || !slices.Contains(c.Citations, a.index) {
 			continue
@@ -214,7 +239,7 @@ func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 		_, holds := evidence.Locate(src.Text[a.span.Start:a.span.End], c.Text)
 		verbatim = verbatim || holds && !src.Page.Unchecked
 		if !src.Page.Unchecked {
-			excerpts = append(excerpts, src.Text[a.span.Start:a.span.End])
+			excerpts = append(excerpts, judge.Excerpt{Heading: src.Page.Title, Text: src.Text[a.span.Start:a.span.End]})
 		}
 	}
 	switch {
@@ -223,8 +248,8 @@ func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 	case !own && verbatim:
 		out.Support = marchwarden.Supported
 	case !own:
-		o := judge.ByWords(c.Text, excerpts)
-		out.Support, out.Conflict = o.Wire(), o.Against()
+		o, _ := judge.New(r.reader()).Judge(context.Background(), c.Text, excerpts) // not broken off, so that a rerun comes to the same
+		out.Support, out.Conflict, out.Judge = o.Verdict.Wire(), o.Against(), marchwarden.JudgeLocal
 	}
 	return out
 }
@@ -239,81 +264,6 @@ func passageAt(src *evidence.Source, span marchwarden.Span) evidence.ID {
 		id = p.ID
 	}
 	return id
-}
-
-// mark is a marker, as it stands after a sentence.
-var mark = regexp.MustCompile(`\[(\d{1,4})\]`)
-
-// claimsOf are the claims of a result. One that does not list them has its answer
-// read: a sentence with markers is a claim on what they index.
-func claimsOf(res *marchwarden.Result) []marchwarden.Claim {
-	if len(res.Claims) > 0 {
-		return res.Claims
-	}
-	var out []marchwarden.Claim
-	for _, sp := range lexicon.Sentences(res.Answer) {
-		lead, rest := leading(res.Answer[sp.Start:sp.End])
-		if len(out) > 0 {
-			out[len(out)-1].Citations = cite(out[len(out)-1].Citations, lead)
-		}
-		if text := strings.TrimSpace(mark.ReplaceAllString(rest, "")); text != "" {
-			out = append(out, marchwarden.Claim{Text: text, Citations: cite(nil, numbers(rest)), Support: marchwarden.Unchecked})
-		}
-	}
-	return slices.DeleteFunc(out, func(c marchwarden.Claim) bool { return len(c.Citations) == 0 })
-}
-
-// leading parts the markers that a sentence begins with from the rest: they belong
-// to the sentence before it.
-func leading(sentence string) (lead []int, rest string) {
-	rest = strings.TrimSpace(sentence)
-	for {
-		at := mark.FindStringIndex(rest)
-		if at == nil || at[0] != 0 {
-			return lead, rest
-		}
-		lead, rest = append(lead, numbers(rest[:at[1]])...), strings.TrimSpace(rest[at[1]:])
-	}
-}
-
-// numbers are those of the markers in a text.
-func numbers(text string) []int {
-	var out []int
-	for _, m := range mark.FindAllStringSubmatch(text, -1) {
-		n, _ := strconv.Atoi(m[1]) // at most four digits
-		out = append(out, n)
-	}
-	return out
-}
-
-// cite adds numbers to a list, each once.
-func cite(list, more []int) []int {
-	for _, n := range more {
-		if !slices.Contains(list, n) {
-			list = append(list, n)
-		}
-	}
-	return list
-}
-
-// breaks reports whether a claim begins a paragraph of an answer.
-func breaks(answer, claim string) bool {
-	i := strings.Index(answer, claim)
-	return i == 0 || i >= 2 && answer[i-2:i] == "\n\n"
-}
-
-// across are the contradictions between excerpts that different rihlas cited.
-func (r *run) across() []marchwarden.Contradiction {
-	var ids []evidence.ID
-	for _, a := range r.cited {
-		src := r.set.Sources()[a.source-1]
-		for _, p := range src.Passages {
-			if p.Span.Start < a.span.End && a.span.Start < p.Span.End {
-				ids = append(ids, p.ID)
-			}
-		}
-	}
-	return verify.Contradictions(r.start.Request.Question, r.set, ids)
 }
 
 // contradictions are all that were found: by the writer, across the reports, and
@@ -357,4 +307,105 @@ func (r *run) side(s marchwarden.Side) marchwarden.Side {
 		s.Researcher = r.journeys[r.cited[i].journey-1].Researcher
 	}
 	return s
+}
+
+// inShort gives a draft what it lacks: the short answer of a report, or, where there
+// is no answer, what the reports call closest.
+func (r *run) inShort(ctx context.Context, d *reason.Draft) error {
+	if len(d.Claims) == 0 {
+		return r.near(ctx, d)
+	}
+	if d.Short != nil {
+		return nil
+	}
+	var leads []int // the sources of the first claim
+	for _, id := range d.Claims[0].Passages {
+		if src, _, ok := r.set.Passage(id); ok {
+			leads = append(leads, src.N)
+		}
+	}
+	for _, jr := range r.brought() {
+		if !r.asksAll(jr) {
+			continue // a part of the answer is none
+		}
+		if s, source := r.shortOf(jr); s != nil && slices.Contains(leads, source) {
+			d.Short = s
+			return nil
+		}
+	}
+	return nil
+}
+
+// asksAll reports whether a journey was sent with the whole question.
+func (r *run) asksAll(jr *journey) bool {
+	return flatten(jr.Question) == flatten(r.start.Request.Question)
+}
+
+// shortOf is the short answer of a report in the evidence, and its source; nil if its
+// words do not stand there. What a stranger calls yes or no is its word only.
+func (r *run) shortOf(jr *journey) (*reason.Short, int) {
+	s := jr.res.ShortAnswer
+	if s == nil || s.Validate(len(jr.res.Citations)) != nil || s.Kind.Decides() && r.members[jr.Researcher].Trust != dispatch.Own {
+		return nil, 0
+	}
+	at := slices.IndexFunc(r.cited, func(a admission) bool { return a.journey == jr.number && a.index == s.Citation })
+	if at < 0 {
+		return nil, 0
+	}
+	a := r.cited[at]
+	src := r.set.Sources()[a.source-1]
+	if src.Page.Unchecked {
+		return nil, 0
+	}
+	span, ok := *s.Span, src.Page.Text.String() == jr.res.Citations[a.index-1].ContentHash && s.Span.In(len(src.Text)) && s.Kind.Words(src.Text[s.Span.Start:s.Span.End]) == s.Text
+	if !ok && !s.Kind.Decides() { // another state of the document may have the words as well
+		span, ok = evidence.Locate(src.Text[a.span.Start:a.span.End], s.Text)
+		span.Start, span.End = span.Start+a.span.Start, span.End+a.span.Start
+	}
+	if !ok {
+		return nil, 0
+	}
+	return &reason.Short{Passage: passageAt(src, span), Span: span, Kind: s.Kind}, src.N
+}
+
+// near takes what the researchers of this program call closest into the evidence, of
+// those first that had the whole question. Nothing is written from it any more.
+func (r *run) near(ctx context.Context, d *reason.Draft) error {
+	for _, all := range []bool{true, false} {
+		for _, jr := range r.journeys {
+			if jr.lost || jr.replaced || jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own || r.asksAll(jr) != all {
+				continue
+			}
+			for _, c := range jr.res.Closest[:min(len(jr.res.Closest), maxNotices)] {
+				if err := r.nearBy(ctx, jr, c, d); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// nearBy adds one passage to a draft, if it stands in its document.
+func (r *run) nearBy(ctx context.Context, jr *journey, near marchwarden.Closest, d *reason.Draft) error {
+	c := near.Citation()
+	if len(d.Closest) >= marchwarden.MaxClosest || unusable(c) != "" {
+		return nil
+	}
+	whole := c
+	whole.Locator, whole.RawExcerpt = bare(c), "" // of the document alone
+	h, err := r.evidence(ctx, jr, whole, r.obtain)
+	if err != nil || !h.Text.Valid() {
+		return err
+	}
+	text, err := r.textOf(ctx, h)
+	if err != nil {
+		return err
+	}
+	span, ok := placeOf(c, text)
+	src, _ := r.set.Add(evidence.Cited(r.attributed(c, h, r.members[jr.Researcher]), h.Text, len(text)), text)
+	if ok && src.Page.Text == h.Text {
+		d.Closest = append(d.Closest, reason.Near{Passage: passageAt(src, span), Span: span, Reason: near.Reason})
+	}
+	return nil
 }

@@ -64,7 +64,7 @@ func kindOf(toks []lexicon.Token) (Kind, string) {
 	case "define", "definition", "meaning":
 		return Define, ""
 	}
-	return List, ""
+	return kindWhat, ""
 }
 
 func howKind(toks []lexicon.Token, i int) (Kind, string) {

@@ -216,7 +216,7 @@ func (q *Question) isBroad() bool {
 			return true
 		}
 	}
-	return q.Kind == List && len(q.Terms) <= 6
+	return false
 }
 
 // Plain is a sentence for comparison: its words in lower case, single-spaced.

@@ -29,7 +29,7 @@ func TestKindOfQuestion(t *testing.T) {
 		{"How are tomatoes transplanted?", How},
 		{"Is the soil of Utah alkaline?", YesNo},
 		{"What are ideal crops for a garden in Utah?", List},
-		{"Comprehensive history of AI", List},
+		{"Comprehensive history of AI", kindWhat},
 		{"Compare BERT and GPT", Compare},
 		{"What is chlorosis?", Define},
 		{"What is an AI winter?", Define},

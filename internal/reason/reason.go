@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
@@ -44,6 +45,9 @@ type State struct {
 	// and recorded where it has to be; what it fails at is a gap already, and the mind
 	// goes on without.
 	Vectors embed.Embedder
+	// Reader reads a question together with a passage, or is nil for a run that has
+	// none. It gives the same bits everywhere, and needs no record.
+	Reader reader.Reader
 	// Nonce is a word that no page of this run can know; it marks where untrusted
 	// text begins and ends in a prompt.
 	Nonce string
@@ -122,7 +126,11 @@ type Draft struct {
 	// Refusal says why there is no answer; used when Claims is empty. It is a
 	// sentence of the program's, never a model's: that would be an answer without a
 	// citation.
-	Refusal        string
+	Refusal string
+	// Short is the answer in a few words, or nil. Closest are the passages nearest to
+	// the question, the nearest first; used when Claims is empty.
+	Short          *Short
+	Closest        []Near
 	Gaps           []marchwarden.Gap
 	Discoveries    []marchwarden.DiscoveryEvent
 	OpenQuestions  []marchwarden.OpenQuestion
@@ -145,6 +153,22 @@ type Claim struct {
 	// Conflict says, of a claim that is unsupported, how its passages speak against
 	// it; "" if they merely do not state it.
 	Conflict string
+	Judge    string // who gave the verdict: marchwarden.JudgeLocal or JudgeBoth
+}
+
+// Short is where the short answer stands; the gate cuts it out. With ShortUnknown
+// nothing else is set, and no claim may stand.
+type Short struct {
+	Passage evidence.ID
+	Span    marchwarden.Span // of bytes in the text of the passage's document: the words, or for yes and no the sentence that decides
+	Kind    marchwarden.ShortKind
+}
+
+// Near is a passage that comes close to the question and does not answer it.
+type Near struct {
+	Passage evidence.ID
+	Span    marchwarden.Span // of bytes in the text of its document; zero is the whole passage
+	Reason  string           // what it is near by, in a few words of the program's
 }
 
 // Reasoner is the mind of a researcher. Implementations are deterministic given

@@ -80,7 +80,7 @@ func TestAppBodyIsTheReport(t *testing.T) {
 				t.Errorf("the whole report does not hold the section %s", id)
 			}
 		}
-		if same != 8 {
+		if same != 9 {
 			t.Errorf("%d sections are the same as in the whole report", same)
 		}
 		if t.Failed() {

@@ -80,6 +80,7 @@ func (p part) section() h.Node {
 func parts(r *Report) []part {
 	all := []part{
 		{"answer", "Answer", answered(r.Result)},
+		{"closest", notAnAnswer, closest(r.Result)},
 		{"confidence", "Confidence", confidence(r.Result)},
 		{"claims", "Claims", claims(r.Result)},
 		{"contradictions", "Contradictions", contradictions(r.Result)},
@@ -120,6 +121,13 @@ func notices(all []string) h.Node {
 
 func answered(res *marchwarden.Result) h.Node {
 	var out []h.Node
+	if lead := plaintext.Fold(res.Lead()); lead != "" {
+		marker := h.Node{}
+		if n := leadsTo(res); n > 0 {
+			marker = h.Join(h.Text(" "), markers([]int{n}))
+		}
+		out = append(out, h.El(h.P, append(h.Foreign(), h.Class("short")), h.El(h.Strong, nil, h.Text(lead)), marker))
+	}
 	for _, p := range answer.Sentences(res) {
 		var parts []h.Node
 		for i, s := range p {
@@ -136,13 +144,26 @@ func answered(res *marchwarden.Result) h.Node {
 	return h.Lines(out...)
 }
 
-// spoken is one sentence with its markers and, unless it is supported, its verdict.
+// closest are the passages that a refusal comes with.
+func closest(res *marchwarden.Result) h.Node {
+	var out []h.Node
+	for _, c := range nearest(res) {
+		out = append(out, side(nearView(c)))
+	}
+	if len(out) == 0 {
+		return h.Node{}
+	}
+	return h.In(h.Div, "sides", out...)
+}
+
+// spoken is one sentence with its markers and, unless it stands, its verdict.
 func spoken(res *marchwarden.Result, s answer.Sentence) h.Node {
 	text, badge := h.Text(s.Text), h.Node{}
 	if s.Claim > 0 {
-		v := answer.Verdict(res.Claims[s.Claim-1].Support)
+		support := res.Claims[s.Claim-1].Support
+		v := answer.Verdict(support)
 		text = h.In(h.Span, "claim "+v, text)
-		if v != string(marchwarden.Supported) {
+		if !support.Stands() {
 			badge = h.Join(h.Text(" "), badgeOf(v))
 		}
 	}
@@ -217,10 +238,13 @@ func side(s SideView) h.Node {
 	if s.Source > 0 {
 		head = h.Join(markers([]int{s.Source}), h.Text(" "), head)
 	}
-	parts := []h.Node{h.In(h.P, "label", h.Text(s.Name)), h.El(h.P, nil, head)}
+	parts := []h.Node{h.El(h.P, nil, head)}
+	if s.Name != "" {
+		parts = slices.Insert(parts, 0, h.In(h.P, "label", h.Text(s.Name)))
+	}
 	parts = append(parts, h.In(h.P, "locator", located(s.Locator, s.Address)))
 	if len(s.Facts) > 0 {
-		parts = append(parts, h.In(h.P, "facts", h.Text(strings.Join(s.Facts, " · "))))
+		parts = append(parts, h.El(h.P, append(h.Foreign(), h.Class("facts")), h.Text(strings.Join(s.Facts, " · "))))
 	}
 	if s.Value != "" {
 		parts = append(parts, h.El(h.P, nil, h.El(h.Strong, h.Foreign(), h.Text(s.Value))))

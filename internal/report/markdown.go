@@ -23,6 +23,7 @@ func Markdown(w io.Writer, r *Report) error {
 	m.line("Marchwarden research report · " + esc(strings.Join(r.about(), " · ")))
 	m.notices(r.notices())
 	m.answer()
+	m.closest()
 	m.line("## Confidence")
 	m.list(append([]Fact{{"Confidence", unit(m.res.Confidence)}}, factors(m.res.ConfidenceFactors)...))
 	m.claims()
@@ -88,6 +89,13 @@ func (m *markdown) notices(all []string) {
 
 func (m *markdown) answer() {
 	m.line("## Answer")
+	if lead := esc(m.res.Lead()); lead != "" {
+		if n := leadsTo(m.res); n > 0 {
+			m.line("**" + lead + "** " + marks([]int{n}))
+		} else {
+			m.line("**" + lead + "**")
+		}
+	}
 	paragraphs := answer.Sentences(m.res)
 	if len(paragraphs) == 0 {
 		m.line(answer.None)
@@ -97,13 +105,28 @@ func (m *markdown) answer() {
 		for _, s := range p {
 			text := strings.TrimSpace(esc(s.Text) + " " + marks(s.Cited))
 			if s.Claim > 0 {
-				if v := m.res.Claims[s.Claim-1].Support; v != marchwarden.Supported {
+				if v := m.res.Claims[s.Claim-1].Support; !v.Stands() {
 					text += " (" + answer.Verdict(v) + ")"
 				}
 			}
 			parts = append(parts, text)
 		}
 		m.line(strings.Join(parts, " "))
+	}
+}
+
+// closest writes the passages that a refusal comes with.
+func (m *markdown) closest() {
+	for i, c := range nearest(m.res) {
+		if i == 0 {
+			m.line("## " + notAnAnswer)
+		}
+		m.line("**" + esc(heading(c.Title, c.Locator)) + "**")
+		m.line(place(c.Locator))
+		m.line(quote(c.RawExcerpt))
+		if why := esc(c.Reason); why != "" {
+			m.line(why)
+		}
 	}
 }
 

@@ -56,6 +56,10 @@ func sample(t testing.TB, plant func(string) string) *Report {
 	res.Claims = []marchwarden.Claim{{Text: claims[0], Citations: []int{1, 2}, Support: marchwarden.Supported}, {Text: claims[1], Citations: []int{3}, Support: marchwarden.Partial},
 		{Text: claims[2], Citations: []int{4}, Support: marchwarden.Unchecked}}
 	res.Answer = claims[0] + " [1][2] " + claims[1] + " [3]\n\n" + claims[2] + " [4]"
+	res.ShortAnswer = &marchwarden.ShortAnswer{Text: "On " + plant("26 April"), Citation: 1, Span: &marchwarden.Span{Start: 0, End: 8}, Kind: marchwarden.ShortSpan}
+	for _, at := range []string{"https://near.example/a_b_", plant("javascript:alert(2)"), plant("one too many")} {
+		res.Closest = append(res.Closest, marchwarden.Closest{Source: plant("web"), Locator: at, Title: plant("Of ice"), RawExcerpt: plant("Ice melts\nin May."), Reason: plant("it speaks of May")})
+	}
 	for _, c := range []marchwarden.GapCategory{marchwarden.ScopeExceeded, marchwarden.SourceNotFound, marchwarden.GapCategory(plant("new_category"))} {
 		res.Gaps = append(res.Gaps, marchwarden.Gap{Topic: plant("frost in 1890"), Category: c, Detail: plant("3 documents were read")})
 	}

@@ -18,6 +18,10 @@ type View struct {
 	About   []string // facts for the line under the title
 	Notices []string // what a reader must know before all else
 
+	Lead    string     // the line above the answer: the short one, or that there is none
+	LeadsTo int        // the citation that it is from, or 0
+	Closest []SideView // with a refusal: passages that are no answer
+
 	Confidence string // a number from 0 to 1, with two digits behind the point
 	Factors    []Fact // what it was computed from
 
@@ -101,10 +105,13 @@ type SourceView struct {
 // View is the report as plain data.
 func (r *Report) View() *View {
 	res := r.Result
-	v := &View{Title: r.title(), About: r.about(), Notices: r.notices(), Confidence: unit(res.Confidence), Factors: factors(res.ConfidenceFactors),
+	v := &View{Title: r.title(), About: r.about(), Notices: r.notices(), Confidence: unit(res.Confidence), Factors: factors(res.ConfidenceFactors), Lead: plaintext.Fold(res.Lead()), LeadsTo: leadsTo(res),
 		Gaps: gaps(res), Cost: r.costs(), Provenance: r.provenance(), Checking: checking, Commands: r.commands()}
 	for i, c := range res.Claims {
 		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: answer.Verdict(c.Support), Sources: numbers(res, c)})
+	}
+	for _, c := range nearest(res) {
+		v.Closest = append(v.Closest, nearView(c))
 	}
 	for _, c := range res.Contradictions {
 		v.Contradictions = append(v.Contradictions, ContradictionView{About: contested(c), Detail: plaintext.Fold(c.Detail),
@@ -134,6 +141,11 @@ const (
 func sideView(res *marchwarden.Result, name string, s marchwarden.Side) SideView {
 	return SideView{Name: name, Source: sideNumber(res, s), Heading: heading(s.Title, s.Locator), Locator: plaintext.Fold(s.Locator), Address: webAddress(s.Locator),
 		Facts: sideFacts(s), Value: plaintext.Fold(s.Value), Excerpt: s.RawExcerpt}
+}
+
+// nearView is a passage that is no answer.
+func nearView(c marchwarden.Closest) SideView {
+	return SideView{Heading: heading(c.Title, c.Locator), Locator: plaintext.Fold(c.Locator), Address: webAddress(c.Locator), Facts: said(Fact{"", c.Reason}), Excerpt: c.RawExcerpt}
 }
 
 func (r *Report) sourceView(i int) SourceView {

@@ -118,3 +118,22 @@ func TestExcerpt(t *testing.T) {
 		}
 	}
 }
+
+// A short answer leads to the citation that it is from, if there is one, and a refusal
+// says so above all.
+func TestViewLeads(t *testing.T) {
+	r := sample(t, plain)
+	for n, want := range map[int]int{-1: 0, 0: 0, 1: 1, 6: 6, 7: 0} {
+		r.Result.ShortAnswer.Citation = n
+		if v := r.View(); v.Lead != "On 26 April" || v.LeadsTo != want || len(v.Closest) != marchwarden.MaxClosest {
+			t.Errorf("citation %d: %q leads to %d, want %d", n, v.Lead, v.LeadsTo, want)
+		}
+		_, doc := rendered(t, r)
+		inert(t, doc)
+	}
+	r = &Report{Result: &marchwarden.Result{Answer: "Nothing says so.", ShortAnswer: &marchwarden.ShortAnswer{Kind: marchwarden.ShortUnknown}}}
+	page, _ := rendered(t, r)
+	if v := r.View(); v.Lead != "I don't know." || v.LeadsTo != 0 || strings.Contains(page, notAnAnswer) || !strings.Contains(markdownOf(t, r), "**I don't know.**\n\nNothing says so.") {
+		t.Errorf("a refusal is %+v\n%s", v, page)
+	}
+}

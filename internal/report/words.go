@@ -95,6 +95,21 @@ func numbers(res *marchwarden.Result, c marchwarden.Claim) []int {
 	return slices.DeleteFunc(slices.Clone(c.Citations), func(n int) bool { return n < 1 || n > len(res.Citations) })
 }
 
+// leadsTo is the citation that the short answer is from, or 0.
+func leadsTo(res *marchwarden.Result) int {
+	if s := res.ShortAnswer; s != nil && s.Citation >= 1 && s.Citation <= len(res.Citations) {
+		return s.Citation
+	}
+	return 0
+}
+
+// nearest are the passages that are shown with a refusal, under notAnAnswer.
+func nearest(res *marchwarden.Result) []marchwarden.Closest {
+	return res.Closest[:min(len(res.Closest), marchwarden.MaxClosest)]
+}
+
+const notAnAnswer = "Closest passages (not an answer)"
+
 // sourceFacts are what is known of a cited source.
 func (r *Report) sourceFacts(i int) []Fact {
 	c, src := r.Result.Citations[i], r.source(i)

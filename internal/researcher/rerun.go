@@ -2,7 +2,6 @@ package researcher
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -13,7 +12,6 @@ import (
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -40,7 +38,7 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error)
 func AgainWith(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (Rerun, error) {
 	var e embed.Embedder
 	start, want, err := outcome.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
-		if err = sameMind(start); err == nil {
+		if err = outcome.SameMind(start, Mind(start.Model)); err == nil {
 			e, err = vectors.Recall(start, vectorsOf)
 		}
 		return err
@@ -57,14 +55,6 @@ func AgainWith(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf 
 	}
 	out.Got, err = marchwarden.EncodeResult(res)
 	return out, err
-}
-
-// sameMind refuses a run of a mind that this program does not have.
-func sameMind(start *trace.Start) error {
-	if start.Model != "" && start.MindVersion != model.Version {
-		return marchwarden.Errorf(marchwarden.CodeUnsupported, "the run was made by %s of the mind that asks a model; this program has %s", cmp.Or(start.MindVersion, "an earlier version"), model.Version)
-	}
-	return outcome.MadeBy(start.Mind, Mind(start.Model).ID())
 }
 
 // noClock is never called: a rerun takes its times from the record.

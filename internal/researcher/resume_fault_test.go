@@ -16,6 +16,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -178,12 +179,13 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 // A run that a mind of another version began goes on with this one; that is said
 // and recorded, and a rerun works.
 func TestAnotherMindGoesOn(t *testing.T) {
+	now := researcher.Mind("").ID()
 	b, _ := complete(t, garden(), false, marchwarden.Constraints{})
 	lines := bytes.SplitAfter(b.Raw(t), []byte("\n"))
 	for i, line := range lines { // as a program before checksums wrote it
 		line = sumOfLine.ReplaceAll(line, []byte("}\n"))
 		line = bytes.Replace(line, []byte(`"format":2`), []byte(`"format":1`), 1)
-		lines[i] = bytes.Replace(line, []byte(`"mind":"extractive/3"`), []byte(`"mind":"extractive/1"`), 1)
+		lines[i] = bytes.Replace(line, []byte(`"mind":"`+now+`"`), []byte(`"mind":"extractive/1"`), 1)
 	}
 	if err := os.WriteFile(filepath.Join(b.Dir, resumetest.ID+".jsonl"), bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
@@ -195,10 +197,10 @@ func TestAnotherMindGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.whole(t, res)
-		if len(c.said) != 1 || !strings.Contains(c.said[0], "extractive/1") || !strings.Contains(c.said[0], "extractive/3") {
+		if len(c.said) != 1 || !strings.Contains(c.said[0], "extractive/1") || !strings.Contains(c.said[0], now) {
 			t.Errorf("said: %q", c.said)
 		}
-		if start, err := c.Log(t).Start(); err != nil || start.Mind != "extractive/3" {
+		if start, err := c.Log(t).Start(); err != nil || start.Mind != now {
 			t.Errorf("%+v, %v", start, err)
 		}
 		c = c.cut(t, resumetest.Memory(t), k+2, 0) // and once more, with the same

@@ -29,7 +29,7 @@ func complete(t *testing.T, w *world, model bool, c marchwarden.Constraints) (*b
 func TestCutAtEveryLine(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		b, want := complete(t, garden(), model, marchwarden.Constraints{})
-		if len(want.Citations) < 3 || model && len(want.Gaps) == 0 {
+		if len(want.Citations) < 2 || model && len(want.Gaps) == 0 {
 			t.Fatalf("too little happens in this world: %+v", want)
 		}
 		lines := len(b.Log(t).Steps)

@@ -2,7 +2,6 @@ package stat
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -197,26 +196,30 @@ func (m *Trees) Score(x []float64) float64 {
 	return sigmoid(s)
 }
 
-// ParseTrees reads a model as it is committed, and refuses one that cannot score: a node
-// leads only to later ones.
-func ParseTrees(b []byte) (*Trees, error) {
-	var m Trees
-	if err := json.Unmarshal(b, &m); err != nil {
-		return nil, fmt.Errorf("read trees: %w", err)
-	}
+// Sound is an error of trees that cannot score.
+func (m *Trees) Sound() error {
 	for i, t := range m.Trees {
 		if len(t) == 0 {
-			return nil, fmt.Errorf("read trees: tree %d has no node", i)
+			return fmt.Errorf("read trees: tree %d has no node", i)
 		}
 		for k, n := range t {
 			inner := n.Left != 0 || n.Right != 0
 			if inner && (n.Left <= k || n.Right <= k || n.Left >= len(t) || n.Right >= len(t)) || n.Feature < 0 || n.Feature >= len(m.Names) || !finite(n.At, n.Add) {
-				return nil, fmt.Errorf("read trees: node %d of tree %d leads nowhere, or asks for no feature there is", k, i)
+				return fmt.Errorf("read trees: node %d of tree %d leads nowhere, or asks for no feature there is", k, i)
 			}
 		}
 	}
 	if !finite(m.Base) {
-		return nil, fmt.Errorf("read trees: base: no finite number")
+		return fmt.Errorf("read trees: base: no finite number")
 	}
-	return &m, nil
+	return nil
+}
+
+func finite(vs ...float64) bool {
+	for _, v := range vs {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
 }

@@ -33,7 +33,7 @@ type Timing struct {
 }
 
 // Result writes r as a screen: what was asked and where it was looked for, the
-// answer, its sources with their excerpts, contradictions, gaps, discoveries,
+// answer, the short one first, or what is closest to one, its sources with their excerpts, contradictions, gaps, discoveries,
 // open questions, the rihlas of an investigation and what was done about their
 // reports, and a footer with confidence, cost and trace. All text of r and
 // o is cleaned. It writes once and returns the error of that write. Neither r nor
@@ -41,11 +41,16 @@ type Timing struct {
 func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) error {
 	p := &page{st: st}
 	p.header(o)
+	if lead := CleanLine(r.Lead()); lead != "" {
+		p.text("", "", Run{lead, Bold})
+		p.gap()
+	}
 	if strings.TrimSpace(r.Answer) == "" {
 		p.text("", "", Run{"no answer", Italic})
 	} else {
 		p.markdown(r.Answer, len(r.Citations))
 	}
+	p.closest(r.Closest)
 	p.sources(r.Citations, o.Verbose)
 	p.contradictions(r)
 	gaps, discoveries := besides(r)
@@ -215,7 +220,7 @@ func factorWords(f marchwarden.ConfidenceFactors) []string {
 // claimWords counts the verdicts on the claims, in a fixed order. What is no
 // verdict of the contract was not checked.
 func claimWords(claims []marchwarden.Claim) []string {
-	verdicts := []marchwarden.Support{marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Unchecked}
+	verdicts := []marchwarden.Support{marchwarden.Supported, marchwarden.Quoted, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Unchecked}
 	counts := map[marchwarden.Support]int{}
 	for _, c := range claims {
 		if slices.Contains(verdicts, c.Support) {

@@ -112,8 +112,22 @@ func refusal(t testing.TB) (*marchwarden.Result, ResultOptions) {
 		ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority},
 		CostMetadata:      marchwarden.CostMetadata{IterationsRun: 1, TokensUsed: 212, WallTimeSec: 0.0041, ModelID: "extractive/1"},
 		TraceID:           traceID(t),
+		ShortAnswer:       &marchwarden.ShortAnswer{Kind: marchwarden.ShortUnknown},
+	}
+	r.CostMetadata.SourcesRead = 3
+	for _, title := range []string{"Regattas", "", "one too many"} {
+		r.Closest = append(r.Closest, marchwarden.Closest{Source: "file", Locator: "library:regattas.md#L4", Title: title, RawExcerpt: "The regatta of 1986 was won by the\nSea Otter, and that of 1988 was not held.", Reason: "it speaks of regattas, and not of 1987"})
 	}
 	r.Normalize()
+	return r, o
+}
+
+// short is rich with a short answer and claims that are copied.
+func short(t testing.TB) (*marchwarden.Result, ResultOptions) {
+	r, o := rich(t)
+	r.ShortAnswer = &marchwarden.ShortAnswer{Text: "Peas, spinach and lettuce", Citation: 1, Span: &marchwarden.Span{End: 25}, Kind: marchwarden.ShortSpan}
+	r.Answer = "They are sown as soon as the soil can be worked. [1]"
+	r.Claims[0].Support, r.Gaps, r.Contradictions = marchwarden.Quoted, nil, nil
 	return r, o
 }
 
@@ -158,6 +172,7 @@ func TestResultGolden(t *testing.T) {
 		{"rich-verbose-100", Style{Width: 100}, rich, true},
 		{"rich-50", Style{Width: 50}, rich, false},
 		{"refusal", Style{}, refusal, false},
+		{"short-color", Style{Color: true, Width: 80}, short, false},
 		{"contradiction-100", Style{Width: 100}, contradicting, false},
 		{"contradiction-50", Style{Width: 50}, contradicting, false},
 		{"wide", Style{Width: 80}, wide, false},
@@ -189,7 +204,7 @@ var sgrPattern = regexp.MustCompile("\x1b\\[[0-9;]*m")
 func stripSGR(s string) string { return sgrPattern.ReplaceAllString(s, "") }
 
 func TestColourAddsNoWords(t *testing.T) {
-	for _, make := range []func(testing.TB) (*marchwarden.Result, ResultOptions){rich, refusal, wide, investigated} {
+	for _, make := range []func(testing.TB) (*marchwarden.Result, ResultOptions){rich, refusal, short, wide, investigated} {
 		r, o := make(t)
 		coloured := screen(t, Style{Color: true, Width: 80}, r, o)
 		if !strings.Contains(coloured, "\x1b[") {
@@ -251,8 +266,9 @@ func TestHostileResult(t *testing.T) {
 	for i, hostile := range hostiles {
 		for _, st := range []Style{{}, {Width: 50}, {Color: true, Width: 80}} {
 			r, o := rich(t)
-			r.Rihlas = []marchwarden.Rihla{{}}
+			r.Rihlas, r.Closest = []marchwarden.Rihla{{}}, []marchwarden.Closest{{}}
 			poison(reflect.ValueOf(r).Elem(), hostile)
+			r.ShortAnswer = &marchwarden.ShortAnswer{Text: "peas " + hostile, Citation: 99, Kind: marchwarden.ShortSpan}
 			poison(reflect.ValueOf(&o).Elem(), hostile)
 			o.Verbose = true
 			got := screen(t, st, r, o)

@@ -40,6 +40,21 @@ func (p *page) sources(cs []marchwarden.Citation, verbose bool) {
 	}
 }
 
+// closest shows what comes nearest to a question that is not answered.
+func (p *page) closest(cs []marchwarden.Closest) {
+	if len(cs) == 0 {
+		return
+	}
+	p.section("Closest passages (not an answer)", Plain)
+	for _, c := range cs[:min(len(cs), marchwarden.MaxClosest)] {
+		p.sourceHead("• ", "    ", CleanLine(c.Title), CleanLine(c.Locator))
+		p.note("    ", nonEmpty(CleanLine(c.Reason)))
+		if excerpt := CleanLine(c.RawExcerpt); excerpt != "" {
+			p.text("    │ ", "    │ ", Run{excerpt, Plain})
+		}
+	}
+}
+
 // sourceHead writes number, title and locator. A locator that does not fit beside
 // them has a line of its own, unbroken, so that it can be copied or followed.
 func (p *page) sourceHead(number, indent, title, locator string) {

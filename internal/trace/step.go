@@ -140,10 +140,15 @@ type Start struct {
 	// the same and MindVersion says which mind asks it.
 	Model       string `json:"model,omitempty"`
 	MindVersion string `json:"mind_version,omitempty"`
+	// Gate names the rules of the grounding gate, or is "" for the first ones.
+	Gate string `json:"gate,omitempty"`
 	// Vectors is the id of what made sentence vectors, or "" for a run without. Where
 	// VectorsRecorded is set they are in the record; else they are computed again.
 	Vectors         string `json:"vectors,omitempty"`
 	VectorsRecorded bool   `json:"vectors_recorded,omitempty"`
+	// Reader is the id of what read passages with the question, or "" for a run
+	// without. Its readings are made again.
+	Reader string `json:"reader,omitempty"`
 	// Calibration is the table that turned the score of the result into a probability;
 	// without one the score is the confidence.
 	Calibration json.RawMessage `json:"calibration,omitempty"`
@@ -303,6 +308,7 @@ type Verify struct {
 	UnknownIDs     int `json:"unknown_ids"`
 	DroppedQuotes  int `json:"dropped_quotes"`
 	DroppedLeads   int `json:"dropped_leads"` // discoveries and open questions
+	DroppedShort   int `json:"dropped_short,omitempty"`
 	Contradictions int `json:"contradictions"`
 	RefusedReads   int `json:"refused_reads,omitempty"` // documents asked for that nothing had offered
 	// Judged is how many claims a model and the judge without one both gave a verdict

@@ -17,12 +17,39 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Finding is the verdict on one citation.
+// Finding is the verdict on one citation, or on one passage that is closest.
 type Finding struct {
 	Number  int    // of the citation, from one
+	Near    bool   // it is no citation: it is one of what is closest
 	Locator string //
 	Hash    string // of the stored text
 	Problem string // "" when the excerpt stands in the stored bytes
+}
+
+// Name says what the finding is about.
+func (f Finding) Name() string {
+	if f.Near {
+		return fmt.Sprintf("closest passage %d", f.Number)
+	}
+	return fmt.Sprintf("citation [%d]", f.Number)
+}
+
+// excerpt is what there is to be found out about.
+type excerpt struct {
+	Finding
+	marchwarden.Citation
+}
+
+// excerpts are the citations of a result, and then what it calls closest.
+func excerpts(res *marchwarden.Result) []excerpt {
+	var out []excerpt
+	for i, c := range res.Citations {
+		out = append(out, excerpt{Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash}, c})
+	}
+	for i, c := range res.Closest {
+		out = append(out, excerpt{Finding{Number: i + 1, Near: true, Locator: c.Locator, Hash: c.ContentHash}, c.Citation()})
+	}
+	return out
 }
 
 // ClaimFinding is the verdict on one claim.
@@ -36,8 +63,9 @@ type ClaimFinding struct {
 // Report is what Check found.
 type Report struct {
 	Citations []Finding
+	Closest   []Finding // passages that are no answer, by their number
 	Claims    []ClaimFinding
-	Answer    []string // problems of the answer text itself
+	Answer    []string // problems of the answer text itself, and of the short one
 }
 
 // OK reports whether everything stands.
@@ -46,7 +74,7 @@ func (r Report) OK() bool { return r.Problems() == 0 }
 // Problems counts what does not stand.
 func (r Report) Problems() int {
 	n := len(r.Answer)
-	for _, f := range r.Citations {
+	for _, f := range slices.Concat(r.Citations, r.Closest) {
 		if f.Problem != "" {
 			n++
 		}
@@ -62,9 +90,9 @@ func (r Report) Problems() int {
 // String names the first problems.
 func (r Report) String() string {
 	var all []string
-	for _, f := range r.Citations {
+	for _, f := range slices.Concat(r.Citations, r.Closest) {
 		if f.Problem != "" {
-			all = append(all, fmt.Sprintf("citation %d: %s", f.Number, f.Problem))
+			all = append(all, f.Name()+": "+f.Problem)
 		}
 	}
 	all = append(all, r.Answer...)
@@ -81,25 +109,36 @@ func (r Report) String() string {
 
 // Check holds a result against the stored bytes: every excerpt at its span, every
 // marker and every claim against the citations. A damaged or missing blob is a
-// finding that names it; an error means only that ctx ended.
+// finding that names it; an error means only that ctx ended. It judges no claim: what
+// stood once stands for good, whatever judge comes later. CheckSupport does.
 func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Report, error) {
 	var r Report
-	for i, c := range res.Citations {
-		f := Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash}
-		if err := citation(ctx, blobs, c); err != nil {
-			if ctx.Err() != nil {
-				return r, ctx.Err()
-			}
-			f.Problem = err.Error()
+	for _, e := range excerpts(res) {
+		if err := citation(ctx, blobs, e.Citation); err != nil {
+			e.Problem = err.Error()
 		}
-		r.Citations = append(r.Citations, f)
+		if e.Near {
+			r.Closest = append(r.Closest, e.Finding)
+		} else {
+			r.Citations = append(r.Citations, e.Finding)
+		}
 	}
 	for _, c := range res.Claims {
-		r.Claims = append(r.Claims, claim(c, r.Citations, res))
+		f := claim(c, r.Citations, res)
+		if c.Support == marchwarden.Quoted && f.Problem == "" && !quotes(ctx, blobs, c, res) {
+			f.Problem = "it is called quoted, and no excerpt that it cites has its words"
+		}
+		r.Claims = append(r.Claims, f)
 	}
 	r.Answer = markers(res.Answer, len(res.Citations))
 	if loose := outside(res); loose != "" {
 		r.Answer = append(r.Answer, fmt.Sprintf("the answer says what no claim does: %q", clip(loose)))
+	}
+	if err := short(ctx, blobs, r.Citations, res); err != nil {
+		r.Answer = append(r.Answer, fmt.Sprintf("the short answer does not stand: %v", err))
+	}
+	if !r.OK() {
+		return r, ctx.Err()
 	}
 	return r, nil
 }
@@ -112,19 +151,18 @@ func Check(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (Repo
 func CheckFetched(log *trace.Log, res *marchwarden.Result) []Finding {
 	all, heard := fetchesOf(log), heardOf(log)
 	var bad []Finding
-	for i, c := range res.Citations {
-		f := Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash}
-		switch step, place := all.behind(c); {
-		case step == nil && heard[document(c.Locator, c.ContentHash)]:
+	for _, e := range excerpts(res) {
+		switch step, place := all.behind(e.Citation); {
+		case step == nil && heard[document(e.Citation.Locator, e.ContentHash)]:
 			continue
 		case step == nil:
-			f.Problem = "the run fetched no such content at this locator"
+			e.Problem = "the run fetched no such content at this locator"
 		case place != "" && !possible(step, place):
-			f.Problem = fmt.Sprintf("the document has no %s", place)
+			e.Problem = fmt.Sprintf("the document has no %s", place)
 		default:
 			continue
 		}
-		bad = append(bad, f)
+		bad = append(bad, e.Finding)
 	}
 	return bad
 }
@@ -137,7 +175,8 @@ func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *mar
 	all := fetchesOf(log)
 	known := map[*trace.FetchComplete]func(int) string{}
 	var bad []Finding
-	for i, c := range res.Citations {
+	for _, e := range excerpts(res) {
+		c := e.Citation
 		step, place := all.behind(c)
 		if step == nil || place == "" {
 			continue
@@ -162,8 +201,8 @@ func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *mar
 		case at(c.Span.Start) != place:
 			problem = fmt.Sprintf("its excerpt begins at %s of the document, not at %s", at(c.Span.Start), place)
 		}
-		if problem != "" {
-			bad = append(bad, Finding{Number: i + 1, Locator: c.Locator, Hash: c.ContentHash, Problem: problem})
+		if e.Problem = problem; problem != "" {
+			bad = append(bad, e.Finding)
 		}
 	}
 	return bad, nil
@@ -283,22 +322,30 @@ func citation(ctx context.Context, blobs blob.Store, c marchwarden.Citation) err
 	if c.Span == nil || c.ContentHash == "" {
 		return errors.New("no content_hash and span: there is nothing to check it against")
 	}
-	ref, err := blob.Parse(c.ContentHash)
+	stored, err := stands(ctx, blobs, c.ContentHash, *c.Span)
 	if err != nil {
 		return err
+	}
+	if c.RawExcerpt != stored && c.RawExcerpt != stored+marchwarden.ExcerptCut {
+		return fmt.Errorf("raw_excerpt is not what stands at %d–%d of %s", c.Span.Start, c.Span.End, c.ContentHash)
+	}
+	return nil
+}
+
+// stands is what stands at a place of a stored text.
+func stands(ctx context.Context, blobs blob.Store, hash string, at marchwarden.Span) (string, error) {
+	ref, err := blob.Parse(hash)
+	if err != nil {
+		return "", err
 	}
 	text, err := blobs.Get(ctx, ref)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if !c.Span.In(len(text)) {
-		return fmt.Errorf("span %d–%d is outside the %d bytes of %s", c.Span.Start, c.Span.End, len(text), ref)
+	if !at.In(len(text)) {
+		return "", fmt.Errorf("span %d–%d is outside the %d bytes of %s", at.Start, at.End, len(text), ref)
 	}
-	stored := string(text[c.Span.Start:c.Span.End])
-	if c.RawExcerpt != stored && c.RawExcerpt != stored+marchwarden.ExcerptCut {
-		return fmt.Errorf("raw_excerpt is not what stands at %d–%d of %s", c.Span.Start, c.Span.End, ref)
-	}
-	return nil
+	return string(text[at.Start:at.End]), nil
 }
 
 // nonText is a citation of a source without text: if it names stored bytes, they

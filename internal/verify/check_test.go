@@ -109,4 +109,8 @@ func TestCheckFetchedWantsTheFetch(t *testing.T) {
 	if !slices.Equal(bad, []int{2, 3, 4}) {
 		t.Errorf("found %v, want citations 2, 3 and 4", bad)
 	}
+	res = &marchwarden.Result{Closest: []marchwarden.Closest{{Locator: "a.md", ContentHash: ref.String()}, {Locator: "c.md", ContentHash: ref.String()}}}
+	if found := verify.CheckFetched(log, res); len(found) != 1 || found[0].Name() != "closest passage 2" {
+		t.Errorf("found %+v, want the second of what is closest", found)
+	}
 }

@@ -30,16 +30,20 @@ type Grounded struct {
 	Answer         string
 	Claims         []marchwarden.Claim
 	Citations      []marchwarden.Citation
+	ShortAnswer    *marchwarden.ShortAnswer
+	Closest        []marchwarden.Closest
 	Contradictions []marchwarden.Contradiction
 	Gaps           []marchwarden.Gap
 	// Sources says, for each citation, which source of the evidence it is from,
-	// counted from one; Support is the verdict on the first claim that rests on it.
+	// counted from one; Support is the draft's verdict on the first claim that rests
+	// on it.
 	Sources []int
 	Support []marchwarden.Support
 
 	UnknownIDs    int // passage ids that do not exist
 	DroppedClaims int // sentences left without evidence
 	DroppedQuotes int // contradiction sides that are not in the evidence
+	DroppedShort  int // short answers that no citation of the answer holds
 
 	Judged, Agreed int // claims that two judges gave a verdict on, and the same one
 }
@@ -50,15 +54,21 @@ func (g Grounded) Step() *trace.Verify {
 		Head: trace.Head{Decision: fmt.Sprintf("%d claims stand on %d citations; %d claims and %d unknown ids were dropped",
 			len(g.Claims), len(g.Citations), g.DroppedClaims, g.UnknownIDs)},
 		Citations: len(g.Citations), Claims: len(g.Claims), DroppedClaims: g.DroppedClaims,
-		UnknownIDs: g.UnknownIDs, DroppedQuotes: g.DroppedQuotes, Contradictions: len(g.Contradictions),
+		UnknownIDs: g.UnknownIDs, DroppedQuotes: g.DroppedQuotes, DroppedShort: g.DroppedShort, Contradictions: len(g.Contradictions),
 		Judged: g.Judged, Agreed: g.Agreed,
 	}
 }
 
-// Gate grounds a draft in the evidence. Every text it cuts from is read from the
-// store, where its hash is checked; an error means that the store failed.
-func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, d reason.Draft) (Grounded, error) {
-	g := &gate{ctx: ctx, blobs: blobs, set: set, texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
+// Rules names how the gate works, and changes when that does. A run keeps those that
+// it began with, so that it can be run again: those without a name, "", called
+// nothing quoted, named no judge and did not say that a refusal is one.
+const Rules = "gate/2"
+
+// Gate grounds a draft in the evidence, by the rules of the run. Every text it cuts
+// from is read from the store, where its hash is checked; an error means that the
+// store failed.
+func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, rules string, d reason.Draft) (Grounded, error) {
+	g := &gate{ctx: ctx, blobs: blobs, set: set, first: rules == "", texts: map[int]string{}, places: map[int]func(int) string{}, cited: map[place]int{}}
 	g.out.Judged, g.out.Agreed = d.Judged, d.Agreed
 	var paragraphs []string
 	for _, c := range d.Claims {
@@ -75,10 +85,17 @@ func Gate(ctx context.Context, blobs blob.Store, set *evidence.Set, d reason.Dra
 		}
 	}
 	g.out.Answer = strings.Join(paragraphs, "\n\n")
+	var err error
 	if len(g.out.Claims) == 0 {
 		g.out.Answer = refusal(d)
+		err = g.refuse(d)
+	} else {
+		err = g.short(d.Short)
 	}
-	if err := g.contradictions(d.Contradictions); err != nil {
+	if err == nil {
+		err = g.contradictions(d.Contradictions)
+	}
+	if err != nil {
 		return Grounded{}, err
 	}
 	return g.out, nil
@@ -96,6 +113,7 @@ type gate struct {
 	ctx    context.Context
 	blobs  blob.Store
 	set    *evidence.Set
+	first  bool                     // the rules are the first ones
 	texts  map[int]string           // stored text by source number
 	places map[int]func(int) string // where its parts stand in the document
 	cited  map[place]int            // citation number by what it cites
@@ -113,7 +131,7 @@ type place struct {
 func (g *gate) claim(c reason.Claim) (string, error) {
 	text := plainSentence(c.Text)
 	switch c.Support {
-	case marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported:
+	case marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Quoted:
 	default:
 		c.Support = marchwarden.Unchecked // no verdict, or none that there is
 	}
@@ -146,7 +164,7 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 		g.out.Gaps = append(g.out.Gaps, leftOut(text, c.Conflict))
 		return "", nil
 	}
-	g.out.Claims = append(g.out.Claims, marchwarden.Claim{Text: text, Citations: numbers, Support: c.Support})
+	g.out.Claims = append(g.out.Claims, g.judged(c, text, numbers))
 	var markers strings.Builder
 	for _, n := range numbers {
 		fmt.Fprintf(&markers, "[%d]", n)
@@ -178,32 +196,18 @@ func (g *gate) holds(ids []evidence.ID, address string) bool {
 // cite returns the number of the citation of a span, making it when it is new,
 // or 0 when the span is not in the stored text or holds nothing to be read.
 func (g *gate) cite(src *evidence.Source, span marchwarden.Span, support marchwarden.Support) (int, error) {
-	text, err := g.text(src)
-	if err != nil {
+	c, err := g.cut(src, span)
+	if err != nil || c.Span == nil {
 		return 0, err
 	}
-	if !span.In(len(text)) {
-		g.out.UnknownIDs++
-		return 0, nil
-	}
-	excerpt, used := evidence.Excerpt(text, span)
-	if !utf8.ValidString(excerpt) || strings.TrimSpace(excerpt) == "" {
-		g.out.UnknownIDs++ // half a character cannot be sent as it stands, and a blank says nothing
-		return 0, nil
-	}
-	at := place{src.N, used}
+	at := place{src.N, *c.Span}
 	if n, ok := g.cited[at]; ok {
 		return n, nil
 	}
-	locator, err := g.locator(src, used.Start)
-	if err != nil {
+	if c.Locator, err = g.locator(src, c.Span.Start); err != nil {
 		return 0, err
 	}
-	c := marchwarden.Citation{
-		Source: src.Page.Source, Locator: locator, Title: src.Page.Title,
-		RawExcerpt: excerpt, ContentHash: src.Page.Text.String(), Span: &used,
-		Published: src.Page.Published, Origin: src.Page.Origin, Unchecked: src.Page.Unchecked,
-	}
+	c.Published, c.Origin, c.Unchecked = src.Page.Published, src.Page.Origin, src.Page.Unchecked
 	if fetched := src.Page.FetchedAt; !fetched.IsZero() {
 		c.FetchedAt = &fetched
 	}
@@ -212,6 +216,22 @@ func (g *gate) cite(src *evidence.Source, span marchwarden.Span, support marchwa
 	g.out.Support = append(g.out.Support, support)
 	g.cited[at] = len(g.out.Citations)
 	return len(g.out.Citations), nil
+}
+
+// cut cuts an excerpt out of the stored text of a source. Without a span nothing was
+// cut: it is not in the text, or holds nothing to be read.
+func (g *gate) cut(src *evidence.Source, span marchwarden.Span) (marchwarden.Citation, error) {
+	text, err := g.text(src)
+	if err != nil {
+		return marchwarden.Citation{}, err
+	}
+	excerpt, used := evidence.Excerpt(text, span)
+	if !utf8.ValidString(excerpt) || strings.TrimSpace(excerpt) == "" {
+		g.out.UnknownIDs++ // half a character cannot be sent as it stands, and a blank says nothing
+		return marchwarden.Citation{}, nil
+	}
+	return marchwarden.Citation{Source: src.Page.Source, Locator: src.Page.Locator, Title: src.Page.Title,
+		RawExcerpt: excerpt, ContentHash: src.Page.Text.String(), Span: &used}, nil
 }
 
 // text is the stored text of a source, read through the store's digest check.

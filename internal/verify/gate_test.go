@@ -35,7 +35,7 @@ func library(t testing.TB, blobs blob.Store, texts ...string) *evidence.Set {
 
 func ground(t testing.TB, blobs blob.Store, set *evidence.Set, d reason.Draft) verify.Grounded {
 	t.Helper()
-	g, err := verify.Gate(ctx, blobs, set, d)
+	g, err := verify.Gate(ctx, blobs, set, verify.Rules, d)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestGateLetsThroughWhatStands(t *testing.T) {
 		t.Errorf("answer %q, want %q", g.Answer, want)
 	}
 	want := []marchwarden.Claim{
-		{Text: "Peas like cool soil.", Citations: []int{1}, Support: marchwarden.Supported},
+		{Text: "Peas like cool soil.", Citations: []int{1}, Support: marchwarden.Quoted},
 		{Text: "Corn needs heat.", Citations: []int{2, 1}, Support: marchwarden.Partial},
 	}
 	if d := cmp.Diff(want, g.Claims); d != "" {
@@ -151,7 +151,7 @@ func TestGateRefusesDamagedEvidence(t *testing.T) {
 	blobs := blob.NewMem()
 	set := library(t, blobs, "Peas like cool soil.")
 	empty := blob.NewMem()
-	_, err := verify.Gate(ctx, empty, set, reason.Draft{Claims: []reason.Claim{{Text: "Peas.", Passages: []evidence.ID{"S1.1"}}}})
+	_, err := verify.Gate(ctx, empty, set, verify.Rules, reason.Draft{Claims: []reason.Claim{{Text: "Peas.", Passages: []evidence.ID{"S1.1"}}}})
 	if marchwarden.CodeOf(err) != marchwarden.CodeCorrupt {
 		t.Errorf("error %v, want one with code corrupt", err)
 	}

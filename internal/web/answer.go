@@ -218,10 +218,14 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *lanes
 func (s *Server) answer(t *told, g history.Glance) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
-		Partial: g.Partial, Warnings: t.view.Notices, Body: prose.Answer(res), Confidence: confidenceOf(res, t.view.Factors), Gaps: gapGroups(t.view.Gaps),
+		Partial: g.Partial, Warnings: t.view.Notices, Lead: t.view.Lead, LeadsTo: t.view.LeadsTo, Body: prose.Answer(res), Confidence: confidenceOf(res, t.view.Factors), Gaps: gapGroups(t.view.Gaps),
 		Cost: facts(t.view.Cost), Provenance: facts(t.view.Provenance), Lanes: figure.Lanes(t.board, t.board.Last, false), Stages: figure.Stages(t.board)}
 	for _, c := range t.view.Claims {
 		v.Claims = append(v.Claims, page.Claim{Number: c.Number, Text: c.Text, Support: c.Verdict, Citations: c.Sources})
+	}
+	for i := range t.view.Closest {
+		c := res.Closest[i]
+		v.Closest = append(v.Closest, page.Near{Title: c.Title, Locator: c.Locator, Excerpt: c.RawExcerpt, Reason: c.Reason})
 	}
 	for i, c := range t.view.Contradictions {
 		was := res.Contradictions[i]
@@ -313,11 +317,11 @@ func confidenceOf(res *marchwarden.Result, words []report.Fact) page.Confidence 
 	if n := len(res.Claims); n > 0 {
 		supported := 0
 		for _, claim := range res.Claims {
-			if claim.Support == marchwarden.Supported {
+			if claim.Support.Stands() {
 				supported++
 			}
 		}
-		c.Factors = append(c.Factors, page.Factor{Name: "Supported claims", Words: fmt.Sprintf("%d of %d", supported, n), Value: measure(float64(supported) / float64(n)), Why: "sentences whose excerpts were judged to say what they say"})
+		c.Factors = append(c.Factors, page.Factor{Name: "Claims that stand", Words: fmt.Sprintf("%d of %d", supported, n), Value: measure(float64(supported) / float64(n)), Why: "sentences whose excerpts were judged to say what they say, or that are copied from them"})
 	}
 	return c
 }

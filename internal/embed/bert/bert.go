@@ -1,9 +1,10 @@
 // Package bert runs encoders of the BERT family: it owns the forward pass from a
-// text to its vector, the packed file of weights, and reading a model from a folder.
-// Weights are of 8 bits and activations of 16, so that all matrix products are of
-// integers, and a vector has the same bits on every machine. The tokenizer is in
-// embed/wordpiece, the arithmetic in embed/kernel, the model that comes with the
-// program in embed/minilm.
+// text to its vector and from two texts to what heads say of them, the packed files
+// of weights, and reading a model from a folder. Weights are of 8
+// bits and activations of 16, so that all matrix products are of integers, and a
+// result has the same bits on every machine. The tokenizer is in embed/wordpiece, the
+// arithmetic in embed/kernel, the models that come with the program in embed/minilm
+// and in reader.
 package bert
 
 import (
@@ -35,18 +36,30 @@ func Open(id string, packed []byte, vocabulary string) (embed.Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if enc.pair {
+		return nil, invalid("weights", "a model of two texts is no embedder")
+	}
 	return newModel(id, enc, wordpiece.ParseVocabulary(vocabulary))
 }
 
 func newModel(id string, enc *encoder, vocabulary []string) (embed.Embedder, error) {
-	if len(vocabulary) > enc.vocabulary {
-		return nil, invalid("vocabulary", "%d tokens, and the weights are for %d", len(vocabulary), enc.vocabulary)
+	words, err := enc.tokenizer(vocabulary)
+	if err != nil {
+		return nil, err
 	}
-	words, err := wordpiece.New(vocabulary, wordpiece.Config{Lower: enc.lower, StripAccents: enc.stripAccents, SplitHan: enc.splitHan})
+	return &model{id: id, words: words, enc: enc, kernel: kernel.Best()}, nil
+}
+
+// tokenizer makes that of a vocabulary, with the settings of the encoder.
+func (e *encoder) tokenizer(vocabulary []string) (*wordpiece.Tokenizer, error) {
+	if len(vocabulary) > e.vocabulary {
+		return nil, invalid("vocabulary", "%d tokens, and the weights are for %d", len(vocabulary), e.vocabulary)
+	}
+	words, err := wordpiece.New(vocabulary, wordpiece.Config{Lower: e.lower, StripAccents: e.stripAccents, SplitHan: e.splitHan})
 	if err != nil {
 		return nil, invalid("vocabulary", "%v", err)
 	}
-	return &model{id: id, words: words, enc: enc, kernel: kernel.Best()}, nil
+	return words, nil
 }
 
 // ID names the weights.
@@ -81,7 +94,7 @@ func (m *model) vector(text string) embed.Vector {
 		s = &scratch{}
 	}
 	defer m.scratch.Put(s)
-	m.enc.run(m.kernel, s, ids)
+	m.enc.run(m.kernel, s, ids, len(ids))
 	v := make(embed.Vector, m.enc.hidden)
 	m.enc.pool(v, s.x, len(ids))
 	return v

@@ -50,11 +50,7 @@ var goldenTexts = []string{
 
 // TestSameBits holds the promise of embed.Pure: every kernel, every machine.
 func TestSameBits(t *testing.T) {
-	kernels := []*kernel.Kernel{&kernel.Portable}
-	if best := kernel.Best(); best != &kernel.Portable {
-		kernels = append(kernels, best)
-	}
-	for _, k := range kernels {
+	for _, k := range kernel.Every() {
 		h := sha256.New()
 		for _, v := range vectors(t, shipped(t, k), goldenTexts...) {
 			for _, f := range v {
@@ -95,10 +91,10 @@ func TestEmbedStops(t *testing.T) {
 	}
 }
 
-// BenchmarkEmbed runs texts of 16 to 256 tokens by both kernels, each on one
+// BenchmarkEmbed runs texts of 16 to 256 tokens by every kernel, each on one
 // processor.
 func BenchmarkEmbed(b *testing.B) {
-	for _, k := range []*kernel.Kernel{kernel.Best(), &kernel.Portable} {
+	for _, k := range kernel.Every() {
 		m := shipped(b, k)
 		for _, tokens := range []int{16, 64, 128, 256} {
 			text := strings.Repeat("word ", tokens-2)

@@ -24,6 +24,7 @@ type shape struct {
 	first                bool // the first row is the vector, not the mean of all
 	lower, stripAccents  bool
 	splitHan             bool
+	pair                 bool // two texts are read together, and heads speak of them
 	eps                  float32
 }
 
@@ -31,9 +32,10 @@ type shape struct {
 type encoder struct {
 	shape
 	tokens, places table
-	kind           []float32 // of a text that stands alone
+	kind           []float32 // of a text that stands alone; of a pair, those of both
 	looked         normal
 	layers         []layer
+	says           heads // of a pair
 }
 
 type layer struct {

@@ -29,9 +29,10 @@ func grow[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// run leaves the last hidden state of the tokens in s.x. Kernels want an even
-// number of rows: an odd number gets one more, which nobody attends to.
-func (e *encoder) run(k *kernel.Kernel, s *scratch, ids []int32) {
+// run leaves the last hidden state of the tokens in s.x; from second on, they are
+// of the second of two texts. Kernels want an even number of rows: an odd number
+// gets one more, which no row attends to.
+func (e *encoder) run(k *kernel.Kernel, s *scratch, ids []int32, second int) {
 	n, h := len(ids), e.hidden
 	rows, cols := n+n&1, (n+kernel.Panel-1)/kernel.Panel*kernel.Panel
 	s.x, s.mixed, s.delta = grow(s.x, rows*h), grow(s.mixed, rows*h), grow(s.delta, rows*h)
@@ -39,7 +40,7 @@ func (e *encoder) run(k *kernel.Kernel, s *scratch, ids []int32) {
 	s.keys, s.score = grow(s.keys, h/e.heads*cols), grow(s.score, rows*cols)
 	s.short, s.steps = grow(s.short, rows*max(h, e.inner)), grow(s.steps, rows)
 
-	e.look(k, s, ids)
+	e.look(k, s, ids, second)
 	for i := range e.layers {
 		l := &e.layers[i]
 		linear(k, s, s.qkv, s.x, &l.qkv)
@@ -54,14 +55,17 @@ func (e *encoder) run(k *kernel.Kernel, s *scratch, ids []int32) {
 }
 
 // look fills the state with the rows of the tokens, their places and their kind.
-func (e *encoder) look(k *kernel.Kernel, s *scratch, ids []int32) {
-	h := e.hidden
+func (e *encoder) look(k *kernel.Kernel, s *scratch, ids []int32, second int) {
+	h, kind := e.hidden, e.kind[:e.hidden]
 	clear(s.x[len(ids)*h:])
 	clear(s.delta[len(ids)*h:])
 	for t, id := range ids {
+		if t == second {
+			kind = e.kind[h:]
+		}
 		x := s.x[t*h:][:h]
 		e.tokens.row(x, int(id))
-		for i, v := range e.kind {
+		for i, v := range kind {
 			x[i] += v
 		}
 		e.places.row(s.delta[t*h:][:h], t)

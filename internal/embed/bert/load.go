@@ -288,6 +288,37 @@ func (r *tensors) matrix(in, out int, names ...string) (m kernel.Matrix) {
 	return m
 }
 
+// table reads rows that are int8 already.
+func (r *tensors) table(name string, rows, n int) table {
+	return table{r.get(name+".scale", rows), r.bytes(name, rows, n)}
+}
+
+func (r *tensors) bytes(name string, shape ...int) []byte {
+	if r.err != nil {
+		return nil
+	}
+	out, err := r.file.Bytes(r.prefix+name, shape...)
+	r.err = err
+	return out
+}
+
+// packed reads a linear layer whose rows are int8 already.
+func (r *tensors) packed(in, out int, name string) (m kernel.Matrix) {
+	t, bias := r.table(name+".weight", out, in), r.get(name+".bias", out)
+	if r.err != nil {
+		return m
+	}
+	m = newMatrix(in, out)
+	copy(m.Scale, t.scale)
+	copy(m.Bias, bias)
+	for o := range out {
+		for i, w := range t.bytes[o*in:][:in] {
+			m.Weights[m.Place(o, i)] = w
+		}
+	}
+	return m
+}
+
 // readFile reads a file of at most limit bytes.
 func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
 	f, err := fsys.Open(name)

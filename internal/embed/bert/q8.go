@@ -20,6 +20,10 @@ import (
 //	for each layer: matrices qkv, out, up and down; norms after attention and after
 //	the wide layer
 //
+// The file of a model of two texts has no tokens, which are those of an embedder; it
+// has a second kind, and at its end the matrix of the pooler, the rows of the heads
+// and their biases.
+//
 // A table is its scales as floats, then its rows of int8. A matrix is its scales and
 // biases as floats, then its weights as kernel.Matrix has them, so that they are
 // used where they lie.
@@ -34,6 +38,7 @@ const (
 	flagLower
 	flagStripAccents
 	flagSplitHan
+	flagPair
 )
 
 // Pack reads a model from a folder, as Load does, and gives its packed file and its
@@ -71,9 +76,13 @@ func (e *encoder) walk(c codec) {
 		c.floats(name+".bias", &m.Bias, out)
 		c.bytes(name, &m.Weights, in*out)
 	}
-	table("tokens", &e.tokens, e.vocabulary)
+	kinds := 2
+	if !e.pair {
+		kinds = 1
+		table("tokens", &e.tokens, e.vocabulary)
+	}
 	table("positions", &e.places, e.positions)
-	c.floats("kind", &e.kind, h)
+	c.floats("kind", &e.kind, kinds*h)
 	norm("looked", &e.looked)
 	for i := range e.layers {
 		l, name := &e.layers[i], fmt.Sprintf("layer.%d.", i)
@@ -84,11 +93,16 @@ func (e *encoder) walk(c codec) {
 		norm(name+"attended", &l.attended)
 		norm(name+"done", &l.done)
 	}
+	if e.pair {
+		matrix("pool", &e.says.pool, h, h)
+		c.floats("heads", &e.says.rows, outputs*h)
+		c.floats("heads.bias", &e.says.bias, outputs)
+	}
 }
 
 func (e *encoder) head() []byte {
 	var flags uint32
-	for bit, on := range map[uint32]bool{flagFirst: e.first, flagLower: e.lower, flagStripAccents: e.stripAccents, flagSplitHan: e.splitHan} {
+	for bit, on := range map[uint32]bool{flagFirst: e.first, flagLower: e.lower, flagStripAccents: e.stripAccents, flagSplitHan: e.splitHan, flagPair: e.pair} {
 		if on {
 			flags |= bit
 		}
@@ -116,6 +130,7 @@ func unpack(b []byte) (*encoder, error) {
 		hidden: int(word(1)), heads: int(word(2)), inner: int(word(3)), depth: int(word(4)),
 		vocabulary: int(word(5)), positions: int(word(6)), window: int(word(7)), eps: math.Float32frombits(word(9)),
 		first: flags&flagFirst != 0, lower: flags&flagLower != 0, stripAccents: flags&flagStripAccents != 0, splitHan: flags&flagSplitHan != 0,
+		pair: flags&flagPair != 0,
 	}}
 	if err := e.check(); err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ var avx2 = Kernel{
 }
 
 // accelerated gives avx2 where the processor has it and the system keeps its
-// registers.
-func accelerated() *Kernel {
+// registers, and avx512 before it where the same holds.
+func accelerated() []*Kernel {
 	const osxsave, avx, two, registers = 1 << 27, 1 << 28, 1 << 5, 1<<1 | 1<<2
 	if leaves, _, _, _ := cpuid(0, 0); leaves < 7 {
 		return nil
@@ -26,7 +26,10 @@ func accelerated() *Kernel {
 	if _, bx, _, _ := cpuid(7, 0); bx&two == 0 {
 		return nil
 	}
-	return &avx2
+	if hasAVX512() {
+		return []*Kernel{&avx512, &avx2}
+	}
+	return []*Kernel{&avx2}
 }
 
 // constants are those of portable.go, each as often as a register has lanes, at the
@@ -62,16 +65,21 @@ func quantiseAVX2(dst []int16, x []float32, limit int) float32 {
 
 func linearAVX2(y []float32, x []int16, scale []float32, m *Matrix, rows int) {
 	m.fits(y, x, scale, rows)
+	for o := 0; o < m.Out; o += Panel {
+		panelAVX2(y, x, scale, m, rows, o)
+	}
+}
+
+// panelAVX2 gives the outputs from o on that lie side by side.
+func panelAVX2(y []float32, x []int16, scale []float32, m *Matrix, rows, o int) {
 	in, out := m.In, m.Out
-	for o := 0; o < out; o += Panel {
-		w := &m.Weights[o*in]
-		t := 0
-		for ; t+6 <= rows; t += 6 {
-			linear6(&x[t*in], in, w, &y[t*out+o], out, &m.Scale[o], &m.Bias[o], &scale[t])
-		}
-		for ; t < rows; t += 2 {
-			linear2(&x[t*in], in, w, &y[t*out+o], out, &m.Scale[o], &m.Bias[o], &scale[t])
-		}
+	w := &m.Weights[o*in]
+	t := 0
+	for ; t+6 <= rows; t += 6 {
+		linear6(&x[t*in], in, w, &y[t*out+o], out, &m.Scale[o], &m.Bias[o], &scale[t])
+	}
+	for ; t < rows; t += 2 {
+		linear2(&x[t*in], in, w, &y[t*out+o], out, &m.Scale[o], &m.Bias[o], &scale[t])
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/toll"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -26,11 +27,34 @@ import (
 
 // Describe writes down in the start of a run what makes its vectors; nil is nothing.
 func Describe(start *trace.Start, e embed.Embedder) {
-	start.Vectors, start.VectorsRecorded = "", false
-	if e != nil {
-		_, pure := e.(embed.Pure)
-		start.Vectors, start.VectorsRecorded = e.ID(), !pure
+	start.Vectors, start.VectorsRecorded, start.Reader = "", false, ""
+	if e == nil {
+		return
 	}
+	_, pure := e.(embed.Pure)
+	start.Vectors, start.VectorsRecorded = e.ID(), !pure
+	if r, err := reader.New(); err == nil {
+		start.Reader = r.ID()
+	}
+}
+
+// Reader is what reads in a run that began so, with the store of the embedder, if it
+// has one, in front of it: nil for a run without. A run whose reader this program does
+// not have would go another way: that is CodeUnsupported.
+func Reader(start *trace.Start, e embed.Embedder) (reader.Reader, error) {
+	if start.Reader == "" {
+		return nil, nil
+	}
+	r, err := reader.New()
+	if err != nil || r.ID() != start.Reader {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Err: err,
+			Message: "the run was made with the reader " + start.Reader + ", which this program does not have",
+			Hint:    "use the version of the program that made it"}
+	}
+	if s, ok := e.(interface{ Store() embed.Store }); ok {
+		return reader.Cached(r, s.Store()), nil
+	}
+	return r, nil
 }
 
 // Recall finds what makes the vectors of a recorded run: of is asked for the embedder

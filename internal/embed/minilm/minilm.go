@@ -22,3 +22,8 @@ var load = sync.OnceValues(func() (embed.Embedder, error) { return bert.Open(ID,
 // all; weights are read where they lie in the binary. The embedder is an embed.Pure.
 // Without a model in the binary the error is ErrNoModel.
 func New() (embed.Embedder, error) { return load() }
+
+// Files gives the packed weights and the vocabulary, for a model that shares the
+// tokens of this one. They must not be changed. Without a model in the binary the
+// error is ErrNoModel.
+func Files() (packed []byte, words string, err error) { return weights, vocabulary, nil }

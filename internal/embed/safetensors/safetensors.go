@@ -4,6 +4,7 @@
 package safetensors
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"maps"
@@ -71,6 +72,8 @@ func width(kind string) int64 {
 		return 4
 	case "F16", "BF16":
 		return 2
+	case "I8":
+		return 1
 	}
 	return 0
 }
@@ -109,30 +112,55 @@ func (f *File) Has(name string) bool {
 	return ok
 }
 
-// Floats gives the numbers of a tensor of exactly that shape, in rows. A missing
-// tensor, another shape, a type that is not F32, F16 or BF16, and a number that is
-// not finite or beyond limit are errors with CodeInvalid.
-func (f *File) Floats(name string, limit float32, shape ...int) ([]float32, error) {
+// find gives the type and the bytes of a tensor of exactly that shape.
+func (f *File) find(name string, shape []int) (kind string, data []byte, err error) {
 	t, ok := f.tensors[name]
 	if !ok {
-		return nil, invalid(name, "missing")
+		return "", nil, invalid(name, "missing")
 	}
 	same := len(t.Shape) == len(shape)
 	for i := 0; same && i < len(shape); i++ {
 		same = t.Shape[i] == int64(shape[i])
 	}
 	if !same {
-		return nil, invalid(name+".shape", "%v, where the configuration asks for %v", t.Shape, shape)
+		return "", nil, invalid(name+".shape", "%v, where the configuration asks for %v", t.Shape, shape)
 	}
-	data := f.data[t.Offsets[0]:t.Offsets[1]]
-	w := int(width(t.Type))
-	if w == 0 {
-		return nil, invalid(name+".dtype", "%q is not one of F32, F16 and BF16", t.Type)
+	return t.Type, f.data[t.Offsets[0]:t.Offsets[1]], nil
+}
+
+// Bytes gives the numbers of a tensor of type I8 and of exactly that shape, in rows.
+// A missing tensor, another shape or type, and a number below -127 are errors with
+// CodeInvalid. The bytes are those of the file.
+func (f *File) Bytes(name string, shape ...int) ([]byte, error) {
+	kind, data, err := f.find(name, shape)
+	if err != nil {
+		return nil, err
+	}
+	if kind != "I8" {
+		return nil, invalid(name+".dtype", "%q is not I8", kind)
+	}
+	if i := bytes.IndexByte(data, 0x80); i >= 0 {
+		return nil, invalid(name, "number %d is -128, beyond 127", i)
+	}
+	return data, nil
+}
+
+// Floats gives the numbers of a tensor of exactly that shape, in rows. A missing
+// tensor, another shape, a type that is not F32, F16 or BF16, and a number that is
+// not finite or beyond limit are errors with CodeInvalid.
+func (f *File) Floats(name string, limit float32, shape ...int) ([]float32, error) {
+	kind, data, err := f.find(name, shape)
+	if err != nil {
+		return nil, err
+	}
+	w := int(width(kind))
+	if w < 2 {
+		return nil, invalid(name+".dtype", "%q is not one of F32, F16 and BF16", kind)
 	}
 	out := make([]float32, len(data)/w)
 	for i := range out {
 		var v float32
-		switch t.Type {
+		switch kind {
 		case "F32":
 			v = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 		case "F16":

@@ -67,6 +67,33 @@ func TestFloats(t *testing.T) {
 	}
 }
 
+func TestBytes(t *testing.T) {
+	f, err := Parse(file(`{"i8":{"dtype":"I8","shape":[2,2],"data_offsets":[0,4]},"low":{"dtype":"I8","shape":[1],"data_offsets":[4,5]},
+		"f32":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 1, 0xFF, 0x81, 0x7F, 0x80))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Bytes("i8", 2, 2)
+	if diff := cmp.Diff([]byte{1, 0xFF, 0x81, 0x7F}, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	for _, c := range []struct {
+		name  string
+		shape []int
+		field string
+	}{
+		{"other", []int{1}, "other"},
+		{"i8", []int{4}, "i8.shape"},
+		{"low", []int{1}, "low"},
+		{"f32", []int{1}, "f32.dtype"},
+	} {
+		_, err := f.Bytes(c.name, c.shape...)
+		wantField(t, err, c.field)
+	}
+	_, err = f.Floats("i8", 1e6, 2, 2)
+	wantField(t, err, "i8.dtype")
+}
+
 func wantField(t *testing.T, err error, field string) {
 	t.Helper()
 	var e *marchwarden.Error

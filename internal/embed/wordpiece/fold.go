@@ -75,7 +75,7 @@ func (t *Tokenizer) clean(text string) string {
 		switch {
 		case r > ' ' && r < 0x7F:
 			b.WriteByte(byte(r))
-		case r == utf8.RuneError || shapeless(r):
+		case dropped(r):
 		case space(r):
 			b.WriteByte(' ')
 		case t.cfg.SplitHan && han(r):
@@ -88,6 +88,10 @@ func (t *Tokenizer) clean(text string) string {
 	}
 	return b.String()
 }
+
+// dropped reports what leaves no trace in a folded text. Bytes that are not UTF-8 are
+// read as RuneError.
+func dropped(r rune) bool { return r == utf8.RuneError || shapeless(r) }
 
 // shapeless reports control and format characters and those of private use, apart
 // from the three that count as space.

@@ -33,6 +33,7 @@ type Tokenizer struct {
 	cfg           Config
 	begins, goes  map[string]int32 // pieces that begin a word, and that go on with one
 	special       map[string]int32 // whole tokens that are seen in a text as it stands
+	sizes         []int32          // bytes of a piece, by number
 	cls, sep, unk int32
 }
 
@@ -57,12 +58,15 @@ func New(vocabulary []string, cfg Config) (*Tokenizer, error) {
 		begins:  make(map[string]int32, len(vocabulary)),
 		goes:    make(map[string]int32, len(vocabulary)/4),
 		special: make(map[string]int32),
+		sizes:   make([]int32, len(vocabulary)),
 	}
 	for i, tok := range vocabulary {
 		if rest, ok := strings.CutPrefix(tok, prefix); ok && rest != "" {
 			t.goes[rest] = int32(i)
+			t.sizes[i] = int32(len(rest))
 		} else if tok != "" {
 			t.begins[tok] = int32(i)
+			t.sizes[i] = int32(len(tok))
 		}
 	}
 	for _, tok := range []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"} {
@@ -118,13 +122,7 @@ func (t *Tokenizer) cut(text string) (plain string, special int32, rest string) 
 // after there are room of them.
 func (t *Tokenizer) encodePlain(ids []int32, text string, room int) []int32 {
 	for text != "" && len(ids) < room {
-		part := text
-		if len(text) > chunk {
-			// An ASCII space never joins with what is around it.
-			if i := strings.IndexAny(text[chunk:], " \n\t\r"); i >= 0 {
-				part = text[:chunk+i]
-			}
-		}
+		part := head(text)
 		text = text[len(part):]
 		words := t.fold(part)
 		for w, ok := words.next(); ok && len(ids) < room; w, ok = words.next() {
@@ -132,6 +130,17 @@ func (t *Tokenizer) encodePlain(ids []int32, text string, room int) []int32 {
 		}
 	}
 	return ids
+}
+
+// head is the part of a text that is folded at a time.
+func head(text string) string {
+	if len(text) > chunk {
+		// An ASCII space never joins with what is around it.
+		if i := strings.IndexAny(text[chunk:], " \n\t\r"); i >= 0 {
+			return text[:chunk+i]
+		}
+	}
+	return text
 }
 
 // pieces appends the longest pieces of a word from left to right, or the unknown

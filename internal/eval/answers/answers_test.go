@@ -1,13 +1,10 @@
 package answers
 
 import (
-	"context"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/evaltest"
 )
@@ -134,51 +131,5 @@ func TestOtherSuites(t *testing.T) {
 func TestTitled(t *testing.T) {
 	if got := titled("One\nline", "text"); got != "---\ntitle: One line\n---\ntext\n" {
 		t.Errorf("%q", got)
-	}
-}
-
-// letters is an embedder that knows which letters a text has.
-type letters struct{}
-
-func (letters) ID() string { return "letters/1" }
-func (letters) Pure()      {}
-
-func (letters) Embed(_ context.Context, texts []string) ([]embed.Vector, error) {
-	out := make([]embed.Vector, len(texts))
-	for i, s := range texts {
-		out[i] = make(embed.Vector, 26)
-		sum := 0.0
-		for _, r := range strings.ToLower(s) {
-			if r >= 'a' && r <= 'z' {
-				out[i][r-'a']++
-			}
-		}
-		for _, v := range out[i] {
-			sum += float64(v) * float64(v)
-		}
-		for k := range out[i] {
-			out[i][k] /= float32(max(1e-9, math.Sqrt(sum)))
-		}
-	}
-	return out, nil
-}
-
-func TestTrainRefusal(t *testing.T) {
-	train := Trainers()[0]
-	env := evaltest.Env(t, squadData(t).Folder(), letters{})
-	weights, said, err := train.Fit(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, _, err := train.Fit(t.Context(), env)
-	if err != nil || string(again) != string(weights) {
-		t.Errorf("a second fit gives other weights (%v)", err)
-	}
-	if !strings.Contains(said, "with vectors: AUROC") || !strings.Contains(string(weights), `"highest cosine"`) {
-		t.Errorf("%s\n%s", said, weights)
-	}
-	env.Embed = nil
-	if _, _, err := train.Fit(t.Context(), env); err == nil {
-		t.Error("fitted without vectors")
 	}
 }

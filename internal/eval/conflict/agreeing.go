@@ -7,6 +7,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/conflict"
 )
 
@@ -30,10 +31,13 @@ type asked struct {
 	set             *evidence.Set
 }
 
-type agreeSession struct{ asked []asked }
+type agreeSession struct {
+	asked  []asked
+	reader reader.Reader
+}
 
 func openAgreeing(_ context.Context, env eval.Env) (eval.Session, error) {
-	s := &agreeSession{}
+	s := &agreeSession{reader: env.Reader}
 	for _, read := range []func(eval.Data) error{s.hotpot, s.musique, s.squad} {
 		if err := read(env.Data); err != nil {
 			return nil, err
@@ -111,13 +115,13 @@ func (s *agreeSession) squad(d eval.Data) error {
 func (s *agreeSession) Cases() []string { return numbers(len(s.asked)) }
 
 // Run compares the paragraphs of one question.
-func (s *agreeSession) Run(_ context.Context, id string) (eval.Row, error) {
+func (s *agreeSession) Run(ctx context.Context, id string) (eval.Row, error) {
 	a, err := at(s.asked, id)
 	if err != nil {
 		return eval.Row{}, err
 	}
 	out := eval.Row{ID: id, Group: a.group, Values: map[string]float64{}}
-	found := conflict.Find(a.question, a.set, passages(a.set))
+	found := conflict.Find(ctx, s.reader, a.question, a.set, passages(a.set))
 	out.Values[falseAlarms] = float64(len(found))
 	if len(found) > 0 {
 		out.Note = found[0].Detail

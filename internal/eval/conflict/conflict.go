@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/conflict"
 )
 
@@ -58,6 +59,7 @@ func ramdocs() eval.Suite {
 		Measures: "conflicts between documents that are reported, and false alarms",
 		Bars: []eval.Bar{
 			{Metric: recall, AtLeast: 0.70},
+			{Metric: precision, AtLeast: 0.85},
 			{Metric: alarmed, AtMost: 0.10},
 			{Metric: falseEach, AtMost: 0.10},
 		},
@@ -80,8 +82,9 @@ type row struct {
 type document struct{ Text, Type, Answer string }
 
 type ramSession struct {
-	desk eval.Desk
-	rows []row
+	desk   eval.Desk
+	reader reader.Reader
+	rows   []row
 }
 
 func openRAMDocs(_ context.Context, env eval.Env) (eval.Session, error) {
@@ -94,7 +97,7 @@ func openRAMDocs(_ context.Context, env eval.Env) (eval.Session, error) {
 			return nil, fmt.Errorf("question %d of conflict/ramdocs has no right answer", i)
 		}
 	}
-	return &ramSession{env.Desk, rows}, nil
+	return &ramSession{env.Desk, env.Reader, rows}, nil
 }
 
 // Cases are the questions by their numbers.
@@ -125,12 +128,12 @@ func (s *ramSession) Run(ctx context.Context, id string) (eval.Row, error) {
 		return eval.Row{}, err
 	}
 	out := eval.Row{ID: id, Values: map[string]float64{}}
-	conflicted := r.pairs(out.Values)
+	conflicted := r.pairs(ctx, s.reader, out.Values)
 	all := make([]int, len(r.Documents))
 	for i := range all {
 		all[i] = i
 	}
-	reports := r.find(all...)
+	reports := r.find(ctx, s.reader, all...)
 	hits := 0
 	for _, c := range reports {
 		if r.hit(c) {
@@ -231,13 +234,13 @@ func (s *ramSession) Close() error { return nil }
 
 // pairs counts the pairs of documents in conflict and those found, and reports whether
 // there are any.
-func (r row) pairs(values map[string]float64) bool {
+func (r row) pairs(ctx context.Context, read reader.Reader, values map[string]float64) bool {
 	pairs, found := 0, 0
 	for i := range r.Documents {
 		for j := range i {
 			if r.conflict(i, j) {
 				pairs++
-				if slices.ContainsFunc(r.find(j, i), r.hit) {
+				if slices.ContainsFunc(r.find(ctx, read, j, i), r.hit) {
 					found++
 				}
 			}
@@ -248,12 +251,12 @@ func (r row) pairs(values map[string]float64) bool {
 }
 
 // find compares the documents with these numbers.
-func (r row) find(numbers ...int) []marchwarden.Contradiction {
+func (r row) find(ctx context.Context, read reader.Reader, numbers ...int) []marchwarden.Contradiction {
 	set := &evidence.Set{}
 	for _, i := range numbers {
 		add(set, fmt.Sprintf("d%d", i), "", r.Documents[i].Text)
 	}
-	return conflict.Find(r.Question, set, passages(set))
+	return conflict.Find(ctx, read, r.Question, set, passages(set))
 }
 
 func add(set *evidence.Set, locator, title, text string) {

@@ -34,6 +34,7 @@ const (
 	allPlain  = "all evidence, one search of plain BM25"
 	overPlain = "read : plain BM25"
 	perAsked  = "documents read per question"
+	allCited  = "all evidence cited, two hops" // of questions that need two paragraphs
 )
 
 func pooled() eval.Suite {
@@ -195,6 +196,13 @@ func (p *pool) Run(ctx context.Context, id string) (eval.Row, error) {
 		allRead: h.held(got), allEngine: h.held(first), allPlain: h.held(plain), perAsked: float64(len(got)),
 		"confidence": float64(res.Confidence),
 	}
+	if len(h.gold) == 2 {
+		var cited []string
+		for _, c := range res.Citations {
+			cited = append(cited, fileOf(c.Locator))
+		}
+		values[allCited] = h.held(cited)
+	}
 	return eval.Row{ID: id, Group: h.set, Values: values, Note: h.lacking(got)}, nil
 }
 
@@ -236,7 +244,7 @@ func (p *pool) Score(rows []eval.Row) []eval.Metric {
 			continue
 		}
 		read, engine, plain := eval.Mean(allRead, of), eval.Mean(allEngine, of), eval.Mean(allPlain, of)
-		for _, m := range []eval.Metric{read, engine, plain} {
+		for _, m := range []eval.Metric{read, eval.Mean(allCited, of), engine, plain} {
 			m.Name = set + m.Name
 			out = append(out, m)
 		}

@@ -9,6 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/answers"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/conflict"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/folders"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/multihop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/retrieval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/support"
@@ -20,6 +21,7 @@ func All() []eval.Suite {
 	return byName(slices.Concat(
 		answers.Suites(),
 		conflict.Suites(),
+		folders.Suites(),
 		multihop.Suites(),
 		retrieval.Suites(),
 		support.Suites(),
@@ -29,7 +31,7 @@ func All() []eval.Suite {
 
 // Trainers are what can be trained, by name.
 func Trainers() []eval.Trainer {
-	return byName(slices.Concat(answers.Trainers(), support.Trainers()), func(t eval.Trainer) string { return t.Name })
+	return byName(support.Trainers(), func(t eval.Trainer) string { return t.Name })
 }
 
 func byName[T any](list []T, name func(T) string) []T {

@@ -9,7 +9,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
 // factSuite measures how answers are split into claims, against facts that people
@@ -18,8 +17,8 @@ func factSuite() eval.Suite {
 	return eval.Suite{
 		Name: "factscore", Title: "FActScore: biographies split into claims, against facts that people split them into",
 		Files: []string{"citations/factscore-ChatGPT.jsonl.gz", "citations/factscore-InstructGPT.jsonl.gz"}, Licence: "MIT",
-		Measures: "splitting answers into claims: sentences found exactly, facts within one sentence and within one clause",
-		Bars:     []eval.Bar{{Metric: "sentences_exact"}, {Metric: "fact_in_sentence"}, {Metric: "fact_in_clause"}, {Metric: "clauses_per_fact", Known: "1 is as fine as people split"}},
+		Measures: "splitting answers into claims: sentences found exactly, facts within one sentence",
+		Bars:     []eval.Bar{{Metric: "sentences_exact"}, {Metric: "fact_in_sentence"}},
 		Open: func(_ context.Context, env eval.Env) (eval.Session, error) {
 			s := &facts{answers: map[string]biography{}}
 			for _, who := range []string{"ChatGPT", "InstructGPT"} {
@@ -68,16 +67,13 @@ func (s *facts) Run(_ context.Context, id string) (eval.Row, error) {
 		return eval.Row{}, marchwarden.Errorf(marchwarden.CodeNotFound, "no case %q", id)
 	}
 	exact := map[string]bool{}
-	var whole, parts []map[string]bool
+	var whole []map[string]bool
 	for _, sp := range lexicon.Sentences(b.Output) {
 		text := b.Output[sp.Start:sp.End]
 		exact[strings.TrimSpace(text)] = true
 		whole = append(whole, stems(text))
-		for _, c := range judge.Clauses(text) {
-			parts = append(parts, stems(c))
-		}
 	}
-	v := map[string]float64{"clauses": float64(len(parts))}
+	v := map[string]float64{}
 	for _, a := range b.Annotations {
 		if len(a.Facts) == 0 {
 			continue
@@ -96,10 +92,9 @@ func (s *facts) Run(_ context.Context, id string) (eval.Row, error) {
 			}
 			v["facts"]++
 			v["in_sentence"] += held(said, whole)
-			v["in_clause"] += held(said, parts)
 		}
 	}
-	return eval.Row{ID: id, Group: id, Values: v, Note: fmt.Sprintf("%d clauses, %.0f facts", len(parts), v["facts"])}, nil
+	return eval.Row{ID: id, Group: id, Values: v, Note: fmt.Sprintf("%.0f facts", v["facts"])}, nil
 }
 
 // held is 1 if one of the pieces holds enough of the words.
@@ -128,7 +123,7 @@ func stems(s string) map[string]bool {
 
 func factMetrics(rows []eval.Row) []eval.Metric {
 	sum := map[string]float64{}
-	for _, name := range []string{"clauses", "sentences", "sentences_found", "facts", "in_sentence", "in_clause"} {
+	for _, name := range []string{"sentences", "sentences_found", "facts", "in_sentence"} {
 		for _, r := range rows {
 			sum[name] += r.Values[name] // whole numbers: the order is of no matter
 		}
@@ -136,8 +131,5 @@ func factMetrics(rows []eval.Row) []eval.Metric {
 	over := func(name, part, all string) eval.Metric {
 		return eval.Metric{Name: name, Value: sum[part] / max(1, sum[all]), N: int(sum[all])}
 	}
-	return []eval.Metric{
-		over("sentences_exact", "sentences_found", "sentences"), over("fact_in_sentence", "in_sentence", "facts"),
-		over("fact_in_clause", "in_clause", "facts"), over("clauses_per_fact", "clauses", "facts"),
-	}
+	return []eval.Metric{over("sentences_exact", "sentences_found", "sentences"), over("fact_in_sentence", "in_sentence", "facts")}
 }

@@ -16,36 +16,52 @@ import (
 // many pairs must show that.
 const (
 	sureSupported    = 0.8
-	sureUnsupported  = 0.9
-	sureContradicted = 0.75
+	sureContradicted = 0.8
 	leastShown       = 20
+	leastSupported   = 0.5
+	leastEntailed    = 0.5
+	mostEntailed     = 0.95
 	never            = 1.01 // a cut that no probability reaches
 )
 
-// cutAbove is the lowest cut from which on so large a share has the outcome.
-func cutAbove(xs []example, p []float64, o outcome, share float64) float64 {
-	return cut(xs, p, o.is, share, func(a, b float64) int { return cmp.Compare(b, a) }, never)
-}
-
-// cutBelow is the highest cut up to which so large a share does not have the outcome.
-func cutBelow(xs []example, p []float64, o outcome, share float64) float64 {
-	return cut(xs, p, func(x example) bool { return !o.is(x) }, share, cmp.Compare[float64], 0)
-}
-
-func cut(xs []example, p []float64, is func(example) bool, share float64, order func(a, b float64) int, none float64) float64 {
-	at := make([]int, len(xs))
-	for i := range at {
-		at[i] = i
+// cuts reads the cuts off predictions: as low as the sets allow, and no open claim is
+// on the wrong side.
+func cuts(all []example, p map[string]float64) judge.Cuts {
+	at := func(x example) float64 { return p[x.key()] }
+	against := func(x example) float64 { return x.read.Contradicted }
+	entailed := func(x example) float64 { return x.read.Entailed }
+	pick := func(is func(example) bool) []example { return kept(all, is) }
+	var c judge.Cuts
+	alike := pick(func(x example) bool { return x.of.short && (x.of.name != "claims" || x.open) && !x.read.Ruled(c) })
+	c.Entailed = min(mostEntailed, max(leastEntailed, cut(alike, entailed, example.supported, sureSupported)))
+	for _, x := range alike {
+		if x.open && !x.supported() && entailed(x) >= c.Entailed {
+			c.Entailed = beyond(entailed(x))
+		}
 	}
-	slices.SortStableFunc(at, func(a, b int) int { return order(p[a], p[b]) })
-	right, found := 0, none
-	for n, i := range at {
-		if is(xs[i]) {
+	free := pick(func(x example) bool { return x.of.fitted && !x.read.Ruled(c) })
+	c.Supported = max(leastSupported, min(0.99, cut(free, at, example.supported, sureSupported)))
+	denied := pick(func(x example) bool { return x.of.denies && x.read.Opposed() })
+	c.Contradicted = cut(denied, against, example.contradicted, sureContradicted)
+	for _, x := range pick(func(x example) bool { return x.open && x.supported() && x.read.Opposed() }) {
+		c.Contradicted = max(c.Contradicted, beyond(against(x)))
+	}
+	return c
+}
+
+func beyond(p float64) float64 { return math.Round(p*1e4+1) / 1e4 }
+
+// cut is the lowest value from which on so large a share has the outcome. It sorts.
+func cut[T any](xs []T, value func(T) float64, is func(T) bool, share float64) float64 {
+	slices.SortStableFunc(xs, func(a, b T) int { return cmp.Compare(value(b), value(a)) })
+	right, found := 0, never
+	for n, x := range xs {
+		if is(x) {
 			right++
 		}
-		last := n+1 == len(at) || p[at[n+1]] != p[i]
+		last := n+1 == len(xs) || value(xs[n+1]) != value(x)
 		if last && n+1 >= leastShown && float64(right) >= share*float64(n+1) {
-			found = math.Round(p[i]*1e4) / 1e4
+			found = math.Round(value(x)*1e4) / 1e4
 		}
 	}
 	return found
@@ -68,86 +84,60 @@ func round(t *stat.Trees) {
 	}
 }
 
-// summary is what cross-validation says of support, set by set: fitted on the other
-// folds of all sets that are fitted on, on the other folds of the set alone where that
-// is what its suite measures, and on other sets alone. Of contradictions it says how often the verdict would be given and
-// right.
-func summary(all []example, p, q map[string]float64, vectors bool, c judge.Cuts) string {
+// summary is what cross-validation says, set by set: of sets that are fitted on, by
+// folds. Of contradictions it says how many are found where four of five are right.
+func summary(all []example, p map[string]float64, c judge.Cuts) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  %-17s %5s   %-13s %-13s %-13s\n", "macro-F1, AUROC", "pairs", "all sets", "set alone", "other sets")
+	fmt.Fprintf(&b, "  %-17s %5s %5s  %-8s %-8s %s\n", "", "pairs", "", "macro-F1", "AUROC", "contradicted: AUROC, found at .8")
 	for _, name := range namesOf(all) {
-		own := kept(all, func(x example) bool { return x.set == name })
-		others := kept(all, func(x example) bool { return x.set != name && x.uses.support })
-		m := fit(thinned(others, supported), vectors, supported)
-		far := make([]float64, len(own))
-		for i, x := range own {
-			far[i] = m.Score(x.values(vectors))
+		own := kept(all, func(x example) bool { return x.of.name == name })
+		at := func(x example) float64 { return p[x.key()] }
+		how := ""
+		if own[0].of.fitted {
+			how = "folds"
 		}
-		whole, alone := "-", "-"
-		if own[0].uses.support {
-			whole = told(own, look(own, p), supported)
+		fmt.Fprintf(&b, "  %-17s %5d %5s  %s", name, len(own), how, told(own, at, example.supported))
+		if slices.ContainsFunc(own, example.contradicted) {
+			against := func(x example) float64 { return x.read.Contradicted * (1 - at(x)) }
+			from, found, n := cut(slices.Clone(own), against, example.contradicted, 0.8), 0, 0
+			for _, x := range kept(own, example.contradicted) {
+				n++
+				if against(x) >= from {
+					found++
+				}
+			}
+			fmt.Fprintf(&b, "   %s  %.3f", told(own, against, example.contradicted)[9:], float64(found)/float64(n))
 		}
-		if crossed[name] {
-			alone = told(own, unseen(own, vectors, supported, 1), supported)
-		}
-		fmt.Fprintf(&b, "  %-17s %5d   %-13s %-13s %-13s\n", name, len(own), whole, alone, told(own, far, supported))
+		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "  supported from %.3f, unsupported up to %.3f, contradicted from %.3f\n", c.Supported, c.Unsupported, c.Contradicted)
-	for _, name := range namesOf(all) {
-		own := kept(all, func(x example) bool { return x.set == name && x.uses.conflict })
-		if len(own) == 0 {
-			continue
-		}
-		var truth, said []bool
-		for i, v := range look(own, q) {
-			truth, said = append(truth, contradicted.is(own[i])), append(said, own[i].plain || own[i].clash && v >= c.Contradicted)
-		}
-		precision, recall, _ := stat.PrecisionRecall(truth, said)
-		fmt.Fprintf(&b, "  contradicted: %-17s AUROC %s, precision %.3f, recall %.3f\n", name, told(own, look(own, q), contradicted)[6:], precision, recall)
-	}
+	fmt.Fprintf(&b, "  supported from %.3f if entailed from %.3f on, contradicted from %.3f\n", c.Supported, c.Entailed, c.Contradicted)
 	return b.String()
 }
 
 // key names an example among all.
-func (x example) key() string { return x.set + " " + x.id }
-
-func look(xs []example, p map[string]float64) []float64 {
-	out := make([]float64, len(xs))
-	for i, x := range xs {
-		out[i] = p[x.key()]
-	}
-	return out
-}
-
-func keyed(xs []example, p []float64) map[string]float64 {
-	m := map[string]float64{}
-	for i, x := range xs {
-		m[x.key()] = p[i]
-	}
-	return m
-}
+func (x example) key() string { return x.of.name + " " + x.id }
 
 func namesOf(xs []example) []string {
 	var out []string
 	for _, x := range xs {
-		if !slices.Contains(out, x.set) {
-			out = append(out, x.set)
+		if !slices.Contains(out, x.of.name) {
+			out = append(out, x.of.name)
 		}
 	}
 	return out
 }
 
 // told is macro-F1 and AUROC of an outcome.
-func told(xs []example, p []float64, o outcome) string {
+func told(xs []example, value func(example) float64, is func(example) bool) string {
 	var truth, said []int
 	var with, without []float64
-	for i, x := range xs {
-		truth, said = append(truth, int(number(o.is(x)))), append(said, int(number(p[i] >= 0.5)))
-		if o.is(x) {
-			with = append(with, p[i])
+	for _, x := range xs {
+		truth, said = append(truth, int(number(is(x)))), append(said, int(number(value(x) >= 0.5)))
+		if is(x) {
+			with = append(with, value(x))
 		} else {
-			without = append(without, p[i])
+			without = append(without, value(x))
 		}
 	}
-	return fmt.Sprintf("%.3f %.3f", stat.MacroF1(truth, said, 2), stat.AUROC(with, without))
+	return fmt.Sprintf("%-8.3f %-8.3f", stat.MacroF1(truth, said, 2), stat.AUROC(with, without))
 }

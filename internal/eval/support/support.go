@@ -8,6 +8,7 @@ package support
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -23,25 +24,31 @@ var about = map[string]eval.Suite{
 		Measures: "support judge, 5-fold by question: macro-F1, AUROC",
 		Bars:     []eval.Bar{{Metric: "macro_f1", AtLeast: 0.72, Known: "word overlap .655, fine-tuned GPT-3.5 about .80"}, {Metric: "overlap_macro_f1", Known: ".655"}}},
 	"wice": {Title: "WiCE: sentences of Wikipedia against the pages they cite", Licence: "ODC-BY",
-		Measures: "support judge, 5-fold by article: AUROC of supported against partially and not supported",
-		Bars:     []eval.Bar{{Metric: "auroc", AtLeast: 0.80, Known: "word overlap .725, T5-3B .897"}, {Metric: "overlap_auroc", Known: ".725"}}},
-	"scifact-claims":  {Title: "SciFact: claims against abstracts", Licence: "ODC-By, CC BY 4.0", Measures: "support judge: support, contradiction"},
-	"climate-fever":   {Title: "Climate-FEVER: claims about the climate against sentences of Wikipedia", Licence: "see its source", Measures: "support judge: support, contradiction"},
-	"healthver":       {Title: "HealthVer: claims about health against findings", Licence: "see its source", Measures: "support judge: support, contradiction"},
-	"fever-symmetric": {Title: "FEVER-Symmetric: claims each with a text for and a text against it", Licence: "see its source", Measures: "support judge: support, contradiction"},
-	"averitec":        {Title: "AVeriTeC: claims against answers that fact-checkers found", Licence: "CC BY-NC: measured on, never fitted on", Measures: "support judge: support, contradiction"},
+		Measures: "support judge, never fitted on: AUROC of supported against partially and not supported",
+		Bars:     []eval.Bar{{Metric: "shipped_auroc", AtLeast: 0.80, Known: "word overlap .725, T5-3B .897"}, {Metric: "overlap_auroc", Known: ".725"}}},
+	"scifact-claims": {Title: "SciFact: claims against abstracts", Licence: "ODC-By, CC BY 4.0", Measures: "support judge, never fitted on: support, contradiction"},
+	"climate-fever":  {Title: "Climate-FEVER: claims about the climate against sentences of Wikipedia", Licence: "see its source", Measures: "support judge: support, contradiction"},
+	"healthver":      {Title: "HealthVer: claims about health against findings", Licence: "see its source", Measures: "support judge: support, contradiction"},
+	"fever-symmetric": {Title: "FEVER-Symmetric: claims each with a text for and a text against it", Licence: "see its source",
+		Measures: "support judge, never fitted on: support, contradiction",
+		Bars:     []eval.Bar{{Metric: "shipped_auroc", AtLeast: 0.85}, {Metric: "conflict_found", AtLeast: 0.5}}},
+	"averitec": {Title: "AVeriTeC: claims against answers that fact-checkers found", Licence: "CC BY-NC: measured on, never fitted on", Measures: "support judge: support, contradiction"},
+	"ordinary": {Title: "claims in other words about ordinary documents, written for this project", Licence: "that of this project", Measures: "support judge: support, contradiction"},
+	"claims": {Title: "claims that differ from a passage in one thing, or in words only, written for this project", Licence: "that of this project",
+		Measures: "support judge: false claims called supported",
+		Bars:     []eval.Bar{{Metric: "said_supported_right", AtLeast: 0.9}}},
 }
 
-// crossed are the sets whose bars are for models that have not seen the pair: they
-// are fitted anew, fold by fold, on the set itself.
-var crossed = map[string]bool{"attributionbench": true, "wice": true}
+// crossed is the set whose bars are for models that have not seen the pair: they are
+// fitted anew, fold by fold, on the set itself.
+var crossed = map[string]bool{"attributionbench": true}
 
 // Suites are those of this package.
 func Suites() []eval.Suite {
 	out := []eval.Suite{factSuite()}
 	for _, s := range sets {
 		suite := about[s.name]
-		suite.Name, suite.Files = s.name, s.files
+		suite.Name, suite.Files, suite.Own = s.name, s.files, own
 		suite.Open = func(_ context.Context, env eval.Env) (eval.Session, error) { return open(s, env) }
 		out = append(out, suite)
 	}
@@ -64,11 +71,11 @@ type session struct {
 const dealings = 3
 
 func open(s set, env eval.Env) (eval.Session, error) {
-	pairs, err := s.read(env.Data)
+	pairs, err := s.pairs(env.Data)
 	if err != nil {
 		return nil, err
 	}
-	out := &session{judge: judge.New(env.Embed), pairs: map[string]pair{}}
+	out := &session{judge: judge.New(env.Reader), pairs: map[string]pair{}}
 	for _, p := range pairs {
 		out.ids = append(out.ids, p.id)
 		out.pairs[p.id] = p
@@ -93,13 +100,13 @@ func once[T any](f func(context.Context) (T, error)) func(context.Context) (T, e
 // cross fits the folds of a set.
 func cross(ctx context.Context, s set, env eval.Env, pairs []pair) (map[string][]float64, error) {
 	env.Say(fmt.Sprintf("fit %d folds of %d pairs, dealt %d times", folds, len(pairs), dealings))
-	xs, err := measure(ctx, env.Embed, s, pairs)
+	xs, err := measure(ctx, env.Reader, s, pairs)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string][]float64{}
 	for d := range dealings {
-		for i, p := range unseen(xs, env.Embed != nil, supported, env.Seed+uint64(d)) {
+		for i, p := range unseen(xs, env.Reader != nil, env.Seed+uint64(d)) {
 			out[xs[i].id] = append(out[xs[i].id], p)
 		}
 	}
@@ -118,7 +125,7 @@ func (s *session) Run(ctx context.Context, id string) (eval.Row, error) {
 	if !ok {
 		return eval.Row{}, marchwarden.Errorf(marchwarden.CodeNotFound, "no case %q", id)
 	}
-	o, err := s.judge.Judge(ctx, p.claim, p.excerpts)
+	o, err := s.judge.Judge(ctx, p.claim, p.evidence())
 	if err != nil {
 		return eval.Row{}, err
 	}
@@ -274,9 +281,27 @@ func verdictMetrics(rows []eval.Row) []eval.Metric {
 		if denied(r) {
 			return append(out,
 				eval.Metric{Name: "conflict_auroc", Value: area(rows, "contradicted", "p_conflict"), N: len(rows)},
+				found(rows),
 				share("conflict_precision", says(judge.Contradicted), denied),
 				share("conflict_recall", denied, says(judge.Contradicted)))
 		}
 	}
 	return out
+}
+
+// found is the share of the contradicted claims that are found by the probability of it
+// where four of five that it finds are.
+func found(rows []eval.Row) eval.Metric {
+	at := func(r eval.Row) float64 { return r.Values["p_conflict"] }
+	is := func(r eval.Row) bool { return r.Values["contradicted"] > 0 }
+	from := cut(slices.Clone(rows), at, is, 0.8)
+	m := eval.Metric{Name: "conflict_found"}
+	for _, r := range rows {
+		if is(r) {
+			m.N++
+			m.Value += number(at(r) >= from)
+		}
+	}
+	m.Value /= float64(max(1, m.N))
+	return m
 }

@@ -2,9 +2,11 @@ package support
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,9 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/evaltest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
@@ -58,7 +60,7 @@ func attribution(t *testing.T, n int) []byte {
 // TestCrossed: what supports and what does not is told apart by models that have not
 // seen the pair, and a report has the baseline beside it.
 func TestCrossed(t *testing.T) {
-	data := evaltest.Data{"citations/attributionbench.jsonl.gz": attribution(t, 120)}
+	data := evaltest.Data{"citations/attributionbench.jsonl.gz": attribution(t, 300)}
 	r := evaltest.Run(t, suite(t, "attributionbench"), evaltest.Env(t, data.Folder(), nil), 0)
 	for _, m := range []string{"macro_f1", "auroc", "accuracy", "overlap_auroc", "overlap_macro_f1"} {
 		if v := evaltest.Value(t, r, m); v < 0.9 {
@@ -89,9 +91,6 @@ func TestPartialIsNotSupported(t *testing.T) {
 	}
 	data := evaltest.Data{"citations/wice.jsonl.gz": evaltest.Lines(t, rows...)}
 	r := evaltest.Run(t, suite(t, "wice"), evaltest.Env(t, data.Folder(), nil), 0)
-	if v := evaltest.Value(t, r, "auroc"); v < 0.9 {
-		t.Errorf("auroc is %.3f", v)
-	}
 	supported := 0
 	for _, c := range r.Rows {
 		supported += int(c.Values["supported"])
@@ -139,15 +138,10 @@ func TestOtherSets(t *testing.T) {
 
 // Counting the cases of a set fits nothing; running them fits once, however many at once.
 func TestFoldsAreFittedWhenTheyAreWanted(t *testing.T) {
-	texts, claims := towns(60)
-	var rows []any
-	for i := range texts {
-		rows = append(rows, row{"claim": claims[i], "evidence": []string{texts[(i+i%2)%60]}, "label": []string{"supported", "not_supported"}[i%2], "meta": row{"claim_title": fmt.Sprint(i)}})
-	}
-	env := evaltest.Env(t, evaltest.Data{"citations/wice.jsonl.gz": evaltest.Lines(t, rows...)}.Folder(), nil)
+	env := evaltest.Env(t, evaltest.Data{"citations/attributionbench.jsonl.gz": attribution(t, 60)}.Folder(), nil)
 	var fits atomic.Int32
 	env.Say = func(string) { fits.Add(1) }
-	sess, err := suite(t, "wice").Open(t.Context(), env)
+	sess, err := suite(t, "attributionbench").Open(t.Context(), env)
 	if err != nil || len(sess.Cases()) != 60 || fits.Load() != 0 {
 		t.Fatalf("opened with %d fits, %v", fits.Load(), err)
 	}
@@ -198,49 +192,48 @@ func TestFacts(t *testing.T) {
 	}}
 	data := evaltest.Data{"citations/factscore-ChatGPT.jsonl.gz": evaltest.Lines(t, one), "citations/factscore-InstructGPT.jsonl.gz": evaltest.Lines(t, one)}
 	r := evaltest.Run(t, suite(t, "factscore"), evaltest.Env(t, data.Folder(), nil), 0)
-	for m, want := range map[string]float64{"sentences_exact": 0.5, "fact_in_sentence": 1, "fact_in_clause": 2. / 3, "clauses_per_fact": 1} {
+	for m, want := range map[string]float64{"sentences_exact": 0.5, "fact_in_sentence": 1} {
 		if got := evaltest.Value(t, r, m); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s is %.3f, want %.3f", m, got, want)
 		}
 	}
 }
 
-func TestCuts(t *testing.T) {
+func TestCut(t *testing.T) {
 	var xs []example
-	var p []float64
 	for i := range 100 { // the higher, the more supported; wrong once in ten
-		x := example{pair: pair{label: judge.Unsupported}}
+		x := example{pair: pair{id: fmt.Sprint(i), label: judge.Unsupported}}
 		if i >= 50 != (i%10 == 0) {
 			x.label = judge.Supported
 		}
-		xs, p = append(xs, x), append(p, float64(i)/100)
+		xs = append(xs, x)
 	}
-	if c := cutAbove(xs, p, supported, 0.85); c < 0.4 || c > 0.6 {
+	at := func(x example) float64 {
+		n, _ := strconv.Atoi(x.id)
+		return float64(n) / 100
+	}
+	if c := cut(slices.Clone(xs), at, example.supported, 0.85); c < 0.4 || c > 0.6 {
 		t.Errorf("supported from %v", c)
 	}
-	if c := cutBelow(xs, p, supported, 0.85); c < 0.4 || c > 0.6 {
-		t.Errorf("unsupported up to %v", c)
-	}
-	if c := cutAbove(xs, p, supported, 0.99); c != never {
+	if c := cut(slices.Clone(xs), at, example.supported, 0.99); c != never {
 		t.Errorf("sure from %v", c)
 	}
 }
 
-// letters make vectors.
-type letters struct{}
+// words is a reader that goes by the share of a claim's words.
+type words struct{}
 
-func (letters) ID() string { return "letters" }
+func (words) ID() string { return "words" }
 
-func (letters) Embed(_ context.Context, texts []string) ([]embed.Vector, error) {
-	var out []embed.Vector
-	for _, t := range texts {
-		v := make(embed.Vector, 26)
-		for _, r := range strings.ToLower(t) {
-			if r >= 'a' && r <= 'z' {
-				v[r-'a'] += 0.05
-			}
-		}
-		out = append(out, v)
+func (words) Read(context.Context, string, []reader.Passage) ([]reader.Reading, error) {
+	return nil, errors.New("not asked for")
+}
+
+func (words) Relate(_ context.Context, pairs []reader.Pair) ([]reader.Relation, error) {
+	var out []reader.Relation
+	for _, p := range pairs {
+		v := overlap(p.Claim, []string{p.Evidence})
+		out = append(out, reader.Relation{Entailed: v * 0.9, Contradicted: (1 - v) * 0.9})
 	}
 	return out, nil
 }
@@ -264,11 +257,16 @@ func TestTrainer(t *testing.T) {
 		"claims/healthver.jsonl.gz": evaltest.Lines(t, health...), "claims/climate-fever.jsonl.gz": evaltest.Lines(t, climate...), "claims/fever-symmetric.jsonl.gz": evaltest.Lines(t, fever...),
 		"claims/scifact-train.jsonl.gz": evaltest.Lines(t, science...), "claims/scifact-corpus.jsonl.gz": evaltest.Lines(t, corpus...)}
 	tr := Trainers()[0]
-	a, said, err := tr.Fit(t.Context(), evaltest.Env(t, data.Folder(), letters{}))
+	env := evaltest.Env(t, data.Folder(), nil)
+	if _, _, err := tr.Fit(t.Context(), env); err == nil {
+		t.Error("weights with a reader were made without one")
+	}
+	env.Reader = words{}
+	a, said, err := tr.Fit(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, again, err := tr.Fit(t.Context(), evaltest.Env(t, data.Folder(), letters{}))
+	b, again, err := tr.Fit(t.Context(), env)
 	if err != nil || string(a) != string(b) || said != again {
 		t.Errorf("%v: another run makes other weights", err)
 	}
@@ -276,12 +274,9 @@ func TestTrainer(t *testing.T) {
 	if err != nil || !strings.Contains(said, "wice") {
 		t.Fatalf("%v; %s", err, said)
 	}
-	o, err := judge.With(w, nil).Judge(t.Context(), "Bananas ripen quickly beside apples in the closed paper bags.", []string{texts[0]})
+	o, err := judge.With(w, nil).Judge(t.Context(), "Bananas ripen quickly beside apples in the closed paper bags.", []judge.Excerpt{{Text: texts[0]}})
 	if err != nil || o.Support > 0.5 {
 		t.Errorf("%+v, %v", o, err)
-	}
-	if _, _, err := tr.Fit(t.Context(), evaltest.Env(t, data.Folder(), nil)); err == nil {
-		t.Error("weights for vectors were made without any")
 	}
 	if slices.Contains(tr.Files, "claims/averitec.jsonl.gz") {
 		t.Error("weights are fitted on a set for non-commercial use")

@@ -24,10 +24,11 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 	if r.Comma = '\t'; f == fmtCSV {
 		r.Comma = separator(src)
 	}
-	doc := Document{MediaType: f.mediaType(), Extractor: "table/3", Links: linksInText(src)}
+	doc := Document{MediaType: f.mediaType(), Extractor: "table/4", Links: linksInText(src)}
 	var header []string
 	var out strings.Builder
-	for first := true; ; first = false {
+	at := headerRow(src, r.Comma)
+	for n := 0; ; n++ {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			break
@@ -35,7 +36,7 @@ func readTable(src string, s source, maxBytes int64) (Document, error) {
 		if err != nil {
 			return Document{}, fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
-		if first && isHeader(row) {
+		if n == at {
 			for _, h := range row {
 				header = append(header, strings.TrimLeft(oneLine(h, 200), "# ")) // "# id" would make a heading of every row
 			}
@@ -106,7 +107,33 @@ func separator(src string) rune {
 	return best
 }
 
-// isHeader takes the first row for names unless one of its cells is a number.
+// headerRow is which row names the columns, or -1: the first that is as wide as most
+// of the rows after it and could be names. What stands above it is a title or a remark.
+func headerRow(src string, comma rune) int {
+	r := csv.NewReader(strings.NewReader(src))
+	r.LazyQuotes, r.FieldsPerRecord, r.Comma = true, -1, comma
+	var rows [][]string
+	widths := map[int]int{}
+	for len(rows) < 20 {
+		row, err := r.Read()
+		if err != nil {
+			break
+		}
+		rows = append(rows, row)
+		widths[len(row)]++
+	}
+	for i, row := range rows {
+		if 2*widths[len(row)] > len(rows) || len(rows) < 3 {
+			if isHeader(row) {
+				return i
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// isHeader takes a row for names unless one of its cells is a number.
 func isHeader(row []string) bool {
 	for _, v := range row {
 		if _, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
@@ -122,10 +149,10 @@ const maxJSONDepth = 200
 // rowBytes is how long a record may be to be one row: a few passages. What is longer holds running text.
 const rowBytes = 2000
 
-// readJSON writes one line "path: value" for each value, in document order. Of JSON lines each is a row, as those of a table are, and one over rowBytes is a block of
-// such lines. What is not JSON is plain text.
+// readJSON writes one line "path: value" for each value, in document order. An object in a list is a row, "key: value; key: value.", as those of a table are, and so
+// is each of JSON lines; one over rowBytes is a block of lines. What is not JSON is plain text.
 func readJSON(src string, lines *Lines, maxBytes int64) (Document, error) {
-	doc := Document{MediaType: fmtJSON.mediaType(), Extractor: "json/2", Links: linksInText(src)}
+	doc := Document{MediaType: fmtJSON.mediaType(), Extractor: "json/3", Links: linksInText(src)}
 	w := jsonWriter{dec: json.NewDecoder(strings.NewReader(src)), doc: &doc, lines: lines, max: maxBytes, rows: isJSONLines(src)}
 	if w.rows {
 		doc.Extractor = "jsonl/1"
@@ -162,7 +189,8 @@ type jsonWriter struct {
 	doc    *Document
 	lines  *Lines
 	max    int64
-	rows   bool       // each outermost value is a row
+	rows   bool       // what is read belongs to a row
+	base   string     // path of the object that is the row
 	row    []jsonLeaf // of the row that is read
 	length int        // of it as text
 }
@@ -218,6 +246,11 @@ func (w *jsonWriter) value(path string, depth int) error {
 	if !nested {
 		return w.leaf(path, tok, depth)
 	}
+	if delim == '{' && !w.rows && strings.HasSuffix(path, "]") {
+		w.rows, w.base = true, path+"."
+		w.out.WriteByte('\n')
+		defer func() { w.end(); w.rows, w.base = false, "" }()
+	}
 	if depth >= maxJSONDepth {
 		return errJSON
 	}
@@ -254,7 +287,7 @@ func (w *jsonWriter) leaf(path string, tok json.Token, depth int) error {
 	if int64(w.out.Len()+w.length+size) > w.max {
 		return fmt.Errorf("%w: text over %d bytes", ErrTooLarge, w.max)
 	}
-	l := jsonLeaf{path, value, int(w.dec.InputOffset())}
+	l := jsonLeaf{strings.TrimPrefix(path, w.base), value, int(w.dec.InputOffset())}
 	if w.rows { // of which none describes the document
 		w.row = append(w.row, l)
 		w.length += size + len(": ; ")

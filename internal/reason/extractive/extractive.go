@@ -1,12 +1,13 @@
-// Package extractive is the mind that needs no model. It reads a question by
-// rule, searches for what is missing, and answers with whole sentences of the
-// sources, word for word. It owns the analysis of questions, the scoring of
-// sentences and the measure of how well they answer. It runs no search, reads
-// no file and cuts no excerpt: the loop and the grounding gate do that.
+// Package extractive is the reasoner that needs no language model. It searches for the
+// words of the question, lets the reader read the passages that may answer, and answers
+// with sentences, items and rows of the sources, word for word. It owns how windows are
+// chosen for reading, the score that decides what answers and whether anything does, and
+// what is said. It runs no search, reads no file and cuts no excerpt: the loop and the
+// grounding gate do that.
 //
-// Everything it knows is in the reason.State it is given, so that one state
-// always gives the same plan and the same draft. Reading is charged to the
-// state's meter as a model's reading would be: see study.
+// Everything it knows is in the reason.State it is given, so that one state always gives
+// the same plan and the same draft. Reading is charged to the state's meter as a model's
+// reading would be. Without a reader it ranks by words and vectors, and is less sure.
 package extractive
 
 import (
@@ -18,7 +19,6 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
@@ -27,12 +27,12 @@ import (
 )
 
 // id names this mind. Its number rises with every change that can alter a draft.
-const id = "extractive/3"
+const id = "extractive/4"
 
 // Limits of what is read.
 const (
 	laterShare = 0.4 // share of the question that a hit of a follow-up must show
-	firstReads = 3   // pages that are read before anything is known
+	firstReads = 3   // pages that are read before anything is known, at least
 	laterReads = 2   // at most, for a narrow question: each may change what to look for
 	rankBase   = 3   // how much the first hit of a search is worth more than the next
 	lesser     = 0.6 // what a hit of another search counts of one of the whole question
@@ -57,7 +57,7 @@ var _ reason.Reasoner = (*Reasoner)(nil)
 // New makes the reasoner.
 func New() *Reasoner { return &Reasoner{} }
 
-// ID is "extractive/3".
+// ID is "extractive/4".
 func (*Reasoner) ID() string { return id }
 
 // ended reports that the caller has stopped the run. Each step takes
@@ -87,25 +87,25 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 			continue
 		}
 		c.weigh(&q, way, leads)
-		if c.linked || c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)) {
+		switch {
+		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)):
 			list = append(list, c)
-		} else if c.onTheWeb() {
+		case c.onTheWeb():
 			c.why = "ranked high by the engine, though its title and snippet hardly show a word of the question"
 			blind = append(blind, c)
 		}
 	}
-	used := st.Meter.Usage()
-	left := st.Limits.MaxSources - used.Sources
+	left := st.Limits.MaxSources - st.Meter.Usage().Sources
 	rounds := max(1, lastHop(st)-st.Iteration+1)
 	n := min(laterReads, (left+rounds-1)/rounds)
 	if st.Iteration < 2 {
-		n = firstReads
+		n = max(firstReads, left*3/5) // the rest is for what these lead to
+		if slices.ContainsFunc(list, func(c candidate) bool { return c.onTheWeb() }) {
+			n = firstReads // pages cost more than files
+		}
 	}
 	if q.Broad {
 		n = max(n, (left+1)/2)
-	}
-	if st.Iteration < 2 && !q.Broad && slices.ContainsFunc(list, func(c candidate) bool { return c.names }) {
-		list = slices.DeleteFunc(list, func(c candidate) bool { return !c.names && !c.quoted }) // others are about something else
 	}
 	if len(list) == 0 && (st.Iteration < 2 || len(read) == 0) {
 		list, n = blind, blindReads
@@ -113,29 +113,11 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	slices.SortStableFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator))
 	})
-	if st.Iteration < 2 && !q.Broad {
-		n = min(n, firstOf(list))
-	}
 	out := make([]reason.Read, 0, n)
 	for _, c := range list[:max(0, min(n, left, len(list)))] {
 		out = append(out, reason.Read{Locator: c.hit.Locator, Reason: c.why})
 	}
 	return out, nil
-}
-
-// firstOf is how many pages are read before anything is known: those about what the
-// question names, and one more.
-func firstOf(list []candidate) int {
-	n := 0
-	for _, c := range list {
-		if c.titled {
-			n++
-		}
-	}
-	if n == 0 {
-		return firstReads
-	}
-	return n + 1
 }
 
 // candidate is a hit with its place among all.
@@ -146,12 +128,6 @@ type candidate struct {
 	stems map[string]bool
 	// linked says that it takes up a name met in what was read.
 	linked bool
-	// titled says that it is about something that the question names.
-	titled bool
-	// names says that its title or snippet shows a name of the question.
-	names bool
-	// quoted says that the question has its title word by word.
-	quoted bool
 	why    string
 }
 
@@ -200,8 +176,9 @@ func met(st *reason.State, q *question.Question, way *hop.Trail) []hop.Lead {
 	if st.Iteration < 2 || len(st.Evidence.Sources()) == 0 {
 		return nil
 	}
-	ranked := evidence.Pack(rank(q, st.Evidence, wanted(st.Limits, len(q.Parts))), glance(st))
-	return read(q, st.Evidence, ranked).leads(way)
+	lk := &look{q: q, windows: rank(q, st.Evidence, glanced)}
+	lk.weigh(st.Evidence)
+	return lk.leads(way)
 }
 
 // pathMarks separate the words of a locator.
@@ -225,11 +202,13 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 		if c.stems[t.Stem] {
 			sum += w
 			shown = append(shown, t.Text)
-			c.names = c.names || t.Name
 		}
 	}
 	c.share = sum / max(all, 1)
 	c.why = "shows " + listed(shown, 5)
+	if len(shown) == 0 {
+		c.why = "found by what it is about, not by its words"
+	}
 	soft := 0
 	for s := range q.Soft {
 		if c.stems[s] {
@@ -238,10 +217,8 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 	}
 	o := way.Offer(c.hit.Locator, c.hit.Title, c.hit.Snippet)
 	c.score += shareWeight*o.Share + softWeight*float64(min(soft, 3))
-	c.quoted = o.Quoted
 	if o.Titled {
 		c.score += titleWeight
-		c.titled = c.names
 	}
 	if link, by := way.Link(o, leads); by != nil {
 		c.score += link
@@ -256,96 +233,6 @@ func (c *candidate) named(st *reason.State) bool {
 		terms := lexicon.Terms(s.Query)
 		return s.Iteration == st.Iteration && len(terms) > 1 && !slices.ContainsFunc(terms, func(t string) bool { return !c.stems[t] })
 	})
-}
-
-// wanted is how many passages an answer deserves to be written from.
-func wanted(l marchwarden.Limits, parts int) int {
-	n := min(120, max(16, l.TokenBudget/400))
-	if parts > 1 {
-		n = max(n, 7*parts)
-	}
-	return n
-}
-
-// rank orders passages for the question. A question of several parts takes the
-// best of each part in turn, so that no part is starved.
-func rank(q *question.Question, set *evidence.Set, n int) []evidence.Scored {
-	stems := make([]string, len(q.Terms))
-	for i, t := range q.Terms {
-		stems[i] = t.Stem
-	}
-	whole := set.Rank(stems, n)
-	if len(q.Parts) < 2 {
-		return whole
-	}
-	lists := [][]evidence.Scored{whole}
-	for _, p := range q.Parts {
-		lists = append(lists, set.Rank(p.Stems, n))
-	}
-	var out []evidence.Scored
-	seen := map[evidence.ID]bool{}
-	for i := 0; len(out) < n; i++ {
-		more := false
-		for _, l := range lists {
-			if i >= len(l) {
-				continue
-			}
-			more = true
-			if !seen[l[i].ID] && len(out) < n {
-				seen[l[i].ID] = true
-				out = append(out, l[i])
-			}
-		}
-		if !more {
-			break
-		}
-	}
-	return out
-}
-
-// study reads ranked passages within the budget and indexes them. Keep is held
-// back for what is written afterwards. What does not fit is returned unread, and
-// the meter has then noted that the budget ended the reading.
-func study(st *reason.State, q *question.Question, ranked []evidence.Scored, keep int) (*reading, []evidence.Scored) {
-	packed := ranked
-	res, err := st.Meter.Reserve(cost(packed) + keep)
-	if err != nil {
-		packed = evidence.Pack(ranked, st.Meter.Room()-keep)
-		if res, err = st.Meter.Reserve(cost(packed)); err != nil {
-			return read(q, st.Evidence, nil), ranked
-		}
-	}
-	res.Settle(cost(packed))
-	in := map[evidence.ID]bool{}
-	for _, p := range packed {
-		in[p.ID] = true
-	}
-	unread := slices.DeleteFunc(slices.Clone(ranked), func(p evidence.Scored) bool { return in[p.ID] })
-	return read(q, st.Evidence, packed), unread
-}
-
-func cost(ps []evidence.Scored) int {
-	n := 0
-	for _, p := range ps {
-		n += lexicon.EstimateTokens(p.Text) + labelCost
-	}
-	return n
-}
-
-// pay charges the answer and drops sentences from its end until it fits; the
-// meter then knows that the budget cut it short.
-func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
-	for ; len(claims) > 0; claims = claims[:len(claims)-1] {
-		price := 0
-		for _, c := range claims {
-			price += lexicon.EstimateTokens(c.Text) + labelCost
-		}
-		if res, err := st.Meter.Reserve(price); err == nil {
-			res.Settle(price)
-			break
-		}
-	}
-	return claims
 }
 
 // clip shortens a sentence for a reason at a word.

@@ -1,6 +1,8 @@
 package extractive
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"path"
 	"regexp"
@@ -24,73 +26,65 @@ const (
 	// leadSentences is how many of the best sentences are looked through for leads
 	// and hedges: what they say further down hardly bears on the question.
 	leadSentences = 80
-	goodMatch     = 0.7 // Match from which missing words are taken for said otherwise
-	quarrels      = 2   // contradictions that are quoted in the answer
+	goodMatch     = 0.2 // Match from which missing words are taken for said otherwise
+	closest       = 2   // passages that are shown with a refusal
 )
 
-// refuse makes the draft of a question that nothing read answers, or for which
-// there was no room to read at all.
-func refuse(st *reason.State, q *question.Question, r *reading, unread []evidence.Scored, match float64) reason.Draft {
-	if len(r.sents) == 0 && len(unread) > 0 {
-		return reason.Draft{
-			Refusal: fmt.Sprintf("The token budget of %d left no room to read what was found for this question.", st.Limits.TokenBudget),
-			Gaps: []marchwarden.Gap{{Topic: q.Topic, Category: marchwarden.BudgetExhausted,
-				Detail: fmt.Sprintf("%s found and none could be read within the token budget", plural(len(unread), "passage was", "passages were"))}},
+// refuse makes the draft of a question that nothing read answers, or for which there
+// was no room to read at all. What comes nearest is shown as such.
+func (lk *look) refuse(st *reason.State, list []answer, unread []window, match float64) reason.Draft {
+	d := reason.Draft{Match: match}
+	if len(list) == 0 && len(unread) > 0 {
+		d.Refusal = fmt.Sprintf("The token budget of %d left no room to read what was found for this question.", st.Limits.TokenBudget)
+		d.Gaps = []marchwarden.Gap{{Topic: lk.q.Topic, Category: marchwarden.BudgetExhausted,
+			Detail: fmt.Sprintf("%s found and none could be read within the token budget", plural(len(unread), "passage was", "passages were"))}}
+		return d
+	}
+	read := plural(len(st.Evidence.Sources()), "document", "documents")
+	d.Refusal = fmt.Sprintf("I don't know. I looked through %s and found no answer.", read)
+	if len(st.Evidence.Sources()) == 0 {
+		d.Refusal = "I don't know. No document was found that has to do with the question."
+	}
+	for _, a := range list {
+		if len(d.Closest) < closest && a.feats[featThin] == 0 && !slices.ContainsFunc(d.Closest, func(n reason.Near) bool { return n.Passage == a.passage.ID }) {
+			d.Closest = append(d.Closest, reason.Near{Passage: a.passage.ID, Span: lk.cited(a), Reason: "nearest to the question of what was read"})
 		}
 	}
-	lacking := r.lacking(false)
-	d := reason.Draft{Match: match, Refusal: refusal(st, lacking)}
-	detail := "no stored document speaks to the question"
-	if n := len(st.Evidence.Sources()); n > 0 {
-		detail = fmt.Sprintf("%s read and none answers the question", plural(n, "document was", "documents were"))
-	}
-	if len(lacking) > 0 {
+	detail := read + " read, and none answers the question"
+	if lacking := lk.lacking(false); len(lacking) > 0 {
 		detail += "; absent from what was read: " + listed(lacking, 6)
 	}
-	d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: q.Topic, Category: marchwarden.SourceNotFound, Detail: detail})
+	d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: lk.q.Topic, Category: marchwarden.SourceNotFound, Detail: detail})
 	if len(unread) > 0 {
-		d.Gaps = append(d.Gaps, unreadGap(st, q, unread))
+		d.Gaps = append(d.Gaps, unreadGap(st, lk.q, unread))
 	}
+	d.OpenQuestions, d.Discoveries = lk.openQuestions(st, nil), lk.discoveries(st)
 	return d
 }
 
-func unreadGap(st *reason.State, q *question.Question, unread []evidence.Scored) marchwarden.Gap {
+func unreadGap(st *reason.State, q *question.Question, unread []window) marchwarden.Gap {
+	var names []string
+	for _, w := range unread {
+		if name := nameOf(w.src); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
 	return marchwarden.Gap{Topic: q.Topic, Category: marchwarden.BudgetExhausted,
 		Detail: fmt.Sprintf("%s left unread within the token budget of %d: %s", plural(len(unread), "relevant passage was", "relevant passages were"),
-			st.Limits.TokenBudget, listed(titles(st.Evidence, unread), 4))}
-}
-
-func refusal(st *reason.State, lacking []string) string {
-	searched := make([]string, 0, len(st.Searches))
-	for _, s := range st.Searches {
-		searched = append(searched, fmt.Sprintf("%q", s.Query))
-	}
-	out := "Nothing in the sources answers this question"
-	if len(lacking) > 0 {
-		out += ": they say nothing of " + listed(lacking, 4)
-	}
-	if len(searched) > 0 {
-		out += fmt.Sprintf(" (searched for %s)", listed(searched, 4))
-	}
-	return out + "."
+			st.Limits.TokenBudget, listed(names, 4))}
 }
 
 // lacking are the words of the question, as written, that nothing read holds.
 // Words of one name are given as the name. Strict leaves all but names and
 // numbers out.
-func (r *reading) lacking(strict bool) []string {
-	held := r.anywhere()
+func (lk *look) lacking(strict bool) []string {
+	held := lk.anywhere()
 	var out []string
-	for t, tm := range r.q.Terms {
+	for t, tm := range lk.q.Terms {
 		if held[t] > 0 || question.Light(tm.Stem) || question.Vague(tm.Stem) || strict && !tm.Name && !tm.Number {
 			continue
 		}
-		word := tm.Text
-		for _, n := range r.q.Names {
-			if tm.Name && strings.Contains(n, tm.Text) {
-				word = n
-			}
-		}
+		word := cmp.Or(lk.q.NameWith(tm), tm.Text)
 		if !slices.Contains(out, word) {
 			out = append(out, word)
 		}
@@ -98,23 +92,33 @@ func (r *reading) lacking(strict bool) []string {
 	return out
 }
 
-// gaps says what the answer leaves out: parts without a sentence, words that
-// nothing read holds, and what the budget left unread. Where the evidence answers
-// well, a word that it lacks was said in another one; a name or a number was not.
-func (r *reading) gaps(st *reason.State, picks []pick, unread []evidence.Scored, match float64) []marchwarden.Gap {
+// gaps says what the answer leaves out: parts without a sentence, names and numbers
+// that nothing read holds, and what the budget left unread.
+func (lk *look) gaps(st *reason.State, picks []answer, unread []window, match float64) []marchwarden.Gap {
 	var out []marchwarden.Gap
 	short := len(unread) > 0
-	if len(r.q.Parts) > 1 {
-		for _, p := range r.unanswered(picks) {
-			out = append(out, partGap(r.q.Parts[p], short, st))
+	if len(lk.q.Parts) > 1 {
+		for _, p := range lk.unanswered(picks) {
+			out = append(out, partGap(lk.q.Parts[p], short, st))
 		}
 	}
 	if short {
-		out = append(out, unreadGap(st, r.q, unread))
+		out = append(out, unreadGap(st, lk.q, unread))
 	}
-	if lacking := r.lacking(match >= goodMatch); len(lacking) > 0 {
+	if lacking := lk.lacking(match >= goodMatch); len(lacking) > 0 {
 		out = append(out, marchwarden.Gap{Topic: listed(lacking, 6), Category: marchwarden.SourceNotFound,
 			Detail: fmt.Sprintf("asked about, but absent from the %s read", plural(len(st.Evidence.Sources()), "document", "documents"))})
+	}
+	return out
+}
+
+// unanswered are the parts that no pick speaks to.
+func (lk *look) unanswered(picks []answer) []int {
+	var out []int
+	for p := range lk.q.Parts {
+		if !slices.ContainsFunc(picks, func(k answer) bool { return lk.partShare(p, k.at) >= partFloor }) {
+			out = append(out, p)
+		}
 	}
 	return out
 }
@@ -127,22 +131,6 @@ func partGap(p question.Part, short bool, st *reason.State) marchwarden.Gap {
 	return marchwarden.Gap{Topic: p.Label, Category: marchwarden.SourceNotFound, Detail: "no sentence of the documents read answers this part of the question"}
 }
 
-// titles names the documents of passages, each once.
-func titles(set *evidence.Set, ps []evidence.Scored) []string {
-	var out []string
-	for _, p := range ps {
-		src, _, ok := set.Passage(p.ID)
-		if !ok {
-			continue
-		}
-		name := nameOf(src)
-		if !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
 func nameOf(src *evidence.Source) string {
 	if src.Page.Title != "" {
 		return src.Page.Title
@@ -150,53 +138,15 @@ func nameOf(src *evidence.Source) string {
 	return path.Base(src.Page.Locator)
 }
 
-// quoteQuarrels quotes both sides of the first contradictions, where the answer
-// has not said them already.
-func quoteQuarrels(quarrel []marchwarden.Contradiction, set *evidence.Set, said map[string]bool) []reason.Claim {
-	var out []reason.Claim
-	for _, c := range quarrel[:min(len(quarrel), quarrels)] {
-		for _, side := range []marchwarden.Side{c.A, c.B} {
-			if said[question.Plain(side.RawExcerpt)] {
-				continue
-			}
-			src, p, span, ok := findSentence(set, side)
-			if !ok {
-				continue
-			}
-			said[question.Plain(side.RawExcerpt)] = true
-			out = append(out, reason.Claim{
-				Text: flat(side.RawExcerpt), Passages: []evidence.ID{p.ID},
-				Spans:     []marchwarden.Span{around(src, span)},
-				Paragraph: len(out) == 0, Support: marchwarden.Supported,
-			})
+// quarrels are the contradictions among what was looked at that bear on the question.
+func (lk *look) quarrels(ctx context.Context, st *reason.State) []marchwarden.Contradiction {
+	var among []evidence.ID
+	for i := range lk.windows {
+		for _, k := range lk.windows[i].Passages {
+			among = append(among, lk.windows[i].src.Passages[k].ID)
 		}
 	}
-	return out
-}
-
-func findSentence(set *evidence.Set, side marchwarden.Side) (*evidence.Source, evidence.Passage, marchwarden.Span, bool) {
-	for _, src := range set.Sources() {
-		if src.Page.Locator != side.Locator {
-			continue
-		}
-		for _, p := range src.Passages {
-			for _, sp := range p.Sentences {
-				if src.Text[sp.Start:sp.End] == side.RawExcerpt {
-					return src, p, sp, true
-				}
-			}
-		}
-	}
-	return nil, evidence.Passage{}, marchwarden.Span{}, false
-}
-
-// quarrelsOf finds contradictions among what was read that bear on the question.
-func (r *reading) quarrelsOf(set *evidence.Set, ranked []evidence.Scored) []marchwarden.Contradiction {
-	among := make([]evidence.ID, len(ranked))
-	for i, p := range ranked {
-		among[i] = p.ID
-	}
-	return verify.Contradictions(r.q.Text, set, among)
+	return verify.Contradictions(ctx, st.Reader, lk.q.Text, st.Evidence, among)
 }
 
 // hedges are ways in which a source leaves something open, and how to ask on.
@@ -215,22 +165,22 @@ var hedges = []struct {
 
 // openQuestions asks on where the evidence stops: parts left open, sentences
 // that hedge, names met and not followed.
-func (r *reading) openQuestions(st *reason.State, picks []pick) []marchwarden.OpenQuestion {
+func (lk *look) openQuestions(st *reason.State, picks []answer) []marchwarden.OpenQuestion {
 	var out []marchwarden.OpenQuestion
-	if len(r.q.Parts) > 1 {
-		for _, p := range r.unanswered(picks) {
+	if len(lk.q.Parts) > 1 {
+		for _, p := range lk.unanswered(picks) {
 			if len(out) < maxOpen {
-				out = append(out, marchwarden.OpenQuestion{Question: asked(r.q.Parts[p].Label), Priority: marchwarden.High,
+				out = append(out, marchwarden.OpenQuestion{Question: asked(lk.q.Parts[p].Label), Priority: marchwarden.High,
 					Context: "a part of the question that no sentence of the evidence answers"})
 			}
 		}
 	}
-	out = append(out, r.hedged(maxOpen-len(out))...)
-	if len(out) == 0 && r.q.Broad {
+	out = append(out, lk.hedged(maxOpen-len(out))...)
+	if len(out) == 0 && lk.q.Broad {
 		searched := newQueries(st.Searches)
-		for _, l := range r.leads(trail(r.q, st)) {
+		for _, l := range lk.leads(trail(lk.q, st)) {
 			if len(out) < 1 && !searched.asked(l.Name) {
-				out = append(out, marchwarden.OpenQuestion{Question: fmt.Sprintf("How does %s bear on %q?", l.Name, r.q.Text), Priority: marchwarden.Low,
+				out = append(out, marchwarden.OpenQuestion{Question: fmt.Sprintf("How does %s bear on %q?", l.Name, lk.q.Text), Priority: marchwarden.Low,
 					Context: fmt.Sprintf("%q was met in %s and not searched for", l.Name, path.Base(l.Source)), SourceLocator: l.Source})
 			}
 		}
@@ -249,23 +199,22 @@ func asked(label string) string {
 
 // hedged finds the sentences that bear most on the question and leave something
 // open.
-func (r *reading) hedged(n int) []marchwarden.OpenQuestion {
+func (lk *look) hedged(n int) []marchwarden.OpenQuestion {
 	var out []marchwarden.OpenQuestion
 	asked := map[string]bool{}
-	for _, i := range r.top(leadSentences) {
-		s := &r.sents[i]
-		if len(out) >= n || s.feat[featNear] < bearing {
+	for _, s := range lk.bearing() {
+		if len(out) >= n {
 			break
 		}
 		for _, h := range hedges {
-			if !h.words.MatchString(s.text) || asked[question.Plain(s.text)] || s.feat[featThin] > 0 {
+			if !h.words.MatchString(s.text) || asked[question.Plain(s.text)] || thin(s.text) > 0 {
 				continue
 			}
 			asked[question.Plain(s.text)] = true
 			out = append(out, marchwarden.OpenQuestion{
-				Question: fmt.Sprintf("%s: “%s”?", h.ask, clause(s)), Priority: marchwarden.Medium,
-				Context:       fmt.Sprintf("“%s” leaves this open, and nothing read goes further", nameOf(s.source)),
-				SourceLocator: s.source.Page.Locator,
+				Question: fmt.Sprintf("%s: “%s”?", h.ask, clause(s.text)), Priority: marchwarden.Medium,
+				Context:       fmt.Sprintf("“%s” leaves this open, and nothing read goes further", nameOf(lk.windows[s.at].src)),
+				SourceLocator: lk.windows[s.at].src.Page.Locator,
 			})
 			break
 		}
@@ -274,8 +223,8 @@ func (r *reading) hedged(n int) []marchwarden.OpenQuestion {
 }
 
 // clause is the sentence up to its first colon or semicolon.
-func clause(s *sentence) string {
-	c := flat(s.text)
+func clause(text string) string {
+	c := flat(text)
 	if i := strings.IndexAny(c, ":;"); i > 30 {
 		c = c[:i]
 	}
@@ -288,24 +237,32 @@ var (
 	authority = regexp.MustCompile(`\b[Aa]ccording to (?:the |a |an )?([A-Z][\w&'-]*(?: (?:(?:of|for|and|the|on) )*[A-Z][\w&'-]*)*)`)
 )
 
+// bearing are the sentences of the windows that bear on the question.
+func (lk *look) bearing() []unit {
+	var out []unit
+	for i := range lk.windows {
+		if lk.share(lk.windows[i].held) >= bearing {
+			out = append(out, lk.units(i)...)
+		}
+	}
+	return out[:min(leadSentences, len(out))]
+}
+
 // discoveries are leads met in sentences that bear on the question.
-func (r *reading) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
+func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 	var papers, sources []marchwarden.DiscoveryEvent
 	seen := map[string]bool{}
 	for _, s := range st.Evidence.Sources() {
 		seen[s.Page.Locator] = true
 	}
-	for _, i := range r.top(leadSentences) {
-		s := &r.sents[i]
-		if s.feat[featNear] < bearing {
-			break
-		}
-		if m := scholarly.FindString(s.text); m != "" && len(papers) < maxEvents && !seen["paper "+s.source.Page.Locator] {
-			seen["paper "+s.source.Page.Locator] = true
+	for _, s := range lk.bearing() {
+		locator := lk.windows[s.at].src.Page.Locator
+		if m := scholarly.FindString(s.text); m != "" && len(papers) < maxEvents && !seen["paper "+locator] {
+			seen["paper "+locator] = true
 			papers = append(papers, marchwarden.DiscoveryEvent{
-				Type: marchwarden.RelatedResearch, SuggestedResearcher: "arxiv", Query: r.q.Words(),
-				Reason:        fmt.Sprintf("%s points to scholarly work (%s): %s", path.Base(s.source.Page.Locator), strings.ToLower(m), clip(flat(s.text), 160)),
-				SourceLocator: s.source.Page.Locator,
+				Type: marchwarden.RelatedResearch, SuggestedResearcher: "arxiv", Query: lk.q.Words(),
+				Reason:        fmt.Sprintf("%s points to scholarly work (%s): %s", path.Base(locator), strings.ToLower(m), clip(flat(s.text), 160)),
+				SourceLocator: lk.windows[s.at].src.Page.Locator,
 			})
 		}
 		for _, lead := range leads(s.text) {
@@ -313,13 +270,13 @@ func (r *reading) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 				seen[lead] = true
 				sources = append(sources, marchwarden.DiscoveryEvent{
 					Type: marchwarden.NewSource, Query: lead,
-					Reason:        fmt.Sprintf("named in %s and not read: %s", path.Base(s.source.Page.Locator), clip(flat(s.text), 160)),
-					SourceLocator: s.source.Page.Locator,
+					Reason:        fmt.Sprintf("named in %s and not read: %s", path.Base(locator), clip(flat(s.text), 160)),
+					SourceLocator: lk.windows[s.at].src.Page.Locator,
 				})
 			}
 		}
 	}
-	for _, l := range r.links(st, maxEvents-len(sources)) {
+	for _, l := range lk.links(st, maxEvents-len(sources)) {
 		if !seen[l.Query] {
 			sources = append(sources, l)
 		}
@@ -329,14 +286,14 @@ func (r *reading) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 
 // links are up to n addresses that the documents link to, that no document was
 // read from and that show a word of the question.
-func (r *reading) links(st *reason.State, n int) []marchwarden.DiscoveryEvent {
+func (lk *look) links(st *reason.State, n int) []marchwarden.DiscoveryEvent {
 	var out []marchwarden.DiscoveryEvent
 	for _, src := range st.Evidence.Sources() {
 		for _, l := range src.Page.Links {
 			if len(out) == n {
 				return out
 			}
-			if !address.MatchString(l) || !slices.ContainsFunc(lexicon.Terms(pathMarks.Replace(l)), func(s string) bool { return r.q.Has(s) }) {
+			if !address.MatchString(l) || !slices.ContainsFunc(lexicon.Terms(pathMarks.Replace(l)), func(s string) bool { return lk.q.Has(s) }) {
 				continue
 			}
 			out = append(out, marchwarden.DiscoveryEvent{

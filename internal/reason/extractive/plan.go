@@ -19,10 +19,10 @@ import (
 // Limits of a plan.
 const (
 	maxQueries   = 4    // in one iteration
-	coveredFloor = 0.6  // share of a part that one sentence with its neighbours must hold
+	coveredFloor = 0.6  // share of a part that one window must hold
+	glanced      = 12   // windows that are looked at between two iterations
 	followed     = 3    // names that are followed in one iteration
-	bearing      = 0.3  // share of the question that a sentence must hold to bear on it
-	leastGlance  = 600  // tokens
+	bearing      = 0.3  // share of the question that a window must hold to bear on it
 	settledFloor = 0.85 // share of the question from which a narrow question is settled
 	thorough     = 8    // iterations from which names are followed also then: the answer may hang on another text
 )
@@ -136,23 +136,19 @@ func followUp(st *reason.State, q *question.Question) reason.Plan {
 		return broaden(st, q)
 	}
 	full := st.Meter.Usage().Sources >= st.Limits.MaxSources
-	ranked := evidence.Pack(rank(q, st.Evidence, wanted(st.Limits, len(q.Parts))), glance(st))
-	if len(ranked) == 0 {
-		return broaden(st, q)
-	}
-	r, _ := study(st, q, ranked, 0)
-	if len(r.sents) == 0 {
+	lk, _ := study(st, q, glanced, 0)
+	if len(lk.windows) == 0 {
 		return reason.Plan{Decision: "The token budget has no room left to look at what was found."}
 	}
 	qs := newQueries(st.Searches)
-	missing := r.openParts()
+	missing := lk.openParts()
 	for _, p := range missing {
 		qs.add(q.Parts[p].Query, fmt.Sprintf("nothing read so far answers %q", q.Parts[p].Label))
 	}
-	uncovered := r.uncovered()
+	uncovered := lk.uncovered()
 	complete := len(missing) == 0 && len(uncovered) == 0
-	if !full && !r.unknown() && st.Iteration <= lastHop(st) && (q.Broad || !complete || !r.settled() || st.Limits.MaxIterations >= thorough) {
-		qs.follow(r.leads(trail(q, st)))
+	if !full && !lk.foreign() && st.Iteration <= lastHop(st) && (q.Broad || !complete || !lk.settled() || st.Limits.MaxIterations >= thorough) {
+		qs.follow(lk.leads(trail(q, st)))
 	}
 	for _, t := range uncovered {
 		qs.add(q.Terms[t].Text, fmt.Sprintf("%q stands in nothing read so far", q.Terms[t].Text))
@@ -169,13 +165,6 @@ func followUp(st *reason.State, q *question.Question) reason.Plan {
 // lastHop is the iteration in which names are followed for the last time. What is
 // missing then may still be searched for by itself.
 func lastHop(st *reason.State) int { return 1 + st.Limits.MaxIterations/2 }
-
-// glance is how many tokens one look at the evidence between iterations may
-// cost: half of the budget, spread over all iterations, and a few passages at
-// least.
-func glance(st *reason.State) int {
-	return max(leastGlance, st.Limits.TokenBudget/(2*max(1, st.Limits.MaxIterations)))
-}
 
 func decision(q *question.Question, qs *queries, missing, uncovered []int) string {
 	lacks := make([]string, 0, len(missing)+len(uncovered))
@@ -214,12 +203,12 @@ func broaden(st *reason.State, q *question.Question) reason.Plan {
 }
 
 // openParts are the parts that no sentence answers yet.
-func (r *reading) openParts() []int {
+func (lk *look) openParts() []int {
 	var open []int
-	for p := range r.q.Parts {
+	for p := range lk.q.Parts {
 		best := 0.0
-		for i := range r.sents {
-			best = max(best, r.partShare(p, i))
+		for i := range lk.windows {
+			best = max(best, lk.partShare(p, i))
 		}
 		if best < coveredFloor {
 			open = append(open, p)
@@ -228,25 +217,11 @@ func (r *reading) openParts() []int {
 	return open
 }
 
-// unknown reports a question with names of which none stands in anything read.
-// Where its very subject is unknown, other names lead nowhere.
-func (r *reading) unknown() bool {
-	held := r.anywhere()
-	names := false
-	for t, tm := range r.q.Terms {
-		if tm.Name && held[t] > 0 {
-			return false
-		}
-		names = names || tm.Name
-	}
-	return names
-}
-
 // uncovered are the terms that matter and stand in nothing read.
-func (r *reading) uncovered() []int {
-	held := r.anywhere()
+func (lk *look) uncovered() []int {
+	held := lk.anywhere()
 	var out []int
-	for t, tm := range r.q.Terms {
+	for t, tm := range lk.q.Terms {
 		if held[t] == 0 && !question.Light(tm.Stem) && !question.Vague(tm.Stem) {
 			out = append(out, t)
 		}
@@ -254,11 +229,10 @@ func (r *reading) uncovered() []int {
 	return out
 }
 
-// settled reports that one sentence with its neighbours holds nearly all that
-// was asked, so that following names could only lead away from it.
-func (r *reading) settled() bool {
-	best := r.best()
-	return best >= 0 && r.share(r.window(best)) >= settledFloor
+// settled reports that one window holds nearly all that was asked, so that following
+// names could only lead away from it.
+func (lk *look) settled() bool {
+	return slices.ContainsFunc(lk.windows, func(w window) bool { return lk.share(w.held) >= settledFloor })
 }
 
 // trail is the question before all that the searches have shown.
@@ -277,15 +251,20 @@ func trail(q *question.Question, st *reason.State) *hop.Trail {
 }
 
 // leads are the names in what was read that may lead to the rest of the answer.
-func (r *reading) leads(t *hop.Trail) []hop.Lead {
+func (lk *look) leads(t *hop.Trail) []hop.Lead {
 	var texts []hop.Text
-	for i := range r.sents {
-		s := &r.sents[i]
-		if i == 0 || s.source != r.sents[i-1].source {
-			texts = append(texts, hop.Text{Source: s.source.Page.Locator, Title: s.source.Page.Title})
+	at := map[*evidence.Source]int{}
+	for i := range lk.windows {
+		src := lk.windows[i].src
+		k, ok := at[src]
+		if !ok {
+			k = len(texts)
+			at[src] = k
+			texts = append(texts, hop.Text{Source: src.Page.Locator, Title: src.Page.Title})
 		}
-		last := &texts[len(texts)-1]
-		last.Sentences = append(last.Sentences, s.text)
+		for _, u := range lk.units(i) {
+			texts[k].Sentences = append(texts[k].Sentences, u.text)
+		}
 	}
 	return t.Leads(texts)
 }

@@ -141,7 +141,8 @@ func TestCanceled(t *testing.T) {
 }
 
 // Where no hit shows a word of the question, the engine's order counts for pages
-// of the web, at the beginning or as long as nothing was read; for files never.
+// of the web, at the beginning or as long as nothing was read. Files that an index
+// found are read last: their meaning was near.
 func TestChooseBlindly(t *testing.T) {
 	web := []search.Hit{
 		{Locator: "https://c.example/", Title: "Home"}, {Locator: "https://b.example/", Title: "Startseite", Snippet: "Willkommen."},
@@ -160,7 +161,7 @@ func TestChooseBlindly(t *testing.T) {
 		{"the first three", web, 1, nil, first},
 		{"nothing was read yet", web, 2, nil, first},
 		{"a follow-up", web, 2, map[string]string{"x.md": "Iron is a metal."}, nil},
-		{"files", files, 1, nil, nil},
+		{"files", files, 1, nil, []string{"bread.md", "embedded:salt.md"}},
 		{"one shows a word", shown, 1, nil, []string{"https://e.example/"}},
 	} {
 		st := stateOf("What causes iron chlorosis in peaches?", set(c.read), balanced)
@@ -207,7 +208,7 @@ func TestChoose(t *testing.T) {
 			t.Errorf("%s is chosen without a reason", r.Locator)
 		}
 	}
-	if d := cmp.Diff([]string{"iron.md", "soil.md"}, got); d != "" {
+	if d := cmp.Diff([]string{"iron.md", "soil.md", "bread.md"}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }

@@ -5,12 +5,28 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
+// kept keeps what the models said, from test to test.
+var kept = embed.NewMemory(64 << 20)
+
 func stateOf(question string, set *evidence.Set, l marchwarden.Limits) *reason.State {
+	r, err := reader.New()
+	if err != nil {
+		panic(err)
+	}
+	vectors, err := minilm.New()
+	if err != nil {
+		panic(err)
+	}
 	return &reason.State{
+		Reader:  reader.Cached(r, kept),
+		Vectors: embed.Cached(vectors, kept),
 		Request: marchwarden.Request{Question: question}, Limits: l, Now: time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC),
 		Iteration: 1, Evidence: set, Meter: budget.New(l, 0),
 	}

@@ -1,391 +1,294 @@
 package extractive
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive/answerable"
 )
 
 // Limits of an answer.
 const (
-	refuseBelow     = 0.03 // Match under which nothing is said
-	partlyBelow     = 0.3  // Match of a sentence alone under which it supports partly
-	meantFloor      = 0.5  // cosine from which a sentence speaks of the subject in other words
-	lostCeiling     = 0.7  // share of the words that may stand nowhere,
-	knownMatch      = 0.2  // unless Match is as high as this
-	tailFloor       = 0.55 // share of the best score that a further sentence needs
-	rivalFloor      = 0.65 // the same for a narrow question
-	wholeParagraphs = 2    // of the best passages are read with the rest of their paragraphs,
-	wholeReach      = 3    // as far as so many passages before and behind them
-	alikeFloor      = 0.6  // shared words from which one sentence may repeat another
-	partFloor       = 0.5  // share of a part that a sentence must hold to answer it
-	strayShare      = 0.15 // share of what the best sentence has of the question that another needs
-	rivalShare      = 0.7  // share of the best score from which a sentence stands for itself
-	otherPart       = 0.4  // what a sentence loses as an answer to one part if it answers another
-	// lostNameShare is what is left of Match where the document of the answer does
-	// not know the place or the owner that is asked about.
-	lostNameShare = 0.2
-	answerRoom    = 1200 // tokens kept for the answer itself, where there are that many
+	maxSentences = 5
+	rivalMargin  = 2.5  // how much weaker, in log-odds, the second sentence may be
+	moreMargin   = 3.0  // the same for every further one of a broad question
+	perDocument  = 1    // sentences of one document for a broad question, so that several are heard
+	leastAnswers = -2   // what the reader must give the window of a further sentence for answering,
+	leastSpan    = -6   // and its words
+	nearlyOwn    = 0.75 // share of what the best holds of the question, without a reader,
+	broadlyOwn   = 0.5  // and for a broad question
+	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
+	surelyAnswers = 2
+	partFloor     = 0.5 // share of a part that a window must hold to answer it
+	longRow       = 200 // characters from which a row is told by the cells that matter
+	decided       = 0.5 // probability from which a sentence decides a yes-or-no question
 )
 
-// pick is a sentence chosen for the answer.
-type pick struct {
-	at     int              // index into reading.sents
-	window marchwarden.Span // what its citation shows
-	also   []int            // the same sentence in other sources
-	part   int              // the part of the question it answers, whole, or -1
-	rank   int              // 0 is the best
-}
-
-// whole is the part of a sentence that speaks to most parts at once.
-const whole = -2
-
-// Write answers from the evidence with whole sentences of it. It reads the best
-// passages that the budget has room for and never spends more; with no room for
-// a single passage it refuses and says so.
+// Write answers from the evidence with whole sentences, items and rows of it. It
+// never spends more than the budget has room for; with no room for a single window it
+// refuses and says so.
 func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, error) {
 	if err := ended(ctx); err != nil {
 		return reason.Draft{}, err
 	}
 	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
-	ranked := wholly(st.Evidence, rank(&q, st.Evidence, wanted(st.Limits, len(q.Parts))))
-	keep := min(answerRoom, st.Meter.Room()/3)
-	r, unread := study(st, &q, ranked, keep)
-	r.mean(ctx, st.Vectors)
-	best := r.best()
-	if best < 0 {
-		return refuse(st, &q, r, unread, 0), nil
+	parts := clauses(&q, st)
+	if len(parts) == 0 {
+		return write(ctx, st, &q)
 	}
-	answerable.Show(ctx, r.evidence(best))
-	match := r.answers(best) * heard(len(ranked), len(unread))
-	if match < refuseBelow || r.foreign(match) && r.sents[best].titled < meantFloor || r.besides(best) {
-		return refuse(st, &q, r, unread, min(match, refuseBelow)), nil
+	var all together
+	for i, p := range parts {
+		d, err := write(ctx, st, p)
+		if err != nil {
+			return d, err
+		}
+		all.take(d, q.Parts[i])
 	}
-	picks := r.choose(size(st, &q))
-	quarrel := r.quarrelsOf(st.Evidence, ranked)
-	claims := pay(st, r.claims(picks, quarrel, st.Evidence))
+	return all.draft(), nil
+}
+
+// clauses are the questions that a question of several clauses asks, each by itself,
+// or none. A comparison and a stretch of time are one question.
+func clauses(q *question.Question, st *reason.State) []*question.Question {
+	if len(q.Parts) < 2 || q.Kind == question.Compare || q.Parts[0].From > 0 {
+		return nil
+	}
+	var out []*question.Question
+	for _, p := range q.Parts {
+		text := p.Label
+		if len(p.Subject) > 0 { // it leans on the first
+			text = p.Query
+		}
+		one := question.Read(text, st.Request.Context, st.Now.Year())
+		out = append(out, &one)
+	}
+	return out
+}
+
+// write answers one question.
+func write(ctx context.Context, st *reason.State, q *question.Question) (reason.Draft, error) {
+	lk, unread := study(st, q, wanted(q), min(answerRoom, st.Meter.Room()/3))
+	lk.mean(ctx, st)
+	if err := lk.read(ctx, st); err != nil {
+		return reason.Draft{}, err
+	}
+	list := lk.answers()
+	lk.show(ctx, list)
+	list = lk.newest(list)
+	if len(list) == 0 {
+		return lk.refuse(st, nil, unread, 0), nil
+	}
+	by := &withoutReader
+	if lk.wasRead() {
+		by = &withReader
+	}
+	match := sigmoid(odds(list, by.right)) * heard(len(lk.windows), len(unread))
+	if odds(list, by.exists) < by.refuse || lk.foreign() || lk.misses(list[0]) {
+		return lk.refuse(st, list, unread, match), nil
+	}
+	picks := lk.choose(list)
+	quarrel := lk.quarrels(ctx, st)
+	claims := pay(st, lk.claims(picks, match < by.hedge))
 	if len(claims) == 0 {
-		return refuse(st, &q, read(&q, st.Evidence, nil), ranked, 0), nil
+		return lk.refuse(st, nil, lk.windows, 0), nil
 	}
 	d := reason.Draft{Claims: claims, Contradictions: quarrel, Match: match}
-	d.Gaps = r.gaps(st, picks, unread, match)
-	d.OpenQuestions = r.openQuestions(st, picks)
-	d.Discoveries = append(r.discoveries(st), quarrelEvents(quarrel)...)
+	if match >= by.hedge/2 { // a wild guess is not put into a word
+		d.Short = lk.short(ctx, st, picks[0])
+	}
+	d.Gaps = lk.gaps(st, picks, unread, match)
+	d.OpenQuestions = lk.openQuestions(st, picks)
+	d.Discoveries = append(lk.discoveries(st), quarrelEvents(quarrel)...)
 	return d, nil
 }
 
-// wholly adds the rest of the paragraphs that the first passages stand in, which may
-// go on without a word of the question.
-func wholly(set *evidence.Set, ranked []evidence.Scored) []evidence.Scored {
-	in := map[evidence.ID]bool{}
-	for _, p := range ranked {
-		in[p.ID] = true
+// foreign reports a question with names of which none stands in anything that was
+// looked at: it is about something else.
+func (lk *look) foreign() bool {
+	held := lk.anywhere()
+	names := false
+	for t, tm := range lk.q.Terms {
+		if tm.Name && held[t] > 0 {
+			return false
+		}
+		names = names || tm.Name
 	}
-	for _, p := range ranked[:min(wholeParagraphs, len(ranked))] {
-		src, _, _ := set.Passage(p.ID)
-		for _, o := range src.Passages {
-			if o.Paragraph == p.Paragraph && !in[o.ID] && !o.IsHeading && max(o.Index-p.Index, p.Index-o.Index) <= wholeReach {
-				in[o.ID] = true
-				ranked = append(ranked, evidence.Scored{Passage: o})
+	return names
+}
+
+// misses reports an answer about Y where the X of Y is asked for, in a window that
+// has nothing of X, unless the reader is sure.
+func (lk *look) misses(a answer) bool {
+	if lk.q.Asked == "" || len(lk.q.Owner) == 0 || a.feats[featAnswers] >= surelyAnswers {
+		return false
+	}
+	w := &lk.windows[a.at]
+	for t, tm := range lk.q.Terms {
+		if tm.Stem == lk.q.Asked && w.held[t] > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// heard lowers the probability of an answer from a part of what should have been read.
+func heard(read, unread int) float64 {
+	if unread == 0 {
+		return 1
+	}
+	return float64(read) / float64(read+unread)
+}
+
+// pay charges the answer and drops sentences from its end until it fits; the meter
+// then knows that the budget cut it short.
+func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
+	for ; len(claims) > 0; claims = claims[:len(claims)-1] {
+		price := 0
+		for _, c := range claims {
+			price += lexicon.EstimateTokens(c.Text) + labelCost
+		}
+		if res, err := st.Meter.Reserve(price); err == nil {
+			res.Settle(price)
+			break
+		}
+	}
+	return claims
+}
+
+// choose picks what is said, the answer first. A narrow question gets one sentence,
+// and the next best if it is nearly as good; a broad one gets more; a question of
+// several parts the best of each; a question that hangs on two documents both.
+func (lk *look) choose(list []answer) []answer {
+	picks := []answer{list[0]}
+	add := func(a answer) {
+		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return lk.repeats(p, a) }) {
+			picks = append(picks, a)
+		}
+	}
+	if len(lk.q.Parts) > 1 {
+		for p := range lk.q.Parts {
+			if !slices.ContainsFunc(picks, func(k answer) bool { return lk.partShare(p, k.at) >= partFloor }) {
+				if i := lk.bestFor(p, list); i >= 0 {
+					add(list[i])
+				}
 			}
 		}
 	}
-	return ranked
+	if named := lk.named(list); len(named) > 0 {
+		for _, a := range named {
+			add(a)
+		}
+	} else if b, ok := lk.bridge(list); ok {
+		add(b)
+	}
+	margin := rivalMargin
+	most := 2
+	if lk.q.Broad {
+		margin, most = moreMargin, maxSentences
+	}
+	if !lk.wasRead() {
+		margin *= 2 // words alone set sentences further apart
+	}
+	given := map[*evidence.Source]int{lk.windows[list[0].at].src: 1}
+	for _, a := range list[1:] {
+		if len(picks) >= most || a.score < list[0].score-margin {
+			break
+		}
+		src := lk.windows[a.at].src
+		if lk.bears(a, list[0]) && !(lk.q.Broad && lk.q.Kind != question.Compare && given[src] >= perDocument) {
+			add(a)
+			given[src]++
+		}
+	}
+	return picks
 }
 
-// size is how many sentences the answer may have.
-func size(st *reason.State, q *question.Question) int {
-	n := 5
-	switch {
-	case st.Limits.TokenBudget <= 6000:
-		n = 3
-	case st.Limits.TokenBudget > 40000:
-		n = 7
+// bears reports that a further sentence bears on the question: the reader does not
+// call it irrelevant or, without one, it holds nearly as much of the question as the
+// best does.
+func (lk *look) bears(a, best answer) bool {
+	if a.feats[featRead] > 0 {
+		return a.feats[featThin] == 0 && a.feats[featAnswers] > leastAnswers && a.feats[featSpan] > leastSpan
 	}
-	if q.Broad {
-		n += 2
+	least := nearlyOwn
+	if lk.q.Broad {
+		least = broadlyOwn
 	}
-	return max(n, min(len(q.Parts)+1, 10))
+	return a.feats[featThin] == 0 && a.feats[featOwn] >= least*best.feats[featOwn]
 }
 
-// best is the sentence with the highest score that says something about the
-// question, or -1.
-func (r *reading) best() int {
-	best := -1
-	for i := range r.sents {
-		if r.usable(i) && (best < 0 || r.sents[i].score > r.sents[best].score) {
-			best = i
+// bestFor is the best answer whose window speaks to part p, or -1.
+func (lk *look) bestFor(p int, list []answer) int {
+	best, top := -1, 0.0
+	for i, a := range list {
+		share := lk.partShare(p, a.at)
+		if v := 3*share + a.score/4; share >= partFloor && a.feats[featThin] == 0 && (best < 0 || v > top) {
+			best, top = i, v
 		}
 	}
 	return best
 }
 
-// foreign reports a question about something that nothing read knows: none of
-// its names stands anywhere or, of a question without names, hardly a word does and
-// the best sentence promises little.
-// Rarity does not count here: what was read was found by the words it has.
-func (r *reading) foreign(match float64) bool {
-	held := r.anywhere()
-	names, found, lost, all := 0, 0.0, 0.0, 0.0
-	for t, tm := range r.q.Terms {
-		lost += tm.Weight * (1 - held[t])
-		all += tm.Weight
-		if tm.Name {
-			names++
-			found += held[t]
-		}
-	}
-	if names > 0 {
-		return found == 0
-	}
-	return lost > lostCeiling*all && match < knownMatch
-}
-
-// choose picks up to n sentences, best first.
-func (r *reading) choose(n int) []pick {
-	order := make([]int, 0, len(r.sents))
-	for i := range r.sents {
-		if r.usable(i) {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(r.sents[b].score, r.sents[a].score) })
-	var picks []pick
-	if len(order) == 0 {
-		return nil
-	}
-	if len(r.q.Parts) > 1 {
-		if i := r.overview(order); i >= 0 {
-			picks = r.take(picks, i, whole)
-		}
-		for p := range r.q.Parts {
-			if i := r.bestFor(p, order, picks); i >= 0 && len(picks) < n {
-				picks = r.take(picks, i, p)
-			}
-		}
-	}
-	lead := &r.sents[order[0]]
-	floor := tailFloor
-	together := !slices.ContainsFunc(picks, func(p pick) bool { return !r.beside(p.at, order[0]) })
-	if together {
-		most := n + 1
-		if r.q.Broad { // what else there is to be heard has room, too
-			most = n - min(n/2, r.rivals(order, floor))
-		} else {
-			floor = rivalFloor
-		}
-		picks = r.company(r.take(picks, order[0], -1), order[0], most)
-	}
-	for _, i := range r.spread(order) {
-		if len(picks) >= n || r.sents[i].score < floor*lead.score {
-			break
-		}
-		if together && r.beside(i, order[0]) || r.strays(i, order[0]) {
-			continue // company has chosen in the best one's paragraph
-		}
-		picks = r.take(picks, i, -1)
-	}
-	for k := range picks {
-		picks[k].rank = k
-	}
-	return picks
-}
-
-// strays reports that a sentence is about something else than the best one: it
-// has no name of the question where the best one has, none of the question's words
-// that name the best one's section or document, or hardly any that the best one has,
-// in itself or around it. Such a sentence shares another word with the question by
-// accident. Of a definition, only its section and other definitions are heard further.
-func (r *reading) strays(i, best int) bool {
-	a, b := &r.sents[i], &r.sents[best]
-	if b.feat[featNames] > 0 && a.feat[featNames] == 0 {
+// repeats reports that saying b after a would say one thing twice.
+func (lk *look) repeats(a, b answer) bool {
+	if a.span == b.span && lk.windows[a.at].src == lk.windows[b.at].src {
 		return true
 	}
-	if a.source == b.source && a.passage.Heading == b.passage.Heading {
-		return false
-	}
-	if r.q.Kind == question.Define && a.feat[featType] == 0 && b.feat[featType] > 0 {
-		return true
-	}
-	topic, on := false, false
-	for t, h := range r.topicOf(b) {
-		if h > 0 && !question.Light(r.q.Terms[t].Stem) {
-			topic, on = true, on || a.credit[t] > 0
+	return question.Plain(a.text) == question.Plain(b.text)
+}
+
+// Limits of what ties two documents together.
+const (
+	bridgeGain  = 0.1 // share of the question that the other document must add
+	bridgeTitle = 4   // letters of a title that a text must name
+	maxNamed    = 2   // documents that are heard because the question names them
+)
+
+// named are the best sentences of other documents whose titles stand in the question:
+// it compares them, or goes from one to the other.
+func (lk *look) named(list []answer) []answer {
+	var out []answer
+	seen := map[*evidence.Source]bool{lk.windows[list[0].at].src: true}
+	for _, a := range list[1:] {
+		src := lk.windows[a.at].src
+		if len(out) < maxNamed && !seen[src] && a.feats[featThin] == 0 && says(lk.q.Text, src.Page.Title) {
+			seen[src] = true
+			out = append(out, a)
 		}
 	}
-	if topic && !on {
-		return true
-	}
-	if a.score >= rivalShare*b.score {
-		return false
-	}
-	shared, all := 0.0, 0.0
-	for t, h := range r.sents[best].own {
-		all += r.idf[t] * h
-		shared += r.idf[t] * min(h, r.sents[i].credit[t])
-	}
-	return shared < strayShare*all
-}
-
-// usable sentences speak to the question and are not known to the caller.
-func (r *reading) usable(i int) bool {
-	s := &r.sents[i]
-	return (s.feat[featOwn] > 0 || s.titled >= meantFloor) && s.feat[featThin] < 1 && !r.q.Known[question.Plain(s.text)]
-}
-
-// spread lowers, for a broad question, the sentences of a document that has
-// already given its best, so that several documents are heard.
-func (r *reading) spread(order []int) []int {
-	if !r.q.Broad {
-		return order
-	}
-	given := map[int]int{}
-	lowered := make(map[int]float64, len(order))
-	for _, i := range order {
-		n := r.sents[i].source.N
-		lowered[i] = r.sents[i].score * (1 - 0.15*float64(min(given[n], 4)))
-		given[n]++
-	}
-	out := slices.Clone(order)
-	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(lowered[b], lowered[a]) })
 	return out
 }
 
-// take adds a sentence unless it is there already or repeats one. The same sentence
-// of another source corroborates; what merely repeats one is not cited. A sentence
-// that leans on another brings that one too.
-func (r *reading) take(picks []pick, i, part int) []pick {
-	for k := range picks {
-		if r.saysSame(picks[k].at, i) {
-			r.corroborate(&picks[k], i)
-			return picks
+// bridge is the sentence of another document that the best answer hangs on: it holds
+// what the question names and the answer's window lacks, and one of the two documents
+// names the other.
+func (lk *look) bridge(list []answer) (answer, bool) {
+	w := &lk.windows[list[0].at]
+	best, top := answer{}, 0.0
+	for _, a := range list[1:] {
+		o := &lk.windows[a.at]
+		if o.src == w.src || a.feats[featThin] > 0 || !says(w.Text, o.src.Page.Title) && !says(o.Text, w.src.Page.Title) {
+			continue
+		}
+		gain := 0.0
+		for t, h := range o.held {
+			gain += lk.idf[t] * max(0, h-w.held[t])
+		}
+		gain /= max(lk.total, 1e-9)
+		if v := gain + a.feats[featOwn]; gain >= bridgeGain && v > top {
+			best, top = a, v
 		}
 	}
-	if slices.ContainsFunc(picks, func(p pick) bool { return r.repeats(p.at, i) }) {
-		return picks
-	}
-	if base := r.leansOn(i); base >= 0 && r.sents[base].feat[featThin] < 1 && !r.q.Known[question.Plain(r.sents[base].text)] {
-		if !slices.ContainsFunc(picks, func(p pick) bool { return p.at == base }) {
-			picks = r.place(picks, base, part)
-		}
-	}
-	return r.place(picks, i, part)
+	return best, top > 0
 }
 
-// corroborate adds the same sentence of another source to a pick, each source once.
-func (r *reading) corroborate(p *pick, i int) {
-	src := r.sents[i].source
-	if src == r.sents[p.at].source || len(p.also) == 2 || slices.ContainsFunc(p.also, func(a int) bool { return r.sents[a].source == src }) {
-		return
-	}
-	p.also = append(p.also, i)
-}
-
-// place adds a pick. Sentences that stand in a window already cited share it.
-func (r *reading) place(picks []pick, i, part int) []pick {
-	s := &r.sents[i]
-	for _, p := range picks {
-		if r.sents[p.at].source == s.source && p.window.Start <= s.span.Start && s.span.End <= p.window.End {
-			return append(picks, pick{at: i, window: p.window, part: part})
-		}
-	}
-	return append(picks, pick{at: i, window: around(s.source, s.span), part: part})
-}
-
-// around is what a citation of the sentence shows: it and the sentences of its
-// paragraph around it, as far as an excerpt may go.
-func around(src *evidence.Source, sentence marchwarden.Span) marchwarden.Span {
-	return evidence.Around(src.Text, src.Passages, sentence, marchwarden.MaxExcerptChars)
-}
-
-// claims turns picks into sentences in reading order, and ends with the
-// sentences that disagree, each with its own citation.
-func (r *reading) claims(picks []pick, quarrel []marchwarden.Contradiction, set *evidence.Set) []reason.Claim {
-	ordered := r.arrange(picks)
-	var out []reason.Claim
-	said := map[string]bool{}
-	for k, p := range ordered {
-		s := &r.sents[p.at]
-		c := reason.Claim{
-			Text: flat(s.text), Passages: []evidence.ID{s.passage.ID}, Spans: []marchwarden.Span{p.window},
-			Paragraph: k == 0 || r.breaks(ordered, k), Support: marchwarden.Supported,
-		}
-		if r.alone(p.at) < partlyBelow {
-			c.Support = marchwarden.Partial
-		}
-		for _, a := range p.also {
-			o := &r.sents[a]
-			said[question.Plain(o.text)] = true
-			c.Passages = append(c.Passages, o.passage.ID)
-			c.Spans = append(c.Spans, around(o.source, o.span))
-		}
-		said[question.Plain(s.text)] = true
-		out = append(out, c)
-	}
-	return append(out, quoteQuarrels(quarrel, set, said)...)
-}
-
-// arrange puts the best sentence first, then the others by document, documents
-// by their best sentence and each in its own order. Parts keep their order.
-func (r *reading) arrange(picks []pick) []pick {
-	lead := map[int]int{} // source number → rank of its best pick
-	for _, p := range picks {
-		n := r.sents[p.at].source.N
-		if _, ok := lead[n]; !ok {
-			lead[n] = p.rank
-		}
-	}
-	group := func(p pick) int {
-		switch {
-		case p.part == whole:
-			return -1
-		case p.part >= 0:
-			return p.part
-		}
-		return len(r.q.Parts) + lead[r.sents[p.at].source.N]
-	}
-	first := func(p pick) int { // the best sentence, and the one it leans on
-		if p.part >= 0 || p.at == picks[0].at || p.rank == 1 && r.leansOn(p.at) == picks[0].at {
-			return 0
-		}
-		return 1
-	}
-	out := slices.Clone(picks)
-	slices.SortStableFunc(out, func(a, b pick) int {
-		return cmp.Or(cmp.Compare(group(a), group(b)), cmp.Compare(first(a), first(b)), cmp.Compare(r.sents[a.at].span.Start, r.sents[b.at].span.Start))
-	})
-	return out
-}
-
-// breaks starts the second paragraph of a longer answer where the document or
-// the part changes, about half way.
-func (r *reading) breaks(picks []pick, k int) bool {
-	if len(picks) < 5 || k < 2 || len(picks)-k < 2 {
-		return false
-	}
-	changed := func(j int) bool {
-		return picks[j].part != picks[j-1].part || r.sents[picks[j].at].source != r.sents[picks[j-1].at].source
-	}
-	for j := len(picks) / 2; j < len(picks)-1; j++ {
-		if changed(j) {
-			return j == k
-		}
-	}
-	return false
-}
-
-// flat is a sentence on one line without the bullet of a list.
-func flat(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	for _, b := range []string{"- ", "* ", "+ ", "• ", "– "} {
-		s = strings.TrimPrefix(s, b)
-	}
-	return strings.TrimSpace(s)
+// says reports that a text has a title in it, as whole words.
+func says(text, title string) bool {
+	title, _, _ = strings.Cut(title, " (")
+	title = question.Plain(title)
+	return len(title) >= bridgeTitle && strings.Contains(" "+question.Plain(text)+" ", " "+title+" ")
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -22,73 +21,64 @@ const (
 	judgeThinking = 1000 // of a model that is not known to think
 )
 
-// judge gives every claim its verdict: the model's where it was asked and gave one,
-// the worse of the two where the judge without a model is sure that the passages
-// deny the claim or do not state it, and that one's alone where the model said
-// nothing. What neither is sure of stays unchecked. The error is the model's fault.
+// judge gives every claim its verdict: that of the judge without a model, or the
+// model's where it was asked and thinks less of the claim. No word of a model makes a
+// verdict better. The error is the model's fault.
 func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) error {
-	claims := d.Claims
+	local := judge.New(s.Reader)
+	said := make([]judge.Opinion, len(d.Claims))
 	var open []int // claims that the model can say something about
-	for i := range claims {
-		texts := cited(s.Evidence, claims[i].Passages)
-		switch {
-		case len(texts) == 0: // the gate drops it
-		case !judge.Shares(claims[i].Text, texts) && judge.Shares(s.Request.Question, texts):
-			// Passages that do not even share a word with the question are in another
-			// language; then words tell nothing.
-			claims[i].Support = marchwarden.Unsupported
-		default:
+	for i, c := range d.Claims {
+		texts := cited(s.Evidence, c.Passages)
+		if len(texts) == 0 {
+			continue // the gate drops it
+		}
+		// It takes milliseconds, and a rerun must come to the same: it is not broken off.
+		o, err := local.Judge(context.WithoutCancel(ctx), c.Text, texts)
+		if err != nil {
+			return err
+		}
+		if said[i] = o; o.Verdict.Wire() != marchwarden.Unsupported {
 			open = append(open, i)
 		}
 	}
-	err := r.askJudge(ctx, s, claims, open)
-	offline := judge.New(free(s.Vectors))
-	for _, i := range open {
-		texts := cited(s.Evidence, claims[i].Passages)
-		// It takes milliseconds, and a rerun must come to the same: it is not broken off.
-		o, failed := offline.Judge(context.WithoutCancel(ctx), claims[i].Text, texts)
-		if failed == nil {
-			weigh(d, &claims[i], o)
-		}
-		if judge.MissesNumber(claims[i].Text, texts) && claims[i].Support != marchwarden.Unsupported {
-			claims[i].Support = marchwarden.Partial
+	err := r.askJudge(ctx, s, d.Claims, open)
+	for i, o := range said {
+		if o.Verdict != "" {
+			weigh(d, &d.Claims[i], o)
 		}
 	}
 	return err
 }
 
+// standing orders verdicts, the best first.
+var standing = []marchwarden.Support{marchwarden.Supported, marchwarden.Partial, marchwarden.Unchecked, marchwarden.Unsupported}
+
 // weigh puts the two verdicts on a claim together and counts them.
 func weigh(d *reason.Draft, c *reason.Claim, o judge.Opinion) {
-	second := o.Verdict.Wire()
-	if c.Support != marchwarden.Unchecked && !o.Unsure() {
+	local, model := o.Verdict.Wire(), c.Support
+	c.Support, c.Judge, c.Conflict = local, marchwarden.JudgeLocal, o.Against()
+	if model == marchwarden.Unchecked || model == "" {
+		return
+	}
+	c.Judge = marchwarden.JudgeBoth
+	if slices.Index(standing, model) > slices.Index(standing, local) {
+		c.Support = model
+	}
+	if local != marchwarden.Unchecked {
 		d.Judged++
-		if (c.Support == marchwarden.Supported) == (second == marchwarden.Supported) {
+		if (model == marchwarden.Supported) == (local == marchwarden.Supported) {
 			d.Agreed++
 		}
 	}
-	switch {
-	case c.Support == marchwarden.Unchecked:
-		c.Support = o.Wire()
-	case o.Sure:
-		c.Support = second
-	}
-	c.Conflict = o.Against()
 }
 
-// free is an embedder that costs nothing, or nil.
-func free(e embed.Embedder) embed.Embedder {
-	if p, ok := e.(embed.Pure); ok {
-		return p
-	}
-	return nil
-}
-
-// cited are the texts of the passages that exist.
-func cited(set *evidence.Set, ids []evidence.ID) []string {
-	var out []string
+// cited are the passages that exist, each under its title and headings.
+func cited(set *evidence.Set, ids []evidence.ID) []judge.Excerpt {
+	var out []judge.Excerpt
 	for _, id := range ids {
-		if _, ps, ok := set.Passage(id); ok {
-			out = append(out, ps.Text)
+		if src, ps, ok := set.Passage(id); ok {
+			out = append(out, judge.Excerpt{Heading: strings.Trim(src.Page.Title+" › "+ps.Path, " ›"), Text: ps.Text})
 		}
 	}
 	return out
@@ -174,9 +164,12 @@ func (r *Reasoner) judgeCall(s *reason.State, claims []reason.Claim, open []int)
 	return llm.Call{}, 0
 }
 
-// matchOf is how much of what was asked the cited passages and their titles
-// speak to.
+// matchOf is how likely the answer is right, by how much of what was asked the cited
+// passages and their titles speak to, and how many of its sentences stand.
 func matchOf(s *reason.State, claims []reason.Claim, gaps []marchwarden.Gap) float64 {
+	if len(claims) == 0 {
+		return 0
+	}
 	held := map[string]bool{}
 	for _, c := range claims {
 		if c.Support == marchwarden.Unsupported {
@@ -194,8 +187,21 @@ func matchOf(s *reason.State, claims []reason.Claim, gaps []marchwarden.Gap) flo
 	if slices.ContainsFunc(gaps, func(g marchwarden.Gap) bool { return g.Category == marchwarden.SourceNotFound }) {
 		match *= 0.8
 	}
-	return match
+	stand := 0.0
+	for _, c := range claims {
+		if c.Support.Stands() {
+			stand++
+		}
+	}
+	return matchBase + matchShare*match + matchStands*stand/float64(max(1, len(claims)))
 }
+
+// What the probability that a model's answer is right is made of.
+const (
+	matchBase   = 0.24
+	matchShare  = 0.5
+	matchStands = 0.1
+)
 
 // shareOf is the share of the question's words that a text holds.
 func shareOf(question, text string) float64 {

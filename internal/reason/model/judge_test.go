@@ -33,7 +33,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			diff(t, "support", strings.Join(got, " "), c.want)
 			in := m.Calls()[1].Input
-			if !strings.Contains(in, "1. The Pineview Dam was completed in 1937. S1.1\n2. The dam cost 5 million dollars. S1.2\n[S1.1] The") || strings.Contains(in, "anana") {
+			if !strings.Contains(in, "1. The Pineview Dam was completed in 1937. S1.1\n[S1.1] The") || strings.Contains(in, "anana") || strings.Contains(in, "million") {
 				t.Errorf("the judge is shown\n%s", in)
 			}
 		})
@@ -57,8 +57,8 @@ func TestJudgeWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestTwoJudges: the judge without a model can make a verdict worse where it is sure,
-// gives one where the model gave none, and is counted.
+// TestTwoJudges: the model can make a verdict worse and never better, the judge without
+// one gives it where the model gave none, and what both say is counted.
 func TestTwoJudges(t *testing.T) {
 	claims := answer(claim("It was completed in 1937 by the Bureau of Reclamation.", "S1.1"), claim("It was not completed in 1937 by the Bureau of Reclamation.", "S1.1"),
 		claim("Sheep graze on the meadows of the valley in spring.", "S1.1"))
@@ -68,9 +68,9 @@ func TestTwoJudges(t *testing.T) {
 		stands, denied, other marchwarden.Support
 		judged, agreed        int
 	}{
-		{"the model likes all", verdicts("supported", "supported", "supported"), marchwarden.Supported, marchwarden.Unsupported, marchwarden.Unsupported, 2, 1},
+		{"the model likes all", verdicts("supported", "supported", "supported"), marchwarden.Supported, marchwarden.Unsupported, marchwarden.Unsupported, 1, 1},
 		{"the model says nothing", verdicts(), marchwarden.Supported, marchwarden.Unsupported, marchwarden.Unsupported, 0, 0},
-		{"the model likes nothing", verdicts("unsupported", "unsupported", "unsupported"), marchwarden.Unsupported, marchwarden.Unsupported, marchwarden.Unsupported, 2, 1},
+		{"the model likes nothing", verdicts("unsupported", "unsupported", "unsupported"), marchwarden.Unsupported, marchwarden.Unsupported, marchwarden.Unsupported, 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, _, _, _ := write(t, balanced, script{"write": {{Text: encoded(claims)}}, "judge": {c.judge}})

@@ -56,7 +56,7 @@ var _ reason.Reasoner = (*Reasoner)(nil)
 // Version names this mind and changes when its prompts, or what it does with a
 // model's words, change: a run that another version recorded cannot be rerun by
 // this one.
-const Version = "model/3"
+const Version = "model/4"
 
 // New makes the reasoner of one run. The id is the model's, such as
 // "anthropic/…"; it becomes the result's model_id.
@@ -66,6 +66,9 @@ func New(id string) *Reasoner {
 
 // ID is the id that New was given.
 func (r *Reasoner) ID() string { return r.id }
+
+// Version is Version: the id says which model is asked, and not by which mind.
+func (*Reasoner) Version() string { return Version }
 
 // ask makes one call. A refusal of the model is an error with CodeRefused.
 func (r *Reasoner) ask(ctx context.Context, s *reason.State, c llm.Call) (llm.Reply, error) {

@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
 // What writing may cost, in tokens.
@@ -47,7 +48,7 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 		return stand, marchwarden.Wrap(err, marchwarden.CodeOf(err), "the model could not write the answer, which is made of sentences of the sources instead")
 	}
 	err = r.judge(ctx, s, &d)
-	r.finish(s, &d, packed)
+	r.finish(ctx, s, &d, packed)
 	return d, err
 }
 
@@ -189,7 +190,7 @@ func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, t
 
 // finish adds what is computed, not asked: the reason for an empty answer, the
 // contradictions, and how much of the question was met.
-func (r *Reasoner) finish(s *reason.State, d *reason.Draft, packed []evidence.Passage) {
+func (r *Reasoner) finish(ctx context.Context, s *reason.State, d *reason.Draft, packed []evidence.Passage) {
 	if len(d.Claims) == 0 {
 		d.Refusal = "The passages that were read do not answer the question; the gaps say what is missing."
 		if len(d.Gaps) == 0 {
@@ -197,7 +198,7 @@ func (r *Reasoner) finish(s *reason.State, d *reason.Draft, packed []evidence.Pa
 				Detail: fmt.Sprintf("the model found no answer in %d passages of %d sources", len(packed), len(s.Evidence.Sources()))})
 		}
 	}
-	d.Contradictions = quarrels(s, d.Claims, packed)
+	d.Contradictions = quarrels(ctx, s, d.Claims, packed)
 	for _, c := range d.Contradictions[:min(len(d.Contradictions), maxQuarrels)] {
 		d.Discoveries = append(d.Discoveries, marchwarden.DiscoveryEvent{Type: marchwarden.ContradictionDetected,
 			Query: c.Subject + " " + strings.TrimPrefix(c.Attribute, "number of "), Reason: c.Detail, SourceLocator: c.A.Locator})
@@ -207,7 +208,7 @@ func (r *Reasoner) finish(s *reason.State, d *reason.Draft, packed []evidence.Pa
 
 // quarrels are contradictions between what was shown or cited that touch the
 // answer: one side stands in a cited passage, or bears on most of the question.
-func quarrels(s *reason.State, claims []reason.Claim, packed []evidence.Passage) []marchwarden.Contradiction {
+func quarrels(ctx context.Context, s *reason.State, claims []reason.Claim, packed []evidence.Passage) []marchwarden.Contradiction {
 	var among, used []evidence.ID
 	for _, c := range claims {
 		used = append(used, c.Passages...)
@@ -217,10 +218,10 @@ func quarrels(s *reason.State, claims []reason.Claim, packed []evidence.Passage)
 	}
 	stated := cited(s.Evidence, used)
 	touches := func(side marchwarden.Side) bool {
-		return slices.ContainsFunc(stated, func(t string) bool { return strings.Contains(t, side.RawExcerpt) }) ||
+		return slices.ContainsFunc(stated, func(x judge.Excerpt) bool { return strings.Contains(x.Text, side.RawExcerpt) }) ||
 			shareOf(s.Request.Question, side.RawExcerpt) >= 0.5
 	}
-	return slices.DeleteFunc(verify.Contradictions(s.Request.Question, s.Evidence, slices.Concat(used, among)), func(c marchwarden.Contradiction) bool {
+	return slices.DeleteFunc(verify.Contradictions(ctx, s.Reader, s.Request.Question, s.Evidence, slices.Concat(used, among)), func(c marchwarden.Contradiction) bool {
 		return !touches(c.A) && !touches(c.B)
 	})
 }

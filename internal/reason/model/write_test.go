@@ -66,13 +66,13 @@ func TestWrite(t *testing.T) {
 	}
 	diff(t, "prompts", promptsOf(m), "write judge")
 	diff(t, "claims", d.Claims, []reason.Claim{
-		{Text: "The Pineview Dam was completed in 1937.", Passages: []evidence.ID{"S1.1"}, Support: marchwarden.Supported},
-		{Text: "The dam cost 4 million dollars.", Passages: []evidence.ID{"S1.2", "S9.9"}, Paragraph: true, Support: marchwarden.Partial},
+		{Text: "The Pineview Dam was completed in 1937.", Passages: []evidence.ID{"S1.1"}, Support: marchwarden.Supported, Judge: marchwarden.JudgeBoth},
+		{Text: "The dam cost 4 million dollars.", Passages: []evidence.ID{"S1.2", "S9.9"}, Paragraph: true, Support: marchwarden.Partial, Judge: marchwarden.JudgeBoth},
 	})
 	diff(t, "gaps", d.Gaps, []marchwarden.Gap{{Topic: "who designed it", Category: marchwarden.SourceNotFound, Detail: "no passage names a designer"}})
 	diff(t, "discoveries", d.Discoveries, []marchwarden.DiscoveryEvent{{Type: marchwarden.RelatedResearch, SuggestedResearcher: "arxiv", Query: "dam cost models", Reason: "the passage speaks of cost", SourceLocator: dam[0].locator}})
 	diff(t, "open questions", d.OpenQuestions, []marchwarden.OpenQuestion{{Question: "Who designed the dam?", Context: "not said", Priority: marchwarden.Low, SourceLocator: dam[0].locator}})
-	if d.Match < 0.75 || d.Match > 0.81 { // everything asked stands there, and one gap
+	if d.Match < 0.64 || d.Match > 0.74 { // everything asked stands there, and one gap
 		t.Errorf("match %.2f", d.Match)
 	}
 	c := m.Calls()[0]

@@ -193,7 +193,7 @@ func (f *Finder) Find(text string) int {
 // Verdict is a verdict of the contract; what is none was not checked.
 func Verdict(s marchwarden.Support) string {
 	switch s {
-	case marchwarden.Supported, marchwarden.Partial, marchwarden.Unsupported:
+	case marchwarden.Supported, marchwarden.Quoted, marchwarden.Partial, marchwarden.Unsupported:
 		return string(s)
 	}
 	return string(marchwarden.Unchecked)

@@ -275,7 +275,7 @@ func TestSourceFilter(t *testing.T) {
 	w.found = []string{`{"doi": "https://doi.org/10.1000/mice", "title": "On the sleep of mice"}`}
 	l := newLab(t, w)
 	for filter, want := range map[string]string{"arxiv.org": "arxiv:2101.00007", "doi.org": "doi:10.1000/mice", "nasa.gov": ""} {
-		res := l.ask(t, marchwarden.Request{Question: "What is the model of attention in mice that sleep?", Constraints: &marchwarden.Constraints{SourceFilter: filter}})
+		res := l.ask(t, marchwarden.Request{Question: "What is said about attention, and about the sleep of mice?", Constraints: &marchwarden.Constraints{SourceFilter: filter}})
 		if want == "" && len(res.Citations) > 0 {
 			t.Errorf("%s: %+v", filter, res.Citations)
 		}

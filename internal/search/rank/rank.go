@@ -25,8 +25,8 @@ import (
 // before the query is widened (see Feedback), MaxTexts altogether. With 16, 32, 64 and
 // 128 in one round nDCG@10 on half of SciFact was .776, .783, .788 and .789.
 const (
-	FirstTexts = 32
-	MaxTexts   = 64
+	FirstTexts = 16
+	MaxTexts   = 32
 )
 
 // wordShare is what the score by words counts in a fused score, where a cosine is

@@ -39,6 +39,7 @@ func Write(w io.Writer, st term.Style, r *report.Report, o Options) error {
 	b := &book{Page: st.NewPage(), r: r, v: r.View(), o: o, shown: map[int]bool{}}
 	b.title()
 	b.answer()
+	b.closest()
 	b.others()
 	b.Contradictions(r.Result)
 	b.gaps()
@@ -98,6 +99,10 @@ func (b *book) title() {
 
 // answer writes every sentence with what it rests on.
 func (b *book) answer() {
+	if b.v.Lead != "" {
+		b.Gap()
+		b.Text("", "", 0, term.Run{Text: b.v.Lead, Look: term.Bold})
+	}
 	paragraphs := answer.Sentences(b.r.Result)
 	if len(paragraphs) == 0 {
 		b.Gap()
@@ -137,11 +142,27 @@ func (b *book) sentence(s answer.Sentence) {
 	}
 }
 
+// closest writes the passages that a refusal comes with.
+func (b *book) closest() {
+	for i, s := range b.v.Closest {
+		if i == 0 {
+			b.Section("Closest passages (not an answer)", term.Plain)
+		} else {
+			b.Gap()
+		}
+		b.Text("  • ", "    ", 0, term.Run{Text: s.Heading, Look: term.Bold})
+		b.Note("    ", append([]string{s.Locator}, s.Facts...))
+		b.excerpt("    ", report.Window{Excerpt: s.Excerpt}, false)
+	}
+}
+
 // verdict is what the check of a claim came to.
 func verdict(v string) (words string, look term.Look) {
 	switch marchwarden.Support(v) {
 	case marchwarden.Supported:
 		return "supported by what follows", term.Green
+	case marchwarden.Quoted:
+		return "quoted: copied from what follows", term.Plain
 	case marchwarden.Partial:
 		return "supported in part by what follows", term.Yellow
 	case marchwarden.Unsupported:

@@ -51,6 +51,12 @@ func sample(t testing.TB, plant func(string) string) *report.Report {
 	res.Claims = []marchwarden.Claim{{Text: plant("The last frost is on 26 April."), Citations: []int{1, 2}, Support: marchwarden.Supported}, {Text: plant("It was later in 1990."), Citations: []int{2}, Support: marchwarden.Partial},
 		{Text: plant("Nobody knows about 2030."), Citations: []int{3}, Support: marchwarden.Unsupported}}
 	res.Answer = res.Claims[0].Text + " [1][2] " + res.Claims[1].Text + " [2]\n\n" + res.Claims[2].Text + " [3] And a word without any."
+	res.ShortAnswer = &marchwarden.ShortAnswer{Text: "On " + plant("26 April"), Citation: 9, Kind: marchwarden.ShortSpan}
+	res.Claims = append(res.Claims, marchwarden.Claim{Text: plant("It freezes late."), Citations: []int{1}, Support: marchwarden.Quoted})
+	res.Answer += "\n\n" + res.Claims[3].Text + " [1]"
+	for range 3 {
+		res.Closest = append(res.Closest, marchwarden.Closest{Source: plant("web"), Locator: "https://near.example/", Title: plant("Of ice"), RawExcerpt: plant("Ice melts\nin May."), Reason: plant("it speaks of May")})
+	}
 	res.Gaps = []marchwarden.Gap{{Topic: plant("frost in 1890"), Category: marchwarden.SourceNotFound, Detail: plant("3 documents were read")}, {Topic: plant("frost on Mars"), Category: marchwarden.GapCategory(plant("new_category"))}}
 	res.Decisions = []marchwarden.Decision{{About: string(marchwarden.SourceNotFound), Topic: plant("frost in 1890"), From: 1, Action: marchwarden.Dispatched, Reason: plant("somebody else may know"), Rihla: 2}}
 	res.OpenQuestions = []marchwarden.OpenQuestion{{Question: plant("What of Logan?"), Context: plant("it is colder"), Priority: marchwarden.Low}}
@@ -140,7 +146,7 @@ func TestExcerptIsMarked(t *testing.T) {
 			marked.WriteString(strings.TrimSpace(text) + " ")
 		}
 	}
-	if n := strings.Count(marked.String(), "» "+r.Result.Citations[0].RawExcerpt+" «"); n != 3 { // [1], [2], and [2] again
+	if n := strings.Count(marked.String(), "» "+r.Result.Citations[0].RawExcerpt+" «"); n != 4 { // [1], [2], and both again
 		t.Errorf("%d times: %s", n, marked.String())
 	}
 	if strings.Contains(marked.String(), "tomatoes") || strings.Contains(marked.String(), "Weather") {

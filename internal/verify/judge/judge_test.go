@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 )
 
 func TestShippedWeightsCanBeRead(t *testing.T) {
@@ -26,11 +26,11 @@ func TestShippedWeightsCanBeRead(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for name, s := range map[string]string{
-		"nothing":  "{}",
-		"no JSON":  "weights",
-		"renamed":  strings.ReplaceAll(string(weightsJSON), `"words_all"`, `"words_any"`),
-		"no order": strings.ReplaceAll(string(weightsJSON), `"cuts":{"supported":`, `"cuts":{"supported":-`),
-		"loops":    strings.ReplaceAll(string(weightsJSON), `"l":1,`, `"l":0,`),
+		"nothing": "{}",
+		"no JSON": "weights",
+		"renamed": strings.ReplaceAll(string(weightsJSON), `"window"`, `"windows"`),
+		"no cut":  strings.ReplaceAll(string(weightsJSON), `"supported":`, `"supported":-`),
+		"loops":   strings.ReplaceAll(string(weightsJSON), `"l":1,`, `"l":0,`),
 	} {
 		if _, err := Parse([]byte(s)); err == nil {
 			t.Errorf("%s: no error", name)
@@ -58,11 +58,11 @@ func TestVerdicts(t *testing.T) {
 		"Japanese excerpt":  {"The dam was completed in 1937.", []string{"パインビューダムは1937年に完成した。"}, []Verdict{Unchecked}},
 		"too long a claim":  {strings.Repeat("The dam was completed in 1937 and so on. ", 60), []string{dam}, []Verdict{Unchecked}},
 		"too long excerpts": {"The dam was completed in 1937.", []string{strings.Repeat(dam, 8000)}, []Verdict{Unchecked}},
-		"another year":      {"The Pineview Dam in Ogden Canyon was completed in 1957.", []string{dam}, []Verdict{Contradicted, Unchecked, Partial}},
-		"denied":            {"The reservoir behind it is not popular for boating.", []string{dam}, []Verdict{Contradicted, Unchecked, Partial}},
+		"another year":      {"The Pineview Dam in Ogden Canyon was completed in 1957.", []string{dam}, []Verdict{Contradicted}},
+		"denied":            {"The reservoir behind it is not popular for boating.", []string{dam}, []Verdict{Contradicted}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := New(nil).Judge(t.Context(), c.claim, c.excerpts)
+			o, err := New(nil).Judge(t.Context(), c.claim, plain(c.excerpts...))
 			if err != nil || !slices.Contains(c.want, o.Verdict) || len(o.Reasons) == 0 {
 				t.Errorf("%+v, %v; want one of %v", o, err, c.want)
 			}
@@ -82,73 +82,108 @@ func TestWire(t *testing.T) {
 
 func TestReasonsNameTheConflict(t *testing.T) {
 	for claim, want := range map[string]string{
-		"The Pineview Dam in Ogden Canyon was completed in 1957.":     "another year",
+		"The Pineview Dam in Ogden Canyon was completed in 1957.":     "numbers that are not in the excerpts: 1957",
 		"It is 150 feet high and holds about 110,000 acre-feet.":      "another value",
-		"The reservoir behind it is not popular for boating.":         "denies",
+		"The reservoir behind it is not popular for boating.":         "the claim denies",
 		"The zoo behind it is popular for skating.":                   "zoo, skating",
-		"The dam in Ogden Canyon was completed in 1937 by 900 people": "a number of the claim",
+		"The dam in Ogden Canyon was completed in 1937 by 900 people": "900",
+		"The dam in Ogden Canyon was completed in 1937 by Mary Hale.": "names that are not in the excerpts: Mary, Hale",
 	} {
-		o, err := New(nil).Judge(t.Context(), claim, []string{dam})
+		o, err := New(nil).Judge(t.Context(), claim, plain(dam))
 		if err != nil || !strings.Contains(strings.Join(o.Reasons, "; "), want) {
 			t.Errorf("%q: %q, %v; want %q", claim, o.Reasons, err, want)
 		}
 	}
 }
 
-// fake makes vectors of the letters of a text.
-type fake struct{ err error }
+func plain(texts ...string) []Excerpt {
+	var out []Excerpt
+	for _, s := range texts {
+		out = append(out, Excerpt{Text: s})
+	}
+	return out
+}
 
-func (fake) ID() string { return "letters" }
+// fake says the same of everything.
+type fake struct {
+	reader.Relation
+	err error
+}
 
-func (f fake) Embed(_ context.Context, texts []string) ([]embed.Vector, error) {
-	var out []embed.Vector
-	for _, t := range texts {
-		v := make(embed.Vector, 26)
-		for _, r := range strings.ToLower(t) {
-			if r >= 'a' && r <= 'z' {
-				v[r-'a']++
-			}
-		}
-		out = append(out, v)
+func (fake) ID() string { return "fake" }
+
+func (fake) Read(context.Context, string, []reader.Passage) ([]reader.Reading, error) {
+	return nil, errors.New("not asked for")
+}
+
+func (f fake) Relate(_ context.Context, pairs []reader.Pair) ([]reader.Relation, error) {
+	out := make([]reader.Relation, len(pairs))
+	for i := range out {
+		out[i] = f.Relation
 	}
 	return out, f.err
 }
 
-func TestVectors(t *testing.T) {
-	const claim = "The dam of Ogden was finished before the war."
-	plain, err := Read(t.Context(), nil, claim, []string{dam})
-	if err != nil || plain.Vectors || len(plain.Values) != len(Names(false)) {
-		t.Fatalf("%d values for %d names, %v", len(plain.Values), len(Names(false)), err)
-	}
-	with, err := Read(t.Context(), fake{}, claim, []string{dam})
-	if err != nil || !with.Vectors || len(with.Values) != len(Names(true)) {
-		t.Fatalf("%d values for %d names, %v", len(with.Values), len(Names(true)), err)
-	}
-	if d := cmp.Diff(plain.Values, with.Values[:len(plain.Values)]); d != "" {
-		t.Errorf("vectors change what words say (-without +with):\n%s", d)
-	}
-	// Without the vectors after all, words do; a judge who is told to stop stops.
-	broken, err := Read(t.Context(), fake{errors.New("no service")}, claim, []string{dam})
-	if err != nil || broken.Vectors {
-		t.Errorf("%+v, %v", broken, err)
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := New(fake{context.Canceled}).Judge(over, claim, []string{dam}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
+var (
+	sure    = fake{Relation: reader.Relation{Entailed: 0.98, Contradicted: 0.01}}
+	unsure  = fake{Relation: reader.Relation{Entailed: 0.3, Contradicted: 0.3}}
+	against = fake{Relation: reader.Relation{Entailed: 0.01, Contradicted: 0.98}}
+)
+
+// TestRules: what words rule out no reader makes supported, and what the reader denies is
+// contradicted only where words are against it, too.
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		name, claim string
+		read        reader.Reader
+		want        []Verdict
+	}{
+		{"other words", "The Pineview Dam in Ogden Canyon was finished in 1937.", sure, []Verdict{Supported}},
+		{"other words, unsure", "The Pineview Dam in Ogden Canyon was finished in 1937.", unsure, []Verdict{Partial}},
+		{"other words, no reader", "The Pineview Dam in Ogden Canyon was finished in 1937.", nil, []Verdict{Partial}},
+		{"number as a word", "It is one hundred and thirty-seven feet high.", sure, []Verdict{Partial, Unchecked, Supported}},
+		{"another number", "It is 150 feet high and holds about 110,000 acre-feet of water.", sure, []Verdict{Partial}},
+		{"another number, denied", "It is 150 feet high and holds about 110,000 acre-feet of water.", against, []Verdict{Contradicted}},
+		{"another unit", "It is 137 metres high and holds about 110,000 acre-feet of water.", sure, []Verdict{Partial}},
+		{"another name", "The Pineview Dam in Provo Canyon was completed in 1937.", sure, []Verdict{Partial}},
+		{"denied, by the reader alone", "The lake behind it is liked for boating.", against, []Verdict{Partial, Unsupported}},
+		{"a sweeping word", "Every reservoir behind it is popular for boating.", sure, []Verdict{Partial}},
+		{"a cause", "The reservoir behind it is popular because it is 137 feet high.", sure, []Verdict{Partial}},
+		{"about something else", "Bananas ripen quickly when they are kept beside apples in a closed paper bag.", against, []Verdict{Unsupported}},
+	} {
+		o, err := New(c.read).Judge(t.Context(), c.claim, plain(dam))
+		if err != nil || !slices.Contains(c.want, o.Verdict) {
+			t.Errorf("%s: %+v, %v; want one of %v", c.name, o, err, c.want)
+		}
 	}
 }
 
-func TestClauses(t *testing.T) {
-	for claim, want := range map[string][]string{
-		"The dam was built in 1937 and the lake is popular, which draws many visitors.": {"The dam was built in 1937", "and the lake is popular", "which draws many visitors"},
-		"A small town.": {"A small town"},
-		"Paris, France": {"Paris, France"},
-		"":              nil,
-	} {
-		if d := cmp.Diff(want, Clauses(claim)); d != "" {
-			t.Errorf("%q (-want +got):\n%s", claim, d)
+// TestHeading: what stands above an excerpt belongs to it.
+func TestHeading(t *testing.T) {
+	const text, claim = "It is 137 feet high and holds water.", "The Pineview Dam is 137 feet high."
+	for heading, want := range map[string]Verdict{"": Partial, "Dams › The Pineview Dam": Supported} {
+		if o, err := New(sure).Judge(t.Context(), claim, []Excerpt{{heading, text}}); err != nil || o.Verdict != want {
+			t.Errorf("under %q: %+v, %v", heading, o, err)
 		}
+	}
+}
+
+// TestReaderFails: without the reader after all, words do; a judge who is told to stop
+// stops.
+func TestReaderFails(t *testing.T) {
+	const claim = "The dam of Ogden was finished before the war."
+	broken, err := Read(t.Context(), fake{err: errors.New("broken")}, claim, plain(dam))
+	if err != nil || broken.Read || len(broken.Values) != len(Names(false)) {
+		t.Errorf("%+v, %v", broken, err)
+	}
+	whole, err := Read(t.Context(), sure, claim, plain(dam))
+	if err != nil || len(whole.Values) != len(Names(true)) {
+		t.Errorf("%+v, %v", whole, err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := New(fake{err: context.Canceled}).Judge(over, claim, plain(dam)); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -159,8 +194,8 @@ func TestAnyText(t *testing.T) {
 	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(words, 0, 30).Draw(t, "words"), " ") })
 	rapid.Check(t, func(t *rapid.T) {
 		claim, excerpts := rapid.OneOf(text, rapid.String()).Draw(t, "claim"), rapid.SliceOfN(rapid.OneOf(text, rapid.String()), 0, 3).Draw(t, "excerpts")
-		a, errA := New(fake{}).Judge(context.Background(), claim, excerpts)
-		b, errB := New(fake{}).Judge(context.Background(), claim, excerpts)
+		a, errA := New(unsure).Judge(context.Background(), claim, plain(excerpts...))
+		b, errB := New(unsure).Judge(context.Background(), claim, plain(excerpts...))
 		if errA != nil || errB != nil || !cmp.Equal(a, b) {
 			t.Fatalf("%+v, %v and then %+v, %v", a, errA, b, errB)
 		}
@@ -171,40 +206,4 @@ func TestAnyText(t *testing.T) {
 			t.Fatalf("%s without evidence", a.Verdict)
 		}
 	})
-}
-
-// apart gives the first text, the claim, a vector of its own.
-type apart struct{}
-
-func (apart) ID() string { return "apart" }
-
-func (apart) Embed(_ context.Context, texts []string) ([]embed.Vector, error) {
-	out := []embed.Vector{{1, 0}}
-	for range texts[1:] {
-		out = append(out, embed.Vector{0, 1})
-	}
-	return out, nil
-}
-
-// TestSure: only a contradiction, or a claim that is far off in meaning, too, outweighs
-// another judge.
-func TestSure(t *testing.T) {
-	far := Opinion{Verdict: Unsupported, Sure: true}
-	if (Opinion{Verdict: Unsupported}).Wire() != marchwarden.Unchecked || far.Wire() != marchwarden.Unsupported || (Opinion{Verdict: Supported}).Wire() != marchwarden.Supported {
-		t.Error("what is unsupported by words alone is unchecked, and nothing else is")
-	}
-	for claim, want := range map[string]bool{
-		"It is 150 feet high and holds about 110,000 acre-feet of water.":               true,
-		"It is 137 feet high and holds about 110,000 acre-feet of water.":               false,
-		"Bananas ripen quickly when they are kept beside apples in a closed paper bag.": false, // by words alone
-	} {
-		o := ByWords(claim, []string{dam})
-		if o.Sure != want || (o.Against() != "") != want {
-			t.Errorf("%q: %+v", claim, o)
-		}
-	}
-	o, err := New(apart{}).Judge(t.Context(), "Bananas ripen quickly when they are kept beside apples in a closed paper bag.", []string{dam})
-	if err != nil || !o.Sure || o.Against() != "" {
-		t.Errorf("far off by vectors, too: %+v, %v", o, err)
-	}
 }

@@ -3,7 +3,6 @@ package judge
 import (
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,28 +13,28 @@ import (
 //go:embed weights.json
 var weightsJSON []byte
 
-// Weights are what was fitted: one set for words alone, one with vectors.
+// Weights are what was fitted: once for words alone, once with a reader.
 type Weights struct {
 	Made    string `json:"made"`    // the day
 	Command string `json:"command"` // what made them
 	Data    string `json:"data"`    // from what
-	Words   Models `json:"words"`
-	Vectors Models `json:"vectors"`
+	ReadBy  string `json:"read_by"` // the reader
+	Words   Model  `json:"words"`
+	Reader  Model  `json:"reader"`
 }
 
-// Models are those of one set of features.
-type Models struct {
-	Support  *stat.Trees `json:"support"`
-	Conflict *stat.Trees `json:"conflict"`
-	Cuts     Cuts        `json:"cuts"`
+// Model is that of one set of features.
+type Model struct {
+	Support *stat.Trees `json:"support"`
+	Cuts    Cuts        `json:"cuts"`
 }
 
-// Cuts are where a probability becomes a verdict: from Supported on, up to
-// Unsupported, from Contradicted on. They were read off predictions for claims that
-// the models had not seen.
+// Cuts are where a probability becomes a verdict: from Supported on, if the reader finds
+// the claim Entailed, and from Contradicted on. They were read off predictions for claims
+// that the model had not seen.
 type Cuts struct {
+	Entailed     float64 `json:"entailed"`
 	Supported    float64 `json:"supported"`
-	Unsupported  float64 `json:"unsupported"`
 	Contradicted float64 `json:"contradicted"`
 }
 
@@ -55,32 +54,16 @@ func Parse(b []byte) (*Weights, error) {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return nil, fmt.Errorf("read weights of the judge: %w", err)
 	}
-	for _, side := range []struct {
-		name   string
-		models Models
-		names  []string
-	}{{"words", w.Words, Names(false)}, {"vectors", w.Vectors, Names(true)}} {
-		for _, m := range []*stat.Trees{side.models.Support, side.models.Conflict} {
-			if m == nil || !slices.Equal(m.Names, side.names) {
-				return nil, fmt.Errorf("read weights of the judge: %s: they were not fitted on its features", side.name)
-			}
-			if err := sound(m); err != nil {
-				return nil, fmt.Errorf("read weights of the judge: %s: %w", side.name, err)
-			}
+	for name, m := range map[string]Model{"words": w.Words, "reader": w.Reader} {
+		if m.Support == nil || !slices.Equal(m.Support.Names, Names(name == "reader")) {
+			return nil, fmt.Errorf("read weights of the judge: %s: they were not fitted on its features", name)
 		}
-		if c := side.models.Cuts; !(0 <= c.Unsupported && c.Unsupported < c.Supported && c.Supported <= 1) || c.Contradicted <= 0 {
-			return nil, fmt.Errorf("read weights of the judge: %s: cuts: they are not in order", side.name)
+		if err := m.Support.Sound(); err != nil {
+			return nil, fmt.Errorf("read weights of the judge: %s: %w", name, err)
+		}
+		if c := m.Cuts; min(c.Entailed, c.Supported, c.Contradicted) <= 0 {
+			return nil, fmt.Errorf("read weights of the judge: %s: cuts: one is missing", name)
 		}
 	}
 	return &w, nil
-}
-
-// sound holds trees against what package stat asks of them.
-func sound(m *stat.Trees) error {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return errors.New("numbers that are none")
-	}
-	_, err = stat.ParseTrees(b)
-	return err
 }

@@ -3,6 +3,8 @@ package page
 import (
 	"html/template"
 	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
 // Answer is the page of a run that has a result.
@@ -14,7 +16,10 @@ type Answer struct {
 	Took                  time.Duration
 	Partial               bool     // it was stopped before its end
 	Warnings              []string // what a reader must know before all else
+	Lead                  string   // above the answer: the short one, or that there is none
+	LeadsTo               int      // the citation that it is from, or 0
 	Body                  template.HTML
+	Closest               []Near // to a question that is not answered
 	// Evidence is the source in the panel; nil if none was chosen.
 	Evidence       *Evidence
 	Confidence     Confidence
@@ -55,14 +60,34 @@ func (a Answer) Cites() bool { return len(a.Sources) > 0 || a.Evidence != nil }
 // Costs says that something is known of what the run took.
 func (a Answer) Costs() bool { return a.Stages != "" || len(a.Cost) > 0 || len(a.Provenance) > 0 }
 
-// Supported is how many claims are supported in full.
-func (a Answer) Supported() (n int) {
+// Standing is how many claims stand, and what is said of them: what is copied from a
+// source is not proved by it.
+func (a Answer) Standing() (s Standing) {
+	quoted := 0
 	for _, c := range a.Claims {
-		if verdictOf(c.Support).name == "supported" {
-			n++
+		switch marchwarden.Support(c.Support) {
+		case marchwarden.Quoted:
+			quoted++
+			s.Count++
+		case marchwarden.Supported:
+			s.Count++
 		}
 	}
-	return n
+	switch quoted {
+	case 0:
+		s.Words = "supported"
+	case s.Count:
+		s.Words = "quoted"
+	default:
+		s.Words = "supported or quoted"
+	}
+	return s
+}
+
+// Standing is a number of claims and a word for them.
+type Standing struct {
+	Count int
+	Words string
 }
 
 // Missing is how many gaps there are.
@@ -125,6 +150,9 @@ type Side struct {
 	Title, Locator, Excerpt, Value   string
 	Published, Authority, Researcher string
 }
+
+// Near is a passage that is near a question and no answer.
+type Near struct{ Title, Locator, Excerpt, Reason string }
 
 // OpenQuestion is a question that the research raised.
 type OpenQuestion struct{ Question, Context, Priority string }

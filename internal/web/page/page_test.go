@@ -285,7 +285,13 @@ func TestNothingIsClaimed(t *testing.T) {
 		"refused": {Answer{ID: "a", Researcher: "pi", Body: "<p>Nobody brought evidence.</p>", Confidence: confidence, Gaps: []GapGroup{{"Not found", []Gap{{Topic: "it"}}}}, Can: Can{Check: true}},
 			[]string{"asked of", "the investigator", `href="#gaps"`}, []string{"answered by", "0.90", "How likely", `id="source"`, "Check the sources"}},
 		"cited": {Answer{ID: "a", Body: "<p>So.</p>", Confidence: confidence, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: []Claim{{1, "So.", "supported", nil}, {2, "Not so.", "partial", nil}}, Can: Can{Check: true}},
-			[]string{"1 of 2 sentences supported", "confidence 0.90", "How likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
+			[]string{"1 of 2 sentences supported<", "confidence 0.90", "How likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
+		"quoted": {Answer{ID: "a", Body: "<p>So.</p>", Lead: "So <b>", LeadsTo: 1, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: []Claim{{1, "So.", "quoted", nil}, {2, "So.", "quoted", nil}}},
+			[]string{"2 of 2 sentences quoted<", `<strong lang="" dir="auto">So &lt;b&gt;</strong> <a class="cite"`, `tr class="quoted"`}, []string{"supported<", `id="closest"`}},
+		"both": {Answer{ID: "a", Body: "<p>So.</p>", Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: []Claim{{1, "So.", "quoted", nil}, {2, "So.", "supported", nil}, {3, "So.", "", nil}}},
+			[]string{"2 of 3 sentences supported or quoted<"}, []string{`class="short"`}},
+		"closest": {Answer{ID: "a", Body: "<p>Nothing says so.</p>", Lead: "I don't know.", Closest: []Near{{"<i>T", "a\x1b.md", "Near <script>\nit.", "of \u202eit"}, {"", "b.md", "x", ""}}},
+			[]string{"I don&#39;t know.", "Closest passages (not an answer)", "&lt;i&gt;T", "Near &lt;script&gt;", ">b.md<"}, []string{"<script>\nit", "\x1b", "of \u202eit", "data-source"}},
 	} {
 		got := string(page("answer", c.view, (*Set).Answer).render(t, newSet(t)))
 		for _, w := range c.want {
@@ -348,7 +354,7 @@ func TestTally(t *testing.T) {
 		}
 		got = append(got, s+strings.Repeat("|", o.Count))
 	}
-	if want := []string{"all||||", "supported||", "partial*|", "unsupported", "unchecked|"}; !slices.Equal(got, want) {
+	if want := []string{"all||||", "supported||", "quoted", "partial*|", "unsupported", "unchecked|"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

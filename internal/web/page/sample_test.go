@@ -197,7 +197,7 @@ var sentences = []string{
 
 func sampleAnswer(n int, open bool) Answer {
 	a := Answer{
-		Frame: sampleFrame(question), ID: "0195-a", Question: question, Context: "Zone 7b, heavy soil.", Researcher: "pi", Began: began, Took: 41 * time.Second, Partial: true, Warnings: []string{"One source could not be stored."}, Body: sampleBody(n),
+		Frame: sampleFrame(question), ID: "0195-a", Question: question, Context: "Zone 7b, heavy soil.", Researcher: "pi", Began: began, Took: 41 * time.Second, Partial: true, Warnings: []string{"One source could not be stored."}, Lead: "26 April on average", LeadsTo: 1, Closest: []Near{{"Frost days", "https://meteo.example/valley/frost-days", "The number of frost days a year fell.", "it speaks of frost"}}, Body: sampleBody(n),
 		Confidence: Confidence{Value: .82, Words: "Of answers with this score, about 8 in 10 were right.", Factors: []Factor{
 			{"Independent origins", "3", number(.75), "pages of one publisher count once"}, {"Authority of the sources", "high", number(1), "weather service, university"},
 			{"Evidence on what was asked", "0.84", number(.84), "how much of the question the excerpts speak to"}, {"Recency", "current", number(1), "the newest source is under a year old"},
@@ -213,7 +213,7 @@ func sampleAnswer(n int, open bool) Answer {
 		Can: Can{Resume: true, Rerun: true, Check: true, Delete: true, More: 10000, Exports: []Export{{"html", "a report as one page"}, {"md", "a report in Markdown"}, {"mwz", "everything, to be checked anywhere"}, {"json", "the result"}, {"bibtex", "the sources"}}},
 	}
 	for i := 1; i <= n; i++ {
-		a.Claims = append(a.Claims, Claim{i, sentences[i%len(sentences)], []string{"supported", "partial", "unsupported", "unchecked", "supported"}[i%5], []int{i}})
+		a.Claims = append(a.Claims, Claim{i, sentences[i%len(sentences)], []string{"supported", "partial", "unsupported", "unchecked", "quoted"}[i%5], []int{i}})
 		a.Sources = append(a.Sources, SourceLine{i, "Frost days in the upper valley, 1961–2025", fmt.Sprintf("https://meteo.example/valley/frost-days/%d", i), "2025-11-02", "high", []string{"", "unchanged", "gone"}[i%3]})
 	}
 	if open {

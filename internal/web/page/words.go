@@ -196,6 +196,7 @@ func (w word) Tone() string { return w.tone }
 
 var verdicts = []word{
 	{"supported", "✓", "Supported", "good"},
+	{"quoted", "❝", "Quoted", "plain"},
 	{"partial", "◐", "Partly supported", "fair"},
 	{"unsupported", "✗", "Not supported", "bad"},
 	{"unchecked", "?", "Not checked", "plain"},
@@ -233,7 +234,7 @@ func pick(all []word, name string, other word) word {
 	return other
 }
 
-func verdictOf(name string) word { return pick(verdicts, name, verdicts[3]) }
+func verdictOf(name string) word { return pick(verdicts, name, verdicts[4]) }
 
 func statusOf(name string) word {
 	return pick(statuses, name, word{"other", "?", plaintext.Fold(name), "plain"})

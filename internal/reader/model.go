@@ -1,0 +1,168 @@
+package reader
+
+import (
+	"context"
+	"runtime"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/wordpiece"
+	"golang.org/x/sync/errgroup"
+)
+
+// What of a text is read, in tokens, as in training.
+const (
+	maxQuestion = 48
+	maxHeading  = 24
+	maxClaim    = 96
+	marks       = 3  // before, between and after the two texts
+	leastStride = 32 // from one window to the next
+	maxWindows  = 64 // of one passage
+)
+
+// model is a network with what goes in and what comes out.
+type model struct{ net *bert.Cross }
+
+// ID names the weights.
+func (m *model) ID() string { return ID }
+
+// Read runs the network on every window of every passage, on all processors.
+func (m *model) Read(ctx context.Context, question string, passages []Passage) ([]Reading, error) {
+	asked := m.tokens(question, maxQuestion)
+	plans := make([]plan, len(passages))
+	for i, p := range passages {
+		var heading []wordpiece.Token
+		if p.Heading != "" {
+			heading = m.tokens(p.Heading+".", maxHeading)
+		}
+		size := Window - marks - len(asked) - len(heading)
+		stride := max(leastStride, size/2)
+		text := m.tokens(p.Text, size+(maxWindows-1)*stride)
+		plans[i] = plan{tokens: text, size: size, before: 2 + len(asked) + len(heading)}
+		for _, at := range windows(len(text), size, stride) {
+			w := m.window(asked, heading, text[at:min(len(text), at+size)])
+			w.at = at
+			plans[i].windows = append(plans[i].windows, w)
+		}
+	}
+	if err := m.run(ctx, plans); err != nil {
+		return nil, err
+	}
+	out := make([]Reading, len(passages))
+	for i := range plans {
+		out[i] = plans[i].reading()
+	}
+	return out, nil
+}
+
+// Relate runs the network on every window of all evidence, on all processors.
+func (m *model) Relate(ctx context.Context, pairs []Pair) ([]Relation, error) {
+	plans := make([]plan, len(pairs))
+	for i, p := range pairs {
+		claim := m.tokens(p.Claim, maxClaim)
+		size := Window - marks - len(claim)
+		stride := max(leastStride, size*2/3)
+		evidence := m.tokens(p.Evidence, size+(maxWindows-1)*stride)
+		for _, at := range windows(len(evidence), size, stride) {
+			plans[i].windows = append(plans[i].windows, m.window(evidence[at:min(len(evidence), at+size)], nil, claim))
+		}
+	}
+	if err := m.run(ctx, plans); err != nil {
+		return nil, err
+	}
+	out := make([]Relation, len(pairs))
+	for i := range plans {
+		out[i] = plans[i].relation()
+	}
+	return out, nil
+}
+
+func (m *model) tokens(text string, limit int) []wordpiece.Token {
+	return m.net.Words().Tokens(text, limit)
+}
+
+// windows gives where windows of a size begin in n tokens; the last one ends with
+// the last token.
+func windows(n, size, stride int) []int {
+	if n <= size {
+		return []int{0}
+	}
+	var at []int
+	for i := 0; i < n-size; i += stride {
+		at = append(at, i)
+	}
+	return append(at, n-size)
+}
+
+// plan is one text to read: its windows, and how they lie in it.
+type plan struct {
+	tokens  []wordpiece.Token // of the whole text
+	size    int               // tokens of the text in a window
+	before  int               // tokens before those of the text in a window
+	windows []*window
+}
+
+// window is an input of the network and what it says.
+type window struct {
+	at     int // the place in the text of its first token
+	ids    []int32
+	second int // where the second text begins
+	scores bert.Scores
+}
+
+// window lays two texts side by side: [CLS] first [SEP] second [SEP], the second in
+// two parts.
+func (m *model) window(first, heading, second []wordpiece.Token) *window {
+	begin, end := m.net.Words().Ends()
+	w := &window{ids: make([]int32, 0, marks+len(first)+len(heading)+len(second))}
+	add := func(tokens []wordpiece.Token) {
+		for _, t := range tokens {
+			w.ids = append(w.ids, t.ID)
+		}
+	}
+	w.ids = append(w.ids, begin)
+	add(first)
+	w.ids = append(w.ids, end)
+	w.second = len(w.ids)
+	add(heading)
+	add(second)
+	w.ids = append(w.ids, end)
+	return w
+}
+
+// run fills in the scores of all windows. Each is by itself, so that neither their
+// order nor the number of processors shows.
+func (m *model) run(ctx context.Context, plans []plan) error {
+	var g errgroup.Group
+	g.SetLimit(max(1, runtime.GOMAXPROCS(0)))
+	for _, p := range plans {
+		for _, w := range p.windows {
+			g.Go(func() error {
+				if ctx.Err() == nil {
+					w.scores = m.net.Run(w.ids, w.second)
+				}
+				return ctx.Err()
+			})
+		}
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// relation takes from every window what it has for the claim and against it.
+func (p *plan) relation() Relation {
+	var entailed, contradicted float64
+	for _, w := range p.windows {
+		said := w.scores.Relation
+		kernel.Softmax(said[:])
+		entailed, contradicted = max(entailed, float64(said[0])), max(contradicted, float64(said[2]))
+	}
+	return newRelation(entailed, contradicted)
+}
+
+// newRelation leaves to neither side what both have not.
+func newRelation(entailed, contradicted float64) Relation {
+	return Relation{Entailed: entailed, Neutral: max(0, 1-entailed-contradicted), Contradicted: contradicted}
+}

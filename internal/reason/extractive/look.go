@@ -1,0 +1,303 @@
+package extractive
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+// How much is looked at for one question.
+const (
+	considered = 32   // windows whose words are compared
+	embedded   = 16   // of these, how many are compared by meaning, too
+	perPart    = 5    // more of them for each part of a question
+	readFirst  = 8    // of these, how many the reader reads at once
+	readMost   = 20   // and how many in all,
+	sureEnough = 4    // unless one answers as surely as this, in log-odds
+	nearWeight = 0.6  // of the cosine beside the share of the best score by words
+	answerRoom = 1200 // tokens kept for the answer itself, where there are that many
+)
+
+// window is a window of the evidence and what it has of the question.
+type window struct {
+	evidence.Window
+	src     *evidence.Source
+	held    []float64 // how well it and the headings above it hold each term, 0 to 1
+	words   float64   // its score by words, as a share of the best one's
+	near    float64   // cosine of its vector and the question's; middling without vectors
+	reading *reader.Reading
+}
+
+// look is what was looked at for a question, the most promising windows first.
+type look struct {
+	q       *question.Question
+	windows []window
+	idf     []float64 // how much of the question hangs on each term: weight times rarity
+	total   float64   // the sum of idf
+}
+
+// study picks the windows that may answer and pays for them. Keep is held back for
+// what is written afterwards. What does not fit is returned unread, and the meter has
+// then noted that the budget ended the reading.
+func study(st *reason.State, q *question.Question, most, keep int) (lk *look, unread []window) {
+	ws := rank(q, st.Evidence, most)
+	res, err := st.Meter.Reserve(cost(ws) + keep)
+	for err != nil && len(ws) > 0 {
+		unread = append(unread, ws[len(ws)-1])
+		ws = ws[:len(ws)-1]
+		if room := st.Meter.Room() - keep; cost(ws) <= room {
+			res, err = st.Meter.Reserve(cost(ws))
+		}
+	}
+	if err == nil {
+		res.Settle(cost(ws))
+	}
+	lk = &look{q: q, windows: ws}
+	lk.weigh(st.Evidence)
+	return lk, unread
+}
+
+// cost is what reading windows costs in tokens.
+func cost(ws []window) int {
+	n := 0
+	for _, w := range ws {
+		n += lexicon.EstimateTokens(w.Text) + labelCost
+	}
+	return n
+}
+
+// wanted is how many windows a question deserves.
+func wanted(q *question.Question) int { return considered + perPart*(len(q.Parts)-1) }
+
+// rank orders the windows of the evidence by the words of the question and of its
+// parts. Where few have any, the first windows of the documents fill up: they were
+// found by their meaning.
+func rank(q *question.Question, set *evidence.Set, most int) []window {
+	scores := map[evidence.ID]float64{}
+	count := func(stems []string, weight float64) {
+		ranked := set.Rank(stems, 0)
+		for _, p := range ranked {
+			scores[p.ID] = max(scores[p.ID], weight*p.Score/ranked[0].Score)
+		}
+	}
+	var stems []string
+	for _, t := range q.Terms {
+		stems = append(stems, t.Stem)
+	}
+	count(stems, 1)
+	if len(q.Parts) > 1 {
+		for _, p := range q.Parts {
+			count(p.Stems, partWeight)
+		}
+	}
+	var all []window
+	for _, src := range set.Sources() {
+		for _, w := range src.Windows() {
+			one := window{Window: w, src: src, near: middling}
+			for _, i := range w.Passages {
+				one.words = max(one.words, scores[src.Passages[i].ID])
+			}
+			all = append(all, one)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b window) int { return cmp.Compare(b.words, a.words) })
+	return all[:min(most, len(all))]
+}
+
+// middling is the cosine of a window that may answer, for want of a vector.
+const middling = 0.45
+
+// partWeight is what the best window for one part of a question counts.
+const partWeight = 0.9
+
+// weigh finds what each window holds, and how rare each term is.
+func (lk *look) weigh(set *evidence.Set) {
+	passages := len(set.Passages())
+	lk.idf = make([]float64, len(lk.q.Terms))
+	for i := range lk.windows {
+		w := &lk.windows[i]
+		w.held = lk.holds(w.Path + "\n" + w.Text)
+	}
+	for t, tm := range lk.q.Terms {
+		n := float64(set.Holding(tm.Stem))
+		lk.idf[t] = tm.Weight * math.Sqrt(math.Log(1+(float64(passages)-n+0.5)/(max(n, 1)+0.5)))
+		lk.total += lk.idf[t]
+	}
+}
+
+// holds is how well a text holds each term.
+func (lk *look) holds(text string) []float64 {
+	held := make([]float64, len(lk.q.Terms))
+	seen := map[string]bool{}
+	for _, tok := range lexicon.Tokens(text) {
+		if seen[tok.Stem] {
+			continue
+		}
+		seen[tok.Stem] = true
+		for t, tm := range lk.q.Terms {
+			held[t] = max(held[t], question.Alike(tm, tok.Stem))
+		}
+	}
+	return held
+}
+
+// share is the part of the question's weight that held covers.
+func (lk *look) share(held []float64) float64 {
+	if lk.total == 0 {
+		return 0
+	}
+	sum := 0.0
+	for t, h := range held {
+		sum += lk.idf[t] * h
+	}
+	return sum / lk.total
+}
+
+// mean ranks the windows by their meaning, too. An embedder that fails leaves the
+// order as it is: the run says so by itself.
+func (lk *look) mean(ctx context.Context, st *reason.State) {
+	if st.Vectors == nil || len(lk.windows) == 0 {
+		return
+	}
+	texts := []string{lk.q.Text}
+	for i := range lk.windows[:min(embedded, len(lk.windows))] {
+		texts = append(texts, lk.windows[i].Path+". "+lk.windows[i].Text)
+	}
+	vectors, err := st.Vectors.Embed(ctx, texts)
+	if err != nil {
+		return
+	}
+	for i, v := range vectors[1:] {
+		lk.windows[i].near = max(0, vectors[0].Dot(v))
+	}
+	slices.SortStableFunc(lk.windows, func(a, b window) int {
+		return cmp.Compare(b.words+nearWeight*b.near, a.words+nearWeight*a.near)
+	})
+}
+
+// read lets the reader read the most promising windows: a few at first, and more
+// unless one of them answers surely. A reader that is cut off leaves the rest unread.
+func (lk *look) read(ctx context.Context, st *reason.State) error {
+	if st.Reader == nil {
+		return nil
+	}
+	for from := 0; from < min(readMost, len(lk.windows)); from += readFirst {
+		batch := lk.windows[from:min(from+readFirst, readMost, len(lk.windows))]
+		passages := make([]reader.Passage, len(batch))
+		for i := range batch {
+			passages[i] = reader.Passage{Heading: batch[i].Path, Text: batch[i].Text}
+		}
+		readings, err := st.Reader.Read(ctx, lk.q.Text, passages)
+		if err != nil {
+			return err
+		}
+		sure := false
+		for i := range batch {
+			batch[i].reading = &readings[i]
+			sure = sure || readings[i].Answerable >= sureEnough && readings[i].SpanScore >= sureEnough
+		}
+		if sure && len(lk.q.Parts) < 2 && !lk.q.Broad {
+			break
+		}
+	}
+	return nil
+}
+
+// partShare is how much of part p the window at i speaks to. A part that is a stretch
+// of time is covered by what is dated within it.
+func (lk *look) partShare(p, i int) float64 {
+	pt, w := lk.q.Parts[p], &lk.windows[i]
+	if !lk.about(pt.Subject, w) {
+		return 0
+	}
+	share := lk.portion(w.held, func(t int) float64 {
+		switch tm := lk.q.Terms[t]; {
+		case !slices.Contains(pt.Stems, tm.Stem):
+			return 0
+		case len(lk.q.Parts) > 1 && lk.q.OnlyIn(p, tm.Stem):
+			return 2.5 // what sets this part apart
+		}
+		return 1
+	})
+	if pt.From == 0 {
+		return share
+	}
+	within, years := 0.0, 0.0
+	for _, t := range lexicon.Tokens(w.Text) {
+		if y := t.Year(); y > 0 {
+			years++
+			if y >= pt.From && y <= pt.To {
+				within++
+			}
+		}
+	}
+	if within == 0 {
+		return 0
+	}
+	return 0.5 + 0.3*share + 0.2*within/years // a text about one period says more of it
+}
+
+// portion is the part of the weight that held covers, each term weighed by times;
+// all of it if no term counts.
+func (lk *look) portion(held []float64, times func(t int) float64) float64 {
+	sum, all := 0.0, 0.0
+	for t := range lk.q.Terms {
+		w := lk.idf[t] * times(t)
+		all += w
+		sum += w * held[t]
+	}
+	if all == 0 {
+		return 1
+	}
+	return sum / all
+}
+
+// about reports that a window or the headings above it name a subject.
+func (lk *look) about(subject []string, w *window) bool {
+	return lk.portion(w.held, func(t int) float64 {
+		if slices.Contains(subject, lk.q.Terms[t].Stem) {
+			return 1
+		}
+		return 0
+	}) >= 0.4
+}
+
+// anywhere is what anything that was looked at holds.
+func (lk *look) anywhere() []float64 {
+	held := make([]float64, len(lk.q.Terms))
+	for i := range lk.windows {
+		for t, h := range lk.windows[i].held {
+			held[t] = max(held[t], h)
+		}
+	}
+	return held
+}
+
+// unit is one sentence, item, row or line of a window.
+type unit struct {
+	at      int // index into windows
+	passage *evidence.Passage
+	span    marchwarden.Span
+	text    string // as the document has it
+}
+
+// units are those of the window at i, in order.
+func (lk *look) units(i int) []unit {
+	w := &lk.windows[i]
+	var out []unit
+	for _, k := range w.Passages {
+		p := &w.src.Passages[k]
+		for _, sp := range p.Sentences {
+			out = append(out, unit{i, p, sp, w.src.Text[sp.Start:sp.End]})
+		}
+	}
+	return out
+}

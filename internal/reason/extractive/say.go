@@ -1,0 +1,194 @@
+package extractive
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+// claims turns picks into sentences with their citations; hedged ones are said as
+// partly supported.
+func (lk *look) claims(picks []answer, hedged bool) []reason.Claim {
+	var out []reason.Claim
+	for k, a := range picks {
+		c := reason.Claim{Text: lk.said(a), Passages: []evidence.ID{a.passage.ID}, Paragraph: k == 0, Support: marchwarden.Supported,
+			Spans: []marchwarden.Span{lk.cited(a)}}
+		if hedged {
+			c.Support = marchwarden.Partial
+		}
+		for _, o := range lk.same(a) {
+			c.Passages, c.Spans = append(c.Passages, o.passage.ID), append(c.Spans, lk.cited(answer{unit: o}))
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// cited is what the citation of an answer shows: it and what stands around it in its
+// paragraph, as far as an excerpt may go. Items that are said together are shown
+// together.
+func (lk *look) cited(a answer) marchwarden.Span {
+	src := lk.windows[a.at].src
+	return evidence.Around(src.Text, src.Passages, a.span, marchwarden.MaxExcerptChars)
+}
+
+// same are the sentences of up to two other documents that say an answer word for word.
+func (lk *look) same(a answer) []unit {
+	var out []unit
+	seen := []*evidence.Source{lk.windows[a.at].src}
+	plain := question.Plain(a.text)
+	for i := range lk.windows {
+		if len(out) == 2 || slices.Contains(seen, lk.windows[i].src) {
+			continue
+		}
+		for _, u := range lk.units(i) {
+			if question.Plain(u.text) == plain {
+				out, seen = append(out, u), append(seen, lk.windows[i].src)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// said is an answer as it is said: a sentence as it stands; a row with the names of
+// its columns; what does not say by itself what it is about with its heading before it.
+func (lk *look) said(a answer) string {
+	w := &lk.windows[a.at]
+	text := flat(a.text)
+	if a.passage.Columns != nil {
+		text = lk.rowText(w, a)
+	}
+	if items := lk.items(a); items != "" {
+		text = items
+	}
+	heading := strings.TrimRight(flat(a.passage.Heading), ".:")
+	switch {
+	case heading == "", len(heading) > 80, heading == a.passage.Path, strings.Contains(strings.ToLower(text), strings.ToLower(heading)):
+		return text // without a heading, under the title alone, or with its words
+	case endsSentence(text) && a.passage.Columns == nil && lk.subject(text), !lk.subject(heading):
+		return text
+	case strings.HasSuffix(heading, "?"):
+		return heading + " " + text
+	}
+	return heading + ": " + text
+}
+
+// subject reports that a sentence names something of the question, or begins like one
+// that says itself what it is about.
+func (lk *look) subject(text string) bool {
+	held := lk.holds(text)
+	return len(held) == 0 || slices.Max(held) > 0
+}
+
+// rowText is a row of a table: all of it, or where it is long the first cell and the
+// one that answers.
+func (lk *look) rowText(w *window, a answer) string {
+	from, to, ok := w.At(a.span)
+	if !ok {
+		return flat(a.text)
+	}
+	// The name of the first column stands before what is the document's.
+	if i := strings.LastIndexAny(w.Text[:from], ".\n"); i >= 0 {
+		from = i + 1
+	} else {
+		from = 0
+	}
+	row := strings.TrimSpace(w.Text[from:to])
+	if utf8.RuneCountInString(row) <= longRow || a.words.End == 0 {
+		return row
+	}
+	start, _, _ := w.At(a.words)
+	var cells []string
+	at := from
+	for i, cell := range strings.SplitAfter(w.Text[from:to], "; ") {
+		if i == 0 || start >= at && start < at+len(cell) {
+			cells = append(cells, strings.Trim(cell, "; \n"))
+		}
+		at += len(cell)
+	}
+	return strings.Join(cells, "; ")
+}
+
+// items are the items of the list that an answer is one of, where several are asked
+// for: said together, after the line that leads to them.
+func (lk *look) items(a answer) string {
+	if lk.q.Kind != question.List || a.passage.Columns != nil || len(a.passage.Sentences) < 2 || !isItem(a.text) {
+		return ""
+	}
+	src := lk.windows[a.at].src
+	var out []string
+	for _, sp := range a.passage.Sentences {
+		out = append(out, strings.TrimRight(flat(src.Text[sp.Start:sp.End]), ";,"))
+	}
+	if strings.HasSuffix(out[0], ":") {
+		return out[0] + " " + strings.Join(out[1:], "; ")
+	}
+	return strings.Join(out, "; ")
+}
+
+// isItem reports an item of a list by its mark.
+func isItem(text string) bool {
+	r, n := utf8.DecodeRuneInString(text)
+	return strings.ContainsRune("-*+•◦▪‣–", r) && n < len(text) && text[n] == ' ' || unicode.IsDigit(r) && strings.IndexAny(text, ".)") > 0 && strings.IndexAny(text, ".)") < 4
+}
+
+func endsSentence(s string) bool {
+	s = strings.TrimRight(s, "\"'”’)]*_ ")
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return s != "" && strings.ContainsRune(".!?…。", r)
+}
+
+// flat is a sentence on one line without the bullet of a list and the marks of quoted
+// mail.
+func flat(s string) string {
+	s = strings.Join(strings.Fields(strings.ReplaceAll(s, "\n>", "\n")), " ")
+	for _, b := range []string{"- ", "* ", "+ ", "• ", "– "} {
+		s = strings.TrimPrefix(s, b)
+	}
+	return strings.TrimSpace(s)
+}
+
+// short is the answer in a few words: those that the reader points at, or yes or no.
+// A question for a reason, a way or an overview has none but its sentence.
+func (lk *look) short(ctx context.Context, st *reason.State, a answer) *reason.Short {
+	s := &reason.Short{Passage: a.passage.ID, Span: a.words, Kind: marchwarden.ShortSpan}
+	if lk.q.Kind == question.YesNo {
+		return lk.decide(ctx, st, a, s)
+	}
+	if a.words.End <= a.words.Start || lk.q.Broad {
+		return nil
+	}
+	return s
+}
+
+// decide reads a yes-or-no question against the sentence that answers it.
+func (lk *look) decide(ctx context.Context, st *reason.State, a answer, s *reason.Short) *reason.Short {
+	if st.Reader == nil {
+		return nil
+	}
+	w := &lk.windows[a.at]
+	relations, err := st.Reader.Relate(ctx, []reader.Pair{{Evidence: lk.said(a), Claim: lk.q.Text}, {Evidence: w.Path + ". " + w.Text, Claim: lk.q.Text}})
+	if err != nil {
+		return nil
+	}
+	yes, no := relations[0].Entailed+relations[1].Entailed, relations[0].Contradicted+relations[1].Contradicted
+	s.Span = a.span
+	switch {
+	case yes >= no && yes >= decided:
+		s.Kind = marchwarden.ShortYes
+	case no > yes && no >= decided:
+		s.Kind = marchwarden.ShortNo
+	default:
+		return nil
+	}
+	return s
+}

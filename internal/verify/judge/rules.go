@@ -1,0 +1,179 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+)
+
+// force is what a word does to the sentence it stands in.
+type force uint
+
+const (
+	denies force = 1 << iota
+	allows
+	sweeps // all, always
+	limits // most, often
+	causes
+	mayCause // words that name a cause, and other things as often
+)
+
+// forces are the words with force, by their stems.
+var forces = func() map[string]force {
+	m := map[string]force{}
+	for f, list := range map[force]string{
+		denies:   "not no never none nor neither cannot nothing nobody without except exclude unable fail refuse lack prohibit forbid ban prevent",
+		allows:   "may might can could possibly perhaps probably likely potential able allow permit possible expect plan entitle liable prone recommend advise suggest",
+		sweeps:   "all every each always any only everyone anyone everything entire complete full world",
+		limits:   "most many some several often usually generally typically sometimes mostly partly few occasionally nearly almost",
+		causes:   "because due cause therefore thanks owing result reason why lead",
+		mayCause: "since so when",
+	} {
+		for w := range strings.FieldsSeq(list) {
+			m[lexicon.Stem(w)] |= f
+		}
+	}
+	return m
+}()
+
+// forceAt is the force of token i.
+func (s *sentence) forceAt(i int) force {
+	t, w := s.tokens[i], strings.ToLower(s.tokens[i].Text)
+	var next lexicon.Token
+	if i+1 < len(s.tokens) {
+		next = s.tokens[i+1]
+	}
+	switch {
+	case strings.HasSuffix(strings.ReplaceAll(w, "’", "'"), "n't"):
+		return denies
+	case forces[t.Stem]&sweeps != 0 && strings.Contains(" hour day night week month year ", " "+next.Text+" "):
+		return 0 // every week
+	case t.Capital && i > 0 && w == "may", w == "since" && (next.Number || next.Capital), w == "most" && i > 0 && s.tokens[i-1].Text == "the":
+		return 0 // dates, and the most populous
+	}
+	return forces[t.Stem]
+}
+
+func (s *sentence) force() (f force) {
+	for i := range s.tokens {
+		f |= s.forceAt(i)
+	}
+	return f
+}
+
+// governs reports that a word of a force stands before one of the words, no more content
+// words than so many between, an odd number of times where it denies.
+func (s *sentence) governs(f force, reach int, words []string) bool {
+	n, found := 0, false
+	for i := range s.tokens {
+		if s.forceAt(i)&f == 0 {
+			continue
+		}
+		n++
+		for k, left := i+1, reach; k < len(s.tokens) && left > 0 && !strings.ContainsAny(s.text[s.tokens[k-1].End:s.tokens[k].Start], ".;:"); k++ {
+			if !s.tokens[k].Stop {
+				found, left = found || slices.Contains(words, s.tokens[k].Stem), left-1
+			}
+		}
+	}
+	return found && (f != denies || n%2 == 1)
+}
+
+// findings are what words tell against a claim.
+type findings struct {
+	numbers, names []string // of the claim, that the excerpts lack
+	missing        []string // other content words that they lack
+	flips          []string // why the nearest sentences say something else, in words for people
+	denying        bool     // the claim denies, and they do not, or not in such words
+	outright       bool     // one of the two denies, or they give different values
+}
+
+// look holds the claim's words against the excerpts.
+func (p *pair) look() findings {
+	var texts []string
+	for _, x := range p.excerpts {
+		texts = append(texts, clean(x.Text), clean(x.Heading))
+	}
+	held := valuesOf(texts...)
+	f := findings{numbers: held.lacked(p.claim.text)}
+	counting := map[int]bool{} // where numbers end that may have a unit behind them
+	for _, n := range lexicon.Spelled(p.claim.text) {
+		counting[n.End] = true
+	}
+	for i, t := range p.claim.tokens {
+		switch {
+		case t.Number:
+			counting[t.End] = true
+		case t.Stop || counting[t.End] || p.all[t.Stem] || held.covers(p.claim.text, t):
+		case p.named(i):
+			if !p.abbreviates(t.Text) {
+				f.names = append(f.names, t.Text)
+			}
+		case p.roots[root(t.Stem)]:
+		case i > 0 && counting[p.claim.tokens[i-1].End] && t.Stem != "time":
+			f.numbers = append(f.numbers, p.claim.text[p.claim.tokens[i-1].Start:t.End]) // another unit
+		default:
+			f.missing = append(f.missing, t.Text)
+		}
+	}
+	p.differs(&f)
+	return f
+}
+
+// named reports that token i of the claim is a name or part of one.
+func (p *pair) named(i int) bool {
+	t := p.claim.tokens[i]
+	return strings.IndexFunc(t.Text[1:], unicode.IsUpper) >= 0 || t.Capital && i > 0 && !strings.ContainsAny(p.claim.text[p.claim.tokens[i-1].End:t.Start], ".!?:")
+}
+
+// abbreviates reports that a word is the first letters of words that follow each other
+// in the excerpts: FDA.
+func (p *pair) abbreviates(word string) bool {
+	return len(word) > 1 && word == strings.ToUpper(word) && slices.ContainsFunc(p.sentences, func(s sentence) bool {
+		initials := ""
+		for _, t := range s.tokens {
+			if t.Capital {
+				initials += t.Text[:1]
+			}
+		}
+		return strings.Contains(initials, word)
+	})
+}
+
+// differs finds in which ways the claim says something else, or perhaps more, than the
+// sentences that it rests on.
+func (p *pair) differs(f *findings) {
+	var around force
+	governs := func(f force, reach int) bool {
+		return slices.ContainsFunc(p.best, func(i int) bool { return p.sentences[i].governs(f, reach, p.words) })
+	}
+	for _, i := range p.best {
+		around |= p.sentences[i].force()
+	}
+	own := p.claim.force()
+	reversed := slices.ContainsFunc(p.claim.tokens, func(t lexicon.Token) bool { // unsafe, and not safe
+		rest, un := strings.CutPrefix(strings.ToLower(t.Text), "un")
+		return un && p.all[lexicon.Stem(rest)]
+	})
+	value := p.elsewhere()
+	denied := own&denies == 0 && !reversed && governs(denies, 3)
+	f.denying = own&denies != 0 && around&denies == 0
+	f.outright = value || denied || f.denying
+	for _, r := range []struct {
+		is   bool
+		says string
+	}{
+		{value, "the excerpts give another value for it"},
+		{denied, "the excerpts deny what the claim says"},
+		{own&(allows|denies) == 0 && governs(allows, 1), "the excerpts say only that it may be"},
+		{own&sweeps != 0 && around&sweeps == 0, "the claim is more sweeping than the excerpts"},
+		{own&(limits|allows) == 0 && governs(limits, 1), "the excerpts say it of some only"},
+		{own&causes != 0 && around&(causes|mayCause) == 0, "the claim names a cause that the excerpts do not"},
+	} {
+		if r.is {
+			f.flips = append(f.flips, r.says)
+		}
+	}
+}
