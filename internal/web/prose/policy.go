@@ -16,7 +16,7 @@ func allowed() *bluemonday.Policy {
 	p.AllowElements("a", "bdi", "blockquote", "br", "code", "del", "div", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul")
 	p.AllowAttrs("lang").Matching(regexp.MustCompile(`^$`)).Globally()
 	p.AllowAttrs("dir").Matching(regexp.MustCompile(`^auto$`)).Globally()
-	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(?:sentence|verdict|sentence (?:supported|partial|unsupported|unchecked)|verdict (?:supported|partial|unsupported|unchecked)|host)$`)).OnElements("span")
+	p.AllowAttrs("class").Matching(regexp.MustCompile(`^(?:host|(?:sentence|verdict)(?: (?:supported|quoted|partial|unsupported|unchecked))?)$`)).OnElements("span")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^cite$`)).OnElements("a")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^table$`)).OnElements("div")
 	p.AllowAttrs("class").Matching(regexp.MustCompile(`^hidden-character$`)).OnElements("bdi")

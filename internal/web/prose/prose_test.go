@@ -27,6 +27,8 @@ func TestAnswer(t *testing.T) {
 	}{
 		{"a claim", "One. [1][2]", []marchwarden.Claim{{Text: "One.", Support: marchwarden.Supported}},
 			p + `<span class="sentence supported" data-claim="1" data-source="1">One. ` + cite(1) + cite(2) + ` <span class="verdict supported">supported</span></span></p>`},
+		{"a copied sentence", "One. [1]", []marchwarden.Claim{{Text: "One.", Support: marchwarden.Quoted}},
+			p + `<span class="sentence quoted" data-claim="1" data-source="1">One. ` + cite(1) + ` <span class="verdict quoted">quoted</span></span></p>`},
 		{"two in a line", "One. [2] Two. [3]", []marchwarden.Claim{{Text: "One.", Support: marchwarden.Partial}, {Text: "Two."}},
 			p + `<span class="sentence partial" data-claim="1" data-source="2">One. ` + cite(2) + ` <span class="verdict partial">partial</span></span> ` +
 				`<span class="sentence unchecked" data-claim="2" data-source="3">Two. ` + cite(3) + ` <span class="verdict unchecked">unchecked</span></span></p>`},
