@@ -291,16 +291,17 @@ func trim(runs []run) (head, tail h.Node) {
 	return head, tail
 }
 
-// set is runs as they are shown. What leads to the same place is one link.
+// set is runs as they are shown. What leads to the same place is one link; white
+// space alone is none.
 func set(runs []run) h.Node {
 	var out []h.Node
 	for i := 0; i < len(runs); {
-		to := runs[i].link
+		to, first := runs[i].link, i
 		var parts []h.Node
 		for ; i < len(runs) && runs[i].link == to; i++ {
 			parts = append(parts, runs[i].node())
 		}
-		if to != nil {
+		if to != nil && plaintext.Fold(said(runs[first:i])) != "" {
 			parts = []h.Node{h.A(*to, nil, parts...)}
 		}
 		out = append(out, parts...)
