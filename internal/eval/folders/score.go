@@ -105,13 +105,10 @@ func said(answer string) []string {
 	return out
 }
 
-// opening are the first sentences of a reply. The short answer is the first, unless the
-// answer begins with the same words.
+// opening are the first sentences of the answer itself. What the short answer above it
+// says is measured apart.
 func (r reply) opening(most int) string {
 	list := said(r.Answer)
-	if r.Short != nil && r.Short.Text != "" && (len(list) == 0 || fold(list[0]) != fold(r.Short.Text)) {
-		list = append([]string{r.Short.Text}, list...)
-	}
 	return strings.Join(list[:min(most, len(list))], " ")
 }
 

@@ -16,13 +16,13 @@ import (
 
 // How much is looked at for one question.
 const (
-	considered = 32   // windows whose words are compared
-	embedded   = 16   // of these, how many are compared by meaning, too
+	compared   = 48   // windows that are compared by meaning, too
+	considered = 32   // of these, how many are looked at
 	perPart    = 5    // more of them for each part of a question
 	readFirst  = 8    // of these, how many the reader reads at once
 	readMost   = 20   // and how many in all,
 	sureEnough = 4    // unless one answers as surely as this, in log-odds
-	nearWeight = 0.6  // of the cosine beside the share of the best score by words
+	nearWeight = 1.5  // of the cosine beside the share of the best score by words
 	answerRoom = 1200 // tokens kept for the answer itself, where there are that many
 )
 
@@ -44,11 +44,10 @@ type look struct {
 	total   float64   // the sum of idf
 }
 
-// study picks the windows that may answer and pays for them. Keep is held back for
-// what is written afterwards. What does not fit is returned unread, and the meter has
+// study pays for windows that may answer. Keep is held back for what is written
+// afterwards. What does not fit is returned unread, and the meter has
 // then noted that the budget ended the reading.
-func study(st *reason.State, q *question.Question, most, keep int) (lk *look, unread []window) {
-	ws := rank(q, st.Evidence, most)
+func study(st *reason.State, q *question.Question, ws []window, keep int) (lk *look, unread []window) {
 	res, err := st.Meter.Reserve(cost(ws) + keep)
 	for err != nil && len(ws) > 0 {
 		unread = append(unread, ws[len(ws)-1])
@@ -74,8 +73,13 @@ func cost(ws []window) int {
 	return n
 }
 
-// wanted is how many windows a question deserves.
-func wanted(q *question.Question) int { return considered + perPart*(len(q.Parts)-1) }
+// promising are the windows that may answer best, by their words and their meaning: as
+// many as the question deserves.
+func promising(ctx context.Context, st *reason.State, q *question.Question) []window {
+	ws := rank(q, st.Evidence, compared)
+	mean(ctx, st, q, ws)
+	return ws[:min(len(ws), considered+perPart*(len(q.Parts)-1))]
+}
 
 // rank orders the windows of the evidence by the words of the question and of its
 // parts. Where few have any, the first windows of the documents fill up: they were
@@ -161,24 +165,24 @@ func (lk *look) share(held []float64) float64 {
 	return sum / lk.total
 }
 
-// mean ranks the windows by their meaning, too. An embedder that fails leaves the
-// order as it is: the run says so by itself.
-func (lk *look) mean(ctx context.Context, st *reason.State) {
-	if st.Vectors == nil || len(lk.windows) == 0 {
+// mean ranks windows by their meaning, too. An embedder that fails leaves the order
+// as it is: the run says so by itself.
+func mean(ctx context.Context, st *reason.State, q *question.Question, ws []window) {
+	if st.Vectors == nil || len(ws) == 0 {
 		return
 	}
-	texts := []string{lk.q.Text}
-	for i := range lk.windows[:min(embedded, len(lk.windows))] {
-		texts = append(texts, lk.windows[i].Path+". "+lk.windows[i].Text)
+	texts := []string{q.Text}
+	for _, w := range ws {
+		texts = append(texts, w.Path+". "+w.Text)
 	}
 	vectors, err := st.Vectors.Embed(ctx, texts)
 	if err != nil {
 		return
 	}
 	for i, v := range vectors[1:] {
-		lk.windows[i].near = max(0, vectors[0].Dot(v))
+		ws[i].near = max(0, vectors[0].Dot(v))
 	}
-	slices.SortStableFunc(lk.windows, func(a, b window) int {
+	slices.SortStableFunc(ws, func(a, b window) int {
 		return cmp.Compare(b.words+nearWeight*b.near, a.words+nearWeight*a.near)
 	})
 }

@@ -136,7 +136,7 @@ func followUp(st *reason.State, q *question.Question) reason.Plan {
 		return broaden(st, q)
 	}
 	full := st.Meter.Usage().Sources >= st.Limits.MaxSources
-	lk, _ := study(st, q, glanced, 0)
+	lk, _ := study(st, q, rank(q, st.Evidence, glanced), 0)
 	if len(lk.windows) == 0 {
 		return reason.Plan{Decision: "The token budget has no room left to look at what was found."}
 	}

@@ -12,6 +12,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
 // answer is a sentence, item or row that may answer, and which of its words do.
@@ -20,7 +22,21 @@ type answer struct {
 	words marchwarden.Span // in the document; empty where no words stand out
 	date  lexicon.Date     // of the statement, as far as it is known
 	feats [numFeatures]float64
+	bonus float64 // beside what the features give
 	score float64 // log-odds that this answers, before the calibration
+}
+
+// weigh scores an answer.
+func (a *answer) weigh(weights *[numFeatures]float64) {
+	a.score = a.bonus
+	for f, w := range weights {
+		a.score += w * a.feats[f]
+	}
+}
+
+// best puts answers in order, best first.
+func best(list []answer) {
+	slices.SortStableFunc(list, func(a, b answer) int { return cmp.Compare(b.score, a.score) })
 }
 
 // What an answer is scored by.
@@ -37,6 +53,11 @@ const (
 	featNumbers        // share of its numbers that the window lacks
 	featDate           // 1 where the date fits the one asked for, -1 where it is another
 	featThin           // says nothing by itself: a question, a word or two
+	// What a closer look gives: the same of the sentence by itself, under its headings.
+	featCloserAnswers
+	featCloserAbout
+	featCloserSpan
+	featCloserNear
 	numFeatures
 )
 
@@ -61,15 +82,74 @@ func (lk *look) answers() []answer {
 			if dated {
 				a.feats[featDate] = agreement(asked, a.date, a.text)
 			}
-			for f, w := range weights {
-				a.score += w * a.feats[f]
-			}
 			out = append(out, a)
 		}
 	}
 	lk.favour(out)
-	slices.SortStableFunc(out, func(a, b answer) int { return cmp.Compare(b.score, a.score) })
+	for i := range out {
+		out[i].weigh(weights)
+	}
+	best(out)
 	return out
+}
+
+// closely is how many answers get a closer look.
+const closely = 12
+
+// closer reads the best answers again, each by itself, and puts them in a new order:
+// what stands beside a sentence in its window may answer in its stead.
+func (lk *look) closer(ctx context.Context, st *reason.State, list []answer) error {
+	if !lk.wasRead() || st.Vectors == nil {
+		return nil
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	top, rest := list[:min(closely, len(list))], list[min(closely, len(list)):]
+	lowest := top[len(top)-1].score
+	passages, texts := make([]reader.Passage, len(top)), []string{lk.q.Text}
+	for i, a := range top {
+		w := &lk.windows[a.at]
+		from, to := w.shows(a.unit)
+		passages[i] = reader.Passage{Heading: w.Path, Text: w.Text[from:to]}
+		texts = append(texts, w.Path+". "+passages[i].Text)
+	}
+	readings, err := st.Reader.Read(ctx, lk.q.Text, passages)
+	if err != nil {
+		return err
+	}
+	vectors, err := st.Vectors.Embed(ctx, texts)
+	if err != nil { // the run says so by itself
+		return ctx.Err()
+	}
+	for i := range top {
+		r, f := &readings[i], &top[i].feats
+		f[featCloserAnswers], f[featCloserAbout], f[featCloserSpan] = clamp(r.Answerable, 10), clamp(r.Relevance, 10), clamp(r.SpanScore, 12)
+		f[featCloserNear] = max(0, vectors[0].Dot(vectors[i+1]))
+		w := &lk.windows[top[i].at]
+		from, _ := w.shows(top[i].unit)
+		if sp, ok := w.Span(from+r.Span.Start, from+r.Span.End); ok {
+			top[i].words = sp
+		}
+		top[i].weigh(&withReader.closer)
+	}
+	best(top)
+	for i := range rest { // they stay behind, as far as they were from each other
+		rest[i].score += top[len(top)-1].score - lowest
+	}
+	return nil
+}
+
+// shows is where a window shows a sentence, or a row with the names of its columns.
+func (w *window) shows(u unit) (from, to int) {
+	from, to, ok := w.At(u.span)
+	if !ok {
+		return 0, len(w.Text)
+	}
+	if u.passage.Columns != nil {
+		from = strings.LastIndexByte(w.Text[:from], '\n') + 1
+	}
+	return from, to
 }
 
 // What a sentence gains that other documents have word for word, and one that says
@@ -91,10 +171,10 @@ func (lk *look) favour(list []answer) {
 	}
 	for i := range list {
 		if len(by[question.Plain(list[i].text)]) > 1 {
-			list[i].score += saidTwice
+			list[i].bonus += saidTwice
 		}
 		if lk.q.Kind == question.Define && defines(lk.q, list[i].text) {
-			list[i].score += definesIt
+			list[i].bonus += definesIt
 		}
 	}
 }
@@ -216,14 +296,12 @@ func agreement(asked, of lexicon.Date, text string) float64 {
 }
 
 // latest are words with which a question asks for what holds now.
-var latest = regexp.MustCompile(`(?i)\b(latest|current(ly)?|now(adays)?|newest|most recent(ly)?|today|these days|at the moment|at present|still|up to date)\b`)
+var latest = regexp.MustCompile(`(?i)\b(latest|current(ly)?|now(adays)?|newest|most recent(ly)?|today|these days|at the moment|at present|as things stand|still|to date)\b`)
 
-// How much weaker, in log-odds, a newer statement may be to take the place of an
-// older one: where the question asks for what holds now, and where it does not say.
-const (
-	latestMargin = 2.5
-	newerMargin  = 0.7
-)
+// newerMargin is how much weaker, in log-odds, a newer statement may be to take the
+// place of an older one. Where the question asks for what holds now, and the reader has
+// looked closely, it need only be about the question.
+const newerMargin = 0.7
 
 // newest puts the newest statement first among those that answer about as well, are
 // about the same matter and bear a date. A question that names a date has said which.
@@ -234,37 +312,29 @@ func (lk *look) newest(list []answer) []answer {
 	if _, _, dated := lexicon.FirstDate(lk.q.Text); dated {
 		return list
 	}
-	margin := newerMargin
-	if latest.MatchString(lk.q.Text) {
-		margin = latestMargin
-	}
-	best := 0
-	for i, a := range list {
-		if a.score < list[0].score-margin {
-			break
-		}
-		if a.date.String() > list[best].date.String() && lk.sameMatter(list[0], a) {
-			best = i
+	now := latest.MatchString(lk.q.Text)
+	at := 0
+	for i, a := range list[:min(closely, len(list))] {
+		close := a.score >= list[0].score-newerMargin || now && a.feats[featCloserAbout] > 0
+		if close && a.date.String() > list[at].date.String() && lk.sameMatter(list[0], a) {
+			at = i
 		}
 	}
-	first := list[best]
-	return append([]answer{first}, slices.Delete(slices.Clone(list), best, best+1)...)
+	first := list[at]
+	return append([]answer{first}, slices.Delete(slices.Clone(list), at, at+1)...)
 }
 
-// sameMatter reports two statements that share the words of the question which either
-// has, or stand under one heading.
+// sameMatter reports that a statement, or its headings, holds the word of the question
+// that says most of what another is about.
 func (lk *look) sameMatter(a, b answer) bool {
-	wa, wb := &lk.windows[a.at], &lk.windows[b.at]
-	if wa.src == wb.src && a.passage.Path == b.passage.Path {
-		return true
+	has := lk.holds(lk.windows[a.at].Path + "\n" + a.text)
+	most := 0
+	for t := range has {
+		if lk.idf[t]*has[t] > lk.idf[most]*has[most] {
+			most = t
+		}
 	}
-	both, either := 0.0, 0.0
-	for t, h := range lk.holds(wa.Path + "\n" + a.text) {
-		o := lk.holds(wb.Path + "\n" + b.text)[t]
-		both += lk.idf[t] * min(h, o)
-		either += lk.idf[t] * max(h, o)
-	}
-	return both >= 0.7*either
+	return len(has) > 0 && lk.holds(lk.windows[b.at].Path + "\n" + b.text)[most] >= has[most]
 }
 
 // What tells whether the first of the answers is right, and whether there is one at

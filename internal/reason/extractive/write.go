@@ -17,8 +17,7 @@ const (
 	rivalMargin  = 2.5  // how much weaker, in log-odds, the second sentence may be
 	moreMargin   = 3.0  // the same for every further one of a broad question
 	perDocument  = 1    // sentences of one document for a broad question, so that several are heard
-	leastAnswers = -2   // what the reader must give the window of a further sentence for answering,
-	leastSpan    = -6   // and its words
+	leastAbout   = -2   // what the reader must give a further sentence for being about the question
 	nearlyOwn    = 0.75 // share of what the best holds of the question, without a reader,
 	broadlyOwn   = 0.5  // and for a broad question
 	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
@@ -71,12 +70,14 @@ func clauses(q *question.Question, st *reason.State) []*question.Question {
 
 // write answers one question.
 func write(ctx context.Context, st *reason.State, q *question.Question) (reason.Draft, error) {
-	lk, unread := study(st, q, wanted(q), min(answerRoom, st.Meter.Room()/3))
-	lk.mean(ctx, st)
+	lk, unread := study(st, q, promising(ctx, st, q), min(answerRoom, st.Meter.Room()/3))
 	if err := lk.read(ctx, st); err != nil {
 		return reason.Draft{}, err
 	}
 	list := lk.answers()
+	if err := lk.closer(ctx, st, list); err != nil {
+		return reason.Draft{}, err
+	}
 	lk.show(ctx, list)
 	list = lk.newest(list)
 	if len(list) == 0 {
@@ -123,7 +124,7 @@ func (lk *look) foreign() bool {
 // misses reports an answer about Y where the X of Y is asked for, in a window that
 // has nothing of X, unless the reader is sure.
 func (lk *look) misses(a answer) bool {
-	if lk.q.Asked == "" || len(lk.q.Owner) == 0 || a.feats[featAnswers] >= surelyAnswers {
+	if lk.q.Asked == "" || len(lk.q.Owner) == 0 || max(a.feats[featAnswers], a.feats[featCloserAnswers]) >= surelyAnswers {
 		return false
 	}
 	w := &lk.windows[a.at]
@@ -194,7 +195,7 @@ func (lk *look) choose(list []answer) []answer {
 		margin *= 2 // words alone set sentences further apart
 	}
 	given := map[*evidence.Source]int{lk.windows[list[0].at].src: 1}
-	for _, a := range list[1:] {
+	for _, a := range list[1:min(closely, len(list))] {
 		if len(picks) >= most || a.score < list[0].score-margin {
 			break
 		}
@@ -212,7 +213,7 @@ func (lk *look) choose(list []answer) []answer {
 // best does.
 func (lk *look) bears(a, best answer) bool {
 	if a.feats[featRead] > 0 {
-		return a.feats[featThin] == 0 && a.feats[featAnswers] > leastAnswers && a.feats[featSpan] > leastSpan
+		return a.feats[featThin] == 0 && a.feats[featCloserAbout] > leastAbout
 	}
 	least := nearlyOwn
 	if lk.q.Broad {

@@ -125,18 +125,48 @@ func idf(chunks, found int) float64 {
 func (v *View) Search(ctx context.Context, terms []Term, k int, allow func(doc int64) bool) ([]Hit, error) {
 	s := v.pool.Get().(*scratch)
 	defer v.pool.Put(s)
+	if err := v.score(ctx, s, terms); err != nil {
+		return nil, err
+	}
+	return v.best(s.scores, k, allow), nil
+}
+
+// Every returns all chunks with their scores for the terms, those without any of them
+// too, in order of their numbers.
+func (v *View) Every(ctx context.Context, terms []Term, allow func(doc int64) bool) ([]Hit, error) {
+	s := v.pool.Get().(*scratch)
+	defer v.pool.Put(s)
+	if err := v.score(ctx, s, terms); err != nil {
+		return nil, err
+	}
+	var hits []Hit
+	for i := range v.parts {
+		p := &v.parts[i]
+		for c, score := range s.scores[p.at : p.at+p.Chunks()] {
+			d := &p.docs[p.docOf[c]]
+			doc := p.Base + int64(d.number)
+			if (p.live == nil || p.live[c]) && (allow == nil || allow(doc)) {
+				hits = append(hits, Hit{Chunk: doc + int64(uint32(c)-d.first), Doc: doc, Score: score})
+			}
+		}
+	}
+	return hits, nil
+}
+
+// score leaves in s what each chunk scores for the terms.
+func (v *View) score(ctx context.Context, s *scratch, terms []Term) error {
 	clear(s.scores)
 	for _, t := range terms {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		m, err := v.match(s, t)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		v.add(s, t.Weight, m)
 	}
-	return v.best(s.scores, k, allow), nil
+	return nil
 }
 
 // scratch is memory of one search.

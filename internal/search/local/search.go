@@ -88,52 +88,68 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 // are looked for as well, in a second round. Vectors are made while the index is free.
 // The snippets of the hits are whole chunks still.
 func (e *engine) ranked(ctx context.Context, q search.Query, terms []inverted.Term) ([]search.Hit, error) {
-	want := q.Limit
-	if e.embed != nil {
-		want = max(want, rank.MaxTexts)
-	}
-	docs, err := e.find(ctx, q, want, func(*inverted.View) ([]inverted.Term, error) { return terms, nil })
+	list, err := e.find(ctx, q, func(*inverted.View) ([]inverted.Term, error) { return terms, nil })
 	if err != nil {
 		return nil, err
+	}
+	first, most := rank.FirstTexts, rank.MaxTexts
+	if list.whole {
+		first, most = len(list.docs), len(list.docs)
 	}
 	reader := rank.NewReader(e.embed, q.Text)
-	placed, err := reader.Order(ctx, texts(docs), rank.FirstTexts)
+	placed, err := reader.Order(ctx, list.texts(), first)
 	if err != nil {
 		return nil, err
 	}
-	if reader.Reads() && len(docs) >= rank.FeedbackTexts {
+	if reader.Reads() && len(placed) >= rank.FeedbackTexts {
 		var best []rank.Sample
 		for _, p := range placed[:rank.FeedbackTexts] {
-			best = append(best, rank.Sample{Text: docs[p.At].hit.Snippet, Score: p.Score})
+			best = append(best, rank.Sample{Text: list.docs[p.At].hit.Snippet, Score: p.Score})
 		}
 		wider := func(v *inverted.View) ([]inverted.Term, error) { return rank.Feedback(terms, best, v.IDF) }
-		if docs, err = e.find(ctx, q, want, wider); err != nil {
+		if list, err = e.find(ctx, q, wider); err != nil {
 			return nil, err
 		}
-		if placed, err = reader.Order(ctx, texts(docs), rank.MaxTexts); err != nil {
+		if placed, err = reader.Order(ctx, list.texts(), most); err != nil {
 			return nil, err
 		}
 	}
-	hits := make([]search.Hit, min(q.Limit, len(placed)))
-	for i := range hits {
-		hits[i] = docs[placed[i].At].hit
-		hits[i].Score = placed[i].Score
+	var hits []search.Hit
+	seen := map[string]bool{} // a document may be there with several chunks
+	for _, p := range placed {
+		if hit := list.docs[p.At].hit; !seen[hit.Locator] && len(hits) < q.Limit {
+			seen[hit.Locator] = true
+			hit.Score = p.Score
+			hits = append(hits, hit)
+		}
 	}
 	return hits, nil
 }
 
-// texts are the best chunks of documents.
-func texts(docs []*found) []rank.Found {
-	out := make([]rank.Found, len(docs))
-	for i, d := range docs {
+// findings is what was found: documents with their best chunks, best first, or every
+// chunk of a whole library.
+type findings struct {
+	docs  []*found
+	whole bool
+}
+
+// texts are what was found as texts to put in order.
+func (l *findings) texts() []rank.Found {
+	out := make([]rank.Found, len(l.docs))
+	for i, d := range l.docs {
 		out[i] = rank.Found{Title: d.title, Text: d.hit.Snippet, Words: d.score}
 	}
 	return out
 }
 
-// find finds at least want documents, if there are as many, by what terms says when it
-// is told what is in the index.
-func (e *engine) find(ctx context.Context, q search.Query, want int, terms func(*inverted.View) ([]inverted.Term, error)) (docs []*found, err error) {
+// find finds documents by what terms says when it is told what is in the index: as many
+// as are asked for or compared by meaning, if there are, or all of a small library,
+// chunk by chunk, where meaning is looked at.
+func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.View) ([]inverted.Term, error)) (list findings, err error) {
+	want := q.Limit
+	if e.embed != nil {
+		want = max(want, rank.MaxTexts)
+	}
 	err = e.ix.use(func() error {
 		tx, err := e.ix.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one state of the index throughout
 		if err != nil {
@@ -144,18 +160,22 @@ func (e *engine) find(ctx context.Context, q search.Query, want int, terms func(
 		if err := s.lookUp(&e.ix.views, e.folders); err != nil {
 			return err
 		}
-		list, err := terms(s.view)
+		sought, err := terms(s.view)
 		if err != nil {
 			return err
 		}
-		chunks, err := s.candidates(list, max(minChunks, chunksPerHit*want))
+		if list.whole = e.embed != nil && s.view.Chunks() <= rank.WholeTexts; list.whole {
+			list.docs, err = s.every(sought)
+			return err
+		}
+		chunks, err := s.candidates(sought, max(minChunks, chunksPerHit*want))
 		if err != nil {
 			return err
 		}
-		docs, err = s.described(byDocument(chunks), want)
+		list.docs, err = s.described(byDocument(chunks), want)
 		return err
 	})
-	return docs, err
+	return list, err
 }
 
 // reportDamage leaves a mark that makes the next Open start the index anew. Here
@@ -221,6 +241,29 @@ func (s *searcher) candidates(terms []inverted.Term, n int) ([]inverted.Hit, err
 		return nil, err
 	}
 	return s.view.Search(s.ctx, terms, n, allow)
+}
+
+// every returns all chunks, best first. Equal ones are in order of their locators.
+func (s *searcher) every(terms []inverted.Term) ([]*found, error) {
+	allow, err := s.allowed()
+	if err != nil {
+		return nil, err
+	}
+	chunks, err := s.view.Every(s.ctx, terms, allow)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*found, len(chunks))
+	for i, c := range chunks {
+		all[i] = &found{id: c.Doc, best: c.Chunk, score: c.Score}
+	}
+	if err := s.describe(all); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(all, func(a, b *found) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator), cmp.Compare(a.best, b.best))
+	})
+	return all, nil
 }
 
 // allowed returns which documents the filter lets pass, nil for all.
@@ -317,11 +360,15 @@ func (s *searcher) described(docs []*found, want int) ([]*found, error) {
 	return out, nil
 }
 
-// describe fills in the hits of documents.
+// describe fills in the hits of documents. One may be there several times, with a
+// chunk each.
 func (s *searcher) describe(docs []*found) error {
-	byID, ids, chunks := map[int64]*found{}, make([]int64, len(docs)), make([]int64, len(docs))
+	byID, ids, chunks := map[int64][]*found{}, make([]int64, 0, len(docs)), make([]int64, len(docs))
 	for i, d := range docs {
-		byID[d.id], ids[i], chunks[i] = d, d.id, d.best
+		if chunks[i] = d.best; byID[d.id] == nil {
+			ids = append(ids, d.id)
+		}
+		byID[d.id] = append(byID[d.id], d)
 	}
 	bodies, err := s.texts(chunks)
 	if err != nil {
@@ -336,27 +383,29 @@ func (s *searcher) describe(docs []*found) error {
 		return fmt.Errorf("look up files: %w", err)
 	}
 	defer rows.Close()
-	missing := len(docs)
+	missing := len(ids)
 	for ; rows.Next(); missing-- {
 		var id, folder int64
 		var name, title string
 		if err := rows.Scan(&id, &folder, &name, &title); err != nil {
 			return fmt.Errorf("look up files: %w", err)
 		}
-		d, in := byID[id], s.folders[folder]
+		in := s.folders[folder]
 		if in == nil {
 			return fmt.Errorf("file %d is in a folder of another number: %w", id, inverted.ErrDamaged)
 		}
-		d.hit = search.Hit{Locator: in.Locator(name), Title: title, Snippet: bodies[d.best]}
-		if title != path.Base(name) {
-			d.title = title
+		for _, d := range byID[id] {
+			d.hit = search.Hit{Locator: in.Locator(name), Title: title, Snippet: bodies[d.best]}
+			if title != path.Base(name) {
+				d.title = title
+			}
 		}
 	}
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("look up files: %w", err)
 	}
 	if missing > 0 {
-		return fmt.Errorf("%d of %d files are missing: %w", missing, len(docs), inverted.ErrDamaged)
+		return fmt.Errorf("%d of %d files are missing: %w", missing, len(ids), inverted.ErrDamaged)
 	}
 	return nil
 }

@@ -29,6 +29,15 @@ const (
 	MaxTexts   = 32
 )
 
+// WholeTexts is how many texts a library may have for all of them to be compared with
+// every query: about what one can wait for, once. In folders of ordinary papers the
+// text that answers is then among the first twenty for .91 of the questions, instead
+// of .81 by words.
+const WholeTexts = 160
+
+// leastLike is the cosine from which a text without a word of the query is found.
+const leastLike = 0.15
+
 // wordShare is what the score by words counts in a fused score, where a cosine is
 // brought from -1…1 to 0…1: as much as .4 beside .6 of the cosine itself. Shares of .2,
 // .3, .4 and .5 gave nDCG@10 of .725, .735, .735 and .727 on SciFact, .565, .586, .585
@@ -40,7 +49,7 @@ const wordShare = 0.4 / (0.4 + 2*0.6)
 type Found struct {
 	Title string  // of its document; "" for none
 	Text  string  // the part that matches best
-	Words float64 // how well it matches by words; above 0
+	Words float64 // how well it matches by words; 0 for not at all
 }
 
 // Placed is a text in an order: its place in the list that was ordered, and its score,
@@ -71,7 +80,8 @@ func (r *Reader) Reads() bool { return r.embed != nil }
 // which decides between equals. The first of them are ordered by their words and their
 // meaning, and go before the rest: as many as have been compared by the reader before,
 // or can be without its comparing more than limit altogether. Texts that say the same
-// as a better one come last.
+// as a better one come last; those that are found neither by their words nor by their
+// meaning are left out.
 //
 // An error of the embedder that is not ctx's own costs the meaning and not the order,
 // which is that by words then, and for good.
@@ -89,6 +99,10 @@ func (r *Reader) Order(ctx context.Context, found []Found, limit int) ([]Placed,
 			r.fuse(placed, found)
 		}
 	}
+	placed = slices.DeleteFunc(placed, func(p Placed) bool {
+		cosine, known := r.known[found[p.At].said()]
+		return found[p.At].Words <= 0 && !(r.Reads() && known && cosine >= leastLike)
+	})
 	copiesLast(placed, found)
 	return placed, nil
 }
@@ -185,7 +199,7 @@ func fused(words, meaning []float64) []float64 {
 	scores := make([]float64, len(words))
 	for i, w := range words {
 		// The conversions keep a compiler from rounding the sum once instead of thrice.
-		scores[i] = float64(wordShare*(w/highest)) + float64((1-wordShare)*float64((1+meaning[i])/2))
+		scores[i] = float64(wordShare*(w/max(highest, 1e-9))) + float64((1-wordShare)*float64((1+meaning[i])/2))
 	}
 	return scores
 }
