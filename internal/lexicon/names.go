@@ -131,7 +131,7 @@ func (n *nameFinder) counts(i, end int) bool {
 }
 
 // connectors join the words of a name.
-var connectors = wordSet("of the de del della di da do dos du la le von van der den bin ibn al for")
+var connectors = WordSet("of the de del della di da do dos du la le von van der den bin ibn al for")
 
 // Negated reports whether the sentence s denies something, by its words: not,
 // never, no, without, unable, rarely, fails to and the like. "Not only", "no
@@ -158,7 +158,7 @@ func Negated(s string) bool {
 }
 
 var (
-	denials = wordSet(`not never no none nobody nothing nowhere neither nor cannot without unable rarely seldom hardly scarcely barely
+	denials = WordSet(`not never no none nobody nothing nowhere neither nor cannot without unable rarely seldom hardly scarcely barely
 		lack lacks lacked lacking unlikely impossible cant dont doesnt didnt isnt wasnt wont`)
 
 	// refusals are stems of verbs that deny what they are followed by.

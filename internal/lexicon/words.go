@@ -2,8 +2,8 @@ package lexicon
 
 import "strings"
 
-// wordSet makes a set of the words of a list.
-func wordSet(list string) map[string]bool {
+// WordSet is the set of the words of a list, which spaces part.
+func WordSet(list string) map[string]bool {
 	set := make(map[string]bool)
 	for w := range strings.FieldsSeq(list) {
 		set[w] = true
@@ -11,8 +11,17 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
+// StemSet is the set of the stems of the words of a list.
+func StemSet(list string) map[string]bool {
+	set := make(map[string]bool)
+	for w := range strings.FieldsSeq(list) {
+		set[Stem(w)] = true
+	}
+	return set
+}
+
 // stopWords are the words that IsStop knows.
-var stopWords = wordSet(`
+var stopWords = WordSet(`
 a about above after again against all also although am among an and any are aren't as at
 be because been before being below between both but by can can't cannot could couldn't
 did didn't do does doesn't doing don't down during each either else ever every few for from further
@@ -30,13 +39,13 @@ will with within without won't would wouldn't yes yet you you'd you'll you're yo
 // capitalised form counts.
 var (
 	// joining abbreviations always have something after them.
-	joining = wordSet(`
+	joining = WordSet(`
 		mr mrs ms mx dr prof messrs mme mlle msgr vs v cf viz approx e.g i.e eg ie esp incl resp nr ca lit abbr pron
 		Gen Col Maj Capt Cpt Lt Sgt Cpl Pvt Adm Cmdr Cdr Brig Amb Supt Insp Rev Fr Hon Sen Sens Rep Reps Gov Pres Ft Mt Mts`)
 
 	// ending abbreviations may also end a sentence; they do where a word follows
 	// that usually begins one.
-	ending = wordSet(`
+	ending = WordSet(`
 		inc ltd co corp cos llc plc bros jr sr esq al dept univ assn assoc ed eds trans
 		St Ste Ave Blvd Rd Hwy Bldg Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec
 		Mon Tue Tues Wed Thu Thur Thurs Fri Sat Sun
@@ -44,24 +53,24 @@ var (
 		ph.d gmbh`)
 
 	// counting abbreviations stand before a number.
-	counting = wordSet(`
+	counting = WordSet(`
 		no nos fig figs vol vols art arts sec secs ch chap chaps p pp pg eq eqs ver pt pts op para paras ex ref refs tab app cl
 		c ca approx est b d r fl m f ft in lb lbs oz min hr num tel ext issue circa max avg av`)
 
 	// labels name what they stand before by a letter: after "vitamin C." a
 	// sentence ends, after "by J." a name goes on.
-	labels = wordSet(`
+	labels = WordSet(`
 		vitamin hepatitis influenza type class group grade plan option appendix section part point figure table chapter schedule
 		category division level phase room zone route line exhibit war act title stage step size unit team world case item`)
 
 	// dangling words leave something open at the end of a line.
-	dangling = wordSet("a an the of to and or in for with by from as at on into than that which who whose its their his her is are was were be between")
+	dangling = WordSet("a an the of to and or in for with by from as at on into than that which who whose its their his her is are was were be between")
 
 	// exclaimed are names that end with an exclamation mark.
-	exclaimed = wordSet(`yahoo jeopardy e oklahoma mamma oliver panic wham`)
+	exclaimed = WordSet(`yahoo jeopardy e oklahoma mamma oliver panic wham`)
 
 	// starters are words that, with a capital, usually begin a sentence.
-	starters = wordSet(`
+	starters = WordSet(`
 		A An The This That These Those It Its He She They We You I His Her Their Our My Your One Two Three Four Five Six Seven Eight Nine Ten
 		In On At By For From With Without As After Before During While When Whenever Where Wherever If Although Though However But And Or So Yet Because Since
 		There Here Then Thus Therefore Today Not No Some Many Most Much Several All Both Each Every Any Other Others Another Such Few
@@ -71,11 +80,11 @@ var (
 		Recently Originally Initially Generally Typically Usually Often Sometimes Historically Following Due Given Using Based Neither Either Whether Like Just`)
 
 	// speech verbs follow a quoted question and its speaker.
-	speech = wordSet(`said says say asked asks ask replied replies wrote writes added adds answered cried shouted exclaimed wondered
+	speech = WordSet(`said says say asked asks ask replied replies wrote writes added adds answered cried shouted exclaimed wondered
 		demanded inquired explained told whispered yelled called thought responded declared remarked noted continued began`)
 
 	// zones and days follow a time of day without a new sentence.
-	zones = wordSet(`EST EDT CST CDT MST MDT PST PDT ET CT MT PT GMT UTC BST CET CEST
+	zones = WordSet(`EST EDT CST CDT MST MDT PST PDT ET CT MT PT GMT UTC BST CET CEST
 		Monday Tuesday Wednesday Thursday Friday Saturday Sunday Eastern Central Mountain Pacific Greenwich
 		January February March April May June July August September October November December`)
 )
@@ -177,12 +186,12 @@ var (
 		"once": 1, "single": 1, "twice": 2, "both": 2, "pair": 2, "double": 2, "half": 50,
 	}
 
-	rangeWords = wordSet("to or and")
+	rangeWords = WordSet("to or and")
 
-	months = wordSet(`January February March April May June July August September October November December
+	months = WordSet(`January February March April May June July August September October November December
 		Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec`)
 
-	weekdays = wordSet("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+	weekdays = WordSet("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 )
 
 // readUnits turns the list of units into a table.

@@ -37,28 +37,19 @@ var aliases = StemPairs(`found establish; found create; start begin; start comme
 	america american; europ european; english england; forbid prohibit; forbid ban; prohibit ban; prohibition forbid; prohibition ban; coin introduce; coin name; ideal best; ideal suit; best suit; safe safeti; use employ; need requir; allow permit; show display; help assist;
 	store keep; write author; wrote author; eu european; eu union; uk british; uk kingdom; treat cure; treat remedy; plant sow; plant transplant; live habitat; live inhabit; population inhabitant`)
 
-// idioms are phrases of which one word alone says little. Where the question has
-// the phrase, its last word is also found in the other words.
-var idioms = []struct {
-	phrase *regexp.Regexp
-	also   []string
-}{
-	{regexp.MustCompile(`(?i)\b(?:tak(?:e|es|en|ing)|took|com(?:e|es|ing)|came|go(?:es|ing)?|went|put|brought|enter(?:s|ed|ing)?)\s+(?:into\s+)?(effect|force)\b`),
-		lexicon.Terms("effect force apply application")},
-}
+// inForce is the phrase "come into force", of which the last word alone says little;
+// forceWords are the other words for it.
+var (
+	inForce    = regexp.MustCompile(`(?i)\b(?:tak(?:e|es|en|ing)|took|com(?:e|es|ing)|came|go(?:es|ing)?|went|put|brought|enter(?:s|ed|ing)?)\s+(?:into\s+)?(effect|force)\b`)
+	forceWords = lexicon.Terms("effect force apply application")
+)
 
 // vagueWords are the words an overview is asked for with.
 var vagueWords = StemSet(`ideal best history overview comprehensive summary guide introduction advice tips options benefits advantages
 	disadvantages risks effects impact pros cons factors considerations trends state landscape survey strategies`)
 
 // StemSet is the set of the stems of words that are parted by spaces.
-func StemSet(words string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		set[lexicon.Stem(w)] = true
-	}
-	return set
-}
+func StemSet(words string) map[string]bool { return lexicon.StemSet(words) }
 
 // StemPairs is the set of pairs of stems, either way round, of a list such as
 // "high low; rise fall".
@@ -73,10 +64,9 @@ func StemPairs(list string) map[[2]string]bool {
 }
 
 // degreeWord follows "how" and asks for a number.
-var degreeWord = map[string]bool{"many": true, "much": true, "long": true, "far": true, "tall": true, "high": true, "old": true, "big": true, "large": true, "fast": true,
-	"deep": true, "wide": true, "heavy": true, "often": true, "hot": true, "cold": true, "late": true, "early": true, "soon": true, "small": true, "close": true, "strong": true}
+var degreeWord = lexicon.WordSet("many much long far tall high old big large fast deep wide heavy often hot cold late early soon small close strong")
 
-var questionWord = map[string]bool{"who": true, "whom": true, "whose": true, "when": true, "where": true, "why": true, "how": true, "what": true, "which": true}
+var questionWord = lexicon.WordSet("who whom whose when where why how what which")
 
 // monthWords are words for a part of the year, or for a stretch of years.
 var monthWords = StemSet("january february march april may june july august september october november december century spring summer autumn winter decade")

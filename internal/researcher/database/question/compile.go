@@ -16,6 +16,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
@@ -238,16 +239,8 @@ func (rd *reading) met() bool {
 }
 
 // operators are words that change what is asked, and are stop words otherwise.
-var operators = words(`after before below above next previous previously prior same other besides except not no without than never between both
+var operators = lexicon.WordSet(`after before below above next previous previously prior same other besides except not no without than never between both
 	first last most least highest lowest largest smallest top bottom best worst more less fewer only`)
-
-func words(list string) map[string]bool {
-	out := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		out[w] = true
-	}
-	return out
-}
 
 // run runs a draft; nil if its rows answer nothing.
 func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*Statement, error) {
@@ -317,7 +310,7 @@ func (rd *reading) names(i int) bool {
 }
 
 // rowWords are what people call the rows of a table.
-var rowWords = stems(`game match season race competition event tournament people player team member person competitor contestant medal item movie film song album book episode city town place school
+var rowWords = lexicon.StemSet(`game match season race competition event tournament people player team member person competitor contestant medal item movie film song album book episode city town place school
 	station building year award title championship winner series show role case part career history official
 	win won come came receive received earn earned play played achieve achieved reach reached`)
 

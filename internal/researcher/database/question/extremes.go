@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 var (
@@ -91,7 +92,7 @@ func by(word, column string) string {
 	return word + " by " + column
 }
 
-var plainly = words("most highest largest biggest greatest maximum max least lowest smallest fewest minimum min")
+var plainly = lexicon.WordSet("most highest largest biggest greatest maximum max least lowest smallest fewest minimum min")
 
 // nounAfter reports that the question names the number itself behind a superlative,
 // "the highest price", rather than what has it, "the most expensive product".
@@ -142,7 +143,7 @@ func (rd *reading) measureNear(from int) int {
 }
 
 // ageLike are words in the names of columns that tell how old something is.
-var ageLike = stems("age birth born dob birthday birthdate built founded established constructed year")
+var ageLike = lexicon.StemSet("age birth born dob birthday birthdate built founded established constructed year")
 
 // aged is the oldest or the youngest: by age, or by a date of birth.
 func (rd *reading) aged(answer int, soft float64, oldest bool, age int) *draft {

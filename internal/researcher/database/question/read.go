@@ -44,7 +44,7 @@ const maxWords = 10
 
 // asking are words that say how something is asked, not what; a source that
 // answers need not hold them.
-var asking = stems(`name list give tell show find count many number amount total much times time long happen did does was were is are be been become became have had has get got
+var asking = lexicon.StemSet(`name list give tell show find count many number amount total much times time long happen did does was were is are be been become became have had has get got
 	first last next previous previously top bottom most least highest lowest largest smallest greatest fewest biggest best worst more less than fewer table chart listed list appear appears listing
 	following according information based what which who whom when where why how after before other besides only also one ones someone something anything else there each every any all
 	both either held took take taken place occur occurred place do done would could overall combined current currently record recorded row rows column columns entry entries shown see seen

@@ -220,7 +220,7 @@ func (c *column) ordinal() bool {
 	return slices.ContainsFunc(c.stems, func(s string) bool { return ordinals[s] }) || c.name == "#"
 }
 
-var ordinals = stems("pos position rank ranking place no number nr id seed bib grid round week year season")
+var ordinals = lexicon.StemSet("pos position rank ranking place no number nr id seed bib grid round week year season")
 
 // noTotals leaves out the rows of a table that sum up the others.
 func (r *relation) noTotals() string {
@@ -289,15 +289,7 @@ func (r *relation) named() int {
 }
 
 // called are words in the names of columns that hold what a row is called.
-var called = stems("name title label")
+var called = lexicon.StemSet("name title label")
 
 // nameLike are words in the names of columns that name what a row is about.
-var nameLike = stems("name title player team athlete driver rider candidate person club school country nation city company model film movie song album artist")
-
-func stems(words string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		out[lexicon.Stem(w)] = true
-	}
-	return out
-}
+var nameLike = lexicon.StemSet("name title player team athlete driver rider candidate person club school country nation city company model film movie song album artist")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // relations are the tables, and the tables with what they refer to.
@@ -29,7 +30,7 @@ func relations(schema database.Schema, d database.Dialect) []*relation {
 }
 
 // tellsNothing are words in the names of tables that do not say what a row is.
-var tellsNothing = stems("list table tbl data dataset sheet sheet1 row rows record records entry entries import export tmp temp csv main t t1")
+var tellsNothing = lexicon.StemSet("list table tbl data dataset sheet sheet1 row rows record records entry entries import export tmp temp csv main t t1")
 
 func single(t database.Table, d database.Dialect) *relation {
 	r := &relation{dialect: d, table: t, display: t.Display(), from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many}
@@ -255,7 +256,7 @@ func (q *question) strange(known []bool) []string {
 }
 
 // computing are words for what is done with numbers.
-var computing = words("average mean sum minimum maximum min max cheapest oldest youngest")
+var computing = lexicon.WordSet("average mean sum minimum maximum min max cheapest oldest youngest")
 
 // partly reports a column of which the question has some words of the name only.
 func (rd *reading) partly(c int) bool {
@@ -273,6 +274,6 @@ func (rd *reading) partly(c int) bool {
 
 // harmless are words that may be left out of account: they say how something is
 // asked, or only join others. Every other word has to stand for something.
-var harmless = words(`a an the of in on at by for from to with and as is are was were be been being am do does did has have had having there here it its this that these those their his her he she
+var harmless = lexicon.WordSet(`a an the of in on at by for from to with and as is are was were be been being am do does did has have had having there here it its this that these those their his her he she
 	they them our my me us we you i what which who whom whose where when how please tell give show list find any some all will would can could should s
 	table chart listed database row rows come comes came get got exist exists so then if`)

@@ -26,14 +26,8 @@ func (q *question) has(phrases ...string) bool {
 }
 
 // auxiliary words end the noun that a question asks for.
-var auxiliary = func() map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(`is are was were has had have did does do can could will would won wins win with that who which in on at of from for by to when where during and or than if between
-		came come comes appeared appears scored got played finished`) {
-		out[w] = true
-	}
-	return out
-}()
+var auxiliary = lexicon.WordSet(`is are was were has had have did does do can could will would won wins win with that who which in on at of from for by to when where during and or than if between
+	came come comes appeared appears scored got played finished`)
 
 // target is the column that a question asks for, and how many words were guessed;
 // col is -1 where there is none.
@@ -84,9 +78,9 @@ func (rd *reading) target() (col int, soft float64) {
 }
 
 var (
-	reasonLike = stems("reason cause")
-	placeLike  = stems("venue location place city site stadium country state town region ground arena")
-	personLike = stems("name player driver rider athlete candidate winner person author director artist opponent swimmer skier cyclist coach senator member contestant delegate jockey actor singer incumbent commissioner judge team nation country")
+	reasonLike = lexicon.StemSet("reason cause")
+	placeLike  = lexicon.StemSet("venue location place city site stadium country state town region ground arena")
+	personLike = lexicon.StemSet("name player driver rider athlete candidate winner person author director artist opponent swimmer skier cyclist coach senator member contestant delegate jockey actor singer incumbent commissioner judge team nation country")
 )
 
 // person is the column that answers "who": what the verb says ("who makes X"), or
@@ -280,7 +274,7 @@ func (rd *reading) number(at int, where, words string) *draft {
 	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words), soft: soft}
 }
 
-var distinct = words("different distinct unique")
+var distinct = lexicon.WordSet("different distinct unique")
 
 // single reports that the filters name one row: by what it is called or, in a table
 // whose name does not tell what the rows are, by what no other row has.

@@ -278,7 +278,7 @@ func (rd *reading) inYear(i int) {
 	}
 }
 
-var months = words("january february march april may june july august september october november december")
+var months = lexicon.WordSet("january february march april may june july august september october november december")
 
 // conditions are the filters as SQL and in words, but for some.
 func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
