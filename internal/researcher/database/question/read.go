@@ -218,6 +218,34 @@ func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
 	return m, true
 }
 
+// take is the column that the word at i names, of those that pass a test; -1 if it
+// names none or is understood already. The words count as understood from then on.
+func (rd *reading) take(i int, ok func(*column) bool) int {
+	m, has := rd.best(i, ok)
+	if !has || rd.used[i] {
+		return -1
+	}
+	rd.use(i, m.at)
+	rd.touched[m.col] = true
+	return m.col
+}
+
+// near is the column that a word names from token at on, or else one before it, the
+// nearest first; -1 if none does.
+func (rd *reading) near(at, ahead, behind int, ok func(*column) bool) int {
+	for i := at; i < min(at+ahead, len(rd.cols)); i++ {
+		if c := rd.take(i, ok); c >= 0 {
+			return c
+		}
+	}
+	for i := min(at, len(rd.cols)) - 1; i >= max(0, at-behind); i-- {
+		if c := rd.take(i, ok); c >= 0 {
+			return c
+		}
+	}
+	return -1
+}
+
 // figure is a number as people write it.
 var figure = regexp.MustCompile(`^\d[\d,]*(?:\.\d+)?$`)
 
@@ -309,24 +337,14 @@ func (rd *reading) compare(from, at int, op string, n float64) {
 		}
 		numbers = years
 	}
-	for k := at; k < min(at+3, len(rd.q.toks)); k++ {
-		if m, ok := rd.best(k, numbers); ok && !rd.used[k] {
-			rd.put(filter{col: m.col, op: op, number: n, from: from, at: at})
-			rd.use(k, m.at)
-			return
-		}
+	c := rd.near(at, 3, 0, numbers)
+	if c < 0 {
+		c = rd.near(from, 0, 5, func(c *column) bool { return numbers(c) || year && c.year != "" })
 	}
-	for k := from - 1; k >= max(0, from-5); k-- {
-		if m, ok := rd.best(k, func(c *column) bool { return numbers(c) || year && c.year != "" }); ok && !rd.used[k] {
-			rd.put(filter{col: m.col, op: op, number: n, from: from, at: at})
-			rd.use(k, m.at)
-			return
-		}
+	if c < 0 && year {
+		c = rd.only(years)
 	}
-	if !year {
-		return
-	}
-	if c := rd.only(years); c >= 0 {
+	if c >= 0 {
 		rd.put(filter{col: c, op: op, number: n, from: from, at: at})
 	}
 }

@@ -217,7 +217,12 @@ func (r *relation) filledTest(c *column) string {
 // ordinal reports a column whose numbers are places or names: to add them up, or to
 // look for the largest, says nothing.
 func (c *column) ordinal() bool {
-	return slices.ContainsFunc(c.stems, func(s string) bool { return ordinals[s] }) || c.name == "#"
+	return c.hasWord(ordinals) || c.name == "#"
+}
+
+// hasWord reports that a word of a column's name is one of a set of stems.
+func (c *column) hasWord(set map[string]bool) bool {
+	return slices.ContainsFunc(c.stems, func(s string) bool { return set[s] })
 }
 
 var ordinals = lexicon.StemSet("pos position rank ranking place no number nr id seed bib grid round week year season")
@@ -251,7 +256,7 @@ func (r *relation) entity() int {
 			continue
 		}
 		score := min(c.unique, 0.9) - 0.06*float64(i)
-		if slices.ContainsFunc(c.stems, func(s string) bool { return nameLike[s] }) {
+		if c.hasWord(nameLike) {
 			score += 0.5
 		}
 		if c.year != "" {
@@ -278,7 +283,7 @@ func (r *relation) named() int {
 		if c.label && c.parent == 0 {
 			return i
 		}
-		if c.number || c.date || c.key || c.parent > 0 || !slices.ContainsFunc(c.stems, func(s string) bool { return called[s] }) {
+		if c.number || c.date || c.key || c.parent > 0 || !c.hasWord(called) {
 			continue
 		}
 		if best < 0 || len(c.stems) < fewest {

@@ -33,46 +33,24 @@ var auxiliary = lexicon.WordSet(`is are was were has had have did does do can co
 // col is -1 where there is none.
 func (rd *reading) target() (col int, soft float64) {
 	q := rd.q
-	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "show", "tell")
 	if why, _ := q.find("why"); why >= 0 {
 		rd.used[why] = true
-		return rd.only(func(c *column) bool {
-			return c.parent == 0 && slices.ContainsFunc(c.stems, func(s string) bool { return reasonLike[s] })
-		}), 0
+		return rd.only(func(c *column) bool { return c.parent == 0 && c.hasWord(reasonLike) }), 0
 	}
+	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "show", "tell")
 	if wh < 0 {
-		if len(rd.cols) > 0 {
-			if m, ok := rd.best(0, func(*column) bool { return true }); ok && !rd.used[0] {
-				rd.use(0, m.at)
-				return m.col, 0
-			}
-		}
 		return rd.r.entity(), 0.5
 	}
 	switch q.low[wh] {
 	case "who", "whom":
-		if end, ok := q.phraseAt(wh+1, "was the"); ok || q.has("who is the", "who were the") {
-			if !ok {
-				end = wh + 3
-			}
-			for i := end; i < min(end+3, len(q.low)) && !auxiliary[q.low[i]]; i++ {
-				if rd.self(i) {
-					return rd.r.entity(), 0
-				}
-				if m, ok := rd.best(i, func(c *column) bool { return !c.number }); ok && !rd.used[i] {
-					rd.use(i, m.at)
-					return m.col, 0
-				}
-			}
-		}
-		return rd.person(wh), 0
+		return rd.person(at), 0
 	case "when":
 		return rd.only(func(c *column) bool { return c.year != "" || c.date || slices.Contains(c.stems, "date") }), 0
 	case "where":
 		return rd.only(placeNamed), 0
 	}
 	if !rd.r.unnamed && q.low[wh] == "what" && at < len(q.low) && slices.Contains([]string{"do", "does", "did"}, q.low[at]) {
-		return -1, 0 // what somebody did is no column's name
+		return -1, 0 // a deed is no column's name
 	}
 	return rd.noun(at)
 }
@@ -83,31 +61,38 @@ var (
 	personLike = lexicon.StemSet("name player driver rider athlete candidate winner person author director artist opponent swimmer skier cyclist coach senator member contestant delegate jockey actor singer incumbent commissioner judge team nation country")
 )
 
-// person is the column that answers "who": what the verb says ("who makes X"), or
-// what the rows are called.
-func (rd *reading) person(wh int) int {
+// person is the column that answers "who": what the noun says ("who is the maker of
+// X") or the verb ("who makes X"), or what the rows are called.
+func (rd *reading) person(at int) int {
+	for _, is := range []string{"is the", "was the", "were the"} {
+		end, ok := rd.q.phraseAt(at, is)
+		for i := end; ok && i < min(end+3, len(rd.q.low)) && !auxiliary[rd.q.low[i]]; i++ {
+			if rd.self(i) {
+				return rd.r.entity()
+			}
+			if c := rd.take(i, func(c *column) bool { return !c.number }); c >= 0 {
+				return c
+			}
+		}
+	}
 	if !rd.r.unnamed {
-		if m, ok := rd.best(wh+1, func(c *column) bool { return !c.number && !c.date && c.year == "" }); ok && !rd.used[wh+1] && m.at == wh+2 && !placeNamed(&rd.r.cols[m.col]) {
-			rd.use(wh+1, m.at)
-			return m.col
+		if c := rd.take(at, func(c *column) bool { return !c.number && !c.date && c.year == "" && !placeNamed(c) }); c >= 0 {
+			return c
 		}
 		return rd.r.entity()
 	}
-	if c := rd.r.entity(); c >= 0 && slices.ContainsFunc(rd.r.cols[c].stems, func(s string) bool { return personLike[s] }) {
+	entity := rd.r.entity()
+	if entity >= 0 && rd.r.cols[entity].hasWord(personLike) {
+		return entity
+	}
+	if c := slices.IndexFunc(rd.r.cols, func(c column) bool { return !c.number && c.hasWord(personLike) }); c >= 0 {
 		return c
 	}
-	for i := range rd.r.cols {
-		if c := &rd.r.cols[i]; !c.number && slices.ContainsFunc(c.stems, func(s string) bool { return personLike[s] }) {
-			return i
-		}
-	}
-	return rd.r.entity()
+	return entity
 }
 
 // placeNamed reports a column of places.
-func placeNamed(c *column) bool {
-	return slices.ContainsFunc(c.stems, func(s string) bool { return placeLike[s] })
-}
+func placeNamed(c *column) bool { return c.hasWord(placeLike) }
 
 // noun is the column that the noun after "which" or "what" names. A noun that is
 // no column's name is taken for what the rows are, at a price.
@@ -117,59 +102,41 @@ func (rd *reading) noun(at int) (int, float64) {
 		at++
 	}
 	lost := 0.0
-	for i := at; i < min(at+5, len(q.low)); i++ {
-		if auxiliary[q.low[i]] && i > at {
-			break
-		}
+	for i := at; i < min(at+5, len(q.low)) && lost == 0 && (i == at || !auxiliary[q.low[i]]); i++ {
 		if rd.self(i) {
 			return rd.r.entity(), 0
 		}
 		if kin := rd.kin(i); kin > 0 {
 			return slices.IndexFunc(rd.r.cols, func(c column) bool { return c.parent == kin && c.label }), 0
 		}
-		if m, ok := rd.best(i, func(*column) bool { return true }); ok && !rd.used[i] {
-			rd.use(i, m.at)
-			return m.col, 0
+		if c := rd.take(i, func(*column) bool { return true }); c >= 0 {
+			return c, 0
 		}
-		if !rd.r.unnamed {
-			if !q.toks[i].Stop && !rd.used[i] {
-				return -1, 0
-			}
-			continue
-		}
-		if !q.toks[i].Stop && !asking[q.toks[i].Stem] && !rd.used[i] {
+		if rd.r.unnamed && !q.toks[i].Stop && !asking[q.toks[i].Stem] && !rd.used[i] {
 			lost = 0.5
 			rd.used[i] = true // the noun: what the rows are called
-			break
 		}
+	}
+	if !rd.r.unnamed {
+		return -1, 0
 	}
 	if slices.ContainsFunc(q.low[at:min(at+3, len(q.low))], func(w string) bool { return w == "year" || w == "date" || w == "season" }) {
 		if c := rd.only(func(c *column) bool { return c.year != "" }); c >= 0 {
 			return c, 0
 		}
 	}
-	if !rd.r.unnamed {
-		return -1, 0
-	}
 	return rd.r.entity(), lost
 }
 
 // yesNo refuses questions that want a yes or a no: rows are none.
 func (rd *reading) yesNo() *draft {
-	if len(rd.q.low) == 0 {
+	if len(rd.q.low) == 0 || asksTruth[rd.q.low[0]] && !rd.q.has("or") {
 		return refused
-	}
-	switch rd.q.low[0] {
-	case "is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would":
-		if !rd.q.has("or") {
-			return refused
-		}
-	}
-	if rd.q.has("consecutive", "consecutively", "in a row", "respectively", "combined", "alphabetically", "alphabetical") {
-		return refused // no statement of these templates does that
 	}
 	return nil
 }
+
+var asksTruth = lexicon.WordSet("is are was were do does did has have had can could will would")
 
 // average is "the average X".
 func (rd *reading) average() *draft {
@@ -178,7 +145,7 @@ func (rd *reading) average() *draft {
 		return nil
 	}
 	rd.use(from, at)
-	c := rd.measure(at)
+	c := rd.near(at, len(rd.cols), len(rd.cols), measurable)
 	if c < 0 {
 		return refused
 	}
@@ -194,14 +161,11 @@ func (rd *reading) count() *draft {
 	if wh, _ := rd.q.find("which", "who", "where", "when", "name"); wh >= 0 && (from < 0 || wh < from) {
 		return nil
 	}
-	if from < 0 || rd.inValue(from) || rd.q.has("how many times more") {
+	if from < 0 || rd.inValue(from) {
 		return nil
 	}
 	if i, _ := rd.q.find("number"); i >= from && i < at && rd.nameWord(lexicon.Stem("number")) {
 		return nil // a column of numbers is called so
-	}
-	if rd.q.has("many years", "many days", "many weeks", "many months", "of years", "of days", "of weeks", "of months") && rd.namedFrom(at) < 0 {
-		return refused // of time that passed, no column tells
 	}
 	rd.use(from, at)
 	where, words := rd.conditions(nil)
@@ -285,16 +249,6 @@ func (rd *reading) single() bool {
 	})
 }
 
-// namedFrom is a column of numbers that is named near a token, or -1.
-func (rd *reading) namedFrom(at int) int {
-	for i := max(0, at-1); i < min(at+2, len(rd.cols)); i++ {
-		if m, ok := rd.best(i, func(c *column) bool { return c.number }); ok {
-			return m.col
-		}
-	}
-	return -1
-}
-
 // head is the column of numbers that the noun from token at on names.
 func (rd *reading) head(at int) (mention, bool) {
 	left := 4
@@ -315,13 +269,6 @@ func (rd *reading) head(at int) (mention, bool) {
 		}
 	}
 	return mention{}, false
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // lookup is the value of a column in the rows that the question names.
