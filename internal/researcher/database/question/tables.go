@@ -206,16 +206,6 @@ func (rd *reading) nounOf(i int, table string) bool {
 	return slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.table == table && n.from <= i && i < n.at })
 }
 
-// rests reports that the statement rests on a value of a parent.
-func (rd *reading) rests(parent int) bool {
-	for c := range rd.touched {
-		if rd.r.cols[c].parent == parent {
-			return true
-		}
-	}
-	return false
-}
-
 // missing are the words of the question that stand for nothing in a statement. A
 // statement answers the question only if there are none.
 func (rd *reading) missing() []string {
@@ -224,52 +214,12 @@ func (rd *reading) missing() []string {
 		if rd.used[i] || rd.names(i) || rd.self(i) || harmless[rd.q.low[i]] || slices.Contains(out, t.Text) {
 			continue
 		}
-		if kin := rd.kin(i); kin > 0 && rd.rests(kin) {
-			continue
-		}
 		if rd.r.unnamed && !operators[rd.q.low[i]] && (t.Stop || asking[t.Stem] || rowWords[t.Stem]) {
 			continue
 		}
 		out = append(out, t.Text)
 	}
 	return out
-}
-
-// know marks the words that name a column or stand in a value.
-func (rd *reading) know(known []bool) {
-	for i := range known {
-		known[i] = known[i] || rd.used[i] || len(rd.cols[i]) > 0
-	}
-}
-
-// strange are the words of the question that no table could stand for, given those
-// that one knows.
-func (q *question) strange(known []bool) []string {
-	var out []string
-	for i, t := range q.toks {
-		named := slices.ContainsFunc(q.nouns, func(n noun) bool { return n.from <= i && i < n.at })
-		if !known[i] && !named && !computing[q.low[i]] && !t.Stop && !asking[t.Stem] && !harmless[q.low[i]] && !slices.Contains(out, t.Text) {
-			out = append(out, t.Text)
-		}
-	}
-	return out
-}
-
-// computing are words for what is done with numbers.
-var computing = lexicon.WordSet("average mean sum minimum maximum min max cheapest oldest youngest")
-
-// partly reports a column of which the question has some words of the name only.
-func (rd *reading) partly(c int) bool {
-	some := false
-	for _, ms := range rd.cols {
-		for _, m := range ms {
-			if m.col == c && m.share >= 0.6 {
-				return false
-			}
-			some = some || m.col == c
-		}
-	}
-	return some
 }
 
 // harmless are words that may be left out of account: they say how something is
