@@ -83,17 +83,10 @@ func firstRune(s string) rune {
 
 // closer returns the length of the closing quote or bracket s begins with, or 0.
 func closer(s string) int {
-	switch s[0] {
-	case '"', '\'', ')', ']', '}':
-		return 1
-	case '*', '_':
+	switch r, n := utf8.DecodeRuneInString(s); {
+	case r == '*' || r == '_':
 		return len(s) - len(strings.TrimLeft(s, s[:1]))
-	}
-	if s[0] < utf8.RuneSelf {
-		return 0
-	}
-	switch r, n := utf8.DecodeRuneInString(s); r {
-	case '”', '’', '»', '›', '″', '」', '』', '）', '】', '》', '〉', '〕':
+	case strings.ContainsRune(`"')]}”’»›″」』）】》〉〕`, r):
 		return n
 	}
 	return 0
@@ -105,21 +98,16 @@ const longestNote = 24
 // noteMark returns the length of the note mark s begins with, or 0: "[12]",
 // "[a]", "[citation needed]", ":12–13", superscript figures, daggers.
 func noteMark(s string) int {
-	if s[0] == '[' {
+	switch r, n := utf8.DecodeRuneInString(s); {
+	case r == '[':
 		end := strings.IndexByte(s[:min(len(s), longestNote)], ']')
 		if end < 2 || strings.ContainsAny(s[1:end], "[.\n") {
 			return 0
 		}
 		return end + 1
-	}
-	if s[0] == ':' && isDigit(byteAt(s, 1)) { // pages of a note
+	case r == ':' && isDigit(byteAt(s, 1)): // pages of a note
 		return len(s) - len(strings.TrimLeft(s, "0123456789:-–"))
-	}
-	if s[0] < utf8.RuneSelf {
-		return 0
-	}
-	switch r, n := utf8.DecodeRuneInString(s); r {
-	case '¹', '²', '³', '⁰', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '†', '‡':
+	case strings.ContainsRune("¹²³⁰⁴⁵⁶⁷⁸⁹†‡", r):
 		return n
 	}
 	return 0

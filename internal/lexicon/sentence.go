@@ -236,7 +236,7 @@ func (c *cutter) bareMarker(st stop) bool {
 	if m == "" || len(m) > 5 {
 		return false
 	}
-	return strings.Trim(m, "0123456789.") == "" && !looseYear(m) ||
+	return strings.Trim(m, "0123456789.") == "" && digits(m) < 4 ||
 		len(m) == 1 && isLetter(m[0]) && m != "I" ||
 		strings.Trim(m, "ivx") == "" || strings.Trim(m, "IVX") == "" && m != "I"
 }
