@@ -15,14 +15,14 @@ func relations(schema database.Schema, d database.Dialect) []*relation {
 	var out []*relation
 	for _, t := range schema.Tables {
 		if len(t.Columns) > 0 && !t.Search {
-			out = append(out, single(t, d))
+			out = append(out, alone(t, d, ""))
 		}
 	}
 	if len(out) == 1 {
 		out[0].unnamed = !slices.ContainsFunc(tableStems(out[0].table), func(s string) bool { return !tellsNothing[s] })
 	}
 	for _, t := range schema.Tables {
-		if r := withParents(t, schema, d); r != nil && !t.Search {
+		if r := withParents(t, schema, d); len(r.parents) > 0 && !t.Search {
 			out = append(out, r)
 		}
 	}
@@ -32,40 +32,36 @@ func relations(schema database.Schema, d database.Dialect) []*relation {
 // tellsNothing are words in the names of tables that do not say what a row is.
 var tellsNothing = lexicon.StemSet("list table tbl data dataset sheet sheet1 row rows record records entry entries import export tmp temp csv main t t1")
 
-func single(t database.Table, d database.Dialect) *relation {
-	r := &relation{dialect: d, table: t, display: t.Display(), from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many}
-	r.order = t.Order()
+// alone is a table without what it refers to. The prefix stands before the names of
+// its columns in statements.
+func alone(t database.Table, d database.Dialect, prefix string) *relation {
+	r := &relation{dialect: d, table: t, display: t.Display(), from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many, order: t.Order()}
 	if r.order == "" && d == database.SQLite && !t.View {
 		r.order = "rowid"
 	}
 	for _, c := range t.Columns {
-		r.add(t, c, database.Ident(c.Name))
+		r.add(t, c, prefix+database.Ident(c.Name))
 	}
-	r.fullName("")
+	if expr := r.join(prefix); expr != "" { // the name of a person that stands in two columns
+		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), words: []string{"name"}, label: true})
+	}
 	return r
 }
 
-// withParents is a table with the columns of those that it refers to; nil if it
-// refers to none.
+// withParents is a table with the columns of those that it refers to.
 func withParents(t database.Table, schema database.Schema, d database.Dialect) *relation {
-	r := &relation{dialect: d, table: t, display: t.Display(), from: t.SQL() + " AS a", whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many}
+	r := alone(t, d, "a.")
+	r.from += " AS a"
 	var order []string
 	for _, k := range t.Key {
 		order = append(order, "a."+database.Ident(k))
 	}
 	r.order = strings.Join(order, ", ")
-	for _, c := range t.Columns {
-		r.add(t, c, "a."+database.Ident(c.Name))
-	}
-	r.fullName("a.")
 	for _, ref := range t.Refs {
 		at := slices.IndexFunc(schema.Tables, func(o database.Table) bool { return o.Name == ref.Table })
 		if at >= 0 && len(ref.Columns) == 1 && len(ref.To) == 1 {
 			r.addParent(schema.Tables[at], ref)
 		}
-	}
-	if len(r.parents) == 0 {
-		return nil
 	}
 	return r
 }
@@ -74,7 +70,7 @@ func withParents(t database.Table, schema database.Schema, d database.Dialect) *
 // its rows are called under the name of the key: "drug" for "drug_id".
 func (r *relation) addParent(other database.Table, ref database.Ref) {
 	r.parents = append(r.parents, other)
-	of := single(other, r.dialect)
+	of := alone(other, r.dialect, "")
 	look := func(expr string) string {
 		return fmt.Sprintf("(SELECT %s FROM %s AS b WHERE b.%s = a.%s)", expr, other.SQL(), database.Ident(ref.To[0]), database.Ident(ref.Columns[0]))
 	}
@@ -92,19 +88,14 @@ func (r *relation) addParent(other database.Table, ref database.Ref) {
 	}
 	name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(ref.Columns[0], "_id"), "_no"), "Id")
 	of.cols = slices.DeleteFunc(of.cols, func(c column) bool { return c.number || c.date || c.key })
-	if at := of.named(); at >= 0 && keyed(r.table, ref.Columns[0]) {
+	key, _ := r.table.Column(ref.Columns[0])
+	if at := of.named(); at >= 0 && key.Kind == database.Number { // a number says nothing by itself
 		expr := "b." + database.Ident(of.cols[at].name)
 		if of.cols[at].label {
 			expr = of.join("b.")
 		}
 		r.cols = append(r.cols, column{name: name, expr: look(expr), stems: nameStems(name), words: nameWords(name), parent: len(r.parents), link: ref.Columns[0], label: true})
 	}
-}
-
-// keyed reports a column of numbers, which say nothing by themselves.
-func keyed(t database.Table, name string) bool {
-	c, ok := t.Column(name)
-	return ok && c.Kind == database.Number
 }
 
 // refers reports a column of a foreign key.
@@ -117,13 +108,6 @@ func (r *relation) add(t database.Table, c database.Column, expr string) {
 	col := column{name: c.Name, expr: expr, stems: nameStems(c.Name), words: nameWords(c.Name), number: c.Kind == database.Number, typed: c.Kind == database.Number || c.Kind == database.Date, date: c.Kind == database.Date}
 	col.key = c.Kind == database.Number && (len(t.Key) == 1 && t.Key[0] == c.Name || refers(t, c.Name))
 	r.cols = append(r.cols, col)
-}
-
-// fullName adds the name of a person that stands in two columns.
-func (r *relation) fullName(prefix string) {
-	if expr := r.join(prefix); expr != "" {
-		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), words: []string{"name"}, label: true})
-	}
 }
 
 // join is the expression of a first and a last name; "" unless the table has both
