@@ -320,26 +320,19 @@ func (rd *reading) rows(words string) string {
 
 // show is the list after SELECT: the answer, and what a reader wants beside it.
 func (rd *reading) show(answer int, beside ...int) string {
-	out := []string{rd.shown(answer)}
-	seen := map[int]bool{answer: true}
-	rd.touched[answer] = true
-	for _, c := range beside {
-		if c >= 0 {
-			rd.touched[c] = true
-		}
+	cols := append([]int{answer}, beside...)
+	for _, c := range cols {
+		rd.touched[c] = true
 	}
-	add := func(c int) {
-		if c >= 0 && !seen[c] {
-			seen[c] = true
+	cols = append(cols, rd.r.entity())
+	for _, f := range rd.filters {
+		cols = append(cols, f.col)
+	}
+	var out []string
+	for i, c := range cols {
+		if c >= 0 && !slices.Contains(cols[:i], c) {
 			out = append(out, rd.shown(c))
 		}
-	}
-	for _, c := range beside {
-		add(c)
-	}
-	add(rd.r.entity())
-	for _, f := range rd.filters {
-		add(f.col)
 	}
 	return strings.Join(out, ", ")
 }

@@ -160,27 +160,18 @@ func (rd *reading) nameWord(stem string) bool {
 
 func (rd *reading) mention(i, c int) (mention, bool) {
 	col := &rd.r.cols[c]
-	found := map[string]bool{}
-	end, own := i, 0
-	for j := i; j < len(rd.q.toks) && j < i+6; j++ {
-		t := rd.q.toks[j]
-		switch {
-		case col.called(t):
-			found[t.Stem] = true
-			own++
-			end = j + 1
-			continue
-		case len(col.stems) == 1 && related(t.Stem, col.stems[0]):
-			if j == i {
-				return mention{col: c, at: j + 1, share: 0.6, words: 1}, true
-			}
-		case t.Stop && j > i:
-			continue
-		}
-		break
+	if first := rd.q.toks[i]; !col.called(first) {
+		return mention{col: c, at: i + 1, share: 0.6, words: 1}, len(col.stems) == 1 && related(first.Stem, col.stems[0])
 	}
-	if len(found) == 0 {
-		return mention{}, false
+	found := map[string]bool{}
+	end := i
+	for j, t := range rd.q.toks[i:min(i+6, len(rd.q.toks))] {
+		if col.called(t) {
+			found[t.Stem] = true
+			end = i + j + 1
+		} else if !t.Stop {
+			break
+		}
 	}
 	return mention{col: c, at: end, share: float64(len(found)) / float64(len(col.stems)), words: len(found)}, true
 }

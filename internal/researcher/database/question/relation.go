@@ -133,49 +133,40 @@ var (
 func (r *relation) learn(i int) {
 	c := &r.cols[i]
 	seen := map[string]int{}
-	filled, numbers, heads, tails, iso := 0, 0, 0, 0, 0
+	var filled []string
+	numbers := 0
 	for _, row := range r.rows {
 		v := row[i].Text
 		if row[i].Null || strings.Trim(v, "-–— ") == "" {
 			continue
 		}
-		filled++
+		filled = append(filled, v)
 		if seen[v]++; seen[v] == 1 {
 			c.values = append(c.values, v)
 		}
 		if row[i].Number || numeral.MatchString(v) {
 			numbers++
 		}
-		if isoDate.MatchString(v) {
-			iso++
-		}
-		if yearHead.MatchString(v) {
-			heads++
-		}
-		if yearTail.MatchString(v) {
-			tails++
-		}
 	}
-	if filled == 0 {
+	if len(filled) == 0 {
 		return
 	}
-	alone := 0
-	for _, n := range seen {
-		if n == 1 {
-			alone++
-		}
+	alone := slices.DeleteFunc(slices.Clone(c.values), func(v string) bool { return seen[v] > 1 })
+	c.unique = float64(len(alone)) / float64(len(filled))
+	matching := func(form *regexp.Regexp) int {
+		return len(slices.DeleteFunc(slices.Clone(filled), func(v string) bool { return !form.MatchString(v) }))
 	}
-	c.unique = float64(alone) / float64(filled)
-	c.iso = c.date || iso == filled
-	c.number = c.number || !c.date && 10*numbers >= 9*filled
+	most := func(n int) bool { return 10*n >= 9*len(filled) }
+	c.iso = c.date || matching(isoDate) == len(filled)
+	c.number = c.number || !c.date && most(numbers)
 	switch {
 	case c.date && r.dialect == database.Postgres:
 		c.year = "EXTRACT(YEAR FROM " + c.expr + ")"
 	case c.date && r.dialect == database.MySQL:
 		c.year = "YEAR(" + c.expr + ")"
-	case 10*heads >= 9*filled:
+	case most(matching(yearHead)):
 		c.year = r.yearNumber("SUBSTR(" + database.AsText(r.dialect, c.expr) + ", 1, 4)")
-	case 10*tails >= 9*filled:
+	case most(matching(yearTail)):
 		c.year = r.yearNumber("SUBSTR(" + c.expr + ", LENGTH(" + c.expr + ") - 3)")
 	}
 }

@@ -158,10 +158,8 @@ func (rd *reading) average() *draft {
 // numbers that is named, or else the number of rows.
 func (rd *reading) count() *draft {
 	from, at := rd.q.find("how many", "total number of", "number of", "how much", "total of", "total amount of", "amount of", "count", "sum of", "the sum", "the total", "what number")
-	if wh, _ := rd.q.find("which", "who", "where", "when", "name"); wh >= 0 && (from < 0 || wh < from) {
-		return nil
-	}
-	if from < 0 || rd.inValue(from) {
+	wh, _ := rd.q.find("which", "who", "where", "when", "name")
+	if from < 0 || wh >= 0 && wh < from || rd.inValue(from) {
 		return nil
 	}
 	if i, _ := rd.q.find("number"); i >= from && i < at && rd.nameWord(lexicon.Stem("number")) {
@@ -169,20 +167,19 @@ func (rd *reading) count() *draft {
 	}
 	rd.use(from, at)
 	where, words := rd.conditions(nil)
-	if m, ok := rd.head(at); ok {
-		return rd.sum(m, where, words)
+	if c := rd.head(at); c >= 0 {
+		return rd.sum(c, where, words)
 	}
 	return rd.number(at, where, words)
 }
 
 // sum adds up a column, or tells its value in the one row that is named.
-func (rd *reading) sum(m mention, where, words string) *draft {
-	col := &rd.r.cols[m.col]
-	rd.use(m.at-1, m.at)
+func (rd *reading) sum(c int, where, words string) *draft {
+	col := &rd.r.cols[c]
 	rd.useWords(having...)
 	all := both(both(where, rd.r.filledTest(col)), rd.r.noTotals())
 	if rd.single() {
-		return &draft{what: rd.show(m.col), where: all, meaning: rd.rows(words)}
+		return &draft{what: rd.show(c), where: all, meaning: rd.rows(words)}
 	}
 	return &draft{what: "SUM(" + rd.r.value(col) + ")", where: all, meaning: "total " + col.name + " of " + rd.rows(words)}
 }
@@ -193,52 +190,41 @@ var having = strings.Fields("win won wins earn earned earns receive received rec
 // number counts what the noun from token at on names: the rows of the table, or the
 // different values of a column.
 func (rd *reading) number(at int, where, words string) *draft {
+	different := rd.q.has(distinct...)
+	rd.useWords(distinct...)
 	soft, met := 0.0, false
-	for i := at; i < min(at+3, len(rd.q.toks)); i++ {
-		t := rd.q.toks[i]
-		if auxiliary[rd.q.low[i]] {
+	for i := at; i < min(at+3, len(rd.q.toks)) && !auxiliary[rd.q.low[i]]; i++ {
+		if met = rd.self(i); met {
 			break
 		}
-		if met = met || rd.self(i); met {
-			break
-		}
-		if t.Stop || asking[t.Stem] && !distinct[rd.q.low[i]] || rd.used[i] {
+		if t := rd.q.toks[i]; t.Stop || asking[t.Stem] || rd.used[i] {
 			continue
 		}
-		if distinct[rd.q.low[i]] {
-			rd.used[i] = true
-			continue
-		}
-		// What is counted: the rows, whatever they are called, or the values of a column.
-		if m, ok := rd.best(i, func(c *column) bool { return !c.number }); ok {
-			rd.use(i, m.at)
-			if !rd.r.unnamed || rd.q.has("different", "unique", "distinct") {
-				col := &rd.r.cols[m.col]
-				rd.touched[m.col] = true
-				if col.parent > 0 {
-					return refused
-				}
-				return &draft{what: "COUNT(DISTINCT " + col.expr + ")", where: both(where, rd.r.noTotals()), meaning: "count of different " + col.name + " of " + rd.rows(words)}
-			}
-		} else {
-			soft += 0.25
+		c := rd.take(i, func(c *column) bool { return !c.number })
+		switch {
+		case c >= 0 && rd.r.cols[c].parent > 0:
+			return refused
+		case c >= 0 && (different || !rd.r.unnamed):
+			col := &rd.r.cols[c]
+			return &draft{what: "COUNT(DISTINCT " + col.expr + ")", where: both(where, rd.r.noTotals()), meaning: "count of different " + col.name + " of " + rd.rows(words)}
+		case c < 0: // the rows, whatever they are called
+			soft = 0.25
 			rd.used[i] = rd.r.unnamed
 		}
 		break
 	}
-	if !met && !rd.r.unnamed || rd.single() {
+	switch {
+	case !met && !rd.r.unnamed, rd.single():
 		return refused // what is counted is not this table; or a row that is named is there once
-	}
-	if where == "" && rd.r.unnamed && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all") {
-		return refused
-	}
-	if rd.q.has("different", "unique", "distinct") {
+	case different:
 		return refused // rows are always different
+	case where == "" && rd.r.unnamed && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all"):
+		return refused
 	}
 	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words), soft: soft}
 }
 
-var distinct = lexicon.WordSet("different distinct unique")
+var distinct = []string{"different", "distinct", "unique"}
 
 // single reports that the filters name one row: by what it is called or, in a table
 // whose name does not tell what the rows are, by what no other row has.
@@ -249,26 +235,14 @@ func (rd *reading) single() bool {
 	})
 }
 
-// head is the column of numbers that the noun from token at on names.
-func (rd *reading) head(at int) (mention, bool) {
-	left := 4
-	for i := at; i < len(rd.q.toks) && left > 0; i++ {
-		if auxiliary[rd.q.low[i]] && i > at {
-			break
-		}
-		if !rd.used[i] {
-			left--
-		}
-		if m, ok := rd.best(i, func(c *column) bool { return c.number && c.year == "" && !c.ordinal() && c.parent == 0 }); ok && !rd.used[i] {
-			rd.use(i, m.at)
-			rd.touched[m.col] = true
-			return m, true
-		}
-		if !rd.q.toks[i].Stop && !asking[rd.q.toks[i].Stem] && len(rd.cols[i]) > 0 {
-			break
+// head is the column of numbers that the noun from token at on names, or -1.
+func (rd *reading) head(at int) int {
+	for i := at; i < min(at+6, len(rd.cols)) && (i == at || !auxiliary[rd.q.low[i]]); i++ {
+		if c := rd.take(i, func(c *column) bool { return measurable(c) && c.year == "" }); c >= 0 {
+			return c
 		}
 	}
-	return mention{}, false
+	return -1
 }
 
 // lookup is the value of a column in the rows that the question names.
