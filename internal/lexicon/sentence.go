@@ -181,7 +181,7 @@ func (c *cutter) endsDot(st stop, next opening) bool {
 	case word == "" || asciiSpace(c.s[st.at-1]): // set apart, it is no part of an abbreviation
 		return true
 	case low == "a.m" || low == "p.m" || low == "am" || low == "pm":
-		return !next.number && !zones[next.word]
+		return !next.number && !zones[next.word] && !months[next.word] && !weekdays[next.word]
 	case len(word) == 1 && isUpper(word[0]):
 		return c.endsInitial(st, next)
 	case known(joining):
