@@ -1,8 +1,8 @@
 // Package question turns a question in plain words into one SQL statement, by
 // templates: a value, a count, a sum, an average, an extreme, a difference, the
 // first and the last, the row before and after. It owns what is made of the words
-// (read.go, values.go), what is known of the tables (tables.go, relation.go), and the templates
-// (templates.go, pairs.go, extremes.go). Where a word of the question stands
+// (read.go, values.go, words.go), what is known of the tables (tables.go, relation.go), and the
+// templates (templates.go, pairs.go, extremes.go). Where a word of the question stands
 // for nothing it makes no statement: a wrong answer is worse than none. It runs statements through package
 // internal/database only, and knows no documents.
 package question
@@ -15,7 +15,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
@@ -208,10 +207,6 @@ func (rd *reading) met() bool {
 	})
 }
 
-// operators are words that change what is asked, and are stop words otherwise.
-var operators = lexicon.WordSet(`after before below above next previous previously prior same other besides except not no without than never between both
-	first last most least highest lowest largest smallest top bottom best worst more less fewer only`)
-
 // run runs a draft; nil if its rows answer nothing.
 func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*Statement, error) {
 	statement := "SELECT " + d.what + " FROM " + rd.r.from
@@ -278,11 +273,6 @@ func (rd *reading) covered(d *draft) float64 {
 func (rd *reading) names(i int) bool {
 	return slices.ContainsFunc(rd.cols[i], func(m mention) bool { return rd.touched[m.col] })
 }
-
-// rowWords are what people call the rows of a table.
-var rowWords = lexicon.StemSet(`game match season race competition event tournament people player team member person competitor contestant medal item movie film song album book episode city town place school
-	station building year award title championship winner series show role case part career history official
-	win won come came receive received earn earned play played achieve achieved reach reached`)
 
 // draft tries the templates in their order: the narrower ones first.
 func (rd *reading) draft() *draft {

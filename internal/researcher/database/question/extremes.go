@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 var (
@@ -64,8 +63,6 @@ func (rd *reading) degree(word string, at int, column string) string {
 	return word + " " + column
 }
 
-var plainly = lexicon.WordSet("most highest largest biggest greatest maximum max least lowest smallest fewest minimum min")
-
 // mostRows is "which city appears most often" and "which customer has the most
 // orders". The rows that refer to another table are counted by what they refer to: two
 // customers may have one name. Those that nothing refers to have no rows to count.
@@ -114,9 +111,6 @@ func (rd *reading) bare() bool {
 
 // measurable reports a column whose numbers can be compared and added up.
 func measurable(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 }
-
-// ageLike are words in the names of columns that tell how old something is.
-var ageLike = lexicon.StemSet("age birth born dob birthday birthdate built founded established constructed year")
 
 // aged is the oldest or the youngest by a date of birth, or the like.
 func (rd *reading) aged(answer int, word string, soft float64) *draft {

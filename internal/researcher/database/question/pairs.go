@@ -55,8 +55,6 @@ func (rd *reading) difference() *draft {
 		meaning: fmt.Sprintf("difference in %s of %s between %s and %s%s", name, rd.r.display, sa, sb, words)}
 }
 
-var lesser = lexicon.StemSet("less fewer lower smaller shorter lighter younger earlier least lowest fewest smallest shortest lightest minimum worst slower")
-
 // useWords takes words for understood, wherever they stand.
 func (rd *reading) useWords(list ...string) {
 	for i, w := range rd.q.low {

@@ -42,14 +42,6 @@ func (q *question) words() []string {
 // maxWords bounds the words that rows are looked for by.
 const maxWords = 10
 
-// asking are words that say how something is asked, not what; a source that
-// answers need not hold them.
-var asking = lexicon.StemSet(`name list give tell show find count many number amount total much times time long happen did does was were is are be been become became have had has get got
-	first last next previous previously top bottom most least highest lowest largest smallest greatest fewest biggest best worst more less than fewer table chart listed list appear appears listing
-	following according information based what which who whom when where why how after before other besides only also one ones someone something anything else there each every any all
-	both either held took take taken place occur occurred place do done would could overall combined current currently record recorded row rows column columns entry entries shown see seen
-	considered known called different kind type please know tell`)
-
 // filter is a condition that the question puts on rows.
 type filter struct {
 	col      int
@@ -110,11 +102,7 @@ func (rd *reading) use(from, at int) {
 var synonyms = func() map[string][]int {
 	out := map[string][]int{}
 	n := 0
-	for line := range strings.SplitSeq(`pts points point; w wins won win victory victories; l losses lost lose loss defeats; d draws drawn tied ties; gp games played; venue location site stadium place; place city town; date when day; year when season;
-		nationality country nation; position rank ranking place pos placed ranked finish placing; attendance attended attend crowd; opponent opposition against opponents; result outcome; height tall taller tallest;
-		length long longer longest; depth deep deeper deepest; weight heavy heavier heaviest weighs weighed; area size; population inhabitants populous pop; age old older oldest; born birth birthdate birthday; built constructed construction; founded established founding;
-		votes vote voted; viewers watched audience viewership; price cost costs cheapest cheap expensive; maker make makes made manufacturer manufactures; city live lives living town;reason why because cause; speed fast faster fastest; distance far; duration long; director directed; author wrote written writer; composer composed; producer produced; team club; name who; winner winners champion champions; launched launch;
-		elevation altitude high; goals goal scored; released release; title name; note notes; opened open; song track single; film movie; hometown town; aircraft model; lost losing; salary earns earn earning paid pay; started began begin; appointed appointment; designer designed; owner owned; location located`, ";") {
+	for line := range strings.SplitSeq(wordLists.Of("synonyms"), ";") {
 		n++
 		for w := range strings.FieldsSeq(line) {
 			s := lexicon.Stem(w)
@@ -255,19 +243,6 @@ func (q *question) numberAt(i int) (float64, bool) {
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(q.low[i], ",", ""), 64)
 	return v, err == nil
-}
-
-// comparing are the phrases before, or after, a number that compare with it.
-var comparing = []struct {
-	words string
-	op    string
-	after bool
-}{
-	{"at least", ">=", false}, {"no less than", ">=", false}, {"no fewer than", ">=", false}, {"or more", ">=", true}, {"or higher", ">=", true}, {"or above", ">=", true},
-	{"at most", "<=", false}, {"no more than", "<=", false}, {"or less", "<=", true}, {"or fewer", "<=", true}, {"or lower", "<=", true}, {"up to", "<=", false},
-	{"more than", ">", false}, {"greater than", ">", false}, {"higher than", ">", false}, {"larger than", ">", false}, {"longer than", ">", false}, {"over", ">", false}, {"above", ">", false}, {"exceeding", ">", false}, {"exceeds", ">", false},
-	{"less than", "<", false}, {"fewer than", "<", false}, {"lower than", "<", false}, {"smaller than", "<", false}, {"shorter than", "<", false}, {"under", "<", false}, {"below", "<", false},
-	{"before", "<", false}, {"prior to", "<", false}, {"earlier than", "<", false}, {"after", ">", false}, {"later than", ">", false}, {"since", ">=", false},
 }
 
 // phraseAt reports whether words stand at token i, and where they end.

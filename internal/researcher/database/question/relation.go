@@ -216,8 +216,6 @@ func (c *column) hasWord(set map[string]bool) bool {
 	return slices.ContainsFunc(c.stems, func(s string) bool { return set[s] })
 }
 
-var ordinals = lexicon.StemSet("pos position rank ranking place no number nr id seed bib grid round week year season")
-
 // noTotals leaves out the rows of a table that sum up the others.
 func (r *relation) noTotals() string {
 	for _, c := range r.cols {
@@ -283,9 +281,3 @@ func (r *relation) named() int {
 	}
 	return best
 }
-
-// called are words in the names of columns that hold what a row is called.
-var called = lexicon.StemSet("name title label")
-
-// nameLike are words in the names of columns that name what a row is about.
-var nameLike = lexicon.StemSet("name title player team athlete driver rider candidate person club school country nation city company model film movie song album artist")

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // relations are the tables, and the tables with what they refer to.
@@ -28,9 +27,6 @@ func relations(schema database.Schema, d database.Dialect) []*relation {
 	}
 	return out
 }
-
-// tellsNothing are words in the names of tables that do not say what a row is.
-var tellsNothing = lexicon.StemSet("list table tbl data dataset sheet sheet1 row rows record records entry entries import export tmp temp csv main t t1")
 
 // alone is a table without what it refers to. The prefix stands before the names of
 // its columns in statements.
@@ -205,9 +201,3 @@ func (rd *reading) missing() []string {
 	}
 	return out
 }
-
-// harmless are words that may be left out of account: they say how something is
-// asked, or only join others. Every other word has to stand for something.
-var harmless = lexicon.WordSet(`a an the of in on at by for from to with and as is are was were be been being am do does did has have had having there here it its this that these those their his her he she
-	they them our my me us we you i what which who whom whose where when how please tell give show list find any some all will would can could should s
-	table chart listed database row rows come comes came get got exist exists so then if`)

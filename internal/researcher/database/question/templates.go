@@ -25,10 +25,6 @@ func (q *question) has(phrases ...string) bool {
 	return from >= 0
 }
 
-// auxiliary words end the noun that a question asks for.
-var auxiliary = lexicon.WordSet(`is are was were has had have did does do can could will would won wins win with that who which in on at of from for by to when where during and or than if between
-	came come comes appeared appears scored got played finished`)
-
 // target is the column that a question asks for, and how many words were guessed;
 // col is -1 where there is none.
 func (rd *reading) target() (col int, soft float64) {
@@ -54,12 +50,6 @@ func (rd *reading) target() (col int, soft float64) {
 	}
 	return rd.noun(at)
 }
-
-var (
-	reasonLike = lexicon.StemSet("reason cause")
-	placeLike  = lexicon.StemSet("venue location place city site stadium country state town region ground arena")
-	personLike = lexicon.StemSet("name player driver rider athlete candidate winner person author director artist opponent swimmer skier cyclist coach senator member contestant delegate jockey actor singer incumbent commissioner judge team nation country")
-)
 
 // person is the column that answers "who": what the noun says ("who is the maker of
 // X") or the verb ("who makes X"), or what the rows are called.
@@ -135,8 +125,6 @@ func (rd *reading) yesNo() *draft {
 	}
 	return nil
 }
-
-var asksTruth = lexicon.WordSet("is are was were do does did has have had can could will would")
 
 // average is "the average X".
 func (rd *reading) average() *draft {

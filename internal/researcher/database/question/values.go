@@ -266,8 +266,6 @@ func (rd *reading) inYear(i int) {
 	}
 }
 
-var months = lexicon.WordSet("january february march april may june july august september october november december")
-
 // conditions are the filters as SQL and in words, but for some.
 func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
 	var tests, said []string
