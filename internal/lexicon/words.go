@@ -40,7 +40,7 @@ func ReadLists(file string) Lists {
 		if line[0] != '\t' {
 			name, words, _ = strings.Cut(line, ":")
 		}
-		lists[name] += words
+		lists[name] = strings.TrimSpace(lists[name] + " " + strings.TrimSpace(words))
 	}
 	return lists
 }
