@@ -21,25 +21,14 @@ type opening struct {
 
 // opening reads how the text goes on at i.
 func (c *cutter) opening(i int) opening {
-	o := opening{at: i}
-	for o.at < len(c.s) {
-		r, n := utf8.DecodeRuneInString(c.s[o.at:])
-		o.r = r
-		if !strings.ContainsRune("\"'“‘([{«‹¿¡*_「『（", r) {
-			break
-		}
-		o.bracket = true
-		o.at += n
+	rest := strings.TrimLeft(c.s[i:], "\"'“‘([{«‹¿¡*_「『（")
+	o := opening{at: len(c.s) - len(rest), r: firstRune(rest)}
+	o.bracket = o.at > i
+	o.word = rest[:min(len(rest), longestWord)]
+	if n := strings.IndexFunc(o.word, func(r rune) bool { return !unicode.IsLetter(r) }); n >= 0 {
+		o.word = o.word[:n]
 	}
-	end := o.at
-	for end < len(c.s) && end-o.at < longestWord {
-		r, n := utf8.DecodeRuneInString(c.s[end:])
-		if !unicode.IsLetter(r) {
-			break
-		}
-		end += n
-	}
-	o.word = c.s[o.at:end]
+	end := o.at + len(o.word)
 	o.upper = unicode.IsUpper(o.r) || unicode.IsTitle(o.r)
 	o.lower = unicode.IsLower(o.r) && !mixedCase(o.word)
 	o.number = unicode.IsDigit(o.r) || strings.ContainsRune("$£€¥#", o.r)
@@ -141,26 +130,12 @@ func strayCloser(s string) int {
 
 // skipSpace returns the first place from i on that is no white space.
 func skipSpace(s string, i int) int {
-	for i < len(s) {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		i += n
-	}
-	return i
+	return len(s) - len(strings.TrimLeftFunc(s[i:], unicode.IsSpace))
 }
 
 // trimSpaceLeft returns i less the white space before it, but not below low.
 func trimSpaceLeft(s string, low, i int) int {
-	for i > low {
-		r, n := utf8.DecodeLastRuneInString(s[low:i])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		i -= n
-	}
-	return i
+	return low + len(strings.TrimRightFunc(s[low:i], unicode.IsSpace))
 }
 
 func asciiSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
