@@ -97,27 +97,19 @@ func (rd *reading) use(from, at int) {
 	}
 }
 
-// synonyms number the words that may name the same column: words of one group
-// have a number in common.
-var synonyms = func() map[string][]int {
-	out := map[string][]int{}
-	n := 0
-	for line := range strings.SplitSeq(wordLists.Of("synonyms"), ";") {
-		n++
-		for w := range strings.FieldsSeq(line) {
-			s := lexicon.Stem(w)
-			if !slices.Contains(out[s], n) {
-				out[s] = append(out[s], n)
+// synonyms are pairs of stems that may name the same column.
+var synonyms = func() map[[2]string]bool {
+	out := map[[2]string]bool{}
+	for group := range strings.SplitSeq(wordLists.Of("synonyms"), ";") {
+		stems := lexicon.StemSet(group)
+		for a := range stems {
+			for b := range stems {
+				out[[2]string{a, b}] = true
 			}
 		}
 	}
 	return out
 }()
-
-// related reports that two words may name the same column.
-func related(a, b string) bool {
-	return slices.ContainsFunc(synonyms[a], func(n int) bool { return slices.Contains(synonyms[b], n) })
-}
 
 // mentions finds the columns that the words name: consecutive words, with stop
 // words between them, that all stand in a column's name.
@@ -149,7 +141,7 @@ func (rd *reading) nameWord(stem string) bool {
 func (rd *reading) mention(i, c int) (mention, bool) {
 	col := &rd.r.cols[c]
 	if first := rd.q.toks[i]; !col.called(first) {
-		return mention{col: c, at: i + 1, share: 0.6, words: 1}, len(col.stems) == 1 && related(first.Stem, col.stems[0])
+		return mention{col: c, at: i + 1, share: 0.6, words: 1}, len(col.stems) == 1 && synonyms[[2]string{first.Stem, col.stems[0]}]
 	}
 	found := map[string]bool{}
 	end := i
