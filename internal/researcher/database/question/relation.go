@@ -165,18 +165,10 @@ func (r *relation) learn(i int) {
 	case c.date && r.dialect == database.MySQL:
 		c.year = "YEAR(" + c.expr + ")"
 	case most(matching(yearHead)):
-		c.year = r.yearNumber("SUBSTR(" + database.AsText(r.dialect, c.expr) + ", 1, 4)")
+		c.year = database.AsWhole(r.dialect, "SUBSTR("+database.AsText(r.dialect, c.expr)+", 1, 4)")
 	case most(matching(yearTail)):
-		c.year = r.yearNumber("SUBSTR(" + c.expr + ", LENGTH(" + c.expr + ") - 3)")
+		c.year = database.AsWhole(r.dialect, "SUBSTR("+c.expr+", LENGTH("+c.expr+") - 3)")
 	}
-}
-
-// yearNumber is four figures as a number.
-func (r *relation) yearNumber(expr string) string {
-	if r.dialect == database.MySQL {
-		return "CAST(" + expr + " AS SIGNED)"
-	}
-	return "CAST(" + expr + " AS INTEGER)"
 }
 
 // value is the expression of a column of numbers as a number.
@@ -184,14 +176,7 @@ func (r *relation) value(c *column) string {
 	if c.typed {
 		return c.expr
 	}
-	bare := "REPLACE(LTRIM(" + c.expr + ", '$£€~ '), ',', '')"
-	switch r.dialect {
-	case database.Postgres:
-		return "CAST(SUBSTRING(REPLACE(" + c.expr + ", ',', '') FROM '-?[0-9]+(?:[.][0-9]+)?') AS numeric)"
-	case database.MySQL:
-		return "CAST(REGEXP_SUBSTR(REPLACE(" + c.expr + ", ',', ''), '-?[0-9]+([.][0-9]+)?') AS DECIMAL(30, 6))"
-	}
-	return "CAST(" + bare + " AS REAL)"
+	return database.AsNumber(r.dialect, c.expr)
 }
 
 // filledTest is true of rows that have a number in a column.

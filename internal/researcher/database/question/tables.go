@@ -120,13 +120,10 @@ func (r *relation) join(prefix string) string {
 			return ""
 		}
 	}
-	switch {
-	case first == "" || last == "":
+	if first == "" || last == "" {
 		return ""
-	case r.dialect == database.MySQL:
-		return "CONCAT(" + first + ", ' ', " + last + ")"
 	}
-	return first + " || ' ' || " + last
+	return database.Joined(r.dialect, first, last)
 }
 
 // noun is a place where the question names a table.
