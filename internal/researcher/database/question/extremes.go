@@ -1,6 +1,7 @@
 package question
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -160,25 +161,23 @@ func (rd *reading) ends() *draft {
 	if answer < 0 {
 		return refused
 	}
-	listed := rd.q.has("table", "chart", "list", "listed", "shown", "appears", "bottom", "top")
-	if !rd.r.unnamed && !listed {
+	if !rd.r.unnamed && !rd.q.has("table", "chart", "list", "listed", "bottom", "top") {
 		return rd.dated(answer, from, fn, way)
 	}
 	if i, _ := rd.q.find("chart", "table", "list"); i >= 0 && len(rd.cols[i]) > 0 {
 		return refused // the order of a column is meant, not that of the table
 	}
 	order, say := rd.r.order, "in the table"
-	if fn == "MAX" {
-		order += " DESC"
-	}
-	if c := rd.only(func(c *column) bool { return c.year != "" }); c >= 0 && !listed {
-		if fn == "MAX" {
-			return refused // the rows that the question means are often more than those with its words
-		}
-		order, say = rd.r.cols[c].year+", "+rd.r.order, "by "+rd.r.cols[c].name
-	}
-	if rd.r.order == "" || strings.Contains(rd.r.order, ",") {
+	years := rd.only(func(c *column) bool { return c.year != "" })
+	switch listed := rd.q.has("table", "chart", "list", "listed", "shown", "appears", "bottom", "top"); {
+	case years >= 0 && !listed && fn == "MAX":
+		return refused // the rows that the question means are often more than those with its words
+	case years >= 0 && !listed:
+		order, say = rd.r.cols[years].year+", "+cmp.Or(rd.r.order, rd.r.cols[years].expr), "by "+rd.r.cols[years].name
+	case order == "":
 		return refused
+	case fn == "MAX":
+		order = strings.ReplaceAll(order, ", ", " DESC, ") + " DESC"
 	}
 	where, words := rd.conditions(nil)
 	return &draft{what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: " ORDER BY " + order + " LIMIT 1",

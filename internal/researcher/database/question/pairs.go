@@ -113,21 +113,16 @@ func (rd *reading) neighbour() *draft {
 		}
 		test, say := rd.condition(f)
 		rest, words := rd.conditions(func(g filter) bool { return g.from == rd.filters[k].from })
-		at := fmt.Sprintf("(SELECT %%s(%s) FROM %s WHERE %s)", rd.r.order, rd.r.from, both(test, rest))
-		d := &draft{what: rd.show(answer, f.col), soft: soft}
-		where, pick := "", ""
-		if step > 0 {
-			where, pick = rd.r.order+" > "+fmt.Sprintf(at, "MAX"), "ASC"
-			d.meaning = "next row of " + rd.r.display + " after the one where " + say
-		} else {
-			where, pick = rd.r.order+" < "+fmt.Sprintf(at, "MIN"), "DESC"
-			d.meaning = "row of " + rd.r.display + " before the one where " + say
-		}
-		d.where, d.tail = both(where, rest), fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, pick)
 		if words != "" {
-			d.meaning += ", among those where " + words
+			words = ", among those where " + words
 		}
-		return d
+		beyond, fn, direction, meaning := ">", "MAX", "ASC", "next row of %s after the one where %s%s"
+		if step < 0 {
+			beyond, fn, direction, meaning = "<", "MIN", "DESC", "row of %s before the one where %s%s"
+		}
+		next := fmt.Sprintf("%s %s (SELECT %s(%s) FROM %s WHERE %s)", rd.r.order, beyond, fn, rd.r.order, rd.r.from, both(test, rest))
+		return &draft{what: rd.show(answer, f.col), where: both(next, rest), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, direction),
+			meaning: fmt.Sprintf(meaning, rd.r.display, say, words), soft: soft}
 	}
 	return nil
 }
