@@ -114,6 +114,33 @@ func AsText(d Dialect, expr string) string {
 	return expr
 }
 
+// AsWhole is a text of figures as a whole number.
+func AsWhole(d Dialect, expr string) string {
+	if d == MySQL {
+		return "CAST(" + expr + " AS SIGNED)"
+	}
+	return "CAST(" + expr + " AS INTEGER)"
+}
+
+// AsNumber is the number in a text such as "$1,200" or "12 km".
+func AsNumber(d Dialect, expr string) string {
+	switch d {
+	case Postgres:
+		return "CAST(SUBSTRING(REPLACE(" + expr + ", ',', '') FROM '-?[0-9]+(?:[.][0-9]+)?') AS numeric)"
+	case MySQL:
+		return "CAST(REGEXP_SUBSTR(REPLACE(" + expr + ", ',', ''), '-?[0-9]+([.][0-9]+)?') AS DECIMAL(30, 6))"
+	}
+	return "CAST(REPLACE(LTRIM(" + expr + ", '$£€~ '), ',', '') AS REAL)"
+}
+
+// Joined is two texts with a space between them.
+func Joined(d Dialect, a, b string) string {
+	if d == MySQL {
+		return "CONCAT(" + a + ", ' ', " + b + ")"
+	}
+	return a + " || ' ' || " + b
+}
+
 // Contains tests whether the text of a column holds a word, whatever its case.
 func Contains(d Dialect, expr, word string) string {
 	plain := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(word))

@@ -217,10 +217,7 @@ func tokenEnd(s string, i int) (end, next int) {
 	if j-i == 1 && (strings.HasPrefix(s[j:], "++") || strings.HasPrefix(s[j:], "#")) && !wordAt(s, j+1) {
 		j += strings.IndexFunc(s[j:]+" ", func(r rune) bool { return r != '+' && r != '#' })
 	}
-	if end = trimPossessive(s, i, j); end > i {
-		return end, j
-	}
-	return j, skipPossessive(s, j)
+	return trimPossessive(s, i, j), j
 }
 
 // runEnd returns the end of the run of letters and digits at i.
@@ -245,10 +242,10 @@ func runEnd(s string, i int) int {
 // joins returns the length of the mark at j if it holds the token that began at
 // start together with what follows, else 0.
 func joins(s string, start, j int) int {
-	if j >= len(s) || j == start || !wordAt(s, j+markLen(s, j)) {
+	_, n := utf8.DecodeRuneInString(s[j:])
+	if !wordAt(s, j+n) {
 		return 0
 	}
-	n := markLen(s, j)
 	before, after := s[j-1], s[j+n]
 	switch s[j : j+n] {
 	case "'", "’":
@@ -262,44 +259,24 @@ func joins(s string, start, j int) int {
 			return n
 		}
 	case ",":
-		if isDigit(before) && thousands(s[j+n:]) && allNumeric(s[start:j]) {
+		if isDigit(before) && digits(s[j+n:]) == 3 && strings.Trim(s[start:j], "0123456789,") == "" {
 			return n
 		}
 	case "-":
-		if !isDigit(before) && isDigit(after) && !strings.ContainsAny(s[start:j], "-0123456789") && !looseYear(s[j+n:]) {
+		if !isDigit(before) && isDigit(after) && !strings.ContainsAny(s[start:j], "-0123456789") && digits(s[j+n:]) < 4 { // in "pre-1990" the year is a word of its own
 			return n
 		}
 	}
 	return 0
 }
 
-// markLen is the length of the rune at j.
-func markLen(s string, j int) int {
-	_, n := utf8.DecodeRuneInString(s[j:])
+// digits is how many digits s begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && isDigit(s[n]) {
+		n++
+	}
 	return n
-}
-
-// thousands reports whether s begins with exactly three digits.
-func thousands(s string) bool {
-	n := 0
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return n == 3
-}
-
-func allNumeric(s string) bool {
-	return strings.Trim(s, "0123456789,") == ""
-}
-
-// looseYear reports whether s begins with a number of four digits or more: in
-// "pre-1990" the year is a word of its own.
-func looseYear(s string) bool {
-	n := 0
-	for n < len(s) && isDigit(s[n]) {
-		n++
-	}
-	return n >= 4
 }
 
 // acronymEnd returns the end of a dotted acronym at i ("U.S.", "e.g"), or 0. The

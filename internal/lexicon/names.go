@@ -130,9 +130,6 @@ func (n *nameFinder) counts(i, end int) bool {
 	return capitals > 1
 }
 
-// connectors join the words of a name.
-var connectors = wordSet("of the de del della di da do dos du la le von van der den bin ibn al for")
-
 // Negated reports whether the sentence s denies something, by its words: not,
 // never, no, without, unable, rarely, fails to and the like. "Not only", "no
 // doubt" and "No. 5" deny nothing.
@@ -148,7 +145,7 @@ func Negated(s string) bool {
 		case strings.HasSuffix(word, "n't"):
 			return true
 		case (word == "no" || word == "nos") && i+1 < len(tokens) && tokens[i+1].Number && strings.HasPrefix(s[t.End:], "."):
-		case denials[word] && !harmless[word+" "+next]:
+		case denials[word] && !harmless[word+"_"+next]:
 			return true
 		case refusals[t.Stem] && next == "to":
 			return true
@@ -157,17 +154,5 @@ func Negated(s string) bool {
 	return false
 }
 
-var (
-	denials = wordSet(`not never no none nobody nothing nowhere neither nor cannot without unable rarely seldom hardly scarcely barely
-		lack lacks lacked lacking unlikely impossible cant dont doesnt didnt isnt wasnt wont`)
-
-	// refusals are stems of verbs that deny what they are followed by.
-	refusals = map[string]bool{"fail": true, "refus": true, "declin": true, "ceas": true}
-
-	// harmless are denials that deny nothing because of the next word.
-	harmless = map[string]bool{
-		"not only": true, "not just": true, "not merely": true, "not simply": true, "not solely": true, "not least": true, "not without": true,
-		"no doubt": true, "no later": true, "no fewer": true, "no less": true, "no matter": true, "without doubt": true, "without exception": true,
-		"nothing but": true, "none other": true, "never before": true,
-	}
-)
+// refusals are stems of verbs that deny what they are followed by.
+var refusals = StemSet("fail refuse decline cease")

@@ -21,25 +21,14 @@ type opening struct {
 
 // opening reads how the text goes on at i.
 func (c *cutter) opening(i int) opening {
-	o := opening{at: i}
-	for o.at < len(c.s) {
-		r, n := utf8.DecodeRuneInString(c.s[o.at:])
-		o.r = r
-		if !strings.ContainsRune("\"'“‘([{«‹¿¡*_「『（", r) {
-			break
-		}
-		o.bracket = true
-		o.at += n
+	rest := strings.TrimLeft(c.s[i:], "\"'“‘([{«‹¿¡*_「『（")
+	o := opening{at: len(c.s) - len(rest), r: firstRune(rest)}
+	o.bracket = o.at > i
+	o.word = rest[:min(len(rest), longestWord)]
+	if n := strings.IndexFunc(o.word, func(r rune) bool { return !unicode.IsLetter(r) }); n >= 0 {
+		o.word = o.word[:n]
 	}
-	end := o.at
-	for end < len(c.s) && end-o.at < longestWord {
-		r, n := utf8.DecodeRuneInString(c.s[end:])
-		if !unicode.IsLetter(r) {
-			break
-		}
-		end += n
-	}
-	o.word = c.s[o.at:end]
+	end := o.at + len(o.word)
 	o.upper = unicode.IsUpper(o.r) || unicode.IsTitle(o.r)
 	o.lower = unicode.IsLower(o.r) && !mixedCase(o.word)
 	o.number = unicode.IsDigit(o.r) || strings.ContainsRune("$£€¥#", o.r)
@@ -83,17 +72,10 @@ func firstRune(s string) rune {
 
 // closer returns the length of the closing quote or bracket s begins with, or 0.
 func closer(s string) int {
-	switch s[0] {
-	case '"', '\'', ')', ']', '}':
-		return 1
-	case '*', '_':
+	switch r, n := utf8.DecodeRuneInString(s); {
+	case r == '*' || r == '_':
 		return len(s) - len(strings.TrimLeft(s, s[:1]))
-	}
-	if s[0] < utf8.RuneSelf {
-		return 0
-	}
-	switch r, n := utf8.DecodeRuneInString(s); r {
-	case '”', '’', '»', '›', '″', '」', '』', '）', '】', '》', '〉', '〕':
+	case strings.ContainsRune(`"')]}”’»›″」』）】》〉〕`, r):
 		return n
 	}
 	return 0
@@ -105,21 +87,16 @@ const longestNote = 24
 // noteMark returns the length of the note mark s begins with, or 0: "[12]",
 // "[a]", "[citation needed]", ":12–13", superscript figures, daggers.
 func noteMark(s string) int {
-	if s[0] == '[' {
+	switch r, n := utf8.DecodeRuneInString(s); {
+	case r == '[':
 		end := strings.IndexByte(s[:min(len(s), longestNote)], ']')
 		if end < 2 || strings.ContainsAny(s[1:end], "[.\n") {
 			return 0
 		}
 		return end + 1
-	}
-	if s[0] == ':' && isDigit(byteAt(s, 1)) { // pages of a note
+	case r == ':' && isDigit(byteAt(s, 1)): // pages of a note
 		return len(s) - len(strings.TrimLeft(s, "0123456789:-–"))
-	}
-	if s[0] < utf8.RuneSelf {
-		return 0
-	}
-	switch r, n := utf8.DecodeRuneInString(s); r {
-	case '¹', '²', '³', '⁰', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹', '†', '‡':
+	case strings.ContainsRune("¹²³⁰⁴⁵⁶⁷⁸⁹†‡", r):
 		return n
 	}
 	return 0
@@ -153,26 +130,12 @@ func strayCloser(s string) int {
 
 // skipSpace returns the first place from i on that is no white space.
 func skipSpace(s string, i int) int {
-	for i < len(s) {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		i += n
-	}
-	return i
+	return len(s) - len(strings.TrimLeftFunc(s[i:], unicode.IsSpace))
 }
 
 // trimSpaceLeft returns i less the white space before it, but not below low.
 func trimSpaceLeft(s string, low, i int) int {
-	for i > low {
-		r, n := utf8.DecodeLastRuneInString(s[low:i])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		i -= n
-	}
-	return i
+	return low + len(strings.TrimRightFunc(s[low:i], unicode.IsSpace))
 }
 
 func asciiSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }

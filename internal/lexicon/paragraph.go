@@ -104,19 +104,16 @@ func skipQuoted(s string, i int) int {
 // lineEnd returns where the line at i ends, where the next one begins, and
 // whether the break between them is one of paragraphs or pages.
 func lineEnd(s string, i int) (end, next int, hard bool) {
-	for ; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '\r' && byteAt(s, i+1) == '\n':
-			return i, i + 2, false
-		case c == '\n' || c == '\r' || c == '\v':
-			return i, i + 1, false
-		case c == '\f':
-			return i, i + 1, true
-		case c == 0xE2 && (strings.HasPrefix(s[i:], "\u2028") || strings.HasPrefix(s[i:], "\u2029")):
-			return i, i + 3, s[i+2] == 0xA9
-		}
+	n := strings.IndexAny(s[i:], "\n\r\v\f\u2028\u2029")
+	if n < 0 {
+		return len(s), len(s), false
 	}
-	return len(s), len(s), false
+	end = i + n
+	r, size := utf8.DecodeRuneInString(s[end:])
+	if strings.HasPrefix(s[end:], "\r\n") {
+		size = 2
+	}
+	return end, end + size, r == '\f' || r == '\u2029'
 }
 
 // appendBlock puts the lines of one block together into paragraphs.

@@ -2,10 +2,9 @@ package lexicon
 
 import (
 	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Quantity is a number with its unit as a text states it.
@@ -59,20 +58,14 @@ func (q *Quantity) inherit(to Quantity, scale float64) {
 	}
 }
 
-// rangeFollows reports whether q is the first end of a range: "to", a dash or,
-// after "between", "and" stand between it and another number.
+// rangeMark stands between the two ends of a range; "and" does so after "between".
+var rangeMark = regexp.MustCompile(`^ *(?:to |or |[–—-]|(and ))[ $€£¥]*(?:\d|[ -]*(\pL+))`)
+
+// rangeFollows reports whether q is the first end of a range.
 func rangeFollows(s string, q Quantity) bool {
-	rest := strings.TrimLeft(s[q.End:], " ")
-	for _, mark := range []string{"to ", "or ", "–", "—", "-", "and "} {
-		after, ok := strings.CutPrefix(rest, mark)
-		if !ok || mark == "and " && !strings.HasSuffix(strings.TrimRight(s[:q.Start], " "), "etween") {
-			continue
-		}
-		after = strings.TrimLeft(after, " $€£¥")
-		word, _ := wordAfter(after, 0)
-		return after != "" && (isDigit(after[0]) || small[strings.ToLower(word)] > 0)
-	}
-	return false
+	m := rangeMark.FindStringSubmatch(s[q.End:])
+	return m != nil && (m[1] == "" || strings.HasSuffix(strings.TrimRight(s[:q.Start], " "), "etween")) &&
+		(m[2] == "" || small[strings.ToLower(m[2])] > 0)
 }
 
 // quantityParser reads the tokens of a text as quantities.
@@ -83,28 +76,46 @@ type quantityParser struct {
 	scaled float64 // the multiplier of the quantity just read
 }
 
-// next reads one token, and more if it begins a quantity.
+// What may stand right before a number, and right after it.
+var (
+	glued     = regexp.MustCompile(`(?:\pL[-/.=]|[_#@])$`)  // the number is part of a name or a path
+	minus     = regexp.MustCompile(`(?:^|[\s\pZ(])([-−])$`) // and no hyphen or range
+	currency  = regexp.MustCompile(`(?:US\$|[$€£¥₹])$`)
+	clockRest = regexp.MustCompile(`^:(\d\d)(?:\D|$)`)
+	isoRest   = regexp.MustCompile(`^-\d\d-\d\d`)
+	letters   = regexp.MustCompile(`[^\d.,].*$`)
+	nextWord  = regexp.MustCompile(`^[ -]*\x{a0}?([\pL²³]*)`)
+)
+
+// upTo is the end of s[:i], long enough for what may stand before a number.
+func upTo(s string, i int) string { return s[max(0, i-8):i] }
+
+// next reads one token, and more if it begins a quantity. A date such as "2026-11-15"
+// is read as its year.
 func (p *quantityParser) next() (Quantity, bool) {
 	t := p.tokens[p.i]
 	p.i++
 	if !t.Number {
 		return p.spelled(t)
 	}
-	if partOfName(p.s, t) {
+	before, rest := upTo(p.s, t.Start), p.s[t.End:]
+	suffix := letters.FindString(t.Text)
+	v, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSuffix(t.Text, suffix), ",", ""), 64)
+	if err != nil || glued.MatchString(before) {
 		return Quantity{}, false
 	}
-	q := Quantity{Start: t.Start, End: t.End}
-	digits, suffix := splitNumber(t.Text)
-	v, err := strconv.ParseFloat(strings.ReplaceAll(digits, ",", ""), 64)
-	if err != nil {
-		return Quantity{}, false
-	}
-	q.Value = v
-	if p.clock(&q) || p.isoDate(&q) {
+	q := Quantity{Value: v, Start: t.Start, End: t.End}
+	if m := clockRest.FindStringSubmatch(rest); m != nil && v <= 24 {
+		minutes, _ := strconv.ParseFloat(m[1], 64)
+		q.Value, q.Unit, q.End = v+minutes/60, "time", t.End+3
 		return p.done(q), true
 	}
-	if strings.HasSuffix(p.s[:q.Start], "-") || strings.HasSuffix(p.s[:q.Start], "−") {
-		p.sign(&q)
+	if len(t.Text) == 4 && isoRest.MatchString(rest) {
+		q.Unit, q.End = "year", t.End+6
+		return p.done(q), true
+	}
+	if m := minus.FindStringSubmatch(before); m != nil {
+		q.Value, q.Start = -v, t.Start-len(m[1])
 	}
 	if !p.suffix(&q, suffix) {
 		return Quantity{}, false
@@ -131,7 +142,7 @@ func (p *quantityParser) suffix(q *Quantity, suffix string) bool {
 		q.Unit = "decade"
 	case low == "st" || low == "nd" || low == "rd" || low == "th":
 		q.Unit = "ordinal"
-	case low == "k" || low == "bn" || low == "m" && p.currencyBefore(q.Start) != "":
+	case low == "k" || low == "bn" || low == "m" && currency.MatchString(upTo(p.s, q.Start)):
 		q.Value *= scales[low]
 		p.scaled = scales[low]
 		p.scaleAndUnit(q)
@@ -147,13 +158,13 @@ func (p *quantityParser) suffix(q *Quantity, suffix string) bool {
 // sign of currency before it.
 func (p *quantityParser) scaleAndUnit(q *Quantity) {
 	bare := true
-	if scale, end := p.scale(q.End); scale > 1 {
-		q.Value *= scale
-		p.scaled = scale
+	if word, end := wordAfter(p.s, q.End); len(word) > 2 && scales[strings.ToLower(word)] > 0 {
+		p.scaled = scales[strings.ToLower(word)]
+		q.Value *= p.scaled
 		q.End = end
 		bare = false
 	}
-	if sign := p.currencyBefore(q.Start); sign != "" {
+	if sign := currency.FindString(upTo(p.s, q.Start)); sign != "" {
 		q.Unit = currencies[sign]
 		q.Start -= len(sign)
 		return
@@ -169,15 +180,6 @@ func (p *quantityParser) scaleAndUnit(q *Quantity) {
 	if digits := p.s[q.Start:q.End]; bare && len(digits) == 4 && q.Value >= 1000 && q.Value <= 2100 && strings.Trim(digits, "0123456789") == "" {
 		q.Unit = "year"
 	}
-}
-
-// scale reads a multiplier at i.
-func (p *quantityParser) scale(i int) (float64, int) {
-	word, end := wordAfter(p.s, i)
-	if scale, ok := scales[strings.ToLower(word)]; ok && len(word) > 2 {
-		return scale, end
-	}
-	return 1, i
 }
 
 // unit reads a unit at i: "%", "°F", "square miles", "degrees Fahrenheit".
@@ -212,40 +214,6 @@ func (p *quantityParser) unit(i int) (string, int) {
 // inches reports whether "in" before s is the unit, not the preposition.
 func inches(s string) bool { return s == "" || strings.ContainsRune(".,;)", rune(s[0])) }
 
-// sign reads the minus before a number, unless it is a hyphen or a range.
-func (p *quantityParser) sign(q *Quantity) {
-	r, n := utf8.DecodeLastRuneInString(p.s[:q.Start])
-	before, _ := utf8.DecodeLastRuneInString(p.s[:q.Start-n])
-	if r == '-' || r == '−' {
-		if q.Start == n || unicode.IsSpace(before) || before == '(' {
-			q.Value, q.Start = -q.Value, q.Start-n
-		}
-	}
-}
-
-// clock reads a time of day such as "5:30".
-func (p *quantityParser) clock(q *Quantity) bool {
-	rest := p.s[q.End:]
-	if len(rest) < 3 || rest[0] != ':' || !isDigit(rest[1]) || !isDigit(rest[2]) || len(rest) > 3 && isDigit(rest[3]) || q.Value > 24 {
-		return false
-	}
-	q.Value += float64(int(rest[1]-'0')*10+int(rest[2]-'0')) / 60
-	q.Unit = "time"
-	q.End += 3
-	return true
-}
-
-// isoDate reads a date such as "2026-11-15" as its year.
-func (p *quantityParser) isoDate(q *Quantity) bool {
-	rest := p.s[q.End:]
-	if q.End-q.Start != 4 || len(rest) < 6 || rest[0] != '-' || rest[3] != '-' || !isDigit(rest[1]) || !isDigit(rest[2]) || !isDigit(rest[4]) || !isDigit(rest[5]) {
-		return false
-	}
-	q.Unit = "year"
-	q.End += 6
-	return true
-}
-
 // dayOfMonth reports whether the number stands beside the name of a month.
 func (p *quantityParser) dayOfMonth(q *Quantity) bool {
 	if q.Value < 1 || q.Value > 31 || q.End-q.Start > 2 {
@@ -255,16 +223,6 @@ func (p *quantityParser) dayOfMonth(q *Quantity) bool {
 	before := strings.TrimRight(p.s[:q.Start], " .")
 	c := cutter{s: before}
 	return months[after] || months[c.before(len(before))]
-}
-
-// currencyBefore returns the sign of currency that ends at i, or "".
-func (p *quantityParser) currencyBefore(i int) string {
-	for _, sign := range []string{"US$", "$", "€", "£", "¥", "₹"} {
-		if strings.HasSuffix(p.s[:i], sign) {
-			return sign
-		}
-	}
-	return ""
 }
 
 // spelled reads a number in words: "two weeks", "twenty-five percent". Without a
@@ -293,43 +251,10 @@ func (p *quantityParser) spelled(t Token) (Quantity, bool) {
 	return p.done(q), true
 }
 
-// partOfName reports whether a number is glued to a word or path before it.
-func partOfName(s string, t Token) bool {
-	r, n := utf8.DecodeLastRuneInString(s[:t.Start])
-	if r != '-' && r != '/' && r != '.' && r != '_' && r != '#' && r != '@' && r != '=' {
-		return false
-	}
-	before, _ := utf8.DecodeLastRuneInString(s[:t.Start-n])
-	return unicode.IsLetter(before) || r == '_' || r == '#' || r == '@'
-}
-
-// splitNumber divides a token into its number and the letters after it.
-func splitNumber(s string) (digits, letters string) {
-	at := strings.IndexFunc(s, func(r rune) bool { return !(r >= '0' && r <= '9') && r != '.' && r != ',' })
-	if at < 0 {
-		return s, ""
-	}
-	return s[:at], s[at:]
-}
-
 // wordAfter returns the word after i, past a space or hyphen, and its end.
 func wordAfter(s string, i int) (string, int) {
-	start := i
-	for start < len(s) && (s[start] == ' ' || s[start] == '-') {
-		start++
-	}
-	if strings.HasPrefix(s[start:], "\u00a0") {
-		start += 2
-	}
-	end := start
-	for end < len(s) {
-		r, n := utf8.DecodeRuneInString(s[end:])
-		if !unicode.IsLetter(r) && r != '²' && r != '³' {
-			break
-		}
-		end += n
-	}
-	return s[start:end], end
+	m := nextWord.FindStringSubmatchIndex(s[i:])
+	return s[i+m[2] : i+m[3]], i + m[3]
 }
 
 // Number is a number in words. Last is what its last word says by itself; a loose one

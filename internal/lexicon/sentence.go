@@ -1,6 +1,7 @@
 package lexicon
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -181,7 +182,7 @@ func (c *cutter) endsDot(st stop, next opening) bool {
 	case word == "" || asciiSpace(c.s[st.at-1]): // set apart, it is no part of an abbreviation
 		return true
 	case low == "a.m" || low == "p.m" || low == "am" || low == "pm":
-		return !next.number && !zones[next.word]
+		return !next.number && !zones[next.word] && !months[next.word] && !weekdays[next.word]
 	case len(word) == 1 && isUpper(word[0]):
 		return c.endsInitial(st, next)
 	case known(joining):
@@ -236,10 +237,10 @@ func (c *cutter) bareMarker(st stop) bool {
 	if m == "" || len(m) > 5 {
 		return false
 	}
-	return strings.Trim(m, "0123456789.") == "" && !looseYear(m) ||
-		len(m) == 1 && isLetter(m[0]) && m != "I" ||
-		strings.Trim(m, "ivx") == "" || strings.Trim(m, "IVX") == "" && m != "I"
+	return bareMark.MatchString(m)
 }
+
+var bareMark = regexp.MustCompile(`^(?:\d{0,3}(?:\.[\d.]*)?|[A-HJ-Za-z]|[ivx]+|[IVX]{2,})$`)
 
 // bracketed reports whether the terminators stand alone in brackets: "[...]",
 // "(?)".
@@ -259,14 +260,7 @@ const longestWord = 24
 // wordStart returns where the word that ends at i begins.
 func (c *cutter) wordStart(i int) int {
 	low := max(c.start, i-longestWord)
-	for i > low {
-		r, n := utf8.DecodeLastRuneInString(c.s[low:i])
-		if !wordRune(r) && r != '.' && r != '\'' && r != '’' {
-			break
-		}
-		i -= n
-	}
-	return i
+	return low + len(strings.TrimRightFunc(c.s[low:i], func(r rune) bool { return wordRune(r) || r == '.' || r == '\'' || r == '’' }))
 }
 
 // dottedWord reports whether word is an acronym without its last dot. A decimal

@@ -1,6 +1,7 @@
 package lexicon
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -158,46 +159,16 @@ func ruler(s string) bool {
 	return len(s) > 2 && strings.Trim(s, "=-_*~#+ ") == ""
 }
 
-// marker returns the length of the list marker a line begins with, the white
-// space after it included, or 0: "- ", "• ", "3. ", "(b) ", "iv) ". A capital with
-// a full stop is an initial, not a marker.
-func marker(s string) int {
-	r, n := utf8.DecodeRuneInString(s)
-	if strings.ContainsRune("-*+–—•◦▪‣●○■□·", r) && n <= len(s) {
-		if n == len(s) {
-			return n
-		}
-		if asciiSpace(s[n]) {
-			return skipSpace(s, n)
-		}
-		return 0
-	}
-	i := 0
-	open := s[0] == '('
-	if open {
-		i++
-	}
-	from := i
-	for i < len(s) && i-from < 4 && asciiWord(s[i]) {
-		i++
-	}
-	label := s[from:i]
-	if label == "" || i >= len(s) || open && s[i] != ')' || s[i] != ')' && s[i] != '.' || !listLabel(label, s[i]) {
-		return 0
-	}
-	if i+1 < len(s) && !asciiSpace(s[i+1]) {
-		return 0
-	}
-	return skipSpace(s, i+1)
-}
+// markers are what an item of a list begins with. A capital with a full stop is an
+// initial, not a marker.
+var markers = regexp.MustCompile(`^(?:[-*+–—•◦▪‣●○■□·]|(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]|\((?:\d{1,3}|[a-zA-Z]|[ivx]{2,4})\)|[A-Z]\))(?:[\t-\r ]|$)`)
 
-// listLabel reports whether label numbers an item when mark follows it.
-func listLabel(label string, mark byte) bool {
-	if number(label) {
-		return len(label) < 4 && strings.Trim(label, "0123456789") == ""
+// marker returns the length of the list marker a line begins with, the white
+// space after it included, or 0: "- ", "• ", "3. ", "(b) ", "iv) ".
+func marker(s string) int {
+	at := markers.FindStringIndex(s[:min(len(s), 8)]) // the longest is shorter
+	if at == nil {
+		return 0
 	}
-	if len(label) == 1 {
-		return isLower(label[0]) || mark == ')'
-	}
-	return strings.Trim(label, "ivx") == ""
+	return skipSpace(s, at[1])
 }

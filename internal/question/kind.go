@@ -7,152 +7,65 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
-// Kind is what sort of answer a question asks for.
+// Kind is what sort of answer a question asks for: one of those below, or else its
+// question word.
 type Kind string
 
-// The kinds.
+// The kinds that are answered in their own way.
 const (
-	Who       Kind = "who"
-	When      Kind = "when"
-	Where     Kind = "where"
-	Count     Kind = "how many" // a number
-	Amount    Kind = "how much" // a number with a unit
-	Money     Kind = "what price"
-	kindWhich Kind = "which"
-	kindWhat  Kind = "what"
-	Why       Kind = "why"
-	How       Kind = "how"
-	YesNo     Kind = "yes or no"
-	List      Kind = "list"
-	Compare   Kind = "comparison"
-	Define    Kind = "definition"
+	What    Kind = "what" // also a question without a question word
+	YesNo   Kind = "yes or no"
+	List    Kind = "list"
+	Compare Kind = "comparison"
+	Define  Kind = "definition"
 )
 
 // kindOf reads the question words. Words before them ("In what year") do not
 // matter; a question without any is read by its first word.
-func kindOf(toks []lexicon.Token) (Kind, string) {
+func kindOf(toks []lexicon.Token) Kind {
 	for i, t := range toks {
-		w := strings.ToLower(t.Text)
-		next := WordAt(toks, i+1)
-		switch w {
-		case "who", "whom", "whose":
-			return Who, ""
-		case "when":
-			return When, ""
-		case "where":
-			return Where, ""
-		case "why":
-			return Why, ""
-		case "how":
-			return howKind(toks, i)
+		switch w := strings.ToLower(t.Text); w {
+		case "who", "whom", "whose", "when", "where", "why", "how":
+			return Kind(w)
 		case "what", "which":
 			if i > 4 && i < len(toks)-1 && w == "which" { // a relative clause rather than the question
 				continue
 			}
-			return whatKind(toks, i, next)
+			return whatKind(toks[i:])
 		case "compare", "contrast", "difference", "versus":
-			return Compare, ""
+			return Compare
 		case "list", "name", "enumerate":
 			if i == 0 {
-				return List, headNoun(toks, 1)
+				return List
 			}
 		}
 	}
 	switch strings.ToLower(WordAt(toks, 0)) {
 	case "is", "are", "was", "were", "do", "does", "did", "can", "could", "should", "will", "would", "has", "have", "had", "may", "must":
-		return YesNo, ""
+		return YesNo
 	case "define", "definition", "meaning":
-		return Define, ""
+		return Define
 	}
-	return kindWhat, ""
+	return What
 }
 
-func howKind(toks []lexicon.Token, i int) (Kind, string) {
-	switch w := strings.ToLower(WordAt(toks, i+1)); {
-	case w == "many":
-		return Count, headNoun(toks, i+2)
-	case w == "much" && asksPrice(toks):
-		return Money, ""
-	case degreeWord[w]:
-		return Amount, ""
+// whatKind reads a question from its "what" or "which" on.
+func whatKind(toks []lexicon.Token) Kind {
+	if last := len(toks) - 1; last > 1 && strings.EqualFold(toks[last].Text, "do") && contentCount(toks) <= 2 {
+		return Define // "What does it do" is answered by what it is
 	}
-	return How, ""
-}
-
-// priceWords are words of questions about money.
-var priceWords = StemSet("cost costs price pay paid spend spent charge money worth fee salary earn revenue fine")
-
-func asksPrice(toks []lexicon.Token) bool {
-	return slices.ContainsFunc(toks, func(t lexicon.Token) bool { return priceWords[t.Stem] })
-}
-
-// focusKinds is what the noun after "what" or "which" asks for. A noun stands in
-// one line only.
-var focusKinds = func() map[string]Kind {
-	m := map[string]Kind{}
-	for _, line := range []struct {
-		kind  Kind
-		words string
-	}{
-		{When, "year date day month decade century era"},
-		{Amount, "percentage percent proportion amount temperature length height distance size speed rate age weight depth width share fraction ratio population value score"},
-		{Money, "price cost salary fee"},
-		{Count, "number"},
-		{Where, "country city state place region town location continent nation county province river street building island area"},
-		{Who, "person man woman king queen president author scientist inventor actor singer leader emperor philosopher artist company organization team"},
-		{Why, "reason cause"},
-	} {
-		for _, w := range strings.Fields(line.words) {
-			m[lexicon.Stem(w)] = line.kind
-		}
+	rest := toks[min(2, len(toks)):]
+	of := slices.IndexFunc(rest[:min(4, len(rest))], func(t lexicon.Token) bool { return strings.EqualFold(t.Text, "of") })
+	verb := strings.ToLower(WordAt(toks, 1))
+	switch {
+	case (verb == "is" || verb == "are") && of < 0 && contentCount(rest) <= 2:
+		return Define
+	case (verb == "is" || verb == "was") && of > 0 && slices.Contains([]string{"meaning", "definition"}, strings.ToLower(rest[of-1].Text)):
+		return Define
+	case verb == "are" || verb == "were":
+		return List
 	}
-	return m
-}()
-
-// Nouns that ask what a word stands for.
-var meaning, definition = lexicon.Stem("meaning"), lexicon.Stem("definition")
-
-func whatKind(toks []lexicon.Token, i int, next string) (Kind, string) {
-	if last := len(toks) - 1; strings.EqualFold(WordAt(toks, last), "do") && last > i+1 && contentCount(toks[i:]) <= 2 {
-		return Define, "" // "What does it do" is answered by what it is
-	}
-	switch strings.ToLower(next) {
-	case "is", "are", "was", "were", "does", "do", "did":
-		if !followedByOf(toks, i+2) && (strings.EqualFold(next, "is") || strings.EqualFold(next, "are")) && contentCount(toks[i+2:]) <= 2 {
-			return Define, ""
-		}
-		if f := headNoun(toks, i+2); f != "" {
-			if followedByOf(toks, i+2) && (f == meaning || f == definition) {
-				return Define, f
-			}
-			if k, ok := focusKinds[f]; ok && i+2 < len(toks) && followedByOf(toks, i+2) {
-				return k, f
-			}
-		}
-		if strings.EqualFold(next, "are") || strings.EqualFold(next, "were") {
-			return List, ""
-		}
-		return kindWhat, ""
-	}
-	f := headNoun(toks, i+1)
-	if k, ok := focusKinds[f]; ok {
-		return k, f
-	}
-	if strings.EqualFold(WordAt(toks, i), "which") {
-		return kindWhich, f
-	}
-	return kindWhat, f
-}
-
-// followedByOf reports whether the noun near from is "… of": "What is the
-// population of Paris" asks for a number, "What is the state tree" does not.
-func followedByOf(toks []lexicon.Token, from int) bool {
-	for i := from; i < min(len(toks), from+4); i++ {
-		if strings.EqualFold(toks[i].Text, "of") {
-			return true
-		}
-	}
-	return false
+	return Kind(strings.ToLower(toks[0].Text))
 }
 
 // attribute reads a question that asks for the X of Y, and gives the stems of
@@ -191,36 +104,6 @@ func contentCount(toks []lexicon.Token) int {
 		}
 	}
 	return n
-}
-
-// headNoun is the stem of the last content word before the next stop word, or
-// of the one before it where that looks like a verb.
-func headNoun(toks []lexicon.Token, from int) string {
-	head := ""
-	for i := min(from, len(toks)); i < len(toks); i++ {
-		t := toks[i]
-		if t.Stop && head == "" {
-			continue
-		}
-		if t.Stop || head != "" && (looksVerb(toks, i) || strings.HasSuffix(t.Text, "s") && i+1 < len(toks) && !toks[i+1].Stop) {
-			break
-		}
-		head = t.Stem
-		if _, ok := focusKinds[head]; ok {
-			break
-		}
-	}
-	return head
-}
-
-// looksVerb guesses whether the word at i is a verb: an ending that verbs have,
-// or its place after "to" or after a question word.
-func looksVerb(toks []lexicon.Token, i int) bool {
-	w, before := strings.ToLower(toks[i].Text), strings.ToLower(WordAt(toks, i-1))
-	if toks[i].Capital && i > 0 || toks[i].Number {
-		return false
-	}
-	return before == "to" || before == "who" || strings.HasSuffix(w, "ed") || strings.HasSuffix(w, "ing") && before != "the"
 }
 
 // WordAt is the text of the token at i, or "" where there is none.

@@ -38,7 +38,7 @@ func partsOf(q Question, text string) []Part {
 		if len(ps) > 0 && (len(p.Stems) < 2 || refersBack(c)) { // "… and why does it fail?" asks about the first subject
 			p = p.about(q, ps[0])
 		}
-		p.Kind, _ = kindOf(lexicon.Tokens(c))
+		p.Kind = kindOf(lexicon.Tokens(c))
 		ps = append(ps, p)
 	}
 	if len(ps) == 0 {

@@ -41,15 +41,12 @@ type Question struct {
 	Topic   string // as it was asked, for people
 	Text    string // the same without addresses, whose words ask for nothing
 	Kind    Kind
-	Focus   string   // stem of the noun after what, which or how many; "" if none
 	Asked   string   // stem of X in "What is the X of Y"; "" if none
 	Owner   []string // stems of Y in the same
 	Terms   []Term   // each once, in order of appearance
-	Order   []int    // the terms as they follow each other, indexes into terms
 	Parts   []Part
 	Names   []string
-	Phrases []string // quoted
-	Negated bool
+	Phrases []string        // quoted
 	Broad   bool            // asks for an overview rather than a fact
 	Soft    map[string]bool // stems of the context: they refocus
 	Known   map[string]bool // sentences of the context, folded
@@ -70,11 +67,12 @@ func Read(text, context string, thisYear int) Question {
 		subject = spanned.ReplaceAllString(q.Text, " ")
 	}
 	toks := lexicon.Tokens(subject)
-	q.Kind, q.Focus = kindOf(lexicon.Tokens(firstClause(subject)))
+	first := lexicon.Tokens(firstClause(subject))
+	q.Kind = kindOf(first)
 	if differ.MatchString(subject) {
-		q.Kind, q.Focus = Compare, ""
+		q.Kind = Compare
 	}
-	q.Asked, q.Owner = attribute(lexicon.Tokens(firstClause(subject)))
+	q.Asked, q.Owner = attribute(first)
 	q.Names = questionNames(subject, toks)
 	q.addTerms(toks)
 	if len(q.Parts) < 2 {
@@ -83,7 +81,6 @@ func Read(text, context string, thisYear int) Question {
 	for _, m := range quoted.FindAllStringSubmatch(q.Text, -1) {
 		q.Phrases = append(q.Phrases, m[1])
 	}
-	q.Negated = lexicon.Negated(q.Text)
 	q.Broad = q.isBroad()
 	around := unaddressed(context)
 	for _, s := range lexicon.Terms(around) {
@@ -172,51 +169,37 @@ func (q *Question) addTerms(toks []lexicon.Token) {
 			inName[t.Stem] = true
 		}
 	}
-	at := map[string]int{}
 	for i, t := range toks {
-		if t.Stop || questionWord[strings.ToLower(t.Text)] || strings.EqualFold(WordAt(toks, i-1), "how") && degreeWord[strings.ToLower(t.Text)] {
+		asks := questionWord[strings.ToLower(t.Text)] || strings.EqualFold(WordAt(toks, i-1), "how") && degreeWord[strings.ToLower(t.Text)]
+		if t.Stop || asks || q.Has(t.Stem) {
 			continue
 		}
-		k, ok := at[t.Stem]
-		if !ok {
-			k = len(q.Terms)
-			at[t.Stem] = k
-			w := 1.0
-			switch {
-			case inName[t.Stem]:
-				w = 1.3
-			case t.Number && strings.EqualFold(WordAt(toks, i-1), "number"): // "number 4" may be a label
-				w = 0.35
-			case t.Number:
-				w = 1.3
-			case Light(t.Stem):
-				w = 0.35
-			case Vague(t.Stem):
-				w = 0.6
-			}
-			q.Terms = append(q.Terms, Term{Stem: t.Stem, Text: t.Text, Weight: w, Name: inName[t.Stem], Number: t.Number && w > 1})
+		w := 1.0
+		switch {
+		case inName[t.Stem]:
+			w = 1.3
+		case t.Number && strings.EqualFold(WordAt(toks, i-1), "number"): // "number 4" may be a label
+			w = 0.35
+		case t.Number:
+			w = 1.3
+		case Light(t.Stem):
+			w = 0.35
+		case Vague(t.Stem):
+			w = 0.6
 		}
-		q.Order = append(q.Order, k)
+		q.Terms = append(q.Terms, Term{Stem: t.Stem, Text: t.Text, Weight: w, Name: inName[t.Stem], Number: t.Number && w > 1})
 	}
-	for _, id := range idioms {
-		if m := id.phrase.FindStringSubmatch(q.Text); m != nil {
-			if k, ok := at[lexicon.Stem(m[1])]; ok {
-				q.Terms[k].Also = id.also
+	if m := inForce.FindStringSubmatch(q.Text); m != nil {
+		for k := range q.Terms {
+			if q.Terms[k].Stem == lexicon.Stem(m[1]) {
+				q.Terms[k].Also = forceWords
 			}
 		}
 	}
 }
 
 func (q *Question) isBroad() bool {
-	if len(q.Parts) > 1 || q.Kind == Compare {
-		return true
-	}
-	for _, t := range q.Terms {
-		if Vague(t.Stem) && !t.Name {
-			return true
-		}
-	}
-	return false
+	return len(q.Parts) > 1 || q.Kind == Compare || slices.ContainsFunc(q.Terms, func(t Term) bool { return Vague(t.Stem) && !t.Name })
 }
 
 // Plain is a sentence for comparison: its words in lower case, single-spaced.

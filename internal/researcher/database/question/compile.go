@@ -1,14 +1,13 @@
 // Package question turns a question in plain words into one SQL statement, by
 // templates: a value, a count, a sum, an average, an extreme, a difference, the
 // first and the last, the row before and after. It owns what is made of the words
-// (read.go, values.go), what is known of the tables (tables.go, relation.go), and the templates
-// (templates.go, pairs.go, extremes.go). Where a word of the question stands
+// (read.go, values.go, words.go), what is known of the tables (tables.go, relation.go), and the
+// templates (templates.go, pairs.go, extremes.go). Where a word of the question stands
 // for nothing it makes no statement: a wrong answer is worse than none. It runs statements through package
 // internal/database only, and knows no documents.
 package question
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -75,18 +74,6 @@ func unfit(because string) error {
 		Hint:    "ask for one value, count, total, average or extreme in the words of the tables, or let a model write the statement"}
 }
 
-// rank is how well a statement fits, the better the larger: values of the table itself
-// before those that are looked up, columns that are named in full before others,
-// tables before views, and then the share of the question that it rests on.
-type rank struct {
-	own, exact, table int
-	covered           float64
-}
-
-func (a rank) compare(b rank) int {
-	return cmp.Or(cmp.Compare(a.own, b.own), cmp.Compare(a.exact, b.exact), cmp.Compare(a.table, b.table), cmp.Compare(a.covered, b.covered))
-}
-
 // Answer makes a statement of a question and runs it. There is one only if every word
 // of the question stands for something in it: a table, a column, a value, or what is
 // done with them. Otherwise, and where the rows answer nothing or two tables answer
@@ -95,7 +82,7 @@ func (a rank) compare(b rank) int {
 func Answer(ctx context.Context, db *database.DB, schema database.Schema, text string) (*Statement, error) {
 	q := newQuestion(text)
 	q.nouns = nouns(q, schema)
-	c := choice{q: q, known: make([]bool, len(q.toks)), met: len(q.nouns) > 0}
+	c := choice{q: q, met: len(q.nouns) > 0}
 	all := relations(schema, db.Dialect())
 	slices.SortStableFunc(all, func(a, b *relation) int { return truth(q.speaks(b), q.speaks(a)) })
 	slow := 0
@@ -130,10 +117,9 @@ func (q *question) speaks(r *relation) bool {
 type choice struct {
 	q       *question
 	best    *Statement
-	top     rank
+	top     float64  // how well it fits
 	rival   string   // a table that answers as well, and differently
-	lacking []string // the fewest words that a statement left out
-	known   []bool   // words that some table has
+	lacking []string // the fewest words that a table left out
 	met     bool     // the question has to do with the tables
 }
 
@@ -141,24 +127,25 @@ type choice struct {
 func (c *choice) try(ctx context.Context, db *database.DB, r *relation) error {
 	rd := read(c.q, r)
 	c.met = c.met || rd.met()
-	rd.know(c.known)
 	d := rd.draft()
-	if d == nil {
-		return nil
+	fit, ok := 0.0, false
+	if d != nil {
+		fit, ok = rd.fits(d)
 	}
-	fit, ok := rd.fits(d)
 	if !ok {
-		c.lacking = fewer(c.lacking, rd.missing())
+		if missing := rd.missing(); len(missing) > 0 && (c.lacking == nil || len(missing) < len(c.lacking)) {
+			c.lacking = missing
+		}
 		return nil
 	}
-	if c.best != nil && fit.compare(c.top) < 0 {
+	if c.best != nil && fit < c.top {
 		return nil
 	}
 	st, err := rd.run(ctx, db, d)
 	switch {
 	case err != nil || st == nil:
 		return err
-	case c.best == nil || fit.compare(c.top) > 0:
+	case c.best == nil || fit > c.top:
 		c.best, c.top, c.rival = st, fit, ""
 	case !slices.Equal(c.best.Answers(), st.Answers()):
 		c.rival = st.Table
@@ -168,7 +155,6 @@ func (c *choice) try(ctx context.Context, db *database.DB, r *relation) error {
 
 // made is the statement, or why there is none.
 func (c *choice) made() (*Statement, error) {
-	strange := c.q.strange(c.known)
 	switch {
 	case c.best != nil && c.rival == "":
 		return c.best, nil
@@ -176,20 +162,10 @@ func (c *choice) made() (*Statement, error) {
 		return nil, unfit("the tables " + c.best.Table + " and " + c.rival + " give different answers")
 	case !c.met:
 		return nil, nil
-	case len(strange) > 0:
-		return nil, unfit("nothing in the tables stands for " + quoted(strange))
 	case len(c.lacking) > 0:
-		return nil, unfit("no template does justice to " + quoted(c.lacking))
+		return nil, unfit("nothing in the tables, and no template, stands for " + quoted(c.lacking))
 	}
 	return nil, unfit("no template fits it")
-}
-
-// fewer are the fewest words of two lists that are not empty.
-func fewer(a, b []string) []string {
-	if len(b) == 0 || len(a) > 0 && len(a) <= len(b) {
-		return a
-	}
-	return b
 }
 
 // quoted names the first of some words.
@@ -202,32 +178,26 @@ func quoted(list []string) string {
 	return strings.Join(out, ", ")
 }
 
-// fits tells whether a draft answers all of the question, and how well.
-func (rd *reading) fits(d *draft) (rank, bool) {
+// fits tells whether a draft answers all of the question, and how well: values of the
+// table itself fit better than those that are looked up, and then the share of the
+// question counts that the draft rests on.
+func (rd *reading) fits(d *draft) (float64, bool) {
 	covered := rd.covered(d)
-	fit := rank{covered: covered, exact: 1}
 	looked := 0
 	for c := range rd.touched {
 		if rd.r.cols[c].parent > 0 {
 			looked++
 		}
-		if rd.partly(c) {
-			fit.exact = 0
-		}
 	}
-	if looked == 0 {
-		fit.own = 1
+	switch {
+	case covered < sure || len(rd.missing()) > 0:
+		return 0, false
+	case rd.guessed:
+		return 0, false // there may be values that were not seen
+	case looked == 0:
+		return 1 + covered, len(rd.r.parents) == 0 // with parents: the table alone says it as well
 	}
-	if !rd.r.table.View {
-		fit.table = 1
-	}
-	if len(rd.r.parents) > 0 && looked == 0 || rd.guessed {
-		return fit, false // the table alone says it as well; or values may lack that were not seen
-	}
-	if looked > 0 && looked == len(rd.touched) && !rd.q.speaks(rd.r) {
-		return fit, false // it is about the other table
-	}
-	return fit, covered >= sure && len(rd.missing()) == 0
+	return covered, looked < len(rd.touched) || rd.q.speaks(rd.r) // or it is about the other table
 }
 
 // met reports that the question speaks of something in the relation.
@@ -235,18 +205,6 @@ func (rd *reading) met() bool {
 	return len(rd.filters) > 0 || slices.ContainsFunc(rd.cols, func(ms []mention) bool {
 		return slices.ContainsFunc(ms, func(m mention) bool { return m.share >= 0.5 })
 	})
-}
-
-// operators are words that change what is asked, and are stop words otherwise.
-var operators = words(`after before below above next previous previously prior same other besides except not no without than never between both
-	first last most least highest lowest largest smallest top bottom best worst more less fewer only`)
-
-func words(list string) map[string]bool {
-	out := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
-		out[w] = true
-	}
-	return out
 }
 
 // run runs a draft; nil if its rows answer nothing.
@@ -316,11 +274,6 @@ func (rd *reading) names(i int) bool {
 	return slices.ContainsFunc(rd.cols[i], func(m mention) bool { return rd.touched[m.col] })
 }
 
-// rowWords are what people call the rows of a table.
-var rowWords = stems(`game match season race competition event tournament people player team member person competitor contestant medal item movie film song album book episode city town place school
-	station building year award title championship winner series show role case part career history official
-	win won come came receive received earn earned play played achieve achieved reach reached`)
-
 // draft tries the templates in their order: the narrower ones first.
 func (rd *reading) draft() *draft {
 	for _, template := range []func() *draft{
@@ -357,26 +310,19 @@ func (rd *reading) rows(words string) string {
 
 // show is the list after SELECT: the answer, and what a reader wants beside it.
 func (rd *reading) show(answer int, beside ...int) string {
-	out := []string{rd.shown(answer)}
-	seen := map[int]bool{answer: true}
-	rd.touched[answer] = true
-	for _, c := range beside {
-		if c >= 0 {
-			rd.touched[c] = true
-		}
+	cols := append([]int{answer}, beside...)
+	for _, c := range cols {
+		rd.touched[c] = true
 	}
-	add := func(c int) {
-		if c >= 0 && !seen[c] {
-			seen[c] = true
+	cols = append(cols, rd.r.entity())
+	for _, f := range rd.filters {
+		cols = append(cols, f.col)
+	}
+	var out []string
+	for i, c := range cols {
+		if c >= 0 && !slices.Contains(cols[:i], c) {
 			out = append(out, rd.shown(c))
 		}
-	}
-	for _, c := range beside {
-		add(c)
-	}
-	add(rd.r.entity())
-	for _, f := range rd.filters {
-		add(f.col)
 	}
 	return strings.Join(out, ", ")
 }

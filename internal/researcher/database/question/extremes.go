@@ -1,6 +1,7 @@
 package question
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,81 +18,70 @@ var (
 // most often".
 func (rd *reading) extreme() *draft {
 	from, at := rd.q.find(append(slices.Clone(most), least...)...)
-	if from < 0 || rd.q.has("at most", "at least") || rd.q.has("most recent") || rd.inValue(from) {
+	if from < 0 || rd.q.has("at most", "at least", "most recent") || rd.inValue(from) {
 		return nil
 	}
-	word := rd.q.low[from]
-	down := slices.Contains(least, word)
+	word, fn := rd.q.low[from], "MAX"
+	if slices.Contains(least, word) {
+		fn = "MIN"
+	}
+	c := rd.near(from, 6, 3, measurable) // the superlative itself may name it: "longest"
 	rd.use(from, at)
-	c := rd.measureNear(from)
 	answer, soft := rd.target()
 	if c >= 0 && rd.bare() && (rd.r.unnamed || rd.nounAfter(at)) {
 		answer, soft = c, 0
 	}
-	if answer < 0 {
+	switch {
+	case answer < 0:
 		return refused
+	case c >= 0:
+		col := &rd.r.cols[c]
+		return rd.utmost(answer, c, fn, rd.r.value(col), both(rd.r.filledTest(col), rd.r.noTotals()), rd.degree(word, at, col.name), soft)
+	case word == "oldest" || word == "youngest":
+		return rd.aged(answer, word, soft)
 	}
-	if word == "oldest" || word == "youngest" {
-		return rd.aged(answer, soft, word == "oldest", c)
+	return rd.mostRows(answer, fn, word, soft)
+}
+
+// utmost are the rows in which an expression of column c is the largest, or the
+// smallest, of those that pass a test.
+func (rd *reading) utmost(answer, c int, fn, expr, test, called string, soft float64) *draft {
+	where, words := rd.conditions(nil)
+	all := both(where, test)
+	return &draft{what: rd.show(answer, c), where: both(all, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", expr, fn, expr, rd.r.from, all)), tail: rd.listed(),
+		meaning: rd.rows(words) + ", the " + called, soft: soft}
+}
+
+// degree says of which column a superlative is meant: "highest price", "cheapest by
+// price", "most expensive by price".
+func (rd *reading) degree(word string, at int, column string) string {
+	switch {
+	case !plainly[word]:
+		return word + " by " + column
+	case !rd.r.unnamed && at < len(rd.cols) && len(rd.cols[at]) > 0 && !rd.nounAfter(at):
+		return word + " " + rd.q.low[at] + " by " + column
+	}
+	return word + " " + column
+}
+
+// mostRows is "which city appears most often" and "which customer has the most
+// orders". The rows that refer to another table are counted by what they refer to: two
+// customers may have one name. Those that nothing refers to have no rows to count.
+func (rd *reading) mostRows(answer int, fn, word string, soft float64) *draft {
+	col := &rd.r.cols[answer]
+	group := col.expr
+	if col.parent > 0 && col.label && fn == "MAX" && rd.q.speaks(rd.r) {
+		rd.touched[answer] = true
+		group = "a." + database.Ident(col.link)
+	} else if !slices.Contains([]string{"most", "least", "fewest"}, word) || col.unique > 0.8 || soft > 0 || rd.bare() {
+		return refused
 	}
 	where, words := rd.conditions(nil)
-	fn := "MAX"
-	if down {
-		fn = "MIN"
-	}
-	if c >= 0 {
-		col := &rd.r.cols[c]
-		v := rd.r.value(col)
-		all := both(both(where, rd.r.filledTest(col)), rd.r.noTotals())
-		return &draft{what: rd.show(answer, c), where: both(all, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", v, fn, v, rd.r.from, all)), tail: rd.listed(),
-			meaning: rd.rows(words) + ", the " + by(rd.degree(word, at), col.name), soft: soft}
-	}
-	if d := rd.mostRows(answer, fn, where, words); d != nil {
-		return d
-	}
-	col := rd.r.cols[answer]
-	if word != "most" && word != "least" && word != "fewest" || col.unique > 0.8 || soft > 0 || rd.bare() {
-		return refused
-	}
-	all := both(where, col.expr+" IS NOT NULL")
+	all := both(where, group+" IS NOT NULL")
 	return &draft{what: rd.shown(answer) + ", COUNT(*) AS \"count\"", where: all,
-		tail:    fmt.Sprintf(" GROUP BY %s HAVING COUNT(*) = (SELECT %s(n) FROM (SELECT COUNT(*) AS n FROM %s WHERE %s GROUP BY %s) AS counts)", col.expr, fn, rd.r.from, all, col.expr),
-		meaning: fmt.Sprintf("%s, the %s in the %s rows", rd.rows(words), col.name, map[bool]string{false: "most", true: "fewest"}[down]), soft: soft}
+		tail:    fmt.Sprintf(" GROUP BY %s HAVING COUNT(*) = (SELECT %s(n) FROM (SELECT COUNT(*) AS n FROM %s WHERE %s GROUP BY %s) AS counts)", group, fn, rd.r.from, all, group),
+		meaning: fmt.Sprintf("%s, the %s in the %s rows", rd.rows(words), col.name, word), soft: soft}
 }
-
-// mostRows is "which customer has the most orders": the row referred to by most, or
-// fewest, rows of the table. Those that nothing refers to have no rows to count.
-func (rd *reading) mostRows(answer int, fn, where, words string) *draft {
-	col := &rd.r.cols[answer]
-	if col.parent == 0 || !col.label || fn != "MAX" || !rd.q.speaks(rd.r) {
-		return nil
-	}
-	rd.touched[answer] = true
-	link := "a." + database.Ident(col.link)
-	all := both(where, link+" IS NOT NULL")
-	return &draft{what: rd.shown(answer) + ", COUNT(*) AS \"count\"", where: all,
-		tail:    fmt.Sprintf(" GROUP BY %s HAVING COUNT(*) = (SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM %s WHERE %s GROUP BY %s) AS counts)", link, rd.r.from, all, link),
-		meaning: rd.rows(words) + ", the most by " + col.name}
-}
-
-// degree is a superlative as the question has it: "most expensive" where "most" alone
-// does not name the column.
-func (rd *reading) degree(word string, at int) string {
-	if !rd.r.unnamed && plainly[word] && at < len(rd.q.low) && len(rd.cols[at]) > 0 && !rd.nounAfter(at) {
-		return word + " " + rd.q.low[at]
-	}
-	return word
-}
-
-// by says of which column something is the most: "highest price", "cheapest by price".
-func by(word, column string) string {
-	if plainly[word] {
-		return word + " " + column
-	}
-	return word + " by " + column
-}
-
-var plainly = words("most highest largest biggest greatest maximum max least lowest smallest fewest minimum min")
 
 // nounAfter reports that the question names the number itself behind a superlative,
 // "the highest price", rather than what has it, "the most expensive product".
@@ -120,55 +110,25 @@ func (rd *reading) bare() bool {
 	return false
 }
 
-// measureNear is the column of numbers that is named after a superlative, or that
-// the superlative itself means ("longest"), or named just before it.
-func (rd *reading) measureNear(from int) int {
-	usable := func(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 }
-	for i := from; i < min(from+6, len(rd.cols)); i++ {
-		if m, ok := rd.best(i, usable); ok && (i == from || !rd.used[i]) {
-			rd.use(i, m.at)
-			rd.touched[m.col] = true
-			return m.col
-		}
-	}
-	for i := from - 1; i >= max(0, from-3); i-- {
-		if m, ok := rd.best(i, usable); ok && !rd.used[i] {
-			rd.use(i, m.at)
-			rd.touched[m.col] = true
-			return m.col
-		}
-	}
-	return -1
-}
+// measurable reports a column whose numbers can be compared and added up.
+func measurable(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 }
 
-// ageLike are words in the names of columns that tell how old something is.
-var ageLike = stems("age birth born dob birthday birthdate built founded established constructed year")
-
-// aged is the oldest or the youngest: by age, or by a date of birth.
-func (rd *reading) aged(answer int, soft float64, oldest bool, age int) *draft {
-	where, words := rd.conditions(nil)
-	fn, way := "MIN", "oldest"
-	if !oldest {
-		fn, way = "MAX", "youngest"
-	}
+// aged is the oldest or the youngest by a date of birth, or the like.
+func (rd *reading) aged(answer int, word string, soft float64) *draft {
 	c := rd.only(func(c *column) bool {
-		return c.year != "" && c.parent == 0 && (rd.r.unnamed || slices.ContainsFunc(c.stems, func(s string) bool { return ageLike[s] }))
+		return c.year != "" && c.parent == 0 && (rd.r.unnamed || c.hasWord(ageLike))
 	})
-	expr := ""
-	switch {
-	case age >= 0:
-		c, expr = age, rd.r.value(&rd.r.cols[age])
-		fn = map[bool]string{true: "MAX", false: "MIN"}[oldest]
-	case c >= 0 && rd.r.cols[c].iso:
-		expr = rd.r.cols[c].expr
-	case c >= 0:
-		expr = rd.r.cols[c].year
-	default:
+	if c < 0 {
 		return refused
 	}
-	all := both(where, expr+" IS NOT NULL")
-	return &draft{what: rd.show(answer, c), where: both(all, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", expr, fn, expr, rd.r.from, all)), tail: rd.listed(),
-		meaning: rd.rows(words) + ", the " + by(way, rd.r.cols[c].name), soft: soft}
+	expr, fn := rd.r.cols[c].year, "MIN"
+	if rd.r.cols[c].iso {
+		expr = rd.r.cols[c].expr
+	}
+	if word == "youngest" {
+		fn = "MAX"
+	}
+	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", word+" by "+rd.r.cols[c].name, soft)
 }
 
 // listed orders rows as the table lists them.
@@ -181,14 +141,14 @@ func (rd *reading) listed() string {
 
 // ends is "the first", "the last", "at the top of the table".
 func (rd *reading) ends() *draft {
-	first, fAt := rd.q.find("first", "top", "earliest")
+	from, at := rd.q.find("first", "top", "earliest")
 	last, lAt := rd.q.find("last", "bottom", "latest", "most recent", "final")
-	if first >= 0 == (last >= 0) {
+	if from >= 0 == (last >= 0) {
 		return nil
 	}
-	from, at, up := first, fAt, true
-	if first < 0 {
-		from, at, up = last, lAt, false
+	fn, way := "MIN", "first"
+	if last >= 0 {
+		from, at, fn, way = last, lAt, "MAX", "last"
 	}
 	if rd.inValue(from) {
 		return nil
@@ -201,46 +161,32 @@ func (rd *reading) ends() *draft {
 	if answer < 0 {
 		return refused
 	}
-	if !rd.r.unnamed {
-		if d := rd.dated(answer, from, up); d != nil {
-			return d
-		}
+	if !rd.r.unnamed && !rd.q.has("table", "chart", "list", "listed", "bottom", "top") {
+		return rd.dated(answer, from, fn, way)
 	}
-	where, words := rd.conditions(nil)
-	place := rd.q.has("table", "chart", "list", "listed", "shown", "appears", "bottom", "top")
 	if i, _ := rd.q.find("chart", "table", "list"); i >= 0 && len(rd.cols[i]) > 0 {
 		return refused // the order of a column is meant, not that of the table
 	}
 	order, say := rd.r.order, "in the table"
-	if c := rd.only(func(c *column) bool { return c.year != "" }); c >= 0 && !place && rd.r.cols[c].date {
-		order, say = rd.r.cols[c].expr, "by "+rd.r.cols[c].name
-	} else if c >= 0 && !place {
-		order, say = rd.r.cols[c].year+", "+cmpOr(rd.r.order, rd.r.cols[c].expr), "by "+rd.r.cols[c].name
-	}
-	if order == "" {
+	years := rd.only(func(c *column) bool { return c.year != "" })
+	switch listed := rd.q.has("table", "chart", "list", "listed", "shown", "appears", "bottom", "top"); {
+	case years >= 0 && !listed && fn == "MAX":
+		return refused // the rows that the question means are often more than those with its words
+	case years >= 0 && !listed:
+		order, say = rd.r.cols[years].year+", "+cmp.Or(rd.r.order, rd.r.cols[years].expr), "by "+rd.r.cols[years].name
+	case order == "":
 		return refused
+	case fn == "MAX":
+		order = strings.ReplaceAll(order, ", ", " DESC, ") + " DESC"
 	}
-	col := rd.r.cols[answer]
-	way := "first"
-	if !up {
-		way = "last"
-		parts := strings.Split(order, ", ")
-		for i := range parts {
-			parts[i] += " DESC"
-		}
-		order = strings.Join(parts, ", ")
-	}
-	return &draft{what: rd.show(answer), where: both(where, col.expr+" IS NOT NULL"), tail: " ORDER BY " + order + " LIMIT 1",
+	where, words := rd.conditions(nil)
+	return &draft{what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: " ORDER BY " + order + " LIMIT 1",
 		meaning: fmt.Sprintf("%s, the %s row %s", rd.rows(words), way, say), soft: soft}
 }
 
 // dated is the first or the last by a column of dates that the question names, or by
-// the only one where the word itself speaks of time; nil if the place in the table
-// is meant.
-func (rd *reading) dated(answer, from int, up bool) *draft {
-	if rd.q.has("table", "chart", "list", "listed", "bottom", "top") {
-		return nil
-	}
+// the only one where the word itself speaks of time.
+func (rd *reading) dated(answer, from int, fn, way string) *draft {
 	dates := func(c *column) bool { return (c.iso || c.year != "" && c.number) && c.parent == 0 }
 	c := rd.named(dates)
 	if c < 0 && slices.Contains([]string{"earliest", "latest", "most"}, rd.q.low[from]) {
@@ -249,13 +195,6 @@ func (rd *reading) dated(answer, from int, up bool) *draft {
 	if c < 0 {
 		return refused // by what it is the first is not said
 	}
-	where, words := rd.conditions(nil)
-	fn, way := "MIN", "first"
-	if !up {
-		fn, way = "MAX", "last"
-	}
-	col := &rd.r.cols[c]
-	all := both(where, col.expr+" IS NOT NULL")
-	return &draft{what: rd.show(answer, c), where: both(all, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", col.expr, fn, col.expr, rd.r.from, all)), tail: rd.listed(),
-		meaning: rd.rows(words) + ", the " + by(way, col.name)}
+	expr := rd.r.cols[c].expr
+	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", way+" by "+rd.r.cols[c].name, 0)
 }

@@ -23,27 +23,6 @@ func (rd *reading) pair() (a, b filter, ok bool) {
 	return filter{}, filter{}, false
 }
 
-// measure is the column of numbers that the question names from token at on, or
-// before it, or the only one.
-func (rd *reading) measure(at int) int {
-	usable := func(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 }
-	for i := max(at, 0); i < len(rd.cols); i++ {
-		if m, ok := rd.best(i, usable); ok && !rd.used[i] {
-			rd.use(i, m.at)
-			rd.touched[m.col] = true
-			return m.col
-		}
-	}
-	for i := min(at, len(rd.cols)) - 1; i >= 0; i-- {
-		if m, ok := rd.best(i, usable); ok && !rd.used[i] {
-			rd.use(i, m.at)
-			rd.touched[m.col] = true
-			return m.col
-		}
-	}
-	return -1
-}
-
 // difference is "the difference in points between A and B" and "how many more
 // points did A have than B".
 func (rd *reading) difference() *draft {
@@ -57,7 +36,7 @@ func (rd *reading) difference() *draft {
 	}
 	rd.use(from, at)
 	rd.useWords("between", "and", "than", "more", "in")
-	c := rd.measure(at)
+	c := rd.near(at, len(rd.cols), len(rd.cols), measurable)
 	if c < 0 {
 		return refused
 	}
@@ -75,8 +54,6 @@ func (rd *reading) difference() *draft {
 	return &draft{what: fmt.Sprintf("ABS(%s - %s)", sub(ta), sub(tb)), tail: " LIMIT 1",
 		meaning: fmt.Sprintf("difference in %s of %s between %s and %s%s", name, rd.r.display, sa, sb, words)}
 }
-
-var lesser = stems("less fewer lower smaller shorter lighter younger earlier least lowest fewest smallest shortest lightest minimum worst slower")
 
 // useWords takes words for understood, wherever they stand.
 func (rd *reading) useWords(list ...string) {
@@ -96,10 +73,6 @@ func (rd *reading) either() *draft {
 	if !ok {
 		return nil
 	}
-	or, _ := rd.q.find("or")
-	if or < a.from || or > b.from {
-		return nil
-	}
 	down := slices.ContainsFunc(rd.q.toks, func(t lexicon.Token) bool { return lesser[t.Stem] })
 	rd.useWords("or", "more", "less", "fewer", "most", "least", "highest", "lowest", "largest", "smallest", "higher", "lower", "larger", "smaller", "longer", "shorter", "taller", "deeper", "older", "heavier", "bigger")
 	rest, words := rd.conditions(func(f filter) bool { return f.col == a.col })
@@ -110,18 +83,13 @@ func (rd *reading) either() *draft {
 	if down {
 		order, least = "ASC", "least"
 	}
-	col := rd.r.cols[a.col]
-	c := rd.measure(0)
-	switch {
-	case c >= 0:
-		v := rd.r.value(&rd.r.cols[c])
-		return &draft{what: rd.show(a.col, c), where: both(where, rd.r.filledTest(&rd.r.cols[c])), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", v, order),
-			meaning: rd.rows(words) + ", of the two the one with the " + least + " " + rd.r.cols[c].name}
-	case rd.q.has("more", "most", "less", "fewer", "least") && a.full && b.full:
-		return &draft{what: rd.shown(a.col) + ", COUNT(*) AS \"count\"", where: where, tail: fmt.Sprintf(" GROUP BY %s ORDER BY COUNT(*) %s LIMIT 1", col.expr, order),
-			meaning: rd.rows(words) + ", of the two the one in the " + least + " rows"}
+	c := rd.near(0, len(rd.cols), 0, measurable)
+	if c < 0 {
+		return refused
 	}
-	return refused
+	col := &rd.r.cols[c]
+	return &draft{what: rd.show(a.col, c), where: both(where, rd.r.filledTest(col)), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.value(col), order),
+		meaning: rd.rows(words) + ", of the two the one with the " + least + " " + col.name}
 }
 
 // neighbour is "who came after A" and "what is listed before B": the row next to
@@ -140,26 +108,21 @@ func (rd *reading) neighbour() *draft {
 		}
 		rd.use(from, f.from)
 		answer, soft := rd.target()
-		if answer < 0 || answer != f.col && soft > 0 || rd.r.cols[answer].number && answer != f.col && soft > 0 {
+		if answer < 0 || soft > 0 {
 			answer = f.col
 		}
 		test, say := rd.condition(f)
 		rest, words := rd.conditions(func(g filter) bool { return g.from == rd.filters[k].from })
-		at := fmt.Sprintf("(SELECT %%s(%s) FROM %s WHERE %s)", rd.r.order, rd.r.from, both(test, rest))
-		d := &draft{what: rd.show(answer, f.col), soft: soft}
-		where, pick := "", ""
-		if step > 0 {
-			where, pick = rd.r.order+" > "+fmt.Sprintf(at, "MAX"), "ASC"
-			d.meaning = "next row of " + rd.r.display + " after the one where " + say
-		} else {
-			where, pick = rd.r.order+" < "+fmt.Sprintf(at, "MIN"), "DESC"
-			d.meaning = "row of " + rd.r.display + " before the one where " + say
-		}
-		d.where, d.tail = both(where, rest), fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, pick)
 		if words != "" {
-			d.meaning += ", among those where " + words
+			words = ", among those where " + words
 		}
-		return d
+		beyond, fn, direction, meaning := ">", "MAX", "ASC", "next row of %s after the one where %s%s"
+		if step < 0 {
+			beyond, fn, direction, meaning = "<", "MIN", "DESC", "row of %s before the one where %s%s"
+		}
+		next := fmt.Sprintf("%s %s (SELECT %s(%s) FROM %s WHERE %s)", rd.r.order, beyond, fn, rd.r.order, rd.r.from, both(test, rest))
+		return &draft{what: rd.show(answer, f.col), where: both(next, rest), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, direction),
+			meaning: fmt.Sprintf(meaning, rd.r.display, say, words), soft: soft}
 	}
 	return nil
 }
@@ -169,14 +132,10 @@ func (rd *reading) neighbour() *draft {
 func (rd *reading) stepBefore(at int) (step, from int) {
 	for i := at - 1; i >= max(0, at-3); i-- {
 		switch rd.q.low[i] {
-		case "after", "below", "following", "succeeded", "follows":
+		case "after", "below", "following", "succeeded", "follows", "next":
 			return 1, i
-		case "before", "above", "preceding", "precedes", "prior", "preceded":
+		case "before", "above", "preceding", "precedes", "prior", "preceded", "previous", "previously":
 			return -1, i
-		case "previous", "previously":
-			return -1, i
-		case "next":
-			return 1, i
 		case "the", "to", "from", "just", "immediately", "right", "of", "a", "a.", "by":
 		default:
 			return 0, 0

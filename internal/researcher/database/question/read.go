@@ -42,14 +42,6 @@ func (q *question) words() []string {
 // maxWords bounds the words that rows are looked for by.
 const maxWords = 10
 
-// asking are words that say how something is asked, not what; a source that
-// answers need not hold them.
-var asking = stems(`name list give tell show find count many number amount total much times time long happen did does was were is are be been become became have had has get got
-	first last next previous previously top bottom most least highest lowest largest smallest greatest fewest biggest best worst more less than fewer table chart listed list appear appears listing
-	following according information based what which who whom when where why how after before other besides only also one ones someone something anything else there each every any all
-	both either held took take taken place occur occurred place do done would could overall combined current currently record recorded row rows column columns entry entries shown see seen
-	considered known called different kind type please know tell`)
-
 // filter is a condition that the question puts on rows.
 type filter struct {
 	col      int
@@ -105,31 +97,19 @@ func (rd *reading) use(from, at int) {
 	}
 }
 
-// synonyms number the words that may name the same column: words of one group
-// have a number in common.
-var synonyms = func() map[string][]int {
-	out := map[string][]int{}
-	n := 0
-	for line := range strings.SplitSeq(`pts points point; w wins won win victory victories; l losses lost lose loss defeats; d draws drawn tied ties; gp games played; venue location site stadium place; place city town; date when day; year when season;
-		nationality country nation; position rank ranking place pos placed ranked finish placing; attendance attended attend crowd; opponent opposition against opponents; result outcome; height tall taller tallest;
-		length long longer longest; depth deep deeper deepest; weight heavy heavier heaviest weighs weighed; area size; population inhabitants populous pop; age old older oldest; born birth birthdate birthday; built constructed construction; founded established founding;
-		votes vote voted; viewers watched audience viewership; price cost costs cheapest cheap expensive; maker make makes made manufacturer manufactures; city live lives living town;reason why because cause; speed fast faster fastest; distance far; duration long; director directed; author wrote written writer; composer composed; producer produced; team club; name who; winner winners champion champions; launched launch;
-		elevation altitude high; goals goal scored; released release; title name; note notes; opened open; song track single; film movie; hometown town; aircraft model; lost losing; salary earns earn earning paid pay; started began begin; appointed appointment; designer designed; owner owned; location located`, ";") {
-		n++
-		for w := range strings.FieldsSeq(line) {
-			s := lexicon.Stem(w)
-			if !slices.Contains(out[s], n) {
-				out[s] = append(out[s], n)
+// synonyms are pairs of stems that may name the same column.
+var synonyms = func() map[[2]string]bool {
+	out := map[[2]string]bool{}
+	for group := range strings.SplitSeq(wordLists.Of("synonyms"), ";") {
+		stems := lexicon.StemSet(group)
+		for a := range stems {
+			for b := range stems {
+				out[[2]string{a, b}] = true
 			}
 		}
 	}
 	return out
 }()
-
-// related reports that two words may name the same column.
-func related(a, b string) bool {
-	return slices.ContainsFunc(synonyms[a], func(n int) bool { return slices.Contains(synonyms[b], n) })
-}
 
 // mentions finds the columns that the words name: consecutive words, with stop
 // words between them, that all stand in a column's name.
@@ -160,27 +140,18 @@ func (rd *reading) nameWord(stem string) bool {
 
 func (rd *reading) mention(i, c int) (mention, bool) {
 	col := &rd.r.cols[c]
-	found := map[string]bool{}
-	end, own := i, 0
-	for j := i; j < len(rd.q.toks) && j < i+6; j++ {
-		t := rd.q.toks[j]
-		switch {
-		case col.called(t):
-			found[t.Stem] = true
-			own++
-			end = j + 1
-			continue
-		case len(col.stems) == 1 && related(t.Stem, col.stems[0]):
-			if j == i {
-				return mention{col: c, at: j + 1, share: 0.6, words: 1}, true
-			}
-		case t.Stop && j > i:
-			continue
-		}
-		break
+	if first := rd.q.toks[i]; !col.called(first) {
+		return mention{col: c, at: i + 1, share: 0.6, words: 1}, len(col.stems) == 1 && synonyms[[2]string{first.Stem, col.stems[0]}]
 	}
-	if len(found) == 0 {
-		return mention{}, false
+	found := map[string]bool{}
+	end := i
+	for j, t := range rd.q.toks[i:min(i+6, len(rd.q.toks))] {
+		if col.called(t) {
+			found[t.Stem] = true
+			end = i + j + 1
+		} else if !t.Stop {
+			break
+		}
 	}
 	return mention{col: c, at: end, share: float64(len(found)) / float64(len(col.stems)), words: len(found)}, true
 }
@@ -218,6 +189,34 @@ func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
 	return m, true
 }
 
+// take is the column that the word at i names, of those that pass a test; -1 if it
+// names none or is understood already. The words count as understood from then on.
+func (rd *reading) take(i int, ok func(*column) bool) int {
+	m, has := rd.best(i, ok)
+	if !has || rd.used[i] {
+		return -1
+	}
+	rd.use(i, m.at)
+	rd.touched[m.col] = true
+	return m.col
+}
+
+// near is the column that a word names from token at on, or else one before it, the
+// nearest first; -1 if none does.
+func (rd *reading) near(at, ahead, behind int, ok func(*column) bool) int {
+	for i := at; i < min(at+ahead, len(rd.cols)); i++ {
+		if c := rd.take(i, ok); c >= 0 {
+			return c
+		}
+	}
+	for i := min(at, len(rd.cols)) - 1; i >= max(0, at-behind); i-- {
+		if c := rd.take(i, ok); c >= 0 {
+			return c
+		}
+	}
+	return -1
+}
+
 // figure is a number as people write it.
 var figure = regexp.MustCompile(`^\d[\d,]*(?:\.\d+)?$`)
 
@@ -236,19 +235,6 @@ func (q *question) numberAt(i int) (float64, bool) {
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(q.low[i], ",", ""), 64)
 	return v, err == nil
-}
-
-// comparing are the phrases before, or after, a number that compare with it.
-var comparing = []struct {
-	words string
-	op    string
-	after bool
-}{
-	{"at least", ">=", false}, {"no less than", ">=", false}, {"no fewer than", ">=", false}, {"or more", ">=", true}, {"or higher", ">=", true}, {"or above", ">=", true},
-	{"at most", "<=", false}, {"no more than", "<=", false}, {"or less", "<=", true}, {"or fewer", "<=", true}, {"or lower", "<=", true}, {"up to", "<=", false},
-	{"more than", ">", false}, {"greater than", ">", false}, {"higher than", ">", false}, {"larger than", ">", false}, {"longer than", ">", false}, {"over", ">", false}, {"above", ">", false}, {"exceeding", ">", false}, {"exceeds", ">", false},
-	{"less than", "<", false}, {"fewer than", "<", false}, {"lower than", "<", false}, {"smaller than", "<", false}, {"shorter than", "<", false}, {"under", "<", false}, {"below", "<", false},
-	{"before", "<", false}, {"prior to", "<", false}, {"earlier than", "<", false}, {"after", ">", false}, {"later than", ">", false}, {"since", ">=", false},
 }
 
 // phraseAt reports whether words stand at token i, and where they end.
@@ -309,24 +295,14 @@ func (rd *reading) compare(from, at int, op string, n float64) {
 		}
 		numbers = years
 	}
-	for k := at; k < min(at+3, len(rd.q.toks)); k++ {
-		if m, ok := rd.best(k, numbers); ok && !rd.used[k] {
-			rd.put(filter{col: m.col, op: op, number: n, from: from, at: at})
-			rd.use(k, m.at)
-			return
-		}
+	c := rd.near(at, 3, 0, numbers)
+	if c < 0 {
+		c = rd.near(from, 0, 5, func(c *column) bool { return numbers(c) || year && c.year != "" })
 	}
-	for k := from - 1; k >= max(0, from-5); k-- {
-		if m, ok := rd.best(k, func(c *column) bool { return numbers(c) || year && c.year != "" }); ok && !rd.used[k] {
-			rd.put(filter{col: m.col, op: op, number: n, from: from, at: at})
-			rd.use(k, m.at)
-			return
-		}
+	if c < 0 && year {
+		c = rd.only(years)
 	}
-	if !year {
-		return
-	}
-	if c := rd.only(years); c >= 0 {
+	if c >= 0 {
 		rd.put(filter{col: c, op: op, number: n, from: from, at: at})
 	}
 }

@@ -133,59 +133,42 @@ var (
 func (r *relation) learn(i int) {
 	c := &r.cols[i]
 	seen := map[string]int{}
-	filled, numbers, heads, tails, iso := 0, 0, 0, 0, 0
+	var filled []string
+	numbers := 0
 	for _, row := range r.rows {
 		v := row[i].Text
 		if row[i].Null || strings.Trim(v, "-–— ") == "" {
 			continue
 		}
-		filled++
+		filled = append(filled, v)
 		if seen[v]++; seen[v] == 1 {
 			c.values = append(c.values, v)
 		}
 		if row[i].Number || numeral.MatchString(v) {
 			numbers++
 		}
-		if isoDate.MatchString(v) {
-			iso++
-		}
-		if yearHead.MatchString(v) {
-			heads++
-		}
-		if yearTail.MatchString(v) {
-			tails++
-		}
 	}
-	if filled == 0 {
+	if len(filled) == 0 {
 		return
 	}
-	alone := 0
-	for _, n := range seen {
-		if n == 1 {
-			alone++
-		}
+	alone := slices.DeleteFunc(slices.Clone(c.values), func(v string) bool { return seen[v] > 1 })
+	c.unique = float64(len(alone)) / float64(len(filled))
+	matching := func(form *regexp.Regexp) int {
+		return len(slices.DeleteFunc(slices.Clone(filled), func(v string) bool { return !form.MatchString(v) }))
 	}
-	c.unique = float64(alone) / float64(filled)
-	c.iso = c.date || iso == filled
-	c.number = c.number || !c.date && 10*numbers >= 9*filled
+	most := func(n int) bool { return 10*n >= 9*len(filled) }
+	c.iso = c.date || matching(isoDate) == len(filled)
+	c.number = c.number || !c.date && most(numbers)
 	switch {
 	case c.date && r.dialect == database.Postgres:
 		c.year = "EXTRACT(YEAR FROM " + c.expr + ")"
 	case c.date && r.dialect == database.MySQL:
 		c.year = "YEAR(" + c.expr + ")"
-	case 10*heads >= 9*filled:
-		c.year = r.yearNumber("SUBSTR(" + database.AsText(r.dialect, c.expr) + ", 1, 4)")
-	case 10*tails >= 9*filled:
-		c.year = r.yearNumber("SUBSTR(" + c.expr + ", LENGTH(" + c.expr + ") - 3)")
+	case most(matching(yearHead)):
+		c.year = database.AsWhole(r.dialect, "SUBSTR("+database.AsText(r.dialect, c.expr)+", 1, 4)")
+	case most(matching(yearTail)):
+		c.year = database.AsWhole(r.dialect, "SUBSTR("+c.expr+", LENGTH("+c.expr+") - 3)")
 	}
-}
-
-// yearNumber is four figures as a number.
-func (r *relation) yearNumber(expr string) string {
-	if r.dialect == database.MySQL {
-		return "CAST(" + expr + " AS SIGNED)"
-	}
-	return "CAST(" + expr + " AS INTEGER)"
 }
 
 // value is the expression of a column of numbers as a number.
@@ -193,14 +176,7 @@ func (r *relation) value(c *column) string {
 	if c.typed {
 		return c.expr
 	}
-	bare := "REPLACE(LTRIM(" + c.expr + ", '$£€~ '), ',', '')"
-	switch r.dialect {
-	case database.Postgres:
-		return "CAST(SUBSTRING(REPLACE(" + c.expr + ", ',', '') FROM '-?[0-9]+(?:[.][0-9]+)?') AS numeric)"
-	case database.MySQL:
-		return "CAST(REGEXP_SUBSTR(REPLACE(" + c.expr + ", ',', ''), '-?[0-9]+([.][0-9]+)?') AS DECIMAL(30, 6))"
-	}
-	return "CAST(" + bare + " AS REAL)"
+	return database.AsNumber(r.dialect, c.expr)
 }
 
 // filledTest is true of rows that have a number in a column.
@@ -217,10 +193,13 @@ func (r *relation) filledTest(c *column) string {
 // ordinal reports a column whose numbers are places or names: to add them up, or to
 // look for the largest, says nothing.
 func (c *column) ordinal() bool {
-	return slices.ContainsFunc(c.stems, func(s string) bool { return ordinals[s] }) || c.name == "#"
+	return c.hasWord(ordinals) || c.name == "#"
 }
 
-var ordinals = stems("pos position rank ranking place no number nr id seed bib grid round week year season")
+// hasWord reports that a word of a column's name is one of a set of stems.
+func (c *column) hasWord(set map[string]bool) bool {
+	return slices.ContainsFunc(c.stems, func(s string) bool { return set[s] })
+}
 
 // noTotals leaves out the rows of a table that sum up the others.
 func (r *relation) noTotals() string {
@@ -251,7 +230,7 @@ func (r *relation) entity() int {
 			continue
 		}
 		score := min(c.unique, 0.9) - 0.06*float64(i)
-		if slices.ContainsFunc(c.stems, func(s string) bool { return nameLike[s] }) {
+		if c.hasWord(nameLike) {
 			score += 0.5
 		}
 		if c.year != "" {
@@ -278,7 +257,7 @@ func (r *relation) named() int {
 		if c.label && c.parent == 0 {
 			return i
 		}
-		if c.number || c.date || c.key || c.parent > 0 || !slices.ContainsFunc(c.stems, func(s string) bool { return called[s] }) {
+		if c.number || c.date || c.key || c.parent > 0 || !c.hasWord(called) {
 			continue
 		}
 		if best < 0 || len(c.stems) < fewest {
@@ -286,18 +265,4 @@ func (r *relation) named() int {
 		}
 	}
 	return best
-}
-
-// called are words in the names of columns that hold what a row is called.
-var called = stems("name title label")
-
-// nameLike are words in the names of columns that name what a row is about.
-var nameLike = stems("name title player team athlete driver rider candidate person club school country nation city company model film movie song album artist")
-
-func stems(words string) map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		out[lexicon.Stem(w)] = true
-	}
-	return out
 }

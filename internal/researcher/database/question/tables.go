@@ -14,57 +14,50 @@ func relations(schema database.Schema, d database.Dialect) []*relation {
 	var out []*relation
 	for _, t := range schema.Tables {
 		if len(t.Columns) > 0 && !t.Search {
-			out = append(out, single(t, d))
+			out = append(out, alone(t, d, ""))
 		}
 	}
 	if len(out) == 1 {
 		out[0].unnamed = !slices.ContainsFunc(tableStems(out[0].table), func(s string) bool { return !tellsNothing[s] })
 	}
 	for _, t := range schema.Tables {
-		if r := withParents(t, schema, d); r != nil && !t.Search {
+		if r := withParents(t, schema, d); len(r.parents) > 0 && !t.Search {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-// tellsNothing are words in the names of tables that do not say what a row is.
-var tellsNothing = stems("list table tbl data dataset sheet sheet1 row rows record records entry entries import export tmp temp csv main t t1")
-
-func single(t database.Table, d database.Dialect) *relation {
-	r := &relation{dialect: d, table: t, display: t.Display(), from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many}
-	r.order = t.Order()
+// alone is a table without what it refers to. The prefix stands before the names of
+// its columns in statements.
+func alone(t database.Table, d database.Dialect, prefix string) *relation {
+	r := &relation{dialect: d, table: t, display: t.Display(), from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many, order: t.Order()}
 	if r.order == "" && d == database.SQLite && !t.View {
 		r.order = "rowid"
 	}
 	for _, c := range t.Columns {
-		r.add(t, c, database.Ident(c.Name))
+		r.add(t, c, prefix+database.Ident(c.Name))
 	}
-	r.fullName("")
+	if expr := r.join(prefix); expr != "" { // the name of a person that stands in two columns
+		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), words: []string{"name"}, label: true})
+	}
 	return r
 }
 
-// withParents is a table with the columns of those that it refers to; nil if it
-// refers to none.
+// withParents is a table with the columns of those that it refers to.
 func withParents(t database.Table, schema database.Schema, d database.Dialect) *relation {
-	r := &relation{dialect: d, table: t, display: t.Display(), from: t.SQL() + " AS a", whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many}
+	r := alone(t, d, "a.")
+	r.from += " AS a"
 	var order []string
 	for _, k := range t.Key {
 		order = append(order, "a."+database.Ident(k))
 	}
 	r.order = strings.Join(order, ", ")
-	for _, c := range t.Columns {
-		r.add(t, c, "a."+database.Ident(c.Name))
-	}
-	r.fullName("a.")
 	for _, ref := range t.Refs {
 		at := slices.IndexFunc(schema.Tables, func(o database.Table) bool { return o.Name == ref.Table })
 		if at >= 0 && len(ref.Columns) == 1 && len(ref.To) == 1 {
 			r.addParent(schema.Tables[at], ref)
 		}
-	}
-	if len(r.parents) == 0 {
-		return nil
 	}
 	return r
 }
@@ -73,7 +66,7 @@ func withParents(t database.Table, schema database.Schema, d database.Dialect) *
 // its rows are called under the name of the key: "drug" for "drug_id".
 func (r *relation) addParent(other database.Table, ref database.Ref) {
 	r.parents = append(r.parents, other)
-	of := single(other, r.dialect)
+	of := alone(other, r.dialect, "")
 	look := func(expr string) string {
 		return fmt.Sprintf("(SELECT %s FROM %s AS b WHERE b.%s = a.%s)", expr, other.SQL(), database.Ident(ref.To[0]), database.Ident(ref.Columns[0]))
 	}
@@ -91,19 +84,14 @@ func (r *relation) addParent(other database.Table, ref database.Ref) {
 	}
 	name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(ref.Columns[0], "_id"), "_no"), "Id")
 	of.cols = slices.DeleteFunc(of.cols, func(c column) bool { return c.number || c.date || c.key })
-	if at := of.named(); at >= 0 && keyed(r.table, ref.Columns[0]) {
+	key, _ := r.table.Column(ref.Columns[0])
+	if at := of.named(); at >= 0 && key.Kind == database.Number { // a number says nothing by itself
 		expr := "b." + database.Ident(of.cols[at].name)
 		if of.cols[at].label {
 			expr = of.join("b.")
 		}
 		r.cols = append(r.cols, column{name: name, expr: look(expr), stems: nameStems(name), words: nameWords(name), parent: len(r.parents), link: ref.Columns[0], label: true})
 	}
-}
-
-// keyed reports a column of numbers, which say nothing by themselves.
-func keyed(t database.Table, name string) bool {
-	c, ok := t.Column(name)
-	return ok && c.Kind == database.Number
 }
 
 // refers reports a column of a foreign key.
@@ -116,13 +104,6 @@ func (r *relation) add(t database.Table, c database.Column, expr string) {
 	col := column{name: c.Name, expr: expr, stems: nameStems(c.Name), words: nameWords(c.Name), number: c.Kind == database.Number, typed: c.Kind == database.Number || c.Kind == database.Date, date: c.Kind == database.Date}
 	col.key = c.Kind == database.Number && (len(t.Key) == 1 && t.Key[0] == c.Name || refers(t, c.Name))
 	r.cols = append(r.cols, col)
-}
-
-// fullName adds the name of a person that stands in two columns.
-func (r *relation) fullName(prefix string) {
-	if expr := r.join(prefix); expr != "" {
-		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), words: []string{"name"}, label: true})
-	}
 }
 
 // join is the expression of a first and a last name; "" unless the table has both
@@ -139,13 +120,10 @@ func (r *relation) join(prefix string) string {
 			return ""
 		}
 	}
-	switch {
-	case first == "" || last == "":
+	if first == "" || last == "" {
 		return ""
-	case r.dialect == database.MySQL:
-		return "CONCAT(" + first + ", ' ', " + last + ")"
 	}
-	return first + " || ' ' || " + last
+	return database.Joined(r.dialect, first, last)
 }
 
 // noun is a place where the question names a table.
@@ -205,25 +183,12 @@ func (rd *reading) nounOf(i int, table string) bool {
 	return slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.table == table && n.from <= i && i < n.at })
 }
 
-// rests reports that the statement rests on a value of a parent.
-func (rd *reading) rests(parent int) bool {
-	for c := range rd.touched {
-		if rd.r.cols[c].parent == parent {
-			return true
-		}
-	}
-	return false
-}
-
 // missing are the words of the question that stand for nothing in a statement. A
 // statement answers the question only if there are none.
 func (rd *reading) missing() []string {
 	var out []string
 	for i, t := range rd.q.toks {
 		if rd.used[i] || rd.names(i) || rd.self(i) || harmless[rd.q.low[i]] || slices.Contains(out, t.Text) {
-			continue
-		}
-		if kin := rd.kin(i); kin > 0 && rd.rests(kin) {
 			continue
 		}
 		if rd.r.unnamed && !operators[rd.q.low[i]] && (t.Stop || asking[t.Stem] || rowWords[t.Stem]) {
@@ -233,46 +198,3 @@ func (rd *reading) missing() []string {
 	}
 	return out
 }
-
-// know marks the words that name a column or stand in a value.
-func (rd *reading) know(known []bool) {
-	for i := range known {
-		known[i] = known[i] || rd.used[i] || len(rd.cols[i]) > 0
-	}
-}
-
-// strange are the words of the question that no table could stand for, given those
-// that one knows.
-func (q *question) strange(known []bool) []string {
-	var out []string
-	for i, t := range q.toks {
-		named := slices.ContainsFunc(q.nouns, func(n noun) bool { return n.from <= i && i < n.at })
-		if !known[i] && !named && !computing[q.low[i]] && !t.Stop && !asking[t.Stem] && !harmless[q.low[i]] && !slices.Contains(out, t.Text) {
-			out = append(out, t.Text)
-		}
-	}
-	return out
-}
-
-// computing are words for what is done with numbers.
-var computing = words("average mean sum minimum maximum min max cheapest oldest youngest")
-
-// partly reports a column of which the question has some words of the name only.
-func (rd *reading) partly(c int) bool {
-	some := false
-	for _, ms := range rd.cols {
-		for _, m := range ms {
-			if m.col == c && m.share >= 0.6 {
-				return false
-			}
-			some = some || m.col == c
-		}
-	}
-	return some
-}
-
-// harmless are words that may be left out of account: they say how something is
-// asked, or only join others. Every other word has to stand for something.
-var harmless = words(`a an the of in on at by for from to with and as is are was were be been being am do does did has have had having there here it its this that these those their his her he she
-	they them our my me us we you i what which who whom whose where when how please tell give show list find any some all will would can could should s
-	table chart listed database row rows come comes came get got exist exists so then if`)

@@ -25,95 +25,64 @@ func (q *question) has(phrases ...string) bool {
 	return from >= 0
 }
 
-// auxiliary words end the noun that a question asks for.
-var auxiliary = func() map[string]bool {
-	out := map[string]bool{}
-	for _, w := range strings.Fields(`is are was were has had have did does do can could will would won wins win with that who which in on at of from for by to when where during and or than if between
-		came come comes appeared appears scored got played finished`) {
-		out[w] = true
-	}
-	return out
-}()
-
 // target is the column that a question asks for, and how many words were guessed;
 // col is -1 where there is none.
 func (rd *reading) target() (col int, soft float64) {
 	q := rd.q
-	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "show", "tell")
 	if why, _ := q.find("why"); why >= 0 {
 		rd.used[why] = true
-		return rd.only(func(c *column) bool {
-			return c.parent == 0 && slices.ContainsFunc(c.stems, func(s string) bool { return reasonLike[s] })
-		}), 0
+		return rd.only(func(c *column) bool { return c.parent == 0 && c.hasWord(reasonLike) }), 0
 	}
+	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "show", "tell")
 	if wh < 0 {
-		if len(rd.cols) > 0 {
-			if m, ok := rd.best(0, func(*column) bool { return true }); ok && !rd.used[0] {
-				rd.use(0, m.at)
-				return m.col, 0
-			}
-		}
 		return rd.r.entity(), 0.5
 	}
 	switch q.low[wh] {
 	case "who", "whom":
-		if end, ok := q.phraseAt(wh+1, "was the"); ok || q.has("who is the", "who were the") {
-			if !ok {
-				end = wh + 3
-			}
-			for i := end; i < min(end+3, len(q.low)) && !auxiliary[q.low[i]]; i++ {
-				if rd.self(i) {
-					return rd.r.entity(), 0
-				}
-				if m, ok := rd.best(i, func(c *column) bool { return !c.number }); ok && !rd.used[i] {
-					rd.use(i, m.at)
-					return m.col, 0
-				}
-			}
-		}
-		return rd.person(wh), 0
+		return rd.person(at), 0
 	case "when":
 		return rd.only(func(c *column) bool { return c.year != "" || c.date || slices.Contains(c.stems, "date") }), 0
 	case "where":
 		return rd.only(placeNamed), 0
 	}
 	if !rd.r.unnamed && q.low[wh] == "what" && at < len(q.low) && slices.Contains([]string{"do", "does", "did"}, q.low[at]) {
-		return -1, 0 // what somebody did is no column's name
+		return -1, 0 // a deed is no column's name
 	}
 	return rd.noun(at)
 }
 
-var (
-	reasonLike = stems("reason cause")
-	placeLike  = stems("venue location place city site stadium country state town region ground arena")
-	personLike = stems("name player driver rider athlete candidate winner person author director artist opponent swimmer skier cyclist coach senator member contestant delegate jockey actor singer incumbent commissioner judge team nation country")
-)
-
-// person is the column that answers "who": what the verb says ("who makes X"), or
-// what the rows are called.
-func (rd *reading) person(wh int) int {
+// person is the column that answers "who": what the noun says ("who is the maker of
+// X") or the verb ("who makes X"), or what the rows are called.
+func (rd *reading) person(at int) int {
+	for _, is := range []string{"is the", "was the", "were the"} {
+		end, ok := rd.q.phraseAt(at, is)
+		for i := end; ok && i < min(end+3, len(rd.q.low)) && !auxiliary[rd.q.low[i]]; i++ {
+			if rd.self(i) {
+				return rd.r.entity()
+			}
+			if c := rd.take(i, func(c *column) bool { return !c.number }); c >= 0 {
+				return c
+			}
+		}
+	}
 	if !rd.r.unnamed {
-		if m, ok := rd.best(wh+1, func(c *column) bool { return !c.number && !c.date && c.year == "" }); ok && !rd.used[wh+1] && m.at == wh+2 && !placeNamed(&rd.r.cols[m.col]) {
-			rd.use(wh+1, m.at)
-			return m.col
+		if c := rd.take(at, func(c *column) bool { return !c.number && !c.date && c.year == "" && !placeNamed(c) }); c >= 0 {
+			return c
 		}
 		return rd.r.entity()
 	}
-	if c := rd.r.entity(); c >= 0 && slices.ContainsFunc(rd.r.cols[c].stems, func(s string) bool { return personLike[s] }) {
+	entity := rd.r.entity()
+	if entity >= 0 && rd.r.cols[entity].hasWord(personLike) {
+		return entity
+	}
+	if c := slices.IndexFunc(rd.r.cols, func(c column) bool { return !c.number && c.hasWord(personLike) }); c >= 0 {
 		return c
 	}
-	for i := range rd.r.cols {
-		if c := &rd.r.cols[i]; !c.number && slices.ContainsFunc(c.stems, func(s string) bool { return personLike[s] }) {
-			return i
-		}
-	}
-	return rd.r.entity()
+	return entity
 }
 
 // placeNamed reports a column of places.
-func placeNamed(c *column) bool {
-	return slices.ContainsFunc(c.stems, func(s string) bool { return placeLike[s] })
-}
+func placeNamed(c *column) bool { return c.hasWord(placeLike) }
 
 // noun is the column that the noun after "which" or "what" names. A noun that is
 // no column's name is taken for what the rows are, at a price.
@@ -123,56 +92,36 @@ func (rd *reading) noun(at int) (int, float64) {
 		at++
 	}
 	lost := 0.0
-	for i := at; i < min(at+5, len(q.low)); i++ {
-		if auxiliary[q.low[i]] && i > at {
-			break
-		}
+	for i := at; i < min(at+5, len(q.low)) && lost == 0 && (i == at || !auxiliary[q.low[i]]); i++ {
 		if rd.self(i) {
 			return rd.r.entity(), 0
 		}
 		if kin := rd.kin(i); kin > 0 {
 			return slices.IndexFunc(rd.r.cols, func(c column) bool { return c.parent == kin && c.label }), 0
 		}
-		if m, ok := rd.best(i, func(*column) bool { return true }); ok && !rd.used[i] {
-			rd.use(i, m.at)
-			return m.col, 0
+		if c := rd.take(i, func(*column) bool { return true }); c >= 0 {
+			return c, 0
 		}
-		if !rd.r.unnamed {
-			if !q.toks[i].Stop && !rd.used[i] {
-				return -1, 0
-			}
-			continue
-		}
-		if !q.toks[i].Stop && !asking[q.toks[i].Stem] && !rd.used[i] {
+		if rd.r.unnamed && !q.toks[i].Stop && !asking[q.toks[i].Stem] && !rd.used[i] {
 			lost = 0.5
 			rd.used[i] = true // the noun: what the rows are called
-			break
 		}
+	}
+	if !rd.r.unnamed {
+		return -1, 0
 	}
 	if slices.ContainsFunc(q.low[at:min(at+3, len(q.low))], func(w string) bool { return w == "year" || w == "date" || w == "season" }) {
 		if c := rd.only(func(c *column) bool { return c.year != "" }); c >= 0 {
 			return c, 0
 		}
 	}
-	if !rd.r.unnamed {
-		return -1, 0
-	}
 	return rd.r.entity(), lost
 }
 
 // yesNo refuses questions that want a yes or a no: rows are none.
 func (rd *reading) yesNo() *draft {
-	if len(rd.q.low) == 0 {
+	if len(rd.q.low) == 0 || asksTruth[rd.q.low[0]] && !rd.q.has("or") {
 		return refused
-	}
-	switch rd.q.low[0] {
-	case "is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can", "could", "will", "would":
-		if !rd.q.has("or") {
-			return refused
-		}
-	}
-	if rd.q.has("consecutive", "consecutively", "in a row", "respectively", "combined", "alphabetically", "alphabetical") {
-		return refused // no statement of these templates does that
 	}
 	return nil
 }
@@ -184,7 +133,7 @@ func (rd *reading) average() *draft {
 		return nil
 	}
 	rd.use(from, at)
-	c := rd.measure(at)
+	c := rd.near(at, len(rd.cols), len(rd.cols), measurable)
 	if c < 0 {
 		return refused
 	}
@@ -197,34 +146,28 @@ func (rd *reading) average() *draft {
 // numbers that is named, or else the number of rows.
 func (rd *reading) count() *draft {
 	from, at := rd.q.find("how many", "total number of", "number of", "how much", "total of", "total amount of", "amount of", "count", "sum of", "the sum", "the total", "what number")
-	if wh, _ := rd.q.find("which", "who", "where", "when", "name"); wh >= 0 && (from < 0 || wh < from) {
-		return nil
-	}
-	if from < 0 || rd.inValue(from) || rd.q.has("how many times more") {
+	wh, _ := rd.q.find("which", "who", "where", "when", "name")
+	if from < 0 || wh >= 0 && wh < from || rd.inValue(from) {
 		return nil
 	}
 	if i, _ := rd.q.find("number"); i >= from && i < at && rd.nameWord(lexicon.Stem("number")) {
 		return nil // a column of numbers is called so
 	}
-	if rd.q.has("many years", "many days", "many weeks", "many months", "of years", "of days", "of weeks", "of months") && rd.namedFrom(at) < 0 {
-		return refused // of time that passed, no column tells
-	}
 	rd.use(from, at)
 	where, words := rd.conditions(nil)
-	if m, ok := rd.head(at); ok {
-		return rd.sum(m, where, words)
+	if c := rd.head(at); c >= 0 {
+		return rd.sum(c, where, words)
 	}
 	return rd.number(at, where, words)
 }
 
 // sum adds up a column, or tells its value in the one row that is named.
-func (rd *reading) sum(m mention, where, words string) *draft {
-	col := &rd.r.cols[m.col]
-	rd.use(m.at-1, m.at)
+func (rd *reading) sum(c int, where, words string) *draft {
+	col := &rd.r.cols[c]
 	rd.useWords(having...)
 	all := both(both(where, rd.r.filledTest(col)), rd.r.noTotals())
 	if rd.single() {
-		return &draft{what: rd.show(m.col), where: all, meaning: rd.rows(words)}
+		return &draft{what: rd.show(c), where: all, meaning: rd.rows(words)}
 	}
 	return &draft{what: "SUM(" + rd.r.value(col) + ")", where: all, meaning: "total " + col.name + " of " + rd.rows(words)}
 }
@@ -235,52 +178,41 @@ var having = strings.Fields("win won wins earn earned earns receive received rec
 // number counts what the noun from token at on names: the rows of the table, or the
 // different values of a column.
 func (rd *reading) number(at int, where, words string) *draft {
+	different := rd.q.has(distinct...)
+	rd.useWords(distinct...)
 	soft, met := 0.0, false
-	for i := at; i < min(at+3, len(rd.q.toks)); i++ {
-		t := rd.q.toks[i]
-		if auxiliary[rd.q.low[i]] {
+	for i := at; i < min(at+3, len(rd.q.toks)) && !auxiliary[rd.q.low[i]]; i++ {
+		if met = rd.self(i); met {
 			break
 		}
-		if met = met || rd.self(i); met {
-			break
-		}
-		if t.Stop || asking[t.Stem] && !distinct[rd.q.low[i]] || rd.used[i] {
+		if t := rd.q.toks[i]; t.Stop || asking[t.Stem] || rd.used[i] {
 			continue
 		}
-		if distinct[rd.q.low[i]] {
-			rd.used[i] = true
-			continue
-		}
-		// What is counted: the rows, whatever they are called, or the values of a column.
-		if m, ok := rd.best(i, func(c *column) bool { return !c.number }); ok {
-			rd.use(i, m.at)
-			if !rd.r.unnamed || rd.q.has("different", "unique", "distinct") {
-				col := &rd.r.cols[m.col]
-				rd.touched[m.col] = true
-				if col.parent > 0 {
-					return refused
-				}
-				return &draft{what: "COUNT(DISTINCT " + col.expr + ")", where: both(where, rd.r.noTotals()), meaning: "count of different " + col.name + " of " + rd.rows(words)}
-			}
-		} else {
-			soft += 0.25
+		c := rd.take(i, func(c *column) bool { return !c.number })
+		switch {
+		case c >= 0 && rd.r.cols[c].parent > 0:
+			return refused
+		case c >= 0 && (different || !rd.r.unnamed):
+			col := &rd.r.cols[c]
+			return &draft{what: "COUNT(DISTINCT " + col.expr + ")", where: both(where, rd.r.noTotals()), meaning: "count of different " + col.name + " of " + rd.rows(words)}
+		case c < 0: // the rows, whatever they are called
+			soft = 0.25
 			rd.used[i] = rd.r.unnamed
 		}
 		break
 	}
-	if !met && !rd.r.unnamed || rd.single() {
+	switch {
+	case !met && !rd.r.unnamed, rd.single():
 		return refused // what is counted is not this table; or a row that is named is there once
-	}
-	if where == "" && rd.r.unnamed && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all") {
-		return refused
-	}
-	if rd.q.has("different", "unique", "distinct") {
+	case different:
 		return refused // rows are always different
+	case where == "" && rd.r.unnamed && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all"):
+		return refused
 	}
 	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words), soft: soft}
 }
 
-var distinct = words("different distinct unique")
+var distinct = []string{"different", "distinct", "unique"}
 
 // single reports that the filters name one row: by what it is called or, in a table
 // whose name does not tell what the rows are, by what no other row has.
@@ -291,43 +223,14 @@ func (rd *reading) single() bool {
 	})
 }
 
-// namedFrom is a column of numbers that is named near a token, or -1.
-func (rd *reading) namedFrom(at int) int {
-	for i := max(0, at-1); i < min(at+2, len(rd.cols)); i++ {
-		if m, ok := rd.best(i, func(c *column) bool { return c.number }); ok {
-			return m.col
+// head is the column of numbers that the noun from token at on names, or -1.
+func (rd *reading) head(at int) int {
+	for i := at; i < min(at+6, len(rd.cols)) && (i == at || !auxiliary[rd.q.low[i]]); i++ {
+		if c := rd.take(i, func(c *column) bool { return measurable(c) && c.year == "" }); c >= 0 {
+			return c
 		}
 	}
 	return -1
-}
-
-// head is the column of numbers that the noun from token at on names.
-func (rd *reading) head(at int) (mention, bool) {
-	left := 4
-	for i := at; i < len(rd.q.toks) && left > 0; i++ {
-		if auxiliary[rd.q.low[i]] && i > at {
-			break
-		}
-		if !rd.used[i] {
-			left--
-		}
-		if m, ok := rd.best(i, func(c *column) bool { return c.number && c.year == "" && !c.ordinal() && c.parent == 0 }); ok && !rd.used[i] {
-			rd.use(i, m.at)
-			rd.touched[m.col] = true
-			return m, true
-		}
-		if !rd.q.toks[i].Stop && !asking[rd.q.toks[i].Stem] && len(rd.cols[i]) > 0 {
-			break
-		}
-	}
-	return mention{}, false
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // lookup is the value of a column in the rows that the question names.

@@ -95,9 +95,7 @@ func (rd *reading) valuesOf(c int) []match {
 	if col.key {
 		return nil
 	}
-	type run struct{ from, at int }
-	best := map[run]*match{}
-	var order []run
+	var out []match
 	for _, v := range col.values {
 		toks := lexicon.Tokens(v)
 		for i := range rd.q.toks {
@@ -105,13 +103,12 @@ func (rd *reading) valuesOf(c int) []match {
 			if n == 0 || !rd.telling(i, toks, start, n, col) {
 				continue
 			}
-			k := run{i, i + n}
-			m := best[k]
-			if m == nil {
-				m = &match{filter: filter{col: c, from: i, at: i + n}, words: n, named: len(rd.namedNear(c, i, i+n)) > 0, own: rd.ownWord(i, i+n)}
-				best[k] = m
-				order = append(order, k)
+			k := slices.IndexFunc(out, func(m match) bool { return m.from == i && m.at == i+n })
+			if k < 0 {
+				k = len(out)
+				out = append(out, match{filter: filter{col: c, from: i, at: i + n}, words: n, named: rd.namedNear(c, i, i+n), own: rd.ownWord(i, i+n)})
 			}
+			m := &out[k]
 			full := n == len(toks)
 			m.partly = m.partly || len(m.values) > 0 && full != m.full
 			if full && !m.full {
@@ -121,10 +118,6 @@ func (rd *reading) valuesOf(c int) []match {
 				m.values = append(m.values, v)
 			}
 		}
-	}
-	out := make([]match, len(order))
-	for i, k := range order {
-		out[i] = *best[k]
 	}
 	return out
 }
@@ -206,15 +199,10 @@ func (rd *reading) asked(i int) bool {
 // question: prose holds words by accident.
 const longValue = 14
 
-// namedNear are the tokens beside a run that name a column.
-func (rd *reading) namedNear(c, from, at int) []int {
-	var out []int
-	for k := max(0, from-3); k < min(len(rd.cols), at+3); k++ {
-		if (k < from || k >= at) && slices.ContainsFunc(rd.cols[k], func(m mention) bool { return m.col == c }) {
-			out = append(out, k)
-		}
-	}
-	return out
+// namedNear reports that a word beside a run names a column.
+func (rd *reading) namedNear(c, from, at int) bool {
+	names := func(ms []mention) bool { return slices.ContainsFunc(ms, func(m mention) bool { return m.col == c }) }
+	return slices.ContainsFunc(rd.cols[max(0, from-3):from], names) || slices.ContainsFunc(rd.cols[at:min(len(rd.cols), at+3)], names)
 }
 
 // ownWord reports a word in a run that names no column.
@@ -277,8 +265,6 @@ func (rd *reading) inYear(i int) {
 		rd.put(filter{col: c, op: "=", number: n, from: from, at: i + 1})
 	}
 }
-
-var months = words("january february march april may june july august september october november december")
 
 // conditions are the filters as SQL and in words, but for some.
 func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
