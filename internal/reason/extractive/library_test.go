@@ -303,7 +303,7 @@ func TestMatchIsSpread(t *testing.T) {
 		least, most float64
 	}{
 		{"When was the Pineview Dam completed?", 0.7, 1},
-		{"When was the Pineview Dam inaugurated and completed by engineers?", 0.3, 0.8},
+		{"When was the Pineview Dam inaugurated and completed by engineers?", 0.3, 0.9},
 		{"When was the Echo Reservoir completed?", 0, 0.3},
 	} {
 		d := writeOf(t, stateOf(c.question, docs, balanced))

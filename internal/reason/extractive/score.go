@@ -152,14 +152,17 @@ func (w *window) shows(u unit) (from, to int) {
 	return from, to
 }
 
-// What a sentence gains that other documents have word for word, and one that says
-// what a thing is where that is asked.
+// What a sentence gains that other documents have word for word, one that says what a
+// thing is where that is asked, and one about the second of a kind where the first is
+// asked for.
 const (
 	saidTwice = 0.7
 	definesIt = 2.0
+	otherOne  = -2.5
 )
 
-// favour raises sentences that several documents have, and definitions.
+// favour raises sentences that several documents have, and definitions, and lowers
+// those about another of a kind.
 func (lk *look) favour(list []answer) {
 	by := map[string]map[*evidence.Source]bool{}
 	for _, a := range list {
@@ -176,7 +179,32 @@ func (lk *look) favour(list []answer) {
 		if lk.q.Kind == question.Define && defines(lk.q, list[i].text) {
 			list[i].bonus += definesIt
 		}
+		if another(lk.q.Text, list[i].text) {
+			list[i].bonus += otherOne
+		}
 	}
+}
+
+// ordinal is a word for a place in a row, with the word behind it.
+var ordinal = regexp.MustCompile(`(?i)\b(first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|\d+(?:st|nd|rd|th)) (\pL+)`)
+
+// another reports that a text has a thing with another ordinal than the question has,
+// and not with the question's: the second winter instead of the first.
+func another(question, text string) bool {
+	asked := ordinal.FindStringSubmatch(strings.ToLower(question))
+	if asked == nil {
+		return false
+	}
+	other := false
+	for _, m := range ordinal.FindAllStringSubmatch(strings.ToLower(text), -1) {
+		if m[2] == asked[2] {
+			if m[1] == asked[1] {
+				return false
+			}
+			other = true
+		}
+	}
+	return other
 }
 
 // defines reports a sentence that begins with what is asked about, and says what it is.
@@ -262,79 +290,6 @@ func thin(text string) float64 {
 		return 1
 	}
 	return 0
-}
-
-// dateOf is the date of a statement: its own, or that of the message or the headings
-// it stands under, or that of its document.
-func (lk *look) dateOf(u unit) lexicon.Date {
-	head := u.text
-	if len(head) > 40 { // a date further on is what the sentence speaks of
-		head = head[:40]
-	}
-	for _, text := range []string{head, u.passage.Path, u.passage.Heading} {
-		if d, _, ok := lexicon.FirstDate(text); ok && d.Year > 0 {
-			return d
-		}
-	}
-	d, _, _ := lexicon.FirstDate(lk.windows[u.at].src.Page.Published)
-	return d
-}
-
-// agreement is 1 where a statement is of the date that is asked about, or names it,
-// and -1 where it is of another.
-func agreement(asked, of lexicon.Date, text string) float64 {
-	if d, _, ok := lexicon.FirstDate(text); ok && d.Fits(asked) && !(d.Month == 0 && asked.Month > 0) {
-		return 1
-	}
-	switch {
-	case of.Year == 0:
-		return 0
-	case of.Fits(asked):
-		return 1
-	}
-	return -1
-}
-
-// latest are words with which a question asks for what holds now.
-var latest = regexp.MustCompile(`(?i)\b(latest|current(ly)?|now(adays)?|newest|most recent(ly)?|today|these days|at the moment|at present|as things stand|still|to date)\b`)
-
-// newerMargin is how much weaker, in log-odds, a newer statement may be to take the
-// place of an older one. Where the question asks for what holds now, and the reader has
-// looked closely, it need only be about the question.
-const newerMargin = 0.7
-
-// newest puts the newest statement first among those that answer about as well, are
-// about the same matter and bear a date. A question that names a date has said which.
-func (lk *look) newest(list []answer) []answer {
-	if len(list) < 2 || list[0].date.Year == 0 {
-		return list
-	}
-	if _, _, dated := lexicon.FirstDate(lk.q.Text); dated {
-		return list
-	}
-	now := latest.MatchString(lk.q.Text)
-	at := 0
-	for i, a := range list[:min(closely, len(list))] {
-		close := a.score >= list[0].score-newerMargin || now && a.feats[featCloserAbout] > 0
-		if close && a.date.String() > list[at].date.String() && lk.sameMatter(list[0], a) {
-			at = i
-		}
-	}
-	first := list[at]
-	return append([]answer{first}, slices.Delete(slices.Clone(list), at, at+1)...)
-}
-
-// sameMatter reports that a statement, or its headings, holds the word of the question
-// that says most of what another is about.
-func (lk *look) sameMatter(a, b answer) bool {
-	has := lk.holds(lk.windows[a.at].Path + "\n" + a.text)
-	most := 0
-	for t := range has {
-		if lk.idf[t]*has[t] > lk.idf[most]*has[most] {
-			most = t
-		}
-	}
-	return len(has) > 0 && lk.holds(lk.windows[b.at].Path + "\n" + b.text)[most] >= has[most]
 }
 
 // What tells whether the first of the answers is right, and whether there is one at

@@ -112,6 +112,16 @@ func TestMeaningDecides(t *testing.T) {
 	}
 }
 
+// In a small library a text is found that has no word of the query.
+func TestMeaningFinds(t *testing.T) {
+	f := tree(t, "pets.txt", "Hounds are welcome.", "rooms.txt", "Rooms are let by the hour.")
+	ix := open(t, "")
+	update(t, ix, f, newCounter(t))
+	e := &bags{means: map[string]string{"hounds": "dog"}}
+	equal(t, "by words", names(t, ix.Engine(f), "dog", 5), nil)
+	equal(t, "by meaning", names(t, ix.EngineWith(e, f), "dog", 5), []string{"pets.txt"})
+}
+
 // library is n files about one thing, each with a word of its own.
 func library(t *testing.T, n int) (*Index, *fetch.Folder) {
 	t.Helper()
