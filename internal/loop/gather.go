@@ -105,7 +105,7 @@ func (r *run) search(ctx context.Context, searches []reason.Search) ([]search.Hi
 	done := make([]reason.Searched, len(searches))
 	err := r.each(len(searches), func(i int) error {
 		s := searches[i]
-		q := search.Query{Text: s.Query, Limit: hitsPerSearch, Filter: r.filter, Since: s.Since, Until: s.Until}
+		q := search.Query{Text: s.Query, Limit: hitsPerSearch, ByWords: s.ByWords, Filter: r.filter, Since: s.Since, Until: s.Until}
 		r.live(marchwarden.StageSearch, i+1, len(searches), "searching "+r.engine.Name()+" for "+q.Text)
 		hits, err := r.engine.Search(ctx, q)
 		done[i] = reason.Searched{Query: q.Text, Reason: s.Reason, Iteration: r.state.Iteration, Hits: hits, Err: err}

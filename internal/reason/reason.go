@@ -109,6 +109,9 @@ type Plan struct {
 type Search struct {
 	Query  string
 	Reason string
+	// ByWords asks for what has the words of the query, whatever else means the same:
+	// it is a name.
+	ByWords bool
 	// Since and Until bound the date of publication, 2006-01-02, or "".
 	Since, Until string
 }

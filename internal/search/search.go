@@ -13,6 +13,8 @@ import (
 type Query struct {
 	Text  string
 	Limit int // at most this many hits; the engine may give fewer
+	// ByWords asks an engine that compares meanings, too, to leave that out.
+	ByWords bool
 	// Filter is enforced by the engine: no hit it returns breaks it.
 	Filter marchwarden.SourceFilter
 	// Since and Until bound the date of publication, 2006-01-02, both inclusive;

@@ -16,8 +16,7 @@ import (
 
 // How much is looked at for one question.
 const (
-	compared   = 48   // windows that are compared by meaning, too
-	considered = 32   // of these, how many are looked at
+	considered = 32   // windows that are compared by words and by meaning
 	perPart    = 5    // more of them for each part of a question
 	readFirst  = 8    // of these, how many the reader reads at once
 	readMost   = 20   // and how many in all,
@@ -76,9 +75,9 @@ func cost(ws []window) int {
 // promising are the windows that may answer best, by their words and their meaning: as
 // many as the question deserves.
 func promising(ctx context.Context, st *reason.State, q *question.Question) []window {
-	ws := rank(q, st.Evidence, compared)
+	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
 	mean(ctx, st, q, ws)
-	return ws[:min(len(ws), considered+perPart*(len(q.Parts)-1))]
+	return ws
 }
 
 // rank orders the windows of the evidence by the words of the question and of its

@@ -68,14 +68,22 @@ func queryKey(s string) string {
 	return strings.Join(slices.Compact(stems), " ")
 }
 
-func (qs *queries) add(query, why string) {
-	query = strings.TrimSpace(query)
-	key := queryKey(query)
-	if query == "" || qs.done[key] || len(qs.list) >= maxQueries {
+// add adds a search by words and meaning.
+func (qs *queries) add(query, why string) { qs.put(reason.Search{Query: query, Reason: why}) }
+
+// name adds a search for a name, or a word, as it is written.
+func (qs *queries) name(query, why string) {
+	qs.put(reason.Search{Query: query, Reason: why, ByWords: true})
+}
+
+func (qs *queries) put(s reason.Search) {
+	s.Query = strings.TrimSpace(s.Query)
+	key := queryKey(s.Query)
+	if s.Query == "" || qs.done[key] || len(qs.list) >= maxQueries {
 		return
 	}
 	qs.done[key] = true
-	qs.list = append(qs.list, reason.Search{Query: query, Reason: why})
+	qs.list = append(qs.list, s)
 }
 
 func opening(q *question.Question) reason.Plan {
@@ -91,7 +99,7 @@ func opening(q *question.Question) reason.Plan {
 	}
 	if len(q.Names) > 0 && len(q.Names) <= 3 {
 		for _, n := range q.Names {
-			qs.add(n, "a name in the question")
+			qs.name(n, "a name in the question")
 		}
 	}
 	if names := contextNames(q); len(names) > 0 {
@@ -151,7 +159,7 @@ func followUp(st *reason.State, q *question.Question) reason.Plan {
 		qs.follow(lk.leads(trail(q, st)))
 	}
 	for _, t := range uncovered {
-		qs.add(q.Terms[t].Text, fmt.Sprintf("%q stands in nothing read so far", q.Terms[t].Text))
+		qs.name(q.Terms[t].Text, fmt.Sprintf("%q stands in nothing read so far", q.Terms[t].Text))
 	}
 	if full {
 		if !complete && len(qs.list) > 0 {
@@ -192,7 +200,7 @@ func broaden(st *reason.State, q *question.Question) reason.Plan {
 	slices.SortStableFunc(terms, func(a, b question.Term) int { return cmp.Compare(b.Weight, a.Weight) })
 	for _, t := range terms {
 		if !question.Light(t.Stem) {
-			qs.add(t.Text, "the longer queries found nothing to read")
+			qs.name(t.Text, "the longer queries found nothing to read")
 		}
 	}
 	d := "Nothing was found to read; trying single words."
@@ -274,7 +282,7 @@ func (qs *queries) follow(leads []hop.Lead) {
 	before := len(qs.list)
 	for _, l := range leads {
 		if len(qs.list) < before+followed {
-			qs.add(l.Query, fmt.Sprintf("%q was met in %s", l.Name, path.Base(l.Source)))
+			qs.name(l.Query, fmt.Sprintf("%q was met in %s", l.Name, path.Base(l.Source)))
 		}
 	}
 }

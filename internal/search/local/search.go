@@ -84,6 +84,9 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 // are looked for as well, in a second round. Vectors are made while the index is free.
 // The snippets of the hits are whole chunks still.
 func (e *engine) ranked(ctx context.Context, q search.Query, terms []inverted.Term) ([]search.Hit, error) {
+	if q.ByWords {
+		e = &engine{ix: e.ix, folders: e.folders}
+	}
 	list, err := e.find(ctx, q, func(*inverted.View) ([]inverted.Term, error) { return terms, nil })
 	if err != nil {
 		return nil, err
