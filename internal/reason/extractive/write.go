@@ -82,6 +82,10 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 	if len(list) == 0 {
 		return lk.refuse(st, nil, unread, 0), nil
 	}
+	list, via, err := lk.follow(ctx, st, list)
+	if err != nil {
+		return reason.Draft{}, err
+	}
 	by := &withoutReader
 	if lk.wasRead() {
 		by = &withReader
@@ -91,6 +95,9 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 		return lk.refuse(st, list, unread, match), nil
 	}
 	picks := lk.choose(list)
+	if via != nil {
+		picks = []answer{list[0], *via}
+	}
 	quarrel := lk.quarrels(ctx, st)
 	claims := pay(st, lk.claims(picks, match < by.hedge))
 	if len(claims) == 0 {
