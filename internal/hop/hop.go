@@ -2,7 +2,8 @@
 // answers it. "In what county is the city where Harris W. Fawell was born?" needs a
 // text on the man, which names the city, and then one on the city, which has hardly
 // a word of the question. The package owns the names that lead on from what was
-// read, the query each of them is worth, and how well another text takes one up.
+// read, the query each of them is worth, how well another text takes one up, and the
+// question with a name put in the place of what it describes.
 //
 // It looks at texts that it is given. It runs no search, reads no document and
 // judges no answer.
@@ -44,7 +45,6 @@ const (
 	aside  = 0.5
 	mostly = 0.6
 	common = 0.3
-	people = 0.4 // … and so much one that says only of which people somebody is
 
 	belongs = 0.5 // what a country counts of the word for what belongs to it
 )
@@ -199,9 +199,6 @@ func (t *Trail) Leads(read []Text) []Lead {
 	for i := range list {
 		l := &list[i]
 		l.Weight *= trust[l.Source] * (common + (1-common)*t.rare(l.stems))
-		if len(l.stems) == 1 && peoples[l.stems[0]] {
-			l.Weight *= people
-		}
 	}
 	slices.SortStableFunc(list, func(a, b Lead) int { return cmp.Compare(b.Weight, a.Weight) })
 	return list
@@ -272,10 +269,10 @@ func (t *Trail) leads(read []Text) []Lead {
 			for _, n := range names {
 				if strings.Contains(s, n) {
 					weight := ownWeight*own + textWeight*share - laterLoss*float64(i)
-					add(n, weight)
 					if land := lands[lexicon.Stem(n)]; land != "" {
-						add(land, belongs*weight)
+						n, weight = land, belongs*weight // many texts have the word
 					}
+					add(n, weight)
 				}
 			}
 		}
@@ -285,12 +282,6 @@ func (t *Trail) leads(read []Text) []Lead {
 
 // scales are named after people and places and yet name neither.
 var scales = question.StemSet("Fahrenheit Celsius Kelvin Richter Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
-
-// peoples are words for what belongs to a country: many texts have them.
-var peoples = question.StemSet(`American British English Scottish Welsh Irish French German Italian Spanish Portuguese Dutch Belgian Swiss Austrian Swedish Norwegian
-	Danish Finnish Icelandic Polish Czech Slovak Hungarian Romanian Bulgarian Greek Turkish Russian Ukrainian Serbian Croatian Israeli Iranian Iraqi Indian Pakistani
-	Chinese Japanese Korean Vietnamese Thai Indonesian Malaysian Filipino Australian Canadian Mexican Brazilian Argentine Chilean Colombian Cuban Egyptian Nigerian
-	European African Asian Western Eastern Northern Southern Roman Catholic Christian Jewish Muslim Islamic`)
 
 // leadsOn reports a name with a word that the question lacks.
 func (t *Trail) leadsOn(name string) bool {

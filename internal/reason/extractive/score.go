@@ -34,8 +34,8 @@ func (a *answer) weigh(weights *[numFeatures]float64) {
 	}
 }
 
-// best puts answers in order, best first.
-func best(list []answer) {
+// order puts answers in order, best first.
+func order(list []answer) {
 	slices.SortStableFunc(list, func(a, b answer) int { return cmp.Compare(b.score, a.score) })
 }
 
@@ -89,32 +89,29 @@ func (lk *look) answers() []answer {
 	for i := range out {
 		out[i].weigh(weights)
 	}
-	best(out)
+	order(out)
 	return out
 }
 
 // closely is how many answers get a closer look.
 const closely = 12
 
-// closer reads the best answers again, each by itself, and puts them in a new order:
-// what stands beside a sentence in its window may answer in its stead.
-func (lk *look) closer(ctx context.Context, st *reason.State, list []answer) error {
-	if !lk.wasRead() || st.Vectors == nil {
-		return nil
-	}
-	if len(list) == 0 {
+// closer reads the best answers to a question again, each by itself, and puts them in a
+// new order: what stands beside a sentence in its window may answer in its stead.
+func (lk *look) closer(ctx context.Context, st *reason.State, question string, list []answer) error {
+	if !lk.wasRead() || st.Vectors == nil || len(list) == 0 {
 		return nil
 	}
 	top, rest := list[:min(closely, len(list))], list[min(closely, len(list)):]
 	lowest := top[len(top)-1].score
-	passages, texts := make([]reader.Passage, len(top)), []string{lk.q.Text}
+	passages, texts := make([]reader.Passage, len(top)), []string{question}
 	for i, a := range top {
 		w := &lk.windows[a.at]
 		from, to := w.shows(a.unit)
 		passages[i] = reader.Passage{Heading: w.Path, Text: w.Text[from:to]}
 		texts = append(texts, w.Path+". "+passages[i].Text)
 	}
-	readings, err := st.Reader.Read(ctx, lk.q.Text, passages)
+	readings, err := st.Reader.Read(ctx, question, passages)
 	if err != nil {
 		return err
 	}
@@ -133,7 +130,7 @@ func (lk *look) closer(ctx context.Context, st *reason.State, list []answer) err
 		}
 		top[i].weigh(&withReader.closer)
 	}
-	best(top)
+	order(top)
 	for i := range rest { // they stay behind, as far as they were from each other
 		rest[i].score += top[len(top)-1].score - lowest
 	}

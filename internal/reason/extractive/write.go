@@ -75,13 +75,17 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 		return reason.Draft{}, err
 	}
 	list := lk.answers()
-	if err := lk.closer(ctx, st, list); err != nil {
+	if err := lk.closer(ctx, st, q.Text, list); err != nil {
 		return reason.Draft{}, err
 	}
 	lk.show(ctx, list)
 	list = lk.newest(list)
 	if len(list) == 0 {
 		return lk.refuse(st, nil, unread, 0), nil
+	}
+	list, via, err := lk.follow(ctx, st, list)
+	if err != nil {
+		return reason.Draft{}, err
 	}
 	by := &withoutReader
 	if lk.wasRead() {
@@ -92,6 +96,9 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 		return lk.refuse(st, list, unread, match), nil
 	}
 	picks := lk.choose(list)
+	if via != nil {
+		picks = []answer{list[0], *via}
+	}
 	quarrel := lk.quarrels(ctx, st)
 	claims := pay(st, lk.claims(picks, match < by.hedge))
 	if len(claims) == 0 {
