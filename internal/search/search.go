@@ -13,7 +13,8 @@ import (
 type Query struct {
 	Text  string
 	Limit int // at most this many hits; the engine may give fewer
-	// ByWords asks an engine that compares meanings, too, to leave that out.
+	// ByWords asks an engine that compares meanings, too, to leave that out where it
+	// costs time: a name is found by its words.
 	ByWords bool
 	// Filter is enforced by the engine: no hit it returns breaks it.
 	Filter marchwarden.SourceFilter

@@ -84,18 +84,18 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 // are looked for as well, in a second round. Vectors are made while the index is free.
 // The snippets of the hits are whole chunks still.
 func (e *engine) ranked(ctx context.Context, q search.Query, terms []inverted.Term) ([]search.Hit, error) {
-	if q.ByWords {
-		e = &engine{ix: e.ix, folders: e.folders}
-	}
 	list, err := e.find(ctx, q, func(*inverted.View) ([]inverted.Term, error) { return terms, nil })
 	if err != nil {
 		return nil, err
 	}
 	first, most := rank.FirstTexts, rank.MaxTexts
-	if list.whole {
+	embedder := e.embed
+	if list.whole { // its vectors are there, or are made once
 		first, most = len(list.docs), len(list.docs)
+	} else if q.ByWords {
+		embedder = nil
 	}
-	reader := rank.NewReader(e.embed, q.Text)
+	reader := rank.NewReader(embedder, q.Text)
 	placed, err := reader.Order(ctx, list.texts(), first)
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (l *findings) texts() []rank.Found {
 // chunk by chunk, where meaning is looked at.
 func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.View) ([]inverted.Term, error)) (list findings, err error) {
 	want := q.Limit
-	if e.embed != nil {
+	if e.embed != nil && !q.ByWords {
 		want = max(want, rank.MaxTexts)
 	}
 	err = e.ix.use(func() error {
