@@ -116,8 +116,7 @@ func (j *Judge) Judge(ctx context.Context, claim string, excerpts []Excerpt) (Op
 type Reading struct {
 	Values []float64 // in the order of Names
 	Read   bool      // a reader has read them
-	// Entailed and Contradicted are what the reader says, in what speaks most for the
-	// claim and most against it.
+	// Entailed and Contradicted are what the reader says, the mean of all it was asked.
 	Entailed, Contradicted float64
 	found                  findings
 }
@@ -158,10 +157,13 @@ func (p *pair) measure(ctx context.Context, r reader.Reader) (Reading, error) {
 	if err != nil || len(said) != len(asked) {
 		return out, ctx.Err() // words do
 	}
-	out.Read, out.Values = true, append(out.Values, said[0].Entailed, said[0].Contradicted)
+	most := 0.0
 	for _, s := range said {
-		out.Entailed, out.Contradicted = max(out.Entailed, s.Entailed), max(out.Contradicted, s.Contradicted)
+		out.Entailed, out.Contradicted, most = out.Entailed+s.Entailed, out.Contradicted+s.Contradicted, max(most, s.Entailed)
 	}
+	n := float64(len(said))
+	out.Read, out.Entailed, out.Contradicted = true, out.Entailed/n, out.Contradicted/n
+	out.Values = append(out.Values, out.Entailed, out.Contradicted, most)
 	return out, nil
 }
 
@@ -205,7 +207,11 @@ const (
 
 // verdict is the rule. Probability alone never makes a contradiction.
 func (p *pair) verdict(o Opinion, c Cuts, r Reading) Verdict {
-	switch held := r.Values[0]; {
+	held := r.Values[0]
+	if f := r.found; r.Read { // other words for it count
+		held = max(held, 1-ratio(len(f.unsaid)+len(f.names)+len(f.numbers), len(p.words)))
+	}
+	switch {
 	case r.Opposed() && r.Contradicted >= c.Contradicted, !r.Read && r.found.outright && r.Values[pairsAt] >= sameWording:
 		return Contradicted
 	case held < absent && r.Entailed < c.Entailed, held < partShare && r.Read && r.Entailed < unentailed:

@@ -21,9 +21,9 @@ type sentence struct {
 // noise is what stands in texts and says nothing: reference marks, addresses, tags.
 var noise = regexp.MustCompile(`\[\d{1,4}(?:[,–-]\s?\d{1,4})*\]|https?://\S+|www\.\S+|</?[a-z]{1,10}/?>`)
 
-// clean is a text without noise, on one line.
+// clean is a text without noise, plainly written, on one line.
 func clean(s string) string {
-	return strings.Join(strings.Fields(noise.ReplaceAllString(s, " ")), " ")
+	return plainly(strings.Join(strings.Fields(noise.ReplaceAllString(s, " ")), " "))
 }
 
 func read(s string) sentence {
@@ -143,13 +143,13 @@ func (p *pair) focus() []int {
 	return in
 }
 
-// joined are some sentences in their order, each excerpt's under its heading.
-func (p *pair) joined(some []int) string {
+// joined are some sentences in their order, each excerpt's under its heading if wanted.
+func (p *pair) joined(some []int, headings bool) string {
 	var out []string
 	last := -1
 	for _, i := range slices.Sorted(slices.Values(some)) {
 		s := p.sentences[i]
-		if h := clean(p.excerpts[s.of].Heading); s.of != last && h != "" {
+		if h := clean(p.excerpts[s.of].Heading); headings && s.of != last && h != "" {
 			out = append(out, strings.TrimRight(h, ".")+".")
 		}
 		last = s.of
