@@ -92,8 +92,9 @@ func (j *Judge) Judge(ctx context.Context, claim string, excerpts []Excerpt) (Op
 		return Opinion{Verdict: Unchecked, Reasons: []string{"there is too much text to compare"}}, nil
 	}
 	p := newPair(claim, excerpts)
+	copied, _ := p.verbatim()
 	switch why := p.unreadable(); {
-	case p.verbatim():
+	case copied:
 		return Opinion{Verdict: Supported, Support: 1, Reasons: []string{"the claim stands in the excerpts as it is"}}, nil
 	case why != "" || j.weights == nil:
 		return Opinion{Verdict: Unchecked, Reasons: []string{cmp.Or(why, "the judge has no weights")}}, nil
@@ -163,7 +164,7 @@ func (p *pair) measure(ctx context.Context, r reader.Reader) (Reading, error) {
 	}
 	n := float64(len(said))
 	out.Read, out.Entailed, out.Contradicted = true, out.Entailed/n, out.Contradicted/n
-	out.Values = append(out.Values, out.Entailed, out.Contradicted, most)
+	out.Values = append(out.Values, out.Entailed, out.Contradicted, most, said[0].Entailed, float64(len(out.found.unsaid)))
 	return out, nil
 }
 

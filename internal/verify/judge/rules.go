@@ -177,6 +177,7 @@ func (p *pair) differs(f *findings) {
 		return un && p.all[lexicon.Stem(rest)]
 	})
 	value := p.elsewhere()
+	_, told := p.verbatim()
 	denied := own&denies == 0 && !reversed && governs(denies, 3)
 	f.denying = own&denies != 0 && around&denies == 0
 	f.outright = value || denied || f.denying
@@ -185,6 +186,7 @@ func (p *pair) differs(f *findings) {
 		says string
 	}{
 		{value, "the excerpts give another value for it"},
+		{told, "the excerpts tell of it, and do not say it themselves"},
 		{p.rows(), "the claim takes words of several rows together"},
 		{f.reversed, "the excerpts say the opposite"},
 		{p.turned(), "the excerpts have it the other way round"},
