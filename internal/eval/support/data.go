@@ -61,8 +61,9 @@ var sets = []set{
 // differ from a passage in one thing, true ones in other words, and quoted ones, of which
 // half is open: what is fitted may look at it. In ordinary.jsonl.gz are claims in other
 // words about ordinary documents, in everyday.jsonl.gz others about the same ones that
-// differ in one thing, or in words only; all of it is open. seen.txt lists the claims of the public sets that the
-// reader was trained on, as hashes. The last two are made by tools/reader/held.py.
+// differ in one thing, or in words only; all of it is open. seen.txt lists the claims of
+// the public sets that the reader was trained on, as hashes. It and ordinary.jsonl.gz are
+// made by tools/reader/held.py.
 //
 //go:embed claims.jsonl.gz everyday.jsonl.gz ordinary.jsonl.gz seen.txt
 var own embed.FS

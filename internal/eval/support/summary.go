@@ -16,7 +16,7 @@ import (
 // many pairs must show that.
 const (
 	sureSupported    = 0.8
-	sureEntailed     = 0.89
+	sureEntailed     = 0.86
 	sureContradicted = 0.8
 	leastShown       = 20
 	leastSupported   = 0.5

@@ -15,7 +15,7 @@ const pairsAt = 4 // the place of "pairs"
 var (
 	wordNames = []string{"words", "window", "best", "density", "pairs", "triples", "missing", "numbers_missing", "names_missing",
 		"flips", "evidence_chars", "evidence_sentences", "claim_words"}
-	readerNames = []string{"entailed", "contradicted", "entailed_most", "entailed_first", "unsaid"}
+	readerNames = []string{"entailed", "contradicted", "entailed_most", "entailed_first"}
 )
 
 // Names are those of the features, with a reader or without.

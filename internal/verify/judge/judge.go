@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -92,9 +93,8 @@ func (j *Judge) Judge(ctx context.Context, claim string, excerpts []Excerpt) (Op
 		return Opinion{Verdict: Unchecked, Reasons: []string{"there is too much text to compare"}}, nil
 	}
 	p := newPair(claim, excerpts)
-	copied, _ := p.verbatim()
 	switch why := p.unreadable(); {
-	case copied:
+	case p.verbatim():
 		return Opinion{Verdict: Supported, Support: 1, Reasons: []string{"the claim stands in the excerpts as it is"}}, nil
 	case why != "" || j.weights == nil:
 		return Opinion{Verdict: Unchecked, Reasons: []string{cmp.Or(why, "the judge has no weights")}}, nil
@@ -117,9 +117,10 @@ func (j *Judge) Judge(ctx context.Context, claim string, excerpts []Excerpt) (Op
 type Reading struct {
 	Values []float64 // in the order of Names
 	Read   bool      // a reader has read them
-	// Entailed and Contradicted are what the reader says, the mean of all it was asked.
-	Entailed, Contradicted float64
-	found                  findings
+	// Entailed and Contradicted are what the reader says, the mean of all it was asked;
+	// most is the most that it says for the claim.
+	Entailed, Contradicted, most float64
+	found                        findings
 }
 
 // Ruled reports that support is ruled out, however likely: there is a sign against the
@@ -134,7 +135,7 @@ func (r Reading) Ruled(c Cuts) bool {
 
 // Opposed reports that words are against the claim and the reader does not find it
 // entailed at all: then the claim is contradicted if the reader says so.
-func (r Reading) Opposed() bool { return (r.Otherwise() || r.found.denying) && r.Entailed < unentailed }
+func (r Reading) Opposed() bool { return (r.Otherwise() || r.found.denying) && r.most < unentailed }
 
 // Otherwise reports signs against the claim: numbers and names that the excerpts lack, and
 // what turns its sense.
@@ -158,14 +159,24 @@ func (p *pair) measure(ctx context.Context, r reader.Reader) (Reading, error) {
 	if err != nil || len(said) != len(asked) {
 		return out, ctx.Err() // words do
 	}
-	most := 0.0
+	out.Read = true
+	out.Entailed = mean(said, func(s reader.Relation) float64 { return s.Entailed })
+	out.Contradicted = mean(said, func(s reader.Relation) float64 { return s.Contradicted })
 	for _, s := range said {
-		out.Entailed, out.Contradicted, most = out.Entailed+s.Entailed, out.Contradicted+s.Contradicted, max(most, s.Entailed)
+		out.most = max(out.most, s.Entailed)
 	}
-	n := float64(len(said))
-	out.Read, out.Entailed, out.Contradicted = true, out.Entailed/n, out.Contradicted/n
-	out.Values = append(out.Values, out.Entailed, out.Contradicted, most, said[0].Entailed, float64(len(out.found.unsaid)))
+	out.Values = append(out.Values, out.Entailed, out.Contradicted, out.most, said[0].Entailed)
 	return out, nil
+}
+
+// mean is that of what was said, of the logarithms of its odds: one that is sure counts more.
+func mean(said []reader.Relation, of func(reader.Relation) float64) float64 {
+	sum := 0.0
+	for _, s := range said {
+		p := min(max(of(s), 1e-6), 1-1e-6)
+		sum += math.Log(p / (1 - p))
+	}
+	return 1 / (1 + math.Exp(-sum/float64(len(said))))
 }
 
 // unreadable says why claim and excerpts cannot be compared, or nothing.
@@ -208,14 +219,10 @@ const (
 
 // verdict is the rule. Probability alone never makes a contradiction.
 func (p *pair) verdict(o Opinion, c Cuts, r Reading) Verdict {
-	held := r.Values[0]
-	if f := r.found; r.Read { // other words for it count
-		held = max(held, 1-ratio(len(f.unsaid)+len(f.names)+len(f.numbers), len(p.words)))
-	}
-	switch {
+	switch held := r.Values[0]; {
 	case r.Opposed() && r.Contradicted >= c.Contradicted, !r.Read && r.found.outright && r.Values[pairsAt] >= sameWording:
 		return Contradicted
-	case held < absent && r.Entailed < c.Entailed, held < partShare && r.Read && r.Entailed < unentailed:
+	case held < absent && r.most < c.Entailed, held < partShare && r.Read && r.most < unentailed:
 		return Unsupported
 	case r.Ruled(c):
 		return Partial

@@ -26,7 +26,7 @@ var forces = func() map[string]force {
 	for f, list := range map[force]string{
 		denies:   "not no never none nor neither cannot nothing nobody without except exclude unable fail refuse lack prohibit forbid ban prevent",
 		allows:   "may might can could possibly perhaps probably likely potential able allow permit possible expect plan entitle liable prone recommend advise suggest",
-		sweeps:   "all every each always any only alone everyone anyone everything entire complete full world",
+		sweeps:   "all every each always any only everyone anyone everything entire complete full world",
 		limits:   "most many some several often usually generally typically sometimes mostly partly few occasionally nearly almost",
 		causes:   "because due cause therefore thanks owing result reason why lead",
 		mayCause: "since so when",
@@ -50,7 +50,7 @@ func (s *sentence) forceAt(i int) force {
 		return denies
 	case forces[t.Stem]&sweeps != 0 && strings.Contains(" hour day night week month year ", " "+next.Text+" "):
 		return 0 // every week
-	case w == "near", w == "any" && next.Text == "more", t.Capital && i > 0 && w == "may", w == "since" && (next.Number || next.Capital), w == "most" && i > 0 && s.tokens[i-1].Text == "the":
+	case t.Capital && i > 0 && w == "may", w == "since" && (next.Number || next.Capital), w == "most" && i > 0 && s.tokens[i-1].Text == "the":
 		return 0 // dates, and the most populous
 	}
 	return forces[t.Stem]
@@ -85,10 +85,8 @@ func (s *sentence) governs(f force, reach int, words []string) bool {
 type findings struct {
 	numbers, names []string // of the claim, that the excerpts lack
 	missing        []string // other content words that they lack
-	unsaid         []string // those of them for which they have no other word
 	flips          []string // why the nearest sentences say something else, in words for people
 	denying        bool     // the claim denies, and they do not, or not in such words
-	reversed       bool     // they have the opposite of one of its words
 	outright       bool     // one of the two denies, or they give different values
 }
 
@@ -114,31 +112,14 @@ func (p *pair) look() findings {
 				f.names = append(f.names, t.Text)
 			}
 		case p.roots[root(t.Stem)]:
-		case i > 0 && counting[p.claim.tokens[i-1].End] && t.Stem != "time" && !p.said(t.Stem):
+		case i > 0 && counting[p.claim.tokens[i-1].End] && t.Stem != "time":
 			f.numbers = append(f.numbers, p.claim.text[p.claim.tokens[i-1].Start:t.End]) // another unit
 		default:
 			f.missing = append(f.missing, t.Text)
-			if !p.said(t.Stem) {
-				f.unsaid = append(f.unsaid, t.Text)
-				f.reversed = f.reversed || slices.ContainsFunc(p.best, func(k int) bool { // unsafe, and not safe
-					s := p.sentences[k]
-					return (s.force()^p.claim.force())&denies == 0 && slices.ContainsFunc(s.words, func(w string) bool { return opposite(t.Stem, w) })
-				})
-			}
 		}
 	}
 	p.differs(&f)
 	return f
-}
-
-// said reports that the excerpts have a word for one of the claim.
-func (p *pair) said(stem string) bool {
-	for w := range p.all {
-		if alike(stem, w) {
-			return true
-		}
-	}
-	return english.light[base(english.base, stem)]
 }
 
 // named reports that token i of the claim is a name or part of one.
@@ -177,7 +158,6 @@ func (p *pair) differs(f *findings) {
 		return un && p.all[lexicon.Stem(rest)]
 	})
 	value := p.elsewhere()
-	_, told := p.verbatim()
 	denied := own&denies == 0 && !reversed && governs(denies, 3)
 	f.denying = own&denies != 0 && around&denies == 0
 	f.outright = value || denied || f.denying
@@ -186,10 +166,6 @@ func (p *pair) differs(f *findings) {
 		says string
 	}{
 		{value, "the excerpts give another value for it"},
-		{told, "the excerpts tell of it, and do not say it themselves"},
-		{p.rows(), "the claim takes words of several rows together"},
-		{f.reversed, "the excerpts say the opposite"},
-		{p.turned(), "the excerpts have it the other way round"},
 		{denied, "the excerpts deny what the claim says"},
 		{own&(allows|denies) == 0 && governs(allows, 1), "the excerpts say only that it may be"},
 		{own&sweeps != 0 && around&sweeps == 0, "the claim is more sweeping than the excerpts"},
@@ -200,59 +176,4 @@ func (p *pair) differs(f *findings) {
 			f.flips = append(f.flips, r.says)
 		}
 	}
-}
-
-// hinges are words that tell which of two things comes first, does it, or is the more.
-var hinges = []string{"because", "since", "than", "by", "from", "to", "before", "after", "as"}
-
-// turned reports that the claim has on one side of a hinge what the excerpts have on the other.
-func (p *pair) turned() bool {
-	return slices.ContainsFunc(p.best, func(k int) bool {
-		s := p.sentences[k]
-		for i := range p.claim.tokens {
-			for j := range s.tokens {
-				if sameHinge(&p.claim, i, &s, j) && crossed(p.claim.sides(i), s.sides(j)) {
-					return true
-				}
-			}
-		}
-		return false
-	})
-}
-
-// sameHinge reports that the same hinge stands at two places: of "than", after the same
-// comparison.
-func sameHinge(a *sentence, i int, b *sentence, j int) bool {
-	v, w := strings.ToLower(a.tokens[i].Text), strings.ToLower(b.tokens[j].Text)
-	switch why := []string{"because", "since", "as"}; {
-	case !slices.Contains(hinges, v):
-		return false
-	case v == "than" && w == v:
-		return i > 1 && j > 1 && a.tokens[i-1].Stem == b.tokens[j-1].Stem && !opposite(a.tokens[i-2].Stem, b.tokens[j-2].Stem)
-	default:
-		return v == w || slices.Contains(why, v) && slices.Contains(why, w)
-	}
-}
-
-// sides are the stems of the three content words before a token and of the two after it.
-func (s *sentence) sides(i int) (out [2][]string) {
-	for k := i - 1; k >= 0 && len(out[0]) < 3; k-- {
-		if t := s.tokens[k]; !t.Stop {
-			out[0] = append(out[0], t.Stem)
-		}
-	}
-	for k := i + 1; k < len(s.tokens) && len(out[1]) < 2; k++ {
-		if t := s.tokens[k]; !t.Stop {
-			out[1] = append(out[1], t.Stem)
-		}
-	}
-	return out
-}
-
-// crossed reports that two words have changed sides.
-func crossed(a, b [2][]string) bool {
-	over := func(x, y, not []string) bool {
-		return slices.ContainsFunc(x, func(w string) bool { return slices.Contains(y, w) && !slices.Contains(not, w) })
-	}
-	return over(a[0], b[1], b[0]) && over(a[1], b[0], b[1])
 }

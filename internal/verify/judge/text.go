@@ -21,9 +21,9 @@ type sentence struct {
 // noise is what stands in texts and says nothing: reference marks, addresses, tags.
 var noise = regexp.MustCompile(`\[\d{1,4}(?:[,–-]\s?\d{1,4})*\]|https?://\S+|www\.\S+|</?[a-z]{1,10}/?>`)
 
-// clean is a text without noise, plainly written, on one line.
+// clean is a text without noise, on one line.
 func clean(s string) string {
-	return plainly(strings.Join(strings.Fields(noise.ReplaceAllString(s, " ")), " "))
+	return strings.Join(strings.Fields(noise.ReplaceAllString(s, " ")), " ")
 }
 
 func read(s string) sentence {
@@ -158,9 +158,9 @@ func (p *pair) joined(some []int, headings bool) string {
 	return strings.Join(out, " ")
 }
 
-// verbatim reports that the claim's words follow each other in an excerpt as they do in
-// the claim; and whether they stand there as what is told of only: "the rumour that …".
-func (p *pair) verbatim() (copied, told bool) {
+// verbatim reports that the claim's words follow each other in an excerpt as they do
+// in the claim.
+func (p *pair) verbatim() bool {
 	line := func(tokens []lexicon.Token) string {
 		out := " "
 		for _, t := range tokens {
@@ -169,13 +169,7 @@ func (p *pair) verbatim() (copied, told bool) {
 		return out
 	}
 	want := line(p.claim.tokens)
-	for _, x := range p.excerpts {
-		before, _, found := strings.Cut(line(lexicon.Tokens(clean(x.Text))), want)
-		if found && len(p.words) >= minWords {
-			last := before[strings.LastIndex(before, " ")+1:]
-			told = told || strings.Contains(" that whether if unless not no never ", " "+last+" ") && last != ""
-			copied = true
-		}
-	}
-	return copied && !told, told
+	return len(p.words) >= minWords && slices.ContainsFunc(p.excerpts, func(x Excerpt) bool {
+		return strings.Contains(line(lexicon.Tokens(clean(x.Text))), want)
+	})
 }
