@@ -16,6 +16,7 @@ import (
 // many pairs must show that.
 const (
 	sureSupported    = 0.8
+	sureEntailed     = 0.86
 	sureContradicted = 0.8
 	leastShown       = 20
 	leastSupported   = 0.5
@@ -33,7 +34,7 @@ func cuts(all []example, p map[string]float64) judge.Cuts {
 	pick := func(is func(example) bool) []example { return kept(all, is) }
 	var c judge.Cuts
 	alike := pick(func(x example) bool { return x.of.short && (x.of.name != "claims" || x.open) && !x.read.Ruled(c) })
-	c.Entailed = min(mostEntailed, max(leastEntailed, cut(alike, entailed, example.supported, sureSupported)))
+	c.Entailed = min(mostEntailed, max(leastEntailed, cut(alike, entailed, example.supported, sureEntailed)))
 	for _, x := range alike {
 		if x.open && !x.supported() && entailed(x) >= c.Entailed {
 			c.Entailed = beyond(entailed(x))

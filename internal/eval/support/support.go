@@ -34,6 +34,7 @@ var about = map[string]eval.Suite{
 		Bars:     []eval.Bar{{Metric: "shipped_auroc", AtLeast: 0.85}, {Metric: "conflict_found", AtLeast: 0.5}}},
 	"averitec": {Title: "AVeriTeC: claims against answers that fact-checkers found", Licence: "CC BY-NC: measured on, never fitted on", Measures: "support judge: support, contradiction"},
 	"ordinary": {Title: "claims in other words about ordinary documents, written for this project", Licence: "that of this project", Measures: "support judge: support, contradiction"},
+	"everyday": {Title: "claims that differ from a paragraph or a table of an ordinary document in one thing, or in words only", Licence: "that of this project", Measures: "support judge: false claims called supported"},
 	"claims": {Title: "claims that differ from a passage in one thing, or in words only, written for this project", Licence: "that of this project",
 		Measures: "support judge: false claims called supported",
 		Bars:     []eval.Bar{{Metric: "said_supported_right", AtLeast: 0.9}}},

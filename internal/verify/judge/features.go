@@ -15,7 +15,7 @@ const pairsAt = 4 // the place of "pairs"
 var (
 	wordNames = []string{"words", "window", "best", "density", "pairs", "triples", "missing", "numbers_missing", "names_missing",
 		"flips", "evidence_chars", "evidence_sentences", "claim_words"}
-	readerNames = []string{"entailed", "contradicted"}
+	readerNames = []string{"entailed", "contradicted", "entailed_most", "entailed_first"}
 )
 
 // Names are those of the features, with a reader or without.
@@ -74,12 +74,15 @@ func (p *pair) grams(n int) float64 {
 	return ratio(got, all)
 }
 
-// pairs are what a reader is asked about a claim: all that is near to it, the few
-// sentences that hold its words, and the nearest of them, each once.
+// pairs are what a reader is asked about a claim: all that is near to it, under its headings
+// and without them, the few sentences that hold its words, and the nearest of them, each
+// once. What a small model says of one wording is chance in part; of several, less.
 func (p *pair) pairs() []reader.Pair {
+	near := p.focus()
+	bare := p.joined(near, false)
 	var out []reader.Pair
-	for _, some := range [][]int{p.focus(), p.best, p.best[:min(1, len(p.best))]} {
-		if one := (reader.Pair{Evidence: p.joined(some), Claim: p.claim.text}); !slices.Contains(out, one) {
+	for _, text := range []string{p.joined(near, true), bare, "According to the text, " + bare, p.joined(p.best, true), p.joined(p.best[:min(1, len(p.best))], true)} {
+		if one := (reader.Pair{Evidence: text, Claim: p.claim.text}); !slices.Contains(out, one) {
 			out = append(out, one)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -116,10 +117,10 @@ func (j *Judge) Judge(ctx context.Context, claim string, excerpts []Excerpt) (Op
 type Reading struct {
 	Values []float64 // in the order of Names
 	Read   bool      // a reader has read them
-	// Entailed and Contradicted are what the reader says, in what speaks most for the
-	// claim and most against it.
-	Entailed, Contradicted float64
-	found                  findings
+	// Entailed and Contradicted are what the reader says, the mean of all it was asked;
+	// most is the most that it says for the claim.
+	Entailed, Contradicted, most float64
+	found                        findings
 }
 
 // Ruled reports that support is ruled out, however likely: there is a sign against the
@@ -134,7 +135,7 @@ func (r Reading) Ruled(c Cuts) bool {
 
 // Opposed reports that words are against the claim and the reader does not find it
 // entailed at all: then the claim is contradicted if the reader says so.
-func (r Reading) Opposed() bool { return (r.Otherwise() || r.found.denying) && r.Entailed < unentailed }
+func (r Reading) Opposed() bool { return (r.Otherwise() || r.found.denying) && r.most < unentailed }
 
 // Otherwise reports signs against the claim: numbers and names that the excerpts lack, and
 // what turns its sense.
@@ -158,11 +159,24 @@ func (p *pair) measure(ctx context.Context, r reader.Reader) (Reading, error) {
 	if err != nil || len(said) != len(asked) {
 		return out, ctx.Err() // words do
 	}
-	out.Read, out.Values = true, append(out.Values, said[0].Entailed, said[0].Contradicted)
+	out.Read = true
+	out.Entailed = mean(said, func(s reader.Relation) float64 { return s.Entailed })
+	out.Contradicted = mean(said, func(s reader.Relation) float64 { return s.Contradicted })
 	for _, s := range said {
-		out.Entailed, out.Contradicted = max(out.Entailed, s.Entailed), max(out.Contradicted, s.Contradicted)
+		out.most = max(out.most, s.Entailed)
 	}
+	out.Values = append(out.Values, out.Entailed, out.Contradicted, out.most, said[0].Entailed)
 	return out, nil
+}
+
+// mean is that of what was said, of the logarithms of its odds: one that is sure counts more.
+func mean(said []reader.Relation, of func(reader.Relation) float64) float64 {
+	sum := 0.0
+	for _, s := range said {
+		p := min(max(of(s), 1e-6), 1-1e-6)
+		sum += math.Log(p / (1 - p))
+	}
+	return 1 / (1 + math.Exp(-sum/float64(len(said))))
 }
 
 // unreadable says why claim and excerpts cannot be compared, or nothing.
@@ -208,7 +222,7 @@ func (p *pair) verdict(o Opinion, c Cuts, r Reading) Verdict {
 	switch held := r.Values[0]; {
 	case r.Opposed() && r.Contradicted >= c.Contradicted, !r.Read && r.found.outright && r.Values[pairsAt] >= sameWording:
 		return Contradicted
-	case held < absent && r.Entailed < c.Entailed, held < partShare && r.Read && r.Entailed < unentailed:
+	case held < absent && r.most < c.Entailed, held < partShare && r.Read && r.most < unentailed:
 		return Unsupported
 	case r.Ruled(c):
 		return Partial

@@ -143,13 +143,13 @@ func (p *pair) focus() []int {
 	return in
 }
 
-// joined are some sentences in their order, each excerpt's under its heading.
-func (p *pair) joined(some []int) string {
+// joined are some sentences in their order, each excerpt's under its heading if wanted.
+func (p *pair) joined(some []int, headings bool) string {
 	var out []string
 	last := -1
 	for _, i := range slices.Sorted(slices.Values(some)) {
 		s := p.sentences[i]
-		if h := clean(p.excerpts[s.of].Heading); s.of != last && h != "" {
+		if h := clean(p.excerpts[s.of].Heading); headings && s.of != last && h != "" {
 			out = append(out, strings.TrimRight(h, ".")+".")
 		}
 		last = s.of
