@@ -119,8 +119,14 @@ func TestMeaningFinds(t *testing.T) {
 	update(t, ix, f, newCounter(t))
 	e := &bags{means: map[string]string{"hounds": "dog"}}
 	equal(t, "by words", len(names(t, ix.Engine(f), "dog", 5)), 0)
-	equal(t, "by meaning", names(t, ix.EngineWith(e, f), "dog", 5), []string{"pets.txt"})
+	equal(t, "by meaning", names(t, ix.EngineWith(pure{e}, f), "dog", 5), []string{"pets.txt"})
+	equal(t, "by vectors that are paid for", len(names(t, ix.EngineWith(e, f), "dog", 5)), 0)
 }
+
+// pure is an embedder that costs nothing.
+type pure struct{ embed.Embedder }
+
+func (pure) Pure() {}
 
 // library is n files about one thing, each with a word of its own.
 func library(t *testing.T, n int) (*Index, *fetch.Folder) {

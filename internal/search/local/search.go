@@ -38,7 +38,8 @@ func (ix *Index) Engine(folders ...*fetch.Folder) search.Engine {
 
 // EngineWith is Engine with vectors: the documents that words find are put in order
 // by their words and their meaning (package rank). At most rank.MaxTexts texts and the
-// query are given to e for one search. Without vectors, because e is nil or fails,
+// query are given to e for one search, but all of a small library if e is an
+// embed.Pure, which costs nothing but time. Without vectors, because e is nil or fails,
 // words decide alone; that e failed is not told.
 func (ix *Index) EngineWith(e embed.Embedder, folders ...*fetch.Folder) search.Engine {
 	sorted := slices.SortedFunc(slices.Values(folders), func(a, b *fetch.Folder) int { return strings.Compare(a.Name, b.Name) })
@@ -163,7 +164,8 @@ func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.
 		if err != nil {
 			return err
 		}
-		if list.whole = e.embed != nil && s.view.Chunks() <= rank.WholeTexts; list.whole {
+		if _, free := e.embed.(embed.Pure); free && s.view.Chunks() <= rank.WholeTexts {
+			list.whole = true
 			list.docs, err = s.every(sought)
 			return err
 		}

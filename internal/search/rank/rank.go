@@ -33,7 +33,7 @@ const (
 // every query: about what one can wait for, once. In folders of ordinary papers the
 // text that answers is then among the first twenty for .91 of the questions, instead
 // of .81 by words.
-const WholeTexts = 160
+const WholeTexts = 80
 
 // leastLike is the cosine from which a text without a word of the query is found.
 const leastLike = 0.15
