@@ -345,9 +345,12 @@ func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, sc
 	return st.Result(w, res, screen)
 }
 
-// hints tell how to search more than what was searched.
+// hints tell how to search more than what was searched, and what else would help.
 func (c *config) hints(start *trace.Start, o deskOptions, searched []string) []string {
 	var hints []string
+	if start.Model == "" && start.Reader == "" {
+		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
+	}
 	names := []string{start.Researcher}
 	if start.Investigation != nil {
 		names = nil
@@ -364,7 +367,7 @@ func (c *config) hints(start *trace.Start, o deskOptions, searched []string) []s
 		}
 		return hints
 	}
-	if !slices.Contains(names, files.Name) { // somebody was asked alone
+	if !slices.Contains(names, files.Name) { // one researcher was asked alone
 		return nil
 	}
 	folders := "to search your own documents: marchwarden library add DIR"
@@ -373,7 +376,7 @@ func (c *config) hints(start *trace.Start, o deskOptions, searched []string) []s
 	}) {
 		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
 	}
-	return []string{folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers"}
+	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
 }
 
 // optionalInt is a flag for a whole number that may be left out.

@@ -160,7 +160,7 @@ func (q *inquiry) opposed(found []answer) []*pair {
 	return out
 }
 
-// calendar are words that are capitalised and yet name nobody, as stems.
+// calendar are words that are capitalised and are no names, as stems.
 var calendar = words("januari februari march april may june juli august septemb octob novemb decemb monday tuesday wednesday thursday friday saturday sunday")
 
 // differ reports whether two answers cannot both be right: they have no word in common,
