@@ -1,6 +1,7 @@
 package lexicon
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -87,18 +88,18 @@ func splitLines(s string) []line {
 	return lines
 }
 
+// quoteSigns are the signs before a line of a quoted mail.
+var quoteSigns = regexp.MustCompile(`^ {0,3}>[> ]{0,15}`)
+
 // skipQuoted returns where the line at i goes on after the signs of a quoted mail.
 // A lone sign before a number compares: "> 5 %".
 func skipQuoted(s string, i int) int {
-	for j := i; j < len(s) && j < i+16; j++ {
-		switch {
-		case s[j] == '>':
-			i = j + 1
-		case s[j] != ' ':
-			return i
-		}
+	signs := quoteSigns.FindString(s[i:])
+	rest := s[i+len(signs):]
+	if strings.Count(signs, ">") == 1 && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+		return i
 	}
-	return i
+	return i + len(signs)
 }
 
 // lineEnd returns where the line at i ends, where the next one begins, and

@@ -144,14 +144,14 @@ func TestSentences(t *testing.T) {
 }
 
 // checkSpans fails unless spans are in order, trimmed, on rune boundaries and
-// cover every byte that is not white space.
+// cover every byte that is neither white space nor a sign of quoted mail.
 func checkSpans(t interface{ Fatalf(string, ...any) }, s string, spans []Span) {
 	at := 0
 	for _, sp := range spans {
 		if sp.Start < at || sp.End <= sp.Start || sp.End > len(s) {
 			t.Fatalf("span %v after %d in %q", sp, at, s)
 		}
-		if strings.TrimSpace(s[at:sp.Start]) != "" {
+		if strings.TrimSpace(strings.ReplaceAll(s[at:sp.Start], ">", "")) != "" {
 			t.Fatalf("bytes %d to %d of %q are in no span", at, sp.Start, s)
 		}
 		if strings.TrimSpace(s[sp.Start:sp.End]) != s[sp.Start:sp.End] {
@@ -162,7 +162,7 @@ func checkSpans(t interface{ Fatalf(string, ...any) }, s string, spans []Span) {
 		}
 		at = sp.End
 	}
-	if strings.TrimSpace(s[at:]) != "" {
+	if strings.TrimSpace(strings.ReplaceAll(s[at:], ">", "")) != "" {
 		t.Fatalf("bytes from %d of %q are in no span", at, s)
 	}
 }
@@ -262,5 +262,20 @@ func BenchmarkSentences(b *testing.B) {
 	b.SetBytes(int64(sb.Len()))
 	for b.Loop() {
 		Sentences(sb.String())
+	}
+}
+
+// Signs of quoted mail are no part of a sentence; a sign that compares is.
+func TestQuoted(t *testing.T) {
+	for text, want := range map[string]string{
+		"> The gate is open.": "The gate is open.", ">> The gate is open.": "The gate is open.", "> 5 % of it is lost.": "> 5 % of it is lost.", ">> 5 people came.": "5 people came.",
+	} {
+		var got []string
+		for _, sp := range Sentences(text) {
+			got = append(got, text[sp.Start:sp.End])
+		}
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%q is cut into %q", text, got)
+		}
 	}
 }
