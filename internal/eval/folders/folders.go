@@ -24,7 +24,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 )
 
-//go:embed testdata/office testdata/questions.jsonl
+//go:embed office questions.jsonl
 var own embed.FS
 
 // The folders, and the parts of the questions.
@@ -79,7 +79,7 @@ func (q question) answerable() bool { return q.Kind != kindNone }
 
 // questions reads the set.
 func questions() ([]question, error) {
-	data, err := own.ReadFile("testdata/questions.jsonl")
+	data, err := own.ReadFile("questions.jsonl")
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the questions")
 	}
@@ -239,7 +239,7 @@ func (s *session) named(q question) (names []string) {
 
 // officeDocs are the papers of the office.
 func officeDocs() (eval.Docs, error) {
-	const dir = "testdata/office"
+	const dir = "office"
 	docs := eval.Docs{}
 	entries, err := fs.ReadDir(own, dir)
 	if err != nil {
