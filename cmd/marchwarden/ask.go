@@ -348,7 +348,7 @@ func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, sc
 // hints tell how to search more than what was searched, and what else would help.
 func (c *config) hints(start *trace.Start, o deskOptions, searched []string) []string {
 	var hints []string
-	if start.Model == "" && start.Reader == "" {
+	if start.Mind != "" && start.Model == "" && start.Reader == "" {
 		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
 	}
 	names := []string{start.Researcher}
@@ -391,11 +391,10 @@ func (i *optionalInt) String() string {
 
 func (i *optionalInt) Set(s string) error {
 	n, err := strconv.Atoi(s)
-	if err != nil {
-		return err // flagError words it
+	if err == nil {
+		i.v = &n
 	}
-	i.v = &n
-	return nil
+	return err // flagError words it
 }
 
 func (i *optionalInt) Type() string { return "number" }

@@ -13,7 +13,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/told"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
@@ -71,7 +70,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	for i := range res.Closest {
 		for _, jr := range r.journeys {
 			if jr.res != nil {
-				res.Closest[i].Locator = told.Place(res.Closest[i], jr.res)
+				res.Closest[i].Locator = placed(res.Closest[i], jr.res)
 			}
 		}
 	}

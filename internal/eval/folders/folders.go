@@ -35,14 +35,11 @@ const (
 	partHeld  = "held"
 )
 
-// articles is the data set of the folder freshwiki.
-const articles = "multidoc/freshwiki"
-
 // Suites are the suites of this package.
 func Suites() []eval.Suite {
 	s := eval.Suite{
 		Name: "folders", Title: "questions about two folders on disk, asked by the program itself: an office's papers, FreshWiki articles",
-		Optional: []string{articles + ".jsonl.gz"}, Own: own, Parts: []string{partOpen, partHeld}, OnDisk: true,
+		Optional: []string{eval.FreshWiki + ".jsonl.gz"}, Own: own, Parts: []string{partOpen, partHeld}, OnDisk: true,
 		Licence: "our own; CC BY-SA", Measures: "short, right and honest answers about a folder",
 		Open: open,
 	}
@@ -114,7 +111,7 @@ func open(ctx context.Context, env eval.Env) (eval.Session, error) {
 	if s.docs[office], err = officeDocs(); err != nil {
 		return nil, err
 	}
-	if env.Data.Has(articles + ".jsonl.gz") {
+	if env.Data.Has(eval.FreshWiki + ".jsonl.gz") {
 		if s.docs[freshwiki], err = wikiDocs(env.Data); err != nil {
 			return nil, err
 		}
@@ -134,7 +131,7 @@ func open(ctx context.Context, env eval.Env) (eval.Session, error) {
 		}
 	}
 	if skipped > 0 {
-		s.notes = append(s.notes, fmt.Sprintf("%d questions about the folder %s are left out: %s.jsonl.gz is not in %s", skipped, freshwiki, articles, env.Data.Dir()))
+		s.notes = append(s.notes, fmt.Sprintf("%d questions about the folder %s are left out: %s.jsonl.gz is not in %s", skipped, freshwiki, eval.FreshWiki, env.Data.Dir()))
 	}
 	return s, nil
 }

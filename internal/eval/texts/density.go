@@ -36,35 +36,16 @@ func densitySuite() eval.Suite {
 	}
 }
 
-// article is a row of FreshWiki.
-type article struct {
-	Title   string    `json:"title"`
-	URL     string    `json:"url"`
-	Summary string    `json:"summary"`
-	Content []section `json:"content"`
-}
-
-type section struct {
-	Title    string    `json:"section_title"`
-	Content  []stated  `json:"section_content"`
-	Sections []section `json:"subsections"`
-}
-
-type stated struct {
-	Sentence string `json:"sentence"`
-	Refs     []any  `json:"refs"`
-}
-
 // density is the suite with its data read.
 type density struct {
 	library  eval.Library
-	articles map[string]article
+	articles map[string]eval.Article
 	reports  map[string]string
 	ids      []string
 }
 
 func openDensity(ctx context.Context, env eval.Env) (eval.Session, error) {
-	articles, err := eval.Rows[article](env.Data, "multidoc/freshwiki")
+	articles, err := eval.Rows[eval.Article](env.Data, eval.FreshWiki)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +53,12 @@ func openDensity(ctx context.Context, env eval.Env) (eval.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &density{articles: map[string]article{}, reports: map[string]string{}}
+	d := &density{articles: map[string]eval.Article{}, reports: map[string]string{}}
 	docs := eval.Docs{}
 	for i, a := range articles {
 		id := fmt.Sprintf("%03d", i)
 		d.articles[id] = a
-		docs[id+".md"] = a.markdown()
+		docs[id+".md"] = a.Markdown()
 		d.ids = append(d.ids, "ours-"+id, "article-"+id)
 	}
 	for i, r := range reports {
@@ -93,36 +74,10 @@ func openDensity(ctx context.Context, env eval.Env) (eval.Session, error) {
 	return d, err
 }
 
-// markdown is an article as a document of a library.
-func (a article) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n", a.Title)
-	if a.Summary != "" {
-		fmt.Fprintf(&b, "%s\n\n", a.Summary)
-	}
-	for _, s := range a.Content {
-		s.write(&b, 2)
-	}
-	return b.String()
-}
-
-func (s section) write(b *strings.Builder, level int) {
-	if s.Title != "" {
-		fmt.Fprintf(b, "%s %s\n\n", strings.Repeat("#", min(level, 6)), s.Title)
-	}
-	for _, st := range s.Content {
-		fmt.Fprintf(b, "%s. ", strings.TrimRight(st.Sentence, ". "))
-	}
-	b.WriteString("\n\n")
-	for _, sub := range s.Sections {
-		sub.write(b, level+1)
-	}
-}
-
 // citing counts the sentences of an article and those with a reference.
-func (a article) citing() (c Citing) {
-	var walk func([]section)
-	walk = func(list []section) {
+func citing(a eval.Article) (c Citing) {
+	var walk func([]eval.Section)
+	walk = func(list []eval.Section) {
 		for _, s := range list {
 			for _, st := range s.Content {
 				one := Citing{}
@@ -165,7 +120,7 @@ func (d *density) Run(ctx context.Context, id string) (eval.Row, error) {
 		err := d.ask(ctx, &row, d.articles[n])
 		return row, err
 	case "article":
-		put(&row, "article", d.articles[n].citing())
+		put(&row, "article", citing(d.articles[n]))
 	default:
 		put(&row, "peer", CountCited(d.reports[n]))
 	}
@@ -178,7 +133,7 @@ func put(row *eval.Row, whose string, c Citing) {
 }
 
 // ask asks for what an article is about, and counts the answer.
-func (d *density) ask(ctx context.Context, row *eval.Row, a article) error {
+func (d *density) ask(ctx context.Context, row *eval.Row, a eval.Article) error {
 	res, err := d.library.Ask(ctx, marchwarden.Request{Question: "What is known about " + a.Title + "?"})
 	if err != nil {
 		return err

@@ -115,15 +115,18 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 }
 
 // foreign reports a question with names of which none stands in anything that was
-// looked at: it is about something else.
+// looked at: it is about something else. A month may be written as a number.
 func (lk *look) foreign() bool {
 	held := lk.anywhere()
 	names := false
 	for t, tm := range lk.q.Terms {
-		if tm.Name && held[t] > 0 {
+		if _, _, month := lexicon.FirstDate("1 " + tm.Text); !tm.Name || month {
+			continue
+		}
+		if held[t] > 0 {
 			return false
 		}
-		names = names || tm.Name
+		names = true
 	}
 	return names
 }

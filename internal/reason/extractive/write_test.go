@@ -339,3 +339,16 @@ func TestChain(t *testing.T) {
 		}
 	}
 }
+
+// What holds now is the newest of the statements about it; what is asked of a date is not.
+func TestNow(t *testing.T) {
+	docs := set(map[string]string{"notes.md": "# Hall notes\n\n- 2025-01-20 Thermostat in the main hall put to 19.\n- 2025-02-17 Thermostat down to 17 after the gas bill.\n- 2025-03-02 Spare key is on hook 7 now.\n- 2025-04-22 Thermostat down to 16 until October.\n"})
+	for question, want := range map[string]string{
+		"What is the main hall thermostat set to now?":    "16",
+		"What was the thermostat set to in January 2025?": "19",
+	} {
+		if got := texts(writeOf(t, stateOf(question, docs, balanced))); len(got) == 0 || !strings.Contains(got[0], want) {
+			t.Errorf("%q is answered %q, want %s", question, got, want)
+		}
+	}
+}

@@ -147,6 +147,10 @@ func TestFewTextsAreEmbedded(t *testing.T) {
 	if n := len(e.texts); n > 1+rank.MaxTexts || n < rank.MaxTexts/2 {
 		t.Errorf("%d texts were embedded, want at most %d and the query", n, rank.MaxTexts)
 	}
+	e.texts = nil
+	if hits, err := ix.EngineWith(e, f).Search(t.Context(), search.Query{Text: "beetles in trees", Limit: 10, ByWords: true}); err != nil || len(hits) != 10 || len(e.texts) > 0 {
+		t.Errorf("by words: %d hits, %d texts embedded, %v", len(hits), len(e.texts), err)
+	}
 }
 
 func TestFailingEmbedder(t *testing.T) {

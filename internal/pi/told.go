@@ -1,7 +1,4 @@
-// Package told reads what a report tells: its claims, also where it does not list them,
-// and where in a document it says that something stands. It believes nothing and checks
-// nothing: that is the investigator's.
-package told
+package pi
 
 import (
 	"regexp"
@@ -17,9 +14,9 @@ import (
 // mark is a marker, as it stands after a sentence.
 var mark = regexp.MustCompile(`\[(\d{1,4})\]`)
 
-// Claims are the claims of a result. One that does not list them has its answer
+// claimsOf are the claims of a result. One that does not list them has its answer
 // read: a sentence with markers is a claim on what they index.
-func Claims(res *marchwarden.Result) []marchwarden.Claim {
+func claimsOf(res *marchwarden.Result) []marchwarden.Claim {
 	if len(res.Claims) > 0 {
 		return res.Claims
 	}
@@ -69,15 +66,15 @@ func cite(list, more []int) []int {
 	return list
 }
 
-// Breaks reports whether a claim begins a paragraph of an answer.
-func Breaks(answer, claim string) bool {
+// breaks reports whether a claim begins a paragraph of an answer.
+func breaks(answer, claim string) bool {
 	i := strings.Index(answer, claim)
 	return i == 0 || i >= 2 && answer[i-2:i] == "\n\n"
 }
 
-// Place is the locator of a closest passage: with its place in the document, if a report
+// placed is the locator of a closest passage: with its place in the document, if a report
 // says where it stands.
-func Place(c marchwarden.Closest, res *marchwarden.Result) string {
+func placed(c marchwarden.Closest, res *marchwarden.Result) string {
 	for _, o := range res.Closest {
 		document, _ := verify.CutPlace(o.Locator)
 		if document == c.Locator && o.ContentHash == c.ContentHash && o.Span != nil && c.Span != nil && *o.Span == *c.Span {
