@@ -175,7 +175,7 @@ func TestSixWorkers(t *testing.T) {
 	t.Parallel()
 	const n = 50
 	s, p := serve(t, fmt.Sprintf("acme requests %d/s", n)), newProvider(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wg sync.WaitGroup
 	for i := range 6 {
@@ -186,11 +186,23 @@ func TestSixWorkers(t *testing.T) {
 			}
 		})
 	}
+	const atLeast, lasts = 0.8, 4500 * time.Millisecond
+	began := time.Now()
+	wait(func() bool { return time.Since(began) > lasts && float64(most(p.arrivals())) >= atLeast*n })
+	cancel()
 	wg.Wait()
-	report(t, p.arrivals(), n, 0.6) // a busy machine misses slots
+	report(t, p.arrivals(), n, atLeast)
 }
 
-// report checks that there is never too much, and hardly ever too little.
+// wait waits until something is so. What is never so is for the caller to report.
+func wait(ok func() bool) {
+	for end := time.Now().Add(time.Minute); !ok() && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// report checks that there is never too much, and not always too little: a busy machine
+// misses slots, so the best second counts, not the average.
 func report(t *testing.T, came []time.Time, n float64, atLeast float64) {
 	t.Helper()
 	if len(came) < 2 {
@@ -198,11 +210,8 @@ func report(t *testing.T, came []time.Time, n float64, atLeast float64) {
 	}
 	per := float64(len(came)-1) / came[len(came)-1].Sub(came[0]).Seconds()
 	t.Logf("limit %v/s: %d in the busiest second, %.1f/s on average (%.0f %%)", n, most(came), per, 100*per/n)
-	if got := most(came); float64(got) > 1.05*n {
-		t.Errorf("%d in the busiest second, of %v", got, n)
-	}
-	if per < atLeast*n {
-		t.Errorf("%.1f/s on average, of %v", per, n)
+	if got := float64(most(came)); got > 1.05*n || got < atLeast*n {
+		t.Errorf("%v in the busiest second, of %v", got, n)
 	}
 }
 
@@ -214,7 +223,7 @@ func TestRefusedOnce(t *testing.T) {
 			t.Parallel()
 			s, p := serve(t, rule), newProvider(t)
 			p.refuse = 30
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var wg sync.WaitGroup
 			for i := range 3 {
@@ -225,22 +234,33 @@ func TestRefusedOnce(t *testing.T) {
 					}
 				})
 			}
+			wait(func() bool { _, after := p.sinceRefused(); return after >= 10 })
+			cancel()
 			wg.Wait()
-			const onTheWay = 150 * time.Millisecond
-			var meanwhile, after int
-			for _, at := range p.arrivals() {
-				switch since := at.Sub(p.refused); {
-				case since > askedWait-10*time.Millisecond: // slots come up to a moment early by another's clock
-					after++
-				case since > onTheWay:
-					meanwhile++
-				}
-			}
-			if p.refused.IsZero() || meanwhile > 0 || after < 10 {
+			if meanwhile, after := p.sinceRefused(); meanwhile > 0 || after < 10 {
 				t.Errorf("%d came meanwhile, %d afterwards", meanwhile, after)
 			}
 		})
 	}
+}
+
+// sinceRefused is how many came while the provider wanted none, and how many afterwards.
+func (p *provider) sinceRefused() (meanwhile, after int) {
+	const onTheWay = 150 * time.Millisecond
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused.IsZero() {
+		return 0, 0
+	}
+	for _, at := range p.came {
+		switch since := at.Sub(p.refused); {
+		case since > askedWait-10*time.Millisecond: // slots come up to a moment early by another's clock
+			after++
+		case since > onTheWay:
+			meanwhile++
+		}
+	}
+	return meanwhile, after
 }
 
 // paced keeps a test without a limit from flooding its provider.
