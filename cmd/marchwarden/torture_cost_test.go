@@ -31,6 +31,9 @@ func TestDurabilityCost(t *testing.T) {
 	}
 	lines, blobs := tortureSize(100, 200, 2000), tortureSize(60, 100, 1000)
 	home := t.TempDir()
+	if syncsAreFree(t, home) {
+		t.Skip("a sync costs nothing here, as in memory: there is nothing to compare with")
+	}
 	traces, err := trace.OpenDir(filepath.Join(home, "traces"), time.Now)
 	if err != nil {
 		t.Fatal(err)
@@ -41,17 +44,19 @@ func TestDurabilityCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	line, bareLine := costOfLines(t, traces, lines)
+	const most = 3
+	line, bareLine := calmly(most, func(int) (cost, cost) { return costOfLines(t, traces, lines) })
 	for i := range 256 { // pages are sorted into folders, which any home has that was used for a while
 		if err := os.MkdirAll(filepath.Join(home, "blobs", "sha256", fmt.Sprintf("%02x", i)), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	page, barePage := costOfPages(t, store, filepath.Join(home, "bare"), blobs)
+	page, barePage := calmly(most, func(round int) (cost, cost) {
+		return costOfPages(t, store, filepath.Join(home, fmt.Sprint("bare", round)), round*blobs, blobs)
+	})
 	run := 100*line.usual + 30*page.usual
 	t.Logf("a line takes %v (a bare one %v), a page %v (a bare one %v); 100 lines and 30 pages take %v, %.2f %% of 40 s; wanted: at most 2ms a line and 1 %%",
 		line.usual, bareLine.usual, page.usual, barePage.usual, run, 100*run.Seconds()/40)
-	const most = 3
 	if line.quick > most*bareLine.quick {
 		t.Errorf("a line takes %.1f times what a write and a sync take, more than %d times", float64(line.quick)/float64(bareLine.quick), most)
 	}
@@ -62,6 +67,30 @@ func TestDurabilityCost(t *testing.T) {
 
 // cost is how long something takes: usually, and when little else goes on.
 type cost struct{ usual, quick time.Duration }
+
+// syncsAreFree says whether a write with a sync takes about as long as one without.
+func syncsAreFree(t *testing.T, folder string) bool {
+	f, err := os.Create(filepath.Join(folder, "free"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	write := func(int) error { _, err := f.WriteString("a line\n"); return err }
+	synced, plain := timed(t, 50, func(i int) error { return errors.Join(write(i), f.Sync()) }, write)
+	return synced.quick < 10*plain.quick
+}
+
+// calmly measures again while one thing takes more than most times as long as the
+// other. A machine may be too busy to tell in one round; what takes long by itself does
+// so in all of them.
+func calmly(most time.Duration, measure func(round int) (cost, cost)) (one, other cost) {
+	for round := range 6 {
+		if one, other = measure(round); one.quick <= most*other.quick {
+			break
+		}
+	}
+	return one, other
+}
 
 // costOfLines is the time of a step of a usual length, and of the same
 // bytes in a bare file.
@@ -92,12 +121,14 @@ func costOfLines(t *testing.T, traces *trace.Dir, n int) (ours, bare cost) {
 }
 
 // costOfPages is the time of a stored page, and of a new file with the same
-// bytes that is synced, renamed and whose folder is synced.
-func costOfPages(t *testing.T, store *dir.Store, folder string, n int) (ours, bare cost) {
+// bytes that is synced, renamed and whose folder is synced. Pages are numbered from
+// first on: one that is stored already costs less.
+func costOfPages(t *testing.T, store *dir.Store, folder string, first, n int) (ours, bare cost) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	content := func(n int) []byte {
+	content := func(i int) []byte {
+		n := first + i
 		return fmt.Appendf(nil, "page %d: %s", n, strings.Repeat(fmt.Sprintf("words of page %d and more ", n), 600))
 	}
 	return timed(t, n, func(i int) error { _, err := store.Put(context.Background(), content(i)); return err }, func(i int) error {
