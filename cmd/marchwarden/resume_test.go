@@ -263,7 +263,7 @@ func TestSIGHUP(t *testing.T) {
 		hup()
 		select {
 		case <-ctx.Done():
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("nobody heard it")
 		}
 		if !errors.Is(context.Cause(ctx), errInterrupted) {

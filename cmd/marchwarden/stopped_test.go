@@ -111,7 +111,7 @@ func TestStoppedChecks(t *testing.T) {
 	pages := folderSite(site)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if cancel := stop.Load(); cancel != nil && (r.URL.Path == "/lamp" || r.URL.Path == "/mole") && asked.Add(1) > 1 {
-			time.Sleep(300 * time.Millisecond) // the first one is done with by then
+			time.Sleep(time.Second) // the first one is done with by then
 			(*cancel)(errInterrupted)
 			<-r.Context().Done()
 			return

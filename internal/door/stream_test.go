@@ -185,7 +185,7 @@ func TestTheContextEndsWhenTheCallerGoes(t *testing.T) {
 		select { // the body is not read here
 		case <-r.Context().Done():
 			gone <- r.Context().Err()
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			gone <- nil
 		}
 	})})

@@ -106,7 +106,7 @@ func TestAnswersStayAmongClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := within(t, 5*time.Second)
+	ctx := within(t, 20*time.Second)
 	ack, err := js.Publish(ctx, "mw.task."+id2, []byte("x")) // an answer that comes, so those before it went
 	if err != nil || ack.Sequence != uint64(len(targets)+1) {
 		t.Fatalf("%+v, %v", ack, err)
@@ -210,7 +210,7 @@ func TestNobodyOverwrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, n := range map[string]uint64{"MW_TASK": 2, "MW_WORK": 1, "MW_DONE": 1} {
-		s, err := js.Stream(within(t, 5*time.Second), name)
+		s, err := js.Stream(within(t, 20*time.Second), name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +262,7 @@ func TestReload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Publish(within(t, 5*time.Second), "mw.task."+id1, []byte("x")); err != nil {
+	if _, err := js.Publish(within(t, 20*time.Second), "mw.task."+id1, []byte("x")); err != nil {
 		t.Errorf("in the new account %v: %v", access.Account, err)
 	}
 
@@ -271,7 +271,7 @@ func TestReload(t *testing.T) {
 	}
 	select { // without being asked, within two seconds
 	case <-gone:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Errorf("the connection of a key that is removed is %v", goes.Status())
 	}
 	refuse("worker2")
@@ -304,7 +304,7 @@ func TestFirstKeyClosesTheDoor(t *testing.T) {
 	}
 	select {
 	case <-gone:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("who connected without a key stays")
 	}
 	if got := write(t, connect(t, h.Address(), g.options(t, "ops")...), 1); got != 2 {

@@ -107,7 +107,7 @@ func checkProgress(t *testing.T, told <-chan *mcp.ProgressNotificationParams, wa
 				t.Errorf("progress: got %+v after %v, want %q", p, last, message)
 			}
 			last = p.Progress
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatalf("progress: %q did not come", message)
 		}
 	}
@@ -143,13 +143,13 @@ func checkCancel(t *testing.T, cs *mcp.ClientSession, s *Server, r patientResear
 		_, err := cs.CallTool(ctx, &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "wait"}})
 		done <- err
 	}()
-	within(t, 5*time.Second, "the call", r.waiting)
+	within(t, 30*time.Second, "the call", r.waiting)
 	cancel()
-	within(t, 2*time.Second, "stopping the research", r.stopped)
+	within(t, 30*time.Second, "stopping the research", r.stopped)
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("cancel: the call ended with %v", err)
 	}
-	for end := time.Now().Add(2 * time.Second); s.runs.Running() > 0; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); s.runs.Running() > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("cancel: a run is still counted")
 		}

@@ -265,8 +265,8 @@ func TestCancelReachesTheResearcher(t *testing.T) {
 		}()
 		<-started
 		cancel()
-		within(t, 5*time.Second, "the cancelled call", returned)
-		within(t, 5*time.Second, "stopping the researcher", stopped)
+		within(t, 30*time.Second, "the cancelled call", returned)
+		within(t, 30*time.Second, "stopping the researcher", stopped)
 		if res := call(t, cs, map[string]any{"question": "next"}); res.IsError {
 			t.Errorf("the next call failed: %s", textOf(t, res))
 		}
@@ -309,7 +309,7 @@ func TestProgress(t *testing.T) {
 					t.Errorf("message %d has token %v and number %v", len(messages)+1, p.ProgressToken, p.Progress)
 				}
 				messages = append(messages, p.Message)
-			case <-time.After(5 * time.Second):
+			case <-time.After(30 * time.Second):
 				t.Fatalf("only %d messages came: %q", len(messages), messages)
 			}
 		}

@@ -196,7 +196,7 @@ func TestClosingDoesNotWaitForALaterTime(t *testing.T) {
 	env["OTEL_BSP_SCHEDULE_DELAY"] = "1"
 	r := start(t, env)
 	r.one("ping")
-	for deadline := time.Now().Add(5 * time.Second); c.requests() == 0 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(30 * time.Second); c.requests() == 0 && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 	r.flush(t)
@@ -216,7 +216,7 @@ func TestOneWarningAMinute(t *testing.T) {
 	r := start(t, env)
 	for i := range 10 {
 		r.one("ping")
-		for deadline := time.Now().Add(5 * time.Second); c.requests() < i+1 && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(30 * time.Second); c.requests() < i+1 && time.Now().Before(deadline); {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(5 * time.Millisecond) // until the answer is read

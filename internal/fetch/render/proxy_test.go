@@ -161,7 +161,7 @@ func TestProxyShut(t *testing.T) {
 	for range 2 {
 		select {
 		case <-ended:
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 			t.Fatal("still open")
 		}
 	}

@@ -133,7 +133,7 @@ func TestBrokenStreams(t *testing.T) {
 	hang := func(r *http.Request) {
 		select {
 		case <-r.Context().Done():
-		case <-time.After(5 * time.Second):
+		case <-time.After(30 * time.Second):
 		}
 	}
 	for _, tt := range []struct {
@@ -211,7 +211,7 @@ func TestBrokenStreams(t *testing.T) {
 			m := model(t, openai.Config{BaseURL: s.URL, Key: key, Idle: 200 * time.Millisecond, MaxReply: 100_000})
 			start := time.Now()
 			reply, err := m.Generate(t.Context(), call())
-			if took := time.Since(start); took > 3*time.Second {
+			if took := time.Since(start); took > 15*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if got := marchwarden.CodeOf(err); got != tt.code {
@@ -283,10 +283,10 @@ func TestCancel(t *testing.T) {
 	}
 	select {
 	case at := <-gone:
-		if d := at.Sub(end); d > time.Second {
+		if d := at.Sub(end); d > 10*time.Second { // at once, on a machine that is not busy
 			t.Errorf("the server was told %v later", d)
 		}
-	case <-time.After(2 * time.Second):
+	case <-time.After(30 * time.Second):
 		t.Error("the server was not told")
 	}
 	if _, err := model(t, openai.Config{BaseURL: s.URL}).Generate(ctx, call()); marchwarden.CodeOf(err) != marchwarden.CodeCanceled {

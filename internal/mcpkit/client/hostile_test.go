@@ -59,7 +59,7 @@ func TestDialDoesNotWaitForEver(t *testing.T) {
 			if !errors.Is(err, marchwarden.CodeTimeout) || err.Error() != "the researcher did not say who it is within 1s" {
 				t.Errorf("got %v", err)
 			}
-			if d := time.Since(start); d > 5*time.Second {
+			if d := time.Since(start); d > 15*time.Second {
 				t.Errorf("it took %v", d)
 			}
 		})
@@ -170,7 +170,7 @@ func TestLastWords(t *testing.T) {
 	if !errors.Is(err, marchwarden.CodeUnavailable) || err.Error() != "the researcher's process ended (exit status 3): fatal: [31mdisk on fire" {
 		t.Errorf("got %v", err)
 	}
-	within(t, 5*time.Second, "the end of the session", s.Done())
+	within(t, 30*time.Second, "the end of the session", s.Done())
 	if _, err := s.Research(t.Context(), ask("q"), nil); !errors.Is(err, marchwarden.CodeUnavailable) {
 		t.Errorf("after the end: %v", err)
 	}

@@ -254,10 +254,10 @@ func TestRestartOfOurOwn(t *testing.T) {
 			}
 		})
 	}()
-	within(t, 10*time.Second, "the beginning of the task", searching)
+	within(t, 30*time.Second, "the beginning of the task", searching)
 	stop()
 	_, stop = begin(at)
-	within(t, 20*time.Second, "the task", done)
+	within(t, 30*time.Second, "the task", done)
 	if err != nil || res.Answer != "gone on with [1]" {
 		t.Errorf("got %v, %v", res, err)
 	}
@@ -302,7 +302,7 @@ func TestCancelReachesTheTask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, 5*time.Second, "the end of the task", j.ended)
+	within(t, 30*time.Second, "the end of the task", j.ended)
 	s.Close()
 	stop()
 }

@@ -161,7 +161,7 @@ func TestTaskWithoutEnd(t *testing.T) {
 	if !errors.Is(err, marchwarden.CodeTimeout) || err.Error() != "the researcher did not answer by the deadline" {
 		t.Errorf("got %v", err)
 	}
-	if d := time.Since(start); d < 1200*time.Millisecond || d > 4*time.Second {
+	if d := time.Since(start); d < 1200*time.Millisecond || d > 15*time.Second {
 		t.Errorf("it took %v, want the deadline, the grace and half a second", d)
 	}
 	if got := o.await(t, "tasks/cancel", 1); got[0].Params.TaskID != taskName {
@@ -230,7 +230,7 @@ func TestTaskIsCancelled(t *testing.T) {
 		if n := len(o.of("tasks/cancel")); n != 1 {
 			t.Errorf("it was cancelled %d times before Close returned", n)
 		}
-		within(t, 5*time.Second, "the call", returned)
+		within(t, 30*time.Second, "the call", returned)
 	})
 	t.Run("in a call", func(t *testing.T) {
 		t.Parallel()
@@ -261,7 +261,7 @@ func TestTaskIsCancelled(t *testing.T) {
 		if _, err := s.Research(ctx, ask("q"), nil); !errors.Is(err, marchwarden.CodeTimeout) {
 			t.Errorf("got %v", err)
 		}
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > 15*time.Second {
 			t.Errorf("it took %v", d)
 		}
 	})
@@ -327,7 +327,7 @@ func TestTaskIsGivenUp(t *testing.T) {
 		if _, err := s.Research(t.Context(), ask("q"), nil); !errors.Is(err, marchwarden.CodeUnavailable) || err.Error() != lost {
 			t.Errorf("got %v", err)
 		}
-		if d := time.Since(start); d < 400*time.Millisecond || d > 3*time.Second {
+		if d := time.Since(start); d < 400*time.Millisecond || d > 15*time.Second {
 			t.Errorf("it took %v", d)
 		}
 	})
@@ -341,7 +341,7 @@ func TestTaskIsGivenUp(t *testing.T) {
 		if _, err := s.Research(ctx, ask("q"), nil); !errors.Is(err, marchwarden.CodeUnavailable) || err.Error() != lost {
 			t.Errorf("got %v", err)
 		}
-		if d := time.Since(start); d < time.Second || d > 3*time.Second {
+		if d := time.Since(start); d < time.Second || d > 15*time.Second {
 			t.Errorf("it took %v, want a little more than the deadline", d)
 		}
 	})

@@ -314,7 +314,7 @@ func TestMoneyIsKept(t *testing.T) {
 	}
 	settle(700_000)
 	second := open(t, s, "second")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		uses, err := second.Limits().Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
