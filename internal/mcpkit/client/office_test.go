@@ -100,7 +100,7 @@ func (o *office) of(method string) []message {
 // await waits for n requests for a method.
 func (o *office) await(t *testing.T, method string, n int) []message {
 	t.Helper()
-	for range 300 {
+	for range 3000 {
 		if found := o.of(method); len(found) >= n {
 			return found
 		}

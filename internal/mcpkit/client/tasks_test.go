@@ -185,6 +185,7 @@ func TestTaskHandsOverAtTheDeadline(t *testing.T) {
 		},
 	}
 	s := openOffice(t, o)
+	s.grace = patient
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	res, err := s.Research(ctx, ask("q"), nil)
