@@ -14,6 +14,7 @@ type Kind string
 // The kinds that are answered in their own way.
 const (
 	What    Kind = "what" // also a question without a question word
+	When    Kind = "when"
 	YesNo   Kind = "yes or no"
 	List    Kind = "list"
 	Compare Kind = "comparison"

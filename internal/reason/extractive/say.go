@@ -9,6 +9,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -71,6 +72,9 @@ func (lk *look) said(a answer) string {
 		text = items
 	}
 	heading := strings.TrimRight(flat(a.passage.Heading), ".:")
+	if dated, _, ok := lk.moment(a); ok {
+		return dated + ": " + text
+	}
 	switch {
 	case heading == "", len(heading) > 80, heading == a.passage.Path, strings.Contains(strings.ToLower(text), strings.ToLower(heading)):
 		return text // without a heading, under the title alone, or with its words
@@ -80,6 +84,22 @@ func (lk *look) said(a answer) string {
 		return heading + " " + text
 	}
 	return heading + ": " + text
+}
+
+// moment is the innermost heading above an answer that has a date, and where the date
+// stands in the document, if the question asks when and the answer does not say.
+func (lk *look) moment(a answer) (heading string, date marchwarden.Span, ok bool) {
+	if _, _, says := lexicon.FirstDate(a.text); says || lk.q.Kind != question.When {
+		return "", date, false
+	}
+	before := lk.windows[a.at].src.Text[:a.span.Start]
+	for _, h := range slices.Backward(strings.Split(a.passage.Path, " › ")) {
+		_, sp, dated := lexicon.FirstDate(h)
+		if from := strings.LastIndex(before, h); dated && from >= 0 {
+			return flat(h), marchwarden.Span{Start: from + sp.Start, End: from + sp.End}, true
+		}
+	}
+	return "", date, false
 }
 
 // subject reports that a sentence names something of the question, or begins like one
@@ -164,7 +184,11 @@ func (lk *look) short(ctx context.Context, st *reason.State, a answer) *reason.S
 	if lk.q.Kind == question.YesNo {
 		return lk.decide(ctx, st, a, s)
 	}
-	if a.words.End <= a.words.Start || lk.q.Broad {
+	words := lk.windows[a.at].src.Text[a.words.Start:a.words.End]
+	if _, date, ok := lk.moment(a); ok && !strings.ContainsFunc(words, unicode.IsLetter) {
+		s.Span = date // the reader saw no time in the sentence
+	}
+	if s.Span.End <= s.Span.Start || lk.q.Broad {
 		return nil
 	}
 	return s

@@ -17,7 +17,6 @@ const (
 	rivalMargin  = 2.5  // how much weaker, in log-odds, the second sentence may be
 	moreMargin   = 3.0  // the same for every further one of a broad question
 	perDocument  = 1    // sentences of one document for a broad question, so that several are heard
-	leastAbout   = -2   // what the reader must give a further sentence for being about the question
 	nearlyOwn    = 0.75 // share of what the best holds of the question, without a reader,
 	broadlyOwn   = 0.5  // and for a broad question
 	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
@@ -223,7 +222,7 @@ func (lk *look) choose(list []answer) []answer {
 // best does.
 func (lk *look) bears(a, best answer) bool {
 	if a.feats[featRead] > 0 {
-		return a.feats[featThin] == 0 && a.feats[featCloserAbout] > leastAbout
+		return a.feats[featThin] == 0 && a.feats[featCloserAbout] > 0
 	}
 	least := nearlyOwn
 	if lk.q.Broad {
