@@ -27,29 +27,29 @@ func (rd *reading) extreme() *draft {
 	}
 	c := rd.near(from, 6, 3, measurable) // the superlative itself may name it: "longest"
 	rd.use(from, at)
-	answer, soft := rd.target()
+	answer := rd.target()
 	if c >= 0 && rd.bare() && (rd.r.unnamed || rd.nounAfter(at)) {
-		answer, soft = c, 0
+		answer = c
 	}
 	switch {
 	case answer < 0:
 		return refused
 	case c >= 0:
 		col := &rd.r.cols[c]
-		return rd.utmost(answer, c, fn, rd.r.value(col), both(rd.r.filledTest(col), rd.r.noTotals()), rd.degree(word, at, col.name), soft)
+		return rd.utmost(answer, c, fn, rd.r.value(col), both(rd.r.filledTest(col), rd.r.noTotals()), rd.degree(word, at, col.name))
 	case word == "oldest" || word == "youngest":
-		return rd.aged(answer, word, soft)
+		return rd.aged(answer, word)
 	}
-	return rd.mostRows(answer, fn, word, soft)
+	return rd.mostRows(answer, fn, word)
 }
 
 // utmost are the rows in which an expression of column c is the largest, or the
 // smallest, of those that pass a test.
-func (rd *reading) utmost(answer, c int, fn, expr, test, called string, soft float64) *draft {
+func (rd *reading) utmost(answer, c int, fn, expr, test, called string) *draft {
 	where, words := rd.conditions(nil)
 	all := both(where, test)
 	return &draft{what: rd.show(answer, c), where: both(all, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", expr, fn, expr, rd.r.from, all)), tail: rd.listed(),
-		meaning: rd.rows(words) + ", the " + called, soft: soft}
+		meaning: rd.rows(words) + ", the " + called}
 }
 
 // degree says of which column a superlative is meant: "highest price", "cheapest by
@@ -67,20 +67,20 @@ func (rd *reading) degree(word string, at int, column string) string {
 // mostRows is "which city appears most often" and "which customer has the most
 // orders". The rows that refer to another table are counted by what they refer to: two
 // customers may have one name. Those that nothing refers to have no rows to count.
-func (rd *reading) mostRows(answer int, fn, word string, soft float64) *draft {
+func (rd *reading) mostRows(answer int, fn, word string) *draft {
 	col := &rd.r.cols[answer]
 	group := col.expr
 	if col.parent > 0 && col.label && fn == "MAX" && rd.q.speaks(rd.r) {
 		rd.touched[answer] = true
 		group = "a." + database.Ident(col.link)
-	} else if !slices.Contains([]string{"most", "least", "fewest"}, word) || col.unique > 0.8 || soft > 0 || rd.bare() {
+	} else if !slices.Contains([]string{"most", "least", "fewest"}, word) || col.unique > 0.8 || rd.bare() {
 		return refused
 	}
 	where, words := rd.conditions(nil)
 	all := both(where, group+" IS NOT NULL")
 	return &draft{what: rd.shown(answer) + ", COUNT(*) AS \"count\"", where: all,
 		tail:    fmt.Sprintf(" GROUP BY %s HAVING COUNT(*) = (SELECT %s(n) FROM (SELECT COUNT(*) AS n FROM %s WHERE %s GROUP BY %s) AS counts)", group, fn, rd.r.from, all, group),
-		meaning: fmt.Sprintf("%s, the %s in the %s rows", rd.rows(words), col.name, word), soft: soft}
+		meaning: fmt.Sprintf("%s, the %s in the %s rows", rd.rows(words), col.name, word)}
 }
 
 // nounAfter reports that the question names the number itself behind a superlative,
@@ -111,10 +111,10 @@ func (rd *reading) bare() bool {
 }
 
 // measurable reports a column whose numbers can be compared and added up.
-func measurable(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 }
+func measurable(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 && c.year == "" }
 
 // aged is the oldest or the youngest by a date of birth, or the like.
-func (rd *reading) aged(answer int, word string, soft float64) *draft {
+func (rd *reading) aged(answer int, word string) *draft {
 	c := rd.only(func(c *column) bool {
 		return c.year != "" && c.parent == 0 && (rd.r.unnamed || c.hasWord(ageLike))
 	})
@@ -128,7 +128,7 @@ func (rd *reading) aged(answer int, word string, soft float64) *draft {
 	if word == "youngest" {
 		fn = "MAX"
 	}
-	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", word+" by "+rd.r.cols[c].name, soft)
+	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", word+" by "+rd.r.cols[c].name)
 }
 
 // listed orders rows as the table lists them.
@@ -157,7 +157,7 @@ func (rd *reading) ends() *draft {
 		return refused // a place in a contest, not in the table
 	}
 	rd.use(from, at)
-	answer, soft := rd.target()
+	answer := rd.target()
 	if answer < 0 {
 		return refused
 	}
@@ -181,7 +181,7 @@ func (rd *reading) ends() *draft {
 	}
 	where, words := rd.conditions(nil)
 	return &draft{what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: " ORDER BY " + order + " LIMIT 1",
-		meaning: fmt.Sprintf("%s, the %s row %s", rd.rows(words), way, say), soft: soft}
+		meaning: fmt.Sprintf("%s, the %s row %s", rd.rows(words), way, say)}
 }
 
 // dated is the first or the last by a column of dates that the question names, or by
@@ -196,5 +196,5 @@ func (rd *reading) dated(answer, from int, fn, way string) *draft {
 		return refused // by what it is the first is not said
 	}
 	expr := rd.r.cols[c].expr
-	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", way+" by "+rd.r.cols[c].name, 0)
+	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", way+" by "+rd.r.cols[c].name)
 }

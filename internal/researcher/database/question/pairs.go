@@ -107,8 +107,8 @@ func (rd *reading) neighbour() *draft {
 			continue
 		}
 		rd.use(from, f.from)
-		answer, soft := rd.target()
-		if answer < 0 || soft > 0 {
+		answer := rd.target()
+		if answer < 0 {
 			answer = f.col
 		}
 		test, say := rd.condition(f)
@@ -122,7 +122,7 @@ func (rd *reading) neighbour() *draft {
 		}
 		next := fmt.Sprintf("%s %s (SELECT %s(%s) FROM %s WHERE %s)", rd.r.order, beyond, fn, rd.r.order, rd.r.from, both(test, rest))
 		return &draft{what: rd.show(answer, f.col), where: both(next, rest), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, direction),
-			meaning: fmt.Sprintf(meaning, rd.r.display, say, words), soft: soft}
+			meaning: fmt.Sprintf(meaning, rd.r.display, say, words)}
 	}
 	return nil
 }

@@ -25,28 +25,27 @@ func (q *question) has(phrases ...string) bool {
 	return from >= 0
 }
 
-// target is the column that a question asks for, and how many words were guessed;
-// col is -1 where there is none.
-func (rd *reading) target() (col int, soft float64) {
+// target is the column that a question asks for; -1 where there is none.
+func (rd *reading) target() int {
 	q := rd.q
 	if why, _ := q.find("why"); why >= 0 {
 		rd.used[why] = true
-		return rd.only(func(c *column) bool { return c.parent == 0 && c.hasWord(reasonLike) }), 0
+		return rd.only(func(c *column) bool { return c.parent == 0 && c.hasWord(reasonLike) })
 	}
 	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "show", "tell")
 	if wh < 0 {
-		return rd.r.entity(), 0.5
+		return rd.r.entity()
 	}
 	switch q.low[wh] {
 	case "who", "whom":
-		return rd.person(at), 0
+		return rd.person(at)
 	case "when":
-		return rd.only(func(c *column) bool { return c.year != "" || c.date || slices.Contains(c.stems, "date") }), 0
+		return rd.only(func(c *column) bool { return c.year != "" || c.date || slices.Contains(c.stems, "date") })
 	case "where":
-		return rd.only(placeNamed), 0
+		return rd.only(placeNamed)
 	}
 	if !rd.r.unnamed && q.low[wh] == "what" && at < len(q.low) && slices.Contains([]string{"do", "does", "did"}, q.low[at]) {
-		return -1, 0 // a deed is no column's name
+		return -1 // a deed is no column's name
 	}
 	return rd.noun(at)
 }
@@ -85,37 +84,36 @@ func (rd *reading) person(at int) int {
 func placeNamed(c *column) bool { return c.hasWord(placeLike) }
 
 // noun is the column that the noun after "which" or "what" names. A noun that is
-// no column's name is taken for what the rows are, at a price.
-func (rd *reading) noun(at int) (int, float64) {
+// no column's name is taken for what the rows are.
+func (rd *reading) noun(at int) int {
 	q := rd.q
 	for at < len(q.low) && (q.toks[at].Stop || q.low[at] == "name" || q.low[at] == "names" || q.low[at] == "s") && len(rd.cols[at]) == 0 {
 		at++
 	}
-	lost := 0.0
-	for i := at; i < min(at+5, len(q.low)) && lost == 0 && (i == at || !auxiliary[q.low[i]]); i++ {
+	row := false // the noun is what the rows are called
+	for i := at; i < min(at+5, len(q.low)) && !row && (i == at || !auxiliary[q.low[i]]); i++ {
 		if rd.self(i) {
-			return rd.r.entity(), 0
+			return rd.r.entity()
 		}
 		if kin := rd.kin(i); kin > 0 {
-			return slices.IndexFunc(rd.r.cols, func(c column) bool { return c.parent == kin && c.label }), 0
+			return slices.IndexFunc(rd.r.cols, func(c column) bool { return c.parent == kin && c.label })
 		}
 		if c := rd.take(i, func(*column) bool { return true }); c >= 0 {
-			return c, 0
+			return c
 		}
 		if rd.r.unnamed && !q.toks[i].Stop && !asking[q.toks[i].Stem] && !rd.used[i] {
-			lost = 0.5
-			rd.used[i] = true // the noun: what the rows are called
+			row, rd.used[i] = true, true
 		}
 	}
 	if !rd.r.unnamed {
-		return -1, 0
+		return -1
 	}
 	if slices.ContainsFunc(q.low[at:min(at+3, len(q.low))], func(w string) bool { return w == "year" || w == "date" || w == "season" }) {
 		if c := rd.only(func(c *column) bool { return c.year != "" }); c >= 0 {
-			return c, 0
+			return c
 		}
 	}
-	return rd.r.entity(), lost
+	return rd.r.entity()
 }
 
 // yesNo refuses questions that want a yes or a no: rows are none.
@@ -180,7 +178,7 @@ var having = strings.Fields("win won wins earn earned earns receive received rec
 func (rd *reading) number(at int, where, words string) *draft {
 	different := rd.q.has(distinct...)
 	rd.useWords(distinct...)
-	soft, met := 0.0, false
+	met := false
 	for i := at; i < min(at+3, len(rd.q.toks)) && !auxiliary[rd.q.low[i]]; i++ {
 		if met = rd.self(i); met {
 			break
@@ -196,7 +194,6 @@ func (rd *reading) number(at int, where, words string) *draft {
 			col := &rd.r.cols[c]
 			return &draft{what: "COUNT(DISTINCT " + col.expr + ")", where: both(where, rd.r.noTotals()), meaning: "count of different " + col.name + " of " + rd.rows(words)}
 		case c < 0: // the rows, whatever they are called
-			soft = 0.25
 			rd.used[i] = rd.r.unnamed
 		}
 		break
@@ -209,7 +206,7 @@ func (rd *reading) number(at int, where, words string) *draft {
 	case where == "" && rd.r.unnamed && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all"):
 		return refused
 	}
-	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words), soft: soft}
+	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words)}
 }
 
 var distinct = []string{"different", "distinct", "unique"}
@@ -226,7 +223,7 @@ func (rd *reading) single() bool {
 // head is the column of numbers that the noun from token at on names, or -1.
 func (rd *reading) head(at int) int {
 	for i := at; i < min(at+6, len(rd.cols)) && (i == at || !auxiliary[rd.q.low[i]]); i++ {
-		if c := rd.take(i, func(c *column) bool { return measurable(c) && c.year == "" }); c >= 0 {
+		if c := rd.take(i, measurable); c >= 0 {
 			return c
 		}
 	}
@@ -238,7 +235,7 @@ func (rd *reading) lookup() *draft {
 	if len(rd.filters) == 0 {
 		return nil
 	}
-	answer, soft := rd.target()
+	answer := rd.target()
 	if answer < 0 || rd.q.has("how") {
 		return refused
 	}
@@ -247,5 +244,5 @@ func (rd *reading) lookup() *draft {
 	}
 	where, words := rd.conditions(nil)
 	return &draft{what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: rd.listed(),
-		meaning: rd.rows(words), soft: soft}
+		meaning: rd.rows(words)}
 }
