@@ -240,22 +240,11 @@ func atx(s string) bool {
 // ended reports whether a text ends like a sentence: with a terminator, and
 // after it nothing but closing quotes, brackets and notes.
 func ended(s string) bool {
-	for s != "" {
-		_, n := utf8.DecodeLastRuneInString(s)
-		tail := s[len(s)-n:]
-		if terminator(tail) > 0 {
-			return true
-		}
-		if closer(tail) == 0 && noteMark(tail) == 0 {
-			return false
-		}
-		if tail == "]" {
-			near := s[max(0, len(s)-longestNote):]
-			if open := strings.LastIndexByte(near, '['); open >= 0 {
-				n = len(near) - open
-			}
-		}
-		s = s[:len(s)-n]
-	}
-	return false
+	last, _ := utf8.DecodeLastRuneInString(s)
+	return !wordRune(last) && endMarks.MatchString(s[max(0, len(s)-longestEnd):])
 }
+
+var endMarks = regexp.MustCompile(`[` + terminators + `](?:[` + closers + `]|` + note + `)*$`)
+
+// longestEnd is how many bytes of a text are looked at for its end.
+const longestEnd = 80

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Sentences returns the spans of the sentences of s, in order and trimmed. They
@@ -28,17 +27,16 @@ func sentences(s string, p Span, skip int) []Span {
 	c.caseless = strings.IndexFunc(s[p.Start:p.End], unicode.IsUpper) < 0
 	var spans []Span
 	for i := p.Start + skip; i < p.End; {
-		n := terminator(s[i:p.End])
-		if n == 0 {
-			i++
-			continue
+		n := strings.IndexFunc(s[i:p.End], terminator)
+		if n < 0 {
+			break
 		}
-		st := c.stop(i)
+		st := c.stop(i + n)
 		if st.next < p.End && c.ends(st) {
 			spans = append(spans, Span{c.start, st.end})
 			c.start = st.next
 		}
-		i = max(st.end, i+n)
+		i = st.end
 	}
 	return append(spans, Span{c.start, p.End})
 }
@@ -63,58 +61,32 @@ type stop struct {
 	spaced bool // white space follows
 }
 
-// terminator returns the length of the sentence-ending mark s begins with, or 0.
-func terminator(s string) int {
-	switch c := s[0]; {
-	case c == '.' || c == '!' || c == '?':
-		return 1
-	case c < 0xD8 || c > 0xEF:
-		return 0
-	}
-	switch r, n := utf8.DecodeRuneInString(s); r {
-	case '…', '。', '！', '？', '｡', '‼', '⁇', '⁈', '⁉', '؟', '۔', '।', '॥', '።':
-		return n
-	}
-	return 0
-}
+// terminator reports whether a mark ends sentences.
+func terminator(r rune) bool { return strings.ContainsRune(terminators, r) }
+
+// What may stand where a sentence ends.
+const (
+	terminators = ".!?…。！？｡‼⁇⁈⁉؟۔।॥።"
+	closers     = `])"'}”’»›″」』）】》〉〕*_`
+	note        = `\[[^\[\].\n]{1,22}\]|:\d[\d:–-]*|[¹²³⁰⁴⁵⁶⁷⁸⁹†‡]` // "[12]", "[citation needed]", ":12–13"
+)
+
+var (
+	stopMarks = regexp.MustCompile(`^(?:[` + closers + terminators + `]|` + note + `| \.(?:\B|$))+`)
+	// setApart are numbers of notes, and quotes in a text cut into words.
+	setApart = regexp.MustCompile(`^(\[[\d,–\- ]+\]|["')]+)(?:[\t-\r ]|$)`)
+)
 
 // stop reads the terminators at i and what belongs to them.
 func (c *cutter) stop(i int) stop {
-	st := stop{at: i, end: i}
-	for st.end < len(c.s) {
-		rest := c.s[st.end:]
-		if n := terminator(rest); n > 0 {
-			st.mark(rest[:n])
-			st.end += n
-		} else if n := closer(rest); n > 0 {
-			st.quote = st.quote || strings.ContainsAny(rest[:n], `"'”’»」』`)
-			st.end += n
-		} else if n := noteMark(rest); n > 0 {
-			st.noted = true
-			st.end += n
-		} else if strings.HasPrefix(rest, " . ") || rest == " ." {
-			st.dots++
-			st.end += 2
-		} else {
-			break
-		}
-	}
+	marks := stopMarks.FindString(c.s[i:])
+	st := stop{at: i, end: i + len(marks), dots: strings.Count(marks, ".") + 3*strings.Count(marks, "…")}
+	st.bang = strings.ContainsAny(marks, "!?‼⁇⁈⁉؟")
+	st.wide = strings.ContainsAny(marks, "。！？｡۔।॥።")
+	st.quote = strings.ContainsAny(marks, `"'”’»」』`)
+	st.noted = strings.ContainsAny(marks, "[:¹²³⁰⁴⁵⁶⁷⁸⁹†‡")
 	c.after(&st)
 	return st
-}
-
-// mark counts one terminator.
-func (st *stop) mark(m string) {
-	switch m {
-	case ".":
-		st.dots++
-	case "…":
-		st.dots += 3
-	case "!", "?", "‼", "⁇", "⁈", "⁉", "؟":
-		st.bang = true
-	default:
-		st.wide = true
-	}
 }
 
 // after finds where the next text begins, taking notes and stray quotes that are
@@ -126,12 +98,11 @@ func (c *cutter) after(st *stop) {
 	}
 	st.spaced = st.next > st.end
 	for st.spaced && st.next < len(c.s) {
-		rest := c.s[st.next:]
-		n := max(numericNote(rest), strayCloser(rest))
-		if n == 0 || st.next+n < len(c.s) && !asciiSpace(c.s[st.next+n]) {
+		m := setApart.FindStringSubmatch(c.s[st.next:])
+		if m == nil {
 			break
 		}
-		st.end = st.next + n
+		st.end = st.next + len(m[1])
 		st.next = skipSpace(c.s, st.end)
 	}
 }

@@ -98,7 +98,7 @@ func (b *block) runsOn(i int) bool {
 		return true
 	}
 	return last == ',' || b.lines[i].chars >= 25 && b.lines[i].indent == b.lines[i+1].indent &&
-		(wordRune(last) || closer(string(last)) > 0 || last == '-')
+		(wordRune(last) || strings.ContainsRune(closers+"-", last))
 }
 
 // unfinished reports whether a line ends with a word that cannot end a sentence
