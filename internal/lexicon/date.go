@@ -11,18 +11,8 @@ import (
 // zero: "March 2024" has no day, "3 March" no year.
 type Date struct{ Year, Month, Day int }
 
-// String is the date as 2006-01-02, shorter where parts are missing.
-func (d Date) String() string {
-	switch {
-	case d.Year == 0:
-		return ""
-	case d.Month == 0:
-		return fmt.Sprintf("%04d", d.Year)
-	case d.Day == 0:
-		return fmt.Sprintf("%04d-%02d", d.Year, d.Month)
-	}
-	return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)
-}
+// String is the date as 2006-01-02, with zeros for what is missing.
+func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day) }
 
 // Fits reports whether two dates agree in every part that both name.
 func (d Date) Fits(o Date) bool {

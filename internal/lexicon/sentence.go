@@ -237,5 +237,5 @@ func (c *cutter) wordStart(i int) int {
 // dottedWord reports whether word is an acronym without its last dot. A decimal
 // number is none.
 func dottedWord(word string) bool {
-	return strings.Contains(word, ".") && acronym(word) && strings.ContainsFunc(word, unicode.IsLetter)
+	return acronym.MatchString(word) && strings.ContainsFunc(word, unicode.IsLetter)
 }
