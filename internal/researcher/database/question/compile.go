@@ -217,9 +217,6 @@ func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*Stateme
 		return nil, err
 	}
 	st := &Statement{SQL: clean, Rows: rows, Table: rd.r.display, Meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}
-	if got := st.Answers(); rd.r.unnamed && len(got) == 1 && got[0] == "0" && strings.HasPrefix(d.what, "COUNT(*)") {
-		return nil, nil // more likely a word that was misunderstood than nothing
-	}
 	if n := len(st.Answers()); n == 0 || n > manyAnswers || rows.Truncated {
 		return nil, nil
 	}

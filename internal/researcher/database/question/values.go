@@ -17,7 +17,6 @@ type match struct {
 	filter
 	words int
 	named bool // the question names the column as well
-	own   bool // the run holds a word that no column is called by
 }
 
 // values finds the values that the question writes out, in whole or in part, the
@@ -28,14 +27,14 @@ func (rd *reading) values() {
 		found = append(found, rd.valuesOf(c)...)
 	}
 	slices.SortStableFunc(found, func(a, b match) int {
-		return cmp.Or(cmp.Compare(b.words, a.words), truth(b.full, a.full), truth(b.named, a.named), truth(b.own, a.own), cmp.Compare(len(a.values), len(b.values)), cmp.Compare(a.from, b.from), cmp.Compare(a.col, b.col))
+		return cmp.Or(cmp.Compare(b.words, a.words), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(a.col, b.col))
 	})
 	for _, m := range found {
 		if !rd.free(m.from, m.at) {
 			continue
 		}
-		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number || rd.tableOnly(m.from, m.at) {
-			continue // of what it is the number is not said; or it is what the rows are called
+		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number {
+			continue // of what it is the number is not said
 		}
 		m.elsewhere = !m.named && slices.ContainsFunc(found, func(o match) bool { return o.col != m.col && o.from == m.from && o.at == m.at })
 		m.not = rd.denied(m.from)
@@ -46,23 +45,13 @@ func (rd *reading) values() {
 	}
 }
 
-// tableOnly reports a run of words that names a table and nothing else.
-func (rd *reading) tableOnly(from, at int) bool {
-	return slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.from <= from && at <= n.at })
-}
-
 // alternatives reports that two values are named side by side: "A or B", "A and B",
 // "between A and B".
 func (rd *reading) alternatives(a, b filter) bool {
 	if b.from < a.from {
 		a, b = b, a
 	}
-	for i := min(a.at, b.from); i < b.from; i++ {
-		if w := rd.q.low[i]; w == "or" || w == "and" || w == "than" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rd.q.low[a.at:b.from], func(w string) bool { return w == "or" || w == "and" || w == "than" })
 }
 
 func truth(a, b bool) int {
@@ -77,13 +66,15 @@ func truth(a, b bool) int {
 
 // denied reports that what begins at a token is what is not meant.
 func (rd *reading) denied(from int) bool {
+	at := from
+	for at > 0 && from-at < 2 && harmless[rd.q.low[at-1]] && rd.q.low[at-1] != "for" {
+		at--
+	}
 	for _, words := range []string{"other than", "besides", "except", "except for", "not", "apart from", "excluding"} {
 		n := len(strings.Fields(words))
-		for gap := range 3 {
-			if at, ok := rd.q.phraseAt(from-n-gap, words); ok && !slices.ContainsFunc(rd.q.low[at:from], func(w string) bool { return !harmless[w] }) {
-				rd.use(from-n-gap, from)
-				return true
-			}
+		if _, ok := rd.q.phraseAt(at-n, words); ok {
+			rd.use(at-n, from)
+			return true
 		}
 	}
 	return false
@@ -100,13 +91,13 @@ func (rd *reading) valuesOf(c int) []match {
 		toks := lexicon.Tokens(v)
 		for i := range rd.q.toks {
 			n, start := rd.runAt(i, toks)
-			if n == 0 || !rd.telling(i, toks, start, n, col) {
+			if n == 0 || !rd.telling(i, toks, start, n) {
 				continue
 			}
 			k := slices.IndexFunc(out, func(m match) bool { return m.from == i && m.at == i+n })
 			if k < 0 {
 				k = len(out)
-				out = append(out, match{filter: filter{col: c, from: i, at: i + n}, words: n, named: rd.namedNear(c, i, i+n), own: rd.ownWord(i, i+n)})
+				out = append(out, match{filter: filter{col: c, from: i, at: i + n}, words: n, named: rd.namedNear(c, i, i+n)})
 			}
 			m := &out[k]
 			full := n == len(toks)
@@ -157,33 +148,21 @@ func plainLetters(s string) string { return letters.Replace(strings.ToLower(s)) 
 
 // telling reports whether n words from token from on, which stand in a value from
 // start on, pick the value out rather than standing in it by accident.
-func (rd *reading) telling(from int, value []lexicon.Token, start, n int, col *column) bool {
+func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
 	full := n == len(value)
-	weight, content := 0, 0
-	for _, t := range rd.q.toks[from : from+n] {
-		if !t.Stop {
-			content++
-		}
-	}
 	for i := from; i < from+n; i++ {
 		t, written := rd.q.toks[i], value[start+i-from]
 		switch {
 		case full && n == 1 && i > 0 && t.Capital && t.Text == written.Text:
-			weight++ // "blood type A"
-		case t.Stop && !(written.Capital && i+1 < from+n && rd.q.toks[i+1].Number): // "May 2010"
-		case asking[t.Stem]:
-		case t.Number && !full && len(t.Text) < 3:
-		case col.number && !full:
-		case full, content > 1:
-			weight++
-		case len(rd.cols[i]) == 0 && !rd.asked(i) && (written.Capital || written.Number || 2*n >= len(value)):
-			weight++ // one word of several: a name, and not that of a column
+			return true // "blood type A"
+		case t.Stop || asking[t.Stem]:
+		case full:
+			return true
+		case len(value) <= longValue && len(rd.cols[i]) == 0 && !rd.asked(i) && (written.Capital || written.Number || 2*n >= len(value)):
+			return true // one word of several: a name, and not that of a column
 		}
 	}
-	if first := rd.q.toks[from]; first.Stop && !full && !value[start].Capital {
-		return false
-	}
-	return weight > 0 && (full || len(value) <= longValue)
+	return false
 }
 
 // asked reports a word that stands right after "which", "what" or "how many": it
@@ -203,16 +182,6 @@ const longValue = 14
 func (rd *reading) namedNear(c, from, at int) bool {
 	names := func(ms []mention) bool { return slices.ContainsFunc(ms, func(m mention) bool { return m.col == c }) }
 	return slices.ContainsFunc(rd.cols[max(0, from-3):from], names) || slices.ContainsFunc(rd.cols[at:min(len(rd.cols), at+3)], names)
-}
-
-// ownWord reports a word in a run that names no column.
-func (rd *reading) ownWord(from, at int) bool {
-	for i := from; i < at; i++ {
-		if !rd.q.toks[i].Stop && len(rd.cols[i]) == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // numbered finds rows that are named by their key: "order 7".
