@@ -9,7 +9,6 @@ package question
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -39,9 +38,6 @@ type Statement struct {
 	// Lyon".
 	Meaning string
 }
-
-// Answers are the values of the first column, each once.
-func (s *Statement) Answers() []string { return Distinct(s.Rows) }
 
 // Distinct are the values of the first column of rows, each once, without those
 // that say nothing.
@@ -140,7 +136,7 @@ func (c *choice) try(ctx context.Context, db *database.DB, r *relation) error {
 		return err
 	case c.best == nil || own && !c.own:
 		c.best, c.own, c.rival = st, own, ""
-	case !slices.Equal(c.best.Answers(), st.Answers()):
+	case !slices.Equal(Distinct(c.best.Rows), Distinct(st.Rows)):
 		c.rival = st.Table
 	}
 	return nil
@@ -156,19 +152,9 @@ func (c *choice) made() (*Statement, error) {
 	case !c.met:
 		return nil, nil
 	case len(c.lacking) > 0:
-		return nil, unfit("nothing in the tables, and no template, stands for " + quoted(c.lacking))
+		return nil, unfit("nothing in the tables, and no template, stands for \"" + strings.Join(c.lacking[:min(6, len(c.lacking))], `", "`) + `"`)
 	}
 	return nil, unfit("no template fits it")
-}
-
-// quoted names the first of some words.
-func quoted(list []string) string {
-	const most = 6
-	var out []string
-	for _, w := range list[:min(most, len(list))] {
-		out = append(out, fmt.Sprintf("%q", w))
-	}
-	return strings.Join(out, ", ")
 }
 
 // fits tells whether a draft answers all of the question. One of a table with its
@@ -217,7 +203,7 @@ func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*Stateme
 		return nil, err
 	}
 	st := &Statement{SQL: clean, Rows: rows, Table: rd.r.display, Meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}
-	if n := len(st.Answers()); n == 0 || n > manyAnswers || rows.Truncated {
+	if n := len(Distinct(rows)); n == 0 || n > manyAnswers || rows.Truncated {
 		return nil, nil
 	}
 	return st, nil

@@ -28,7 +28,9 @@ func (rd *reading) extreme() *draft {
 	c := rd.near(from, 6, 3, measurable) // the superlative itself may name it: "longest"
 	rd.use(from, at)
 	answer := rd.target()
-	if c >= 0 && rd.bare() && (rd.r.unnamed || rd.nounAfter(at)) {
+	// "The highest price" names the number itself, "the most expensive product" what has it.
+	noun := at < len(rd.cols) && slices.ContainsFunc(rd.cols[at], func(m mention) bool { return rd.r.cols[m.col].called(rd.q.toks[at]) })
+	if c >= 0 && rd.bare() && (rd.r.unnamed || noun) {
 		answer = c
 	}
 	switch {
@@ -36,9 +38,12 @@ func (rd *reading) extreme() *draft {
 		return refused
 	case c >= 0:
 		col := &rd.r.cols[c]
-		return rd.utmost(answer, c, fn, rd.r.value(col), both(rd.r.filledTest(col), rd.r.noTotals()), rd.degree(word, at, col.name))
+		return rd.utmost(answer, c, fn, rd.r.value(col), both(rd.r.filledTest(col), rd.r.noTotals()), word+" by "+col.name)
 	case word == "oldest" || word == "youngest":
-		return rd.aged(answer, word)
+		fn = map[string]string{"oldest": "MIN", "youngest": "MAX"}[word]
+		return rd.dated(answer, rd.only(func(c *column) bool {
+			return c.year != "" && c.parent == 0 && (rd.r.unnamed || c.hasWord(ageLike))
+		}), fn, word)
 	}
 	return rd.mostRows(answer, fn, word)
 }
@@ -50,18 +55,6 @@ func (rd *reading) utmost(answer, c int, fn, expr, test, called string) *draft {
 	all := both(where, test)
 	return &draft{what: rd.show(answer, c), where: both(all, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", expr, fn, expr, rd.r.from, all)), tail: rd.listed(),
 		meaning: rd.rows(words) + ", the " + called}
-}
-
-// degree says of which column a superlative is meant: "highest price", "cheapest by
-// price", "most expensive by price".
-func (rd *reading) degree(word string, at int, column string) string {
-	switch {
-	case !plainly[word]:
-		return word + " by " + column
-	case !rd.r.unnamed && at < len(rd.cols) && len(rd.cols[at]) > 0 && !rd.nounAfter(at):
-		return word + " " + rd.q.low[at] + " by " + column
-	}
-	return word + " " + column
 }
 
 // mostRows is "which city appears most often" and "which customer has the most
@@ -81,12 +74,6 @@ func (rd *reading) mostRows(answer int, fn, word string) *draft {
 	return &draft{what: rd.shown(answer) + ", COUNT(*) AS \"count\"", where: all,
 		tail:    fmt.Sprintf(" GROUP BY %s HAVING COUNT(*) = (SELECT %s(n) FROM (SELECT COUNT(*) AS n FROM %s WHERE %s GROUP BY %s) AS counts)", group, fn, rd.r.from, all, group),
 		meaning: fmt.Sprintf("%s, the %s in the %s rows", rd.rows(words), col.name, word)}
-}
-
-// nounAfter reports that the question names the number itself behind a superlative,
-// "the highest price", rather than what has it, "the most expensive product".
-func (rd *reading) nounAfter(at int) bool {
-	return at < len(rd.q.toks) && slices.ContainsFunc(rd.cols[at], func(m mention) bool { return rd.r.cols[m.col].called(rd.q.toks[at]) })
 }
 
 // inValue reports that a token is part of a value, of a comparison, or of the name
@@ -112,24 +99,6 @@ func (rd *reading) bare() bool {
 
 // measurable reports a column whose numbers can be compared and added up.
 func measurable(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 && c.year == "" }
-
-// aged is the oldest or the youngest by a date of birth, or the like.
-func (rd *reading) aged(answer int, word string) *draft {
-	c := rd.only(func(c *column) bool {
-		return c.year != "" && c.parent == 0 && (rd.r.unnamed || c.hasWord(ageLike))
-	})
-	if c < 0 {
-		return refused
-	}
-	expr, fn := rd.r.cols[c].year, "MIN"
-	if rd.r.cols[c].iso {
-		expr = rd.r.cols[c].expr
-	}
-	if word == "youngest" {
-		fn = "MAX"
-	}
-	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", word+" by "+rd.r.cols[c].name)
-}
 
 // listed orders rows as the table lists them.
 func (rd *reading) listed() string {
@@ -162,7 +131,12 @@ func (rd *reading) ends() *draft {
 		return refused
 	}
 	if !rd.r.unnamed && !rd.q.has("table", "chart", "list", "listed", "bottom", "top") {
-		return rd.dated(answer, from, fn, way)
+		dates := func(c *column) bool { return (c.iso || c.year != "" && c.number) && c.parent == 0 }
+		c := rd.named(dates)
+		if c < 0 && slices.Contains([]string{"earliest", "latest", "most"}, rd.q.low[from]) {
+			c = rd.only(dates)
+		}
+		return rd.dated(answer, c, fn, way)
 	}
 	if i, _ := rd.q.find("chart", "table", "list"); i >= 0 && len(rd.cols[i]) > 0 {
 		return refused // the order of a column is meant, not that of the table
@@ -184,17 +158,14 @@ func (rd *reading) ends() *draft {
 		meaning: fmt.Sprintf("%s, the %s row %s", rd.rows(words), way, say)}
 }
 
-// dated is the first or the last by a column of dates that the question names, or by
-// the only one where the word itself speaks of time.
-func (rd *reading) dated(answer, from int, fn, way string) *draft {
-	dates := func(c *column) bool { return (c.iso || c.year != "" && c.number) && c.parent == 0 }
-	c := rd.named(dates)
-	if c < 0 && slices.Contains([]string{"earliest", "latest", "most"}, rd.q.low[from]) {
-		c = rd.only(dates)
-	}
+// dated is the first or the last by a column of dates or years.
+func (rd *reading) dated(answer, c int, fn, way string) *draft {
 	if c < 0 {
 		return refused // by what it is the first is not said
 	}
-	expr := rd.r.cols[c].expr
+	expr := rd.r.cols[c].year
+	if rd.r.cols[c].iso {
+		expr = rd.r.cols[c].expr
+	}
 	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", way+" by "+rd.r.cols[c].name)
 }

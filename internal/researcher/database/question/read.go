@@ -255,7 +255,7 @@ func (rd *reading) comparisons() {
 			if c.after {
 				if n, ok := rd.q.numberAt(i); ok {
 					if end, ok := rd.q.phraseAt(i+1, c.words); ok {
-						rd.compare(i, end, c.op, n)
+						rd.compare(i, end, c.op, n, 0)
 					}
 				}
 				continue
@@ -269,7 +269,7 @@ func (rd *reading) comparisons() {
 				at++
 			}
 			if n, ok := rd.q.numberAt(at); ok {
-				rd.compare(i, at+1, c.op, n)
+				rd.compare(i, at+1, c.op, n, 0)
 			}
 		}
 	}
@@ -281,9 +281,8 @@ func (rd *reading) comparisons() {
 // compare makes a filter of a comparison at tokens [from, at): the column is named
 // behind it ("at least 15 wins") or before it ("a population over 1000"); a year is
 // held against the column of years.
-func (rd *reading) compare(from, at int, op string, n float64) {
-	rest := rd.q.text[rd.q.toks[at-1].End:]
-	if !rd.free(from, at) || len(rest) > 1 && strings.ContainsRune("-/–", []rune(rest)[0]) {
+func (rd *reading) compare(from, at int, op string, n, to float64) {
+	if !rd.free(from, at) || rd.q.dashed(at-1) {
 		return // "2007-2008" is a name
 	}
 	numbers := func(c *column) bool { return c.number }
@@ -303,22 +302,22 @@ func (rd *reading) compare(from, at int, op string, n float64) {
 		c = rd.only(years)
 	}
 	if c >= 0 {
-		rd.put(filter{col: c, op: op, number: n, from: from, at: at})
+		rd.put(filter{col: c, op: op, number: n, to: to, from: from, at: at})
 	}
+}
+
+// dashed reports that a token goes on behind a dash or a slash.
+func (q *question) dashed(i int) bool {
+	return strings.IndexAny(q.text[q.toks[i].End:], "-/–") == 0
 }
 
 // decade finds "the 1990s" and "the 1800s".
 func (rd *reading) decade(i int) {
-	w := strings.ReplaceAll(rd.q.low[i], "'", "")
-	if rest := rd.q.text[rd.q.toks[i].End:]; len(w) == 4 && (strings.HasPrefix(rest, "'s") || strings.HasPrefix(rest, "’s")) {
-		w += "s"
-	}
-	if len(w) != 5 || w[4] != 's' || !figure.MatchString(w[:4]) {
-		return
-	}
-	n, err := strconv.ParseFloat(w[:4], 64)
+	t := rd.q.toks[i]
+	n := float64(t.Year())
 	c := rd.only(func(c *column) bool { return c.year != "" })
-	if err != nil || c < 0 || n < 1000 || n > 2100 {
+	rest := strings.TrimLeft(rd.q.text[t.End:], "'’")
+	if n == 0 || c < 0 || len(t.Text) == 4 && !strings.HasPrefix(rest, "s") {
 		return
 	}
 	span := 9.0

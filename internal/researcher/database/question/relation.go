@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -64,22 +63,13 @@ func nameStems(name string) []string {
 	return out
 }
 
+// camel is where a word begins in a name that has no spaces.
+var camel = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
+
 // nameWords are the words in a name, in lower case.
 func nameWords(name string) []string {
-	var b strings.Builder
-	var last rune
-	for _, c := range name {
-		if unicode.IsUpper(c) && unicode.IsLower(last) {
-			b.WriteByte(' ')
-		}
-		if c == '_' || c == '#' {
-			c = ' '
-		}
-		b.WriteRune(c)
-		last = c
-	}
 	var out []string
-	for _, t := range lexicon.Tokens(b.String()) {
+	for _, t := range lexicon.Tokens(strings.NewReplacer("_", " ", "#", " ").Replace(camel.ReplaceAllString(name, "$1 $2"))) {
 		out = append(out, strings.ToLower(t.Text))
 	}
 	return out
@@ -153,20 +143,20 @@ func (r *relation) learn(i int) {
 	}
 	alone := slices.DeleteFunc(slices.Clone(c.values), func(v string) bool { return seen[v] > 1 })
 	c.unique = float64(len(alone)) / float64(len(filled))
-	matching := func(form *regexp.Regexp) int {
-		return len(slices.DeleteFunc(slices.Clone(filled), func(v string) bool { return !form.MatchString(v) }))
-	}
 	most := func(n int) bool { return 10*n >= 9*len(filled) }
-	c.iso = c.date || matching(isoDate) == len(filled)
+	mostly := func(form *regexp.Regexp) bool {
+		return most(len(slices.DeleteFunc(slices.Clone(filled), func(v string) bool { return !form.MatchString(v) })))
+	}
+	c.iso = c.date || !slices.ContainsFunc(filled, func(v string) bool { return !isoDate.MatchString(v) })
 	c.number = c.number || !c.date && most(numbers)
 	switch {
 	case c.date && r.dialect == database.Postgres:
 		c.year = "EXTRACT(YEAR FROM " + c.expr + ")"
 	case c.date && r.dialect == database.MySQL:
 		c.year = "YEAR(" + c.expr + ")"
-	case most(matching(yearHead)):
+	case mostly(yearHead):
 		c.year = database.AsWhole(r.dialect, "SUBSTR("+database.AsText(r.dialect, c.expr)+", 1, 4)")
-	case most(matching(yearTail)):
+	case mostly(yearTail):
 		c.year = database.AsWhole(r.dialect, "SUBSTR("+c.expr+", LENGTH("+c.expr+") - 3)")
 	}
 }

@@ -3,7 +3,6 @@ package question
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -199,32 +198,18 @@ func (rd *reading) numbered() {
 
 // between finds "between 10 and 20".
 func (rd *reading) between(i int) {
-	if rd.q.low[i] != "between" || i+3 >= len(rd.q.toks) || rd.q.low[i+2] != "and" {
-		return
-	}
 	a, ok := rd.q.numberAt(i + 1)
 	b, also := rd.q.numberAt(i + 3)
-	if !ok || !also {
-		return
-	}
-	rd.compare(i, i+4, "between", a)
-	if n := len(rd.filters); n > 0 && rd.filters[n-1].from == i && rd.filters[n-1].op == "between" {
-		rd.filters[n-1].to = b
+	if ok && also && rd.q.low[i] == "between" && rd.q.low[i+2] == "and" {
+		rd.compare(i, i+4, "between", a, b)
 	}
 }
 
 // inYear finds the year of a column of dates: "joined in 2021".
 func (rd *reading) inYear(i int) {
-	n, ok := rd.q.numberAt(i)
-	if !ok || n < 1000 || n > 2100 || n != math.Trunc(n) || rd.used[i] || len(rd.q.toks[i].Text) != 4 {
-		return
-	}
-	rest := rd.q.text[rd.q.toks[i].End:]
-	if len(rest) > 1 && strings.ContainsRune("-/–", []rune(rest)[0]) {
-		return // a part of a date
-	}
-	if i > 0 && months[rd.q.low[i-1]] {
-		return
+	n := float64(rd.q.toks[i].Year())
+	if n == 0 || rd.used[i] || len(rd.q.toks[i].Text) != 4 || rd.q.dashed(i) || i > 0 && months[rd.q.low[i-1]] {
+		return // or it is a part of a date
 	}
 	if c := rd.only(func(c *column) bool { return c.iso && c.year != "" }); c >= 0 {
 		from := i
@@ -302,11 +287,7 @@ func someOf(values []string) string {
 	if len(values) > 2 {
 		return fmt.Sprintf("%s or %d others", plaintext.Clip(values[0], 60), len(values)-1)
 	}
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = plaintext.Clip(v, 60)
-	}
-	return strings.Join(out, " or ")
+	return plaintext.Clip(strings.Join(values, " or "), 120)
 }
 
 func number(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.6g", f), ".0") }

@@ -20,7 +20,6 @@ var (
 	auxiliary    = wordLists.Words("auxiliary")
 	asksTruth    = wordLists.Words("asksTruth")
 	rowWords     = wordLists.Stems("rowWords")
-	plainly      = wordLists.Words("plainly")
 	lesser       = wordLists.Stems("lesser")
 	months       = wordLists.Words("months")
 	tellsNothing = wordLists.Stems("tellsNothing")
