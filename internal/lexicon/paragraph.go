@@ -207,7 +207,7 @@ func headingLike(kind Kind, text string) bool {
 		return false
 	}
 	words := len(strings.Fields(text))
-	if utf8.RuneCountInString(text) > headingChars || words > headingWords || stamped(text) || strings.Contains(text, ". ") && words > colonWords {
+	if utf8.RuneCountInString(text) > headingChars || words > headingWords || stamped.MatchString(text) || strings.Contains(text, ". ") && words > colonWords {
 		return false
 	}
 	last, _ := utf8.DecodeLastRuneInString(text)
@@ -218,18 +218,9 @@ func headingLike(kind Kind, text string) bool {
 	return letter >= 0 && !unicode.IsLower(firstRune(text[letter:]))
 }
 
-// stamped reports a line that begins with a date or a time, such as a message of a
-// chat or an entry of a log, and goes on in words: "[02/03/2025, 18:20] Joss: …".
-func stamped(text string) bool {
-	head, _, _ := strings.Cut(strings.TrimLeft(text, "[("), " ")
-	digits := 0
-	for _, r := range head {
-		if isDigit(byte(r)) {
-			digits++
-		}
-	}
-	return digits >= 3 && strings.ContainsAny(head, ":/-.") && len(strings.Fields(text)) > 3
-}
+// stamped is a line that begins with a date or a time, such as a message of a chat or
+// an entry of a log, and goes on in words: "[02/03/2025, 18:20] Joss: …".
+var stamped = regexp.MustCompile(`^[\[(]*(?:\d{2,}[:/.-]\d|\d[:/.-]\d{2})\S*(?:\s+\S+){3}`)
 
 // atx reports whether a line is a heading by Markdown's sign.
 func atx(s string) bool {

@@ -201,14 +201,8 @@ func (c *cutter) endsUnspaced(st stop) bool {
 // bareMarker reports whether the sentence so far is nothing but a number or
 // letter of a list: "1.", "b.", "iv.", "2.1.".
 func (c *cutter) bareMarker(st stop) bool {
-	if st.at-c.start > longestWord || st.bang || st.dots != 1 {
-		return false
-	}
 	m := strings.Trim(c.s[c.start:st.at], "([ ")
-	if m == "" || len(m) > 5 {
-		return false
-	}
-	return bareMark.MatchString(m)
+	return st.dots == 1 && !st.bang && m != "" && len(m) <= 5 && bareMark.MatchString(m)
 }
 
 var bareMark = regexp.MustCompile(`^(?:\d{0,3}(?:\.[\d.]*)?|[A-HJ-Za-z]|[ivx]+|[IVX]{2,})$`)
