@@ -1,8 +1,8 @@
 package lexicon
 
 import (
+	"regexp"
 	"strings"
-	"unicode"
 )
 
 // Names returns the proper names of s as written, in the order of their first
@@ -108,7 +108,7 @@ func (n *nameFinder) near(i int) bool {
 // before it: no noun follows that it might count.
 func (n *nameFinder) ordinal(i int) bool {
 	t := n.tokens[i]
-	if !t.Number || len(t.Text) > 3 || strings.Trim(t.Text, "0123456789") != "" {
+	if digits(t.Text) != len(t.Text) || len(t.Text) > 3 {
 		return false
 	}
 	return i+1 == len(n.tokens) || n.tokens[i+1].Stop || n.s[t.End:n.tokens[i+1].Start] != " "
@@ -121,14 +121,11 @@ func (n *nameFinder) counts(i, end int) bool {
 	if end-i > 1 || !n.first[i] || n.inside[t.Text] {
 		return true
 	}
-	capitals := 0
-	for _, r := range t.Text {
-		if unicode.IsUpper(r) || unicode.IsDigit(r) {
-			capitals++
-		}
-	}
-	return capitals > 1
+	return capitals.MatchString(t.Text)
 }
+
+// capitals are two capitals or digits in a word.
+var capitals = regexp.MustCompile(`[\p{Lu}\p{Nd}].*[\p{Lu}\p{Nd}]`)
 
 // Negated reports whether the sentence s denies something, by its words: not,
 // never, no, without, unable, rarely, fails to and the like. "Not only", "no

@@ -1,6 +1,7 @@
 package lexicon
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -50,20 +51,8 @@ func (o opening) starter() bool {
 	return starters[o.word] && !o.initial && !(o.comma && len(o.word) <= 2)
 }
 
-// speaks reports whether the text goes on with who said what was quoted: "Smith
-// asked", "He wrote".
-func (o opening) speaks(s string) bool {
-	rest := s[o.at:min(len(s), o.at+64)]
-	for i, word := range strings.Fields(rest) {
-		if speech[strings.TrimRight(word, ",.:;")] {
-			return i > 0
-		}
-		if i > 2 || !unicode.IsUpper(firstRune(word)) {
-			return false
-		}
-	}
-	return false
-}
+// speaker is who said what was quoted: "Smith asked", "He wrote".
+var speaker = regexp.MustCompile(`^(?:\p{Lu}\S*\s+){1,3}(?:` + strings.ReplaceAll(lists.Of("speech"), " ", "|") + `)\b`)
 
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)

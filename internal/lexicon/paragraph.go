@@ -68,8 +68,12 @@ type line struct {
 func splitLines(s string) []line {
 	var lines []line
 	apart := true
-	for i := 0; i <= len(s); {
-		end, next, hard := lineEnd(s, i)
+	for i := 0; i < len(s); {
+		end, next := len(s), len(s)
+		if n := strings.IndexAny(s[i:], "\n\v\f\u2028\u2029"); n >= 0 {
+			_, size := utf8.DecodeRuneInString(s[i+n:])
+			end, next = i+n, i+n+size
+		}
 		start := skipSpace(s[:end], skipQuoted(s[:end], i))
 		if start == end {
 			apart = true
@@ -77,11 +81,7 @@ func splitLines(s string) []line {
 			l := line{Span: Span{start, trimSpaceLeft(s, start, end)}, indent: start - i, apart: apart}
 			l.chars = utf8.RuneCountInString(s[l.Start:l.End])
 			lines = append(lines, l)
-			apart = false
-		}
-		apart = apart || hard
-		if end == len(s) {
-			break
+			apart = strings.ContainsAny(s[end:next], "\f\u2029") // a break of paragraphs or pages
 		}
 		i = next
 	}
@@ -100,21 +100,6 @@ func skipQuoted(s string, i int) int {
 		return i
 	}
 	return i + len(signs)
-}
-
-// lineEnd returns where the line at i ends, where the next one begins, and
-// whether the break between them is one of paragraphs or pages.
-func lineEnd(s string, i int) (end, next int, hard bool) {
-	n := strings.IndexAny(s[i:], "\n\r\v\f\u2028\u2029")
-	if n < 0 {
-		return len(s), len(s), false
-	}
-	end = i + n
-	r, size := utf8.DecodeRuneInString(s[end:])
-	if strings.HasPrefix(s[end:], "\r\n") {
-		size = 2
-	}
-	return end, end + size, r == '\f' || r == '\u2029'
 }
 
 // appendBlock puts the lines of one block together into paragraphs.

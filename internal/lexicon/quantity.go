@@ -193,15 +193,9 @@ func (p *quantityParser) unit(i int) (string, int) {
 	}
 	word, end := wordAfter(p.s, i)
 	low := strings.ToLower(word)
-	if low == "per" {
-		if cent, e := wordAfter(p.s, end); strings.EqualFold(cent, "cent") {
-			return "%", e
-		}
-		return "", i
-	}
-	if prefix, ok := compound[low]; ok {
+	if prefix := compound[low]; prefix != "" {
 		next, e := wordAfter(p.s, end)
-		if unit := cmp.Or(degrees[next], units[strings.ToLower(next)]); unit != "" && (prefix != "") == (degrees[next] == "") {
+		if unit := units[strings.ToLower(next)]; unit != "" {
 			return prefix + unit, e
 		}
 	}

@@ -112,7 +112,7 @@ func (c *cutter) ends(st stop) bool {
 	if !st.spaced {
 		return c.endsUnspaced(st)
 	}
-	if c.bareMarker(st) || c.bracketed(st) {
+	if c.bareMarker(st) {
 		return false
 	}
 	next := c.opening(st.next)
@@ -135,7 +135,7 @@ func (c *cutter) ends(st stop) bool {
 
 // endsBang decides after a question or exclamation mark.
 func (c *cutter) endsBang(st stop, next opening) bool {
-	if st.quote && next.speaks(c.s) {
+	if st.quote && speaker.MatchString(c.s[next.at:min(len(c.s), next.at+64)]) {
 		return false
 	}
 	if c.s[st.at] == '!' && exclaimed[strings.ToLower(c.before(st.at))] {
@@ -184,7 +184,7 @@ func (c *cutter) endsUnspaced(st stop) bool {
 	switch {
 	case st.wide:
 		return !(st.quote && unicode.Is(unicode.Hiragana, next.r))
-	case c.bareMarker(st) || c.bracketed(st):
+	case c.bareMarker(st):
 		return false
 	case st.noted:
 		return next.upper && next.at == st.end
@@ -198,20 +198,19 @@ func (c *cutter) endsUnspaced(st stop) bool {
 	return next.at == st.end && next.starter() && len(next.word) > 1 && asciiSpace(byteAt(c.s, next.at+len(next.word)))
 }
 
-// bareMarker reports whether the sentence so far is nothing but a number or
-// letter of a list: "1.", "b.", "iv.", "2.1.".
+// bareMarker reports whether the sentence so far is nothing but a number or letter of
+// a list, "1.", "b.", "iv.", "2.1.", or the terminators stand alone in brackets:
+// "[...]", "(?)".
 func (c *cutter) bareMarker(st stop) bool {
-	m := strings.Trim(c.s[c.start:st.at], "([ ")
+	before := c.s[c.start:st.at]
+	if strings.HasSuffix(before, "[") || strings.HasSuffix(before, "(") {
+		return true
+	}
+	m := strings.Trim(before, "([ ")
 	return st.dots == 1 && !st.bang && m != "" && len(m) <= 5 && bareMark.MatchString(m)
 }
 
 var bareMark = regexp.MustCompile(`^(?:\d{0,3}(?:\.[\d.]*)?|[A-HJ-Za-z]|[ivx]+|[IVX]{2,})$`)
-
-// bracketed reports whether the terminators stand alone in brackets: "[...]",
-// "(?)".
-func (c *cutter) bracketed(st stop) bool {
-	return st.at > c.start && (c.s[st.at-1] == '[' || c.s[st.at-1] == '(')
-}
 
 // before returns the word that ends at i, dots inside it included.
 func (c *cutter) before(i int) string {

@@ -75,7 +75,6 @@ var (
 	dangling   = lists.Words("dangling")
 	exclaimed  = lists.Words("exclaimed")
 	starters   = lists.Words("starters")
-	speech     = lists.Words("speech")
 	zones      = lists.Words("zones")
 	months     = lists.Words("months")
 	weekdays   = lists.Words("weekdays")
@@ -87,18 +86,16 @@ var (
 	// is looked up as it is, others in lower case.
 	units = readUnits(lists)
 
-	// signUnits are the units that are no words, longest first.
+	// signUnits are the units that are no words, or two, longest first.
 	signUnits = [][2]string{
+		{"per cent", "%"}, {"degrees Fahrenheit", "fahrenheit"}, {"degrees F", "fahrenheit"}, {"degrees Celsius", "celsius"}, {"degrees C", "celsius"}, {"degrees Kelvin", "kelvin"},
+		{"degree Fahrenheit", "fahrenheit"}, {"degree F", "fahrenheit"}, {"degree Celsius", "celsius"}, {"degree C", "celsius"}, {"-per-cent", "%"},
 		{"°F", "fahrenheit"}, {"° F", "fahrenheit"}, {"°C", "celsius"}, {"° C", "celsius"}, {"℃", "celsius"}, {"℉", "fahrenheit"}, {"°", "degree"},
 		{"%", "%"}, {"％", "%"}, {"‰", "‰"}, {"km/h", "kilometre per hour"}, {"sq mi", "square mile"}, {"sq. mi", "square mile"}, {"sq km", "square kilometre"}, {"sq ft", "square foot"},
 	}
 
 	// compound words stand before a unit and make it another one.
-	compound = map[string]string{"square": "square ", "sq": "square ", "cubic": "cubic ", "degrees": "", "degree": ""}
-
-	// degrees are the scales that go with the word "degrees".
-	degrees = map[string]string{"Fahrenheit": "fahrenheit", "F": "fahrenheit", "fahrenheit": "fahrenheit",
-		"Celsius": "celsius", "C": "celsius", "celsius": "celsius", "centigrade": "celsius", "Kelvin": "kelvin"}
+	compound = map[string]string{"square": "square ", "sq": "square ", "cubic": "cubic "}
 
 	currencies = map[string]string{"US$": "usd", "$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr"}
 

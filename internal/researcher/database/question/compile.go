@@ -217,7 +217,7 @@ func (rd *reading) names(i int) bool {
 // draft tries the templates in their order: the narrower ones first.
 func (rd *reading) draft() *draft {
 	for _, template := range []func() *draft{
-		rd.yesNo, rd.difference, rd.either, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup,
+		rd.yesNo, rd.difference, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup,
 	} {
 		if d := template(); d != nil {
 			if d.what == "" {

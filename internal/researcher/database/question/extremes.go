@@ -12,17 +12,26 @@ import (
 var (
 	most  = []string{"most", "highest", "largest", "biggest", "greatest", "maximum", "max", "longest", "tallest", "heaviest", "deepest", "oldest", "widest", "fastest", "larges", "richest", "dearest"}
 	least = []string{"least", "lowest", "smallest", "fewest", "minimum", "min", "shortest", "lightest", "youngest", "narrowest", "slowest", "cheapest"}
+
+	// Words that do the same to two that are named: "which is deeper, A or B".
+	more = []string{"more", "higher", "larger", "bigger", "greater", "longer", "taller", "heavier", "deeper", "older", "wider", "faster", "dearer"}
+	less = []string{"less", "lower", "smaller", "fewer", "shorter", "lighter", "younger", "narrower", "slower", "cheaper"}
 )
 
-// extreme is "which X has the most Y", "what is the highest Y" and "which X appears
-// most often".
+// extreme is "which X has the most Y", "what is the highest Y", "which X appears
+// most often" and "which is deeper, A or B".
 func (rd *reading) extreme() *draft {
-	from, at := rd.q.find(append(slices.Clone(most), least...)...)
+	words := slices.Concat(most, least)
+	pair, _, two := rd.pair()
+	if two = two && rd.q.has("or"); two {
+		words = slices.Concat(words, more, less)
+	}
+	from, at := rd.q.find(words...)
 	if from < 0 || rd.q.has("at most", "at least", "most recent") || rd.inValue(from) {
 		return nil
 	}
 	word, fn := rd.q.low[from], "MAX"
-	if slices.Contains(least, word) {
+	if slices.Contains(least, word) || slices.Contains(less, word) {
 		fn = "MIN"
 	}
 	c := rd.near(from, 6, 3, measurable) // the superlative itself may name it: "longest"
@@ -32,6 +41,9 @@ func (rd *reading) extreme() *draft {
 	noun := at < len(rd.cols) && slices.ContainsFunc(rd.cols[at], func(m mention) bool { return rd.r.cols[m.col].called(rd.q.toks[at]) })
 	if c >= 0 && rd.bare() && (rd.r.unnamed || noun) {
 		answer = c
+	}
+	if two {
+		answer = pair.col
 	}
 	switch {
 	case answer < 0:
@@ -76,25 +88,16 @@ func (rd *reading) mostRows(answer int, fn, word string) *draft {
 		meaning: fmt.Sprintf("%s, the %s in the %s rows", rd.rows(words), col.name, word)}
 }
 
-// inValue reports that a token is part of a value, of a comparison, or of the name
-// of a column that has several words.
+// inValue reports that a token is part of a value or of a comparison.
 func (rd *reading) inValue(i int) bool {
-	for k := range rd.cols[:i+1] {
-		if slices.ContainsFunc(rd.cols[k], func(m mention) bool { return i < m.at && m.words > 1 && m.share == 1 }) {
-			return true
-		}
-	}
 	return slices.ContainsFunc(rd.filters, func(f filter) bool { return f.from <= i && i < f.at })
 }
 
 // bare reports a question for a number itself, "what is the highest score", rather
 // than for what has it.
 func (rd *reading) bare() bool {
-	q := rd.q
-	if _, at := q.find("what is the", "what was the", "what s the", "what's the", "what is", "what was"); at > 0 && at < len(q.low) && q.low[0] != "who" {
-		return slices.Contains(most, q.low[at]) || slices.Contains(least, q.low[at])
-	}
-	return false
+	_, at := rd.q.find("what is the", "what was the", "what s the", "what's the", "what is", "what was")
+	return at > 0 && at < len(rd.q.low) && slices.Contains(slices.Concat(most, least), rd.q.low[at])
 }
 
 // measurable reports a column whose numbers can be compared and added up.

@@ -108,11 +108,6 @@ func (rd *reading) noun(at int) int {
 	if !rd.r.unnamed {
 		return -1
 	}
-	if slices.ContainsFunc(q.low[at:min(at+3, len(q.low))], func(w string) bool { return w == "year" || w == "date" || w == "season" }) {
-		if c := rd.only(func(c *column) bool { return c.year != "" }); c >= 0 {
-			return c
-		}
-	}
 	return rd.r.entity()
 }
 
