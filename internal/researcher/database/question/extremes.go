@@ -100,8 +100,11 @@ func (rd *reading) bare() bool {
 	return at > 0 && at < len(rd.q.low) && slices.Contains(slices.Concat(most, least), rd.q.low[at])
 }
 
-// measurable reports a column whose numbers can be compared and added up.
-func measurable(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 && c.year == "" }
+// measurable reports a column whose numbers can be compared and added up: no places,
+// names or years.
+func measurable(c *column) bool {
+	return c.number && !c.hasWord(ordinals) && c.parent == 0 && c.year == ""
+}
 
 // listed orders rows as the table lists them.
 func (rd *reading) listed() string {

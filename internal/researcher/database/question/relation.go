@@ -180,12 +180,6 @@ func (r *relation) filledTest(c *column) string {
 	return r.value(c) + " IS NOT NULL"
 }
 
-// ordinal reports a column whose numbers are places or names: to add them up, or to
-// look for the largest, says nothing.
-func (c *column) ordinal() bool {
-	return c.hasWord(ordinals) || c.name == "#"
-}
-
 // hasWord reports that a word of a column's name is one of a set of stems.
 func (c *column) hasWord(set map[string]bool) bool {
 	return slices.ContainsFunc(c.stems, func(s string) bool { return set[s] })
@@ -219,14 +213,7 @@ func (r *relation) entity() int {
 		if !r.unnamed && (c.unique < 0.9 || c.year != "" || slices.ContainsFunc(c.values, func(v string) bool { return len(v) > maxName })) {
 			continue
 		}
-		score := min(c.unique, 0.9) - 0.06*float64(i)
-		if c.hasWord(nameLike) {
-			score += 0.5
-		}
-		if c.year != "" {
-			score -= 0.5
-		}
-		if best < 0 || score > top {
+		if score := min(c.unique, 0.9) - 0.06*float64(i); best < 0 || score > top {
 			best, top = i, score
 		}
 	}

@@ -198,8 +198,6 @@ func (rd *reading) number(at int, where, words string) *draft {
 		return refused // what is counted is not this table; or a row that is named is there once
 	case different:
 		return refused // rows are always different
-	case where == "" && rd.r.unnamed && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all"):
-		return refused
 	}
 	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words)}
 }

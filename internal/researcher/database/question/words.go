@@ -23,7 +23,6 @@ var (
 	months       = wordLists.Words("months")
 	tellsNothing = wordLists.Stems("tellsNothing")
 	called       = wordLists.Stems("called")
-	nameLike     = wordLists.Stems("nameLike")
 	ordinals     = wordLists.Stems("ordinals")
 	ageLike      = wordLists.Stems("ageLike")
 	reasonLike   = wordLists.Stems("reasonLike")
