@@ -233,28 +233,24 @@ func joins(s string, start, j int) int {
 	if !wordAt(s, j+n) {
 		return 0
 	}
-	before, after := s[j-1], s[j+n]
+	before, after, rest := s[j-1], s[j+n], digits(s[j+n:])
+	joined := false
 	switch s[j : j+n] {
 	case "'", "’":
-		return n
+		joined = true
 	case "&":
-		if isUpper(before) && isUpper(after) {
-			return n
-		}
+		joined = isUpper(before) && isUpper(after)
 	case ".":
-		if isDigit(before) && isDigit(after) {
-			return n
-		}
+		joined = isDigit(before) && rest > 0
 	case ",":
-		if isDigit(before) && digits(s[j+n:]) == 3 && strings.Trim(s[start:j], "0123456789,") == "" {
-			return n
-		}
-	case "-":
-		if !isDigit(before) && isDigit(after) && !strings.ContainsAny(s[start:j], "-0123456789") && digits(s[j+n:]) < 4 { // in "pre-1990" the year is a word of its own
-			return n
-		}
+		joined = isDigit(before) && rest == 3 && strings.Trim(s[start:j], "0123456789,") == ""
+	case "-": // in "pre-1990" the year is a word of its own
+		joined = !isDigit(before) && rest > 0 && rest < 4 && !strings.ContainsAny(s[start:j], "-0123456789")
 	}
-	return 0
+	if !joined {
+		return 0
+	}
+	return n
 }
 
 // digits is how many digits s begins with.

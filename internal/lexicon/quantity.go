@@ -27,21 +27,16 @@ type Quantity struct {
 func Quantities(s string) []Quantity {
 	p := quantityParser{s: s, tokens: Tokens(s)}
 	var qs []Quantity
-	open := false // the last one is the first end of a range
 	for p.i < len(p.tokens) {
 		p.scaled = 1
 		q, ok := p.next()
 		if !ok {
-			if !rangeWords[p.tokens[p.i-1].Text] {
-				open = false
-			}
 			continue
 		}
-		if open {
-			qs[len(qs)-1].inherit(q, p.scaled)
+		if n := len(qs); n > 0 && q.Start-qs[n-1].End <= longestRange && rangeFollows(s, qs[n-1]) {
+			qs[n-1].inherit(q, p.scaled)
 		}
 		qs = append(qs, q)
-		open = rangeFollows(s, q)
 	}
 	return qs
 }
@@ -57,6 +52,9 @@ func (q *Quantity) inherit(to Quantity, scale float64) {
 		q.Value *= scale
 	}
 }
+
+// longestRange is how many bytes may stand between the two ends of a range.
+const longestRange = 8
 
 // rangeMark stands between the two ends of a range; "and" does so after "between".
 var rangeMark = regexp.MustCompile(`^ *(?:to |or |[–—-]|(and ))[ $€£¥]*(?:\d|[ -]*(\pL+))`)

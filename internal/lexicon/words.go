@@ -6,15 +6,6 @@ import (
 	"strings"
 )
 
-// WordSet is the set of the words of a list, which spaces part.
-func WordSet(list string) map[string]bool {
-	set := make(map[string]bool)
-	for w := range strings.FieldsSeq(list) {
-		set[w] = true
-	}
-	return set
-}
-
 // StemSet is the set of the stems of the words of a list.
 func StemSet(list string) map[string]bool {
 	set := make(map[string]bool)
@@ -55,7 +46,13 @@ func (l Lists) Of(name string) string {
 }
 
 // Words is the set of the words of a list.
-func (l Lists) Words(name string) map[string]bool { return WordSet(l.Of(name)) }
+func (l Lists) Words(name string) map[string]bool {
+	set := make(map[string]bool)
+	for w := range strings.FieldsSeq(l.Of(name)) {
+		set[w] = true
+	}
+	return set
+}
 
 // Stems is the set of the stems of the words of a list.
 func (l Lists) Stems(name string) map[string]bool { return StemSet(l.Of(name)) }
@@ -113,8 +110,6 @@ var (
 		"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12,
 		"once": 1, "single": 1, "twice": 2, "both": 2, "pair": 2, "double": 2, "half": 50,
 	}
-
-	rangeWords = WordSet("to or and")
 )
 
 // readUnits makes a table of the lists that are called unit.
