@@ -288,7 +288,7 @@ func (rd *reading) compare(from, at int, op string, n, to float64) {
 	numbers := func(c *column) bool { return c.number }
 	year := n >= 1000 && n <= 2100 && n == math.Trunc(n)
 	years := func(c *column) bool { return c.year != "" }
-	if first := rd.q.low[from]; first == "before" || first == "after" || first == "since" || first == "prior" {
+	if slices.Contains([]string{"before", "after", "since", "prior"}, rd.q.low[from]) {
 		if !year {
 			return // "after 5 games": of time, no column tells
 		}
@@ -330,17 +330,16 @@ func (rd *reading) decade(i int) {
 // only is the one column that passes a test or, of several, one that is named; -1
 // without any or with a choice.
 func (rd *reading) only(ok func(*column) bool) int {
-	found := -1
+	var found []int
 	for c := range rd.r.cols {
-		if rd.r.cols[c].key || !ok(&rd.r.cols[c]) {
-			continue
+		if !rd.r.cols[c].key && ok(&rd.r.cols[c]) {
+			found = append(found, c)
 		}
-		if found >= 0 {
-			return rd.named(ok)
-		}
-		found = c
 	}
-	return found
+	if len(found) == 1 {
+		return found[0]
+	}
+	return rd.named(ok)
 }
 
 // named is the one column that passes a test and that the question names, or -1.

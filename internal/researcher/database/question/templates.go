@@ -64,17 +64,12 @@ func (rd *reading) person(at int) int {
 			}
 		}
 	}
-	if !rd.r.unnamed {
-		if c := rd.take(at, func(c *column) bool { return !c.number && !c.date && c.year == "" && !placeNamed(c) }); c >= 0 {
-			return c
-		}
-		return rd.r.entity()
+	if c := rd.take(at, func(c *column) bool { return !c.number && !c.date && c.year == "" && !placeNamed(c) }); c >= 0 {
+		return c
 	}
 	entity := rd.r.entity()
-	if entity >= 0 && rd.r.cols[entity].hasWord(personLike) {
-		return entity
-	}
-	if c := slices.IndexFunc(rd.r.cols, func(c column) bool { return !c.number && c.hasWord(personLike) }); c >= 0 {
+	named := func(c column) bool { return !c.number && c.hasWord(personLike) }
+	if c := slices.IndexFunc(rd.r.cols, named); rd.r.unnamed && c >= 0 && (entity < 0 || !named(rd.r.cols[entity])) {
 		return c
 	}
 	return entity

@@ -120,9 +120,6 @@ func (rd *reading) runAt(i int, value []lexicon.Token) (most, start int) {
 		for i+n < len(rd.q.toks) && s+n < len(value) && sameWord(rd.q.toks[i+n], value[s+n]) {
 			n++
 		}
-		for n > 0 && rd.q.toks[i+n-1].Stop && n < len(value) { // "the" at the end says nothing
-			n--
-		}
 		if n > most {
 			most, start = n, s
 		}
@@ -208,7 +205,7 @@ func (rd *reading) between(i int) {
 // inYear finds the year of a column of dates: "joined in 2021".
 func (rd *reading) inYear(i int) {
 	n := float64(rd.q.toks[i].Year())
-	if n == 0 || rd.used[i] || len(rd.q.toks[i].Text) != 4 || rd.q.dashed(i) || i > 0 && months[rd.q.low[i-1]] {
+	if n == 0 || rd.used[i] || len(rd.q.toks[i].Text) != 4 || rd.q.dashed(i) {
 		return // or it is a part of a date
 	}
 	if c := rd.only(func(c *column) bool { return c.iso && c.year != "" }); c >= 0 {

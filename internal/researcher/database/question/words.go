@@ -20,7 +20,6 @@ var (
 	auxiliary    = wordLists.Words("auxiliary")
 	asksTruth    = wordLists.Words("asksTruth")
 	rowWords     = wordLists.Stems("rowWords")
-	months       = wordLists.Words("months")
 	tellsNothing = wordLists.Stems("tellsNothing")
 	called       = wordLists.Stems("called")
 	ordinals     = wordLists.Stems("ordinals")
