@@ -116,7 +116,7 @@ var synonyms = func() map[[2]string]bool {
 func (rd *reading) mentions() {
 	rd.cols = make([][]mention, len(rd.q.toks))
 	for i, t := range rd.q.toks {
-		if t.Stop && !rd.nameWord(t.Stem) {
+		if t.Stop {
 			continue
 		}
 		for c := range rd.r.cols {
@@ -131,11 +131,6 @@ func (rd *reading) mentions() {
 			return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(b.share, a.share), cmp.Compare(a.col, b.col))
 		})
 	}
-}
-
-// nameWord reports a word that is all of a column's name.
-func (rd *reading) nameWord(stem string) bool {
-	return slices.ContainsFunc(rd.r.cols, func(c column) bool { return len(c.stems) == 1 && c.stems[0] == stem })
 }
 
 func (rd *reading) mention(i, c int) (mention, bool) {
@@ -156,16 +151,8 @@ func (rd *reading) mention(i, c int) (mention, bool) {
 	return mention{col: c, at: end, share: float64(len(found)) / float64(len(col.stems)), words: len(found)}, true
 }
 
-// called reports that a word stands in a column's name. Of a name of several words
-// it is the word itself or its plural: "computer" is not in "computing mechanism".
-func (c *column) called(t lexicon.Token) bool {
-	at := slices.Index(c.stems, t.Stem)
-	if at < 0 || len(c.stems) == 1 {
-		return at >= 0
-	}
-	singular := func(w string) string { return strings.TrimSuffix(strings.TrimSuffix(w, "s"), "e") }
-	return singular(strings.ToLower(t.Text)) == singular(c.words[at])
-}
+// called reports that a word stands in a column's name.
+func (c *column) called(t lexicon.Token) bool { return slices.Contains(c.stems, t.Stem) }
 
 // best is the column that the word at i names, of those that pass a test; none if
 // two are named alike.

@@ -34,7 +34,6 @@ type column struct {
 	name   string
 	expr   string // in a statement
 	stems  []string
-	words  []string // of its name, in lower case, one for each stem
 	number bool     // holds numbers, if only as text
 	typed  bool     // the database itself knows that they are numbers or dates
 	date   bool     // a column of dates that the database can order

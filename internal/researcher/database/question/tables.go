@@ -39,7 +39,7 @@ func alone(t database.Table, d database.Dialect, prefix string) *relation {
 		r.add(t, c, prefix+database.Ident(c.Name))
 	}
 	if expr := r.join(prefix); expr != "" { // the name of a person that stands in two columns
-		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), words: []string{"name"}, label: true})
+		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), label: true})
 	}
 	return r
 }
@@ -79,7 +79,7 @@ func (r *relation) addParent(other database.Table, ref database.Ref) {
 			last := &r.cols[len(r.cols)-1]
 			last.parent, last.link = len(r.parents), ref.Columns[0]
 			// "the name of the drug" is the column name of the table drugs.
-			last.stems, last.words = append(last.stems, tableStems(other)...), append(last.words, nameWords(other.Name)...)
+			last.stems = append(last.stems, tableStems(other)...)
 		}
 	}
 	name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(ref.Columns[0], "_id"), "_no"), "Id")
@@ -90,7 +90,7 @@ func (r *relation) addParent(other database.Table, ref database.Ref) {
 		if of.cols[at].label {
 			expr = of.join("b.")
 		}
-		r.cols = append(r.cols, column{name: name, expr: look(expr), stems: nameStems(name), words: nameWords(name), parent: len(r.parents), link: ref.Columns[0], label: true})
+		r.cols = append(r.cols, column{name: name, expr: look(expr), stems: nameStems(name), parent: len(r.parents), link: ref.Columns[0], label: true})
 	}
 }
 
@@ -101,7 +101,7 @@ func refers(t database.Table, name string) bool {
 
 // add takes in a column.
 func (r *relation) add(t database.Table, c database.Column, expr string) {
-	col := column{name: c.Name, expr: expr, stems: nameStems(c.Name), words: nameWords(c.Name), number: c.Kind == database.Number, typed: c.Kind == database.Number || c.Kind == database.Date, date: c.Kind == database.Date}
+	col := column{name: c.Name, expr: expr, stems: nameStems(c.Name), number: c.Kind == database.Number, typed: c.Kind == database.Number || c.Kind == database.Date, date: c.Kind == database.Date}
 	col.key = c.Kind == database.Number && (len(t.Key) == 1 && t.Key[0] == c.Name || refers(t, c.Name))
 	r.cols = append(r.cols, col)
 }

@@ -3,8 +3,6 @@ package question
 import (
 	"slices"
 	"strings"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // find is the first place of one of several phrases, and where it ends; -1 if none
@@ -138,7 +136,7 @@ func (rd *reading) count() *draft {
 	if from < 0 || wh >= 0 && wh < from || rd.inValue(from) {
 		return nil
 	}
-	if i, _ := rd.q.find("number"); i >= from && i < at && rd.nameWord(lexicon.Stem("number")) {
+	if slices.ContainsFunc(rd.r.cols, func(c column) bool { return strings.EqualFold(c.name, "number") }) && slices.Contains(rd.q.low[from:at], "number") {
 		return nil // a column of numbers is called so
 	}
 	rd.use(from, at)
