@@ -202,7 +202,7 @@ func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*Stateme
 	if err != nil {
 		return nil, err
 	}
-	st := &Statement{SQL: clean, Rows: rows, Table: rd.r.display, Meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}
+	st := &Statement{SQL: clean, Rows: rows, Table: rd.r.table.Display(), Meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}
 	if n := len(Distinct(rows)); n == 0 || n > manyAnswers || rows.Truncated {
 		return nil, nil
 	}
@@ -243,9 +243,9 @@ func both(a, b string) string {
 // rows says which rows are meant: "trials where city is Lyon".
 func (rd *reading) rows(words string) string {
 	if words == "" {
-		return rd.r.display
+		return rd.r.table.Display()
 	}
-	return rd.r.display + " where " + words
+	return rd.r.table.Display() + " where " + words
 }
 
 // show is the list after SELECT: the answer, and what a reader wants beside it.

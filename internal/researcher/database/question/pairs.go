@@ -46,7 +46,7 @@ func (rd *reading) difference() *draft {
 	}
 	name := rd.r.cols[c].name
 	return &draft{what: fmt.Sprintf("ABS(%s - %s)", sub(ta), sub(tb)), tail: " LIMIT 1",
-		meaning: fmt.Sprintf("difference in %s of %s between %s and %s%s", name, rd.r.display, sa, sb, words)}
+		meaning: fmt.Sprintf("difference in %s of %s between %s and %s%s", name, rd.r.table.Display(), sa, sb, words)}
 }
 
 // useWords takes words for understood, wherever they stand.
@@ -88,7 +88,7 @@ func (rd *reading) neighbour() *draft {
 		}
 		next := fmt.Sprintf("%s %s (SELECT %s(%s) FROM %s WHERE %s)", rd.r.order, beyond, fn, rd.r.order, rd.r.from, both(test, rest))
 		return &draft{what: rd.show(answer, f.col), where: both(next, rest), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, direction),
-			meaning: fmt.Sprintf(meaning, rd.r.display, say, words)}
+			meaning: fmt.Sprintf(meaning, rd.r.table.Display(), say, words)}
 	}
 	return nil
 }

@@ -17,7 +17,6 @@ import (
 type relation struct {
 	dialect database.Dialect
 	table   database.Table
-	display string
 	from    string // what follows FROM
 	order   string // what the rows are listed by; "" if they have no order
 	cols    []column
