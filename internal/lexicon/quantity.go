@@ -25,7 +25,12 @@ type Quantity struct {
 // are returned, with the unit. Figures that are part of a name ("COVID-19",
 // "v1.2.3") are left out.
 func Quantities(s string) []Quantity {
-	p := quantityParser{s: s, tokens: Tokens(s)}
+	p := quantityParser{s: s, tokens: Tokens(s), words: make(map[int]Number)}
+	for _, n := range Spelled(s) {
+		if !n.Loose {
+			p.words[n.Start] = n
+		}
+	}
 	var qs []Quantity
 	for p.i < len(p.tokens) {
 		p.scaled = 1
@@ -72,6 +77,7 @@ type quantityParser struct {
 	tokens []Token
 	i      int
 	scaled float64 // the multiplier of the quantity just read
+	words  map[int]Number
 }
 
 // What may stand right before a number, and right after it.
@@ -220,24 +226,16 @@ func (p *quantityParser) dayOfMonth(q *Quantity) bool {
 // spelled reads a number in words: "two weeks", "twenty-five percent". Without a
 // multiplier or a unit it is none.
 func (p *quantityParser) spelled(t Token) (Quantity, bool) {
-	v, ok := small[strings.ToLower(t.Text)]
-	if !ok {
+	n, ok := p.words[t.Start]
+	if !ok || small[strings.ToLower(t.Text)] == 0 {
 		return Quantity{}, false
 	}
-	q := Quantity{Value: v, Start: t.Start, End: t.End}
-	if v >= 20 && p.i < len(p.tokens) {
-		one := p.tokens[p.i]
-		if u := small[strings.ToLower(one.Text)]; u > 0 && u < 10 && one.Start == t.End+1 {
-			q.Value += u
-			q.End = one.End
-		}
+	q := Quantity{Value: n.Value, Start: n.Start, End: n.End}
+	if n.Last >= 100 {
+		p.scaled = n.Last
 	}
-	end := q.End
 	p.scaleAndUnit(&q)
-	if q.End == end && q.Unit == "" {
-		if rangeFollows(p.s, q) {
-			return p.done(q), true
-		}
+	if q.End == n.End && q.Unit == "" && n.Last < 100 && !rangeFollows(p.s, q) {
 		return Quantity{}, false
 	}
 	return p.done(q), true

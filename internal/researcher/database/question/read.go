@@ -52,6 +52,7 @@ type filter struct {
 	to       float64 // the other end, with op "between"
 	from, at int     // the tokens it stands in, first and after last
 	not      bool
+	named    bool // the question names the column as well
 	// elsewhere says that another column holds the words as well, and the question
 	// does not say which is meant; partly that further values of the column do.
 	elsewhere, partly bool
@@ -166,14 +167,10 @@ func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
 			found = append(found, m)
 		}
 	}
-	if len(found) == 0 {
-		return mention{}, false
+	if len(found) == 0 || len(found) > 1 && found[1].words == found[0].words && found[1].share == found[0].share && found[0].share < 1 {
+		return mention{}, false // none, or it may be either
 	}
-	m := found[0]
-	if len(found) > 1 && found[1].words == m.words && found[1].share == m.share && m.share < 1 {
-		return mention{}, false // it may be either
-	}
-	return m, true
+	return found[0], true
 }
 
 // take is the column that the word at i names, of those that pass a test; -1 if it

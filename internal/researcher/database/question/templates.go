@@ -83,8 +83,7 @@ func (rd *reading) noun(at int) int {
 	for at < len(q.low) && (q.toks[at].Stop || q.low[at] == "name" || q.low[at] == "names" || q.low[at] == "s") && len(rd.cols[at]) == 0 {
 		at++
 	}
-	row := false // the noun is what the rows are called
-	for i := at; i < min(at+5, len(q.low)) && !row && (i == at || !auxiliary[q.low[i]]); i++ {
+	for i := at; i < min(at+5, len(q.low)) && (i == at || !auxiliary[q.low[i]]); i++ {
 		if rd.self(i) {
 			return rd.r.entity()
 		}
@@ -95,7 +94,8 @@ func (rd *reading) noun(at int) int {
 			return c
 		}
 		if rd.r.unnamed && !q.toks[i].Stop && !asking[q.toks[i].Stem] && !rd.used[i] {
-			row, rd.used[i] = true, true
+			rd.used[i] = true // what the rows are called
+			break
 		}
 	}
 	if !rd.r.unnamed {

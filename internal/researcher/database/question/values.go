@@ -11,22 +11,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// match is a run of the question's words that stands in values of a column.
-type match struct {
-	filter
-	words int
-	named bool // the question names the column as well
-}
-
 // values finds the values that the question writes out, in whole or in part, the
 // longest runs of words first.
 func (rd *reading) values() {
-	var found []match
+	var found []filter
 	for c := range rd.r.cols {
 		found = append(found, rd.valuesOf(c)...)
 	}
-	slices.SortStableFunc(found, func(a, b match) int {
-		return cmp.Or(cmp.Compare(b.words, a.words), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(a.col, b.col))
+	slices.SortStableFunc(found, func(a, b filter) int {
+		return cmp.Or(cmp.Compare(b.at-b.from, a.at-a.from), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(a.col, b.col))
 	})
 	for _, m := range found {
 		if !rd.free(m.from, m.at) {
@@ -35,12 +28,12 @@ func (rd *reading) values() {
 		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number {
 			continue // of what it is the number is not said
 		}
-		m.elsewhere = !m.named && slices.ContainsFunc(found, func(o match) bool { return o.col != m.col && o.from == m.from && o.at == m.at })
+		m.elsewhere = !m.named && slices.ContainsFunc(found, func(o filter) bool { return o.col != m.col && o.from == m.from && o.at == m.at })
 		m.not = rd.denied(m.from)
-		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.alternatives(f, m.filter) }) {
+		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.alternatives(f, m) }) {
 			continue // a row has one value
 		}
-		rd.put(m.filter)
+		rd.put(m)
 	}
 }
 
@@ -66,10 +59,10 @@ func truth(a, b bool) int {
 // denied reports that what begins at a token is what is not meant.
 func (rd *reading) denied(from int) bool {
 	at := from
-	for at > 0 && from-at < 2 && harmless[rd.q.low[at-1]] && rd.q.low[at-1] != "for" {
+	for at > 0 && from-at < 2 && harmless[rd.q.low[at-1]] {
 		at--
 	}
-	for _, words := range []string{"other than", "besides", "except", "except for", "not", "apart from", "excluding"} {
+	for _, words := range []string{"other than", "besides", "except", "not", "apart", "excluding"} {
 		n := len(strings.Fields(words))
 		if _, ok := rd.q.phraseAt(at-n, words); ok {
 			rd.use(at-n, from)
@@ -80,12 +73,12 @@ func (rd *reading) denied(from int) bool {
 }
 
 // valuesOf finds runs of words in the values of one column.
-func (rd *reading) valuesOf(c int) []match {
+func (rd *reading) valuesOf(c int) []filter {
 	col := &rd.r.cols[c]
 	if col.key {
 		return nil
 	}
-	var out []match
+	var out []filter
 	for _, v := range col.values {
 		toks := lexicon.Tokens(v)
 		for i := range rd.q.toks {
@@ -93,10 +86,10 @@ func (rd *reading) valuesOf(c int) []match {
 			if n == 0 || !rd.telling(i, toks, start, n) {
 				continue
 			}
-			k := slices.IndexFunc(out, func(m match) bool { return m.from == i && m.at == i+n })
+			k := slices.IndexFunc(out, func(m filter) bool { return m.from == i && m.at == i+n })
 			if k < 0 {
 				k = len(out)
-				out = append(out, match{filter: filter{col: c, from: i, at: i + n}, words: n, named: rd.namedNear(c, i, i+n)})
+				out = append(out, filter{col: c, from: i, at: i + n, named: rd.namedNear(c, i, i+n)})
 			}
 			m := &out[k]
 			full := n == len(toks)
