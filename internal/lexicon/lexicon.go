@@ -13,6 +13,7 @@ import (
 	"hash/maphash"
 	"iter"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -133,13 +134,7 @@ func (t Token) Year() int {
 // Tokens returns the words and numbers of s in order. "6,000", "3.5", "1990s",
 // "COVID-19", "U.S.", "AT&T" and "don't" are one token each; "well-known" and
 // "1990-2000" are two. A Chinese or Japanese character is a token by itself.
-func Tokens(s string) []Token {
-	var tokens []Token
-	for t := range eachToken(s) {
-		tokens = append(tokens, t)
-	}
-	return tokens
-}
+func Tokens(s string) []Token { return slices.Collect(eachToken(s)) }
 
 // eachToken yields the tokens of s.
 func eachToken(s string) iter.Seq[Token] {
@@ -209,21 +204,11 @@ var (
 
 // runEnd returns the end of the run of letters and digits at i.
 func runEnd(s string, i int) int {
-	for i < len(s) {
-		if c := s[i]; c < utf8.RuneSelf {
-			if !asciiWord(c) {
-				break
-			}
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if !wordRune(r) || ideograph(r) {
-			break
-		}
-		i += n
+	n := strings.IndexFunc(s[i:], func(r rune) bool { return !wordRune(r) || ideograph(r) })
+	if n < 0 {
+		return len(s)
 	}
-	return i
+	return i + n
 }
 
 // joins returns the length of the mark at j if it holds the token that began at

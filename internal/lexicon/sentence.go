@@ -155,7 +155,10 @@ func (c *cutter) endsDot(st stop, next opening) bool {
 	case low == "a.m" || low == "p.m" || low == "am" || low == "pm":
 		return !next.number && !zones[next.word] && !months[next.word] && !weekdays[next.word]
 	case len(word) == 1 && isUpper(word[0]):
-		return c.endsInitial(st, next)
+		if labels[strings.ToLower(c.before(c.wordStart(st.at)))] {
+			return !next.initial
+		}
+		return next.starter()
 	case known(joining):
 		return false
 	case next.number && known(counting):
@@ -166,15 +169,6 @@ func (c *cutter) endsDot(st stop, next opening) bool {
 		return next.starter()
 	}
 	return true
-}
-
-// endsInitial decides after a single capital letter.
-func (c *cutter) endsInitial(st stop, next opening) bool {
-	prev := c.before(c.wordStart(st.at))
-	if labels[strings.ToLower(prev)] {
-		return !next.initial
-	}
-	return next.starter()
 }
 
 // endsUnspaced decides where no white space follows: after an ideographic stop,

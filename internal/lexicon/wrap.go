@@ -85,8 +85,8 @@ func (b *block) runsOn(i int) bool {
 	if ended(here) {
 		return false
 	}
-	if b.lines[i].chars >= 20 && unfinished(here) {
-		return true
+	if b.lines[i].chars >= 20 && dangling[here[strings.LastIndexByte(here, ' ')+1:]] {
+		return true // no sentence and no heading ends with such a word
 	}
 	if !unicode.IsLower(firstRune(next)) {
 		return false
@@ -97,12 +97,6 @@ func (b *block) runsOn(i int) bool {
 	}
 	return last == ',' || b.lines[i].chars >= 25 && b.lines[i].indent == b.lines[i+1].indent &&
 		(wordRune(last) || strings.ContainsRune(closers+"-", last))
-}
-
-// unfinished reports whether a line ends with a word that cannot end a sentence
-// or a heading.
-func unfinished(s string) bool {
-	return dangling[s[strings.LastIndexByte(s, ' ')+1:]]
 }
 
 // startsItem reports whether line i begins an item of a list or is a row of a

@@ -216,8 +216,11 @@ func (rd *reading) names(i int) bool {
 
 // draft tries the templates in their order: the narrower ones first.
 func (rd *reading) draft() *draft {
+	if len(rd.q.low) == 0 || asksTruth[rd.q.low[0]] && !rd.q.has("or") {
+		return nil // it wants a yes or a no, and rows are none
+	}
 	for _, template := range []func() *draft{
-		rd.yesNo, rd.difference, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup,
+		rd.difference, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup,
 	} {
 		if d := template(); d != nil {
 			if d.what == "" {

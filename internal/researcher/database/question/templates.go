@@ -104,14 +104,6 @@ func (rd *reading) noun(at int) int {
 	return rd.r.entity()
 }
 
-// yesNo refuses questions that want a yes or a no: rows are none.
-func (rd *reading) yesNo() *draft {
-	if len(rd.q.low) == 0 || asksTruth[rd.q.low[0]] && !rd.q.has("or") {
-		return refused
-	}
-	return nil
-}
-
 // average is "the average X".
 func (rd *reading) average() *draft {
 	from, at := rd.q.find("average", "mean")

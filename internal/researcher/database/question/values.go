@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
@@ -222,20 +223,15 @@ func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
 			if g.col == f.col && f.op == "" && g.op == "" && !f.not && !g.not && (skip == nil || !skip(g)) {
 				f.values = append(slices.Clone(f.values), g.values...)
 				merged[i+1+j] = true
-				rd.useOr(min(f.at, g.at), max(f.from, g.from))
+				for k := min(f.at, g.at); k < max(f.from, g.from); k++ {
+					rd.used[k] = rd.used[k] || rd.q.low[k] == "or"
+				}
 			}
 		}
 		test, say := rd.condition(f)
 		tests, said = append(tests, test), append(said, say)
 	}
 	return strings.Join(tests, " AND "), strings.Join(said, " and ")
-}
-
-// useOr takes the "or" between two values for understood.
-func (rd *reading) useOr(from, at int) {
-	for i := from; i < at; i++ {
-		rd.used[i] = rd.used[i] || rd.q.low[i] == "or"
-	}
 }
 
 // condition is one filter as SQL and in words.
@@ -280,4 +276,4 @@ func someOf(values []string) string {
 	return plaintext.Clip(strings.Join(values, " or "), 120)
 }
 
-func number(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.6g", f), ".0") }
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
