@@ -22,8 +22,7 @@ func (d Date) Fits(o Date) bool {
 
 const monthNames = `(?i:(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?)`
 
-// dateForms are the ways in which dates are written. The names of the groups say
-// what each part is.
+// dateForms are the ways in which dates are written.
 var dateForms = []struct {
 	form  *regexp.Regexp
 	parts string // y, m, d: figures; M: the name of a month; in the order of the groups

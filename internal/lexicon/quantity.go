@@ -88,6 +88,7 @@ var (
 	clockRest = regexp.MustCompile(`^:(\d\d)(?:\D|$)`)
 	isoRest   = regexp.MustCompile(`^-\d\d-\d\d`)
 	letters   = regexp.MustCompile(`[^\d.,].*$`)
+	inches    = regexp.MustCompile(`^(?:[.,;)]|$)`) // "in" is the unit, not the preposition
 	nextWord  = regexp.MustCompile(`^[ -]*\x{a0}?([\pL²³]*)`)
 )
 
@@ -203,14 +204,11 @@ func (p *quantityParser) unit(i int) (string, int) {
 			return prefix + unit, e
 		}
 	}
-	if unit := cmp.Or(units[word], units[low]); unit != "" && !(low == "in" && !inches(p.s[end:])) {
+	if unit := cmp.Or(units[word], units[low]); unit != "" && (low != "in" || inches.MatchString(p.s[end:])) {
 		return unit, end
 	}
 	return "", i
 }
-
-// inches reports whether "in" before s is the unit, not the preposition.
-func inches(s string) bool { return s == "" || strings.ContainsRune(".,;)", rune(s[0])) }
 
 // dayOfMonth reports whether the number stands beside the name of a month.
 func (p *quantityParser) dayOfMonth(q *Quantity) bool {

@@ -48,12 +48,7 @@ func newBlock(s string, lines []line) *block {
 			goesOn++
 		}
 	}
-	b.wrapped = breaks > 0 && full*10 >= breaks*6
-	if breaks > 1 {
-		b.wrapped = b.wrapped && goesOn*10 >= breaks*3
-	} else {
-		b.wrapped = b.wrapped && (goesOn > 0 || b.width >= 60)
-	}
+	b.wrapped = breaks > 0 && full*10 >= breaks*6 && (goesOn*10 >= breaks*3 || breaks == 1 && b.width >= 60)
 	return b
 }
 

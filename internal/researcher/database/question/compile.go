@@ -1,10 +1,8 @@
 // Package question turns a question in plain words into one SQL statement, by
-// templates: a value, a count, a sum, an average, an extreme, a difference, the
-// first and the last, the row before and after. It owns what is made of the words
-// (read.go, values.go, words.go), what is known of the tables (tables.go, relation.go), and the
-// templates (templates.go, pairs.go, extremes.go). Where a word of the question stands
-// for nothing it makes no statement: a wrong answer is worse than none. It runs statements through package
-// internal/database only, and knows no documents.
+// templates: a value, a count, a sum, an average, an extreme, a difference, the first
+// and the last, the row before and after. Where a word of the question stands for
+// nothing it makes no statement: a wrong answer is worse than none. It runs statements
+// through package internal/database only, and knows no documents.
 package question
 
 import (

@@ -234,7 +234,11 @@ func (q *question) phraseAt(i int, words string) (int, bool) {
 func (rd *reading) comparisons() {
 	for i := range rd.q.toks {
 		rd.decade(i)
-		rd.between(i)
+		a, ok := rd.q.numberAt(i + 1)
+		b, also := rd.q.numberAt(i + 3)
+		if ok && also && rd.q.low[i] == "between" && rd.q.low[i+2] == "and" {
+			rd.compare(i, i+4, "between", a, b)
+		}
 		for _, c := range comparing {
 			if c.after {
 				if n, ok := rd.q.numberAt(i); ok {

@@ -133,7 +133,7 @@ func (rd *reading) count() *draft {
 	}
 	rd.use(from, at)
 	where, words := rd.conditions(nil)
-	if c := rd.head(at); c >= 0 {
+	if c := rd.near(at, 6, 0, measurable); c >= 0 {
 		return rd.sum(c, where, words)
 	}
 	return rd.number(at, where, words)
@@ -196,16 +196,6 @@ func (rd *reading) single() bool {
 		c := &rd.r.cols[f.col]
 		return f.op == "" && f.full && !f.not && len(f.values) == 1 && c.unique > 0.9 && c.parent == 0 && (rd.r.unnamed || f.col == rd.r.entity())
 	})
-}
-
-// head is the column of numbers that the noun from token at on names, or -1.
-func (rd *reading) head(at int) int {
-	for i := at; i < min(at+6, len(rd.cols)) && (i == at || !auxiliary[rd.q.low[i]]); i++ {
-		if c := rd.take(i, measurable); c >= 0 {
-			return c
-		}
-	}
-	return -1
 }
 
 // lookup is the value of a column in the rows that the question names.

@@ -187,15 +187,6 @@ func (rd *reading) numbered() {
 	}
 }
 
-// between finds "between 10 and 20".
-func (rd *reading) between(i int) {
-	a, ok := rd.q.numberAt(i + 1)
-	b, also := rd.q.numberAt(i + 3)
-	if ok && also && rd.q.low[i] == "between" && rd.q.low[i+2] == "and" {
-		rd.compare(i, i+4, "between", a, b)
-	}
-}
-
 // inYear finds the year of a column of dates: "joined in 2021".
 func (rd *reading) inYear(i int) {
 	n := float64(rd.q.toks[i].Year())
