@@ -262,8 +262,7 @@ func ideograph(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-func asciiWord(c byte) bool { return isLetter(c) || isDigit(c) }
-func isLetter(c byte) bool  { return isUpper(c) || isLower(c) }
+func asciiWord(c byte) bool { return isUpper(c) || isLower(c) || isDigit(c) }
 func isUpper(c byte) bool   { return c >= 'A' && c <= 'Z' }
 func isLower(c byte) bool   { return c >= 'a' && c <= 'z' }
 func isDigit(c byte) bool   { return c >= '0' && c <= '9' }

@@ -39,9 +39,6 @@ func (q *question) words() []string {
 	return out
 }
 
-// maxWords bounds the words that rows are looked for by.
-const maxWords = 10
-
 // filter is a condition that the question puts on rows.
 type filter struct {
 	col      int

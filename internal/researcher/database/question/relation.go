@@ -46,10 +46,13 @@ type column struct {
 	unique float64  // share of the rows whose value no other row has
 }
 
-// The bounds of what is read to know a relation.
+// The bounds of what is read to know a relation, and of its values.
 const (
 	wholeRows  = 1000 // rows of a table that is read whole
 	wantedRows = 400  // rows with words of the question of a larger one
+	maxWords   = 10   // words that rows are looked for by
+	maxName    = 80   // bytes of what a row is called
+	longValue  = 14   // words of a value of which a part is written in the question: prose holds words by accident
 )
 
 // nameStems are the stems of the words in a name: "homeTeam_id" is home, team, id.
@@ -220,9 +223,6 @@ func (r *relation) entity() int {
 	}
 	return best
 }
-
-// maxName is the longest text that may be what a row is called, in bytes.
-const maxName = 80
 
 // named is the column of text that is called name or title, alone or with other
 // words, or the full name; -1 without one.

@@ -32,7 +32,7 @@ func (rd *reading) target() int {
 	}
 	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "show", "tell")
 	if wh < 0 {
-		return rd.r.entity()
+		return -1 // words without a question
 	}
 	switch q.low[wh] {
 	case "who", "whom":
@@ -133,8 +133,10 @@ func (rd *reading) count() *draft {
 	}
 	rd.use(from, at)
 	where, words := rd.conditions(nil)
-	if c := rd.near(at, 6, 0, measurable); c >= 0 {
-		return rd.sum(c, where, words)
+	for i := at; i < min(at+6, len(rd.cols)) && (i == at || !auxiliary[rd.q.low[i]]); i++ {
+		if c := rd.take(i, measurable); c >= 0 {
+			return rd.sum(c, where, words)
+		}
 	}
 	return rd.number(at, where, words)
 }

@@ -164,10 +164,6 @@ func (rd *reading) asked(i int) bool {
 		i > 0 && i < 3 && (low[0] == "list" || low[0] == "name")
 }
 
-// longValue is how many words a value may have of which a part is written in the
-// question: prose holds words by accident.
-const longValue = 14
-
 // namedNear reports that a word beside a run names a column.
 func (rd *reading) namedNear(c, from, at int) bool {
 	names := func(ms []mention) bool { return slices.ContainsFunc(ms, func(m mention) bool { return m.col == c }) }
