@@ -217,7 +217,7 @@ func atx(s string) bool {
 // after it nothing but closing quotes, brackets and notes.
 func ended(s string) bool {
 	last, _ := utf8.DecodeLastRuneInString(s)
-	return !wordRune(last) && endMarks.MatchString(s[max(0, len(s)-longestEnd):])
+	return terminator(last) || !wordRune(last) && endMarks.MatchString(s[max(0, len(s)-longestEnd):])
 }
 
 var endMarks = regexp.MustCompile(`[` + terminators + `](?:[` + closers + `]|` + note + `)*$`)
