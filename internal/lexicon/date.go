@@ -11,18 +11,8 @@ import (
 // zero: "March 2024" has no day, "3 March" no year.
 type Date struct{ Year, Month, Day int }
 
-// String is the date as 2006-01-02, shorter where parts are missing.
-func (d Date) String() string {
-	switch {
-	case d.Year == 0:
-		return ""
-	case d.Month == 0:
-		return fmt.Sprintf("%04d", d.Year)
-	case d.Day == 0:
-		return fmt.Sprintf("%04d-%02d", d.Year, d.Month)
-	}
-	return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day)
-}
+// String is the date as 2006-01-02, with zeros for what is missing.
+func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, d.Month, d.Day) }
 
 // Fits reports whether two dates agree in every part that both name.
 func (d Date) Fits(o Date) bool {
@@ -32,8 +22,7 @@ func (d Date) Fits(o Date) bool {
 
 const monthNames = `(?i:(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?)`
 
-// dateForms are the ways in which dates are written. The names of the groups say
-// what each part is.
+// dateForms are the ways in which dates are written.
 var dateForms = []struct {
 	form  *regexp.Regexp
 	parts string // y, m, d: figures; M: the name of a month; in the order of the groups

@@ -10,7 +10,10 @@
 package lexicon
 
 import (
+	"hash/maphash"
 	"iter"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -36,16 +39,10 @@ func Stem(word string) string { return stem(normalise(word)) }
 
 // stem reduces a normalised word.
 func stem(w string) string {
-	for i := 0; i < len(w); i++ {
-		if c := w[i]; (c < 'a' || c > 'z') && c != '\'' {
-			return w
-		}
+	if strings.ContainsFunc(w, func(r rune) bool { return (r < 'a' || r > 'z') && r != '\'' }) {
+		return w
 	}
-	hash := uint32(2166136261)
-	for i := 0; i < len(w); i++ {
-		hash = (hash ^ uint32(w[i])) * 16777619
-	}
-	slot := &stemmed[hash%uint32(len(stemmed))]
+	slot := &stemmed[maphash.String(seed, w)%uint64(len(stemmed))]
 	if known := slot.Load(); known != nil && known.word == w {
 		return known.stem
 	}
@@ -56,18 +53,17 @@ func stem(w string) string {
 
 // stemmed remembers the stems of words met lately, one word to a slot: stemming
 // takes most of the time of reading a text, and texts repeat their words.
-var stemmed [8192]atomic.Pointer[stemPair]
+var (
+	stemmed [8192]atomic.Pointer[stemPair]
+	seed    = maphash.MakeSeed()
+)
 
 type stemPair struct{ word, stem string }
 
 // normalise brings a word into the spelling that stop words and stems are
 // looked up by.
 func normalise(word string) string {
-	plain := true
-	for i := 0; i < len(word) && plain; i++ {
-		plain = word[i] >= 'a' && word[i] <= 'z'
-	}
-	if plain {
+	if !strings.ContainsFunc(word, func(r rune) bool { return r < 'a' || r > 'z' }) {
 		return word
 	}
 	w := strings.ToLower(word)
@@ -76,36 +72,17 @@ func normalise(word string) string {
 	}
 	w = strings.ReplaceAll(w, "’", "'")
 	w = strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "'")
-	if number(w) {
+	if w != "" && isDigit(w[0]) {
 		return strings.ReplaceAll(w, ",", "")
 	}
-	if acronym(w) {
+	if strings.Contains(w, ".") && acronym.MatchString(w) {
 		return strings.ReplaceAll(w, ".", "")
 	}
 	return w
 }
 
-// number reports whether w begins like a number.
-func number(w string) bool { return w != "" && w[0] >= '0' && w[0] <= '9' }
-
-// acronym reports whether w is single letters each followed by a dot, the last
-// dot being optional: "u.s." or "u.s".
-func acronym(w string) bool {
-	letters := 0
-	for w != "" {
-		_, n := utf8.DecodeRuneInString(w)
-		letters++
-		w = w[n:]
-		if w == "" {
-			break
-		}
-		if w[0] != '.' {
-			return false
-		}
-		w = w[1:]
-	}
-	return letters > 1
-}
+// acronym is single letters with dots between them, and perhaps one after the last.
+var acronym = regexp.MustCompile(`^.(?:\..)+\.?$`)
 
 // IsStop reports whether a word is too common to say what a text is about:
 // articles, pronouns, prepositions, auxiliaries, question words. "US" in capitals
@@ -157,13 +134,7 @@ func (t Token) Year() int {
 // Tokens returns the words and numbers of s in order. "6,000", "3.5", "1990s",
 // "COVID-19", "U.S.", "AT&T" and "don't" are one token each; "well-known" and
 // "1990-2000" are two. A Chinese or Japanese character is a token by itself.
-func Tokens(s string) []Token {
-	var tokens []Token
-	for t := range eachToken(s) {
-		tokens = append(tokens, t)
-	}
-	return tokens
-}
+func Tokens(s string) []Token { return slices.Collect(eachToken(s)) }
 
 // eachToken yields the tokens of s.
 func eachToken(s string) iter.Seq[Token] {
@@ -202,10 +173,12 @@ func tokenEnd(s string, i int) (end, next int) {
 	if ideograph(r) {
 		return i + n, i + n
 	}
-	if e := acronymEnd(s, i); e > 0 {
-		return e, skipPossessive(s, e)
-	}
 	j := i
+	if byteAt(s, i+1) == '.' {
+		if dots := dotted.FindString(s[i:min(len(s), i+longestWord)]); !wordAt(s, i+len(dots)) {
+			j += len(dots)
+		}
+	}
 	for j < len(s) {
 		j = runEnd(s, j)
 		glue := joins(s, i, j)
@@ -217,26 +190,25 @@ func tokenEnd(s string, i int) (end, next int) {
 	if j-i == 1 && (strings.HasPrefix(s[j:], "++") || strings.HasPrefix(s[j:], "#")) && !wordAt(s, j+1) {
 		j += strings.IndexFunc(s[j:]+" ", func(r rune) bool { return r != '+' && r != '#' })
 	}
-	return trimPossessive(s, i, j), j
+	end = j
+	if last := s[j-1]; last == 's' || last == 'S' {
+		end -= len(possessive.FindString(s[i:j]))
+	}
+	return end, j
 }
+
+var (
+	dotted     = regexp.MustCompile(`^[A-Za-z](?:\.[A-Za-z])+\.?`) // "U.S.", "e.g"
+	possessive = regexp.MustCompile(`['’][sS]$`)
+)
 
 // runEnd returns the end of the run of letters and digits at i.
 func runEnd(s string, i int) int {
-	for i < len(s) {
-		if c := s[i]; c < utf8.RuneSelf {
-			if !asciiWord(c) {
-				break
-			}
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if !wordRune(r) || ideograph(r) {
-			break
-		}
-		i += n
+	n := strings.IndexFunc(s[i:], func(r rune) bool { return !wordRune(r) || ideograph(r) })
+	if n < 0 {
+		return len(s)
 	}
-	return i
+	return i + n
 }
 
 // joins returns the length of the mark at j if it holds the token that began at
@@ -246,76 +218,28 @@ func joins(s string, start, j int) int {
 	if !wordAt(s, j+n) {
 		return 0
 	}
-	before, after := s[j-1], s[j+n]
+	before, after, rest := s[j-1], s[j+n], digits(s[j+n:])
+	joined := false
 	switch s[j : j+n] {
 	case "'", "’":
-		return n
+		joined = true
 	case "&":
-		if isUpper(before) && isUpper(after) {
-			return n
-		}
+		joined = isUpper(before) && isUpper(after)
 	case ".":
-		if isDigit(before) && isDigit(after) {
-			return n
-		}
+		joined = isDigit(before) && rest > 0
 	case ",":
-		if isDigit(before) && digits(s[j+n:]) == 3 && strings.Trim(s[start:j], "0123456789,") == "" {
-			return n
-		}
-	case "-":
-		if !isDigit(before) && isDigit(after) && !strings.ContainsAny(s[start:j], "-0123456789") && digits(s[j+n:]) < 4 { // in "pre-1990" the year is a word of its own
-			return n
-		}
+		joined = isDigit(before) && rest == 3 && strings.Trim(s[start:j], "0123456789,") == ""
+	case "-": // in "pre-1990" the year is a word of its own
+		joined = !isDigit(before) && rest > 0 && rest < 4 && !strings.ContainsAny(s[start:j], "-0123456789")
 	}
-	return 0
-}
-
-// digits is how many digits s begins with.
-func digits(s string) int {
-	n := 0
-	for n < len(s) && isDigit(s[n]) {
-		n++
+	if !joined {
+		return 0
 	}
 	return n
 }
 
-// acronymEnd returns the end of a dotted acronym at i ("U.S.", "e.g"), or 0. The
-// last dot belongs to it.
-func acronymEnd(s string, i int) int {
-	j, letters := i, 0
-	for j+1 < len(s) && isLetter(s[j]) && s[j+1] == '.' {
-		letters++
-		j += 2
-	}
-	if j < len(s) && isLetter(s[j]) && !wordAt(s, j+1) && letters > 0 {
-		return j + 1
-	}
-	if letters < 2 || wordAt(s, j) {
-		return 0
-	}
-	return j
-}
-
-// trimPossessive returns where the word [start,end) ends without its 's.
-func trimPossessive(s string, start, end int) int {
-	w := s[start:end]
-	for _, suffix := range []string{"'s", "’s", "'S", "’S"} {
-		if t, ok := strings.CutSuffix(w, suffix); ok {
-			return start + len(t)
-		}
-	}
-	return end
-}
-
-// skipPossessive steps over an 's at i.
-func skipPossessive(s string, i int) int {
-	for _, suffix := range []string{"'s", "’s"} {
-		if strings.HasPrefix(s[i:], suffix) && !wordAt(s, i+len(suffix)) {
-			return i + len(suffix)
-		}
-	}
-	return i
-}
+// digits is how many digits s begins with.
+func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
 // wordAt reports whether a letter or digit stands at i.
 func wordAt(s string, i int) bool {
@@ -338,8 +262,7 @@ func ideograph(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana)
 }
 
-func asciiWord(c byte) bool { return isLetter(c) || isDigit(c) }
-func isLetter(c byte) bool  { return isUpper(c) || isLower(c) }
+func asciiWord(c byte) bool { return isUpper(c) || isLower(c) || isDigit(c) }
 func isUpper(c byte) bool   { return c >= 'A' && c <= 'Z' }
 func isLower(c byte) bool   { return c >= 'a' && c <= 'z' }
 func isDigit(c byte) bool   { return c >= '0' && c <= '9' }

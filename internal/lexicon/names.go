@@ -1,8 +1,8 @@
 package lexicon
 
 import (
+	"regexp"
 	"strings"
-	"unicode"
 )
 
 // Names returns the proper names of s as written, in the order of their first
@@ -12,54 +12,46 @@ import (
 // sentence is a name only if it is written in capitals or has its capital
 // elsewhere in s too. Months, weekdays and stop words are none.
 func Names(s string) []string {
-	n := nameFinder{s: s, tokens: Tokens(s)}
-	n.prepare()
+	var sentences []nameFinder
+	inside := make(map[string]bool) // capitalised words that stand inside a sentence
+	for _, sp := range Sentences(s) {
+		n := nameFinder{s[sp.Start:sp.End], Tokens(s[sp.Start:sp.End])}
+		sentences = append(sentences, n)
+		for i, t := range n.tokens {
+			inside[t.Text] = inside[t.Text] || i > 0 && t.Capital
+		}
+	}
 	var names []string
 	seen := make(map[string]bool)
-	for i := 0; i < len(n.tokens); {
-		end := n.name(i)
-		if end == i {
-			i++
-			continue
+	for _, n := range sentences {
+		for i := 0; i < len(n.tokens); {
+			end := n.name(i)
+			if end == i {
+				i++
+				continue
+			}
+			name := n.s[n.tokens[i].Start:n.tokens[end-1].End]
+			if sure := end-i > 1 || i > 0 || inside[name] || capitals.MatchString(name); sure && !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+			i = end
 		}
-		name := s[n.tokens[i].Start:n.tokens[end-1].End]
-		if !seen[name] && n.counts(i, end) {
-			seen[name] = true
-			names = append(names, name)
-		}
-		i = end
 	}
 	return names
 }
 
-// nameFinder looks for names in the tokens of a text.
+// capitals are two capitals or digits in a word.
+var capitals = regexp.MustCompile(`[\p{Lu}\p{Nd}].*[\p{Lu}\p{Nd}]`)
+
+// nameFinder looks for names in the tokens of a sentence.
 type nameFinder struct {
 	s      string
 	tokens []Token
-	first  []bool          // the token begins a sentence
-	inside map[string]bool // capitalised words that stand inside a sentence
-}
-
-// prepare notes which tokens begin sentences.
-func (n *nameFinder) prepare() {
-	n.first = make([]bool, len(n.tokens))
-	n.inside = make(map[string]bool)
-	spans := Sentences(n.s)
-	next := 0
-	for i, t := range n.tokens {
-		if next < len(spans) && t.Start >= spans[next].Start {
-			n.first[i] = true
-			for next < len(spans) && t.Start >= spans[next].Start {
-				next++
-			}
-		} else if t.Capital {
-			n.inside[t.Text] = true
-		}
-	}
 }
 
 // name returns the token after the name that begins at i, or i if none does.
-func (n *nameFinder) name(i int) int {
+func (n nameFinder) name(i int) int {
 	if !n.part(i) {
 		return i
 	}
@@ -69,7 +61,7 @@ func (n *nameFinder) name(i int) int {
 		for next < len(n.tokens) && next-end < 2 && connectors[n.tokens[next].Text] && n.near(next) {
 			next++
 		}
-		if next >= len(n.tokens) || !n.near(next) || !n.part(next) || n.first[next] {
+		if next >= len(n.tokens) || !n.near(next) || !n.part(next) {
 			break
 		}
 		end = next + 1
@@ -81,7 +73,7 @@ func (n *nameFinder) name(i int) int {
 }
 
 // part reports whether token i can be part of a name.
-func (n *nameFinder) part(i int) bool {
+func (n nameFinder) part(i int) bool {
 	t := n.tokens[i]
 	if t.Stop || t.Number || months[t.Text] || weekdays[t.Text] {
 		return false
@@ -91,7 +83,7 @@ func (n *nameFinder) part(i int) bool {
 
 // near reports whether nothing but a space, a hyphen or the dot of an initial or
 // title stands between token i and the one before.
-func (n *nameFinder) near(i int) bool {
+func (n nameFinder) near(i int) bool {
 	before := n.tokens[i-1]
 	switch n.s[before.End:n.tokens[i].Start] {
 	case " ", "-", "–", "\u00a0", "\n", "":
@@ -106,28 +98,12 @@ func (n *nameFinder) near(i int) bool {
 
 // ordinal reports whether token i is a small number that belongs to the name
 // before it: no noun follows that it might count.
-func (n *nameFinder) ordinal(i int) bool {
+func (n nameFinder) ordinal(i int) bool {
 	t := n.tokens[i]
-	if !t.Number || len(t.Text) > 3 || strings.Trim(t.Text, "0123456789") != "" {
+	if digits(t.Text) != len(t.Text) || len(t.Text) > 3 {
 		return false
 	}
 	return i+1 == len(n.tokens) || n.tokens[i+1].Stop || n.s[t.End:n.tokens[i+1].Start] != " "
-}
-
-// counts reports whether tokens [i,end) are a name in spite of standing at the
-// beginning of a sentence.
-func (n *nameFinder) counts(i, end int) bool {
-	t := n.tokens[i]
-	if end-i > 1 || !n.first[i] || n.inside[t.Text] {
-		return true
-	}
-	capitals := 0
-	for _, r := range t.Text {
-		if unicode.IsUpper(r) || unicode.IsDigit(r) {
-			capitals++
-		}
-	}
-	return capitals > 1
 }
 
 // Negated reports whether the sentence s denies something, by its words: not,

@@ -1,6 +1,7 @@
 package lexicon
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -50,82 +51,12 @@ func (o opening) starter() bool {
 	return starters[o.word] && !o.initial && !(o.comma && len(o.word) <= 2)
 }
 
-// speaks reports whether the text goes on with who said what was quoted: "Smith
-// asked", "He wrote".
-func (o opening) speaks(s string) bool {
-	rest := s[o.at:min(len(s), o.at+64)]
-	for i, word := range strings.Fields(rest) {
-		if speech[strings.TrimRight(word, ",.:;")] {
-			return i > 0
-		}
-		if i > 2 || !unicode.IsUpper(firstRune(word)) {
-			return false
-		}
-	}
-	return false
-}
+// speaker is who said what was quoted: "Smith asked", "He wrote".
+var speaker = regexp.MustCompile(`^(?:\p{Lu}\S*\s+){1,3}(?:` + strings.ReplaceAll(lists.Of("speech"), " ", "|") + `)\b`)
 
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r
-}
-
-// closer returns the length of the closing quote or bracket s begins with, or 0.
-func closer(s string) int {
-	switch r, n := utf8.DecodeRuneInString(s); {
-	case r == '*' || r == '_':
-		return len(s) - len(strings.TrimLeft(s, s[:1]))
-	case strings.ContainsRune(`"')]}”’»›″」』）】》〉〕`, r):
-		return n
-	}
-	return 0
-}
-
-// longestNote is the most bytes a note mark in brackets has.
-const longestNote = 24
-
-// noteMark returns the length of the note mark s begins with, or 0: "[12]",
-// "[a]", "[citation needed]", ":12–13", superscript figures, daggers.
-func noteMark(s string) int {
-	switch r, n := utf8.DecodeRuneInString(s); {
-	case r == '[':
-		end := strings.IndexByte(s[:min(len(s), longestNote)], ']')
-		if end < 2 || strings.ContainsAny(s[1:end], "[.\n") {
-			return 0
-		}
-		return end + 1
-	case r == ':' && isDigit(byteAt(s, 1)): // pages of a note
-		return len(s) - len(strings.TrimLeft(s, "0123456789:-–"))
-	case strings.ContainsRune("¹²³⁰⁴⁵⁶⁷⁸⁹†‡", r):
-		return n
-	}
-	return 0
-}
-
-// numericNote is noteMark for numbers in brackets only, which are notes even
-// after a space.
-func numericNote(s string) int {
-	if s[0] != '[' {
-		return 0
-	}
-	n := noteMark(s)
-	if n > 0 && strings.Trim(s[1:n-1], "0123456789,-– ") == "" {
-		return n
-	}
-	return 0
-}
-
-// strayCloser returns the length of the closing quotes or brackets s begins with
-// if white space follows them, or 0: a text cut into words has them set apart.
-func strayCloser(s string) int {
-	n := 0
-	for n < len(s) && (s[n] == '"' || s[n] == '\'' || s[n] == ')') {
-		n++
-	}
-	if n < len(s) && !asciiSpace(s[n]) {
-		return 0
-	}
-	return n
 }
 
 // skipSpace returns the first place from i on that is no white space.

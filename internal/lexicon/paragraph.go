@@ -68,8 +68,12 @@ type line struct {
 func splitLines(s string) []line {
 	var lines []line
 	apart := true
-	for i := 0; i <= len(s); {
-		end, next, hard := lineEnd(s, i)
+	for i := 0; i < len(s); {
+		end, next := len(s), len(s)
+		if n := strings.IndexAny(s[i:], "\n\v\f\u2028\u2029"); n >= 0 {
+			_, size := utf8.DecodeRuneInString(s[i+n:])
+			end, next = i+n, i+n+size
+		}
 		start := skipSpace(s[:end], skipQuoted(s[:end], i))
 		if start == end {
 			apart = true
@@ -77,11 +81,7 @@ func splitLines(s string) []line {
 			l := line{Span: Span{start, trimSpaceLeft(s, start, end)}, indent: start - i, apart: apart}
 			l.chars = utf8.RuneCountInString(s[l.Start:l.End])
 			lines = append(lines, l)
-			apart = false
-		}
-		apart = apart || hard
-		if end == len(s) {
-			break
+			apart = strings.ContainsAny(s[end:next], "\f\u2029") // a break of paragraphs or pages
 		}
 		i = next
 	}
@@ -100,21 +100,6 @@ func skipQuoted(s string, i int) int {
 		return i
 	}
 	return i + len(signs)
-}
-
-// lineEnd returns where the line at i ends, where the next one begins, and
-// whether the break between them is one of paragraphs or pages.
-func lineEnd(s string, i int) (end, next int, hard bool) {
-	n := strings.IndexAny(s[i:], "\n\r\v\f\u2028\u2029")
-	if n < 0 {
-		return len(s), len(s), false
-	}
-	end = i + n
-	r, size := utf8.DecodeRuneInString(s[end:])
-	if strings.HasPrefix(s[end:], "\r\n") {
-		size = 2
-	}
-	return end, end + size, r == '\f' || r == '\u2029'
 }
 
 // appendBlock puts the lines of one block together into paragraphs.
@@ -207,7 +192,7 @@ func headingLike(kind Kind, text string) bool {
 		return false
 	}
 	words := len(strings.Fields(text))
-	if utf8.RuneCountInString(text) > headingChars || words > headingWords || stamped(text) || strings.Contains(text, ". ") && words > colonWords {
+	if utf8.RuneCountInString(text) > headingChars || words > headingWords || stamped.MatchString(text) || strings.Contains(text, ". ") && words > colonWords {
 		return false
 	}
 	last, _ := utf8.DecodeLastRuneInString(text)
@@ -218,18 +203,9 @@ func headingLike(kind Kind, text string) bool {
 	return letter >= 0 && !unicode.IsLower(firstRune(text[letter:]))
 }
 
-// stamped reports a line that begins with a date or a time, such as a message of a
-// chat or an entry of a log, and goes on in words: "[02/03/2025, 18:20] Joss: …".
-func stamped(text string) bool {
-	head, _, _ := strings.Cut(strings.TrimLeft(text, "[("), " ")
-	digits := 0
-	for _, r := range head {
-		if isDigit(byte(r)) {
-			digits++
-		}
-	}
-	return digits >= 3 && strings.ContainsAny(head, ":/-.") && len(strings.Fields(text)) > 3
-}
+// stamped is a line that begins with a date or a time, such as a message of a chat or
+// an entry of a log, and goes on in words: "[02/03/2025, 18:20] Joss: …".
+var stamped = regexp.MustCompile(`^[\[(]*(?:\d{2,}[:/.-]\d|\d[:/.-]\d{2})\S*(?:\s+\S+){3}`)
 
 // atx reports whether a line is a heading by Markdown's sign.
 func atx(s string) bool {
@@ -240,22 +216,11 @@ func atx(s string) bool {
 // ended reports whether a text ends like a sentence: with a terminator, and
 // after it nothing but closing quotes, brackets and notes.
 func ended(s string) bool {
-	for s != "" {
-		_, n := utf8.DecodeLastRuneInString(s)
-		tail := s[len(s)-n:]
-		if terminator(tail) > 0 {
-			return true
-		}
-		if closer(tail) == 0 && noteMark(tail) == 0 {
-			return false
-		}
-		if tail == "]" {
-			near := s[max(0, len(s)-longestNote):]
-			if open := strings.LastIndexByte(near, '['); open >= 0 {
-				n = len(near) - open
-			}
-		}
-		s = s[:len(s)-n]
-	}
-	return false
+	last, _ := utf8.DecodeLastRuneInString(s)
+	return terminator(last) || !wordRune(last) && endMarks.MatchString(s[max(0, len(s)-longestEnd):])
 }
+
+var endMarks = regexp.MustCompile(`[` + terminators + `](?:[` + closers + `]|` + note + `)*$`)
+
+// longestEnd is how many bytes of a text are looked at for its end.
+const longestEnd = 80

@@ -25,23 +25,23 @@ type Quantity struct {
 // are returned, with the unit. Figures that are part of a name ("COVID-19",
 // "v1.2.3") are left out.
 func Quantities(s string) []Quantity {
-	p := quantityParser{s: s, tokens: Tokens(s)}
+	p := quantityParser{s: s, tokens: Tokens(s), words: make(map[int]Number)}
+	for _, n := range Spelled(s) {
+		if !n.Loose {
+			p.words[n.Start] = n
+		}
+	}
 	var qs []Quantity
-	open := false // the last one is the first end of a range
 	for p.i < len(p.tokens) {
 		p.scaled = 1
 		q, ok := p.next()
 		if !ok {
-			if !rangeWords[p.tokens[p.i-1].Text] {
-				open = false
-			}
 			continue
 		}
-		if open {
-			qs[len(qs)-1].inherit(q, p.scaled)
+		if n := len(qs); n > 0 && q.Start-qs[n-1].End <= longestRange && rangeFollows(s, qs[n-1]) {
+			qs[n-1].inherit(q, p.scaled)
 		}
 		qs = append(qs, q)
-		open = rangeFollows(s, q)
 	}
 	return qs
 }
@@ -57,6 +57,9 @@ func (q *Quantity) inherit(to Quantity, scale float64) {
 		q.Value *= scale
 	}
 }
+
+// longestRange is how many bytes may stand between the two ends of a range.
+const longestRange = 8
 
 // rangeMark stands between the two ends of a range; "and" does so after "between".
 var rangeMark = regexp.MustCompile(`^ *(?:to |or |[–—-]|(and ))[ $€£¥]*(?:\d|[ -]*(\pL+))`)
@@ -74,6 +77,7 @@ type quantityParser struct {
 	tokens []Token
 	i      int
 	scaled float64 // the multiplier of the quantity just read
+	words  map[int]Number
 }
 
 // What may stand right before a number, and right after it.
@@ -84,6 +88,7 @@ var (
 	clockRest = regexp.MustCompile(`^:(\d\d)(?:\D|$)`)
 	isoRest   = regexp.MustCompile(`^-\d\d-\d\d`)
 	letters   = regexp.MustCompile(`[^\d.,].*$`)
+	inches    = regexp.MustCompile(`^(?:[.,;)]|$)`) // "in" is the unit, not the preposition
 	nextWord  = regexp.MustCompile(`^[ -]*\x{a0}?([\pL²³]*)`)
 )
 
@@ -193,26 +198,17 @@ func (p *quantityParser) unit(i int) (string, int) {
 	}
 	word, end := wordAfter(p.s, i)
 	low := strings.ToLower(word)
-	if low == "per" {
-		if cent, e := wordAfter(p.s, end); strings.EqualFold(cent, "cent") {
-			return "%", e
-		}
-		return "", i
-	}
-	if prefix, ok := compound[low]; ok {
+	if prefix := compound[low]; prefix != "" {
 		next, e := wordAfter(p.s, end)
-		if unit := cmp.Or(degrees[next], units[strings.ToLower(next)]); unit != "" && (prefix != "") == (degrees[next] == "") {
+		if unit := units[strings.ToLower(next)]; unit != "" {
 			return prefix + unit, e
 		}
 	}
-	if unit := cmp.Or(units[word], units[low]); unit != "" && !(low == "in" && !inches(p.s[end:])) {
+	if unit := cmp.Or(units[word], units[low]); unit != "" && (low != "in" || inches.MatchString(p.s[end:])) {
 		return unit, end
 	}
 	return "", i
 }
-
-// inches reports whether "in" before s is the unit, not the preposition.
-func inches(s string) bool { return s == "" || strings.ContainsRune(".,;)", rune(s[0])) }
 
 // dayOfMonth reports whether the number stands beside the name of a month.
 func (p *quantityParser) dayOfMonth(q *Quantity) bool {
@@ -228,24 +224,16 @@ func (p *quantityParser) dayOfMonth(q *Quantity) bool {
 // spelled reads a number in words: "two weeks", "twenty-five percent". Without a
 // multiplier or a unit it is none.
 func (p *quantityParser) spelled(t Token) (Quantity, bool) {
-	v, ok := small[strings.ToLower(t.Text)]
-	if !ok {
+	n, ok := p.words[t.Start]
+	if !ok || small[strings.ToLower(t.Text)] == 0 {
 		return Quantity{}, false
 	}
-	q := Quantity{Value: v, Start: t.Start, End: t.End}
-	if v >= 20 && p.i < len(p.tokens) {
-		one := p.tokens[p.i]
-		if u := small[strings.ToLower(one.Text)]; u > 0 && u < 10 && one.Start == t.End+1 {
-			q.Value += u
-			q.End = one.End
-		}
+	q := Quantity{Value: n.Value, Start: n.Start, End: n.End}
+	if n.Last >= 100 {
+		p.scaled = n.Last
 	}
-	end := q.End
 	p.scaleAndUnit(&q)
-	if q.End == end && q.Unit == "" {
-		if rangeFollows(p.s, q) {
-			return p.done(q), true
-		}
+	if q.End == n.End && q.Unit == "" && n.Last < 100 && !rangeFollows(p.s, q) {
 		return Quantity{}, false
 	}
 	return p.done(q), true

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Sentences returns the spans of the sentences of s, in order and trimmed. They
@@ -28,17 +27,16 @@ func sentences(s string, p Span, skip int) []Span {
 	c.caseless = strings.IndexFunc(s[p.Start:p.End], unicode.IsUpper) < 0
 	var spans []Span
 	for i := p.Start + skip; i < p.End; {
-		n := terminator(s[i:p.End])
-		if n == 0 {
-			i++
-			continue
+		n := strings.IndexFunc(s[i:p.End], terminator)
+		if n < 0 {
+			break
 		}
-		st := c.stop(i)
+		st := c.stop(i + n)
 		if st.next < p.End && c.ends(st) {
 			spans = append(spans, Span{c.start, st.end})
 			c.start = st.next
 		}
-		i = max(st.end, i+n)
+		i = st.end
 	}
 	return append(spans, Span{c.start, p.End})
 }
@@ -63,58 +61,32 @@ type stop struct {
 	spaced bool // white space follows
 }
 
-// terminator returns the length of the sentence-ending mark s begins with, or 0.
-func terminator(s string) int {
-	switch c := s[0]; {
-	case c == '.' || c == '!' || c == '?':
-		return 1
-	case c < 0xD8 || c > 0xEF:
-		return 0
-	}
-	switch r, n := utf8.DecodeRuneInString(s); r {
-	case '…', '。', '！', '？', '｡', '‼', '⁇', '⁈', '⁉', '؟', '۔', '।', '॥', '።':
-		return n
-	}
-	return 0
-}
+// terminator reports whether a mark ends sentences.
+func terminator(r rune) bool { return strings.ContainsRune(terminators, r) }
+
+// What may stand where a sentence ends.
+const (
+	terminators = ".!?…。！？｡‼⁇⁈⁉؟۔।॥።"
+	closers     = `])"'}”’»›″」』）】》〉〕*_`
+	note        = `\[[^\[\].\n]{1,22}\]|:\d[\d:–-]*|[¹²³⁰⁴⁵⁶⁷⁸⁹†‡]` // "[12]", "[citation needed]", ":12–13"
+)
+
+var (
+	stopMarks = regexp.MustCompile(`^(?:[` + closers + terminators + `]|` + note + `| \.(?:\B|$))+`)
+	// setApart are numbers of notes, and quotes in a text cut into words.
+	setApart = regexp.MustCompile(`^(\[[\d,–\- ]+\]|["')]+)(?:[\t-\r ]|$)`)
+)
 
 // stop reads the terminators at i and what belongs to them.
 func (c *cutter) stop(i int) stop {
-	st := stop{at: i, end: i}
-	for st.end < len(c.s) {
-		rest := c.s[st.end:]
-		if n := terminator(rest); n > 0 {
-			st.mark(rest[:n])
-			st.end += n
-		} else if n := closer(rest); n > 0 {
-			st.quote = st.quote || strings.ContainsAny(rest[:n], `"'”’»」』`)
-			st.end += n
-		} else if n := noteMark(rest); n > 0 {
-			st.noted = true
-			st.end += n
-		} else if strings.HasPrefix(rest, " . ") || rest == " ." {
-			st.dots++
-			st.end += 2
-		} else {
-			break
-		}
-	}
+	marks := stopMarks.FindString(c.s[i:])
+	st := stop{at: i, end: i + len(marks), dots: strings.Count(marks, ".") + 3*strings.Count(marks, "…")}
+	st.bang = strings.ContainsAny(marks, "!?‼⁇⁈⁉؟")
+	st.wide = strings.ContainsAny(marks, "。！？｡۔।॥።")
+	st.quote = strings.ContainsAny(marks, `"'”’»」』`)
+	st.noted = strings.ContainsAny(marks, "[:¹²³⁰⁴⁵⁶⁷⁸⁹†‡")
 	c.after(&st)
 	return st
-}
-
-// mark counts one terminator.
-func (st *stop) mark(m string) {
-	switch m {
-	case ".":
-		st.dots++
-	case "…":
-		st.dots += 3
-	case "!", "?", "‼", "⁇", "⁈", "⁉", "؟":
-		st.bang = true
-	default:
-		st.wide = true
-	}
 }
 
 // after finds where the next text begins, taking notes and stray quotes that are
@@ -126,12 +98,11 @@ func (c *cutter) after(st *stop) {
 	}
 	st.spaced = st.next > st.end
 	for st.spaced && st.next < len(c.s) {
-		rest := c.s[st.next:]
-		n := max(numericNote(rest), strayCloser(rest))
-		if n == 0 || st.next+n < len(c.s) && !asciiSpace(c.s[st.next+n]) {
+		m := setApart.FindStringSubmatch(c.s[st.next:])
+		if m == nil {
 			break
 		}
-		st.end = st.next + n
+		st.end = st.next + len(m[1])
 		st.next = skipSpace(c.s, st.end)
 	}
 }
@@ -141,7 +112,7 @@ func (c *cutter) ends(st stop) bool {
 	if !st.spaced {
 		return c.endsUnspaced(st)
 	}
-	if c.bareMarker(st) || c.bracketed(st) {
+	if c.bareMarker(st) {
 		return false
 	}
 	next := c.opening(st.next)
@@ -164,7 +135,7 @@ func (c *cutter) ends(st stop) bool {
 
 // endsBang decides after a question or exclamation mark.
 func (c *cutter) endsBang(st stop, next opening) bool {
-	if st.quote && next.speaks(c.s) {
+	if st.quote && speaker.MatchString(c.s[next.at:min(len(c.s), next.at+64)]) {
 		return false
 	}
 	if c.s[st.at] == '!' && exclaimed[strings.ToLower(c.before(st.at))] {
@@ -184,7 +155,10 @@ func (c *cutter) endsDot(st stop, next opening) bool {
 	case low == "a.m" || low == "p.m" || low == "am" || low == "pm":
 		return !next.number && !zones[next.word] && !months[next.word] && !weekdays[next.word]
 	case len(word) == 1 && isUpper(word[0]):
-		return c.endsInitial(st, next)
+		if labels[strings.ToLower(c.before(c.wordStart(st.at)))] {
+			return !next.initial
+		}
+		return next.starter()
 	case known(joining):
 		return false
 	case next.number && known(counting):
@@ -197,15 +171,6 @@ func (c *cutter) endsDot(st stop, next opening) bool {
 	return true
 }
 
-// endsInitial decides after a single capital letter.
-func (c *cutter) endsInitial(st stop, next opening) bool {
-	prev := c.before(c.wordStart(st.at))
-	if labels[strings.ToLower(prev)] {
-		return !next.initial
-	}
-	return next.starter()
-}
-
 // endsUnspaced decides where no white space follows: after an ideographic stop,
 // and where the space was lost.
 func (c *cutter) endsUnspaced(st stop) bool {
@@ -213,7 +178,7 @@ func (c *cutter) endsUnspaced(st stop) bool {
 	switch {
 	case st.wide:
 		return !(st.quote && unicode.Is(unicode.Hiragana, next.r))
-	case c.bareMarker(st) || c.bracketed(st):
+	case c.bareMarker(st):
 		return false
 	case st.noted:
 		return next.upper && next.at == st.end
@@ -227,26 +192,19 @@ func (c *cutter) endsUnspaced(st stop) bool {
 	return next.at == st.end && next.starter() && len(next.word) > 1 && asciiSpace(byteAt(c.s, next.at+len(next.word)))
 }
 
-// bareMarker reports whether the sentence so far is nothing but a number or
-// letter of a list: "1.", "b.", "iv.", "2.1.".
+// bareMarker reports whether the sentence so far is nothing but a number or letter of
+// a list, "1.", "b.", "iv.", "2.1.", or the terminators stand alone in brackets:
+// "[...]", "(?)".
 func (c *cutter) bareMarker(st stop) bool {
-	if st.at-c.start > longestWord || st.bang || st.dots != 1 {
-		return false
+	before := c.s[c.start:st.at]
+	if strings.HasSuffix(before, "[") || strings.HasSuffix(before, "(") {
+		return true
 	}
-	m := strings.Trim(c.s[c.start:st.at], "([ ")
-	if m == "" || len(m) > 5 {
-		return false
-	}
-	return bareMark.MatchString(m)
+	m := strings.Trim(before, "([ ")
+	return st.dots == 1 && !st.bang && m != "" && len(m) <= 5 && bareMark.MatchString(m)
 }
 
 var bareMark = regexp.MustCompile(`^(?:\d{0,3}(?:\.[\d.]*)?|[A-HJ-Za-z]|[ivx]+|[IVX]{2,})$`)
-
-// bracketed reports whether the terminators stand alone in brackets: "[...]",
-// "(?)".
-func (c *cutter) bracketed(st stop) bool {
-	return st.at > c.start && (c.s[st.at-1] == '[' || c.s[st.at-1] == '(')
-}
 
 // before returns the word that ends at i, dots inside it included.
 func (c *cutter) before(i int) string {
@@ -266,5 +224,5 @@ func (c *cutter) wordStart(i int) int {
 // dottedWord reports whether word is an acronym without its last dot. A decimal
 // number is none.
 func dottedWord(word string) bool {
-	return strings.Contains(word, ".") && acronym(word) && strings.ContainsFunc(word, unicode.IsLetter)
+	return acronym.MatchString(word) && strings.ContainsFunc(word, unicode.IsLetter)
 }

@@ -110,7 +110,6 @@ var sentenceCases = []string{
 	"This paragraph was wrapped by hand at a width of about sixty\ncharacters, and its sentences run over the line ends. ‖The next\nsentence does so too, and here it ends.",
 	"This paragraph was wrapped by hand at a width of about sixty\nCharacters called Bob, and its sentences run over the ends of\nthe lines. ‖Here it ends in the year that came after, which was\n1990. ‖Then it stopped.",
 	"It is a line that goes on and on until it is cut\nin the middle of the sentence.",
-	"It is a gas with the formula O\n2. ‖Another form (O\n3) is ozone.",
 	"Part A\n‖1. Wash it.\n‖2. Dry it.",
 	"(a) You must give any other recipients of the Work or\n    Derivative Works a copy of this License; and",
 	// other scripts

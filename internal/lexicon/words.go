@@ -6,15 +6,6 @@ import (
 	"strings"
 )
 
-// WordSet is the set of the words of a list, which spaces part.
-func WordSet(list string) map[string]bool {
-	set := make(map[string]bool)
-	for w := range strings.FieldsSeq(list) {
-		set[w] = true
-	}
-	return set
-}
-
 // StemSet is the set of the stems of the words of a list.
 func StemSet(list string) map[string]bool {
 	set := make(map[string]bool)
@@ -55,7 +46,13 @@ func (l Lists) Of(name string) string {
 }
 
 // Words is the set of the words of a list.
-func (l Lists) Words(name string) map[string]bool { return WordSet(l.Of(name)) }
+func (l Lists) Words(name string) map[string]bool {
+	set := make(map[string]bool)
+	for w := range strings.FieldsSeq(l.Of(name)) {
+		set[w] = true
+	}
+	return set
+}
 
 // Stems is the set of the stems of the words of a list.
 func (l Lists) Stems(name string) map[string]bool { return StemSet(l.Of(name)) }
@@ -75,7 +72,6 @@ var (
 	dangling   = lists.Words("dangling")
 	exclaimed  = lists.Words("exclaimed")
 	starters   = lists.Words("starters")
-	speech     = lists.Words("speech")
 	zones      = lists.Words("zones")
 	months     = lists.Words("months")
 	weekdays   = lists.Words("weekdays")
@@ -87,18 +83,16 @@ var (
 	// is looked up as it is, others in lower case.
 	units = readUnits(lists)
 
-	// signUnits are the units that are no words, longest first.
+	// signUnits are the units that are no words, or two, longest first.
 	signUnits = [][2]string{
+		{"per cent", "%"}, {"degrees Fahrenheit", "fahrenheit"}, {"degrees F", "fahrenheit"}, {"degrees Celsius", "celsius"}, {"degrees C", "celsius"}, {"degrees Kelvin", "kelvin"},
+		{"degree Fahrenheit", "fahrenheit"}, {"degree F", "fahrenheit"}, {"degree Celsius", "celsius"}, {"degree C", "celsius"}, {"-per-cent", "%"},
 		{"°F", "fahrenheit"}, {"° F", "fahrenheit"}, {"°C", "celsius"}, {"° C", "celsius"}, {"℃", "celsius"}, {"℉", "fahrenheit"}, {"°", "degree"},
 		{"%", "%"}, {"％", "%"}, {"‰", "‰"}, {"km/h", "kilometre per hour"}, {"sq mi", "square mile"}, {"sq. mi", "square mile"}, {"sq km", "square kilometre"}, {"sq ft", "square foot"},
 	}
 
 	// compound words stand before a unit and make it another one.
-	compound = map[string]string{"square": "square ", "sq": "square ", "cubic": "cubic ", "degrees": "", "degree": ""}
-
-	// degrees are the scales that go with the word "degrees".
-	degrees = map[string]string{"Fahrenheit": "fahrenheit", "F": "fahrenheit", "fahrenheit": "fahrenheit",
-		"Celsius": "celsius", "C": "celsius", "celsius": "celsius", "centigrade": "celsius", "Kelvin": "kelvin"}
+	compound = map[string]string{"square": "square ", "sq": "square ", "cubic": "cubic "}
 
 	currencies = map[string]string{"US$": "usd", "$": "usd", "€": "eur", "£": "gbp", "¥": "jpy", "₹": "inr"}
 
@@ -116,8 +110,6 @@ var (
 		"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12,
 		"once": 1, "single": 1, "twice": 2, "both": 2, "pair": 2, "double": 2, "half": 50,
 	}
-
-	rangeWords = WordSet("to or and")
 )
 
 // readUnits makes a table of the lists that are called unit.

@@ -2,6 +2,7 @@ package lexicon
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,7 +30,7 @@ func newBlock(s string, lines []line) *block {
 		b.width = max(b.width, l.chars)
 	}
 	for i := range lines {
-		b.starts[i] = b.startsItem(i) && (i == 0 || !subscript(b.text(i-1), b.text(i)))
+		b.starts[i] = b.startsItem(i)
 	}
 	if len(lines) < 2 || b.width < narrowest || b.width > widest {
 		return b
@@ -47,12 +48,7 @@ func newBlock(s string, lines []line) *block {
 			goesOn++
 		}
 	}
-	b.wrapped = breaks > 0 && full*10 >= breaks*6
-	if breaks > 1 {
-		b.wrapped = b.wrapped && goesOn*10 >= breaks*3
-	} else {
-		b.wrapped = b.wrapped && (goesOn > 0 || b.width >= 60)
-	}
+	b.wrapped = breaks > 0 && full*10 >= breaks*6 && (goesOn*10 >= breaks*3 || breaks == 1 && b.width >= 60)
 	return b
 }
 
@@ -75,9 +71,6 @@ func (b *block) runsOn(i int) bool {
 	if m := marker(here); m > 0 && m == len(here) && !b.starts[i+1] {
 		return true
 	}
-	if subscript(here, next) {
-		return true
-	}
 	if b.starts[i+1] || row(here) || atx(here) || atx(next) || ruler(here) || ruler(next) {
 		return false
 	}
@@ -87,8 +80,8 @@ func (b *block) runsOn(i int) bool {
 	if ended(here) {
 		return false
 	}
-	if b.lines[i].chars >= 20 && unfinished(here) {
-		return true
+	if b.lines[i].chars >= 20 && dangling[here[strings.LastIndexByte(here, ' ')+1:]] {
+		return true // no sentence and no heading ends with such a word
 	}
 	if !unicode.IsLower(firstRune(next)) {
 		return false
@@ -98,13 +91,7 @@ func (b *block) runsOn(i int) bool {
 		return true
 	}
 	return last == ',' || b.lines[i].chars >= 25 && b.lines[i].indent == b.lines[i+1].indent &&
-		(wordRune(last) || closer(string(last)) > 0 || last == '-')
-}
-
-// unfinished reports whether a line ends with a word that cannot end a sentence
-// or a heading.
-func unfinished(s string) bool {
-	return dangling[s[strings.LastIndexByte(s, ' ')+1:]]
+		(wordRune(last) || strings.ContainsRune(closers+"-", last))
 }
 
 // startsItem reports whether line i begins an item of a list or is a row of a
@@ -126,27 +113,10 @@ func (b *block) startsItem(i int) bool {
 	if ended(before) || strings.ContainsRune(":;,", last) || b.lines[i-1].chars < narrowest {
 		return true
 	}
-	for j := i - 1; j >= 0; j-- { // an earlier item, its further lines in between
-		if b.starts[j] {
-			return true
-		}
-		if i-j > 3 {
-			break
-		}
+	if slices.Contains(b.starts[max(0, i-4):i], true) {
+		return true // an earlier item, its further lines in between
 	}
 	return i+1 < len(b.lines) && marker(b.text(i+1)) > 0
-}
-
-// subscript reports whether next is a figure that was set below the line and so
-// ended up on a line of its own: "… the formula O", "2. It is …".
-func subscript(here, next string) bool {
-	if !isDigit(next[0]) {
-		return false
-	}
-	word := here[strings.LastIndexAny(here, " (\n")+1:]
-	n := len(word)
-	formula := n > 0 && n < 8 && (isUpper(word[n-1]) || n > 1 && isLower(word[n-1]) && isUpper(word[n-2]))
-	return formula && (marker(next) == 0 || len(here) >= 25 || strings.Count(here, "(") > strings.Count(here, ")"))
 }
 
 // row reports whether a line is a row of a table.

@@ -98,7 +98,7 @@ func (h *home) ask(t *testing.T, question string) *marchwarden.Result {
 // asked are questions and the first sentence of the answer.
 var asked = map[string]string{
 	"How many trials are in Lyon?":                                           "count of trials where city is Lyon: 2.",
-	"Which trial has the highest enrolled?":                                  "trials, the highest enrolled: title: Knee study; enrolled: 610.",
+	"Which trial has the highest enrolled?":                                  "trials, the highest by enrolled: title: Knee study; enrolled: 610.",
 	"What is the average enrolled?":                                          "average enrolled of trials: 288.25.",
 	"What is the total enrolled in Lyon?":                                    "total enrolled of trials where city is Lyon: 455.",
 	"What is the maker of Zantol?":                                           "maker: Nordpharm; name: Zantol.",

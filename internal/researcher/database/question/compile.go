@@ -1,15 +1,12 @@
 // Package question turns a question in plain words into one SQL statement, by
-// templates: a value, a count, a sum, an average, an extreme, a difference, the
-// first and the last, the row before and after. It owns what is made of the words
-// (read.go, values.go, words.go), what is known of the tables (tables.go, relation.go), and the
-// templates (templates.go, pairs.go, extremes.go). Where a word of the question stands
-// for nothing it makes no statement: a wrong answer is worse than none. It runs statements through package
-// internal/database only, and knows no documents.
+// templates: a value, a count, a sum, an average, an extreme, a difference, the first
+// and the last, the row before and after. Where a word of the question stands for
+// nothing it makes no statement: a wrong answer is worse than none. It runs statements
+// through package internal/database only, and knows no documents.
 package question
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -22,9 +19,6 @@ import (
 const (
 	maxRelations = 30
 	maxSlow      = 3 // tables that take too long to look through
-	// sure is the share of a question's weight that must be understood for its
-	// statement to stand for it; what was guessed at counts against it.
-	sure = 0.75
 	// maxMeaning bounds the words for what the rows are, in characters.
 	maxMeaning = 240
 	// manyAnswers is how many values are too many for an answer to one question.
@@ -42,9 +36,6 @@ type Statement struct {
 	// Lyon".
 	Meaning string
 }
-
-// Answers are the values of the first column, each once.
-func (s *Statement) Answers() []string { return Distinct(s.Rows) }
 
 // Distinct are the values of the first column of rows, each once, without those
 // that say nothing.
@@ -64,7 +55,6 @@ type draft struct {
 	where   string
 	tail    string // GROUP BY, ORDER BY and LIMIT
 	meaning string
-	soft    float64 // words that were guessed rather than understood
 }
 
 // unfit is why the templates do not answer.
@@ -117,7 +107,7 @@ func (q *question) speaks(r *relation) bool {
 type choice struct {
 	q       *question
 	best    *Statement
-	top     float64  // how well it fits
+	own     bool     // it rests on values of the table itself alone
 	rival   string   // a table that answers as well, and differently
 	lacking []string // the fewest words that a table left out
 	met     bool     // the question has to do with the tables
@@ -128,26 +118,23 @@ func (c *choice) try(ctx context.Context, db *database.DB, r *relation) error {
 	rd := read(c.q, r)
 	c.met = c.met || rd.met()
 	d := rd.draft()
-	fit, ok := 0.0, false
-	if d != nil {
-		fit, ok = rd.fits(d)
-	}
-	if !ok {
+	if d == nil || !rd.fits(d) {
 		if missing := rd.missing(); len(missing) > 0 && (c.lacking == nil || len(missing) < len(c.lacking)) {
 			c.lacking = missing
 		}
 		return nil
 	}
-	if c.best != nil && fit < c.top {
+	own := len(r.parents) == 0
+	if c.best != nil && c.own && !own {
 		return nil
 	}
 	st, err := rd.run(ctx, db, d)
 	switch {
 	case err != nil || st == nil:
 		return err
-	case c.best == nil || fit > c.top:
-		c.best, c.top, c.rival = st, fit, ""
-	case !slices.Equal(c.best.Answers(), st.Answers()):
+	case c.best == nil || own && !c.own:
+		c.best, c.own, c.rival = st, own, ""
+	case !slices.Equal(Distinct(c.best.Rows), Distinct(st.Rows)):
 		c.rival = st.Table
 	}
 	return nil
@@ -163,41 +150,29 @@ func (c *choice) made() (*Statement, error) {
 	case !c.met:
 		return nil, nil
 	case len(c.lacking) > 0:
-		return nil, unfit("nothing in the tables, and no template, stands for " + quoted(c.lacking))
+		return nil, unfit("nothing in the tables, and no template, stands for \"" + strings.Join(c.lacking[:min(6, len(c.lacking))], `", "`) + `"`)
 	}
 	return nil, unfit("no template fits it")
 }
 
-// quoted names the first of some words.
-func quoted(list []string) string {
-	const most = 6
-	var out []string
-	for _, w := range list[:min(most, len(list))] {
-		out = append(out, fmt.Sprintf("%q", w))
+// fits tells whether a draft answers all of the question. One of a table with its
+// parents has to look something up, else the table alone says it as well, and has to
+// be about the table itself.
+func (rd *reading) fits(d *draft) bool {
+	if len(rd.missing()) > 0 || rd.guessed {
+		return false
 	}
-	return strings.Join(out, ", ")
-}
-
-// fits tells whether a draft answers all of the question, and how well: values of the
-// table itself fit better than those that are looked up, and then the share of the
-// question counts that the draft rests on.
-func (rd *reading) fits(d *draft) (float64, bool) {
-	covered := rd.covered(d)
+	doubtful := func(f filter) bool { return f.elsewhere || f.partly }
+	if rd.r.unnamed && strings.HasPrefix(d.what, "COUNT") && slices.ContainsFunc(rd.filters, doubtful) {
+		return false
+	}
 	looked := 0
 	for c := range rd.touched {
 		if rd.r.cols[c].parent > 0 {
 			looked++
 		}
 	}
-	switch {
-	case covered < sure || len(rd.missing()) > 0:
-		return 0, false
-	case rd.guessed:
-		return 0, false // there may be values that were not seen
-	case looked == 0:
-		return 1 + covered, len(rd.r.parents) == 0 // with parents: the table alone says it as well
-	}
-	return covered, looked < len(rd.touched) || rd.q.speaks(rd.r) // or it is about the other table
+	return looked == 0 && len(rd.r.parents) == 0 || looked > 0 && (looked < len(rd.touched) || rd.q.speaks(rd.r))
 }
 
 // met reports that the question speaks of something in the relation.
@@ -225,48 +200,11 @@ func (rd *reading) run(ctx context.Context, db *database.DB, d *draft) (*Stateme
 	if err != nil {
 		return nil, err
 	}
-	st := &Statement{SQL: clean, Rows: rows, Table: rd.r.display, Meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}
-	if got := st.Answers(); rd.r.unnamed && len(got) == 1 && got[0] == "0" && strings.HasPrefix(d.what, "COUNT(*)") {
-		return nil, nil // more likely a word that was misunderstood than nothing
-	}
-	if n := len(st.Answers()); n == 0 || n > manyAnswers || rows.Truncated {
+	st := &Statement{SQL: clean, Rows: rows, Table: rd.r.table.Display(), Meaning: plaintext.Clip(database.Printable(d.meaning), maxMeaning)}
+	if n := len(Distinct(rows)); n == 0 || n > manyAnswers || rows.Truncated {
 		return nil, nil
 	}
 	return st, nil
-}
-
-// covered is the share of the question's words that a draft rests on.
-func (rd *reading) covered(d *draft) float64 {
-	all, lost := 0.0, d.soft
-	for _, f := range rd.filters {
-		if f.elsewhere || f.partly && strings.HasPrefix(d.what, "COUNT") {
-			lost += 0.6
-		}
-	}
-	for i, t := range rd.q.toks {
-		if !rd.used[i] && operators[rd.q.low[i]] && !rd.names(i) {
-			lost++
-		}
-		if t.Stop || asking[t.Stem] {
-			continue
-		}
-		weight := 1.0
-		if rowWords[t.Stem] {
-			weight = 0.4 // what a row is: seldom the name of anything in the table
-		}
-		all += weight
-		if rd.used[i] || rd.names(i) || rd.self(i) || rd.kin(i) > 0 {
-			continue
-		}
-		if t.Number || slices.ContainsFunc(rd.cols[i], func(m mention) bool { return m.share > 0.9 }) {
-			weight *= 2 // a number, or a column, that plays no part makes it another question
-		}
-		lost += weight
-	}
-	if all == 0 {
-		return 0.8
-	}
-	return 1 - lost/max(all, 2)
 }
 
 // names reports that a word names a column which the statement rests on.
@@ -276,8 +214,11 @@ func (rd *reading) names(i int) bool {
 
 // draft tries the templates in their order: the narrower ones first.
 func (rd *reading) draft() *draft {
+	if len(rd.q.low) == 0 || asksTruth[rd.q.low[0]] && !rd.q.has("or") {
+		return nil // it wants a yes or a no, and rows are none
+	}
 	for _, template := range []func() *draft{
-		rd.yesNo, rd.difference, rd.either, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup,
+		rd.difference, rd.neighbour, rd.extreme, rd.average, rd.count, rd.ends, rd.lookup,
 	} {
 		if d := template(); d != nil {
 			if d.what == "" {
@@ -303,9 +244,9 @@ func both(a, b string) string {
 // rows says which rows are meant: "trials where city is Lyon".
 func (rd *reading) rows(words string) string {
 	if words == "" {
-		return rd.r.display
+		return rd.r.table.Display()
 	}
-	return rd.r.display + " where " + words
+	return rd.r.table.Display() + " where " + words
 }
 
 // show is the list after SELECT: the answer, and what a reader wants beside it.

@@ -12,123 +12,98 @@ import (
 var (
 	most  = []string{"most", "highest", "largest", "biggest", "greatest", "maximum", "max", "longest", "tallest", "heaviest", "deepest", "oldest", "widest", "fastest", "larges", "richest", "dearest"}
 	least = []string{"least", "lowest", "smallest", "fewest", "minimum", "min", "shortest", "lightest", "youngest", "narrowest", "slowest", "cheapest"}
+
+	// Words that do the same to two that are named: "which is deeper, A or B".
+	more = []string{"more", "higher", "larger", "bigger", "greater", "longer", "taller", "heavier", "deeper", "older", "wider", "faster", "dearer"}
+	less = []string{"less", "lower", "smaller", "fewer", "shorter", "lighter", "younger", "narrower", "slower", "cheaper"}
 )
 
-// extreme is "which X has the most Y", "what is the highest Y" and "which X appears
-// most often".
+// extreme is "which X has the most Y", "what is the highest Y", "which X appears
+// most often" and "which is deeper, A or B".
 func (rd *reading) extreme() *draft {
-	from, at := rd.q.find(append(slices.Clone(most), least...)...)
+	words := slices.Concat(most, least)
+	pair, _, two := rd.pair()
+	if two = two && rd.q.has("or"); two {
+		words = slices.Concat(words, more, less)
+	}
+	from, at := rd.q.find(words...)
 	if from < 0 || rd.q.has("at most", "at least", "most recent") || rd.inValue(from) {
 		return nil
 	}
 	word, fn := rd.q.low[from], "MAX"
-	if slices.Contains(least, word) {
+	if slices.Contains(least, word) || slices.Contains(less, word) {
 		fn = "MIN"
 	}
 	c := rd.near(from, 6, 3, measurable) // the superlative itself may name it: "longest"
 	rd.use(from, at)
-	answer, soft := rd.target()
-	if c >= 0 && rd.bare() && (rd.r.unnamed || rd.nounAfter(at)) {
-		answer, soft = c, 0
+	answer := rd.target()
+	// "The highest price" names the number itself, "the most expensive product" what has it.
+	noun := at < len(rd.cols) && slices.ContainsFunc(rd.cols[at], func(m mention) bool { return rd.r.cols[m.col].called(rd.q.toks[at]) })
+	if c >= 0 && rd.bare() && (rd.r.unnamed || noun) {
+		answer = c
+	}
+	if two {
+		answer = pair.col
 	}
 	switch {
 	case answer < 0:
 		return refused
 	case c >= 0:
 		col := &rd.r.cols[c]
-		return rd.utmost(answer, c, fn, rd.r.value(col), both(rd.r.filledTest(col), rd.r.noTotals()), rd.degree(word, at, col.name), soft)
+		return rd.utmost(answer, c, fn, rd.r.value(col), both(rd.r.filledTest(col), rd.r.noTotals()), word+" by "+col.name)
 	case word == "oldest" || word == "youngest":
-		return rd.aged(answer, word, soft)
+		fn = map[string]string{"oldest": "MIN", "youngest": "MAX"}[word]
+		return rd.dated(answer, rd.only(func(c *column) bool {
+			return c.year != "" && c.parent == 0 && (rd.r.unnamed || c.hasWord(ageLike))
+		}), fn, word)
 	}
-	return rd.mostRows(answer, fn, word, soft)
+	return rd.mostRows(answer, fn, word)
 }
 
 // utmost are the rows in which an expression of column c is the largest, or the
 // smallest, of those that pass a test.
-func (rd *reading) utmost(answer, c int, fn, expr, test, called string, soft float64) *draft {
+func (rd *reading) utmost(answer, c int, fn, expr, test, called string) *draft {
 	where, words := rd.conditions(nil)
 	all := both(where, test)
 	return &draft{what: rd.show(answer, c), where: both(all, fmt.Sprintf("%s = (SELECT %s(%s) FROM %s WHERE %s)", expr, fn, expr, rd.r.from, all)), tail: rd.listed(),
-		meaning: rd.rows(words) + ", the " + called, soft: soft}
-}
-
-// degree says of which column a superlative is meant: "highest price", "cheapest by
-// price", "most expensive by price".
-func (rd *reading) degree(word string, at int, column string) string {
-	switch {
-	case !plainly[word]:
-		return word + " by " + column
-	case !rd.r.unnamed && at < len(rd.cols) && len(rd.cols[at]) > 0 && !rd.nounAfter(at):
-		return word + " " + rd.q.low[at] + " by " + column
-	}
-	return word + " " + column
+		meaning: rd.rows(words) + ", the " + called}
 }
 
 // mostRows is "which city appears most often" and "which customer has the most
 // orders". The rows that refer to another table are counted by what they refer to: two
 // customers may have one name. Those that nothing refers to have no rows to count.
-func (rd *reading) mostRows(answer int, fn, word string, soft float64) *draft {
+func (rd *reading) mostRows(answer int, fn, word string) *draft {
 	col := &rd.r.cols[answer]
 	group := col.expr
 	if col.parent > 0 && col.label && fn == "MAX" && rd.q.speaks(rd.r) {
 		rd.touched[answer] = true
 		group = "a." + database.Ident(col.link)
-	} else if !slices.Contains([]string{"most", "least", "fewest"}, word) || col.unique > 0.8 || soft > 0 || rd.bare() {
+	} else if !slices.Contains([]string{"most", "least", "fewest"}, word) || col.unique > 0.8 || rd.bare() {
 		return refused
 	}
 	where, words := rd.conditions(nil)
 	all := both(where, group+" IS NOT NULL")
 	return &draft{what: rd.shown(answer) + ", COUNT(*) AS \"count\"", where: all,
 		tail:    fmt.Sprintf(" GROUP BY %s HAVING COUNT(*) = (SELECT %s(n) FROM (SELECT COUNT(*) AS n FROM %s WHERE %s GROUP BY %s) AS counts)", group, fn, rd.r.from, all, group),
-		meaning: fmt.Sprintf("%s, the %s in the %s rows", rd.rows(words), col.name, word), soft: soft}
+		meaning: fmt.Sprintf("%s, the %s in the %s rows", rd.rows(words), col.name, word)}
 }
 
-// nounAfter reports that the question names the number itself behind a superlative,
-// "the highest price", rather than what has it, "the most expensive product".
-func (rd *reading) nounAfter(at int) bool {
-	return at < len(rd.q.toks) && slices.ContainsFunc(rd.cols[at], func(m mention) bool { return rd.r.cols[m.col].called(rd.q.toks[at]) })
-}
-
-// inValue reports that a token is part of a value, of a comparison, or of the name
-// of a column that has several words.
+// inValue reports that a token is part of a value or of a comparison.
 func (rd *reading) inValue(i int) bool {
-	for k := range rd.cols[:i+1] {
-		if slices.ContainsFunc(rd.cols[k], func(m mention) bool { return i < m.at && m.words > 1 && m.share == 1 }) {
-			return true
-		}
-	}
 	return slices.ContainsFunc(rd.filters, func(f filter) bool { return f.from <= i && i < f.at })
 }
 
 // bare reports a question for a number itself, "what is the highest score", rather
 // than for what has it.
 func (rd *reading) bare() bool {
-	q := rd.q
-	if _, at := q.find("what is the", "what was the", "what s the", "what's the", "what is", "what was"); at > 0 && at < len(q.low) && q.low[0] != "who" {
-		return slices.Contains(most, q.low[at]) || slices.Contains(least, q.low[at])
-	}
-	return false
+	_, at := rd.q.find("what is the", "what was the", "what s the", "what's the", "what is", "what was")
+	return at > 0 && at < len(rd.q.low) && slices.Contains(slices.Concat(most, least), rd.q.low[at])
 }
 
-// measurable reports a column whose numbers can be compared and added up.
-func measurable(c *column) bool { return c.number && !c.ordinal() && c.parent == 0 }
-
-// aged is the oldest or the youngest by a date of birth, or the like.
-func (rd *reading) aged(answer int, word string, soft float64) *draft {
-	c := rd.only(func(c *column) bool {
-		return c.year != "" && c.parent == 0 && (rd.r.unnamed || c.hasWord(ageLike))
-	})
-	if c < 0 {
-		return refused
-	}
-	expr, fn := rd.r.cols[c].year, "MIN"
-	if rd.r.cols[c].iso {
-		expr = rd.r.cols[c].expr
-	}
-	if word == "youngest" {
-		fn = "MAX"
-	}
-	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", word+" by "+rd.r.cols[c].name, soft)
+// measurable reports a column whose numbers can be compared and added up: no places,
+// names or years.
+func measurable(c *column) bool {
+	return c.number && !c.hasWord(ordinals) && c.parent == 0 && c.year == ""
 }
 
 // listed orders rows as the table lists them.
@@ -157,12 +132,17 @@ func (rd *reading) ends() *draft {
 		return refused // a place in a contest, not in the table
 	}
 	rd.use(from, at)
-	answer, soft := rd.target()
+	answer := rd.target()
 	if answer < 0 {
 		return refused
 	}
 	if !rd.r.unnamed && !rd.q.has("table", "chart", "list", "listed", "bottom", "top") {
-		return rd.dated(answer, from, fn, way)
+		dates := func(c *column) bool { return (c.iso || c.year != "" && c.number) && c.parent == 0 }
+		c := rd.named(dates)
+		if c < 0 && slices.Contains([]string{"earliest", "latest", "most"}, rd.q.low[from]) {
+			c = rd.only(dates)
+		}
+		return rd.dated(answer, c, fn, way)
 	}
 	if i, _ := rd.q.find("chart", "table", "list"); i >= 0 && len(rd.cols[i]) > 0 {
 		return refused // the order of a column is meant, not that of the table
@@ -181,20 +161,17 @@ func (rd *reading) ends() *draft {
 	}
 	where, words := rd.conditions(nil)
 	return &draft{what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: " ORDER BY " + order + " LIMIT 1",
-		meaning: fmt.Sprintf("%s, the %s row %s", rd.rows(words), way, say), soft: soft}
+		meaning: fmt.Sprintf("%s, the %s row %s", rd.rows(words), way, say)}
 }
 
-// dated is the first or the last by a column of dates that the question names, or by
-// the only one where the word itself speaks of time.
-func (rd *reading) dated(answer, from int, fn, way string) *draft {
-	dates := func(c *column) bool { return (c.iso || c.year != "" && c.number) && c.parent == 0 }
-	c := rd.named(dates)
-	if c < 0 && slices.Contains([]string{"earliest", "latest", "most"}, rd.q.low[from]) {
-		c = rd.only(dates)
-	}
+// dated is the first or the last by a column of dates or years.
+func (rd *reading) dated(answer, c int, fn, way string) *draft {
 	if c < 0 {
 		return refused // by what it is the first is not said
 	}
-	expr := rd.r.cols[c].expr
-	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", way+" by "+rd.r.cols[c].name, 0)
+	expr := rd.r.cols[c].year
+	if rd.r.cols[c].iso {
+		expr = rd.r.cols[c].expr
+	}
+	return rd.utmost(answer, c, fn, expr, expr+" IS NOT NULL", way+" by "+rd.r.cols[c].name)
 }

@@ -4,20 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // pair are the two filters on one column that a comparison is about.
 func (rd *reading) pair() (a, b filter, ok bool) {
-	for i, f := range rd.filters {
-		for _, g := range rd.filters[i+1:] {
-			if f.op == "" && g.op == "" && f.col == g.col && !f.not && !g.not {
-				if g.from < f.from {
-					f, g = g, f
-				}
-				return f, g, true
-			}
+	for _, f := range rd.filters {
+		same := slices.DeleteFunc(slices.Clone(rd.filters), func(g filter) bool { return g.col != f.col || g.op != "" || g.not })
+		if len(same) == 2 {
+			return same[0], same[1], true
 		}
 	}
 	return filter{}, filter{}, false
@@ -52,7 +46,7 @@ func (rd *reading) difference() *draft {
 	}
 	name := rd.r.cols[c].name
 	return &draft{what: fmt.Sprintf("ABS(%s - %s)", sub(ta), sub(tb)), tail: " LIMIT 1",
-		meaning: fmt.Sprintf("difference in %s of %s between %s and %s%s", name, rd.r.display, sa, sb, words)}
+		meaning: fmt.Sprintf("difference in %s of %s between %s and %s%s", name, rd.r.table.Display(), sa, sb, words)}
 }
 
 // useWords takes words for understood, wherever they stand.
@@ -64,34 +58,6 @@ func (rd *reading) useWords(list ...string) {
 	}
 }
 
-// either is "which is deeper, A or B".
-func (rd *reading) either() *draft {
-	if !rd.q.has("or") || rd.q.has("how many", "number of", "how much") {
-		return nil
-	}
-	a, b, ok := rd.pair()
-	if !ok {
-		return nil
-	}
-	down := slices.ContainsFunc(rd.q.toks, func(t lexicon.Token) bool { return lesser[t.Stem] })
-	rd.useWords("or", "more", "less", "fewer", "most", "least", "highest", "lowest", "largest", "smallest", "higher", "lower", "larger", "smaller", "longer", "shorter", "taller", "deeper", "older", "heavier", "bigger")
-	rest, words := rd.conditions(func(f filter) bool { return f.col == a.col })
-	ta, _ := rd.condition(a)
-	tb, _ := rd.condition(b)
-	where := both("("+ta+" OR "+tb+")", rest)
-	order, least := "DESC", "most"
-	if down {
-		order, least = "ASC", "least"
-	}
-	c := rd.near(0, len(rd.cols), 0, measurable)
-	if c < 0 {
-		return refused
-	}
-	col := &rd.r.cols[c]
-	return &draft{what: rd.show(a.col, c), where: both(where, rd.r.filledTest(col)), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.value(col), order),
-		meaning: rd.rows(words) + ", of the two the one with the " + least + " " + col.name}
-}
-
 // neighbour is "who came after A" and "what is listed before B": the row next to
 // the one that is named, in the order of the table.
 func (rd *reading) neighbour() *draft {
@@ -99,7 +65,7 @@ func (rd *reading) neighbour() *draft {
 		return nil
 	}
 	for k, f := range rd.filters {
-		if f.op != "" || f.not || rd.r.cols[f.col].number && !f.full {
+		if f.op != "" || f.not {
 			continue
 		}
 		step, from := rd.stepBefore(f.from)
@@ -107,8 +73,8 @@ func (rd *reading) neighbour() *draft {
 			continue
 		}
 		rd.use(from, f.from)
-		answer, soft := rd.target()
-		if answer < 0 || soft > 0 {
+		answer := rd.target()
+		if answer < 0 {
 			answer = f.col
 		}
 		test, say := rd.condition(f)
@@ -122,7 +88,7 @@ func (rd *reading) neighbour() *draft {
 		}
 		next := fmt.Sprintf("%s %s (SELECT %s(%s) FROM %s WHERE %s)", rd.r.order, beyond, fn, rd.r.order, rd.r.from, both(test, rest))
 		return &draft{what: rd.show(answer, f.col), where: both(next, rest), tail: fmt.Sprintf(" ORDER BY %s %s LIMIT 1", rd.r.order, direction),
-			meaning: fmt.Sprintf(meaning, rd.r.display, say, words), soft: soft}
+			meaning: fmt.Sprintf(meaning, rd.r.table.Display(), say, words)}
 	}
 	return nil
 }

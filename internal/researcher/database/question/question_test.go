@@ -53,7 +53,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%q: no statement, %v", q, err)
 			continue
 		}
-		if got := strings.Join(st.Answers(), "|"); got != want || err != nil {
+		if got := strings.Join(Distinct(st.Rows), "|"); got != want || err != nil {
 			t.Errorf("%q gave %s (%v), want %s\n%s\n%s", q, got, err, want, st.Meaning, st.SQL)
 		}
 	}

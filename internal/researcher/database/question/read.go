@@ -39,9 +39,6 @@ func (q *question) words() []string {
 	return out
 }
 
-// maxWords bounds the words that rows are looked for by.
-const maxWords = 10
-
 // filter is a condition that the question puts on rows.
 type filter struct {
 	col      int
@@ -52,6 +49,7 @@ type filter struct {
 	to       float64 // the other end, with op "between"
 	from, at int     // the tokens it stands in, first and after last
 	not      bool
+	named    bool // the question names the column as well
 	// elsewhere says that another column holds the words as well, and the question
 	// does not say which is meant; partly that further values of the column do.
 	elsewhere, partly bool
@@ -116,7 +114,7 @@ var synonyms = func() map[[2]string]bool {
 func (rd *reading) mentions() {
 	rd.cols = make([][]mention, len(rd.q.toks))
 	for i, t := range rd.q.toks {
-		if t.Stop && !rd.nameWord(t.Stem) {
+		if t.Stop {
 			continue
 		}
 		for c := range rd.r.cols {
@@ -131,11 +129,6 @@ func (rd *reading) mentions() {
 			return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(b.share, a.share), cmp.Compare(a.col, b.col))
 		})
 	}
-}
-
-// nameWord reports a word that is all of a column's name.
-func (rd *reading) nameWord(stem string) bool {
-	return slices.ContainsFunc(rd.r.cols, func(c column) bool { return len(c.stems) == 1 && c.stems[0] == stem })
 }
 
 func (rd *reading) mention(i, c int) (mention, bool) {
@@ -156,16 +149,8 @@ func (rd *reading) mention(i, c int) (mention, bool) {
 	return mention{col: c, at: end, share: float64(len(found)) / float64(len(col.stems)), words: len(found)}, true
 }
 
-// called reports that a word stands in a column's name. Of a name of several words
-// it is the word itself or its plural: "computer" is not in "computing mechanism".
-func (c *column) called(t lexicon.Token) bool {
-	at := slices.Index(c.stems, t.Stem)
-	if at < 0 || len(c.stems) == 1 {
-		return at >= 0
-	}
-	singular := func(w string) string { return strings.TrimSuffix(strings.TrimSuffix(w, "s"), "e") }
-	return singular(strings.ToLower(t.Text)) == singular(c.words[at])
-}
+// called reports that a word stands in a column's name.
+func (c *column) called(t lexicon.Token) bool { return slices.Contains(c.stems, t.Stem) }
 
 // best is the column that the word at i names, of those that pass a test; none if
 // two are named alike.
@@ -179,14 +164,10 @@ func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
 			found = append(found, m)
 		}
 	}
-	if len(found) == 0 {
-		return mention{}, false
+	if len(found) == 0 || len(found) > 1 && found[1].words == found[0].words && found[1].share == found[0].share && found[0].share < 1 {
+		return mention{}, false // none, or it may be either
 	}
-	m := found[0]
-	if len(found) > 1 && found[1].words == m.words && found[1].share == m.share && m.share < 1 {
-		return mention{}, false // it may be either
-	}
-	return m, true
+	return found[0], true
 }
 
 // take is the column that the word at i names, of those that pass a test; -1 if it
@@ -250,12 +231,16 @@ func (q *question) phraseAt(i int, words string) (int, bool) {
 func (rd *reading) comparisons() {
 	for i := range rd.q.toks {
 		rd.decade(i)
-		rd.between(i)
+		a, ok := rd.q.numberAt(i + 1)
+		b, also := rd.q.numberAt(i + 3)
+		if ok && also && rd.q.low[i] == "between" && rd.q.low[i+2] == "and" {
+			rd.compare(i, i+4, "between", a, b)
+		}
 		for _, c := range comparing {
 			if c.after {
 				if n, ok := rd.q.numberAt(i); ok {
 					if end, ok := rd.q.phraseAt(i+1, c.words); ok {
-						rd.compare(i, end, c.op, n)
+						rd.compare(i, end, c.op, n, 0)
 					}
 				}
 				continue
@@ -269,7 +254,7 @@ func (rd *reading) comparisons() {
 				at++
 			}
 			if n, ok := rd.q.numberAt(at); ok {
-				rd.compare(i, at+1, c.op, n)
+				rd.compare(i, at+1, c.op, n, 0)
 			}
 		}
 	}
@@ -281,15 +266,14 @@ func (rd *reading) comparisons() {
 // compare makes a filter of a comparison at tokens [from, at): the column is named
 // behind it ("at least 15 wins") or before it ("a population over 1000"); a year is
 // held against the column of years.
-func (rd *reading) compare(from, at int, op string, n float64) {
-	rest := rd.q.text[rd.q.toks[at-1].End:]
-	if !rd.free(from, at) || len(rest) > 1 && strings.ContainsRune("-/–", []rune(rest)[0]) {
+func (rd *reading) compare(from, at int, op string, n, to float64) {
+	if !rd.free(from, at) || rd.q.dashed(at-1) {
 		return // "2007-2008" is a name
 	}
 	numbers := func(c *column) bool { return c.number }
 	year := n >= 1000 && n <= 2100 && n == math.Trunc(n)
 	years := func(c *column) bool { return c.year != "" }
-	if first := rd.q.low[from]; first == "before" || first == "after" || first == "since" || first == "prior" {
+	if slices.Contains([]string{"before", "after", "since", "prior"}, rd.q.low[from]) {
 		if !year {
 			return // "after 5 games": of time, no column tells
 		}
@@ -303,22 +287,22 @@ func (rd *reading) compare(from, at int, op string, n float64) {
 		c = rd.only(years)
 	}
 	if c >= 0 {
-		rd.put(filter{col: c, op: op, number: n, from: from, at: at})
+		rd.put(filter{col: c, op: op, number: n, to: to, from: from, at: at})
 	}
+}
+
+// dashed reports that a token goes on behind a dash or a slash.
+func (q *question) dashed(i int) bool {
+	return strings.IndexAny(q.text[q.toks[i].End:], "-/–") == 0
 }
 
 // decade finds "the 1990s" and "the 1800s".
 func (rd *reading) decade(i int) {
-	w := strings.ReplaceAll(rd.q.low[i], "'", "")
-	if rest := rd.q.text[rd.q.toks[i].End:]; len(w) == 4 && (strings.HasPrefix(rest, "'s") || strings.HasPrefix(rest, "’s")) {
-		w += "s"
-	}
-	if len(w) != 5 || w[4] != 's' || !figure.MatchString(w[:4]) {
-		return
-	}
-	n, err := strconv.ParseFloat(w[:4], 64)
+	t := rd.q.toks[i]
+	n := float64(t.Year())
 	c := rd.only(func(c *column) bool { return c.year != "" })
-	if err != nil || c < 0 || n < 1000 || n > 2100 {
+	rest := strings.TrimLeft(rd.q.text[t.End:], "'’")
+	if n == 0 || c < 0 || len(t.Text) == 4 && !strings.HasPrefix(rest, "s") {
 		return
 	}
 	span := 9.0
@@ -331,17 +315,16 @@ func (rd *reading) decade(i int) {
 // only is the one column that passes a test or, of several, one that is named; -1
 // without any or with a choice.
 func (rd *reading) only(ok func(*column) bool) int {
-	found := -1
+	var found []int
 	for c := range rd.r.cols {
-		if rd.r.cols[c].key || !ok(&rd.r.cols[c]) {
-			continue
+		if !rd.r.cols[c].key && ok(&rd.r.cols[c]) {
+			found = append(found, c)
 		}
-		if found >= 0 {
-			return rd.named(ok)
-		}
-		found = c
 	}
-	return found
+	if len(found) == 1 {
+		return found[0]
+	}
+	return rd.named(ok)
 }
 
 // named is the one column that passes a test and that the question names, or -1.

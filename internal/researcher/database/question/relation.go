@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -18,7 +17,6 @@ import (
 type relation struct {
 	dialect database.Dialect
 	table   database.Table
-	display string
 	from    string // what follows FROM
 	order   string // what the rows are listed by; "" if they have no order
 	cols    []column
@@ -35,7 +33,6 @@ type column struct {
 	name   string
 	expr   string // in a statement
 	stems  []string
-	words  []string // of its name, in lower case, one for each stem
 	number bool     // holds numbers, if only as text
 	typed  bool     // the database itself knows that they are numbers or dates
 	date   bool     // a column of dates that the database can order
@@ -49,10 +46,13 @@ type column struct {
 	unique float64  // share of the rows whose value no other row has
 }
 
-// The bounds of what is read to know a relation.
+// The bounds of what is read to know a relation, and of its values.
 const (
 	wholeRows  = 1000 // rows of a table that is read whole
 	wantedRows = 400  // rows with words of the question of a larger one
+	maxWords   = 10   // words that rows are looked for by
+	maxName    = 80   // bytes of what a row is called
+	longValue  = 14   // words of a value of which a part is written in the question: prose holds words by accident
 )
 
 // nameStems are the stems of the words in a name: "homeTeam_id" is home, team, id.
@@ -64,22 +64,13 @@ func nameStems(name string) []string {
 	return out
 }
 
+// camel is where a word begins in a name that has no spaces.
+var camel = regexp.MustCompile(`(\p{Ll})(\p{Lu})`)
+
 // nameWords are the words in a name, in lower case.
 func nameWords(name string) []string {
-	var b strings.Builder
-	var last rune
-	for _, c := range name {
-		if unicode.IsUpper(c) && unicode.IsLower(last) {
-			b.WriteByte(' ')
-		}
-		if c == '_' || c == '#' {
-			c = ' '
-		}
-		b.WriteRune(c)
-		last = c
-	}
 	var out []string
-	for _, t := range lexicon.Tokens(b.String()) {
+	for _, t := range lexicon.Tokens(strings.NewReplacer("_", " ", "#", " ").Replace(camel.ReplaceAllString(name, "$1 $2"))) {
 		out = append(out, strings.ToLower(t.Text))
 	}
 	return out
@@ -153,20 +144,20 @@ func (r *relation) learn(i int) {
 	}
 	alone := slices.DeleteFunc(slices.Clone(c.values), func(v string) bool { return seen[v] > 1 })
 	c.unique = float64(len(alone)) / float64(len(filled))
-	matching := func(form *regexp.Regexp) int {
-		return len(slices.DeleteFunc(slices.Clone(filled), func(v string) bool { return !form.MatchString(v) }))
-	}
 	most := func(n int) bool { return 10*n >= 9*len(filled) }
-	c.iso = c.date || matching(isoDate) == len(filled)
+	mostly := func(form *regexp.Regexp) bool {
+		return most(len(slices.DeleteFunc(slices.Clone(filled), func(v string) bool { return !form.MatchString(v) })))
+	}
+	c.iso = c.date || !slices.ContainsFunc(filled, func(v string) bool { return !isoDate.MatchString(v) })
 	c.number = c.number || !c.date && most(numbers)
 	switch {
 	case c.date && r.dialect == database.Postgres:
 		c.year = "EXTRACT(YEAR FROM " + c.expr + ")"
 	case c.date && r.dialect == database.MySQL:
 		c.year = "YEAR(" + c.expr + ")"
-	case most(matching(yearHead)):
+	case mostly(yearHead):
 		c.year = database.AsWhole(r.dialect, "SUBSTR("+database.AsText(r.dialect, c.expr)+", 1, 4)")
-	case most(matching(yearTail)):
+	case mostly(yearTail):
 		c.year = database.AsWhole(r.dialect, "SUBSTR("+c.expr+", LENGTH("+c.expr+") - 3)")
 	}
 }
@@ -188,12 +179,6 @@ func (r *relation) filledTest(c *column) string {
 		return c.expr + " GLOB '*[0-9]*'"
 	}
 	return r.value(c) + " IS NOT NULL"
-}
-
-// ordinal reports a column whose numbers are places or names: to add them up, or to
-// look for the largest, says nothing.
-func (c *column) ordinal() bool {
-	return c.hasWord(ordinals) || c.name == "#"
 }
 
 // hasWord reports that a word of a column's name is one of a set of stems.
@@ -229,14 +214,7 @@ func (r *relation) entity() int {
 		if !r.unnamed && (c.unique < 0.9 || c.year != "" || slices.ContainsFunc(c.values, func(v string) bool { return len(v) > maxName })) {
 			continue
 		}
-		score := min(c.unique, 0.9) - 0.06*float64(i)
-		if c.hasWord(nameLike) {
-			score += 0.5
-		}
-		if c.year != "" {
-			score -= 0.5
-		}
-		if best < 0 || score > top {
+		if score := min(c.unique, 0.9) - 0.06*float64(i); best < 0 || score > top {
 			best, top = i, score
 		}
 	}
@@ -245,9 +223,6 @@ func (r *relation) entity() int {
 	}
 	return best
 }
-
-// maxName is the longest text that may be what a row is called, in bytes.
-const maxName = 80
 
 // named is the column of text that is called name or title, alone or with other
 // words, or the full name; -1 without one.

@@ -172,8 +172,8 @@ func held(t *testing.T, name string, statements []string, asked map[string]strin
 		case want == "" || want == gap:
 		case st == nil:
 			t.Errorf("%q has no answer, want %s: %v", q, want, err)
-		case strings.Join(st.Answers(), "|") != want || err != nil:
-			t.Errorf("%q gave %q (%v), want %q\n%s\n%s", q, st.Answers(), err, want, st.Meaning, st.SQL)
+		case strings.Join(Distinct(st.Rows), "|") != want || err != nil:
+			t.Errorf("%q gave %q (%v), want %q\n%s\n%s", q, Distinct(st.Rows), err, want, st.Meaning, st.SQL)
 		}
 	}
 }

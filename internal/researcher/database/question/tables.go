@@ -31,15 +31,18 @@ func relations(schema database.Schema, d database.Dialect) []*relation {
 // alone is a table without what it refers to. The prefix stands before the names of
 // its columns in statements.
 func alone(t database.Table, d database.Dialect, prefix string) *relation {
-	r := &relation{dialect: d, table: t, display: t.Display(), from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many, order: t.Order()}
+	r := &relation{dialect: d, table: t, from: t.SQL(), whole: t.Rows >= 0 && t.Rows <= wholeRows && !t.Many, order: t.Order()}
 	if r.order == "" && d == database.SQLite && !t.View {
 		r.order = "rowid"
 	}
 	for _, c := range t.Columns {
-		r.add(t, c, prefix+database.Ident(c.Name))
+		col := column{name: c.Name, expr: prefix + database.Ident(c.Name), stems: nameStems(c.Name), number: c.Kind == database.Number, date: c.Kind == database.Date}
+		col.typed = col.number || col.date
+		col.key = col.number && (len(t.Key) == 1 && t.Key[0] == c.Name || refers(t, c.Name))
+		r.cols = append(r.cols, col)
 	}
 	if expr := r.join(prefix); expr != "" { // the name of a person that stands in two columns
-		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), words: []string{"name"}, label: true})
+		r.cols = append(r.cols, column{name: "name", expr: expr, stems: nameStems("name"), label: true})
 	}
 	return r
 }
@@ -66,44 +69,29 @@ func withParents(t database.Table, schema database.Schema, d database.Dialect) *
 // its rows are called under the name of the key: "drug" for "drug_id".
 func (r *relation) addParent(other database.Table, ref database.Ref) {
 	r.parents = append(r.parents, other)
-	of := alone(other, r.dialect, "")
-	look := func(expr string) string {
-		return fmt.Sprintf("(SELECT %s FROM %s AS b WHERE b.%s = a.%s)", expr, other.SQL(), database.Ident(ref.To[0]), database.Ident(ref.Columns[0]))
+	of := alone(other, r.dialect, "b.")
+	take := func(c column) {
+		c.expr = fmt.Sprintf("(SELECT %s FROM %s AS b WHERE b.%s = a.%s)", c.expr, other.SQL(), database.Ident(ref.To[0]), database.Ident(ref.Columns[0]))
+		c.parent, c.link = len(r.parents), ref.Columns[0]
+		r.cols = append(r.cols, c)
 	}
-	if other.Name != r.table.Name { // of a table that refers to itself, the words mean the row itself
-		for _, c := range other.Columns {
-			if slices.Contains(other.Key, c.Name) || refers(other, c.Name) {
-				continue
-			}
-			r.add(other, c, look("b."+database.Ident(c.Name)))
-			last := &r.cols[len(r.cols)-1]
-			last.parent, last.link = len(r.parents), ref.Columns[0]
-			// "the name of the drug" is the column name of the table drugs.
-			last.stems, last.words = append(last.stems, tableStems(other)...), append(last.words, nameWords(other.Name)...)
+	for _, c := range of.cols {
+		// Of a table that refers to itself, the words mean the row itself.
+		if other.Name != r.table.Name && !c.label && !slices.Contains(other.Key, c.name) && !refers(other, c.name) {
+			c.stems = append(c.stems, tableStems(other)...) // "the name of the drug" is the column name of the table drugs
+			take(c)
 		}
 	}
-	name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(ref.Columns[0], "_id"), "_no"), "Id")
-	of.cols = slices.DeleteFunc(of.cols, func(c column) bool { return c.number || c.date || c.key })
 	key, _ := r.table.Column(ref.Columns[0])
 	if at := of.named(); at >= 0 && key.Kind == database.Number { // a number says nothing by itself
-		expr := "b." + database.Ident(of.cols[at].name)
-		if of.cols[at].label {
-			expr = of.join("b.")
-		}
-		r.cols = append(r.cols, column{name: name, expr: look(expr), stems: nameStems(name), words: nameWords(name), parent: len(r.parents), link: ref.Columns[0], label: true})
+		name := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(key.Name, "_id"), "_no"), "Id")
+		take(column{name: name, expr: of.cols[at].expr, stems: nameStems(name), label: true})
 	}
 }
 
 // refers reports a column of a foreign key.
 func refers(t database.Table, name string) bool {
 	return slices.ContainsFunc(t.Refs, func(r database.Ref) bool { return slices.Contains(r.Columns, name) })
-}
-
-// add takes in a column.
-func (r *relation) add(t database.Table, c database.Column, expr string) {
-	col := column{name: c.Name, expr: expr, stems: nameStems(c.Name), words: nameWords(c.Name), number: c.Kind == database.Number, typed: c.Kind == database.Number || c.Kind == database.Date, date: c.Kind == database.Date}
-	col.key = c.Kind == database.Number && (len(t.Key) == 1 && t.Key[0] == c.Name || refers(t, c.Name))
-	r.cols = append(r.cols, col)
 }
 
 // join is the expression of a first and a last name; "" unless the table has both

@@ -3,8 +3,6 @@ package question
 import (
 	"slices"
 	"strings"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // find is the first place of one of several phrases, and where it ends; -1 if none
@@ -25,28 +23,27 @@ func (q *question) has(phrases ...string) bool {
 	return from >= 0
 }
 
-// target is the column that a question asks for, and how many words were guessed;
-// col is -1 where there is none.
-func (rd *reading) target() (col int, soft float64) {
+// target is the column that a question asks for; -1 where there is none.
+func (rd *reading) target() int {
 	q := rd.q
 	if why, _ := q.find("why"); why >= 0 {
 		rd.used[why] = true
-		return rd.only(func(c *column) bool { return c.parent == 0 && c.hasWord(reasonLike) }), 0
+		return rd.only(func(c *column) bool { return c.parent == 0 && c.hasWord(reasonLike) })
 	}
 	wh, at := q.find("which", "what", "whose", "who", "whom", "when", "where", "name", "list", "give", "show", "tell")
 	if wh < 0 {
-		return rd.r.entity(), 0.5
+		return -1 // words without a question
 	}
 	switch q.low[wh] {
 	case "who", "whom":
-		return rd.person(at), 0
+		return rd.person(at)
 	case "when":
-		return rd.only(func(c *column) bool { return c.year != "" || c.date || slices.Contains(c.stems, "date") }), 0
+		return rd.only(func(c *column) bool { return c.year != "" || c.date || slices.Contains(c.stems, "date") })
 	case "where":
-		return rd.only(placeNamed), 0
+		return rd.only(placeNamed)
 	}
 	if !rd.r.unnamed && q.low[wh] == "what" && at < len(q.low) && slices.Contains([]string{"do", "does", "did"}, q.low[at]) {
-		return -1, 0 // a deed is no column's name
+		return -1 // a deed is no column's name
 	}
 	return rd.noun(at)
 }
@@ -65,17 +62,12 @@ func (rd *reading) person(at int) int {
 			}
 		}
 	}
-	if !rd.r.unnamed {
-		if c := rd.take(at, func(c *column) bool { return !c.number && !c.date && c.year == "" && !placeNamed(c) }); c >= 0 {
-			return c
-		}
-		return rd.r.entity()
+	if c := rd.take(at, func(c *column) bool { return !c.number && !c.date && c.year == "" && !placeNamed(c) }); c >= 0 {
+		return c
 	}
 	entity := rd.r.entity()
-	if entity >= 0 && rd.r.cols[entity].hasWord(personLike) {
-		return entity
-	}
-	if c := slices.IndexFunc(rd.r.cols, func(c column) bool { return !c.number && c.hasWord(personLike) }); c >= 0 {
+	named := func(c column) bool { return !c.number && c.hasWord(personLike) }
+	if c := slices.IndexFunc(rd.r.cols, named); rd.r.unnamed && c >= 0 && (entity < 0 || !named(rd.r.cols[entity])) {
 		return c
 	}
 	return entity
@@ -85,45 +77,31 @@ func (rd *reading) person(at int) int {
 func placeNamed(c *column) bool { return c.hasWord(placeLike) }
 
 // noun is the column that the noun after "which" or "what" names. A noun that is
-// no column's name is taken for what the rows are, at a price.
-func (rd *reading) noun(at int) (int, float64) {
+// no column's name is taken for what the rows are.
+func (rd *reading) noun(at int) int {
 	q := rd.q
 	for at < len(q.low) && (q.toks[at].Stop || q.low[at] == "name" || q.low[at] == "names" || q.low[at] == "s") && len(rd.cols[at]) == 0 {
 		at++
 	}
-	lost := 0.0
-	for i := at; i < min(at+5, len(q.low)) && lost == 0 && (i == at || !auxiliary[q.low[i]]); i++ {
+	for i := at; i < min(at+5, len(q.low)) && (i == at || !auxiliary[q.low[i]]); i++ {
 		if rd.self(i) {
-			return rd.r.entity(), 0
+			return rd.r.entity()
 		}
 		if kin := rd.kin(i); kin > 0 {
-			return slices.IndexFunc(rd.r.cols, func(c column) bool { return c.parent == kin && c.label }), 0
+			return slices.IndexFunc(rd.r.cols, func(c column) bool { return c.parent == kin && c.label })
 		}
 		if c := rd.take(i, func(*column) bool { return true }); c >= 0 {
-			return c, 0
+			return c
 		}
 		if rd.r.unnamed && !q.toks[i].Stop && !asking[q.toks[i].Stem] && !rd.used[i] {
-			lost = 0.5
-			rd.used[i] = true // the noun: what the rows are called
+			rd.used[i] = true // what the rows are called
+			break
 		}
 	}
 	if !rd.r.unnamed {
-		return -1, 0
+		return -1
 	}
-	if slices.ContainsFunc(q.low[at:min(at+3, len(q.low))], func(w string) bool { return w == "year" || w == "date" || w == "season" }) {
-		if c := rd.only(func(c *column) bool { return c.year != "" }); c >= 0 {
-			return c, 0
-		}
-	}
-	return rd.r.entity(), lost
-}
-
-// yesNo refuses questions that want a yes or a no: rows are none.
-func (rd *reading) yesNo() *draft {
-	if len(rd.q.low) == 0 || asksTruth[rd.q.low[0]] && !rd.q.has("or") {
-		return refused
-	}
-	return nil
+	return rd.r.entity()
 }
 
 // average is "the average X".
@@ -150,13 +128,15 @@ func (rd *reading) count() *draft {
 	if from < 0 || wh >= 0 && wh < from || rd.inValue(from) {
 		return nil
 	}
-	if i, _ := rd.q.find("number"); i >= from && i < at && rd.nameWord(lexicon.Stem("number")) {
+	if slices.ContainsFunc(rd.r.cols, func(c column) bool { return strings.EqualFold(c.name, "number") }) && slices.Contains(rd.q.low[from:at], "number") {
 		return nil // a column of numbers is called so
 	}
 	rd.use(from, at)
 	where, words := rd.conditions(nil)
-	if c := rd.head(at); c >= 0 {
-		return rd.sum(c, where, words)
+	for i := at; i < min(at+6, len(rd.cols)) && (i == at || !auxiliary[rd.q.low[i]]); i++ {
+		if c := rd.take(i, measurable); c >= 0 {
+			return rd.sum(c, where, words)
+		}
 	}
 	return rd.number(at, where, words)
 }
@@ -180,7 +160,7 @@ var having = strings.Fields("win won wins earn earned earns receive received rec
 func (rd *reading) number(at int, where, words string) *draft {
 	different := rd.q.has(distinct...)
 	rd.useWords(distinct...)
-	soft, met := 0.0, false
+	met := false
 	for i := at; i < min(at+3, len(rd.q.toks)) && !auxiliary[rd.q.low[i]]; i++ {
 		if met = rd.self(i); met {
 			break
@@ -196,7 +176,6 @@ func (rd *reading) number(at int, where, words string) *draft {
 			col := &rd.r.cols[c]
 			return &draft{what: "COUNT(DISTINCT " + col.expr + ")", where: both(where, rd.r.noTotals()), meaning: "count of different " + col.name + " of " + rd.rows(words)}
 		case c < 0: // the rows, whatever they are called
-			soft = 0.25
 			rd.used[i] = rd.r.unnamed
 		}
 		break
@@ -206,10 +185,8 @@ func (rd *reading) number(at int, where, words string) *draft {
 		return refused // what is counted is not this table; or a row that is named is there once
 	case different:
 		return refused // rows are always different
-	case where == "" && rd.r.unnamed && !rd.q.has("listed", "table", "list", "chart", "total", "there", "all"):
-		return refused
 	}
-	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words), soft: soft}
+	return &draft{what: "COUNT(*)", where: both(where, rd.r.noTotals()), meaning: "count of " + rd.rows(words)}
 }
 
 var distinct = []string{"different", "distinct", "unique"}
@@ -223,22 +200,12 @@ func (rd *reading) single() bool {
 	})
 }
 
-// head is the column of numbers that the noun from token at on names, or -1.
-func (rd *reading) head(at int) int {
-	for i := at; i < min(at+6, len(rd.cols)) && (i == at || !auxiliary[rd.q.low[i]]); i++ {
-		if c := rd.take(i, func(c *column) bool { return measurable(c) && c.year == "" }); c >= 0 {
-			return c
-		}
-	}
-	return -1
-}
-
 // lookup is the value of a column in the rows that the question names.
 func (rd *reading) lookup() *draft {
 	if len(rd.filters) == 0 {
 		return nil
 	}
-	answer, soft := rd.target()
+	answer := rd.target()
 	if answer < 0 || rd.q.has("how") {
 		return refused
 	}
@@ -247,5 +214,5 @@ func (rd *reading) lookup() *draft {
 	}
 	where, words := rd.conditions(nil)
 	return &draft{what: rd.show(answer), where: both(where, rd.r.cols[answer].expr+" IS NOT NULL"), tail: rd.listed(),
-		meaning: rd.rows(words), soft: soft}
+		meaning: rd.rows(words)}
 }

@@ -3,8 +3,8 @@ package question
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
@@ -12,43 +12,30 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// match is a run of the question's words that stands in values of a column.
-type match struct {
-	filter
-	words int
-	named bool // the question names the column as well
-	own   bool // the run holds a word that no column is called by
-}
-
 // values finds the values that the question writes out, in whole or in part, the
 // longest runs of words first.
 func (rd *reading) values() {
-	var found []match
+	var found []filter
 	for c := range rd.r.cols {
 		found = append(found, rd.valuesOf(c)...)
 	}
-	slices.SortStableFunc(found, func(a, b match) int {
-		return cmp.Or(cmp.Compare(b.words, a.words), truth(b.full, a.full), truth(b.named, a.named), truth(b.own, a.own), cmp.Compare(len(a.values), len(b.values)), cmp.Compare(a.from, b.from), cmp.Compare(a.col, b.col))
+	slices.SortStableFunc(found, func(a, b filter) int {
+		return cmp.Or(cmp.Compare(b.at-b.from, a.at-a.from), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(a.col, b.col))
 	})
 	for _, m := range found {
 		if !rd.free(m.from, m.at) {
 			continue
 		}
-		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number || rd.tableOnly(m.from, m.at) {
-			continue // of what it is the number is not said; or it is what the rows are called
+		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number {
+			continue // of what it is the number is not said
 		}
-		m.elsewhere = !m.named && slices.ContainsFunc(found, func(o match) bool { return o.col != m.col && o.from == m.from && o.at == m.at })
+		m.elsewhere = !m.named && slices.ContainsFunc(found, func(o filter) bool { return o.col != m.col && o.from == m.from && o.at == m.at })
 		m.not = rd.denied(m.from)
-		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.alternatives(f, m.filter) }) {
+		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.alternatives(f, m) }) {
 			continue // a row has one value
 		}
-		rd.put(m.filter)
+		rd.put(m)
 	}
-}
-
-// tableOnly reports a run of words that names a table and nothing else.
-func (rd *reading) tableOnly(from, at int) bool {
-	return slices.ContainsFunc(rd.q.nouns, func(n noun) bool { return n.from <= from && at <= n.at })
 }
 
 // alternatives reports that two values are named side by side: "A or B", "A and B",
@@ -57,12 +44,7 @@ func (rd *reading) alternatives(a, b filter) bool {
 	if b.from < a.from {
 		a, b = b, a
 	}
-	for i := min(a.at, b.from); i < b.from; i++ {
-		if w := rd.q.low[i]; w == "or" || w == "and" || w == "than" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(rd.q.low[a.at:b.from], func(w string) bool { return w == "or" || w == "and" || w == "than" })
 }
 
 func truth(a, b bool) int {
@@ -77,36 +59,38 @@ func truth(a, b bool) int {
 
 // denied reports that what begins at a token is what is not meant.
 func (rd *reading) denied(from int) bool {
-	for _, words := range []string{"other than", "besides", "except", "except for", "not", "apart from", "excluding"} {
+	at := from
+	for at > 0 && from-at < 2 && harmless[rd.q.low[at-1]] {
+		at--
+	}
+	for _, words := range []string{"other than", "besides", "except", "not", "apart", "excluding"} {
 		n := len(strings.Fields(words))
-		for gap := range 3 {
-			if at, ok := rd.q.phraseAt(from-n-gap, words); ok && !slices.ContainsFunc(rd.q.low[at:from], func(w string) bool { return !harmless[w] }) {
-				rd.use(from-n-gap, from)
-				return true
-			}
+		if _, ok := rd.q.phraseAt(at-n, words); ok {
+			rd.use(at-n, from)
+			return true
 		}
 	}
 	return false
 }
 
 // valuesOf finds runs of words in the values of one column.
-func (rd *reading) valuesOf(c int) []match {
+func (rd *reading) valuesOf(c int) []filter {
 	col := &rd.r.cols[c]
 	if col.key {
 		return nil
 	}
-	var out []match
+	var out []filter
 	for _, v := range col.values {
 		toks := lexicon.Tokens(v)
 		for i := range rd.q.toks {
 			n, start := rd.runAt(i, toks)
-			if n == 0 || !rd.telling(i, toks, start, n, col) {
+			if n == 0 || !rd.telling(i, toks, start, n) {
 				continue
 			}
-			k := slices.IndexFunc(out, func(m match) bool { return m.from == i && m.at == i+n })
+			k := slices.IndexFunc(out, func(m filter) bool { return m.from == i && m.at == i+n })
 			if k < 0 {
 				k = len(out)
-				out = append(out, match{filter: filter{col: c, from: i, at: i + n}, words: n, named: rd.namedNear(c, i, i+n), own: rd.ownWord(i, i+n)})
+				out = append(out, filter{col: c, from: i, at: i + n, named: rd.namedNear(c, i, i+n)})
 			}
 			m := &out[k]
 			full := n == len(toks)
@@ -129,9 +113,6 @@ func (rd *reading) runAt(i int, value []lexicon.Token) (most, start int) {
 		n := 0
 		for i+n < len(rd.q.toks) && s+n < len(value) && sameWord(rd.q.toks[i+n], value[s+n]) {
 			n++
-		}
-		for n > 0 && rd.q.toks[i+n-1].Stop && n < len(value) { // "the" at the end says nothing
-			n--
 		}
 		if n > most {
 			most, start = n, s
@@ -157,33 +138,21 @@ func plainLetters(s string) string { return letters.Replace(strings.ToLower(s)) 
 
 // telling reports whether n words from token from on, which stand in a value from
 // start on, pick the value out rather than standing in it by accident.
-func (rd *reading) telling(from int, value []lexicon.Token, start, n int, col *column) bool {
+func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
 	full := n == len(value)
-	weight, content := 0, 0
-	for _, t := range rd.q.toks[from : from+n] {
-		if !t.Stop {
-			content++
-		}
-	}
 	for i := from; i < from+n; i++ {
 		t, written := rd.q.toks[i], value[start+i-from]
 		switch {
 		case full && n == 1 && i > 0 && t.Capital && t.Text == written.Text:
-			weight++ // "blood type A"
-		case t.Stop && !(written.Capital && i+1 < from+n && rd.q.toks[i+1].Number): // "May 2010"
-		case asking[t.Stem]:
-		case t.Number && !full && len(t.Text) < 3:
-		case col.number && !full:
-		case full, content > 1:
-			weight++
-		case len(rd.cols[i]) == 0 && !rd.asked(i) && (written.Capital || written.Number || 2*n >= len(value)):
-			weight++ // one word of several: a name, and not that of a column
+			return true // "blood type A"
+		case t.Stop || asking[t.Stem]:
+		case full:
+			return true
+		case len(value) <= longValue && len(rd.cols[i]) == 0 && !rd.asked(i) && (written.Capital || written.Number || 2*n >= len(value)):
+			return true // one word of several: a name, and not that of a column
 		}
 	}
-	if first := rd.q.toks[from]; first.Stop && !full && !value[start].Capital {
-		return false
-	}
-	return weight > 0 && (full || len(value) <= longValue)
+	return false
 }
 
 // asked reports a word that stands right after "which", "what" or "how many": it
@@ -195,24 +164,10 @@ func (rd *reading) asked(i int) bool {
 		i > 0 && i < 3 && (low[0] == "list" || low[0] == "name")
 }
 
-// longValue is how many words a value may have of which a part is written in the
-// question: prose holds words by accident.
-const longValue = 14
-
 // namedNear reports that a word beside a run names a column.
 func (rd *reading) namedNear(c, from, at int) bool {
 	names := func(ms []mention) bool { return slices.ContainsFunc(ms, func(m mention) bool { return m.col == c }) }
 	return slices.ContainsFunc(rd.cols[max(0, from-3):from], names) || slices.ContainsFunc(rd.cols[at:min(len(rd.cols), at+3)], names)
-}
-
-// ownWord reports a word in a run that names no column.
-func (rd *reading) ownWord(from, at int) bool {
-	for i := from; i < at; i++ {
-		if !rd.q.toks[i].Stop && len(rd.cols[i]) == 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // numbered finds rows that are named by their key: "order 7".
@@ -228,34 +183,11 @@ func (rd *reading) numbered() {
 	}
 }
 
-// between finds "between 10 and 20".
-func (rd *reading) between(i int) {
-	if rd.q.low[i] != "between" || i+3 >= len(rd.q.toks) || rd.q.low[i+2] != "and" {
-		return
-	}
-	a, ok := rd.q.numberAt(i + 1)
-	b, also := rd.q.numberAt(i + 3)
-	if !ok || !also {
-		return
-	}
-	rd.compare(i, i+4, "between", a)
-	if n := len(rd.filters); n > 0 && rd.filters[n-1].from == i && rd.filters[n-1].op == "between" {
-		rd.filters[n-1].to = b
-	}
-}
-
 // inYear finds the year of a column of dates: "joined in 2021".
 func (rd *reading) inYear(i int) {
-	n, ok := rd.q.numberAt(i)
-	if !ok || n < 1000 || n > 2100 || n != math.Trunc(n) || rd.used[i] || len(rd.q.toks[i].Text) != 4 {
-		return
-	}
-	rest := rd.q.text[rd.q.toks[i].End:]
-	if len(rest) > 1 && strings.ContainsRune("-/–", []rune(rest)[0]) {
-		return // a part of a date
-	}
-	if i > 0 && months[rd.q.low[i-1]] {
-		return
+	n := float64(rd.q.toks[i].Year())
+	if n == 0 || rd.used[i] || len(rd.q.toks[i].Text) != 4 || rd.q.dashed(i) {
+		return // or it is a part of a date
 	}
 	if c := rd.only(func(c *column) bool { return c.iso && c.year != "" }); c >= 0 {
 		from := i
@@ -278,20 +210,15 @@ func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
 			if g.col == f.col && f.op == "" && g.op == "" && !f.not && !g.not && (skip == nil || !skip(g)) {
 				f.values = append(slices.Clone(f.values), g.values...)
 				merged[i+1+j] = true
-				rd.useOr(min(f.at, g.at), max(f.from, g.from))
+				for k := min(f.at, g.at); k < max(f.from, g.from); k++ {
+					rd.used[k] = rd.used[k] || rd.q.low[k] == "or"
+				}
 			}
 		}
 		test, say := rd.condition(f)
 		tests, said = append(tests, test), append(said, say)
 	}
 	return strings.Join(tests, " AND "), strings.Join(said, " and ")
-}
-
-// useOr takes the "or" between two values for understood.
-func (rd *reading) useOr(from, at int) {
-	for i := from; i < at; i++ {
-		rd.used[i] = rd.used[i] || rd.q.low[i] == "or"
-	}
 }
 
 // condition is one filter as SQL and in words.
@@ -333,11 +260,7 @@ func someOf(values []string) string {
 	if len(values) > 2 {
 		return fmt.Sprintf("%s or %d others", plaintext.Clip(values[0], 60), len(values)-1)
 	}
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = plaintext.Clip(v, 60)
-	}
-	return strings.Join(out, " or ")
+	return plaintext.Clip(strings.Join(values, " or "), 120)
 }
 
-func number(f float64) string { return strings.TrimSuffix(fmt.Sprintf("%.6g", f), ".0") }
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
