@@ -72,6 +72,9 @@ func normalise(word string) string {
 	}
 	w = strings.ReplaceAll(w, "’", "'")
 	w = strings.TrimSuffix(strings.TrimSuffix(w, "'s"), "'")
+	if len(w) > 1 && w[0] == 'v' && isDigit(w[1]) { // v2.37 is 2.37
+		w = w[1:]
+	}
 	if w != "" && isDigit(w[0]) {
 		return strings.ReplaceAll(w, ",", "")
 	}
@@ -161,7 +164,7 @@ func newToken(s string, start, end int) Token {
 	return Token{
 		Text: text, Stem: stem(normal), Start: start, End: end,
 		Stop:    isStop(text, normal),
-		Number:  r >= '0' && r <= '9',
+		Number:  normal != "" && isDigit(normal[0]),
 		Capital: unicode.IsUpper(r),
 	}
 }

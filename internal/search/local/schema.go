@@ -20,8 +20,8 @@ import (
 
 // The file on disk. Everything in it is derived from the folders, so a file of
 // another version, or a damaged one, is started anew rather than migrated.
-// Raise schemaVersion with every change of the tables, of chunking, or of the
-// text that extraction gives for the same bytes.
+// Raise schemaVersion with every change of the tables, of chunking, of stems, or of
+// the text that extraction gives for the same bytes.
 //
 //	folders   one row a folder; next is the number of its next document, state goes
 //	          up by one with every change
@@ -35,7 +35,7 @@ import (
 //	          several batches. Numbers in it are counted from first, and it has span
 //	          of them. A segment never changes and its id is never used again
 //	gone      files that left the index while a segment still holds their chunks
-const schemaVersion = 3
+const schemaVersion = 4
 
 // applicationID marks a file as ours ("MWLI"), so that a path that points at
 // somebody else's database by mistake never costs them their data.
