@@ -97,6 +97,9 @@ const maxAnswers = 4
 // asks reports a question that stands alone before its answer, as in a list of
 // frequent ones.
 func asks(text string, p, next lexicon.Paragraph) bool {
+	if strings.HasPrefix(text[p.Start:], "Q: ") && strings.HasPrefix(text[next.Start:], "A: ") {
+		return p.End-p.Start <= MaxPassageChars
+	}
 	return len(p.Sentences) == 1 && isQuestion(text, p.Span) && next.Kind != lexicon.Heading && !isQuestion(text, next.Span) && next.Block <= p.Block+1
 }
 
@@ -131,6 +134,7 @@ func Cells(row string) []string {
 type builder struct {
 	text       string
 	heads      []string // the headings in force, outermost first
+	levels     []int    // of those with a sign; deep for the others
 	bare       bool     // the last heading has nothing under it yet
 	asked      string   // the question in force
 	answers    int      // paragraphs that it still heads
@@ -142,23 +146,34 @@ type builder struct {
 	passages   []Passage
 }
 
-// under puts what follows under a heading. One that stands right under another is
-// a part of it; any other takes the place of the last. The first heading of a text
-// is its title and stays.
+// deep is the level of a heading without a sign.
+const deep = 7
+
+// under puts what follows under a heading. One with a sign ("## Fines") says its level;
+// of the others, one that stands right under another is a part of it, and any other
+// takes the place of the last. The first heading of a text is its title and stays.
 func (b *builder) under(line string) {
 	heading := strings.TrimSpace(strings.Trim(line, "#"))
+	level, keep := strings.IndexFunc(line, func(r rune) bool { return r != '#' }), len(b.heads)
 	switch {
-	case b.paragraphs == 1 || len(b.heads) == 0:
-		b.heads = []string{heading}
-	case len(b.heads) == 1 && b.titled():
-		b.heads = append(b.heads, heading)
-	case b.bare && len(b.heads) < 3:
-		b.heads = append(b.heads, heading)
+	case level > 0:
+		for keep > 0 && b.levels[keep-1] >= level && !(keep == 1 && b.titled()) {
+			keep--
+		}
+	case b.paragraphs == 1 || keep == 0:
+		keep = 0
+	case keep == 1 && b.titled() || b.levels[keep-1] < deep, b.bare && keep < 3:
 	case b.bare:
-		b.heads[len(b.heads)-1] = heading
+		keep--
 	default:
-		b.heads = append(b.heads[:min(len(b.heads)-1, b.level())], heading)
+		for keep > b.level() && b.levels[keep-1] == deep {
+			keep--
+		}
 	}
+	if level <= 0 {
+		level = deep
+	}
+	b.heads, b.levels = append(b.heads[:keep], heading), append(b.levels[:keep], level)
 	b.bare, b.mail, b.asked = true, mail{}, ""
 }
 

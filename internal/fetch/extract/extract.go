@@ -2,7 +2,7 @@
 //
 // It owns the choice of reader (by name, then by content), decoding, main-content extraction of HTML, and the form of the text: valid UTF-8, "\n" line ends,
 // paragraphs apart by one blank line, no control characters, nothing that a reader does not see. In text from Markdown, HTML, Word and tables one line is one unit (a paragraph, list item or row);
-// plain text, source code and PDF pages keep the line ends they came with.
+// of Markdown the signs of headings and items stay. Plain text, source code and PDF pages keep the line ends they came with.
 //
 // It does not fetch, store, split into passages or judge. The same bytes under the same name give the same Document: nothing depends on a clock or on chance.
 //
@@ -48,7 +48,7 @@ type Document struct {
 	Language  string   // declared language, or ""
 	Links     []string // absolute http(s) links, those of the main content first, each group in document order; deduplicated, at most 200
 	MediaType string   // what the bytes were taken for, e.g. "text/markdown"
-	Extractor string   // name/version of the extractor used, e.g. "markdown/2"
+	Extractor string   // name/version of the extractor used, e.g. "markdown/3"
 	NonText   bool     // no text can be had from these bytes
 	Pages     []int    // of a PDF of at most 10,000 pages: where in Text each page begins; a page without text begins where the one before it ends
 }

@@ -194,7 +194,7 @@ func TestContentType(t *testing.T) {
 		{"https://example.org/", "image/svg+xml", "<svg><text>A plan</text></svg>", "application/xml", "A plan"},
 		{"https://example.org/", "text/csv", "crop,days\nbean,60", "text/csv", "crop: bean; days: 60."},
 		{"https://example.org/", "text/x-markdown", "A *word*", "text/markdown", "A word"},
-		{"https://example.org/", "text/plain", "# Title", "text/markdown", "Title"},
+		{"https://example.org/", "text/plain", "# Title", "text/markdown", "# Title"},
 		{"https://example.org/", "text/html", "# Title", "text/html", "# Title"},
 		{"https://example.org/", "text/html; charset=iso-8859-1", "<p>" + latin, "text/html", "Café crème à côté"},
 		{"https://example.org/", "text/html; charset=windows-1251", "<meta charset=latin1><p>\xcf\xf0\xe8\xe2\xe5\xf2", "text/html", "Привет"},

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -22,9 +23,9 @@ var markdownParser = goldmark.New(goldmark.WithExtensions(extension.Linkify, cel
 // maxFrontMatter bounds the block of metadata at the start of a Markdown file.
 const maxFrontMatter = 64 << 10
 
-// readMarkdown takes the marks out of Markdown and leaves the words. Wrapped lines of one paragraph are joined by a space, so that a sentence is on one line.
+// readMarkdown takes the marks within lines out of Markdown and leaves the words, and the signs of headings and items. Wrapped lines of one paragraph are joined by a space, so that a sentence is on one line.
 func readMarkdown(src string, lines *Lines) Document {
-	doc := Document{MediaType: fmtMarkdown.mediaType(), Extractor: "markdown/2"}
+	doc := Document{MediaType: fmtMarkdown.mediaType(), Extractor: "markdown/3"}
 	whole := lineEnds.Replace(src)
 	body := frontMatter(whole, &doc)
 	lines.below(src, whole, len(whole)-len(body))
@@ -130,6 +131,7 @@ type markdownWriter struct {
 	title string
 	lines *Lines
 	marks []mark // of the text that inline gave last
+	sign  string // of a heading or an item, before the next paragraph
 }
 
 const maxNesting = 256
@@ -140,14 +142,16 @@ func (w *markdownWriter) blocks(n ast.Node, depth int) {
 		w.paragraph(w.inline(n), "\n")
 		return
 	}
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+	for c, i := n.FirstChild(), 0; c != nil; c, i = c.NextSibling(), i+1 {
 		switch c := c.(type) {
 		case *ast.Heading:
 			s := w.inline(c)
 			if w.title == "" && c.Level == 1 {
 				w.title = s
 			}
+			w.sign = strings.Repeat("#", c.Level) + " "
 			w.paragraph(s, "\n\n")
+			w.sign = ""
 		case *ast.Paragraph, *extast.DefinitionTerm:
 			w.paragraph(w.inline(c), "\n\n")
 		case *ast.TextBlock: // the text of a tight list item
@@ -166,7 +170,11 @@ func (w *markdownWriter) blocks(n ast.Node, depth int) {
 		case *extast.Table:
 			w.table(c)
 		case *ast.ThematicBreak, *ast.LinkReferenceDefinition:
-		default: // lists, items, quotes, footnotes: containers
+		case *ast.ListItem:
+			w.sign = itemSign(n, i)
+			w.blocks(c, depth+1)
+			w.sign = ""
+		default: // lists, quotes, footnotes: containers
 			w.blocks(c, depth+1)
 			if c.Kind() == ast.KindList && c.Parent().Kind() != ast.KindListItem {
 				w.out.WriteString("\n")
@@ -175,11 +183,24 @@ func (w *markdownWriter) blocks(n ast.Node, depth int) {
 	}
 }
 
-// paragraph writes a text for which w.marks hold the lines.
+// itemSign is the sign of the item at i of a list: its number, or a dash.
+func itemSign(list ast.Node, i int) string {
+	if l, ok := list.(*ast.List); ok && l.IsOrdered() {
+		return strconv.Itoa(l.Start+i) + ". "
+	}
+	return "- "
+}
+
+// paragraph writes a text for which w.marks hold the lines, after the sign that is due.
 func (w *markdownWriter) paragraph(s, end string) {
 	cut := len(s) - len(strings.TrimLeft(s, "\n"))
 	if s = strings.Trim(s, "\n"); strings.TrimSpace(s) != "" {
 		w.lines.mark(w.out.Len(), 0)
+		if len(w.marks) > 0 {
+			w.lines.mark(w.out.Len(), w.marks[0].line)
+		}
+		w.out.WriteString(w.sign)
+		w.sign = ""
 		for _, m := range w.marks {
 			w.lines.mark(w.out.Len()+max(0, m.at-cut), m.line)
 		}

@@ -183,7 +183,7 @@ navigator.sendBeacon('http://%[1]s/beacon', 'x');
 const a = document.createElement('a'); a.href = 'data:text/plain,x'; a.download = 'x.txt'; document.body.append(a); a.click();
 </script>`, in, port, udp.LocalAddr()))
 	dir := t.TempDir()
-	got, err := New(Config{Chromium: path, Dial: g.dial, TempDir: dir}).Render(t.Context(), srv.URL)
+	got, err := New(Config{Chromium: path, Dial: g.dial, TempDir: dir, Timeout: time.Minute}).Render(t.Context(), srv.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestRenderFailures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			got, err := New(Config{Chromium: path, Dial: g.dial, TempDir: dir, MaxBytes: 1 << 20, Budget: time.Second}).Render(t.Context(), c.url)
+			got, err := New(Config{Chromium: path, Dial: g.dial, TempDir: dir, MaxBytes: 1 << 20, Budget: time.Second, Timeout: time.Minute}).Render(t.Context(), c.url)
 			if marchwarden.CodeOf(err) != c.code || c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("err %v, html %.200s, dialled %q", err, got.HTML, g.tried())
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"path"
 	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -33,6 +34,11 @@ type window struct {
 	words   float64   // its score by words, as a share of the best one's
 	near    float64   // cosine of its vector and the question's; middling without vectors
 	reading *reader.Reading
+}
+
+// head is what stands above a window: the name of its document, and its headings.
+func (w *window) head() string {
+	return pathMarks.Replace(path.Base(w.src.Page.Locator)) + "\n" + w.Path + "\n"
 }
 
 // look is what was looked at for a question, the most promising windows first.
@@ -127,7 +133,7 @@ func (lk *look) weigh(set *evidence.Set) {
 	lk.idf = make([]float64, len(lk.q.Terms))
 	for i := range lk.windows {
 		w := &lk.windows[i]
-		w.held = lk.holds(w.Path + "\n" + w.Text)
+		w.held = lk.holds(w.head() + w.Text)
 	}
 	for t, tm := range lk.q.Terms {
 		n := float64(set.Holding(tm.Stem))

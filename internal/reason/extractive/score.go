@@ -245,7 +245,7 @@ func (lk *look) candidates(i int) []answer {
 			}
 			a.feats[featRead], a.feats[featAnswers], a.feats[featAbout] = 1, clamp(r.Answerable, 10), clamp(r.Relevance, 10)
 		}
-		held := lk.holds(w.Path + "\n" + u.text)
+		held := lk.holds(w.head() + u.text)
 		if w.reading == nil && slices.Max(append(held, 0)) == 0 {
 			continue
 		}
