@@ -27,13 +27,9 @@ type Part struct {
 	Label string // for people
 	Query string // for the engine
 	Stems []string
-	Kind  Kind
-	// subject holds stems that a part without a subject of its own has from the
+	// Subject holds stems that a part without a subject of its own has from the
 	// first part; what answers it must be about them.
 	Subject []string
-	// from and to are set for a stretch of time; such a part is covered by a
-	// sentence that is dated within it.
-	From, To int
 }
 
 // Question is what the words of a request ask for.
@@ -53,31 +49,23 @@ type Question struct {
 	Given   []string        // names in the context
 }
 
-// Read reads a question in the context it is asked in. thisYear closes periods that
-// run to the present. It takes any text and never fails; a text without a word that
-// could be searched for has no terms.
-func Read(text, context string, thisYear int) Question {
+// Read reads a question in the context it is asked in. It takes any text and
+// never fails; a text without a word that could be searched for has no terms.
+func Read(text, context string) Question {
 	q := Question{
 		Topic: strings.TrimSpace(unlabelled(text)), Text: strings.TrimSpace(unlabelled(unaddressed(text))),
 		Soft: map[string]bool{}, Known: map[string]bool{},
 	}
-	q.Parts = periods(q.Text, thisYear)
-	subject := q.Text
-	if len(q.Parts) > 1 { // the parts hold the years
-		subject = spanned.ReplaceAllString(q.Text, " ")
-	}
-	toks := lexicon.Tokens(subject)
-	first := lexicon.Tokens(firstClause(subject))
+	toks := lexicon.Tokens(q.Text)
+	first := lexicon.Tokens(firstClause(q.Text))
 	q.Kind = kindOf(first)
-	if differ.MatchString(subject) {
+	if differ.MatchString(q.Text) {
 		q.Kind = Compare
 	}
 	q.Asked, q.Owner = attribute(first)
-	q.Names = questionNames(subject, toks)
+	q.Names = questionNames(q.Text, toks)
 	q.addTerms(toks)
-	if len(q.Parts) < 2 {
-		q.Parts = partsOf(q, subject)
-	}
+	q.Parts = partsOf(q, q.Text)
 	for _, m := range quoted.FindAllStringSubmatch(q.Text, -1) {
 		q.Phrases = append(q.Phrases, m[1])
 	}

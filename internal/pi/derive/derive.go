@@ -45,7 +45,7 @@ func (*Planner) Plan(ctx context.Context, b *pi.Brief) ([]pi.Sending, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := question.Read(b.Request.Question, b.Request.Context, b.Now.Year())
+	q := question.Read(b.Request.Question, b.Request.Context)
 	var whole, inner, others []pi.Sending
 	for _, c := range choose(&q, b.Members) {
 		whole = append(whole, pi.Sending{Researcher: c.name, Question: clip(b.Request.Question), Reason: c.why})

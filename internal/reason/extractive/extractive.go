@@ -74,7 +74,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
+	q := question.Read(st.Request.Question, st.Request.Context)
 	read := map[string]bool{}
 	for _, s := range st.Evidence.Sources() {
 		read[s.Page.Locator] = true

@@ -34,7 +34,7 @@ func (*Reasoner) Plan(ctx context.Context, st *reason.State) (reason.Plan, error
 	if err := ended(ctx); err != nil {
 		return reason.Plan{}, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
+	q := question.Read(st.Request.Question, st.Request.Context)
 	if len(q.Terms) == 0 {
 		return reason.Plan{Decision: "The question has no word that could be searched for."}, nil
 	}
@@ -93,8 +93,8 @@ func opening(q *question.Question) reason.Plan {
 		qs.add(p, "quoted in the question")
 	}
 	if len(q.Parts) > 1 {
-		for _, i := range evenly(len(q.Parts), maxQueries-1) {
-			qs.add(q.Parts[i].Query, fmt.Sprintf("one part of the question: %s", q.Parts[i].Label))
+		for _, p := range q.Parts {
+			qs.add(p.Query, fmt.Sprintf("one part of the question: %s", p.Label))
 		}
 	}
 	if len(q.Names) > 0 && len(q.Names) <= 3 {
@@ -121,22 +121,6 @@ func contextNames(q *question.Question) []string {
 		}
 	}
 	return out
-}
-
-// evenly picks n of total positions, spread over all, first and last included.
-func evenly(total, n int) []int {
-	if total <= n {
-		n = total
-	}
-	out := make([]int, 0, n)
-	for i := range n {
-		at := 0
-		if n > 1 {
-			at = i * (total - 1) / (n - 1)
-		}
-		out = append(out, at)
-	}
-	return slices.Compact(out)
 }
 
 func followUp(st *reason.State, q *question.Question) reason.Plan {
@@ -285,15 +269,4 @@ func (qs *queries) follow(leads []hop.Lead) {
 			qs.name(l.Query, fmt.Sprintf("%q was met in %s", l.Name, path.Base(l.Source)))
 		}
 	}
-}
-
-// asked reports whether some query has had all the words of a name.
-func (qs *queries) asked(name string) bool {
-	for key := range qs.done {
-		words := strings.Fields(key)
-		if !slices.ContainsFunc(lexicon.Terms(name), func(s string) bool { return !slices.Contains(words, s) }) {
-			return true
-		}
-	}
-	return false
 }

@@ -34,26 +34,25 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 	if err := ended(ctx); err != nil {
 		return reason.Draft{}, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
+	q := question.Read(st.Request.Question, st.Request.Context)
 	parts := clauses(&q, st)
 	if len(parts) == 0 {
 		return write(ctx, st, &q)
 	}
-	var all together
+	drafts := make([]reason.Draft, len(parts))
 	for i, p := range parts {
-		d, err := write(ctx, st, p)
-		if err != nil {
-			return d, err
+		var err error
+		if drafts[i], err = write(ctx, st, p); err != nil {
+			return reason.Draft{}, err
 		}
-		all.take(d, q.Parts[i])
 	}
-	return all.draft(), nil
+	return together(drafts, q.Parts), nil
 }
 
 // clauses are the questions that a question of several clauses asks, each by itself,
-// or none. A comparison and a stretch of time are one question.
+// or none. A comparison is one question.
 func clauses(q *question.Question, st *reason.State) []*question.Question {
-	if len(q.Parts) < 2 || q.Kind == question.Compare || q.Parts[0].From > 0 {
+	if len(q.Parts) < 2 || q.Kind == question.Compare {
 		return nil
 	}
 	var out []*question.Question
@@ -62,7 +61,7 @@ func clauses(q *question.Question, st *reason.State) []*question.Question {
 		if len(p.Subject) > 0 { // it leans on the first
 			text = p.Query
 		}
-		one := question.Read(text, st.Request.Context, st.Now.Year())
+		one := question.Read(text, st.Request.Context)
 		out = append(out, &one)
 	}
 	return out
@@ -108,8 +107,8 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 	if match >= by.hedge/2 { // a wild guess is not put into a word
 		d.Short = lk.short(ctx, st, picks[0])
 	}
-	d.Gaps = lk.gaps(st, picks, unread, match)
-	d.OpenQuestions = lk.openQuestions(st, picks)
+	d.Gaps = lk.gaps(st, unread, match)
+	d.OpenQuestions = lk.openQuestions()
 	d.Discoveries = append(lk.discoveries(st), quarrelEvents(quarrel)...)
 	return d, nil
 }
