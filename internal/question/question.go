@@ -19,7 +19,6 @@ type Term struct {
 	Weight float64 // how much of the question hangs on it, before rarity
 	Name   bool    // part of a proper name
 	Number bool
-	Also   []string // stems that say the same in the idiom it stands in
 }
 
 // Part is one thing that is asked. A plain question has exactly one part.
@@ -37,16 +36,14 @@ type Question struct {
 	Topic   string // as it was asked, for people
 	Text    string // the same without addresses, whose words ask for nothing
 	Kind    Kind
-	Asked   string   // stem of X in "What is the X of Y"; "" if none
-	Owner   []string // stems of Y in the same
-	Terms   []Term   // each once, in order of appearance
+	Asked   string // stem of X in "What is the X of Y"; "" if none
+	Terms   []Term // each once, in order of appearance
 	Parts   []Part
 	Names   []string
 	Phrases []string        // quoted
 	Broad   bool            // asks for an overview rather than a fact
-	Soft    map[string]bool // stems of the context: they refocus
 	Known   map[string]bool // sentences of the context, folded
-	Given   []string        // names in the context
+	Given   []string        // names in the context that the question lacks
 }
 
 // Read reads a question in the context it is asked in. It takes any text and
@@ -54,15 +51,14 @@ type Question struct {
 func Read(text, context string) Question {
 	q := Question{
 		Topic: strings.TrimSpace(unlabelled(text)), Text: strings.TrimSpace(unlabelled(unaddressed(text))),
-		Soft: map[string]bool{}, Known: map[string]bool{},
+		Known: map[string]bool{},
 	}
 	toks := lexicon.Tokens(q.Text)
-	first := lexicon.Tokens(firstClause(q.Text))
-	q.Kind = kindOf(first)
+	first := firstClause(q.Text)
+	q.Kind, q.Asked = kindOf(lexicon.Tokens(first)), attribute(first)
 	if differ.MatchString(q.Text) {
 		q.Kind = Compare
 	}
-	q.Asked, q.Owner = attribute(first)
 	q.Names = questionNames(q.Text, toks)
 	q.addTerms(toks)
 	q.Parts = partsOf(q, q.Text)
@@ -70,13 +66,7 @@ func Read(text, context string) Question {
 		q.Phrases = append(q.Phrases, m[1])
 	}
 	q.Broad = q.isBroad()
-	around := unaddressed(context)
-	for _, s := range lexicon.Terms(around) {
-		if !q.Has(s) {
-			q.Soft[s] = true
-		}
-	}
-	q.Given = lexicon.Names(around)
+	q.Given = slices.DeleteFunc(lexicon.Names(unaddressed(context)), func(n string) bool { return slices.Contains(q.Names, n) })
 	for _, sp := range lexicon.Sentences(context) {
 		q.Known[Plain(context[sp.Start:sp.End])] = true
 	}
@@ -177,13 +167,6 @@ func (q *Question) addTerms(toks []lexicon.Token) {
 		}
 		q.Terms = append(q.Terms, Term{Stem: t.Stem, Text: t.Text, Weight: w, Name: inName[t.Stem], Number: t.Number && w > 1})
 	}
-	if m := inForce.FindStringSubmatch(q.Text); m != nil {
-		for k := range q.Terms {
-			if q.Terms[k].Stem == lexicon.Stem(m[1]) {
-				q.Terms[k].Also = forceWords
-			}
-		}
-	}
 }
 
 func (q *Question) isBroad() bool {
@@ -214,16 +197,4 @@ func (q *Question) Words() string {
 		words = all
 	}
 	return strings.Join(words, " ")
-}
-
-// NameWith is the name of the question that a term is a word of, or "".
-func (q *Question) NameWith(tm Term) string {
-	if tm.Name {
-		for _, n := range q.Names {
-			if slices.Contains(lexicon.Terms(n), tm.Stem) {
-				return n
-			}
-		}
-	}
-	return ""
 }

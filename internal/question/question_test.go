@@ -24,7 +24,6 @@ func TestKindOfQuestion(t *testing.T) {
 		{"What is chlorosis?", Define},
 		{"What is an AI winter?", Define},
 		{"What is chlorosis and how is it treated?", Define},
-		{"What does a CNIL do?", Define},
 		{"What is the meaning of chlorosis in botany?", Define},
 		{"What is the difference between BERT and GPT?", Compare},
 	} {
@@ -60,21 +59,17 @@ func TestPartsOfQuestion(t *testing.T) {
 }
 
 func TestAttributeOfQuestion(t *testing.T) {
-	for _, c := range []struct {
-		question, x string
-		y           []string
-	}{
-		{"What is the population of Brazil?", "popul", []string{"brazil"}},
-		{"Who is the CEO of Google?", "ceo", []string{"googl"}},
-		{"What is the boiling point of water?", "point", []string{"water"}},
-		{"What was the Battle of Hastings?", "", nil}, // a name
-		{"What is the name of the river?", "", nil},   // only asks
-		{"Who wrote the history of Rome?", "", nil},
-		{"When was the king of Spain born?", "", nil},
+	for question, want := range map[string]string{
+		"What is the population of Brazil?":   "popul",
+		"Who is the CEO of Google?":           "ceo",
+		"What is the boiling point of water?": "point",
+		"What was the Battle of Hastings?":    "", // a name
+		"What is the name of the river?":      "", // only asks
+		"Who wrote the history of Rome?":      "",
+		"When was the king of Spain born?":    "",
 	} {
-		q := Read(c.question, "")
-		if q.Asked != c.x || !cmp.Equal(q.Owner, c.y) {
-			t.Errorf("%q asks for %q of %q, want %q of %q", c.question, q.Asked, q.Owner, c.x, c.y)
+		if got := Read(question, "").Asked; got != want {
+			t.Errorf("%q asks for %q, want %q", question, got, want)
 		}
 	}
 }

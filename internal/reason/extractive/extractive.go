@@ -41,11 +41,10 @@ const (
 )
 
 // What a hit is worth beside its rank: the share of the question that it shows,
-// being about something that the question names, a word of the context.
+// and being about something that the question names.
 const (
 	shareWeight = 0.3
 	titleWeight = 0.5
-	softWeight  = 0.02
 )
 
 // Reasoner answers by extraction. It holds no state and is safe for concurrent
@@ -88,7 +87,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 		}
 		c.weigh(&q, way, leads)
 		switch {
-		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)):
+		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.shows && (st.Iteration < 2 || c.share >= laterShare):
 			list = append(list, c)
 		case c.onTheWeb():
 			c.why = "ranked high by the engine, though its title and snippet hardly show a word of the question"
@@ -124,8 +123,8 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 type candidate struct {
 	hit   search.Hit
 	score float64
-	share float64 // of the question's words that its title and snippet show
-	stems map[string]bool
+	share float64 // of the question that its title and snippet show
+	shows bool    // a word of the question
 	// linked says that it takes up a name met in what was read.
 	linked bool
 	why    string
@@ -184,39 +183,24 @@ func met(st *reason.State, q *question.Question, way *hop.Trail) []hop.Lead {
 // pathMarks separate the words of a locator.
 var pathMarks = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ")
 
-// weigh prefers hits whose title and snippet show the question's words; words
-// of the caller's context help a little.
+// weigh prefers hits whose title and snippet show the question's words, and those that
+// take up a name met in what was read.
 func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead) {
-	c.stems = map[string]bool{}
-	for _, s := range lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator)) {
-		c.stems[s] = true
-	}
+	stems := lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator))
 	var shown []string
-	sum, all := 0.0, 0.0
 	for _, t := range q.Terms {
-		w := t.Weight
-		if question.Vague(t.Stem) {
-			w *= 0.35
-		}
-		all += w
-		if c.stems[t.Stem] {
-			sum += w
+		if slices.Contains(stems, t.Stem) {
 			shown = append(shown, t.Text)
 		}
 	}
-	c.share = sum / max(all, 1)
+	c.shows = len(shown) > 0
 	c.why = "shows " + listed(shown, 5)
-	if len(shown) == 0 {
+	if !c.shows {
 		c.why = "found by what it is about, not by its words"
 	}
-	soft := 0
-	for s := range q.Soft {
-		if c.stems[s] {
-			soft++
-		}
-	}
 	o := way.Offer(c.hit.Locator, c.hit.Title, c.hit.Snippet)
-	c.score += shareWeight*o.Share + softWeight*float64(min(soft, 3))
+	c.share = o.Share
+	c.score += shareWeight * o.Share
 	if o.Titled {
 		c.score += titleWeight
 	}
@@ -227,40 +211,12 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 	}
 }
 
-// named reports that the hit shows all words of a query of this iteration.
-func (c *candidate) named(st *reason.State) bool {
-	return slices.ContainsFunc(st.Searches, func(s reason.Searched) bool {
-		terms := lexicon.Terms(s.Query)
-		return s.Iteration == st.Iteration && len(terms) > 1 && !slices.ContainsFunc(terms, func(t string) bool { return !c.stems[t] })
-	})
-}
-
-// clip shortens a sentence for a reason at a word.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	cut := strings.LastIndexByte(s[:n], ' ')
-	if cut < 0 {
-		cut = 0
-	}
-	return s[:cut] + "…"
-}
-
 // listed joins the first n words for a sentence.
 func listed(words []string, n int) string {
 	if len(words) > n {
 		return strings.Join(words[:n], ", ") + fmt.Sprintf(" and %d more", len(words)-n)
 	}
 	return strings.Join(words, ", ")
-}
-
-func partLabels(q *question.Question) string {
-	labels := make([]string, len(q.Parts))
-	for i, p := range q.Parts {
-		labels[i] = p.Label
-	}
-	return listed(labels, 4)
 }
 
 func plural(n int, one, many string) string {

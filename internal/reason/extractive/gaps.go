@@ -1,7 +1,6 @@
 package extractive
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -11,6 +10,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -75,14 +76,16 @@ func unreadGap(st *reason.State, q *question.Question, unread []window) marchwar
 // Words of one name are given as the name. Strict leaves all but names and
 // numbers out.
 func (lk *look) lacking(strict bool) []string {
-	held := lk.anywhere()
 	var out []string
-	for t, tm := range lk.q.Terms {
-		if held[t] > 0 || question.Light(tm.Stem) || question.Vague(tm.Stem) || strict && !tm.Name && !tm.Number {
-			continue
+	for _, t := range lk.uncovered() {
+		tm := lk.q.Terms[t]
+		word := tm.Text
+		for _, n := range lk.q.Names {
+			if tm.Name && slices.Contains(lexicon.Terms(n), tm.Stem) {
+				word = n
+			}
 		}
-		word := cmp.Or(lk.q.NameWith(tm), tm.Text)
-		if !slices.Contains(out, word) {
+		if (!strict || tm.Name || tm.Number) && !slices.Contains(out, word) {
 			out = append(out, word)
 		}
 	}
@@ -196,7 +199,7 @@ func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 			seen["paper "+locator] = true
 			papers = append(papers, marchwarden.DiscoveryEvent{
 				Type: marchwarden.RelatedResearch, SuggestedResearcher: "arxiv", Query: lk.q.Words(),
-				Reason:        fmt.Sprintf("%s points to scholarly work (%s): %s", path.Base(locator), strings.ToLower(m), clip(flat(s.text), 160)),
+				Reason:        fmt.Sprintf("%s points to scholarly work (%s): %s", path.Base(locator), strings.ToLower(m), plaintext.Clip(flat(s.text), 160)),
 				SourceLocator: locator,
 			})
 		}
@@ -205,7 +208,7 @@ func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 				seen[lead] = true
 				sources = append(sources, marchwarden.DiscoveryEvent{
 					Type: marchwarden.NewSource, Query: lead,
-					Reason:        fmt.Sprintf("named in %s and not read: %s", path.Base(locator), clip(flat(s.text), 160)),
+					Reason:        fmt.Sprintf("named in %s and not read: %s", path.Base(locator), plaintext.Clip(flat(s.text), 160)),
 					SourceLocator: locator,
 				})
 			}

@@ -72,14 +72,6 @@ func cost(ws []window) int {
 	return n
 }
 
-// promising are the windows that may answer best, by their words and their meaning: as
-// many as the question deserves.
-func promising(ctx context.Context, st *reason.State, q *question.Question) []window {
-	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
-	mean(ctx, st, q, ws)
-	return ws
-}
-
 // rank orders the windows of the evidence by the words of the question and of its
 // parts. Where few have any, the first windows of the documents fill up: they were
 // found by their meaning.

@@ -1,7 +1,6 @@
 package extractive
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -92,7 +91,9 @@ func opening(q *question.Question) reason.Plan {
 	for _, p := range q.Phrases {
 		qs.add(p, "quoted in the question")
 	}
+	d := fmt.Sprintf("A question of the kind %q: searching for its %s.", q.Kind, plural(len(q.Terms), "word", "words"))
 	if len(q.Parts) > 1 {
+		d = fmt.Sprintf("A question of %d parts: searching for the whole and for its parts.", len(q.Parts))
 		for _, p := range q.Parts {
 			qs.add(p.Query, fmt.Sprintf("one part of the question: %s", p.Label))
 		}
@@ -102,34 +103,16 @@ func opening(q *question.Question) reason.Plan {
 			qs.name(n, "a name in the question")
 		}
 	}
-	if names := contextNames(q); len(names) > 0 {
-		qs.add(q.Words()+" "+strings.Join(names, " "), "the question with the names of the context")
-	}
-	d := fmt.Sprintf("A question of the kind %q: searching for its %s.", q.Kind, plural(len(q.Terms), "word", "words"))
-	if len(q.Parts) > 1 {
-		d = fmt.Sprintf("A question of %d parts (%s): searching for the whole and for its parts.", len(q.Parts), partLabels(q))
+	if len(q.Given) > 0 {
+		qs.add(q.Words()+" "+strings.Join(q.Given[:min(2, len(q.Given))], " "), "the question with the names of the context")
 	}
 	return reason.Plan{Searches: qs.list, Decision: d}
 }
 
-// contextNames are the first two names of the context that the question lacks.
-func contextNames(q *question.Question) []string {
-	var out []string
-	for _, n := range q.Given {
-		if len(out) < 2 && !slices.Contains(q.Names, n) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
 func followUp(st *reason.State, q *question.Question) reason.Plan {
-	if len(st.Evidence.Sources()) == 0 {
-		return broaden(st, q)
-	}
 	full := st.Meter.Usage().Sources >= st.Limits.MaxSources
 	lk, _ := study(st, q, rank(q, st.Evidence, glanced), 0)
-	if len(lk.windows) == 0 {
+	if len(lk.windows) == 0 && len(st.Evidence.Sources()) > 0 {
 		return reason.Plan{Decision: "The token budget has no room left to look at what was found."}
 	}
 	qs := newQueries(st.Searches)
@@ -175,23 +158,6 @@ func decision(q *question.Question, qs *queries, missing, uncovered []int) strin
 		return fmt.Sprintf("All words are covered; following %s met beside them.", plural(len(qs.list), "name", "names"))
 	}
 	return fmt.Sprintf("Still missing: %s.", listed(lacks, 4))
-}
-
-// broaden searches single words when whole queries found nothing to read.
-func broaden(st *reason.State, q *question.Question) reason.Plan {
-	qs := newQueries(st.Searches)
-	terms := slices.Clone(q.Terms)
-	slices.SortStableFunc(terms, func(a, b question.Term) int { return cmp.Compare(b.Weight, a.Weight) })
-	for _, t := range terms {
-		if !question.Light(t.Stem) {
-			qs.name(t.Text, "the longer queries found nothing to read")
-		}
-	}
-	d := "Nothing was found to read; trying single words."
-	if len(qs.list) == 0 {
-		d = "Nothing was found to read and every word has been tried."
-	}
-	return reason.Plan{Searches: qs.list, Decision: d}
 }
 
 // openParts are the parts that no sentence answers yet.

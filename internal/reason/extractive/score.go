@@ -161,16 +161,14 @@ const (
 // favour raises sentences that several documents have, and definitions, and lowers
 // those about another of a kind.
 func (lk *look) favour(list []answer) {
-	by := map[string]map[*evidence.Source]bool{}
+	by, several := map[string]*evidence.Source{}, map[string]bool{}
 	for _, a := range list {
-		plain := question.Plain(a.text)
-		if by[plain] == nil {
-			by[plain] = map[*evidence.Source]bool{}
-		}
-		by[plain][lk.windows[a.at].src] = true
+		plain, src := question.Plain(a.text), lk.windows[a.at].src
+		several[plain] = several[plain] || by[plain] != nil && by[plain] != src
+		by[plain] = src
 	}
 	for i := range list {
-		if len(by[question.Plain(list[i].text)]) > 1 {
+		if several[question.Plain(list[i].text)] {
 			list[i].bonus += saidTwice
 		}
 		if lk.q.Kind == question.Define && defines(lk.q, list[i].text) {

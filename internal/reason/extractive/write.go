@@ -69,7 +69,9 @@ func clauses(q *question.Question, st *reason.State) []*question.Question {
 
 // write answers one question.
 func write(ctx context.Context, st *reason.State, q *question.Question) (reason.Draft, error) {
-	lk, unread := study(st, q, promising(ctx, st, q), min(answerRoom, st.Meter.Room()/3))
+	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
+	mean(ctx, st, q, ws)
+	lk, unread := study(st, q, ws, min(answerRoom, st.Meter.Room()/3))
 	if err := lk.read(ctx, st); err != nil {
 		return reason.Draft{}, err
 	}
@@ -133,16 +135,8 @@ func (lk *look) foreign() bool {
 // misses reports an answer about Y where the X of Y is asked for, in a window that
 // has nothing of X, unless the reader is sure.
 func (lk *look) misses(a answer) bool {
-	if lk.q.Asked == "" || len(lk.q.Owner) == 0 || max(a.feats[featAnswers], a.feats[featCloserAnswers]) >= surelyAnswers {
-		return false
-	}
-	w := &lk.windows[a.at]
-	for t, tm := range lk.q.Terms {
-		if tm.Stem == lk.q.Asked && w.held[t] > 0 {
-			return false
-		}
-	}
-	return true
+	x := slices.IndexFunc(lk.q.Terms, func(t question.Term) bool { return t.Stem == lk.q.Asked })
+	return x >= 0 && lk.windows[a.at].held[x] == 0 && max(a.feats[featAnswers], a.feats[featCloserAnswers]) < surelyAnswers
 }
 
 // heard lowers the probability of an answer from a part of what should have been read.
@@ -175,7 +169,7 @@ func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
 func (lk *look) choose(list []answer) []answer {
 	picks := []answer{list[0]}
 	add := func(a answer) {
-		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return lk.repeats(p, a) }) {
+		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return question.Plain(p.text) == question.Plain(a.text) }) {
 			picks = append(picks, a)
 		}
 	}
@@ -241,14 +235,6 @@ func (lk *look) bestFor(p int, list []answer) int {
 		}
 	}
 	return best
-}
-
-// repeats reports that saying b after a would say one thing twice.
-func (lk *look) repeats(a, b answer) bool {
-	if a.span == b.span && lk.windows[a.at].src == lk.windows[b.at].src {
-		return true
-	}
-	return question.Plain(a.text) == question.Plain(b.text)
 }
 
 // Limits of what ties two documents together.
