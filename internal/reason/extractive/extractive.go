@@ -69,7 +69,7 @@ func ended(ctx context.Context) error {
 // word with the question. Where that leaves nothing to begin with, the first pages
 // of the web are taken as the engine ranks them: titles such as "Home", snippets
 // that are empty and other languages say nothing against a page.
-func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit) ([]reason.Read, error) {
+func (*Reasoner) Choose(ctx context.Context, st *reason.State, _ []search.Hit) ([]reason.Read, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
@@ -81,13 +81,13 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	var list, blind []candidate
 	way := trail(&q, st)
 	leads := met(st, &q, way)
-	for _, c := range offers(st, hits) {
+	for _, c := range offers(st) {
 		if read[c.hit.Locator] || st.Failed[c.hit.Locator] != nil {
 			continue
 		}
 		c.weigh(&q, way, leads)
 		switch {
-		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.shows && (st.Iteration < 2 || c.share >= laterShare):
+		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)):
 			list = append(list, c)
 		case c.onTheWeb():
 			c.why = "ranked high by the engine, though its title and snippet hardly show a word of the question"
@@ -123,8 +123,8 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 type candidate struct {
 	hit   search.Hit
 	score float64
-	share float64 // of the question that its title and snippet show
-	shows bool    // a word of the question
+	share float64 // of the question's words that its title and snippet show
+	stems []string
 	// linked says that it takes up a name met in what was read.
 	linked bool
 	why    string
@@ -137,34 +137,25 @@ func (c *candidate) onTheWeb() bool {
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// offers are all hits of the run so far, each with its best rank, and then the
-// hits that no recorded search holds, in the order given.
-func offers(st *reason.State, hits []search.Hit) []candidate {
+// offers are all hits of the run so far, each with its best rank.
+func offers(st *reason.State) []candidate {
 	at := map[string]int{}
 	var list []candidate
-	put := func(h search.Hit, worth float64) {
-		i, ok := at[h.Locator]
-		if !ok {
-			i = len(list)
-			at[h.Locator] = i
-			list = append(list, candidate{hit: h})
-		} else if !strings.Contains(list[i].hit.Snippet, h.Snippet) {
-			list[i].hit.Snippet += " \n" + h.Snippet // another part of the document
-		}
-		list[i].score = max(list[i].score, worth)
-	}
-	for i, s := range st.Searches {
+	for n, s := range st.Searches {
 		worth := 1.0
-		if i > 0 {
+		if n > 0 {
 			worth = lesser
 		}
 		for rank, h := range s.Hits {
-			put(h, worth/float64(rankBase+rank))
-		}
-	}
-	for rank, h := range hits {
-		if _, ok := at[h.Locator]; !ok {
-			put(h, lesser/float64(rankBase+rank))
+			i, ok := at[h.Locator]
+			if !ok {
+				i = len(list)
+				at[h.Locator] = i
+				list = append(list, candidate{hit: h})
+			} else if !strings.Contains(list[i].hit.Snippet, h.Snippet) {
+				list[i].hit.Snippet += " \n" + h.Snippet // another part of the document
+			}
+			list[i].score = max(list[i].score, worth/float64(rankBase+rank))
 		}
 	}
 	return list
@@ -186,20 +177,26 @@ var pathMarks = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ")
 // weigh prefers hits whose title and snippet show the question's words, and those that
 // take up a name met in what was read.
 func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead) {
-	stems := lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator))
+	c.stems = lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator))
 	var shown []string
+	sum, all := 0.0, 0.0
 	for _, t := range q.Terms {
-		if slices.Contains(stems, t.Stem) {
+		w := t.Weight
+		if question.Vague(t.Stem) {
+			w *= 0.35
+		}
+		all += w
+		if slices.Contains(c.stems, t.Stem) {
+			sum += w
 			shown = append(shown, t.Text)
 		}
 	}
-	c.shows = len(shown) > 0
+	c.share = sum / max(all, 1)
 	c.why = "shows " + listed(shown, 5)
-	if !c.shows {
+	if len(shown) == 0 {
 		c.why = "found by what it is about, not by its words"
 	}
 	o := way.Offer(c.hit.Locator, c.hit.Title, c.hit.Snippet)
-	c.share = o.Share
 	c.score += shareWeight * o.Share
 	if o.Titled {
 		c.score += titleWeight
@@ -209,6 +206,14 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 		c.linked = true
 		c.why = fmt.Sprintf("takes up %q, met in %s", by.Name, path.Base(by.Source))
 	}
+}
+
+// named reports that the hit shows all words of a query of this iteration.
+func (c *candidate) named(st *reason.State) bool {
+	return slices.ContainsFunc(st.Searches, func(s reason.Searched) bool {
+		terms := lexicon.Terms(s.Query)
+		return s.Iteration == st.Iteration && len(terms) > 1 && !slices.ContainsFunc(terms, func(t string) bool { return !slices.Contains(c.stems, t) })
+	})
 }
 
 // listed joins the first n words for a sentence.

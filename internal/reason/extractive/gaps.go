@@ -152,21 +152,12 @@ func (lk *look) openQuestions() []marchwarden.OpenQuestion {
 		}
 		asked[question.Plain(s.text)] = true
 		out = append(out, marchwarden.OpenQuestion{
-			Question: fmt.Sprintf("%s: “%s”?", hedges[i].ask, clause(s.text)), Priority: marchwarden.Medium,
+			Question: fmt.Sprintf("%s: “%s”?", hedges[i].ask, strings.TrimRight(flat(s.text), ".!?")), Priority: marchwarden.Medium,
 			Context:       fmt.Sprintf("“%s” leaves this open, and nothing read goes further", nameOf(lk.windows[s.at].src)),
 			SourceLocator: lk.windows[s.at].src.Page.Locator,
 		})
 	}
 	return out
-}
-
-// clause is the sentence up to its first colon or semicolon.
-func clause(text string) string {
-	c := flat(text)
-	if i := strings.IndexAny(c, ":;"); i > 30 {
-		c = c[:i]
-	}
-	return strings.TrimRight(c, ".!?")
 }
 
 var (

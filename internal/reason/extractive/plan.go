@@ -150,14 +150,12 @@ func decision(q *question.Question, qs *queries, missing, uncovered []int) strin
 		lacks = append(lacks, q.Terms[t].Text)
 	}
 	switch {
-	case len(qs.list) == 0 && len(lacks) == 0:
-		return "All parts of the question are covered and no new name is worth following."
-	case len(qs.list) == 0:
-		return fmt.Sprintf("No further query would help with what is missing: %s.", listed(lacks, 4))
-	case len(lacks) == 0:
+	case len(lacks) > 0:
+		return fmt.Sprintf("Still missing: %s.", listed(lacks, 4))
+	case len(qs.list) > 0:
 		return fmt.Sprintf("All words are covered; following %s met beside them.", plural(len(qs.list), "name", "names"))
 	}
-	return fmt.Sprintf("Still missing: %s.", listed(lacks, 4))
+	return "All parts of the question are covered and no new name is worth following."
 }
 
 // openParts are the parts that no sentence answers yet.

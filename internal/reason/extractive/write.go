@@ -22,7 +22,6 @@ const (
 	broadlyOwn   = 0.5  // and for a broad question
 	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
 	surelyAnswers = 2
-	partFloor     = 0.5 // share of a part that a window must hold to answer it
 	longRow       = 200 // characters from which a row is told by the cells that matter
 	decided       = 0.5 // probability from which a sentence decides a yes-or-no question
 )
@@ -92,7 +91,7 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 	if lk.wasRead() {
 		by = &withReader
 	}
-	match := sigmoid(odds(list, by.right)) * heard(len(lk.windows), len(unread))
+	match := sigmoid(odds(list, by.right)) * float64(len(lk.windows)) / float64(len(lk.windows)+len(unread)) // of what should have been read
 	if odds(list, by.exists) < by.refuse || lk.foreign() || lk.misses(list[0]) {
 		return lk.refuse(st, list, unread, match), nil
 	}
@@ -139,14 +138,6 @@ func (lk *look) misses(a answer) bool {
 	return x >= 0 && lk.windows[a.at].held[x] == 0 && max(a.feats[featAnswers], a.feats[featCloserAnswers]) < surelyAnswers
 }
 
-// heard lowers the probability of an answer from a part of what should have been read.
-func heard(read, unread int) float64 {
-	if unread == 0 {
-		return 1
-	}
-	return float64(read) / float64(read+unread)
-}
-
 // pay charges the answer and drops sentences from its end until it fits; the meter
 // then knows that the budget cut it short.
 func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
@@ -164,22 +155,13 @@ func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
 }
 
 // choose picks what is said, the answer first. A narrow question gets one sentence,
-// and the next best if it is nearly as good; a broad one gets more; a question of
-// several parts the best of each; a question that hangs on two documents both.
+// and the next best if it is nearly as good; a broad one gets more; a question that
+// hangs on two documents both.
 func (lk *look) choose(list []answer) []answer {
 	picks := []answer{list[0]}
 	add := func(a answer) {
 		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return question.Plain(p.text) == question.Plain(a.text) }) {
 			picks = append(picks, a)
-		}
-	}
-	if len(lk.q.Parts) > 1 {
-		for p := range lk.q.Parts {
-			if !slices.ContainsFunc(picks, func(k answer) bool { return lk.partShare(p, k.at) >= partFloor }) {
-				if i := lk.bestFor(p, list); i >= 0 {
-					add(list[i])
-				}
-			}
 		}
 	}
 	if named := lk.named(list); len(named) > 0 {
@@ -223,18 +205,6 @@ func (lk *look) bears(a, best answer) bool {
 		least = broadlyOwn
 	}
 	return a.feats[featThin] == 0 && a.feats[featOwn] >= least*best.feats[featOwn]
-}
-
-// bestFor is the best answer whose window speaks to part p, or -1.
-func (lk *look) bestFor(p int, list []answer) int {
-	best, top := -1, 0.0
-	for i, a := range list {
-		share := lk.partShare(p, a.at)
-		if v := 3*share + a.score/4; share >= partFloor && a.feats[featThin] == 0 && (best < 0 || v > top) {
-			best, top = i, v
-		}
-	}
-	return best
 }
 
 // Limits of what ties two documents together.
