@@ -124,21 +124,9 @@ func (lk *look) quarrels(ctx context.Context, st *reason.State) []marchwarden.Co
 	return verify.Contradictions(ctx, st.Reader, lk.q.Text, st.Evidence, among)
 }
 
-// hedge is a way in which a source leaves something open, and how to ask on.
-type hedge struct {
-	words *regexp.Regexp
-	ask   string
-}
-
-// The first of the hedges that fits a sentence is used.
-var hedges = []hedge{
-	{regexp.MustCompile(`(?i)\b(uncertain|unclear|unsettled|cannot be predicted)\b`), "What would settle it"},
-	{regexp.MustCompile(`(?i)\b(unknown|not (yet )?known|poorly understood)\b`), "What is known now"},
-	{regexp.MustCompile(`(?i)\b(disagree|disputed|debated|still debate|controversial|contested)\b`), "Which view holds"},
-	{regexp.MustCompile(`(?i)\b(depends?|depending|varies|vary) (\w+ )?(on|by|with|from|between)\b`), "Which case applies"},
-	{regexp.MustCompile(`(?i)\b(sparse|scarce|incomplete) |records? (is|are) (sparse|scarce)`), "What other records are there"},
-	{regexp.MustCompile(`(?i)\b(remains? to be|open question|further research|more research)\b`), "What has been found since"},
-}
+// hedged are words with which a source leaves something open.
+var hedged = regexp.MustCompile(`(?i)\b(uncertain|unclear|unsettled|cannot be predicted|unknown|not (yet )?known|poorly understood|disagree|disputed|debated?|controversial|contested|` +
+	`(depends?|depending|varies|vary) (\w+ )?(on|by|with|from|between)|sparse|scarce|incomplete|remains? to be|open question|(further|more) research)\b`)
 
 // openQuestions asks on where the sentences that bear most on the question leave
 // something open.
@@ -146,13 +134,12 @@ func (lk *look) openQuestions() []marchwarden.OpenQuestion {
 	var out []marchwarden.OpenQuestion
 	asked := map[string]bool{}
 	for _, s := range lk.bearing() {
-		i := slices.IndexFunc(hedges, func(h hedge) bool { return h.words.MatchString(s.text) })
-		if i < 0 || len(out) == maxOpen || asked[question.Plain(s.text)] || thin(s.text) > 0 {
+		if !hedged.MatchString(s.text) || len(out) == maxOpen || asked[question.Plain(s.text)] || thin(s.text) > 0 {
 			continue
 		}
 		asked[question.Plain(s.text)] = true
 		out = append(out, marchwarden.OpenQuestion{
-			Question: fmt.Sprintf("%s: “%s”?", hedges[i].ask, strings.TrimRight(flat(s.text), ".!?")), Priority: marchwarden.Medium,
+			Question: fmt.Sprintf("What is known beyond this: “%s”?", strings.TrimRight(flat(s.text), ".!?")), Priority: marchwarden.Medium,
 			Context:       fmt.Sprintf("“%s” leaves this open, and nothing read goes further", nameOf(lk.windows[s.at].src)),
 			SourceLocator: lk.windows[s.at].src.Page.Locator,
 		})
@@ -206,15 +193,4 @@ func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 		}
 	}
 	return append(papers, sources...)
-}
-
-// quarrelEvents reports each contradiction as a lead: a third source may settle it.
-func quarrelEvents(quarrel []marchwarden.Contradiction) []marchwarden.DiscoveryEvent {
-	var out []marchwarden.DiscoveryEvent
-	for _, c := range quarrel[:min(len(quarrel), maxEvents)] {
-		out = append(out, marchwarden.DiscoveryEvent{
-			Type: marchwarden.ContradictionDetected, Query: c.Subject + " " + strings.TrimPrefix(c.Attribute, "number of "), Reason: c.Detail, SourceLocator: c.A.Locator,
-		})
-	}
-	return out
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
@@ -149,28 +148,16 @@ func (w *window) shows(u unit) (from, to int) {
 	return from, to
 }
 
-// What a sentence gains that other documents have word for word, one that says what a
-// thing is where that is asked, and one about the second of a kind where the first is
-// asked for.
+// What a sentence gains that says what a thing is where that is asked, and one about the
+// second of a kind where the first is asked for.
 const (
-	saidTwice = 0.7
 	definesIt = 2.0
 	otherOne  = -2.5
 )
 
-// favour raises sentences that several documents have, and definitions, and lowers
-// those about another of a kind.
+// favour raises definitions, and lowers sentences about another of a kind.
 func (lk *look) favour(list []answer) {
-	by, several := map[string]*evidence.Source{}, map[string]bool{}
-	for _, a := range list {
-		plain, src := question.Plain(a.text), lk.windows[a.at].src
-		several[plain] = several[plain] || by[plain] != nil && by[plain] != src
-		by[plain] = src
-	}
 	for i := range list {
-		if several[question.Plain(list[i].text)] {
-			list[i].bonus += saidTwice
-		}
 		if lk.q.Kind == question.Define && defines(lk.q, list[i].text) {
 			list[i].bonus += definesIt
 		}

@@ -99,18 +99,17 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 	if via != nil {
 		picks = []answer{list[0], *via}
 	}
-	quarrel := lk.quarrels(ctx, st)
 	claims := pay(st, lk.claims(picks, match < by.hedge))
 	if len(claims) == 0 {
 		return lk.refuse(st, nil, lk.windows, 0), nil
 	}
-	d := reason.Draft{Claims: claims, Contradictions: quarrel, Match: match}
+	d := reason.Draft{Claims: claims, Contradictions: lk.quarrels(ctx, st), Match: match}
 	if match >= by.hedge/2 { // a wild guess is not put into a word
 		d.Short = lk.short(ctx, st, picks[0])
 	}
 	d.Gaps = lk.gaps(st, unread, match)
 	d.OpenQuestions = lk.openQuestions()
-	d.Discoveries = append(lk.discoveries(st), quarrelEvents(quarrel)...)
+	d.Discoveries = lk.discoveries(st)
 	return d, nil
 }
 
