@@ -204,14 +204,12 @@ func (t *Trail) Leads(read []Text) []Lead {
 // trust is how much a text is on the way, by source.
 func (t *Trail) trust(read []Text, leads []Lead) map[string]float64 {
 	out := map[string]float64{}
-	some := false
 	for _, text := range read {
 		if t.aboutNamed(text.Title) {
 			out[text.Source] = 1
-			some = true
 		}
 	}
-	if !some {
+	if len(out) == 0 {
 		for _, text := range read {
 			out[text.Source] = 1
 		}
@@ -252,7 +250,13 @@ func (t *Trail) leads(read []Text) []Lead {
 	for _, text := range read {
 		whole := strings.Join(text.Sentences, " ")
 		held := t.holds(stemsOf(text.Title + " \n" + whole))
-		share, rest := t.share(held), missing(held)
+		share := t.share(held)
+		var rest []int
+		for i, h := range held {
+			if !h {
+				rest = append(rest, i)
+			}
+		}
 		add := func(name string, weight float64) {
 			if key := [2]string{text.Source, name}; !seen[key] && t.leadsOn(name) {
 				seen[key] = true
@@ -315,16 +319,6 @@ func (t *Trail) share(holds []bool) float64 {
 		}
 	}
 	return sum / max(t.total, 1e-9)
-}
-
-func missing(holds []bool) []int {
-	var out []int
-	for i, h := range holds {
-		if !h {
-			out = append(out, i)
-		}
-	}
-	return out
 }
 
 // bare is a title without what is added in brackets to tell it from others:

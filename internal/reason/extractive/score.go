@@ -81,12 +81,15 @@ func (lk *look) answers() []answer {
 			if dated {
 				a.feats[featDate] = agreement(asked, a.date, a.text)
 			}
+			if lk.q.Kind == question.Define && defines(lk.q, a.text) {
+				a.bonus += definesIt
+			}
+			if another(lk.q.Text, a.text) {
+				a.bonus += otherOne
+			}
+			a.weigh(weights)
 			out = append(out, a)
 		}
-	}
-	lk.favour(out)
-	for i := range out {
-		out[i].weigh(weights)
 	}
 	order(out)
 	return out
@@ -154,18 +157,6 @@ const (
 	definesIt = 2.0
 	otherOne  = -2.5
 )
-
-// favour raises definitions, and lowers sentences about another of a kind.
-func (lk *look) favour(list []answer) {
-	for i := range list {
-		if lk.q.Kind == question.Define && defines(lk.q, list[i].text) {
-			list[i].bonus += definesIt
-		}
-		if another(lk.q.Text, list[i].text) {
-			list[i].bonus += otherOne
-		}
-	}
-}
 
 // ordinal is a word for a place in a row, with the word behind it.
 var ordinal = regexp.MustCompile(`(?i)\b(first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|\d+(?:st|nd|rd|th)) (\pL+)`)
