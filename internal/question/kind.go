@@ -53,12 +53,10 @@ func kindOf(toks []lexicon.Token) Kind {
 // whatKind reads a question from its "what" or "which" on.
 func whatKind(toks []lexicon.Token) Kind {
 	rest := toks[min(2, len(toks)):]
-	of := slices.IndexFunc(rest[:min(4, len(rest))], func(t lexicon.Token) bool { return strings.EqualFold(t.Text, "of") })
+	of := slices.ContainsFunc(rest[:min(4, len(rest))], func(t lexicon.Token) bool { return strings.EqualFold(t.Text, "of") })
 	verb := strings.ToLower(WordAt(toks, 1))
 	switch {
-	case (verb == "is" || verb == "are") && of < 0 && contentCount(rest) <= 2:
-		return Define
-	case (verb == "is" || verb == "was") && of > 0 && slices.Contains([]string{"meaning", "definition"}, strings.ToLower(rest[of-1].Text)):
+	case (verb == "is" || verb == "are") && !of && contentCount(rest) <= 2:
 		return Define
 	case verb == "are" || verb == "were":
 		return List

@@ -24,7 +24,6 @@ func TestKindOfQuestion(t *testing.T) {
 		{"What is chlorosis?", Define},
 		{"What is an AI winter?", Define},
 		{"What is chlorosis and how is it treated?", Define},
-		{"What is the meaning of chlorosis in botany?", Define},
 		{"What is the difference between BERT and GPT?", Compare},
 	} {
 		if got := Read(c.question, "").Kind; got != c.want {

@@ -32,12 +32,11 @@ const id = "extractive/4"
 // Limits of what is read.
 const (
 	laterShare = 0.4 // share of the question that a hit of a follow-up must show
-	firstReads = 3   // pages that are read before anything is known, at least
+	firstReads = 3   // pages that are read before anything is known, at least, or on the word of the engine alone
 	laterReads = 2   // at most, for a narrow question: each may change what to look for
 	rankBase   = 3   // how much the first hit of a search is worth more than the next
 	lesser     = 0.6 // what a hit of another search counts of one of the whole question
 	labelCost  = 8   // tokens that the label of a passage or claim costs
-	blindReads = 3   // pages that are read on the word of the engine alone
 )
 
 // What a hit is worth beside its rank: the share of the question that it shows,
@@ -107,7 +106,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, _ []search.Hit) (
 		n = max(n, (left+1)/2)
 	}
 	if len(list) == 0 && (st.Iteration < 2 || len(read) == 0) {
-		list, n = blind, blindReads
+		list, n = blind, firstReads
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator))
@@ -181,13 +180,9 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 	var shown []string
 	sum, all := 0.0, 0.0
 	for _, t := range q.Terms {
-		w := t.Weight
-		if question.Vague(t.Stem) {
-			w *= 0.35
-		}
-		all += w
+		all += t.Weight
 		if slices.Contains(c.stems, t.Stem) {
-			sum += w
+			sum += t.Weight
 			shown = append(shown, t.Text)
 		}
 	}
