@@ -86,7 +86,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, _ []search.Hit) (
 		}
 		c.weigh(&q, way, leads)
 		switch {
-		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)):
+		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.share > 0 && (st.Iteration < 2 || c.share >= laterShare):
 			list = append(list, c)
 		case c.onTheWeb():
 			c.why = "ranked high by the engine, though its title and snippet hardly show a word of the question"
@@ -123,7 +123,6 @@ type candidate struct {
 	hit   search.Hit
 	score float64
 	share float64 // of the question's words that its title and snippet show
-	stems []string
 	// linked says that it takes up a name met in what was read.
 	linked bool
 	why    string
@@ -176,13 +175,17 @@ var pathMarks = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ")
 // weigh prefers hits whose title and snippet show the question's words, and those that
 // take up a name met in what was read.
 func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead) {
-	c.stems = lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator))
+	stems := lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator))
 	var shown []string
 	sum, all := 0.0, 0.0
 	for _, t := range q.Terms {
-		all += t.Weight
-		if slices.Contains(c.stems, t.Stem) {
-			sum += t.Weight
+		w := t.Weight
+		if question.Vague(t.Stem) {
+			w *= 0.35
+		}
+		all += w
+		if slices.Contains(stems, t.Stem) {
+			sum += w
 			shown = append(shown, t.Text)
 		}
 	}
@@ -201,14 +204,6 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 		c.linked = true
 		c.why = fmt.Sprintf("takes up %q, met in %s", by.Name, path.Base(by.Source))
 	}
-}
-
-// named reports that the hit shows all words of a query of this iteration.
-func (c *candidate) named(st *reason.State) bool {
-	return slices.ContainsFunc(st.Searches, func(s reason.Searched) bool {
-		terms := lexicon.Terms(s.Query)
-		return s.Iteration == st.Iteration && len(terms) > 1 && !slices.ContainsFunc(terms, func(t string) bool { return !slices.Contains(c.stems, t) })
-	})
 }
 
 // listed joins the first n words for a sentence.
