@@ -149,6 +149,7 @@ func (lk *look) openQuestions() []marchwarden.OpenQuestion {
 
 var (
 	scholarly = regexp.MustCompile(`(?i)\b(arxiv|doi:?\s*10\.|preprints?|research papers?|surveys? of|surveys? and|survey papers?|literature review|meta-analys[ie]s|peer-reviewed|published a paper|paper published|the paper of)\b`)
+	authority = regexp.MustCompile(`\b[Aa]ccording to (?:the |a |an )?([A-Z][\w&'-]*(?: (?:(?:of|for|and|the|on) )*[A-Z][\w&'-]*)*)`)
 	address   = regexp.MustCompile(`https?://[^\s<>()\[\]"']+[^\s<>()\[\]"'.,;:!?]`)
 )
 
@@ -164,7 +165,7 @@ func (lk *look) bearing() []unit {
 }
 
 // discoveries are leads met in sentences that bear on the question: scholarly work, and
-// addresses that were not read.
+// addresses and authorities that were not read.
 func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 	var papers, sources []marchwarden.DiscoveryEvent
 	seen := map[string]bool{}
@@ -181,7 +182,11 @@ func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 				SourceLocator: locator,
 			})
 		}
-		for _, lead := range address.FindAllString(s.text, -1) {
+		named := address.FindAllString(s.text, -1)
+		for _, m := range authority.FindAllStringSubmatch(s.text, -1) {
+			named = append(named, m[1])
+		}
+		for _, lead := range named {
 			if len(sources) < maxEvents && !seen[lead] {
 				seen[lead] = true
 				sources = append(sources, marchwarden.DiscoveryEvent{

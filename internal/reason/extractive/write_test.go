@@ -161,7 +161,7 @@ func TestNoRoomToRead(t *testing.T) {
 
 func TestLeads(t *testing.T) {
 	docs := map[string]string{"yield.md": "Tomato yield varies with altitude and remains uncertain above the tree line. " +
-		"A survey of tomato yield appeared on arXiv in 2021. See https://example.org/tomato-yield for tomato yield data."}
+		"According to the Bureau of Mountain Farms, tomato yield fell in 2020. A survey of tomato yield appeared on arXiv in 2021. See https://example.org/tomato-yield for tomato yield data."}
 	d := writeOf(t, stateOf("What is known about tomato yield?", set(docs), balanced))
 	var got []string
 	for _, e := range d.Discoveries {
@@ -171,7 +171,7 @@ func TestLeads(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"new_source||https://example.org/tomato-yield", "related_research|arxiv|tomato yield"}
+	want := []string{"new_source||Bureau of Mountain Farms", "new_source||https://example.org/tomato-yield", "related_research|arxiv|tomato yield"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

@@ -58,7 +58,7 @@ func TestVerdicts(t *testing.T) {
 		"Japanese excerpt":  {"The dam was completed in 1937.", []string{"パインビューダムは1937年に完成した。"}, []Verdict{Unchecked}},
 		"too long a claim":  {strings.Repeat("The dam was completed in 1937 and so on. ", 60), []string{dam}, []Verdict{Unchecked}},
 		"too long excerpts": {"The dam was completed in 1937.", []string{strings.Repeat(dam, 8000)}, []Verdict{Unchecked}},
-		"another year":      {"The Pineview Dam in Ogden Canyon was completed in 1957.", []string{dam}, []Verdict{Partial}},
+		"another year":      {"The Pineview Dam in Ogden Canyon was completed in 1957.", []string{dam}, []Verdict{Contradicted}},
 		"denied":            {"The reservoir behind it is not popular for boating.", []string{dam}, []Verdict{Contradicted}},
 	} {
 		t.Run(name, func(t *testing.T) {

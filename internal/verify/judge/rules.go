@@ -77,7 +77,7 @@ type findings struct {
 	missing        []string // other content words that they lack
 	flips          []string // why the nearest sentences say something else, in words for people
 	denying        bool     // the claim denies, and they do not, or not in such words
-	outright       bool     // one of the two denies
+	outright       bool     // one of the two denies, or they differ in numbers alone
 }
 
 // look holds the claim's words against the excerpts.
@@ -133,7 +133,8 @@ func (p *pair) differs(f *findings) {
 	})
 	denied := own&denies == 0 && !reversed && governs(denies, 3)
 	f.denying = own&denies != 0 && around&denies == 0
-	f.outright = denied || f.denying
+	other := len(f.numbers) > 0 && len(f.missing)+len(f.names) == 0 && len(p.best) > 0 && len(lexicon.Quantities(p.sentences[p.best[0]].text)) > 0
+	f.outright = other || denied || f.denying
 	for _, r := range []struct {
 		is   bool
 		says string
