@@ -128,7 +128,7 @@ var layers = []layer{
 	{"internal/verify", []string{"internal/verify/conflict", "internal/verify/judge", "internal/reader", "internal/reason", "internal/evidence", "internal/fetch", "internal/trace", "internal/blob", "internal/plaintext", "."}},
 	{"internal/outcome", []string{"internal/verify", "internal/replay", "internal/trace", "internal/blob", "."}},
 	{"internal/confidence", []string{"internal/verify", "internal/evidence", "internal/fetch", "internal/stat", "."}},
-	{"internal/reason/extractive", []string{"internal/reader", "internal/question", "internal/hop", "internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/search", "internal/budget", "."}},
+	{"internal/reason/extractive", []string{"internal/reader", "internal/question", "internal/hop", "internal/reason", "internal/verify", "internal/evidence", "internal/lexicon", "internal/plaintext", "internal/search", "internal/budget", "."}},
 	{"internal/reason/model", []string{"internal/reason", "internal/reason/extractive", "internal/verify", "internal/verify/judge", "internal/evidence", "internal/llm", "internal/llm/quoted", "internal/lexicon", "internal/locator", "internal/search", "internal/budget", "."}},
 
 	// One research call, and the researchers made of it.

@@ -45,8 +45,6 @@ const (
 	aside  = 0.5
 	mostly = 0.6
 	common = 0.3
-
-	belongs = 0.5 // what a country counts of the word for what belongs to it
 )
 
 // Text is a stretch of something that was read, such as a passage.
@@ -86,16 +84,15 @@ type Trail struct {
 	q      *question.Question
 	rarity []float64 // of each term
 	total  float64
-	alike  map[string][]float64 // per stem, how well it stands for each term
-	shown  []map[string]bool    // stems of what is known of the world
-	small  map[string]bool      // words that stand there in small letters, and so are no names
+	shown  []map[string]bool // stems of what is known of the world
+	small  map[string]bool   // words that stand there in small letters, and so are no names
 }
 
 // New begins a trail. Shown is what is known of the world that the question is
 // asked in, such as titles and snippets of all hits so far: a word that stands
 // everywhere in it says little.
 func New(q *question.Question, shown []string) *Trail {
-	t := &Trail{q: q, rarity: make([]float64, len(q.Terms)), alike: map[string][]float64{}, small: map[string]bool{}}
+	t := &Trail{q: q, rarity: make([]float64, len(q.Terms)), small: map[string]bool{}}
 	in := make([]float64, len(q.Terms))
 	for _, s := range shown {
 		held := stemsOf(s)
@@ -207,14 +204,12 @@ func (t *Trail) Leads(read []Text) []Lead {
 // trust is how much a text is on the way, by source.
 func (t *Trail) trust(read []Text, leads []Lead) map[string]float64 {
 	out := map[string]float64{}
-	some := false
 	for _, text := range read {
 		if t.aboutNamed(text.Title) {
 			out[text.Source] = 1
-			some = true
 		}
 	}
-	if !some {
+	if len(out) == 0 {
 		for _, text := range read {
 			out[text.Source] = 1
 		}
@@ -255,7 +250,13 @@ func (t *Trail) leads(read []Text) []Lead {
 	for _, text := range read {
 		whole := strings.Join(text.Sentences, " ")
 		held := t.holds(stemsOf(text.Title + " \n" + whole))
-		share, rest := t.share(held), missing(held)
+		share := t.share(held)
+		var rest []int
+		for i, h := range held {
+			if !h {
+				rest = append(rest, i)
+			}
+		}
 		add := func(name string, weight float64) {
 			if key := [2]string{text.Source, name}; !seen[key] && t.leadsOn(name) {
 				seen[key] = true
@@ -268,11 +269,7 @@ func (t *Trail) leads(read []Text) []Lead {
 			own := t.share(t.holds(stemsOf(s + " \n" + text.Title)))
 			for _, n := range names {
 				if strings.Contains(s, n) {
-					weight := ownWeight*own + textWeight*share - laterLoss*float64(i)
-					if land := lands[lexicon.Stem(n)]; land != "" {
-						n, weight = land, belongs*weight // many texts have the word
-					}
-					add(n, weight)
+					add(n, ownWeight*own+textWeight*share-laterLoss*float64(i))
 				}
 			}
 		}
@@ -281,7 +278,7 @@ func (t *Trail) leads(read []Text) []Lead {
 }
 
 // scales are named after people and places and yet name neither.
-var scales = question.StemSet("Fahrenheit Celsius Kelvin Richter Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
+var scales = lexicon.StemSet("Fahrenheit Celsius Kelvin Richter Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 
 // leadsOn reports a name with a word that the question lacks.
 func (t *Trail) leadsOn(name string) bool {
@@ -305,17 +302,9 @@ func (t *Trail) query(name string, rest []int) string {
 // holds says of each term whether one of the stems stands for it.
 func (t *Trail) holds(stems map[string]bool) []bool {
 	out := make([]bool, len(t.q.Terms))
-	for stem := range stems {
-		like, ok := t.alike[stem]
-		if !ok {
-			like = make([]float64, len(t.q.Terms))
-			for i, tm := range t.q.Terms {
-				like[i] = question.Alike(tm, stem)
-			}
-			t.alike[stem] = like
-		}
-		for i, v := range like {
-			out[i] = out[i] || v > 0
+	for i, tm := range t.q.Terms {
+		for stem := range stems {
+			out[i] = out[i] || question.Alike(tm, stem) > 0
 		}
 	}
 	return out
@@ -330,16 +319,6 @@ func (t *Trail) share(holds []bool) float64 {
 		}
 	}
 	return sum / max(t.total, 1e-9)
-}
-
-func missing(holds []bool) []int {
-	var out []int
-	for i, h := range holds {
-		if !h {
-			out = append(out, i)
-		}
-	}
-	return out
 }
 
 // bare is a title without what is added in brackets to tell it from others:

@@ -10,11 +10,11 @@ import (
 
 var (
 	film  = Text{Source: "film.md", Title: "Harbour Lights (film)", Sentences: []string{"Harbour Lights was directed by Mara Quill.", "It was shown in Trieste."}}
-	asked = question.Read("Where was the director of the film Harbour Lights born?", "", 2026)
+	asked = question.Read("Where was the director of the film Harbour Lights born?", "")
 )
 
 func TestLeads(t *testing.T) {
-	described := question.Read("Who did the actor who played Benton Fraser have a child with?", "", 2026)
+	described := question.Read("Who did the actor who played Benton Fraser have a child with?", "")
 	for _, c := range []struct {
 		name string
 		q    question.Question
@@ -23,7 +23,6 @@ func TestLeads(t *testing.T) {
 	}{
 		{"names, nearest first", asked, []Text{film}, []string{"Mara Quill born", "Trieste born"}},
 		{"a title that the question describes", described, []Text{{Source: "gross.md", Title: "Paul Gross", Sentences: []string{"An actor who played Benton Fraser."}}}, []string{"Paul Gross child"}},
-		{"a country for what belongs to it", asked, []Text{{Source: "quill.md", Title: "Harbour Lights", Sentences: []string{"It is by a Swedish director."}}}, []string{"Sweden film born"}},
 		{"no name", asked, []Text{{Source: "a.md", Sentences: []string{"A director was born in March on a Monday."}}}, nil},
 		{"nothing read", asked, nil, nil},
 	} {
@@ -65,7 +64,7 @@ func TestLink(t *testing.T) {
 
 // A word that stands everywhere says less than a rare one.
 func TestRarity(t *testing.T) {
-	q := question.Read("film Harbour", "", 2026)
+	q := question.Read("film Harbour", "")
 	trail := New(&q, []string{"film a", "film b", "film c", "Harbour"})
 	common, rare := trail.Offer("a", "", "a film"), trail.Offer("b", "", "the Harbour")
 	if common.Share >= rare.Share {
@@ -107,7 +106,7 @@ func TestWhatCountsMost(t *testing.T) {
 // A title is called by a lead also together with words of the question, and a name is met
 // only where its words follow each other.
 func TestCalled(t *testing.T) {
-	q := question.Read("What is the airport in the city where Mara Quill was born?", "", 2026)
+	q := question.Read("What is the airport in the city where Mara Quill was born?", "")
 	trail := New(&q, nil)
 	leads := trail.Leads([]Text{{Source: "q.md", Title: "Mara Quill", Sentences: []string{"Mara Quill was born in Port Arden."}}})
 	link := func(title, snippet string) float64 {

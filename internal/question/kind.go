@@ -1,6 +1,7 @@
 package question
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -52,16 +53,11 @@ func kindOf(toks []lexicon.Token) Kind {
 
 // whatKind reads a question from its "what" or "which" on.
 func whatKind(toks []lexicon.Token) Kind {
-	if last := len(toks) - 1; last > 1 && strings.EqualFold(toks[last].Text, "do") && contentCount(toks) <= 2 {
-		return Define // "What does it do" is answered by what it is
-	}
 	rest := toks[min(2, len(toks)):]
-	of := slices.IndexFunc(rest[:min(4, len(rest))], func(t lexicon.Token) bool { return strings.EqualFold(t.Text, "of") })
+	of := slices.ContainsFunc(rest[:min(4, len(rest))], func(t lexicon.Token) bool { return strings.EqualFold(t.Text, "of") })
 	verb := strings.ToLower(WordAt(toks, 1))
 	switch {
-	case (verb == "is" || verb == "are") && of < 0 && contentCount(rest) <= 2:
-		return Define
-	case (verb == "is" || verb == "was") && of > 0 && slices.Contains([]string{"meaning", "definition"}, strings.ToLower(rest[of-1].Text)):
+	case (verb == "is" || verb == "are") && !of && contentCount(rest) <= 2:
 		return Define
 	case verb == "are" || verb == "were":
 		return List
@@ -69,32 +65,25 @@ func whatKind(toks []lexicon.Token) Kind {
 	return Kind(strings.ToLower(toks[0].Text))
 }
 
-// attribute reads a question that asks for the X of Y, and gives the stems of
-// both: "What is the population of Brazil" is answered by no sentence that is
-// about Brazil and something else than a population, nor by the reverse.
-func attribute(toks []lexicon.Token) (x string, y []string) {
-	if len(toks) < 4 {
-		return "", nil
+// attributed is a question that asks for the X of Y: "What is the population of Brazil"
+// is answered by no sentence that is about Brazil and something else than a population.
+var attributed = regexp.MustCompile(`(?i)^(?:what|who) (?:is|are|was|were) (?:the |an? )?([^,;?]+?) of \S`)
+
+// attribute is the stem of X, or nothing where it is a name or only asks.
+func attribute(clause string) string {
+	m := attributed.FindStringSubmatch(clause)
+	if m == nil {
+		return ""
 	}
-	switch strings.ToLower(toks[0].Text + " " + toks[1].Text) {
-	case "what is", "what are", "what was", "what were", "who is", "who are", "who was", "who were":
-	default:
-		return "", nil
+	toks := lexicon.Tokens(m[1])
+	if len(toks) == 0 || contentCount(toks) < len(toks) {
+		return ""
 	}
-	of := slices.IndexFunc(toks, func(t lexicon.Token) bool { return strings.EqualFold(t.Text, "of") })
-	if of < 3 || slices.ContainsFunc(toks[3:of], func(t lexicon.Token) bool { return t.Stop }) {
-		return "", nil
+	t := toks[len(toks)-1]
+	if t.Number || Light(t.Stem) || t.Capital && strings.ToUpper(t.Text) != t.Text {
+		return ""
 	}
-	t := toks[of-1]
-	if t.Stop || t.Number || Light(t.Stem) || t.Capital && strings.ToUpper(t.Text) != t.Text {
-		return "", nil
-	}
-	for _, o := range toks[of+1:] {
-		if !o.Stop {
-			y = append(y, o.Stem)
-		}
-	}
-	return t.Stem, y
+	return t.Stem
 }
 
 func contentCount(toks []lexicon.Token) int {

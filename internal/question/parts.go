@@ -1,10 +1,8 @@
 package question
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -12,7 +10,6 @@ import (
 
 var (
 	quoted  = regexp.MustCompile(`["“”]([^"“”]{2,80})["“”]`)
-	spanned = regexp.MustCompile(`(?i)\b(?:from|between)\s+(?:the\s+)?(\d{4})(s?)\s+(?:to|and|until|through|till)\s+(?:the\s+)?(\d{4}|present|today|now)(s?)`)
 	compare = regexp.MustCompile(`(?i)^\s*(?:please\s+)?(?:compare|contrast)\s+(.+?)\s+(?:and|with|to|versus|vs\.?)\s+(.+?)[.?!]*$`)
 	differ  = regexp.MustCompile(`(?i)\bdifferences?\s+between\s+(.+?)\s+and\s+(.+?)[.?!]*$`)
 	clauses = regexp.MustCompile(`(?i)[?;]\s*|,?\s+and\s+(?:also\s+)?(?:(?:in|at|for|by|to|of|on|from)\s+)?(what|who|when|where|why|how|which|whose|is|are|was|were|does|do|did|can|should|will)\b`)
@@ -24,7 +21,6 @@ func partsOf(q Question, text string) []Part {
 	for _, re := range []*regexp.Regexp{compare, differ} {
 		if m := re.FindStringSubmatch(text); m != nil {
 			if a, b := newPart(m[1]), newPart(m[2]); len(a.Stems) > 0 && len(b.Stems) > 0 {
-				a.Kind, b.Kind = Define, Define // what each of them is
 				return []Part{a, b}
 			}
 		}
@@ -38,7 +34,6 @@ func partsOf(q Question, text string) []Part {
 		if len(ps) > 0 && (len(p.Stems) < 2 || refersBack(c)) { // "… and why does it fail?" asks about the first subject
 			p = p.about(q, ps[0])
 		}
-		p.Kind = kindOf(lexicon.Tokens(c))
 		ps = append(ps, p)
 	}
 	if len(ps) == 0 {
@@ -67,22 +62,12 @@ func refersBack(clause string) bool {
 // words of the first part; a definition names its subject by all its words.
 func (p Part) about(q Question, first Part) Part {
 	subject := strings.Join(q.Names, " ")
-	if subject == "" || first.Kind == Define {
+	if subject == "" || kindOf(lexicon.Tokens(first.Label)) == Define {
 		subject = first.Query
 	}
 	whole := newPart(subject + " " + p.Query)
 	whole.Label, whole.Subject = p.Label, newPart(subject).Stems
 	return whole
-}
-
-// OnlyIn reports whether no other part than p asks for the stem.
-func (q *Question) OnlyIn(p int, stem string) bool {
-	for o, pt := range q.Parts {
-		if o != p && slices.Contains(pt.Stems, stem) {
-			return false
-		}
-	}
-	return true
 }
 
 func splitClauses(text string) []string {
@@ -110,48 +95,4 @@ func newPart(s string) Part {
 	}
 	p.Query = strings.Join(words, " ")
 	return p
-}
-
-// periods cuts "from the 1950s to 2026" into decades. Less than a decade, or more
-// than thirteen, is left whole.
-func periods(text string, thisYear int) []Part {
-	m := spanned.FindStringSubmatch(text)
-	if m == nil {
-		return nil
-	}
-	from, _ := strconv.Atoi(m[1])
-	to, err := strconv.Atoi(m[3])
-	if err != nil {
-		to = thisYear
-	} else if m[4] == "s" {
-		to += 9
-	}
-	if from >= to || to-from > 130 || to-from < 10 {
-		return nil
-	}
-	subject := newPart(spanned.ReplaceAllString(text, " "))
-	subject.dropLight()
-	var ps []Part
-	for d := from / 10 * 10; d <= to; d += 10 {
-		ps = append(ps, Part{
-			Label: fmt.Sprintf("%s: %ds", subject.Query, d),
-			Query: fmt.Sprintf("%s %ds", subject.Query, d),
-			Stems: append(slices.Clone(subject.Stems), fmt.Sprintf("%ds", d)),
-			From:  max(d, from), To: min(d+9, to),
-		})
-	}
-	return ps
-}
-
-// dropLight removes the words a part is asked with and keeps what it is about.
-func (p *Part) dropLight() {
-	var keep, stems []string
-	for _, w := range strings.Fields(p.Query) {
-		if s := lexicon.Stem(w); !Light(s) && !Vague(s) {
-			keep, stems = append(keep, w), append(stems, s)
-		}
-	}
-	if len(keep) > 0 {
-		p.Query, p.Stems = strings.Join(keep, " "), stems
-	}
 }

@@ -19,7 +19,6 @@ type Term struct {
 	Weight float64 // how much of the question hangs on it, before rarity
 	Name   bool    // part of a proper name
 	Number bool
-	Also   []string // stems that say the same in the idiom it stands in
 }
 
 // Part is one thing that is asked. A plain question has exactly one part.
@@ -27,13 +26,9 @@ type Part struct {
 	Label string // for people
 	Query string // for the engine
 	Stems []string
-	Kind  Kind
-	// subject holds stems that a part without a subject of its own has from the
+	// Subject holds stems that a part without a subject of its own has from the
 	// first part; what answers it must be about them.
 	Subject []string
-	// from and to are set for a stretch of time; such a part is covered by a
-	// sentence that is dated within it.
-	From, To int
 }
 
 // Question is what the words of a request ask for.
@@ -41,54 +36,37 @@ type Question struct {
 	Topic   string // as it was asked, for people
 	Text    string // the same without addresses, whose words ask for nothing
 	Kind    Kind
-	Asked   string   // stem of X in "What is the X of Y"; "" if none
-	Owner   []string // stems of Y in the same
-	Terms   []Term   // each once, in order of appearance
+	Asked   string // stem of X in "What is the X of Y"; "" if none
+	Terms   []Term // each once, in order of appearance
 	Parts   []Part
 	Names   []string
 	Phrases []string        // quoted
 	Broad   bool            // asks for an overview rather than a fact
-	Soft    map[string]bool // stems of the context: they refocus
 	Known   map[string]bool // sentences of the context, folded
-	Given   []string        // names in the context
+	Given   []string        // names in the context that the question lacks
 }
 
-// Read reads a question in the context it is asked in. thisYear closes periods that
-// run to the present. It takes any text and never fails; a text without a word that
-// could be searched for has no terms.
-func Read(text, context string, thisYear int) Question {
+// Read reads a question in the context it is asked in. It takes any text and
+// never fails; a text without a word that could be searched for has no terms.
+func Read(text, context string) Question {
 	q := Question{
 		Topic: strings.TrimSpace(unlabelled(text)), Text: strings.TrimSpace(unlabelled(unaddressed(text))),
-		Soft: map[string]bool{}, Known: map[string]bool{},
+		Known: map[string]bool{},
 	}
-	q.Parts = periods(q.Text, thisYear)
-	subject := q.Text
-	if len(q.Parts) > 1 { // the parts hold the years
-		subject = spanned.ReplaceAllString(q.Text, " ")
-	}
-	toks := lexicon.Tokens(subject)
-	first := lexicon.Tokens(firstClause(subject))
-	q.Kind = kindOf(first)
-	if differ.MatchString(subject) {
+	toks := lexicon.Tokens(q.Text)
+	first := firstClause(q.Text)
+	q.Kind, q.Asked = kindOf(lexicon.Tokens(first)), attribute(first)
+	if differ.MatchString(q.Text) {
 		q.Kind = Compare
 	}
-	q.Asked, q.Owner = attribute(first)
-	q.Names = questionNames(subject, toks)
+	q.Names = questionNames(q.Text, toks)
 	q.addTerms(toks)
-	if len(q.Parts) < 2 {
-		q.Parts = partsOf(q, subject)
-	}
+	q.Parts = partsOf(q, q.Text)
 	for _, m := range quoted.FindAllStringSubmatch(q.Text, -1) {
 		q.Phrases = append(q.Phrases, m[1])
 	}
 	q.Broad = q.isBroad()
-	around := unaddressed(context)
-	for _, s := range lexicon.Terms(around) {
-		if !q.Has(s) {
-			q.Soft[s] = true
-		}
-	}
-	q.Given = lexicon.Names(around)
+	q.Given = slices.DeleteFunc(lexicon.Names(unaddressed(context)), func(n string) bool { return slices.Contains(q.Names, n) })
 	for _, sp := range lexicon.Sentences(context) {
 		q.Known[Plain(context[sp.Start:sp.End])] = true
 	}
@@ -189,13 +167,6 @@ func (q *Question) addTerms(toks []lexicon.Token) {
 		}
 		q.Terms = append(q.Terms, Term{Stem: t.Stem, Text: t.Text, Weight: w, Name: inName[t.Stem], Number: t.Number && w > 1})
 	}
-	if m := inForce.FindStringSubmatch(q.Text); m != nil {
-		for k := range q.Terms {
-			if q.Terms[k].Stem == lexicon.Stem(m[1]) {
-				q.Terms[k].Also = forceWords
-			}
-		}
-	}
 }
 
 func (q *Question) isBroad() bool {
@@ -226,16 +197,4 @@ func (q *Question) Words() string {
 		words = all
 	}
 	return strings.Join(words, " ")
-}
-
-// NameWith is the name of the question that a term is a word of, or "".
-func (q *Question) NameWith(tm Term) string {
-	if tm.Name {
-		for _, n := range q.Names {
-			if slices.Contains(lexicon.Terms(n), tm.Stem) {
-				return n
-			}
-		}
-	}
-	return ""
 }

@@ -24,11 +24,9 @@ func TestKindOfQuestion(t *testing.T) {
 		{"What is chlorosis?", Define},
 		{"What is an AI winter?", Define},
 		{"What is chlorosis and how is it treated?", Define},
-		{"What does a CNIL do?", Define},
-		{"What is the meaning of chlorosis in botany?", Define},
 		{"What is the difference between BERT and GPT?", Compare},
 	} {
-		if got := Read(c.question, "", 2026).Kind; got != c.want {
+		if got := Read(c.question, "").Kind; got != c.want {
 			t.Errorf("%q is read as %q, want %q", c.question, got, c.want)
 		}
 	}
@@ -47,11 +45,8 @@ func TestPartsOfQuestion(t *testing.T) {
 		{"What are crops for Utah? number 4", []string{"crops Utah"}},
 		{"Compare BERT and GPT", []string{"BERT", "GPT"}},
 		{"What is the difference between drip irrigation and sprinklers?", []string{"drip irrigation", "sprinklers"}},
-		{"History of AI from 1995 to 2014", []string{"AI 1990s", "AI 2000s", "AI 2010s"}},
-		{"History of AI from the 2000s to the present", []string{"AI 2000s", "AI 2010s", "AI 2020s"}},
-		{"History of AI from 2011 to 2014", []string{"History AI 2011 2014"}},
 	} {
-		q := Read(c.question, "", 2026)
+		q := Read(c.question, "")
 		var got []string
 		for _, p := range q.Parts {
 			got = append(got, p.Query)
@@ -63,21 +58,17 @@ func TestPartsOfQuestion(t *testing.T) {
 }
 
 func TestAttributeOfQuestion(t *testing.T) {
-	for _, c := range []struct {
-		question, x string
-		y           []string
-	}{
-		{"What is the population of Brazil?", "popul", []string{"brazil"}},
-		{"Who is the CEO of Google?", "ceo", []string{"googl"}},
-		{"What is the boiling point of water?", "point", []string{"water"}},
-		{"What was the Battle of Hastings?", "", nil}, // a name
-		{"What is the name of the river?", "", nil},   // only asks
-		{"Who wrote the history of Rome?", "", nil},
-		{"When was the king of Spain born?", "", nil},
+	for question, want := range map[string]string{
+		"What is the population of Brazil?":   "popul",
+		"Who is the CEO of Google?":           "ceo",
+		"What is the boiling point of water?": "point",
+		"What was the Battle of Hastings?":    "", // a name
+		"What is the name of the river?":      "", // only asks
+		"Who wrote the history of Rome?":      "",
+		"When was the king of Spain born?":    "",
 	} {
-		q := Read(c.question, "", 2026)
-		if q.Asked != c.x || !cmp.Equal(q.Owner, c.y) {
-			t.Errorf("%q asks for %q of %q, want %q of %q", c.question, q.Asked, q.Owner, c.x, c.y)
+		if got := Read(question, "").Asked; got != want {
+			t.Errorf("%q asks for %q, want %q", question, got, want)
 		}
 	}
 }
@@ -92,7 +83,7 @@ func TestNamesOfQuestion(t *testing.T) {
 		{"Tomatoes in gardens", nil},
 		{"WHO WON THE WORLD CUP", nil},
 	} {
-		if d := cmp.Diff(c.want, Read(c.question, "", 2026).Names); d != "" {
+		if d := cmp.Diff(c.want, Read(c.question, "").Names); d != "" {
 			t.Errorf("%q (-want +got):\n%s", c.question, d)
 		}
 	}

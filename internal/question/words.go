@@ -2,7 +2,6 @@ package question
 
 import (
 	_ "embed"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -24,16 +23,6 @@ var (
 	monthWords   = lists.Stems("months")
 )
 
-// inForce is the phrase "come into force", of which the last word alone says little;
-// forceWords are the other words for it.
-var (
-	inForce    = regexp.MustCompile(`(?i)\b(?:tak(?:e|es|en|ing)|took|com(?:e|es|ing)|came|go(?:es|ing)?|went|put|brought|enter(?:s|ed|ing)?)\s+(?:into\s+)?(effect|force)\b`)
-	forceWords = lexicon.Terms("effect force apply application")
-)
-
-// StemSet is the set of the stems of words that are parted by spaces.
-func StemSet(words string) map[string]bool { return lexicon.StemSet(words) }
-
 // StemPairs is the set of pairs of stems, either way round, of a list such as
 // "high low; rise fall".
 func StemPairs(list string) map[[2]string]bool {
@@ -54,7 +43,7 @@ func Alike(t Term, stem string) float64 {
 		return 1
 	case t.Number:
 		return 0
-	case aliases[[2]string{t.Stem, stem}], slices.Contains(t.Also, stem), t.Name && misspelt(t.Stem, stem):
+	case aliases[[2]string{t.Stem, stem}], t.Name && misspelt(t.Stem, stem):
 		return 0.75
 	case sameFamily(t.Stem, stem):
 		return 0.7

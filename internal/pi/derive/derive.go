@@ -45,7 +45,7 @@ func (*Planner) Plan(ctx context.Context, b *pi.Brief) ([]pi.Sending, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := question.Read(b.Request.Question, b.Request.Context, b.Now.Year())
+	q := question.Read(b.Request.Question, b.Request.Context)
 	var whole, inner, others []pi.Sending
 	for _, c := range choose(&q, b.Members) {
 		whole = append(whole, pi.Sending{Researcher: c.name, Question: clip(b.Request.Question), Reason: c.why})
@@ -107,14 +107,14 @@ type chosen struct{ name, why string }
 // The words by which a scope is known. A scope that speaks of a database lists its
 // tables, which may be called anything.
 var (
-	databaseWords = question.StemSet("database databases sql table tables")
-	paperWords    = question.StemSet("paper papers preprint preprints arxiv scholarly scholar scientific science journal journals academic")
-	generalWords  = question.StemSet("document documents file files folder folders library web internet page pages encyclopedia wikipedia everything anything general")
+	databaseWords = lexicon.StemSet("database databases sql table tables")
+	paperWords    = lexicon.StemSet("paper papers preprint preprints arxiv scholarly scholar scientific science journal journals academic")
+	generalWords  = lexicon.StemSet("document documents file files folder folders library web internet page pages encyclopedia wikipedia everything anything general")
 )
 
 // What makes a question scholarly: words, or the number of a paper.
 var (
-	scholarlyWords = question.StemSet(`paper papers study studies preprint preprints theorem theorems lemma conjecture proof arxiv doi journal journals
+	scholarlyWords = lexicon.StemSet(`paper papers study studies preprint preprints theorem theorems lemma conjecture proof arxiv doi journal journals
 		publication publications researchers scientists literature meta-analysis meta-analyses citation citations retracted retraction peer-reviewed
 		hypothesis dataset benchmark empirical randomised randomized placebo cohort`)
 	scholarlyForms = regexp.MustCompile(`(?i)\b\d{4}\.\d{4,5}(?:v\d+)?\b|\b10\.\d{4,9}/\S|\bresearch\s+(?:on|into|about|shows?|says?|papers?)\b|\b(?:recent|latest|current)\s+research\b|\bstate of the art\b`)

@@ -50,7 +50,7 @@ func describes(q *question.Question, missing, shown []string) (description, bool
 				continue
 			}
 			d.before, d.after = q.Text[:at[0]], q.Text[end:]
-			for _, t := range question.Read(q.Text[at[0]:end], "", 0).Terms {
+			for _, t := range question.Read(q.Text[at[0]:end], "").Terms {
 				if !question.Light(t.Stem) && (d.role || !slices.Contains(lexicon.Terms(d.head), t.Stem)) {
 					d.terms = append(d.terms, t)
 				}
@@ -187,7 +187,7 @@ func (d *description) heldBy(text string) bool {
 // word of the description's noun; all of them if it has none.
 func (d *description) away(s string, from, to int) int {
 	toks := lexicon.Tokens(s)
-	heads := question.Read(d.head, "", 0).Terms
+	heads := question.Read(d.head, "").Terms
 	best := len(toks)
 	for i, t := range toks {
 		if !slices.ContainsFunc(heads, func(h question.Term) bool { return question.Alike(h, t.Stem) > 0 }) {

@@ -31,7 +31,7 @@ func (*Planner) Follow(ctx context.Context, b *pi.Brief, r pi.Report) ([]pi.Send
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := question.Read(asked(b, r), "", b.Now.Year())
+	q := question.Read(asked(b, r), "")
 	var texts []hop.Text
 	var shown []string
 	for _, c := range r.Citations {
@@ -117,7 +117,7 @@ func nearest(d *description, texts []hop.Text, leads []hop.Lead) []hop.Lead {
 // asked is the question that a report is held against: the whole one where that
 // was asked, or its inner one, and otherwise the one that was asked.
 func asked(b *pi.Brief, r pi.Report) string {
-	whole := question.Read(b.Request.Question, "", b.Now.Year())
+	whole := question.Read(b.Request.Question, "")
 	if in := innermost(&whole); r.Sent.Question == clip(whole.Text) || in != "" && r.Sent.Question == clip(in) {
 		return b.Request.Question
 	}

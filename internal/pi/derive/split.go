@@ -84,17 +84,13 @@ func lower(s string) string {
 }
 
 // several asks each of the questions that one consists of. A part that leans on
-// the first one's subject names it. A stretch of time is left whole: a researcher
-// cuts it by itself.
+// the first one's subject names it.
 func several(q *question.Question) []part {
 	if len(q.Parts) < 2 || q.Kind == question.Compare {
 		return nil
 	}
 	var out []part
 	for _, p := range q.Parts {
-		if p.From > 0 {
-			return nil
-		}
 		if len(p.Subject) == 0 && leaning.MatchString(p.Label) || strings.ContainsAny(p.Label, `"“”`) {
 			continue // it cannot stand alone
 		}

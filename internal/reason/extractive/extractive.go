@@ -32,20 +32,18 @@ const id = "extractive/4"
 // Limits of what is read.
 const (
 	laterShare = 0.4 // share of the question that a hit of a follow-up must show
-	firstReads = 3   // pages that are read before anything is known, at least
+	firstReads = 3   // pages that are read before anything is known, at least, or on the word of the engine alone
 	laterReads = 2   // at most, for a narrow question: each may change what to look for
 	rankBase   = 3   // how much the first hit of a search is worth more than the next
 	lesser     = 0.6 // what a hit of another search counts of one of the whole question
 	labelCost  = 8   // tokens that the label of a passage or claim costs
-	blindReads = 3   // pages that are read on the word of the engine alone
 )
 
 // What a hit is worth beside its rank: the share of the question that it shows,
-// being about something that the question names, a word of the context.
+// and being about something that the question names.
 const (
 	shareWeight = 0.3
 	titleWeight = 0.5
-	softWeight  = 0.02
 )
 
 // Reasoner answers by extraction. It holds no state and is safe for concurrent
@@ -70,11 +68,11 @@ func ended(ctx context.Context) error {
 // word with the question. Where that leaves nothing to begin with, the first pages
 // of the web are taken as the engine ranks them: titles such as "Home", snippets
 // that are empty and other languages say nothing against a page.
-func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit) ([]reason.Read, error) {
+func (*Reasoner) Choose(ctx context.Context, st *reason.State, _ []search.Hit) ([]reason.Read, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
+	q := question.Read(st.Request.Question, st.Request.Context)
 	read := map[string]bool{}
 	for _, s := range st.Evidence.Sources() {
 		read[s.Page.Locator] = true
@@ -82,13 +80,13 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 	var list, blind []candidate
 	way := trail(&q, st)
 	leads := met(st, &q, way)
-	for _, c := range offers(st, hits) {
+	for _, c := range offers(st) {
 		if read[c.hit.Locator] || st.Failed[c.hit.Locator] != nil {
 			continue
 		}
 		c.weigh(&q, way, leads)
 		switch {
-		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.share > 0 && (st.Iteration < 2 || c.share >= laterShare || c.named(st)):
+		case c.linked, st.Iteration < 2 && !c.onTheWeb(), c.share > 0 && (st.Iteration < 2 || c.share >= laterShare):
 			list = append(list, c)
 		case c.onTheWeb():
 			c.why = "ranked high by the engine, though its title and snippet hardly show a word of the question"
@@ -108,7 +106,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, hits []search.Hit
 		n = max(n, (left+1)/2)
 	}
 	if len(list) == 0 && (st.Iteration < 2 || len(read) == 0) {
-		list, n = blind, blindReads
+		list, n = blind, firstReads
 	}
 	slices.SortStableFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.hit.Locator, b.hit.Locator))
@@ -125,7 +123,6 @@ type candidate struct {
 	hit   search.Hit
 	score float64
 	share float64 // of the question's words that its title and snippet show
-	stems map[string]bool
 	// linked says that it takes up a name met in what was read.
 	linked bool
 	why    string
@@ -138,34 +135,25 @@ func (c *candidate) onTheWeb() bool {
 	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
 }
 
-// offers are all hits of the run so far, each with its best rank, and then the
-// hits that no recorded search holds, in the order given.
-func offers(st *reason.State, hits []search.Hit) []candidate {
+// offers are all hits of the run so far, each with its best rank.
+func offers(st *reason.State) []candidate {
 	at := map[string]int{}
 	var list []candidate
-	put := func(h search.Hit, worth float64) {
-		i, ok := at[h.Locator]
-		if !ok {
-			i = len(list)
-			at[h.Locator] = i
-			list = append(list, candidate{hit: h})
-		} else if !strings.Contains(list[i].hit.Snippet, h.Snippet) {
-			list[i].hit.Snippet += " \n" + h.Snippet // another part of the document
-		}
-		list[i].score = max(list[i].score, worth)
-	}
-	for i, s := range st.Searches {
+	for n, s := range st.Searches {
 		worth := 1.0
-		if i > 0 {
+		if n > 0 {
 			worth = lesser
 		}
 		for rank, h := range s.Hits {
-			put(h, worth/float64(rankBase+rank))
-		}
-	}
-	for rank, h := range hits {
-		if _, ok := at[h.Locator]; !ok {
-			put(h, lesser/float64(rankBase+rank))
+			i, ok := at[h.Locator]
+			if !ok {
+				i = len(list)
+				at[h.Locator] = i
+				list = append(list, candidate{hit: h})
+			} else if !strings.Contains(list[i].hit.Snippet, h.Snippet) {
+				list[i].hit.Snippet += " \n" + h.Snippet // another part of the document
+			}
+			list[i].score = max(list[i].score, worth/float64(rankBase+rank))
 		}
 	}
 	return list
@@ -184,13 +172,10 @@ func met(st *reason.State, q *question.Question, way *hop.Trail) []hop.Lead {
 // pathMarks separate the words of a locator.
 var pathMarks = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ")
 
-// weigh prefers hits whose title and snippet show the question's words; words
-// of the caller's context help a little.
+// weigh prefers hits whose title and snippet show the question's words, and those that
+// take up a name met in what was read.
 func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead) {
-	c.stems = map[string]bool{}
-	for _, s := range lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator)) {
-		c.stems[s] = true
-	}
+	stems := lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator))
 	var shown []string
 	sum, all := 0.0, 0.0
 	for _, t := range q.Terms {
@@ -199,7 +184,7 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 			w *= 0.35
 		}
 		all += w
-		if c.stems[t.Stem] {
+		if slices.Contains(stems, t.Stem) {
 			sum += w
 			shown = append(shown, t.Text)
 		}
@@ -209,14 +194,8 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 	if len(shown) == 0 {
 		c.why = "found by what it is about, not by its words"
 	}
-	soft := 0
-	for s := range q.Soft {
-		if c.stems[s] {
-			soft++
-		}
-	}
 	o := way.Offer(c.hit.Locator, c.hit.Title, c.hit.Snippet)
-	c.score += shareWeight*o.Share + softWeight*float64(min(soft, 3))
+	c.score += shareWeight * o.Share
 	if o.Titled {
 		c.score += titleWeight
 	}
@@ -227,40 +206,12 @@ func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead
 	}
 }
 
-// named reports that the hit shows all words of a query of this iteration.
-func (c *candidate) named(st *reason.State) bool {
-	return slices.ContainsFunc(st.Searches, func(s reason.Searched) bool {
-		terms := lexicon.Terms(s.Query)
-		return s.Iteration == st.Iteration && len(terms) > 1 && !slices.ContainsFunc(terms, func(t string) bool { return !c.stems[t] })
-	})
-}
-
-// clip shortens a sentence for a reason at a word.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	cut := strings.LastIndexByte(s[:n], ' ')
-	if cut < 0 {
-		cut = 0
-	}
-	return s[:cut] + "…"
-}
-
 // listed joins the first n words for a sentence.
 func listed(words []string, n int) string {
 	if len(words) > n {
 		return strings.Join(words[:n], ", ") + fmt.Sprintf(" and %d more", len(words)-n)
 	}
 	return strings.Join(words, ", ")
-}
-
-func partLabels(q *question.Question) string {
-	labels := make([]string, len(q.Parts))
-	for i, p := range q.Parts {
-		labels[i] = p.Label
-	}
-	return listed(labels, 4)
 }
 
 func plural(n int, one, many string) string {

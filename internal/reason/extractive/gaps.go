@@ -1,19 +1,17 @@
 package extractive
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -58,7 +56,7 @@ func (lk *look) refuse(st *reason.State, list []answer, unread []window, match f
 	if len(unread) > 0 {
 		d.Gaps = append(d.Gaps, unreadGap(st, lk.q, unread))
 	}
-	d.OpenQuestions, d.Discoveries = lk.openQuestions(st, nil), lk.discoveries(st)
+	d.OpenQuestions, d.Discoveries = lk.openQuestions(), lk.discoveries(st)
 	return d
 }
 
@@ -78,31 +76,27 @@ func unreadGap(st *reason.State, q *question.Question, unread []window) marchwar
 // Words of one name are given as the name. Strict leaves all but names and
 // numbers out.
 func (lk *look) lacking(strict bool) []string {
-	held := lk.anywhere()
 	var out []string
-	for t, tm := range lk.q.Terms {
-		if held[t] > 0 || question.Light(tm.Stem) || question.Vague(tm.Stem) || strict && !tm.Name && !tm.Number {
-			continue
+	for _, t := range lk.uncovered() {
+		tm := lk.q.Terms[t]
+		word := tm.Text
+		for _, n := range lk.q.Names {
+			if tm.Name && slices.Contains(lexicon.Terms(n), tm.Stem) {
+				word = n
+			}
 		}
-		word := cmp.Or(lk.q.NameWith(tm), tm.Text)
-		if !slices.Contains(out, word) {
+		if (!strict || tm.Name || tm.Number) && !slices.Contains(out, word) {
 			out = append(out, word)
 		}
 	}
 	return out
 }
 
-// gaps says what the answer leaves out: parts without a sentence, names and numbers
-// that nothing read holds, and what the budget left unread.
-func (lk *look) gaps(st *reason.State, picks []answer, unread []window, match float64) []marchwarden.Gap {
+// gaps says what the answer leaves out: names and numbers that nothing read holds, and
+// what the budget left unread.
+func (lk *look) gaps(st *reason.State, unread []window, match float64) []marchwarden.Gap {
 	var out []marchwarden.Gap
-	short := len(unread) > 0
-	if len(lk.q.Parts) > 1 {
-		for _, p := range lk.unanswered(picks) {
-			out = append(out, partGap(lk.q.Parts[p], short, st))
-		}
-	}
-	if short {
+	if len(unread) > 0 {
 		out = append(out, unreadGap(st, lk.q, unread))
 	}
 	if lacking := lk.lacking(match >= goodMatch); len(lacking) > 0 {
@@ -110,25 +104,6 @@ func (lk *look) gaps(st *reason.State, picks []answer, unread []window, match fl
 			Detail: fmt.Sprintf("asked about, but absent from the %s read", plural(len(st.Evidence.Sources()), "document", "documents"))})
 	}
 	return out
-}
-
-// unanswered are the parts that no pick speaks to.
-func (lk *look) unanswered(picks []answer) []int {
-	var out []int
-	for p := range lk.q.Parts {
-		if !slices.ContainsFunc(picks, func(k answer) bool { return lk.partShare(p, k.at) >= partFloor }) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-func partGap(p question.Part, short bool, st *reason.State) marchwarden.Gap {
-	if short {
-		return marchwarden.Gap{Topic: p.Label, Category: marchwarden.BudgetExhausted,
-			Detail: fmt.Sprintf("not covered before the token budget of %d ended the reading", st.Limits.TokenBudget)}
-	}
-	return marchwarden.Gap{Topic: p.Label, Category: marchwarden.SourceNotFound, Detail: "no sentence of the documents read answers this part of the question"}
 }
 
 func nameOf(src *evidence.Source) string {
@@ -149,92 +124,33 @@ func (lk *look) quarrels(ctx context.Context, st *reason.State) []marchwarden.Co
 	return verify.Contradictions(ctx, st.Reader, lk.q.Text, st.Evidence, among)
 }
 
-// hedges are ways in which a source leaves something open, and how to ask on.
-// The first that fits a sentence is used.
-var hedges = []struct {
-	words *regexp.Regexp
-	ask   string
-}{
-	{regexp.MustCompile(`(?i)\b(uncertain|unclear|unsettled|cannot be predicted)\b`), "What would settle it"},
-	{regexp.MustCompile(`(?i)\b(unknown|not (yet )?known|poorly understood)\b`), "What is known now"},
-	{regexp.MustCompile(`(?i)\b(disagree|disputed|debated|still debate|controversial|contested)\b`), "Which view holds"},
-	{regexp.MustCompile(`(?i)\b(depends?|depending|varies|vary) (\w+ )?(on|by|with|from|between)\b`), "Which case applies"},
-	{regexp.MustCompile(`(?i)\b(sparse|scarce|incomplete) |records? (is|are) (sparse|scarce)`), "What other records are there"},
-	{regexp.MustCompile(`(?i)\b(remains? to be|open question|further research|more research)\b`), "What has been found since"},
-}
+// hedged are words with which a source leaves something open.
+var hedged = regexp.MustCompile(`(?i)\b(uncertain|unclear|unsettled|cannot be predicted|unknown|not (yet )?known|poorly understood|disagree|disputed|debated?|controversial|contested|` +
+	`(depends?|depending|varies|vary) (\w+ )?(on|by|with|from|between)|sparse|scarce|incomplete|remains? to be|open question|(further|more) research)\b`)
 
-// openQuestions asks on where the evidence stops: parts left open, sentences
-// that hedge, names met and not followed.
-func (lk *look) openQuestions(st *reason.State, picks []answer) []marchwarden.OpenQuestion {
-	var out []marchwarden.OpenQuestion
-	if len(lk.q.Parts) > 1 {
-		for _, p := range lk.unanswered(picks) {
-			if len(out) < maxOpen {
-				out = append(out, marchwarden.OpenQuestion{Question: asked(lk.q.Parts[p].Label), Priority: marchwarden.High,
-					Context: "a part of the question that no sentence of the evidence answers"})
-			}
-		}
-	}
-	out = append(out, lk.hedged(maxOpen-len(out))...)
-	if len(out) == 0 && lk.q.Broad {
-		searched := newQueries(st.Searches)
-		for _, l := range lk.leads(trail(lk.q, st)) {
-			if len(out) < 1 && !searched.asked(l.Name) {
-				out = append(out, marchwarden.OpenQuestion{Question: fmt.Sprintf("How does %s bear on %q?", l.Name, lk.q.Text), Priority: marchwarden.Low,
-					Context: fmt.Sprintf("%q was met in %s and not searched for", l.Name, path.Base(l.Source)), SourceLocator: l.Source})
-			}
-		}
-	}
-	return out
-}
-
-// asked makes a question of the label of a part.
-func asked(label string) string {
-	if subject, period, ok := strings.Cut(label, ": "); ok {
-		return fmt.Sprintf("What happened in %s in the %s?", subject, period)
-	}
-	r, n := utf8.DecodeRuneInString(label)
-	return string(unicode.ToUpper(r)) + label[n:] + "?"
-}
-
-// hedged finds the sentences that bear most on the question and leave something
-// open.
-func (lk *look) hedged(n int) []marchwarden.OpenQuestion {
+// openQuestions asks on where the sentences that bear most on the question leave
+// something open.
+func (lk *look) openQuestions() []marchwarden.OpenQuestion {
 	var out []marchwarden.OpenQuestion
 	asked := map[string]bool{}
 	for _, s := range lk.bearing() {
-		if len(out) >= n {
-			break
+		if !hedged.MatchString(s.text) || len(out) == maxOpen || asked[question.Plain(s.text)] || thin(s.text) > 0 {
+			continue
 		}
-		for _, h := range hedges {
-			if !h.words.MatchString(s.text) || asked[question.Plain(s.text)] || thin(s.text) > 0 {
-				continue
-			}
-			asked[question.Plain(s.text)] = true
-			out = append(out, marchwarden.OpenQuestion{
-				Question: fmt.Sprintf("%s: “%s”?", h.ask, clause(s.text)), Priority: marchwarden.Medium,
-				Context:       fmt.Sprintf("“%s” leaves this open, and nothing read goes further", nameOf(lk.windows[s.at].src)),
-				SourceLocator: lk.windows[s.at].src.Page.Locator,
-			})
-			break
-		}
+		asked[question.Plain(s.text)] = true
+		out = append(out, marchwarden.OpenQuestion{
+			Question: fmt.Sprintf("What is known beyond this: “%s”?", strings.TrimRight(flat(s.text), ".!?")), Priority: marchwarden.Medium,
+			Context:       fmt.Sprintf("“%s” leaves this open, and nothing read goes further", nameOf(lk.windows[s.at].src)),
+			SourceLocator: lk.windows[s.at].src.Page.Locator,
+		})
 	}
 	return out
-}
-
-// clause is the sentence up to its first colon or semicolon.
-func clause(text string) string {
-	c := flat(text)
-	if i := strings.IndexAny(c, ":;"); i > 30 {
-		c = c[:i]
-	}
-	return strings.TrimRight(c, ".!?")
 }
 
 var (
 	scholarly = regexp.MustCompile(`(?i)\b(arxiv|doi:?\s*10\.|preprints?|research papers?|surveys? of|surveys? and|survey papers?|literature review|meta-analys[ie]s|peer-reviewed|published a paper|paper published|the paper of)\b`)
-	address   = regexp.MustCompile(`https?://[^\s<>()\[\]"']+[^\s<>()\[\]"'.,;:!?]`)
 	authority = regexp.MustCompile(`\b[Aa]ccording to (?:the |a |an )?([A-Z][\w&'-]*(?: (?:(?:of|for|and|the|on) )*[A-Z][\w&'-]*)*)`)
+	address   = regexp.MustCompile(`https?://[^\s<>()\[\]"']+[^\s<>()\[\]"'.,;:!?]`)
 )
 
 // bearing are the sentences of the windows that bear on the question.
@@ -248,7 +164,8 @@ func (lk *look) bearing() []unit {
 	return out[:min(leadSentences, len(out))]
 }
 
-// discoveries are leads met in sentences that bear on the question.
+// discoveries are leads met in sentences that bear on the question: scholarly work, and
+// addresses and authorities that were not read.
 func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 	var papers, sources []marchwarden.DiscoveryEvent
 	seen := map[string]bool{}
@@ -261,66 +178,24 @@ func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 			seen["paper "+locator] = true
 			papers = append(papers, marchwarden.DiscoveryEvent{
 				Type: marchwarden.RelatedResearch, SuggestedResearcher: "arxiv", Query: lk.q.Words(),
-				Reason:        fmt.Sprintf("%s points to scholarly work (%s): %s", path.Base(locator), strings.ToLower(m), clip(flat(s.text), 160)),
-				SourceLocator: lk.windows[s.at].src.Page.Locator,
+				Reason:        fmt.Sprintf("%s points to scholarly work (%s): %s", path.Base(locator), strings.ToLower(m), plaintext.Clip(flat(s.text), 160)),
+				SourceLocator: locator,
 			})
 		}
-		for _, lead := range leads(s.text) {
+		named := address.FindAllString(s.text, -1)
+		for _, m := range authority.FindAllStringSubmatch(s.text, -1) {
+			named = append(named, m[1])
+		}
+		for _, lead := range named {
 			if len(sources) < maxEvents && !seen[lead] {
 				seen[lead] = true
 				sources = append(sources, marchwarden.DiscoveryEvent{
 					Type: marchwarden.NewSource, Query: lead,
-					Reason:        fmt.Sprintf("named in %s and not read: %s", path.Base(locator), clip(flat(s.text), 160)),
-					SourceLocator: lk.windows[s.at].src.Page.Locator,
+					Reason:        fmt.Sprintf("named in %s and not read: %s", path.Base(locator), plaintext.Clip(flat(s.text), 160)),
+					SourceLocator: locator,
 				})
 			}
 		}
 	}
-	for _, l := range lk.links(st, maxEvents-len(sources)) {
-		if !seen[l.Query] {
-			sources = append(sources, l)
-		}
-	}
 	return append(papers, sources...)
-}
-
-// links are up to n addresses that the documents link to, that no document was
-// read from and that show a word of the question.
-func (lk *look) links(st *reason.State, n int) []marchwarden.DiscoveryEvent {
-	var out []marchwarden.DiscoveryEvent
-	for _, src := range st.Evidence.Sources() {
-		for _, l := range src.Page.Links {
-			if len(out) == n {
-				return out
-			}
-			if !address.MatchString(l) || !slices.ContainsFunc(lexicon.Terms(pathMarks.Replace(l)), func(s string) bool { return lk.q.Has(s) }) {
-				continue
-			}
-			out = append(out, marchwarden.DiscoveryEvent{
-				Type: marchwarden.NewSource, Query: l, SourceLocator: src.Page.Locator,
-				Reason: fmt.Sprintf("%s links to it and it was not read", path.Base(src.Page.Locator)),
-			})
-		}
-	}
-	return out
-}
-
-// leads are the addresses and the authorities that a sentence names.
-func leads(text string) []string {
-	out := address.FindAllString(text, -1)
-	for _, m := range authority.FindAllStringSubmatch(text, -1) {
-		out = append(out, strings.TrimSpace(m[1]))
-	}
-	return out
-}
-
-// quarrelEvents reports each contradiction as a lead: a third source may settle it.
-func quarrelEvents(quarrel []marchwarden.Contradiction) []marchwarden.DiscoveryEvent {
-	var out []marchwarden.DiscoveryEvent
-	for _, c := range quarrel[:min(len(quarrel), maxEvents)] {
-		out = append(out, marchwarden.DiscoveryEvent{
-			Type: marchwarden.ContradictionDetected, Query: c.Subject + " " + strings.TrimPrefix(c.Attribute, "number of "), Reason: c.Detail, SourceLocator: c.A.Locator,
-		})
-	}
-	return out
 }

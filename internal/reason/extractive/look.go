@@ -78,14 +78,6 @@ func cost(ws []window) int {
 	return n
 }
 
-// promising are the windows that may answer best, by their words and their meaning: as
-// many as the question deserves.
-func promising(ctx context.Context, st *reason.State, q *question.Question) []window {
-	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
-	mean(ctx, st, q, ws)
-	return ws
-}
-
 // rank orders the windows of the evidence by the words of the question and of its
 // parts. Where few have any, the first windows of the documents fill up: they were
 // found by their meaning.
@@ -220,63 +212,20 @@ func (lk *look) read(ctx context.Context, st *reason.State) error {
 	return nil
 }
 
-// partShare is how much of part p the window at i speaks to. A part that is a stretch
-// of time is covered by what is dated within it.
+// partShare is how much of part p the window at i speaks to; all of it where no word of
+// the part counts.
 func (lk *look) partShare(p, i int) float64 {
-	pt, w := lk.q.Parts[p], &lk.windows[i]
-	if !lk.about(pt.Subject, w) {
-		return 0
-	}
-	share := lk.portion(w.held, func(t int) float64 {
-		switch tm := lk.q.Terms[t]; {
-		case !slices.Contains(pt.Stems, tm.Stem):
-			return 0
-		case len(lk.q.Parts) > 1 && lk.q.OnlyIn(p, tm.Stem):
-			return 2.5 // what sets this part apart
-		}
-		return 1
-	})
-	if pt.From == 0 {
-		return share
-	}
-	within, years := 0.0, 0.0
-	for _, t := range lexicon.Tokens(w.Text) {
-		if y := t.Year(); y > 0 {
-			years++
-			if y >= pt.From && y <= pt.To {
-				within++
-			}
-		}
-	}
-	if within == 0 {
-		return 0
-	}
-	return 0.5 + 0.3*share + 0.2*within/years // a text about one period says more of it
-}
-
-// portion is the part of the weight that held covers, each term weighed by times;
-// all of it if no term counts.
-func (lk *look) portion(held []float64, times func(t int) float64) float64 {
 	sum, all := 0.0, 0.0
-	for t := range lk.q.Terms {
-		w := lk.idf[t] * times(t)
-		all += w
-		sum += w * held[t]
+	for t, tm := range lk.q.Terms {
+		if slices.Contains(lk.q.Parts[p].Stems, tm.Stem) {
+			all += lk.idf[t]
+			sum += lk.idf[t] * lk.windows[i].held[t]
+		}
 	}
 	if all == 0 {
 		return 1
 	}
 	return sum / all
-}
-
-// about reports that a window or the headings above it name a subject.
-func (lk *look) about(subject []string, w *window) bool {
-	return lk.portion(w.held, func(t int) float64 {
-		if slices.Contains(subject, lk.q.Terms[t].Stem) {
-			return 1
-		}
-		return 0
-	}) >= 0.4
 }
 
 // anywhere is what anything that was looked at holds.

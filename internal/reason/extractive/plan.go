@@ -1,7 +1,6 @@
 package extractive
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -34,7 +33,7 @@ func (*Reasoner) Plan(ctx context.Context, st *reason.State) (reason.Plan, error
 	if err := ended(ctx); err != nil {
 		return reason.Plan{}, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
+	q := question.Read(st.Request.Question, st.Request.Context)
 	if len(q.Terms) == 0 {
 		return reason.Plan{Decision: "The question has no word that could be searched for."}, nil
 	}
@@ -92,9 +91,11 @@ func opening(q *question.Question) reason.Plan {
 	for _, p := range q.Phrases {
 		qs.add(p, "quoted in the question")
 	}
+	d := fmt.Sprintf("A question of the kind %q: searching for its %s.", q.Kind, plural(len(q.Terms), "word", "words"))
 	if len(q.Parts) > 1 {
-		for _, i := range evenly(len(q.Parts), maxQueries-1) {
-			qs.add(q.Parts[i].Query, fmt.Sprintf("one part of the question: %s", q.Parts[i].Label))
+		d = fmt.Sprintf("A question of %d parts: searching for the whole and for its parts.", len(q.Parts))
+		for _, p := range q.Parts {
+			qs.add(p.Query, fmt.Sprintf("one part of the question: %s", p.Label))
 		}
 	}
 	if len(q.Names) > 0 && len(q.Names) <= 3 {
@@ -102,50 +103,16 @@ func opening(q *question.Question) reason.Plan {
 			qs.name(n, "a name in the question")
 		}
 	}
-	if names := contextNames(q); len(names) > 0 {
-		qs.add(q.Words()+" "+strings.Join(names, " "), "the question with the names of the context")
-	}
-	d := fmt.Sprintf("A question of the kind %q: searching for its %s.", q.Kind, plural(len(q.Terms), "word", "words"))
-	if len(q.Parts) > 1 {
-		d = fmt.Sprintf("A question of %d parts (%s): searching for the whole and for its parts.", len(q.Parts), partLabels(q))
+	if len(q.Given) > 0 {
+		qs.add(q.Words()+" "+strings.Join(q.Given[:min(2, len(q.Given))], " "), "the question with the names of the context")
 	}
 	return reason.Plan{Searches: qs.list, Decision: d}
 }
 
-// contextNames are the first two names of the context that the question lacks.
-func contextNames(q *question.Question) []string {
-	var out []string
-	for _, n := range q.Given {
-		if len(out) < 2 && !slices.Contains(q.Names, n) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-// evenly picks n of total positions, spread over all, first and last included.
-func evenly(total, n int) []int {
-	if total <= n {
-		n = total
-	}
-	out := make([]int, 0, n)
-	for i := range n {
-		at := 0
-		if n > 1 {
-			at = i * (total - 1) / (n - 1)
-		}
-		out = append(out, at)
-	}
-	return slices.Compact(out)
-}
-
 func followUp(st *reason.State, q *question.Question) reason.Plan {
-	if len(st.Evidence.Sources()) == 0 {
-		return broaden(st, q)
-	}
 	full := st.Meter.Usage().Sources >= st.Limits.MaxSources
 	lk, _ := study(st, q, rank(q, st.Evidence, glanced), 0)
-	if len(lk.windows) == 0 {
+	if len(lk.windows) == 0 && len(st.Evidence.Sources()) > 0 {
 		return reason.Plan{Decision: "The token budget has no room left to look at what was found."}
 	}
 	qs := newQueries(st.Searches)
@@ -183,31 +150,12 @@ func decision(q *question.Question, qs *queries, missing, uncovered []int) strin
 		lacks = append(lacks, q.Terms[t].Text)
 	}
 	switch {
-	case len(qs.list) == 0 && len(lacks) == 0:
-		return "All parts of the question are covered and no new name is worth following."
-	case len(qs.list) == 0:
-		return fmt.Sprintf("No further query would help with what is missing: %s.", listed(lacks, 4))
-	case len(lacks) == 0:
+	case len(lacks) > 0:
+		return fmt.Sprintf("Still missing: %s.", listed(lacks, 4))
+	case len(qs.list) > 0:
 		return fmt.Sprintf("All words are covered; following %s met beside them.", plural(len(qs.list), "name", "names"))
 	}
-	return fmt.Sprintf("Still missing: %s.", listed(lacks, 4))
-}
-
-// broaden searches single words when whole queries found nothing to read.
-func broaden(st *reason.State, q *question.Question) reason.Plan {
-	qs := newQueries(st.Searches)
-	terms := slices.Clone(q.Terms)
-	slices.SortStableFunc(terms, func(a, b question.Term) int { return cmp.Compare(b.Weight, a.Weight) })
-	for _, t := range terms {
-		if !question.Light(t.Stem) {
-			qs.name(t.Text, "the longer queries found nothing to read")
-		}
-	}
-	d := "Nothing was found to read; trying single words."
-	if len(qs.list) == 0 {
-		d = "Nothing was found to read and every word has been tried."
-	}
-	return reason.Plan{Searches: qs.list, Decision: d}
+	return "All parts of the question are covered and no new name is worth following."
 }
 
 // openParts are the parts that no sentence answers yet.
@@ -285,15 +233,4 @@ func (qs *queries) follow(leads []hop.Lead) {
 			qs.name(l.Query, fmt.Sprintf("%q was met in %s", l.Name, path.Base(l.Source)))
 		}
 	}
-}
-
-// asked reports whether some query has had all the words of a name.
-func (qs *queries) asked(name string) bool {
-	for key := range qs.done {
-		words := strings.Fields(key)
-		if !slices.ContainsFunc(lexicon.Terms(name), func(s string) bool { return !slices.Contains(words, s) }) {
-			return true
-		}
-	}
-	return false
 }

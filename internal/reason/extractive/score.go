@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
@@ -82,12 +81,15 @@ func (lk *look) answers() []answer {
 			if dated {
 				a.feats[featDate] = agreement(asked, a.date, a.text)
 			}
+			if lk.q.Kind == question.Define && defines(lk.q, a.text) {
+				a.bonus += definesIt
+			}
+			if another(lk.q.Text, a.text) {
+				a.bonus += otherOne
+			}
+			a.weigh(weights)
 			out = append(out, a)
 		}
-	}
-	lk.favour(out)
-	for i := range out {
-		out[i].weigh(weights)
 	}
 	order(out)
 	return out
@@ -149,38 +151,12 @@ func (w *window) shows(u unit) (from, to int) {
 	return from, to
 }
 
-// What a sentence gains that other documents have word for word, one that says what a
-// thing is where that is asked, and one about the second of a kind where the first is
-// asked for.
+// What a sentence gains that says what a thing is where that is asked, and one about the
+// second of a kind where the first is asked for.
 const (
-	saidTwice = 0.7
 	definesIt = 2.0
 	otherOne  = -2.5
 )
-
-// favour raises sentences that several documents have, and definitions, and lowers
-// those about another of a kind.
-func (lk *look) favour(list []answer) {
-	by := map[string]map[*evidence.Source]bool{}
-	for _, a := range list {
-		plain := question.Plain(a.text)
-		if by[plain] == nil {
-			by[plain] = map[*evidence.Source]bool{}
-		}
-		by[plain][lk.windows[a.at].src] = true
-	}
-	for i := range list {
-		if len(by[question.Plain(list[i].text)]) > 1 {
-			list[i].bonus += saidTwice
-		}
-		if lk.q.Kind == question.Define && defines(lk.q, list[i].text) {
-			list[i].bonus += definesIt
-		}
-		if another(lk.q.Text, list[i].text) {
-			list[i].bonus += otherOne
-		}
-	}
-}
 
 // ordinal is a word for a place in a row, with the word behind it.
 var ordinal = regexp.MustCompile(`(?i)\b(first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|\d+(?:st|nd|rd|th)) (\pL+)`)

@@ -21,7 +21,6 @@ const (
 	broadlyOwn   = 0.5  // and for a broad question
 	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
 	surelyAnswers = 2
-	partFloor     = 0.5 // share of a part that a window must hold to answer it
 	longRow       = 200 // characters from which a row is told by the cells that matter
 	decided       = 0.5 // probability from which a sentence decides a yes-or-no question
 )
@@ -33,26 +32,25 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 	if err := ended(ctx); err != nil {
 		return reason.Draft{}, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context, st.Now.Year())
+	q := question.Read(st.Request.Question, st.Request.Context)
 	parts := clauses(&q, st)
 	if len(parts) == 0 {
 		return write(ctx, st, &q)
 	}
-	var all together
+	drafts := make([]reason.Draft, len(parts))
 	for i, p := range parts {
-		d, err := write(ctx, st, p)
-		if err != nil {
-			return d, err
+		var err error
+		if drafts[i], err = write(ctx, st, p); err != nil {
+			return reason.Draft{}, err
 		}
-		all.take(d, q.Parts[i])
 	}
-	return all.draft(), nil
+	return together(drafts, q.Parts), nil
 }
 
 // clauses are the questions that a question of several clauses asks, each by itself,
-// or none. A comparison and a stretch of time are one question.
+// or none. A comparison is one question.
 func clauses(q *question.Question, st *reason.State) []*question.Question {
-	if len(q.Parts) < 2 || q.Kind == question.Compare || q.Parts[0].From > 0 {
+	if len(q.Parts) < 2 || q.Kind == question.Compare {
 		return nil
 	}
 	var out []*question.Question
@@ -61,7 +59,7 @@ func clauses(q *question.Question, st *reason.State) []*question.Question {
 		if len(p.Subject) > 0 { // it leans on the first
 			text = p.Query
 		}
-		one := question.Read(text, st.Request.Context, st.Now.Year())
+		one := question.Read(text, st.Request.Context)
 		out = append(out, &one)
 	}
 	return out
@@ -69,7 +67,9 @@ func clauses(q *question.Question, st *reason.State) []*question.Question {
 
 // write answers one question.
 func write(ctx context.Context, st *reason.State, q *question.Question) (reason.Draft, error) {
-	lk, unread := study(st, q, promising(ctx, st, q), min(answerRoom, st.Meter.Room()/3))
+	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
+	mean(ctx, st, q, ws)
+	lk, unread := study(st, q, ws, min(answerRoom, st.Meter.Room()/3))
 	if err := lk.read(ctx, st); err != nil {
 		return reason.Draft{}, err
 	}
@@ -90,7 +90,7 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 	if lk.wasRead() {
 		by = &withReader
 	}
-	match := sigmoid(odds(list, by.right)) * heard(len(lk.windows), len(unread))
+	match := sigmoid(odds(list, by.right)) * float64(len(lk.windows)) / float64(len(lk.windows)+len(unread)) // of what should have been read
 	if odds(list, by.exists) < by.refuse || lk.foreign() || lk.misses(list[0]) {
 		return lk.refuse(st, list, unread, match), nil
 	}
@@ -98,18 +98,17 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 	if via != nil {
 		picks = []answer{list[0], *via}
 	}
-	quarrel := lk.quarrels(ctx, st)
 	claims := pay(st, lk.claims(picks, match < by.hedge))
 	if len(claims) == 0 {
 		return lk.refuse(st, nil, lk.windows, 0), nil
 	}
-	d := reason.Draft{Claims: claims, Contradictions: quarrel, Match: match}
+	d := reason.Draft{Claims: claims, Contradictions: lk.quarrels(ctx, st), Match: match}
 	if match >= by.hedge/2 { // a wild guess is not put into a word
 		d.Short = lk.short(ctx, st, picks[0])
 	}
-	d.Gaps = lk.gaps(st, picks, unread, match)
-	d.OpenQuestions = lk.openQuestions(st, picks)
-	d.Discoveries = append(lk.discoveries(st), quarrelEvents(quarrel)...)
+	d.Gaps = lk.gaps(st, unread, match)
+	d.OpenQuestions = lk.openQuestions()
+	d.Discoveries = lk.discoveries(st)
 	return d, nil
 }
 
@@ -133,24 +132,8 @@ func (lk *look) foreign() bool {
 // misses reports an answer about Y where the X of Y is asked for, in a window that
 // has nothing of X, unless the reader is sure.
 func (lk *look) misses(a answer) bool {
-	if lk.q.Asked == "" || len(lk.q.Owner) == 0 || max(a.feats[featAnswers], a.feats[featCloserAnswers]) >= surelyAnswers {
-		return false
-	}
-	w := &lk.windows[a.at]
-	for t, tm := range lk.q.Terms {
-		if tm.Stem == lk.q.Asked && w.held[t] > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// heard lowers the probability of an answer from a part of what should have been read.
-func heard(read, unread int) float64 {
-	if unread == 0 {
-		return 1
-	}
-	return float64(read) / float64(read+unread)
+	x := slices.IndexFunc(lk.q.Terms, func(t question.Term) bool { return t.Stem == lk.q.Asked })
+	return x >= 0 && lk.windows[a.at].held[x] == 0 && max(a.feats[featAnswers], a.feats[featCloserAnswers]) < surelyAnswers
 }
 
 // pay charges the answer and drops sentences from its end until it fits; the meter
@@ -170,22 +153,13 @@ func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
 }
 
 // choose picks what is said, the answer first. A narrow question gets one sentence,
-// and the next best if it is nearly as good; a broad one gets more; a question of
-// several parts the best of each; a question that hangs on two documents both.
+// and the next best if it is nearly as good; a broad one gets more; a question that
+// hangs on two documents both.
 func (lk *look) choose(list []answer) []answer {
 	picks := []answer{list[0]}
 	add := func(a answer) {
-		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return lk.repeats(p, a) }) {
+		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return question.Plain(p.text) == question.Plain(a.text) }) {
 			picks = append(picks, a)
-		}
-	}
-	if len(lk.q.Parts) > 1 {
-		for p := range lk.q.Parts {
-			if !slices.ContainsFunc(picks, func(k answer) bool { return lk.partShare(p, k.at) >= partFloor }) {
-				if i := lk.bestFor(p, list); i >= 0 {
-					add(list[i])
-				}
-			}
 		}
 	}
 	if named := lk.named(list); len(named) > 0 {
@@ -229,26 +203,6 @@ func (lk *look) bears(a, best answer) bool {
 		least = broadlyOwn
 	}
 	return a.feats[featThin] == 0 && a.feats[featOwn] >= least*best.feats[featOwn]
-}
-
-// bestFor is the best answer whose window speaks to part p, or -1.
-func (lk *look) bestFor(p int, list []answer) int {
-	best, top := -1, 0.0
-	for i, a := range list {
-		share := lk.partShare(p, a.at)
-		if v := 3*share + a.score/4; share >= partFloor && a.feats[featThin] == 0 && (best < 0 || v > top) {
-			best, top = i, v
-		}
-	}
-	return best
-}
-
-// repeats reports that saying b after a would say one thing twice.
-func (lk *look) repeats(a, b answer) bool {
-	if a.span == b.span && lk.windows[a.at].src == lk.windows[b.at].src {
-		return true
-	}
-	return question.Plain(a.text) == question.Plain(b.text)
 }
 
 // Limits of what ties two documents together.

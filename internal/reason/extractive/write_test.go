@@ -277,8 +277,10 @@ func checkClaim(t *rapid.T, set *evidence.Set, c reason.Claim) {
 			continue
 		}
 		for _, said := range strings.Split(c.Text, "; ") { // items of a list are said together
-			if _, after, ok := strings.Cut(said, ": "); ok && !strings.Contains(plain, question.Plain(said)) {
-				said = after // the heading stands before it
+			for _, mark := range []string{": ", "? "} {
+				if _, after, ok := strings.Cut(said, mark); ok && !strings.Contains(plain, question.Plain(said)) {
+					said = after // the heading stands before it
+				}
 			}
 			if !strings.Contains(plain, question.Plain(said)) {
 				t.Fatalf("%q does not stand in %q", said, cut)

@@ -1,7 +1,6 @@
 package conflict
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -15,14 +14,12 @@ const (
 	relevantFloor = 0.3  // share of the question's words that a side must bear on
 	valueFloor    = 0.75 // shared words where only a quantity differs
 	polarityFloor = 0.55 // … where one denies what the other says
-	readFloor     = 0.5  // … where a reader decides, and of the question's words on both sides
 	commonFloor   = 4    // fewest shared words, whatever the share
-	sureAlike     = 0.9  // how sure the reader must be
 )
 
-// alike are the pairs of sentences that are worded alike: those that a plain rule calls
-// contradictory, and those that a reader may, the most alike first.
-func (q *inquiry) alike(all []*statement) (sure, open []*pair) {
+// alike are the pairs of sentences that are worded alike and that a plain rule calls
+// contradictory.
+func (q *inquiry) alike(all []*statement) (sure []*pair) {
 	for i, a := range all {
 		for _, b := range all[i+1:] {
 			if a.text == b.text || max(a.relevant, b.relevant) < relevantFloor || max(len(a.text), len(b.text)) > longest {
@@ -37,7 +34,7 @@ func (q *inquiry) alike(all []*statement) (sure, open []*pair) {
 					common++
 				}
 			}
-			p := &pair{a: a, b: b, weight: a.relevant + b.relevant, bound: sureAlike}
+			p := &pair{a: a, b: b, weight: a.relevant + b.relevant}
 			of := float64(common) / float64(len(a.words)+len(b.words)-common)
 			switch {
 			case common < commonFloor:
@@ -47,14 +44,10 @@ func (q *inquiry) alike(all []*statement) (sure, open []*pair) {
 				}
 			case of >= valueFloor && p.otherAmount(), of >= polarityFloor && p.otherPolarity():
 				sure = append(sure, p)
-			case of >= readFloor && min(a.relevant, b.relevant) >= readFloor && a.alone() && b.alone() && p.sameAmounts() && of < 1:
-				p.on, p.weight = "statement", p.weight+of
-				open = append(open, p)
 			}
 		}
 	}
-	slices.SortStableFunc(open, func(a, b *pair) int { return cmp.Compare(b.weight, a.weight) })
-	return sure, open
+	return sure
 }
 
 // sameNames reports that each side has all names of the other and the word that the

@@ -28,9 +28,8 @@ const (
 
 // Find finds pairs of sentences that speak of the same thing and cannot both hold. Plain
 // rules find those that are worded alike and differ in an amount or a denial; a reader,
-// which may be nil, those that it calls contradicted whichever of the two is the
-// evidence: sentences that are worded alike, and those of different documents in which it
-// finds different answers to the question.
+// which may be nil, those of different documents in which it finds different answers to
+// the question, and that it calls contradicted whichever of the two is the evidence.
 //
 // Only sentences of the passages named in among are compared, and of a pair one side at
 // least bears on the question; an empty question lets all of them count. Both excerpts
@@ -40,10 +39,9 @@ const (
 func Find(ctx context.Context, r reader.Reader, question string, set *evidence.Set, among []evidence.ID) []marchwarden.Contradiction {
 	ask := inquire(question)
 	all := statements(ask, set, among)
-	sure, open := ask.alike(all)
+	sure := ask.alike(all)
 	if r != nil {
-		found := ask.answers(ctx, r, all)
-		sure = append(sure, confirmed(ctx, r, append(ask.opposed(found), open...))...)
+		sure = append(sure, confirmed(ctx, r, ask.opposed(ask.answers(ctx, r, all)))...)
 	}
 	return reports(sure)
 }

@@ -83,7 +83,7 @@ func TestWire(t *testing.T) {
 func TestReasonsNameTheConflict(t *testing.T) {
 	for claim, want := range map[string]string{
 		"The Pineview Dam in Ogden Canyon was completed in 1957.":     "numbers that are not in the excerpts: 1957",
-		"It is 150 feet high and holds about 110,000 acre-feet.":      "another value",
+		"It is 150 feet high and holds about 110,000 acre-feet.":      "numbers that are not in the excerpts: 150 feet",
 		"The reservoir behind it is not popular for boating.":         "the claim denies",
 		"The zoo behind it is popular for skating.":                   "zoo, skating",
 		"The dam in Ogden Canyon was completed in 1937 by 900 people": "900",

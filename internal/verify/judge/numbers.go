@@ -82,24 +82,3 @@ func figure(t lexicon.Token) (float64, bool) {
 	n, err := strconv.ParseFloat(strings.TrimRight(digits, "."), 64)
 	return n, t.Number && err == nil
 }
-
-// elsewhere reports that a number of the claim is not in the sentence that says most of
-// the rest of it, which has another of its kind in its place.
-func (p *pair) elsewhere() bool {
-	rest := slices.DeleteFunc(slices.Clone(p.words), func(w string) bool { return w[0] >= '0' && w[0] <= '9' })
-	at, most := -1, 0.6
-	for i, s := range p.sentences {
-		if got := part(rest, s.holds); got > most {
-			at, most = i, got
-		}
-	}
-	if at < 0 || len(rest) < 3 {
-		return false
-	}
-	near, own := valuesOf(p.sentences[at].text), valuesOf(p.claim.text)
-	return slices.ContainsFunc(lexicon.Quantities(p.claim.text), func(q lexicon.Quantity) bool {
-		return !near.numbers[q.Value] && q.Unit != "" && slices.ContainsFunc(lexicon.Quantities(p.sentences[at].text), func(o lexicon.Quantity) bool {
-			return o.Unit == q.Unit && !own.numbers[o.Value]
-		})
-	})
-}

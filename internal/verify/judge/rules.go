@@ -40,20 +40,10 @@ var forces = func() map[string]force {
 
 // forceAt is the force of token i.
 func (s *sentence) forceAt(i int) force {
-	t, w := s.tokens[i], strings.ToLower(s.tokens[i].Text)
-	var next lexicon.Token
-	if i+1 < len(s.tokens) {
-		next = s.tokens[i+1]
-	}
-	switch {
-	case strings.HasSuffix(strings.ReplaceAll(w, "’", "'"), "n't"):
+	if strings.HasSuffix(strings.ReplaceAll(strings.ToLower(s.tokens[i].Text), "’", "'"), "n't") {
 		return denies
-	case forces[t.Stem]&sweeps != 0 && strings.Contains(" hour day night week month year ", " "+next.Text+" "):
-		return 0 // every week
-	case t.Capital && i > 0 && w == "may", w == "since" && (next.Number || next.Capital), w == "most" && i > 0 && s.tokens[i-1].Text == "the":
-		return 0 // dates, and the most populous
 	}
-	return forces[t.Stem]
+	return forces[s.tokens[i].Stem]
 }
 
 func (s *sentence) force() (f force) {
@@ -87,7 +77,7 @@ type findings struct {
 	missing        []string // other content words that they lack
 	flips          []string // why the nearest sentences say something else, in words for people
 	denying        bool     // the claim denies, and they do not, or not in such words
-	outright       bool     // one of the two denies, or they give different values
+	outright       bool     // one of the two denies, or they differ in numbers alone
 }
 
 // look holds the claim's words against the excerpts.
@@ -108,9 +98,7 @@ func (p *pair) look() findings {
 			counting[t.End] = true
 		case t.Stop || counting[t.End] || p.all[t.Stem] || held.covers(p.claim.text, t):
 		case p.named(i):
-			if !p.abbreviates(t.Text) {
-				f.names = append(f.names, t.Text)
-			}
+			f.names = append(f.names, t.Text)
 		case p.roots[root(t.Stem)]:
 		case i > 0 && counting[p.claim.tokens[i-1].End] && t.Stem != "time":
 			f.numbers = append(f.numbers, p.claim.text[p.claim.tokens[i-1].Start:t.End]) // another unit
@@ -128,20 +116,6 @@ func (p *pair) named(i int) bool {
 	return strings.IndexFunc(t.Text[1:], unicode.IsUpper) >= 0 || t.Capital && i > 0 && !strings.ContainsAny(p.claim.text[p.claim.tokens[i-1].End:t.Start], ".!?:")
 }
 
-// abbreviates reports that a word is the first letters of words that follow each other
-// in the excerpts: FDA.
-func (p *pair) abbreviates(word string) bool {
-	return len(word) > 1 && word == strings.ToUpper(word) && slices.ContainsFunc(p.sentences, func(s sentence) bool {
-		initials := ""
-		for _, t := range s.tokens {
-			if t.Capital {
-				initials += t.Text[:1]
-			}
-		}
-		return strings.Contains(initials, word)
-	})
-}
-
 // differs finds in which ways the claim says something else, or perhaps more, than the
 // sentences that it rests on.
 func (p *pair) differs(f *findings) {
@@ -157,15 +131,14 @@ func (p *pair) differs(f *findings) {
 		rest, un := strings.CutPrefix(strings.ToLower(t.Text), "un")
 		return un && p.all[lexicon.Stem(rest)]
 	})
-	value := p.elsewhere()
 	denied := own&denies == 0 && !reversed && governs(denies, 3)
 	f.denying = own&denies != 0 && around&denies == 0
-	f.outright = value || denied || f.denying
+	other := len(f.numbers) > 0 && len(f.missing)+len(f.names) == 0 && len(p.best) > 0 && len(lexicon.Quantities(p.sentences[p.best[0]].text)) > 0
+	f.outright = other || denied || f.denying
 	for _, r := range []struct {
 		is   bool
 		says string
 	}{
-		{value, "the excerpts give another value for it"},
 		{denied, "the excerpts deny what the claim says"},
 		{own&(allows|denies) == 0 && governs(allows, 1), "the excerpts say only that it may be"},
 		{own&sweeps != 0 && around&sweeps == 0, "the claim is more sweeping than the excerpts"},
