@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,7 +13,7 @@ import (
 
 // Window is a stretch of a document as a reader sees it: the passages that stand
 // together under one heading, as far as they fit. A row of a table names its
-// columns, and marks of quoted mail are left out, so its text is not always the
+// columns, and marks of items and of quoted mail are left out, so its text is not always the
 // document's; Span tells what stands behind a part of it.
 type Window struct {
 	Path     string // the headings above it, the document's title first
@@ -81,13 +82,22 @@ func (s *Source) path(p *Passage) string {
 // beginning of it.
 const pathChars = 96
 
+// bullet is the sign of an item without a number.
+var bullet = regexp.MustCompile(`^[-*+•–] +`)
+
 // view is one passage as a reader sees it.
 func (s *Source) view(p *Passage) Window {
 	var w Window
 	for i, sp := range p.Sentences {
-		if i > 0 {
+		sign := len(bullet.FindString(s.Text[sp.Start:sp.End]))
+		switch {
+		case i == 0:
+		case sign > 0:
+			w.Text += "\n"
+		default:
 			w.Text += " "
 		}
+		sp.Start += sign
 		if p.Columns != nil {
 			w.addRow(s.Text, sp, p.Columns)
 		} else {
