@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -323,4 +324,30 @@ func TestEveryExcerptIsStored(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A heading with a sign says its level; one without goes below it, and items under both
+// are sentences of their own.
+func TestHeadingLevels(t *testing.T) {
+	text := "# Changes\n\n## 3.2.1\n\n- Fix the lock\n- Drop two flags\n\nFor users\n\nNothing to do here.\n\nFor packagers\n\nRead the note.\n\n### Known faults\n\n- None yet\n\n## 3.2.0\n\nThe first one.\n"
+	var got []string
+	for _, p := range Split(text) {
+		if !p.IsHeading {
+			for _, s := range p.Sentences {
+				got = append(got, p.Path+" | "+text[s.Start:s.End])
+			}
+		}
+	}
+	want := []string{
+		"Changes › 3.2.1 | - Fix the lock", "Changes › 3.2.1 | - Drop two flags",
+		"Changes › 3.2.1 › For users | Nothing to do here.", "Changes › 3.2.1 › For packagers | Read the note.",
+		"Changes › 3.2.1 › Known faults | - None yet", "Changes › 3.2.0 | The first one.",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	src := Source{Text: text, Passages: Split(text)}
+	if w := src.Windows()[0]; w.Text != "Fix the lock\nDrop two flags" {
+		t.Errorf("a reader sees %q", w.Text)
+	}
 }

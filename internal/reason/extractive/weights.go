@@ -14,12 +14,12 @@ type scale struct {
 // docs/reader.md says on which, and what came of it.
 var (
 	withReader = scale{
-		weights: [numFeatures]float64{featAnswers: -0.382, featAbout: 0.501, featSpan: 0.219, featOwn: 1.863, featWindow: 0.949, featRank: 1.217, featNear: 1.052, featNames: -0.321, featNumbers: -0.288, featDate: 0.170, featThin: -0.291},
-		closer:  [numFeatures]float64{featAnswers: -0.251, featAbout: 0.264, featSpan: 0.147, featOwn: 1.258, featWindow: 0.823, featRank: 0.971, featNear: 0.641, featNames: -0.189, featNumbers: -0.134, featDate: 0.140, featThin: -0.162, featCloserAnswers: -0.114, featCloserAbout: 0.513, featCloserSpan: -0.070, featCloserNear: 0.901},
-		right:   [numOdds + 1]float64{featAnswers: 0.119, featAbout: -0.007, featSpan: 0.011, featOwn: -0.600, featWindow: 0.580, featRank: 0.835, featNear: 1.039, featNames: -0.636, featNumbers: -1.231, featDate: 0.738, featThin: -1.850, featCloserAnswers: -0.006, featCloserAbout: -0.034, featCloserSpan: 0.050, featCloserNear: 1.998, oddsScore: -0.130, oddsMargin: 0.407, oddsMost: 0.115, oddsSpan: -0.013, numOdds: -1.889},
-		exists:  [numOdds + 1]float64{featAnswers: 0.092, featAbout: -0.007, featOwn: -0.196, featWindow: -1.079, featRank: 1.048, featNear: -0.070, featNames: -1.176, featNumbers: -1.647, featDate: 0.482, featThin: -0.096, featCloserAnswers: 0.090, featCloserAbout: -0.089, featCloserSpan: 0.045, featCloserNear: 1.140, oddsScore: -0.210, oddsMargin: 0.146, oddsMost: 0.220, oddsSpan: -0.009, numOdds: 0.896},
+		weights: [numFeatures]float64{featAnswers: -0.309, featAbout: 0.417, featSpan: 0.208, featOwn: 2.083, featWindow: 0.903, featRank: 1.199, featNear: 1.035, featNames: -0.430, featNumbers: -0.099, featDate: 0.304, featThin: -0.264},
+		closer:  [numFeatures]float64{featAnswers: -0.287, featAbout: 0.248, featSpan: 0.152, featOwn: 1.553, featWindow: 0.802, featRank: 0.921, featNear: 0.534, featNames: -0.203, featNumbers: -0.189, featDate: 0.262, featThin: -0.114, featCloserAnswers: 0.089, featCloserAbout: 0.296, featCloserSpan: -0.066, featCloserNear: 0.960},
+		right:   [numOdds + 1]float64{featAnswers: 0.094, featAbout: -0.004, featSpan: 0.020, featOwn: -0.113, featWindow: -0.771, featRank: 1.389, featNear: -0.401, featNames: -0.934, featNumbers: -1.412, featDate: 0.374, featThin: -0.087, featCloserAnswers: 0.042, featCloserAbout: -0.057, featCloserSpan: 0.036, featCloserNear: 2.227, oddsScore: -0.127, oddsMargin: 0.255, oddsMost: 0.175, oddsSpan: -0.021, numOdds: -0.915},
+		exists:  [numOdds + 1]float64{featAnswers: 0.070, featAbout: -0.078, featSpan: 0.017, featOwn: -0.392, featWindow: -1.521, featRank: 1.233, featNear: -1.125, featNames: -1.141, featNumbers: -2.047, featDate: 0.229, featThin: -0.066, featCloserAnswers: 0.165, featCloserAbout: -0.071, featCloserSpan: -0.008, featCloserNear: 1.175, oddsScore: -0.164, oddsMargin: 0.029, oddsMost: 0.249, oddsSpan: 0.027, numOdds: 1.540},
 		hedge:   0.4,
-		refuse:  -0.629,
+		refuse:  -0.793,
 	}
 	withoutReader = scale{
 		weights: [numFeatures]float64{featOwn: 3.723, featWindow: 2.267, featRank: 2.146, featNames: -0.489, featNumbers: -0.271, featDate: 0.229, featThin: -0.268},

@@ -342,6 +342,19 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// A question for a time is answered by the heading's date where the item has none.
+func TestWhen(t *testing.T) {
+	docs := set(map[string]string{"driver-changelog.md": "# Changelog\n\n## v1.9.1 (2025-03-21)\n\n### Bugfixes\n\n- Fix the version format (#1682)\n\n## v1.9.0 (2025-02-18)\n\n### Major changes\n\n- Implement zlib compression (#1487)\n- Config can have a dial function (#1527)\n"})
+	d := writeOf(t, stateOf("When did the driver get zlib compression?", docs, balanced))
+	got := texts(d)
+	if len(got) == 0 || got[0] != "v1.9.0 (2025-02-18): Implement zlib compression (#1487)" {
+		t.Fatalf("answered %q", got)
+	}
+	if text := docs.Sources()[0].Text; d.Short != nil && text[d.Short.Span.Start:d.Short.Span.End] != "2025-02-18" {
+		t.Errorf("in short %q", text[d.Short.Span.Start:d.Short.Span.End])
+	}
+}
+
 // What holds now is the newest of the statements about it; what is asked of a date is not.
 func TestNow(t *testing.T) {
 	docs := set(map[string]string{"notes.md": "# Hall notes\n\n- 2025-01-20 Thermostat in the main hall put to 19.\n- 2025-02-17 Thermostat down to 17 after the gas bill.\n- 2025-03-02 Spare key is on hook 7 now.\n- 2025-04-22 Thermostat down to 16 until October.\n"})
