@@ -91,7 +91,7 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 		by = &withReader
 	}
 	match := sigmoid(odds(list, by.right)) * float64(len(lk.windows)) / float64(len(lk.windows)+len(unread)) // of what should have been read
-	if odds(list, by.exists) < by.refuse || lk.foreign() || lk.misses(list[0]) {
+	if odds(list, by.exists) < by.refuse || lk.foreign() || via == nil && lk.misses(list[0]) {
 		return lk.refuse(st, list, unread, match), nil
 	}
 	picks := lk.choose(list)
@@ -129,11 +129,11 @@ func (lk *look) foreign() bool {
 	return names
 }
 
-// misses reports an answer about Y where the X of Y is asked for, in a window that
-// has nothing of X, unless the reader is sure.
+// misses reports an answer to a question for the X of Y, in a window that has nothing
+// of X or none of the names in the question, unless the reader is sure.
 func (lk *look) misses(a answer) bool {
 	x := slices.IndexFunc(lk.q.Terms, func(t question.Term) bool { return t.Stem == lk.q.Asked })
-	return x >= 0 && lk.windows[a.at].held[x] == 0 && max(a.feats[featAnswers], a.feats[featCloserAnswers]) < surelyAnswers
+	return x >= 0 && (lk.windows[a.at].held[x] == 0 || a.feats[featNames] == 1) && max(a.feats[featAnswers], a.feats[featCloserAnswers]) < surelyAnswers
 }
 
 // pay charges the answer and drops sentences from its end until it fits; the meter

@@ -42,7 +42,7 @@ func (q *inquiry) alike(all []*statement) (sure []*pair) {
 				if common >= 2 && common == max(len(a.words), len(b.words)) && a.alone() && b.alone() && (names < sceneFewest || float64(alike) >= shortScene*float64(names)) && p.otherAmount() {
 					sure = append(sure, p)
 				}
-			case of >= valueFloor && p.otherAmount(), of >= polarityFloor && p.otherPolarity():
+			case of >= valueFloor && p.otherAmount(), of >= polarityFloor && a.source != b.source && p.otherPolarity(): // one document speaks of two cases
 				sure = append(sure, p)
 			}
 		}
