@@ -14,6 +14,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -169,7 +170,7 @@ func CheckFetched(log *trace.Log, res *marchwarden.Result) []Finding {
 
 // CheckPlaces finds the lines and pages anew that citations of files name, in the
 // bytes that the run stored. One that is wrong, or cannot be found any more, is a
-// finding. What was never fetched is left to CheckFetched. An error means only
+// finding, unless another version read the document. What was never fetched is left to CheckFetched. An error means only
 // that ctx ended.
 func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *marchwarden.Result) ([]Finding, error) {
 	all := fetchesOf(log)
@@ -196,6 +197,7 @@ func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *mar
 		case problem != "":
 		case c.Span == nil:
 			problem = "no span: there is nothing to check its place against"
+		case at(c.Span.Start) == "" && extract.Outdated(step.Extractor):
 		case at(c.Span.Start) == "":
 			problem = fmt.Sprintf("the place of its excerpt in the document is not known, and it names %s", place)
 		case at(c.Span.Start) != place:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -503,4 +504,18 @@ func TestRowsAreParagraphs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The readers that keep count of lines are the ones that read: Outdated knows all others.
+func TestOutdated(t *testing.T) {
+	x := newExtractor(t, Config{})
+	for name, raw := range map[string]string{"a.txt": "words", "a.md": "# Words", "a.csv": "a,b\n1,2\n", "a.json": `{"a": 1}`, "a.jsonl": "{\"a\": 1}\n{\"a\": 2}\n"} {
+		d, err := x.Extract(t.Context(), name, []byte(raw))
+		if err != nil || !slices.Contains(counting, d.Extractor) || Outdated(d.Extractor) {
+			t.Errorf("%s is read by %s, %v", name, d.Extractor, err)
+		}
+	}
+	if !Outdated("markdown/2") || Outdated("html/1") || Outdated("") {
+		t.Error("an earlier reader of Markdown alone is outdated here")
+	}
 }
