@@ -19,7 +19,7 @@ var (
 		right:   [numOdds + 1]float64{featAnswers: 0.094, featAbout: -0.004, featSpan: 0.020, featOwn: -0.113, featWindow: -0.771, featRank: 1.389, featNear: -0.401, featNames: -0.934, featNumbers: -1.412, featDate: 0.374, featThin: -0.087, featCloserAnswers: 0.042, featCloserAbout: -0.057, featCloserSpan: 0.036, featCloserNear: 2.227, oddsScore: -0.127, oddsMargin: 0.255, oddsMost: 0.175, oddsSpan: -0.021, numOdds: -0.915},
 		exists:  [numOdds + 1]float64{featAnswers: 0.070, featAbout: -0.078, featSpan: 0.017, featOwn: -0.392, featWindow: -1.521, featRank: 1.233, featNear: -1.125, featNames: -1.141, featNumbers: -2.047, featDate: 0.229, featThin: -0.066, featCloserAnswers: 0.165, featCloserAbout: -0.071, featCloserSpan: -0.008, featCloserNear: 1.175, oddsScore: -0.164, oddsMargin: 0.029, oddsMost: 0.249, oddsSpan: 0.027, numOdds: 1.540},
 		hedge:   0.4,
-		refuse:  -0.793,
+		refuse:  -1.030,
 	}
 	withoutReader = scale{
 		weights: [numFeatures]float64{featOwn: 3.723, featWindow: 2.267, featRank: 2.146, featNames: -0.489, featNumbers: -0.271, featDate: 0.229, featThin: -0.268},

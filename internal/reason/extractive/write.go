@@ -17,6 +17,7 @@ const (
 	rivalMargin  = 2.5  // how much weaker, in log-odds, the second sentence may be
 	moreMargin   = 3.0  // the same for every further one of a broad question
 	perDocument  = 1    // sentences of one document for a broad question, so that several are heard
+	leastAbout   = -2   // what the reader must give a further sentence for being about the question
 	nearlyOwn    = 0.75 // share of what the best holds of the question, without a reader,
 	broadlyOwn   = 0.5  // and for a broad question
 	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
@@ -91,7 +92,7 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 		by = &withReader
 	}
 	match := sigmoid(odds(list, by.right)) * float64(len(lk.windows)) / float64(len(lk.windows)+len(unread)) // of what should have been read
-	if odds(list, by.exists) < by.refuse || lk.foreign() || via == nil && lk.misses(list[0]) {
+	if odds(list, by.exists) < by.refuse || lk.elsewhere(list[0], via != nil) {
 		return lk.refuse(st, list, unread, match), nil
 	}
 	picks := lk.choose(list)
@@ -129,11 +130,24 @@ func (lk *look) foreign() bool {
 	return names
 }
 
-// misses reports an answer to a question for the X of Y, in a window that has nothing
-// of X or none of the names in the question, unless the reader is sure.
-func (lk *look) misses(a answer) bool {
+// elsewhere reports an answer about something else than is asked: none of the names of
+// the question stands in anything that was read, or it asks for the X of Y and the
+// window has nothing of X, or no name, unless that was followed here. A reader that is
+// sure knows better, but for an X of Y whose name stands nowhere.
+func (lk *look) elsewhere(a answer, followed bool) bool {
 	x := slices.IndexFunc(lk.q.Terms, func(t question.Term) bool { return t.Stem == lk.q.Asked })
-	return x >= 0 && (lk.windows[a.at].held[x] == 0 || a.feats[featNames] == 1) && max(a.feats[featAnswers], a.feats[featCloserAnswers]) < surelyAnswers
+	switch {
+	case lk.foreign():
+		return x >= 0 || !sure(a)
+	case x < 0 || followed || sure(a):
+		return false
+	}
+	return lk.windows[a.at].held[x] == 0 || a.feats[featNames] == 1
+}
+
+// sure reports that the reader is sure of an answer, whatever words it lacks.
+func sure(a answer) bool {
+	return max(a.feats[featAnswers], a.feats[featCloserAnswers]) >= surelyAnswers
 }
 
 // pay charges the answer and drops sentences from its end until it fits; the meter
@@ -196,7 +210,7 @@ func (lk *look) choose(list []answer) []answer {
 // best does.
 func (lk *look) bears(a, best answer) bool {
 	if a.feats[featRead] > 0 {
-		return a.feats[featThin] == 0 && a.feats[featCloserAbout] > 0
+		return a.feats[featThin] == 0 && a.feats[featCloserAbout] > leastAbout
 	}
 	least := nearlyOwn
 	if lk.q.Broad {
