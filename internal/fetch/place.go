@@ -51,3 +51,7 @@ func (p Page) Places(text string, raw func() ([]byte, error)) (func(offset int) 
 		return place(len(text) - len(rest))
 	}, nil
 }
+
+// Outdated reports a page that an earlier version read, with lines that cannot be
+// found again.
+func (p Page) Outdated() bool { return extract.Outdated(p.Extractor) }

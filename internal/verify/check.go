@@ -14,7 +14,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -197,7 +196,7 @@ func CheckPlaces(ctx context.Context, blobs blob.Store, log *trace.Log, res *mar
 		case problem != "":
 		case c.Span == nil:
 			problem = "no span: there is nothing to check its place against"
-		case at(c.Span.Start) == "" && extract.Outdated(step.Extractor):
+		case at(c.Span.Start) == "" && fetch.Page{Extractor: step.Extractor}.Outdated():
 		case at(c.Span.Start) == "":
 			problem = fmt.Sprintf("the place of its excerpt in the document is not known, and it names %s", place)
 		case at(c.Span.Start) != place:
