@@ -70,6 +70,9 @@ func TestInterrupt(t *testing.T) {
 			defer mu.Unlock()
 			moments[kind]++
 		})
+		for later := time.Second; moments["partial"] == 0 && later < time.Minute; later *= 2 { // a busy machine has little by then
+			moments[interrupted(t, o, later)]++
+		}
 		t.Logf("%v", moments)
 		if moments["partial"] == 0 {
 			t.Error("nothing was interrupted in the middle")
@@ -93,7 +96,7 @@ func interrupted(t *testing.T, o *office, moment time.Duration) string {
 	time.AfterFunc(moment, cancel)
 	began := time.Now()
 	res, err := investigator.Research(ctx, marchwarden.Request{Question: dam}, nil)
-	if took := time.Since(began); took > moment+4*time.Second {
+	if took := time.Since(began); took > moment+20*time.Second {
 		t.Errorf("after %s: it took %s", moment, took)
 	}
 	if closed := tr.Close(); closed != nil {
