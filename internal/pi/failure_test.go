@@ -47,7 +47,7 @@ func threeOfFour(t *testing.T, o *office, garbage string) {
 	cfg := pi.Config{Dispatcher: tr, Options: pi.Options{Deadline: deadline}}
 	began := time.Now()
 	res := o.ask(t, cfg, marchwarden.Request{Question: gallium})
-	if took := time.Since(began); took > deadline+4*time.Second {
+	if took := time.Since(began); took > deadline+20*time.Second {
 		t.Errorf("it took %s: %+v", took, res.Rihlas)
 	}
 	if len(res.Citations) != 1 || res.Citations[0].RawExcerpt != truth || !strings.Contains(res.Answer, truth) || res.Citations[0].Unchecked {
