@@ -351,3 +351,11 @@ func TestHeadingLevels(t *testing.T) {
 		t.Errorf("a reader sees %q", w.Text)
 	}
 }
+
+// What follows "Q:" stands under it, whether or not it ends like a question.
+func TestQuestionsAndAnswers(t *testing.T) {
+	ps := Split("Q: The shell says \"event not found\". Nothing helps.\n\nA: Say set +H and add the line to your profile.\n")
+	if len(ps) != 2 || !ps[0].IsHeading || ps[1].IsHeading || !strings.Contains(ps[1].Path, "event not found") {
+		t.Errorf("got %+v", ps)
+	}
+}

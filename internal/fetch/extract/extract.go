@@ -13,7 +13,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -262,15 +261,6 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 	}
 	s.lines.settle(doc.Text)
 	return s.lines
-}
-
-// counting are the readers of this version that keep count of lines.
-var counting = []string{"text/2", "markdown/3", "table/4", "json/3", "jsonl/1"}
-
-// Outdated reports an extractor of an earlier version that kept count of lines: what it read cannot be read again, and so its lines are not known any more.
-func Outdated(extractor string) bool {
-	name, _, _ := strings.Cut(extractor, "/")
-	return !slices.Contains(counting, extractor) && slices.ContainsFunc(counting, func(c string) bool { return strings.HasPrefix(c, name+"/") })
 }
 
 // At is the line on which the text at a byte offset stands. It is false when that is not known, as for all offsets of a nil receiver.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -62,6 +63,15 @@ func HasLines(mediaType string) bool {
 		}
 	}
 	return false
+}
+
+// counting are the readers of this version that keep count of lines.
+var counting = []string{"text/2", "markdown/3", "table/4", "json/3", "jsonl/1"}
+
+// Outdated reports an extractor of an earlier version that kept count of lines: what it read cannot be read again, and so its lines are not known any more.
+func Outdated(extractor string) bool {
+	name, _, _ := strings.Cut(extractor, "/")
+	return !slices.Contains(counting, extractor) && slices.ContainsFunc(counting, func(c string) bool { return strings.HasPrefix(c, name+"/") })
 }
 
 // extensions lists, per format, the endings of file names without the dot.

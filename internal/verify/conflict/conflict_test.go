@@ -260,12 +260,17 @@ func TestContradictionsOfAnything(t *testing.T) {
 	})
 }
 
+// A document contradicts itself by an amount. By a denial it speaks of two cases.
 func TestContradictionsOfOneSource(t *testing.T) {
-	const text = "The bridge across the river Aare is 120 metres long. The bridge across the river Aare is 180 metres long."
-	set := &evidence.Set{}
-	addPage(set, "a.md", "", text)
-	if got := find("", set); len(got) != 1 {
-		t.Errorf("a document that contradicts itself: %v", got)
+	for text, want := range map[string]int{
+		"The bridge across the river Aare is 120 metres long. The bridge across the river Aare is 180 metres long.": 1,
+		"Garlic keeps deer away from vegetable gardens. Garlic does not keep deer away from vegetable gardens.":      0,
+	} {
+		set := &evidence.Set{}
+		addPage(set, "a.md", "", text)
+		if got := find("", set); len(got) != want {
+			t.Errorf("%q contradicts itself %d times, want %d", text, len(got), want)
+		}
 	}
 }
 
