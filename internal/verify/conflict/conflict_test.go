@@ -264,7 +264,7 @@ func TestContradictionsOfAnything(t *testing.T) {
 func TestContradictionsOfOneSource(t *testing.T) {
 	for text, want := range map[string]int{
 		"The bridge across the river Aare is 120 metres long. The bridge across the river Aare is 180 metres long.": 1,
-		"Garlic keeps deer away from vegetable gardens. Garlic does not keep deer away from vegetable gardens.":      0,
+		"Garlic keeps deer away from vegetable gardens. Garlic does not keep deer away from vegetable gardens.":     0,
 	} {
 		set := &evidence.Set{}
 		addPage(set, "a.md", "", text)
