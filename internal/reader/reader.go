@@ -17,7 +17,7 @@ import (
 
 // ID names the model and the arithmetic: a change of either that changes a bit of
 // any reading changes the number behind the slash.
-const ID = "reader-minilm-l6-q8/1"
+const ID = "reader-minilm-l6-q8/2"
 
 // ErrNoModel says that the program was built with -tags nomodel. It is of
 // CodeUnsupported.

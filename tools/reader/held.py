@@ -10,7 +10,7 @@ import glob, gzip, json, lzma, sys
 
 pack, data, out = sys.argv[1:4]
 rows = [json.loads(l) for p in sorted(glob.glob(pack + '/*.jsonl.xz')) if not p.endswith('eval.jsonl.xz') for l in lzma.open(p)]
-rows = [r for r in rows if r.get('t') == 'nli']
+rows = [r for r in rows if r.get('t') == 'nli' and r['k'] == 'A']
 read = {r['h'] for r in rows if not r.get('d')}
 claims = {json.loads(l)['claim'] for p in glob.glob(data + '/c*/*.jsonl.gz') if '/scifact-corpus' not in p for l in gzip.open(p) if b'"claim"' in l}
 

@@ -12,9 +12,9 @@ import numpy as np
 here = os.path.dirname(os.path.abspath(__file__)); root = os.path.join(here, '..', '..')
 layers = os.path.abspath(sys.argv[1]); data = os.path.join(root, 'internal', 'reader', 'testdata')
 source = open(os.path.join(here, 'train.py')).read(); cut = source.rindex('\nmain()')
-sys.argv = ['train.py', '--base', os.path.join(root, 'internal', 'embed', 'minilm'), '--warmfile', layers, '--out', '/tmp']
+sys.argv = ['train.py', '--base', os.path.join(root, 'internal', 'embed', 'minilm'), '--out', '/tmp']
 T = {'__name__': 'train'}; exec(compile(source[:cut], 'train.py', 'exec'), T)
-net = T['Net'](); T['load'](net); net.eval()
+net = T['Net'](); T['load'](net, layers); net.eval()
 CLS, SEP, WINDOW = T['CLS'], T['SEP'], T['A'].maxlen
 
 def tokens(text): return T['toks']([text], True)[0]

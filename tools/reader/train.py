@@ -26,6 +26,7 @@ ap.add_argument('--every', type=int, default=3000); ap.add_argument('--limit', t
 ap.add_argument('--evlimit', type=int, default=0); ap.add_argument('--group', type=int, default=1); ap.add_argument('--qaw', type=float, default=1.3)
 ap.add_argument('--headp', type=float, default=.5); ap.add_argument('--listw', type=float, default=.5)
 ap.add_argument('--tag', default='m'); ap.add_argument('--drop', type=float, default=0.1)
+ap.add_argument('--depth', type=int, default=6); ap.add_argument('--teachers', default=''); ap.add_argument('--soft', type=float, default=.7); ap.add_argument('--free', type=float, default=.5)
 A = ap.parse_args()
 T0 = time.time()
 say = lambda *a: print(f'[{time.time()-T0:6.1f}s]', *a, flush=True)
@@ -69,10 +70,10 @@ class Net(nn.Module):
         sp = s.span(x).float().masked_fill(~ok[..., None], -1e4)
         return s.nli(p).float(), s.ans(p).float().squeeze(-1), s.rel(p).float().squeeze(-1), sp
 
-def load(net):
-    """the embedder's own packed weights (see internal/embed/bert/q8.go), then layers of an earlier run over them"""
-    b = open(os.path.join(A.base, 'minilm.q8'), 'rb').read(); assert b[:4] == b'MWQ8'
-    w = struct.unpack_from('<15I', b, 4); h, inner, depth, vocab, places = w[1], w[3], w[4], w[5], w[6]; at = 64
+def packed(path):
+    """a packed file (see internal/embed/bert/q8.go), of the embedder or of a reader, by the names of Net"""
+    b = open(path, 'rb').read(); assert b[:4] == b'MWQ8'
+    w = struct.unpack_from('<15I', b, 4); h, inner, depth, vocab, places, pair = w[1], w[3], w[4], w[5], w[6], w[8] & 16; at = 64
     def floats(n):
         nonlocal at; x = np.frombuffer(b, np.float32, n, at); at += 4*n; return x.copy()
     def ints(n):
@@ -82,23 +83,31 @@ def load(net):
         s, bias = floats(o), floats(o)
         x = ints(i*o).reshape(o//16, i//2, 16, 2).transpose(0, 2, 1, 3).reshape(o, i)
         return x * s[:, None], bias
-    sd = {'tok.weight': table(vocab), 'pos.weight': table(places)}
-    kind = floats(h); sd['typ.weight'] = np.stack([kind, kind])
+    sd = {} if pair else {'tok.weight': table(vocab)}
+    sd['pos.weight'] = table(places); kind = floats(2*h if pair else h); sd['typ.weight'] = kind.reshape(2, h) if pair else np.stack([kind, kind])
     sd['n0.weight'], sd['n0.bias'] = floats(h), floats(h)
     for k in range(depth):
         o = f'layers.{k}.'
         for name, i, j in (('qkv', h, 3*h), ('out', h, h), ('up', h, inner), ('down', inner, h)): sd[o+name+'.weight'], sd[o+name+'.bias'] = matrix(i, j)
         for name in ('n1', 'n2'): sd[o+name+'.weight'], sd[o+name+'.bias'] = floats(h), floats(h)
-    assert at == len(b)
-    if A.warmfile:
-        b = open(A.warmfile, 'rb').read(); n, = struct.unpack_from('<Q', b); head = json.loads(b[8:8+n]); got = {}
-        for k, v in head.items():
-            if k != '__metadata__': s, e = v['data_offsets']; got[k] = np.frombuffer(b[8+n+s:8+n+e], np.int8 if v['dtype'] == 'I8' else np.float32).reshape(v['shape'])
-        for k in got:
-            if not k.endswith('.scale'): sd[k] = got[k].astype(np.float32) * (got[k+'.scale'][:, None] if k+'.scale' in got else 1)
-        say('layers of', A.warmfile)
+    if pair:
+        sd['pool.weight'], sd['pool.bias'] = matrix(h, h); rows, bias = floats(7*h).reshape(7, h), floats(7)
+        for name, i, j in (('nli', 0, 3), ('ans', 3, 4), ('rel', 4, 5), ('span', 5, 7)): sd[name+'.weight'], sd[name+'.bias'] = rows[i:j], bias[i:j]
+    assert at == len(b); return sd
+
+def trained(path):
+    """what an earlier run, or teacher.py, wrote"""
+    b = open(path, 'rb').read(); n, = struct.unpack_from('<Q', b); got = {}
+    for k, v in json.loads(b[8:8+n]).items():
+        if k != '__metadata__': s, e = v['data_offsets']; got[k] = np.frombuffer(b[8+n+s:8+n+e], np.int8 if v['dtype'] == 'I8' else np.float32).reshape(v['shape'])
+    return {k: got[k].astype(np.float32) * (got[k+'.scale'][:, None] if k+'.scale' in got else 1) for k in got if not k.endswith('.scale')}
+
+def load(net, warm):
+    """the embedder, then layers of earlier runs over it"""
+    sd = packed(os.path.join(A.base, 'minilm.q8'))
+    for path in filter(None, warm.split('+')): sd.update(packed(path) if path.endswith('.q8') else trained(path)); say('layers of', path)
     miss = net.load_state_dict({k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in sd.items()}, strict=False)
-    say('heads that begin at random:', miss.missing_keys)
+    say('begin at random:', miss.missing_keys)
 
 # ---------------------------------------------------------------- data
 tk = BertWordPieceTokenizer(os.path.join(A.base, 'vocab.txt'), lowercase=True)
@@ -306,7 +315,7 @@ def save(net, path, meta, only=None):
 
 def main():
     say('torch', torch.__version__, dev, torch.cuda.get_device_name(0) if dev == 'cuda' else '')
-    net = Net(); load(net); net.to(dev)
+    net = Net(A.depth); load(net, A.warmfile); net.to(dev)
     X = rows(os.path.join(A.pack, 'train.jsonl.xz'))
     for path in filter(None, A.more.split(',')):
         first = sum(r['t'] == 'c' for r in X); Y = rows(path)
@@ -327,7 +336,7 @@ def main():
     N = [r for r in R if r['t'] == 'nli']; Q = [r for r in R if r['t'] == 'qa' and r.get('q')]; R = N + Q
     say('rows', len(R), 'contexts', len(CT))
     tp, th = toks([r['p'] for r in N]), toks([r['h'] for r in N])
-    for r, (p, _), (h, _) in zip(N, tp, th): r['ids'], r['typ'] = fit(p, h[:96])
+    for r, (p, _), (h, _) in zip(N, tp, th): r['ids'], r['typ'] = fit(p, h[:96]); r['pt'], r['ht'] = p, h
     need = sorted({r['c'] for r in Q} | {k for r in Q for k in r.get('n', [])}); where = {k: i for i, k in enumerate(need)}
     tc = toks([CT[k]['x'] for k in need], True); thd = toks([(CT[k].get('h') or '') + '.' if CT[k].get('h') else '' for k in need])
     ctx = [c for c, _ in tc]; off = [o for _, o in tc]; head = [h[:24] for h, _ in thd]; must = [CT[k].get('m', 0) for k in need]
@@ -451,10 +460,29 @@ def main():
         if r['qs']: return single(random.choice(r['qs']), c, wh, True, 0)
         if r['qh'] == [] and must[c] and len(heads) > 9 and x < .5: return single(r['qt'], c, True, True, 0, hd=random.choice(heads))
         return None
+    kin = sorted((r for r in train if r['t'] == 'nli'), key=lambda r: r['p']); place = {id(r): i for i, r in enumerate(kin)}
+    def other(t, more):
+        """a text with words taken out or exchanged for those of another: what it says now, the teachers know"""
+        t = t.copy()
+        for _ in range(random.choice((1, 1, 2, 3))):
+            k = random.randrange(max(1, len(t)))
+            if random.random() < .3 and len(t) > 5: t = np.delete(t, slice(k, k + random.choice((1, 1, 2, 3))))
+            elif len(t) and len(more): t[min(k, len(t)-1)] = random.choice(more)
+        return t
+    def freeclaim(r):
+        p, h = r['pt'], r['ht']; x = random.random(); r2 = kin[(place[id(r)] + random.choice((-2, -1, 1, 2))) % len(kin)]
+        if x < .3: h = r2['ht']
+        elif x < .4 and len(p) < 96: p, h = h, p
+        else: h = other(h, random.choice((p, p, r2['ht'])))
+        return fit(p, h[:96])
+    def freeask(r):
+        c = r['c'] if random.random() < .7 or not r['neg'] else random.choice(r['neg']); q = random.choice(r['qs'] + r['qh'] + [r['qt']])
+        return single(other(q, random.choice((ctx[c], r['qt']))), c, usehead(c), True, -1)
     def units():
         out = []
         for r in train:
             for _ in range(times(r)):
+                if A.teachers and random.random() < A.free: out.append(('free' if r['t'] == 'qa' else 'nlif', r))
                 if r['t'] == 'nli': out.append(('nli', r)); continue
                 if r['a'] is None or not r['neg']: out.append(('one', r)); continue
                 out.append(('grp', r) if A.group and (r['sp'] or r['rg'] or random.random() < .4) else ('one', r))
@@ -463,15 +491,15 @@ def main():
         random.shuffle(out); return out
     def length(u):
         k, r = u
-        if k == 'nli': return len(r['ids'])
+        if k in ('nli', 'nlif'): return len(r['ids'])
         n = min(A.maxlen, len(r['qt']) + len(ctx[r['c']]) + 8)
         return max(n, 64) if k == 'grp' else max(n, 150) if k == 'neg' else n
+    kd = lambda u: {'nli': 'nli', 'nlif': 'nli', 'grp': 'grp'}.get(u[0], 'one')
     def epoch():
         L = units(); out = []
         for c in range(0, len(L), 16000):
-            ch = sorted(L[c:c+16000], key=lambda u: (u[0] if u[0] in ('nli', 'grp') else 'one', length(u))); i = 0; bs = []
+            ch = sorted(L[c:c+16000], key=lambda u: (kd(u), length(u))); i = 0; bs = []
             while i < len(ch):
-                kd = lambda u: u[0] if u[0] in ('nli', 'grp') else 'one'
                 j, m, g = i, 0, G if ch[i][0] == 'grp' else 1
                 while j < len(ch) and kd(ch[j]) == kd(ch[i]) and j - i < 384//g:
                     m = max(m, length(ch[j]))
@@ -482,13 +510,14 @@ def main():
         return out
     def build(b):
         """all the work without the GPU"""
-        if b[0][0] == 'nli':
-            ids, typ, n = host([(r['ids'], r['typ']) for _, r in b]); return 'nli', ids, typ, n, torch.tensor([r['y'] for _, r in b])
+        if kd(b[0]) == 'nli':
+            ids, typ, n = host([(r['ids'], r['typ']) if k == 'nli' else freeclaim(r) for k, r in b]); return 'nli', ids, typ, n, torch.tensor([r['y'] if k == 'nli' else -1 for k, r in b])
         its = []; grp = b[0][0] == 'grp'; miss = []
-        for kd, r in b:
+        for what, r in b:
             if not grp:
-                if kd == 'neg': its.append(negative(r, set())); continue
-                if kd == 'miss': its.append(nearmiss(r, usehead(r['c'])) or negative(r, set())); continue
+                if what == 'free': its.append(freeask(r)); continue
+                if what == 'neg': its.append(negative(r, set())); continue
+                if what == 'miss': its.append(nearmiss(r, usehead(r['c'])) or negative(r, set())); continue
                 wh = usehead(r['c']); its.append(positive(r, wh, True) if r['a'] is not None else single(r['qt'], r['c'], wh, True, 0)); continue
             wh = usehead(r['c']) or (bool(r['qh']) and random.random() < .5); used = {r['c']}
             its.append(positive(r, wh, True)); cap = max(64, len(its[-1][0]) + 8)      # rivals no longer than the passage: no hint in the length
@@ -496,23 +525,38 @@ def main():
             x = nearmiss(r, wh) if random.random() < .85 else None; miss.append(x is not None); its.append(x or negative(r, used, cap))
         ids, typ, n = host([(x[0], x[1]) for x in its]); B, L = ids.shape
         S = torch.zeros(B, L, dtype=torch.bool); E = torch.zeros(B, L, dtype=torch.bool); kind = torch.tensor([x[2] for x in its]); rel = torch.tensor([x[4] for x in its])
-        for k, (_, t, kd, m, _) in enumerate(its):
-            if kd == 0: S[k, 0] = E[k, 0] = True
-            elif kd == 1:
+        for k, (_, t, of, m, _) in enumerate(its):
+            if of == 0: S[k, 0] = E[k, 0] = True
+            elif of == 1:
                 for a, e in m: S[k, a] = True; E[k, e] = True
-            elif kd == 2:
+            elif of == 2:
                 for a, e in m: S[k, a:e+1] = True; E[k, a:e+1] = True
             else: S[k] = E[k] = typ[k] == 1
         return 'grp' if grp else 'one', ids, typ, n, S, E, kind, rel, torch.tensor(miss or [False])
+    def soften(what, ids, typ, n, said):
+        """how far from what the teachers say, on the average"""
+        nl, an, rl, sp = said; like = []
+        with torch.no_grad(), amp(): T = [t(ids, typ, n) for t in teachers]
+        mean = lambda f: torch.stack([f(t) for t in T]).mean(0)
+        if what == 'nli': return -(mean(lambda t: t[0].softmax(-1)) * nl.log_softmax(-1)).sum(-1).mean()
+        l = F.binary_cross_entropy_with_logits(an, mean(lambda t: t[1].sigmoid())) + .3*F.binary_cross_entropy_with_logits(rl, mean(lambda t: t[2].sigmoid()))
+        for k in (0, 1): l = l - .5*(mean(lambda t: t[3][..., k].softmax(-1)) * sp[..., k].log_softmax(-1)).sum(-1).mean()
+        if what == 'grp':
+            for k, x in ((1, an), (2, rl)): l = l - A.listw*(mean(lambda t: t[k].view(-1, G).softmax(-1)) * x.view(-1, G).log_softmax(-1)).sum(-1).mean()
+        return A.qaw*l
     def loss_of(b):
-        b = [x.to(dev, non_blocking=True) if torch.is_tensor(x) else x for x in b]; what, ids, typ, n = b[:4]
-        with amp(): nl, an, rl, sp = net(ids, typ, n)
+        b = [x.to(dev, non_blocking=True) if torch.is_tensor(x) else x for x in b]
+        with amp(): said = net(*b[1:4])
+        l = hard_of(b, *said)
+        return (1-A.soft)*l + A.soft*soften(*b[:4], said) if teachers else l
+    def hard_of(b, nl, an, rl, sp):
+        what, ids, typ, n = b[:4]
         if what == 'nli':
-            y = b[4]; lp = nl.log_softmax(-1)
-            hard = F.cross_entropy(nl, y.clamp(max=2), reduction='none', label_smoothing=.05)
-            return torch.where(y == 3, -torch.logsumexp(lp[:, 1:], -1), hard).mean()
+            y = b[4]; lp = nl.log_softmax(-1); ok = y >= 0
+            hard = F.cross_entropy(nl, y.clamp(0, 2), reduction='none', label_smoothing=.05)
+            return (torch.where(y == 3, -torch.logsumexp(lp[:, 1:], -1), hard)*ok).sum()/ok.sum().clamp(min=1)
         S, E, kind, rel, miss = b[4:]; ok = kind >= 0
-        l = F.binary_cross_entropy_with_logits(an[ok], (kind[ok] > 0).float())
+        l = (F.binary_cross_entropy_with_logits(an, (kind > 0).float(), reduction='none')*ok).sum()/ok.sum().clamp(min=1)
         ls, le = sp[..., 0].log_softmax(-1), sp[..., 1].log_softmax(-1)
         mass = lambda lp, M: torch.logsumexp(lp.masked_fill(~M, -1e4), -1)
         w = torch.where(kind == 3, .5, torch.where(kind == 2, .7, 1.)) * ok
@@ -544,7 +588,10 @@ def main():
             import traceback; traceback.print_exc(); pipe.put(None)
     crew = [mp.Process(target=feed, args=(w,), daemon=True) for w in range(A.feeders)]
     for c in crew: c.start()
-    info = {'n': sizes.get()}
+    info = {'n': sizes.get()}; teachers = []
+    for files in filter(None, A.teachers.split(',')):
+        while not all(map(os.path.exists, files.split('+'))): time.sleep(1)
+        time.sleep(2); t = Net(12); load(t, files); teachers.append(t.to(dev).eval())
     while not over:
         b = pipe.get()
         if b is None: say('FEED FAILED'); break

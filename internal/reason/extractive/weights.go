@@ -14,12 +14,12 @@ type scale struct {
 // docs/reader.md says on which, and what came of it.
 var (
 	withReader = scale{
-		weights: [numFeatures]float64{featAnswers: -0.309, featAbout: 0.417, featSpan: 0.208, featOwn: 2.083, featWindow: 0.903, featRank: 1.199, featNear: 1.035, featNames: -0.430, featNumbers: -0.099, featDate: 0.304, featThin: -0.264},
-		closer:  [numFeatures]float64{featAnswers: -0.287, featAbout: 0.248, featSpan: 0.152, featOwn: 1.553, featWindow: 0.802, featRank: 0.921, featNear: 0.534, featNames: -0.203, featNumbers: -0.189, featDate: 0.262, featThin: -0.114, featCloserAnswers: 0.089, featCloserAbout: 0.296, featCloserSpan: -0.066, featCloserNear: 0.960},
-		right:   [numOdds + 1]float64{featAnswers: 0.094, featAbout: -0.004, featSpan: 0.020, featOwn: -0.113, featWindow: -0.771, featRank: 1.389, featNear: -0.401, featNames: -0.934, featNumbers: -1.412, featDate: 0.374, featThin: -0.087, featCloserAnswers: 0.042, featCloserAbout: -0.057, featCloserSpan: 0.036, featCloserNear: 2.227, oddsScore: -0.127, oddsMargin: 0.255, oddsMost: 0.175, oddsSpan: -0.021, numOdds: -0.915},
-		exists:  [numOdds + 1]float64{featAnswers: 0.070, featAbout: -0.078, featSpan: 0.017, featOwn: -0.392, featWindow: -1.521, featRank: 1.233, featNear: -1.125, featNames: -1.141, featNumbers: -2.047, featDate: 0.229, featThin: -0.066, featCloserAnswers: 0.165, featCloserAbout: -0.071, featCloserSpan: -0.008, featCloserNear: 1.175, oddsScore: -0.164, oddsMargin: 0.029, oddsMost: 0.249, oddsSpan: 0.027, numOdds: 1.540},
+		weights: [numFeatures]float64{featAnswers: 0.058, featAbout: 0.138, featSpan: 0.223, featOwn: 2.027, featWindow: 0.907, featRank: 1.113, featNear: 0.927, featNames: -0.451, featNumbers: -0.151, featDate: 0.360, featThin: -0.275},
+		closer:  [numFeatures]float64{featAnswers: -0.160, featAbout: 0.185, featSpan: 0.164, featOwn: 1.462, featWindow: 0.738, featRank: 0.905, featNear: 0.469, featNames: -0.116, featNumbers: -0.224, featDate: 0.288, featThin: -0.083, featCloserAnswers: 0.148, featCloserAbout: 0.316, featCloserSpan: -0.104, featCloserNear: 0.933},
+		right:   [numOdds + 1]float64{featAnswers: 0.161, featAbout: -0.027, featSpan: 0.030, featOwn: -0.167, featWindow: -0.707, featRank: 1.313, featNear: -0.793, featNames: -0.578, featNumbers: -0.772, featDate: 0.359, featThin: 0.707, featCloserAnswers: 0.174, featCloserAbout: -0.164, featCloserSpan: 0.024, featCloserNear: 2.535, oddsScore: -0.105, oddsMargin: 0.337, oddsMost: 0.134, oddsSpan: -0.003, numOdds: -1.513},
+		exists:  [numOdds + 1]float64{featAnswers: 0.163, featAbout: -0.101, featSpan: -0.011, featOwn: -0.179, featWindow: -2.006, featRank: 1.068, featNear: -1.121, featNames: -0.972, featNumbers: -1.934, featDate: 0.632, featThin: 1.293, featCloserAnswers: 0.303, featCloserAbout: -0.182, featCloserSpan: -0.015, featCloserNear: 1.179, oddsScore: -0.172, oddsMargin: -0.014, oddsMost: 0.245, oddsSpan: 0.061, numOdds: 2.012},
 		hedge:   0.4,
-		refuse:  -1.030,
+		refuse:  -0.861,
 	}
 	withoutReader = scale{
 		weights: [numFeatures]float64{featOwn: 3.723, featWindow: 2.267, featRank: 2.146, featNames: -0.489, featNumbers: -0.271, featDate: 0.229, featThin: -0.268},
