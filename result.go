@@ -74,6 +74,8 @@ type CostMetadata struct {
 	WallTimeSec     float64 `json:"wall_time_sec"`
 	BudgetExhausted bool    `json:"budget_exhausted"`
 	ModelID         string  `json:"model_id"`
+	// ReasonerID is who wrote the answer, where that was not the model asked for.
+	ReasonerID string `json:"reasoner_id,omitempty"`
 	// SourcesRead is how many documents were read; 0 is unknown or none.
 	SourcesRead int `json:"sources_read,omitempty"`
 }

@@ -79,6 +79,7 @@ var schemaNotes = map[string]map[string]any{
 	"cost_metadata.tokens_used":                    {"minimum": 0},
 	"cost_metadata.iterations_run":                 {"minimum": 0},
 	"cost_metadata.wall_time_sec":                  {"minimum": 0},
+	"cost_metadata.reasoner_id":                    {"description": "who wrote the answer, where that was not the model asked for"},
 	"confidence_factors.num_corroborating_sources": {"minimum": 0},
 }
 

@@ -197,9 +197,6 @@ func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwa
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
-	for _, warning := range res.Warnings {
-		a.warn(warning)
-	}
 	start := told.start
 	if start == nil { // an earlier run had nothing left to do
 		if start, err = d.complete(res); err != nil {
@@ -233,7 +230,7 @@ func (a *app) show(c *config, o askOptions, d *desk, res *marchwarden.Result, st
 	if !o.away { // what is searched there, its workers decide
 		screen.Hints = c.hints(start, o.desk, searched)
 	}
-	if res.CostMetadata.BudgetExhausted && !partial && len(res.Warnings) == 0 {
+	if res.CostMetadata.BudgetExhausted && !partial && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) }) {
 		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
 	}
 	if where := strings.Join(searched, ", "); d.openWorld {
@@ -322,6 +319,7 @@ func (a *app) question(ctx context.Context, args []string) (string, error) {
 // deliver writes the result to the file that was asked for and prints it, even
 // when the file cannot be written.
 func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultOptions) (err error) {
+	a.warnOf(res, !o.json && !o.desk.planOnly)
 	if o.out != "" {
 		failed := writeOut(o.out, func(w io.Writer) error {
 			if strings.HasSuffix(strings.ToLower(o.out), ".json") {

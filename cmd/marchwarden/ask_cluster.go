@@ -199,9 +199,6 @@ func (a *app) receive(ctx context.Context, c *config, o askOptions, e dispatch.E
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the result of %s", id)
 	}
-	for _, warning := range res.Warnings {
-		a.warn(warning)
-	}
 	rec, err := a.openWorking(c)
 	if err != nil {
 		return err

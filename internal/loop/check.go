@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -158,8 +159,11 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		DiscoveryEvents: draft.Discoveries, OpenQuestions: draft.OpenQuestions,
 		TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
-			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: len(r.state.Evidence.Sources()),
+			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(draft.By), ReasonerID: draft.By, SourcesRead: len(r.state.Evidence.Sources()),
 		},
+	}
+	if draft.By != "" && r.fault != "" {
+		res.Warnings = []string{outcome.Unwritten(r.start.Model, draft.By, plaintext.Line(r.fault, maxDetail))}
 	}
 	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.vectors.Gaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
 	confidence.Rate(res, confidence.Input{
@@ -169,10 +173,10 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	return res
 }
 
-// mindID is who answered: the mind of the run, or the models that really did.
-func (r *run) mindID() string {
+// mindID is who answered: the models that did, or else the one who wrote.
+func (r *run) mindID(wrote string) string {
 	if r.model == nil || len(r.model.Who()) == 0 {
-		return r.start.Mind
+		return cmp.Or(wrote, r.start.Mind)
 	}
 	return strings.Join(r.model.Who(), "+")
 }

@@ -23,7 +23,7 @@ func (r *run) extend() bool {
 	r.j.Past(r.past)
 	r.meter.Extend(e.Limits(), e.Wall, e.Spent)
 	limits := r.meter.Limits()
-	r.state.Limits, r.state.Past = limits, r.past
+	r.state.Limits, r.state.Past, r.fault = limits, r.past, ""
 	r.meter.Hold(r.writing(limits.TokenBudget - r.meter.Usage().Tokens))
 
 	r.vectors.Again()

@@ -142,6 +142,7 @@ type run struct {
 	planned     bool         // there is nothing left to look for
 	gave        bool         // what the caller named was put into a plan
 	interrupted bool
+	fault       string // how the model failed first, for people
 }
 
 func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Duration) *run {
@@ -162,15 +163,16 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 	}
 	if start.Model != "" {
 		r.model = metered.New(replay.Model(j, start.Model, l.cfg.Model), meter, r.note, r.asking)
-		r.state.Model, r.state.Scale = r.model, r.model.Scale
+		r.state.Model, r.state.Scale, r.state.Paid = r.model, r.model.Scale, r.model.Paid
 	}
 	meter.Hold(r.writing(start.Limits.TokenBudget))
 	return r
 }
 
-// writing is the part of so many tokens that is kept for the writing.
+// writing is the part of so many tokens that is kept for the writing. A model that
+// failed before it cost anything leaves all of it to the mind that needs none.
 func (r *run) writing(tokens int) int {
-	if r.model != nil {
+	if r.model != nil && (r.fault == "" || r.model.Paid()) {
 		return int(float64(tokens) * modelSynthesisShare)
 	}
 	return int(float64(tokens) * synthesisShare)
@@ -262,6 +264,9 @@ func (r *run) failed(topic string, err error) {
 		if r.interrupted {
 			gap.Detail = who + " was at work when the caller stopped the run"
 		}
+	}
+	if r.start.Model != "" && r.fault == "" && !r.interrupted && marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
+		r.fault = gap.Detail
 	}
 	r.addGap(gap, err)
 }

@@ -64,6 +64,7 @@ func (r *run) plan(ctx context.Context) (reason.Plan, error) {
 			}
 		}
 		r.failed("planning iteration "+fmt.Sprint(r.state.Iteration), err)
+		r.meter.Hold(r.writing(r.meter.Limits().TokenBudget))
 		if err := r.note(&trace.Message{Head: head("planning failed: %v", err), Iteration: r.state.Iteration}); err != nil || r.interrupted {
 			return reason.Plan{}, err
 		}

@@ -72,10 +72,13 @@ func failure(err error) *mcp.CallToolResult {
 // content has it whole.
 const maxShownExcerpt = 240
 
-// shortText renders a result in plain lines: the short answer, answer, what is closest
+// shortText renders a result in plain lines: warnings, the short answer, answer, what is closest
 // to one that there is not, numbered sources, gaps, confidence, trace.
 func shortText(r *marchwarden.Result) string {
 	var b strings.Builder
+	for _, w := range r.Warnings {
+		b.WriteString("Warning: " + wire.Plain(w) + "\n\n")
+	}
 	if lead := wire.Plain(r.Lead()); lead != "" {
 		b.WriteString(lead + "\n\n")
 	}

@@ -324,6 +324,14 @@ func SameModel(was, has string) error {
 		Hint: "set the model that it was begun with"}
 }
 
+// DidNotWrite follows the name of the model in such a warning.
+const DidNotWrite = " did not write this answer"
+
+// Unwritten is the warning of a result that a model was asked for and another wrote.
+func Unwritten(model, by, fault string) string {
+	return fmt.Sprintf("%s%s; it is by %s, from sentences of the sources: %s", model, DidNotWrite, by, fault)
+}
+
 // Unrecorded is the warning of a result whose record was lost; "" if err is nil.
 func Unrecorded(err error) string {
 	if err == nil {

@@ -112,7 +112,7 @@ func (r *run) plan(ctx context.Context) error {
 		return err
 	}
 	if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeExhausted { // a small budget is no fault
-		r.gaps = append(r.gaps, marchwarden.GapFor("planning", err))
+		r.failed("planning", err)
 	}
 	question := r.start.Request.Question
 	r.public = append(r.public, question)
@@ -135,6 +135,15 @@ func (r *run) plan(ctx context.Context) error {
 	}
 	r.live(marchwarden.StagePlan, step.Decision)
 	return r.j.Note(step)
+}
+
+// failed is the gap of a failure of the investigator's own mind.
+func (r *run) failed(topic string, err error) {
+	gap := marchwarden.GapFor(topic, err)
+	r.gaps = append(r.gaps, gap)
+	if r.model != nil && r.fault == "" && !r.interrupted && marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
+		r.fault = gap.Detail
+	}
 }
 
 // passedOver names the members for whom the cap on rihlas left no place.

@@ -58,7 +58,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		Answer: g.Answer, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
 		Decisions: r.decided(), TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
-			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, ModelID: r.mindID(), SourcesRead: use.Sources,
+			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, SourcesRead: use.Sources,
 		},
 	}
 	confidence.Rate(res, confidence.Input{
@@ -80,7 +80,8 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	res.Gaps = r.mergeGaps(res, slices.Concat(draft.Gaps, g.Gaps))
 	res.Rihlas = r.rihlas()
 	res.DiscoveryEvents, res.OpenQuestions = r.leads()
-	res.Warnings = r.warnings()
+	res.CostMetadata.ModelID, res.CostMetadata.ReasonerID = r.wroteIt()
+	res.Warnings = r.warnings(res.CostMetadata)
 	res.Normalize()
 	return res
 }
@@ -91,23 +92,6 @@ func (r *run) decided() []marchwarden.Decision {
 		return r.decisions
 	}
 	return slices.SortedStableFunc(slices.Values(r.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From })
-}
-
-// warnings are what the researchers of this program warn of, each once: what is
-// missing of their records is missing of the investigation's.
-func (r *run) warnings() []string {
-	var out []string
-	for _, jr := range r.journeys {
-		if jr.lost || jr.replaced || jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own {
-			continue
-		}
-		for _, w := range jr.res.Warnings {
-			if w = jr.Researcher + ": " + plaintext.Line(w, maxDetail); !slices.Contains(out, w) {
-				out = append(out, w)
-			}
-		}
-	}
-	return out
 }
 
 // cutShort reports whether a researcher ended at a cap, and was not sent again.
@@ -149,20 +133,6 @@ func (r *run) generations() int {
 		n = max(n, jr.depth+1)
 	}
 	return n
-}
-
-// mindID is who wrote the answer.
-func (r *run) mindID() string {
-	if b := r.brought(); len(b) == 1 && !r.wrote {
-		return plaintext.Line(b[0].res.CostMetadata.ModelID, maxTopic)
-	}
-	if r.model != nil {
-		if who := r.model.Who(); len(who) > 0 {
-			return strings.Join(who, "+")
-		}
-		return r.plain.ID()
-	}
-	return r.start.Mind
 }
 
 // rihlas are the journeys, and what of the plan was never sent.

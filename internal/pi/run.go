@@ -78,8 +78,9 @@ type run struct {
 	cited       []admission
 	decisions   []marchwarden.Decision
 	gaps        []marchwarden.Gap
-	wrote       bool // the answer is the writer's, and no rihla's own
-	unwritten   bool // the writing was cut short
+	wrote       bool   // the answer is the writer's, and no rihla's own
+	by, fault   string // who wrote in place of the model; how the model failed first
+	unwritten   bool   // the writing was cut short
 	interrupted bool
 }
 

@@ -1,6 +1,7 @@
 package pi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,8 @@ import (
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -148,7 +151,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	}
 	writer := r.plain
 	if r.model != nil && (r.inv.ModelSeesPrivate || !r.holdsPrivate()) {
-		writer, st.Model, st.Scale = r.writer, r.model, r.model.Scale
+		writer, st.Model, st.Scale, st.Paid = r.writer, r.model, r.model.Scale, r.model.Paid
 	}
 	draft, err := writer.Write(ctx, st)
 	if replay.Fatal(err) {
@@ -157,12 +160,15 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	r.gaps = append(r.gaps, vs.Gaps()...)
 	if err != nil { // a draft may be there all the same
 		r.unwritten = marchwarden.CodeOf(err) == marchwarden.CodeCanceled
-		r.gaps = append(r.gaps, marchwarden.GapFor("writing the answer", err))
+		r.failed("writing the answer", err)
 		if err := r.j.Note(&trace.SynthesisError{Head: trace.Head{Decision: fmt.Sprintf("writing failed: %v", err)}, Error: marchwarden.CodeOf(err)}); err != nil {
 			return reason.Draft{}, err
 		}
 	}
-	r.wrote = len(draft.Claims) > 0
+	r.wrote, r.by = len(draft.Claims) > 0, draft.By
+	if r.model != nil && writer == r.plain {
+		r.by = r.plain.ID()
+	}
 	for i := range draft.Claims {
 		if r.unseen(draft.Claims[i].Passages) {
 			draft.Claims[i].Support = marchwarden.Unchecked
@@ -306,4 +312,45 @@ func (r *run) side(s marchwarden.Side) marchwarden.Side {
 		s.Researcher = r.journeys[r.cited[i].journey-1].Researcher
 	}
 	return s
+}
+
+// wroteIt are the models that answered, or else who wrote; and who wrote, where that
+// was not the model asked for.
+func (r *run) wroteIt() (model, by string) {
+	if b := r.brought(); len(b) == 1 && !r.wrote {
+		cost := b[0].res.CostMetadata
+		return plaintext.Line(cost.ModelID, maxTopic), plaintext.Line(cost.ReasonerID, maxTopic)
+	}
+	if r.model == nil {
+		return r.start.Mind, ""
+	}
+	if who := r.model.Who(); len(who) > 0 {
+		return strings.Join(who, "+"), r.by
+	}
+	return r.plain.ID(), r.by
+}
+
+// warnings are that the model did not answer, and what the researchers of this
+// program warn of, each once: what is missing of their records is missing of the
+// investigation's.
+func (r *run) warnings(by marchwarden.CostMetadata) []string {
+	var out []string
+	if who := cmp.Or(by.ReasonerID, by.ModelID); r.fault != "" && (by.ReasonerID != "" || who == r.plain.ID()) {
+		out = append(out, outcome.Unwritten(r.start.Model, who, plaintext.Line(r.fault, maxDetail)))
+	}
+	said := len(out) > 0
+	for _, jr := range r.journeys {
+		if jr.lost || jr.replaced || jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own {
+			continue
+		}
+		for _, w := range jr.res.Warnings {
+			if said && strings.HasPrefix(w, r.start.Model+outcome.DidNotWrite) {
+				continue
+			}
+			if w = jr.Researcher + ": " + plaintext.Line(w, maxDetail); !slices.Contains(out, w) {
+				out = append(out, w)
+			}
+		}
+	}
+	return out
 }

@@ -41,6 +41,8 @@ type State struct {
 	// run has seen: at least 1, and what the model's reservations are made with.
 	// Nil is 1.
 	Scale func() float64
+	// Paid reports whether the model has cost tokens in this run. Nil is no.
+	Paid func() bool
 	// Vectors makes sentence vectors, or is nil for a run that has none. It is metered
 	// and recorded where it has to be; what it fails at is a gap already, and the mind
 	// goes on without.
@@ -125,6 +127,8 @@ type Read struct {
 // Draft is what the reasoner wants to say. Nothing in it is trusted: the gate
 // drops passage ids that do not exist and sentences without support.
 type Draft struct {
+	// By is the id of the reasoner that wrote it in place of the one that was asked, or "".
+	By     string
 	Claims []Claim
 	// Refusal says why there is no answer; used when Claims is empty. It is a
 	// sentence of the program's, never a model's: that would be an answer without a

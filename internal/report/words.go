@@ -317,7 +317,7 @@ func (r *Report) costs() []Fact {
 	}
 	return facts(
 		Fact{"Tokens", tokens}, Fact{"Iterations", term.Count(c.IterationsRun)}, Fact{"Documents read", read},
-		Fact{"Time", seconds(c.WallTimeSec)}, Fact{"Model", plaintext.Fold(c.ModelID)},
+		Fact{"Time", seconds(c.WallTimeSec)}, Fact{"Model", plaintext.Fold(c.ModelID)}, Fact{"Written by", plaintext.Fold(c.ReasonerID)},
 	)
 }
 

@@ -32,7 +32,7 @@ type Timing struct {
 	Duration time.Duration
 }
 
-// Result writes r as a screen: what was asked and where it was looked for, the
+// Result writes r as a screen: its warnings, what was asked and where it was looked for, the
 // answer, the short one first, or what is closest to one, its sources with their excerpts, contradictions, gaps, discoveries,
 // open questions, the rihlas of an investigation and what was done about their
 // reports, and a footer with confidence, cost and trace. All text of r and
@@ -40,6 +40,9 @@ type Timing struct {
 // o is changed, and r must not be nil.
 func (st Style) Result(w io.Writer, r *marchwarden.Result, o ResultOptions) error {
 	p := &page{st: st}
+	for _, w := range r.Warnings {
+		p.text("", "  ", Run{"warning: ", Yellow}, Run{CleanLine(w), Plain})
+	}
 	p.header(o)
 	if lead := CleanLine(r.Lead()); lead != "" {
 		p.text("", "", Run{lead, Bold})
@@ -249,7 +252,13 @@ func costWords(r *marchwarden.Result, o ResultOptions) []string {
 		sources = Plural(distinctSources(r.Citations), "source") + " cited"
 	}
 	parts := []string{Plural(c.IterationsRun, "iteration"), tokens, sources, Duration(seconds(c.WallTimeSec))}
-	for _, s := range []string{CleanLine(c.ModelID), CleanLine(o.Cost)} {
+	by := CleanLine(c.ReasonerID)
+	if by == c.ModelID {
+		by = ""
+	} else if by != "" {
+		by = "written by " + by
+	}
+	for _, s := range []string{CleanLine(c.ModelID), by, CleanLine(o.Cost)} {
 		if s != "" {
 			parts = append(parts, s)
 		}

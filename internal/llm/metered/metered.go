@@ -31,6 +31,7 @@ type Model struct {
 	scale float64    // the worst ratio of counted to estimated input so far, at least 1
 	who   []string   // has answered, in order, each once
 	stood []string   // why another model answered, each once
+	paid  bool       // a call has cost tokens
 }
 
 var _ llm.Model = (*Model)(nil)
@@ -56,6 +57,13 @@ func (m *Model) Stood() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.stood)
+}
+
+// Paid reports whether a call has cost tokens.
+func (m *Model) Paid() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.paid
 }
 
 // Generate makes the call. One that broke off after it had cost something is
@@ -106,7 +114,7 @@ func (m *Model) once(ctx context.Context, c llm.Call) (llm.Reply, error) {
 		used = max(used, leastUsed(c, reply))
 	}
 	res.Settle(used)
-	m.learn(estimate, reply.Usage.In)
+	m.learn(estimate, used, reply.Usage.In)
 	if over := used - in - c.MaxTokens; over > 0 {
 		if noted := m.note(&trace.Message{Head: trace.Head{Decision: fmt.Sprintf("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}}); noted != nil {
 			return reply, noted
@@ -133,12 +141,14 @@ func (m *Model) Scale() float64 {
 	return m.scale
 }
 
-// learn raises the scale when the provider counted more than was estimated. A
-// count beyond all reason says nothing about the tokenizer and is left out.
-func (m *Model) learn(estimate, counted int) {
+// learn remembers that a call has cost something, and raises the scale when the
+// provider counted more than was estimated. A count beyond all reason says nothing
+// about the tokenizer and is left out.
+func (m *Model) learn(estimate, used, counted int) {
 	const most = 4
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.paid = m.paid || used > 0
 	if ratio := float64(counted) / float64(max(estimate, 1)); ratio > m.scale && ratio <= most {
 		m.scale = ratio
 	}

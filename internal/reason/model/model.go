@@ -38,13 +38,15 @@ type Reasoner struct {
 	id    string
 	plain *extractive.Reasoner // what goes on when the model does not
 
-	links  []string        // L1, L2… as they were first shown
-	asked  map[string]bool // queries, see queryKey
-	steps  map[string]bool // the calls of each step so far
-	faults int             // of planning calls
-	mute   bool            // no further planning calls
-	past   int             // ends of the run, as far as was heard
-	thinks bool            // the model thinks before it answers, which takes tokens
+	links   []string        // L1, L2… as they were first shown
+	asked   map[string]bool // queries, see queryKey
+	steps   map[string]bool // the calls of each step so far
+	faults  int             // of planning calls
+	failed  bool            // a call has failed, for want of something else than tokens
+	mute    bool            // no further planning calls
+	plainly bool            // this step is planned without the model, which failed
+	past    int             // ends of the run, as far as was heard
+	thinks  bool            // the model thinks before it answers, which takes tokens
 }
 
 // thinking is how many tokens more a reply may have of a model that thinks, where
@@ -56,7 +58,7 @@ var _ reason.Reasoner = (*Reasoner)(nil)
 // Version names this mind and changes when its prompts, or what it does with a
 // model's words, change: a run that another version recorded cannot be rerun by
 // this one.
-const Version = "model/4"
+const Version = "model/5"
 
 // New makes the reasoner of one run. The id is the model's, such as
 // "anthropic/…"; it becomes the result's model_id.
@@ -109,10 +111,11 @@ func scale(s *reason.State) float64 {
 }
 
 // apart is the state for the mind that stands in for the model. It charges what
-// it reads as a model's reading would be, and asks no model: with a meter of its
-// own it can write when the model has used up the run's tokens.
-func apart(s *reason.State) *reason.State {
-	if s.Model == nil {
+// it reads as a model's reading would be. Where the model failed and cost nothing it is
+// charged to the run, as if no model had been asked for; else it has a meter of its
+// own, since the model may have used up the run's tokens, or have use for them yet.
+func (r *Reasoner) apart(s *reason.State) *reason.State {
+	if s.Model == nil || r.dead(s) {
 		return s
 	}
 	m := budget.New(s.Limits, 0)
@@ -122,9 +125,13 @@ func apart(s *reason.State) *reason.State {
 	return &other
 }
 
+// dead reports whether the model failed and has cost nothing.
+func (r *Reasoner) dead(s *reason.State) bool { return r.failed && s.Paid != nil && !s.Paid() }
+
 // standIn is the plan of the mind without a model.
 func (r *Reasoner) standIn(ctx context.Context, s *reason.State) (reason.Plan, error) {
-	other := apart(s)
+	r.plainly = r.failed
+	other := r.apart(s)
 	plan, err := r.plain.Plan(context.WithoutCancel(ctx), other)
 	tell(s, other)
 	return plan, err
@@ -144,8 +151,12 @@ func tell(s, other *reason.State) {
 const fusionK = 60
 
 // Choose fuses the ranks that this iteration's searches gave and takes the best,
-// of different hosts first. It costs no tokens and never fails.
-func (r *Reasoner) Choose(_ context.Context, s *reason.State, hits []search.Hit) ([]reason.Read, error) {
+// of different hosts first. It costs no tokens and never fails. What is read of a
+// step that the model did not plan is chosen without it, too.
+func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hit) ([]reason.Read, error) {
+	if r.plainly {
+		return r.plain.Choose(context.WithoutCancel(ctx), s, hits)
+	}
 	n := 2
 	if s.Iteration <= 1 {
 		n = 3

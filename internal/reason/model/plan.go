@@ -36,6 +36,7 @@ const (
 // is the one of package extractive and comes with the fault; a budget that has
 // no room for the question is no fault.
 func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, error) {
+	r.plainly = false
 	if s.Past != r.past { // the model is asked again
 		r.past, r.faults, r.mute = s.Past, 0, false
 	}
@@ -92,6 +93,7 @@ func (r *Reasoner) planFault(ctx context.Context, s *reason.State, fault error) 
 		return reason.Plan{Decision: "The token budget ended the planning."}, nil
 	}
 	r.faults++
+	r.failed = true
 	switch code {
 	case marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeTimeout, marchwarden.CodeRateLimited:
 		r.mute = r.faults > 1

@@ -41,9 +41,10 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 	}
 	d, packed, err := r.compose(ctx, s)
 	if err != nil {
+		r.failed = r.failed || marchwarden.CodeOf(err) != marchwarden.CodeExhausted
 		stand, failed := r.standInWrite(ctx, s)
 		if failed != nil {
-			return reason.Draft{}, failed
+			return stand, failed
 		}
 		return stand, marchwarden.Wrap(err, marchwarden.CodeOf(err), "the model could not write the answer, which is made of sentences of the sources instead")
 	}
@@ -54,8 +55,9 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 
 // standInWrite is the draft of the mind without a model, which needs no time.
 func (r *Reasoner) standInWrite(ctx context.Context, s *reason.State) (reason.Draft, error) {
-	other := apart(s)
+	other := r.apart(s)
 	d, err := r.plain.Write(context.WithoutCancel(ctx), other)
+	d.By = r.plain.ID()
 	tell(s, other)
 	return d, err
 }
@@ -152,7 +154,9 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		left = room - fixed
 	}
 	if left < scaled(s, leastEvidence) {
-		s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
+		if !r.dead(s) { // or it would not have answered anyway
+			s.Meter.Exhaust(budget.TokenCap(s.Limits.TokenBudget))
+		}
 		return c, nil, marchwarden.Errorf(marchwarden.CodeExhausted, "the %d tokens left of a budget of %d are too few for it", room, s.Limits.TokenBudget)
 	}
 	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, unscaled(s, left)))), evidence.MaxPassageChars)
