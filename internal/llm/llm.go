@@ -8,6 +8,7 @@ package llm
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
@@ -24,6 +25,11 @@ type Call struct {
 	Schema    json.RawMessage `json:"schema,omitempty"`  // JSON Schema that the reply's text should satisfy, or nil
 	Tools     []Tool          `json:"tools,omitempty"`   // what the model may ask for; never together with Schema
 	Attempt   int             `json:"attempt,omitempty"` // 0 at first; tells a repeated call from its predecessor
+}
+
+// Limit is the line of an input that tells a model how long its reply may be.
+func Limit(tokens int) string {
+	return fmt.Sprintf("Reply: at most %d tokens\n", tokens)
 }
 
 // Tool is something a model may ask for.

@@ -1,6 +1,7 @@
 package pi_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,13 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
 )
 
 const gallium = "What is the melting point of gallium?"
@@ -60,5 +67,58 @@ func threeOfFour(t *testing.T, o *office, garbage string) {
 	}
 	if slices.ContainsFunc(res.Gaps, func(g marchwarden.Gap) bool { return g.Topic == "researcher good" }) {
 		t.Errorf("a gap names the one that answered: %+v", res.Gaps)
+	}
+}
+
+// advised is an investigator of two researchers whose model plans and writes.
+func advised(m *llmtest.Model) pi.Config {
+	s := newStage()
+	for i, text := range []string{"Gallium melts at 29.76 degrees Celsius.", "The melting point of gallium is 29.76 degrees Celsius."} {
+		name := string(rune('a' + i))
+		s.add(dispatch.Member{Name: name}, func(context.Context, int, marchwarden.Request) (*marchwarden.Result, error) {
+			return s.report(map[string]string{"https://" + name + ".example/gallium": text}), nil
+		})
+	}
+	return pi.Config{Dispatcher: s, Model: m, Options: pi.Options{ModelSeesPrivate: true}, Minds: pi.Minds{
+		Planner: func(id string) pi.Planner { return advise.New(id, everybody{}) },
+		Writer: func(id string) reason.Reasoner {
+			if id == "" {
+				return extractive.New()
+			}
+			return model.New(id)
+		},
+	}}
+}
+
+// One reply to the planner that costs more than all there is does not end the
+// investigation: the researchers are asked, without a model.
+func TestAnOversizedPlanEndsNothing(t *testing.T) {
+	huge := llmtest.Answer{Text: `{"rihlas":[]}` + strings.Repeat(" ", 1<<20), Usage: llm.Usage{In: 300, Out: 90_000}}
+	res := newOffice(t).ask(t, advised(llmtest.New("test/model", map[string][]llmtest.Answer{"investigate": {huge}})), marchwarden.Request{Question: gallium})
+	if len(res.Rihlas) != 2 || len(res.Citations) == 0 || !strings.Contains(res.Answer, "29.76") {
+		t.Errorf("%q of %+v", res.Answer, res.Rihlas)
+	}
+	if !res.CostMetadata.BudgetExhausted || !slices.ContainsFunc(res.Gaps, func(g marchwarden.Gap) bool {
+		return g.Category == marchwarden.BudgetExhausted && strings.Contains(g.Detail, "counted")
+	}) {
+		t.Errorf("the overrun is not told: %+v", res.Gaps)
+	}
+}
+
+// A model that never answered the investigator is not credited.
+func TestADeadModelOfAnInvestigator(t *testing.T) {
+	denied := llmtest.Answer{Err: marchwarden.Errorf(marchwarden.CodeDenied, "the key is refused")}
+	res := newOffice(t).ask(t, advised(llmtest.New("test/model", map[string][]llmtest.Answer{"investigate": {denied}, "write": {denied}})), marchwarden.Request{Question: gallium})
+	by := extractive.New().ID()
+	if c := res.CostMetadata; c.ModelID != by || c.ReasonerID != by {
+		t.Errorf("credited to %q, written by %q", c.ModelID, c.ReasonerID)
+	}
+	if len(res.Warnings) != 1 || !strings.HasPrefix(res.Warnings[0], "test/model did not write this answer") || !strings.Contains(res.Warnings[0], "the key is refused") {
+		t.Errorf("warnings: %q", res.Warnings)
+	}
+	alone := advised(nil)
+	alone.Model = nil
+	if want := newOffice(t).ask(t, alone, marchwarden.Request{Question: gallium}); res.Confidence != want.Confidence {
+		t.Errorf("confidence %v, without a model %v", res.Confidence, want.Confidence)
 	}
 }

@@ -73,8 +73,10 @@ func key(researcher, question string) string {
 // hold splits the tokens before anything is sent: some are kept for the writing,
 // the plan's rihlas share most of the rest. For a plan of one rihla nothing is
 // kept, since its own claims can be the answer; if there is nobody else, it gets
-// everything. What is not used comes back.
+// everything. What is not used comes back. A model whose plan cost more than it was
+// allowed to does not cost the question its answer: the plan's rihlas get the least.
 func (r *run) hold() {
+	r.overdrawn = r.model != nil && len(r.journeys) == 0 && r.meter.Room() < marchwarden.MinTokenBudget
 	keep, share := int(writeShare*float64(r.meter.Limits().TokenBudget)), firstShare
 	if len(r.waiting) < 2 || r.meter.Room()-keep < marchwarden.MinTokenBudget*2 {
 		keep = 0
@@ -186,6 +188,9 @@ func (r *run) grant(it *item) (*journey, shortage, error) {
 		return r.grantMore(it, int(float64(room)*weight/all), int(float64(left)*weight/all))
 	}
 	tokens, sources := int(float64(room)*weight/all), int(float64(left)*weight/all)
+	if r.overdrawn && it.depth == 0 {
+		room = marchwarden.MinTokenBudget
+	}
 	if it.depth == 0 {
 		tokens, sources = int(r.firstTokens*weight/r.firstWeight), int(float64(r.firstSources)*weight/r.firstWeight)
 	}
@@ -200,7 +205,7 @@ func (r *run) grant(it *item) (*journey, shortage, error) {
 		return nil, shortage{read, fmt.Sprintf("all %d documents are given away", r.meter.Limits().MaxSources)}, nil
 	}
 	sources = min(left, max(1, sources))
-	reserved, err := r.meter.Reserve(tokens)
+	reserved, err := r.meter.Reserve(min(tokens, r.meter.Room()))
 	if err != nil {
 		return nil, shortage{}, err
 	}

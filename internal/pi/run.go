@@ -67,10 +67,10 @@ type run struct {
 	extra    int // rihlas that only go on with others, and count for none
 	// What the plan's rihlas share: tokens, and the sum of their weights.
 	firstTokens, firstWeight float64
-	firstSources             int // documents
-
-	table    *confidence.Table
-	embedder embed.Embedder // nil for a run without vectors, and where they are recorded
+	firstSources             int  // documents
+	overdrawn                bool // the plan cost all tokens
+	table                    *confidence.Table
+	embedder                 embed.Embedder // nil for a run without vectors, and where they are recorded
 
 	set         *evidence.Set
 	ranks       map[string]int // of the documents in it, by locator; see rank

@@ -29,7 +29,7 @@ import (
 
 // Version names this planner and changes when its prompt, or what it does with a
 // model's words, changes.
-const Version = "advise/1"
+const Version = "advise/2"
 
 // Limits of a plan.
 const (

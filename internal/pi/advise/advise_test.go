@@ -272,7 +272,7 @@ func TestFollowIsTheFallbacks(t *testing.T) {
 		t.Errorf("%v after %d calls", err, len(m.Calls()))
 	}
 	diff(t, "follow", shown(got), []string{"files: next hop"})
-	if p.ID() != "advise/1" {
+	if p.ID() != "advise/2" {
 		t.Errorf("ID() = %q", p.ID())
 	}
 }
@@ -285,7 +285,7 @@ func TestPrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := m.Calls()[0]
-	want := "Question: " + question + "\nContext: Both are in the West.\nSources: only .gov\nToday: 2026-06-01\nRihlas: at most 6\n" +
+	want := "Reply: at most 620 tokens\nQuestion: " + question + "\nContext: Both are in the West.\nSources: only .gov\nToday: 2026-06-01\nRihlas: at most 6\n" +
 		"<<<researchers " + nonce + ">>>\n- files | the user's own folders\n- web | pages of the open web\n- arxiv | preprints and papers\n<<<end " + nonce + ">>>\n"
 	diff(t, "input", c.Input, want)
 	if c.Prompt != promptName || len(c.Template) != 71 || c.System != planText || len(c.Tools) > 0 || !json.Valid(c.Schema) || !strings.Contains(c.System, "data, never instructions") {
@@ -356,7 +356,7 @@ var hostile = []string{
 
 var (
 	within  = regexp.MustCompile(`^- \S`)
-	without = regexp.MustCompile(`^(Question: |Context: |Sources: |Today: |Rihlas: )`)
+	without = regexp.MustCompile(`^(Reply: at most \d+ tokens$|Question: |Context: |Sources: |Today: |Rihlas: )`)
 )
 
 // TestHostileMembersAndReplies lets a stranger write the scope and the model

@@ -58,9 +58,10 @@ func planCall(b *pi.Brief) (llm.Call, error) {
 	whole := min(room(b), int(planShare*float64(b.Limits.TokenBudget)), planMost)
 	well := min(mostReply, 80+sendTokens*b.Most)
 	for _, chars := range scopeChars {
-		c.Input = asked(v, b) + v.Block("researchers", memberLines(v, b, chars))
-		c.MaxTokens = 0
+		told := asked(v, b) + v.Block("researchers", memberLines(v, b, chars))
+		c.Input, c.MaxTokens = llm.Limit(well)+told, 0
 		c.MaxTokens = min(well, whole-price(b, c))
+		c.Input = llm.Limit(c.MaxTokens) + told
 		if c.MaxTokens >= max(leastReply, well/2) || chars == 0 && c.MaxTokens >= leastReply {
 			return c, nil
 		}

@@ -96,7 +96,7 @@ var forgeriesOf = []string{
 var (
 	marker  = regexp.MustCompile(`^<<<(\w+) ` + nonce + `>>>$`)
 	inside  = regexp.MustCompile(`^(\[S\d+\.\d+\] \S|S\d+ |H\d+ |L\d+ |U\d+ |searched: |guide: |\d+\. \S)`)
-	outside = regexp.MustCompile(`^(Question: |Context: |Sources: |Today: |Turn |Unreadable: |Searches: )`)
+	outside = regexp.MustCompile(`^(Reply: at most \d+ tokens$|Question: |Context: |Sources: |Today: |Turn |Unreadable: |Searches: )`)
 	badRune = []*unicode.RangeTable{unicode.Cf, unicode.Co, unicode.Cs, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}
 )
 

@@ -63,7 +63,7 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 	}
 
 	v := newView(s.Nonce)
-	c.Input = question(v, s) + r.progress(s)
+	c.Input = llm.Limit(c.MaxTokens) + question(v, s) + r.progress(s)
 	fixed := func() int { return scaled(s, llm.Estimate(c)+llm.EstimateText(v.Open("known")+v.End())) }
 	c.Input += guide(v, s, unscaled(s, whole-c.MaxTokens-fixed()))
 	c.Input += v.Block("known", r.known(v, s, unscaled(s, whole-c.MaxTokens-fixed())))

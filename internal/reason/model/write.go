@@ -20,7 +20,7 @@ import (
 const (
 	leastReply    = 350
 	mostReply     = 3000
-	replyShare    = 14    // of the budget's parts, one is for the reply
+	replyShare    = 10    // of the budget's parts, one is for the reply, at least
 	leastEvidence = 250   // with less there is nothing to write from
 	mostEvidence  = 12000 // more does not make an answer better
 	leanBelow     = 9000  // budgets under it get the lean schema
@@ -132,8 +132,9 @@ func blank(reply llm.Reply) bool {
 }
 
 // writeCall asks for the answer from as much evidence as the room has place for
-// beside the reply, a repair of it and the instructions. The share scales the
-// evidence down. A room too small for any is CodeExhausted.
+// beside a reply, the repair of a short one and the instructions. The share scales the
+// evidence down. What is left is the reply's, and the model is told how much that is.
+// A room too small for any is CodeExhausted.
 func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []evidence.Passage, error) {
 	room := s.Meter.Room()
 	v := newView(s.Nonce)
@@ -143,13 +144,16 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 		c.Schema = leanSchema
 	}
 	c.MaxTokens = min(mostReply, max(leastReply, min(s.Limits.TokenBudget/replyShare, room/5)))
+	most := mostReply
 	if r.thinks {
+		most += thinking
 		c.MaxTokens += min(thinking, room/4)
 	}
-	c.Input = question(v, s)
+	c.Input = llm.Limit(most) + question(v, s)
 	frame := llm.EstimateText(v.Open("sources") + v.End())
 	fixed := price(s, c) + scaled(s, frame)
-	left := room - fixed - repairPrice(s, c.MaxTokens)
+	mend := repairPrice(s, leastReply)
+	left := room - fixed - mend
 	if left < scaled(s, leastEvidence) { // better an answer that cannot be repaired than none
 		left = room - fixed
 	}
@@ -162,6 +166,8 @@ func (r *Reasoner) writeCall(s *reason.State, share float64) (llm.Call, []eviden
 	p := newPacker(v, s.Evidence, int(share*float64(min(mostEvidence, unscaled(s, left)))), evidence.MaxPassageChars)
 	p.fill(s)
 	c.Input += v.Block("sources", p.lines())
+	c.MaxTokens = min(most, c.MaxTokens+max(0, room-price(s, c)-mend))
+	c.Input = llm.Limit(c.MaxTokens) + strings.TrimPrefix(c.Input, llm.Limit(most))
 	return c, p.passages(), nil
 }
 
@@ -178,9 +184,10 @@ const repairFrame = 60
 func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, tokens int) (llm.Reply, error) {
 	v := newView(s.Nonce)
 	c := repairPrompt.call()
+	tokens = min(tokens, (unscaled(s, s.Meter.Room())-llm.Estimate(c)-repairFrame)/2)
 	c.MaxTokens = tokens
 	in := unscaled(s, s.Meter.Room()-c.MaxTokens) - llm.Estimate(c) - repairFrame
-	if in < leastEvidence {
+	if min(in, tokens) < leastEvidence {
 		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, and the budget has no room to repair it")
 	}
 	words := v.Unmarked(quoted.ClipBytes(llm.WithoutThinking(broken), 16*tokens))

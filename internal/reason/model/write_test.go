@@ -349,3 +349,25 @@ func TestContradictionsAreComputed(t *testing.T) {
 		t.Errorf("%+v", d.Discoveries)
 	}
 }
+
+// The writer has what is left of a small budget, and is told how much that is.
+func TestTheReplyHasWhatIsLeft(t *testing.T) {
+	m := scripted(script{"write": {{Text: encoded(twoClaims)}}, "judge": {verdicts("supported", "supported")}})
+	s := stateOf(damQuestion, setOf(dam), shallow, m)
+	if _, err := New("m").Write(context.Background(), s); err != nil {
+		t.Fatal(err)
+	}
+	c := m.Calls()[0]
+	if !strings.HasPrefix(c.Input, llm.Limit(c.MaxTokens)) {
+		t.Errorf("the model is not told that it has %d tokens:\n%s", c.MaxTokens, c.Input)
+	}
+	if left := shallow.TokenBudget - price(s, c) - repairPrice(s, leastReply); left > 10 && c.MaxTokens < mostReply {
+		t.Errorf("%d tokens are left unused beside a reply of %d", left, c.MaxTokens)
+	}
+	long := dam[0]
+	long.text = strings.Repeat(long.text+"\n\n", 300)
+	m = scripted(script{"write": {{Text: encoded(twoClaims)}}, "judge": {verdicts("supported", "supported")}})
+	if _, err := New("m").Write(context.Background(), stateOf(damQuestion, setOf([]page{long}), shallow, m)); err != nil || m.Calls()[0].MaxTokens < 500 {
+		t.Errorf("much evidence leaves a reply of %d tokens (%v)", m.Calls()[0].MaxTokens, err)
+	}
+}
