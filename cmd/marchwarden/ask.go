@@ -128,7 +128,7 @@ func (o *askOptions) deskFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.desk.researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.BoolVar(&o.desk.online, "online", false, "let the question leave this machine: ask the web and arXiv, too")
-	f.StringVar(&o.desk.db, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
+	databaseFlags(f, &o.desk)
 	f.StringSliceVar(&o.desk.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
 	f.BoolVar(&o.desk.planOnly, "plan", false, "print the plan and stop")
 	f.Var(&o.parallel, "parallel", "send at most `N` rihlas at once (default 4)")

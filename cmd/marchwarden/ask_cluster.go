@@ -21,12 +21,18 @@ import (
 // workFlags are the flags that say with what researchers work, wherever they do.
 func workFlags(f *pflag.FlagSet, o *deskOptions) {
 	f.BoolVar(&o.online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
-	f.StringVar(&o.db, "db", "", "ask the database at `URL`; read-only")
+	databaseFlags(f, o)
 	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
 	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines; implies --online")
 	f.StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
 	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+}
+
+// databaseFlags are the flags of who may ask a database.
+func databaseFlags(f *pflag.FlagSet, o *deskOptions) {
+	f.StringVar(&o.db, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
+	f.BoolVar(&o.allowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
 }
 
 // workElsewhere refuses flags that are for whoever does the work, where somebody else does.
@@ -38,7 +44,7 @@ func (c *config) workElsewhere(o deskOptions, instead string) error {
 	for _, f := range []struct {
 		flag  string
 		given bool
-	}{{"--library", len(o.library) > 0}, {"--embedded", o.embedded}, {"--db", o.db != ""}, {"--online", o.online}, {"--model", o.model != ""},
+	}{{"--library", len(o.library) > 0}, {"--embedded", o.embedded}, {"--db", o.db != ""}, {"--allow-samples", o.allowSamples}, {"--online", o.online}, {"--model", o.model != ""},
 		{"--search", o.search != ""}, {"--render", o.render != ""}, {"--in-process", o.inProcess}} {
 		if f.given {
 			return invalid(f.flag, "give it to 'marchwarden worker', or "+here, "is for the workers of the cluster, and not for who asks "+instead)

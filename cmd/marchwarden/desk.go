@@ -52,10 +52,12 @@ type deskOptions struct {
 	library    []string
 	embedded   bool
 	db         string
-	model      string
-	search     string
-	render     string
-	timeout    string
+	// allowSamples lets values of the database be shown to the model before it asks.
+	allowSamples bool
+	model        string
+	search       string
+	render       string
+	timeout      string
 	// For an investigation.
 	parallel    int
 	maxRihlas   int
@@ -144,6 +146,7 @@ var flagsOf = []struct {
 	{"--embedded", func(o deskOptions) bool { return o.embedded }, []string{files.Name}},
 	{"--online", func(o deskOptions) bool { return o.online }, []string{web.Name, arxiv.Name}},
 	{"--db", func(o deskOptions) bool { return o.db != "" }, []string{database.Name}},
+	{"--allow-samples", func(o deskOptions) bool { return o.allowSamples }, []string{database.Name}},
 	{"--search", func(o deskOptions) bool { return o.search != "" }, []string{web.Name}},
 	{"--render", func(o deskOptions) bool { return o.render != "" }, []string{web.Name}},
 	{"--researchers", func(o deskOptions) bool { return len(o.only) > 0 }, nil},
@@ -183,7 +186,7 @@ func (o deskOptions) narrowed(names []string) deskOptions {
 		o.library, o.embedded = nil, false
 	}
 	if !slices.Contains(names, database.Name) {
-		o.db = ""
+		o.db, o.allowSamples = "", false
 	}
 	if !slices.Contains(names, web.Name) {
 		o.search, o.render = "", ""

@@ -229,6 +229,9 @@ func (a *app) child(c *config, o deskOptions, name string) (client.Target, error
 		if o.db != "" { // it may hold a password, which arguments show to everybody
 			env = append(env, settingEnv(setDB)+"="+o.db)
 		}
+		if o.allowSamples {
+			args = append(args, "--allow-samples")
+		}
 	}
 	return client.Target{Command: args, Dir: a.dir, Env: env}, nil
 }
@@ -281,7 +284,7 @@ func (o deskOptions) partFor(name string) deskOptions {
 	case web.Name:
 		part.search, part.render = o.search, o.render
 	case database.Name:
-		part.db = o.db
+		part.db, part.allowSamples = o.db, o.allowSamples
 	}
 	return part
 }

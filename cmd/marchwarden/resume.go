@@ -279,6 +279,7 @@ func (o deskOptions) recordable(a *app, c *config) []string {
 	add("render", o.render)
 	switchOn("online", o.online)
 	switchOn("embedded", o.embedded)
+	switchOn("allow-samples", o.allowSamples)
 	switchOn("in-process", o.inProcess)
 	number("parallel", o.parallel)
 	number("max-rihlas", o.maxRihlas)

@@ -104,7 +104,7 @@ func newServeDatabase(a *app) *cobra.Command {
 	o := &deskOptions{researcher: database.Name}
 	cmd := a.served(o, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
 		"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database")
-	cmd.Flags().StringVar(&o.db, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file")
+	databaseFlags(cmd.Flags(), o)
 	return cmd
 }
 
@@ -116,7 +116,7 @@ func newServePI(a *app) *cobra.Command {
 	f.BoolVar(&o.online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
 	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
-	f.StringVar(&o.db, "db", "", "ask the database at `URL`; read-only")
+	databaseFlags(f, o)
 	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines; implies --online")
 	f.StringSliceVar(&o.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	f.BoolVar(&o.inProcess, "in-process", false, "run the built-in researchers inside this process")

@@ -75,7 +75,7 @@ func (a *app) openDatabaseDesk(c *config, o deskOptions, lab researcher.Lab) (*d
 	}
 	schema, _ := db.Schema(ctx) // a database that does not answer is a gap of each research
 	d.name, d.scope, d.private = dbresearcher.Name, dbresearcher.Scope(db, schema), true
-	d.researcher = dbresearcher.New(dbresearcher.Config{Lab: lab, DB: db})
+	d.researcher = dbresearcher.New(dbresearcher.Config{Lab: lab, DB: db, Samples: o.allowSamples})
 	d.close = []func() error{db.Close}
 	return d, nil
 }

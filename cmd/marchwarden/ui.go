@@ -95,7 +95,7 @@ func newUI(a *app) *cobra.Command {
 	f.IntVar(&o.maxRuns, "max-runs", 4, "`N` questions at once; who asks more is told to come back")
 	d := &o.ask.desk
 	f.BoolVar(&d.online, "online", false, "let questions leave this machine unless their asker says otherwise: ask the web and arXiv, too")
-	f.StringVar(&d.db, "db", "", "ask the database at `URL`, too; read-only")
+	databaseFlags(f, d)
 	f.StringVar(&d.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
 	f.StringVar(&d.search, "search", "", "search the web by this `LIST` of engines; implies --online")
 	f.StringVar(&d.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")

@@ -39,6 +39,8 @@ type Options struct {
 	Timeout  time.Duration // of one statement; 2 s
 	MaxRows  int           // of one answer; 200
 	MaxBytes int           // of one answer, as text; 256 KiB
+
+	own bool // the statement is this package's, and may read what is the server's own
 }
 
 func (o Options) withDefaults() Options {

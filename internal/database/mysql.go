@@ -29,6 +29,9 @@ func dialMySQL(u *url.URL, o Options) (*DB, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.DBName = u.User.Username(), strings.Trim(u.Path, "/")
 	cfg.Passwd, _ = u.User.Password()
+	if systemSchemas[strings.ToLower(cfg.DBName)] {
+		return nil, withheld(cfg.DBName)
+	}
 	host, port := u.Hostname(), u.Port()
 	cfg.Net, cfg.Addr = "tcp", hostPort(host, port)
 	for key, values := range u.Query() {

@@ -2,9 +2,12 @@ package database
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -117,8 +120,57 @@ func (w *postgresWall) inside(ctx context.Context, conn *pgconn.PgConn, statemen
 	if err := conn.Exec(ctx, begin).Close(); err != nil {
 		return Rows{}, err
 	}
+	if !o.own {
+		if err := withholds(ctx, conn, statement); err != nil {
+			return Rows{}, err
+		}
+	}
 	// The extended protocol takes one statement a message; results come as text.
 	return receive(conn.ExecParams(ctx, statement, nil, nil, nil, nil), o, stop)
+}
+
+// guarded are the catalogs with passwords, keys, files and values of tables that the
+// role may not read.
+var guarded = set(`pg_authid pg_user_mapping pg_subscription pg_foreign_server pg_foreign_data_wrapper pg_foreign_table pg_largeobject
+	pg_statistic pg_statistic_ext_data pg_db_role_setting pg_dist_authinfo pg_dist_poolinfo`)
+
+// withholds asks the server what a statement would read, views looked through, and
+// refuses one that reads what is guarded: a superuser, and the role that may read
+// everything, could.
+func withholds(ctx context.Context, conn *pgconn.PgConn, statement string) error {
+	plan := conn.ExecParams(ctx, "EXPLAIN (VERBOSE, COSTS OFF, FORMAT JSON) "+statement, nil, nil, nil, nil).Read()
+	var nodes any
+	if plan.Err == nil && (len(plan.Rows) != 1 || json.Unmarshal(plan.Rows[0][0], &nodes) != nil) {
+		return marchwarden.Errorf(marchwarden.CodeMalformed, "the server does not say what the statement reads")
+	}
+	if name := guardedIn(nodes); name != "" {
+		return withheld(name)
+	}
+	return plan.Err
+}
+
+// guardedIn is the first name in a plan of what is guarded, or "".
+func guardedIn(node any) string {
+	switch node := node.(type) {
+	case []any:
+		for _, n := range node {
+			if name := guardedIn(n); name != "" {
+				return name
+			}
+		}
+	case map[string]any:
+		schema, _ := node["Schema"].(string)
+		table, _ := node["Relation Name"].(string)
+		function, _ := node["Function Name"].(string)
+		switch {
+		case schema == "pg_toast", schema == "pg_catalog" && guarded[table]:
+			return table
+		case strings.HasPrefix(function, "pg_"), schema == "pg_catalog" && function != "" && !functions[function] && !own[Postgres][function]:
+			return function
+		}
+		return guardedIn(slices.Collect(maps.Values(node)))
+	}
+	return ""
 }
 
 // hasReader reports whether the server has the role that may read everything and

@@ -288,7 +288,7 @@ func kindOf(typ string) Kind {
 // catalog runs a statement of this package's own and gives its cells as text.
 func (d *DB) catalog(ctx context.Context, statement string) ([][]string, error) {
 	o := d.opts
-	o.MaxRows, o.MaxBytes = 10_000, 4<<20
+	o.MaxRows, o.MaxBytes, o.own = 10_000, 4<<20, true
 	rows, err := d.read(ctx, statement, o)
 	if err != nil {
 		return nil, err

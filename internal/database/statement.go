@@ -19,6 +19,8 @@ const MaxStatement = 16 << 10
 //     begin; there is no INTO, no locking clause and no assignment
 //   - it calls functions of a list only, none of somebody else's making
 //   - it holds no comment that a server would run, and no escaped identifier
+//   - of the server's own tables it names those of a list only; any other, which may
+//     hold passwords, files or what others asked, is CodeDenied
 //
 // The check errs towards refusing. It is a first wall; the database is the second.
 func Check(statement string, d Dialect) (string, error) {
@@ -185,9 +187,44 @@ func (c *checker) token(i int) error {
 		return refuse("it has %s", strings.ToUpper(w))
 	case t.name() && c.opens(i+1):
 		return c.call(i)
+	case t.name() && c.secret(i):
+		return withheld(t.value)
 	}
 	return nil
 }
+
+// withheld is the error of a statement that reads what is the server's own.
+func withheld(name string) *marchwarden.Error {
+	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "the statement is not run: " + clip(name) + " is the server's own, and may hold secrets",
+		Hint: "ask the tables of the database"}
+}
+
+// secret reports a name that may be a table of the server's own that is not on the list.
+func (c *checker) secret(i int) bool {
+	name := strings.ToLower(c.toks[i].value)
+	switch c.dialect {
+	case Postgres:
+		return strings.HasPrefix(name, "pg_") && name != "pg_catalog" && !catalogs[name] ||
+			strings.HasPrefix(name, "_pg_") || strings.HasSuffix(name, "_options") && c.after(i, "information_schema")
+	case MySQL:
+		return systemSchemas[name] && i+1 < len(c.toks) && c.toks[i+1].is(".") && name != "information_schema" ||
+			c.after(i, "information_schema") && !catalogs[name]
+	}
+	return strings.HasPrefix(name, "pragma_") || strings.HasPrefix(name, "sqlite_") && !catalogs[name]
+}
+
+// after reports whether the name at i is qualified by another.
+func (c *checker) after(i int, schema string) bool {
+	return i >= 2 && c.toks[i-1].is(".") && strings.EqualFold(c.toks[i-2].value, schema)
+}
+
+// catalogs are the tables of servers that say what tables there are, and no more.
+var catalogs = set(`pg_class pg_namespace pg_attribute pg_attrdef pg_type pg_enum pg_constraint pg_index pg_inherits pg_description pg_tables pg_views pg_matviews pg_indexes
+	tables columns schemata views statistics key_column_usage table_constraints referential_constraints check_constraints
+	sqlite_master sqlite_schema`)
+
+// systemSchemas are the databases of a MySQL server that are its own.
+var systemSchemas = set("mysql information_schema performance_schema sys")
 
 var locking = set("update share no key")
 

@@ -260,3 +260,65 @@ func postgresHash(t *testing.T, db *DB) string {
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
+
+// secretsPostgres are statements that ask for what only the server should know.
+var secretsPostgres = []string{
+	"SELECT * FROM pg_authid", "SELECT rolpassword FROM pg_catalog.pg_authid", `SELECT * FROM "pg_authid"`, "TABLE pg_authid", "SELECT passwd FROM pg_shadow", "SELECT passwd FROM PG_SHADOW",
+	"WITH x AS (SELECT rolpassword FROM pg_authid) SELECT * FROM x", "SELECT (SELECT max(rolpassword) FROM pg_authid)", "SELECT * FROM people WHERE EXISTS (SELECT 1 FROM pg_authid a WHERE a.rolpassword LIKE 'S%')",
+	"SELECT umoptions FROM pg_user_mapping", "SELECT * FROM pg_user_mappings", "SELECT * FROM information_schema.user_mapping_options", "SELECT * FROM information_schema._pg_user_mappings", "SELECT * FROM information_schema.foreign_server_options",
+	"SELECT srvoptions FROM pg_foreign_server", "SELECT subconninfo FROM pg_subscription", "SELECT data FROM pg_largeobject", "SELECT * FROM pg_hba_file_rules", "SELECT * FROM pg_hba_file_rules()", "SELECT * FROM pg_settings", "SELECT * FROM pg_file_settings",
+	"SELECT pg_read_file('/etc/passwd')", "SELECT * FROM pg_read_file('/etc/passwd')", "SELECT * FROM pg_stat_activity", "SELECT * FROM pg_stats", "SELECT * FROM pg_statistic", "SELECT * FROM pg_db_role_setting", "SELECT * FROM pg_stat_wal_receiver",
+	"SELECT * FROM logins", "SELECT count(*) FROM logins WHERE passwd LIKE 'SCRAM%'", "SELECT * FROM servers", "SELECT * FROM rules",
+}
+
+// No role, not even a superuser, is shown passwords, keys and files, by name or by a
+// view: neither by the lexer and the server together nor by the server alone.
+func TestSecretsOfThePostgresServer(t *testing.T) {
+	s := dbtest.Postgres(t)
+	s.Exec(t, dbtest.Admin, "CREATE DATABASE trials", "CREATE ROLE reader LOGIN PASSWORD 'hunter2' IN ROLE pg_read_all_data, pg_monitor")
+	s.Exec(t, "trials", "CREATE TABLE people (id serial PRIMARY KEY, name text); INSERT INTO people (name) VALUES ('Ann')", "CREATE VIEW logins AS SELECT usename, passwd FROM pg_shadow",
+		"CREATE FOREIGN DATA WRAPPER far", "CREATE SERVER there FOREIGN DATA WRAPPER far OPTIONS (host 'hunter2')", "CREATE VIEW servers AS SELECT srvoptions FROM pg_foreign_server", "CREATE VIEW rules AS SELECT * FROM pg_hba_file_rules",
+		"CREATE USER MAPPING FOR reader SERVER there OPTIONS (password 'hunter2')", "SELECT lo_from_bytea(0, 'hunter2')", "GRANT SELECT ON logins, servers, rules TO reader")
+	for _, user := range []string{dbtest.Admin, "reader"} {
+		db := open(t, s.URL(user, "trials"))
+		for _, st := range secretsPostgres {
+			if rows, err := db.Query(t.Context(), st); err == nil || marchwarden.HintOf(err) == "" && marchwarden.CodeOf(err) != marchwarden.CodeDenied {
+				t.Errorf("%s: %s gives %v, %v", user, st, rows.Cells, err)
+			}
+			if rows, err := db.read(t.Context(), st, soon); err == nil && !strings.Contains(st, "pg_read_file('") {
+				t.Errorf("%s: the server alone lets %s through: %v", user, st, rows.Cells)
+			}
+		}
+		if rows, err := db.Query(t.Context(), "SELECT name, pg_typeof(name) FROM people"); err != nil || rows.Cells[0][0].Text != "Ann" {
+			t.Errorf("%s: a table of the user's: %v, %v", user, rows, err)
+		}
+		if _, err := db.Query(t.Context(), "SELECT table_name FROM information_schema.tables"); err != nil {
+			t.Errorf("%s: the list of tables: %v", user, err)
+		}
+		schema, err := db.Schema(t.Context())
+		if err != nil || strings.Contains(fmt.Sprint(schema), "SCRAM") || strings.Contains(fmt.Sprint(schema), "hunter2") {
+			t.Errorf("%s: the schema tells %v, %v", user, schema, err)
+		}
+	}
+}
+
+// The same of MariaDB, whose own databases are closed, and of SQLite.
+func TestSecretsOfOtherServers(t *testing.T) {
+	for st, d := range map[string]Dialect{
+		"SELECT authentication_string FROM mysql.user": MySQL, "SELECT * FROM `mysql` . `global_priv`": MySQL, "SELECT * FROM MySQL.servers": MySQL, "SELECT * FROM information_schema.processlist": MySQL,
+		"SELECT * FROM performance_schema.threads": MySQL, "SELECT * FROM sys.processlist": MySQL, "SELECT * FROM \"mysql\".\"user\"": MySQL,
+		"SELECT * FROM pragma_database_list": SQLite, "SELECT * FROM sqlite_dbpage": SQLite, "SELECT * FROM sqlite_stat4": SQLite,
+	} {
+		if _, err := Check(st, d); marchwarden.CodeOf(err) != marchwarden.CodeDenied {
+			t.Errorf("%s: %v", st, err)
+		}
+	}
+	for st, d := range map[string]Dialect{"SELECT table_name FROM information_schema.tables": MySQL, "SELECT name FROM sqlite_master": SQLite, "SELECT mysql FROM servers": MySQL} {
+		if _, err := Check(st, d); err != nil {
+			t.Errorf("%s: %v", st, err)
+		}
+	}
+	if _, err := dial("mysql://root@127.0.0.1/mysql", Options{}); marchwarden.CodeOf(err) != marchwarden.CodeDenied {
+		t.Errorf("the database mysql: %v", err)
+	}
+}

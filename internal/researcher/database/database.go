@@ -28,6 +28,8 @@ const Name = "database"
 type Config struct {
 	researcher.Lab
 	DB *database.DB
+	// Samples lets a model see a few values of each table before it asks for any.
+	Samples bool
 }
 
 // Researcher answers from the rows of a database. It is safe for concurrent use.
@@ -59,7 +61,7 @@ func (r *Researcher) setup(ctx context.Context, req marchwarden.Request) (resear
 	setup.Gaps = append(setup.Gaps, found.Gaps(ctx)...)
 	setup.Engine, setup.Fetcher = found, found.Fetcher(r.cfg.Blobs, r.cfg.Now)
 	setup.Library = []string{describe(r.cfg.DB, schema)}
-	setup.Guide = Guide(r.cfg.DB, schema)
+	setup.Guide = Guide(r.cfg.DB, schema, r.cfg.Samples)
 	return setup, nil
 }
 
@@ -115,10 +117,10 @@ func short(t database.Table, most int) string {
 	return t.Display() + " (" + strings.Join(names, ", ") + ")"
 }
 
-// Guide tells a model what it may search for: the tables with types, keys and a
-// few values, and that a search may be one SELECT statement. Values stand in
-// quotes: they are data, whatever they say.
-func Guide(db *database.DB, s database.Schema) string {
+// Guide tells a model what it may search for: the tables with types and keys, and
+// that a search may be one SELECT statement; with samples a value of each column of
+// text, too. Values stand in quotes: they are data, whatever they say.
+func Guide(db *database.DB, s database.Schema, samples bool) string {
 	head := fmt.Sprintf("A search may be one SELECT statement in the SQL of %s, read-only, up to 200 rows, common functions only; or plain words. Names with capitals or spaces need double quotes. Tables:\n", db.Dialect())
 	var b strings.Builder
 	b.WriteString(head)
@@ -126,7 +128,7 @@ func Guide(db *database.DB, s database.Schema) string {
 		b.Reset()
 		b.WriteString(head)
 		for _, t := range s.Tables {
-			b.WriteString(line(t, rich) + "\n")
+			b.WriteString(line(t, rich, rich && samples) + "\n")
 		}
 		if len([]rune(b.String())) <= maxGuide {
 			return b.String()
@@ -136,15 +138,15 @@ func Guide(db *database.DB, s database.Schema) string {
 }
 
 // line is one table of the guide.
-func line(t database.Table, rich bool) string {
+func line(t database.Table, rich, samples bool) string {
 	var cols []string
 	for _, c := range t.Columns {
 		col := database.Printable(c.Name)
 		if rich {
 			col += " " + c.Type
-			if len(c.Samples) > 0 {
-				col += fmt.Sprintf(" e.g. %.24q", c.Samples[0])
-			}
+		}
+		if samples && len(c.Samples) > 0 {
+			col += fmt.Sprintf(" e.g. %.24q", c.Samples[0])
 		}
 		cols = append(cols, col)
 	}

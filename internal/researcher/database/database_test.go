@@ -345,8 +345,21 @@ func TestScopeAndGuide(t *testing.T) {
 		if scope := dbresearcher.Scope(db, schema); !strings.HasPrefix(scope, want) || len([]rune(scope)) > 300 {
 			t.Errorf("scope %d: %s", len([]rune(scope)), scope)
 		}
-		if guide := dbresearcher.Guide(db, schema); len([]rune(guide)) > 1500 || !strings.Contains(guide, "SELECT") || !strings.Contains(guide, "drugs (id") {
+		if guide := dbresearcher.Guide(db, schema, true); len([]rune(guide)) > 1500 || !strings.Contains(guide, "SELECT") || !strings.Contains(guide, "drugs (id") {
 			t.Errorf("guide %d: %s", len([]rune(guide)), guide)
 		}
+		// No value of a table is told unasked.
+		if guide := dbresearcher.Guide(db, schema, false); strings.ContainsAny(guide, `"`) || strings.Contains(guide, "Bayer") || !strings.Contains(guide, "drugs (id") {
+			t.Errorf("guide without samples: %s", guide)
+		}
+	}
+	db, err := database.Open(t.Context(), dbtest.File(t, "clinic.db", clinic...), database.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	schema, err := db.Schema(t.Context())
+	if guide := dbresearcher.Guide(db, schema, true); err != nil || !strings.Contains(guide, `maker varchar(40) e.g. "Bayer"`) {
+		t.Errorf("guide with samples: %s, %v", guide, err)
 	}
 }
