@@ -58,9 +58,9 @@ web       the open web, by the search engines whose keys are set, or Wikipedia
 arxiv     papers: arXiv, and published work by DOI
 
 Nothing leaves this machine unasked: web and arxiv join with --online, --search,
-or when a key is set. What was found in your files or your database is told to
-no other researcher unless --allow-egress says so, and goes to a language model
-only if you name one.
+or a setting that says so; no key switches them on. What was found in your files
+or your database is told to no other researcher unless --allow-egress says so,
+and goes to a language model only if you name one.
 
 With --engine a cluster does the work, and its workers decide what is searched.
 Ctrl-C then only stops waiting: 'marchwarden watch ID' comes back to it,

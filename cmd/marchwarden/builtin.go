@@ -93,22 +93,23 @@ func noDatabase(_ *app, c *config, o deskOptions) string {
 	return ""
 }
 
-// offline says why nothing leaves this machine: nobody has asked for it, neither
-// in so many words nor by setting a key.
+// offline says why nothing leaves this machine: it was not asked for, in so many
+// words or by naming a search engine. A key asks for nothing: it may be in the
+// environment for another program, since hosts pass on all of theirs.
 func offline(_ *app, c *config, o deskOptions) string {
 	asked := o.online || o.search != "" || slices.Contains(o.only, web.Name) || slices.Contains(o.only, arxiv.Name)
 	if c.given(setOnline) && !c.on(setOnline) && !asked {
 		return c.label(setOnline) + " is false"
 	}
-	for _, name := range []string{setTavilyKey, setBraveKey, setSearxngURL, setAnthropicKey, setOpenAIKey, setOpenRouterKey, setSearch} {
-		// A key in .env is used when the network is; it does not switch it on: the
-		// folder, and the key, may be somebody else's.
+	for _, name := range []string{setSearxngURL, setSearch} {
+		// One in .env is used when the network is, and does not switch it on: the folder
+		// may be another's.
 		asked = asked || c.given(name) && c.text(name) != "" && c.values[name].origin != fromDotEnv
 	}
 	if asked || c.on(setOnline) {
 		return ""
 	}
-	return "nothing leaves this machine unasked; --online, " + settingEnv(setOnline) + "=1 or a key switches it on"
+	return "nothing leaves this machine unasked; --online, " + settingEnv(setOnline) + "=1 or a search engine that is named switches it on"
 }
 
 // databaseURL is the database that the flag or the setting names.
