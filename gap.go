@@ -30,7 +30,7 @@ func (c GapCategory) Known() bool {
 
 // gapCategories is the one table from error code to gap category.
 var gapCategories = map[Code]GapCategory{
-	CodeInvalid:     ScopeExceeded,
+	CodeInvalid:     AccessDenied, // a service that refuses what it is sent; the question is not to blame
 	CodeNotFound:    SourceNotFound,
 	CodeDenied:      AccessDenied,
 	CodeUnavailable: AccessDenied,

@@ -133,3 +133,26 @@ func TestRubric(t *testing.T) {
 		last = s
 	}
 }
+
+// The authority of several sources is that of the middle one, and a high and a low
+// one are medium together.
+func TestAuthorityOfSeveral(t *testing.T) {
+	for _, tt := range []struct {
+		origins []string
+		want    marchwarden.Authority
+	}{
+		{nil, marchwarden.LowAuthority},
+		{[]string{"a.edu", "b.org"}, marchwarden.MediumAuthority},
+		{[]string{"a.edu", "b.org", "c.org"}, marchwarden.LowAuthority},
+		{[]string{"a.edu", "b.gov", "c.org"}, marchwarden.HighAuthority},
+		{[]string{"a.edu", "b.gov", "c.org", "d.com"}, marchwarden.MediumAuthority},
+	} {
+		var docs []doc
+		for i, o := range tt.origins {
+			docs = append(docs, doc{o, words(string(rune('k'+i)), 50), ""})
+		}
+		if f, _ := confidence.Assess(cited(docs...)); f.SourceAuthority != tt.want {
+			t.Errorf("%v: %s, want %s", tt.origins, f.SourceAuthority, tt.want)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package confidence
 import (
 	"hash/fnv"
 	"regexp"
+	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -93,18 +94,17 @@ func Authority(p fetch.Page) marchwarden.Authority {
 	return marchwarden.LowAuthority
 }
 
-// authorityOf is the class that most of the cited sources have; a tie goes to
-// the lower one.
+// authorityOf is the class of the middle one of the cited sources. Between two it is
+// the class between theirs, or the lower one: a high and a low one are medium.
 func authorityOf(cited []*evidence.Source) marchwarden.Authority {
-	count := map[marchwarden.Authority]int{}
+	classes := []marchwarden.Authority{marchwarden.LowAuthority, marchwarden.MediumAuthority, marchwarden.HighAuthority}
+	if len(cited) == 0 {
+		return marchwarden.LowAuthority
+	}
+	var ranks []int
 	for _, s := range cited {
-		count[Authority(s.Page)]++
+		ranks = append(ranks, max(0, slices.Index(classes, Authority(s.Page))))
 	}
-	best := marchwarden.LowAuthority
-	for _, a := range []marchwarden.Authority{marchwarden.MediumAuthority, marchwarden.HighAuthority} {
-		if count[a] > count[best] {
-			best = a
-		}
-	}
-	return best
+	slices.Sort(ranks)
+	return classes[(ranks[(len(ranks)-1)/2]+ranks[len(ranks)/2])/2]
 }

@@ -61,8 +61,8 @@ func (g Grounded) Step() *trace.Verify {
 
 // Rules names how the gate works, and changes when that does. A run keeps those that
 // it began with, so that it can be run again: those without a name, "", called
-// nothing quoted, named no judge and did not say that a refusal is one.
-const Rules = "gate/2"
+// nothing quoted, named no judge, did not say that a refusal is one and gave no snippets.
+const Rules = "gate/3"
 
 // Gate grounds a draft in the evidence, by the rules of the run. Every text it cuts
 // from is read from the store, where its hash is checked; an error means that the
@@ -165,11 +165,28 @@ func (g *gate) claim(c reason.Claim) (string, error) {
 		return "", nil
 	}
 	g.out.Claims = append(g.out.Claims, g.judged(c, text, numbers))
+	for _, n := range numbers {
+		if cited := &g.out.Citations[n-1]; cited.Snippet == "" && !g.first {
+			cited.Snippet = snippet(cited.Title, text)
+		}
+	}
 	var markers strings.Builder
 	for _, n := range numbers {
 		fmt.Fprintf(&markers, "[%d]", n)
 	}
 	return escapeMarkdown(text) + " " + markers.String(), nil
+}
+
+// snippet says in the researcher's own words what a citation is for: the first sentence
+// that rests on it, with the title before a short one; "" where both are too short.
+func snippet(title, claim string) string {
+	if utf8.RuneCountInString(claim) < marchwarden.MinSnippetChars && title != "" {
+		claim = plaintext.Line(title, marchwarden.MaxSnippetChars/2) + ": " + claim
+	}
+	if utf8.RuneCountInString(claim) < marchwarden.MinSnippetChars {
+		return ""
+	}
+	return plaintext.Clip(claim, marchwarden.MaxSnippetChars-1) // and the sign that it was cut
 }
 
 // leftOut is the gap where a sentence is missing.

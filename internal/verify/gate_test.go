@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -230,6 +231,32 @@ func TestGateTakesForeignMarkersOut(t *testing.T) {
 		g := ground(t, blobs, set, reason.Draft{Claims: []reason.Claim{{Text: text, Passages: []evidence.ID{"S1.1"}, Support: marchwarden.Supported}}})
 		if g.Answer != want {
 			t.Errorf("%q becomes %q, want %q", text, g.Answer, want)
+		}
+	}
+}
+
+// A citation says in a sentence what it is for, within the bounds of the contract.
+func TestCitationsHaveSnippets(t *testing.T) {
+	blobs := blob.NewMem()
+	long := "Peas like cool soil, and " + strings.Repeat("they like it more than beans do, ", 10) + "as every gardener knows."
+	set := library(t, blobs, "Peas like cool soil in spring, and beans like warm soil in summer.", "Corn needs heat.", long)
+	set.Sources()[1].Page.Title = "Crops of the high desert and when to sow them"
+	for i, tt := range []struct {
+		claim string
+		id    evidence.ID
+		want  string
+	}{
+		{"Peas like cool soil in spring, and beans like warm soil in summer.", "S1.1", "Peas like cool soil in spring, and beans like warm soil in summer."},
+		{"Corn needs heat.", "S2.1", "Crops of the high desert and when to sow them: Corn needs heat."},
+		{long, "S3.1", long[:marchwarden.MaxSnippetChars-1] + "…"},
+		{"Peas.", "S1.1", ""}, // both are too short
+	} {
+		g := ground(t, blobs, set, reason.Draft{Claims: []reason.Claim{{Text: tt.claim, Passages: []evidence.ID{tt.id}, Support: marchwarden.Supported}}})
+		if len(g.Citations) != 1 || g.Citations[0].Snippet != tt.want {
+			t.Errorf("%d: %+v", i, g.Citations)
+		}
+		if n := utf8.RuneCountInString(tt.want); n > marchwarden.MaxSnippetChars || n > 0 && n < marchwarden.MinSnippetChars {
+			t.Errorf("%d: %d characters", i, n)
 		}
 	}
 }

@@ -79,3 +79,23 @@ func TestWhoWroteIsNamed(t *testing.T) {
 		t.Errorf("a model that wrote: %+v, warnings %q", c, res.Warnings)
 	}
 }
+
+// A provider that refuses a request as such has failed: the question is within the
+// scope of who was asked.
+func TestARefusedRequestIsNoMatterOfScope(t *testing.T) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"message":"unknown parameter","type":"invalid_request_error"}}`, http.StatusBadRequest)
+	}))
+	t.Cleanup(refuses.Close)
+	site := webtest.New(t, biotech())
+	res := newLab(t, nil, nil, options{far: &farEnds{search: site.SearchURL(), model: refuses.URL}}).ask(t, marchwarden.Request{Question: startups})
+	lost := modelGaps(res)
+	if len(lost) == 0 {
+		t.Fatalf("no gap names the provider: %+v", res.Gaps)
+	}
+	for _, g := range lost {
+		if g.Category != marchwarden.AccessDenied || !strings.Contains(g.Detail, "400") {
+			t.Errorf("%+v", g)
+		}
+	}
+}
