@@ -270,14 +270,18 @@ func TestHTMLTooDeepFallsBackToTokens(t *testing.T) {
 	}
 }
 
-// TestNoscript: what is said to those without scripts is read when the page says nothing else.
-func TestNoscript(t *testing.T) {
-	for page, want := range map[string]string{
-		"<body><div id=app></div><noscript><p>Beans are <b>pulses</b>.</p><p hidden>no</p></noscript>": "Beans are pulses.",
-		"<body><p>Peas.</p><noscript>Please enable scripts.</noscript>":                                "Peas.",
+// TestWhatABrowserDoesNotShow: what is said to those without scripts is not the page's
+// text, even where the page says nothing else; what a reader can open is.
+func TestWhatABrowserDoesNotShow(t *testing.T) {
+	article := strings.Repeat("<p>Beans are pulses that grow in warm soil, and they are sown when the frost is over in most places.</p>", 8)
+	for block, seen := range map[string]bool{
+		"<noscript><p>Secret.</p></noscript>": false, "<template><p>Secret.</p></template>": false, "<p>Peas. <noscript>Secret.</noscript></p>": false, "<noembed>Secret.</noembed>": false, "<noframes>Secret.</noframes>": false,
+		"<table><tr><td>a</td><template><td>Secret.</td></template></tr></table>": false, "<details><summary>More</summary><p>Secret.</p></details>": true, "<details open><summary>More</summary><p>Secret.</p></details>": true,
 	} {
-		if d, err := New(Config{}).Extract(t.Context(), "a.html", []byte(page)); err != nil || d.Text != want {
-			t.Errorf("text %q, want %q, err %v", d.Text, want, err)
+		for _, page := range []string{"<body><article>" + article + block + article + "</article>", "<body><p>Peas.</p>" + block, "<body><div id=app></div>" + block, "<body>" + strings.Repeat("<div>", 600) + block} {
+			if d, err := New(Config{}).Extract(t.Context(), "a.html", []byte(page)); err != nil || strings.Contains(d.Text, "Secret.") != seen {
+				t.Errorf("%s: text %q, err %v", block, d.Text, err)
+			}
 		}
 	}
 }

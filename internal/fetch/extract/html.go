@@ -24,7 +24,7 @@ const (
 // readHTML finds the main text of a page. Readability picks the article, prune takes out what is not prose. A page too deep or too large to be parsed is read as
 // a stream of tokens.
 func readHTML(src, name string) Document {
-	doc := Document{MediaType: fmtHTML.mediaType(), Extractor: "html/2"}
+	doc := Document{MediaType: fmtHTML.mediaType(), Extractor: "html/3"}
 	root, err := parseHTML(src)
 	if err != nil {
 		doc.Text, doc.Title = htmlTokens(src)
@@ -36,15 +36,12 @@ func readHTML(src, name string) Document {
 	headings := headingsUnder(root)
 	pageLinks := linksUnder(root, base)
 	body := findElement(root, atom.Body)
-	whole, fallback := wholeBody(body), withoutScripts(body)
+	whole := wholeBody(body)
 	if countElements(root) <= maxReadable {
 		doc.Text = articleText(root, base, &doc)
 	}
 	if textLength(doc.Text) < minArticle {
 		doc.Text = whole
-	}
-	if doc.Text == "" {
-		doc.Text = fallback
 	}
 	doc.Title = withoutSite(doc.Title, headings)
 	doc.Links = append(doc.Links, pageLinks...)
@@ -100,21 +97,6 @@ func wholeBody(body *html.Node) string {
 		return text
 	}
 	return htmlText(body)
-}
-
-// withoutScripts is what a page says to those who run no scripts. The parser leaves it as one text, markup and all.
-func withoutScripts(body *html.Node) string {
-	if body == nil {
-		return ""
-	}
-	var b strings.Builder
-	for n := range body.Descendants() {
-		if n.DataAtom == atom.Noscript && n.FirstChild != nil && n.FirstChild.Type == html.TextNode {
-			text, _ := htmlFragment(n.FirstChild.Data)
-			b.WriteString(text + "\n\n")
-		}
-	}
-	return b.String()
 }
 
 // textLength counts bytes that are not white space, enough to tell an article from a remnant in any script.

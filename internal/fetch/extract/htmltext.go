@@ -18,7 +18,7 @@ var breaks = map[atom.Atom]int{
 // invisible are elements whose content is never shown as text.
 var invisible = map[atom.Atom]bool{
 	atom.Script: true, atom.Style: true, atom.Noscript: true, atom.Template: true, atom.Iframe: true, atom.Object: true, atom.Svg: true,
-	atom.Head: true, atom.Textarea: true, atom.Datalist: true, atom.Noframes: true, atom.Canvas: true, atom.Audio: true, atom.Video: true,
+	atom.Head: true, atom.Textarea: true, atom.Datalist: true, atom.Noframes: true, atom.Noembed: true, atom.Canvas: true, atom.Audio: true, atom.Video: true,
 }
 
 // textWriter lays out words: white space folds to one space, and breaks that are owed are paid before the next word.

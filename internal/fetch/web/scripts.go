@@ -72,8 +72,7 @@ func (f *Fetcher) render(ctx context.Context, got answer, doc extract.Document) 
 	}
 }
 
-// blank tells a page that says nothing, or nothing but that it needs scripts: the
-// text for browsers without them.
+// blank tells a page that says nothing, or nothing but that it needs scripts.
 func blank(doc extract.Document) bool {
 	return doc.Text == "" || len(doc.Text) < fewCharacters && strings.Contains(strings.ToLower(doc.Text), "javascript")
 }
