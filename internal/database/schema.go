@@ -181,13 +181,18 @@ func (d *DB) Schema(ctx context.Context) (Schema, error) {
 				t.Refs[j].To = other.Key
 			}
 		}
-		if err := d.sample(ctx, t); err != nil {
-			if marchwarden.CodeOf(err) == marchwarden.CodeCanceled {
-				return Schema{}, err
-			}
+		switch err := d.sample(ctx, t); marchwarden.CodeOf(err) {
+		case "":
+		case marchwarden.CodeCanceled:
+			return Schema{}, err
+		case marchwarden.CodeDenied:
+			t.Columns = nil
+		default:
 			t.Rows, t.Many = -1, true // it cannot be read now; its columns are known all the same
 		}
 	}
+	// What may not be read, such as a view of passwords, is not offered.
+	s.Tables = slices.DeleteFunc(s.Tables, func(t Table) bool { return len(t.Columns) == 0 })
 	return s, nil
 }
 

@@ -49,3 +49,11 @@ func TestGapsInText(t *testing.T) {
 		}
 	}
 }
+
+// What a reader must know stands on the first line.
+func TestWarningsComeFirst(t *testing.T) {
+	res := &marchwarden.Result{Answer: "Peas like cool soil. [1]", Warnings: []string{"some/model did not write this answer"}}
+	if text := shortText(res); !strings.HasPrefix(text, "Warning: some/model did not write this answer\n") {
+		t.Errorf("%s", text)
+	}
+}

@@ -350,3 +350,16 @@ func TestHeader(t *testing.T) {
 		t.Errorf("it begins %q, want %q", got[:min(len(got), len(want))], want)
 	}
 }
+
+// What a reader must know stands on the first line, and who wrote beside the model.
+func TestWarningsComeFirst(t *testing.T) {
+	res := &marchwarden.Result{Answer: "Peas like cool soil.", Warnings: []string{"some/model did not write this answer\x1b[2J"},
+		CostMetadata: marchwarden.CostMetadata{ModelID: "some/model", ReasonerID: "extractive/4"}}
+	var out strings.Builder
+	if err := (Style{}).Result(&out, res, ResultOptions{Question: "What do peas like?"}); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); !strings.HasPrefix(text, "warning: some/model did not write this answer\nWhat do peas like?\n") || !strings.Contains(text, "written by extractive/4") {
+		t.Errorf("%s", text)
+	}
+}
