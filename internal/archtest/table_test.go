@@ -174,7 +174,7 @@ var layers = []layer{
 	{"internal/mcpkit/wire", nil},
 	{"internal/mcpkit/mcptest", []string{"."}}, // what the tests of both sides share
 	{"internal/mcpkit/client/child", nil},
-	{"internal/mcpkit/client", []string{"internal/mcpkit/client/child", "internal/mcpkit/wire", "."}},
+	{"internal/mcpkit/client", []string{"internal/dispatch", "internal/mcpkit/client/child", "internal/mcpkit/wire", "."}},
 	{"internal/mcpkit/follow", []string{"."}},
 	{"internal/mcpkit", []string{"internal/mcpkit/follow", "internal/mcpkit/wire", "internal/runs", "internal/access", "."}},
 	{"internal/conform", []string{"internal/mcpkit/client", "internal/plaintext", "."}},

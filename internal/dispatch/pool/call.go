@@ -99,6 +99,17 @@ func call[T any](ctx context.Context, m *member, ask func(context.Context, Sessi
 		within, cancel = context.WithTimeout(ctx, m.Timeout)
 		defer cancel()
 	}
+	for {
+		value, sent, err := callOnce(ctx, within, m, ask)
+		if sent {
+			return value, err
+		}
+	}
+}
+
+// callOnce is call with one session. sent is false when the session was leaving, and
+// another must be asked.
+func callOnce[T any](ctx, within context.Context, m *member, ask func(context.Context, Session) (T, error)) (none T, sent bool, err error) {
 	l, trial, err := m.acquire(within, false)
 	if trial {
 		defer m.trialOver()
@@ -107,9 +118,18 @@ func call[T any](ctx context.Context, m *member, ask func(context.Context, Sessi
 		if within.Err() != nil && errors.Is(err, within.Err()) {
 			err = m.ended(ctx)
 		}
-		return none, dispatch.NotAsked(err)
+		return none, true, dispatch.NotAsked(err)
 	}
 	o := await(within, l.over, grace, func() (T, error) { return ask(within, l.session) })
+	if errors.Is(o.err, dispatch.ErrNotAsked) && closed(l.leaving) {
+		return none, false, nil
+	}
+	value, err := judge(ctx, within, m, l, o)
+	return value, true, err
+}
+
+// judge makes of an outcome what the caller gets, and what it says of the member.
+func judge[T any](ctx, within context.Context, m *member, l *line, o outcome[T]) (none T, err error) {
 	switch {
 	case o.fate == panicked:
 		m.logPanic(o.err)
@@ -259,6 +279,8 @@ type local struct {
 }
 
 func (s *local) Done() <-chan struct{} { return s.over.Done() }
+
+func (s *local) Leaving() <-chan struct{} { return nil }
 
 func (s *local) Close() error {
 	s.end()

@@ -40,6 +40,7 @@ type fake struct {
 	onClose  func() error
 
 	done   chan struct{}
+	left   chan struct{} // closed by leave
 	ending sync.Once
 	closes atomic.Int32
 }
@@ -53,6 +54,8 @@ func (f *fake) Evidence(ctx context.Context, hash string) ([]byte, error) {
 }
 
 func (f *fake) Done() <-chan struct{} { return f.done }
+
+func (f *fake) Leaving() <-chan struct{} { return f.left }
 
 func (f *fake) Close() error {
 	f.closes.Add(1)
@@ -84,7 +87,7 @@ func (h *house) open(context.Context) (Session, Card, error) {
 			return nil, Card{}, err
 		}
 	}
-	s := &fake{research: h.research, evidence: h.evidence, onClose: h.onClose, done: make(chan struct{})}
+	s := &fake{research: h.research, evidence: h.evidence, onClose: h.onClose, done: make(chan struct{}), left: make(chan struct{})}
 	if s.research == nil {
 		s.research = answers
 	}

@@ -45,12 +45,15 @@ type member struct {
 type line struct {
 	session Session
 	over    <-chan struct{} // the session's Done
+	leaving <-chan struct{} // the session's Leaving
 	card    Card
 }
 
-func (l *line) dead() bool {
+func (l *line) dead() bool { return closed(l.over) }
+
+func closed(c <-chan struct{}) bool {
 	select {
-	case <-l.over:
+	case <-c:
 		return true
 	default:
 		return false
@@ -193,7 +196,7 @@ func (m *member) dial(ctx context.Context) (*line, error) {
 			err = marchwarden.Errorf(marchwarden.CodeInternal, "it opened and gave no session")
 		}
 		if err == nil {
-			l.over = l.session.Done()
+			l.over, l.leaving = l.session.Done(), l.session.Leaving()
 		}
 		return
 	})
@@ -236,10 +239,15 @@ func (m *member) fail(cause error) {
 	}
 }
 
-// notice looks whether the session died while nobody used it. It is called with
-// mu held.
+// notice looks whether the session left, or died while no call used it. It is called
+// with mu held.
 func (m *member) notice() {
-	if m.line != nil && m.line.dead() {
+	switch l := m.line; {
+	case l == nil:
+	case closed(l.leaving):
+		m.line = nil
+		m.tasks.Go(func() { m.discard(l.session) })
+	case l.dead():
 		m.drop(errors.New("its session ended"))
 	}
 }

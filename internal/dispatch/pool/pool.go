@@ -16,7 +16,8 @@
 //	seat's time is up                                       CodeTimeout, says nothing
 //	caller's context is over                                CodeCanceled, says nothing
 //
-// A call is never repeated: it may have cost something. After one failure the next
+// A call that was sent is never repeated: it may have cost something. One that met a
+// session which is leaving was not sent, and goes to a new session. After one failure the next
 // call opens a session at once, after two a moment later; after three in a row
 // calls are refused for 30 s, then one is let through to see.
 package pool
@@ -53,8 +54,13 @@ type Session interface {
 	// Done is closed when the session is over, by Close or by a crash, and no later
 	// than a tenth of a second after the first call that failed of it.
 	Done() <-chan struct{}
+	// Leaving is closed when the session ends because its last caller left, which is
+	// no crash. Calls under way hand over what they have; later ones are not sent, and
+	// their error has dispatch.ErrNotAsked. nil for a session that never does that.
+	Leaving() <-chan struct{}
 	// Close ends the session and the calls on it, and frees what it holds. It is
-	// called once, after a crash too.
+	// called once, after a crash too. Calls of a session that is leaving hand over
+	// first.
 	Close() error
 }
 

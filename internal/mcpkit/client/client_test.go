@@ -15,6 +15,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
@@ -319,8 +320,38 @@ func TestCancelGivesAPartialResult(t *testing.T) {
 	cancel()
 	wg.Wait()
 	within(t, 30*time.Second, "the end of the process", s.Done())
-	if _, err := s.Research(t.Context(), ask("q"), nil); !errors.Is(err, marchwarden.CodeUnavailable) {
+	if _, err := s.Research(t.Context(), ask("q"), nil); !errors.Is(err, dispatch.ErrNotAsked) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// Whoever finds the process leaving is not asked, and closes the session: the call
+// that was cancelled hands over all the same.
+func TestCloseLetsAProcessHandOver(t *testing.T) {
+	t.Parallel()
+	s := open(t, target(t, "own"))
+	s.grace = patient
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	handed := make(chan error, 1)
+	go func() {
+		res, err := s.Research(ctx, ask("wait"), func(e marchwarden.Event) {
+			if e.Message == "waiting" {
+				cancel()
+			}
+		})
+		if err == nil && res.Answer != "partial, because of context canceled [1]" {
+			err = errors.New(res.Answer)
+		}
+		handed <- err
+	}()
+	within(t, 30*time.Second, "the process is told to end", s.Leaving())
+	if _, err := s.Research(t.Context(), ask("q"), nil); !errors.Is(err, dispatch.ErrNotAsked) {
+		t.Errorf("a call of a process that is leaving: %v", err)
+	}
+	s.Close()
+	if err := <-handed; err != nil {
+		t.Errorf("the cancelled call got %v", err)
 	}
 }
 

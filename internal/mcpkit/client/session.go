@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/child"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
@@ -67,6 +68,7 @@ type Session struct {
 	listeners map[string]*listener
 	told      bool           // the process was told to end
 	handover  chan struct{}  // closed when it was
+	underway  sync.WaitGroup // calls; counted up while the process was not told to end
 	farewells sync.WaitGroup // tasks that may have to be cancelled; counted up before life ends
 }
 
@@ -93,11 +95,22 @@ func (s *Session) Surface() Surface { return s.surface }
 // of a server behind an address shows only when it is asked something.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
+// Leaving is closed when the process was told to end because its last caller left.
+// Calls that are made later are not sent: their error has dispatch.ErrNotAsked.
+func (s *Session) Leaving() <-chan struct{} { return s.handover }
+
 // Close ends the session, its calls and, if there is one, the process with
-// everything it started. It returns when they have ended, within seconds, and may
-// be called again. The error is always nil: there is nothing left to be done.
+// everything it started. Calls of a process that is leaving hand over first. It
+// returns when they have ended, within seconds, and may be called again. The error
+// is always nil: there is nothing left to be done.
 func (s *Session) Close() error {
 	s.once.Do(func() {
+		s.mu.Lock()
+		leaving := s.told
+		s.mu.Unlock()
+		if leaving {
+			s.underway.Wait()
+		}
 		s.mu.Lock()
 		unsaid := s.wanted > 0 || s.broken
 		s.end()
@@ -269,10 +282,11 @@ func (s *Session) enter(sink marchwarden.Sink) (*listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.told {
-		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher's process is being stopped")
+		return nil, dispatch.NotAsked(marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher's process is being stopped"))
 	}
 	s.calls++
 	s.wanted++
+	s.underway.Add(1)
 	l := &listener{token: fmt.Sprintf("call-%d", s.calls), sink: sink}
 	s.listeners[l.token] = l
 	return l, nil
@@ -285,6 +299,7 @@ func (s *Session) leave(l *listener) {
 	s.forgo(l)
 	s.mu.Unlock()
 	l.close()
+	s.underway.Done()
 }
 
 func (s *Session) breakOff() {
