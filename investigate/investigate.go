@@ -26,7 +26,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -170,7 +169,7 @@ func (i *Investigator) assemble(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	i.network, err = pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(filepath.Join(cfg.Home, "pins.json")), Now: cfg.Now, Parallel: mcpkit.DefaultConcurrent, Log: cfg.Log})
+	i.network, err = pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(filepath.Join(cfg.Home, "pins.json")), Now: cfg.Now, Log: cfg.Log})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
@@ -136,7 +135,7 @@ func (a *app) openPool(c *config, o deskOptions) (*pool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Parallel: mcpkit.DefaultConcurrent, Log: a.sessionLog(c, o)})
+	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Log: a.sessionLog(c, o)})
 }
 
 // sessionLog is where sessions log: beside the other logs of a server, and else

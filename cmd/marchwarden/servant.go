@@ -38,8 +38,8 @@ func (s *servant) employ(a *app, c *config, d *desk, how *serveOptions, wall tim
 	}
 	work := counted{d, s.metrics}
 	keep := runs.Config{Researcher: work, Dir: c.runsPath(), Now: a.now, Name: d.name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
-	if d.partOf { // its investigation keeps it
-		keep.Dir = ""
+	if d.partOf { // its investigation keeps it, and says how much goes on at once
+		keep.Dir, keep.MaxRunning = "", maxCalls
 	}
 	var err error
 	if s.runs, err = runs.Open(keep); err != nil && keep.Dir != "" && errors.Is(err, marchwarden.CodeUnavailable) {

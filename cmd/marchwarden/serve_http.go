@@ -49,7 +49,7 @@ type serveOptions struct {
 
 func (o *serveOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.maxWall, "max-wall", "", "after this `TIME` a call hands over what there is, and the work goes on (default 50s for clients that want no progress; never to switch it off)")
-	f.IntVar(&o.maxCalls, "max-calls", 0, fmt.Sprintf("`N` research calls at once; more are told to come back (default %d)", mcpkit.DefaultConcurrent))
+	f.IntVar(&o.maxCalls, "max-calls", 0, fmt.Sprintf("`N` research calls at once; more wait for their turn (default %d)", mcpkit.DefaultConcurrent))
 	f.StringVar(&o.http, "http", "", "serve over HTTP at this `ADDRESS`, such as 127.0.0.1:8642, instead of on stdio")
 	f.StringVar(&o.publicURL, "public-url", "", "the `URL` by which clients reach the server, if a proxy stands before it")
 	f.StringSliceVar(&o.hosts, "allowed-hosts", nil, "`LIST` of host names that requests may be for, besides loopback and the address itself")
@@ -280,7 +280,7 @@ func (a *app) serveHTTP(ctx context.Context, c *config, o *serveOptions, as serv
 	}
 	cfg := door.Config{
 		MCP: s.server.Handler(mcpkit.HTTPOptions{SessionTimeout: as.sessionTimeout}), Path: mcpPath, Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead,
-		Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(1024, 4*o.maxCalls), PerCaller: max(256, 2*o.maxCalls),
+		Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
 		Metrics: s.metrics, Now: a.now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
 		Stop: func(ctx context.Context) { _ = s.runs.Close(ctx) }, // what it could not stop is logged
 	}

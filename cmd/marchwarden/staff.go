@@ -15,7 +15,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -121,7 +120,7 @@ func (a *app) openStaff(c *config, o deskOptions, e dispatch.Engine, log *slog.L
 			strangers = append(strangers, seat)
 		}
 	}
-	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Parallel: mcpkit.DefaultConcurrent, Log: log}); err != nil {
+	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Log: log}); err != nil {
 		return nil, err
 	}
 	if s.table, err = c.calibration(); err != nil {

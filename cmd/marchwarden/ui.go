@@ -92,7 +92,7 @@ func newUI(a *app) *cobra.Command {
 	f.StringVar(&o.publicURL, "public-url", "", "the `URL` by which browsers reach the page, if a proxy stands before it")
 	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
 	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
-	f.IntVar(&o.maxRuns, "max-runs", 4, "`N` questions at once; who asks more is told to come back")
+	f.IntVar(&o.maxRuns, "max-runs", 4, "`N` questions at once; more wait for their turn")
 	d := &o.ask.desk
 	f.BoolVar(&d.online, "online", false, "let questions leave this machine unless their asker says otherwise: ask the web and arXiv, too")
 	databaseFlags(f, d)

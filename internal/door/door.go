@@ -49,10 +49,10 @@ type Config struct {
 	Origins []string
 
 	MaxBody     int64   // bytes of a request; 0 is 1 MiB
-	MaxInFlight int     // requests at once over all callers; 0 is 1024
-	PerCaller   int     // requests at once per principal, per address if anonymous; 0 is 256
+	MaxInFlight int     // requests at once over all callers; 0 is 4096
+	PerCaller   int     // requests at once per principal, per address if anonymous; 0 is 2048
 	Rate        float64 // requests per second and caller; 0 is 50
-	Burst       int     // requests that a caller may make at once; 0 is 100, or twice Rate if that is set
+	Burst       int     // requests that a caller may make at once; 0 is 1000, or twice Rate if that is set
 
 	Heartbeat     time.Duration // the longest silence of an answer; 0 is 15 s
 	HeaderTimeout time.Duration // for the head of a request; 0 is 10 s
@@ -139,10 +139,10 @@ func defaults(cfg *Config) error {
 	}
 	orElse(&cfg.Path, "/mcp")
 	orElse(&cfg.MaxBody, 1<<20)
-	orElse(&cfg.MaxInFlight, 1024)
-	orElse(&cfg.PerCaller, 256)
+	orElse(&cfg.MaxInFlight, 4096)
+	orElse(&cfg.PerCaller, 2048)
 	orElse(&cfg.Rate, 50)
-	orElse(&cfg.Burst, 100)
+	orElse(&cfg.Burst, 1000)
 	orElse(&cfg.Heartbeat, 15*time.Second)
 	orElse(&cfg.HeaderTimeout, 10*time.Second)
 	orElse(&cfg.BodyTimeout, 30*time.Second)

@@ -37,7 +37,7 @@ import (
 
 // The defaults of Config.
 const (
-	DefaultConcurrent = 8 // calls; whoever asks a server of ours should not send more at once
+	DefaultConcurrent = 8 // calls that run at once
 	// DefaultMaxWall is how long a call may take of a client that hears nothing of it
 	// meanwhile: many hosts give up after a minute.
 	DefaultMaxWall = 50 * time.Second
@@ -91,8 +91,8 @@ type Config struct {
 	Span func(ctx context.Context, op Operation, meta map[string]any) (context.Context, func(error))
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
 	Log *slog.Logger
-	// MaxConcurrent is how many calls may run at once before further ones are
-	// refused as busy; 0 means 8. It is for a desk of the server's own.
+	// MaxConcurrent is how many calls may run at once before further ones wait for
+	// their turn; 0 means 8. It is for a desk of the server's own.
 	MaxConcurrent int
 	// Grace is how long a stopped call may take to hand over what it has before
 	// it is abandoned; 0 means two seconds.

@@ -139,7 +139,7 @@ func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 	var res *marchwarden.Result
 	if s.cfg.Records != nil {
 		found, err := s.cfg.Records.SoFar(ctx, run.ID())
-		if err != nil {
+		if err != nil && !errors.Is(err, marchwarden.CodeNotFound) { // a run that waits for its turn has no record yet
 			s.cfg.Log.Error("what a run has found so far cannot be told", "trace_id", run.ID().String(), "error", err)
 		}
 		res = found

@@ -210,34 +210,36 @@ func TestPanicHurtsOneCall(t *testing.T) {
 	})
 }
 
-func TestBusy(t *testing.T) {
+// A call beyond the limit waits, hears its place, and is answered.
+func TestACallWaitsForItsTurn(t *testing.T) {
 	eachLink(t, func(t *testing.T, dial func(*Server, *mcp.ClientOptions) *mcp.ClientSession) {
-		running, release := make(chan struct{}, 2), make(chan struct{})
+		running, release, waits := make(chan struct{}, 3), make(chan struct{}), make(chan struct{})
 		s, _ := newTestServer(t, scripted(func(context.Context, marchwarden.Request, marchwarden.Sink) (*marchwarden.Result, error) {
 			running <- struct{}{}
 			<-release
 			return sample("done [1]"), nil
 		}), func(c *Config) { c.MaxConcurrent = 2 })
-		cs := dial(s, nil)
+		cs := dial(s, &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, n *mcp.ProgressNotificationClientRequest) {
+			if n.Params.Message == "waiting for its turn: number 1 in the queue" {
+				close(waits)
+			}
+		}})
 		var wg sync.WaitGroup
-		for range 2 {
-			wg.Go(func() {
-				if res := call(t, cs, map[string]any{"question": "q"}); res.IsError {
-					t.Errorf("a call within the limit failed: %s", textOf(t, res))
-				}
-			})
+		ask := func() {
+			params := &mcp.CallToolParams{Name: wire.Tool, Arguments: map[string]any{"question": "q"}, Meta: mcp.Meta{}}
+			params.SetProgressToken("token")
+			if res, err := cs.CallTool(t.Context(), params); err != nil || res.IsError {
+				t.Errorf("a call failed: %v, %+v", err, res)
+			}
 		}
+		wg.Go(ask)
+		wg.Go(ask)
 		<-running
 		<-running
-		res := call(t, cs, map[string]any{"question": "q"})
-		if text := textOf(t, res); !res.IsError || !strings.HasPrefix(text, "server busy: 2 research calls are running") {
-			t.Errorf("got %q", text)
-		}
+		wg.Go(ask)
+		<-waits
 		close(release)
 		wg.Wait()
-		if res := call(t, cs, map[string]any{"question": "q"}); res.IsError {
-			t.Errorf("the slots were not given back: %s", textOf(t, res))
-		}
 	})
 }
 

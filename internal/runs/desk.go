@@ -16,7 +16,6 @@ package runs
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -44,7 +43,7 @@ type Config struct {
 	Name string
 	// Retention is how long the record of an ended run is kept; 0 is seven days.
 	Retention time.Duration
-	// MaxRunning is how many calls research at once; 0 is 8.
+	// MaxRunning is how many calls research at once; 0 is 8. Further ones wait in turn.
 	MaxRunning int
 	// Grace is how long a run that was stopped may take to say what it has; 0 is 2 s.
 	Grace time.Duration
@@ -77,7 +76,6 @@ type Desk struct {
 	cfg     Config
 	records *shelf // nil without a folder
 	seen    *index
-	slots   chan struct{}  // one in it for each call of Research that has not returned
 	group   sync.WaitGroup // everything that goes on in the background
 	pruning sync.Mutex
 
@@ -85,6 +83,8 @@ type Desk struct {
 	closed     bool
 	recovering bool
 	runs       map[marchwarden.TraceID]*Run // that have not ended, and those in ended
+	running    int                          // slots in use: calls of Research that have not returned
+	waiting    []*turn                      // for a slot, the first in front
 	ended      []*Run                       // from the first that ended to the last
 	sweeper    *time.Timer
 	pruned     time.Time
@@ -112,7 +112,7 @@ func Open(cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Desk{cfg: cfg, seen: newIndex(), slots: make(chan struct{}, cfg.MaxRunning), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
+	d := &Desk{cfg: cfg, seen: newIndex(), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
 	if cfg.Dir == "" {
 		return d, nil
 	}
@@ -151,7 +151,9 @@ type Asked struct {
 	Sink marchwarden.Sink
 }
 
-// Begin starts a run in the name of the principal of ctx and returns while it goes on.
+// Begin starts a run in the name of the principal of ctx and returns while it goes on, or
+// waits for its turn: then its events say its place in the queue, and its research has
+// not begun, nor has what bounds the research.
 // Of ctx the run keeps the values and the deadline, at which it is to say what it has,
 // but not the cancellation: Leave, Cancel or Close stops it. Its id is a new one, which
 // its trace has too. Before Begin returns, the record of a task, and of a call of anybody
@@ -163,7 +165,7 @@ type Asked struct {
 // run that the principal may not see is CodeNotFound, as is one that there never was.
 //
 // Further errors: CodeDenied for nobody, CodeInvalid for a request that breaks the
-// contract, CodeUnavailable when as many runs go on as may, or the desk is closed.
+// contract, CodeUnavailable when as many runs wait as may, or the desk is closed.
 func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	who := access.From(ctx)
 	if who.ID == "" {
@@ -177,7 +179,7 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 		return nil, err
 	}
 	d.pruneSometimes()
-	if err := d.tryAcquire(); err != nil {
+	if err := d.room(); err != nil {
 		return nil, err
 	}
 	now := d.cfg.Now()
@@ -207,7 +209,7 @@ func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
 	if old != nil && !old.over() {
 		return old.attach(asked)
 	}
-	if err := d.tryAcquire(); err != nil {
+	if err := d.room(); err != nil {
 		return nil, err
 	}
 	r := d.newRun(ctx, d.reopened(ctx, old, id, ask, kind))
@@ -215,7 +217,7 @@ func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
 	return d.enter(r, old, asked)
 }
 
-// enter begins the work of a run that has a slot, in the place of one that has ended.
+// enter begins a run, in the place of one that has ended.
 // If another goes on under its id by now, whoever resumes attaches to that one.
 func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
 	first := r.visit(asked.Sink, false) // before anybody can attach, and leave again
@@ -223,7 +225,6 @@ func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
 	if err == nil && other == nil {
 		return d.launch(first, asked.Request)
 	}
-	d.release()
 	r.mu.Lock()
 	r.close(outcome{}) // or its deadline would end it, and write that down
 	r.mu.Unlock()
@@ -272,22 +273,25 @@ func (d *Desk) admit(r, expected *Run) (*Run, error) {
 	return nil, nil
 }
 
-// launch writes the record of an admitted run, which has its slot, and begins its work.
+// launch writes the record of an admitted run, and begins its work when its turn comes.
 func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 	r := first.Run
 	if err := r.inscribe(); err != nil {
 		if r.Kept() || isGoing(err) {
 			err = d.untold(r.id, err)
 			d.forget(r)
-			d.release()
 			r.settle(outcome{err: err})
 			d.group.Done()
 			return nil, err
 		}
 		d.cfg.Log.Error("the run goes on without a record, so only the local user can find it", "run", r.id.String(), "error", err)
 	}
+	turn, waits := d.join(r)
 	go func() {
 		defer d.group.Done()
+		if waits && !d.await(turn) {
+			return
+		}
 		out := d.research(r, ask)
 		d.release() // before the outcome: whoever has the answer finds the slot free
 		r.settle(out)
@@ -331,49 +335,6 @@ func (d *Desk) chooseID(ctx context.Context, who access.Principal) marchwarden.T
 	}
 	return id
 }
-
-// tryAcquire takes a slot if there is one.
-func (d *Desk) tryAcquire() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return ErrShutdown
-	}
-	select {
-	case d.slots <- struct{}{}:
-		return nil
-	default:
-	}
-	return &marchwarden.Error{
-		Code:    marchwarden.CodeUnavailable,
-		Message: fmt.Sprintf("server busy: %d research calls are running, which is the limit", d.cfg.MaxRunning),
-		Hint:    "call again when one of them has ended",
-	}
-}
-
-// acquire waits, in turn, for a slot for a run. One that is stopped meanwhile has ended,
-// and gets none.
-func (d *Desk) acquire(r *Run) bool {
-	select {
-	case d.slots <- struct{}{}:
-		d.mu.Lock()
-		closed := d.closed
-		d.mu.Unlock()
-		if !closed && r.ctx.Err() == nil {
-			return true
-		}
-		d.release()
-		<-r.ctx.Done() // Close stops one run after the other
-	case <-r.ctx.Done():
-	}
-	r.settle(outcome{err: context.Cause(r.ctx)})
-	return false
-}
-
-func (d *Desk) release() { <-d.slots }
-
-// Running is how many calls of Research have not returned.
-func (d *Desk) Running() int { return len(d.slots) }
 
 // Tasks is how many runs that were begun as tasks, or handed over, have not ended.
 func (d *Desk) Tasks() int {

@@ -200,11 +200,6 @@ func TestBeginRefuses(t *testing.T) {
 	_, err = d.Begin(as(alice), runs.Asked{Request: marchwarden.Request{}, Kind: runs.Call})
 	want(t, err, marchwarden.CodeInvalid, "question")
 	r := begin(t, d, alice, ask, runs.Call)
-	_, err = d.Begin(as(bob), runs.Asked{Request: ask, Kind: runs.Call})
-	want(t, err, marchwarden.CodeUnavailable, "server busy: 1 research calls are running, which is the limit")
-	if hint := marchwarden.HintOf(err); hint != "call again when one of them has ended" {
-		t.Errorf("the hint is %q", hint)
-	}
 	if _, err := r.Outcome(); !errors.Is(err, marchwarden.CodeUnavailable) {
 		t.Errorf("Outcome before the end: %v", err)
 	}

@@ -410,7 +410,7 @@ func TestStorm(t *testing.T) {
 	// The clock runs fast, so that the breaker opens and closes many times.
 	var ticks atomic.Int64
 	now := func() time.Time { return time.Unix(ticks.Add(1), 0) }
-	p := configured(t, Config{Seats: []Seat{houses[0].seat("m0"), houses[1].seat("m1"), houses[2].seat("m2"), houses[3].seat("m3")}, Now: now, Parallel: 50})
+	p := configured(t, Config{Seats: []Seat{houses[0].seat("m0"), houses[1].seat("m1"), houses[2].seat("m2"), houses[3].seat("m3")}, Now: now})
 	var wg sync.WaitGroup
 	var good atomic.Int32
 	for i := range 100 {

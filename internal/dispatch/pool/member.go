@@ -28,7 +28,6 @@ type member struct {
 	log   *slog.Logger
 	over  context.Context // ends with the pool
 	tasks *sync.WaitGroup // the pool's; added to under mu while not closed
-	slots chan struct{}   // nil: as many calls as come
 
 	mu       sync.Mutex // guards what follows; of what others wrote, only the clock is called with it held
 	line     *line      // the session in use, or nil
@@ -289,28 +288,6 @@ func (m *member) trialOver() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.trying = false
-}
-
-// slot waits for leave to make one more call.
-func (m *member) slot(ctx context.Context) (free func(), err error) {
-	if m.slots == nil {
-		return func() {}, nil
-	}
-	m.mu.Lock()
-	m.notice()
-	err = m.shut(false)
-	m.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case m.slots <- struct{}{}:
-		return func() { <-m.slots }, nil
-	case <-ctx.Done():
-		return nil, m.ended(ctx)
-	case <-m.over.Done():
-		return nil, m.closedError()
-	}
 }
 
 // retire ends the member's part in the pool and hands over the session that is

@@ -92,9 +92,6 @@ type Config struct {
 	// Pins remembers descriptions; needed when a seat is pinned.
 	Pins Pins
 	Now  func() time.Time
-	// Parallel is how many calls one member is asked at the same time; others wait
-	// until their context is over. 0 is no bound.
-	Parallel int
 	// Log is told about sessions; nil is nobody.
 	Log *slog.Logger
 }
@@ -110,9 +107,6 @@ func (c *Config) validate() error {
 	}
 	if c.Now == nil {
 		return invalid("now", "a pool needs a clock")
-	}
-	if c.Parallel < 0 {
-		return invalid("parallel", "%d is less than 0", c.Parallel)
 	}
 	seen := map[string]bool{}
 	for _, s := range c.Seats {
@@ -166,11 +160,7 @@ func New(cfg Config) (*Pool, error) {
 	over, stop := context.WithCancel(context.Background())
 	p := &Pool{stop: stop, tasks: new(sync.WaitGroup)}
 	for _, s := range cfg.Seats {
-		m := &member{Seat: s, pins: cfg.Pins, now: cfg.Now, log: log.With("researcher", s.Name), over: over, tasks: p.tasks}
-		if cfg.Parallel > 0 {
-			m.slots = make(chan struct{}, cfg.Parallel)
-		}
-		p.members = append(p.members, m)
+		p.members = append(p.members, &member{Seat: s, pins: cfg.Pins, now: cfg.Now, log: log.With("researcher", s.Name), over: over, tasks: p.tasks})
 	}
 	return p, nil
 }
@@ -192,11 +182,6 @@ func (p *Pool) Dispatch(ctx context.Context, name string, req marchwarden.Reques
 	if err != nil {
 		return nil, err
 	}
-	free, err := m.slot(ctx)
-	if err != nil {
-		return nil, dispatch.NotAsked(err)
-	}
-	defer free()
 	t := tap{sink: sink}
 	defer t.shut()
 	return call(ctx, m, func(ctx context.Context, s Session) (*marchwarden.Result, error) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +30,6 @@ func TestNewRefuses(t *testing.T) {
 		field string
 	}{
 		"no clock":       {Config{Seats: []Seat{ok}}, "now"},
-		"parallel":       {Config{Now: time.Now, Parallel: -1}, "parallel"},
 		"no name":        {with(func(s *Seat) { s.Name = "" }), "name"},
 		"capital":        {with(func(s *Seat) { s.Name = "Files" }), "name"},
 		"line break":     {with(func(s *Seat) { s.Name = "files\n" }), "name"},
@@ -264,41 +262,6 @@ func TestHangingMemberHoldsUpNobody(t *testing.T) {
 		}
 		wg.Wait()
 		close(release)
-	})
-}
-
-func TestParallel(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var now, most atomic.Int32
-		h := &house{}
-		h.research = func(ctx context.Context, s *fake, _ marchwarden.Sink) (*marchwarden.Result, error) {
-			most.Store(max(most.Load(), now.Add(1)))
-			defer now.Add(-1)
-			time.Sleep(time.Second)
-			return answers(ctx, s, nil)
-		}
-		p := configured(t, Config{Seats: []Seat{h.seat("web"), (&house{}).seat("files")}, Parallel: 3})
-		began := time.Now()
-		var wg sync.WaitGroup
-		for range 9 {
-			wg.Go(func() {
-				if err := ask(p, "web"); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		_, err := p.Dispatch(ctx, "web", marchwarden.Request{}, nil)
-		wantError(t, err, marchwarden.CodeCanceled, "researcher web")
-		if err := ask(p, "files"); err != nil || time.Since(began) > time.Millisecond {
-			t.Errorf("%v: one member waits for another", err)
-		}
-		wg.Wait()
-		if took := time.Since(began); most.Load() != 3 || took != 3*time.Second {
-			t.Errorf("%d at a time, %s", most.Load(), took)
-		}
 	})
 }
 
