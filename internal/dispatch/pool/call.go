@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -229,11 +230,68 @@ func checked(res *marchwarden.Result, err error) (*marchwarden.Result, error) {
 
 func unit(u marchwarden.Unit) bool { return u >= 0 && u <= 1 }
 
+// silence is how long a member says nothing before its caller hears of that, again and
+// again.
+const silence = 5 * time.Second
+
+// reportSilence tells the sink for how long the member has said nothing, and how much
+// time it has left, until stop is called.
+func (m *member) reportSilence(ctx context.Context, t *tap) (stop func()) {
+	if t.sink == nil {
+		return func() {}
+	}
+	began := m.now()
+	end, limited := ctx.Deadline()
+	if own := began.Add(m.Timeout); m.Timeout > 0 && (!limited || own.Before(end)) {
+		end, limited = own, true
+	}
+	over := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(silence)
+		defer tick.Stop()
+		heard, since := 0, began
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			now, left := m.now(), "no time limit"
+			if limited {
+				left = end.Sub(now).Round(time.Second).String() + " left"
+			}
+			if n := t.count(); n != heard {
+				heard, since = n, now
+				continue
+			}
+			t.report(fmt.Sprintf("has said nothing for %s; %s", now.Sub(since).Round(time.Second), left))
+		}
+	}()
+	return func() { close(over) }
+}
+
 // tap is a sink that can be shut: one call's events, one at a time, and none
 // after the call.
 type tap struct {
-	mu   sync.Mutex // guards sink, and is held while it is called: sinks do not block
-	sink marchwarden.Sink
+	mu    sync.Mutex // guards what follows, and is held while sink is called: sinks do not block
+	sink  marchwarden.Sink
+	heard int
+	stage marchwarden.Stage // of the last event
+}
+
+func (t *tap) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.heard
+}
+
+// report tells the sink something that is no event of the member's.
+func (t *tap) report(message string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.sink != nil {
+		t.sink(marchwarden.Event{Stage: cmp.Or(t.stage, marchwarden.StagePlan), Message: message})
+	}
 }
 
 // events is the sink to hand on; nil when nobody listens.
@@ -247,6 +305,7 @@ func (t *tap) events() marchwarden.Sink {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.sink != nil {
+			t.heard, t.stage = t.heard+1, e.Stage
 			t.sink(e)
 		}
 	}

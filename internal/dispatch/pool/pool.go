@@ -184,6 +184,7 @@ func (p *Pool) Dispatch(ctx context.Context, name string, req marchwarden.Reques
 	}
 	t := tap{sink: sink}
 	defer t.shut()
+	defer m.reportSilence(ctx, &t)()
 	return call(ctx, m, func(ctx context.Context, s Session) (*marchwarden.Result, error) {
 		return checked(s.Research(ctx, req, t.events()))
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -396,5 +397,41 @@ func TestClose(t *testing.T) {
 			}
 			time.Sleep(time.Hour)
 		})
+	})
+}
+
+// A member that says nothing is reported every few seconds, with the time that it has
+// left: that of the caller, or its own.
+func TestSilenceIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{}
+		h.research = func(ctx context.Context, s *fake, sink marchwarden.Sink) (*marchwarden.Result, error) {
+			sleep(ctx, 12*time.Second)
+			if ctx.Err() == nil {
+				sink(marchwarden.Event{Stage: marchwarden.StageFetch, Message: "reading"})
+			}
+			return hangs(ctx, s, sink)
+		}
+		limited := h.seat("limited")
+		limited.Timeout = 22 * time.Second
+		p := newPool(t, h.seat("web"), limited)
+		said := func(ctx context.Context, name string) (all []string) {
+			_, _ = p.Dispatch(ctx, name, marchwarden.Request{}, func(e marchwarden.Event) { all = append(all, string(e.Stage)+": "+e.Message) })
+			return all
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 22*time.Second)
+		defer cancel()
+		want := []string{"plan: has said nothing for 5s; 17s left", "plan: has said nothing for 10s; 12s left", "fetch: reading", "fetch: has said nothing for 5s; 2s left"}
+		if got := said(ctx, "web"); !slices.Equal(got, want) {
+			t.Errorf("until the caller's deadline: %q", got)
+		}
+		if got := said(t.Context(), "limited"); !slices.Equal(got, want) {
+			t.Errorf("until the member's: %q", got)
+		}
+		free, stop := context.WithCancel(t.Context())
+		time.AfterFunc(6*time.Second, stop)
+		if got := said(free, "web"); !slices.Equal(got, []string{"plan: has said nothing for 5s; no time limit"}) {
+			t.Errorf("without one: %q", got)
+		}
 	})
 }

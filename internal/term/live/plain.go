@@ -3,6 +3,7 @@ package live
 import (
 	"io"
 	"strings"
+	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
@@ -10,8 +11,11 @@ import (
 )
 
 // plainEvery is how many events of one stage and iteration pass between two plain
-// lines.
-const plainEvery = 200
+// lines, and plainSilence the longest time without a line while there are events.
+const (
+	plainEvery   = 200
+	plainSilence = 4 * time.Second
+)
 
 // stageAt is a stage of an iteration of a rihla, or of the only research.
 type stageAt struct {
@@ -20,16 +24,18 @@ type stageAt struct {
 	iteration int
 }
 
-// print writes a plain line if e is one that deserves it: the first of its kind, and
-// now and then another. How a rihla ended may be said twice, by whoever was on it and
+// print writes a plain line if e is one that deserves it: the first of its kind, now and
+// then another, and one after a silence. How a rihla ended may be said twice, by whoever was on it and
 // by the investigator. p.mu is held.
 func (p *Progress) print(e marchwarden.Event) {
 	key := stageAt{max(0, e.Rihla), e.Stage, e.Iteration}
 	n := p.seen[key]
 	p.seen[key] = n + 1
-	if n%plainEvery != 0 && !(n == 1 && e.Rihla > 0 && e.Stage == marchwarden.StageDone) {
+	now := p.cfg.Now()
+	if n%plainEvery != 0 && !(n == 1 && e.Rihla > 0 && e.Stage == marchwarden.StageDone) && now.Sub(p.last) < plainSilence {
 		return
 	}
+	p.last = now
 	whose := ""
 	if e.Rihla > 0 {
 		whose = who(e.Rihla, e.Researcher)

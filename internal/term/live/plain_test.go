@@ -69,6 +69,24 @@ marchwarden: writing the answer
 	}
 }
 
+// Whoever waits hears what there is to hear every few seconds.
+func TestPlainAfterASilence(t *testing.T) {
+	var b bytes.Buffer
+	now := time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC)
+	p := New(&b, Config{Now: func() time.Time { return now }})
+	p.Event(of(1, "web", marchwarden.StagePlan, "sent"))
+	for _, said := range []string{"5s", "10s"} {
+		now = now.Add(5 * time.Second)
+		p.Event(of(1, "web", marchwarden.StagePlan, "silent for "+said))
+		p.Event(of(1, "web", marchwarden.StagePlan, "at the same time"))
+	}
+	p.Close()
+	want := "marchwarden: [1 web] planning · sent\nmarchwarden: [1 web] planning · silent for 5s\nmarchwarden: [1 web] planning · silent for 10s\n"
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 func TestLines(t *testing.T) {
 	began := time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }

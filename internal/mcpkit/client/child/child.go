@@ -1,6 +1,7 @@
 // Package child runs one program that is talked to over its standard streams: it
 // starts it in a process group of its own, keeps the end of what it writes to
-// standard error, and ends it with everything it started.
+// standard error, and ends it with everything it started. A program whose parent is
+// killed is killed by the kernel on Linux, and finds its input closed elsewhere.
 //
 // It owns the process and nothing of what is said: the streams carry whatever the
 // two sides agree on. No shell is involved.
@@ -12,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -81,15 +83,29 @@ func Start(spec Spec) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
 	cmd.Stdout = far
-	err = cmd.Start()
+	p.In, p.Out, p.out = in, out, out
+	started := make(chan error)
+	go p.run(started)
+	err = <-started
 	_ = far.Close() // the child has its own
 	if err != nil {
 		_ = out.Close()
 		return nil, fmt.Errorf("start %s: %w", spec.Argv[0], err)
 	}
-	p.In, p.Out, p.out = in, out, out
-	go p.wait()
 	return p, nil
+}
+
+// run starts the program and waits for its end on one thread: the kernel kills the
+// program when the thread that started it ends, and that must not be before this
+// process does.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err == nil {
+		p.wait()
+	}
 }
 
 // wait notes the end of the program and ends what it left behind.

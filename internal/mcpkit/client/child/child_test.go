@@ -27,6 +27,14 @@ func TestMain(m *testing.M) {
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
 		time.Sleep(time.Minute)
+	case "parent": // of a deaf one, whose pid it tells
+		p, err := Start(Spec{Argv: []string{os.Args[0]}, Env: []string{mode + "=deaf"}})
+		if err != nil {
+			panic(err)
+		}
+		_, _ = io.ReadFull(p.Out, make([]byte, 5))
+		fmt.Println(p.cmd.Process.Pid)
+		time.Sleep(time.Minute)
 	case "noisy":
 		for i := range 100_000 {
 			fmt.Fprintln(os.Stderr, "line", i)
