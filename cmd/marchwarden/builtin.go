@@ -77,10 +77,11 @@ func (a *app) hasFolders(c *config, o deskOptions) bool {
 	return err != nil || len(kept) > 0
 }
 
-// noFolders says why nobody looks into files: what ships with the program is there
-// for those who have nothing else to ask.
+// noFolders says why no files are searched: what ships with the program is there for
+// a network in which there is nothing else to ask.
 func noFolders(a *app, c *config, o deskOptions) string {
-	if a.hasFolders(c, o) || o.embedded || slices.Contains(o.only, files.Name) || offline(a, c, o) != "" && noDatabase(a, c, o) != "" {
+	alone := offline(a, c, o) != "" && noDatabase(a, c, o) != "" && !slices.ContainsFunc(c.members, func(m member) bool { return m.external() && !m.off })
+	if a.hasFolders(c, o) || o.embedded || slices.Contains(o.only, files.Name) || alone {
 		return ""
 	}
 	return "no folder of yours is set; --library DIR brings one in, --embedded the embedded library"

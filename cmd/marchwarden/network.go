@@ -181,7 +181,7 @@ func (a *app) dial(c *config, o deskOptions, name string, t client.Target) func(
 // target is where somebody else's researcher is. It gets a small environment, and
 // what the configuration names.
 func (a *app) target(m member) (client.Target, error) {
-	t := client.Target{Command: m.command, URL: m.url, Dir: a.dir}
+	t := client.Target{Command: m.command, URL: m.url, Dir: a.dir, Patience: m.timeout} // the start is part of a call
 	if m.tokenEnv != "" {
 		token, ok := a.env(m.tokenEnv)
 		if !ok || strings.TrimSpace(token) == "" {

@@ -62,6 +62,10 @@ type Target struct {
 	URL string
 	// Token is sent to that server as a bearer token, unless it is "".
 	Token string
+
+	// Patience is how long it may take to say who it is; 0 is 5 s for an address and
+	// 20 s for a program.
+	Patience time.Duration
 }
 
 // Dialer makes sessions. Its fields are not to be changed after the first Dial,
@@ -86,8 +90,6 @@ type Dialer struct {
 	// which may be nil, is called once with what became of it. It must be safe for
 	// concurrent use.
 	Trace func(ctx context.Context, meta map[string]any) (context.Context, func(error))
-
-	patience time.Duration // with a server that is dialled; 0 goes by the kind of target
 }
 
 // Card is what a server says of itself, cleaned and cut for people, and what of it
@@ -120,8 +122,8 @@ type Surface struct {
 	Contract      string          // the version it names, or ""
 }
 
-// Dial connects to a server and asks it who it is, within five seconds (twenty for
-// a program that it starts) unless ctx ends before. It speaks every version of the protocol from 2024-11-05 on. The
+// Dial connects to a server and asks it who it is, within the target's patience
+// unless ctx ends before. It speaks every version of the protocol from 2024-11-05 on. The
 // server must have a tool called research that takes a question and keeps a
 // version of the contract that this program knows, else the error has
 // CodeUnsupported. A server that cannot be reached is CodeUnavailable, one that
@@ -131,7 +133,7 @@ func (d *Dialer) Dial(ctx context.Context, t Target) (*Session, error) {
 	if err := d.check(t); err != nil {
 		return nil, err
 	}
-	patience := d.patience
+	patience := t.Patience
 	if patience == 0 {
 		patience = dialPatience
 		if len(t.Command) > 0 {

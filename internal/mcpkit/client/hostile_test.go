@@ -53,9 +53,9 @@ func TestDialDoesNotWaitForEver(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
-			d := testDialer()
-			d.patience = time.Second
-			_, err := d.Dial(t.Context(), target(t, mode))
+			slow := target(t, mode)
+			slow.Patience = time.Second
+			_, err := testDialer().Dial(t.Context(), slow)
 			if !errors.Is(err, marchwarden.CodeTimeout) || err.Error() != "the researcher did not say who it is within 1s" {
 				t.Errorf("got %v", err)
 			}
