@@ -34,6 +34,8 @@ import (
 //	thirdparty liar       cites what does not stand in its evidence
 //	thirdparty noisy      answers, and writes what it likes to stderr
 //	thirdparty hang       never answers a question, until it is told to end
+//	thirdparty fails      fails, with a key in its words
+//	thirdparty overdoes   gives a result that breaks the contract
 //	thirdparty v2         keeps a later version of the contract
 //	thirdparty leads      found something that it suggests to ask others about
 //	thirdparty shows VAR  answers with whether it sees the environment variable
@@ -107,6 +109,9 @@ func (l ledge) Research(ctx context.Context, req marchwarden.Request, sink march
 		<-ctx.Done()
 		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "look at the lamps")
 	}
+	if l.mode == "fails" {
+		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "KeyError in /srv/lamps.py: key %s is not known", os.Getenv("LAMP_KEY"))
+	}
 	excerpt := l.fact()
 	if l.mode == "liar" {
 		excerpt = "The harbour lamp of Port Ellery was never lit."
@@ -121,6 +126,9 @@ func (l ledge) Research(ctx context.Context, req marchwarden.Request, sink march
 		res.DiscoveryEvents = []marchwarden.DiscoveryEvent{{Type: marchwarden.RelatedResearch, SuggestedResearcher: "web", Query: "Who was Quillon Varga?", Reason: "he is named in the harbour's book", SourceLocator: "lamps.txt"}}
 	}
 	res.Normalize()
+	if l.mode == "overdoes" {
+		res.Confidence = 7
+	}
 	return res, nil
 }
 

@@ -77,3 +77,17 @@ type notAsked struct{ error }
 
 func (n notAsked) Unwrap() error      { return n.error }
 func (notAsked) Is(target error) bool { return target == ErrNotAsked }
+
+// Said is a failure in the words of a researcher, which may hold anything: a stack, a
+// path, a secret. They are for those who run the researcher. What callers of an external
+// one are told is Plain.
+type Said struct {
+	Words error
+	Plain *marchwarden.Error
+}
+
+// Error gives the words.
+func (s *Said) Error() string { return s.Words.Error() }
+
+// Unwrap exposes the code, which both have.
+func (s *Said) Unwrap() error { return s.Words }

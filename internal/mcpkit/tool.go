@@ -174,8 +174,8 @@ func shows(c *mcp.ClientCapabilities) bool {
 }
 
 // answer makes the tool result of an outcome. A result that breaks the contract
-// is a fault of the researcher: clients hold structured content to the schema
-// and would fail less clearly.
+// is a fault of the researcher, and says where: clients hold structured content to
+// the schema and would fail less clearly.
 func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	err := out.err
 	if err == nil && out.res == nil {
@@ -183,7 +183,10 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 	}
 	var encoded json.RawMessage
 	if err == nil {
-		encoded, err = s.encode(out.res)
+		if encoded, err = s.encode(out.res); err != nil {
+			err = &marchwarden.Error{Code: marchwarden.CodeMalformed, Message: "the result breaks the contract", Hint: "the researcher must be mended", Err: err}
+			s.cfg.Log.Error("research failed", "error", err)
+		}
 	}
 	if err != nil {
 		if marchwarden.CodeOf(err) == marchwarden.CodeInternal {
@@ -215,7 +218,7 @@ func (s *Server) encode(res *marchwarden.Result) (json.RawMessage, error) {
 		return nil, fmt.Errorf("decode the encoded result: %w", err)
 	}
 	if err := s.output.Validate(instance); err != nil {
-		return nil, fmt.Errorf("the result breaks its schema: %w", err)
+		return nil, err
 	}
 	return encoded, nil
 }

@@ -125,6 +125,7 @@ func callOnce[T any](ctx, within context.Context, m *member, ask func(context.Co
 	if errors.Is(o.err, dispatch.ErrNotAsked) && closed(l.leaving) {
 		return none, false, nil
 	}
+	o.err = m.discreet(o.err)
 	value, err := judge(ctx, within, m, l, o)
 	return value, true, err
 }
@@ -155,6 +156,17 @@ func judge[T any](ctx, within context.Context, m *member, l *line, o outcome[T])
 	}
 	m.logPanic(o.err)
 	return none, fmt.Errorf("researcher %s: %w", m.Name, o.err)
+}
+
+// discreet is an error as callers may know it: the words of an external researcher go
+// into the log.
+func (m *member) discreet(err error) error {
+	var s *dispatch.Said
+	if m.Trust == dispatch.Own || !errors.As(err, &s) {
+		return err
+	}
+	m.log.Warn("it failed", "said", s.Error())
+	return s.Plain
 }
 
 // doubtful reports whether an error may come from the end of a session. The other

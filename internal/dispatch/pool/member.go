@@ -206,6 +206,7 @@ func (m *member) dial(ctx context.Context) (*line, error) {
 	if l.session != nil {
 		m.discard(l.session)
 	}
+	o.err = m.discreet(o.err)
 	code := marchwarden.CodeOf(o.err)
 	if code == marchwarden.CodeInternal || code == marchwarden.CodeCanceled {
 		code = marchwarden.CodeUnavailable

@@ -186,8 +186,12 @@ func TestResearch(t *testing.T) {
 		}
 		_, err := s.Research(t.Context(), ask("fail not_found"), nil)
 		want := &marchwarden.Error{Code: marchwarden.CodeNotFound, Field: "resume", Message: "no such run", Hint: "try another"}
-		if diff := cmp.Diff(error(want), err); diff != "" {
-			t.Errorf("an error of the researcher's (-want +got):\n%s", diff)
+		var got *dispatch.Said
+		if !errors.As(err, &got) || got.Plain.Error() != "it failed (not_found)" || got.Plain.Code != want.Code {
+			t.Fatalf("an error of the researcher's: %#v", err)
+		}
+		if diff := cmp.Diff(error(want), got.Words); diff != "" {
+			t.Errorf("its words (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
@@ -120,6 +121,9 @@ func TestHostileAnswers(t *testing.T) {
 	}
 	t.Parallel()
 	broken := "the researcher's result breaks the contract: "
+	foreign := map[string]string{ // words of the server, which callers do not get
+		"mangles": "jsonrpc", "refuses": "way", "fails": "Traceback", "odd content": "cannot be read: ", "overconfident": "validating", "gapless": "validating",
+	}
 	for mode, tc := range map[string]struct {
 		code marchwarden.Code
 		want string // the beginning
@@ -154,6 +158,10 @@ func TestHostileAnswers(t *testing.T) {
 			res, err := s.Research(ctx, ask("q"), nil)
 			if res != nil || !errors.Is(err, tc.code) || !strings.HasPrefix(fmt.Sprint(err), tc.want) {
 				t.Errorf("got %v, %v (%s), want %s: %s", res, err, marchwarden.CodeOf(err), tc.code, tc.want)
+			}
+			var said *dispatch.Said
+			if words := foreign[mode]; words != "" && (!errors.As(err, &said) || !strings.Contains(err.Error(), words) || strings.Contains(said.Plain.Error(), words) || said.Plain.Code != tc.code) {
+				t.Errorf("of %v, others are told %+v", err, said)
 			}
 			if msg := fmt.Sprint(err); strings.ContainsAny(msg, "\x1b\n") || len(msg) > 400 {
 				t.Errorf("the message is not fit to be shown: %q", msg)

@@ -149,14 +149,14 @@ func (p *pipe) failure() error {
 	return p.fault
 }
 
-// noise says what the server wrote that is no message, or "".
-func (p *pipe) noise() string {
+// noise says how much the server wrote that is no message, or "", and how that begins.
+func (p *pipe) noise() (lines, first string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.junk == 0 {
-		return ""
+		return "", ""
 	}
-	return fmt.Sprintf("its output has %d lines that are no protocol, the first %q", p.junk, p.first)
+	return fmt.Sprintf("its output has %d lines that are no protocol", p.junk), p.first
 }
 
 // Read gives the next message.

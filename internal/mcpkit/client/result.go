@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
@@ -46,10 +48,11 @@ type Reply struct {
 // out.
 func (r Reply) Result() (*marchwarden.Result, error) {
 	if r.Failure != nil {
-		return nil, r.Failure
+		return nil, quoting(r.Failure, "it failed (%s)", r.Failure.Code)
 	}
 	malformed := func(format string, args ...any) error {
-		return marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's result breaks the contract: "+format, args...)
+		const broken = "the researcher's result breaks the contract"
+		return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, broken+": "+format, args...), broken)
 	}
 	if r.Structured == nil {
 		return nil, malformed("there is no structured content")
@@ -80,7 +83,14 @@ func (r Reply) Result() (*marchwarden.Result, error) {
 	return res, nil
 }
 
-// said is a sentence of somebody else's, fit for a message of ours.
+// quoting is an error with words of the researcher in it, and what is said without them.
+func quoting(words *marchwarden.Error, format string, args ...any) error {
+	plain := marchwarden.Errorf(words.Code, format, args...)
+	plain.Hint = "'marchwarden researchers check' shows what it says"
+	return &dispatch.Said{Words: words, Plain: plain}
+}
+
+// said is a sentence of the researcher, fit for a message of ours.
 func said(s string) string { return wire.Clip(wire.Plain(s), maxSaidChars) }
 
 // resultSchema is the contract's, made once.
@@ -270,8 +280,7 @@ func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchw
 
 // fault gives the failure of a call its code.
 func (s *Session) fault(err error) error {
-	var own *marchwarden.Error
-	if errors.As(err, &own) {
+	if own := ours(err); own != nil {
 		return own
 	}
 	if s.pipe != nil {
@@ -285,15 +294,40 @@ func (s *Session) fault(err error) error {
 		if theirs.Code == jsonrpc.CodeMethodNotFound {
 			code = marchwarden.CodeUnsupported
 		}
-		return marchwarden.Errorf(code, "the researcher answered with a protocol error: %s (%d)", said(theirs.Message), theirs.Code)
+		return quoting(marchwarden.Errorf(code, "the researcher answered with a protocol error: %s (%d)", said(theirs.Message), theirs.Code),
+			"the researcher answered with the protocol error %d", theirs.Code)
 	}
 	if s.proc == nil {
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher could not be reached or understood: %s", said(err.Error()))
+		return unreached(err)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) || s.isGone() {
 		return s.ended()
 	}
 	return malformed(said(err.Error()))
+}
+
+// ours is the error that this side made, with what it quotes; nil if another did.
+func ours(err error) error {
+	var quote *dispatch.Said
+	var own *marchwarden.Error
+	switch {
+	case errors.As(err, &quote):
+		return quote
+	case errors.As(err, &own):
+		return own
+	}
+	return nil
+}
+
+// unreached is a fault on the way to an address. What the network says is no word of the
+// researcher.
+func unreached(err error) error {
+	var way *url.Error
+	e := marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher could not be reached or understood: %s", said(err.Error()))
+	if errors.As(err, &way) {
+		return e
+	}
+	return quoting(e, "the researcher could not be understood")
 }
 
 // What more than one part of the client says of a server.
@@ -304,7 +338,8 @@ var (
 )
 
 func malformed(what string) error {
-	return marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher's answer cannot be read: %s", what)
+	const unread = "the researcher's answer cannot be read"
+	return quoting(marchwarden.Errorf(marchwarden.CodeMalformed, "%s: %s", unread, what), unread)
 }
 
 // isLocal tells the errors that the SDK made on this side: a connection that is
@@ -333,20 +368,18 @@ func (s *Session) ended() error {
 	case <-timer.C:
 		e.Message = "the researcher's process closed its output"
 	}
-	if words := said(s.proc.LastWords()); words != "" {
-		e.Message += ": " + words
+	words := said(s.proc.LastWords())
+	if words == "" {
+		return e
 	}
-	return e
+	return quoting(marchwarden.Errorf(e.Code, "%s: %s", e.Message, words), "%s", e.Message)
 }
 
 // dialFault is the same for what went wrong while dialling. The cause of ctx's end
 // says that it took too long.
 func (s *Session) dialFault(ctx context.Context, err error) error {
-	var own, late *marchwarden.Error
-	switch {
-	case errors.As(err, &own):
-		return own
-	case !errors.As(context.Cause(ctx), &late):
+	var late *marchwarden.Error
+	if ours(err) != nil || !errors.As(context.Cause(ctx), &late) {
 		return s.fault(err)
 	}
 	return s.withNoise(late)
@@ -354,10 +387,13 @@ func (s *Session) dialFault(ctx context.Context, err error) error {
 
 // withNoise adds to an error about silence what came instead of an answer.
 func (s *Session) withNoise(e *marchwarden.Error) error {
-	if s.pipe != nil {
-		if noise := s.pipe.noise(); noise != "" {
-			e.Message += "; " + noise
-		}
+	if s.pipe == nil {
+		return e
 	}
-	return e
+	lines, first := s.pipe.noise()
+	if lines == "" {
+		return e
+	}
+	plain := e.Message + "; " + lines
+	return quoting(marchwarden.Errorf(e.Code, "%s, the first %q", plain, first), "%s", plain)
 }
