@@ -329,7 +329,7 @@ func TestCancelGivesAPartialResult(t *testing.T) {
 	}
 }
 
-// Whoever finds the process leaving is not asked, and closes the session: the call
+// A call that finds the process leaving is not sent. Closing the session then waits: the call
 // that was cancelled hands over all the same.
 func TestCloseLetsAProcessHandOver(t *testing.T) {
 	t.Parallel()

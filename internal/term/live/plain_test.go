@@ -69,7 +69,7 @@ marchwarden: writing the answer
 	}
 }
 
-// Whoever waits hears what there is to hear every few seconds.
+// A caller hears what there is to hear every few seconds.
 func TestPlainAfterASilence(t *testing.T) {
 	var b bytes.Buffer
 	now := time.Date(2026, 11, 16, 9, 0, 0, 0, time.UTC)
