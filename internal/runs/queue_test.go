@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,10 +25,13 @@ func TestQueue(t *testing.T) {
 			<-ctx.Done()
 			return answer(ctx, req), nil
 		})})
+		var mu sync.Mutex // guards said
 		said := map[string][]string{}
 		all := map[string]*runs.Visit{}
 		for _, question := range []string{"one?", "two?", "three?", "four?"} {
 			v, err := d.Begin(as(alice), runs.Asked{Request: marchwarden.Request{Question: question}, Sink: func(e marchwarden.Event) {
+				mu.Lock()
+				defer mu.Unlock()
 				said[question] = append(said[question], e.Message)
 			}})
 			if err != nil {
