@@ -12,8 +12,8 @@ import (
 // What the judge as it is shipped reaches on the claims of this project. The open half
 // is what its cuts were read off. They are to become 0, 0.6 and 0.
 const (
-	mostFalse      = 2    // false claims called supported, of the other half
-	leastTrue      = 0.36 // share of the true claims called supported
+	mostFalse      = 1    // false claims called supported, of the other half
+	leastTrue      = 0.34 // share of the true claims called supported
 	mostTrueDenied = 1    // true claims called unsupported or contradicted
 )
 

@@ -42,24 +42,27 @@ func agreement(asked, of lexicon.Date, text string) float64 {
 var latest = regexp.MustCompile(`(?i)\b(latest|current(ly)?|now(adays)?|newest|most recent(ly)?|today|these days|at the moment|at present|as things stand|still|to date)\b`)
 
 // newerMargin is how much weaker, in log-odds, a newer statement may be to take the
-// place of an older one. Where the question asks for what holds now, and the reader has
-// looked closely, it need only be about the question.
+// place of an older one. Where the question asks for what holds now, or held at a date,
+// and the reader has looked closely, it need only be about the question.
 const newerMargin = 0.7
 
 // newest puts the newest statement first among those that answer about as well, are
-// about the same matter and bear a date. A question that names a date has said which.
+// about the same matter and bear a date. A question that names a date gets the statement
+// of that date.
 func (lk *look) newest(list []answer) []answer {
 	if len(list) < 2 || list[0].date.Year == 0 {
 		return list
 	}
-	if _, _, dated := lexicon.FirstDate(lk.q.Text); dated {
-		return list
+	_, _, dated := lexicon.FirstDate(lk.q.Text)
+	better := func(a, b answer) bool { return a.date.String() > b.date.String() }
+	if dated {
+		better = func(a, b answer) bool { return a.feats[featDate] > 0 && b.feats[featDate] < 0 }
 	}
-	now := latest.MatchString(lk.q.Text)
+	firm := dated || latest.MatchString(lk.q.Text)
 	at := 0
 	for i, a := range list[:min(closely, len(list))] {
-		close := a.score >= list[0].score-newerMargin || now && a.feats[featCloserAbout] > 0
-		if close && a.date.String() > list[at].date.String() && lk.sameMatter(list[0], a) {
+		close := a.score >= list[0].score-newerMargin || firm && a.feats[featCloserAbout] > 0
+		if close && better(a, list[at]) && lk.sameMatter(list[0], a) {
 			at = i
 		}
 	}

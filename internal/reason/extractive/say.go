@@ -64,7 +64,7 @@ func (lk *look) same(a answer) []unit {
 // its columns; what does not say by itself what it is about with its heading before it.
 func (lk *look) said(a answer) string {
 	w := &lk.windows[a.at]
-	text := flat(a.text)
+	text := flat(lk.telling(a))
 	if a.passage.Columns != nil {
 		text = lk.rowText(w, a)
 	}
@@ -84,6 +84,21 @@ func (lk *look) said(a answer) string {
 		return heading + " " + text
 	}
 	return heading + ": " + text
+}
+
+// telling is an answer without what else its line says: of three sentences and more,
+// the one with the words that answer.
+func (lk *look) telling(a answer) string {
+	parts := lexicon.Sentences(a.text)
+	if len(parts) < 3 || lk.q.Broad {
+		return a.text
+	}
+	for _, p := range parts {
+		if a.words.Start >= a.span.Start+p.Start && a.words.End <= a.span.Start+p.End && a.words.End > a.words.Start {
+			return a.text[p.Start:p.End]
+		}
+	}
+	return a.text
 }
 
 // moment is the innermost heading above an answer that has a date, and where the date

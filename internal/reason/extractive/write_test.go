@@ -42,13 +42,15 @@ var garden = map[string]string{
 	"soil.md": "Most garden soils of the valley are alkaline. Iron chlorosis is a yellowing of leaves that is caused by alkaline soil.\n\nSulfur lowers the pH of soil slowly.",
 	"frost.md": "The last frost in Ogden falls in early May. The first frost in Ogden falls on 12 October.\n\n" +
 		"- Peas survive light frost and can be sown in March\n- Beans are killed by frost",
-	"dam.md": "The Pineview Dam stands in Ogden Canyon. It was completed in 1937. The dam cost 4 million dollars because the canyon is narrow.",
+	"log.txt": "2025-01-06 Back after the break. The padlock of the shed was frozen, graphite helped. The spare key of the shed hangs on hook 7. Bought salt.\n2025-01-07 Nothing.",
+	"dam.md":  "The Pineview Dam stands in Ogden Canyon. It was completed in 1937. The dam cost 4 million dollars because the canyon is narrow.",
 }
 
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct{ question, first string }{
 		{"What is iron chlorosis?", "Iron chlorosis is a yellowing of leaves that is caused by alkaline soil."},
 		{"When does the first frost fall in Ogden?", "The first frost in Ogden falls on 12 October."},
+		{"Where does the spare key of the shed hang?", "The spare key of the shed hangs on hook 7."}, // one of the sentences of its line
 		{"How much did the dam cost?", "The dam cost 4 million dollars because the canyon is narrow."},
 		{"Which seeds survive light frost in March?", "Peas survive light frost and can be sown in March"},
 	} {
