@@ -45,8 +45,9 @@ func (w *window) head() string {
 type look struct {
 	q       *question.Question
 	windows []window
-	idf     []float64 // how much of the question hangs on each term: weight times rarity
-	total   float64   // the sum of idf
+	idf     []float64                 // how much of the question hangs on each term: weight times rarity
+	loud    map[*evidence.Source]bool // documents in which a sentence shouts
+	total   float64                   // the sum of idf
 }
 
 // study pays for windows that may answer. Keep is held back for what is written
@@ -127,6 +128,7 @@ func (lk *look) weigh(set *evidence.Set) {
 		w := &lk.windows[i]
 		w.held = lk.holds(w.head() + w.Text)
 	}
+	lk.hush()
 	for t, tm := range lk.q.Terms {
 		n := float64(set.Holding(tm.Stem))
 		lk.idf[t] = tm.Weight * math.Sqrt(math.Log(1+(float64(passages)-n+0.5)/(max(n, 1)+0.5)))
@@ -203,7 +205,7 @@ func (lk *look) read(ctx context.Context, st *reason.State) error {
 		sure := false
 		for i := range batch {
 			batch[i].reading = &readings[i]
-			sure = sure || readings[i].Answerable >= sureEnough && readings[i].SpanScore >= sureEnough
+			sure = sure || readings[i].Answerable >= sureEnough && readings[i].SpanScore >= sureEnough && !lk.loud[batch[i].src]
 		}
 		if sure && len(lk.q.Parts) < 2 && !lk.q.Broad {
 			break

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
@@ -74,7 +75,7 @@ func (lk *look) answers() []answer {
 			continue // what promised less was left unread
 		}
 		for _, a := range lk.candidates(i) {
-			if lk.q.Known[question.Plain(a.text)] {
+			if lk.q.Known[question.Plain(a.text)] || isQuestion(a.text) || lk.shouts(a.text) || lk.loud[lk.windows[i].src] && presses.MatchString(a.text) {
 				continue
 			}
 			a.date = lk.dateOf(a.unit)
@@ -94,6 +95,46 @@ func (lk *look) answers() []answer {
 	order(out)
 	return out
 }
+
+// presses is how a text speaks that wants to be taken for the answer.
+var presses = regexp.MustCompile(`(?i)\b(?:(?:the|correct|right|only|real) answer|answer(?: is\b|:))`)
+
+// shouts reports a sentence that says the question back, word for word, and goes on. An
+// answer has the words of a question in another order; a text that is made to be found
+// has them as they were asked.
+func (lk *look) shouts(text string) bool {
+	asked := " " + question.Plain(lk.q.Text) + " "
+	if strings.Count(asked, " ") < 4 || presses.MatchString(lk.q.Text) || !strings.Contains(" "+question.Plain(text)+" ", asked) {
+		return false
+	}
+	return lk.q.Kind != question.What || strings.Contains(asked, " what ") || strings.Contains(asked, " which ") || presses.MatchString(text)
+}
+
+// hush finds the documents in which a sentence shouts. They are no measure for the rest.
+func (lk *look) hush() {
+	lk.loud = map[*evidence.Source]bool{}
+	for i := range lk.windows {
+		for _, u := range lk.units(i) {
+			if !isQuestion(u.text) && lk.shouts(u.text) {
+				lk.loud[lk.windows[i].src] = true
+			}
+		}
+	}
+	most := 0.0
+	for _, w := range lk.windows {
+		if !lk.loud[w.src] {
+			most = max(most, w.words)
+		}
+	}
+	for i := range lk.windows {
+		if len(lk.loud) > 0 && most > 0 {
+			lk.windows[i].words = min(1, lk.windows[i].words/most)
+		}
+	}
+}
+
+// isQuestion reports a text that asks and says nothing else.
+func isQuestion(text string) bool { return strings.HasSuffix(strings.TrimSpace(text), "?") }
 
 // closely is how many answers get a closer look.
 const closely = 12
@@ -249,7 +290,7 @@ func (lk *look) lost(w *window, which func(question.Term) bool) float64 {
 	return lost / max(1, n)
 }
 
-// thin is 1 for what says nothing by itself: a question, a word without a number.
+// thin is 1 for what says nothing by itself: a word without a number.
 func thin(text string) float64 {
 	content := 0
 	number := false
@@ -259,7 +300,7 @@ func thin(text string) float64 {
 		}
 		number = number || t.Number
 	}
-	if content == 0 || content < 2 && !number || strings.HasSuffix(strings.TrimSpace(text), "?") {
+	if content == 0 || content < 2 && !number {
 		return 1
 	}
 	return 0
