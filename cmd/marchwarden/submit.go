@@ -26,7 +26,9 @@ be left out. If any line is wrong, nothing is asked.
 
 Run it again after a crash, a reboot or Ctrl-C, and it goes on: what is in the
 results is not asked again, and nothing that was paid for is paid twice. A
-question that failed has a line with its error, and is not tried again.
+question that failed has a line with its error, and is not tried again. Asked of
+other folders, another database, other researchers or another model, it is
+another question.
 
 Without --engine the work is done in this process, on this machine, and every
 run is recorded in the home folder. With it the questions go to a cluster,
@@ -139,16 +141,17 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	if err != nil {
 		return err
 	}
-	if at != "" {
-		if err := c.workElsewhere(o.desk, "this"); err != nil {
-			return err
-		}
-		if like.Within, err = flagTime("--timeout", o.desk.timeout, false); err != nil {
-			return err
-		}
+	var means []string
+	if at == "" {
+		means, err = a.means(c, o.desk)
+	} else if err = c.workElsewhere(o.desk, "this"); err == nil {
+		like.Within, err = flagTime("--timeout", o.desk.timeout, false)
+	}
+	if err != nil {
+		return err
 	}
 	like.Owner = a.owner()
-	all, err := a.questions(c, o.file, like)
+	all, err := a.questions(c, o.file, like, means)
 	if err != nil {
 		return err
 	}
@@ -193,7 +196,7 @@ func (a *app) submitted(all, failed int, o submitOptions) error {
 }
 
 // questions reads the file of questions.
-func (a *app) questions(c *config, path string, like dispatch.Task) ([]question, error) {
+func (a *app) questions(c *config, path string, like dispatch.Task, means []string) ([]question, error) {
 	f, err := openRegular(path)
 	if err != nil {
 		return nil, invalid("--file", "", fmt.Sprintf("%q cannot be read: %s", path, cause(err)))
@@ -212,7 +215,7 @@ func (a *app) questions(c *config, path string, like dispatch.Task) ([]question,
 		}
 		all[i].req.Question, all[i].req.Context = a.hide.Text(all[i].req.Question), a.hide.Text(all[i].req.Context)
 	}
-	return all, nameTasks(all, like)
+	return all, nameTasks(all, like, means)
 }
 
 // handBack is how long what is under way may go on when a submission is interrupted; its

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
@@ -120,9 +121,9 @@ func readQuestion(line []byte) (q question, unread []string, err error) {
 }
 
 // nameTasks gives every question the task that it is, whenever it is handed in: the same
-// line, asked of the same queue for the same owner, is the same task, and one that is
-// there twice is two.
-func nameTasks(all []question, like dispatch.Task) error {
+// line, asked of the same queue for the same owner and answered by the same means, is the
+// same task, and one that is there twice is two.
+func nameTasks(all []question, like dispatch.Task, means []string) error {
 	seen := map[string]int{}
 	wishes, err := json.Marshal(like.Wishes)
 	if err != nil {
@@ -134,11 +135,50 @@ func nameTasks(all []question, like dispatch.Task) error {
 			return marchwarden.Wrap(err, marchwarden.CodeInternal, "write down line %d", all[i].line)
 		}
 		key := all[i].id + "\x00" + string(body)
-		all[i].task, err = relay.DeriveID("marchwarden submitted question/1", like.Owner, like.Queue, string(wishes), all[i].id, string(body), strconv.Itoa(seen[key]))
-		if err != nil {
+		parts := []string{"marchwarden submitted question/2", like.Owner, like.Queue, string(wishes), like.Within.String(), all[i].id, string(body), strconv.Itoa(seen[key])}
+		if all[i].task, err = relay.DeriveID(append(parts, means...)...); err != nil {
 			return err
 		}
 		seen[key]++
 	}
 	return nil
+}
+
+// aside are the settings that change no answer: where records lie, what is shown, and
+// who else is served. Those of an engine and of a hub are, too.
+var aside = []string{setHome, setTraceDir, setLedger, setLogFormat, setDebug, setNoColor, setHTTPToken, setWorker, setLimits, setBlobs, setS3Key, setS3Secret}
+
+// means are everything besides a question that can change its answer where the work is
+// done here: the settings, or the flags in their place, the folders of the library, the
+// researchers of config.yaml and the table of confidence. Of a secret they tell that it
+// is there.
+func (a *app) means(c *config, o deskOptions) ([]string, error) {
+	flags := map[string][]string{setModel: {o.model}, setSearch: {o.search}, setRender: {o.render}, setTimeout: {o.timeout}, setDB: {o.db}, setLibrary: {}}
+	for _, dir := range o.library {
+		flags[setLibrary] = append(flags[setLibrary], a.absolute(dir, a.dir))
+	}
+	all := []string{fmt.Sprintf("online=%t embedded=%t", o.online, o.embedded)}
+	for _, s := range settings {
+		if slices.Contains(aside, s.name) || strings.HasPrefix(s.name, "engine") || strings.HasPrefix(s.name, "hub_") {
+			continue
+		}
+		texts := slices.DeleteFunc(flags[s.name], func(t string) bool { return t == "" })
+		if len(texts) == 0 {
+			texts = c.list(s.name)
+		}
+		if s.name == setDB && len(texts) == 1 && database.IsFile(texts[0]) {
+			texts = []string{a.absolute(texts[0], a.dir)}
+		}
+		all = append(all, a.hide.Text(fmt.Sprintf("%s=%q", s.name, texts)))
+	}
+	for _, m := range c.members {
+		m.at = ""
+		all = append(all, a.hide.Text(fmt.Sprintf("%+v", m)))
+	}
+	kept, err := keptFolders(c.foldersPath())
+	if err != nil {
+		return nil, err
+	}
+	table, err := c.calibration()
+	return append(all, fmt.Sprintf("%q", kept), string(table)), err
 }
