@@ -186,9 +186,6 @@ func (a *app) printCheck(r checkReport, repair bool) error {
 	if r.Leftovers > 0 {
 		say("files that broken-off writes left: %s; --repair removes them", term.Count(r.Leftovers))
 	}
-	if r.Empty > 0 {
-		say("traces of the last hour in which no run was begun: %s; --repair removes them when they are older", term.Count(r.Empty))
-	}
 	if r.Unsummed > 0 {
 		say("traces without checksums, by an earlier version: %s; not every flipped bit can be found in them", term.Count(r.Unsummed))
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -13,7 +14,8 @@ import (
 
 // idHelp says in help texts what an ID may be.
 const idHelp = `An ID is a trace id as 'marchwarden traces' lists it, the first four or more
-characters of one, or "last" for the newest run.`
+characters of one, or "last" for the newest run that has an answer or can be
+resumed.`
 
 // minPrefix is how much of an id must be given.
 const minPrefix = 4
@@ -45,20 +47,21 @@ func findTrace(d *trace.Dir, s string) (marchwarden.TraceID, error) {
 		return id, nil
 	}
 	const hint = "run 'marchwarden traces' to list the ids there are"
-	none := fmt.Sprintf("no trace %q in %s", s, d.Path())
 	if s != "last" {
-		return oneID(s, hint, none, d.List)
+		return oneID(s, hint, fmt.Sprintf("no trace %q in %s", s, d.Path()), d.List)
 	}
 	ids, err := d.List()
 	if err != nil {
 		return marchwarden.TraceID{}, err
 	}
 	for _, id := range ids {
-		if !isRihla(d, id) {
+		start, begun := beginning(d, id)
+		aside := start != nil && (start.PartOf || start.Investigation != nil && start.Investigation.PlanOnly)
+		if begun && !aside {
 			return id, nil
 		}
 	}
-	return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: none, Hint: hint}
+	return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("no run in %s has an answer or can be resumed", d.Path()), Hint: hint}
 }
 
 // oneID is the id of a list that begins with prefix; an id that is there twice is one.
@@ -93,22 +96,29 @@ func oneID(prefix, hint, none string, list func() ([]marchwarden.TraceID, error)
 }
 
 // isRihla reports whether a run is part of an investigation, which has a trace of
-// its own. The first line says so, and no more is read: there may be thousands of
-// traces. One whose first line cannot be read is taken for a run of its own.
+// its own. One whose first line cannot be read is taken for a run of its own.
 func isRihla(d *trace.Dir, id marchwarden.TraceID) bool {
+	start, _ := beginning(d, id)
+	return start != nil && start.PartOf
+}
+
+// beginning is how a run was begun, by its first line alone: there may be thousands of
+// traces. The start is nil if the line cannot be read, and begun is false if it was never
+// written whole: no run is in it.
+func beginning(d *trace.Dir, id marchwarden.TraceID) (start *trace.Start, begun bool) {
 	f, err := d.Raw(id)
 	if err != nil {
-		return false
+		return nil, marchwarden.CodeOf(err) != marchwarden.CodeNotFound
 	}
 	defer f.Close()
 	first, err := bufio.NewReader(f).ReadBytes('\n')
 	if err != nil {
-		return false
+		return nil, !errors.Is(err, io.EOF)
 	}
 	log, err := trace.Read(bytes.NewReader(first))
 	if err != nil {
-		return false
+		return nil, true
 	}
-	start, err := log.Start()
-	return err == nil && start.PartOf
+	start, _ = log.Start() // nil with its error
+	return start, true
 }

@@ -96,7 +96,7 @@ type Report struct {
 	// Strays are paths of what nobody of this program made, or what is left of an
 	// import that was broken off. They are no damage, and nobody's to remove.
 	Strays []string `json:"strays,omitempty"`
-	// Empty counts traces, written in the last hour, in which no run was begun yet.
+	// Empty counts traces of the last hour in which no run was begun.
 	Empty int `json:"empty"`
 	// Unsummed counts traces of a format without checksums, in which not every
 	// flipped bit can be found.

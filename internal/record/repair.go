@@ -18,6 +18,7 @@ import (
 
 // remedies finds out what a repair can do, and what else the user can.
 func (c *checker) remedies(ctx context.Context) error {
+	c.report.Findings = slices.DeleteFunc(c.report.Findings, func(f Finding) bool { return f.Kind == EmptyTrace && c.begunSince(f.id) })
 	wanted := map[blob.Ref]*Finding{}
 	for i := range c.report.Findings {
 		f := &c.report.Findings[i]
@@ -86,7 +87,7 @@ func (c *checker) repair(ctx context.Context) error {
 			err = c.moveAside(f)
 		case f.Kind == TornTail:
 			err = c.cut(f)
-		case f.Kind == EmptyTrace:
+		case f.Kind == EmptyTrace && f.Repairable:
 			err = c.clear(f)
 		case f.Kind == DamagedBlob:
 			if err = c.setAside(ctx, f); err == nil {

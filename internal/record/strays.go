@@ -137,12 +137,21 @@ func (c *checker) unbegun(id marchwarden.TraceID) error {
 	if err != nil {
 		return err
 	}
+	f := Finding{Kind: EmptyTrace, Object: "trace " + id.String(), Problem: "its first line was never written whole: no run is in it", Repairable: true, id: id}
 	if info.ModTime().After(c.o.Now.Add(-leftoverAge)) {
 		c.report.Empty++
-		return nil
+		f.Repairable, f.Remedy = false, "--repair removes it when it is an hour old: a run may be about to begin in it"
 	}
-	c.found(Finding{Kind: EmptyTrace, Object: "trace " + id.String(), Problem: "its first line was never written whole: no run is in it", Repairable: true, id: id})
+	c.found(f)
 	return nil
+}
+
+// begunSince reports whether a run was begun, by now, in a trace that was empty, or is
+// about to be.
+func (c *checker) begunSince(id marchwarden.TraceID) bool {
+	_, begun, err := c.emptyTrace(id)
+	busy, _ := c.Traces.Busy(id) // one that cannot be told is at rest
+	return begun || busy || marchwarden.CodeOf(err) == marchwarden.CodeNotFound
 }
 
 // torn looks at the end of a trace that carries no step.
