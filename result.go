@@ -69,7 +69,7 @@ type Unit float64
 
 // CostMetadata is what a call consumed.
 type CostMetadata struct {
-	TokensUsed      int     `json:"tokens_used"`
+	TokensUsed      int     `json:"tokens_used"` // the truth, over the budget or not
 	IterationsRun   int     `json:"iterations_run"`
 	WallTimeSec     float64 `json:"wall_time_sec"`
 	BudgetExhausted bool    `json:"budget_exhausted"`
@@ -78,6 +78,9 @@ type CostMetadata struct {
 	ReasonerID string `json:"reasoner_id,omitempty"`
 	// SourcesRead is how many documents were read; 0 is unknown or none.
 	SourcesRead int `json:"sources_read,omitempty"`
+	// OverBudget says that more tokens were used than the budget had: a provider
+	// counted more than was set aside for a call.
+	OverBudget bool `json:"over_budget,omitempty"`
 }
 
 // EncodeResult is the wire form of a result: one line of JSON, text as it is

@@ -60,3 +60,32 @@ func TestWhatWasSpentBeforeAnExtensionCounts(t *testing.T) {
 		t.Errorf("what is known to be spent was forgotten: %+v", use)
 	}
 }
+
+// A run that used more than its budget says how much, and all of what it is given later
+// is there to be used. What is never settled is set aside, and not used.
+func TestOverBudget(t *testing.T) {
+	t.Parallel()
+	m := budget.New(marchwarden.Limits{TokenBudget: 5000}, 0)
+	r, err := m.Reserve(3000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Settle(105_352)
+	if use := m.Usage(); use.Tokens != 105_352 || !use.OverBudget || len(use.Exhausted) != 1 || use.Exhausted[0] != "token budget of 5000 (the provider counted 100352 more)" || m.Room() != 0 {
+		t.Errorf("%+v, room for %d", use, m.Room())
+	}
+	m.Extend(marchwarden.Limits{TokenBudget: 2000}, 0, 105_352)
+	if use := m.Usage(); use.Tokens != 105_352 || !use.OverBudget || len(use.Exhausted) != 0 || m.Room() != 2000 {
+		t.Errorf("extended: %+v, room for %d", use, m.Room())
+	}
+	if r, err = m.Reserve(1500); err != nil {
+		t.Fatal(err)
+	}
+	if use := m.Usage(); use.Tokens != 105_352 || m.Room() != 500 {
+		t.Errorf("set aside: %+v, room for %d", use, m.Room())
+	}
+	r.Settle(math.MaxInt)
+	if use := m.Usage(); use.Tokens != math.MaxInt || m.Room() != 0 {
+		t.Errorf("more than a number holds: %+v, room for %d", use, m.Room())
+	}
+}

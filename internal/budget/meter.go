@@ -1,11 +1,14 @@
 // Package budget enforces the caps of one research call: iterations, tokens,
 // sources and wall time. Spending is reserve, then settle: a reservation that
 // does not fit is refused before anything is spent, so that the tokens used
-// never exceed the budget. Prices and ledgers are package ledger's work.
+// exceed the budget only where a call uses more than was set aside for it; then
+// nothing more is granted, and the usage says so. Prices and ledgers are package
+// ledger's work.
 package budget
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +28,7 @@ type Meter struct {
 	iterations int
 	sources    int
 	exhausted  []string // what ran out, in order, each once
-	uncounted  int      // tokens that were used and the budget had no place for
+	over       int      // tokens used beyond the budget before it was extended
 }
 
 // New makes a meter. A wall time of zero is no limit.
@@ -35,15 +38,17 @@ func New(l marchwarden.Limits, wall time.Duration) *Meter {
 
 // Extend lets a run that had ended go on: more is added to its limits, wall to its
 // time, and what it had run out of is forgotten. spent is what it had used at its
-// end, which may be more than the meter has seen of it.
+// end, which may be more than the meter has seen of it. Where that was over the
+// budget, all of more is there to be used.
 func (m *Meter) Extend(more marchwarden.Limits, wall time.Duration, spent int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.spent = max(m.spent, spent)
+	m.over = m.overLocked()
 	m.limits = m.limits.Plus(more)
 	if m.wall > 0 {
 		m.wall += wall
 	}
-	m.spent = min(max(m.spent, spent), m.limits.TokenBudget)
 	m.exhausted = nil
 }
 
@@ -107,9 +112,9 @@ func (m *Meter) Spare(tokens int) (*Reservation, error) {
 
 // Settle ends the reservation with what was really used. Whoever reserves should
 // bound the call so that it uses no more than that. If it does all the same, the
-// excess is counted against what nobody has reserved, held tokens included; what
-// that does not cover is not counted, because the budget is never exceeded, and
-// remembered as exhaustion, which names it. A second Settle does nothing.
+// excess is counted against what nobody has reserved, held tokens included; where
+// that does not cover it, it is remembered as exhaustion. A second Settle does
+// nothing. A reservation that is never settled stays set aside, and is not used.
 func (r *Reservation) Settle(used int) {
 	m := r.m
 	m.mu.Lock()
@@ -120,12 +125,10 @@ func (r *Reservation) Settle(used int) {
 	r.settled = true
 	m.reserved -= r.tokens
 	used = max(0, used)
-	if free := m.limits.TokenBudget - m.spent - m.reserved; used > free {
+	if used > m.freeLocked() {
 		m.exhaustTokensLocked()
-		m.uncounted += used - free
-		used = free
 	}
-	m.spent += used
+	m.spent = min(m.spent, math.MaxInt-used) + used
 }
 
 // Room is how many tokens an ordinary reservation could get now.
@@ -135,9 +138,14 @@ func (m *Meter) Room() int {
 	return m.roomLocked()
 }
 
-func (m *Meter) roomLocked() int {
-	return max(0, m.limits.TokenBudget-m.spent-m.reserved-m.held)
-}
+func (m *Meter) roomLocked() int { return max(0, m.freeLocked()-m.held) }
+
+// freeLocked is what is neither used nor reserved; less than nothing when more was used
+// than there was.
+func (m *Meter) freeLocked() int { return m.limits.TokenBudget - (m.spent - m.over) - m.reserved }
+
+// overLocked is how many tokens were used beyond the budget.
+func (m *Meter) overLocked() int { return max(0, m.spent-m.limits.TokenBudget) }
 
 // Iterate starts the next iteration and returns its number, or fails with
 // CodeExhausted when the cap is reached.
@@ -211,6 +219,7 @@ type Usage struct {
 	Tokens     int
 	Iterations int
 	Sources    int
+	OverBudget bool     // more tokens were used than there were
 	Exhausted  []string // what ran out; empty when the budget sufficed
 }
 
@@ -219,9 +228,10 @@ type Usage struct {
 func (m *Meter) Usage() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	u := Usage{Tokens: m.spent, Iterations: m.iterations, Sources: m.sources, Exhausted: slices.Clone(m.exhausted)}
-	if i := slices.Index(u.Exhausted, m.tokenCap()); i >= 0 && m.uncounted > 0 {
-		u.Exhausted[i] += fmt.Sprintf(" (the provider counted %d more)", m.uncounted)
+	over := m.overLocked()
+	u := Usage{Tokens: m.spent, Iterations: m.iterations, Sources: m.sources, OverBudget: over > 0, Exhausted: slices.Clone(m.exhausted)}
+	if i := slices.Index(u.Exhausted, m.tokenCap()); i >= 0 && over > 0 {
+		u.Exhausted[i] += fmt.Sprintf(" (the provider counted %d more)", over)
 	}
 	return u
 }

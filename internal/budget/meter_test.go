@@ -29,6 +29,7 @@ type worker struct {
 	sizes   []int
 	taken   int
 	used    int
+	excess  int // used beyond what was reserved
 	refused bool
 }
 
@@ -52,7 +53,7 @@ func (w *worker) do(o op) {
 		}
 		w.open[0].Settle(used)
 		w.open[0].Settle(1 << 40) // a second time does nothing
-		w.used += used
+		w.used, w.excess = w.used+used, w.excess+max(0, used-w.sizes[0])
 		w.open, w.sizes = w.open[1:], w.sizes[1:]
 	case "hold":
 		w.m.Hold(o.n)
@@ -72,9 +73,9 @@ func (w *worker) do(o op) {
 	}
 }
 
-// Whatever many goroutines do at once, no cap is exceeded at any moment, every
-// token that was used is counted unless the cap kept it out, and the meter says
-// that something ran out exactly if something was refused.
+// Whatever many goroutines do at once, every token that was used is counted, no cap is
+// exceeded at any moment by more than calls used beyond what was reserved for them, and
+// the meter says that something ran out only if something was refused or exceeded.
 func TestNoCapIsEverExceeded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := marchwarden.Limits{
@@ -94,7 +95,7 @@ func TestNoCapIsEverExceeded(t *testing.T) {
 		m := budget.New(limits, wall)
 		check := func() {
 			use := m.Usage()
-			if use.Tokens > limits.TokenBudget || use.Iterations > limits.MaxIterations || use.Sources > limits.MaxSources || use.Sources < 0 || m.Room() < 0 || m.Room() > limits.TokenBudget {
+			if use.Iterations > limits.MaxIterations || use.Sources > limits.MaxSources || use.Sources < 0 || m.Room() < 0 || m.Room() > limits.TokenBudget {
 				t.Errorf("%+v with room for %d, under %+v", use, m.Room(), limits)
 			}
 		}
@@ -121,20 +122,20 @@ func TestNoCapIsEverExceeded(t *testing.T) {
 		watching.Wait()
 		check()
 
-		used, taken, refused := 0, 0, false
+		used, excess, taken, refused := 0, 0, 0, false
 		for _, w := range workers {
-			used, taken, refused = used+w.used, taken+w.taken, refused || w.refused
+			used, excess, taken, refused = used+w.used, excess+w.excess, taken+w.taken, refused || w.refused
 		}
 		use := m.Usage()
-		uncounted := used - use.Tokens
-		if uncounted < 0 || uncounted > 0 && len(use.Exhausted) == 0 {
-			t.Errorf("%d tokens used, %d counted, exhausted %q", used, use.Tokens, use.Exhausted)
+		over := used > limits.TokenBudget
+		if use.Tokens != used || use.OverBudget != over || over && len(use.Exhausted) == 0 || used > limits.TokenBudget+excess {
+			t.Errorf("%d tokens used, %d of them beyond what was reserved: %+v", used, excess, use)
 		}
 		if use.Sources != taken {
 			t.Errorf("%d sources taken, %d counted", taken, use.Sources)
 		}
-		if (len(use.Exhausted) > 0) != (refused || uncounted > 0) {
-			t.Errorf("exhausted %q, refused %v, %d tokens uncounted", use.Exhausted, refused, uncounted)
+		if refused && len(use.Exhausted) == 0 || len(use.Exhausted) > 0 && !refused && excess == 0 {
+			t.Errorf("exhausted %q, refused %v, %d tokens beyond what was reserved", use.Exhausted, refused, excess)
 		}
 	})
 }
@@ -178,8 +179,8 @@ func TestReserveAndSettle(t *testing.T) {
 	}
 }
 
-// A call that used more than it reserved is counted in full where there is room,
-// and never takes what another call has reserved.
+// A call that used more than it reserved is counted in full. Beyond the budget, or at
+// the cost of what another call has reserved, that is exhaustion.
 func TestUseBeyondTheReservation(t *testing.T) {
 	m := budget.New(limits(1000), 0)
 	m.Hold(300)
@@ -189,19 +190,19 @@ func TestUseBeyondTheReservation(t *testing.T) {
 		t.Errorf("with room: %+v, want 450 counted", use)
 	}
 	b.Settle(900)
-	if use := m.Usage(); use.Tokens != 1000 || !slices.Equal(use.Exhausted, []string{"token budget of 1000 (the provider counted 350 more)"}) {
-		t.Errorf("without: %+v, want the whole budget and exhaustion", use)
+	if use := m.Usage(); use.Tokens != 1350 || !use.OverBudget || !slices.Equal(use.Exhausted, []string{"token budget of 1000 (the provider counted 350 more)"}) {
+		t.Errorf("without: %+v, want all that was used and exhaustion", use)
 	}
 
 	m = budget.New(limits(1000), 0)
 	a, b = reserve(t, m, 100), reserve(t, m, 800)
 	a.Settle(500)
-	if use := m.Usage(); use.Tokens != 200 || len(use.Exhausted) != 1 {
-		t.Errorf("beside an open reservation: %+v, want 200", use)
+	if use := m.Usage(); use.Tokens != 500 || use.OverBudget || len(use.Exhausted) != 1 || m.Room() != 0 {
+		t.Errorf("beside an open reservation: %+v, want 500", use)
 	}
 	b.Settle(800)
-	if m.Usage().Tokens != 1000 {
-		t.Errorf("the other call got %d", m.Usage().Tokens-200)
+	if use := m.Usage(); use.Tokens != 1300 || !use.OverBudget {
+		t.Errorf("with the other call: %+v", use)
 	}
 
 	m = budget.New(limits(1000), 0)

@@ -159,7 +159,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		DiscoveryEvents: draft.Discoveries, OpenQuestions: draft.OpenQuestions,
 		TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
-			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(draft.By), ReasonerID: draft.By, SourcesRead: len(r.state.Evidence.Sources()),
+			TokensUsed: use.Tokens, IterationsRun: use.Iterations, BudgetExhausted: exhausted, ModelID: r.mindID(draft.By), ReasonerID: draft.By, SourcesRead: len(r.state.Evidence.Sources()), OverBudget: use.OverBudget,
 		},
 	}
 	if draft.By != "" && r.fault != "" {

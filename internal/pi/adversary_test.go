@@ -202,7 +202,7 @@ func TestBudgetHolds(t *testing.T) {
 		cfg := pi.Config{Dispatcher: p, Options: pi.Options{Parallel: rapid.IntRange(1, 5).Draw(rt, "parallel"), MaxRihlas: rapid.IntRange(0, 12).Draw(rt, "rihlas")}}
 		res := o.ask(t, cfg, marchwarden.Request{Question: "Who knows?", Context: fmt.Sprint(honest, runs), Depth: marchwarden.Deep,
 			Constraints: &marchwarden.Constraints{TokenBudget: &budget, MaxSources: &sources}})
-		if res.CostMetadata.TokensUsed > budget || res.CostMetadata.SourcesRead > sources {
+		if c := res.CostMetadata; c.OverBudget && honest == "honest" || (c.TokensUsed > budget) != c.OverBudget || c.SourcesRead > sources {
 			rt.Fatalf("%+v of %d tokens and %d sources", res.CostMetadata, budget, sources)
 		}
 		if p.most > budget || p.committed > budget && honest == "honest" || p.granted != 0 {

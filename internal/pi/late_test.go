@@ -78,7 +78,9 @@ func TestAGapThatASiblingFilledIsNone(t *testing.T) {
 	}
 }
 
-func TestAResearcherThatIsNotReachedCostsNothing(t *testing.T) {
+// What a researcher that failed used is not known, and is not counted as used. What was
+// set aside for it is given to another only if it was not reached.
+func TestAResearcherThatFailsIsNotCharged(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err  error
 		free bool
@@ -88,9 +90,17 @@ func TestAResearcherThatIsNotReachedCostsNothing(t *testing.T) {
 	} {
 		s := newStage()
 		s.add(dispatch.Member{Name: "web", Scope: "the web"}, func(context.Context, int, marchwarden.Request) (*marchwarden.Result, error) { return nil, tt.err })
-		res := newOffice(t).ask(t, pi.Config{Dispatcher: s}, marchwarden.Request{Question: "What is gallium?"})
-		if c := res.CostMetadata; (c.TokensUsed == 0 && c.SourcesRead == 0) != tt.free || len(res.Gaps) == 0 {
-			t.Errorf("%s: %+v, %+v", name, c, res.Gaps)
+		var granted int
+		s.add(dispatch.Member{Name: "arxiv", Scope: "papers"}, func(_ context.Context, _ int, req marchwarden.Request) (*marchwarden.Result, error) {
+			granted = *req.Constraints.TokenBudget
+			return &marchwarden.Result{}, nil
+		})
+		res := newOffice(t).ask(t, pi.Config{Dispatcher: s, Minds: minds("web")}, marchwarden.Request{Question: "What is gallium?"})
+		if c := res.CostMetadata; c.TokensUsed != 0 || c.SourcesRead != 0 || len(res.Gaps) == 0 {
+			t.Errorf("%s: %+v, %+v, %+v", name, c, res.Rihlas, res.Gaps)
+		}
+		if (granted > 0) != tt.free {
+			t.Errorf("%s: another got %d tokens", name, granted)
 		}
 	}
 }

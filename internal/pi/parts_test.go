@@ -251,7 +251,7 @@ func TestTheOrderOfArrivalDoesNotShow(t *testing.T) {
 			}
 			return res.Citations[0].Locator, nil
 		}
-		for logic, from := range map[string]string{"": "https://files.example/", pi.Logic: "https://web.example/"} {
+		for logic, from := range map[string]string{"": "https://files.example/", "pi/2": "https://web.example/", pi.Logic: "https://web.example/"} {
 			if at, err := first(logic); err != nil || !strings.HasPrefix(at, from) {
 				t.Errorf("logic %q: the first citation is %s, want one of %s: %v", logic, at, from, err)
 			}

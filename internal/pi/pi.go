@@ -48,8 +48,12 @@ const Name = "pi"
 
 // Logic names how an investigator works, apart from its minds, and changes when that
 // does: a run that another one recorded is rerun as that one worked, or not at all.
-// The first had no name, and took evidence in the order in which it came.
-const Logic = "pi/2"
+// The first had no name, and took evidence in the order in which it came; the second
+// counted all that a rihla which broke off might have used as used.
+const (
+	Logic       = "pi/3"
+	secondLogic = "pi/2"
+)
 
 // Scope says in a sentence what an investigator covers.
 const Scope = "everything that the researchers of its network cover: it plans, asks them in parallel, follows up, compares their evidence and writes one answer"
@@ -310,7 +314,10 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 		if inv == nil {
 			return marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
 		}
-		logic := cmp.Or(inv.Logic, Logic) // it still knows how it worked before that had a name
+		logic := cmp.Or(inv.Logic, Logic) // it still knows how it worked before that had a name, and in its second form
+		if logic == secondLogic {
+			logic = Logic
+		}
 		if err := cmp.Or(outcome.MadeBy(logic, Logic), outcome.SameMind(start, minds.Writer(start.Model)), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID())); err != nil {
 			return err
 		}

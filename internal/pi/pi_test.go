@@ -206,7 +206,7 @@ func (o *office) audit(t testing.TB, cfg pi.Config, res *marchwarden.Result) *tr
 	if report, err := verify.Check(t.Context(), o.blobs, res); err != nil || !report.OK() {
 		t.Fatalf("the result does not stand: %s, %v", report, err)
 	}
-	if use := res.CostMetadata; use.TokensUsed > start.Limits.TokenBudget || use.SourcesRead > start.Limits.MaxSources {
+	if use := res.CostMetadata; (use.TokensUsed > start.Limits.TokenBudget) != use.OverBudget || use.SourcesRead > start.Limits.MaxSources {
 		t.Fatalf("%+v is over %+v", use, start.Limits)
 	}
 	told := map[marchwarden.Decision]bool{}

@@ -58,7 +58,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 		Answer: g.Answer, ShortAnswer: g.ShortAnswer, Closest: g.Closest, Citations: g.Citations, Claims: g.Claims, Contradictions: g.Contradictions,
 		Decisions: r.decided(), TraceID: r.start.TraceID,
 		CostMetadata: marchwarden.CostMetadata{
-			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, SourcesRead: use.Sources,
+			TokensUsed: use.Tokens, IterationsRun: r.generations(), BudgetExhausted: exhausted, SourcesRead: r.sourcesRead(), OverBudget: use.OverBudget,
 		},
 	}
 	confidence.Rate(res, confidence.Input{

@@ -293,7 +293,7 @@ func (r *run) abandon(at time.Duration) error {
 			continue
 		}
 		jr.arrived, jr.lost, jr.took = true, true, at-jr.took
-		jr.reserved.Settle(jr.grant) // what it spent, nobody knows
+		r.forsake(jr)
 		jr.gaps = []marchwarden.Gap{{Topic: "researcher " + jr.Researcher, Category: marchwarden.AccessDenied, Detail: "it did not come back in time, even after it was told to"}}
 	}
 	return r.drop("the time was over")
@@ -305,7 +305,11 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if replay.Fatal(jr.err) {
 		return jr.err
 	}
-	jr.reserved.Settle(r.used(jr))
+	if jr.res == nil && !jr.unasked {
+		r.forsake(jr)
+	} else {
+		jr.reserved.Settle(r.used(jr))
+	}
 	if jr.unasked {
 		r.meter.ReturnSources(jr.sources)
 	}
@@ -336,14 +340,32 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	return r.follow(jr)
 }
 
-// used is what a rihla has cost: what it says, or all of it if it says nothing
-// because it broke off. A stranger cannot charge more than it was given.
+// forsake leaves what was set aside for a rihla that broke off where it is: what it
+// used is not known, so that it is neither given to another nor counted as used.
+func (r *run) forsake(jr *journey) {
+	if r.inv.Logic != Logic { // as it was counted before
+		jr.reserved.Settle(jr.grant)
+	}
+}
+
+// sourcesRead is how many documents were read. What a rihla that broke off had of them
+// is not known, and not counted.
+func (r *run) sourcesRead() int {
+	n := r.meter.Usage().Sources
+	for _, jr := range r.journeys {
+		if r.inv.Logic == Logic && !jr.unasked && (jr.lost || jr.res == nil) {
+			n -= jr.sources
+		}
+	}
+	return n
+}
+
+// used is what a rihla has used: what it says. A stranger cannot charge more than it
+// was given.
 func (r *run) used(jr *journey) int {
 	switch {
 	case jr.unasked:
 		return 0
-	case jr.res == nil:
-		return jr.grant
 	case r.members[jr.Researcher].Trust != dispatch.Own:
 		return min(jr.res.CostMetadata.TokensUsed, jr.grant)
 	case r.continues(jr.goesOn): // it reports for both

@@ -311,6 +311,9 @@ func (r *Report) costs() []Fact {
 	if r.Limits.TokenBudget > 0 {
 		tokens += " of " + term.Count(r.Limits.TokenBudget)
 	}
+	if c.OverBudget {
+		tokens += ", over budget"
+	}
 	read := ""
 	if c.SourcesRead > 0 {
 		read = term.Count(c.SourcesRead)

@@ -151,7 +151,7 @@ func (p Place) Whole(t T, res *marchwarden.Result, again Again) {
 	for _, e := range start.Extended {
 		limits = limits.Plus(e.Limits())
 	}
-	if use := res.CostMetadata; use.TokensUsed > limits.TokenBudget || use.IterationsRun > limits.MaxIterations || use.SourcesRead > limits.MaxSources {
+	if use := res.CostMetadata; (use.TokensUsed > limits.TokenBudget) != use.OverBudget || use.IterationsRun > limits.MaxIterations || use.SourcesRead > limits.MaxSources {
 		t.Fatalf("%+v is over %+v", use, limits)
 	}
 }

@@ -263,7 +263,10 @@ func costWords(r *marchwarden.Result, o ResultOptions) []string {
 			parts = append(parts, s)
 		}
 	}
-	if c.BudgetExhausted {
+	switch {
+	case c.OverBudget:
+		parts = append(parts, "over budget")
+	case c.BudgetExhausted:
 		parts = append(parts, "budget exhausted")
 	}
 	return parts

@@ -56,7 +56,7 @@ func TestWhatWasUsedIsCounted(t *testing.T) {
 	}{
 		{"as reported", llm.Reply{Text: "ok", Usage: llm.Usage{In: 120, Out: 5}}, 125},
 		{"free, says the provider", llm.Reply{Text: "ok"}, least},
-		{"more than the budget", llm.Reply{Text: "ok", Usage: llm.Usage{In: 1 << 40}}, 2000},
+		{"more than the budget", llm.Reply{Text: "ok", Usage: llm.Usage{In: 1 << 40}}, 1 << 40},
 	} {
 		m, meter, notes := meteredFor(2000, func(int, llm.Call) (llm.Reply, error) { return tt.reply, nil })
 		if _, err := m.Generate(t.Context(), call(100)); err != nil {
@@ -65,7 +65,7 @@ func TestWhatWasUsedIsCounted(t *testing.T) {
 		if got := meter.Usage().Tokens; got != tt.want {
 			t.Errorf("%s: %d tokens counted, want %d", tt.name, got, tt.want)
 		}
-		if overrun := tt.want == 2000; overrun != (len(*notes) == 1) || overrun != (len(meter.Usage().Exhausted) == 1) {
+		if overrun := tt.want == 1<<40; overrun != meter.Usage().OverBudget || overrun != (len(*notes) == 1) || overrun != (len(meter.Usage().Exhausted) == 1) {
 			t.Errorf("%s: notes %v, usage %+v", tt.name, *notes, meter.Usage())
 		} else if want := "token budget of 2000 (the provider counted 1099511625776 more)"; overrun && meter.Usage().Exhausted[0] != want {
 			t.Errorf("%s: exhausted %q, want %q", tt.name, meter.Usage().Exhausted, want)

@@ -298,7 +298,7 @@ type outcome struct {
 
 func (g *gamble) check(t *testing.T, res *marchwarden.Result, o outcome, sum *sums) {
 	c := res.CostMetadata
-	if c.TokensUsed > g.limits.TokenBudget || c.TokensUsed < 0 {
+	if over := c.TokensUsed > g.limits.TokenBudget; over != c.OverBudget || over && g.honest() || c.TokensUsed < 0 {
 		sum.over.Add(1)
 		t.Errorf("seed %d: %d tokens of %d used", g.seed, c.TokensUsed, g.limits.TokenBudget)
 	}

@@ -154,8 +154,8 @@ func (l *lab) ask(t testing.TB, req marchwarden.Request) *marchwarden.Result {
 func (l *lab) holds(t testing.TB, req marchwarden.Request, res *marchwarden.Result) {
 	t.Helper()
 	limits := req.Limits()
-	if c := res.CostMetadata; c.TokensUsed > limits.TokenBudget || c.IterationsRun > limits.MaxIterations {
-		t.Errorf("over budget: %+v of %+v", c, limits)
+	if c := res.CostMetadata; (c.TokensUsed > limits.TokenBudget) != c.OverBudget || c.IterationsRun > limits.MaxIterations {
+		t.Errorf("over budget, or it says so without: %+v of %+v", c, limits)
 	}
 	if report, err := verify.Check(t.Context(), l.blobs, res); err != nil || !report.OK() {
 		t.Errorf("not grounded: %v %v", report, err)
