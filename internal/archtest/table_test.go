@@ -144,7 +144,7 @@ var layers = []layer{
 	{"internal/researcher/database", []string{"internal/researcher/database/question", "internal/researcher", "internal/database", "internal/search", "internal/fetch", "internal/lexicon", "internal/blob", "internal/plaintext", "."}},
 
 	// The investigator, which asks them.
-	{"internal/pi", []string{"internal/reader", "internal/embed", "internal/embed/metered", "internal/verify/judge", "internal/dispatch", "internal/outcome", "internal/panics", "internal/plaintext", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence",
+	{"internal/pi", []string{"internal/question", "internal/reader", "internal/embed", "internal/embed/metered", "internal/verify/judge", "internal/dispatch", "internal/outcome", "internal/panics", "internal/plaintext", "internal/confidence", "internal/verify", "internal/reason", "internal/evidence",
 		"internal/replay", "internal/trace", "internal/llm", "internal/llm/metered", "internal/llm/quoted", "internal/lexicon", "internal/locator", "internal/budget", "internal/blob", "."}},
 	{"internal/pi/derive", []string{"internal/pi", "internal/dispatch", "internal/question", "internal/hop", "internal/lexicon", "."}},
 	{"internal/pi/canary", nil}, // a test of the whole

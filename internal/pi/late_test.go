@@ -153,3 +153,24 @@ func TestTheLongestQuestionIsNotCut(t *testing.T) {
 		t.Errorf("%d of %d characters, ending in %q", len([]rune(got)), len([]rune(question)), got[len(got)-8:])
 	}
 }
+
+// What a rihla leaves open is asked in the context that it came of: a part of the
+// question names its subject, and what else came up is told what the user asked.
+func TestAnOpenQuestionKeepsItsContext(t *testing.T) {
+	s := newStage()
+	s.add(dispatch.Member{Name: "web", Scope: "the web"}, func(_ context.Context, n int, _ marchwarden.Request) (*marchwarden.Result, error) {
+		res := &marchwarden.Result{}
+		for _, q := range []string{"What are the alternatives?", "How are they stored?"}[:max(0, 4-2*n)] {
+			res.OpenQuestions = append(res.OpenQuestions, marchwarden.OpenQuestion{Question: q, Priority: marchwarden.High})
+		}
+		return res, nil
+	})
+	const asked, known = "Which drug is used against malaria, and what are the alternatives?", "Quinine is known."
+	res := newOffice(t).ask(t, pi.Config{Dispatcher: s}, marchwarden.Request{Question: asked, Context: known})
+	if calls := s.calls["web"]; len(calls) != 2 || calls[1].Question != "How are they stored?" || !strings.Contains(calls[1].Context, asked) || !strings.Contains(calls[1].Context, known) || calls[0].Context != known {
+		t.Errorf("asked %+v", calls)
+	}
+	if d := res.Decisions; len(d) != 2 || d[0].Topic != "What are the alternatives?" || d[0].Reason != "web was asked this already (rihla 1)" {
+		t.Errorf("decided %+v", d)
+	}
+}

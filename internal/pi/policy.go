@@ -273,11 +273,12 @@ func suggested(r *run, n notice) (Sending, int, bool) {
 
 // answerer asks whoever covers an open question, or the one who raised it.
 func answerer(r *run, n notice) (Sending, int, bool) {
-	to, ok := r.suited(n.topic, "")
-	if !ok || !r.mayTell(n.from.Researcher, to, n.topic) {
+	open := r.inFull(n)
+	to, ok := r.suited(open, "")
+	if !ok || !r.mayTell(n.from.Researcher, to, open) {
 		to = n.from.Researcher
 	}
-	return Sending{to, asQuestion(n.topic), n.from.Researcher + " left it open"}, 0, true
+	return Sending{to, asQuestion(open), n.from.Researcher + " left it open"}, 0, true
 }
 
 // onceElsewhere is another researcher for the question of a rihla, unless one was

@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -305,19 +306,28 @@ func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*
 	return res, err
 }
 
-// requestOf is what a researcher is told: the question of its rihla, the context
-// in the user's own words, and the part of the budget that is its own. Nothing
-// that was found is in it.
+// requestOf is what a researcher is told: the question of its rihla, the context, and
+// the part of the budget that is its own. Nothing that was found is in it.
 func (r *run) requestOf(jr *journey) marchwarden.Request {
 	if r.continues(jr.goesOn) {
 		return r.moreOf(jr)
 	}
 	tokens, sources, iterations := jr.grant, jr.sources, r.meter.Limits().MaxIterations
 	return marchwarden.Request{
-		Question: jr.Question, Context: r.start.Request.Context, Depth: r.start.Request.Depth,
+		Question: jr.Question, Context: r.contextOf(jr), Depth: r.start.Request.Depth,
 		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
 			SourceFilter: r.start.Request.Filter().String()},
 	}
+}
+
+// contextOf is the context of a rihla in the user's own words: what they said, and of an
+// open question also what they asked.
+func (r *run) contextOf(jr *journey) string {
+	said, asked := r.start.Request.Context, r.start.Request.Question
+	if r.inv.Logic != Logic || jr.about < 0 || r.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
+		return said
+	}
+	return plaintext.Clip(strings.TrimSpace(said+"\nThis came up while answering: "+asked), marchwarden.MaxContextChars-1)
 }
 
 // grantMore lets a rihla go on with one that had ended: what that one had left, and

@@ -340,49 +340,6 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	return r.follow(jr)
 }
 
-// forsake leaves what was set aside for a rihla that broke off where it is: what it
-// used is not known, so that it is neither given to another nor counted as used.
-func (r *run) forsake(jr *journey) {
-	if r.inv.Logic != Logic { // as it was counted before
-		jr.reserved.Settle(jr.grant)
-	}
-}
-
-// sourcesRead is how many documents were read. What a rihla that broke off had of them
-// is not known, and not counted.
-func (r *run) sourcesRead() int {
-	n := r.meter.Usage().Sources
-	for _, jr := range r.journeys {
-		if r.inv.Logic == Logic && !jr.unasked && (jr.lost || jr.res == nil) {
-			n -= jr.sources
-		}
-	}
-	return n
-}
-
-// used is what a rihla has used: what it says. A stranger cannot charge more than it
-// was given.
-func (r *run) used(jr *journey) int {
-	switch {
-	case jr.unasked:
-		return 0
-	case r.members[jr.Researcher].Trust != dispatch.Own:
-		return min(jr.res.CostMetadata.TokensUsed, jr.grant)
-	case r.continues(jr.goesOn): // it reports for both
-		return max(0, jr.res.CostMetadata.TokensUsed-jr.goesOn.res.CostMetadata.TokensUsed)
-	}
-	return jr.res.CostMetadata.TokensUsed
-}
-
-// read is how many documents a rihla has read.
-func (r *run) read(jr *journey) int {
-	n := jr.res.CostMetadata.SourcesRead
-	if r.continues(jr.goesOn) {
-		n -= jr.goesOn.res.CostMetadata.SourcesRead
-	}
-	return max(0, n)
-}
-
 // hop puts a planner's further rihlas into the queue, under the same rules as
 // what the policy wants.
 func (r *run) hop(jr *journey, hops []Sending) error {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -178,8 +179,14 @@ func (a *actor) note(req marchwarden.Request) int {
 	if err != nil {
 		panic(err)
 	}
-	a.asked[req.Context]++
-	return a.asked[req.Context]
+	a.asked[scene(req)]++
+	return a.asked[scene(req)]
+}
+
+// scene is the context that the user gave, whatever an investigator adds to it.
+func scene(req marchwarden.Request) string {
+	given, _, _ := strings.Cut(req.Context, "\n")
+	return given
 }
 
 // Research does what the role says.
@@ -188,7 +195,7 @@ func (a *actor) Research(ctx context.Context, req marchwarden.Request, sink marc
 	if a.Play != "" {
 		return plays[a.Play](a, n, req), nil
 	}
-	acts := a.Acts[req.Context]
+	acts := a.Acts[scene(req)]
 	if len(acts) == 0 {
 		text := fmt.Sprintf("On %q, %s has this to say.", req.Question, a.Name)
 		a.store(text)
@@ -405,7 +412,7 @@ func (tr *troupe) asked(t testing.TB, name, context string) []marchwarden.Reques
 	t.Helper()
 	var out []marchwarden.Request
 	for _, e := range tr.entries(t, name) {
-		if e.Context == context {
+		if scene(e.Request) == context {
 			out = append(out, e.Request)
 		}
 	}

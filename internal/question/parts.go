@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
@@ -68,6 +70,23 @@ func (p Part) about(q Question, first Part) Part {
 	whole := newPart(subject + " " + p.Query)
 	whole.Label, whole.Subject = p.Label, newPart(subject).Stems
 	return whole
+}
+
+// Question is the part as a question that stands alone: one without a subject of its
+// own names that of the first part.
+func (p Part) Question() string {
+	text := p.Label + "?"
+	if len(p.Subject) > 0 {
+		var subject []string
+		for _, w := range strings.Fields(p.Query) {
+			if slices.Contains(p.Subject, lexicon.Stem(w)) {
+				subject = append(subject, w)
+			}
+		}
+		text = strings.Join(subject, " ") + ": " + text
+	}
+	r, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(r)) + text[n:]
 }
 
 func splitClauses(text string) []string {

@@ -3,7 +3,6 @@ package derive
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -94,18 +93,7 @@ func several(q *question.Question) []part {
 		if len(p.Subject) == 0 && leaning.MatchString(p.Label) || strings.ContainsAny(p.Label, `"“”`) {
 			continue // it cannot stand alone
 		}
-		text := p.Label + "?"
-		if len(p.Subject) > 0 {
-			var subject []string
-			for _, w := range strings.Fields(p.Query) {
-				if slices.Contains(p.Subject, lexicon.Stem(w)) {
-					subject = append(subject, w)
-				}
-			}
-			text = strings.Join(subject, " ") + ": " + text
-		}
-		r, n := utf8.DecodeRuneInString(text)
-		out = append(out, part{text: string(unicode.ToUpper(r)) + text[n:], why: "one of several questions"})
+		out = append(out, part{text: p.Question(), why: "one of several questions"})
 	}
 	return out
 }
