@@ -153,11 +153,11 @@ func (s *Set) preferred(queries [][]string) (firsts, ranked []Scored) {
 	}
 	for _, at := range best(scores, len(scores)) {
 		if shown[at] {
-			ranked = append(ranked, Scored{x.passages[at], scores[at]})
+			ranked = append(ranked, Scored{*x.passages[at], scores[at]})
 		}
 	}
 	for _, top := range tops {
-		firsts = append(firsts, Scored{x.passages[top], scores[top]})
+		firsts = append(firsts, Scored{*x.passages[top], scores[top]})
 	}
 	return firsts, ranked
 }

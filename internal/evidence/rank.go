@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
@@ -42,77 +43,198 @@ type posting struct {
 	own       bool    // the term is in the text, its heading or the title, not only nearby
 }
 
-// index holds what ranking needs to know of the passages, made when they are
-// added.
+// index holds what ranking needs to know of the passages. Their words are read when
+// they are first ranked, and kept as numbers: a text of tens of megabytes has millions
+// of them. Postings are made of the terms that are asked for.
 type index struct {
-	passages []Passage
-	lengths  []float64
-	total    float64
-	terms    map[string][]posting
+	passages []*Passage
+	titles   []string // of the document of each passage, as far as it was not read yet
+
+	words   []word // of all passages that were read, sentence by sentence
+	ends    []int  // of each passage that was read, in words
+	heads   [][]word
+	named   [][]word // the words of the title
+	lengths []float64
+	total   float64
+
+	numbers map[string]word // of a term
+	spelled map[string]word // of a word as it stands in a text; stopWord for those that are no term
+	lists   map[string][]posting
 }
+
+// word is the number of a term.
+type word uint32
+
+// What stands among words and is no term.
+const (
+	stopWord    word = iota // a word that is not looked up
+	sentenceEnd             // the end of a sentence
+	firstTerm
+)
 
 // add takes in the passages of a document with the given title.
 func (x *index) add(title string, passages []Passage) {
-	if x.terms == nil {
-		x.terms = make(map[string][]posting)
+	for i := range passages {
+		x.passages, x.titles = append(x.passages, &passages[i]), append(x.titles, title)
 	}
-	titleTerms := lexicon.Terms(title)
-	words := make([][]string, len(passages))  // of each passage
-	sentences := make([][]int, len(passages)) // which sentence each of them is in
-	for i, p := range passages {
-		for k, span := range p.Sentences {
-			terms := lexicon.Terms(p.Text[span.Start-p.Span.Start : span.End-p.Span.Start])
-			words[i] = append(words[i], terms...)
-			for range terms {
-				sentences[i] = append(sentences[i], min(k, 63))
+	clear(x.lists)
+}
+
+// read reads the words of the passages that were added since.
+func (x *index) read() {
+	if len(x.ends) == len(x.passages) {
+		return
+	}
+	if x.numbers == nil {
+		x.numbers, x.spelled, x.lists = map[string]word{}, map[string]word{}, map[string][]posting{}
+	}
+	from := len(x.ends)
+	var title, heading string
+	var named, head []word
+	for i, p := range x.passages[from:] {
+		if t := x.titles[i]; t != title {
+			title, named = t, x.wordsOf(nil, t)
+		}
+		if p.Heading != heading {
+			heading, head = p.Heading, x.wordsOf(nil, p.Heading)
+		}
+		for _, span := range p.Sentences {
+			x.words = append(x.wordsOf(x.words, p.Text[span.Start-p.Span.Start:span.End-p.Span.Start]), sentenceEnd)
+		}
+		x.ends, x.heads, x.named = append(x.ends, len(x.words)), append(x.heads, head), append(x.named, named)
+	}
+	x.titles = nil
+	for at := from; at < len(x.passages); at++ {
+		length := x.lengthOf(at)
+		x.lengths = append(x.lengths, length)
+		x.total += length
+	}
+}
+
+// wordsOf adds the terms of a text to words.
+func (x *index) wordsOf(words []word, text string) []word {
+	for spelling := range lexicon.Words(text) {
+		w, known := x.spelled[spelling]
+		if !known {
+			w = x.number(spelling)
+			x.spelled[strings.Clone(spelling)] = w
+		}
+		if w != stopWord {
+			words = append(words, w)
+		}
+	}
+	return words
+}
+
+// number is the term that a word stands for.
+func (x *index) number(spelling string) word {
+	if lexicon.IsStop(spelling) {
+		return stopWord
+	}
+	term := lexicon.Stem(spelling)
+	w, known := x.numbers[term]
+	if !known {
+		w = firstTerm + word(len(x.numbers))
+		x.numbers[strings.Clone(term)] = w
+	}
+	return w
+}
+
+// own are the words of a passage.
+func (x *index) own(at int) []word {
+	if at == 0 {
+		return x.words[:x.ends[0]]
+	}
+	return x.words[x.ends[at-1]:x.ends[at]]
+}
+
+// near are the passages before and after one in the same paragraph.
+func (x *index) near(at int) []int {
+	var out []int
+	for _, i := range []int{at - 1, at + 1} {
+		if i >= 0 && i < len(x.passages) && x.passages[i].Source == x.passages[at].Source && x.passages[i].Paragraph == x.passages[at].Paragraph {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// lengthOf is how long a passage counts, with what stands around it.
+func (x *index) lengthOf(at int) float64 {
+	own := x.own(at)
+	length := float64(len(own) - len(x.passages[at].Sentences))
+	add := func(n int, weight float64) {
+		for range n {
+			length += weight
+		}
+	}
+	add(len(x.heads[at]), headingWeight)
+	add(len(x.named[at]), titleWeight)
+	for _, near := range x.near(at) {
+		add(len(x.own(near))-len(x.passages[near].Sentences), contextWeight)
+	}
+	return length
+}
+
+// postings are the passages that hold a term, or stand beside one that does.
+func (x *index) postings(term string) []posting {
+	x.read()
+	list, known := x.lists[term]
+	w, there := x.numbers[term]
+	if known || !there {
+		return list
+	}
+	counts := make([]int, len(x.passages))
+	for at := range x.passages {
+		counts[at] = occurs(x.own(at), w)
+	}
+	for at := range x.passages {
+		p := posting{passage: at}
+		add := func(n int, weight float64, own bool) {
+			for range n {
+				p.weight += weight
+				p.own = p.own || own
 			}
 		}
+		add(counts[at], 1, true)
+		add(occurs(x.heads[at], w), headingWeight, true)
+		add(occurs(x.named[at], w), titleWeight, true)
+		for _, near := range x.near(at) {
+			add(counts[near], contextWeight, false)
+		}
+		if p.weight == 0 {
+			continue
+		}
+		if counts[at] > 0 {
+			p.sentences = sentencesWith(x.own(at), w)
+		}
+		list = append(list, p)
 	}
-	for i, p := range passages {
-		e := entry{at: len(x.passages), postings: make(map[string]*posting)}
-		for k, term := range words[i] {
-			e.count(term, 1, true).sentences |= 1 << sentences[i][k]
-		}
-		e.countAll(lexicon.Terms(p.Heading), headingWeight, true)
-		e.countAll(titleTerms, titleWeight, true)
-		for _, near := range []int{i - 1, i + 1} {
-			if near >= 0 && near < len(passages) && passages[near].Paragraph == p.Paragraph {
-				e.countAll(words[near], contextWeight, false)
-			}
-		}
-		for term, post := range e.postings {
-			x.terms[term] = append(x.terms[term], *post)
-		}
-		x.passages = append(x.passages, p)
-		x.lengths = append(x.lengths, e.length)
-		x.total += e.length
-	}
+	x.lists[term] = list
+	return list
 }
 
-// entry gathers the terms of one passage.
-type entry struct {
-	at       int
-	postings map[string]*posting
-	length   float64
+func occurs(words []word, w word) (n int) {
+	for _, other := range words {
+		if other == w {
+			n++
+		}
+	}
+	return n
 }
 
-// count adds one occurrence of a term.
-func (e *entry) count(term string, weight float64, own bool) *posting {
-	p := e.postings[term]
-	if p == nil {
-		p = &posting{passage: e.at}
-		e.postings[term] = p
+// sentencesWith are the sentences that hold a term, as in posting.
+func sentencesWith(words []word, w word) (bits uint64) {
+	k := 0
+	for _, other := range words {
+		switch other {
+		case w:
+			bits |= 1 << min(k, 63)
+		case sentenceEnd:
+			k++
+		}
 	}
-	p.weight += weight
-	p.own = p.own || own
-	e.length += weight
-	return p
-}
-
-func (e *entry) countAll(terms []string, weight float64, own bool) {
-	for _, term := range terms {
-		e.count(term, weight, own)
-	}
+	return bits
 }
 
 // Rank returns the n passages that fit a query best, best first, ties in the
@@ -123,7 +245,7 @@ func (s *Set) Rank(query []string, n int) []Scored {
 	ranked := make([]Scored, 0, len(scores))
 	for at, score := range scores {
 		if score > 0 {
-			ranked = append(ranked, Scored{s.index.passages[at], score})
+			ranked = append(ranked, Scored{*s.index.passages[at], score})
 		}
 	}
 	slices.SortStableFunc(ranked, func(a, b Scored) int { return cmp.Compare(b.Score, a.Score) })
@@ -134,7 +256,7 @@ func (s *Set) Rank(query []string, n int) []Scored {
 }
 
 // Holding is how many passages hold a stem, or stand beside one that does.
-func (s *Set) Holding(stem string) int { return len(s.index.terms[stem]) }
+func (s *Set) Holding(stem string) int { return len(s.index.postings(stem)) }
 
 // scores returns the score of every passage. Passages that only stand near a
 // word of the query get none.
@@ -143,6 +265,7 @@ func (x *index) scores(query []string) []float64 {
 	if len(x.passages) == 0 {
 		return scores
 	}
+	x.read()
 	terms := slices.Clone(query)
 	slices.Sort(terms)
 	terms = slices.Compact(terms)
@@ -151,10 +274,9 @@ func (x *index) scores(query []string) []float64 {
 	matches := make([]match, len(x.passages))
 	all := 0.0
 	for _, term := range terms {
-		list := x.terms[term]
 		idf := x.idf(term)
 		all += idf
-		for _, e := range list {
+		for _, e := range x.postings(term) {
 			norm := bm25K1 * (1 - bm25B + bm25B*x.lengths[e.passage]/mean)
 			scores[e.passage] += idf * e.weight * (bm25K1 + 1) / (e.weight + norm)
 			matches[e.passage].add(e, idf)
@@ -176,7 +298,7 @@ func (x *index) scores(query []string) []float64 {
 
 // idf is how much a term says: the more, the fewer passages hold it.
 func (x *index) idf(term string) float64 {
-	df := float64(len(x.terms[term]))
+	df := float64(len(x.postings(term)))
 	return math.Log(1 + (float64(len(x.passages))-df+0.5)/(df+0.5))
 }
 

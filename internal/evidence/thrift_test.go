@@ -57,6 +57,7 @@ func retrieved(tk task) []int {
 	slices.Sort(query)
 	x := &tk.set.index
 	lengths := make([]float64, len(tk.set.Sources()))
+	x.read()
 	for at, p := range x.passages {
 		lengths[p.Source-1] += x.lengths[at]
 	}
@@ -64,7 +65,7 @@ func retrieved(tk task) []int {
 	scores := make([]float64, len(lengths))
 	for _, term := range slices.Compact(query) {
 		counts := make([]float64, len(lengths))
-		for _, e := range x.terms[term] {
+		for _, e := range x.postings(term) {
 			counts[x.passages[e.passage].Source-1] += e.weight
 		}
 		df := 0.0

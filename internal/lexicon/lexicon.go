@@ -139,9 +139,31 @@ func (t Token) Year() int {
 // "1990-2000" are two. A Chinese or Japanese character is a token by itself.
 func Tokens(s string) []Token { return slices.Collect(eachToken(s)) }
 
+// Words yields the words and numbers of s as they stand there: the texts of its tokens.
+func Words(s string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for start, end := range spans(s) {
+			if !yield(s[start:end]) {
+				return
+			}
+		}
+	}
+}
+
 // eachToken yields the tokens of s.
 func eachToken(s string) iter.Seq[Token] {
 	return func(yield func(Token) bool) {
+		for start, end := range spans(s) {
+			if !yield(newToken(s, start, end)) {
+				return
+			}
+		}
+	}
+}
+
+// spans yields where the tokens of s start and end.
+func spans(s string) iter.Seq2[int, int] {
+	return func(yield func(start, end int) bool) {
 		for i := 0; i < len(s); {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if !wordRune(r) || unicode.Is(unicode.M, r) {
@@ -149,7 +171,7 @@ func eachToken(s string) iter.Seq[Token] {
 				continue
 			}
 			end, next := tokenEnd(s, i)
-			if !yield(newToken(s, i, end)) {
+			if !yield(i, end) {
 				return
 			}
 			i = next
