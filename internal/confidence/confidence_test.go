@@ -31,6 +31,18 @@ func cited(docs ...doc) confidence.Input {
 	return in
 }
 
+// long makes a text of n words that do not repeat each other.
+func long(prefix string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		for d := i; d > 0 || b.Len() == 0; d /= 26 {
+			b.WriteByte(byte('a' + d%26))
+		}
+		b.WriteString(prefix + " ")
+	}
+	return b.String()
+}
+
 // words makes a text of n distinct words.
 func words(prefix string, n int) string {
 	var b strings.Builder
@@ -52,6 +64,9 @@ func TestOriginsAreIndependent(t *testing.T) {
 		{"one", []doc{{"a.org", same, ""}}, 1},
 		{"two pages of one site", []doc{{"a.org", same, ""}, {"a.org", words("x", 200), ""}}, 1},
 		{"two sites", []doc{{"a.org", same, ""}, {"b.org", words("x", 200), ""}}, 2},
+		{"mirrors of a long text", []doc{{"a.org", long("x", 300_000), ""}, {"b.org", long("x", 290_000), ""}, {"c.org", "A footer. " + long("x", 300_000), ""}}, 1},
+		{"long texts", []doc{{"a.org", long("x", 300_000), ""}, {"b.org", long("y", 300_000), ""}, {"c.org", same, ""}}, 3},
+		{"a long text and a part of it", []doc{{"a.org", long("x", 300_000), ""}, {"b.org", long("x", 150_000), ""}}, 2},
 		{"six mirrors of one text", []doc{{"a.org", same, ""}, {"b.org", same, ""}, {"c.org", almost, ""}, {"d.org", same, ""}, {"e.org", almost, ""}, {"f.org", same, ""}}, 1},
 		{"short copies with other dates", []doc{{"a.org", dated, ""}, {"b.org", strings.NewReplacer("3", "14", "17", "4").Replace(dated), ""}}, 1},
 	}

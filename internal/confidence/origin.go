@@ -1,10 +1,9 @@
 package confidence
 
 import (
-	"hash/fnv"
-	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
@@ -20,51 +19,103 @@ const nearDuplicate = 0.8
 // page are one origin. What only a report tells of corroborates nothing.
 func origins(cited []*evidence.Source) []*evidence.Source {
 	var kept []*evidence.Source
-	var prints []map[uint64]bool
-next:
+	prints := map[*evidence.Source]*print{} // of those that had to be compared
+	printOf := func(s *evidence.Source) *print {
+		if prints[s] == nil {
+			prints[s] = shingles(s.Text)
+		}
+		return prints[s]
+	}
 	for _, s := range cited {
-		if s.Page.Unchecked {
-			continue
+		same := func(k *evidence.Source) bool {
+			return s.Page.Origin == k.Page.Origin || s.Page.Text == k.Page.Text || printOf(s).likeness(printOf(k)) >= nearDuplicate
 		}
-		print := shingles(s.Text)
-		for i, k := range kept {
-			if s.Page.Origin == k.Page.Origin || s.Page.Text == k.Page.Text || jaccard(print, prints[i]) >= nearDuplicate {
-				continue next
-			}
+		if !s.Page.Unchecked && !slices.ContainsFunc(kept, same) {
+			kept = append(kept, s)
 		}
-		kept, prints = append(kept, s), append(prints, print)
 	}
 	return kept
 }
 
-// digits are folded before texts are compared: copies of one text often differ in
-// a date, a number or an id, and in nothing else.
-var digits = regexp.MustCompile(`[0-9]+`)
-
-// shingles are the hashes of all runs of four words.
-func shingles(text string) map[uint64]bool {
-	const n = 4
-	words := strings.Fields(digits.ReplaceAllString(strings.ToLower(text), "0"))
-	set := map[uint64]bool{}
-	for i := range max(1, len(words)-n+1) {
-		h := fnv.New64a()
-		for _, w := range words[i:min(i+n, len(words))] {
-			h.Write([]byte(w))
-			h.Write([]byte{0})
-		}
-		set[h.Sum64()] = true
-	}
-	return set
+// print are the hashes of runs of words of a text: of all, or of a long text of one in
+// step.
+type print struct {
+	hashes map[uint64]bool
+	step   uint64
 }
 
-func jaccard(a, b map[uint64]bool) float64 {
-	common := 0
-	for k := range a {
-		if b[k] {
-			common++
+// wholePrint is the longest text, in bytes, of which all runs are kept.
+const wholePrint = 1 << 20
+
+// shingles is the print of all runs of four words. Case makes no difference, nor do
+// digits: copies of one text often differ in a date, a number or an id, and in nothing
+// else.
+func shingles(text string) *print {
+	p := &print{hashes: map[uint64]bool{}, step: 1}
+	if len(text) > wholePrint {
+		p.step = 64
+	}
+	var last [4]uint64 // hashes of the last words
+	n := 0
+	for word := range strings.FieldsSeq(text) {
+		last[n%4] = hashOf(word)
+		if n++; n >= len(last) {
+			p.add(last[n%4], last[(n+1)%4], last[(n+2)%4], last[(n+3)%4])
 		}
 	}
-	return float64(common) / float64(max(1, len(a)+len(b)-common))
+	if n < len(last) {
+		p.add(last[:n]...)
+	}
+	return p
+}
+
+// The constants of FNV-1a.
+const (
+	hashBasis = 14695981039346656037
+	hashPrime = 1099511628211
+)
+
+// hashOf is the hash of a word, with a run of digits as one.
+func hashOf(word string) uint64 {
+	h, before := uint64(hashBasis), rune(0)
+	for _, r := range word {
+		if r >= '0' && r <= '9' {
+			r = '0'
+		}
+		if r != '0' || before != '0' {
+			h = (h ^ uint64(unicode.ToLower(r))) * hashPrime
+		}
+		before = r
+	}
+	return h
+}
+
+// add keeps the hash of a run of words, if it is one of those that are kept.
+func (p *print) add(words ...uint64) {
+	h := uint64(hashBasis)
+	for _, w := range words {
+		h = (h ^ w) * hashPrime
+		h ^= h >> 32
+	}
+	if h%p.step == 0 {
+		p.hashes[h] = true
+	}
+}
+
+// likeness is the share of common runs among all.
+func (p *print) likeness(o *print) float64 {
+	step := max(p.step, o.step)
+	count := func(in map[uint64]bool, ok func(uint64) bool) (n int) {
+		for h := range in {
+			if h%step == 0 && ok(h) {
+				n++
+			}
+		}
+		return n
+	}
+	all := func(uint64) bool { return true }
+	common := count(p.hashes, func(h uint64) bool { return o.hashes[h] })
+	return float64(common) / float64(max(1, count(p.hashes, all)+count(o.hashes, all)-common))
 }
 
 // highSuffixes are the domains whose holders are checked before they get one:

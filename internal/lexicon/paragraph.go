@@ -70,7 +70,7 @@ func splitLines(s string) []line {
 	apart := true
 	for i := 0; i < len(s); {
 		end, next := len(s), len(s)
-		if n := strings.IndexAny(s[i:], "\n\v\f\u2028\u2029"); n >= 0 {
+		if n := lineEnd(s[i:]); n >= 0 {
 			_, size := utf8.DecodeRuneInString(s[i+n:])
 			end, next = i+n, i+n+size
 		}
@@ -86,6 +86,21 @@ func splitLines(s string) []line {
 		i = next
 	}
 	return lines
+}
+
+// lineEnd is where the first line of s ends, or -1.
+func lineEnd(s string) int {
+	for i := range len(s) {
+		switch s[i] {
+		case '\n', '\v', '\f':
+			return i
+		case "\u2028"[0]:
+			if strings.HasPrefix(s[i:], "\u2028") || strings.HasPrefix(s[i:], "\u2029") {
+				return i
+			}
+		}
+	}
+	return -1
 }
 
 // quoteSigns are the signs before a line of a quoted mail.

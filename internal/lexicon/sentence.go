@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Sentences returns the spans of the sentences of s, in order and trimmed. They
@@ -62,7 +63,12 @@ type stop struct {
 }
 
 // terminator reports whether a mark ends sentences.
-func terminator(r rune) bool { return strings.ContainsRune(terminators, r) }
+func terminator(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r == '.' || r == '!' || r == '?'
+	}
+	return strings.ContainsRune(terminators, r)
+}
 
 // What may stand where a sentence ends.
 const (
