@@ -34,11 +34,14 @@ type recent struct {
 }
 
 // maxRecent bounds what is kept in memory although it was stored, in bytes.
-const maxRecent = 32 << 20
+const maxRecent = 8 << 20
 
 // remember keeps what was stored for a while: a run reads it again at once, and a
 // process that may open no more files could not.
 func (r *rescue) remember(ref Ref, content []byte) {
+	if len(content) > maxRecent {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recent = append(r.recent, recent{ref, slices.Clone(content)})

@@ -16,11 +16,6 @@ import (
 	"sort"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/text/encoding/charmap"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract/hidden"
 )
 
 // Faults that Extract reports. Compare with errors.Is.
@@ -185,50 +180,6 @@ func finish(doc Document, maxBytes int64) (Document, error) {
 	return doc, nil
 }
 
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n\n")
-
-// normalise brings text into the promised form: valid UTF-8, "\n" line ends, no control characters but "\n" and "\t", nothing that is not seen, no space at line
-// ends, no more than one blank line in a row, none at either end. Applied twice it changes nothing more.
-func normalise(s string) string {
-	s = lineEnds.Replace(strings.ToValidUTF8(s, "\uFFFD"))
-	var b strings.Builder
-	b.Grow(len(s))
-	blank := false
-	for line := range strings.SplitSeq(s, "\n") {
-		line = strings.TrimRight(seen(line), " \t")
-		if line == "" {
-			blank = true
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-			if blank {
-				b.WriteByte('\n')
-			}
-		}
-		b.WriteString(line)
-		blank = false
-	}
-	return b.String()
-}
-
-// seen is what a reader sees of a line.
-func seen(line string) string { return hidden.Joiners(strings.Map(visible, line)) }
-
-// visible drops what hidden.Character does. The upper control characters come from windows-1252 taken for Latin-1: they become the punctuation they were.
-func visible(r rune) rune {
-	switch {
-	case r >= 0x20 && r < 0x7f, r == '\t':
-		return r
-	case r >= 0x80 && r < 0xa0:
-		if r = charmap.Windows1252.DecodeByte(byte(r)); r >= 0xa0 && r != utf8.RuneError {
-			return r
-		}
-		return -1
-	}
-	return hidden.Character(r)
-}
-
 // Lines knows on which line of a document each part of its text stands. It is safe for concurrent use.
 //
 // While a reader writes the text it is the reader's notebook, and a nil one notes nothing.
@@ -373,7 +324,7 @@ func (l *Lines) settle(text string) {
 			end = l.marks[i+1].at
 		}
 		l.marks[i].at = b.Len()
-		b.WriteString(lineEnds.Replace(strings.ToValidUTF8(text[m.at:end], "\uFFFD")))
+		b.WriteString(withLineEnds(strings.ToValidUTF8(text[m.at:end], "\uFFFD")))
 	}
 	next, from, to, blank := 0, 0, 0, false
 	for line := range strings.SplitSeq(b.String(), "\n") {

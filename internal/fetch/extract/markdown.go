@@ -26,7 +26,7 @@ const maxFrontMatter = 64 << 10
 // readMarkdown takes the marks within lines out of Markdown and leaves the words, and the signs of headings and items. Wrapped lines of one paragraph are joined by a space, so that a sentence is on one line.
 func readMarkdown(src string, lines *Lines) Document {
 	doc := Document{MediaType: fmtMarkdown.mediaType(), Extractor: "markdown/3"}
-	whole := lineEnds.Replace(src)
+	whole := withLineEnds(src)
 	body := frontMatter(whole, &doc)
 	lines.below(src, whole, len(whole)-len(body))
 	if markdownCost(body) > maxMarkdownCost {
