@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -143,14 +144,17 @@ func (f *Folder) Read(name string) ([]byte, error) {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
 	defer file.Close()
-	raw, err := io.ReadAll(io.LimitReader(file, MaxFileBytes+1))
-	if err != nil {
+	var raw bytes.Buffer
+	if info, err := file.Stat(); err == nil {
+		raw.Grow(int(min(info.Size(), MaxFileBytes)) + bytes.MinRead) // room to see its end
+	}
+	if _, err := raw.ReadFrom(io.LimitReader(file, MaxFileBytes+1)); err != nil {
 		return nil, fmt.Errorf("read file: %w", err)
 	}
-	if len(raw) > MaxFileBytes {
+	if raw.Len() > MaxFileBytes {
 		return nil, fmt.Errorf("read file: %w", errTooLarge)
 	}
-	return raw, nil
+	return raw.Bytes(), nil
 }
 
 // checkRegular looks at every part of name without following links.

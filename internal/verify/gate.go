@@ -260,8 +260,12 @@ func (g *gate) text(src *evidence.Source) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	g.texts[src.N] = string(b)
-	return string(b), nil
+	text := src.Text
+	if string(b) != text { // a large one is in memory once
+		text = string(b)
+	}
+	g.texts[src.N] = text
+	return text, nil
 }
 
 // locator is the locator of a source with the line or page where the text at an

@@ -210,7 +210,9 @@ func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 	if err != nil || s.lines.lost || normalise(doc.Text) != text {
 		return nil
 	}
-	s.lines.settle(doc.Text)
+	if doc.Text != text {
+		s.lines.settle(doc.Text)
+	}
 	return s.lines
 }
 

@@ -437,6 +437,11 @@ func TestNormaliseProperty(t *testing.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) +
 			rapid.StringOf(rapid.SampledFrom([]rune("a \n\u0645\u200b\u200c\u200d\ufe0f\ufe00\u202e\U000e0041\u2764\u0301\u00ad"))).Draw(t, "unseen")
 		once := normalise(s)
+		for _, s := range []string{s, rapid.StringOf(rapid.SampledFrom([]rune("ab \n\t"))).Draw(t, "plain")} {
+			if normal(s) != (reform(s) == s && plain(strings.ReplaceAll(s, "\n", ""))) {
+				t.Errorf("%q is taken for normal, or not: %t", s, normal(s))
+			}
+		}
 		if twice := normalise(once); twice != once {
 			t.Errorf("%q then %q", once, twice)
 		}
