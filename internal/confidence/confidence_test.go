@@ -2,6 +2,7 @@ package confidence_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,18 @@ func TestOriginsAreIndependent(t *testing.T) {
 				t.Errorf("%d origins, want %d", f.NumCorroboratingSources, tt.want)
 			}
 		})
+	}
+}
+
+// A text that is compared with no other is not read.
+func TestALoneTextIsNotRead(t *testing.T) {
+	in := cited(doc{"a.org", strings.Repeat("word after word ", 1<<20), ""}, doc{"a.org", strings.Repeat("on and on ", 1<<20), ""})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	confidence.Assess(in)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+		t.Errorf("%d bytes allocated", n)
 	}
 }
 

@@ -137,6 +137,9 @@ func (s *Set) Passage(id ID) (*Source, Passage, bool) {
 	return src, src.Passages[i-1], true
 }
 
+// Len is how many passages there are.
+func (s *Set) Len() int { return len(s.index.passages) }
+
 // Passages returns all passages, by source and then in the order of the text.
 func (s *Set) Passages() []Passage {
 	var all []Passage

@@ -3,6 +3,7 @@ package evidence
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -81,6 +82,35 @@ func (e *plainEntry) count(term string, weight float64, own bool) *posting {
 func (e *plainEntry) countAll(terms []string, weight float64, own bool) {
 	for _, term := range terms {
 		e.count(term, weight, own)
+	}
+}
+
+// allocated is how many bytes work allocates.
+func allocated(work func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A large text is read for its words when it is ranked, and that costs a fraction of
+// what a plain index costs.
+func TestALargeTextIsCheap(t *testing.T) {
+	var b strings.Builder
+	for i := range 10_000 {
+		for k := range 6 {
+			fmt.Fprintf(&b, "The pump of well %d delivers %d litres an hour, since it was built in Ulm. ", i%1000, k)
+		}
+		b.WriteString("\n\n")
+	}
+	set := &Set{}
+	adding := allocated(func() { set.Add(fetch.Page{Locator: "a"}, b.String()) })
+	split := allocated(func() { Split(b.String()) })
+	ranking := allocated(func() { set.Rank(lexicon.Terms("Which well delivers 70 litres?"), 3) })
+	plain := allocated(func() { (&plainIndex{}).add("", set.Sources()[0].Passages) })
+	if adding > 2*split || ranking > plain/3 {
+		t.Errorf("of %d bytes, adding allocates %d (splitting %d), ranking %d (a plain index %d)", b.Len(), adding, split, ranking, plain)
 	}
 }
 

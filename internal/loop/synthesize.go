@@ -14,7 +14,7 @@ import (
 // failure is a gap of its own kind, never missing sources.
 func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
-	sources, passages := len(r.state.Evidence.Sources()), len(r.state.Evidence.Passages())
+	sources, passages := len(r.state.Evidence.Sources()), r.state.Evidence.Len()
 	r.live(marchwarden.StageSynthesize, 0, 0, fmt.Sprintf("writing from %d sources", sources))
 	if err := r.note(&trace.SynthesisStart{Head: head("write from %d passages of %d sources", passages, sources), Sources: sources, Passages: passages}); err != nil {
 		return reason.Draft{}, err

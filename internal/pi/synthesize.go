@@ -31,7 +31,7 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 		r.inOrder()
 	}
 	brought := r.brought()
-	sources, passages := len(r.set.Sources()), len(r.set.Passages())
+	sources, passages := len(r.set.Sources()), r.set.Len()
 	if !r.inv.PlanOnly {
 		r.live(marchwarden.StageSynthesize, "writing from "+count(sources, "source")+" of "+count(len(brought), "rihla"))
 	}

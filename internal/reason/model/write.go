@@ -36,7 +36,7 @@ const maxQuarrels = 3
 // Write asks the model for claims on the packed evidence and judges them. Where
 // it fails, the draft is the one of package extractive and comes with the fault.
 func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, error) {
-	if s.Model == nil || s.Interrupted || len(s.Evidence.Passages()) == 0 {
+	if s.Model == nil || s.Interrupted || s.Evidence.Len() == 0 {
 		return r.standInWrite(ctx, s)
 	}
 	d, packed, err := r.compose(ctx, s)
