@@ -109,14 +109,34 @@ func (x *Extractor) Extract(ctx context.Context, name string, raw []byte) (Docum
 // not UTF-8 and carry no byte order mark. A false, damaged or unknown one does no harm. The same bytes, name and contentType give the same Document.
 //
 // Bytes that are no text give Document{NonText: true} and no error. Errors wrap ErrTooLarge, ErrDamaged, ErrEncrypted, ErrClosed or the context's error.
-// Raw is not changed or kept. The time spent is bounded for PDFs by the context and Config.PDFTimeout, for other formats by the size limits.
-func (x *Extractor) ExtractAs(ctx context.Context, name, contentType string, raw []byte) (doc Document, err error) {
+// Raw is not changed, and not kept unless the context ends first: then what reads it comes to its end by itself, soon, by the size limits. The time spent is bounded
+// by the context, and for PDFs by Config.PDFTimeout.
+func (x *Extractor) ExtractAs(ctx context.Context, name, contentType string, raw []byte) (Document, error) {
 	if err := ctx.Err(); err != nil {
 		return Document{}, fmt.Errorf("extract: %w", err)
 	}
 	if int64(len(raw)) > 4*x.cfg.MaxBytes {
 		return Document{}, fmt.Errorf("extract: %w: input has %d bytes, limit %d", ErrTooLarge, len(raw), 4*x.cfg.MaxBytes)
 	}
+	type reading struct {
+		doc Document
+		err error
+	}
+	done := make(chan reading, 1)
+	go func() {
+		doc, err := x.read(ctx, name, contentType, raw)
+		done <- reading{doc, err}
+	}()
+	select {
+	case r := <-done:
+		return r.doc, r.err
+	case <-ctx.Done():
+		return Document{}, fmt.Errorf("extract: %w", ctx.Err())
+	}
+}
+
+// read is ExtractAs to the end, whatever the context says but for PDFs.
+func (x *Extractor) read(ctx context.Context, name, contentType string, raw []byte) (doc Document, err error) {
 	// The parsers below read what strangers wrote; a bug in one of them must cost this document only.
 	defer func() {
 		if p := recover(); p != nil {
@@ -124,19 +144,16 @@ func (x *Extractor) ExtractAs(ctx context.Context, name, contentType string, raw
 		}
 	}()
 	said := parseContentType(contentType)
-	f := sniff(name, said.format, raw)
-	doc, err = x.read(ctx, source{format: f, name: name, charset: said.charset, raw: raw})
+	s := source{format: sniff(name, said.format, raw), name: name, charset: said.charset, raw: raw}
+	if s.format == fmtPDF {
+		doc, err = x.pdf.read(ctx, raw)
+	} else {
+		doc, err = s.read(x.cfg.MaxBytes)
+	}
 	if err != nil {
-		return Document{}, fmt.Errorf("extract %s: %w", f.mediaType(), err)
+		return Document{}, fmt.Errorf("extract %s: %w", s.format.mediaType(), err)
 	}
 	return finish(doc, x.cfg.MaxBytes)
-}
-
-func (x *Extractor) read(ctx context.Context, s source) (Document, error) {
-	if s.format == fmtPDF {
-		return x.pdf.read(ctx, s.raw)
-	}
-	return s.read(x.cfg.MaxBytes)
 }
 
 // read reads any format but PDF.

@@ -432,6 +432,24 @@ func checkForm(t interface{ Errorf(string, ...any) }, d Document) {
 	}
 }
 
+// The time of the caller binds every format: a large document does not keep it waiting.
+func TestTheDeadlineBindsEveryFormat(t *testing.T) {
+	t.Parallel() // what it leaves at work is at work after the tests that measure the heap
+	text := strings.Repeat("The pump of the well delivers 70 litres an hour. ", 400_000)
+	for name, raw := range map[string]string{
+		"a.json": `[{"text":"` + strings.Repeat(`The pump delivers."},{"text":"`, 600_000) + `"}]`,
+		"a.html": "<html><body><p>" + strings.ReplaceAll(text, ". ", ".</p><p>") + "</p></body></html>",
+		"a.md":   strings.ReplaceAll(text, ". ", ".\n\n- "),
+	} {
+		bytes := []byte(raw)
+		ctx, done := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if _, err := New(Config{}).Extract(ctx, name, bytes); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", name, err)
+		}
+		done()
+	}
+}
+
 func TestNormaliseProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")) +
