@@ -23,11 +23,11 @@ type Spent struct {
 // Cost is the estimated price of a run with these figures, by the table of package
 // ledger; nil is unknown, which is not zero.
 func (s Spent) Cost(c marchwarden.CostMetadata) *float64 {
+	if s.Unpriced { // nor is a count of no tokens
+		return nil
+	}
 	if c.TokensUsed == 0 {
 		return new(float64)
-	}
-	if s.Unpriced {
-		return nil
 	}
 	e := ledger.Entry{}
 	if usd, known := ledger.EstimateTotal(c.ModelID, c.TokensUsed); known {

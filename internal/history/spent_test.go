@@ -71,7 +71,8 @@ func TestCost(t *testing.T) {
 		cost marchwarden.CostMetadata
 		want *float64
 	}{
-		"nothing used":     {history.Spent{Unpriced: true}, marchwarden.CostMetadata{ModelID: "whoever"}, new(0.0)},
+		"nothing used":     {history.Spent{}, marchwarden.CostMetadata{ModelID: "whoever"}, new(0.0)},
+		"one that failed":  {history.Spent{Unpriced: true}, marchwarden.CostMetadata{ModelID: "whoever"}, nil},
 		"a free mind":      {history.Spent{}, marchwarden.CostMetadata{TokensUsed: 500, ModelID: "extractive/1"}, new(0.0)},
 		"a model":          {history.Spent{Tokens: used}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, new(2.0)},
 		"only the sum":     {history.Spent{}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, nil},
