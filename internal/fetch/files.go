@@ -66,8 +66,9 @@ func codeOf(err error) marchwarden.Code {
 }
 
 // grace is how long a document that is being read when the caller stops may take to its
-// end: it is here already, and an answer without it may be none.
-const grace = 2 * time.Second
+// end: it is here already, and an answer without it may be none. Who waits for the answer
+// does so for a second more, at least.
+const grace = time.Second
 
 // toTheEnd is ctx for a document that is being read: the caller may stop grace before it
 // ends. A deadline is kept.

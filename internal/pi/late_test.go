@@ -174,3 +174,27 @@ func TestAnOpenQuestionKeepsItsContext(t *testing.T) {
 		t.Errorf("decided %+v", d)
 	}
 }
+
+// A researcher that was not waited for when the caller stopped is sent again by resume,
+// with what was set aside for it.
+func TestResumeSendsAgainWhomNobodyWaitedFor(t *testing.T) {
+	s, o := newStage(), newOffice(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	s.add(dispatch.Member{Name: "web", Scope: "the web"}, func(_ context.Context, n int, _ marchwarden.Request) (*marchwarden.Result, error) {
+		if n == 1 {
+			stop()
+			return nil, marchwarden.Wrap(context.Canceled, marchwarden.CodeCanceled, "web was not waited for any longer")
+		}
+		return s.report(map[string]string{"https://web.example/": "Gallium melts at 29.8 degrees."}), nil
+	})
+	cfg := pi.Config{Dispatcher: s}
+	first, err := o.pi(cfg).Research(ctx, marchwarden.Request{Question: "When does gallium melt?"}, nil)
+	if err != nil || len(first.Citations) > 0 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	res, err := o.pi(cfg).Research(t.Context(), marchwarden.Request{Resume: first.TraceID.String()}, nil)
+	if err != nil || len(res.Citations) != 1 || len(s.calls["web"]) != 2 || res.CostMetadata.SourcesRead != 1 {
+		t.Errorf("%+v, %v; asked %+v", res, err, s.calls["web"])
+	}
+}

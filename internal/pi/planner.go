@@ -220,9 +220,13 @@ func (r *run) extend() (bool, error) {
 		if !r.unfinished(jr) {
 			continue
 		}
-		if jr.lost { // what it read, nobody knows, and it is read again
+		stopped := !jr.lost && jr.res == nil && r.inv.Logic == Logic // it came back when the caller left, with nothing
+		if jr.lost || stopped {                                      // what it read is not known, and is read again
 			r.meter.ReturnSources(jr.sources)
 			jr.sources = 0
+		}
+		if stopped {
+			jr.reserved.Settle(0)
 		}
 		from := jr
 		for (from.lost || from.res == nil) && from.goesOn != nil { // one that failed to go on leaves the report before it
