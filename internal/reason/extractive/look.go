@@ -122,7 +122,7 @@ const partWeight = 0.9
 
 // weigh finds what each window holds, and how rare each term is.
 func (lk *look) weigh(set *evidence.Set) {
-	passages := len(set.Passages())
+	passages := set.Len()
 	lk.idf = make([]float64, len(lk.q.Terms))
 	for i := range lk.windows {
 		w := &lk.windows[i]
