@@ -77,8 +77,8 @@ type Source struct {
 	Passages []Passage
 }
 
-// Set is the evidence of one run. The zero Set is empty and ready for use. It is
-// not safe for concurrent use.
+// Set is the evidence of one run. The zero Set is empty and ready for use. Several may
+// read it at once, while none adds to it.
 type Set struct {
 	sources   []*Source
 	byLocator map[string]*Source

@@ -191,6 +191,8 @@ func levelled(scores []float64) []float64 {
 // names returns the words with a capital that the best passages bring up beyond
 // the queries, those that say most.
 func (x *index) names(scores []float64, queries [][]string) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	weights := map[string]float64{}
 	for _, query := range queries {
 		for _, term := range query {

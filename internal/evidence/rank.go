@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
@@ -46,7 +47,10 @@ type posting struct {
 // index holds what ranking needs to know of the passages. Their words are read when
 // they are first ranked, and kept as numbers: a text of tens of megabytes has millions
 // of them. Postings are made of the terms that are asked for.
+//
+// Several may rank at once: mu guards what is read and made meanwhile.
 type index struct {
+	mu       sync.Mutex
 	passages []*Passage
 	titles   []string // of the document of each passage, as far as it was not read yet
 
@@ -176,7 +180,8 @@ func (x *index) lengthOf(at int) float64 {
 	return length
 }
 
-// postings are the passages that hold a term, or stand beside one that does.
+// postings are the passages that hold a term, or stand beside one that does. The caller
+// holds mu.
 func (x *index) postings(term string) []posting {
 	x.read()
 	list, known := x.lists[term]
@@ -256,7 +261,11 @@ func (s *Set) Rank(query []string, n int) []Scored {
 }
 
 // Holding is how many passages hold a stem, or stand beside one that does.
-func (s *Set) Holding(stem string) int { return len(s.index.postings(stem)) }
+func (s *Set) Holding(stem string) int {
+	s.index.mu.Lock()
+	defer s.index.mu.Unlock()
+	return len(s.index.postings(stem))
+}
 
 // scores returns the score of every passage. Passages that only stand near a
 // word of the query get none.
@@ -265,6 +274,8 @@ func (x *index) scores(query []string) []float64 {
 	if len(x.passages) == 0 {
 		return scores
 	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	x.read()
 	terms := slices.Clone(query)
 	slices.Sort(terms)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -153,5 +154,24 @@ func TestIndexIsAsAPlainOne(t *testing.T) {
 		if !slices.Equal(set.index.lengths, plain.lengths) || set.index.total != plain.total {
 			t.Fatalf("%d documents are %v long, want %v", n+1, set.index.total, plain.total)
 		}
+	}
+}
+
+// Several rank one set at once, whose words none has read yet.
+func TestRankAtOnce(t *testing.T) {
+	for range 20 {
+		var set Set
+		for i := range 40 {
+			set.Add(fetch.Page{Locator: fmt.Sprint(i)}, fmt.Sprintf("The pump of well %d delivers water. It was built in Ulm.\n\nNothing else is known.", i))
+		}
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				if got := len(set.Rank([]string{"pump", fmt.Sprint(i)}, 0)); got != 40 || set.Holding("water") != 40 {
+					t.Errorf("%d passages", got)
+				}
+			})
+		}
+		wg.Wait()
 	}
 }
