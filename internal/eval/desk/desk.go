@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -224,8 +225,12 @@ func (a asked) Research(ctx context.Context, req marchwarden.Request, sink march
 			Where: a.described, Engine: a.index.Engine(a.folder), Ranked: a.ranked, Fetcher: a.fetcher, Library: []string{a.described}, Fingerprint: a.fingerprint,
 		}, nil
 	})
-	if err == nil && len(res.Warnings) > 0 {
-		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "a run was not kept: %s", res.Warnings[0])
+	if err == nil {
+		for _, w := range res.Warnings {
+			if strings.HasPrefix(w, trace.Unrecorded) {
+				return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "a run was not kept: %s", w)
+			}
+		}
 	}
 	return res, err
 }
