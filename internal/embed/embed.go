@@ -67,9 +67,18 @@ type Store interface {
 	Put(model string, texts []string, vectors []Vector) error
 }
 
+// Turns is a Store that those who fill it share, in this process or in others.
+type Turns interface {
+	// Turn waits until the caller is the only one who makes many vectors, until end. It
+	// gives up after a while, or with ctx: the wait saves work and guards nothing.
+	Turn(ctx context.Context) (end func())
+}
+
 // Cached is e with a store in front of it: a text is embedded once, and a text
-// that stands twice in a call is embedded once, too. The ID is that of e, and so is
-// being Pure. A store that fails costs time, never the result.
+// that stands twice in a call is embedded once, too. Where e is Pure and the store has
+// Turns, callers who need many vectors at once make them in turns and find those of the
+// others, so that a library which all of them ask is embedded once. The ID is that of e,
+// and so is being Pure. A store that fails costs time, never the result.
 func Cached(e Embedder, s Store) Embedder {
 	c := cached{Embedder: e, store: s}
 	if _, ok := e.(Pure); ok {
@@ -92,43 +101,78 @@ func (pureCached) Pure() {}
 // content.
 func (c cached) Store() Store { return c.store }
 
+// A turn is for at most turnTexts texts, about a second's work, so that little is lost
+// when the process ends; a few texts need none.
+const (
+	turnTexts = 32
+	fewTexts  = 8
+)
+
 // Embed gives what the store knows and asks the embedder for the rest.
 func (c cached) Embed(ctx context.Context, texts []string) ([]Vector, error) {
-	if len(texts) == 0 {
-		return nil, ctx.Err()
+	known := make(map[string]Vector, len(texts))
+	missing := c.look(texts, known)
+	turns, shared := c.store.(Turns)
+	_, pure := c.Embedder.(Pure)
+	for inTurns := shared && pure && len(missing) > fewTexts; inTurns && len(missing) > 0; {
+		var err error
+		if missing, err = c.turn(ctx, turns, missing, known); err != nil {
+			return nil, err
+		}
 	}
+	if err := c.make(ctx, missing, known); err != nil {
+		return nil, err
+	}
+	out := make([]Vector, len(texts))
+	for i, t := range texts {
+		out[i] = known[t]
+	}
+	return out, ctx.Err()
+}
+
+// turn makes some of the missing vectors that were not made by others meanwhile, and
+// says which are missing still.
+func (c cached) turn(ctx context.Context, turns Turns, missing []string, known map[string]Vector) ([]string, error) {
+	defer turns.Turn(ctx)()
+	missing = c.look(missing, known)
+	n := min(len(missing), turnTexts)
+	return missing[n:], c.make(ctx, missing[:n], known)
+}
+
+// look asks the store for texts and returns those that it does not know, each once.
+func (c cached) look(texts []string, known map[string]Vector) (missing []string) {
 	found, err := c.store.Get(c.ID(), texts)
 	if err != nil || len(found) != len(texts) {
 		found = make([]Vector, len(texts))
 	}
-	first := make(map[string]int) // missing text → its place in missing
-	var missing []string
+	listed := map[string]bool{}
 	for i, t := range texts {
-		if found[i] != nil {
-			continue
-		}
-		if _, ok := first[t]; !ok {
-			first[t] = len(missing)
+		switch {
+		case found[i] != nil:
+			known[t] = found[i]
+		case !listed[t]:
+			listed[t] = true
 			missing = append(missing, t)
 		}
 	}
+	return missing
+}
+
+// make asks the embedder. What cannot be kept is made again next time.
+func (c cached) make(ctx context.Context, missing []string, known map[string]Vector) error {
 	if len(missing) == 0 {
-		return found, ctx.Err()
+		return nil
 	}
 	made, err := c.Embedder.Embed(ctx, missing)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(made) != len(missing) {
-		return nil, fmt.Errorf("embed: %s gave %d vectors for %d texts", c.ID(), len(made), len(missing))
+		return fmt.Errorf("embed: %s gave %d vectors for %d texts", c.ID(), len(made), len(missing))
 	}
-	// What cannot be kept is made again next time.
 	_ = c.store.Put(c.ID(), missing, made)
-	out := make([]Vector, len(texts)) // the store may own found
-	for i, t := range texts {
-		if out[i] = found[i]; out[i] == nil {
-			out[i] = made[first[t]]
-		}
+	for i, t := range missing {
+		known[t] = made[i]
 	}
-	return out, nil
+	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"context"
 	"math"
 	"runtime"
-	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
@@ -21,11 +20,10 @@ import (
 
 // model is an encoder with its tokenizer: an embed.Pure.
 type model struct {
-	id      string
-	words   *wordpiece.Tokenizer
-	enc     *encoder
-	kernel  *kernel.Kernel
-	scratch sync.Pool // of *scratch
+	id     string
+	words  *wordpiece.Tokenizer
+	enc    *encoder
+	kernel *kernel.Kernel
 }
 
 // Open makes an embedder of a packed file of weights, as Pack writes it, and a
@@ -89,11 +87,8 @@ func (m *model) Embed(ctx context.Context, texts []string) ([]embed.Vector, erro
 
 func (m *model) vector(text string) embed.Vector {
 	ids := m.words.Encode(text, m.enc.window)
-	s, _ := m.scratch.Get().(*scratch)
-	if s == nil {
-		s = &scratch{}
-	}
-	defer m.scratch.Put(s)
+	s, done := room()
+	defer done()
 	m.enc.run(m.kernel, s, ids, len(ids))
 	v := make(embed.Vector, m.enc.hidden)
 	m.enc.pool(v, s.x, len(ids))

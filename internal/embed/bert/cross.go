@@ -2,7 +2,6 @@ package bert
 
 import (
 	"fmt"
-	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/safetensors"
@@ -41,10 +40,9 @@ func (h *heads) turn(hidden int) {
 // that of an embedder. It is safe for concurrent use, and its results have the same
 // bits on every machine.
 type Cross struct {
-	enc     *encoder
-	words   *wordpiece.Tokenizer
-	kernel  *kernel.Kernel
-	scratch sync.Pool // of *scratch
+	enc    *encoder
+	words  *wordpiece.Tokenizer
+	kernel *kernel.Kernel
 }
 
 // Scores are what the heads say, none of them scaled.
@@ -99,11 +97,8 @@ func (c *Cross) Run(ids []int32, second int) Scores {
 	if len(ids) < 2 || len(ids) > c.enc.window {
 		panic(fmt.Sprintf("bert: %d tokens, in a window of %d", len(ids), c.enc.window))
 	}
-	s, _ := c.scratch.Get().(*scratch)
-	if s == nil {
-		s = &scratch{}
-	}
-	defer c.scratch.Put(s)
+	s, done := room()
+	defer done()
 	c.enc.run(c.kernel, s, ids, second)
 	return c.enc.speak(c.kernel, s, len(ids))
 }

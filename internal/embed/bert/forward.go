@@ -2,6 +2,8 @@ package bert
 
 import (
 	"math"
+	"runtime"
+	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
 )
@@ -20,6 +22,23 @@ type scratch struct {
 	score []float32 // of one head, a row for each token
 	short []int16   // a quantised input, and by row what one of its steps stands for
 	steps []float32
+}
+
+// Passes at once, of all models of the process: more than there are processors are not
+// faster, and each needs megabytes.
+var (
+	passes = make(chan struct{}, runtime.GOMAXPROCS(0))
+	spare  = sync.Pool{New: func() any { return &scratch{} }}
+)
+
+// room waits until a pass may run and gives it scratch, until done.
+func room() (s *scratch, done func()) {
+	passes <- struct{}{}
+	s = spare.Get().(*scratch)
+	return s, func() {
+		spare.Put(s)
+		<-passes
+	}
 }
 
 func grow[T any](s []T, n int) []T {

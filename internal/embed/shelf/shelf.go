@@ -9,6 +9,7 @@ package shelf
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -32,8 +33,13 @@ const DefaultMaxBytes = 256 << 20
 // time when it is full, the oldest first.
 const generations = 8
 
-// patience is how long Put waits for another process that writes.
-const patience = time.Second
+// patience is how long Put waits for another process that writes, and turnPatience how
+// long Turn waits for one that makes vectors, which takes about a second at a time: a
+// process that stands still must not stop the others.
+const (
+	patience     = time.Second
+	turnPatience = 10 * time.Second
+)
 
 // Shelf is a folder of vectors. It is safe for concurrent use, also by several
 // processes. Close it when done.
@@ -41,16 +47,22 @@ type Shelf struct {
 	dir string
 	max int64
 
+	making chan struct{} // full during a turn, and while it waits for other processes
+	alone  bool          // another process has a turn that does not end; guarded by making
+
 	mu     sync.RWMutex // guards models
 	models map[string]*model
 }
 
-var _ embed.Store = (*Shelf)(nil)
+var (
+	_ embed.Store = (*Shelf)(nil)
+	_ embed.Turns = (*Shelf)(nil)
+)
 
 // Open makes a shelf of a folder, which is made with the first vector. At most about
 // maxBytes are kept in it; 0 is DefaultMaxBytes. Nothing is read before it is needed.
 func Open(dir string, maxBytes int64) *Shelf {
-	return &Shelf{dir: dir, max: cmp.Or(maxBytes, DefaultMaxBytes), models: map[string]*model{}}
+	return &Shelf{dir: dir, max: cmp.Or(maxBytes, DefaultMaxBytes), making: make(chan struct{}, 1), models: map[string]*model{}}
 }
 
 // Close closes the files.
@@ -63,6 +75,33 @@ func (s *Shelf) Close() error {
 	}
 	clear(s.models)
 	return errors.Join(errs...)
+}
+
+// Turn implements embed.Turns: within the process those who ask stand in line, and
+// processes take turns by a lock in the folder, which ends with its process. A process
+// that holds it for longer than turnPatience is waited for no more until it lets go.
+func (s *Shelf) Turn(ctx context.Context) (end func()) {
+	select {
+	case s.making <- struct{}{}:
+	case <-ctx.Done():
+		return func() {}
+	}
+	lock, err := durable.Own(filepath.Join(s.dir, "turn"), func(f *os.File) error {
+		const pause = 100 * time.Millisecond
+		err := durable.Hold(f, 0)
+		for waited := time.Duration(0); errors.Is(err, durable.ErrLocked) && !s.alone && ctx.Err() == nil; waited += pause {
+			err = durable.Hold(f, pause)
+			s.alone = waited >= turnPatience
+		}
+		return err
+	})
+	s.alone = s.alone && errors.Is(err, durable.ErrLocked)
+	return func() {
+		if err == nil {
+			_ = lock.Close() // nothing was written
+		}
+		<-s.making
+	}
 }
 
 // Get gives the vectors of texts, nil for those that are not kept or are damaged. The
