@@ -35,6 +35,9 @@ func NewFiles(store blob.Store, x Extractor, now func() time.Time, folders ...*F
 	return &Files{store: store, extract: x, now: now, folders: folders}
 }
 
+// Free says that reading costs nothing but time.
+func (f *Files) Free() bool { return true }
+
 // Fetch reads, extracts and stores the document at locator. Its errors, beyond
 // those of Fetcher: a locator outside the folders, or hidden in one, is
 // CodeDenied and nothing is opened; a document too large or damaged is

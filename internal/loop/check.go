@@ -165,6 +165,9 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 	if draft.By != "" && r.fault != "" {
 		res.Warnings = []string{outcome.Unwritten(r.start.Model, draft.By, plaintext.Line(r.fault, maxDetail))}
 	}
+	if r.givenUp > 0 {
+		res.Warnings = append(res.Warnings, outcome.GivenUp(r.givenUp))
+	}
 	res.Gaps = boundAll(slices.Concat(r.gaps, r.standInGaps(), r.vectors.Gaps(), r.credible(slices.Concat(mend(draft.Gaps), g.Gaps, r.filterGaps())), r.budgetGaps(use.Exhausted)))
 	confidence.Rate(res, confidence.Input{
 		Sources: r.state.Evidence.Sources(), Grounded: g, Match: draft.Match, BudgetExhausted: exhausted, Now: r.start.StartedAt, Table: r.table,

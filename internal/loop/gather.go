@@ -144,6 +144,7 @@ func (r *run) searchGap(s reason.Searched) {
 		r.addGap(gap, s.Err)
 		return
 	}
+	r.countGivenUp(s.Err)
 	if topic := &r.gaps[alike].Topic; !strings.Contains(*topic, fmt.Sprintf("%q", s.Query)) && len(*topic) < maxTopic {
 		*topic += fmt.Sprintf(", %q", s.Query)
 	}

@@ -15,6 +15,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -143,6 +144,7 @@ type run struct {
 	gave        bool         // what the caller named was put into a plan
 	interrupted bool
 	fault       string // how the model failed first, for people
+	givenUp     int    // searches, reads and calls that are not tried any more
 }
 
 func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Duration) *run {
@@ -277,4 +279,11 @@ func (r *run) addGap(gap marchwarden.Gap, err error) {
 		r.cutShort[len(r.gaps)] = true
 	}
 	r.gaps = append(r.gaps, gap)
+	r.countGivenUp(err)
+}
+
+func (r *run) countGivenUp(err error) {
+	if errors.Is(err, replay.ErrGivenUp) {
+		r.givenUp++
+	}
 }

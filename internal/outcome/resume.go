@@ -332,6 +332,11 @@ func Unwritten(model, by, fault string) string {
 	return fmt.Sprintf("%s%s; it is by %s, from sentences of the sources: %s", model, DidNotWrite, by, fault)
 }
 
+// GivenUp is the warning of a result for which n steps were not taken.
+func GivenUp(n int) string {
+	return fmt.Sprintf("given up: %d of the steps were under way each time the run was cut off and are not tried again; the answer may lack what they would have found (the gaps name them; ask again)", n)
+}
+
 // Unrecorded is the warning of a result whose record was lost; "" if err is nil.
 func Unrecorded(err error) string {
 	if err == nil {

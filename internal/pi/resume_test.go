@@ -166,6 +166,9 @@ func TestARihlaThatAlwaysCutsOffIsGivenUp(t *testing.T) {
 			}
 			if said {
 				t.Logf("after %d cuts", cuts)
+				if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "web: given up: 1 of the steps") {
+					t.Errorf("warnings %q", res.Warnings)
+				}
 				break
 			}
 			if cuts > 20 {

@@ -3,6 +3,7 @@ package pi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -340,6 +341,9 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 	}
 	said := len(out) > 0
 	for _, jr := range r.journeys {
+		if errors.Is(jr.err, replay.ErrGivenUp) && !jr.replaced {
+			out = append(out, jr.Researcher+": "+outcome.GivenUp(1))
+		}
 		if jr.lost || jr.replaced || jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own {
 			continue
 		}

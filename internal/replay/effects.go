@@ -50,6 +50,18 @@ func read[T any](out []byte) T {
 	return v
 }
 
+// Free is an engine or a fetcher that may say that it costs nothing but time and reaches
+// nothing outside this machine.
+type Free interface{ Free() bool }
+
+// triesOf is how often what an engine or a fetcher does is tried.
+func triesOf(inner any) int {
+	if f, ok := inner.(Free); ok && f.Free() {
+		return freeTries
+	}
+	return usualTries
+}
+
 // Engine records searches. inner may be nil in a rerun; name is inner's name.
 func Engine(j Journal, name string, inner search.Engine) search.Engine {
 	return &engine{j, name, inner}
@@ -74,6 +86,7 @@ func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 			Until         string `json:",omitempty"`
 		}{e.name, q.Text, q.Limit, q.Filter.String(), q.Since, q.Until},
 		Begin: &trace.Search{Head: head("search %s for %q", e.name, q.Text), Engine: e.name, Query: q.Text},
+		Tries: triesOf(e.inner),
 		Done: func(out []byte, err error) trace.Recorded {
 			hits := read[[]search.Hit](out)
 			s := &trace.SearchComplete{Engine: e.name, Query: q.Text, Hits: len(hits)}
@@ -104,6 +117,7 @@ func (f *fetcher) Fetch(ctx context.Context, locator string) (fetch.Page, error)
 		Kind:  trace.ActionFetchComplete,
 		Input: struct{ Locator string }{locator},
 		Begin: &trace.Fetch{Head: head("read %s", locator), URL: locator},
+		Tries: triesOf(f.inner),
 		Done: func(out []byte, err error) trace.Recorded {
 			p := read[fetch.Page](out)
 			s := &trace.FetchComplete{

@@ -71,8 +71,7 @@ type Effect struct {
 	Input any          // everything the outcome depends on; hashed in its JSON form
 	// Begin is appended before the effect runs; nil for none.
 	Begin trace.Step
-	// Tries is how often it is tried when its run is cut off during it: it may be
-	// what cuts it off. Zero means twice.
+	// Tries is how often it is tried when its run is cut off during it. Zero means twice.
 	Tries int
 	// Done makes the step that completes the effect from its outcome. The journal
 	// fills in the step's Effect.
@@ -90,7 +89,19 @@ type failure struct {
 	Code    marchwarden.Code `json:"code"`
 	Message string           `json:"message"`
 	Hint    string           `json:"hint,omitempty"`
+	GivenUp bool             `json:"given_up,omitempty"`
 }
+
+// ErrGivenUp is in the chain of the error of an effect that was under way too often when
+// its run was cut off, and is not tried any more.
+var ErrGivenUp = errors.New("given up")
+
+// givenUp is such an error. It has the words of its cause alone, as they are recorded.
+type givenUp struct{ error }
+
+func (givenUp) Is(target error) bool { return target == ErrGivenUp }
+
+func (g givenUp) Unwrap() error { return g.error }
 
 // Key is the identity of an effect: a hash over its kind and input, each framed
 // by its length under a tag of its own, so that no two effects share one.
@@ -120,10 +131,14 @@ func outcomeOf(ctx context.Context, blobs blob.Store, ref blob.Ref) ([]byte, err
 	if err := json.Unmarshal(stored, &o); err != nil {
 		return nil, journalError(marchwarden.CodeCorrupt, err, "read recorded outcome %s", ref)
 	}
-	if o.Error != nil {
-		return o.OK, &marchwarden.Error{Code: o.Error.Code, Message: o.Error.Message, Hint: o.Error.Hint}
+	if o.Error == nil {
+		return o.OK, nil
 	}
-	return o.OK, nil
+	failed := &marchwarden.Error{Code: o.Error.Code, Message: o.Error.Message, Hint: o.Error.Hint}
+	if o.Error.GivenUp {
+		return o.OK, givenUp{failed}
+	}
+	return o.OK, failed
 }
 
 // Outcome reads what a recorded step got. A failed effect is its error, beside

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,8 +14,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// usualTries is how often an effect is tried during which its run was cut off.
-const usualTries = 2
+// How often an effect is tried during which its run was cut off: it may be what cuts it
+// off. What costs nothing is tried more often, and still given up before the task that it
+// is part of (dispatch.MaxAttempts).
+const (
+	usualTries = 2
+	freeTries  = 5
+)
 
 // Recorder is the Journal. Made by Record it runs effects and records them; made by
 // Resume it does so where its record ends; made by Rerun it only answers.
@@ -316,7 +322,7 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 	}
 	began := r.clock()
 	var out []byte
-	runErr := error(marchwarden.Errorf(marchwarden.CodeUnavailable, "it was under way %d times when the run was cut off, and is not tried again", tries))
+	runErr := error(givenUp{marchwarden.Errorf(marchwarden.CodeUnavailable, "it was under way %d times when the run was cut off, and is not tried again", tries)})
 	if tries < maxTries {
 		out, runErr = run(trying(unshield(ctx), tries))
 	}
@@ -324,7 +330,7 @@ func (r *Recorder) runAndRecord(ctx context.Context, c *call, id trace.ActionID,
 
 	o := outcome{OK: out}
 	if runErr != nil {
-		o.Error = &failure{Code: marchwarden.CodeOf(runErr), Message: runErr.Error(), Hint: marchwarden.HintOf(runErr)}
+		o.Error = &failure{Code: marchwarden.CodeOf(runErr), Message: runErr.Error(), Hint: marchwarden.HintOf(runErr), GivenUp: errors.Is(runErr, ErrGivenUp)}
 	}
 	stored, err := json.Marshal(o)
 	if err != nil {

@@ -204,3 +204,51 @@ func TestNotesAreNotRepeated(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// freely is an engine that costs nothing.
+type freely struct{ engine }
+
+func (*freely) Free() bool { return true }
+
+// What costs is tried twice when its run is cut off during it, what costs nothing more
+// often. What is given up says so, in a rerun as well.
+func TestWhatCostsNothingIsTriedMoreOften(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		make func() (search.Engine, *engine)
+		want int64
+	}{
+		{"paid", func() (search.Engine, *engine) { e := &engine{}; return e, e }, 2},
+		{"free", func() (search.Engine, *engine) { e := &freely{}; return e, &e.engine }, 5},
+	} {
+		r := newRecord(t)
+		j := r.journal()
+		e, _ := c.make()
+		if _, err := replay.Engine(j, "e", e).Search(t.Context(), search.Query{Text: "q"}); err != nil {
+			t.Fatal(err)
+		}
+		at := 0
+		for i, s := range r.log().Steps {
+			if _, ok := s.(*trace.Search); ok {
+				at = i + 1
+			}
+		}
+		for cuts := int64(1); ; cuts++ { // each ends with a search that was begun
+			r = r.cut(at)
+			e, calls := c.make()
+			_, err := replay.Engine(r.resume(), "e", e).Search(t.Context(), search.Query{Text: "q"})
+			if err == nil && calls.calls.Load() == 1 && cuts < c.want {
+				at++ // what this attempt began; what it completed is cut off
+				continue
+			}
+			if cuts != c.want || !errors.Is(err, replay.ErrGivenUp) || marchwarden.CodeOf(err) != marchwarden.CodeUnavailable {
+				t.Errorf("%s: after %d cuts: %v", c.name, cuts, err)
+			}
+			_, again := replay.Engine(r.rerun(), "e", nil).Search(t.Context(), search.Query{Text: "q"})
+			if !errors.Is(again, replay.ErrGivenUp) || again.Error() != err.Error() {
+				t.Errorf("%s: the rerun says %v", c.name, again)
+			}
+			break
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,6 +145,9 @@ func TestWhatCutsARunOffIsGivenUp(t *testing.T) {
 			c.whole(t, res)
 			if !bytes.Contains(resumetest.Encode(t, res), []byte("not tried again")) {
 				t.Errorf("no gap says that %s was given up: %s", key, resumetest.Encode(t, res))
+			}
+			if !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.HasPrefix(w, "given up: 1 of the steps") }) {
+				t.Errorf("no warning says that %s was given up: %q", key, res.Warnings)
 			}
 		}
 		if t.Logf("%d of %d effects", tried, n); tried == 0 {

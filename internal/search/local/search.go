@@ -56,6 +56,13 @@ type engine struct {
 // Name implements search.Engine.
 func (e *engine) Name() string { return "local" }
 
+// Free reports whether a search costs nothing but time, which it does where no service
+// makes the vectors.
+func (e *engine) Free() bool {
+	_, pure := e.embed.(embed.Pure)
+	return e.embed == nil || pure
+}
+
 // Search implements search.Engine.
 func (e *engine) Search(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	if err := ctx.Err(); err != nil {
