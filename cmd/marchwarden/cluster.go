@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,12 +31,13 @@ func newCluster(a *app) *cobra.Command {
 
 const statusHelp = `Show a cluster on one screen: its hubs and workers, what waits and what is
 worked on in each queue by priority, how much is done, what the providers'
-limits are, and what is stuck.
+limits are, and what is stuck. A worker that is not heard of and did not say
+that it leaves is listed as silent, for an hour.
 
 EXIT STATUS
-  0    everything moves
-  1    something is stuck, waits for a worker that is not there, or the cluster
-       does not answer
+  0    nothing is known to be stuck
+  1    something is stuck, waits for a worker that is not there, nothing was
+       written for long although tasks are open, or the cluster does not answer
   2    wrong usage or bad input`
 
 func newClusterStatus(a *app) *cobra.Command {
@@ -111,7 +114,23 @@ func stuck(s cluster.Status) error {
 			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("no worker is there for %s of the queue %s", term.Plural(n, "waiting task"), term.CleanLine(q.Name)), Hint: "start one: marchwarden worker"}
 		}
 	}
+	if quiet := quietFor(s); quiet > longQuiet*s.Lease {
+		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("nothing was written for %s with %s under way", term.Duration(quiet), term.Plural(s.Tasks, "task")),
+			Hint: "a call to a model may take that long; if it stays, look at the logs of the workers"}
+	}
 	return nil
+}
+
+// longQuiet is after how many leases without a word a cluster with open tasks is taken to
+// stand still.
+const longQuiet = 8
+
+// quietFor is how long nothing was written although there is something to do.
+func quietFor(s cluster.Status) time.Duration {
+	if s.Tasks == 0 || s.Written.IsZero() {
+		return 0
+	}
+	return s.At.Sub(s.Written).Round(time.Second)
 }
 
 // deserted is how many tasks of a queue wait for a worker that is not there. What was in
@@ -143,22 +162,10 @@ func (a *app) printStatus(s cluster.Status) error {
 	err := st.Table(a.stdout, []string{"hub", "state", "leads", "keeps"}, rows)
 	rows = nil
 	for _, w := range s.Workers {
-		state := "working"
-		if w.Draining {
-			state = "draining"
-		}
-		var names []string
-		for _, m := range w.Members {
-			names = append(names, m.Name)
-		}
-		busy, slots := 0, 0
-		for _, l := range w.Queues {
-			busy, slots = busy+l.Busy, slots+l.Slots
-		}
-		if _, ok := w.Queues[piName]; ok {
-			names = append(names, piName)
-		}
-		rows = append(rows, []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))})
+		rows = append(rows, workerRow(w, s, s.At.Sub(w.Heard) > 2*s.Lease/3)) // it speaks every third of a lease
+	}
+	for _, w := range s.Silent {
+		rows = append(rows, workerRow(w, s, true))
 	}
 	err = errors.Join(err, a.statusTable(st, []string{"worker", "state", "busy", "for", "version", "researchers"}, rows, "no worker is there; marchwarden worker starts one"))
 	rows = nil
@@ -173,6 +180,24 @@ func (a *app) printStatus(s cluster.Status) error {
 	}
 	err = errors.Join(err, a.statusTable(st, []string{"queue", "urgent", "normal", "low", "in flight", "again", "busy", "workers"}, rows, "no queue yet"))
 	return errors.Join(err, a.statusRest(s))
+}
+
+// workerRow is a worker as it last spoke.
+func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
+	state := "working"
+	switch {
+	case silent:
+		state = "silent for " + term.Duration(s.At.Sub(w.Heard).Round(time.Second))
+	case w.Draining:
+		state = "draining"
+	}
+	var names []string
+	busy, slots := 0, 0
+	for _, queue := range slices.Sorted(maps.Keys(w.Queues)) {
+		names = append(names, queue)
+		busy, slots = busy+w.Queues[queue].Busy, slots+w.Queues[queue].Slots
+	}
+	return []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))}
 }
 
 // statusTable is a table below another, or a line if it would be empty.
@@ -192,12 +217,19 @@ func (a *app) statusRest(s cluster.Status) error {
 	if s.Steward != nil {
 		steward = "kept in order by " + term.CleanLine(s.Steward.Name)
 	}
+	rate := fmt.Sprintf("%.1f ended a minute", s.PerMinute)
+	if quiet := quietFor(s); quiet > 2*s.Lease {
+		rate += ", nothing was written for " + term.Duration(quiet)
+	}
+	if s.Steward != nil && s.Steward.Flawed > 0 {
+		rate += fmt.Sprintf("; %s failed or came with a warning", term.Plural(int(s.Steward.Flawed), "answer"))
+	}
 	bytes := uint64(0)
 	for _, stream := range s.Streams {
 		bytes += stream.Bytes
 	}
-	_, err := fmt.Fprintf(a.stdout, "\n%s under way, %s; %.1f ended a minute; %s kept; %s\n",
-		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), s.PerMinute, term.Bytes(int64(bytes)), steward)
+	_, err := fmt.Fprintf(a.stdout, "\n%s under way, %s; %s; %s kept; %s\n",
+		term.Plural(s.Investigations, "investigation"), term.Plural(s.Tasks, "task"), rate, term.Bytes(int64(bytes)), steward)
 	for _, l := range s.Limits {
 		if err == nil {
 			_, err = fmt.Fprintf(a.stdout, "limit %s: %s\n", term.CleanLine(l.Key), limitWords(l, s.At))

@@ -173,10 +173,12 @@ type End struct {
 	Message string           `json:"message,omitempty"`
 	Hint    string           `json:"hint,omitempty"`
 	// NotAsked says that nothing can have been spent: nobody was reached.
-	NotAsked bool      `json:"not_asked,omitempty"`
-	Worker   string    `json:"worker,omitempty"`
-	Attempt  int       `json:"attempt,omitempty"`
-	At       time.Time `json:"at,omitzero"`
+	NotAsked bool `json:"not_asked,omitempty"`
+	// Warned says that the result carries warnings.
+	Warned  bool      `json:"warned,omitempty"`
+	Worker  string    `json:"worker,omitempty"`
+	Attempt int       `json:"attempt,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 }
 
 // Fail makes it the end of a task that gave no result, because of err, in words that are

@@ -232,6 +232,7 @@ func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) 
 	if err != nil {
 		end.Fail(err)
 	} else {
+		end.Warned = len(result.Warnings) > 0
 		data, err := marchwarden.EncodeResult(result)
 		if err != nil {
 			return end, fmt.Errorf("task %s: %w", h.task.ID, err)

@@ -32,6 +32,10 @@ type Presence struct {
 	Since   time.Time         `json:"since,omitzero"`
 	// Draining says that it takes no more and ends what it has.
 	Draining bool `json:"draining,omitempty"`
+	// Heard is when it last said so, by the clock of a hub. It is known to those who read it.
+	Heard time.Time `json:"heard,omitzero"`
+
+	key string // of its entry
 }
 
 // Load is how much of a queue a worker takes at once, and has now.
@@ -118,6 +122,7 @@ func (e *Engine) Workers(ctx context.Context) ([]Presence, error) {
 			e.log.Warn("the entry of a worker cannot be read", "key", v.key, "error", err) // the others are there all the same
 			continue
 		}
+		p.key, p.Heard = v.key, v.at
 		list = append(list, p)
 	}
 	slices.SortStableFunc(list, func(a, b Presence) int {
@@ -126,10 +131,28 @@ func (e *Engine) Workers(ctx context.Context) ([]Presence, error) {
 	return list, nil
 }
 
+// Same reports whether two entries are of one process.
+func (p Presence) Same(other Presence) bool { return p.key == other.key }
+
+// Left reports whether a worker whose entry is gone has said that it leaves. It can be told
+// for a lease.
+func (e *Engine) Left(ctx context.Context, p Presence) (bool, error) {
+	stream, err := e.JetStream().Stream(ctx, "KV_"+jet.BucketWorker)
+	if err != nil {
+		return false, err
+	}
+	_, err = stream.GetLastMsgForSubject(ctx, "$KV."+jet.BucketWorker+"."+p.key)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // keyed is an entry of a bucket.
 type keyed struct {
 	key   string
 	value []byte
+	at    time.Time
 }
 
 // entries are those of a bucket whose keys fit a pattern, by key. It makes no consumer:
@@ -165,7 +188,7 @@ func (e *Engine) entries(ctx context.Context, bucket, pattern string) ([]keyed, 
 			if err != nil {
 				return fmt.Errorf("read %s: %w", key, err)
 			}
-			list[i] = keyed{key, entry.Value()}
+			list[i] = keyed{key, entry.Value(), entry.Created()}
 			return nil
 		})
 	}

@@ -35,6 +35,10 @@ const (
 	headerBlob    = "Mw-Blob"   // where the body is if it is long
 )
 
+// HeaderFlawed is on the copy of an end of an investigation that failed or whose result
+// carries warnings.
+const HeaderFlawed = "Mw-Flawed"
+
 // maxBody is the longest body that travels in a message, in bytes.
 const maxBody = 128 << 10
 

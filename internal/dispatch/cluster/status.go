@@ -24,18 +24,22 @@ type Status struct {
 	Hub   string        `json:"hub"`
 	Lease time.Duration `json:"lease_ns"`
 	Hubs  []Hub         `json:"hubs"`
-	// Workers are those that live, by name.
+	// Workers are those that live, by name, and Silent those that are not heard of and have
+	// not said that they leave: frozen, cut off or killed.
 	Workers []Presence `json:"workers"`
+	Silent  []Presence `json:"silent,omitempty"`
 	Queues  []Queue    `json:"queues"`
 	// Unserved is how many tasks wait in queues that no worker ever served.
 	Unserved int `json:"unserved,omitempty"`
 	// Tasks and Investigations are how many have not ended, and Stuck the lanes that are, as
 	// of the steward's last round.
-	Tasks          int         `json:"tasks"`
-	Investigations int         `json:"investigations"`
-	PerMinute      float64     `json:"ended_per_minute"`
-	Limits         []limit.Use `json:"limits,omitempty"`
-	Stuck          []Stuck     `json:"stuck,omitempty"`
+	Tasks          int     `json:"tasks"`
+	Investigations int     `json:"investigations"`
+	PerMinute      float64 `json:"ended_per_minute"`
+	// Written is when something was last written: a task, a line of a record, an end.
+	Written time.Time   `json:"written,omitzero"`
+	Limits  []limit.Use `json:"limits,omitempty"`
+	Stuck   []Stuck     `json:"stuck,omitempty"`
 	// Steward is who looks after the cluster; nil if nobody does at the moment.
 	Steward *Stewardship `json:"steward,omitempty"`
 	// Streams are how much is kept.
@@ -98,11 +102,14 @@ type Stewardship struct {
 	Investigations int     `json:"investigations"`
 	PerMinute      float64 `json:"ended_per_minute"`
 	Stuck          []Stuck `json:"stuck,omitempty"`
+	// Silent are workers that were there and are not heard of.
+	Silent []Presence `json:"silent,omitempty"`
 	// What it did since its process began.
 	Terms    uint64 `json:"terms"` // times that it became the leader
 	Rounds   uint64 `json:"rounds"`
 	Failures uint64 `json:"failures"` // rounds that could not be finished
 	Ended    uint64 `json:"ended"`    // ends that it heard of
+	Flawed   uint64 `json:"flawed"`   // investigations among them that failed or whose results carry warnings
 	Requeued uint64 `json:"requeued"`
 	Settled  uint64 `json:"settled"` // canceled tasks that it ended
 	Copied   uint64 `json:"copied"`  // ends that it copied
@@ -131,6 +138,7 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 	if s.Steward != nil {
 		s.Tasks, s.Investigations, s.PerMinute = s.Steward.Open, s.Steward.Investigations, s.Steward.PerMinute
 		s.Stuck, s.Steward.Stuck = s.Steward.Stuck, nil // told once
+		s.Silent, s.Steward.Silent = s.Steward.Silent, nil
 	}
 	return s, nil
 }
@@ -175,6 +183,9 @@ func (e *Engine) streamsInto(ctx context.Context, s *Status) error {
 		}
 		info := stream.CachedInfo()
 		s.At = info.TimeStamp
+		if info.State.LastTime.After(s.Written) {
+			s.Written = info.State.LastTime
+		}
 		kept := Stream{Name: name, Messages: info.State.Msgs, Bytes: info.State.Bytes}
 		if info.Cluster == nil {
 			info.Cluster = &jetstream.ClusterInfo{Leader: s.Hub} // a hub that is alone

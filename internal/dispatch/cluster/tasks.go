@@ -8,6 +8,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
@@ -141,8 +143,11 @@ func (e *Engine) CopyEnd(ctx context.Context, t dispatch.Task, end dispatch.End)
 	if err != nil {
 		return fmt.Errorf("encode the end of task %s: %w", t.ID, err)
 	}
-	first := uint64(0)
-	_, _, err = e.conn.Publish(ctx, jet.Message{Subject: jet.DoneSubject(t.ID), Data: data, ID: "done." + t.ID.String(), After: &first})
+	first, header := uint64(0), nats.Header{}
+	if t.ID == t.Investigation && (end.Warned || end.Status == dispatch.Failed) {
+		header.Set(HeaderFlawed, string(end.Status))
+	}
+	_, _, err = e.conn.Publish(ctx, jet.Message{Subject: jet.DoneSubject(t.ID), Header: header, Data: data, ID: "done." + t.ID.String(), After: &first})
 	if err != nil && !errors.Is(err, jet.ErrFenced) && !errors.Is(err, jet.ErrFull) {
 		return fmt.Errorf("keep the end of task %s: %w", t.ID, err)
 	}

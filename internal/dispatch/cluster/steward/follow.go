@@ -284,7 +284,12 @@ func (t *term) readEnds(ctx context.Context) error {
 		if !full && meta.Timestamp.After(t.tasks.upTo) {
 			return false
 		}
-		t.count(func(s *cluster.Stewardship) { s.Ended++ })
+		t.count(func(s *cluster.Stewardship) {
+			s.Ended++
+			if msg.Headers().Get(cluster.HeaderFlawed) != "" {
+				s.Flawed++
+			}
+		})
 		if id, ok := lastToken(msg.Subject()); ok && t.open[id] != nil {
 			heap.Remove(&t.due, t.open[id].index)
 			delete(t.open, id)

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -150,7 +151,7 @@ func (s *Steward) lead(ctx context.Context, l *lease) {
 	group.Go(func() error { return s.rounds(term) })
 	err := group.Wait()
 	s.count(func(t *cluster.Stewardship) {
-		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Stuck = false, 0, 0, 0, nil
+		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Stuck, t.Silent = false, 0, 0, 0, nil, nil
 	})
 	if errors.Is(err, errDeposed) {
 		s.cfg.Log.Warn("steward does not lead any more", "name", s.cfg.Name)
@@ -198,6 +199,7 @@ type term struct {
 	noted   uint64               // the low mark that is written down
 	lanes   map[string]*watched  // by the names of their consumers
 	workers []cluster.Presence   // as of this round
+	silent  []cluster.Presence   // that are missed
 	served  map[string]time.Time // when workers of a queue were last seen
 	start   time.Time            // of the term
 	ended   uint64               // ends that were heard of before this round
@@ -238,6 +240,7 @@ func (t *term) roll(ctx context.Context) error {
 		}
 		return err
 	}
+	err = t.miss(ctx, workers)
 	t.workers = workers
 	for _, w := range workers {
 		for queue := range w.Queues {
@@ -245,7 +248,38 @@ func (t *term) roll(ctx context.Context) error {
 		}
 	}
 	maps.DeleteFunc(t.served, func(_ string, last time.Time) bool { return now.Sub(last) > 8*t.lease })
-	return nil
+	return err
+}
+
+// The most workers that are listed as silent, and for how long.
+const (
+	maxSilent = 50
+	silentFor = time.Hour
+)
+
+// miss lists the workers that were there and are not heard of, until they are, or another
+// of their name is. One that said that it leaves is not missed.
+func (t *term) miss(ctx context.Context, living []cluster.Presence) error {
+	var silent []cluster.Presence
+	var errs []error
+	for i, w := range slices.Concat(t.silent, t.workers) {
+		if slices.ContainsFunc(living, func(l cluster.Presence) bool {
+			return l.Same(w) || l.Name == w.Name && l.Host == w.Host && l.Since.After(w.Since)
+		}) || t.cfg.Now().Sub(w.Heard) > silentFor {
+			continue
+		}
+		if i >= len(t.silent) { // since this round
+			left, err := t.cfg.Engine.Left(ctx, w)
+			if errs = append(errs, err); left || err != nil {
+				continue
+			}
+			w.Members = nil // the queues say enough
+		}
+		silent = append(silent, w)
+	}
+	t.silent = silent[max(0, len(silent)-maxSilent):]
+	t.count(func(s *cluster.Stewardship) { s.Silent = slices.Clone(t.silent) })
+	return errors.Join(errs...)
 }
 
 // measure says what there is to see.
