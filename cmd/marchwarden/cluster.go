@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -193,9 +191,14 @@ func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
 	}
 	var names []string
 	busy, slots := 0, 0
-	for _, queue := range slices.Sorted(maps.Keys(w.Queues)) {
-		names = append(names, queue)
-		busy, slots = busy+w.Queues[queue].Busy, slots+w.Queues[queue].Slots
+	for _, m := range w.Members {
+		names = append(names, m.Name)
+	}
+	for _, l := range w.Queues {
+		busy, slots = busy+l.Busy, slots+l.Slots
+	}
+	if _, ok := w.Queues[piName]; ok {
+		names = append(names, piName)
 	}
 	return []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))}
 }

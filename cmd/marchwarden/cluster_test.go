@@ -45,7 +45,7 @@ func TestStuck(t *testing.T) {
 func TestSilentWorkersAreListed(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	worker := func(name string, silent time.Duration) cluster.Presence {
-		return cluster.Presence{Name: name, Since: at.Add(-time.Hour), Heard: at.Add(-silent), Queues: map[string]cluster.Load{"web": {Slots: 4, Busy: 2}}}
+		return cluster.Presence{Name: name, Since: at.Add(-time.Hour), Heard: at.Add(-silent), Queues: map[string]cluster.Load{"pi": {Slots: 4, Busy: 2}}}
 	}
 	var out strings.Builder
 	a := &app{stdout: &out, env: func(string) (string, bool) { return "", false }}
@@ -54,7 +54,7 @@ func TestSilentWorkersAreListed(t *testing.T) {
 	if err := a.printStatus(s); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`well +working +2 of 4 +.*web`, `late +silent for 12.0 s`, `frozen +silent for 1 min 20 s +2 of 4`,
+	for _, want := range []string{`well +working +2 of 4 +.*pi`, `late +silent for 12.0 s`, `frozen +silent for 1 min 20 s +2 of 4`,
 		`3 tasks; 0\.0 ended a minute, nothing was written for 40.0 s; 2 answers failed or came with a warning`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("no %q in\n%s", want, out.String())

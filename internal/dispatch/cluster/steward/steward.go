@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
 )
@@ -273,7 +274,10 @@ func (t *term) miss(ctx context.Context, living []cluster.Presence) error {
 			if errs = append(errs, err); left || err != nil {
 				continue
 			}
-			w.Members = nil // the queues say enough
+			w.Members = slices.Clone(w.Members)
+			for i := range w.Members {
+				w.Members[i] = dispatch.Member{Name: w.Members[i].Name} // enough to know it by
+			}
 		}
 		silent = append(silent, w)
 	}
