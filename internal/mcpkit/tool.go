@@ -33,6 +33,9 @@ func (s *Server) research(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 		progress.stop()
 		return failure(err), nil
 	}
+	if sink := progress.sink(); sink != nil && visit.Attached {
+		sink(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research goes on"})
+	}
 	out := s.await(ctx, visit, s.wall(req, visit.Attached))
 	visit.End()
 	progress.stop()
@@ -270,7 +273,6 @@ func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 			_ = req.Session.NotifyProgress(ctx, params)
 		},
 	}
-	p.sink()(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research started"})
 	go p.forward(heartbeat)
 	return p
 }

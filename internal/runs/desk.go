@@ -292,6 +292,7 @@ func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 		if waits && !d.await(turn) {
 			return
 		}
+		r.note(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research started"})
 		out := d.research(r, ask)
 		d.release() // before the outcome: whoever has the answer finds the slot free
 		r.settle(out)

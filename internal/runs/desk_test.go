@@ -373,7 +373,9 @@ func TestMemory(t *testing.T) {
 		if res, err := again.Outcome(); err != nil || res.Answer != "from the trace" || stored != 1 {
 			t.Errorf("Outcome: %v, %v", res, err)
 		}
-		if diff := cmp.Diff(stateOf(r), stateOf(again)); diff != "" {
+		before := stateOf(r)
+		before.Event = nil // is of a run that goes on
+		if diff := cmp.Diff(before, stateOf(again)); diff != "" {
 			t.Errorf("the state (-before +after)\n%s", diff)
 		}
 		<-again.Done()

@@ -140,7 +140,7 @@ func TestEvents(t *testing.T) {
 		say <- marchwarden.Event{Message: "last"}
 		close(say)
 		<-r.Done()
-		if len(heard) != 202 || heard[201] != "more" {
+		if len(heard) != 203 || heard[202] != "more" {
 			t.Errorf("heard %d", len(heard))
 		}
 		if got := r.State().Message; got != "last" {
@@ -332,7 +332,7 @@ func TestSink(t *testing.T) {
 	}
 	close(attached)
 	<-r.Done()
-	if len(one) != 501 || one[0] != "first" || len(two) != 500 {
+	if len(one) != 502 || one[0] != "research started" || one[1] != "first" || len(two) != 500 {
 		t.Errorf("heard %d and %d", len(one), len(two))
 	}
 }
