@@ -340,6 +340,7 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 		out = append(out, outcome.Unwritten(r.start.Model, who, plaintext.Line(r.fault, maxDetail)))
 	}
 	said := len(out) > 0
+	out = append(out, r.unreached()...)
 	for _, jr := range r.journeys {
 		if errors.Is(jr.err, replay.ErrGivenUp) && !jr.replaced {
 			out = append(out, jr.Researcher+": "+outcome.GivenUp(1))
@@ -354,6 +355,23 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 			if w = jr.Researcher + ": " + plaintext.Line(w, maxDetail); !slices.Contains(out, w) {
 				out = append(out, w)
 			}
+		}
+	}
+	return out
+}
+
+// unreached warns of an answer from others where external researchers, whom the user has
+// brought in for a reason, were not reached.
+func (r *run) unreached() []string {
+	var out []string
+	brought := r.brought()
+	for _, jr := range r.journeys {
+		if !r.inv.WarnsUnasked || !jr.unasked || len(brought) == 0 || r.members[jr.Researcher].Trust == dispatch.Own ||
+			slices.ContainsFunc(brought, func(b *journey) bool { return b.Researcher == jr.Researcher }) {
+			continue
+		}
+		if w := jr.Researcher + " was not reached: this answer is from other researchers alone, and may miss the point (the gaps say why)"; !slices.Contains(out, w) {
+			out = append(out, w)
 		}
 	}
 	return out
