@@ -16,18 +16,20 @@ import (
 // member is one researcher that the configuration names: a built-in one with other
 // weights, or one of somebody else's.
 type member struct {
-	at       string // file and line
-	name     string
-	scope    string
-	command  []string
-	url      string
-	tokenEnv string
-	env      []string // names of variables that it may see
-	share    float64
-	trust    dispatch.Trust
-	private  bool
-	off      bool
-	timeout  time.Duration
+	at        string // file and line
+	name      string
+	scope     string
+	command   []string
+	url       string
+	tokenEnv  string
+	clientID  string   // by which an authorization server knows this program
+	secretEnv string   // the variable with what goes with it
+	env       []string // names of variables that it may see
+	share     float64
+	trust     dispatch.Trust
+	private   bool
+	off       bool
+	timeout   time.Duration
 }
 
 // external reports whether the member is somebody else's.
@@ -38,8 +40,10 @@ func (m member) external() bool { return len(m.command) > 0 || m.url != "" }
 // say so.
 func (m member) secretVariables() []string {
 	names := slices.DeleteFunc(slices.Clone(m.env), func(name string) bool { return !soundsSecret(name) })
-	if m.tokenEnv != "" {
-		names = append(names, m.tokenEnv)
+	for _, name := range []string{m.tokenEnv, m.secretEnv} {
+		if name != "" {
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -64,9 +68,11 @@ var memberKeys = map[string]func(m *member, texts []string) (problem string){
 		}
 		return ""
 	},
-	"url":       func(m *member, t []string) string { return one(t, &m.url) },
-	"token_env": func(m *member, t []string) string { return one(t, &m.tokenEnv) },
-	"env":       func(m *member, t []string) string { m.env = t; return "" },
+	"url":               func(m *member, t []string) string { return one(t, &m.url) },
+	"token_env":         func(m *member, t []string) string { return one(t, &m.tokenEnv) },
+	"client_id":         func(m *member, t []string) string { return one(t, &m.clientID) },
+	"client_secret_env": func(m *member, t []string) string { return one(t, &m.secretEnv) },
+	"env":               func(m *member, t []string) string { m.env = t; return "" },
 	"share": func(m *member, t []string) string {
 		share, err := strconv.ParseFloat(strings.Join(t, " "), 64)
 		if err != nil || !(share > 0 && share <= 100) {
@@ -130,7 +136,7 @@ func readMembers(path string, e configfile.Entry) ([]member, error) {
 			}
 			set, known := memberKeys[entry.Key]
 			if !known {
-				return nil, invalid(where, "the keys are name, scope, command, url, token_env, env, share, trust, private, off and timeout", fmt.Sprintf("unknown key %q of a researcher", clip(entry.Key, 60)))
+				return nil, invalid(where, "the keys are name, scope, command, url, token_env, client_id, client_secret_env, env, share, trust, private, off and timeout", fmt.Sprintf("unknown key %q of a researcher", clip(entry.Key, 60)))
 			}
 			if problem := set(&m, entry.Texts); problem != "" {
 				return nil, invalid(where, "", entry.Key+" "+problem)
@@ -166,6 +172,10 @@ func (m member) problem(before []member) (problem, hint string) {
 		return fmt.Sprintf("researcher %s has no scope", m.name), "say in a sentence what it covers: the investigator chooses by it"
 	case m.tokenEnv != "" && m.url == "":
 		return fmt.Sprintf("token_env of %s is for a url", m.name), "env names the variables that a command may see"
+	case m.clientID != "" && (m.url == "" || m.tokenEnv != ""):
+		return fmt.Sprintf("client_id of %s is for a url without token_env", m.name), "it is for 'marchwarden researchers login'"
+	case m.secretEnv != "" && m.clientID == "":
+		return fmt.Sprintf("client_secret_env of %s goes with a client_id", m.name), ""
 	case len(m.env) > 0 && m.url != "":
 		return fmt.Sprintf("env of %s is for a command", m.name), "token_env names the variable with the token for a url"
 	}
@@ -174,7 +184,7 @@ func (m member) problem(before []member) (problem, hint string) {
 
 // described reports whether more is said of a member than its weights.
 func (m member) described() bool {
-	return m.scope != "" || m.tokenEnv != "" || len(m.env) > 0 || m.trust != "" || m.private
+	return m.scope != "" || m.tokenEnv != "" || m.clientID != "" || m.secretEnv != "" || len(m.env) > 0 || m.trust != "" || m.private
 }
 
 // urlProblem says what is wrong with the address, which may hold a password and is

@@ -192,11 +192,14 @@ func parseModel(name, origin string) (provider, string, error) {
 // reading of the reply, which its readers bound. A service that repeats a secret, its
 // own or another's, is not heard.
 func (a *app) serviceClient() *http.Client {
-	t := &http.Transport{
+	return &http.Client{Transport: a.hide.Transport(serviceTransport())}
+}
+
+func serviceTransport() *http.Transport {
+	return &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16, MaxIdleConns: 64,
 		IdleConnTimeout: 30 * time.Second, TLSHandshakeTimeout: 10 * time.Second, MaxResponseHeaderBytes: 256 << 10,
 	}
-	return &http.Client{Transport: a.hide.Transport(t)}
 }
 
 // sharedClient is serviceClient for a service whose limit all who work for one engine

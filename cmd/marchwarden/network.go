@@ -65,7 +65,7 @@ func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
 			}
 			continue
 		}
-		target, err := a.target(m)
+		target, err := a.target(c, m)
 		if err != nil {
 			return nil, err
 		}
@@ -180,14 +180,15 @@ func (a *app) dial(c *config, o deskOptions, name string, t client.Target) func(
 
 // target is where somebody else's researcher is. It gets a small environment, and
 // what the configuration names.
-func (a *app) target(m member) (client.Target, error) {
-	t := client.Target{Command: m.command, URL: m.url, Dir: a.dir, Patience: m.timeout} // the start is part of a call
-	if m.tokenEnv != "" {
-		token, ok := a.env(m.tokenEnv)
-		if !ok || strings.TrimSpace(token) == "" {
-			return t, invalid(m.at, "set it in the environment", "token_env of "+m.name+" names "+m.tokenEnv+", which is not set")
+func (a *app) target(c *config, m member) (t client.Target, err error) {
+	t = client.Target{Command: m.command, URL: m.url, Dir: a.dir, Patience: m.timeout} // the start is part of a call
+	if t.Token, err = a.secretOf(m, "token_env", m.tokenEnv); err != nil {
+		return t, err
+	}
+	if m.url != "" && m.tokenEnv == "" && c.memberNamed(m.name).url == m.url {
+		if t.Login, err = a.loginOf(c, m); err != nil {
+			return t, err
 		}
-		t.Token = strings.TrimSpace(token)
 	}
 	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, m.env...) {
 		if v, ok := a.env(name); ok {

@@ -29,16 +29,16 @@ func (a *app) researcherParts(c *config) []partRow {
 	}
 	for _, m := range c.members {
 		if m.external() {
-			rows = append(rows, a.memberPart(m))
+			rows = append(rows, a.memberPart(c, m))
 		}
 	}
 	return rows
 }
 
 // memberPart is somebody else's researcher.
-func (a *app) memberPart(m member) partRow {
+func (a *app) memberPart(c *config, m member) partRow {
 	row := partRow{"researcher " + m.name, partOK, m.transport() + "; 'marchwarden researchers' tries it"}
-	_, wrong := a.target(m)
+	_, wrong := a.target(c, m)
 	var missing error
 	if len(m.command) > 0 {
 		_, missing = exec.LookPath(m.command[0])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ of their own; others join by a few lines in config.yaml:
     - name: lab
       scope: measurements of the lab
       url: https://lab.example.org/mcp
-      token_env: LAB_TOKEN
+      token_env: LAB_TOKEN      # or 'marchwarden researchers login lab'
 
 The description of a tool that is not ours is remembered when it is first seen.
 If it changes, the researcher is not asked any more until you approve it.
@@ -40,7 +41,7 @@ func newResearchers(a *app) *cobra.Command {
 	var o deskOptions
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "researchers", Short: "show the network, and check or approve a researcher", Long: researchersHelp, Args: noArgs,
+		Use: "researchers", Short: "show the network; check a researcher, approve it or log in with it", Long: researchersHelp, Args: noArgs,
 		Example: "  marchwarden researchers --online\n  marchwarden researchers check python3 researcher.py\n  marchwarden researchers approve trials",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notBlank(cmd); err != nil {
@@ -52,7 +53,7 @@ func newResearchers(a *app) *cobra.Command {
 	cmd.Flags().BoolVar(&o.online, "online", false, "as for ask: with the web and arXiv")
 	cmd.Flags().StringVar(&o.db, "db", "", "as for ask: with the database at `URL`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.AddCommand(newResearchersCheck(a), newResearchersApprove(a))
+	cmd.AddCommand(newResearchersCheck(a), newResearchersApprove(a), newResearchersLogin(a))
 	return cmd
 }
 
@@ -163,10 +164,13 @@ func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, to
 		if problem, hint := m.urlProblem(); problem != "" {
 			return invalid("URL", hint, problem)
 		}
+		if i := slices.IndexFunc(c.members, func(o member) bool { return o.url == m.url }); i >= 0 && tokenEnv == "" {
+			m = c.members[i] // with the login or the token that it has there
+		}
 	} else if tokenEnv != "" {
 		return invalid("--token-env", "", "is for an address")
 	}
-	target, err := a.target(m)
+	target, err := a.target(c, m)
 	if err != nil {
 		return err
 	}
@@ -205,7 +209,7 @@ func (a *app) runApprove(ctx context.Context, name string) error {
 		return err
 	}
 	if m := c.memberNamed(name); !m.external() {
-		return invalid("NAME", "'marchwarden researchers' shows them", fmt.Sprintf("%q is no researcher of config.yaml", clip(name, 40)))
+		return notOfConfig(name)
 	}
 	network, err := a.openPool(c, deskOptions{only: []string{name}, warn: func(string) {}})
 	if err != nil {

@@ -3,28 +3,108 @@ package mcpkit
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
 )
 
 // scenarioEnv is set by the conformance suite where it tries a client. The address of
 // its server is the last argument.
 const scenarioEnv = "MCP_CONFORMANCE_SCENARIO"
 
-// visit has our client meet the suite's server, and call its tool. A server without a
-// tool is not for our client, which says so; what it has sent until then is what is
-// judged.
+// contextEnv has what a scenario gives to its client.
+const contextEnv = "MCP_CONFORMANCE_CONTEXT"
+
+// visit has our client meet the suite's server, and call its tool, or each of those
+// that a scenario is about. A server without a tool is not for our client, which says
+// so; what it has sent until then is what is judged.
 func visit(url string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	scenario := os.Getenv(scenarioEnv)
+	tools := []string{`[\w-]+`}
+	if scenario == "sep-2322-client-request-state" {
+		tools = []string{"test_mrtr_echo_state", "test_mrtr_no_state", "test_mrtr_unrelated", "test_mrtr_no_result_type"}
+	}
+	home, err := os.MkdirTemp("", "conformance")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(home)
+	target := client.Target{URL: url, Patience: time.Minute} // many of us are started at once
+	if strings.HasPrefix(scenario, "auth/") {
+		if target.Login, err = suiteLogin(url, filepath.Join(home, "logins.json")); err != nil {
+			return err
+		}
+	}
+	var failed []error
+	for _, tool := range tools {
+		failed = append(failed, callSuite(target, tool))
+	}
+	return errors.Join(failed...)
+}
+
+// suiteLogin is the login of a user who agrees to everything, at the suite's own
+// authorization server, with the name of the client that a scenario is about.
+func suiteLogin(url, file string) (*login.Login, error) {
+	l := &login.Login{URL: url, Name: "suite", File: file, HTTP: &http.Client{}, Browser: agreeing{}, Now: time.Now}
+	if os.Getenv(scenarioEnv) == "auth/basic-cimd" {
+		l.ClientID = "https://conformance-test.local/client-metadata.json"
+	}
+	var given struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	if text := os.Getenv(contextEnv); text != "" {
+		if err := json.Unmarshal([]byte(text), &given); err != nil {
+			return nil, err
+		}
+		if given.ID != "" {
+			l.ClientID, l.ClientSecret = given.ID, given.Secret
+		}
+	}
+	return l, nil
+}
+
+// agreeing is the browser of a user who agrees: the suite's server sends it back at once.
+type agreeing struct{}
+
+func (agreeing) Redirect() string { return "http://127.0.0.1:3000/callback" }
+
+func (agreeing) Visit(ctx context.Context, address string) (url.Values, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	back, err := res.Location()
+	if err != nil {
+		return nil, err
+	}
+	return back.Query(), nil
+}
+
+// callSuite dials the suite's server and calls one of its tools.
+func callSuite(target client.Target, tool string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	dialer := client.Dialer{Now: time.Now, HTTP: &http.Client{Transport: &interpreter{}}}
-	s, err := dialer.Dial(ctx, client.Target{URL: url})
+	dialer := client.Dialer{Now: time.Now, HTTP: &http.Client{Transport: &interpreter{wanted: regexp.MustCompile(`(?s)"tools":\s*\[.*?"name":\s*"(` + tool + `)"`)}}}
+	s, err := dialer.Dial(ctx, target)
 	if err != nil {
 		fmt.Println("the server is not for us:", err)
 		if marchwarden.CodeOf(err) == marchwarden.CodeUnsupported {
@@ -32,6 +112,8 @@ func visit(url string) error {
 		}
 		return err
 	}
+	ctx, cancel = context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
 	if _, err := s.Call(ctx, map[string]any{"a": 5, "b": 3}); err != nil {
 		fmt.Println("the call failed:", err) // not every scenario has a tool that can be called
 	}
@@ -42,10 +124,9 @@ func visit(url string) error {
 // has another: there the tool has its own name, here it is called research and takes a
 // question, too. All else passes as it is.
 type interpreter struct {
-	tool []byte // its name there, once it is known
+	wanted *regexp.Regexp // the name there, where tools are listed
+	tool   []byte         // the name there, once it is known
 }
-
-var firstTool = regexp.MustCompile(`("tools":\s*\[\s*\{\s*"name":\s*)"(\w+)"`)
 
 func (i *interpreter) RoundTrip(req *http.Request) (*http.Response, error) {
 	req = req.Clone(req.Context())
@@ -69,11 +150,12 @@ func (i *interpreter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found := firstTool.FindSubmatch(body); found != nil {
-		i.tool = bytes.Clone(found[2])
-		body = firstTool.ReplaceAll(body, []byte(`$1"research"`))
-		body = bytes.Replace(body, []byte(`"properties":{`), []byte(`"properties":{"question":{"type":"string"},`), 1)
-		body = bytes.Replace(body, []byte(`"string"},}`), []byte(`"string"}}`), 1)
+	if at := i.wanted.FindSubmatchIndex(body); at != nil {
+		i.tool = bytes.Clone(body[at[2]:at[3]])
+		body = slices.Concat(body[:at[2]], []byte("research"), body[at[3]:])
+		body = bytes.ReplaceAll(body, []byte(`"inputSchema":{"type":"object"}`), []byte(`"inputSchema":{"type":"object","properties":{}}`))
+		body = bytes.ReplaceAll(body, []byte(`"properties":{`), []byte(`"properties":{"question":{"type":"string"},`))
+		body = bytes.ReplaceAll(body, []byte(`"string"},}`), []byte(`"string"}}`))
 	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	res.Header.Del("Content-Length")

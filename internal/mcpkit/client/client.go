@@ -28,6 +28,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/child"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
@@ -62,6 +63,8 @@ type Target struct {
 	URL string
 	// Token is sent to that server as a bearer token, unless it is "".
 	Token string
+	// Login gives the tokens for that server instead, unless it is nil.
+	Login *login.Login
 
 	// Patience is how long it may take to say who it is; 0 is 5 s for an address and
 	// 20 s for a program.
@@ -153,6 +156,17 @@ func (d *Dialer) Dial(ctx context.Context, t Target) (*Session, error) {
 	return s, err
 }
 
+// LogIn has the user log in with the server of a target whose Login has a browser, and
+// gives what the server says of itself. The target's patience is the user's, too.
+func (d *Dialer) LogIn(ctx context.Context, t Target) (Card, error) {
+	s, err := d.Dial(ctx, t)
+	if err != nil {
+		return Card{}, err
+	}
+	defer s.Close()
+	return s.Card(), t.Login.Anew(ctx)
+}
+
 func (d *Dialer) check(t Target) error {
 	invalid := func(format string, args ...any) error {
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "connect to a researcher: "+format, args...)
@@ -195,10 +209,9 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 	}
 	self := &mcp.Implementation{Name: "marchwarden", Version: version}
 	client := mcp.NewClient(self, &mcp.ClientOptions{
-		Logger:       s.log,
-		Capabilities: &mcp.ClientCapabilities{}, // nothing is offered to a server
-		// A server that wants to ask back is told that nobody is here.
-		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true},
+		Logger:                      s.log,
+		Capabilities:                &mcp.ClientCapabilities{},                  // nothing is offered to a server
+		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true}, // rounds are answered by converse
 		ProgressNotificationHandler: s.progress,
 	})
 	client.AddSendingMiddleware(uncached)
@@ -246,7 +259,7 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 		with.Transport = own
 		base = &with
 	}
-	s.web = newAddress(base, home, t.Token)
+	s.web = newAddress(base, home, t)
 	return &mcp.StreamableClientTransport{
 		Endpoint: t.URL, HTTPClient: s.web, MaxRetries: 1, DisableStandaloneSSE: true, MaxEventSize: maxFrameBytes,
 	}, nil

@@ -130,8 +130,9 @@ func serveOwn() {
 
 // stranger is a server of somebody else's, written by hand, with one fault.
 type stranger struct {
-	mode string
-	out  io.Writer
+	mode  string
+	out   io.Writer
+	heard string // what was answered to its questions, and the state it gave
 }
 
 func (r *stranger) serve(in io.Reader) {
@@ -172,6 +173,8 @@ func (r *stranger) serve(in io.Reader) {
 				Meta struct {
 					Token json.RawMessage `json:"progressToken"`
 				} `json:"_meta"`
+				Responses json.RawMessage `json:"inputResponses"`
+				State     string          `json:"requestState"`
 			}
 		}
 		if json.Unmarshal(lines.Bytes(), &req) != nil || req.ID == nil {
@@ -185,6 +188,7 @@ func (r *stranger) serve(in io.Reader) {
 			fmt.Fprintln(r.out, `{"level":"info"}`)
 			fmt.Fprintln(r.out, `[1,2]`)
 		}
+		r.heard = string(req.Params.Responses) + req.Params.State
 		r.answer(req.ID, req.Method, req.Params.Meta.Token)
 	}
 }
@@ -277,6 +281,25 @@ func (r *stranger) call(id, token json.RawMessage) {
 		r.result(id, `{"content":[{"type":"text","text":"Here it is:"},{"type":"text","text":`+quoted(wireResult(nil))+`}]}`)
 	case "asks back":
 		r.result(id, `{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object"}}}}}`)
+	case "asks once":
+		switch r.heard {
+		case "":
+			r.result(id, `{"resultType":"input_required","requestState":"s1","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"who?","requestedSchema":{"type":"object","properties":{}}}}}}`)
+		case `{"a":{"action":"decline"}}s1`: // and once more, without a state
+			r.result(id, `{"resultType":"input_required","inputRequests":{"b":{"method":"elicitation/create","params":{"message":"sure?","requestedSchema":{"type":"object","properties":{}}}}}}`)
+		case `{"b":{"action":"decline"}}`:
+			structured(nil)
+		default:
+			r.result(id, `{"isError":true,"content":[{"type":"text","text":`+quoted(r.heard)+`}]}`)
+		}
+	case "sheds": // its load, once
+		if r.heard != "s2" {
+			r.result(id, `{"resultType":"input_required","requestState":"s2","inputRequests":{}}`)
+			return
+		}
+		structured(nil)
+	case "samples":
+		r.result(id, `{"resultType":"input_required","inputRequests":{"a":{"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}}}`)
 	case "odd content":
 		r.result(id, `{"content":[{"type":"hologram"}]}`)
 	case "nulls":

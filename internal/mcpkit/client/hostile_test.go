@@ -93,7 +93,7 @@ func TestOddServersWork(t *testing.T) {
 		t.Skip("starts many servers")
 	}
 	t.Parallel()
-	for _, mode := range []string{"good", "greets", "strict", "text", "nulls", "redescribed"} {
+	for _, mode := range []string{"good", "greets", "strict", "text", "nulls", "redescribed", "asks once", "sheds"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, target(t, mode))
@@ -139,6 +139,7 @@ func TestHostileAnswers(t *testing.T) {
 		"fails oddly":   {marchwarden.CodeUnavailable, "the researcher failed and did not say why"},
 		"prose":         {marchwarden.CodeMalformed, broken + "there is no structured content"},
 		"asks back":     {marchwarden.CodeUnsupported, "the researcher wants to ask back"},
+		"samples":       {marchwarden.CodeUnsupported, "the researcher wants to ask back"},
 		"odd content":   {marchwarden.CodeMalformed, "the researcher's answer cannot be read"},
 		"overconfident": {marchwarden.CodeMalformed, broken},
 		"wordy":         {marchwarden.CodeMalformed, broken},

@@ -17,6 +17,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/child"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
@@ -197,14 +198,15 @@ type address struct {
 	base  http.RoundTripper
 	home  *url.URL
 	token string
+	login *login.Login // where tokens come from instead, or nil
 }
 
 // newAddress is a client for one server. It follows redirects within the server
 // only, and has no time limit of its own: a research takes what it takes.
-func newAddress(base *http.Client, home *url.URL, token string) *http.Client {
+func newAddress(base *http.Client, home *url.URL, t Target) *http.Client {
 	client := *base
 	client.Timeout = 0
-	client.Transport = &address{base: base.Transport, home: home, token: token}
+	client.Transport = &address{base: base.Transport, home: home, token: t.Token, login: t.Login}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if !sameServer(req.URL, home) {
 			return marchwarden.Errorf(marchwarden.CodeDenied, "the researcher redirects to another server, %s", wire.Clip(wire.Plain(req.URL.Host), maxSaidChars/2))
@@ -219,15 +221,25 @@ func newAddress(base *http.Client, home *url.URL, token string) *http.Client {
 
 func sameServer(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// RoundTrip sends one request.
+// RoundTrip sends one request, and once more where a login finds a better token.
 func (a *address) RoundTrip(req *http.Request) (*http.Response, error) {
-	if a.token != "" && sameServer(req.URL, a.home) {
-		req = req.Clone(req.Context())
-		req.Header.Set("Authorization", "Bearer "+a.token)
-	}
-	resp, err := a.base.RoundTrip(req)
+	resp, used, err := a.send(req)
 	if err != nil {
 		return nil, err
+	}
+	if a.login != nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
+		if err := a.login.Refused(req, resp, used); err != nil {
+			return nil, err
+		}
+		again := req.Clone(req.Context())
+		if req.GetBody != nil {
+			if again.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		if resp, _, err = a.send(again); err != nil {
+			return nil, err
+		}
 	}
 	var refusal *marchwarden.Error
 	switch resp.StatusCode {
@@ -245,6 +257,24 @@ func (a *address) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body = &bounded{resp.Body, maxFrameBytes}
 	}
 	return resp, nil
+}
+
+// send sends a request with the token that it says, to the server that was named.
+func (a *address) send(req *http.Request) (resp *http.Response, token string, err error) {
+	if sameServer(req.URL, a.home) {
+		token = a.token
+		if a.login != nil {
+			if token, err = a.login.Token(req.Context()); err != nil {
+				return nil, "", err
+			}
+		}
+	}
+	if token != "" {
+		req = req.Clone(req.Context())
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err = a.base.RoundTrip(req)
+	return resp, token, err
 }
 
 // bounded is a body that fails once it is over the limit.

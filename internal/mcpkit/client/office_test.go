@@ -33,6 +33,8 @@ type message struct {
 		TaskID    string `json:"taskId"`
 		Arguments map[string]any
 		Meta      map[string]any `json:"_meta"`
+		Responses map[string]any `json:"inputResponses"`
+		State     string         `json:"requestState"`
 	}
 	header http.Header
 }

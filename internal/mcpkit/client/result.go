@@ -144,9 +144,6 @@ func (s *Session) reply(a answer[*mcp.CallToolResult], l *listener) (Reply, erro
 	if a.err != nil {
 		return Reply{}, s.fault(a.err)
 	}
-	if len(a.res.InputRequests) > 0 {
-		return Reply{}, errAsksBack
-	}
 	r := Reply{Progress: l.count()}
 	var text strings.Builder
 	for _, c := range a.res.Content {

@@ -30,6 +30,8 @@ const (
 	absencePatience = 2 * time.Minute
 	// maxLateMisses is how many polls may fail once the deadline has passed.
 	maxLateMisses = 3
+	// maxRounds is how many rounds a call may take.
+	maxRounds = 10
 	// maxTaskIDBytes bounds the name of a task, which goes into a header.
 	maxTaskIDBytes = 2048
 )
@@ -55,15 +57,18 @@ func (s *Session) learnTasks(self *mcp.Implementation, address string) {
 // carried is the part of the call's _meta that goes with every request about it.
 func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParams, carried map[string]any, l *listener, patient bool) chan answer[*mcp.CallToolResult] {
 	if s.direct == nil || !patient || !s.stayFor() {
-		return begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) { return s.cs.CallTool(ctx, params) })
+		return begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) { return converse(ctx, params, s.cs.CallTool) })
 	}
-	return begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) {
-		defer s.farewells.Done()
-		left := int64(maxCallBytes)
-		raw, err := s.direct.send(ctx, turn{
-			method: "tools/call", name: wire.Tool, left: &left, heed: s.overhear,
-			params: map[string]any{"name": params.Name, "arguments": params.Arguments}, meta: params.Meta,
-		})
+	left := int64(maxCallBytes)
+	once := func(ctx context.Context, params *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+		round := map[string]any{"name": params.Name, "arguments": params.Arguments}
+		if len(params.InputResponses) > 0 {
+			round["inputResponses"] = params.InputResponses
+		}
+		if params.RequestState != "" {
+			round["requestState"] = params.RequestState
+		}
+		raw, err := s.direct.send(ctx, turn{method: "tools/call", name: wire.Tool, left: &left, heed: s.overhear, params: round, meta: params.Meta})
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +87,41 @@ func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParam
 			return nil, err
 		}
 		return t.follow(ctx, caller, state)
+	}
+	return begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) {
+		defer s.farewells.Done()
+		return converse(ctx, params, once)
 	})
+}
+
+// converse makes a call that a server may answer in several rounds: with a state that it
+// wants to see again in a moment, and with questions to the user. Questions are declined,
+// since nobody is here to answer, so that the server can go on by itself; what else it
+// asks for is not offered.
+func converse(ctx context.Context, params *mcp.CallToolParams, call func(context.Context, *mcp.CallToolParams) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
+	for range maxRounds {
+		res, err := call(ctx, params)
+		if err != nil || !res.NeedsInput() {
+			return res, err
+		}
+		next := *params // which is the caller's
+		next.RequestState, next.InputResponses = res.RequestState, mcp.InputResponseMap{}
+		for id, asked := range res.InputRequests {
+			if _, question := asked.(*mcp.ElicitParams); !question {
+				return nil, errAsksBack
+			}
+			next.InputResponses[id] = &mcp.ElicitResult{Action: "decline"}
+		}
+		if len(res.InputRequests) == 0 {
+			select {
+			case <-time.After(usualPoll):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		params = &next
+	}
+	return nil, errAsksBack
 }
 
 // stayFor makes Close wait for a task that has to be cancelled, and says whether it

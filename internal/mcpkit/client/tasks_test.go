@@ -131,6 +131,13 @@ func TestAnswersAtOnce(t *testing.T) {
 			stream(w, "data: "+m.result(toolAnswer())+"\n\n")
 			time.Sleep(time.Second)
 		},
+		"asks first": func(w http.ResponseWriter, m message) {
+			if m.Params.State != "s1" || fmt.Sprint(m.Params.Responses) != "map[a:map[action:decline]]" {
+				plain(w, m.result(`{"resultType":"input_required","requestState":"s1","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"who?"}}}}`))
+				return
+			}
+			plain(w, m.result(toolAnswer()))
+		},
 		"task done already": func(w http.ResponseWriter, m message) {
 			stream(w, "data: "+m.result(`{"resultType":"task","taskId":"`+taskName+`","status":"completed","pollIntervalMs":9000}`)+"\n\n")
 		},
