@@ -29,7 +29,8 @@ const httpAudience = "https://research.example.org/mcp"
 // tokens to whoever asks.
 type httpIssuer struct {
 	*httptest.Server
-	key ed25519.PrivateKey
+	key    ed25519.PrivateKey
+	office issuerOffice
 }
 
 func newHTTPIssuer(t *testing.T) *httpIssuer {
@@ -41,9 +42,16 @@ func newHTTPIssuer(t *testing.T) *httpIssuer {
 	i := &httpIssuer{key: key}
 	mux := http.NewServeMux()
 	say := func(path string, v func() any) {
-		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(v()) }) // a client that is gone needs none
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(v()) // a client that is gone needs none
+		})
 	}
-	say("/.well-known/oauth-authorization-server", func() any { return map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys"} })
+	say("/.well-known/oauth-authorization-server", func() any {
+		return map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token",
+			"registration_endpoint": i.URL + "/register", "code_challenge_methods_supported": []string{"S256"}, "scopes_supported": []string{"offline_access"}}
+	})
+	i.lend(t, mux)
 	say("/keys", func() any {
 		return map[string]any{"keys": []any{map[string]any{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "k1", "x": base64.RawURLEncoding.EncodeToString(public)}}}
 	})

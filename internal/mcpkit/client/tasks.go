@@ -96,8 +96,8 @@ func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParam
 
 // converse makes a call that a server may answer in several rounds: with a state that it
 // wants to see again in a moment, and with questions to the user. Questions are declined,
-// since nobody is here to answer, so that the server can go on by itself; what else it
-// asks for is not offered.
+// since no user is at hand, so that the server can go on by itself; what else it asks
+// for is not offered.
 func converse(ctx context.Context, params *mcp.CallToolParams, call func(context.Context, *mcp.CallToolParams) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
 	for range maxRounds {
 		res, err := call(ctx, params)

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -76,7 +77,7 @@ type Login struct {
 // well by own, since the user has named that address, and all else, which strangers
 // name, by others. It follows no redirect to another server.
 func Client(home *url.URL, own, others http.RoundTripper) *http.Client {
-	return &http.Client{Timeout: patience, Transport: &split{home, own, others}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
+	return &http.Client{Timeout: patience, Transport: &split{home: home, own: own, others: others}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if !sameServer(req.URL, via[0].URL) || len(via) > 5 {
 			return marchwarden.Errorf(marchwarden.CodeDenied, "the authorization server redirects to another")
 		}
@@ -87,6 +88,8 @@ func Client(home *url.URL, own, others http.RoundTripper) *http.Client {
 type split struct {
 	home        *url.URL
 	own, others http.RoundTripper
+
+	refused atomic.Pointer[marchwarden.Error] // the last address that was; the SDK drops the kind of it
 }
 
 // RoundTrip sends one request.
@@ -94,7 +97,12 @@ func (s *split) RoundTrip(req *http.Request) (*http.Response, error) {
 	if sameServer(req.URL, s.home) {
 		return s.own.RoundTrip(req)
 	}
-	return s.others.RoundTrip(req)
+	resp, err := s.others.RoundTrip(req)
+	var refused *marchwarden.Error
+	if errors.As(err, &refused) {
+		s.refused.Store(refused)
+	}
+	return resp, err
 }
 
 func sameServer(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
@@ -140,13 +148,13 @@ func (l *Login) Refused(req *http.Request, resp *http.Response, used string) err
 	}
 	_ = resp.Body.Close() // it says no more than its status and header
 	switch {
-	case resp.StatusCode == http.StatusForbidden && used != "":
+	case resp.StatusCode == http.StatusForbidden:
 		if err := l.note(resp.Header.Values("WWW-Authenticate")); err != nil {
 			return err
 		}
-		return l.denied("the researcher refused access (status 403): the login does not allow it")
+		return l.denied("the researcher refused access (status 403): it asks for a login that allows more")
 	case used == "":
-		return l.denied("the researcher asks for a login (status %d)", resp.StatusCode)
+		return l.denied("the researcher asks for a login (status 401)")
 	case l.have != nil && l.have.Access != used:
 		return nil // another call has renewed it
 	}
@@ -239,7 +247,8 @@ func (l *Login) config() *auth.AuthorizationCodeHandlerConfig {
 // visit sends the user to the authorization server and gives what it has sent back.
 func (l *Login) visit(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	to, err := url.Parse(args.URL)
-	if err != nil || to.Scheme != "https" && to.Scheme != "http" {
+	odd := strings.ContainsFunc(args.URL, func(r rune) bool { return r <= ' ' || r > '~' }) // which a terminal may act on
+	if err != nil || odd || to.Scheme != "https" && to.Scheme != "http" {
 		return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "the page of the login is at no address of the web")
 	}
 	l.bound = to.Query().Get("resource")
@@ -327,6 +336,7 @@ func (l *Login) denied(format string, args ...any) error {
 func (l *Login) failure(ctx context.Context, err error) error {
 	var own *marchwarden.Error
 	var refused *oauth2.RetrieveError
+	outside := l.outside()
 	switch {
 	case err == nil:
 		return nil
@@ -341,6 +351,8 @@ func (l *Login) failure(ctx context.Context, err error) error {
 			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the authorization server fails (status %d)", status)
 		}
 		return l.denied("the authorization server gave no token (status %d)%s", status, named(refused.ErrorCode))
+	case outside != nil:
+		return outside
 	case context.Cause(ctx) != nil:
 		return marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeTimeout, "log in with the researcher")
 	case l.Browser == nil: // a token was to be renewed, and a request with a secret was sent
@@ -352,6 +364,15 @@ func (l *Login) failure(ctx context.Context, err error) error {
 			Hint: "register it there yourself, and write its client_id into config.yaml"}
 	}
 	return marchwarden.Errorf(marchwarden.CodeDenied, "the login failed: %s", wire.Clip(wire.Plain(said), maxSaidChars))
+}
+
+// outside is why an address that a server named was not gone to since it was last
+// asked for, or nil.
+func (l *Login) outside() *marchwarden.Error {
+	if s, ok := l.HTTP.Transport.(*split); ok {
+		return s.refused.Swap(nil)
+	}
+	return nil
 }
 
 // errorCode is what OAuth calls its errors.
