@@ -16,6 +16,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/configfile"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
 )
 
 // The origins of a value that are no flag.
@@ -112,7 +113,7 @@ func (a *app) hidden(c *config) []string {
 			all = append(all, v)
 		}
 	}
-	return all
+	return append(all, login.Secrets(c.loginsPath())...)
 }
 
 // passwords are those in an address: before its host, or among its parameters. They

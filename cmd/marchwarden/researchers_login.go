@@ -106,11 +106,14 @@ func (a *app) loginOf(c *config, m member) (*login.Login, error) {
 		return nil, err
 	}
 	return &login.Login{
-		URL: m.url, Name: m.name, File: filepath.Join(c.home(), "logins.json"), ClientID: m.clientID, ClientSecret: secret, Now: a.now, Hide: a.hide.Learn,
+		URL: m.url, Name: m.name, File: c.loginsPath(), ClientID: m.clientID, ClientSecret: secret, Now: a.now, Hide: a.hide.Learn,
 		// Answers hold the secrets that are to be kept: they are not cleaned as others are.
 		HTTP: login.Client(home, serviceTransport(), guard.New(allow).Transport()),
 	}, nil
 }
+
+// loginsPath is the file of logins.
+func (c *config) loginsPath() string { return filepath.Join(c.home(), "logins.json") }
 
 // secretOf is what is in the variable that a key of a researcher names; "" if none does.
 func (a *app) secretOf(m member, key, variable string) (string, error) {

@@ -61,7 +61,9 @@ func newHousehold(t *testing.T, e *echo, mode string) *household {
 	}
 	write(t, filepath.Join(h.work, ".env"), "TAVILY_API_KEY="+canaryOf("TAVILY_API_KEY")+"\n")
 	write(t, filepath.Join(h.work, "notes", "lamps.md"), "# Lamps\n\nThe harbour lamp of Port Ellery was first lit in 1887 by a CRISPR gene therapy startup.\n")
-	write(t, filepath.Join(h.home, "config.yaml"), "searxng_url: "+at("searxng", "SEARXNG_URL")+"\nresearchers:\n  - name: lamps\n    scope: lamps of the harbour, and startups\n    url: "+at("lamps", "")+"\n    token_env: LAMPS_TOKEN\n")
+	write(t, filepath.Join(h.home, "config.yaml"), "searxng_url: "+at("searxng", "SEARXNG_URL")+"\nresearchers:\n  - name: lamps\n    scope: lamps of the harbour, and startups\n    url: "+at("lamps", "")+"\n    token_env: LAMPS_TOKEN\n"+
+		"  - name: beacons\n    scope: beacons of the harbour, and startups\n    url: "+at("lamps", "")+"/beacons\n")
+	write(t, filepath.Join(h.home, "logins.json"), `{"version":1,"logins":[{"url":"`+at("lamps", "")+`/beacons","resource":"","token_url":"","auth_style":0,"client_id":"","access_token":"`+canaryOf("token of a login")+`"}]}`)
 	db := url.URL{Scheme: "postgres", User: url.UserPassword("me", canaryOf("password of MARCHWARDEN_DB")), Host: e.db, Path: "/trials", RawQuery: "sslmode=disable"}
 	h.env = []string{
 		"HOME=" + h.home, "MARCHWARDEN_HOME=" + h.home, "PATH=" + filepath.Dir(h.program), "TMPDIR=" + t.TempDir(), "GOCOVERDIR=" + t.TempDir(),
@@ -125,7 +127,7 @@ func (h *household) watch() (stop func()) {
 }
 
 // everything is all that the program left: what it printed, and every file, those in
-// the evidence store as they are read. The two files of settings are the user's.
+// the evidence store as they are read. The files of settings are the user's, and logins are where they belong.
 func (h *household) everything(t *testing.T) []leaf {
 	t.Helper()
 	all := slices.Clone(h.shown)
@@ -133,7 +135,7 @@ func (h *household) everything(t *testing.T) []leaf {
 		all = append(all, leaves(t, root)...)
 	}
 	return slices.DeleteFunc(all, func(l leaf) bool {
-		return l.name == filepath.Join(h.home, "config.yaml") || l.name == filepath.Join(h.work, ".env")
+		return l.name == filepath.Join(h.home, "config.yaml") || l.name == filepath.Join(h.home, "logins.json") || l.name == filepath.Join(h.work, ".env")
 	})
 }
 
@@ -264,14 +266,14 @@ func (h *household) live(t *testing.T) {
 	h.run(t, "", "ask", "--json-events", "--researcher", "web", "--budget", "90000", "--timeout", patience, webtest.Startups)
 	h.run(t, "", "ask", "--json", "--researcher", "arxiv", "--budget", "90000", "--timeout", patience, "--model", "openai/gpt-papers", "What does the paper on CRISPR say?")
 	h.run(t, "", "ask", "--researcher", "database", "How many trials of CRISPR are there?")
-	h.run(t, "", "ask", "--library", "notes", "--researchers", "files,lamps,web", "--budget", "200000", "--timeout", patience, "--model", "ollama/qwen", "--out", "report.md", lampQuestion)
+	h.run(t, "", "ask", "--library", "notes", "--researchers", "files,lamps,beacons,web", "--budget", "200000", "--timeout", patience, "--model", "ollama/qwen", "--out", "report.md", lampQuestion)
 }
 
 // after runs the commands that show what was kept, and a server.
 func (h *household) after(t *testing.T) {
 	h.run(t, hello, "serve", "web")
-	h.run(t, hello, "--log-format", "json", "serve", "pi", "--library", "notes", "--researchers", "files,lamps", "--in-process")
-	h.run(t, "", "ask", "--json", "--in-process", "--library", "notes", "--researchers", "files,lamps", lampQuestion)
+	h.run(t, hello, "--log-format", "json", "serve", "pi", "--library", "notes", "--researchers", "files,lamps,beacons", "--in-process")
+	h.run(t, "", "ask", "--json", "--in-process", "--library", "notes", "--researchers", "files,lamps,beacons", lampQuestion)
 	h.run(t, "", "traces")
 	var runs []runInfo
 	listed, _ := h.run(t, "", "traces", "--json", "--limit", "0")

@@ -88,6 +88,23 @@ func (l *Login) read() (*entry, error) {
 	return &e, nil
 }
 
+// Secrets are all that a file keeps in confidence, for those who must not repeat it. A
+// file that cannot be read has none: it gives no token either.
+func Secrets(file string) []string {
+	text, err := private.Read(file, fileKind, maxFileBytes)
+	if err != nil {
+		return nil
+	}
+	all, _ := parse(text) // none if it fails
+	var secrets []string
+	for _, e := range all {
+		secrets = append(secrets, e.secrets()...)
+	}
+	return secrets
+}
+
+func (e entry) secrets() []string { return []string{e.Access, e.Refresh, e.ClientSecret} }
+
 func parse(text []byte) ([]entry, error) {
 	var form fileForm
 	err := private.Decode(text, &form)

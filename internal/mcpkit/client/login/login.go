@@ -316,7 +316,7 @@ func (l *Login) renew(ctx context.Context, old string) error {
 
 func (l *Login) hide(e entry) {
 	if l.Hide != nil {
-		l.Hide(e.Access, e.Refresh, e.ClientSecret)
+		l.Hide(e.secrets()...)
 	}
 }
 
