@@ -244,7 +244,7 @@ func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the researcher's program could not be run",
 				Hint: "check the command and where it is", Err: err}
 		}
-		s.proc, s.pipe = proc, newPipe(proc)
+		s.proc, s.pipe = proc, newPipe(proc, s.overhear)
 		return s.pipe, nil
 	}
 	home, _ := url.Parse(t.URL) // which check has done

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -228,6 +229,19 @@ func TestEventsArriveTyped(t *testing.T) {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// What a process tells of a call is heard before its answer, however slowly it is taken.
+func TestEventsComeBeforeTheResult(t *testing.T) {
+	t.Parallel()
+	s := open(t, target(t, "own"))
+	var heard atomic.Int32
+	if _, err := s.Research(t.Context(), ask("events"), func(marchwarden.Event) {
+		time.Sleep(20 * time.Millisecond)
+		heard.Add(1)
+	}); err != nil || heard.Load() != 2 {
+		t.Errorf("%d of 2 events were heard; %v", heard.Load(), err)
+	}
 }
 
 func TestEvidence(t *testing.T) {

@@ -50,7 +50,7 @@ type turn struct {
 	method, name string // name is what the header Mcp-Name says
 	params       map[string]any
 	meta         map[string]any // goes into params with what the protocol asks for
-	heed         func(*jsonrpc.Request)
+	heed         func(*jsonrpc.Request) bool
 	left         *int64 // how many bytes may still come
 }
 

@@ -34,6 +34,7 @@ const (
 // one that is over the limit ends it, because it may have been the answer.
 type pipe struct {
 	proc *child.Process
+	hear func(*jsonrpc.Request) bool // takes a notification of progress, in its place before what follows it
 
 	frames chan jsonrpc.Message // closed after the last one
 
@@ -48,8 +49,8 @@ type pipe struct {
 	first string // of the junk
 }
 
-func newPipe(proc *child.Process) *pipe {
-	p := &pipe{proc: proc, frames: make(chan jsonrpc.Message), closed: make(chan struct{})}
+func newPipe(proc *child.Process, hear func(*jsonrpc.Request) bool) *pipe {
+	p := &pipe{proc: proc, hear: hear, frames: make(chan jsonrpc.Message), closed: make(chan struct{})}
 	go p.scan()
 	return p
 }
@@ -91,6 +92,9 @@ func (p *pipe) deliver(text []byte) bool {
 	msg := frame(text)
 	if msg == nil {
 		return p.tolerate(text)
+	}
+	if n, ok := msg.(*jsonrpc.Request); ok && p.hear(n) {
+		return true
 	}
 	select {
 	case p.frames <- msg:

@@ -136,12 +136,15 @@ func (s *Session) stayFor() bool {
 	return true
 }
 
-// overhear passes on the progress of a call that is answered in a stream.
-func (s *Session) overhear(n *jsonrpc.Request) {
+// overhear passes on the progress of a call, and says whether it was that. The SDK
+// would pass it on beside the answer, which may overtake it.
+func (s *Session) overhear(n *jsonrpc.Request) bool {
 	var p mcp.ProgressNotificationParams
-	if n.Method == "notifications/progress" && json.Unmarshal(n.Params, &p) == nil {
-		s.progress(context.Background(), &mcp.ProgressNotificationClientRequest{Params: &p})
+	if n.Method != "notifications/progress" || json.Unmarshal(n.Params, &p) != nil {
+		return false
 	}
+	s.progress(context.Background(), &mcp.ProgressNotificationClientRequest{Params: &p})
+	return true
 }
 
 func toolResult(raw json.RawMessage) (*mcp.CallToolResult, error) {
