@@ -38,10 +38,10 @@ func (p *Page) evaluate(script string, out any, deadline time.Time) error {
 	return json.Unmarshal(answer.Result.Value, out)
 }
 
-// Eval runs a script in the page, waits for the promise that it may give, and reads its value as JSON into out unless that is nil. Undefined leaves out as it is.
+// Eval runs a script in the page, waits for the promise that it may give, and reads its value as JSON into out unless that is nil. Undefined leaves out as it is. A script whose value is not wanted may lead to another page.
 func (p *Page) Eval(script string, out any) {
 	p.t.Helper()
-	if err := p.evaluate(script, out, until(p.t, p.patience)); err != nil {
+	if err := p.evaluate(script, out, until(p.t, p.patience)); err != nil && (out != nil || !left(err)) {
 		p.fail("eval %s: %v", clip(script, 200), err)
 	}
 }

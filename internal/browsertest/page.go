@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render/devtools"
 )
 
 // Page is one tab. Unless it is a Tab of another, it shares no cookie, cache or storage with any.
@@ -126,12 +128,19 @@ func (p *Page) call(method string, with params, result any) error {
 	return p.b.call(p.session, method, with, result, until(p.t, p.patience))
 }
 
-// must is call for what cannot fail on a page that is there.
+// must is call for what cannot fail on a page that is there. What leads to another page,
+// and has no result, may be answered by the leaving.
 func (p *Page) must(method string, with params, result any) {
 	p.t.Helper()
-	if err := p.call(method, with, result); err != nil {
+	if err := p.call(method, with, result); err != nil && (result != nil || !left(err)) {
 		p.fail("%v", err)
 	}
+}
+
+// left reports that the page went elsewhere before it answered.
+func left(err error) bool {
+	var fault *devtools.Fault
+	return errors.As(err, &fault) && (strings.Contains(err.Error(), "navigated or closed") || strings.Contains(err.Error(), "context was destroyed"))
 }
 
 var errCrashed = errors.New("the page crashed")
