@@ -20,7 +20,7 @@ var (
 
 // drain is how long the end of a finished reply is waited for, so that its
 // connection can serve again.
-const drain = 50 * time.Millisecond
+const drain = 250 * time.Millisecond
 
 // watch ends a request when nothing comes for too long.
 type watch struct {
