@@ -23,7 +23,7 @@ func newCluster(a *app) *cobra.Command {
 		Use: "cluster", Short: "look at a cluster, and manage its keys", Args: needCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newClusterStatus(a), newClusterKey(a), newClusterPlan(a))
+	cmd.AddCommand(newClusterStatus(a), newClusterKey(a))
 	return cmd
 }
 

@@ -247,7 +247,6 @@ var exhibits = map[string]exhibit{
 	"hub":             {runs: [][]string{{"hub", "--listen", "EVIL"}}},
 	"worker":          {runs: [][]string{{"worker", "--engine", "EVIL"}}},
 	"cluster status":  {runs: [][]string{{"cluster", "status", "--engine", "EVIL"}}},
-	"cluster plan":    {nothing: "it shows numbers that its caller gave"},
 	"cluster key add": {runs: [][]string{{"cluster", "key", "add", "EVIL"}}}, "cluster key list": {runs: [][]string{{"cluster", "key", "list", "--keys", "EVIL"}}}, "cluster key remove": {runs: [][]string{{"cluster", "key", "remove", "EVIL"}}},
 	"library add":         {shows: "1 documents", runs: [][]string{{"library", "add", "LIBRARY"}, {"library", "add", "EVIL"}}},
 	"library list":        {shows: "library", runs: [][]string{{"library", "list"}}},

@@ -44,7 +44,6 @@ var layers = []layer{
 	{"internal/blob/objects", []string{"internal/blob", "internal/blob/form", "."}},
 	{"internal/blob/s3", []string{"internal/blob", "internal/blob/form", "internal/secret", "."}},
 	{"internal/blob/depot", []string{"internal/blob", "internal/blob/dir", "internal/blob/s3", "."}},
-	{"internal/scale", nil}, // arithmetic of a network that nobody has built yet
 	{"internal/blob/blobtest", []string{"internal/blob", "."}},
 	{"internal/lexicon", nil},
 	{"internal/cells", nil},
