@@ -253,7 +253,7 @@ var exhibits = map[string]exhibit{
 	"library search":      {shows: "Iron", runs: [][]string{{"library", "search", "--library", "LIBRARY", "iron chlorosis"}, {"library", "search", "--library", "LIBRARY", "EVIL"}}},
 	"library remove":      {runs: [][]string{{"library", "remove", "EVIL"}}},
 	"researchers":         {shows: "lamps of", runs: [][]string{{"researchers"}}},
-	"researchers approve": {runs: [][]string{{"researchers", "approve", "EVIL"}}}, "researchers check": {runs: [][]string{{"researchers", "check", "/nowhere/EVIL"}}},
+	"researchers approve": {runs: [][]string{{"researchers", "approve", "EVIL"}}}, "researchers check": {runs: [][]string{{"researchers", "check", "/nowhere/EVIL"}}}, "researchers login": {runs: [][]string{{"researchers", "login", "EVIL"}}},
 	"token add": {runs: [][]string{{"token", "add", "EVIL"}}}, "token list": {runs: [][]string{{"token", "list"}}}, "token remove": {runs: [][]string{{"token", "remove", "EVIL"}}},
 	"mcp config": {runs: [][]string{{"mcp", "config", "EVIL"}}}, "mcp ping": {runs: [][]string{{"mcp", "ping", "EVIL"}}},
 	"schema": {runs: [][]string{{"schema", "EVIL"}}}, "version": {nothing: "it shows what was built"}, "help": {runs: [][]string{{"help", "EVIL"}}},

@@ -22,8 +22,8 @@ type answer struct {
 	words marchwarden.Span // in the document; empty where no words stand out
 	date  lexicon.Date     // of the statement, as far as it is known
 	feats [numFeatures]float64
-	bonus float64 // beside what the features give
 	score float64 // log-odds that this answers, before the calibration
+	bonus float64 // beside what the features give
 }
 
 // weigh scores an answer.
@@ -84,9 +84,6 @@ func (lk *look) answers() []answer {
 			}
 			if lk.q.Kind == question.Define && defines(lk.q, a.text) {
 				a.bonus += definesIt
-			}
-			if another(lk.q.Text, a.text) {
-				a.bonus += otherOne
 			}
 			a.weigh(weights)
 			out = append(out, a)
@@ -192,34 +189,8 @@ func (w *window) shows(u unit) (from, to int) {
 	return from, to
 }
 
-// What a sentence gains that says what a thing is where that is asked, and one about the
-// second of a kind where the first is asked for.
-const (
-	definesIt = 2.0
-	otherOne  = -2.5
-)
-
-// ordinal is a word for a place in a row, with the word behind it.
-var ordinal = regexp.MustCompile(`(?i)\b(first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|last|\d+(?:st|nd|rd|th)) (\pL+)`)
-
-// another reports that a text has a thing with another ordinal than the question has,
-// and not with the question's: the second winter instead of the first.
-func another(question, text string) bool {
-	asked := ordinal.FindStringSubmatch(strings.ToLower(question))
-	if asked == nil {
-		return false
-	}
-	other := false
-	for _, m := range ordinal.FindAllStringSubmatch(strings.ToLower(text), -1) {
-		if m[2] == asked[2] {
-			if m[1] == asked[1] {
-				return false
-			}
-			other = true
-		}
-	}
-	return other
-}
+// definesIt is what a sentence gains that says what a thing is where that is asked.
+const definesIt = 2.0
 
 // defines reports a sentence that begins with what is asked about, and says what it is.
 func defines(q *question.Question, text string) bool {

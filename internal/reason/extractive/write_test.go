@@ -300,23 +300,6 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-func TestAnother(t *testing.T) {
-	for _, c := range []struct {
-		question, text string
-		want           bool
-	}{
-		{"Why did the first winter begin?", "The second winter began in 1987.", true},
-		{"Why did the first winter begin?", "The first winter began in 1974, the second winter in 1987.", false},
-		{"Why did the first winter begin?", "The second summer was hot.", false},
-		{"Why did winter begin?", "The second winter began in 1987.", false},
-		{"Who won the 3rd race?", "Ada won the 2nd race.", true},
-	} {
-		if got := another(c.question, c.text); got != c.want {
-			t.Errorf("%q, %q: %v", c.question, c.text, got)
-		}
-	}
-}
-
 // A question that no document answers alone is answered from two: the sentence that
 // answers comes first, and the one that gives the name that leads there second.
 func TestChain(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 // slowest is how long a cluster may take to get over what happened to it.
-const slowest = 30 * time.Second
+const slowest = 90 * time.Second
 
 // TestChaos does everything to a cluster of three hubs and six workers that a bad day
 // does, while it works: a worker and the hub that leads are killed while another worker
