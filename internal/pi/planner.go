@@ -289,7 +289,7 @@ func (r *run) forsake(jr *journey) {
 func (r *run) sourcesRead() int {
 	n := r.meter.Usage().Sources
 	for _, jr := range r.journeys {
-		if r.inv.Logic == Logic && !jr.unasked && (jr.lost || jr.res == nil) {
+		if r.inv.Logic == Logic && (jr.lost || !jr.unasked && jr.res == nil) { // a lost one may still be written
 			n -= jr.sources
 		}
 	}

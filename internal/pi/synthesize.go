@@ -342,10 +342,13 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 	said := len(out) > 0
 	out = append(out, r.unreached()...)
 	for _, jr := range r.journeys {
-		if errors.Is(jr.err, replay.ErrGivenUp) && !jr.replaced {
+		if jr.lost || jr.replaced {
+			continue
+		}
+		if errors.Is(jr.err, replay.ErrGivenUp) {
 			out = append(out, jr.Researcher+": "+outcome.GivenUp(1))
 		}
-		if jr.lost || jr.replaced || jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own {
+		if jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own {
 			continue
 		}
 		for _, w := range jr.res.Warnings {
@@ -366,7 +369,7 @@ func (r *run) unreached() []string {
 	var out []string
 	brought := r.brought()
 	for _, jr := range r.journeys {
-		if !r.inv.WarnsUnasked || !jr.unasked || len(brought) == 0 || r.members[jr.Researcher].Trust == dispatch.Own ||
+		if !r.inv.WarnsUnasked || jr.lost || !jr.unasked || len(brought) == 0 || r.members[jr.Researcher].Trust == dispatch.Own ||
 			slices.ContainsFunc(brought, func(b *journey) bool { return b.Researcher == jr.Researcher }) {
 			continue
 		}
