@@ -166,7 +166,8 @@ func TestARihlaThatAlwaysCutsOffIsGivenUp(t *testing.T) {
 			}
 			if said {
 				t.Logf("after %d cuts", cuts)
-				if len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], "web: given up: 1 of the steps") {
+				// The other rihla may have been under way each time, too.
+				if !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.HasPrefix(w, "web: given up: 1 of the steps") }) {
 					t.Errorf("warnings %q", res.Warnings)
 				}
 				break
