@@ -191,7 +191,7 @@ func (r *rack) logIn(t *testing.T, home string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, strange := range []string{"", "?code=x&state=y", "?error=access_denied"} { // pages of somebody else's
+	for _, strange := range []string{"", "?code=x&state=y", "?error=access_denied"} { // pages of others
 		res, err := http.Get(u.Query().Get("redirect_uri") + strange)
 		if err != nil || res.StatusCode != http.StatusNotFound {
 			t.Errorf("%q: %v, %v", strange, res, err)

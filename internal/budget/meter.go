@@ -112,7 +112,7 @@ func (m *Meter) Spare(tokens int) (*Reservation, error) {
 
 // Settle ends the reservation with what was really used. Whoever reserves should
 // bound the call so that it uses no more than that. If it does all the same, the
-// excess is counted against what nobody has reserved, held tokens included; where
+// excess is counted against what is not reserved, held tokens included; where
 // that does not cover it, it is remembered as exhaustion. A second Settle does
 // nothing. A reservation that is never settled stays set aside, and is not used.
 func (r *Reservation) Settle(used int) {

@@ -8,11 +8,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
@@ -231,16 +231,22 @@ func TestEventsArriveTyped(t *testing.T) {
 	})
 }
 
-// What a process tells of a call is heard before its answer, however slowly it is taken.
-func TestEventsComeBeforeTheResult(t *testing.T) {
+// What a process tells of a call is heard before its answer is passed on: the SDK would
+// hear it beside the answer.
+func TestProgressIsHeardInItsPlace(t *testing.T) {
 	t.Parallel()
-	s := open(t, target(t, "own"))
-	var heard atomic.Int32
-	if _, err := s.Research(t.Context(), ask("events"), func(marchwarden.Event) {
-		time.Sleep(20 * time.Millisecond)
-		heard.Add(1)
-	}); err != nil || heard.Load() != 2 {
-		t.Errorf("%d of 2 events were heard; %v", heard.Load(), err)
+	heard := 0
+	p := &pipe{frames: make(chan jsonrpc.Message, 2), closed: make(chan struct{}), hear: func(n *jsonrpc.Request) bool {
+		heard++
+		return n.Method == "notifications/progress"
+	}}
+	for _, line := range []string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
+		if !p.deliver([]byte(line)) {
+			t.Fatal("delivery ended")
+		}
+	}
+	if _, answer := (<-p.frames).(*jsonrpc.Response); !answer || heard != 1 || len(p.frames) > 0 {
+		t.Errorf("heard %d, the answer first: %v, %d frames left", heard, answer, len(p.frames))
 	}
 }
 

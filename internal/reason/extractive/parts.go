@@ -2,8 +2,6 @@ package extractive
 
 import (
 	"slices"
-	"unicode"
-	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
@@ -15,10 +13,9 @@ func together(drafts []reason.Draft, parts []question.Part) reason.Draft {
 	var all reason.Draft
 	for i, d := range drafts {
 		if len(d.Claims) == 0 {
-			r, n := utf8.DecodeRuneInString(parts[i].Label)
 			all.Refusal, all.Closest = d.Refusal, append(all.Closest, d.Closest...)
 			all.Gaps = append(all.Gaps, marchwarden.Gap{Topic: parts[i].Label, Category: marchwarden.SourceNotFound, Detail: "no sentence of the documents read answers this part of the question"})
-			all.OpenQuestions = append(all.OpenQuestions, marchwarden.OpenQuestion{Question: string(unicode.ToUpper(r)) + parts[i].Label[n:] + "?", Priority: marchwarden.High,
+			all.OpenQuestions = append(all.OpenQuestions, marchwarden.OpenQuestion{Question: parts[i].Question(), Priority: marchwarden.High,
 				Context: "a part of the question that no sentence of the evidence answers"})
 		} else {
 			if !slices.ContainsFunc(all.Claims, func(o reason.Claim) bool { return o.Text == d.Claims[0].Text }) {

@@ -25,7 +25,7 @@ type stageAt struct {
 }
 
 // print writes a plain line if e is one that deserves it: the first of its kind, now and
-// then another, and one after a silence. How a rihla ended may be said twice, by whoever was on it and
+// then another, and one after a silence. How a rihla ended may be said twice, by the researcher and
 // by the investigator. p.mu is held.
 func (p *Progress) print(e marchwarden.Event) {
 	key := stageAt{max(0, e.Rihla), e.Stage, e.Iteration}
