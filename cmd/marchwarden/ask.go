@@ -133,7 +133,7 @@ func (o *askOptions) deskFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.desk.planOnly, "plan", false, "print the plan and stop")
 	f.Var(&o.parallel, "parallel", "send at most `N` rihlas at once (default 4)")
 	f.Var(&o.maxRihlas, "max-rihlas", "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
-	f.BoolVar(&o.desk.inProcess, "in-process", false, "run the built-in researchers inside this process")
+	isolateFlag(f, &o.desk)
 	f.StringVar(&o.desk.model, "model", "", "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none")
 	f.StringVar(&o.desk.search, "search", "", "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online")
 	f.StringVar(&o.desk.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")

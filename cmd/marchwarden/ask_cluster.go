@@ -35,6 +35,13 @@ func databaseFlags(f *pflag.FlagSet, o *deskOptions) {
 	f.BoolVar(&o.allowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
 }
 
+// isolateFlag is the flag of processes. Earlier versions recorded its opposite, which is the default now.
+func isolateFlag(f *pflag.FlagSet, o *deskOptions) {
+	f.BoolVar(&o.isolate, "isolate", false, "run each built-in researcher in a process of its own")
+	f.Bool("in-process", true, "")
+	_ = f.MarkHidden("in-process")
+}
+
 // workElsewhere refuses flags that are for whoever does the work, where somebody else does.
 func (c *config) workElsewhere(o deskOptions, instead string) error {
 	here := "leave out --engine to do the work here"
@@ -45,7 +52,7 @@ func (c *config) workElsewhere(o deskOptions, instead string) error {
 		flag  string
 		given bool
 	}{{"--library", len(o.library) > 0}, {"--embedded", o.embedded}, {"--db", o.db != ""}, {"--allow-samples", o.allowSamples}, {"--online", o.online}, {"--model", o.model != ""},
-		{"--search", o.search != ""}, {"--render", o.render != ""}, {"--in-process", o.inProcess}} {
+		{"--search", o.search != ""}, {"--render", o.render != ""}, {"--isolate", o.isolate}} {
 		if f.given {
 			return invalid(f.flag, "give it to 'marchwarden worker', or "+here, "is for the workers of the cluster, and not for who asks "+instead)
 		}

@@ -48,7 +48,7 @@ type deskOptions struct {
 	researcher string
 	only       []string // the members of an investigation; none is all that there are
 	online     bool
-	inProcess  bool
+	isolate    bool // each built-in researcher has a process of its own
 	library    []string
 	embedded   bool
 	db         string

@@ -99,7 +99,7 @@ func TestOAuthProbes(t *testing.T) {
 	w := newHTTPWorld(t)
 	issuer := newHTTPIssuer(t)
 	stranger := newHTTPIssuer(t)
-	s := w.serve(t, w.home(t), "pi", "--in-process", "--oauth-issuer", issuer.URL, "--oauth-audience", httpAudience)
+	s := w.serve(t, w.home(t), "pi", "--oauth-issuer", issuer.URL, "--oauth-audience", httpAudience)
 	bearer := func(token string) func(*http.Request) { return withHeader("Authorization", "Bearer "+token) }
 	in := func(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 	probes := []probe{

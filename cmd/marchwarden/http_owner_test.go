@@ -142,7 +142,7 @@ func TestOthersSeeNothing(t *testing.T) {
 	issuer := newHTTPIssuer(t)
 	home := w.home(t)
 	alice, bob := w.token(t, home, "alice"), w.token(t, home, "bob")
-	s := w.serve(t, home, append(slices.Clone(servings["pi"]), "--in-process", "--rate", "10000", "--oauth-issuer", issuer.URL, "--oauth-audience", httpAudience)...)
+	s := w.serve(t, home, append(slices.Clone(servings["pi"]), "--rate", "10000", "--oauth-issuer", issuer.URL, "--oauth-audience", httpAudience)...)
 	for owner, others := range map[string][]string{
 		alice: {bob, issuer.token(t, map[string]any{"sub": "alice"}), issuer.token(t, map[string]any{"sub": "token:alice"})},
 		issuer.token(t, map[string]any{"sub": "carol"}): {bob, issuer.token(t, map[string]any{"sub": "bob"}), issuer.token(t, map[string]any{"sub": "Carol"})},

@@ -115,7 +115,7 @@ func TestHTTPProbes(t *testing.T) {
 	made := time.Now()
 	alice := w.token(t, home, "alice")
 	reader, asker, gauge := w.token(t, home, "reader", "--scope", "read"), w.token(t, home, "asker", "--scope", "research"), w.token(t, home, "gauge", "--scope", "metrics")
-	s := w.serve(t, home, "pi", "--in-process")
+	s := w.serve(t, home, "pi")
 	refused := []probe{
 		{name: "no token", edit: func(r *http.Request) { r.Header.Del("Authorization") }, status: 401, header: "WWW-Authenticate"},
 		{name: "a wrong token", edit: withHeader("Authorization", "Bearer mw_"+strings.Repeat("A", 43)), status: 401, header: "WWW-Authenticate"},
@@ -190,7 +190,7 @@ func TestTheTokenIsNowhere(t *testing.T) {
 	const fixed, wrong = "fixed-Kq7vT2xW9pLm4RzN8sYd", "wrong-Hj3nB6cF1gVk5QwE0uXa"
 	issuer := newHTTPIssuer(t)
 	w.env = append(w.env, "MARCHWARDEN_HTTP_TOKEN="+fixed, "MARCHWARDEN_DEBUG=1")
-	s := w.serve(t, home, append(servings["pi"], "--oauth-issuer", issuer.URL, "--oauth-audience", httpAudience)...)
+	s := w.serve(t, home, append(servings["pi"], "--isolate", "--oauth-issuer", issuer.URL, "--oauth-audience", httpAudience)...)
 	signed, late := issuer.token(t, nil), issuer.token(t, map[string]any{"exp": time.Now().Add(-time.Hour).Unix()})
 	secrets := []string{named, fixed, wrong, signed, late, signed[strings.LastIndex(signed, ".")+1:], late[strings.LastIndex(late, ".")+1:], strings.Split(signed, ".")[1]}
 

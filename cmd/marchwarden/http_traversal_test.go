@@ -57,7 +57,7 @@ func TestTraversal(t *testing.T) {
 		}
 	}
 	token := w.token(t, home, "alice")
-	spec := w.spec(home, "serve", "pi", "--in-process", "--rate", "100000", "--http", "127.0.0.1:0")
+	spec := w.spec(home, "serve", "pi", "--rate", "100000", "--http", "127.0.0.1:0")
 	log := filepath.Join(t.TempDir(), "calls")
 	cmd, traced := spec.underStrace(t, log)
 	s := startServed(t, spec, cmd)

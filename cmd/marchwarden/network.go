@@ -44,9 +44,8 @@ func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
 			}
 		}
 		seat.Private, seat.OpenWorld = b.private(a, c, o), b.openWorld
-		if o.inProcess {
-			seat.Transport, seat.Open = "in process", a.inProcess(c, o, name)
-		} else {
+		seat.Transport, seat.Open = "in process", a.inProcess(c, o, name)
+		if o.isolate {
 			target, err := a.child(c, o, name)
 			if err != nil {
 				return nil, err
@@ -277,7 +276,7 @@ func (a *app) inProcess(c *config, o deskOptions, name string) func(context.Cont
 
 // partFor is what of an investigation's options is for one of its members.
 func (o deskOptions) partFor(name string) deskOptions {
-	part := deskOptions{researcher: name, partOf: true, inProcess: true, model: o.model, timeout: o.timeout, log: o.log, warn: o.warn}
+	part := deskOptions{researcher: name, partOf: true, model: o.model, timeout: o.timeout, log: o.log, warn: o.warn}
 	switch name {
 	case files.Name:
 		part.library, part.embedded = o.library, o.embedded

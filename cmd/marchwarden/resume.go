@@ -280,7 +280,7 @@ func (o deskOptions) recordable(a *app, c *config) []string {
 	switchOn("online", o.online)
 	switchOn("embedded", o.embedded)
 	switchOn("allow-samples", o.allowSamples)
-	switchOn("in-process", o.inProcess)
+	switchOn("isolate", o.isolate)
 	number("parallel", o.parallel)
 	number("max-rihlas", o.maxRihlas)
 	return out

@@ -103,8 +103,8 @@ func TestHowARunWasBegun(t *testing.T) {
 		"a password by setting":   {env: map[string]string{"MARCHWARDEN_DB": "mysql://me:secret@127.0.0.1/harbour"}},
 		"a password in the query": {o: deskOptions{db: "postgres://127.0.0.1/harbour?user=me&PASSWORD=secret"}},
 		"an address without one":  {o: deskOptions{db: "postgres://me@127.0.0.1/harbour"}, want: []string{"--db=postgres://me@127.0.0.1/harbour"}},
-		"lists, numbers, switches": {o: deskOptions{only: []string{"files", "web"}, allowEgress: []string{"files"}, online: true, embedded: true, inProcess: true, parallel: 2, maxRihlas: 9, model: "ollama/x", search: "brave,searxng", render: "never"},
-			want: []string{"--researchers=files,web", "--allow-egress=files", "--model=ollama/x", "--search=brave,searxng", "--render=never", "--online", "--embedded", "--in-process", "--parallel=2", "--max-rihlas=9"}},
+		"lists, numbers, switches": {o: deskOptions{only: []string{"files", "web"}, allowEgress: []string{"files"}, online: true, embedded: true, isolate: true, parallel: 2, maxRihlas: 9, model: "ollama/x", search: "brave,searxng", render: "never"},
+			want: []string{"--researchers=files,web", "--allow-egress=files", "--model=ollama/x", "--search=brave,searxng", "--render=never", "--online", "--embedded", "--isolate", "--parallel=2", "--max-rihlas=9"}},
 	} {
 		env := map[string]string{"MARCHWARDEN_HOME": home}
 		for k, v := range tt.env {
@@ -199,7 +199,7 @@ func TestTheLedgerAddsUp(t *testing.T) {
 	t.Parallel()
 	for _, who := range []string{"files", "pi"} {
 		home := t.TempDir()
-		first := inHome(t, home, "ask", "--researcher", who, "--in-process", "--budget", "1000", "What are ideal crops for a garden in Utah?")
+		first := inHome(t, home, "ask", "--researcher", who, "--budget", "1000", "What are ideal crops for a garden in Utah?")
 		id := first.TraceID.String()
 		adds := func(when string, res *marchwarden.Result, lines int) {
 			t.Helper()
@@ -309,7 +309,7 @@ func (l *leaver) Write(p []byte) (int, error) {
 // Ctrl-C when all is written changes nothing.
 func TestStoppedWhenAllIsDone(t *testing.T) {
 	t.Parallel()
-	for at, args := range map[string][]string{"checking every citation": {"--researcher", "files"}, "checking every excerpt": {"--in-process"}} {
+	for at, args := range map[string][]string{"checking every citation": {"--researcher", "files"}, "checking every excerpt": nil} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		a, _ := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
 		var out bytes.Buffer

@@ -272,8 +272,8 @@ func (h *household) live(t *testing.T) {
 // after runs the commands that show what was kept, and a server.
 func (h *household) after(t *testing.T) {
 	h.run(t, hello, "serve", "web")
-	h.run(t, hello, "--log-format", "json", "serve", "pi", "--library", "notes", "--researchers", "files,lamps,beacons", "--in-process")
-	h.run(t, "", "ask", "--json", "--in-process", "--library", "notes", "--researchers", "files,lamps,beacons", lampQuestion)
+	h.run(t, hello, "--log-format", "json", "serve", "pi", "--library", "notes", "--researchers", "files,lamps,beacons")
+	h.run(t, "", "ask", "--json", "--library", "notes", "--researchers", "files,lamps,beacons", lampQuestion)
 	h.run(t, "", "traces")
 	var runs []runInfo
 	listed, _ := h.run(t, "", "traces", "--json", "--limit", "0")

@@ -119,7 +119,7 @@ func newServePI(a *app) *cobra.Command {
 	databaseFlags(f, o)
 	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines; implies --online")
 	f.StringSliceVar(&o.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
-	f.BoolVar(&o.inProcess, "in-process", false, "run the built-in researchers inside this process")
+	isolateFlag(f, o)
 	return cmd
 }
 

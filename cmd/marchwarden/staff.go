@@ -92,7 +92,7 @@ type chosenFor struct {
 // is started before there is a task. An engine that is still to be found is nil until
 // employ.
 func (a *app) openStaff(c *config, o deskOptions, e dispatch.Engine, log *slog.Logger) (*staff, error) {
-	o.inProcess, o.log, o.shared, o.flags = true, log, a.newWorkplace(e), []string{}
+	o.isolate, o.log, o.shared, o.flags = false, log, a.newWorkplace(e), []string{}
 	if o.told == nil {
 		o.told = func(finished) {}
 	}

@@ -52,7 +52,7 @@ func TestFaultAnywhere(t *testing.T) {
 		{"web", 0, 3, 200},
 		{"files", 0, 2, 100},
 		{"investigation", 0, 2, 60},
-		{"in-process", 0, 0, 60},
+		{"isolated", 0, 0, 60},
 	}
 	for _, tt := range tests {
 		if n := tortureSize(tt.taste, tt.sample, tt.all); n > 0 {

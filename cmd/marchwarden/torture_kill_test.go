@@ -53,10 +53,10 @@ func TestKillAnywhere(t *testing.T) {
 		{"files", killed, 0, 4, 600},
 		{"folder", powerLost, 0, 2, 400},
 		{"investigation", killed, 0, 4, 300},
-		{"investigation", killedAlone, 0, 2, 200},
+		{"isolated", killedAlone, 0, 2, 200},
 		{"investigation", killedTwice, 0, 2, 150},
 		{"investigation", powerLost, 0, 2, 150},
-		{"in-process", killed, 0, 2, 200},
+		{"isolated", killed, 0, 2, 200},
 	}
 	racks := []*rack{newRack(t), newRack(t)}
 	untraceable := canTrace(racks[0].program)

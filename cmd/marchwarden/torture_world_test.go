@@ -37,13 +37,13 @@ type scenario struct {
 const aboutBoats = "When was the Lake Vettern boathouse built?"
 
 // scenarios are the kinds of runs: one researcher without and with an index, one
-// that pays, and investigations that pay, with child processes and without.
+// that pays, and investigations that pay, with processes of their own and without.
 var scenarios = []scenario{
 	{"files", []string{"ask", "--json", "--researcher", "files", "What are ideal crops for a garden in Utah?"}, false},
 	{"folder", []string{"ask", "--json", "--researcher", "files", "--library", "notes", aboutBoats}, false},
 	{"web", []string{"ask", "--json", "--researcher", "web", "--model", "openai/gpt-test", webtest.Startups}, false},
+	{"isolated", []string{"ask", "--json", "--isolate", "--researchers", "files,web", "--library", "notes", "--model", "openai/gpt-test", webtest.Startups}, true},
 	{"investigation", []string{"ask", "--json", "--researchers", "files,web", "--library", "notes", "--model", "openai/gpt-test", webtest.Startups}, true},
-	{"in-process", []string{"ask", "--json", "--in-process", "--researchers", "files,web", "--library", "notes", "--model", "openai/gpt-test", webtest.Startups}, true},
 }
 
 func scenarioNamed(name string) scenario {

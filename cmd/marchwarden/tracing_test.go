@@ -38,7 +38,7 @@ func TestSpansOfAnInvestigation(t *testing.T) {
 	}))
 	defer collector.Close()
 	ask := func(env ...string) {
-		cmd := exec.Command("marchwarden", "ask", "--researchers", "files", "What are ideal crops for a garden in Utah?")
+		cmd := exec.Command("marchwarden", "ask", "--isolate", "--researchers", "files", "What are ideal crops for a garden in Utah?")
 		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, env...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)

@@ -103,7 +103,7 @@ func newUI(a *app) *cobra.Command {
 	f.StringSliceVar(&d.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
 	f.StringArrayVar(&d.library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&d.embedded, "embedded", false, "search the embedded library too")
-	f.BoolVar(&d.inProcess, "in-process", false, "run the built-in researchers inside this process")
+	isolateFlag(f, d)
 	complete(cmd, "search", engineNames()...)
 	complete(cmd, "render", renderAuto, renderNever)
 	return cmd

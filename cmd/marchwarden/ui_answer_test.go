@@ -12,7 +12,7 @@ import (
 )
 
 // uiFlags are how the page of most tests is served.
-var uiFlags = []string{"--in-process", "--library", "notes", "--model", "openai/gpt-test"}
+var uiFlags = []string{"--library", "notes", "--model", "openai/gpt-test"}
 
 // marked is what the panel shows of a source.
 type marked struct {

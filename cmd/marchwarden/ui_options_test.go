@@ -111,7 +111,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 			a.stdout, a.stderr = io.Discard, &out
 			return run(t.Context(), a, args)
 		}
-		if code := program("ask", "--in-process", "-q", chosen, "What causes tides?"); code != exitOK {
+		if code := program("ask", "-q", chosen, "What causes tides?"); code != exitOK {
 			t.Fatalf("%s: ask ends with %d: %s", chosen, code, out.String())
 		}
 		if code := program("resume", "-q", "last"); code != exitOK {
