@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // advised gives an error that has no hint one that fits what the system said: a
@@ -23,12 +24,12 @@ func (a *app) advised(err error) error {
 	hint := ""
 	switch full := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT); {
 	case full && atHome:
-		hint = "make room on the disk, or set " + settingEnv(setHome) + " to a folder on another one"
+		hint = "make room on the disk, or set " + settings.EnvOf(settings.Home) + " to a folder on another one"
 	case full:
 		hint = "make room on the disk"
 	case errors.Is(err, syscall.ENOTDIR) && atHome:
 		if file := fileAbove(a.home); file != "" {
-			hint = file + " is a file; set " + settingEnv(setHome) + " to a folder that can be written"
+			hint = file + " is a file; set " + settings.EnvOf(settings.Home) + " to a folder that can be written"
 		}
 	}
 	if hint == "" {

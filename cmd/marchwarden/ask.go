@@ -17,6 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -114,10 +115,10 @@ func newAsk(a *app) *cobra.Command {
 	o.deskFlags(f)
 	o.showFlags(f)
 	engineFlag(f, &o.engine)
-	complete(cmd, "researcher", append(slices.Clone(builtinOrder), piName)...)
-	complete(cmd, "researchers", builtinOrder...)
+	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
+	complete(cmd, "researchers", settings.Builtin...)
 	complete(cmd, "search", engineNames()...)
-	complete(cmd, "render", renderAuto, renderNever)
+	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 	return cmd
 }
@@ -167,7 +168,7 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 	if err := o.bounds(); err != nil {
 		return err
 	}
-	at, err := c.engineURLFor(o.engine)
+	at, err := c.EngineURLFor(o.engine)
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 }
 
 // research asks a researcher and shows its result.
-func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwarden.Request) error {
+func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, req marchwarden.Request) error {
 	watch := a.newWatch(c, o)
 	defer watch.close()
 	var told finished
@@ -216,7 +217,7 @@ func (a *app) research(ctx context.Context, c *config, o askOptions, req marchwa
 
 // show shows the result of a run that is recorded here, and reports whether its record
 // says that it was interrupted, or nothing.
-func (a *app) show(c *config, o askOptions, d *desk, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
+func (a *app) show(c *settings.Settings, o askOptions, d *desk, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
 	f, searched := d.whole(res)
 	partial = f.Interrupted || !f.Known
 	if start.Investigation == nil {
@@ -228,7 +229,7 @@ func (a *app) show(c *config, o askOptions, d *desk, res *marchwarden.Result, st
 		Verbose: o.verbose, Timings: watch.timings,
 	}
 	if !o.away { // what is searched there, its workers decide
-		screen.Hints = c.hints(start, o.desk, searched)
+		screen.Hints = hintsFor(c, start, o.desk, searched)
 	}
 	if res.CostMetadata.BudgetExhausted && !partial && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) }) {
 		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
@@ -261,14 +262,14 @@ func (o *askOptions) bounds() error {
 
 // request makes a valid request of flags, settings and arguments. Its errors
 // name the flag that is wrong.
-func (a *app) request(ctx context.Context, o askOptions, c *config, args []string) (marchwarden.Request, error) {
+func (a *app) request(ctx context.Context, o askOptions, c *settings.Settings, args []string) (marchwarden.Request, error) {
 	question, err := a.question(ctx, args)
 	if err != nil {
 		return marchwarden.Request{}, err
 	}
 	req := marchwarden.Request{Question: question, Context: o.context, Depth: marchwarden.Depth(o.depth)}
 	if o.depth == "" {
-		req.Depth = marchwarden.Depth(c.text(setDepth))
+		req.Depth = marchwarden.Depth(c.Text(settings.Depth))
 	}
 	cons := marchwarden.Constraints{MaxIterations: o.iterations.v, TokenBudget: o.budget.v, MaxSources: o.sources.v, SourceFilter: o.sourceFilter}
 	if cons != (marchwarden.Constraints{}) {
@@ -344,7 +345,7 @@ func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, sc
 }
 
 // hints tell how to search more than what was searched, and what else would help.
-func (c *config) hints(start *trace.Start, o deskOptions, searched []string) []string {
+func hintsFor(c *settings.Settings, start *trace.Start, o deskOptions, searched []string) []string {
 	var hints []string
 	if start.Mind != "" && start.Model == "" && start.Reader == "" {
 		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,10 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -43,10 +46,10 @@ func isolateFlag(f *pflag.FlagSet, o *deskOptions) {
 }
 
 // workElsewhere refuses flags that are for whoever does the work, where somebody else does.
-func (c *config) workElsewhere(o deskOptions, instead string) error {
+func workElsewhere(c *settings.Settings, o deskOptions, instead string) error {
 	here := "leave out --engine to do the work here"
-	if c.text(setEngine) != "" {
-		here = "say --engine " + noEngine + " to do the work here, since " + c.label(setEngine) + " names a cluster"
+	if c.Text(settings.Engine) != "" {
+		here = "say --engine " + settings.NoEngine + " to do the work here, since " + c.Label(settings.Engine) + " names a cluster"
 	}
 	for _, f := range []struct {
 		flag  string
@@ -64,18 +67,18 @@ func (c *config) workElsewhere(o deskOptions, instead string) error {
 // everybody. Somebody else's researcher is asked by an investigator, who checks what it
 // says.
 func workerFor(name string, only []string) (queue string, send []string) {
-	if name == piName || isBuiltin(name) {
+	if name == settings.PI || settings.IsBuiltin(name) {
 		return name, only
 	}
-	return piName, []string{name}
+	return settings.PI, []string{name}
 }
 
 // askCluster has a cluster answer a question, and shows what happens and what comes of it.
-func (a *app) askCluster(ctx context.Context, c *config, o askOptions, at string, req marchwarden.Request) error {
-	if err := c.workElsewhere(o.desk, "it"); err != nil {
+func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions, at string, req marchwarden.Request) error {
+	if err := workElsewhere(c, o.desk, "it"); err != nil {
 		return err
 	}
-	id, name := a.newID(), c.researcherFor(o.desk)
+	id, name := a.newID(), researcherFor(c, o.desk)
 	t := dispatch.Task{ID: id, Record: id, Investigation: id, Priority: dispatch.Normal, Owner: a.owner(), Request: req,
 		Wishes: dispatch.Wishes{Parallel: o.desk.parallel, MaxRihlas: o.desk.maxRihlas, AllowEgress: o.desk.allowEgress, PlanOnly: o.desk.planOnly}}
 	t.Queue, t.Wishes.Only = workerFor(name, o.desk.only)
@@ -86,14 +89,14 @@ func (a *app) askCluster(ctx context.Context, c *config, o askOptions, at string
 	}
 	field := "--researcher"
 	if o.desk.researcher == "" {
-		field = c.label(setResearcher)
+		field = c.Label(settings.Researcher)
 	}
 	w := t.Wishes
-	switch alone := name != piName; {
-	case !memberName.MatchString(name):
-		return invalid(field, "", fmt.Sprintf("%q is no name of a researcher", clip(name, 40)))
+	switch alone := name != settings.PI; {
+	case !settings.MemberName.MatchString(name):
+		return invalid(field, "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
 	case alone && (len(o.desk.only) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
-		return invalid(field, "say --researcher "+piName+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
+		return invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
 	}
 	if err := a.startTracing(c); err != nil {
 		return err
@@ -134,7 +137,7 @@ func (a *app) noteUnserved(ctx context.Context, e *cluster.Engine, queue string)
 
 // follow shows what happens to a task until its end, brings its record home, and shows
 // its result. Whoever is interrupted goes, and the task goes on.
-func (a *app) follow(ctx context.Context, c *config, o askOptions, e dispatch.Engine, id marchwarden.TraceID) error {
+func (a *app) follow(ctx context.Context, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID) error {
 	o.away = true
 	w := a.newWatch(c, o)
 	defer w.close()
@@ -200,9 +203,9 @@ func recalled(line []byte) (marchwarden.Event, bool) {
 }
 
 // receive brings the record of an ended task home and shows its result.
-func (a *app) receive(ctx context.Context, c *config, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
+func (a *app) receive(ctx context.Context, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, w *watch) error {
 	if !end.Result.Valid() {
-		return &marchwarden.Error{Code: firstCode(end.Code), Message: firstOf(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
+		return &marchwarden.Error{Code: firstCode(end.Code), Message: cmp.Or(end.Message, "the research was "+string(end.Status)), Hint: end.Hint}
 	}
 	stored, err := e.Blobs().Get(ctx, end.Result)
 	if err != nil {
@@ -216,7 +219,7 @@ func (a *app) receive(ctx context.Context, c *config, o askOptions, e dispatch.E
 	if err != nil {
 		return err
 	}
-	d := &desk{name: piName, a: a, cfg: c, records: rec, warn: a.warn}
+	d := &desk{name: settings.PI, a: a, cfg: c, records: rec, warn: a.warn}
 	start := a.settle(ctx, d, e, id, end, res)
 	d.openWorld = leavesMachine(start)
 	_, err = a.show(c, o, d, res, start, w)

@@ -12,6 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -55,7 +56,7 @@ func TestRecordCostsNoAnswer(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				d := &desk{name: piName, a: a, cfg: c, records: rec, warn: a.warn}
+				d := &desk{name: settings.PI, a: a, cfg: c, records: rec, warn: a.warn}
 				e := storeroom{blobs: blob.NewMem()}
 				end := &dispatch.End{Status: dispatch.Done, Trace: blob.Of([]byte("it was there once"))}
 				if test.record != "" {

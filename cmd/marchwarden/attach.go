@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -17,6 +17,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 const watchHelp = `Come back to a research that a cluster works on: what was done so far is told,
@@ -101,7 +103,7 @@ func (a *app) runCancel(ctx context.Context, engine, arg string) error {
 		a.note("%s had ended: %s", id, state.End.Status)
 		return nil
 	}
-	if err := e.Cancel(ctx, id, "canceled by "+firstOf(a.owner(), "its owner")); err != nil {
+	if err := e.Cancel(ctx, id, "canceled by "+cmp.Or(a.owner(), "its owner")); err != nil {
 		return err
 	}
 	a.note("%s is canceled; marchwarden watch %s shows what there is", id, shortID(id))
@@ -117,16 +119,14 @@ type handed struct {
 	At       time.Time           `json:"at"`
 }
 
-func (c *config) sentPath() string { return filepath.Join(c.home(), "sent.jsonl") }
-
 // remember writes down what was handed in. Where that cannot be, the whole id is needed.
-func (a *app) remember(c *config, s handed) {
+func (a *app) remember(c *settings.Settings, s handed) {
 	line, err := json.Marshal(s)
 	if err == nil {
-		err = durable.AppendLine(c.sentPath(), append(line, '\n'))
+		err = durable.AppendLine(c.SentPath(), append(line, '\n'))
 	}
 	if err != nil {
-		a.warn("what was handed in could not be written down: " + cause(err))
+		a.warn("what was handed in could not be written down: " + durable.Cause(err))
 	}
 }
 
@@ -136,11 +136,11 @@ const maxSent = 16 << 10
 // openSent opens the cluster that has the task that an argument means, and looks how it
 // is: the cluster of the flag, else the one to which it was handed in, else that of the
 // settings. The caller closes it.
-func (a *app) openSent(ctx context.Context, flag, arg string) (c *config, e *cluster.Engine, state dispatch.State, err error) {
+func (a *app) openSent(ctx context.Context, flag, arg string) (c *settings.Settings, e *cluster.Engine, state dispatch.State, err error) {
 	if c, err = a.loadConfig(); err != nil {
 		return nil, nil, state, err
 	}
-	at, err := c.engineURLFor(flag)
+	at, err := c.EngineURLFor(flag)
 	if err != nil {
 		return nil, nil, state, err
 	}
@@ -149,10 +149,10 @@ func (a *app) openSent(ctx context.Context, flag, arg string) (c *config, e *clu
 		return nil, nil, state, err
 	}
 	if flag == "" {
-		at = firstOf(sent.Engine, at)
+		at = cmp.Or(sent.Engine, at)
 	}
 	if at == "" {
-		if at, err = c.needEngine(flag); err != nil {
+		if at, err = c.NeedEngine(flag); err != nil {
 			return nil, nil, state, err
 		}
 	}
@@ -166,9 +166,9 @@ func (a *app) openSent(ctx context.Context, flag, arg string) (c *config, e *clu
 }
 
 // findSent finds the task that an argument means. Of a whole id it may know nothing more.
-func (a *app) findSent(c *config, arg string) (handed, error) {
+func (a *app) findSent(c *settings.Settings, arg string) (handed, error) {
 	id, notWhole := marchwarden.ParseTraceID(arg)
-	all, err := readSent(c.sentPath())
+	all, err := readSent(c.SentPath())
 	switch {
 	case err != nil && notWhole == nil:
 		a.warn("what was handed in from here cannot be looked at: " + err.Error())
@@ -179,7 +179,7 @@ func (a *app) findSent(c *config, arg string) (handed, error) {
 	case arg == "last":
 		id = all[0].ID
 	case notWhole != nil:
-		id, err = oneID(arg, "give the whole id", fmt.Sprintf("nothing that was handed in from here begins with %q", clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
+		id, err = oneID(arg, "give the whole id", fmt.Sprintf("nothing that was handed in from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
 			for _, s := range all {
 				ids = append(ids, s.ID)
 			}
@@ -198,7 +198,7 @@ func (a *app) findSent(c *config, arg string) (handed, error) {
 // readSent reads what was handed in, newest first. Lines that cannot be read are passed
 // over.
 func readSent(path string) (all []handed, err error) {
-	f, err := openRegular(path)
+	f, err := durable.OpenRegular(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
@@ -212,7 +212,7 @@ func readSent(path string) (all []handed, err error) {
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
-		return nil, invalid(path, "", "cannot be read: "+cause(err))
+		return nil, invalid(path, "", "cannot be read: "+durable.Cause(err))
 	}
 	slices.Reverse(all)
 	return all, nil

@@ -1,44 +1,38 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
-
-// piName is the investigator as a researcher.
-const piName = pi.Name
-
-// builtinOrder are the researchers of this program, in the order in which an
-// investigation asks them.
-var builtinOrder = []string{files.Name, database.Name, web.Name, arxiv.Name}
 
 // builtin is a researcher of this program.
 type builtin struct {
 	// fixed is its scope, or "" if that depends on what it is given; scope asks.
 	fixed     string
-	scope     func(a *app, c *config, o deskOptions) (string, error)
+	scope     func(a *app, c *settings.Settings, o deskOptions) (string, error)
 	openWorld bool // what it is asked leaves this machine
 	// off says why it is not in the network unasked; "" if it is.
-	off func(a *app, c *config, o deskOptions) string
+	off func(a *app, c *settings.Settings, o deskOptions) string
 	// private says whether what it finds is the user's own.
-	private func(a *app, c *config, o deskOptions) bool
-	open    func(a *app, c *config, o deskOptions, lab researcher.Lab) (*desk, error)
+	private func(a *app, c *settings.Settings, o deskOptions) bool
+	open    func(a *app, c *settings.Settings, o deskOptions, lab researcher.Lab) (*desk, error)
 }
 
 // builtinNamed is one of them. Asking for another is a bug.
 func builtinNamed(name string) builtin {
-	yes := func(*app, *config, deskOptions) bool { return true }
-	no := func(*app, *config, deskOptions) bool { return false }
+	yes := func(*app, *settings.Settings, deskOptions) bool { return true }
+	no := func(*app, *settings.Settings, deskOptions) bool { return false }
 	switch name {
 	case files.Name:
 		return builtin{files.Scope, nil, false, noFolders, (*app).hasFolders, (*app).openFilesDesk}
@@ -64,32 +58,29 @@ func (b builtin) outline() string {
 // who names a database wants to know that it is not there.
 const unknownDatabase = "anything: it has not said what is in it"
 
-// isBuiltin reports whether a name is one of theirs.
-func isBuiltin(name string) bool { return slices.Contains(builtinOrder, name) }
-
 // hasFolders reports whether the files researcher reads anything but what ships
 // with the program.
-func (a *app) hasFolders(c *config, o deskOptions) bool {
-	if len(o.library) > 0 || len(c.list(setLibrary)) > 0 {
+func (a *app) hasFolders(c *settings.Settings, o deskOptions) bool {
+	if len(o.library) > 0 || len(c.List(settings.Library)) > 0 {
 		return true
 	}
-	kept, err := keptFolders(c.foldersPath())
+	kept, err := keptFolders(c.FoldersPath())
 	return err != nil || len(kept) > 0
 }
 
 // noFolders says why no files are searched: what ships with the program is there for
 // a network in which there is nothing else to ask.
-func noFolders(a *app, c *config, o deskOptions) string {
-	alone := offline(a, c, o) != "" && noDatabase(a, c, o) != "" && !slices.ContainsFunc(c.members, func(m member) bool { return m.external() && !m.off })
+func noFolders(a *app, c *settings.Settings, o deskOptions) string {
+	alone := offline(a, c, o) != "" && noDatabase(a, c, o) != "" && !slices.ContainsFunc(c.Members, func(m settings.Member) bool { return m.External() && !m.Off })
 	if a.hasFolders(c, o) || o.embedded || slices.Contains(o.only, files.Name) || alone {
 		return ""
 	}
 	return "no folder of yours is set; --library DIR brings one in, --embedded the embedded library"
 }
 
-func noDatabase(_ *app, c *config, o deskOptions) string {
-	if c.databaseURL(o) == "" {
-		return "no database is set; --db or " + settingEnv(setDB) + " names one"
+func noDatabase(_ *app, c *settings.Settings, o deskOptions) string {
+	if databaseURL(c, o) == "" {
+		return "no database is set; --db or " + settings.EnvOf(settings.DB) + " names one"
 	}
 	return ""
 }
@@ -97,24 +88,26 @@ func noDatabase(_ *app, c *config, o deskOptions) string {
 // offline says why nothing leaves this machine: it was not asked for, in so many
 // words or by naming a search engine. A key asks for nothing: it may be in the
 // environment for another program, since hosts pass on all of theirs.
-func offline(_ *app, c *config, o deskOptions) string {
+func offline(_ *app, c *settings.Settings, o deskOptions) string {
 	asked := o.online || o.search != "" || slices.Contains(o.only, web.Name) || slices.Contains(o.only, arxiv.Name)
-	if c.given(setOnline) && !c.on(setOnline) && !asked {
-		return c.label(setOnline) + " is false"
+	if c.Given(settings.Online) && !c.On(settings.Online) && !asked {
+		return c.Label(settings.Online) + " is false"
 	}
-	for _, name := range []string{setSearxngURL, setSearch} {
+	for _, name := range []string{settings.SearxngURL, settings.Search} {
 		// One in .env is used when the network is, and does not switch it on: the folder
 		// may be another's.
-		asked = asked || c.given(name) && c.text(name) != "" && c.values[name].origin != fromDotEnv
+		asked = asked || c.Given(name) && c.Text(name) != "" && c.Origin(name) != settings.FromDotEnv
 	}
-	if asked || c.on(setOnline) {
+	if asked || c.On(settings.Online) {
 		return ""
 	}
-	return "nothing leaves this machine unasked; --online, " + settingEnv(setOnline) + "=1 or a search engine that is named switches it on"
+	return "nothing leaves this machine unasked; --online, " + settings.EnvOf(settings.Online) + "=1 or a search engine that is named switches it on"
 }
 
 // databaseURL is the database that the flag or the setting names.
-func (c *config) databaseURL(o deskOptions) string { return firstOf(o.db, c.text(setDB)) }
+func databaseURL(c *settings.Settings, o deskOptions) string {
+	return cmp.Or(o.db, c.Text(settings.DB))
+}
 
 // scopeTime bounds how long a database may take to say what is in it.
 const scopeTime = 3 * time.Second
@@ -122,7 +115,7 @@ const scopeTime = 3 * time.Second
 // databaseScope says what is in the database. One that does not answer has no
 // tables to name; asking it will say why. An address that cannot be one of a
 // database is an error.
-func (a *app) databaseScope(c *config, o deskOptions) (string, error) {
+func (a *app) databaseScope(c *settings.Settings, o deskOptions) (string, error) {
 	ctx, done := context.WithTimeout(context.Background(), scopeTime)
 	defer done()
 	db, err := a.openDatabase(ctx, c, o)

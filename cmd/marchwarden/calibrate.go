@@ -16,7 +16,10 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/calibrate"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -106,17 +109,17 @@ func (a *app) runCalibrate(o calibrateOptions) error {
 }
 
 // tablePath is where the table goes, a place that can be written unless it is not to be.
-func (o *calibrateOptions) tablePath(c *config) (string, error) {
+func (o *calibrateOptions) tablePath(c *settings.Settings) (string, error) {
 	if o.out != "" || o.dry {
 		return o.out, nil
 	}
-	path := c.calibrationPath()
+	path := c.CalibrationPath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the home folder")
 	}
 	var e *marchwarden.Error
 	if err := checkOut(path); errors.As(err, &e) {
-		return "", invalid(c.label(setHome), "make the folder writable, or name a file with --out", e.Message)
+		return "", invalid(c.Label(settings.Home), "make the folder writable, or name a file with --out", e.Message)
 	} else if err != nil {
 		return "", err
 	}
@@ -200,7 +203,7 @@ func readAnswers(paths []string) ([]calibrate.Answer, error) {
 		for _, row := range r.Rows {
 			k := answerKey{r.Suite, row.ID, settings}
 			if first, twice := seen[k]; twice {
-				return nil, invalid("--from", "leave one of them out", fmt.Sprintf("the case %q of %s is in %q and in %q", clip(row.ID, 60), clip(r.Suite, 40), first, path))
+				return nil, invalid("--from", "leave one of them out", fmt.Sprintf("the case %q of %s is in %q and in %q", plaintext.Clip(row.ID, 60), plaintext.Clip(r.Suite, 40), first, path))
 			}
 			seen[k] = path
 		}
@@ -250,10 +253,10 @@ func (a *app) printCalibration(f *calibrate.Fit) error {
 	return nil
 }
 
-// calibration is the table that answers are scored with: the user's own, or the one
+// calibrationOf is the table that answers are scored with: the user's own, or the one
 // that comes with the program.
-func (c *config) calibration() (json.RawMessage, error) {
-	path := c.calibrationPath()
+func calibrationOf(c *settings.Settings) (json.RawMessage, error) {
+	path := c.CalibrationPath()
 	b, err := readTable(path)
 	var t *confidence.Table
 	switch {
@@ -273,7 +276,7 @@ func (c *config) calibration() (json.RawMessage, error) {
 // record of every run.
 func readTable(path string) ([]byte, error) {
 	const most = 1 << 20
-	f, err := openRegular(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -69,7 +69,7 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 	if err != nil {
 		return err
 	}
-	r := checkReport{Home: c.home()}
+	r := checkReport{Home: c.Home()}
 	rec, err := a.openKept(c)
 	switch {
 	case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
@@ -84,7 +84,7 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 	if err == nil {
 		f := fileCheck{ctx: ctx, config: c, repair: o.repair, now: a.now(), report: &r.Report}
 		r.LedgerLines, err = f.all()
-		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.home())
+		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.Home())
 	}
 	r.Incomplete = err != nil
 	r.Sort()
@@ -144,12 +144,9 @@ func (a *app) checkRecords(ctx context.Context, h record.Home, o checkOptions, i
 }
 
 // home is the records as those see them who check and clear them.
-func (r *records) home(c *config) record.Home {
-	return record.Home{Store: record.Store{Traces: r.traces, Blobs: r.blobs.Store}, Shelf: r.blobs.Store, Strays: r.blobs.Store.Strays, Damaged: c.damagedPath()}
+func (r *records) home(c *settings.Settings) record.Home {
+	return record.Home{Store: record.Store{Traces: r.traces, Blobs: r.blobs.Store}, Shelf: r.blobs.Store, Strays: r.blobs.Store.Strays, Damaged: c.DamagedPath()}
 }
-
-// damagedPath is where damaged files are moved.
-func (c *config) damagedPath() string { return filepath.Join(c.home(), "damaged") }
 
 func (a *app) printCheck(r checkReport, repair bool) error {
 	var b strings.Builder

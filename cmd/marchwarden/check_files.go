@@ -17,12 +17,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // fileCheck checks what is neither a trace nor evidence.
 type fileCheck struct {
 	ctx    context.Context
-	config *config
+	config *settings.Settings
 	repair bool
 	now    time.Time
 	report *record.Report
@@ -46,7 +47,7 @@ func (f *fileCheck) add(found record.Finding, mend func() (done string, err erro
 
 // all checks all of it. What cannot be read does not keep it from the rest.
 func (f *fileCheck) all() (lines int, err error) {
-	path := f.config.text(setLedger)
+	path := f.config.Text(settings.Ledger)
 	lines, bad, err := ledger.Check(path)
 	f.lines(path, bad, "costs.lines")
 	f.pins()
@@ -63,7 +64,7 @@ const remedyLater = "use the version of the program that wrote it"
 
 // lines notes the bad lines of a file. A repair takes them out and keeps a copy.
 func (f *fileCheck) lines(path string, bad []durable.BadLine, aside string) {
-	aside = filepath.Join(f.config.damagedPath(), aside)
+	aside = filepath.Join(f.config.DamagedPath(), aside)
 	for _, line := range bad {
 		found := record.Finding{Kind: record.DamagedFile, Object: fmt.Sprintf("%s line %d", path, line.N), Problem: line.Problem}
 		if line.Later {
@@ -84,11 +85,11 @@ func (f *fileCheck) lines(path string, bad []durable.BadLine, aside string) {
 // pins has the pins read. A repair does not touch them: without them every tool
 // would be trusted anew.
 func (f *fileCheck) pins() {
-	_, _, err := pool.FilePins(f.config.pinsPath()).Get("-")
+	_, _, err := pool.FilePins(f.config.PinsPath()).Get("-")
 	if err == nil {
 		return
 	}
-	found := record.Finding{Kind: record.DamagedFile, Object: f.config.pinsPath(), Problem: err.Error(), Remedy: marchwarden.HintOf(err)}
+	found := record.Finding{Kind: record.DamagedFile, Object: f.config.PinsPath(), Problem: err.Error(), Remedy: marchwarden.HintOf(err)}
 	if errors.Is(err, marchwarden.CodeUnsupported) {
 		found.Kind, found.Remedy = record.LaterFormat, remedyLater
 	}
@@ -98,7 +99,7 @@ func (f *fileCheck) pins() {
 // folders checks that each file of a folder holds the path that its name says. One
 // that does not is passed over by everybody.
 func (f *fileCheck) folders() error {
-	dir := f.config.foldersPath()
+	dir := f.config.FoldersPath()
 	names, err := filepath.Glob(filepath.Join(dir, "*"+folderSuffix))
 	if err != nil {
 		return err
@@ -115,7 +116,7 @@ func (f *fileCheck) folders() error {
 			continue
 		}
 		f.add(record.Finding{Kind: record.DamagedFile, Object: name, Problem: "it does not hold the path that its name stands for; add the folder again: marchwarden library add DIR"}, func() (string, error) {
-			aside := filepath.Join(f.config.damagedPath(), filepath.Base(name))
+			aside := filepath.Join(f.config.DamagedPath(), filepath.Base(name))
 			if err := durable.MakeDir(filepath.Dir(aside)); err != nil {
 				return "", err
 			}
@@ -128,7 +129,7 @@ func (f *fileCheck) folders() error {
 // index has the library's index checked by who made it. What is in it can be made
 // again.
 func (f *fileCheck) index() error {
-	path := f.config.indexPath()
+	path := f.config.IndexPath()
 	problem, err := local.Problem(f.ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -149,7 +150,7 @@ func (f *fileCheck) index() error {
 
 // drift checks the reports of drift.
 func (f *fileCheck) drift() error {
-	dir := filepath.Join(f.config.home(), "drift")
+	dir := filepath.Join(f.config.Home(), "drift")
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -175,12 +176,12 @@ func (f *fileCheck) drift() error {
 
 // leftovers counts, or removes, old files that were never renamed.
 func (f *fileCheck) leftovers() error {
-	paths, err := filepath.Glob(filepath.Join(f.config.foldersPath(), ".new-*"))
+	paths, err := filepath.Glob(filepath.Join(f.config.FoldersPath(), ".new-*"))
 	if err != nil {
 		return err
 	}
 	n := 0
-	for _, path := range append(paths, f.config.pinsPath()+".tmp") {
+	for _, path := range append(paths, f.config.PinsPath()+".tmp") {
 		info, err := os.Lstat(path)
 		if err != nil || !info.Mode().IsRegular() || info.ModTime().After(f.now.Add(-time.Hour)) {
 			continue // gone, or somebody may still be at it

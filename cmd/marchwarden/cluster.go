@@ -15,6 +15,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -62,7 +63,7 @@ func (a *app) runClusterStatus(ctx context.Context, engine string, asJSON, again
 	if err != nil {
 		return err
 	}
-	at, err := c.needEngine(engine)
+	at, err := c.NeedEngine(engine)
 	if err != nil {
 		return err
 	}
@@ -197,8 +198,8 @@ func workerRow(w cluster.Presence, s cluster.Status, silent bool) []string {
 	for _, l := range w.Queues {
 		busy, slots = busy+l.Busy, slots+l.Slots
 	}
-	if _, ok := w.Queues[piName]; ok {
-		names = append(names, piName)
+	if _, ok := w.Queues[settings.PI]; ok {
+		names = append(names, settings.PI)
 	}
 	return []string{term.CleanLine(w.Name), state, fmt.Sprintf("%d of %d", busy, slots), term.Duration(s.At.Sub(w.Since).Round(time.Second)), term.CleanLine(w.Version), term.CleanLine(strings.Join(names, ", "))}
 }
@@ -267,22 +268,22 @@ func limitWords(l limit.Use, now time.Time) string {
 
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether
 // somebody works for it.
-func (a *app) clusterPart(ctx context.Context, c *config) partRow {
+func (a *app) clusterPart(ctx context.Context, c *settings.Settings) partRow {
 	const name = "cluster"
-	at := c.text(setEngine)
+	at := c.Text(settings.Engine)
 	if at == "" {
-		return partRow{name, partOff, settingEnv(setEngine) + " is not set; the work is done on this machine"}
+		return partRow{name, partOff, settings.EnvOf(settings.Engine) + " is not set; the work is done on this machine"}
 	}
 	ctx, done := context.WithTimeout(ctx, dialTime)
 	defer done()
 	e, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {
-		return partRow{name, partBroken, at + " (by " + c.label(setEngine) + ") does not answer: " + err.Error()}
+		return partRow{name, partBroken, at + " (by " + c.Label(settings.Engine) + ") does not answer: " + err.Error()}
 	}
 	defer e.Close()
 	workers, err := e.Workers(ctx)
 	if err != nil {
-		return partRow{name, partBroken, at + " (by " + c.label(setEngine) + "): " + err.Error()}
+		return partRow{name, partBroken, at + " (by " + c.Label(settings.Engine) + "): " + err.Error()}
 	}
-	return partRow{name, partOK, fmt.Sprintf("%s (by %s) answers; %s", at, c.label(setEngine), term.Plural(len(workers), "worker"))}
+	return partRow{name, partOK, fmt.Sprintf("%s (by %s) answers; %s", at, c.Label(settings.Engine), term.Plural(len(workers), "worker"))}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -11,7 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 const clusterKeyHelp = `Manage the keys by which workers and people connect to a hub. While there are
@@ -77,9 +81,9 @@ func (o *clusterKeyOptions) open(a *app) (*keys.File, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	path := firstOf(c.text(setHubKeys), c.clusterKeysPath())
+	path := cmp.Or(c.Text(settings.HubKeys), c.ClusterKeysPath())
 	if o.keys != "" {
-		path = a.absolute(o.keys, a.dir)
+		path = a.source().Absolute(o.keys, a.dir)
 	}
 	f, err := keys.Open(path, a.now)
 	return f, path, err
@@ -94,9 +98,9 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	out := a.absolute(firstOf(o.out, name+".key"), a.dir)
+	out := a.source().Absolute(cmp.Or(o.out, name+".key"), a.dir)
 	if o.out == "" && plainName(name) != name {
-		return invalid("NAME", "name the file: --out FILE", fmt.Sprintf("%q makes no name of a file", clip(name, 40)))
+		return invalid("NAME", "name the file: --out FILE", fmt.Sprintf("%q makes no name of a file", plaintext.Clip(name, 40)))
 	}
 	// The file first: a key that nobody has is of no use, and one that cannot be kept is lost.
 	f, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -104,7 +108,7 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 		return invalid("--out", "choose another name", fmt.Sprintf("%q is there already", out))
 	}
 	if err != nil {
-		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", out, cause(err)))
+		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", out, durable.Cause(err)))
 	}
 	seed, err := file.Add(rand.Reader, name, o.account, keys.Role(o.role))
 	if err != nil {
@@ -115,7 +119,7 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return marchwarden.Wrap(errors.Join(err, file.Remove(name)), marchwarden.CodeUnavailable, "write the key to %s", out)
 	}
-	a.note("the key %s (%s of %s) is in %s; where it is used: %s=%s", name, o.role, o.account, out, settingEnv(setEngineKey), out)
+	a.note("the key %s (%s of %s) is in %s; where it is used: %s=%s", name, o.role, o.account, out, settings.EnvOf(settings.EngineKey), out)
 	if len(before) == 0 {
 		a.note("it is the first in %s: hubs with that file let nobody in without a key from now on", path)
 	}

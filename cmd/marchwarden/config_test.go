@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // world is an app whose environment and folders a test decides.
@@ -55,21 +56,21 @@ func TestPrecedence(t *testing.T) {
 	write(t, file, "log_format: json\n")
 
 	steps := []struct {
-		want   value
+		want   settings.Value
 		remove func()
 	}{
-		{value{[]string{"text"}, "--log-format"}, func() { a.logFormat = "" }},
-		{value{[]string{"json"}, fromEnv}, func() { env["MARCHWARDEN_LOG_FORMAT"] = "" }}, // empty is not set
-		{value{[]string{"text"}, fromDotEnv}, func() { write(t, dotenv, "") }},
-		{value{[]string{"json"}, fromFile}, func() { write(t, file, "log_format:\n") }}, // null is not set
-		{value{[]string{"text"}, fromDefault}, func() {}},
+		{settings.Value{Texts: []string{"text"}, Origin: "--log-format"}, func() { a.logFormat = "" }},
+		{settings.Value{Texts: []string{"json"}, Origin: settings.FromEnv}, func() { env["MARCHWARDEN_LOG_FORMAT"] = "" }}, // empty is not set
+		{settings.Value{Texts: []string{"text"}, Origin: settings.FromDotEnv}, func() { write(t, dotenv, "") }},
+		{settings.Value{Texts: []string{"json"}, Origin: settings.FromFile}, func() { write(t, file, "log_format:\n") }}, // null is not set
+		{settings.Value{Texts: []string{"text"}, Origin: settings.FromDefault}, func() {}},
 	}
 	for _, step := range steps {
 		c, err := a.loadConfig()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(step.want, c.values[setLogFormat], cmp.AllowUnexported(value{})); diff != "" {
+		if diff := cmp.Diff(step.want, c.Values[settings.LogFormat], cmp.AllowUnexported(settings.Value{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		step.remove()
@@ -88,9 +89,9 @@ func TestHome(t *testing.T) {
 		home, origin string
 		depth        string
 	}{
-		{func() {}, filepath.Join(user, ".marchwarden"), fromDefault, "balanced"},
-		{func() { write(t, filepath.Join(a.dir, ".env"), "MARCHWARDEN_HOME=~/fromdotenv\n") }, filepath.Join(user, ".marchwarden"), fromDefault, "balanced"}, // a stranger's folder must not choose
-		{func() { env["MARCHWARDEN_HOME"] = "fromenv" }, filepath.Join(a.dir, "fromenv"), fromEnv, "deep"},
+		{func() {}, filepath.Join(user, ".marchwarden"), settings.FromDefault, "balanced"},
+		{func() { write(t, filepath.Join(a.dir, ".env"), "MARCHWARDEN_HOME=~/fromdotenv\n") }, filepath.Join(user, ".marchwarden"), settings.FromDefault, "balanced"}, // a stranger's folder must not choose
+		{func() { env["MARCHWARDEN_HOME"] = "fromenv" }, filepath.Join(a.dir, "fromenv"), settings.FromEnv, "deep"},
 	}
 	for _, step := range steps {
 		step.set()
@@ -98,10 +99,10 @@ func TestHome(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.home() != step.home || c.values[setHome].origin != step.origin || c.text(setDepth) != step.depth {
-			t.Errorf("home %s from %s, depth %s; want %+v", c.home(), c.values[setHome].origin, c.text(setDepth), step)
+		if c.Home() != step.home || c.Origin(settings.Home) != step.origin || c.Text(settings.Depth) != step.depth {
+			t.Errorf("home %s from %s, depth %s; want %+v", c.Home(), c.Origin(settings.Home), c.Text(settings.Depth), step)
 		}
-		if got, want := c.text(setTraceDir), filepath.Join(step.home, "traces"); got != want {
+		if got, want := c.Text(settings.TraceDir), filepath.Join(step.home, "traces"); got != want {
 			t.Errorf("trace_dir %s, want %s", got, want)
 		}
 	}
@@ -127,7 +128,7 @@ func TestPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := [][]string{c.list(setTraceDir), c.list(setLibrary), c.list(setLedger)}
+	got := [][]string{c.List(settings.TraceDir), c.List(settings.Library), c.List(settings.Ledger)}
 	want := [][]string{{filepath.Join(a.dir, "t")}, {filepath.Join(a.dir, "a"), "/c"}, {filepath.Join(kept, "l.jsonl")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -136,7 +137,7 @@ func TestPaths(t *testing.T) {
 	if c, err = a.loadConfig(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := c.list(setLibrary), []string{filepath.Join(kept, "x")}; !slices.Equal(got, want) {
+	if got, want := c.List(settings.Library), []string{filepath.Join(kept, "x")}; !slices.Equal(got, want) {
 		t.Errorf("library %v, want %v", got, want)
 	}
 }
@@ -147,20 +148,20 @@ func TestKeys(t *testing.T) {
 	env := map[string]string{}
 	a := world(t, env)
 	write(t, filepath.Join(a.dir, ".env"), "TAVILY_API_KEY=\" of-the-folder\\n\"\nBRAVE_API_KEY=\"  \"\n")
-	for given, want := range map[string]value{
-		" of-the-user\t\n": {[]string{"of-the-user"}, fromEnv},
-		" \u00a0\r\n":      {[]string{"of-the-folder"}, fromDotEnv},
-		"":                 {[]string{"of-the-folder"}, fromDotEnv},
+	for given, want := range map[string]settings.Value{
+		" of-the-user\t\n": {Texts: []string{"of-the-user"}, Origin: settings.FromEnv},
+		" \u00a0\r\n":      {Texts: []string{"of-the-folder"}, Origin: settings.FromDotEnv},
+		"":                 {Texts: []string{"of-the-folder"}, Origin: settings.FromDotEnv},
 	} {
 		env["TAVILY_API_KEY"] = given
 		c, err := a.loadConfig()
 		if err != nil {
 			t.Fatalf("%q: %v", given, err)
 		}
-		if diff := cmp.Diff(want, c.values[setTavilyKey], cmp.AllowUnexported(value{})); diff != "" {
+		if diff := cmp.Diff(want, c.Values[settings.TavilyKey], cmp.AllowUnexported(settings.Value{})); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", given, diff)
 		}
-		if v := c.values[setBraveKey]; len(v.texts) > 0 || v.origin != fromDefault {
+		if v := c.Values[settings.BraveKey]; len(v.Texts) > 0 || v.Origin != settings.FromDefault {
 			t.Errorf("a blank key is %+v", v)
 		}
 	}
@@ -180,28 +181,28 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"p@ss", "dXNlcjpwQHNz", "sk-1"}, c.secrets()); diff != "" {
+	if diff := cmp.Diff([]string{"p@ss", "dXNlcjpwQHNz", "sk-1"}, c.Secrets()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 // TestEverySettingHasItsPlace keeps the table honest.
 func TestEverySettingHasItsPlace(t *testing.T) {
-	if settings[0].name != setHome {
+	if settings.All[0].Name != settings.Home {
 		t.Error("home is looked up first and must stand first")
 	}
 	names, envs := map[string]bool{}, map[string]bool{}
-	for _, s := range settings {
-		if s.name == "" || s.env == "" || names[s.name] || envs[s.env] {
+	for _, s := range settings.All {
+		if s.Name == "" || s.Env == "" || names[s.Name] || envs[s.Env] {
 			t.Errorf("%+v is incomplete or there twice", s)
 		}
-		names[s.name], envs[s.env] = true, true
-		if s.secret && !s.envOnly {
-			t.Errorf("secret %s must not be in config.yaml", s.name)
+		names[s.Name], envs[s.Env] = true, true
+		if s.Secret && !s.EnvOnly {
+			t.Errorf("secret %s must not be in config.yaml", s.Name)
 		}
-		if s.def != "" && s.kind == text {
-			if _, problem := s.read([]string{s.def}, nil); problem != "" {
-				t.Errorf("default of %s %s", s.name, problem)
+		if s.Def != "" && s.Kind == settings.Text {
+			if _, problem := s.Read([]string{s.Def}, nil); problem != "" {
+				t.Errorf("default of %s %s", s.Name, problem)
 			}
 		}
 	}

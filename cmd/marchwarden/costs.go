@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -51,7 +53,7 @@ type costReport struct {
 func (a *app) runCosts(o costsOptions) error {
 	by, err := ledger.ParseBy(o.by)
 	if err != nil {
-		return invalid("--by", "", fmt.Sprintf("must be day, model or researcher, not %q", clip(o.by, 40)))
+		return invalid("--by", "", fmt.Sprintf("must be day, model or researcher, not %q", plaintext.Clip(o.by, 40)))
 	}
 	since, err := a.since(o.since)
 	if err != nil {
@@ -61,7 +63,7 @@ func (a *app) runCosts(o costsOptions) error {
 	if err != nil {
 		return err
 	}
-	entries, skipped, err := ledger.Read(c.text(setLedger))
+	entries, skipped, err := ledger.Read(c.Text(settings.Ledger))
 	if err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func (a *app) runCosts(o costsOptions) error {
 	}
 	r.Groups, r.Total = ledger.Summarize(entries, by, since)
 	if skipped > 0 {
-		a.warn(fmt.Sprintf("left out of %s, torn or no entries: %s", c.text(setLedger), term.Plural(skipped, "line")))
+		a.warn(fmt.Sprintf("left out of %s, torn or no entries: %s", c.Text(settings.Ledger), term.Plural(skipped, "line")))
 	}
 	if o.json {
 		if r.Groups == nil {
@@ -80,7 +82,7 @@ func (a *app) runCosts(o costsOptions) error {
 		return printJSON(a.forPrograms(), r)
 	}
 	if len(r.Groups) == 0 {
-		a.note("no calls are in %s for that time", c.text(setLedger))
+		a.note("no calls are in %s for that time", c.Text(settings.Ledger))
 		return nil
 	}
 	var rows [][]string
@@ -120,5 +122,5 @@ func (a *app) since(s string) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return a.now().UTC().Add(-d), nil
 	}
-	return time.Time{}, invalid("--since", "", fmt.Sprintf("must be a date such as 2026-11-01 or an age such as 7d or 12h, not %q", clip(s, 40)))
+	return time.Time{}, invalid("--since", "", fmt.Sprintf("must be a date such as 2026-11-01 or an age such as 7d or 12h, not %q", plaintext.Clip(s, 40)))
 }

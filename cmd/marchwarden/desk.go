@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +15,13 @@ import (
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -33,7 +36,7 @@ type desk struct {
 	silent     bool // works for somebody whose own ledger it is a matter of
 	researcher marchwarden.Researcher
 	a          *app
-	cfg        *config
+	cfg        *settings.Settings
 	records    *records
 	shown      mcpkit.Records // the runs that a server shows; nil for those of the records
 	warn       func(string)
@@ -89,14 +92,14 @@ type finished struct {
 
 // researcherFor is the researcher that the options mean: the named one, else the
 // investigator.
-func (c *config) researcherFor(o deskOptions) string {
-	return firstOf(o.researcher, c.text(setResearcher), piName)
+func researcherFor(c *settings.Settings, o deskOptions) string {
+	return cmp.Or(o.researcher, c.Text(settings.Researcher), settings.PI)
 }
 
 // openDesk opens a researcher for a command. The options are checked before
 // anything is made.
-func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
-	name := c.researcherFor(o)
+func (a *app) openDesk(c *settings.Settings, o deskOptions) (*desk, error) {
+	name := researcherFor(c, o)
 	if err := o.check(a, c, name); err != nil {
 		return nil, err
 	}
@@ -106,19 +109,19 @@ func (a *app) openDesk(c *config, o deskOptions) (*desk, error) {
 	if o.flags == nil && !o.partOf && o.shared == nil {
 		o.flags = o.recordable(a, c)
 	}
-	if name, o.only = workerFor(name, o.only); name == piName {
+	if name, o.only = workerFor(name, o.only); name == settings.PI {
 		return a.openPIDesk(c, o)
 	}
-	deadline, err := c.deadline(o.timeout, name == web.Name || name == arxiv.Name)
+	deadline, err := c.Deadline(o.timeout, name == web.Name || name == arxiv.Name)
 	if err != nil {
 		return nil, err
 	}
 	public := name == web.Name || name == arxiv.Name
-	model, err := a.openModel(c, c.chooseModel(firstOf(o.begunBy, o.model), public), public)
+	model, err := a.openModel(c, chooseModel(c, cmp.Or(o.begunBy, o.model), public), public)
 	if err != nil {
 		return nil, err
 	}
-	table, err := c.calibration()
+	table, err := calibrationOf(c)
 	if err != nil {
 		return nil, err
 	}
@@ -157,15 +160,15 @@ var flagsOf = []struct {
 }
 
 // flagsFor refuses flags that are for somebody who is not asked.
-func (o deskOptions) flagsFor(a *app, c *config, name string) error {
+func (o deskOptions) flagsFor(a *app, c *settings.Settings, name string) error {
 	for _, f := range flagsOf {
 		asked := slices.Contains(f.names, name)
-		if name == piName {
+		if name == settings.PI {
 			asked = len(f.names) == 0 || len(o.only) == 0 || slices.ContainsFunc(f.names, o.wants)
 		}
 		switch {
 		case !f.given(o) || asked:
-		case name == piName:
+		case name == settings.PI:
 			return invalid(f.flag, "add it to --researchers", "is for the researcher "+f.names[0]+", who is not asked")
 		case len(f.names) == 0:
 			return invalid(f.flag, "leave out --researcher to let all of them work together", "is not for the researcher "+name)
@@ -173,7 +176,7 @@ func (o deskOptions) flagsFor(a *app, c *config, name string) error {
 			return invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
 		}
 	}
-	if o.render != "" && name == piName && offline(a, c, o) != "" {
+	if o.render != "" && name == settings.PI && offline(a, c, o) != "" {
 		return invalid("--render", "add --online", "is for the web, which is not asked")
 	}
 	return nil
@@ -196,30 +199,20 @@ func (o deskOptions) narrowed(names []string) deskOptions {
 }
 
 // check refuses options that do not go together.
-func (o deskOptions) check(a *app, c *config, name string) error {
-	if !slices.Contains(c.researcherNames(), name) {
-		return invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", either(c.researcherNames()), clip(name, 40)))
+func (o deskOptions) check(a *app, c *settings.Settings, name string) error {
+	if !slices.Contains(c.ResearcherNames(), name) {
+		return invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(c.ResearcherNames()), plaintext.Clip(name, 40)))
 	}
 	if err := o.flagsFor(a, c, name); err != nil {
 		return err
 	}
-	if o.render != "" && o.render != renderAuto && o.render != renderNever {
-		return invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", renderAuto, renderNever, clip(o.render, 40)))
+	if o.render != "" && o.render != settings.RenderAuto && o.render != settings.RenderNever {
+		return invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", settings.RenderAuto, settings.RenderNever, plaintext.Clip(o.render, 40)))
 	}
-	if err := c.areMembers("--allow-egress", o.allowEgress); err != nil {
+	if err := c.AreMembers("--allow-egress", o.allowEgress); err != nil {
 		return err
 	}
-	return c.areMembers(c.label(setAllowEgress), c.list(setAllowEgress))
-}
-
-// areMembers refuses names in field that nobody in a network has.
-func (c *config) areMembers(field string, names []string) error {
-	for _, name := range names {
-		if !slices.Contains(c.memberNames(), name) {
-			return invalid(field, "", fmt.Sprintf("must be a list of %s, not %q", either(c.memberNames()), clip(name, 40)))
-		}
-	}
-	return nil
+	return c.AreMembers(c.Label(settings.AllowEgress), c.List(settings.AllowEgress))
 }
 
 // The most that an investigation may be told to do.
@@ -228,24 +221,8 @@ const (
 	maxRihlas   = 200
 )
 
-// deadline is how long a research may take in all. One that stays on this machine
-// has none unless it was asked for: a large folder may take long to index once.
-func (c *config) deadline(flag string, outside bool) (time.Duration, error) {
-	if flag != "" {
-		texts, problem := setting{kind: span}.read([]string{flag}, nil)
-		if problem != "" {
-			return 0, invalid("--timeout", "", problem)
-		}
-		return time.ParseDuration(texts[0])
-	}
-	if !outside && c.values[setTimeout].origin == fromDefault {
-		return 0, nil
-	}
-	return time.ParseDuration(c.text(setTimeout))
-}
-
 // openFilesDesk opens the researcher of local documents.
-func (a *app) openFilesDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, error) {
+func (a *app) openFilesDesk(c *settings.Settings, o deskOptions, lab researcher.Lab) (*desk, error) {
 	library, err := a.openLibrary(c, o.library, o.embedded)
 	if err != nil {
 		return nil, err
@@ -255,14 +232,14 @@ func (a *app) openFilesDesk(c *config, o deskOptions, lab researcher.Lab) (*desk
 		return nil, errors.Join(err, closeFolders(library))
 	}
 	x := a.extractor(c)
-	r := files.New(files.Config{Lab: lab, Library: library, IndexPath: c.indexPath(), Extractor: x, Warn: o.warn})
+	r := files.New(files.Config{Lab: lab, Library: library, IndexPath: c.IndexPath(), Extractor: x, Warn: o.warn})
 	d.name, d.scope, d.researcher, d.private = files.Name, files.Scope, r, a.hasFolders(c, o)
 	d.close = []func() error{r.Close, x.Close, func() error { return closeFolders(library) }}
 	return d, nil
 }
 
 // openWebDesk opens the researcher of the open web.
-func (a *app) openWebDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, error) {
+func (a *app) openWebDesk(c *settings.Settings, o deskOptions, lab researcher.Lab) (*desk, error) {
 	engine, err := a.openEngines(c, o.search)
 	if err != nil {
 		return nil, err
@@ -271,16 +248,16 @@ func (a *app) openWebDesk(c *config, o deskOptions, lab researcher.Lab) (*desk, 
 	if err != nil {
 		return nil, err
 	}
-	if problem := c.chromiumProblem(); problem != "" && c.renders(o.render) {
+	if problem := chromiumProblem(c); problem != "" && rendersPages(c, o.render) {
 		o.warn(problem + "; pages that need JavaScript are read without it")
 	}
 	d.name, d.scope, d.openWorld = web.Name, web.Scope, true
-	d.researcher = web.New(web.Config{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.secrets()})
+	d.researcher = web.New(web.Config{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.Secrets()})
 	return d, nil
 }
 
 // newDesk opens the records and completes the lab with them.
-func (a *app) newDesk(c *config, o deskOptions, lab *researcher.Lab) (*desk, error) {
+func (a *app) newDesk(c *settings.Settings, o deskOptions, lab *researcher.Lab) (*desk, error) {
 	rec, err := a.recordsFor(c, o)
 	if err != nil {
 		return nil, err
@@ -295,8 +272,8 @@ func (a *app) newDesk(c *config, o deskOptions, lab *researcher.Lab) (*desk, err
 
 // newPagesDesk is newDesk for a researcher that reads pages of the open web, which
 // the desk closes.
-func (a *app) newPagesDesk(c *config, o deskOptions, lab *researcher.Lab, rendering string) (*desk, *webfetch.Fetcher, error) {
-	if _, err := c.fetchAllow(); err != nil {
+func (a *app) newPagesDesk(c *settings.Settings, o deskOptions, lab *researcher.Lab, rendering string) (*desk, *webfetch.Fetcher, error) {
+	if _, err := fetchAllow(c); err != nil {
 		return nil, nil, err
 	}
 	d, err := a.newDesk(c, o, lab)
@@ -327,8 +304,8 @@ func (d *desk) evidence(ctx context.Context, hash string) ([]byte, error) {
 	return blob.Evidence(ctx, d.records.blobs, hash)
 }
 
-func (a *app) extractor(c *config) *extract.Extractor {
-	return extract.New(extract.Config{CacheDir: c.cachePath()})
+func (a *app) extractor(c *settings.Settings) *extract.Extractor {
+	return extract.New(extract.Config{CacheDir: c.CachePath()})
 }
 
 // Research asks the researcher. A call without a result is in the ledger too,
@@ -370,7 +347,7 @@ func (d *desk) enter(call finished) {
 // append writes to the ledger. A ledger that cannot be written is a warning: it
 // never harms a result.
 func (d *desk) append(e ledger.Entry) {
-	if err := ledger.Open(d.cfg.text(setLedger)).Append(e); err != nil {
+	if err := ledger.Open(d.cfg.Text(settings.Ledger)).Append(e); err != nil {
 		d.warn("the call is not in the ledger: " + err.Error())
 	}
 }

@@ -18,7 +18,9 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -79,7 +81,7 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(c.readable(), a.readableVectors(c)); err != nil {
+	if err := cmp.Or(readableSettings(c), a.readableVectors(c)); err != nil {
 		return err
 	}
 	r := checkup{Settings: settingRows(c), Parts: a.parts(ctx, c)}
@@ -103,18 +105,18 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 	return brokenParts(r.Parts)
 }
 
-// readable checks the settings whose values a research reads itself.
-func (c *config) readable() error {
-	for _, name := range []string{setModel, setFallback} {
-		if text := c.text(name); text != "" && text != noModel {
-			if _, _, err := parseModel(text, c.label(name)); err != nil {
+// readableSettings checks the settings whose values a research reads itself.
+func readableSettings(c *settings.Settings) error {
+	for _, name := range []string{settings.Model, settings.Fallback} {
+		if text := c.Text(name); text != "" && text != noModel {
+			if _, _, err := parseModel(text, c.Label(name)); err != nil {
 				return err
 			}
 		}
 	}
-	_, _, err := c.namedEngines("")
+	_, _, err := namedEngines(c, "")
 	if err == nil {
-		_, err = c.fetchAllow()
+		_, err = fetchAllow(c)
 	}
 	return err
 }
@@ -163,24 +165,24 @@ func (a *app) printCheckup(r checkup) error {
 	return a.outStyle().Table(a.stdout, []string{"part", "state", "detail"}, rows)
 }
 
-func settingRows(c *config) []settingRow {
+func settingRows(c *settings.Settings) []settingRow {
 	var rows []settingRow
-	for _, s := range settings {
-		v := c.values[s.name]
-		shown := strings.Join(v.texts, string(os.PathListSeparator))
-		if s.secret {
+	for _, s := range settings.All {
+		v := c.Values[s.Name]
+		shown := strings.Join(v.Texts, string(os.PathListSeparator))
+		if s.Secret {
 			shown = masked(shown)
 		}
-		if s.personal && shown != "" { // an address may end in its password
+		if s.Personal && shown != "" { // an address may end in its password
 			shown = masked(".")
 		}
-		if u, err := url.Parse(shown); s.kind == address && err == nil {
+		if u, err := url.Parse(shown); s.Kind == settings.Address && err == nil {
 			shown = u.Redacted()
 		}
 		if shown == "" {
 			shown = "not set"
 		}
-		rows = append(rows, settingRow{Name: s.name, Value: shown, Origin: v.origin, Env: s.env})
+		rows = append(rows, settingRow{Name: s.Name, Value: shown, Origin: v.Origin, Env: s.Env})
 	}
 	return rows
 }
@@ -199,11 +201,11 @@ func masked(secret string) string {
 }
 
 // parts looks at everything that a research needs or could use.
-func (a *app) parts(ctx context.Context, c *config) []partRow {
+func (a *app) parts(ctx context.Context, c *settings.Settings) []partRow {
 	rows := []partRow{
-		settingsFile(fromFile, filepath.Join(c.home(), fromFile)), settingsFile(fromDotEnv, filepath.Join(a.dir, fromDotEnv)),
-		writable("home", c.home(), true), writable("traces", c.text(setTraceDir), true),
-		writable("evidence", c.blobPath(), true), writable("ledger", c.text(setLedger), false),
+		settingsFile(settings.FromFile, filepath.Join(c.Home(), settings.FromFile)), settingsFile(settings.FromDotEnv, filepath.Join(a.dir, settings.FromDotEnv)),
+		writable("home", c.Home(), true), writable("traces", c.Text(settings.TraceDir), true),
+		writable("evidence", c.BlobPath(), true), writable("ledger", c.Text(settings.Ledger), false),
 		ledgerLines(c), embeddedPart(),
 	}
 	if swept := a.sweep(ctx, c); swept.Detail != "" {
@@ -227,12 +229,12 @@ func settingsFile(name, path string) partRow {
 }
 
 // indexPart is the index of the user's folders.
-func indexPart(c *config) partRow {
-	info, err := os.Stat(c.indexPath())
+func indexPart(c *settings.Settings) partRow {
+	info, err := os.Stat(c.IndexPath())
 	if err != nil {
 		return partRow{"index", partOff, "not made yet; the first folder makes it"}
 	}
-	return partRow{"index", partOK, fmt.Sprintf("%s, %s", c.indexPath(), term.Bytes(info.Size()))}
+	return partRow{"index", partOK, fmt.Sprintf("%s, %s", c.IndexPath(), term.Bytes(info.Size()))}
 }
 
 // writable tries whether a folder or a file can be written, without changing
@@ -246,7 +248,7 @@ func writable(name, path string, isDir bool) partRow {
 		}
 		return partRow{name, partOK, path + " (will be made)"}
 	case err != nil:
-		return partRow{name, partBroken, fmt.Sprintf("%s cannot be used: %s", path, cause(err))}
+		return partRow{name, partBroken, fmt.Sprintf("%s cannot be used: %s", path, durable.Cause(err))}
 	case info.IsDir() != isDir:
 		return partRow{name, partBroken, fmt.Sprintf("%s is there and is %s", path, map[bool]string{true: "a folder, not a file", false: "no folder"}[info.IsDir()])}
 	}
@@ -276,10 +278,10 @@ func nearest(path string) string {
 func tryFolder(path string) (problem string) {
 	f, err := os.CreateTemp(path, ".marchwarden-*.tmp")
 	if err != nil {
-		return cause(err)
+		return durable.Cause(err)
 	}
 	if err := discard(f); err != nil {
-		return cause(err)
+		return durable.Cause(err)
 	}
 	return ""
 }
@@ -290,13 +292,13 @@ func tryFile(path string) (problem string) {
 		err = f.Close()
 	}
 	if err != nil {
-		return cause(err)
+		return durable.Cause(err)
 	}
 	return ""
 }
 
-func ledgerLines(c *config) partRow {
-	entries, skipped, err := ledger.Read(c.text(setLedger))
+func ledgerLines(c *settings.Settings) partRow {
+	entries, skipped, err := ledger.Read(c.Text(settings.Ledger))
 	if err != nil {
 		return partRow{"ledger lines", partBroken, err.Error()}
 	}
@@ -309,11 +311,11 @@ func ledgerLines(c *config) partRow {
 
 // sweep removes what crashes left in the evidence store, and says so if there
 // was any. Nothing that old belongs to a living writer.
-func (a *app) sweep(ctx context.Context, c *config) partRow {
-	if _, err := os.Stat(c.blobPath()); err != nil {
+func (a *app) sweep(ctx context.Context, c *settings.Settings) partRow {
+	if _, err := os.Stat(c.BlobPath()); err != nil {
 		return partRow{} // nothing is stored yet
 	}
-	store, err := blobdir.Open(c.blobPath())
+	store, err := blobdir.Open(c.BlobPath())
 	if err != nil {
 		return partRow{"evidence sweep", partBroken, err.Error()}
 	}
@@ -337,14 +339,14 @@ func embeddedPart() partRow {
 }
 
 // folderParts are the folders that every ask searches.
-func (a *app) folderParts(ctx context.Context, c *config) []partRow {
+func (a *app) folderParts(ctx context.Context, c *settings.Settings) []partRow {
 	var rows []partRow
-	for _, path := range c.list(setLibrary) {
+	for _, path := range c.List(settings.Library) {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {
-			rows = append(rows, partRow{"folder", partBroken, path + " (from " + c.values[setLibrary].origin + ") is no folder that can be opened"})
+			rows = append(rows, partRow{"folder", partBroken, path + " (from " + c.Origin(settings.Library) + ") is no folder that can be opened"})
 			continue
 		}
-		rows = append(rows, partRow{"folder", partOK, path + " (from " + c.values[setLibrary].origin + ")"})
+		rows = append(rows, partRow{"folder", partOK, path + " (from " + c.Origin(settings.Library) + ")"})
 	}
 	kept, err := a.folderRows(ctx, c)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -157,7 +158,7 @@ func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (int, er
 		if err != nil {
 			return rep, err
 		}
-		if err := drift.Keep(c.home(), rep); err != nil {
+		if err := drift.Keep(c.Home(), rep); err != nil {
 			a.warn("this check is not kept: " + err.Error())
 		}
 		return rep, nil
@@ -231,7 +232,7 @@ func (a *app) sumDrift(o driftOptions, found map[int]int) {
 }
 
 // checkDrift makes one check with fetchers of its own, which keep nothing.
-func (a *app) checkDrift(ctx context.Context, c *config, o driftOptions, store record.Store, id marchwarden.TraceID) (rep drift.Report, err error) {
+func (a *app) checkDrift(ctx context.Context, c *settings.Settings, o driftOptions, store record.Store, id marchwarden.TraceID) (rep drift.Report, err error) {
 	run, err := store.Load(id)
 	if err != nil {
 		return rep, err
@@ -250,7 +251,7 @@ func (a *app) checkDrift(ctx context.Context, c *config, o driftOptions, store r
 	}
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	api, indexes := a.openPapers(c)
-	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.text(setArxivSite), Now: a.now})
+	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: a.now})
 	cfg := drift.Config{
 		Store: store, Fetched: fetched, Extract: x, Now: a.now,
 		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papersAgain{papers, fetched}, "file": filesAgain{fetch.NewFiles(fetched, x, a.now, library...), library}},
@@ -266,14 +267,14 @@ func (a *app) checkDrift(ctx context.Context, c *config, o driftOptions, store r
 
 // openPagesAgain makes the fetcher of a check: as careful as that of a research,
 // and without its cache.
-func (a *app) openPagesAgain(c *config, store blob.Store, x *extract.Extractor, patience time.Duration) (*webfetch.Fetcher, error) {
-	allow, err := c.fetchAllow()
+func (a *app) openPagesAgain(c *settings.Settings, store blob.Store, x *extract.Extractor, patience time.Duration) (*webfetch.Fetcher, error) {
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return nil, err
 	}
 	g := guard.New(allow)
 	cfg := webfetch.Config{Store: store, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), Timeout: patience, Clean: a.hide.Bytes}
-	if chromium, ok := findChromium(c); ok && c.renders("") {
+	if chromium, ok := findChromium(c); ok && rendersPages(c, "") {
 		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: userAgent()})}
 	}
 	return webfetch.New(cfg), nil

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 const embedKey = "sk-embed-3Hq8Tz1Wn5Yc"
@@ -58,7 +59,7 @@ func newEmbedServer(t *testing.T) *embedServer {
 func TestVectorsOfAService(t *testing.T) {
 	t.Parallel()
 	const question = "Which crops suit a garden in Utah?"
-	for _, name := range []string{embedOpenAI, embedOllama} {
+	for _, name := range []string{settings.EmbedOpenAI, settings.EmbedOllama} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newEmbedServer(t)
@@ -116,7 +117,7 @@ func TestVectorsOfAService(t *testing.T) {
 			if gap := vectorGap(third); gap == nil || len(third.Citations) == 0 {
 				t.Errorf("%d citations, gaps %+v", len(third.Citations), third.Gaps)
 			}
-			env["MARCHWARDEN_EMBED"] = embedOff
+			env["MARCHWARDEN_EMBED"] = settings.EmbedOff
 			do(exitOK, "replay", "--rerun", "last")
 			nothingOf(t, env["MARCHWARDEN_HOME"], embedKey)
 		})

@@ -17,18 +17,14 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/brave"
 	searchrationed "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rationed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/searxng"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/tavily"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/wikipedia"
-)
-
-// The ways to treat pages that need JavaScript.
-const (
-	renderAuto  = "auto"
-	renderNever = "never"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // userAgent is how the program names itself to pages and public services.
@@ -40,27 +36,29 @@ func userAgent() string {
 type engineKind struct {
 	name  string
 	needs string // the setting without which it cannot work; "" for none
-	open  func(a *app, c *config, client *http.Client) search.Engine
+	open  func(a *app, c *settings.Settings, client *http.Client) search.Engine
 }
 
 // engineKinds are all there are, in the order in which they are asked.
 var engineKinds = []engineKind{
-	{"tavily", setTavilyKey, func(a *app, c *config, client *http.Client) search.Engine {
-		return tavily.New(tavily.Config{Key: c.text(setTavilyKey), BaseURL: c.text(setTavilyURL), HTTP: client, UserAgent: userAgent()})
+	{"tavily", settings.TavilyKey, func(a *app, c *settings.Settings, client *http.Client) search.Engine {
+		return tavily.New(tavily.Config{Key: c.Text(settings.TavilyKey), BaseURL: c.Text(settings.TavilyURL), HTTP: client, UserAgent: userAgent()})
 	}},
-	{"brave", setBraveKey, func(a *app, c *config, client *http.Client) search.Engine {
-		return brave.New(brave.Config{Now: a.now, Key: c.text(setBraveKey), BaseURL: c.text(setBraveURL), HTTP: client, UserAgent: userAgent()})
+	{"brave", settings.BraveKey, func(a *app, c *settings.Settings, client *http.Client) search.Engine {
+		return brave.New(brave.Config{Now: a.now, Key: c.Text(settings.BraveKey), BaseURL: c.Text(settings.BraveURL), HTTP: client, UserAgent: userAgent()})
 	}},
-	{"searxng", setSearxngURL, func(a *app, c *config, client *http.Client) search.Engine {
-		return searxng.New(searxng.Config{BaseURL: c.text(setSearxngURL), Now: a.now, HTTP: client, UserAgent: userAgent()})
+	{"searxng", settings.SearxngURL, func(a *app, c *settings.Settings, client *http.Client) search.Engine {
+		return searxng.New(searxng.Config{BaseURL: c.Text(settings.SearxngURL), Now: a.now, HTTP: client, UserAgent: userAgent()})
 	}},
-	{"wikipedia", "", func(a *app, c *config, client *http.Client) search.Engine {
-		return wikipedia.New(wikipedia.Config{BaseURL: c.text(setWikipediaURL), HTTP: client, UserAgent: userAgent()})
+	{"wikipedia", "", func(a *app, c *settings.Settings, client *http.Client) search.Engine {
+		return wikipedia.New(wikipedia.Config{BaseURL: c.Text(settings.WikipediaURL), HTTP: client, UserAgent: userAgent()})
 	}},
 }
 
 // configured reports whether the engine has what it needs.
-func (k engineKind) configured(c *config) bool { return k.needs == "" || c.text(k.needs) != "" }
+func (k engineKind) configured(c *settings.Settings) bool {
+	return k.needs == "" || c.Text(k.needs) != ""
+}
 
 func engineNames() []string {
 	var names []string
@@ -72,34 +70,34 @@ func engineNames() []string {
 
 // namedEngines are the engines that the flag or else the setting names, in that
 // order; none if neither does. An unknown name is an error that says whose it is.
-func (c *config) namedEngines(flag string) (named []engineKind, saidBy string, err error) {
-	names, given, origin := c.list(setSearch), c.given(setSearch), c.label(setSearch)
+func namedEngines(c *settings.Settings, flag string) (named []engineKind, saidBy string, err error) {
+	names, given, origin := c.List(settings.Search), c.Given(settings.Search), c.Label(settings.Search)
 	if flag != "" {
-		names, given, origin = setting{kind: words}.split(flag), true, "--search"
+		names, given, origin = settings.SplitWords(flag), true, "--search"
 	}
 	for _, name := range names {
 		i := slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.name == name })
 		if i < 0 {
-			return nil, "", invalid(origin, "", fmt.Sprintf("must be a list of %s, not %q", either(engineNames()), clip(name, 40)))
+			return nil, "", invalid(origin, "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(engineNames()), plaintext.Clip(name, 40)))
 		}
 		named = append(named, engineKinds[i])
 	}
 	if given && len(named) == 0 {
-		return nil, "", invalid(origin, "", fmt.Sprintf("must be a list of %s, and names none", either(engineNames())))
+		return nil, "", invalid(origin, "", fmt.Sprintf("must be a list of %s, and names none", settings.Either(engineNames())))
 	}
 	return named, origin, nil
 }
 
 // openEngines makes the chain of search engines: those that were named, or all
 // that are configured, with Wikipedia, which needs no key, at the end.
-func (a *app) openEngines(c *config, flag string) (search.Engine, error) {
-	kinds, origin, err := c.namedEngines(flag)
+func (a *app) openEngines(c *settings.Settings, flag string) (search.Engine, error) {
+	kinds, origin, err := namedEngines(c, flag)
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range kinds {
 		if !k.configured(c) {
-			return nil, invalid(origin, "set "+settingEnv(k.needs)+" in the environment or in .env", k.name+" is not configured")
+			return nil, invalid(origin, "set "+settings.EnvOf(k.needs)+" in the environment or in .env", k.name+" is not configured")
 		}
 	}
 	if len(kinds) == 0 {
@@ -114,39 +112,39 @@ func (a *app) openEngines(c *config, flag string) (search.Engine, error) {
 
 // openEngine makes one engine. Its limit is shared with all who work for the same engine of
 // tasks, if there is one.
-func (a *app) openEngine(c *config, k engineKind) search.Engine {
+func (a *app) openEngine(c *settings.Settings, k engineKind) search.Engine {
 	if a.limits == nil {
 		return k.open(a, c, a.serviceClient())
 	}
 	return searchrationed.New(a.limits(limit.Key(k.name, limit.Requests)), a.now, a.serviceClient(), func(client *http.Client) search.Engine { return k.open(a, c, client) })
 }
 
-// renders reports whether pages that need JavaScript are run in a browser, by the
+// rendersPages reports whether pages that need JavaScript are run in a browser, by the
 // flag or the setting. Chromium has no sandbox of its own when root runs it, so
 // that root has to ask for it.
-func (c *config) renders(flag string) bool {
+func rendersPages(c *settings.Settings, flag string) bool {
 	if flag != "" {
-		return flag == renderAuto
+		return flag == settings.RenderAuto
 	}
-	asked := c.values[setRender].origin != fromDefault || c.text(setChromium) != ""
-	return c.text(setRender) == renderAuto && (asked || os.Geteuid() != 0)
+	asked := c.Origin(settings.Render) != settings.FromDefault || c.Text(settings.Chromium) != ""
+	return c.Text(settings.Render) == settings.RenderAuto && (asked || os.Geteuid() != 0)
 }
 
 // openWebFetcher makes the fetcher of the open web: guarded, polite, bounded.
-func (a *app) openWebFetcher(c *config, rec *records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
-	allow, err := c.fetchAllow()
+func (a *app) openWebFetcher(c *settings.Settings, rec *records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return nil, err
 	}
 	g := guard.New(allow)
 	cfg := webfetch.Config{
 		Clean: a.hide.Bytes,
-		Store: rec.blobs, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), CacheDir: filepath.Join(c.cachePath(), "pages"),
+		Store: rec.blobs, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), CacheDir: filepath.Join(c.CachePath(), "pages"),
 	}
 	if a.limits != nil {
 		cfg.Share = func(host string) webfetch.Share { return a.limits("host:" + host + "/requests") }
 	}
-	if chromium, ok := findChromium(c); ok && c.renders(rendering) {
+	if chromium, ok := findChromium(c); ok && rendersPages(c, rendering) {
 		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: userAgent()})}
 	}
 	return webfetch.New(cfg), nil
@@ -161,27 +159,27 @@ func (b browser) Render(ctx context.Context, url string) (html []byte, finalURL 
 	return page.HTML, page.URL, err
 }
 
-func (c *config) fetchAllow() ([]netip.Prefix, error) {
-	allow, err := guard.ParseAllow(c.list(setFetchAllow))
+func fetchAllow(c *settings.Settings) ([]netip.Prefix, error) {
+	allow, err := guard.ParseAllow(c.List(settings.FetchAllow))
 	var wrong *marchwarden.Error
 	if errors.As(err, &wrong) {
 		named := *wrong
-		named.Field = c.label(setFetchAllow)
+		named.Field = c.Label(settings.FetchAllow)
 		return nil, &named
 	}
 	return allow, err
 }
 
 // findChromium finds a browser for pages that need JavaScript.
-func findChromium(c *config) (string, bool) {
-	return render.Find(c.text(setChromium), exec.LookPath)
+func findChromium(c *settings.Settings) (string, bool) {
+	return render.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
 // chromiumProblem says that the browser which the settings name cannot be run; ""
 // if it can, or if none is named.
-func (c *config) chromiumProblem() string {
-	if _, ok := findChromium(c); ok || c.text(setChromium) == "" {
+func chromiumProblem(c *settings.Settings) string {
+	if _, ok := findChromium(c); ok || c.Text(settings.Chromium) == "" {
 		return ""
 	}
-	return c.label(setChromium) + ": " + c.text(setChromium) + " cannot be run"
+	return c.Label(settings.Chromium) + ": " + c.Text(settings.Chromium) + " cannot be run"
 }

@@ -12,9 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/suites"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -139,7 +142,7 @@ func (a *app) chosenWithData(names []string, dir string) ([]eval.Suite, eval.Dat
 		chosen, err := a.chosenSuites(names, data)
 		return chosen, data, err
 	}
-	none := eval.NewData(nil, a.absolute(dir, a.dir))
+	none := eval.NewData(nil, a.source().Absolute(dir, a.dir))
 	if chosen, absent := a.chosenSuites(names, none); dir == defaultData && absent == nil && !slices.Contains(names, "all") {
 		return chosen, none, nil
 	}
@@ -158,11 +161,11 @@ func (a *app) evalData(dir string) (eval.Data, error) {
 	if strings.TrimSpace(dir) == "" {
 		return eval.Data{}, invalid("--data", "leave it out for "+defaultData, "must not be blank")
 	}
-	path := a.absolute(dir, a.dir)
+	path := a.source().Absolute(dir, a.dir)
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return eval.Data{}, invalid("--data", "name the folder that holds the data sets, with folders such as qa, claims and retrieval in it", fmt.Sprintf("%s cannot be opened: %s", path, cause(err)))
+		return eval.Data{}, invalid("--data", "name the folder that holds the data sets, with folders such as qa, claims and retrieval in it", fmt.Sprintf("%s cannot be opened: %s", path, durable.Cause(err)))
 	case !info.IsDir():
 		return eval.Data{}, invalid("--data", "", path+" is not a folder")
 	}
@@ -195,7 +198,7 @@ func (a *app) chosenSuites(names []string, data eval.Data) ([]eval.Suite, error)
 		}
 		i := slices.Index(known, name)
 		if i < 0 {
-			return nil, invalid("suite", "'marchwarden eval list' shows what each measures", fmt.Sprintf("must be all, %s, not %q", either(known), clip(name, 40)))
+			return nil, invalid("suite", "'marchwarden eval list' shows what each measures", fmt.Sprintf("must be all, %s, not %q", settings.Either(known), plaintext.Clip(name, 40)))
 		}
 		if gone := missing(data, all[i]); len(gone) > 0 {
 			return nil, invalid("--data", "name the folder that holds it; 'marchwarden eval list' shows what is found", fmt.Sprintf("%s does not hold %s", data.Dir(), strings.Join(gone, ", ")))

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/texts"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -43,9 +44,9 @@ func (a *app) runEvalDensity(paths []string, asJSON bool) error {
 	var infos []densityInfo
 	var rows [][]string
 	for _, path := range paths {
-		f, err := openRegular(path)
+		f, err := durable.OpenRegular(path)
 		if err != nil {
-			return invalid("file", "give a Markdown file", path+" cannot be opened: "+cause(err))
+			return invalid("file", "give a Markdown file", path+" cannot be opened: "+durable.Cause(err))
 		}
 		data, err := readLimited(f, most, path)
 		if err = firstError(err, f.Close()); err != nil {

@@ -20,7 +20,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -39,7 +41,7 @@ type evalFolders struct {
 var _ eval.Folders = (*evalFolders)(nil)
 
 // openFor makes the desk of one suite, and what asks folders where it needs that.
-func (l *evalLab) openFor(c *config, o evalRunOptions, s eval.Suite, home string) (*evaldesk.Desk, *evalRecords, error) {
+func (l *evalLab) openFor(c *settings.Settings, o evalRunOptions, s eval.Suite, home string) (*evaldesk.Desk, *evalRecords, error) {
 	if !s.OnDisk {
 		return l.open(o, home)
 	}
@@ -54,8 +56,8 @@ func (l *evalLab) openFor(c *config, o evalRunOptions, s eval.Suite, home string
 }
 
 // openFolders makes the home folder of one suite. Where traces are kept, it is at path.
-func (l *evalLab) openFolders(c *config, o evalRunOptions, path string) (f *evalFolders, err error) {
-	f = &evalFolders{home: l.a.absolute(path, l.a.dir), free: l.model == nil, scratch: !l.keepsTraces(o)}
+func (l *evalLab) openFolders(c *settings.Settings, o evalRunOptions, path string) (f *evalFolders, err error) {
+	f = &evalFolders{home: l.a.source().Absolute(path, l.a.dir), free: l.model == nil, scratch: !l.keepsTraces(o)}
 	if f.self, err = l.a.self(); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
 	}
@@ -97,27 +99,27 @@ func (f *evalFolders) calibrate(table json.RawMessage) error {
 // folderSettings are the settings that the asked program shares with this one: those of
 // models and vectors, and none that would have it search anything else.
 var folderSettings = []string{
-	setEmbed, setEmbedModel, setAnthropicKey, setAnthropicURL, setOpenAIKey, setOpenAIURL, setOpenRouterKey, setOllamaHost,
+	settings.Embed, settings.EmbedModel, settings.AnthropicKey, settings.AnthropicURL, settings.OpenAIKey, settings.OpenAIURL, settings.OpenRouterKey, settings.OllamaHost,
 }
 
 // folderEnv is the environment of the asked program.
-func (l *evalLab) folderEnv(c *config, o evalRunOptions, home string) []string {
-	env := []string{settingEnv(setHome) + "=" + home}
+func (l *evalLab) folderEnv(c *settings.Settings, o evalRunOptions, home string) []string {
+	env := []string{settings.EnvOf(settings.Home) + "=" + home}
 	for _, name := range []string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "GOCOVERDIR"} {
 		if v, ok := l.a.env(name); ok {
 			env = append(env, name+"="+v)
 		}
 	}
 	for _, name := range folderSettings {
-		if c.text(name) != "" && c.values[name].origin != fromDefault {
-			env = append(env, settingEnv(name)+"="+c.text(name))
+		if c.Text(name) != "" && c.Origin(name) != settings.FromDefault {
+			env = append(env, settings.EnvOf(name)+"="+c.Text(name))
 		}
 	}
 	if o.noVectors {
-		env = append(env, settingEnv(setEmbed)+"="+embedOff)
+		env = append(env, settings.EnvOf(settings.Embed)+"="+settings.EmbedOff)
 	}
 	if l.model != nil { // what is paid is in the user's ledger
-		env = append(env, settingEnv(setLedger)+"="+c.text(setLedger))
+		env = append(env, settings.EnvOf(settings.Ledger)+"="+c.Text(settings.Ledger))
 	}
 	return env
 }
@@ -176,7 +178,7 @@ func (f *evalFolders) run(ctx context.Context, args ...string) ([]byte, error) {
 	case ctx.Err() != nil: // a partial answer is no measure
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ask a folder: %s", clip(term.CleanLine(stderr.String()), 400))
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ask a folder: %s", plaintext.Clip(term.CleanLine(stderr.String()), 400))
 	}
 	return out, nil
 }
@@ -232,7 +234,7 @@ func (o evalRunOptions) suits(chosen []eval.Suite) error {
 		case o.part != "" && !slices.Contains(s.Parts, o.part):
 			problem := fmt.Sprintf("the suite %s has no parts", s.Name)
 			if len(s.Parts) > 0 {
-				problem = fmt.Sprintf("must be all, %s, not %q", either(s.Parts), clip(o.part, 40))
+				problem = fmt.Sprintf("must be all, %s, not %q", settings.Either(s.Parts), plaintext.Clip(o.part, 40))
 			}
 			return invalid("--part", "leave it out to run all", problem)
 		case o.details != "" && (!s.OnDisk || len(chosen) > 1):

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -48,13 +50,13 @@ func (l *evalLab) reader() reader.Reader {
 	return r
 }
 
-func (a *app) openEvalLab(c *config, o evalRunOptions) (*evalLab, error) {
-	l := &evalLab{a: a, depth: marchwarden.Depth(firstOf(o.depth, c.text(setDepth)))}
+func (a *app) openEvalLab(c *settings.Settings, o evalRunOptions) (*evalLab, error) {
+	l := &evalLab{a: a, depth: marchwarden.Depth(cmp.Or(o.depth, c.Text(settings.Depth)))}
 	var err error
 	// A model is used when it was named for this run; a setting for one's own questions
 	// is not meant to pay for thousands of others.
 	if o.model != "" {
-		if l.model, err = a.openModel(c, c.chooseModel(o.model, false), false); err != nil {
+		if l.model, err = a.openModel(c, chooseModel(c, o.model, false), false); err != nil {
 			return nil, err
 		}
 	}
@@ -65,7 +67,7 @@ func (a *app) openEvalLab(c *config, o evalRunOptions) (*evalLab, error) {
 		l.embed = l.vectors.embedder
 	}
 	if !o.uncalibrated {
-		if l.table, err = c.calibration(); err != nil {
+		if l.table, err = calibrationOf(c); err != nil {
 			return nil, errors.Join(err, l.close())
 		}
 	}
@@ -100,7 +102,7 @@ func (l *evalLab) close() error {
 func (l *evalLab) settings(o evalRunOptions, suite eval.Suite) eval.Settings {
 	s := eval.Settings{Researcher: o.researcher, Mind: l.mind, Depth: string(l.depth), Part: o.part, Limit: o.limit, Seed: o.seed, Uncalibrated: o.uncalibrated}
 	if suite.OnDisk && !o.researcherGiven {
-		s.Researcher = piName // as 'ask' does
+		s.Researcher = settings.PI // as 'ask' does
 	}
 	if l.embed != nil {
 		s.Embedder = l.embed.ID()
@@ -115,7 +117,7 @@ func (l *evalLab) keepsTraces(o evalRunOptions) bool {
 
 // enter puts what models were paid for a suite into the ledger, in one line: its
 // questions are not the user's. A ledger that cannot be written is a warning.
-func (l *evalLab) enter(c *config, s eval.Suite, d *evaldesk.Desk) {
+func (l *evalLab) enter(c *settings.Settings, s eval.Suite, d *evaldesk.Desk) {
 	used := d.Used()
 	if len(used) == 0 {
 		return
@@ -125,7 +127,7 @@ func (l *evalLab) enter(c *config, s eval.Suite, d *evaldesk.Desk) {
 		e.TokensUsed += t.In + t.Out
 	}
 	e.Charge(used)
-	if err := ledger.Open(c.text(setLedger)).Append(e); err != nil {
+	if err := ledger.Open(c.Text(settings.Ledger)).Append(e); err != nil {
 		l.a.warn("the run is not in the ledger: " + err.Error())
 	}
 }
@@ -151,12 +153,12 @@ func (k *evalRecords) asker() eval.Folders {
 func (l *evalLab) open(o evalRunOptions, home string) (*evaldesk.Desk, *evalRecords, error) {
 	keep := l.keepsTraces(o)
 	k := &evalRecords{}
-	if keep || o.researcher == piName {
+	if keep || o.researcher == settings.PI {
 		if err := k.open(l.a, home, keep); err != nil {
 			return nil, nil, err
 		}
 	}
-	d, err := evaldesk.New(evaldesk.Config{Extractor: l.extractor, Model: l.model, Embed: l.embed, Calibration: l.table, Depth: l.depth, Records: k.records, Pi: o.researcher == piName})
+	d, err := evaldesk.New(evaldesk.Config{Extractor: l.extractor, Model: l.model, Embed: l.embed, Calibration: l.table, Depth: l.depth, Records: k.records, Pi: o.researcher == settings.PI})
 	if err != nil {
 		return nil, nil, errors.Join(err, k.close())
 	}

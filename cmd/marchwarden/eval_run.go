@@ -19,7 +19,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
@@ -115,7 +117,7 @@ func newEvalRun(a *app) *cobra.Command {
 	f.StringVar(&o.out, "out", "", "write the report to `FILE`, or those of several suites to a folder")
 	f.BoolVar(&o.json, "json", false, "print the numbers as JSON; the rows are in the report")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
-	complete(cmd, "researcher", files.Name, piName)
+	complete(cmd, "researcher", files.Name, settings.PI)
 	complete(cmd, "part", "all", "open", "held")
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 	return cmd
@@ -187,14 +189,14 @@ func (o *evalRunOptions) check() error {
 	switch {
 	case o.parallel.v != nil && (*o.parallel.v < 1 || *o.parallel.v > most):
 		return invalid("--parallel", "", fmt.Sprintf("must be from 1 to %d, not %d", most, *o.parallel.v))
-	case o.researcher != files.Name && o.researcher != piName:
-		return invalid("--researcher", "a suite brings its own documents, and others cannot be asked about them", fmt.Sprintf("must be %s or %s, not %q", files.Name, piName, clip(o.researcher, 40)))
+	case o.researcher != files.Name && o.researcher != settings.PI:
+		return invalid("--researcher", "a suite brings its own documents, and others cannot be asked about them", fmt.Sprintf("must be %s or %s, not %q", files.Name, settings.PI, plaintext.Clip(o.researcher, 40)))
 	}
 	return byFlag(marchwarden.Request{Question: "?", Depth: marchwarden.Depth(o.depth)}.Validate())
 }
 
 // evalOne runs one suite and writes its report.
-func (a *app) evalOne(ctx context.Context, c *config, o evalRunOptions, lab *evalLab, s eval.Suite, data eval.Data, many bool) (*evalReport, error) {
+func (a *app) evalOne(ctx context.Context, c *settings.Settings, o evalRunOptions, lab *evalLab, s eval.Suite, data eval.Data, many bool) (*evalReport, error) {
 	settings := lab.settings(o, s)
 	path, err := o.reportPath(c, s, settings, many)
 	if err != nil {
@@ -230,10 +232,10 @@ func (a *app) evalOne(ctx context.Context, c *config, o evalRunOptions, lab *eva
 
 // reportPath is where the report of a suite goes. A name of the program's own tells
 // runs with different settings apart.
-func (o evalRunOptions) reportPath(c *config, s eval.Suite, settings eval.Settings, many bool) (string, error) {
+func (o evalRunOptions) reportPath(c *settings.Settings, s eval.Suite, settings eval.Settings, many bool) (string, error) {
 	if o.out == "" {
 		sum := sha256.Sum256(fmt.Appendf(nil, "marchwarden eval report/1 %+v", settings))
-		dir := filepath.Join(c.home(), "eval")
+		dir := filepath.Join(c.Home(), "eval")
 		return filepath.Join(dir, s.Name+"-"+hex.EncodeToString(sum[:4])+".json"), makeEvalDir(dir)
 	}
 	info, err := os.Stat(o.out)
@@ -258,7 +260,7 @@ func (a *app) buildID() (string, error) {
 	if err != nil {
 		return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
 	}
-	f, err := openRegular(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read this program")
 	}
@@ -283,7 +285,7 @@ type evalProgress struct {
 	failed   int // of those since
 }
 
-func (a *app) newEvalProgress(c *config, name string, quiet bool) *evalProgress {
+func (a *app) newEvalProgress(c *settings.Settings, name string, quiet bool) *evalProgress {
 	p := &evalProgress{name: name, now: a.now, first: -1, bar: [2]string{"█", "░"}}
 	if !quiet {
 		cfg := a.liveOn(c, a.stderr)

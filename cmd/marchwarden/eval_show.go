@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/suites"
@@ -146,9 +147,9 @@ func (a *app) runEvalCompare(ctx context.Context, o evalCompareOptions, pathA, p
 const maxReport = 256 << 20
 
 func readReport(path string) (*eval.Report, error) {
-	f, err := openRegular(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
-		return nil, invalid(path, "give the report of 'marchwarden eval run'", "cannot be opened: "+cause(err))
+		return nil, invalid(path, "give the report of 'marchwarden eval run'", "cannot be opened: "+durable.Cause(err))
 	}
 	defer f.Close()
 	data, err := readLimited(f, maxReport, path)
@@ -184,9 +185,9 @@ func newEvalTable(a *app) *cobra.Command {
 // readPage reads the file that a table goes into.
 func readPage(path string) ([]byte, error) {
 	const most = 64 << 20
-	f, err := openRegular(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
-		return nil, invalid("--into", "give a file with the two marked lines; see 'marchwarden eval table --help'", fmt.Sprintf("%q cannot be opened: %s", path, cause(err)))
+		return nil, invalid("--into", "give a file with the two marked lines; see 'marchwarden eval table --help'", fmt.Sprintf("%q cannot be opened: %s", path, durable.Cause(err)))
 	}
 	defer f.Close()
 	return readLimited(f, most, "--into")

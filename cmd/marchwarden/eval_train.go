@@ -18,6 +18,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/suites"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 type evalTrainOptions struct {
@@ -115,7 +117,7 @@ func trainerNamed(name string) (eval.Trainer, error) {
 		}
 		names = append(names, t.Name)
 	}
-	return eval.Trainer{}, invalid("model", "'marchwarden eval train' shows what can be trained", fmt.Sprintf("must be %s, not %q", either(names), clip(name, 40)))
+	return eval.Trainer{}, invalid("model", "'marchwarden eval train' shows what can be trained", fmt.Sprintf("must be %s, not %q", settings.Either(names), plaintext.Clip(name, 40)))
 }
 
 // inSource makes sure that a file of the program's source can be replaced.
@@ -124,7 +126,7 @@ func inSource(dir, path string) error {
 		return invalid("--write", "run it in the root of the source", "there is no go.mod in "+dir)
 	}
 	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return invalid("--write", "run it in the root of the source", cause(err))
+		return invalid("--write", "run it in the root of the source", durable.Cause(err))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
@@ -131,7 +132,7 @@ func formatOf(o exportOptions) (exportFormat, error) {
 	if o.format == "" {
 		return exportFormat{}, invalid("--format", hint, fmt.Sprintf("is missing: the name %q does not tell it", o.out))
 	}
-	return exportFormat{}, invalid("--format", hint, fmt.Sprintf("there is no format %q", clip(o.format, 40)))
+	return exportFormat{}, invalid("--format", hint, fmt.Sprintf("there is no format %q", plaintext.Clip(o.format, 40)))
 }
 
 func (a *app) runExport(ctx context.Context, o exportOptions, args []string) error {
@@ -169,7 +170,7 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 		return err
 	}
 	defer rec.Close()
-	e.home, e.from = c.home(), record.Store{Traces: rec.traces, Blobs: rec.blobs}
+	e.home, e.from = c.Home(), record.Store{Traces: rec.traces, Blobs: rec.blobs}
 	if e.run, err = e.from.Load(id); err != nil {
 		return err
 	}

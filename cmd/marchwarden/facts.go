@@ -7,6 +7,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -21,7 +22,7 @@ func (d *desk) complete(res *marchwarden.Result) (*trace.Start, error) {
 	if err != nil || d.partOf {
 		return start, err
 	}
-	entries, _, err := ledger.Read(d.cfg.text(setLedger))
+	entries, _, err := ledger.Read(d.cfg.Text(settings.Ledger))
 	if err != nil {
 		return start, nil // a ledger that cannot be read costs no answer
 	}

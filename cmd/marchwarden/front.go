@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -32,14 +33,14 @@ type front struct {
 }
 
 // openFront makes the desk of a cluster. The caller closes the engine after it.
-func (a *app) openFront(c *config, o deskOptions, e recorder) (*desk, error) {
+func (a *app) openFront(c *settings.Settings, o deskOptions, e recorder) (*desk, error) {
 	limit, err := flagTime("--timeout", o.timeout, false)
 	if err != nil {
 		return nil, err
 	}
 	f := &front{engine: e, newID: a.newID, now: a.now, timeout: limit}
 	place := a.newWorkplace(e)
-	return &desk{name: piName, scope: pi.Scope, openWorld: true, silent: true, researcher: f, a: a, cfg: c, records: place.records(c), shown: f, warn: o.warn, told: o.told}, nil
+	return &desk{name: settings.PI, scope: pi.Scope, openWorld: true, silent: true, researcher: f, a: a, cfg: c, records: place.records(c), shown: f, warn: o.warn, told: o.told}, nil
 }
 
 // Research has the cluster answer, in the name of the principal of ctx. A caller that goes
@@ -59,7 +60,7 @@ func (f *front) Research(ctx context.Context, req marchwarden.Request, sink marc
 	}
 	d := relay.New(relay.Config{
 		Engine: f.engine, Blobs: f.engine.Blobs(), Investigation: run, Owner: access.From(ctx).ID, Priority: dispatch.Normal, Now: f.now,
-		Members: func() []dispatch.Member { return []dispatch.Member{{Name: piName}} },
+		Members: func() []dispatch.Member { return []dispatch.Member{{Name: settings.PI}} },
 	})
 	ctx, done := untilShutdown(marchwarden.WithTraceID(ctx, id))
 	defer done()
@@ -68,7 +69,7 @@ func (f *front) Research(ctx context.Context, req marchwarden.Request, sink marc
 		ctx, stop = context.WithTimeout(ctx, f.timeout)
 		defer stop()
 	}
-	return d.Dispatch(ctx, piName, req, sink)
+	return d.Dispatch(ctx, settings.PI, req, sink)
 }
 
 // untilShutdown is a context that ends as ctx does, and with ErrReleased if that is

@@ -11,7 +11,9 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -120,7 +122,7 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 }
 
 // collect prints a plan and executes it.
-func (a *app) collect(ctx context.Context, rec *records, c *config, plan *record.Plan, o gcOptions) error {
+func (a *app) collect(ctx context.Context, rec *records, c *settings.Settings, plan *record.Plan, o gcOptions) error {
 	r := gcReport{Plan: plan}
 	if !o.json {
 		if err := a.printPlan(plan, o); err != nil {
@@ -150,13 +152,13 @@ func (a *app) collect(ctx context.Context, rec *records, c *config, plan *record
 }
 
 // forgetDrift removes the checks of runs that are gone.
-func forgetDrift(rec *records, c *config, p *record.Plan) error {
+func forgetDrift(rec *records, c *settings.Settings, p *record.Plan) error {
 	for _, f := range p.Families {
 		for _, id := range f.IDs {
 			if _, err := rec.traces.Stat(id); marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
 				continue
 			}
-			if err := drift.Forget(c.home(), id); err != nil {
+			if err := drift.Forget(c.Home(), id); err != nil {
 				return err
 			}
 		}
@@ -233,7 +235,7 @@ func missedFor(p *record.Plan) (reasons []string) {
 // parseSize reads a number of bytes with a unit: kB, MB, GB and TB are powers of a
 // thousand, KiB, MiB, GiB and TiB powers of 1,024.
 func parseSize(s string) (int64, error) {
-	wrong := invalid("--max-size", "", fmt.Sprintf("must be a number of bytes with a unit, such as 500MB or 2GB, not %q", clip(s, 40)))
+	wrong := invalid("--max-size", "", fmt.Sprintf("must be a number of bytes with a unit, such as 500MB or 2GB, not %q", plaintext.Clip(s, 40)))
 	text := strings.ToLower(strings.TrimSpace(s))
 	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz ")
 	unit, ok := map[string]float64{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -23,9 +24,9 @@ type grumble struct {
 // maxGrumble bounds one line.
 const maxGrumble = 4 << 10
 
-func (a *app) newGrumble(c *config, name string, warn func(string)) *grumble {
+func (a *app) newGrumble(c *settings.Settings, name string, warn func(string)) *grumble {
 	g := &grumble{name: name, warn: warn}
-	if c.on(setDebug) {
+	if c.On(settings.Debug) {
 		g.debug = func(line string) {
 			if json.Valid([]byte(line)) { // a log like our own
 				fmt.Fprintln(a.stderr, line)

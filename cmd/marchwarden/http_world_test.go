@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // httpWorld is a rack whose model can be held up at any of its turns.
@@ -112,7 +113,7 @@ func launch(t *testing.T, spec runSpec, cmd *exec.Cmd) *served {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its own group; nothing to do if it is gone
 		<-s.ended
 		if t.Failed() {
-			t.Logf("the server said:\n%s", clip(s.log.String(), 4000))
+			t.Logf("the server said:\n%s", plaintext.Clip(s.log.String(), 4000))
 		}
 	})
 	return s

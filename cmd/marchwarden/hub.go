@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 const hubHelp = `Run a hub: the server that a cluster stands on, inside this program. It keeps
@@ -61,24 +64,24 @@ type hubOptions struct {
 
 // hubFlags are the flags of a hub that are settings, too.
 var hubFlags = []struct{ flag, setting, usage string }{
-	{"listen", setHubListen, "let workers and askers connect at this `ADDRESS` (default 127.0.0.1:4222)"},
-	{"store", setHubStore, "keep everything in this `DIR` (default hub in the home folder)"},
-	{"max-store", setHubMaxStore, "let that grow to `SIZE`, such as 200GB (default three quarters of what is free)"},
-	{"keys", setHubKeys, "`FILE` of the keys that may connect (default cluster-keys.json in the home folder)"},
-	{"name", setHubName, "the `NAME` of the hub in its cluster (default one that is made once)"},
-	{"tls-ca", setHubTLSCA, "demand certificates of clients that the authority in this `FILE` has signed"},
-	{"cluster", setHubClusterName, "the `NAME` of the cluster, the same for all its hubs"},
-	{"cluster-listen", setHubClusterListen, "let other hubs connect at this `ADDRESS`, such as 0.0.0.0:6222"},
-	{"cluster-secret-file", setHubClusterSecret, "`FILE` with one line that all hubs have in common"},
-	{"cluster-cert", setHubClusterCert, "show other hubs the certificate in this `FILE`"},
-	{"cluster-key", setHubClusterKey, "and its key in this `FILE`"},
-	{"cluster-ca", setHubClusterCA, "and demand theirs of the authority in this `FILE`"},
-	{"replicas", setHubReplicas, "keep everything `N` times: 1, or 3 with three hubs (default 1)"},
-	{"lease", setHubLease, "give a worker that is silent for this `TIME` up (default 15s)"},
-	{"keep-log", setHubKeepLog, "keep the records of tasks for this `TIME`, such as 7d; ended ones are with the documents, too (default 7d)"},
-	{"keep-task", setHubKeepTask, "keep what was asked for this `TIME` (default 14d)"},
-	{"keep-done", setHubKeepDone, "keep how tasks ended for this `TIME` (default 30d)"},
-	{"blobs", setBlobs, "keep documents in `PLACE`: jetstream, dir:/path that all hosts share, or s3://bucket/prefix"},
+	{"listen", settings.HubListen, "let workers and askers connect at this `ADDRESS` (default 127.0.0.1:4222)"},
+	{"store", settings.HubStore, "keep everything in this `DIR` (default hub in the home folder)"},
+	{"max-store", settings.HubMaxStore, "let that grow to `SIZE`, such as 200GB (default three quarters of what is free)"},
+	{"keys", settings.HubKeys, "`FILE` of the keys that may connect (default cluster-keys.json in the home folder)"},
+	{"name", settings.HubName, "the `NAME` of the hub in its cluster (default one that is made once)"},
+	{"tls-ca", settings.HubTLSCA, "demand certificates of clients that the authority in this `FILE` has signed"},
+	{"cluster", settings.HubClusterName, "the `NAME` of the cluster, the same for all its hubs"},
+	{"cluster-listen", settings.HubClusterListen, "let other hubs connect at this `ADDRESS`, such as 0.0.0.0:6222"},
+	{"cluster-secret-file", settings.HubClusterSecret, "`FILE` with one line that all hubs have in common"},
+	{"cluster-cert", settings.HubClusterCert, "show other hubs the certificate in this `FILE`"},
+	{"cluster-key", settings.HubClusterKey, "and its key in this `FILE`"},
+	{"cluster-ca", settings.HubClusterCA, "and demand theirs of the authority in this `FILE`"},
+	{"replicas", settings.HubReplicas, "keep everything `N` times: 1, or 3 with three hubs (default 1)"},
+	{"lease", settings.HubLease, "give a worker that is silent for this `TIME` up (default 15s)"},
+	{"keep-log", settings.HubKeepLog, "keep the records of tasks for this `TIME`, such as 7d; ended ones are with the documents, too (default 7d)"},
+	{"keep-task", settings.HubKeepTask, "keep what was asked for this `TIME` (default 14d)"},
+	{"keep-done", settings.HubKeepDone, "keep how tasks ended for this `TIME` (default 30d)"},
+	{"blobs", settings.Blobs, "keep documents in `PLACE`: jetstream, dir:/path that all hosts share, or s3://bucket/prefix"},
 }
 
 func newHub(a *app) *cobra.Command {
@@ -116,32 +119,24 @@ type hubPlan struct {
 }
 
 // value is what the flag of a setting says, or else the setting; field names who said it.
-func (o *hubOptions) value(a *app, c *config, name string) (value, field string) {
+func (o *hubOptions) value(a *app, c *settings.Settings, name string) (value, field string) {
 	flag := "--" + hubFlags[slices.IndexFunc(hubFlags, func(h struct{ flag, setting, usage string }) bool { return h.setting == name })].flag
 	text := *o.flags[name]
-	field = c.saidBy(flag, text != "", name)
+	field = c.SaidBy(flag, text != "", name)
 	if text == "" {
-		return c.text(name), field
+		return c.Text(name), field
 	}
-	if settingOf(name).kind == folder {
-		text = a.absolute(text, a.dir)
+	if settings.Of(name).Kind == settings.Folder {
+		text = a.source().Absolute(text, a.dir)
 	}
 	return text, field
 }
 
-// saidBy names a flag, or its setting if that says it instead.
-func (c *config) saidBy(flag string, given bool, setting string) string {
-	if given || c.text(setting) == "" {
-		return flag
-	}
-	return c.label(setting)
-}
-
 // fields names who said what of a hub.
-func (o *hubOptions) fields(a *app, c *config) map[string]string {
-	cert := c.saidBy("--tls-cert", o.serve.cert != "", setHubTLSCert)
-	said := map[string]string{"routes": c.saidBy("--routes", len(o.routes) > 0, setHubRoutes), "tls_cert": cert, "--tls-cert": cert,
-		"tls_key": c.saidBy("--tls-key", o.serve.key != "", setHubTLSKey)}
+func (o *hubOptions) fields(a *app, c *settings.Settings) map[string]string {
+	cert := c.SaidBy("--tls-cert", o.serve.cert != "", settings.HubTLSCert)
+	said := map[string]string{"routes": c.SaidBy("--routes", len(o.routes) > 0, settings.HubRoutes), "tls_cert": cert, "--tls-cert": cert,
+		"tls_key": c.SaidBy("--tls-key", o.serve.key != "", settings.HubTLSKey)}
 	for _, h := range hubFlags {
 		_, said[strings.TrimPrefix(h.setting, "hub_")] = o.value(a, c, h.setting)
 	}
@@ -160,17 +155,17 @@ func (p hubPlan) blame(err error) error {
 }
 
 // plan reads the options.
-func (o *hubOptions) plan(a *app, c *config) (p hubPlan, err error) {
+func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	get := func(name string) string { v, _ := o.value(a, c, name); return v }
 	p.said = o.fields(a, c)
 	p.hub = hub.Config{
-		Name: get(setHubName), Store: firstOf(get(setHubStore), filepath.Join(c.home(), "hub")), Listen: firstOf(get(setHubListen), "127.0.0.1:4222"),
-		TLS:  keys.Files{Cert: firstOf(o.serve.cert, c.text(setHubTLSCert)), Key: firstOf(o.serve.key, c.text(setHubTLSKey)), CA: get(setHubTLSCA)},
-		Keys: firstOf(get(setHubKeys), c.clusterKeysPath()), ClusterName: get(setHubClusterName), ClusterListen: get(setHubClusterListen), Routes: o.routes,
-		ClusterSecret: get(setHubClusterSecret), ClusterTLS: keys.Files{Cert: get(setHubClusterCert), Key: get(setHubClusterKey), CA: get(setHubClusterCA)},
+		Name: get(settings.HubName), Store: cmp.Or(get(settings.HubStore), filepath.Join(c.Home(), "hub")), Listen: cmp.Or(get(settings.HubListen), "127.0.0.1:4222"),
+		TLS:  keys.Files{Cert: cmp.Or(o.serve.cert, c.Text(settings.HubTLSCert)), Key: cmp.Or(o.serve.key, c.Text(settings.HubTLSKey)), CA: get(settings.HubTLSCA)},
+		Keys: cmp.Or(get(settings.HubKeys), c.ClusterKeysPath()), ClusterName: get(settings.HubClusterName), ClusterListen: get(settings.HubClusterListen), Routes: o.routes,
+		ClusterSecret: get(settings.HubClusterSecret), ClusterTLS: keys.Files{Cert: get(settings.HubClusterCert), Key: get(settings.HubClusterKey), CA: get(settings.HubClusterCA)},
 	}
 	if len(o.routes) == 0 {
-		p.hub.Routes = c.list(setHubRoutes)
+		p.hub.Routes = c.List(settings.HubRoutes)
 	}
 	if err := o.namedKeys(a, c); err != nil {
 		return p, err
@@ -203,26 +198,26 @@ func (o *hubOptions) plan(a *app, c *config) (p hubPlan, err error) {
 }
 
 // facts are what the hubs of a cluster tell everybody.
-func (o *hubOptions) facts(a *app, c *config) (facts cluster.Facts, err error) {
-	facts.Limits = append(slices.Clone(c.list(setLimits)), o.limits...)
-	if _, err := limit.ParseRules(c.list(setLimits)); err != nil {
-		return facts, invalid(c.label(setLimits), "for example anthropic requests 50/s", err.Error())
+func (o *hubOptions) facts(a *app, c *settings.Settings) (facts cluster.Facts, err error) {
+	facts.Limits = append(slices.Clone(c.List(settings.Limits)), o.limits...)
+	if _, err := limit.ParseRules(c.List(settings.Limits)); err != nil {
+		return facts, invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
 	}
 	if _, err := limit.ParseRules(facts.Limits); err != nil {
 		return facts, invalid("--limit", "for example --limit 'anthropic requests 50/s'", err.Error())
 	}
-	where, field := o.value(a, c, setBlobs)
+	where, field := o.value(a, c, settings.Blobs)
 	if err := checkBlobs(field, where); err != nil {
 		return facts, err
 	}
 	if where != blobsOwn {
 		facts.Blobs = where
 	}
-	text, field := o.value(a, c, setHubReplicas)
-	if facts.Replicas, err = strconv.Atoi(firstOf(text, "1")); err != nil || facts.Replicas != 1 && facts.Replicas != 3 {
-		return facts, invalid(field, "", fmt.Sprintf("must be 1 or 3, not %q", clip(text, 40)))
+	text, field := o.value(a, c, settings.HubReplicas)
+	if facts.Replicas, err = strconv.Atoi(cmp.Or(text, "1")); err != nil || facts.Replicas != 1 && facts.Replicas != 3 {
+		return facts, invalid(field, "", fmt.Sprintf("must be 1 or 3, not %q", plaintext.Clip(text, 40)))
 	}
-	text, field = o.value(a, c, setHubLease)
+	text, field = o.value(a, c, settings.HubLease)
 	if facts.Lease, err = flagTime(field, text, false); err == nil && facts.Lease > 10*time.Minute {
 		err = invalid(field, "", "must be at most 10m")
 	}
@@ -233,55 +228,52 @@ func (o *hubOptions) facts(a *app, c *config) (facts cluster.Facts, err error) {
 }
 
 // keep reads how long what is over is kept.
-func (o *hubOptions) keep(a *app, c *config, facts *cluster.Facts) error {
+func (o *hubOptions) keep(a *app, c *settings.Settings, facts *cluster.Facts) error {
 	for _, k := range []struct {
 		setting string
 		to      *time.Duration
-	}{{setHubKeepLog, &facts.Keep.Log}, {setHubKeepTask, &facts.Keep.Task}, {setHubKeepDone, &facts.Keep.Done}} {
+	}{{settings.HubKeepLog, &facts.Keep.Log}, {settings.HubKeepTask, &facts.Keep.Task}, {settings.HubKeepDone, &facts.Keep.Done}} {
 		text, field := o.value(a, c, k.setting)
 		if text == "" {
 			continue
 		}
 		term, err := parseTerm(text)
 		if err != nil || term < time.Minute {
-			return invalid(field, "", fmt.Sprintf("must be a time such as 7d or 36h, at least 1m, not %q", clip(text, 40)))
+			return invalid(field, "", fmt.Sprintf("must be a time such as 7d or 36h, at least 1m, not %q", plaintext.Clip(text, 40)))
 		}
 		*k.to = term
 	}
 	if all := facts.Keep.Complete(); all.Done < all.Log || all.Done < all.Task {
-		_, field := o.value(a, c, setHubKeepDone)
+		_, field := o.value(a, c, settings.HubKeepDone)
 		return invalid(field, "keep ends for at least as long as records and questions", fmt.Sprintf("%s is less than --keep-log or --keep-task", all.Done))
 	}
 	return nil
 }
 
-func (o *hubOptions) maxStore(a *app, c *config) (int64, error) {
-	text, field := o.value(a, c, setHubMaxStore)
+func (o *hubOptions) maxStore(a *app, c *settings.Settings) (int64, error) {
+	text, field := o.value(a, c, settings.HubMaxStore)
 	if text == "" {
 		return 0, nil
 	}
 	n, err := parseSize(text)
 	if err != nil || n < 1<<20 {
-		return 0, invalid(field, "", fmt.Sprintf("must be a size such as 200GB, not %q", clip(text, 40)))
+		return 0, invalid(field, "", fmt.Sprintf("must be a size such as 200GB, not %q", plaintext.Clip(text, 40)))
 	}
 	return n, nil
 }
 
 // namedKeys refuses a file of keys that was named and is not there: a hub without one lets
 // everybody on its machine in.
-func (o *hubOptions) namedKeys(a *app, c *config) error {
-	path, field := o.value(a, c, setHubKeys)
+func (o *hubOptions) namedKeys(a *app, c *settings.Settings) error {
+	path, field := o.value(a, c, settings.HubKeys)
 	if path == "" {
 		return nil
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return invalid(field, "make it: marchwarden cluster key add NAME --role worker --keys "+path+" --out FILE", fmt.Sprintf("%q is not there", clip(path, 60)))
+		return invalid(field, "make it: marchwarden cluster key add NAME --role worker --keys "+path+" --out FILE", fmt.Sprintf("%q is not there", plaintext.Clip(path, 60)))
 	}
 	return nil
 }
-
-// clusterKeysPath is the file of the keys of a cluster.
-func (c *config) clusterKeysPath() string { return filepath.Join(c.home(), "cluster-keys.json") }
 
 // firstScreen says what runs where, and what to do next.
 func (a *app) firstScreen(h *hub.Hub, p hubPlan) {

@@ -15,12 +15,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // running is a hub that runs, with the engine and the steward of each of its accounts.
 type running struct {
 	a    *app
-	c    *config
+	c    *settings.Settings
 	hub  *hub.Hub
 	plan hubPlan
 	log  *slog.Logger

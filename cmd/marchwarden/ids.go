@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -22,7 +23,7 @@ const minPrefix = 4
 
 // openTrace opens the records for a command that is about one run, and finds it. The
 // caller closes them.
-func (a *app) openTrace(arg string) (*config, *records, marchwarden.TraceID, error) {
+func (a *app) openTrace(arg string) (*settings.Settings, *records, marchwarden.TraceID, error) {
 	c, err := a.loadConfig()
 	if err != nil {
 		return nil, nil, marchwarden.TraceID{}, err

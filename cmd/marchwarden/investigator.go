@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // minds are how an investigator plans and writes: with a model, or without.
@@ -21,7 +23,7 @@ func minds(vectorsOf func(id string) (embed.Embedder, error)) pi.Minds {
 	return pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind, Vectors: vectorsOf}
 }
 
-// terms are what follows for an investigation from whom it may ask.
+// termsFor are what follows for an investigation from whom it may ask.
 type terms struct {
 	private bool // somebody reports what is the user's own
 	outside bool // somebody reaches outside this machine
@@ -30,20 +32,20 @@ type terms struct {
 	seesPrivate bool
 }
 
-// terms finds the model of an investigation, and what it may see. begunBy is that of one
+// termsFor finds the model of an investigation, and what it may see. begunBy is that of one
 // that goes on.
-func (c *config) terms(members []dispatch.Member, o deskOptions, begunBy string) terms {
+func termsFor(c *settings.Settings, members []dispatch.Member, o deskOptions, begunBy string) terms {
 	t := terms{
 		private:     slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Private }),
 		outside:     slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.OpenWorld }),
-		seesPrivate: c.chooseModel(o.model, false).name != "",
+		seesPrivate: chooseModel(c, o.model, false).name != "",
 	}
-	t.model = chosenFor{c.chooseModel(firstOf(begunBy, o.model), t.outside), !t.private || !t.seesPrivate}
+	t.model = chosenFor{chooseModel(c, cmp.Or(begunBy, o.model), t.outside), !t.private || !t.seesPrivate}
 	return t
 }
 
 // openPIDesk opens the investigator over the network that the options mean.
-func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
+func (a *app) openPIDesk(c *settings.Settings, o deskOptions) (*desk, error) {
 	if err := a.checkBeforehand(c, o); err != nil {
 		return nil, err
 	}
@@ -52,8 +54,8 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 		return nil, err
 	}
 	members := network.Members()
-	t := c.terms(members, o, o.begunBy)
-	deadline, err := c.deadline(o.timeout, t.outside)
+	t := termsFor(c, members, o, o.begunBy)
+	deadline, err := c.Deadline(o.timeout, t.outside)
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
@@ -61,7 +63,7 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
-	table, err := c.calibration()
+	table, err := calibrationOf(c)
 	if err != nil {
 		return nil, errors.Join(err, network.Close())
 	}
@@ -73,13 +75,13 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 	if err != nil {
 		return nil, errors.Join(err, vs.Close(), network.Close())
 	}
-	d := &desk{name: piName, scope: pi.Scope, openWorld: t.outside, private: t.private, a: a, cfg: c, records: rec, warn: o.warn, told: o.told}
+	d := &desk{name: settings.PI, scope: pi.Scope, openWorld: t.outside, private: t.private, a: a, cfg: c, records: rec, warn: o.warn, told: o.told}
 	cfg := pi.Config{
 		Traces: rec.traces, Blobs: rec.blobs, Version: programVersion(), Now: a.now, NewID: a.newID,
 		Dispatcher: network, Minds: minds(vs.of), Model: model, Vectors: vs.embedder, Calibration: table,
 		Options: pi.Options{
 			Parallel: o.parallel, MaxRihlas: o.maxRihlas, Deadline: deadline, PlanOnly: o.planOnly,
-			AllowEgress: c.allowEgress(o), ModelSeesPrivate: t.seesPrivate, Flags: o.flags, More: o.more,
+			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.seesPrivate, Flags: o.flags, More: o.more,
 		},
 		Spent: func(call pi.Call) { d.enter(finished{call.Start, call.Result, call.Before}) },
 		Say:   o.warn,
@@ -94,14 +96,14 @@ func (a *app) openPIDesk(c *config, o deskOptions) (*desk, error) {
 	return d, nil
 }
 
-// allowEgress are the members whose findings others may be told.
-func (c *config) allowEgress(o deskOptions) []string {
-	return append(slices.Clone(o.allowEgress), c.list(setAllowEgress)...)
+// egressOf are the members whose findings others may be told.
+func egressOf(c *settings.Settings, o deskOptions) []string {
+	return append(slices.Clone(o.allowEgress), c.List(settings.AllowEgress)...)
 }
 
 // checkBeforehand finds what is wrong with the options of a network's members
 // before any of them is started: a child process could only fail with it.
-func (a *app) checkBeforehand(c *config, o deskOptions) error {
+func (a *app) checkBeforehand(c *settings.Settings, o deskOptions) error {
 	library, err := a.openLibrary(c, o.library, o.embedded)
 	if err != nil {
 		return err
@@ -112,12 +114,12 @@ func (a *app) checkBeforehand(c *config, o deskOptions) error {
 	if _, err := a.openEngines(c, o.search); err != nil && offline(a, c, o) == "" && o.wants(web.Name) {
 		return err
 	}
-	_, err = c.fetchAllow()
+	_, err = fetchAllow(c)
 	return err
 }
 
 // refetcher gets documents again that a stranger cites.
-func (a *app) refetcher(c *config, o deskOptions, d *desk) (func(context.Context, string) (pi.Document, error), error) {
+func (a *app) refetcher(c *settings.Settings, o deskOptions, d *desk) (func(context.Context, string) (pi.Document, error), error) {
 	x := a.extractor(c)
 	pages, err := a.openWebFetcher(c, d.records, x, o.render)
 	if err != nil {

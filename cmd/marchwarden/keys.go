@@ -41,7 +41,7 @@ func (a *app) makeKey(path string) error {
 		return err
 	}
 	if err := durable.MakeDir(filepath.Dir(path)); err != nil {
-		return invalid("--new-key", "", fmt.Sprintf("the folder of %q cannot be made: %s", path, cause(err)))
+		return invalid("--new-key", "", fmt.Sprintf("the folder of %q cannot be made: %s", path, durable.Cause(err)))
 	}
 	if err := newFile(path, private, 0o600); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (a *app) makeKey(path string) error {
 func newFile(path string, content []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
-		return invalid("--new-key", "", fmt.Sprintf("%q cannot be written: %s", path, cause(err)))
+		return invalid("--new-key", "", fmt.Sprintf("%q cannot be written: %s", path, durable.Cause(err)))
 	}
 	_, err = f.Write(content)
 	if err == nil {
@@ -104,9 +104,9 @@ func readPublicKeys(paths []string) ([]bundle.PublicKey, error) {
 }
 
 func readKeyFile(field, path string) ([]byte, error) {
-	f, err := openRegular(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
-		return nil, invalid(field, "'marchwarden export --new-key FILE' makes a key", fmt.Sprintf("%q cannot be read: %s", path, cause(err)))
+		return nil, invalid(field, "'marchwarden export --new-key FILE' makes a key", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
 	}
 	defer f.Close()
 	return readLimited(f, maxKeyBytes, "key")

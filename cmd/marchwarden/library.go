@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -118,14 +119,14 @@ func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) erro
 // addFolder indexes a folder and remembers it. When ctx ends on the way, what
 // was indexed stays and the next ask goes on with it; a folder that cannot be
 // indexed is not remembered.
-func (a *app) addFolder(ctx context.Context, c *config, ix *local.Index, f *fetch.Folder, w *watch) error {
+func (a *app) addFolder(ctx context.Context, c *settings.Settings, ix *local.Index, f *fetch.Folder, w *watch) error {
 	x := a.extractor(c)
 	defer x.Close()
 	r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: a.now, Progress: w.event})
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	if err := errors.Join(err, keepFolder(c.foldersPath(), f.Name)); err != nil {
+	if err := errors.Join(err, keepFolder(c.FoldersPath(), f.Name)); err != nil {
 		return err
 	}
 	for _, n := range r.Notes {
@@ -137,11 +138,11 @@ func (a *app) addFolder(ctx context.Context, c *config, ix *local.Index, f *fetc
 }
 
 // withIndex opens the index of the user's folders for one piece of work.
-func (a *app) withIndex(ctx context.Context, c *config, work func(*local.Index) error) error {
-	if err := os.MkdirAll(c.home(), 0o700); err != nil {
+func (a *app) withIndex(ctx context.Context, c *settings.Settings, work func(*local.Index) error) error {
+	if err := os.MkdirAll(c.Home(), 0o700); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the home folder")
 	}
-	ix, err := local.Open(ctx, c.indexPath())
+	ix, err := local.Open(ctx, c.IndexPath())
 	if err != nil {
 		return err
 	}
@@ -189,8 +190,8 @@ func (a *app) runLibraryList(ctx context.Context, asJSON bool) error {
 }
 
 // folderRows joins what was added with what the index holds of it.
-func (a *app) folderRows(ctx context.Context, c *config) ([]folderRow, error) {
-	kept, err := keptFolders(c.foldersPath())
+func (a *app) folderRows(ctx context.Context, c *settings.Settings) ([]folderRow, error) {
+	kept, err := keptFolders(c.FoldersPath())
 	if err != nil {
 		return nil, err
 	}
@@ -230,8 +231,8 @@ func (a *app) runLibraryRemove(ctx context.Context, args []string) error {
 		if strings.TrimSpace(arg) == "" {
 			return invalid("DIR", "use . for the working directory", "must not be blank")
 		}
-		path := a.absolute(arg, a.dir)
-		if err := forgetFolder(c.foldersPath(), path); err != nil {
+		path := a.source().Absolute(arg, a.dir)
+		if err := forgetFolder(c.FoldersPath(), path); err != nil {
 			return err
 		}
 		err := a.withIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
@@ -282,13 +283,13 @@ func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, word
 
 // search brings the index up to date and searches it. Without folders of the
 // user's the index is in memory, as it is for 'ask'.
-func (a *app) search(ctx context.Context, c *config, library []*fetch.Folder, q search.Query) (hits []search.Hit, err error) {
+func (a *app) search(ctx context.Context, c *settings.Settings, library []*fetch.Folder, q search.Query) (hits []search.Hit, err error) {
 	x := a.extractor(c)
 	defer x.Close()
 	path := ""
 	for _, f := range library {
 		if !f.Embedded() {
-			path = c.indexPath()
+			path = c.IndexPath()
 		}
 	}
 	ix, err := local.Open(ctx, path)

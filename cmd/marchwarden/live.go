@@ -8,11 +8,12 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // live runs the queries behind the citations of a database again and says whether
 // the rows are what they were. Each document is read once.
-func (v *verdicts) live(ctx context.Context, c *config, o deskOptions, blobs blob.Store, res *marchwarden.Result) error {
+func (v *verdicts) live(ctx context.Context, c *settings.Settings, o deskOptions, blobs blob.Store, res *marchwarden.Result) error {
 	var cited []marchwarden.Citation
 	seen := map[string]bool{}
 	for _, ct := range res.Citations {

@@ -19,7 +19,9 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
@@ -65,6 +67,27 @@ type app struct {
 	// says that it was asked. Several desks may be open at once: it is not asked again.
 	tracer *telemetry.Tracer
 	traced bool
+}
+
+// source is where the settings of this program are read from.
+func (a *app) source() settings.Source {
+	return settings.Source{Env: a.env, Dir: a.dir, UserHome: a.userHome, Warn: a.warn, LogFormat: a.logFormat}
+}
+
+// loadConfig reads the settings. The app learns about colour, the home folder and what to hide.
+func (a *app) loadConfig() (*settings.Settings, error) {
+	c, err := settings.Load(a.source())
+	if c != nil {
+		a.home = c.Home()
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.noColor = c.On(settings.NoColor)
+	if a.hide != nil {
+		a.hide.Learn(append(c.Hidden(a.env), login.Secrets(c.LoginsPath())...)...)
+	}
+	return c, nil
 }
 
 func main() {
@@ -120,7 +143,7 @@ func interruptible(parent context.Context) (context.Context, func()) {
 // that turns errors into codes and writes them, and the door of all that is printed:
 // no secret of the settings passes it.
 func run(ctx context.Context, a *app, args []string) int {
-	a.hide = secret.New(a.early(args)...)
+	a.hide = secret.New(settings.EarlySecrets(a.env, args)...)
 	stdout, stderr := a.hide.Writer(a.stdout), a.hide.Writer(a.stderr)
 	a.stdout, a.stderr = stdout, stderr
 	code := execute(ctx, a, args)

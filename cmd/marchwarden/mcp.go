@@ -18,10 +18,12 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 func newMCP(a *app) *cobra.Command {
@@ -66,7 +68,7 @@ func newMCPConfig(a *app) *cobra.Command {
 			if err := argCount(1, 2, "a host and, if you like, a researcher")(cmd, args); err != nil {
 				return err
 			}
-			return a.runMCPConfig(*o, append(args, piName)[:2], flags)
+			return a.runMCPConfig(*o, append(args, settings.PI)[:2], flags)
 		},
 	}
 	f := cmd.Flags()
@@ -91,7 +93,7 @@ type mcpEntry struct {
 func (a *app) runMCPConfig(o mcpOptions, args, flags []string) error {
 	i := slices.IndexFunc(hosts, func(h mcpHost) bool { return h.name == args[0] })
 	if i < 0 {
-		return invalid("host", "", fmt.Sprintf("must be %s, not %q", either(hostNames()), clip(args[0], 40)))
+		return invalid("host", "", fmt.Sprintf("must be %s, not %q", settings.Either(hostNames()), plaintext.Clip(args[0], 40)))
 	}
 	var e mcpEntry
 	var err error
@@ -113,16 +115,16 @@ func (a *app) runMCPConfig(o mcpOptions, args, flags []string) error {
 	return nil
 }
 
-var servable = []string{piName, files.Name, database.Name, web.Name, arxiv.Name}
+var servable = []string{settings.PI, files.Name, database.Name, web.Name, arxiv.Name}
 
 func serverName(researcher string) (string, error) {
 	switch {
-	case researcher == piName:
+	case researcher == settings.PI:
 		return "marchwarden", nil
 	case slices.Contains(servable, researcher):
 		return "marchwarden-" + researcher, nil
 	}
-	return "", invalid("researcher", "", fmt.Sprintf("must be %s, not %q", either(servable), clip(researcher, 40)))
+	return "", invalid("researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(servable), plaintext.Clip(researcher, 40)))
 }
 
 // variable is what the name of an environment variable looks like, and a token does not.
@@ -150,11 +152,11 @@ func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpEn
 	}
 	e := mcpEntry{name: name, command: self, args: append([]string{"serve", researcher}, flags...), env: o.env}
 	if home, ok := a.env("MARCHWARDEN_HOME"); ok && home != "" {
-		e.home = a.absolute(home, a.dir)
+		e.home = a.source().Absolute(home, a.dir)
 	}
 	for _, text := range append([]string{e.command, e.home}, e.args...) {
 		if !utf8.ValidString(text) {
-			return mcpEntry{}, invalid("", "move it to a path that is", fmt.Sprintf("%q is not UTF-8, and no configuration can hold it", clip(text, 80)))
+			return mcpEntry{}, invalid("", "move it to a path that is", fmt.Sprintf("%q is not UTF-8, and no configuration can hold it", plaintext.Clip(text, 80)))
 		}
 	}
 	return e, nil
@@ -184,7 +186,7 @@ func (a *app) checkServeFlags(researcher string, flags []string) error {
 	}
 	for _, flag := range flags {
 		_, value, _ := strings.Cut(flag, "=")
-		if len(passwords(flag)) > 0 || len(passwords(value)) > 0 {
+		if len(settings.Passwords(flag)) > 0 || len(settings.Passwords(value)) > 0 {
 			return invalid("", "set MARCHWARDEN_DB where the host runs, and pass it on by --env MARCHWARDEN_DB", "an address with a password must not be in the configuration of a host")
 		}
 	}
@@ -195,7 +197,7 @@ func (a *app) checkServeFlags(researcher string, flags []string) error {
 		}
 		for _, dir := range folders {
 			if !filepath.IsAbs(dir) && !strings.HasPrefix(dir, "~/") {
-				return invalid("--library", "the host starts the server in a folder of its own choice", fmt.Sprintf("must be an absolute path, not %q", clip(dir, 60)))
+				return invalid("--library", "the host starts the server in a folder of its own choice", fmt.Sprintf("must be an absolute path, not %q", plaintext.Clip(dir, 60)))
 			}
 		}
 	}
@@ -237,10 +239,10 @@ func (a *app) mcpWarnings(e mcpEntry) {
 	if strings.Contains(e.command+strings.Join(e.args, ""), "$") {
 		a.warn("the host may take the $ in the configuration for a variable: prefer a path without it")
 	}
-	for _, s := range settings {
-		v, ok := a.env(s.env)
-		if ok && s.present(v) && s.secret && s.name != setHTTPToken && !slices.Contains(e.env, s.env) {
-			a.note("%s is set here and may not be where the host runs: --env %s passes it on by name", s.env, s.env)
+	for _, s := range settings.All {
+		v, ok := a.env(s.Env)
+		if ok && s.Present(v) && s.Secret && s.Name != settings.HTTPToken && !slices.Contains(e.env, s.Env) {
+			a.note("%s is set here and may not be where the host runs: --env %s passes it on by name", s.Env, s.Env)
 		}
 	}
 }

@@ -16,7 +16,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/openai"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/rationed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/steady"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	searchrationed "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rationed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // noModel is how people ask for the mind that needs no model.
@@ -41,10 +43,10 @@ const loading = 5 * time.Minute
 
 // providers are all there are. Servers on this machine have their usual address.
 var providers = []provider{
-	{name: "anthropic", base: setAnthropicURL, key: setAnthropicKey, byDefault: anthropic.DefaultModel},
-	{name: "openai", base: setOpenAIURL, key: setOpenAIKey, byDefault: "gpt-5.4-mini"},
-	{name: "openrouter", at: "https://openrouter.ai/api/v1", key: setOpenRouterKey},
-	{name: "ollama", base: setOllamaHost, port: "11434", path: "/v1", idle: loading},
+	{name: "anthropic", base: settings.AnthropicURL, key: settings.AnthropicKey, byDefault: anthropic.DefaultModel},
+	{name: "openai", base: settings.OpenAIURL, key: settings.OpenAIKey, byDefault: "gpt-5.4-mini"},
+	{name: "openrouter", at: "https://openrouter.ai/api/v1", key: settings.OpenRouterKey},
+	{name: "ollama", base: settings.OllamaHost, port: "11434", path: "/v1", idle: loading},
 	{name: "lmstudio", at: "http://127.0.0.1:1234/v1", idle: loading},
 	{name: "llamacpp", at: "http://127.0.0.1:8080/v1", idle: loading},
 	{name: "vllm", at: "http://127.0.0.1:8000/v1", idle: loading},
@@ -72,18 +74,18 @@ type chosenModel struct {
 // chooseModel finds which model a research uses: the one that is named, or else,
 // for researchers of public sources, the first whose key is there. What is in
 // the user's own folders goes to a provider only if a model was named.
-func (c *config) chooseModel(flag string, public bool) chosenModel {
+func chooseModel(c *settings.Settings, flag string, public bool) chosenModel {
 	switch {
 	case flag != "":
 		return chosenModel{flag, "--model"}
-	case c.text(setModel) != "":
-		return chosenModel{c.text(setModel), c.label(setModel)}
+	case c.Text(settings.Model) != "":
+		return chosenModel{c.Text(settings.Model), c.Label(settings.Model)}
 	case !public:
 		return chosenModel{}
-	case c.text(setAnthropicKey) != "":
-		return chosenModel{"anthropic/" + anthropic.DefaultModel, settingEnv(setAnthropicKey)}
-	case c.text(setOpenAIKey) != "":
-		return chosenModel{"openai", settingEnv(setOpenAIKey)}
+	case c.Text(settings.AnthropicKey) != "":
+		return chosenModel{"anthropic/" + anthropic.DefaultModel, settings.EnvOf(settings.AnthropicKey)}
+	case c.Text(settings.OpenAIKey) != "":
+		return chosenModel{"openai", settings.EnvOf(settings.OpenAIKey)}
 	}
 	return chosenModel{}
 }
@@ -92,7 +94,7 @@ func (c *config) chooseModel(flag string, public bool) chosenModel {
 // or "claude-…"; nil for the extractive mind. For public sources the fallback
 // stands behind it: what is in the user's folders goes to the model that was named
 // and to no other.
-func (a *app) openModel(c *config, chosen chosenModel, public bool) (llm.Model, error) {
+func (a *app) openModel(c *settings.Settings, chosen chosenModel, public bool) (llm.Model, error) {
 	primary, err := a.bareModel(c, chosen.name, chosen.origin)
 	if err != nil || primary == nil {
 		return nil, err
@@ -108,7 +110,7 @@ func (a *app) openModel(c *config, chosen chosenModel, public bool) (llm.Model, 
 	if !public {
 		return with(primary, nil), nil
 	}
-	fallback, err := a.bareModel(c, c.text(setFallback), c.label(setFallback))
+	fallback, err := a.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +120,7 @@ func (a *app) openModel(c *config, chosen chosenModel, public bool) (llm.Model, 
 	return with(primary, fallback), nil
 }
 
-func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
+func (a *app) bareModel(c *settings.Settings, name, origin string) (llm.Model, error) {
 	if name == "" || name == noModel {
 		return nil, nil
 	}
@@ -126,11 +128,11 @@ func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, address := c.text(p.key), p.address(c)
-	custom := p.base != "" && c.values[p.base].origin != fromDefault
+	key, address := c.Text(p.key), p.address(c)
+	custom := p.base != "" && c.Origin(p.base) != settings.FromDefault
 	if p.key != "" && key == "" && !custom {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: origin, Message: fmt.Sprintf("%s needs a key", name),
-			Hint: "set " + settingEnv(p.key) + " in the environment or in .env, or use --model " + noModel}
+			Hint: "set " + settings.EnvOf(p.key) + " in the environment or in .env, or use --model " + noModel}
 	}
 	if p.name == "anthropic" {
 		return rationed.New(a.tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), a.limits, a.now), nil
@@ -140,11 +142,11 @@ func (a *app) bareModel(c *config, name, origin string) (llm.Model, error) {
 
 // address is where the provider is. The path that its protocol is under may be in
 // the setting or not.
-func (p provider) address(c *config) string {
-	if p.base == "" || c.text(p.base) == "" {
+func (p provider) address(c *settings.Settings) string {
+	if p.base == "" || c.Text(p.base) == "" {
 		return p.at
 	}
-	return withPort(strings.TrimSuffix(strings.TrimRight(c.text(p.base), "/"), p.path), p.port) + p.path
+	return withPort(strings.TrimSuffix(strings.TrimRight(c.Text(p.base), "/"), p.path), p.port) + p.path
 }
 
 // withPort gives an address a port if it has none and there is a usual one for
@@ -176,7 +178,7 @@ func parseModel(name, origin string) (provider, string, error) {
 	i := slices.IndexFunc(providers, func(p provider) bool { return p.name == who })
 	if i < 0 {
 		return provider{}, "", invalid(origin, "for example anthropic/"+anthropic.DefaultModel+" or ollama/qwen3; a server that speaks OpenAI's protocol is openai/MODEL with OPENAI_BASE_URL",
-			fmt.Sprintf("must be %s or PROVIDER/MODEL with one of the providers %s, not %q", noModel, either(providerNames()), clip(name, 60)))
+			fmt.Sprintf("must be %s or PROVIDER/MODEL with one of the providers %s, not %q", noModel, settings.Either(providerNames()), plaintext.Clip(name, 60)))
 	}
 	if model == "" {
 		model = providers[i].byDefault

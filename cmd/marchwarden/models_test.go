@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/anthropic"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 func TestParseModel(t *testing.T) {
@@ -37,12 +38,12 @@ func TestAddresses(t *testing.T) {
 		"https://x.example/v1":    "https://x.example/v1",
 		"gpu-box":                 "http://gpu-box",
 	} {
-		if got, problem := readAddress(in); got != want || problem != "" {
+		if got, problem := settings.ReadAddress(in); got != want || problem != "" {
 			t.Errorf("%s: %s %s", in, got, problem)
 		}
 	}
 	for _, in := range []string{"ftp://x", "http://", "://", "http://x/?key=secret", "http://x/#a", "http://[::1"} {
-		if got, problem := readAddress(in); problem == "" || strings.Contains(problem, "secret") {
+		if got, problem := settings.ReadAddress(in); problem == "" || strings.Contains(problem, "secret") {
 			t.Errorf("%s: %s %s", in, got, problem)
 		}
 	}
@@ -69,7 +70,7 @@ func TestProviderAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.address(&config{values: map[string]value{setOllamaHost: {[]string{in}, fromEnv}}}); got != want {
+		if got := p.address(&settings.Settings{Values: map[string]settings.Value{settings.OllamaHost: {Texts: []string{in}, Origin: settings.FromEnv}}}); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
@@ -78,23 +79,23 @@ func TestProviderAddress(t *testing.T) {
 // What a model is chosen by: a flag, a setting, and for public sources alone the
 // keys that are there.
 func TestChooseModel(t *testing.T) {
-	keys := map[string]value{setAnthropicKey: {[]string{"k"}, fromEnv}, setOpenAIKey: {[]string{"k"}, fromEnv}}
-	c := &config{values: keys}
-	if got := c.chooseModel("", false); got.name != "" {
+	keys := map[string]settings.Value{settings.AnthropicKey: {Texts: []string{"k"}, Origin: settings.FromEnv}, settings.OpenAIKey: {Texts: []string{"k"}, Origin: settings.FromEnv}}
+	c := &settings.Settings{Values: keys}
+	if got := chooseModel(c, "", false); got.name != "" {
 		t.Errorf("a key alone sends folders to %s", got.name)
 	}
-	if got := c.chooseModel("", true); got.name != "anthropic/"+anthropic.DefaultModel {
+	if got := chooseModel(c, "", true); got.name != "anthropic/"+anthropic.DefaultModel {
 		t.Error(got.name)
 	}
-	delete(keys, setAnthropicKey)
-	if got := c.chooseModel("", true); got.name != "openai" {
+	delete(keys, settings.AnthropicKey)
+	if got := chooseModel(c, "", true); got.name != "openai" {
 		t.Error(got.name)
 	}
-	keys[setModel] = value{[]string{"ollama/x"}, fromFile}
-	if got := c.chooseModel("", false); got.name != "ollama/x" {
+	keys[settings.Model] = settings.Value{Texts: []string{"ollama/x"}, Origin: settings.FromFile}
+	if got := chooseModel(c, "", false); got.name != "ollama/x" {
 		t.Error(got.name)
 	}
-	if got := c.chooseModel("extractive", true); got.name != noModel {
+	if got := chooseModel(c, "extractive", true); got.name != noModel {
 		t.Error(got.name)
 	}
 }

@@ -15,19 +15,21 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 )
 
 // seats are the members of the network that the options and the configuration
 // mean. Nothing is started.
-func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
+func (a *app) seats(c *settings.Settings, o deskOptions) ([]pool.Seat, error) {
 	var out []pool.Seat
-	for _, name := range builtinOrder {
+	for _, name := range settings.Builtin {
 		b := builtinNamed(name)
-		conf := c.memberNamed(name)
+		conf := c.MemberNamed(name)
 		off := a.whyOff(c, o, name)
 		if off != "" && slices.Contains(o.only, name) {
 			return nil, invalid("--researchers", "", name+": "+off)
@@ -35,8 +37,8 @@ func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
 		if off != "" || !o.wants(name) {
 			continue
 		}
-		seat := pool.Seat{Timeout: conf.timeout}
-		seat.Name, seat.Scope, seat.Share, seat.Trust = name, b.fixed, conf.share, dispatch.Own
+		seat := pool.Seat{Timeout: conf.Timeout}
+		seat.Name, seat.Scope, seat.Share, seat.Trust = name, b.fixed, conf.Share, dispatch.Own
 		if b.fixed == "" {
 			var err error
 			if seat.Scope, err = b.scope(a, c, o); err != nil {
@@ -54,13 +56,13 @@ func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
 		}
 		out = append(out, seat)
 	}
-	for _, m := range c.members {
-		if !m.external() || !o.wants(m.name) {
+	for _, m := range c.Members {
+		if !m.External() || !o.wants(m.Name) {
 			continue
 		}
-		if m.off {
-			if slices.Contains(o.only, m.name) {
-				return nil, invalid(o.chosenBy(), "", m.name+": "+offInFile)
+		if m.Off {
+			if slices.Contains(o.only, m.Name) {
+				return nil, invalid(o.chosenBy(), "", m.Name+": "+offInFile)
 			}
 			continue
 		}
@@ -68,14 +70,14 @@ func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
 		if err != nil {
 			return nil, err
 		}
-		seat := pool.Seat{Timeout: m.timeout, Pinned: true, Open: a.dial(c, o, m.name, target)}
-		seat.Name, seat.Scope, seat.Share, seat.Trust, seat.Private, seat.OpenWorld = m.name, m.scope, m.share, m.trust, m.private, true
-		seat.Transport = m.transport()
+		seat := pool.Seat{Timeout: m.Timeout, Pinned: true, Open: a.dial(c, o, m.Name, target)}
+		seat.Name, seat.Scope, seat.Share, seat.Trust, seat.Private, seat.OpenWorld = m.Name, m.Scope, m.Share, m.Trust, m.Private, true
+		seat.Transport = m.Transport()
 		out = append(out, seat)
 	}
 	for _, name := range o.only {
 		if !slices.ContainsFunc(out, func(s pool.Seat) bool { return s.Name == name }) {
-			return nil, invalid("--researchers", "", fmt.Sprintf("must be a list of %s, not %q", either(c.memberNames()), clip(name, 40)))
+			return nil, invalid("--researchers", "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(c.MemberNames()), plaintext.Clip(name, 40)))
 		}
 	}
 	return out, nil
@@ -85,8 +87,8 @@ func (a *app) seats(c *config, o deskOptions) ([]pool.Seat, error) {
 const offInFile = "off in config.yaml"
 
 // whyOff says why a built-in researcher is not in the network; "" if it is.
-func (a *app) whyOff(c *config, o deskOptions, name string) string {
-	if c.memberNamed(name).off {
+func (a *app) whyOff(c *settings.Settings, o deskOptions, name string) string {
+	if c.MemberNamed(name).Off {
 		return offInFile
 	}
 	return builtinNamed(name).off(a, c, o)
@@ -94,7 +96,7 @@ func (a *app) whyOff(c *config, o deskOptions, name string) string {
 
 // chosenBy is the flag that named the members.
 func (o deskOptions) chosenBy() string {
-	if o.researcher != "" && o.researcher != piName {
+	if o.researcher != "" && o.researcher != settings.PI {
 		return "--researcher"
 	}
 	return "--researchers"
@@ -105,54 +107,29 @@ func (o deskOptions) wants(name string) bool {
 	return len(o.only) == 0 || slices.Contains(o.only, name)
 }
 
-// memberNamed is what the configuration says of a researcher, if anything.
-func (c *config) memberNamed(name string) member {
-	i := slices.IndexFunc(c.members, func(m member) bool { return m.name == name })
-	if i < 0 {
-		return member{name: name}
-	}
-	return c.members[i]
-}
-
-// researcherNames are all that --researcher may say.
-func (c *config) researcherNames() []string { return append(c.memberNames(), piName) }
-
-// memberNames are all who may be in a network.
-func (c *config) memberNames() []string {
-	names := slices.Clone(builtinOrder)
-	for _, m := range c.members {
-		if m.external() {
-			names = append(names, m.name)
-		}
-	}
-	return names
-}
-
 // openPool makes the network of the options.
-func (a *app) openPool(c *config, o deskOptions) (*pool.Pool, error) {
+func (a *app) openPool(c *settings.Settings, o deskOptions) (*pool.Pool, error) {
 	seats, err := a.seats(c, o)
 	if err != nil {
 		return nil, err
 	}
-	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Log: a.sessionLog(c, o)})
+	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.PinsPath()), Now: a.now, Log: a.sessionLog(c, o)})
 }
 
 // sessionLog is where sessions log: beside the other logs of a server, and else
 // only for those who look for a fault, since a gap says what went wrong.
-func (a *app) sessionLog(c *config, o deskOptions) *slog.Logger {
+func (a *app) sessionLog(c *settings.Settings, o deskOptions) *slog.Logger {
 	switch {
 	case o.log != nil:
 		return o.log
-	case c.on(setDebug):
+	case c.On(settings.Debug):
 		return a.logger(c)
 	}
 	return slog.New(slog.DiscardHandler)
 }
 
-func (c *config) pinsPath() string { return filepath.Join(c.home(), "pins.json") }
-
 // dial makes the opener of a member that runs somewhere else.
-func (a *app) dial(c *config, o deskOptions, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+func (a *app) dial(c *settings.Settings, o deskOptions, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
 	transport := "tcp"
 	if len(t.Command) > 0 {
 		transport = "pipe"
@@ -179,17 +156,17 @@ func (a *app) dial(c *config, o deskOptions, name string, t client.Target) func(
 
 // target is where somebody else's researcher is. It gets a small environment, and
 // what the configuration names.
-func (a *app) target(c *config, m member) (t client.Target, err error) {
-	t = client.Target{Command: m.command, URL: m.url, Dir: a.dir, Patience: m.timeout} // the start is part of a call
-	if t.Token, err = a.secretOf(m, "token_env", m.tokenEnv); err != nil {
+func (a *app) target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
+	t = client.Target{Command: m.Command, URL: m.Url, Dir: a.dir, Patience: m.Timeout} // the start is part of a call
+	if t.Token, err = a.secretOf(m, "token_env", m.TokenEnv); err != nil {
 		return t, err
 	}
-	if m.url != "" && m.tokenEnv == "" && c.memberNamed(m.name).url == m.url {
+	if m.Url != "" && m.TokenEnv == "" && c.MemberNamed(m.Name).Url == m.Url {
 		if t.Login, err = a.loginOf(c, m); err != nil {
 			return t, err
 		}
 	}
-	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, m.env...) {
+	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, m.Env...) {
 		if v, ok := a.env(name); ok {
 			t.Env = append(t.Env, name+"="+v)
 		}
@@ -199,7 +176,7 @@ func (a *app) target(c *config, m member) (t client.Target, err error) {
 
 // child is this program once more, as a server of one researcher. It gets the whole
 // environment, and what flags said.
-func (a *app) child(c *config, o deskOptions, name string) (client.Target, error) {
+func (a *app) child(c *settings.Settings, o deskOptions, name string) (client.Target, error) {
 	self, err := a.self()
 	if err != nil {
 		return client.Target{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program to start a researcher")
@@ -212,7 +189,7 @@ func (a *app) child(c *config, o deskOptions, name string) (client.Target, error
 	}
 	add("--model", o.model)
 	add("--timeout", o.timeout)
-	env := append(withoutToken(a.environ()), settingEnv(setHome)+"="+c.home())
+	env := append(withoutToken(a.environ()), settings.EnvOf(settings.Home)+"="+c.Home())
 	switch name {
 	case files.Name:
 		for _, dir := range o.library {
@@ -226,7 +203,7 @@ func (a *app) child(c *config, o deskOptions, name string) (client.Target, error
 		add("--render", o.render)
 	case database.Name:
 		if o.db != "" { // it may hold a password, which arguments show to everybody
-			env = append(env, settingEnv(setDB)+"="+o.db)
+			env = append(env, settings.EnvOf(settings.DB)+"="+o.db)
 		}
 		if o.allowSamples {
 			args = append(args, "--allow-samples")
@@ -238,7 +215,7 @@ func (a *app) child(c *config, o deskOptions, name string) (client.Target, error
 // withoutToken is an environment without the token by which clients come in here: it
 // opens this server, and is nobody else's.
 func withoutToken(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, settingEnv(setHTTPToken)+"=") })
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, settings.EnvOf(settings.HTTPToken)+"=") })
 }
 
 // selfPath is the program that is running, by the name that it was started by if
@@ -264,7 +241,7 @@ func selfPath() (string, error) {
 }
 
 // inProcess makes the opener of a built-in researcher that runs in this process.
-func (a *app) inProcess(c *config, o deskOptions, name string) func(context.Context) (pool.Session, pool.Card, error) {
+func (a *app) inProcess(c *settings.Settings, o deskOptions, name string) func(context.Context) (pool.Session, pool.Card, error) {
 	return func(context.Context) (pool.Session, pool.Card, error) {
 		d, err := a.openDesk(c, o.partFor(name))
 		if err != nil {
@@ -296,13 +273,3 @@ type seated struct {
 
 // Close closes both.
 func (s *seated) Close() error { return errors.Join(s.Session.Close(), s.desk.Close()) }
-
-// firstOf is the first text that is not empty.
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}

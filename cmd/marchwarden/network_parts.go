@@ -11,24 +11,27 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // researcherParts are the members of the network as the settings make it. Nobody
 // is started or dialled: 'marchwarden researchers' does that.
-func (a *app) researcherParts(c *config) []partRow {
+func (a *app) researcherParts(c *settings.Settings) []partRow {
 	var rows []partRow
-	for _, name := range builtinOrder {
+	for _, name := range settings.Builtin {
 		row := partRow{"researcher " + name, partOK, builtinNamed(name).outline()}
 		if why := a.whyOff(c, deskOptions{}, name); why != "" {
 			row.State, row.Detail = partOff, why
 		}
 		rows = append(rows, row)
 	}
-	for _, m := range c.members {
-		if m.external() {
+	for _, m := range c.Members {
+		if m.External() {
 			rows = append(rows, a.memberPart(c, m))
 		}
 	}
@@ -36,41 +39,41 @@ func (a *app) researcherParts(c *config) []partRow {
 }
 
 // memberPart is somebody else's researcher.
-func (a *app) memberPart(c *config, m member) partRow {
-	row := partRow{"researcher " + m.name, partOK, m.transport() + "; 'marchwarden researchers' tries it"}
+func (a *app) memberPart(c *settings.Settings, m settings.Member) partRow {
+	row := partRow{"researcher " + m.Name, partOK, m.Transport() + "; 'marchwarden researchers' tries it"}
 	_, wrong := a.target(c, m)
 	var missing error
-	if len(m.command) > 0 {
-		_, missing = exec.LookPath(m.command[0])
+	if len(m.Command) > 0 {
+		_, missing = exec.LookPath(m.Command[0])
 	}
 	var e *marchwarden.Error
 	switch {
-	case m.off:
+	case m.Off:
 		row.State, row.Detail = partOff, offInFile
 	case errors.As(wrong, &e):
 		row.State, row.Detail = partBroken, e.Message+"; "+e.Hint
 	case errors.Is(missing, exec.ErrNotFound):
-		row.State, row.Detail = partBroken, m.command[0]+" is not in PATH ("+m.at+")"
+		row.State, row.Detail = partBroken, m.Command[0]+" is not in PATH ("+m.At+")"
 	case missing != nil:
-		row.State, row.Detail = partBroken, m.command[0]+" cannot be run: "+cause(errors.Unwrap(missing))+" ("+m.at+")"
+		row.State, row.Detail = partBroken, m.Command[0]+" cannot be run: "+durable.Cause(errors.Unwrap(missing))+" ("+m.At+")"
 	}
 	return row
 }
 
 // databasePart is the database of the settings, whose address is not shown: it may
 // hold a password.
-func (a *app) databasePart(c *config) servicePart {
+func (a *app) databasePart(c *settings.Settings) servicePart {
 	const name = "database"
-	address := c.databaseURL(deskOptions{})
+	address := databaseURL(c, deskOptions{})
 	if address == "" {
-		return servicePart{partRow: partRow{name, partOff, settingEnv(setDB) + " is not set"}}
+		return servicePart{partRow: partRow{name, partOff, settings.EnvOf(settings.DB) + " is not set"}}
 	}
 	scheme, _, _ := strings.Cut(address, ":")
-	row := partRow{name, partOK, "set by " + c.label(setDB) + ", of kind " + strings.ToLower(clip(scheme, 20))}
+	row := partRow{name, partOK, "set by " + c.Label(settings.DB) + ", of kind " + strings.ToLower(plaintext.Clip(scheme, 20))}
 	if database.IsFile(address) {
-		row.Detail = "set by " + c.label(setDB) + ", an SQLite file"
-		if _, err := os.Stat(a.absolute(address, a.dir)); err != nil {
-			return servicePart{partRow: partRow{name, partBroken, row.Detail + " that cannot be opened: " + cause(err)}}
+		row.Detail = "set by " + c.Label(settings.DB) + ", an SQLite file"
+		if _, err := os.Stat(a.source().Absolute(address, a.dir)); err != nil {
+			return servicePart{partRow: partRow{name, partBroken, row.Detail + " that cannot be opened: " + durable.Cause(err)}}
 		}
 	}
 	return servicePart{partRow: row, try: func(ctx context.Context) (string, error) {
@@ -88,7 +91,7 @@ func (a *app) databasePart(c *config) servicePart {
 const knownPaper = "10.1038/s41586-021-03819-2"
 
 // paperParts are the services that know papers.
-func (a *app) paperParts(c *config) []servicePart {
+func (a *app) paperParts(c *settings.Settings) []servicePart {
 	api, indexes := a.openPapers(c)
 	parts := []servicePart{
 		{partRow: partRow{"papers by arXiv", partOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
@@ -103,17 +106,17 @@ func (a *app) paperParts(c *config) []servicePart {
 		id, _ := scholar.ParseID(knownPaper) // it is one
 		work, _ = indexes.Look(ctx, id)      // what each of them said is in the work
 	}
-	for _, s := range []struct{ index, key string }{{scholar.Crossref, ""}, {scholar.OpenAlex, setOpenAlexKey}, {scholar.SemanticScholar, setScholarKey}} {
+	for _, s := range []struct{ index, key string }{{scholar.Crossref, ""}, {scholar.OpenAlex, settings.OpenAlexKey}, {scholar.SemanticScholar, settings.ScholarKey}} {
 		row := partRow{"papers by " + s.index, partOK, "needs no key"}
-		if s.key != "" && c.text(s.key) != "" {
-			row.Detail = "with the key of " + c.label(s.key)
+		if s.key != "" && c.Text(s.key) != "" {
+			row.Detail = "with the key of " + c.Label(s.key)
 		}
 		parts = append(parts, servicePart{partRow: row, crowded: row.Detail == "needs no key", try: func(ctx context.Context) (string, error) {
 			once.Do(func() { ask(ctx) })
 			return answerOf(work, s.index)
 		}})
 	}
-	if c.memberNamed(arxiv.Name).off {
+	if c.MemberNamed(arxiv.Name).Off {
 		for i := range parts {
 			parts[i].State, parts[i].Detail, parts[i].try = partOff, "the researcher arxiv is "+offInFile, nil
 		}

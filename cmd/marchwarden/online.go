@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // servicePart is a service that a research may use, and how to try it.
@@ -31,9 +32,9 @@ type servicePart struct {
 
 // servicePartsOf looks at models, search engines, indexes of papers, the database
 // and the browser as they are configured. Nothing is called.
-func (a *app) servicePartsOf(c *config) []servicePart {
+func (a *app) servicePartsOf(c *settings.Settings) []servicePart {
 	parts := []servicePart{a.modelPart(c, "model for the web", true), a.modelPart(c, "model for files", false)}
-	if c.text(setFallback) != "" {
+	if c.Text(settings.Fallback) != "" {
 		parts = append(parts, a.fallbackPart(c))
 	}
 	parts = append(parts, a.vectorPart(c))
@@ -44,8 +45,8 @@ func (a *app) servicePartsOf(c *config) []servicePart {
 	return append(parts, servicePart{partRow: browserPart(c)}, servicePart{partRow: allowPart(c)})
 }
 
-func (a *app) modelPart(c *config, name string, public bool) servicePart {
-	chosen := c.chooseModel("", public)
+func (a *app) modelPart(c *settings.Settings, name string, public bool) servicePart {
+	chosen := chooseModel(c, "", public)
 	model, err := a.bareModel(c, chosen.name, chosen.origin) // itself, with nobody who could stand in
 	switch {
 	case err != nil:
@@ -56,14 +57,14 @@ func (a *app) modelPart(c *config, name string, public bool) servicePart {
 		return servicePart{partRow: partRow{name, partOK, extractive.New().ID() + ": your documents go to a model only if --model or MARCHWARDEN_MODEL names one"}}
 	}
 	part := servicePart{partRow: partRow{name, partOK, model.ID() + " (by " + chosen.origin + ")"}}
-	if public || c.chooseModel("", true) != chosen {
+	if public || chooseModel(c, "", true) != chosen {
 		part.try = func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }
 	}
 	return part
 }
 
-func (a *app) fallbackPart(c *config) servicePart {
-	model, err := a.bareModel(c, c.text(setFallback), c.label(setFallback))
+func (a *app) fallbackPart(c *settings.Settings) servicePart {
+	model, err := a.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
 	if err != nil {
 		return servicePart{partRow: partRow{"fallback model", partBroken, err.Error()}}
 	}
@@ -79,19 +80,19 @@ func tryModel(ctx context.Context, m llm.Model) error {
 	return err
 }
 
-func (a *app) enginePart(c *config, k engineKind) servicePart {
+func (a *app) enginePart(c *settings.Settings, k engineKind) servicePart {
 	row := partRow{"search by " + k.name, partOK, "needs no key; asked last"}
-	all := len(c.list(setSearch)) == 0
-	named := slices.Contains(c.list(setSearch), k.name)
+	all := len(c.List(settings.Search)) == 0
+	named := slices.Contains(c.List(settings.Search), k.name)
 	switch {
 	case !k.configured(c) && named:
-		return servicePart{partRow: partRow{row.Name, partBroken, c.label(setSearch) + " names it, and " + settingEnv(k.needs) + " is not set"}}
+		return servicePart{partRow: partRow{row.Name, partBroken, c.Label(settings.Search) + " names it, and " + settings.EnvOf(k.needs) + " is not set"}}
 	case !k.configured(c):
-		return servicePart{partRow: partRow{row.Name, partOff, settingEnv(k.needs) + " is not set"}}
+		return servicePart{partRow: partRow{row.Name, partOff, settings.EnvOf(k.needs) + " is not set"}}
 	case !all && !named:
-		return servicePart{partRow: partRow{row.Name, partOff, "not named by " + c.label(setSearch)}}
+		return servicePart{partRow: partRow{row.Name, partOff, "not named by " + c.Label(settings.Search)}}
 	case k.needs != "":
-		row.Detail = "set by " + c.label(k.needs)
+		row.Detail = "set by " + c.Label(k.needs)
 	}
 	engine := a.openEngine(c, k)
 	return servicePart{partRow: row, engine: true, standIn: k.needs == "", try: func(ctx context.Context) (string, error) {
@@ -100,29 +101,29 @@ func (a *app) enginePart(c *config, k engineKind) servicePart {
 	}}
 }
 
-func browserPart(c *config) partRow {
+func browserPart(c *settings.Settings) partRow {
 	const name = "browser"
 	path, ok := findChromium(c)
 	switch {
-	case c.text(setRender) == renderNever:
+	case c.Text(settings.Render) == settings.RenderNever:
 		return partRow{name, partOff, "MARCHWARDEN_RENDER is never"}
-	case ok && !c.renders(""):
+	case ok && !rendersPages(c, ""):
 		return partRow{name, partOff, "Chromium has no sandbox for root; --render auto or MARCHWARDEN_RENDER=auto uses it all the same"}
-	case c.chromiumProblem() != "":
-		return partRow{name, partBroken, c.chromiumProblem()}
+	case chromiumProblem(c) != "":
+		return partRow{name, partBroken, chromiumProblem(c)}
 	case !ok:
 		return partRow{name, partOff, "no Chromium or Chrome is installed; pages that need JavaScript are read without it"}
 	}
 	return partRow{name, partOK, path + ", for pages that need JavaScript"}
 }
 
-func allowPart(c *config) partRow {
+func allowPart(c *settings.Settings) partRow {
 	const name = "private addresses"
-	allow, err := c.fetchAllow()
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return partRow{name, partBroken, err.Error()}
 	}
-	if list := c.list(setFetchAllow); len(list) > 0 {
+	if list := c.List(settings.FetchAllow); len(list) > 0 {
 		detail := "pages may be fetched from " + strings.Join(list, ", ") + ", on every port"
 		if slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
 			detail += "; warning: that is every address, those of this machine, your network and cloud metadata included"

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // printJSON writes v indented, with text as it is.
@@ -41,7 +42,7 @@ func checkOut(path string) error {
 	case err == nil && !info.Mode().IsRegular():
 		return invalid("--out", "use a shell redirection instead", fmt.Sprintf("%q is not a regular file", path))
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, cause(err)))
+		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, durable.Cause(err)))
 	}
 	target := linked(path)
 	probe, err := tempBeside(target)
@@ -53,7 +54,7 @@ func checkOut(path string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			hint = "make the folder " + filepath.Dir(target) + " first"
 		}
-		return invalid("--out", hint, what+" cannot be written: "+cause(err))
+		return invalid("--out", hint, what+" cannot be written: "+durable.Cause(err))
 	}
 	return discard(probe)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -122,7 +123,7 @@ func TestPackagingAgrees(t *testing.T) {
 			t.Errorf("%s: transport %q, want stdio; the version must be in the identifier; the hash is for dist/server.json", p.Identifier, p.Transport.Type)
 		}
 		for _, v := range p.EnvironmentVariables {
-			if s := slices.IndexFunc(settings, func(s setting) bool { return s.env == v.Name }); s < 0 || settings[s].secret != v.IsSecret {
+			if s := slices.IndexFunc(settings.All, func(s settings.Setting) bool { return s.Env == v.Name }); s < 0 || settings.All[s].Secret != v.IsSecret {
 				t.Errorf("%s: %s is no setting, or secret in one of two places", p.Identifier, v.Name)
 			}
 		}
@@ -149,15 +150,15 @@ func TestBundleManifest(t *testing.T) {
 	for env, value := range m.Server.MCPConfig.Env {
 		name := strings.TrimSuffix(strings.TrimPrefix(value, "${user_config."), "}")
 		asked, ok := m.UserConfig[name]
-		i := slices.IndexFunc(settings, func(s setting) bool { return s.env == env })
+		i := slices.IndexFunc(settings.All, func(s settings.Setting) bool { return s.Env == env })
 		switch {
 		case !ok || i < 0:
 			t.Errorf("%s=%s: no such value, or no such setting", env, value)
 		case asked.Default == nil || asked.Required:
 			t.Errorf("%s must be optional, with a default", name)
-		case asked.Sensitive != settings[i].secret:
+		case asked.Sensitive != settings.All[i].Secret:
 			t.Errorf("%s is secret in one of two places", name)
-		case settings[i].kind == folders && asked.Type != "directory" || settings[i].kind == boolean && asked.Type != "boolean":
+		case settings.All[i].Kind == settings.Folders && asked.Type != "directory" || settings.All[i].Kind == settings.Boolean && asked.Type != "boolean":
 			t.Errorf("%s is of type %s", name, asked.Type)
 		}
 	}
@@ -179,8 +180,8 @@ func TestPackagingNamesWhatExists(t *testing.T) {
 		}
 	}
 	walk(root)
-	for _, s := range settings {
-		variables[s.env] = true
+	for _, s := range settings.All {
+		variables[s.Env] = true
 	}
 	// A command line, until something else begins; what follows -- is another's or of the same command.
 	line := regexp.MustCompile(`(?:\bmarchwarden|\[(?:serve|"serve"|hub|"hub"|worker|"worker")),? [^\n` + "`" + `|;&()]*`)
@@ -233,9 +234,9 @@ func TestPackagingNamesWhatExists(t *testing.T) {
 func TestBucketNeedsItsKeys(t *testing.T) {
 	for _, name := range []string{"deploy/hub.env.example", "deploy/kubernetes/README.md", "docs/configuration.md"} {
 		text := packagingFile(t, name)
-		for _, s := range []string{setBlobs, setS3Key, setS3Secret} {
-			if !strings.Contains(text, settingEnv(s)) {
-				t.Errorf("%s does not name %s", name, settingEnv(s))
+		for _, s := range []string{settings.Blobs, settings.S3Key, settings.S3Secret} {
+			if !strings.Contains(text, settings.EnvOf(s)) {
+				t.Errorf("%s does not name %s", name, settings.EnvOf(s))
 			}
 		}
 	}

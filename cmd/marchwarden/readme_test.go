@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // TestReadmeTranscript holds the README's transcript to what the command prints:
@@ -30,7 +32,7 @@ func TestReadmeTranscript(t *testing.T) {
 	a.dir, a.userHome = home, func() (string, error) { return home, nil }
 	a.env = func(string) (string, bool) { return "", false }
 	program := asMarchwarden(t)
-	a.self, a.environ = func() (string, error) { return program, nil }, func() []string { return []string{"HOME=" + home, "MARCHWARDEN_EMBED=" + embedBuiltin} }
+	a.self, a.environ = func() (string, error) { return program, nil }, func() []string { return []string{"HOME=" + home, "MARCHWARDEN_EMBED=" + settings.EmbedBuiltin} }
 	a.now = func() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) }
 	if code := run(t.Context(), a, []string{"ask", question}); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())

@@ -8,11 +8,12 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	lanefollow "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
 
 // followRun shows a run as it is recorded, by whichever process, until it ends.
-func (a *app) followRun(ctx context.Context, c *config, rec *records, id marchwarden.TraceID, raw bool) error {
+func (a *app) followRun(ctx context.Context, c *settings.Settings, rec *records, id marchwarden.TraceID, raw bool) error {
 	from := rawRecords{shownRecords{rec}}
 	if raw {
 		return a.followRaw(ctx, from, id)
@@ -47,7 +48,7 @@ func (a *app) followRun(ctx context.Context, c *config, rec *records, id marchwa
 
 // boards shows boards on stdout: as lanes on a terminal, where the last one stays, and as
 // plain lines elsewhere.
-func (a *app) boards(c *config) (tell func(*lanes.Board) error, end func()) {
+func (a *app) boards(c *settings.Settings) (tell func(*lanes.Board) error, end func()) {
 	cfg := a.liveOn(c, a.stdout)
 	if !cfg.Live {
 		return live.NewLines(a.stdout).Board, func() {}

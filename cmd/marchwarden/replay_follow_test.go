@@ -13,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
@@ -68,7 +69,7 @@ func (w *watcher) ends(t *testing.T, want int) {
 // A run that another writes is followed step by step, in every form, until it ends; and
 // whoever is interrupted goes alone.
 func TestFollowARun(t *testing.T) {
-	a := world(t, map[string]string{settingEnv(setEmbed): embedOff, "TERM": "xterm", "LANG": "en_GB.UTF-8"})
+	a := world(t, map[string]string{settings.EnvOf(settings.Embed): settings.EmbedOff, "TERM": "xterm", "LANG": "en_GB.UTF-8"})
 	a.now, a.newID, a.stdin, a.environ = time.Now, serve.NewTraceID, strings.NewReader(""), os.Environ
 	user, err := a.userHome()
 	if err != nil {

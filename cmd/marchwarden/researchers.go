@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -93,14 +94,14 @@ func (a *app) runResearchers(ctx context.Context, o deskOptions, asJSON bool) er
 		}
 		rows = append(rows, row)
 	}
-	for _, name := range builtinOrder {
+	for _, name := range settings.Builtin {
 		if why := a.whyOff(c, o, name); why != "" {
 			rows = append(rows, researcherRow{Name: name, State: partOff, Transport: "marchwarden serve " + name, Scope: builtinNamed(name).outline(), Detail: why})
 		}
 	}
-	for _, m := range c.members {
-		if m.external() && m.off {
-			rows = append(rows, researcherRow{Name: m.name, State: partOff, Transport: m.transport(), Scope: m.scope, Detail: offInFile, Private: m.private})
+	for _, m := range c.Members {
+		if m.External() && m.Off {
+			rows = append(rows, researcherRow{Name: m.Name, State: partOff, Transport: m.Transport(), Scope: m.Scope, Detail: offInFile, Private: m.Private})
 		}
 	}
 	if err := a.printResearchers(rows, asJSON); err != nil {
@@ -155,17 +156,17 @@ func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, to
 	if err != nil {
 		return err
 	}
-	m := member{name: "the address", at: "--token-env", command: args, tokenEnv: tokenEnv}
+	m := settings.Member{Name: "the address", At: "--token-env", Command: args, TokenEnv: tokenEnv}
 	if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
-		m.command, m.url = nil, args[0]
+		m.Command, m.Url = nil, args[0]
 		if len(args) > 1 {
 			return invalid("URL", "", "must stand alone")
 		}
-		if problem, hint := m.urlProblem(); problem != "" {
+		if problem, hint := m.UrlProblem(); problem != "" {
 			return invalid("URL", hint, problem)
 		}
-		if i := slices.IndexFunc(c.members, func(o member) bool { return o.url == m.url }); i >= 0 && tokenEnv == "" {
-			m = c.members[i] // with the login or the token that it has there
+		if i := slices.IndexFunc(c.Members, func(o settings.Member) bool { return o.Url == m.Url }); i >= 0 && tokenEnv == "" {
+			m = c.Members[i] // with the login or the token that it has there
 		}
 	} else if tokenEnv != "" {
 		return invalid("--token-env", "", "is for an address")
@@ -208,7 +209,7 @@ func (a *app) runApprove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if m := c.memberNamed(name); !m.external() {
+	if m := c.MemberNamed(name); !m.External() {
 		return notOfConfig(name)
 	}
 	network, err := a.openPool(c, deskOptions{only: []string{name}, warn: func(string) {}})

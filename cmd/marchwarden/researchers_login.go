@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -14,6 +13,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // loginPatience is how long the user may take in the browser.
@@ -55,14 +56,14 @@ func (a *app) runLogin(ctx context.Context, name string, o loginOptions) error {
 	if err != nil {
 		return err
 	}
-	m := c.memberNamed(name)
+	m := c.MemberNamed(name)
 	switch {
-	case !m.external():
+	case !m.External():
 		return notOfConfig(name)
-	case m.url == "":
+	case m.Url == "":
 		return invalid("NAME", "env names the variables that a command may see", name+" is a program; a login is for a researcher at an address")
-	case m.tokenEnv != "":
-		return invalid("NAME", "remove token_env from config.yaml to log in instead", name+" has its token from "+m.tokenEnv)
+	case m.TokenEnv != "":
+		return invalid("NAME", "remove token_env from config.yaml to log in instead", name+" has its token from "+m.TokenEnv)
 	}
 	target, err := a.target(c, m)
 	if err != nil {
@@ -92,41 +93,38 @@ func (a *app) showLogin(name, address string, o loginOptions) {
 }
 
 // loginOf is the user's login with a researcher at an address.
-func (a *app) loginOf(c *config, m member) (*login.Login, error) {
-	secret, err := a.secretOf(m, "client_secret_env", m.secretEnv)
+func (a *app) loginOf(c *settings.Settings, m settings.Member) (*login.Login, error) {
+	secret, err := a.secretOf(m, "client_secret_env", m.SecretEnv)
 	if err != nil {
 		return nil, err
 	}
-	home, err := url.Parse(m.url)
+	home, err := url.Parse(m.Url)
 	if err != nil {
-		return nil, invalid(m.at, "", "url of "+m.name+" cannot be read")
+		return nil, invalid(m.At, "", "url of "+m.Name+" cannot be read")
 	}
-	allow, err := c.fetchAllow()
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return nil, err
 	}
 	return &login.Login{
-		URL: m.url, Name: m.name, File: c.loginsPath(), ClientID: m.clientID, ClientSecret: secret, Now: a.now, Hide: a.hide.Learn,
+		URL: m.Url, Name: m.Name, File: c.LoginsPath(), ClientID: m.ClientID, ClientSecret: secret, Now: a.now, Hide: a.hide.Learn,
 		// Answers hold the secrets that are to be kept: they are not cleaned as others are.
 		HTTP: login.Client(home, serviceTransport(), guard.New(allow).Transport()),
 	}, nil
 }
 
-// loginsPath is the file of logins.
-func (c *config) loginsPath() string { return filepath.Join(c.home(), "logins.json") }
-
 // secretOf is what is in the variable that a key of a researcher names; "" if none does.
-func (a *app) secretOf(m member, key, variable string) (string, error) {
+func (a *app) secretOf(m settings.Member, key, variable string) (string, error) {
 	if variable == "" {
 		return "", nil
 	}
 	value, _ := a.env(variable)
 	if value = strings.TrimSpace(value); value == "" {
-		return "", invalid(m.at, "set it in the environment", key+" of "+m.name+" names "+variable+", which is not set")
+		return "", invalid(m.At, "set it in the environment", key+" of "+m.Name+" names "+variable+", which is not set")
 	}
 	return value, nil
 }
 
 func notOfConfig(name string) error {
-	return invalid("NAME", "'marchwarden researchers' shows them", fmt.Sprintf("%q is no researcher of config.yaml", clip(name, 40)))
+	return invalid("NAME", "'marchwarden researchers' shows them", fmt.Sprintf("%q is no researcher of config.yaml", plaintext.Clip(name, 40)))
 }

@@ -19,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -102,7 +103,7 @@ func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
 
 // goingOn reads a run that is to be gone on with and fills in how it was begun. A rihla,
 // a run that was imported and one that somebody is at work on are refused.
-func (o *askOptions) goingOn(c *config, rec *records, id marchwarden.TraceID) (*trace.Log, error) {
+func (o *askOptions) goingOn(c *settings.Settings, rec *records, id marchwarden.TraceID) (*trace.Log, error) {
 	log, err := rec.traces.Load(id)
 	if err != nil {
 		return nil, err
@@ -130,21 +131,21 @@ func (o *askOptions) goingOn(c *config, rec *records, id marchwarden.TraceID) (*
 	}
 	// What is recorded is all that the settings had to give, whoever was asked.
 	names := o.desk.only
-	if len(names) == 0 && o.desk.researcher != piName {
+	if len(names) == 0 && o.desk.researcher != settings.PI {
 		names = []string{o.desk.researcher}
 	}
 	if len(names) > 0 {
 		o.desk = o.desk.narrowed(names)
-		o.desk.db = firstOf(db, o.desk.db)
+		o.desk.db = cmp.Or(db, o.desk.db)
 	}
 	return log, nil
 }
 
 // asBegun fills in how the run was begun, and what is added to its time.
-func (o *askOptions) asBegun(c *config, start *trace.Start) error {
+func (o *askOptions) asBegun(c *settings.Settings, start *trace.Start) error {
 	var err error
 	if o.desk.timeout != "" {
-		if o.desk.more, err = c.deadline(o.desk.timeout, false); err != nil {
+		if o.desk.more, err = c.Deadline(o.desk.timeout, false); err != nil {
 			return err
 		}
 	}
@@ -175,12 +176,12 @@ func (o *askOptions) asBegun(c *config, start *trace.Start) error {
 
 // sameMembers has those asked who were in the network when the run was begun,
 // whatever the settings would make of it today.
-func (o *askOptions) sameMembers(c *config, start *trace.Start) error {
+func (o *askOptions) sameMembers(c *settings.Settings, start *trace.Start) error {
 	names := []string{start.Researcher}
 	if start.Investigation != nil {
 		names = nil
 		for _, m := range start.Investigation.Members {
-			if slices.Contains(c.researcherNames(), m.Name) { // one that is gone is a gap
+			if slices.Contains(c.ResearcherNames(), m.Name) { // one that is gone is a gap
 				names = append(names, m.Name)
 			}
 		}
@@ -190,8 +191,8 @@ func (o *askOptions) sameMembers(c *config, start *trace.Start) error {
 		o.desk.researcher = start.Researcher
 	}
 	outside := slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name)
-	if outside && c.given(setOnline) && !c.on(setOnline) {
-		return invalid(c.label(setOnline), "unset it to go on with this run", "is false, and the run asks the web")
+	if outside && c.Given(settings.Online) && !c.On(settings.Online) {
+		return invalid(c.Label(settings.Online), "unset it to go on with this run", "is false, and the run asks the web")
 	}
 	o.desk.online = o.desk.online || outside && start.Investigation != nil
 	return nil
@@ -244,7 +245,7 @@ func asMuchAgain(exhausted []string, start *trace.Start) string {
 
 // recordable are the options as flags, for going on with a run: who works, and with
 // what, wherever that was set. A database's address with a password stays out.
-func (o deskOptions) recordable(a *app, c *config) []string {
+func (o deskOptions) recordable(a *app, c *settings.Settings) []string {
 	var out []string
 	add := func(flag string, values ...string) {
 		for _, v := range values {
@@ -265,15 +266,15 @@ func (o deskOptions) recordable(a *app, c *config) []string {
 	}
 	library := o.library
 	if len(library) == 0 {
-		library = c.list(setLibrary)
+		library = c.List(settings.Library)
 	}
 	for _, dir := range library {
-		add("library", a.absolute(dir, a.dir))
+		add("library", a.source().Absolute(dir, a.dir))
 	}
 	add("researcher", o.researcher)
 	add("researchers", strings.Join(o.only, ","))
 	add("allow-egress", strings.Join(o.allowEgress, ","))
-	add("db", a.openAddress(c.databaseURL(o)))
+	add("db", a.openAddress(databaseURL(c, o)))
 	add("model", o.model)
 	add("search", o.search)
 	add("render", o.render)
@@ -290,7 +291,7 @@ func (o deskOptions) recordable(a *app, c *config) []string {
 // path, and "" for one that may hold a password.
 func (a *app) openAddress(db string) string {
 	if database.IsFile(db) {
-		return a.absolute(db, a.dir)
+		return a.source().Absolute(db, a.dir)
 	}
 	u, err := url.Parse(db)
 	if err != nil || u.User != nil && strings.Contains(u.User.String(), ":") || strings.Contains(strings.ToLower(u.RawQuery), "pass") {

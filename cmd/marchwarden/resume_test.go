@@ -21,11 +21,12 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // appHere is a program with these settings and no others, and what they come to.
-func appHere(t *testing.T, env map[string]string) (*app, *config) {
+func appHere(t *testing.T, env map[string]string) (*app, *settings.Settings) {
 	t.Helper()
 	a := system()
 	a.stdout, a.stderr, a.dir = io.Discard, io.Discard, env["MARCHWARDEN_HOME"]
@@ -57,10 +58,10 @@ func TestAFoundModelIsNotNamedToMembers(t *testing.T) {
 	} {
 		var o askOptions
 		inv := &trace.Investigation{}
-		for _, name := range builtinOrder {
+		for _, name := range settings.Builtin {
 			inv.Members = append(inv.Members, dispatch.Member{Name: name})
 		}
-		if err := o.asBegun(c, &trace.Start{Researcher: piName, Model: tt.model, Investigation: inv, Flags: tt.flags}); err != nil {
+		if err := o.asBegun(c, &trace.Start{Researcher: settings.PI, Model: tt.model, Investigation: inv, Flags: tt.flags}); err != nil {
 			t.Fatal(err)
 		}
 		if o.desk.begunBy != tt.begun {
@@ -68,7 +69,7 @@ func TestAFoundModelIsNotNamedToMembers(t *testing.T) {
 		}
 		for _, name := range []string{"files", "database"} {
 			part := o.desk.partFor(name)
-			if part.model != tt.named || part.begunBy != "" || c.chooseModel(firstOf(part.begunBy, part.model), false).name != tt.named {
+			if part.model != tt.named || part.begunBy != "" || chooseModel(c, part.model, false).name != tt.named {
 				t.Errorf("%q: %s in this process has %q, want %q", tt.flags, name, part.model, tt.named)
 			}
 			child, err := a.child(c, o.desk, name)

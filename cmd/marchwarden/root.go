@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -131,7 +132,7 @@ func needCommand(cmd *cobra.Command, args []string) error {
 	} else if !cmd.HasParent() && len(args) > 1 || strings.Contains(args[0], " ") {
 		hint = `to ask a question: marchwarden ask "…"`
 	}
-	return invalid("", hint, fmt.Sprintf("unknown command %q", clip(args[0], 60)))
+	return invalid("", hint, fmt.Sprintf("unknown command %q", plaintext.Clip(args[0], 60)))
 }
 
 // flagError gives a wrong flag its exit code and a hint.
@@ -153,7 +154,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		case errors.Is(err, strconv.ErrRange):
 			want = "a smaller whole number"
 		}
-		return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, clip(value.GetValue(), 40)))
+		return invalid("--"+value.GetFlag().Name, "", fmt.Sprintf("must be %s, not %q", want, plaintext.Clip(value.GetValue(), 40)))
 	}
 	return invalid("", hint, err.Error())
 }
@@ -244,13 +245,4 @@ func complete(cmd *cobra.Command, flag string, values ...string) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // unreachable: the flag was defined just before
 	}
-}
-
-// clip shortens text for use inside a message.
-func clip(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return string(r[:n]) + "…"
 }

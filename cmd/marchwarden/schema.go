@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // schemas are the two halves of the contract.
@@ -28,7 +29,7 @@ func newSchema(a *app) *cobra.Command {
 func (a *app) runSchema(which string) error {
 	schema, ok := schemas[which]
 	if !ok {
-		return invalid("schema", "", fmt.Sprintf(`must be request or result, not %q`, clip(which, 40)))
+		return invalid("schema", "", fmt.Sprintf(`must be request or result, not %q`, plaintext.Clip(which, 40)))
 	}
 	_, err := fmt.Fprintf(a.stdout, "%s\n", schema())
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the schema")

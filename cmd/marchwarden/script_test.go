@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
@@ -30,8 +31,8 @@ func TestMain(m *testing.M) {
 // wordsAlone is the program, without sentence vectors unless a test asks for them:
 // they take time, and few tests are about them.
 func wordsAlone() {
-	if _, said := os.LookupEnv(settingEnv(setEmbed)); !said {
-		if err := os.Setenv(settingEnv(setEmbed), embedOff); err != nil {
+	if _, said := os.LookupEnv(settings.EnvOf(settings.Embed)); !said {
+		if err := os.Setenv(settings.EnvOf(settings.Embed), settings.EmbedOff); err != nil {
 			panic(err)
 		}
 	}
@@ -43,8 +44,8 @@ func wordsAlone() {
 func lookup(env map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		v, ok := env[name]
-		if !ok && name == settingEnv(setEmbed) {
-			return embedOff, true
+		if !ok && name == settings.EnvOf(settings.Embed) {
+			return settings.EmbedOff, true
 		}
 		return v, ok
 	}

@@ -23,6 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
@@ -359,7 +360,7 @@ func TestHidden(t *testing.T) {
 	var stdout bytes.Buffer
 	a.stdout = &stdout
 	run(t.Context(), a, []string{"version"})
-	a.hide.Learn(a.early(args)...)
+	a.hide.Learn(settings.EarlySecrets(a.env, args)...)
 	if _, err := a.loadConfig(); err != nil {
 		t.Fatal(err)
 	}

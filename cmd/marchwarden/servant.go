@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 )
 
@@ -26,18 +27,15 @@ type servant struct {
 	metrics *door.Metrics // nil on stdio
 }
 
-// runsPath is the folder of the runs that were asked for over MCP.
-func (c *config) runsPath() string { return filepath.Join(c.home(), "runs") }
-
 // employ puts the server around a desk.
-func (s *servant) employ(a *app, c *config, d *desk, how *serveOptions, wall time.Duration) error {
+func (s *servant) employ(a *app, c *settings.Settings, d *desk, how *serveOptions, wall time.Duration) error {
 	s.name = d.name
 	shown := d.shown
 	if shown == nil {
 		shown = shownRecords{d.records}
 	}
 	work := counted{d, s.metrics}
-	keep := runs.Config{Researcher: work, Dir: c.runsPath(), Now: a.now, Name: d.name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
+	keep := runs.Config{Researcher: work, Dir: c.RunsPath(), Now: a.now, Name: d.name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
 	if d.partOf { // its investigation keeps it, and says how much goes on at once
 		keep.Dir, keep.MaxRunning = "", maxCalls
 	}
@@ -56,7 +54,7 @@ func (s *servant) employ(a *app, c *config, d *desk, how *serveOptions, wall tim
 		App: &mcpkit.App{Page: report.AppPage(), Body: report.AppBody},
 	}
 	if s.metrics != nil {
-		cfg.Watch = func(op mcpkit.Operation) { s.metrics.ObserveOperation(op.Method, firstOf(op.Failed, "ok"), op.Took) }
+		cfg.Watch = func(op mcpkit.Operation) { s.metrics.ObserveOperation(op.Method, cmp.Or(op.Failed, "ok"), op.Took) }
 	}
 	if a.tracer != nil {
 		cfg.Span = func(ctx context.Context, op mcpkit.Operation, meta map[string]any) (context.Context, func(error)) {

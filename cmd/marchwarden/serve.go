@@ -12,6 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 func newServe(a *app) *cobra.Command {
@@ -46,7 +47,7 @@ EXIT STATUS
 // The help says what it serves in short, and one line that is particular to it.
 func (a *app) served(o *deskOptions, short, particular, example string) *cobra.Command {
 	who := "the " + o.researcher + " researcher"
-	if o.researcher == piName {
+	if o.researcher == settings.PI {
 		who = "the investigator"
 	}
 	var how serveOptions
@@ -64,7 +65,7 @@ func (a *app) served(o *deskOptions, short, particular, example string) *cobra.C
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *o, &how) },
 	}
 	f := cmd.Flags()
-	if o.researcher == piName {
+	if o.researcher == settings.PI {
 		engineFlag(f, &how.engine)
 	}
 	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
@@ -91,7 +92,7 @@ func newServeWeb(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&o.search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
 	cmd.Flags().StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
 	complete(cmd, "search", engineNames()...)
-	complete(cmd, "render", renderAuto, renderNever)
+	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 	return cmd
 }
 
@@ -109,7 +110,7 @@ func newServeDatabase(a *app) *cobra.Command {
 }
 
 func newServePI(a *app) *cobra.Command {
-	o := &deskOptions{researcher: piName}
+	o := &deskOptions{researcher: settings.PI}
 	cmd := a.served(o, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.", "marchwarden serve pi --online --library ~/papers")
 	f := cmd.Flags()
 	f.StringSliceVar(&o.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
@@ -167,18 +168,18 @@ func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error
 }
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
-func (a *app) openServed(ctx context.Context, c *config, o deskOptions, how *serveOptions) (*desk, error) {
-	if o.researcher != piName {
+func (a *app) openServed(ctx context.Context, c *settings.Settings, o deskOptions, how *serveOptions) (*desk, error) {
+	if o.researcher != settings.PI {
 		return a.openDesk(c, o)
 	}
-	at, err := c.engineURLFor(how.engine)
+	at, err := c.EngineURLFor(how.engine)
 	if err != nil {
 		return nil, err
 	}
 	if at == "" {
 		return a.openDesk(c, o)
 	}
-	if err := c.workElsewhere(o, "it"); err != nil {
+	if err := workElsewhere(c, o, "it"); err != nil {
 		return nil, err
 	}
 	if len(o.only) > 0 || len(o.allowEgress) > 0 {

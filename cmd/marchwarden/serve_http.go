@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -17,7 +17,10 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // mcpPath is where MCP is served.
@@ -125,7 +128,7 @@ func usableCertificate(cert, key string) error {
 		return nil
 	}
 	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
-		return invalid("--tls-cert", "give the two PEM files of one certificate", "cannot be used with --tls-key: "+cause(err))
+		return invalid("--tls-cert", "give the two PEM files of one certificate", "cannot be used with --tls-key: "+durable.Cause(err))
 	}
 	return nil
 }
@@ -152,11 +155,11 @@ func flagTime(flag, text string, never bool) (time.Duration, error) {
 	case never && text == "never":
 		return -1, nil
 	}
-	texts, problem := setting{kind: span}.read([]string{text}, nil)
+	d, problem := settings.ParseSpan(text)
 	if problem != "" {
 		return 0, invalid(flag, "", problem)
 	}
-	return time.ParseDuration(texts[0])
+	return d, nil
 }
 
 // listenAddress completes the address of --http.
@@ -164,7 +167,7 @@ func listenAddress(text string) (string, error) { return listenAt("--http", text
 
 // listenAt completes an address: a port alone is one of this machine.
 func listenAt(flag, text string) (string, error) {
-	bad := invalid(flag, "give a host and a port, such as 127.0.0.1:8642", fmt.Sprintf("%q is no address to listen on", clip(text, 60)))
+	bad := invalid(flag, "give a host and a port, such as 127.0.0.1:8642", fmt.Sprintf("%q is no address to listen on", plaintext.Clip(text, 60)))
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
 		if strings.Contains(text, ":") {
@@ -181,31 +184,28 @@ func listenAt(flag, text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// tokensPath is the file of named tokens.
-func (c *config) tokensPath() string { return filepath.Join(c.home(), "tokens.json") }
-
 // doorkeeper is who decides whom the server lets in: nil lets everybody in who gets to
 // its address, which must be loopback then.
-func (a *app) doorkeeper(c *config, o *serveOptions, listen, resource string, log *slog.Logger) (access.Authenticator, error) {
+func (a *app) doorkeeper(c *settings.Settings, o *serveOptions, listen, resource string, log *slog.Logger) (access.Authenticator, error) {
 	local, err := door.Loopback(listen)
 	if err != nil {
 		return nil, invalid("--http", "", err.Error())
 	}
 	if o.noAuth {
 		if !local {
-			return nil, invalid("--no-auth", "make a token: marchwarden token add NAME", "is for a loopback address, and "+clip(listen, 60)+" can be reached by others")
+			return nil, invalid("--no-auth", "make a token: marchwarden token add NAME", "is for a loopback address, and "+plaintext.Clip(listen, 60)+" can be reached by others")
 		}
 		return nil, nil
 	}
 	var all []access.Authenticator
-	if token := c.text(setHTTPToken); token != "" {
-		fixed, err := access.Fixed(settingEnv(setHTTPToken), token, access.Scopes()...)
+	if token := c.Text(settings.HTTPToken); token != "" {
+		fixed, err := access.Fixed(settings.EnvOf(settings.HTTPToken), token, access.Scopes()...)
 		if err != nil {
-			return nil, invalid(c.label(setHTTPToken), "make one: marchwarden token add NAME", err.Error())
+			return nil, invalid(c.Label(settings.HTTPToken), "make one: marchwarden token add NAME", err.Error())
 		}
 		all = append(all, fixed)
 	}
-	named, err := access.OpenTokens(c.tokensPath(), a.now)
+	named, err := access.OpenTokens(c.TokensPath(), a.now)
 	if err != nil {
 		return nil, err
 	}
@@ -220,15 +220,15 @@ func (a *app) doorkeeper(c *config, o *serveOptions, listen, resource string, lo
 		if !local && o.audience == "" && o.publicURL == "" { // a listening address is no name that tokens could be made for
 			return nil, invalid("--oauth-issuer", "add --public-url https://research.example.com/mcp", "needs --public-url or --oauth-audience at an address that others can reach")
 		}
-		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: firstOf(o.audience, resource), JWKSURL: o.jwks, HTTP: a.serviceClient(), Now: a.now, Log: log})
+		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: cmp.Or(o.audience, resource), JWKSURL: o.jwks, HTTP: a.serviceClient(), Now: a.now, Log: log})
 		if err != nil {
 			return nil, byServeFlag(err)
 		}
 		all = append(all, oauth)
 	}
-	if !local && len(tokens) == 0 && c.text(setHTTPToken) == "" && o.issuer == "" {
-		return nil, invalid("--http", "make a token (marchwarden token add NAME), set "+settingEnv(setHTTPToken)+", or use --oauth-issuer",
-			clip(listen, 60)+" can be reached by others, and there is no token that they would need")
+	if !local && len(tokens) == 0 && c.Text(settings.HTTPToken) == "" && o.issuer == "" {
+		return nil, invalid("--http", "make a token (marchwarden token add NAME), set "+settings.EnvOf(settings.HTTPToken)+", or use --oauth-issuer",
+			plaintext.Clip(listen, 60)+" can be reached by others, and there is no token that they would need")
 	}
 	if len(all) == 0 {
 		return nil, nil
@@ -263,7 +263,7 @@ func shownAddress(scheme string, at net.Addr) string {
 }
 
 // serveHTTP serves until ctx ends.
-func (a *app) serveHTTP(ctx context.Context, c *config, o *serveOptions, as servedAs, s *servant) error {
+func (a *app) serveHTTP(ctx context.Context, c *settings.Settings, o *serveOptions, as servedAs, s *servant) error {
 	listener, err := net.Listen("tcp", as.listen)
 	if err != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + as.listen, Hint: "another program may use the port: choose another one", Err: err}
@@ -273,7 +273,7 @@ func (a *app) serveHTTP(ctx context.Context, c *config, o *serveOptions, as serv
 		scheme = "https"
 	}
 	address := shownAddress(scheme, listener.Addr())
-	resource := firstOf(o.publicURL, address)
+	resource := cmp.Or(o.publicURL, address)
 	auth, err := a.doorkeeper(c, o, as.listen, resource, s.log)
 	if err != nil {
 		return errors.Join(err, listener.Close())

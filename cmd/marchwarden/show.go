@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
@@ -83,7 +84,7 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 	if o.json {
 		return printJSON(a.forPrograms(), r.Result)
 	}
-	if last, ok := a.lastCheck(export{home: c.home(), from: store, run: run}); ok {
+	if last, ok := a.lastCheck(export{home: c.Home(), from: store, run: run}); ok {
 		r.Checked = a.driftSummary(last)
 	}
 	what := termreading.Options{Verbose: o.verbose}
@@ -110,7 +111,7 @@ func (a *app) page(text []byte, direct bool) error {
 		if shown {
 			return nil
 		}
-		a.warn(fmt.Sprintf("the pager %s cannot be run: %s", argv[0], cause(err)))
+		a.warn(fmt.Sprintf("the pager %s cannot be run: %s", argv[0], durable.Cause(err)))
 	}
 	_, err := a.stdout.Write(text)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the answer")

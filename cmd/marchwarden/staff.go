@@ -17,6 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -35,13 +36,13 @@ func (a *app) newWorkplace(e dispatch.Engine) *workplace {
 }
 
 // records are those of the workplace as a desk has them.
-func (w *workplace) records(c *config) *records {
+func (w *workplace) records(c *settings.Settings) *records {
 	away := marchwarden.Errorf(marchwarden.CodeUnavailable, "a worker keeps its records with its engine")
-	return &records{traces: trace.Nowhere(c.text(setTraceDir), away), blobs: &discreet{nil, w.hide, w.engine.Blobs()}, held: w.held}
+	return &records{traces: trace.Nowhere(c.Text(settings.TraceDir), away), blobs: &discreet{nil, w.hide, w.engine.Blobs()}, held: w.held}
 }
 
 // recordsFor opens the records of a desk.
-func (a *app) recordsFor(c *config, o deskOptions) (*records, error) {
+func (a *app) recordsFor(c *settings.Settings, o deskOptions) (*records, error) {
 	if o.shared != nil {
 		return o.shared.records(c), nil
 	}
@@ -52,7 +53,7 @@ func (a *app) recordsFor(c *config, o deskOptions) (*records, error) {
 // Close it when done.
 type staff struct {
 	a        *app
-	c        *config
+	c        *settings.Settings
 	o        deskOptions
 	place    *workplace
 	log      *slog.Logger
@@ -91,12 +92,12 @@ type chosenFor struct {
 // openStaff finds who works for an engine in this process, as the options say. Nobody
 // is started before there is a task. An engine that is still to be found is nil until
 // employ.
-func (a *app) openStaff(c *config, o deskOptions, e dispatch.Engine, log *slog.Logger) (*staff, error) {
+func (a *app) openStaff(c *settings.Settings, o deskOptions, e dispatch.Engine, log *slog.Logger) (*staff, error) {
 	o.isolate, o.log, o.shared, o.flags = false, log, a.newWorkplace(e), []string{}
 	if o.told == nil {
 		o.told = func(finished) {}
 	}
-	if err := o.check(a, c, piName); err != nil {
+	if err := o.check(a, c, settings.PI); err != nil {
 		return nil, err
 	}
 	if err := a.startTracing(c); err != nil {
@@ -116,14 +117,14 @@ func (a *app) openStaff(c *config, o deskOptions, e dispatch.Engine, log *slog.L
 	s.network = s.members
 	var strangers []pool.Seat
 	for _, seat := range s.seats {
-		if !isBuiltin(seat.Name) {
+		if !settings.IsBuiltin(seat.Name) {
 			strangers = append(strangers, seat)
 		}
 	}
-	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.pinsPath()), Now: a.now, Log: log}); err != nil {
+	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.PinsPath()), Now: a.now, Log: log}); err != nil {
 		return nil, err
 	}
-	if s.table, err = c.calibration(); err != nil {
+	if s.table, err = calibrationOf(c); err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
 	if e == nil { // it may limit who makes the vectors
@@ -139,12 +140,12 @@ func (a *app) openStaff(c *config, o deskOptions, e dispatch.Engine, log *slog.L
 
 // checkForAll finds what would make every task fail, before one is taken: a task that
 // failed is not tried again.
-func (a *app) checkForAll(c *config, o deskOptions) error {
+func (a *app) checkForAll(c *settings.Settings, o deskOptions) error {
 	public := offline(a, c, o) == ""
-	if _, err := c.deadline(o.timeout, public); err != nil {
+	if _, err := c.Deadline(o.timeout, public); err != nil {
 		return err
 	}
-	_, err := a.openModel(c, c.chooseModel(o.model, public), public)
+	_, err := a.openModel(c, chooseModel(c, o.model, public), public)
 	return err
 }
 
@@ -162,9 +163,9 @@ func (s *staff) members() []dispatch.Member {
 func (s *staff) handler(queue string) dispatch.Handler {
 	work := s.stranger
 	switch {
-	case queue == piName:
+	case queue == settings.PI:
 		work = s.investigate
-	case isBuiltin(queue):
+	case settings.IsBuiltin(queue):
 		work = s.research
 	}
 	serve := relay.Serve(s.place.held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
@@ -228,7 +229,7 @@ func (s *staff) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	errs := []error{s.sessions.Close()}
-	for _, name := range builtinOrder {
+	for _, name := range settings.Builtin {
 		for _, partOf := range []bool{true, false} {
 			if d := s.desks[post{name, partOf}]; d != nil {
 				errs = append(errs, d.Close())
@@ -276,7 +277,7 @@ func (s *staff) jobs(slots, piSlots int, drain time.Duration) []dispatch.Job {
 		all = append(all, dispatch.Job{Queue: seat.Name, Slots: slots, Drain: drain})
 	}
 	if piSlots > 0 {
-		all = append(all, dispatch.Job{Queue: piName, Slots: piSlots, Drain: drain})
+		all = append(all, dispatch.Job{Queue: settings.PI, Slots: piSlots, Drain: drain})
 	}
 	return all
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // rollCall is how long an investigation waits for somebody to ask: workers that start
@@ -30,7 +32,7 @@ func (s *staff) investigate(ctx context.Context, t dispatch.Task, req marchwarde
 		return nil, err
 	}
 	req.Question, req.Context = s.a.hide.Text(req.Question), s.a.hide.Text(req.Context) // as a desk does
-	return s.a.tracer.Research(pi.New(cfg), piName).Research(ctx, req, sink)
+	return s.a.tracer.Research(pi.New(cfg), settings.PI).Research(ctx, req, sink)
 }
 
 // present waits until there is somebody to ask, and those who were named are there.
@@ -63,8 +65,8 @@ func (s *staff) present(ctx context.Context, names []string) ([]dispatch.Member,
 
 // investigator is how a task is investigated.
 func (s *staff) investigator(t dispatch.Task, req marchwarden.Request, members []dispatch.Member) (pi.Config, error) {
-	terms := s.c.terms(members, s.o, s.begunBy(t, req))
-	deadline, err := s.c.deadline(s.o.timeout, terms.outside || s.forOthers)
+	terms := termsFor(s.c, members, s.o, s.begunBy(t, req))
+	deadline, err := s.c.Deadline(s.o.timeout, terms.outside || s.forOthers)
 	if err != nil {
 		return pi.Config{}, err
 	}
@@ -92,10 +94,10 @@ func (s *staff) investigator(t dispatch.Task, req marchwarden.Request, members [
 	return cfg, err
 }
 
-// allowEgress are the members whose findings others may be told. Of a cluster's worker, its
+// egressOf are the members whose findings others may be told. Of a cluster's worker, its
 // owner says whose at most: the sources are not those of whoever asks.
 func (s *staff) allowEgress(t dispatch.Task) []string {
-	own := s.c.allowEgress(s.o)
+	own := egressOf(s.c, s.o)
 	switch {
 	case !s.forOthers:
 		return append(own, t.Wishes.AllowEgress...)
@@ -119,7 +121,7 @@ func (s *staff) begunBy(t dispatch.Task, req marchwarden.Request) string {
 	if err != nil {
 		return ""
 	}
-	return firstOf(start.Model, noModel)
+	return cmp.Or(start.Model, noModel)
 }
 
 // model opens a model once.

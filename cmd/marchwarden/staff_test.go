@@ -7,6 +7,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // Whoever asks a cluster cannot have more told than the owner of the sources allows; on
@@ -21,7 +22,7 @@ func TestWhoAsksAllowsNothing(t *testing.T) {
 		{true, []string{"files"}, nil, []string{"files"}},
 		{false, []string{"database"}, []string{"files"}, []string{"database", "files"}},
 	} {
-		s := &staff{c: &config{}, o: deskOptions{allowEgress: tt.own}, forOthers: tt.forOthers}
+		s := &staff{c: &settings.Settings{}, o: deskOptions{allowEgress: tt.own}, forOthers: tt.forOthers}
 		if got := s.allowEgress(dispatch.Task{Wishes: dispatch.Wishes{AllowEgress: tt.wished}}); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %v", tt, got)
 		}
@@ -31,7 +32,7 @@ func TestWhoAsksAllowsNothing(t *testing.T) {
 // A worker that was started for one queue opens no researcher of another, though it is
 // configured on the host and a task comes that names it.
 func TestWorkerServesItsOwnQueueAlone(t *testing.T) {
-	for queue, other := range map[string]string{"web": "files", piName: "database", "stranger": "web"} {
+	for queue, other := range map[string]string{"web": "files", settings.PI: "database", "stranger": "web"} {
 		s := &staff{place: &workplace{}, desks: map[post]*desk{}}
 		res, err := s.handler(queue)(t.Context(), dispatch.Task{Queue: other}, nil, nil)
 		if res != nil || !errors.Is(err, marchwarden.CodeDenied) || len(s.desks) != 0 {

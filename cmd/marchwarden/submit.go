@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,9 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -100,21 +104,21 @@ var priorityNames = []string{"urgent", "normal", "low"}
 // check refuses what is wrong with the options by themselves.
 func (o *submitOptions) check() (like dispatch.Task, err error) {
 	like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority))
-	name := firstOf(o.desk.researcher, piName)
+	name := cmp.Or(o.desk.researcher, settings.PI)
 	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.allowEgress}
 	like.Queue, like.Wishes.Only = workerFor(name, o.desk.only)
 	switch {
 	case o.file == "":
 		return like, invalid("--file", "for example: marchwarden submit --file questions.jsonl", "is missing")
 	case like.Priority < 0:
-		return like, invalid("--priority", "", fmt.Sprintf("must be %s, not %q", either(priorityNames), clip(o.priority, 40)))
+		return like, invalid("--priority", "", fmt.Sprintf("must be %s, not %q", settings.Either(priorityNames), plaintext.Clip(o.priority, 40)))
 	case o.window < 1 || o.window > maxWindow:
 		return like, invalid("--window", "", fmt.Sprintf("must be from 1 to %d, not %d", maxWindow, o.window))
 	case o.parallel < 1 || o.parallel > maxParallel:
 		return like, invalid("--parallel", "", fmt.Sprintf("must be from 1 to %d, not %d", maxParallel, o.parallel))
-	case !memberName.MatchString(name):
-		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", clip(name, 40)))
-	case name != piName && (len(o.desk.only) > 0 || len(o.desk.allowEgress) > 0 || o.maxRihlas.v != nil):
+	case !settings.MemberName.MatchString(name):
+		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
+	case name != settings.PI && (len(o.desk.only) > 0 || len(o.desk.allowEgress) > 0 || o.maxRihlas.v != nil):
 		return like, invalid("--researcher", "leave out one of them", "asks nobody else, and goes without --researchers, --allow-egress and --max-rihlas")
 	}
 	if n := o.maxRihlas.v; n != nil {
@@ -137,14 +141,14 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	if err != nil {
 		return err
 	}
-	at, err := c.engineURLFor(o.engine)
+	at, err := c.EngineURLFor(o.engine)
 	if err != nil {
 		return err
 	}
 	var means []string
 	if at == "" {
 		means, err = a.means(c, o.desk)
-	} else if err = c.workElsewhere(o.desk, "this"); err == nil {
+	} else if err = workElsewhere(c, o.desk, "this"); err == nil {
 		like.Within, err = flagTime("--timeout", o.desk.timeout, false)
 	}
 	if err != nil {
@@ -173,7 +177,7 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	err = s.run(ctx, left)
 	s.tally.close()
 	if err := errors.Join(err, e.Close()); err != nil && ctx.Err() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", s.tally.done, n), Err: err, Hint: firstOf(marchwarden.HintOf(err), "run the same command again to go on")}
+		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", s.tally.done, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
 	}
 	if ctx.Err() != nil && s.tally.done < n {
 		hint := "run the same command again to go on"
@@ -196,10 +200,10 @@ func (a *app) submitted(all, failed int, o submitOptions) error {
 }
 
 // questions reads the file of questions.
-func (a *app) questions(c *config, path string, like dispatch.Task, means []string) ([]question, error) {
-	f, err := openRegular(path)
+func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, means []string) ([]question, error) {
+	f, err := durable.OpenRegular(path)
 	if err != nil {
-		return nil, invalid("--file", "", fmt.Sprintf("%q cannot be read: %s", path, cause(err)))
+		return nil, invalid("--file", "", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
 	}
 	defer f.Close()
 	all, other, err := readQuestions(f, path)
@@ -207,11 +211,11 @@ func (a *app) questions(c *config, path string, like dispatch.Task, means []stri
 		return nil, err
 	}
 	if len(other) > 0 {
-		a.warn("nobody reads these fields of the questions: " + clip(strings.Join(other, ", "), 200))
+		a.warn("nobody reads these fields of the questions: " + plaintext.Clip(strings.Join(other, ", "), 200))
 	}
 	for i := range all {
 		if all[i].req.Depth == "" {
-			all[i].req.Depth = marchwarden.Depth(c.text(setDepth))
+			all[i].req.Depth = marchwarden.Depth(c.Text(settings.Depth))
 		}
 		all[i].req.Question, all[i].req.Context = a.hide.Text(all[i].req.Question), a.hide.Text(all[i].req.Context)
 	}

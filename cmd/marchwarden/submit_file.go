@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -27,7 +30,7 @@ type question struct {
 }
 
 // name is how the question is called in the results.
-func (q question) name() string { return firstOf(q.id, q.task.String()) }
+func (q question) name() string { return cmp.Or(q.id, q.task.String()) }
 
 // questionFields are what a line may have. Others are passed over, and said.
 var questionFields = []string{"id", "question", "context", "depth", "constraints"}
@@ -69,7 +72,7 @@ func readQuestions(r io.Reader, name string) (all []question, other []string, er
 		}
 		q.line = l.N
 		if first, twice := named[q.id]; twice && q.id != "" {
-			err = fail(l.N, invalid("id", "", fmt.Sprintf("%q is the id of line %d, too", clip(term.CleanLine(q.id), 60), first)))
+			err = fail(l.N, invalid("id", "", fmt.Sprintf("%q is the id of line %d, too", plaintext.Clip(term.CleanLine(q.id), 60), first)))
 			return
 		}
 		named[q.id] = l.N
@@ -81,7 +84,7 @@ func readQuestions(r io.Reader, name string) (all []question, other []string, er
 		all = append(all, q)
 	})
 	if err == nil && scanErr != nil {
-		err = invalid(name, "", "cannot be read: "+cause(scanErr))
+		err = invalid(name, "", "cannot be read: "+durable.Cause(scanErr))
 	}
 	if err == nil && len(all) == 0 {
 		err = invalid(name, `a line is a JSON object such as {"question": "What grows in Utah?"}`, "holds no question")
@@ -146,39 +149,39 @@ func nameTasks(all []question, like dispatch.Task, means []string) error {
 
 // aside are the settings that change no answer: where records lie, what is shown, and
 // who else is served. Those of an engine and of a hub are, too.
-var aside = []string{setHome, setTraceDir, setLedger, setLogFormat, setDebug, setNoColor, setHTTPToken, setWorker, setLimits, setBlobs, setS3Key, setS3Secret}
+var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings.LogFormat, settings.Debug, settings.NoColor, settings.HTTPToken, settings.Worker, settings.Limits, settings.Blobs, settings.S3Key, settings.S3Secret}
 
 // means are everything besides a question that can change its answer where the work is
 // done here: the settings, or the flags in their place, the folders of the library, the
 // researchers of config.yaml and the table of confidence. Of a secret they tell that it
 // is there.
-func (a *app) means(c *config, o deskOptions) ([]string, error) {
-	flags := map[string][]string{setModel: {o.model}, setSearch: {o.search}, setRender: {o.render}, setTimeout: {o.timeout}, setDB: {o.db}, setLibrary: {}}
+func (a *app) means(c *settings.Settings, o deskOptions) ([]string, error) {
+	flags := map[string][]string{settings.Model: {o.model}, settings.Search: {o.search}, settings.Render: {o.render}, settings.Timeout: {o.timeout}, settings.DB: {o.db}, settings.Library: {}}
 	for _, dir := range o.library {
-		flags[setLibrary] = append(flags[setLibrary], a.absolute(dir, a.dir))
+		flags[settings.Library] = append(flags[settings.Library], a.source().Absolute(dir, a.dir))
 	}
 	all := []string{fmt.Sprintf("online=%t embedded=%t", o.online, o.embedded)}
-	for _, s := range settings {
-		if slices.Contains(aside, s.name) || strings.HasPrefix(s.name, "engine") || strings.HasPrefix(s.name, "hub_") {
+	for _, s := range settings.All {
+		if slices.Contains(aside, s.Name) || strings.HasPrefix(s.Name, "engine") || strings.HasPrefix(s.Name, "hub_") {
 			continue
 		}
-		texts := slices.DeleteFunc(flags[s.name], func(t string) bool { return t == "" })
+		texts := slices.DeleteFunc(flags[s.Name], func(t string) bool { return t == "" })
 		if len(texts) == 0 {
-			texts = c.list(s.name)
+			texts = c.List(s.Name)
 		}
-		if s.name == setDB && len(texts) == 1 && database.IsFile(texts[0]) {
-			texts = []string{a.absolute(texts[0], a.dir)}
+		if s.Name == settings.DB && len(texts) == 1 && database.IsFile(texts[0]) {
+			texts = []string{a.source().Absolute(texts[0], a.dir)}
 		}
-		all = append(all, a.hide.Text(fmt.Sprintf("%s=%q", s.name, texts)))
+		all = append(all, a.hide.Text(fmt.Sprintf("%s=%q", s.Name, texts)))
 	}
-	for _, m := range c.members {
-		m.at = ""
+	for _, m := range c.Members {
+		m.At = ""
 		all = append(all, a.hide.Text(fmt.Sprintf("%+v", m)))
 	}
-	kept, err := keptFolders(c.foldersPath())
+	kept, err := keptFolders(c.FoldersPath())
 	if err != nil {
 		return nil, err
 	}
-	table, err := c.calibration()
+	table, err := calibrationOf(c)
 	return append(all, fmt.Sprintf("%q", kept), string(table)), err
 }

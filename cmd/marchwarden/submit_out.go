@@ -56,7 +56,7 @@ func openResults(path string) (*results, error) {
 	_, before := os.Lstat(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
-		return nil, invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, cause(err)))
+		return nil, invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, durable.Cause(err)))
 	}
 	if err := durable.Lock(f, false); errors.Is(err, durable.ErrLocked) {
 		return nil, errors.Join(&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "another submit is writing " + path, Hint: "wait for it, or choose another --out"}, f.Close())

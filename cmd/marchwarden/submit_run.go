@@ -2,23 +2,24 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // submission hands questions in, a few at a time, and writes down what becomes of them.
 type submission struct {
 	a      *app
-	cfg    *config
+	cfg    *settings.Settings
 	like   dispatch.Task // what all tasks have
 	work   *engagement
 	out    *results
@@ -119,7 +120,7 @@ func (s *submission) ask(ctx context.Context, q question) (resultLine, error) {
 	}
 	line := resultLine{Line: q.line, ID: q.name(), Status: end.Status, TraceID: t.Record}
 	if !end.Result.Valid() {
-		line.Error = &resultError{Code: end.Code, Message: firstOf(end.Message, "it was "+string(end.Status)), Hint: end.Hint}
+		line.Error = &resultError{Code: end.Code, Message: cmp.Or(end.Message, "it was "+string(end.Status)), Hint: end.Hint}
 		if line.Status == dispatch.Done {
 			line.Status = dispatch.Failed
 		}
@@ -155,9 +156,9 @@ func (s *submission) charge(b brought, result json.RawMessage) {
 }
 
 // chargedBefore are the runs that the ledger knows.
-func chargedBefore(c *config) map[marchwarden.TraceID]bool {
+func chargedBefore(c *settings.Settings) map[marchwarden.TraceID]bool {
 	known := map[marchwarden.TraceID]bool{}
-	entries, _, err := ledger.Read(c.text(setLedger))
+	entries, _, err := ledger.Read(c.Text(settings.Ledger))
 	if err != nil {
 		return known // a ledger that cannot be read costs no answer
 	}
@@ -197,17 +198,14 @@ func (e *engagement) Close() error {
 
 // openSubmission opens the cluster at an address, or the engine of the home folder with
 // the researchers of the options at work in this process.
-func (a *app) openSubmission(ctx context.Context, c *config, at string, o submitOptions) (*engagement, error) {
+func (a *app) openSubmission(ctx context.Context, c *settings.Settings, at string, o submitOptions) (*engagement, error) {
 	if at == "" {
 		return a.openHere(ctx, c, o)
 	}
 	return a.openThere(ctx, c, at, o.records)
 }
 
-// queuePath is where questions wait that are worked on here.
-func (c *config) queuePath() string { return filepath.Join(c.home(), "queue") }
-
-func (a *app) openHere(ctx context.Context, c *config, o submitOptions) (*engagement, error) {
+func (a *app) openHere(ctx context.Context, c *settings.Settings, o submitOptions) (*engagement, error) {
 	rec, err := a.openRecords(c)
 	if err != nil {
 		return nil, err
@@ -219,7 +217,7 @@ func (a *app) openHere(ctx context.Context, c *config, o submitOptions) (*engage
 	}
 	e := &engagement{engine: engine, home: &homeward{engine: engine, from: rec.blobs, home: rec, here: true}, close: []func() error{engine.Close, rec.Close}}
 	o.desk.warn = sayOnce(a.warn)
-	if name := o.desk.researcher; name != "" && name != piName {
+	if name := o.desk.researcher; name != "" && name != settings.PI {
 		if o.desk.only, err = []string{name}, o.desk.check(a, c, name); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
@@ -248,7 +246,7 @@ func (a *app) openHere(ctx context.Context, c *config, o submitOptions) (*engage
 }
 
 // openThere opens a cluster that does the work.
-func (a *app) openThere(ctx context.Context, c *config, at string, records bool) (*engagement, error) {
+func (a *app) openThere(ctx context.Context, c *settings.Settings, at string, records bool) (*engagement, error) {
 	engine, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {
 		return nil, err

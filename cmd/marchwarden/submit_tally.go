@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+)
 
 // tallyEvery is the least time between two plain lines.
 const tallyEvery = 10 * time.Second
@@ -15,7 +19,7 @@ type tally struct {
 	told      time.Time // the last plain line
 }
 
-func (a *app) newTally(c *config, all, left int, quiet bool) *tally {
+func (a *app) newTally(c *settings.Settings, all, left int, quiet bool) *tally {
 	t := &tally{a: a, all: all, done: all - left, bar: a.newEvalProgress(c, "questions", quiet), told: a.now()}
 	if t.done > 0 && !quiet {
 		a.note("going on: %d of %d questions are done", t.done, all)

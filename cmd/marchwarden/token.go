@@ -13,6 +13,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 const tokenHelp = `Manage the tokens by which others may use 'marchwarden serve --http'.
@@ -88,11 +90,11 @@ func (a *app) openTokens() (*access.Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	return access.OpenTokens(c.tokensPath(), a.now)
+	return access.OpenTokens(c.TokensPath(), a.now)
 }
 
 func (a *app) runTokenAdd(o tokenOptions, name string) error {
-	if name == settingEnv(setHTTPToken) { // which is how its runs are known, too
+	if name == settings.EnvOf(settings.HTTPToken) { // which is how its runs are known, too
 		return invalid("NAME", "choose another name", "is taken by the token of that variable")
 	}
 	want := access.Token{Name: name}
@@ -153,7 +155,7 @@ func parseTerm(s string) (time.Duration, error) {
 		length = time.Duration(n) * 24 * time.Hour
 	}
 	if err != nil || length < time.Second || length > mostDays*24*time.Hour {
-		return 0, invalid("--expires", "", fmt.Sprintf("must be a time such as 90d or 12h, 1s to %dd, not %q", mostDays, clip(s, 40)))
+		return 0, invalid("--expires", "", fmt.Sprintf("must be a time such as 90d or 12h, 1s to %dd, not %q", mostDays, plaintext.Clip(s, 40)))
 	}
 	return length, nil
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 // faults are the errors that a disk gives, and the calls that can have them.
@@ -206,7 +208,7 @@ func otherLine(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range min(len(w), len(g)) {
 		if w[i] != g[i] {
-			return fmt.Sprintf("line %d is %q, want %q", i+1, clip(g[i], 100), clip(w[i], 100))
+			return fmt.Sprintf("line %d is %q, want %q", i+1, plaintext.Clip(g[i], 100), plaintext.Clip(w[i], 100))
 		}
 	}
 	return fmt.Sprintf("%d lines, want %d", len(g), len(w))

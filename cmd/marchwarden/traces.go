@@ -13,6 +13,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -93,7 +95,7 @@ func (a *app) runTraces(o tracesOptions) error {
 		s = strings.TrimSpace(s)
 		o.status[i] = s
 		if !slices.Contains(statuses, s) {
-			return invalid("--status", "", fmt.Sprintf("must be %s, not %q", orList(statuses), clip(s, 40)))
+			return invalid("--status", "", fmt.Sprintf("must be %s, not %q", orList(statuses), plaintext.Clip(s, 40)))
 		}
 	}
 	c, err := a.loadConfig()
@@ -109,9 +111,9 @@ func (a *app) runTraces(o tracesOptions) error {
 	}
 	if len(infos) == 0 {
 		if len(o.status) > 0 {
-			a.note("no run in %s is %s", c.text(setTraceDir), orList(o.status))
+			a.note("no run in %s is %s", c.Text(settings.TraceDir), orList(o.status))
 		} else {
-			a.note("no runs are recorded in %s yet", c.text(setTraceDir))
+			a.note("no runs are recorded in %s yet", c.Text(settings.TraceDir))
 		}
 		return nil
 	}
@@ -139,12 +141,12 @@ func orList(words []string) string {
 
 // listRuns reads the newest runs, at most limit of them (0 is all), and says how
 // many were left out for that.
-func (a *app) listRuns(c *config, o tracesOptions) (infos []runInfo, left int, err error) {
+func (a *app) listRuns(c *settings.Settings, o tracesOptions) (infos []runInfo, left int, err error) {
 	infos = []runInfo{}
-	if _, err := os.Stat(c.text(setTraceDir)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(c.Text(settings.TraceDir)); errors.Is(err, fs.ErrNotExist) {
 		return infos, 0, nil
 	}
-	d, err := trace.OpenDir(c.text(setTraceDir), a.now)
+	d, err := trace.OpenDir(c.Text(settings.TraceDir), a.now)
 	if err != nil {
 		return nil, 0, err
 	}

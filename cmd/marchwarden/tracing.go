@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 )
 
@@ -13,7 +14,7 @@ const tracingEnd = 2 * time.Second
 
 // startTracing begins to send spans, once, if OTEL_* says where to. The first call is to
 // have returned before anybody else calls: later ones only look.
-func (a *app) startTracing(c *config) (err error) {
+func (a *app) startTracing(c *settings.Settings) (err error) {
 	if a.traced {
 		return nil
 	}

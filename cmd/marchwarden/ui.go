@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,8 +23,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
 )
@@ -105,7 +108,7 @@ func newUI(a *app) *cobra.Command {
 	f.BoolVar(&d.embedded, "embedded", false, "search the embedded library too")
 	isolateFlag(f, d)
 	complete(cmd, "search", engineNames()...)
-	complete(cmd, "render", renderAuto, renderNever)
+	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 	return cmd
 }
 
@@ -157,10 +160,10 @@ func (a *app) runUI(ctx context.Context, o uiOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.ask.desk.check(a, c, piName); err != nil {
+	if err := o.ask.desk.check(a, c, settings.PI); err != nil {
 		return err
 	}
-	if _, err := c.deadline(o.ask.desk.timeout, true); err != nil {
+	if _, err := c.Deadline(o.ask.desk.timeout, true); err != nil {
 		return err
 	}
 	if err := a.startTracing(c); err != nil { // here, since questions are asked at the same time
@@ -187,11 +190,11 @@ func (a *app) runUI(ctx context.Context, o uiOptions) error {
 }
 
 // uiDoorkeeper decides who gets in: nil is the local user alone.
-func (a *app) uiDoorkeeper(c *config, o uiOptions, listen string, local bool) (access.Authenticator, error) {
+func (a *app) uiDoorkeeper(c *settings.Settings, o uiOptions, listen string, local bool) (access.Authenticator, error) {
 	if local && !o.team {
 		return nil, nil
 	}
-	named, err := access.OpenTokens(c.tokensPath(), a.now)
+	named, err := access.OpenTokens(c.TokensPath(), a.now)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +207,7 @@ func (a *app) uiDoorkeeper(c *config, o uiOptions, listen string, local bool) (a
 		if local {
 			return nil, invalid("--team", hint, "is for people who sign in with a token, and there is none")
 		}
-		return nil, invalid("--listen", hint, clip(listen, 60)+" can be reached by others, and there is no token that they would need")
+		return nil, invalid("--listen", hint, plaintext.Clip(listen, 60)+" can be reached by others, and there is no token that they would need")
 	}
 	return named, nil
 }
@@ -212,7 +215,7 @@ func (a *app) uiDoorkeeper(c *config, o uiOptions, listen string, local bool) (a
 // bureau is all that the page works with.
 type bureau struct {
 	a       *app
-	c       *config
+	c       *settings.Settings
 	log     *slog.Logger
 	base    deskOptions // what questions are asked with
 	records *records
@@ -226,7 +229,7 @@ type bureau struct {
 // owner could not see it any more.
 const uiKeep = 100 * 366 * 24 * time.Hour
 
-func (a *app) openBureau(c *config, o uiOptions, auth access.Authenticator, log *slog.Logger) (*bureau, error) {
+func (a *app) openBureau(c *settings.Settings, o uiOptions, auth access.Authenticator, log *slog.Logger) (*bureau, error) {
 	rec, err := a.openRecords(c)
 	if err != nil {
 		return nil, err
@@ -238,7 +241,7 @@ func (a *app) openBureau(c *config, o uiOptions, auth access.Authenticator, log 
 	b := &bureau{a: a, c: c, log: log, base: o.ask.desk, records: rec}
 	b.base.warn, b.base.told, b.base.log = sayOnce(func(m string) { log.Warn(m) }), func(finished) {}, log
 	shown := shownRecords{rec}
-	keep := runs.Config{Researcher: clerk{b}, Dir: c.runsPath(), Now: a.now, Name: uiName, MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: shown.Result}
+	keep := runs.Config{Researcher: clerk{b}, Dir: c.RunsPath(), Now: a.now, Name: uiName, MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: shown.Result}
 	if b.runs, err = runs.Open(keep); err != nil && unwritable(err) {
 		a.warn("nothing can be asked on the page, since nothing can be kept: " + err.Error())
 		b.unkept, keep.Dir = err, ""
@@ -254,7 +257,7 @@ func (a *app) openBureau(c *config, o uiOptions, auth access.Authenticator, log 
 		Runs:  b.runs,
 		Store: store, Records: rawRecords{shown}, History: b.history, Office: b, Tests: b,
 		Spent: func() ([]ledger.Entry, error) {
-			entries, _, err := ledger.Read(c.text(setLedger))
+			entries, _, err := ledger.Read(c.Text(settings.Ledger))
 			return entries, err
 		},
 		Curve: b.curve, Mind: b.mind(), Now: a.now, Zone: time.Local, Log: log,
@@ -267,8 +270,8 @@ func (a *app) openBureau(c *config, o uiOptions, auth access.Authenticator, log 
 
 // sealingKey is the key of the sessions. What is there can be read where nothing can be
 // written: then browsers are remembered for as long as the program runs.
-func (a *app) sealingKey(c *config) ([]byte, error) {
-	key, err := gate.OpenKey(filepath.Join(c.home(), "ui.key"), rand.Reader)
+func (a *app) sealingKey(c *settings.Settings) ([]byte, error) {
+	key, err := gate.OpenKey(filepath.Join(c.Home(), "ui.key"), rand.Reader)
 	if err == nil || !unwritable(err) {
 		return key, err
 	}
@@ -280,7 +283,7 @@ func (a *app) sealingKey(c *config) ([]byte, error) {
 
 // curve is the table that turns scores into probabilities, if there is one.
 func (b *bureau) curve() (*confidence.Table, error) {
-	raw, err := b.c.calibration()
+	raw, err := calibrationOf(b.c)
 	if err != nil || len(raw) == 0 {
 		return nil, err
 	}
@@ -289,7 +292,7 @@ func (b *bureau) curve() (*confidence.Table, error) {
 
 // mind is who writes, for people.
 func (b *bureau) mind() string {
-	return b.c.chooseModel(b.base.model, true).name
+	return chooseModel(b.c, b.base.model, true).name
 }
 
 // serve answers until ctx ends.
@@ -303,7 +306,7 @@ func (b *bureau) serve(ctx context.Context, l net.Listener, o uiOptions, team bo
 	if o.cert != "" {
 		scheme = "https"
 	}
-	base := strings.TrimSuffix(firstOf(o.publicURL, scheme+"://"+shownHost(l.Addr())), "/")
+	base := strings.TrimSuffix(cmp.Or(o.publicURL, scheme+"://"+shownHost(l.Addr())), "/")
 	served := make(chan error, 1)
 	go func() {
 		if o.cert != "" {

@@ -9,6 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
@@ -71,7 +72,7 @@ func (b *bureau) Members() []web.Member {
 	var out []web.Member
 	open := b.base
 	open.online = true
-	for _, name := range builtinOrder {
+	for _, name := range settings.Builtin {
 		kind := builtinNamed(name)
 		m := web.Member{Name: name, Scope: kind.outline(), OpenWorld: kind.openWorld, On: b.a.whyOff(b.c, b.base, name) == ""}
 		chosen := open
@@ -81,12 +82,12 @@ func (b *bureau) Members() []web.Member {
 		}
 		out = append(out, m)
 	}
-	for _, m := range b.c.members {
-		if !m.external() {
+	for _, m := range b.c.Members {
+		if !m.External() {
 			continue
 		}
-		one := web.Member{Name: m.name, Scope: m.scope, OpenWorld: true, On: !m.off}
-		if m.off {
+		one := web.Member{Name: m.Name, Scope: m.Scope, OpenWorld: true, On: !m.Off}
+		if m.Off {
 			one.Down = offInFile
 		}
 		out = append(out, one)
@@ -98,14 +99,14 @@ func (b *bureau) Members() []web.Member {
 func (b *bureau) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, error) {
 	o := b.base
 	if len(q.Researchers) > 0 {
-		if err := b.c.areMembers("--researchers", q.Researchers); err != nil {
+		if err := b.c.AreMembers("--researchers", q.Researchers); err != nil {
 			return marchwarden.TraceID{}, err
 		}
 		o.online = true // for those of them who need it: whoever names one means it
 		o = o.narrowed(q.Researchers)
 		o.only = q.Researchers
 	}
-	if err := o.check(b.a, b.c, piName); err != nil {
+	if err := o.check(b.a, b.c, settings.PI); err != nil {
 		return marchwarden.TraceID{}, err
 	}
 	if _, err := b.a.seats(b.c, o); err != nil {

@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -69,17 +70,17 @@ func TestUIOptions(t *testing.T) {
 func TestAnybodyCanBeChosen(t *testing.T) {
 	t.Parallel()
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
-	base := deskOptions{library: []string{"papers"}, embedded: true, db: "harbour.db", search: "wikipedia", render: renderNever, online: true, allowEgress: []string{files.Name}}
-	for chosen := 1; chosen < 1<<len(builtinOrder); chosen++ {
+	base := deskOptions{library: []string{"papers"}, embedded: true, db: "harbour.db", search: "wikipedia", render: settings.RenderNever, online: true, allowEgress: []string{files.Name}}
+	for chosen := 1; chosen < 1<<len(settings.Builtin); chosen++ {
 		var names []string
-		for i, name := range builtinOrder {
+		for i, name := range settings.Builtin {
 			if chosen&(1<<i) != 0 {
 				names = append(names, name)
 			}
 		}
 		o := base.narrowed(names)
 		o.only = names
-		if err := o.check(a, c, piName); err != nil {
+		if err := o.check(a, c, settings.PI); err != nil {
 			t.Errorf("%q: %v", names, err)
 		}
 		if got := slices.Contains(names, files.Name); got != (len(o.library) > 0) || got != o.embedded {
@@ -129,7 +130,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 		clerk := clerk{&bureau{a: a, c: c, records: rec, base: deskOptions{db: "postgres://me:secret@127.0.0.1/harbour"}}}
 		o, err := clerk.options(t.Context(), marchwarden.Request{Resume: id.String()})
 		if err == nil {
-			err = o.check(a, c, c.researcherFor(o))
+			err = o.check(a, c, researcherFor(c, o))
 		}
 		if err != nil || o.db != "" || !slices.Equal(o.library, []string{lib}) {
 			t.Errorf("%s: on the page it goes on with %+v, %v", chosen, o, err)

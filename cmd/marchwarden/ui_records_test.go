@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -118,7 +119,7 @@ func (h *byHand) put(run handRun) (marchwarden.TraceID, *trace.Writer) {
 		start.Researcher = "files"
 	}
 	if len(run.rihlas) > 0 {
-		start.Researcher, start.Investigation = piName, &trace.Investigation{Members: []dispatch.Member{}, Planner: "rules", Parallel: 4, MaxRihlas: 8, MaxDepth: 2}
+		start.Researcher, start.Investigation = settings.PI, &trace.Investigation{Members: []dispatch.Member{}, Planner: "rules", Parallel: 4, MaxRihlas: 8, MaxDepth: 2}
 	}
 	h.append(w, start)
 	rec := replay.Record(w, h.blobs, func() time.Duration { return h.now.Sub(began) }, nil)

@@ -48,12 +48,12 @@ func (b *bureau) Drift(ctx context.Context, id marchwarden.TraceID, told func())
 	if err != nil {
 		return rep, err
 	}
-	return rep, drift.Keep(b.c.home(), rep)
+	return rep, drift.Keep(b.c.Home(), rep)
 }
 
 // Drifted is what the last check found.
 func (b *bureau) Drifted(id marchwarden.TraceID) (drift.Report, string, bool) {
-	last, ok, err := drift.Last(b.c.home(), id)
+	last, ok, err := drift.Last(b.c.Home(), id)
 	if err != nil {
 		b.log.Warn("a check of sources cannot be read", "error", err)
 	}
@@ -91,7 +91,7 @@ func (b *bureau) Export(ctx context.Context, id marchwarden.TraceID, format stri
 	if err != nil {
 		return err
 	}
-	e := export{home: b.c.home(), from: b.store()}
+	e := export{home: b.c.Home(), from: b.store()}
 	if e.run, err = e.from.Load(id); err != nil {
 		return err
 	}

@@ -13,7 +13,9 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -169,9 +171,9 @@ func readResult(arg string) ([]byte, error) {
 	if (err != nil || !info.Mode().IsRegular()) && !strings.HasSuffix(arg, ".json") {
 		return nil, nil
 	}
-	f, err := openRegular(arg)
+	f, err := durable.OpenRegular(arg)
 	if err != nil {
-		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, cause(err)))
+		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, durable.Cause(err)))
 	}
 	defer f.Close()
 	return readLimited(f, maxResultBytes, "result")
@@ -181,7 +183,7 @@ func readResult(arg string) ([]byte, error) {
 type checking struct {
 	res *marchwarden.Result
 	id  marchwarden.TraceID
-	cfg *config
+	cfg *settings.Settings
 	o   verifyOptions
 }
 

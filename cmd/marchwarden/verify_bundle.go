@@ -11,6 +11,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -39,7 +41,7 @@ func isBundle(path string) bool {
 	if strings.HasSuffix(strings.ToLower(path), bundle.Suffix) {
 		return true
 	}
-	f, err := openRegular(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return false
 	}
@@ -61,9 +63,9 @@ func openBundle(path string, by []string) (*bundleFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := openRegular(path)
+	f, err := durable.OpenRegular(path)
 	if err != nil {
-		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", path, cause(err)))
+		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -141,7 +143,7 @@ func (v *verdicts) signature(s *bundle.Signature, asked bool) {
 	}
 	words := fmt.Sprintf("signed by %s at %s", s.By.Fingerprint(), s.SignedAt.Format("2006-01-02 15:04:05 MST"))
 	if s.Comment != "" {
-		words += fmt.Sprintf(": %q", clip(s.Comment, 200))
+		words += fmt.Sprintf(": %q", plaintext.Clip(s.Comment, 200))
 	}
 	if !asked {
 		v.print("- %s (nobody you named; --by KEY.pub names somebody)", words)

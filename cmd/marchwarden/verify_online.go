@@ -11,11 +11,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/registry"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
-
-// setDOIURL is where the handles of DOIs are looked up.
-const setDOIURL = "doi_url"
 
 // probeTime is how long a page may take to say that it is there.
 const probeTime = 20 * time.Second
@@ -52,7 +50,7 @@ func publicLocators(citations []marchwarden.Citation) (public []cited, left int)
 // online asks web servers and registries whether what the citations point to is
 // there. What could not be asked is said, and counts neither way. Where a check
 // needs no settings otherwise, c is nil and they are read here.
-func (v *verdicts) online(ctx context.Context, c *config, res *marchwarden.Result) error {
+func (v *verdicts) online(ctx context.Context, c *settings.Settings, res *marchwarden.Result) error {
 	public, left := publicLocators(res.Citations)
 	if left > 0 {
 		v.a.note("%s of files, databases and other sources that are not the web's: nobody is asked about them", term.Plural(left, "locator"))
@@ -67,14 +65,14 @@ func (v *verdicts) online(ctx context.Context, c *config, res *marchwarden.Resul
 			return err
 		}
 	}
-	allow, err := c.fetchAllow()
+	allow, err := fetchAllow(c)
 	if err != nil {
 		return err
 	}
 	pages := webfetch.New(webfetch.Config{Guard: guard.New(allow), Now: v.a.now, UserAgent: userAgent(), Timeout: probeTime, Clean: v.a.hide.Bytes})
 	api, indexes := v.a.openPapers(c)
 	v.locators(ctx, registry.New(registry.Config{
-		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.text(setDOIURL), HTTP: v.a.serviceClient(), UserAgent: userAgent(),
+		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.Text(settings.DOIURL), HTTP: v.a.serviceClient(), UserAgent: userAgent(),
 	}), public)
 	return pages.Close()
 }

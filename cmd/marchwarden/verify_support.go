@@ -8,6 +8,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -59,7 +60,7 @@ func (v *verdicts) report(r verify.Report) {
 		v.check(f.Name()+" "+f.Locator+" "+f.Hash, f.Problem)
 	}
 	for _, c := range r.Claims {
-		v.check(fmt.Sprintf("claim %s %s: %s", markersOf(c.Citations), c.Support, clip(c.Text, 100)), c.Problem)
+		v.check(fmt.Sprintf("claim %s %s: %s", markersOf(c.Citations), c.Support, plaintext.Clip(c.Text, 100)), c.Problem)
 	}
 	for _, problem := range r.Answer {
 		v.check("answer", problem)

@@ -15,6 +15,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	lanefollow "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
@@ -41,7 +42,7 @@ type watch struct {
 	timings []term.Timing
 }
 
-func (a *app) newWatch(c *config, o askOptions) *watch {
+func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
 	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.planOnly, began: a.now()}
 	if o.jsonEvents {
 		w.tell = func(e marchwarden.Event) { a.tell(e) }
@@ -63,10 +64,10 @@ func (a *app) newWatch(c *config, o askOptions) *watch {
 
 // liveOn is how progress is shown on a stream: live on a terminal that knows escape
 // codes, as long as nothing is logged beside it.
-func (a *app) liveOn(c *config, w io.Writer) live.Config {
+func (a *app) liveOn(c *settings.Settings, w io.Writer) live.Config {
 	st := a.style(w)
 	name, _ := a.env("TERM")
-	return live.Config{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.on(setDebug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.now}
+	return live.Config{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.now}
 }
 
 // sizeOf asks for the size of the terminal that a stream is, which may change.
@@ -110,7 +111,7 @@ const followEvery = 250 * time.Millisecond
 
 // readAlong shows what the record of a run of this process tells beyond its events, such
 // as tokens, until stop is called. Where it cannot be read, events have to do.
-func (a *app) readAlong(c *config, id marchwarden.TraceID, to *live.Progress) (stop func()) {
+func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *live.Progress) (stop func()) {
 	rec, err := a.openKept(c)
 	if err != nil {
 		return func() {}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,32 +20,24 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Where things are below the home folder.
-func (c *config) blobPath() string    { return filepath.Join(c.home(), "blobs") }
-func (c *config) indexPath() string   { return filepath.Join(c.home(), "library", "index.db") }
-func (c *config) foldersPath() string { return filepath.Join(c.home(), "library", "folders") }
-func (c *config) cachePath() string   { return filepath.Join(c.home(), "cache") }
-
-// calibrationPath is where the user's own table of calibration is.
-func (c *config) calibrationPath() string { return filepath.Join(c.home(), "calibration.json") }
-
 // logger writes structured logs to stderr. It is silent below warnings unless
 // MARCHWARDEN_DEBUG is on. No setting is ever given to it.
-func (a *app) logger(c *config) *slog.Logger { return a.logFrom(c, slog.LevelWarn) }
+func (a *app) logger(c *settings.Settings) *slog.Logger { return a.logFrom(c, slog.LevelWarn) }
 
 // serverLog is logger for programs that run long, where people want to see that something
 // happens: connections come and go, and tasks are taken up again.
-func (a *app) serverLog(c *config) *slog.Logger { return a.logFrom(c, slog.LevelInfo) }
+func (a *app) serverLog(c *settings.Settings) *slog.Logger { return a.logFrom(c, slog.LevelInfo) }
 
-func (a *app) logFrom(c *config, level slog.Level) *slog.Logger {
+func (a *app) logFrom(c *settings.Settings, level slog.Level) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
-	if c.on(setDebug) {
+	if c.On(settings.Debug) {
 		opts.Level = slog.LevelDebug
 	}
-	if c.text(setLogFormat) == "json" || a.reader == program {
+	if c.Text(settings.LogFormat) == "json" || a.reader == program {
 		return slog.New(slog.NewJSONHandler(a.stderr, opts))
 	}
 	return slog.New(slog.NewTextHandler(a.stderr, opts))
@@ -96,17 +87,17 @@ func (d *discreet) Settle(ctx context.Context, refs ...blob.Ref) error {
 }
 
 // openRecords opens them, making what is missing.
-func (a *app) openRecords(c *config) (*records, error) {
+func (a *app) openRecords(c *settings.Settings) (*records, error) {
 	const hint = "set MARCHWARDEN_HOME to a folder that can be written"
-	if err := durable.MakeDir(c.home()); err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.home(), Err: err, Hint: hint}
+	if err := durable.MakeDir(c.Home()); err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.Home(), Err: err, Hint: hint}
 	}
-	traces, err := trace.OpenDir(c.text(setTraceDir), a.now)
+	traces, err := trace.OpenDir(c.Text(settings.TraceDir), a.now)
 	if err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the traces", Hint: hint, Err: err}
 	}
 	traces.Clean = a.hide.Bytes
-	blobs, err := blobdir.Open(c.blobPath())
+	blobs, err := blobdir.Open(c.BlobPath())
 	if err != nil {
 		return nil, errors.Join(&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the evidence store", Hint: hint, Err: err}, traces.Close())
 	}
@@ -116,12 +107,12 @@ func (a *app) openRecords(c *config) (*records, error) {
 // openWorking is openRecords for a research, which is worth its answer even where
 // nothing can be written: then it works in memory, and its result says that there is
 // no record of it.
-func (a *app) openWorking(c *config) (*records, error) {
+func (a *app) openWorking(c *settings.Settings) (*records, error) {
 	rec, err := a.openRecords(c)
 	if err == nil || !unwritable(err) {
 		return rec, err
 	}
-	return &records{traces: trace.Nowhere(c.text(setTraceDir), err), blobs: &discreet{nil, a.hide, blob.NewMem()}}, nil
+	return &records{traces: trace.Nowhere(c.Text(settings.TraceDir), err), blobs: &discreet{nil, a.hide, blob.NewMem()}}, nil
 }
 
 // unwritable reports whether a place cannot be written for a reason that lies with
@@ -133,8 +124,8 @@ func unwritable(err error) bool {
 
 // openKept is openRecords for commands that only look: where nothing was kept
 // yet, it makes nothing and says so with CodeNotFound.
-func (a *app) openKept(c *config) (*records, error) {
-	for _, path := range []string{c.text(setTraceDir), c.blobPath()} {
+func (a *app) openKept(c *settings.Settings) (*records, error) {
+	for _, path := range []string{c.Text(settings.TraceDir), c.BlobPath()} {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("nothing is recorded yet: %s does not exist", path),
 				Hint: `ask something first: marchwarden ask "…"`}
@@ -153,9 +144,9 @@ func (r *records) Close() error {
 // openLibrary opens what a research searches: the folders given here or by the
 // setting, those added by 'library add', and the embedded library if asked for
 // or if there is nothing else. The caller closes the folders.
-func (a *app) openLibrary(c *config, given []string, embedded bool) ([]*fetch.Folder, error) {
+func (a *app) openLibrary(c *settings.Settings, given []string, embedded bool) ([]*fetch.Folder, error) {
 	if len(given) == 0 {
-		given = c.list(setLibrary)
+		given = c.List(settings.Library)
 	}
 	var open []*fetch.Folder
 	add := func(f *fetch.Folder) {
@@ -172,7 +163,7 @@ func (a *app) openLibrary(c *config, given []string, embedded bool) ([]*fetch.Fo
 		}
 		add(f)
 	}
-	kept, err := keptFolders(c.foldersPath())
+	kept, err := keptFolders(c.FoldersPath())
 	if err != nil {
 		return nil, errors.Join(err, closeFolders(open))
 	}
@@ -201,7 +192,7 @@ func (a *app) openFolder(field, path string) (*fetch.Folder, error) {
 	if strings.TrimSpace(path) == "" {
 		return nil, invalid(field, "use . for the working directory", "must not be blank")
 	}
-	return fetch.OpenFolder(a.absolute(path, a.dir))
+	return fetch.OpenFolder(a.source().Absolute(path, a.dir))
 }
 
 func closeFolders(fs []*fetch.Folder) error {
@@ -235,19 +226,6 @@ func (a *app) readStdin(ctx context.Context, most int64, what string) ([]byte, e
 	case <-ctx.Done():
 		return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "read %s", what)
 	}
-}
-
-// openRegular opens a file for reading. Anything else, such as a named pipe that
-// nobody writes to, is an error at once: opening it could wait for ever.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("is not a regular file")}
-	}
-	return os.Open(path)
 }
 
 // readLimited reads everything, or fails when it is more than most bytes.

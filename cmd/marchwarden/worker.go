@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 const workerHelp = `Work for a cluster: take the tasks of each researcher that this machine has,
@@ -86,21 +88,21 @@ func newWorker(a *app) *cobra.Command {
 	f.StringVar(&o.desk.timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m)")
 	f.StringSliceVar(&o.desk.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	workFlags(f, &o.desk)
-	complete(cmd, "researchers", append(slices.Clone(builtinOrder), piName)...)
+	complete(cmd, "researchers", append(slices.Clone(settings.Builtin), settings.PI)...)
 	return cmd
 }
 
 // check refuses what is wrong with the options by themselves.
 func (o *workerOptions) check() (drain time.Duration, err error) {
 	named := len(o.desk.only)
-	o.desk.only = slices.DeleteFunc(o.desk.only, func(name string) bool { return name == piName })
+	o.desk.only = slices.DeleteFunc(o.desk.only, func(name string) bool { return name == settings.PI })
 	withPI := len(o.desk.only) < named
 	o.piAlone = withPI && len(o.desk.only) == 0
 	switch {
 	case withPI && o.noPI:
-		return 0, invalid("--no-pi", "leave out one of the two", "takes no investigations, and --researchers names "+piName)
+		return 0, invalid("--no-pi", "leave out one of the two", "takes no investigations, and --researchers names "+settings.PI)
 	case o.piAlone && (len(o.desk.library) > 0 || o.desk.embedded || o.desk.db != ""):
-		return 0, invalid("--researchers", "add files or database", "names "+piName+" alone, who asks others: --library, --embedded and --db are for those who work here")
+		return 0, invalid("--researchers", "add files or database", "names "+settings.PI+" alone, who asks others: --library, --embedded and --db are for those who work here")
 	case o.slots < 1 || o.slots > maxSlots:
 		return 0, invalid("--slots", "", fmt.Sprintf("must be from 1 to %d, not %d", maxSlots, o.slots))
 	case o.piSlots < 1 || o.piSlots > maxSlots:
@@ -128,7 +130,7 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 	if err != nil {
 		return err
 	}
-	at, err := c.needEngine(o.engine)
+	at, err := c.NeedEngine(o.engine)
 	if err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 	if o.piAlone {
 		s.seats = nil
 	}
-	name := firstOf(o.name, plainName(c.text(setWorker)), a.engineName())
+	name := cmp.Or(o.name, plainName(c.Text(settings.Worker)), a.engineName())
 	e, err := a.awaitCluster(ctx, c, at, name, log)
 	if errors.Is(err, errInterrupted) {
 		return s.Close() // told to end, which is how a worker ends
@@ -265,7 +267,7 @@ func (a *app) probe(ctx context.Context, address string, m *meter.Meter, ready f
 }
 
 // awaitCluster joins a cluster as a worker, and waits for it if it is not there yet.
-func (a *app) awaitCluster(ctx context.Context, c *config, at, name string, log *slog.Logger) (*cluster.Engine, error) {
+func (a *app) awaitCluster(ctx context.Context, c *settings.Settings, at, name string, log *slog.Logger) (*cluster.Engine, error) {
 	cfg, err := a.engineConfig(c, at, log)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // strict is a cluster that allows nothing of anybody.
@@ -33,7 +34,7 @@ func (nothing) Slow(time.Time) {}
 func TestEmployedVectorsAreLimited(t *testing.T) {
 	t.Parallel()
 	server := newEmbedServer(t)
-	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "MARCHWARDEN_EMBED": embedOllama, "OLLAMA_HOST": server.URL})
+	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "MARCHWARDEN_EMBED": settings.EmbedOllama, "OLLAMA_HOST": server.URL})
 	s, err := a.openStaff(c, deskOptions{}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +69,7 @@ func TestTerms(t *testing.T) {
 		{"both, named", []dispatch.Member{web, private}, "ollama/x", "", "ollama/x", false, true},
 		{"goes on", []dispatch.Member{private}, "", "ollama/y", "ollama/y", true, false},
 	} {
-		got := c.terms(tt.members, deskOptions{model: tt.flag}, tt.begunBy)
+		got := termsFor(c, tt.members, deskOptions{model: tt.flag}, tt.begunBy)
 		if got.model.name != tt.model || got.model.public != tt.fallback || got.seesPrivate != tt.sees ||
 			got.private != slices.Contains(tt.members, private) || got.outside != slices.Contains(tt.members, web) {
 			t.Errorf("%s: %+v", tt.name, got)

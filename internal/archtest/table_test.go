@@ -31,7 +31,6 @@ var layers = []layer{
 	{"internal/embed/shelf", []string{"internal/embed", "internal/durable"}},
 	{"internal/reader", []string{"internal/embed", "internal/embed/bert", "internal/embed/kernel", "internal/embed/minilm", "internal/embed/wordpiece", "."}},
 	{"internal/reader/pack", []string{"internal/embed/bert"}}, // makes the reader's weights
-	{"internal/configfile", nil},
 	{"internal/secret", nil},
 	{"internal/private", []string{"internal/durable", "."}},
 	{"internal/hub/keys", []string{"internal/private", "."}},
@@ -53,6 +52,7 @@ var layers = []layer{
 	{"internal/hop", []string{"internal/lexicon", "internal/question"}},
 	{"internal/panics", []string{"."}},
 	{"internal/dispatch", []string{"internal/blob", "."}},
+	{"internal/settings", []string{"internal/dispatch", "internal/durable", "internal/plaintext", "."}},
 	{"internal/dispatch/pool/logbook", []string{"internal/durable", "."}},
 	{"internal/dispatch/pool/register", []string{"internal/dispatch/pool/logbook", "internal/dispatch", "internal/durable", "."}},
 	{"internal/dispatch/pool", []string{"internal/dispatch", "internal/dispatch/pool/register", "internal/blob", "internal/durable", "internal/panics", "."}},
@@ -255,11 +255,11 @@ var vendors = []vendor{
 	{"golang.org/x/term", []string{"internal/term", "cmd/marchwarden"}, nil},
 	{"golang.org/x/text", []string{"internal/embed/wordpiece", "internal/search/inverted", "internal/lexicon", "internal/evidence", "internal/term", "internal/fetch/extract"}, nil},
 	{"golang.org/x/sync", []string{anything}, nil},
-	{"go.yaml.in/yaml/v3", []string{"internal/configfile", "internal/fetch/extract"}, // the configuration; the header of a document
+	{"go.yaml.in/yaml/v3", []string{"internal/settings", "internal/fetch/extract"}, // the configuration; the header of a document
 		[]string{"internal/llm", "internal/llm/llmtest", "internal/search/tavily", "internal/scholar"}}, // recorded exchanges
 	{"github.com/spf13/cobra", []string{"cmd/marchwarden"}, nil},
 	{"github.com/spf13/pflag", []string{"cmd/marchwarden"}, nil}, // cobra's flags
-	{"github.com/joho/godotenv", []string{"cmd/marchwarden"}, nil},
+	{"github.com/joho/godotenv", []string{"internal/settings"}, nil},
 	{"github.com/google/uuid", []string{"serve", "internal/runs"}, nil},
 
 	// For tests: test files anywhere and the packages that end in "test".

@@ -52,3 +52,25 @@ func MakeDir(path string) error {
 		return nil
 	}
 }
+
+// OpenRegular opens a file for reading. Anything else, such as a named pipe that
+// has no writer, is an error at once: opening it could block for ever.
+func OpenRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("is not a regular file")}
+	}
+	return os.Open(path)
+}
+
+// Cause is the reason of a failure without the path, which the message has.
+func Cause(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}

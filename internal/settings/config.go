@@ -1,0 +1,382 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/joho/godotenv"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+// The origins of a value that are no flag.
+const (
+	FromEnv     = "environment"
+	FromDotEnv  = ".env"
+	FromFile    = "config.yaml"
+	FromDefault = "default"
+)
+
+// Value is what a setting has and where that came from.
+type Value struct {
+	Texts  []string // one text, or the folders of a list
+	Origin string
+}
+
+// Settings is all settings of one command.
+type Settings struct {
+	Values  map[string]Value
+	Members []Member // the researchers of config.yaml
+}
+
+func (c *Settings) Text(name string) string {
+	if v := c.Values[name]; len(v.Texts) > 0 {
+		return v.Texts[0]
+	}
+	return ""
+}
+
+func (c *Settings) List(name string) []string { return c.Values[name].Texts }
+
+// Secrets are the values that must never leave the program but by their own door.
+func (c *Settings) Secrets() []string {
+	var all []string
+	for _, s := range All {
+		if s.Secret && c.Text(s.Name) != "" {
+			all = append(all, c.Text(s.Name))
+		}
+		if u, err := url.Parse(c.Text(s.Name)); (s.Kind == Address || s.Name == DB) && err == nil && u.User != nil {
+			if password, ok := u.User.Password(); ok {
+				// The second is how it travels, and how a service may send it back.
+				all = append(all, password, base64.RawStdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)))
+			}
+		}
+	}
+	return all
+}
+
+// EarlySecrets are the secrets that are known before the settings are read, whose faults are
+// told too: of the environment, and passwords in the addresses of arguments.
+func EarlySecrets(env func(string) (string, bool), args []string) []string {
+	var all []string
+	for _, s := range All {
+		if v, ok := env(s.Env); ok && s.Secret && s.Name != DB {
+			all = append(all, v)
+		} else if ok {
+			all = append(all, Passwords(v)...)
+		}
+	}
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		for _, spelling := range []string{name, strings.ToLower(name)} {
+			v, _ := env(spelling)
+			all = append(all, Passwords(v)...)
+		}
+	}
+	if v, ok := env("PGPASSWORD"); ok { // which the driver reads
+		all = append(all, v)
+	}
+	for _, arg := range args {
+		if _, value, ok := strings.Cut(arg, "="); ok && strings.HasPrefix(arg, "--") {
+			arg = value
+		}
+		all = append(all, Passwords(arg)...)
+	}
+	return all
+}
+
+// Hidden are the values that are taken out of what is printed and stored: keys,
+// passwords in addresses, and what researchers of somebody else's are given.
+func (c *Settings) Hidden(env func(string) (string, bool)) []string {
+	var all []string
+	for _, s := range All {
+		if s.Secret && s.Name != DB { // which may be a plain file
+			all = append(all, c.Text(s.Name))
+		}
+		if s.Kind == Address || s.Name == DB {
+			all = append(all, Passwords(c.Text(s.Name))...)
+		}
+	}
+	all = append(all, PastedSeed(c.Text(EngineKey)))
+	for _, m := range c.Members {
+		for _, name := range m.secretVariables() {
+			v, _ := env(name)
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// Passwords are those in an address: before its host, or among its parameters. They
+// come in no order.
+func Passwords(address string) []string {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || u.Scheme == "" {
+		return nil
+	}
+	var all []string
+	if u.User != nil {
+		password, _ := u.User.Password()
+		if password == "" && (u.Scheme == "http" || u.Scheme == "https") {
+			password = u.User.Username() // a token, as some services want it
+		}
+		all = append(all, password)
+	}
+	for name, values := range u.Query() {
+		if soundsSecret(name) {
+			all = append(all, values...)
+		}
+	}
+	return all
+}
+
+// Origin is where the value of a setting came from.
+func (c *Settings) Origin(name string) string { return c.Values[name].Origin }
+
+func (c *Settings) On(name string) bool { return c.Text(name) == "true" }
+
+func (c *Settings) Home() string { return c.Text(Home) }
+
+// layer answers for a setting from one place, or says that it has nothing.
+type layer struct {
+	origin string
+	get    func(s Setting) (texts []string, ok bool)
+	base   string // what relative paths are relative to
+}
+
+// Source is where settings are read from.
+type Source struct {
+	Env       func(name string) (string, bool)
+	Dir       string                 // the working directory, where .env is
+	UserHome  func() (string, error) // the home folder of the user
+	Warn      func(string)
+	LogFormat string // the flag --log-format; "" leaves it to the other places
+}
+
+// Load finds every setting: flags, then the environment, then .env in the
+// working directory, then config.yaml in the home folder, then the default. It
+// reads files and makes none. A key that config.yaml must not have, and a value that its
+// setting cannot have, are errors that name it; the settings that were read before it are
+// returned with the error.
+func Load(src Source) (*Settings, error) {
+	dotenv, err := readDotEnv(filepath.Join(src.Dir, ".env"))
+	if err != nil {
+		return nil, err
+	}
+	layers := []layer{
+		{FromEnv, func(s Setting) ([]string, bool) { v, ok := src.Env(s.Env); return s.split(v), ok && s.Present(v) }, src.Dir},
+		{FromDotEnv, func(s Setting) ([]string, bool) {
+			v := dotenv[s.Env]
+			if s.Present(v) && !src.believes(s, dotenv) {
+				where := "the environment or in config.yaml"
+				if s.EnvOnly {
+					where = "the environment"
+				}
+				src.Warn(s.Env + " in .env is ignored: the folder you are in must not decide that; set it in " + where)
+				return nil, false
+			}
+			return s.split(v), s.Present(v)
+		}, src.Dir},
+	}
+	c := &Settings{Values: map[string]Value{}}
+	home := All[0]
+	if c.Values[Home], err = src.resolve(home, layers); err != nil {
+		return nil, err
+	}
+	if c.Home() == "" {
+		user, err := src.UserHome()
+		if err != nil || user == "" {
+			return nil, invalid("MARCHWARDEN_HOME", "set MARCHWARDEN_HOME to a folder that marchwarden may keep its records in", "no home folder is known: neither MARCHWARDEN_HOME nor HOME is set")
+		}
+		c.Values[Home] = Value{[]string{filepath.Join(user, ".marchwarden")}, FromDefault}
+	}
+	file, members, err := readConfigFile(filepath.Join(c.Home(), FromFile))
+	if err != nil {
+		return c, err
+	}
+	c.Members = members
+	layers = append(layers, layer{FromFile, func(s Setting) ([]string, bool) { v, ok := file[s.Name]; return v, ok }, c.Home()})
+	if src.LogFormat != "" {
+		flag := func(s Setting) ([]string, bool) { return []string{src.LogFormat}, s.Name == LogFormat }
+		layers = slices.Insert(layers, 0, layer{"--log-format", flag, src.Dir})
+	}
+	for _, s := range All[1:] {
+		v, err := src.resolve(s, layers)
+		if err != nil {
+			return c, err
+		}
+		if v.Origin == "" {
+			v = s.byDefault(c.Home())
+		}
+		c.Values[s.Name] = v
+	}
+	return c, nil
+}
+
+// believes reports whether .env may say a setting: the folder of a stranger must
+// not choose a model for the user's documents, an address for the user's key, or a
+// program to run.
+func (src Source) believes(s Setting, dotenv map[string]string) bool {
+	if s.of == "" {
+		return (s.Secret || s.harmless) && !s.Personal
+	}
+	key := Of(s.of)
+	own, _ := src.Env(key.Env)
+	return key.Present(dotenv[key.Env]) && !key.Present(own)
+}
+
+// resolve asks the layers in turn and checks what the first one says.
+func (src Source) resolve(s Setting, layers []layer) (Value, error) {
+	for _, l := range layers {
+		texts, ok := l.get(s)
+		if !ok {
+			continue
+		}
+		texts, problem := s.Read(texts, func(p string) string { return src.Absolute(p, l.base) })
+		if problem != "" {
+			return Value{}, invalid(s.label(l.origin), "", problem)
+		}
+		return Value{texts, l.origin}, nil
+	}
+	return Value{}, nil
+}
+
+// Absolute makes a path from a setting absolute; "~/" is the user's home.
+func (src Source) Absolute(path, base string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := src.UserHome(); err == nil {
+			return filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(base, path)
+}
+
+// Either lists choices: "shallow, balanced or deep".
+func Either(choices []string) string {
+	if len(choices) < 2 {
+		return strings.Join(choices, "")
+	}
+	last := len(choices) - 1
+	return strings.Join(choices[:last], ", ") + " or " + choices[last]
+}
+
+// maxSettingsBytes bounds .env and config.yaml.
+const maxSettingsBytes = 1 << 20
+
+// readSettings reads a small file; one that does not exist is empty.
+func readSettings(path string) ([]byte, error) {
+	f, err := durable.OpenRegular(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, invalid(path, "", "cannot be read: "+durable.Cause(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSettingsBytes+1))
+	if err != nil {
+		return nil, invalid(path, "", "cannot be read: "+durable.Cause(err))
+	}
+	if len(data) > maxSettingsBytes {
+		return nil, invalid(path, "", fmt.Sprintf("is larger than %d bytes", maxSettingsBytes))
+	}
+	return data, nil
+}
+
+// readDotEnv reads NAME=value lines into a map. Nothing enters the environment.
+func readDotEnv(path string) (map[string]string, error) {
+	data, err := readSettings(path)
+	if err != nil || len(data) == 0 {
+		return nil, err
+	}
+	vars, err := godotenv.Parse(bytes.NewReader(data))
+	if err != nil {
+		// The parser's message quotes the file, which may hold secrets.
+		return nil, invalid(path, "quote values that hold spaces or special characters", "is not a list of NAME=value lines")
+	}
+	return vars, nil
+}
+
+// readConfigFile reads config.yaml into the texts of each key, and its researchers.
+func readConfigFile(path string) (map[string][]string, []Member, error) {
+	data, err := readSettings(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	entries, err := parseFile(data)
+	var wrong *fault
+	if errors.As(err, &wrong) {
+		where := path
+		if wrong.Line > 0 {
+			where = fmt.Sprintf("%s:%d", path, wrong.Line)
+		}
+		return nil, nil, invalid(where, wrong.Hint, wrong.Message)
+	}
+	file := map[string][]string{}
+	var members []Member
+	for _, e := range entries {
+		where := fmt.Sprintf("%s:%d", path, e.Line)
+		if e.Key == keyResearchers {
+			if members != nil {
+				return nil, nil, invalid(where, "", fmt.Sprintf("key %q is there twice", e.Key))
+			}
+			if members, err = readMembers(path, e); err != nil {
+				return nil, nil, err
+			}
+			continue
+		}
+		if err := checkKey(where, e.Key, file); err != nil {
+			return nil, nil, err
+		}
+		if e.Tables != nil {
+			return nil, nil, invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", e.Key))
+		}
+		if e.Texts != nil {
+			file[e.Key] = e.Texts
+		}
+	}
+	return file, members, nil
+}
+
+// keyResearchers is the key of config.yaml that is no setting but a list.
+const keyResearchers = "researchers"
+
+func checkKey(where, key string, have map[string][]string) error {
+	i := slices.IndexFunc(All, func(s Setting) bool { return s.Name == key })
+	switch {
+	case i < 0:
+		return invalid(where, "the keys are "+Either(fileKeys()), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
+	case All[i].EnvOnly:
+		places := "in the environment or in .env"
+		if All[i].Personal {
+			places = "in the environment"
+		}
+		return invalid(where, "set "+All[i].Env+" "+places, fmt.Sprintf("key %q cannot be set in this file", key))
+	case have[key] != nil:
+		return invalid(where, "", fmt.Sprintf("key %q is there twice", key))
+	}
+	return nil
+}
+
+// fileKeys are the keys that config.yaml may have.
+func fileKeys() []string {
+	var keys []string
+	for _, s := range All {
+		if !s.EnvOnly {
+			keys = append(keys, s.Name)
+		}
+	}
+	return append(keys, keyResearchers)
+}
