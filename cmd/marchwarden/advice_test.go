@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
 func TestAdvised(t *testing.T) {
@@ -88,8 +89,8 @@ func TestBrief(t *testing.T) {
 		{"lookup håll på er", 12, "lookup håll…"},
 		{strings.Repeat("x", 30), 10, "xxxxxxxxx…"},
 	} {
-		if got := brief(tc.line, tc.most); got != tc.want {
-			t.Errorf("brief(%q, %d) = %q, want %q", tc.line, tc.most, got, tc.want)
+		if got := plaintext.Brief(tc.line, tc.most); got != tc.want {
+			t.Errorf("plaintext.Brief(%q, %d) = %q, want %q", tc.line, tc.most, got, tc.want)
 		}
 	}
 }

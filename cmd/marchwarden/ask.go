@@ -14,6 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
@@ -23,7 +24,7 @@ import (
 )
 
 type askOptions struct {
-	desk         deskOptions
+	desk         network.Options
 	parallel     optionalInt
 	maxRihlas    optionalInt
 	depth        string
@@ -117,7 +118,7 @@ func newAsk(a *app) *cobra.Command {
 	engineFlag(f, &o.engine)
 	complete(cmd, "researcher", append(slices.Clone(settings.Builtin), settings.PI)...)
 	complete(cmd, "researchers", settings.Builtin...)
-	complete(cmd, "search", engineNames()...)
+	complete(cmd, "search", network.EngineNames()...)
 	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 	complete(cmd, "depth", string(marchwarden.Shallow), string(marchwarden.Balanced), string(marchwarden.Deep))
 	return cmd
@@ -126,21 +127,21 @@ func newAsk(a *app) *cobra.Command {
 // deskFlags are the flags that say who works, and with what. Those that were given
 // are recorded, so that a run can be gone on with as it was begun.
 func (o *askOptions) deskFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.desk.researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
-	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.BoolVar(&o.desk.online, "online", false, "let the question leave this machine: ask the web and arXiv, too")
+	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
+	f.StringSliceVar(&o.desk.Only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.BoolVar(&o.desk.Online, "online", false, "let the question leave this machine: ask the web and arXiv, too")
 	databaseFlags(f, &o.desk)
-	f.StringSliceVar(&o.desk.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	f.BoolVar(&o.desk.planOnly, "plan", false, "print the plan and stop")
+	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
+	f.BoolVar(&o.desk.PlanOnly, "plan", false, "print the plan and stop")
 	f.Var(&o.parallel, "parallel", "send at most `N` rihlas at once (default 4)")
 	f.Var(&o.maxRihlas, "max-rihlas", "send at most `N` rihlas in all (default by depth: 4, 8 or 16)")
 	isolateFlag(f, &o.desk)
-	f.StringVar(&o.desk.model, "model", "", "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none")
-	f.StringVar(&o.desk.search, "search", "", "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online")
-	f.StringVar(&o.desk.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	f.StringVar(&o.desk.timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
-	f.StringArrayVar(&o.desk.library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&o.desk.embedded, "embedded", false, "search the embedded library too")
+	f.StringVar(&o.desk.Model, "model", "", "language `MODEL` that plans and writes, such as anthropic/claude-sonnet-5-5 or ollama/qwen3; extractive for none")
+	f.StringVar(&o.desk.Search, "search", "", "search the web by this `LIST` of engines: tavily, brave, searxng, wikipedia; implies --online")
+	f.StringVar(&o.desk.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	f.StringVar(&o.desk.Timeout, "timeout", "", "end the research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
+	f.StringArrayVar(&o.desk.Library, "library", nil, "search the folder `DIR`; may be given several times")
+	f.BoolVar(&o.desk.Embedded, "embedded", false, "search the embedded library too")
 }
 
 // showFlags are the flags that say how a result is shown.
@@ -182,13 +183,13 @@ func (a *app) runAsk(ctx context.Context, o askOptions, args []string) error {
 func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, req marchwarden.Request) error {
 	watch := a.newWatch(c, o)
 	defer watch.close()
-	var told finished
-	o.desk.told, o.desk.warn = func(f finished) {
-		if f.start.Investigation != nil || told.start == nil { // of an investigation in this process, its own
+	var told network.Finished
+	o.desk.Told, o.desk.Warn = func(f network.Finished) {
+		if f.Start.Investigation != nil || told.Start == nil { // of an investigation in this process, its own
 			told = f
 		}
 	}, watch.warn
-	d, err := a.openDesk(c, o.desk)
+	d, err := a.Open(c, o.desk)
 	if err != nil {
 		return err
 	}
@@ -198,12 +199,12 @@ func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, 
 	if err != nil {
 		return errors.Join(err, d.Close())
 	}
-	start := told.start
+	start := told.Start
 	if start == nil { // an earlier run had nothing left to do
-		if start, err = d.complete(res); err != nil {
+		if start, err = d.Complete(res); err != nil {
 			return errors.Join(err, d.Close())
 		}
-		a.note("%s", nothingLeft(req, o.desk.more > 0, res))
+		a.note("%s", nothingLeft(req, o.desk.More > 0, res))
 	}
 	partial, err := a.show(c, o, d, res, start, watch)
 	if err := errors.Join(err, d.Close()); err != nil {
@@ -217,8 +218,8 @@ func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, 
 
 // show shows the result of a run that is recorded here, and reports whether its record
 // says that it was interrupted, or nothing.
-func (a *app) show(c *settings.Settings, o askOptions, d *desk, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
-	f, searched := d.whole(res)
+func (a *app) show(c *settings.Settings, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
+	f, searched := d.Whole(res)
 	partial = f.Interrupted || !f.Known
 	if start.Investigation == nil {
 		searched = start.Library
@@ -234,7 +235,7 @@ func (a *app) show(c *settings.Settings, o askOptions, d *desk, res *marchwarden
 	if res.CostMetadata.BudgetExhausted && !partial && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) }) {
 		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
 	}
-	if where := strings.Join(searched, ", "); d.openWorld {
+	if where := strings.Join(searched, ", "); d.OpenWorld {
 		screen.Searched = where
 	} else {
 		screen.Library = where
@@ -249,7 +250,7 @@ func (o *askOptions) bounds() error {
 		from optionalInt
 		most int
 		to   *int
-	}{{"--parallel", o.parallel, maxParallel, &o.desk.parallel}, {"--max-rihlas", o.maxRihlas, maxRihlas, &o.desk.maxRihlas}} {
+	}{{"--parallel", o.parallel, network.MaxParallel, &o.desk.Parallel}, {"--max-rihlas", o.maxRihlas, network.MaxRihlas, &o.desk.MaxRihlas}} {
 		if n.from.v == nil {
 			continue
 		}
@@ -320,7 +321,7 @@ func (a *app) question(ctx context.Context, args []string) (string, error) {
 // deliver writes the result to the file that was asked for and prints it, even
 // when the file cannot be written.
 func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultOptions) (err error) {
-	a.warnOf(res, !o.json && !o.desk.planOnly)
+	a.warnOf(res, !o.json && !o.desk.PlanOnly)
 	if o.out != "" {
 		failed := writeOut(o.out, func(w io.Writer) error {
 			if strings.HasSuffix(strings.ToLower(o.out), ".json") {
@@ -338,14 +339,14 @@ func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultO
 
 // show writes a result, or the plan if that is all there is, for people.
 func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, screen term.ResultOptions) error {
-	if o.desk.planOnly {
+	if o.desk.PlanOnly {
 		return st.Plan(w, screen.Question, res.Rihlas)
 	}
 	return st.Result(w, res, screen)
 }
 
 // hints tell how to search more than what was searched, and what else would help.
-func hintsFor(c *settings.Settings, start *trace.Start, o deskOptions, searched []string) []string {
+func hintsFor(c *settings.Settings, start *trace.Start, o network.Options, searched []string) []string {
 	var hints []string
 	if start.Mind != "" && start.Model == "" && start.Reader == "" {
 		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")

@@ -14,6 +14,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
@@ -22,31 +23,31 @@ import (
 )
 
 // workFlags are the flags that say with what researchers work, wherever they do.
-func workFlags(f *pflag.FlagSet, o *deskOptions) {
-	f.BoolVar(&o.online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
+func workFlags(f *pflag.FlagSet, o *network.Options) {
+	f.BoolVar(&o.Online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
 	databaseFlags(f, o)
-	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines; implies --online")
-	f.StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
+	f.StringVar(&o.Search, "search", "", "search the web by this `LIST` of engines; implies --online")
+	f.StringVar(&o.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	f.StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
+	f.BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
 }
 
 // databaseFlags are the flags of who may ask a database.
-func databaseFlags(f *pflag.FlagSet, o *deskOptions) {
-	f.StringVar(&o.db, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
-	f.BoolVar(&o.allowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
+func databaseFlags(f *pflag.FlagSet, o *network.Options) {
+	f.StringVar(&o.DB, "db", "", "ask the database at `URL`: postgres://…, mysql://…, or an SQLite file; read-only")
+	f.BoolVar(&o.AllowSamples, "allow-samples", false, "show the model a few values of the database's tables before it asks for any")
 }
 
 // isolateFlag is the flag of processes. Earlier versions recorded its opposite, which is the default now.
-func isolateFlag(f *pflag.FlagSet, o *deskOptions) {
-	f.BoolVar(&o.isolate, "isolate", false, "run each built-in researcher in a process of its own")
+func isolateFlag(f *pflag.FlagSet, o *network.Options) {
+	f.BoolVar(&o.Isolate, "isolate", false, "run each built-in researcher in a process of its own")
 	f.Bool("in-process", true, "")
 	_ = f.MarkHidden("in-process")
 }
 
 // workElsewhere refuses flags that are for whoever does the work, where somebody else does.
-func workElsewhere(c *settings.Settings, o deskOptions, instead string) error {
+func workElsewhere(c *settings.Settings, o network.Options, instead string) error {
 	here := "leave out --engine to do the work here"
 	if c.Text(settings.Engine) != "" {
 		here = "say --engine " + settings.NoEngine + " to do the work here, since " + c.Label(settings.Engine) + " names a cluster"
@@ -54,8 +55,8 @@ func workElsewhere(c *settings.Settings, o deskOptions, instead string) error {
 	for _, f := range []struct {
 		flag  string
 		given bool
-	}{{"--library", len(o.library) > 0}, {"--embedded", o.embedded}, {"--db", o.db != ""}, {"--allow-samples", o.allowSamples}, {"--online", o.online}, {"--model", o.model != ""},
-		{"--search", o.search != ""}, {"--render", o.render != ""}, {"--isolate", o.isolate}} {
+	}{{"--library", len(o.Library) > 0}, {"--embedded", o.Embedded}, {"--db", o.DB != ""}, {"--allow-samples", o.AllowSamples}, {"--online", o.Online}, {"--model", o.Model != ""},
+		{"--search", o.Search != ""}, {"--render", o.Render != ""}, {"--isolate", o.Isolate}} {
 		if f.given {
 			return invalid(f.flag, "give it to 'marchwarden worker', or "+here, "is for the workers of the cluster, and not for who asks "+instead)
 		}
@@ -63,42 +64,32 @@ func workElsewhere(c *settings.Settings, o deskOptions, instead string) error {
 	return nil
 }
 
-// workerFor is who works on what a researcher is asked, and whom alone it may send; none is
-// everybody. Somebody else's researcher is asked by an investigator, who checks what it
-// says.
-func workerFor(name string, only []string) (queue string, send []string) {
-	if name == settings.PI || settings.IsBuiltin(name) {
-		return name, only
-	}
-	return settings.PI, []string{name}
-}
-
 // askCluster has a cluster answer a question, and shows what happens and what comes of it.
 func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions, at string, req marchwarden.Request) error {
 	if err := workElsewhere(c, o.desk, "it"); err != nil {
 		return err
 	}
-	id, name := a.newID(), researcherFor(c, o.desk)
+	id, name := a.NewID(), network.ResearcherFor(c, o.desk)
 	t := dispatch.Task{ID: id, Record: id, Investigation: id, Priority: dispatch.Normal, Owner: a.owner(), Request: req,
-		Wishes: dispatch.Wishes{Parallel: o.desk.parallel, MaxRihlas: o.desk.maxRihlas, AllowEgress: o.desk.allowEgress, PlanOnly: o.desk.planOnly}}
-	t.Queue, t.Wishes.Only = workerFor(name, o.desk.only)
-	t.Request.Question, t.Request.Context = a.hide.Text(req.Question), a.hide.Text(req.Context)
+		Wishes: dispatch.Wishes{Parallel: o.desk.Parallel, MaxRihlas: o.desk.MaxRihlas, AllowEgress: o.desk.AllowEgress, PlanOnly: o.desk.PlanOnly}}
+	t.Queue, t.Wishes.Only = network.WorkerFor(name, o.desk.Only)
+	t.Request.Question, t.Request.Context = a.Hide.Text(req.Question), a.Hide.Text(req.Context)
 	var err error
-	if t.Within, err = flagTime("--timeout", o.desk.timeout, false); err != nil {
+	if t.Within, err = flagTime("--timeout", o.desk.Timeout, false); err != nil {
 		return err
 	}
 	field := "--researcher"
-	if o.desk.researcher == "" {
+	if o.desk.Researcher == "" {
 		field = c.Label(settings.Researcher)
 	}
 	w := t.Wishes
 	switch alone := name != settings.PI; {
 	case !settings.MemberName.MatchString(name):
 		return invalid(field, "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case alone && (len(o.desk.only) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
+	case alone && (len(o.desk.Only) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
 		return invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
 	}
-	if err := a.startTracing(c); err != nil {
+	if err := a.StartTracing(c); err != nil {
 		return err
 	}
 	e, err := a.openCluster(ctx, c, at, a.logger(c))
@@ -109,7 +100,7 @@ func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions
 	if err := a.handIn(ctx, e, t); err != nil {
 		return unreachable(ctx, at, err)
 	}
-	a.remember(c, handed{ID: id, Engine: at, Question: t.Request.Question, At: a.now().UTC()})
+	a.remember(c, handed{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()})
 	if !o.quiet && !o.json {
 		a.note("handed in as %s", id)
 		a.noteUnserved(ctx, e, t.Queue)
@@ -119,8 +110,8 @@ func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions
 
 // handIn hands in a task, below a span of its own.
 func (a *app) handIn(ctx context.Context, e dispatch.Client, t dispatch.Task) error {
-	ctx, told := a.tracer.Send(ctx, t.Queue)
-	t.Span = a.tracer.Carry(ctx)
+	ctx, told := a.Tracer.Send(ctx, t.Queue)
+	t.Span = a.Tracer.Carry(ctx)
 	err := e.Submit(ctx, t)
 	told(err)
 	return err
@@ -215,13 +206,13 @@ func (a *app) receive(ctx context.Context, c *settings.Settings, o askOptions, e
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the result of %s", id)
 	}
-	rec, err := a.openWorking(c)
+	rec, err := a.OpenWorking(c)
 	if err != nil {
 		return err
 	}
-	d := &desk{name: settings.PI, a: a, cfg: c, records: rec, warn: a.warn}
+	d := &network.Runner{Name: settings.PI, Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}
 	start := a.settle(ctx, d, e, id, end, res)
-	d.openWorld = leavesMachine(start)
+	d.OpenWorld = leavesMachine(start)
 	_, err = a.show(c, o, d, res, start, w)
 	if err := errors.Join(err, d.Close()); err != nil {
 		return err
@@ -242,21 +233,21 @@ func firstCode(code marchwarden.Code) marchwarden.Code {
 // settle brings the record of a task home and into the ledger, and returns how the run
 // was started, as far as that is known. A record that cannot be read or kept costs no
 // answer.
-func (a *app) settle(ctx context.Context, d *desk, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) *trace.Start {
-	unknown := &trace.Start{Researcher: d.name}
+func (a *app) settle(ctx context.Context, d *network.Runner, e dispatch.Engine, id marchwarden.TraceID, end *dispatch.End, res *marchwarden.Result) *trace.Start {
+	unknown := &trace.Start{Researcher: d.Name}
 	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
 		return unknown
 	}
-	h := homeward{engine: e, from: e.Blobs(), home: d.records}
+	h := homeward{engine: e, from: e.Blobs(), home: d.Records}
 	var b brought
 	var err error
-	if d.records.blobs.Store == nil {
+	if d.Records.Blobs.Store == nil {
 		if b, err = h.read(ctx, id, end.Trace, map[marchwarden.TraceID]bool{}); err == nil {
 			a.warn("the record cannot be kept here; it is in the cluster")
 		}
 	} else if b, err = h.bring(ctx, id, end); err == nil {
 		var start *trace.Start
-		if start, err = d.complete(res); err == nil {
+		if start, err = d.Complete(res); err == nil {
 			return start
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -45,18 +46,18 @@ func TestRecordCostsNoAnswer(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", kept ", kept), func(t *testing.T) {
 				var said bytes.Buffer
 				a := world(t, nil)
-				a.stderr, a.now, a.hide = &said, time.Now, secret.New()
+				a.Stderr, a.Now, a.Hide = &said, time.Now, secret.New()
 				c, err := a.loadConfig()
 				if err != nil {
 					t.Fatal(err)
 				}
-				rec := &records{traces: trace.Nowhere("nowhere", errors.New("read-only")), blobs: &discreet{nil, a.hide, blob.NewMem()}}
+				rec := &network.Records{Traces: trace.Nowhere("nowhere", errors.New("read-only")), Blobs: network.NewEvidence(nil, a.Hide)}
 				if kept {
-					if rec, err = a.openWorking(c); err != nil {
+					if rec, err = a.OpenWorking(c); err != nil {
 						t.Fatal(err)
 					}
 				}
-				d := &desk{name: settings.PI, a: a, cfg: c, records: rec, warn: a.warn}
+				d := &network.Runner{Name: settings.PI, Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}
 				e := storeroom{blobs: blob.NewMem()}
 				end := &dispatch.End{Status: dispatch.Done, Trace: blob.Of([]byte("it was there once"))}
 				if test.record != "" {

@@ -65,7 +65,7 @@ func (a *app) runWatch(ctx context.Context, o askOptions, arg string) error {
 		return err
 	}
 	defer e.Close()
-	o.desk.planOnly = state.Task.Wishes.PlanOnly
+	o.desk.PlanOnly = state.Task.Wishes.PlanOnly
 	return a.follow(ctx, c, o, e, state.Task.ID)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/calibrate"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -86,7 +84,7 @@ func (a *app) runCalibrate(o calibrateOptions) error {
 	if err != nil {
 		return err
 	}
-	fit.Table.Made = a.now().UTC().Format(time.DateOnly)
+	fit.Table.Made = a.Now().UTC().Format(time.DateOnly)
 	fit.Table.Command = "marchwarden calibrate --from " + strings.Join(baseNames(o.from), " ")
 	path, err := o.tablePath(c)
 	if err != nil {
@@ -251,35 +249,4 @@ func (a *app) printCalibration(f *calibrate.Fit) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the calibration")
 	}
 	return nil
-}
-
-// calibrationOf is the table that answers are scored with: the user's own, or the one
-// that comes with the program.
-func calibrationOf(c *settings.Settings) (json.RawMessage, error) {
-	path := c.CalibrationPath()
-	b, err := readTable(path)
-	var t *confidence.Table
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		t, err = confidence.Shipped()
-	case err == nil:
-		t, err = confidence.ParseTable(b)
-	}
-	if err != nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: path, Message: "the calibration table cannot be used",
-			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden calibrate'", Err: err}
-	}
-	return json.Marshal(t)
-}
-
-// readTable reads a table, which is a regular file of modest size: it goes into the
-// record of every run.
-func readTable(path string) ([]byte, error) {
-	const most = 1 << 20
-	f, err := durable.OpenRegular(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readLimited(f, most, "the table")
 }

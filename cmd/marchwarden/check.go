@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -70,7 +71,7 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 		return err
 	}
 	r := checkReport{Home: c.Home()}
-	rec, err := a.openKept(c)
+	rec, err := a.OpenKept(c)
 	switch {
 	case marchwarden.CodeOf(err) == marchwarden.CodeNotFound:
 		a.note("%s", err.Error())
@@ -79,10 +80,10 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 		return err
 	default:
 		defer rec.Close()
-		err = a.checkRecords(ctx, rec.home(c), o, &r.Report)
+		err = a.checkRecords(ctx, homeOf(rec, c), o, &r.Report)
 	}
 	if err == nil {
-		f := fileCheck{ctx: ctx, config: c, repair: o.repair, now: a.now(), report: &r.Report}
+		f := fileCheck{ctx: ctx, config: c, repair: o.repair, now: a.Now(), report: &r.Report}
 		r.LedgerLines, err = f.all()
 		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.Home())
 	}
@@ -134,18 +135,13 @@ const signOfLife = 5000
 // checkRecords checks traces and evidence. With an error there is what was found
 // until then.
 func (a *app) checkRecords(ctx context.Context, h record.Home, o checkOptions, into *record.Report) error {
-	r, err := h.Check(ctx, record.CheckOptions{Now: a.now(), Repair: o.repair, Progress: func(n int) {
+	r, err := h.Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair, Progress: func(n int) {
 		if n%signOfLife == 0 {
 			a.note("checking: %s stored pieces read", term.Count(n))
 		}
 	}})
 	*into = *r
 	return err
-}
-
-// home is the records as those see them who check and clear them.
-func (r *records) home(c *settings.Settings) record.Home {
-	return record.Home{Store: record.Store{Traces: r.traces, Blobs: r.blobs.Store}, Shelf: r.blobs.Store, Strays: r.blobs.Store.Strays, Damaged: c.DamagedPath()}
 }
 
 func (a *app) printCheck(r checkReport, repair bool) error {
@@ -218,4 +214,9 @@ func findingLines(f record.Finding, repair bool) (lines []string) {
 		lines = append(lines, f.Remedy)
 	}
 	return lines
+}
+
+// homeOf is the records as those see them who check and clear them.
+func homeOf(r *network.Records, c *settings.Settings) record.Home {
+	return record.Home{Store: record.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Strays: r.Blobs.Store.Strays, Damaged: c.DamagedPath()}
 }

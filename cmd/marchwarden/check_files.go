@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -100,7 +101,7 @@ func (f *fileCheck) pins() {
 // that does not is passed over by everybody.
 func (f *fileCheck) folders() error {
 	dir := f.config.FoldersPath()
-	names, err := filepath.Glob(filepath.Join(dir, "*"+folderSuffix))
+	names, err := filepath.Glob(filepath.Join(dir, "*"+network.FolderSuffix))
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (f *fileCheck) folders() error {
 		if err != nil {
 			return err
 		}
-		if folderFile(dir, string(data)) == name {
+		if network.FolderFile(dir, string(data)) == name {
 			continue
 		}
 		f.add(record.Finding{Kind: record.DamagedFile, Object: name, Problem: "it does not hold the path that its name stands for; add the folder again: marchwarden library add DIR"}, func() (string, error) {

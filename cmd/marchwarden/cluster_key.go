@@ -83,9 +83,9 @@ func (o *clusterKeyOptions) open(a *app) (*keys.File, string, error) {
 	}
 	path := cmp.Or(c.Text(settings.HubKeys), c.ClusterKeysPath())
 	if o.keys != "" {
-		path = a.source().Absolute(o.keys, a.dir)
+		path = a.Source().Absolute(o.keys, a.Dir)
 	}
-	f, err := keys.Open(path, a.now)
+	f, err := keys.Open(path, a.Now)
 	return f, path, err
 }
 
@@ -98,7 +98,7 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 	if err != nil {
 		return err
 	}
-	out := a.source().Absolute(cmp.Or(o.out, name+".key"), a.dir)
+	out := a.Source().Absolute(cmp.Or(o.out, name+".key"), a.Dir)
 	if o.out == "" && plainName(name) != name {
 		return invalid("NAME", "name the file: --out FILE", fmt.Sprintf("%q makes no name of a file", plaintext.Clip(name, 40)))
 	}
@@ -114,7 +114,7 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 	if err != nil {
 		return errors.Join(asFlag(err), discard(f))
 	}
-	a.hide.Learn(string(seed))
+	a.Hide.Learn(string(seed))
 	_, err = f.Write(append(seed, '\n'))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return marchwarden.Wrap(errors.Join(err, file.Remove(name)), marchwarden.CodeUnavailable, "write the key to %s", out)

@@ -8,6 +8,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 )
 
 // A cluster is well while whatever waits has somebody to wait for.
@@ -48,7 +49,7 @@ func TestSilentWorkersAreListed(t *testing.T) {
 		return cluster.Presence{Name: name, Since: at.Add(-time.Hour), Heard: at.Add(-silent), Queues: map[string]cluster.Load{"pi": {Slots: 4, Busy: 2}}}
 	}
 	var out strings.Builder
-	a := &app{stdout: &out, env: func(string) (string, bool) { return "", false }}
+	a := &app{stdout: &out, Host: network.Host{Env: func(string) (string, bool) { return "", false }}}
 	s := cluster.Status{At: at, Lease: 15 * time.Second, Tasks: 3, Written: at.Add(-40 * time.Second), Steward: &cluster.Stewardship{Name: "hub", Flawed: 2},
 		Workers: []cluster.Presence{worker("well", 5*time.Second), worker("late", 12*time.Second)}, Silent: []cluster.Presence{worker("frozen", 80*time.Second)}}
 	if err := a.printStatus(s); err != nil {

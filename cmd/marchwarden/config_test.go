@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -25,12 +26,7 @@ func world(t testing.TB, env map[string]string) *app {
 			t.Fatal(err)
 		}
 	}
-	return &app{
-		env:      func(k string) (string, bool) { v, ok := env[k]; return v, ok },
-		dir:      filepath.Join(root, "work"),
-		userHome: func() (string, error) { return filepath.Join(root, "user"), nil },
-		stderr:   io.Discard,
-	}
+	return (&app{Host: network.Host{Env: func(k string) (string, bool) { v, ok := env[k]; return v, ok }, Dir: filepath.Join(root, "work"), UserHome: func() (string, error) { return filepath.Join(root, "user"), nil }, Stderr: io.Discard}}).ready()
 }
 
 func write(t testing.TB, path, content string) {
@@ -49,8 +45,8 @@ func TestPrecedence(t *testing.T) {
 	env := map[string]string{"MARCHWARDEN_LOG_FORMAT": "json"}
 	a := world(t, env)
 	a.logFormat = "text"
-	dotenv := filepath.Join(a.dir, ".env")
-	home, _ := a.userHome()
+	dotenv := filepath.Join(a.Dir, ".env")
+	home, _ := a.UserHome()
 	file := filepath.Join(home, ".marchwarden", "config.yaml")
 	write(t, dotenv, "MARCHWARDEN_LOG_FORMAT=text\n")
 	write(t, file, "log_format: json\n")
@@ -81,8 +77,8 @@ func TestPrecedence(t *testing.T) {
 func TestHome(t *testing.T) {
 	env := map[string]string{}
 	a := world(t, env)
-	user, _ := a.userHome()
-	write(t, filepath.Join(a.dir, "fromenv", "config.yaml"), "depth: deep\n")
+	user, _ := a.UserHome()
+	write(t, filepath.Join(a.Dir, "fromenv", "config.yaml"), "depth: deep\n")
 	write(t, filepath.Join(user, "fromdotenv", "config.yaml"), "depth: shallow\n")
 	steps := []struct {
 		set          func()
@@ -90,8 +86,8 @@ func TestHome(t *testing.T) {
 		depth        string
 	}{
 		{func() {}, filepath.Join(user, ".marchwarden"), settings.FromDefault, "balanced"},
-		{func() { write(t, filepath.Join(a.dir, ".env"), "MARCHWARDEN_HOME=~/fromdotenv\n") }, filepath.Join(user, ".marchwarden"), settings.FromDefault, "balanced"}, // a stranger's folder must not choose
-		{func() { env["MARCHWARDEN_HOME"] = "fromenv" }, filepath.Join(a.dir, "fromenv"), settings.FromEnv, "deep"},
+		{func() { write(t, filepath.Join(a.Dir, ".env"), "MARCHWARDEN_HOME=~/fromdotenv\n") }, filepath.Join(user, ".marchwarden"), settings.FromDefault, "balanced"}, // a stranger's folder must not choose
+		{func() { env["MARCHWARDEN_HOME"] = "fromenv" }, filepath.Join(a.Dir, "fromenv"), settings.FromEnv, "deep"},
 	}
 	for _, step := range steps {
 		step.set()
@@ -110,7 +106,7 @@ func TestHome(t *testing.T) {
 
 func TestNoHome(t *testing.T) {
 	a := world(t, nil)
-	a.userHome = func() (string, error) { return "", errors.New("none") }
+	a.UserHome = func() (string, error) { return "", errors.New("none") }
 	if _, err := a.loadConfig(); !errors.Is(err, marchwarden.CodeInvalid) || !strings.Contains(err.Error(), "MARCHWARDEN_HOME") {
 		t.Errorf("got %v", err)
 	}
@@ -121,7 +117,7 @@ func TestNoHome(t *testing.T) {
 func TestPaths(t *testing.T) {
 	env := map[string]string{"MARCHWARDEN_TRACE_DIR": "t", "MARCHWARDEN_LIBRARY": "a" + string(os.PathListSeparator) + string(os.PathListSeparator) + "/b/../c"}
 	a := world(t, env)
-	home, _ := a.userHome()
+	home, _ := a.UserHome()
 	kept := filepath.Join(home, ".marchwarden")
 	write(t, filepath.Join(kept, "config.yaml"), "cost_ledger: l.jsonl\nlibrary: [x]\n")
 	c, err := a.loadConfig()
@@ -129,7 +125,7 @@ func TestPaths(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := [][]string{c.List(settings.TraceDir), c.List(settings.Library), c.List(settings.Ledger)}
-	want := [][]string{{filepath.Join(a.dir, "t")}, {filepath.Join(a.dir, "a"), "/c"}, {filepath.Join(kept, "l.jsonl")}}
+	want := [][]string{{filepath.Join(a.Dir, "t")}, {filepath.Join(a.Dir, "a"), "/c"}, {filepath.Join(kept, "l.jsonl")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -147,7 +143,7 @@ func TestPaths(t *testing.T) {
 func TestKeys(t *testing.T) {
 	env := map[string]string{}
 	a := world(t, env)
-	write(t, filepath.Join(a.dir, ".env"), "TAVILY_API_KEY=\" of-the-folder\\n\"\nBRAVE_API_KEY=\"  \"\n")
+	write(t, filepath.Join(a.Dir, ".env"), "TAVILY_API_KEY=\" of-the-folder\\n\"\nBRAVE_API_KEY=\"  \"\n")
 	for given, want := range map[string]settings.Value{
 		" of-the-user\t\n": {Texts: []string{"of-the-user"}, Origin: settings.FromEnv},
 		" \u00a0\r\n":      {Texts: []string{"of-the-folder"}, Origin: settings.FromDotEnv},

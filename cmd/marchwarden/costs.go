@@ -116,11 +116,11 @@ func (a *app) since(s string) (time.Time, error) {
 	}
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			return a.now().UTC().AddDate(0, 0, -int(n)), nil
+			return a.Now().UTC().AddDate(0, 0, -int(n)), nil
 		}
 	}
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return a.now().UTC().Add(-d), nil
+		return a.Now().UTC().Add(-d), nil
 	}
 	return time.Time{}, invalid("--since", "", fmt.Sprintf("must be a date such as 2026-11-01 or an age such as 7d or 12h, not %q", plaintext.Clip(s, 40)))
 }

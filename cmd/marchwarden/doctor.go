@@ -20,6 +20,7 @@ import (
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -81,7 +82,7 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(readableSettings(c), a.readableVectors(c)); err != nil {
+	if err := cmp.Or(readableSettings(c), a.ReadableVectors(c)); err != nil {
 		return err
 	}
 	r := checkup{Settings: settingRows(c), Parts: a.parts(ctx, c)}
@@ -108,15 +109,15 @@ func (a *app) runDoctor(ctx context.Context, asJSON, online bool) error {
 // readableSettings checks the settings whose values a research reads itself.
 func readableSettings(c *settings.Settings) error {
 	for _, name := range []string{settings.Model, settings.Fallback} {
-		if text := c.Text(name); text != "" && text != noModel {
-			if _, _, err := parseModel(text, c.Label(name)); err != nil {
+		if text := c.Text(name); text != "" && text != network.NoModel {
+			if _, _, err := network.ParseModel(text, c.Label(name)); err != nil {
 				return err
 			}
 		}
 	}
-	_, _, err := namedEngines(c, "")
+	_, _, err := network.NamedEngines(c, "")
 	if err == nil {
-		_, err = fetchAllow(c)
+		_, err = network.FetchAllow(c)
 	}
 	return err
 }
@@ -203,7 +204,7 @@ func masked(secret string) string {
 // parts looks at everything that a research needs or could use.
 func (a *app) parts(ctx context.Context, c *settings.Settings) []partRow {
 	rows := []partRow{
-		settingsFile(settings.FromFile, filepath.Join(c.Home(), settings.FromFile)), settingsFile(settings.FromDotEnv, filepath.Join(a.dir, settings.FromDotEnv)),
+		settingsFile(settings.FromFile, filepath.Join(c.Home(), settings.FromFile)), settingsFile(settings.FromDotEnv, filepath.Join(a.Dir, settings.FromDotEnv)),
 		writable("home", c.Home(), true), writable("traces", c.Text(settings.TraceDir), true),
 		writable("evidence", c.BlobPath(), true), writable("ledger", c.Text(settings.Ledger), false),
 		ledgerLines(c), embeddedPart(),
@@ -320,7 +321,7 @@ func (a *app) sweep(ctx context.Context, c *settings.Settings) partRow {
 		return partRow{"evidence sweep", partBroken, err.Error()}
 	}
 	defer store.Close()
-	n, err := store.Sweep(ctx, a.now().Add(-time.Hour))
+	n, err := store.Sweep(ctx, a.Now().Add(-time.Hour))
 	switch {
 	case err != nil:
 		return partRow{"evidence sweep", partBroken, err.Error()}

@@ -21,6 +21,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -152,7 +153,7 @@ func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (int, er
 		return exitFailed, err
 	}
 	defer rec.Close()
-	store := record.Store{Traces: rec.traces, Blobs: rec.blobs}
+	store := record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
 	check := func(ctx context.Context) (drift.Report, error) {
 		rep, err := a.checkDrift(ctx, c, o, store, id)
 		if err != nil {
@@ -203,7 +204,7 @@ func (a *app) watchDrift(ctx context.Context, o driftOptions, check func(context
 			return worstDrift(found), nil
 		}
 		if !o.quiet {
-			a.note("next check at %s", a.inZone(a.now().Add(o.watch)))
+			a.note("next check at %s", a.inZone(a.Now().Add(o.watch)))
 		}
 		if err := sleep(ctx, o.watch); err != nil {
 			a.sumDrift(o, found)
@@ -237,12 +238,12 @@ func (a *app) checkDrift(ctx context.Context, c *settings.Settings, o driftOptio
 	if err != nil {
 		return rep, err
 	}
-	library, err := a.openLibrary(c, o.library, true)
+	library, err := a.OpenLibrary(c, o.library, true)
 	if err != nil {
 		return rep, err
 	}
-	defer func() { err = errors.Join(err, closeFolders(library)) }()
-	x := a.extractor(c)
+	defer func() { err = errors.Join(err, network.CloseFolders(library)) }()
+	x := a.Extractor(c)
 	defer func() { err = errors.Join(err, x.Close()) }()
 	fetched := drift.NewScratch(store.Blobs)
 	pages, err := a.openPagesAgain(c, fetched, x, o.timeout)
@@ -250,11 +251,11 @@ func (a *app) checkDrift(ctx context.Context, c *settings.Settings, o driftOptio
 		return rep, err
 	}
 	defer func() { err = errors.Join(err, pages.Close()) }()
-	api, indexes := a.openPapers(c)
-	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: a.now})
+	api, indexes := a.OpenPapers(c)
+	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: a.Now})
 	cfg := drift.Config{
-		Store: store, Fetched: fetched, Extract: x, Now: a.now,
-		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papersAgain{papers, fetched}, "file": filesAgain{fetch.NewFiles(fetched, x, a.now, library...), library}},
+		Store: store, Fetched: fetched, Extract: x, Now: a.Now,
+		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papersAgain{papers, fetched}, "file": filesAgain{fetch.NewFiles(fetched, x, a.Now, library...), library}},
 	}
 	cfg.Told = o.told
 	if !o.quiet {
@@ -268,14 +269,14 @@ func (a *app) checkDrift(ctx context.Context, c *settings.Settings, o driftOptio
 // openPagesAgain makes the fetcher of a check: as careful as that of a research,
 // and without its cache.
 func (a *app) openPagesAgain(c *settings.Settings, store blob.Store, x *extract.Extractor, patience time.Duration) (*webfetch.Fetcher, error) {
-	allow, err := fetchAllow(c)
+	allow, err := network.FetchAllow(c)
 	if err != nil {
 		return nil, err
 	}
 	g := guard.New(allow)
-	cfg := webfetch.Config{Store: store, Extract: x, Guard: g, Now: a.now, UserAgent: userAgent(), Timeout: patience, Clean: a.hide.Bytes}
-	if chromium, ok := findChromium(c); ok && rendersPages(c, "") {
-		cfg.Renderer = browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: userAgent()})}
+	cfg := webfetch.Config{Store: store, Extract: x, Guard: g, Now: a.Now, UserAgent: a.UserAgent(), Timeout: patience, Clean: a.Hide.Bytes}
+	if chromium, ok := network.FindChromium(c); ok && network.RendersPages(c, "") {
+		cfg.Renderer = network.Browser{Renderer: render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: a.UserAgent()})}
 	}
 	return webfetch.New(cfg), nil
 }

@@ -21,6 +21,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -132,7 +133,7 @@ func TestWatch(t *testing.T) {
 		{"interrupted", 0, 2, exitInterrupted, []int{1}},
 	} {
 		var out, notes bytes.Buffer
-		a := &app{stdout: &out, stderr: &notes, now: func() time.Time { return at }, env: func(string) (string, bool) { return "", false }}
+		a := &app{stdout: &out, Host: network.Host{Stderr: &notes, Now: func() time.Time { return at }, Env: func(string) (string, bool) { return "", false }}}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		n, waits, full := 0, []time.Duration(nil), []int(nil)
 		check := func(context.Context) (drift.Report, error) {
@@ -171,7 +172,7 @@ func TestWatch(t *testing.T) {
 		cancel(nil)
 	}
 	failed := errors.New("no record")
-	a := &app{stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
+	a := &app{stdout: &bytes.Buffer{}, Host: network.Host{Stderr: &bytes.Buffer{}}}
 	if _, err := a.watchDrift(t.Context(), driftOptions{watch: time.Hour}, func(context.Context) (drift.Report, error) { return drift.Report{}, failed }, nil); !errors.Is(err, failed) {
 		t.Errorf("a check that failed: %v", err)
 	}

@@ -21,7 +21,7 @@ func engineFlag(f *pflag.FlagSet, to *string) {
 
 // engineName is who the program is to a hub, for people who look at its connections.
 func (a *app) engineName() string {
-	return plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.newID().String()[24:]))
+	return plainName(fmt.Sprintf("%s-%d-%s", hostName(), os.Getpid(), a.NewID().String()[24:]))
 }
 
 var notPlain = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
@@ -34,7 +34,7 @@ func plainName(s string) string {
 // owner is for whom the program asks.
 func (a *app) owner() string {
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
-		if v, ok := a.env(name); ok && v != "" {
+		if v, ok := a.Env(name); ok && v != "" {
 			return v
 		}
 	}

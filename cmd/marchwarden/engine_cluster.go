@@ -16,12 +16,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // engineConfig is how the program reaches a cluster.
 func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (cluster.Config, error) {
-	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.now, Log: log, Blobs: a.sharedBlobs(c)}
+	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log, Blobs: a.sharedBlobs(c)}
 	var err error
 	if cfg.TLS, err = (keys.Files{Cert: c.Text(settings.EngineCert), Key: c.Text(settings.EngineCertKey), CA: c.Text(settings.EngineCA)}).Client(); err != nil {
 		return cfg, err
@@ -35,7 +36,7 @@ func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (c
 		if err != nil {
 			return cfg, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: c.Label(settings.EngineKey), Message: "cannot be used", Err: err, Hint: marchwarden.HintOf(err)}
 		}
-		a.hide.Learn(string(seed))
+		a.Hide.Learn(string(seed))
 	}
 	return cfg, nil
 }
@@ -95,11 +96,11 @@ func unreachable(ctx context.Context, at string, err error) error {
 }
 
 // openQueue opens the engine of the home folder.
-func (a *app) openQueue(c *settings.Settings, rec *records, log *slog.Logger) (dispatch.Engine, error) {
+func (a *app) openQueue(c *settings.Settings, rec *network.Records, log *slog.Logger) (dispatch.Engine, error) {
 	rules, err := limit.ParseRules(c.List(settings.Limits))
 	if err != nil {
 		return nil, invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
 	}
-	set := limit.NewSet(limit.SetConfig{Rules: rules, Cell: limit.Folder(filepath.Join(c.QueuePath(), "limits"), a.now), Now: a.now})
-	return pool.OpenEngine(pool.EngineConfig{Dir: c.QueuePath(), Blobs: rec.blobs, Now: a.now, Name: a.engineName(), Log: log, Limit: set.Limit})
+	set := limit.NewSet(limit.SetConfig{Rules: rules, Cell: limit.Folder(filepath.Join(c.QueuePath(), "limits"), a.Now), Now: a.Now})
+	return pool.OpenEngine(pool.EngineConfig{Dir: c.QueuePath(), Blobs: rec.Blobs, Now: a.Now, Name: a.engineName(), Log: log, Limit: set.Limit})
 }

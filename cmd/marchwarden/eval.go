@@ -142,7 +142,7 @@ func (a *app) chosenWithData(names []string, dir string) ([]eval.Suite, eval.Dat
 		chosen, err := a.chosenSuites(names, data)
 		return chosen, data, err
 	}
-	none := eval.NewData(nil, a.source().Absolute(dir, a.dir))
+	none := eval.NewData(nil, a.Source().Absolute(dir, a.Dir))
 	if chosen, absent := a.chosenSuites(names, none); dir == defaultData && absent == nil && !slices.Contains(names, "all") {
 		return chosen, none, nil
 	}
@@ -161,7 +161,7 @@ func (a *app) evalData(dir string) (eval.Data, error) {
 	if strings.TrimSpace(dir) == "" {
 		return eval.Data{}, invalid("--data", "leave it out for "+defaultData, "must not be blank")
 	}
-	path := a.source().Absolute(dir, a.dir)
+	path := a.Source().Absolute(dir, a.Dir)
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

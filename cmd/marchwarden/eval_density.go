@@ -11,6 +11,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/texts"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -48,7 +49,7 @@ func (a *app) runEvalDensity(paths []string, asJSON bool) error {
 		if err != nil {
 			return invalid("file", "give a Markdown file", path+" cannot be opened: "+durable.Cause(err))
 		}
-		data, err := readLimited(f, most, path)
+		data, err := network.ReadLimited(f, most, path)
 		if err = firstError(err, f.Close()); err != nil {
 			return err
 		}

@@ -57,8 +57,8 @@ func (l *evalLab) openFor(c *settings.Settings, o evalRunOptions, s eval.Suite, 
 
 // openFolders makes the home folder of one suite. Where traces are kept, it is at path.
 func (l *evalLab) openFolders(c *settings.Settings, o evalRunOptions, path string) (f *evalFolders, err error) {
-	f = &evalFolders{home: l.a.source().Absolute(path, l.a.dir), free: l.model == nil, scratch: !l.keepsTraces(o)}
-	if f.self, err = l.a.self(); err != nil {
+	f = &evalFolders{home: l.a.Source().Absolute(path, l.a.Dir), free: l.model == nil, scratch: !l.keepsTraces(o)}
+	if f.self, err = l.a.Self(); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
 	}
 	if f.scratch {
@@ -106,7 +106,7 @@ var folderSettings = []string{
 func (l *evalLab) folderEnv(c *settings.Settings, o evalRunOptions, home string) []string {
 	env := []string{settings.EnvOf(settings.Home) + "=" + home}
 	for _, name := range []string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT", "GOCOVERDIR"} {
-		if v, ok := l.a.env(name); ok {
+		if v, ok := l.a.Env(name); ok {
 			env = append(env, name+"="+v)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
@@ -19,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -28,7 +28,7 @@ import (
 type evalLab struct {
 	a         *app
 	model     llm.Model
-	vectors   *vectors
+	vectors   *network.Vectors
 	embed     embed.Embedder
 	table     json.RawMessage
 	extractor *extract.Extractor
@@ -56,18 +56,18 @@ func (a *app) openEvalLab(c *settings.Settings, o evalRunOptions) (*evalLab, err
 	// A model is used when it was named for this run; a setting for one's own questions
 	// is not meant to pay for thousands of others.
 	if o.model != "" {
-		if l.model, err = a.openModel(c, chooseModel(c, o.model, false), false); err != nil {
+		if l.model, err = a.OpenModel(c, network.ChooseModel(c, o.model, false), false); err != nil {
 			return nil, err
 		}
 	}
 	if !o.noVectors {
-		if l.vectors, err = a.openVectors(c); err != nil {
+		if l.vectors, err = a.OpenVectors(c); err != nil {
 			return nil, err
 		}
-		l.embed = l.vectors.embedder
+		l.embed = l.vectors.Embedder
 	}
 	if !o.uncalibrated {
-		if l.table, err = calibrationOf(c); err != nil {
+		if l.table, err = network.CalibrationOf(c); err != nil {
 			return nil, errors.Join(err, l.close())
 		}
 	}
@@ -78,7 +78,7 @@ func (a *app) openEvalLab(c *settings.Settings, o evalRunOptions) (*evalLab, err
 		sum := sha256.Sum256(l.table)
 		l.build += " " + hex.EncodeToString(sum[:])
 	}
-	l.extractor = a.extractor(c)
+	l.extractor = a.Extractor(c)
 	d, err := evaldesk.New(evaldesk.Config{Extractor: l.extractor, Model: l.model})
 	if err != nil {
 		return nil, errors.Join(err, l.close())
@@ -122,7 +122,7 @@ func (l *evalLab) enter(c *settings.Settings, s eval.Suite, d *evaldesk.Desk) {
 	if len(used) == 0 {
 		return
 	}
-	e := ledger.Entry{Time: l.a.now().UTC(), Researcher: "eval", Question: "suite " + s.Name, Model: l.mind, Outcome: ledger.Answered}
+	e := ledger.Entry{Time: l.a.Now().UTC(), Researcher: "eval", Question: "suite " + s.Name, Model: l.mind, Outcome: ledger.Answered}
 	for _, t := range used {
 		e.TokensUsed += t.In + t.Out
 	}
@@ -177,16 +177,16 @@ func (k *evalRecords) open(a *app, home string, keep bool) (err error) {
 	if err := durable.MakeDir(home); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make a folder for traces")
 	}
-	now := evaldesk.OnToday(a.now)
+	now := evaldesk.OnToday(a.Now)
 	if k.traces, err = trace.OpenDir(filepath.Join(home, "traces"), now); err != nil {
 		return errors.Join(err, k.close())
 	}
-	k.traces.Clean = a.hide.Bytes
+	k.traces.Clean = a.Hide.Bytes
 	if k.blobs, err = blobdir.Open(filepath.Join(home, "blobs")); err != nil {
 		return errors.Join(err, k.close())
 	}
 	k.records = &evaldesk.Records{
-		Traces: k.traces, Blobs: &discreet{k.blobs, a.hide, blob.Rescue(k.blobs)}, Version: programVersion(), Now: now, NewID: a.newID,
+		Traces: k.traces, Blobs: network.NewEvidence(k.blobs, a.Hide), Version: programVersion(), Now: now, NewID: a.NewID,
 	}
 	return nil
 }

@@ -213,7 +213,7 @@ func (a *app) evalOne(ctx context.Context, c *settings.Settings, o evalRunOption
 	}
 	r, err := eval.Run(ctx, s, env, eval.Options{
 		Settings: settings, Parallel: lab.parallel(o), Journal: rowsOf(path), Fresh: o.noResume || o.details != "",
-		Version: programVersion(), Build: lab.build, Progress: progress.step, Now: a.now,
+		Version: programVersion(), Build: lab.build, Progress: progress.step, Now: a.Now,
 	})
 	progress.close()
 	lab.enter(c, s, d)
@@ -256,7 +256,7 @@ func makeEvalDir(dir string) error {
 
 // buildID names this very program: rows that another build made are not its own.
 func (a *app) buildID() (string, error) {
-	path, err := a.self()
+	path, err := a.Self()
 	if err != nil {
 		return "", marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
 	}
@@ -286,14 +286,14 @@ type evalProgress struct {
 }
 
 func (a *app) newEvalProgress(c *settings.Settings, name string, quiet bool) *evalProgress {
-	p := &evalProgress{name: name, now: a.now, first: -1, bar: [2]string{"█", "░"}}
+	p := &evalProgress{name: name, now: a.Now, first: -1, bar: [2]string{"█", "░"}}
 	if !quiet {
-		cfg := a.liveOn(c, a.stderr)
+		cfg := a.liveOn(c, a.Stderr)
 		cfg.Single, p.live = true, cfg.Live
 		if cfg.ASCII {
 			p.bar = [2]string{"#", "."}
 		}
-		p.progress = live.New(a.stderr, cfg)
+		p.progress = live.New(a.Stderr, cfg)
 	}
 	return p
 }

@@ -16,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/suites"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -152,7 +153,7 @@ func readReport(path string) (*eval.Report, error) {
 		return nil, invalid(path, "give the report of 'marchwarden eval run'", "cannot be opened: "+durable.Cause(err))
 	}
 	defer f.Close()
-	data, err := readLimited(f, maxReport, path)
+	data, err := network.ReadLimited(f, maxReport, path)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +191,7 @@ func readPage(path string) ([]byte, error) {
 		return nil, invalid("--into", "give a file with the two marked lines; see 'marchwarden eval table --help'", fmt.Sprintf("%q cannot be opened: %s", path, durable.Cause(err)))
 	}
 	defer f.Close()
-	return readLimited(f, most, "--into")
+	return network.ReadLimited(f, most, "--into")
 }
 
 func (a *app) runEvalTable(paths []string, into string) error {

@@ -80,9 +80,9 @@ func (a *app) runEvalTrain(ctx context.Context, o evalTrainOptions, name string)
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(a.dir, filepath.FromSlash(t.Writes))
+	path := filepath.Join(a.Dir, filepath.FromSlash(t.Writes))
 	if o.write {
-		if err := inSource(a.dir, path); err != nil {
+		if err := inSource(a.Dir, path); err != nil {
 			return err
 		}
 	}

@@ -170,7 +170,7 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 		return err
 	}
 	defer rec.Close()
-	e.home, e.from = c.Home(), record.Store{Traces: rec.traces, Blobs: rec.blobs}
+	e.home, e.from = c.Home(), record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
 	if e.run, err = e.from.Load(id); err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (a *app) exportBundle(ctx context.Context, e export, w io.Writer) error {
 	if size > largeBundle {
 		a.note("packing %s", term.Bytes(size))
 	}
-	return bundle.Write(ctx, w, e.from, e.run, bundle.Options{Now: a.now(), Version: programVersion(), Sign: e.key, Comment: e.o.comment})
+	return bundle.Write(ctx, w, e.from, e.run, bundle.Options{Now: a.Now(), Version: programVersion(), Sign: e.key, Comment: e.o.comment})
 }
 
 // inside counts documents by where they are from, in words.

@@ -12,7 +12,7 @@ import (
 // exportWARC writes the pages that a run fetched as a compressed WARC file, and says
 // what of its documents is not in it.
 func (a *app) exportWARC(ctx context.Context, e export, w io.Writer) error {
-	n, err := warc.Write(ctx, w, e.from, e.run, warc.Options{Now: a.now, Version: programVersion()})
+	n, err := warc.Write(ctx, w, e.from, e.run, warc.Options{Now: a.Now, Version: programVersion()})
 	if err != nil {
 		return err
 	}

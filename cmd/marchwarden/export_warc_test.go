@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
@@ -34,20 +35,20 @@ func TestExportWARC(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		var said bytes.Buffer
-		a := &app{stderr: &said, now: time.Now, dir: home, env: func(string) (string, bool) { return "", false }, userHome: func() (string, error) { return home, nil }}
+		a := (&app{Host: network.Host{Stderr: &said, Now: time.Now, Dir: home, Env: func(string) (string, bool) { return "", false }, UserHome: func() (string, error) { return home, nil }}}).ready()
 		c, err := a.loadConfig()
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec, err := a.openKept(c)
+		rec, err := a.OpenKept(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := findTrace(rec.traces, "last")
+		id, err := findTrace(rec.Traces, "last")
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := record.Store{Traces: rec.traces, Blobs: rec.blobs}
+		s := record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
 		run, err := s.Load(id)
 		if err != nil {
 			t.Fatal(err)

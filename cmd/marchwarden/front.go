@@ -10,6 +10,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
@@ -33,14 +34,14 @@ type front struct {
 }
 
 // openFront makes the desk of a cluster. The caller closes the engine after it.
-func (a *app) openFront(c *settings.Settings, o deskOptions, e recorder) (*desk, error) {
-	limit, err := flagTime("--timeout", o.timeout, false)
+func (a *app) openFront(c *settings.Settings, o network.Options, e recorder) (*network.Runner, error) {
+	limit, err := flagTime("--timeout", o.Timeout, false)
 	if err != nil {
 		return nil, err
 	}
-	f := &front{engine: e, newID: a.newID, now: a.now, timeout: limit}
-	place := a.newWorkplace(e)
-	return &desk{name: settings.PI, scope: pi.Scope, openWorld: true, silent: true, researcher: f, a: a, cfg: c, records: place.records(c), shown: f, warn: o.warn, told: o.told}, nil
+	f := &front{engine: e, newID: a.NewID, now: a.Now, timeout: limit}
+	place := a.NewWorkerRecords(e)
+	return &network.Runner{Name: settings.PI, Scope: pi.Scope, OpenWorld: true, Silent: true, Researcher: f, Host: &a.Host, Settings: c, Records: place.Records(c), Shown: f, Warn: o.Warn, Told: o.Told}, nil
 }
 
 // Research has the cluster answer, in the name of the principal of ctx. A caller that goes

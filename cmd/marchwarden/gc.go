@@ -11,6 +11,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -80,7 +81,7 @@ type gcReport struct {
 }
 
 func (a *app) runGc(ctx context.Context, o gcOptions) error {
-	collect := record.CollectOptions{Now: a.now(), Older: time.Duration(o.keepDays) * 24 * time.Hour}
+	collect := record.CollectOptions{Now: a.Now(), Older: time.Duration(o.keepDays) * 24 * time.Hour}
 	const mostDays = 36500
 	if o.byAge && (o.keepDays < 1 || o.keepDays > mostDays) {
 		return invalid("--keep-days", "", fmt.Sprintf("must be 1 to %d, not %d", mostDays, o.keepDays))
@@ -98,7 +99,7 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 	if err != nil {
 		return err
 	}
-	rec, err := a.openKept(c)
+	rec, err := a.OpenKept(c)
 	if marchwarden.CodeOf(err) == marchwarden.CodeNotFound && len(o.runs) == 0 {
 		a.note("%s", err.Error())
 		return nil
@@ -108,13 +109,13 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 	}
 	defer rec.Close()
 	for _, arg := range o.runs {
-		id, err := findTrace(rec.traces, arg)
+		id, err := findTrace(rec.Traces, arg)
 		if err != nil {
 			return err
 		}
 		collect.Runs = append(collect.Runs, id)
 	}
-	plan, err := rec.home(c).PlanCollection(ctx, collect)
+	plan, err := homeOf(rec, c).PlanCollection(ctx, collect)
 	if err != nil {
 		return gcError(ctx, err)
 	}
@@ -122,7 +123,7 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 }
 
 // collect prints a plan and executes it.
-func (a *app) collect(ctx context.Context, rec *records, c *settings.Settings, plan *record.Plan, o gcOptions) error {
+func (a *app) collect(ctx context.Context, rec *network.Records, c *settings.Settings, plan *record.Plan, o gcOptions) error {
 	r := gcReport{Plan: plan}
 	if !o.json {
 		if err := a.printPlan(plan, o); err != nil {
@@ -152,10 +153,10 @@ func (a *app) collect(ctx context.Context, rec *records, c *settings.Settings, p
 }
 
 // forgetDrift removes the checks of runs that are gone.
-func forgetDrift(rec *records, c *settings.Settings, p *record.Plan) error {
+func forgetDrift(rec *network.Records, c *settings.Settings, p *record.Plan) error {
 	for _, f := range p.Families {
 		for _, id := range f.IDs {
-			if _, err := rec.traces.Stat(id); marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
+			if _, err := rec.Traces.Stat(id); marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
 				continue
 			}
 			if err := drift.Forget(c.Home(), id); err != nil {

@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -24,7 +25,7 @@ import (
 type homeward struct {
 	engine dispatch.Client
 	from   blob.Store
-	home   *records
+	home   *network.Records
 	// here says that both have one evidence store.
 	here bool
 }
@@ -52,11 +53,11 @@ func (h *homeward) bring(ctx context.Context, id marchwarden.TraceID, end *dispa
 			return b, err
 		}
 	}
-	unlock, err := durable.LockFile(filepath.Join(h.home.traces.Path(), record.ImportLock))
+	unlock, err := durable.LockFile(filepath.Join(h.home.Traces.Path(), record.ImportLock))
 	if err != nil {
 		return b, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another record to come home")
 	}
-	root, err := os.OpenRoot(h.home.traces.Path())
+	root, err := os.OpenRoot(h.home.Traces.Path())
 	if err == nil {
 		err = errors.Join(h.place(root, b), durable.SyncDir(root.Open(".")), root.Close())
 	}
@@ -116,7 +117,7 @@ func (h *homeward) evidence(ctx context.Context, b brought, done map[blob.Ref]bo
 				continue
 			}
 			done[ref] = true
-			if _, err := h.home.blobs.Store.Stat(ctx, ref); err == nil {
+			if _, err := h.home.Blobs.Store.Stat(ctx, ref); err == nil {
 				continue
 			}
 			content, err := h.from.Get(ctx, ref)
@@ -126,7 +127,7 @@ func (h *homeward) evidence(ctx context.Context, b brought, done map[blob.Ref]bo
 			if err != nil {
 				return fmt.Errorf("get %s: %w", ref, err)
 			}
-			if _, err := h.home.blobs.Store.Put(ctx, content); err != nil {
+			if _, err := h.home.Blobs.Store.Put(ctx, content); err != nil {
 				return fmt.Errorf("keep %s: %w", ref, err)
 			}
 		}
@@ -162,7 +163,7 @@ func (h *homeward) place(root *os.Root, b brought) error {
 
 // kept are the lines of a run that is here, or nil.
 func (h *homeward) kept(id marchwarden.TraceID) ([]byte, error) {
-	f, err := h.home.traces.Raw(id)
+	f, err := h.home.Traces.Raw(id)
 	if errors.Is(err, marchwarden.CodeNotFound) {
 		return nil, nil
 	}

@@ -127,7 +127,7 @@ func (o *hubOptions) value(a *app, c *settings.Settings, name string) (value, fi
 		return c.Text(name), field
 	}
 	if settings.Of(name).Kind == settings.Folder {
-		text = a.source().Absolute(text, a.dir)
+		text = a.Source().Absolute(text, a.Dir)
 	}
 	return text, field
 }

@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -83,7 +84,7 @@ func (r *running) serve(ctx context.Context, o hubOptions) error {
 		}
 	}
 	r.group.Go(func() { r.newcomers(ctx) })
-	m := meter.New(meter.Config{Now: r.a.now, Status: r.engine().Status, Steward: r.steward().Stats})
+	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine().Status, Steward: r.steward().Stats})
 	if o.metrics != "" {
 		if err := r.a.probe(ctx, o.metrics, m, r.ready); err != nil {
 			return err
@@ -103,7 +104,7 @@ func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter) error
 	if err := s.metrics.Add(m); err != nil {
 		return err
 	}
-	d, err := r.a.openFront(r.c, deskOptions{timeout: o.timeout, warn: func(message string) { r.log.Warn(message) }, told: s.count}, r.engine())
+	d, err := r.a.openFront(r.c, network.Options{Timeout: o.timeout, Warn: func(message string) { r.log.Warn(message) }, Told: s.count}, r.engine())
 	if err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (r *running) tend(ctx context.Context, account string) error {
 	if err != nil {
 		return err
 	}
-	cfg := cluster.Config{InProcess: access, Seed: access.Seed, Inbox: access.Inbox, Name: r.hub.Name(), Now: r.a.now, Log: r.log, Blobs: r.a.sharedBlobs(r.c)}
+	cfg := cluster.Config{InProcess: access, Seed: access.Seed, Inbox: access.Inbox, Name: r.hub.Name(), Now: r.a.Now, Log: r.log, Blobs: r.a.sharedBlobs(r.c)}
 	if err := cluster.Prepare(ctx, cfg, r.plan.facts); err != nil {
 		return fmt.Errorf("prepare the account %s: %w", account, err)
 	}
@@ -128,7 +129,7 @@ func (r *running) tend(ctx context.Context, account string) error {
 	if err != nil {
 		return fmt.Errorf("open the account %s: %w", account, err)
 	}
-	s, err := steward.New(steward.Config{Engine: e, Name: r.hub.Name(), Now: r.a.now, Log: r.log})
+	s, err := steward.New(steward.Config{Engine: e, Name: r.hub.Name(), Now: r.a.Now, Log: r.log})
 	if err != nil {
 		return errors.Join(err, e.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -23,16 +24,16 @@ const minPrefix = 4
 
 // openTrace opens the records for a command that is about one run, and finds it. The
 // caller closes them.
-func (a *app) openTrace(arg string) (*settings.Settings, *records, marchwarden.TraceID, error) {
+func (a *app) openTrace(arg string) (*settings.Settings, *network.Records, marchwarden.TraceID, error) {
 	c, err := a.loadConfig()
 	if err != nil {
 		return nil, nil, marchwarden.TraceID{}, err
 	}
-	rec, err := a.openKept(c)
+	rec, err := a.OpenKept(c)
 	if err != nil {
 		return nil, nil, marchwarden.TraceID{}, err
 	}
-	id, err := findTrace(rec.traces, arg)
+	id, err := findTrace(rec.Traces, arg)
 	if err != nil {
 		return nil, nil, marchwarden.TraceID{}, errors.Join(err, rec.Close())
 	}

@@ -49,14 +49,14 @@ func (a *app) runImport(ctx context.Context, by []string, path string) error {
 	if err := silent.checkBundle(ctx, file, verifyOptions{}); err != nil {
 		return err
 	}
-	rec, err := a.openRecords(c)
+	rec, err := a.OpenRecords(c)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
 	// The evidence goes to the disk itself, as it is in the bundle: what only memory
 	// could take, or what a secret was taken out of, would not be what the traces name.
-	in, err := file.Import(ctx, record.Store{Traces: rec.traces, Blobs: rec.blobs.Store})
+	in, err := file.Import(ctx, record.Store{Traces: rec.Traces, Blobs: rec.Blobs.Store})
 	if err != nil {
 		return err
 	}

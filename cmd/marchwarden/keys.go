@@ -12,6 +12,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 )
 
 // publicSuffix ends the name of the file with the public half of a key.
@@ -109,7 +110,7 @@ func readKeyFile(field, path string) ([]byte, error) {
 		return nil, invalid(field, "'marchwarden export --new-key FILE' makes a key", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
 	}
 	defer f.Close()
-	return readLimited(f, maxKeyBytes, "key")
+	return network.ReadLimited(f, maxKeyBytes, "key")
 }
 
 func badKey(field, path string, err error) error {

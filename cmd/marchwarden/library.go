@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -96,9 +97,9 @@ func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) erro
 		return err
 	}
 	var opened []*fetch.Folder
-	defer func() { _ = closeFolders(opened) }() // read-only
+	defer func() { _ = network.CloseFolders(opened) }() // read-only
 	for _, arg := range args {
-		f, err := a.openFolder("DIR", arg)
+		f, err := a.OpenFolder("DIR", arg)
 		if err != nil {
 			return err
 		}
@@ -120,13 +121,13 @@ func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) erro
 // was indexed stays and the next ask goes on with it; a folder that cannot be
 // indexed is not remembered.
 func (a *app) addFolder(ctx context.Context, c *settings.Settings, ix *local.Index, f *fetch.Folder, w *watch) error {
-	x := a.extractor(c)
+	x := a.Extractor(c)
 	defer x.Close()
-	r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: a.now, Progress: w.event})
+	r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: a.Now, Progress: w.event})
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	if err := errors.Join(err, keepFolder(c.FoldersPath(), f.Name)); err != nil {
+	if err := errors.Join(err, network.KeepFolder(c.FoldersPath(), f.Name)); err != nil {
 		return err
 	}
 	for _, n := range r.Notes {
@@ -191,7 +192,7 @@ func (a *app) runLibraryList(ctx context.Context, asJSON bool) error {
 
 // folderRows joins what was added with what the index holds of it.
 func (a *app) folderRows(ctx context.Context, c *settings.Settings) ([]folderRow, error) {
-	kept, err := keptFolders(c.FoldersPath())
+	kept, err := network.KeptFolders(c.FoldersPath())
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +232,8 @@ func (a *app) runLibraryRemove(ctx context.Context, args []string) error {
 		if strings.TrimSpace(arg) == "" {
 			return invalid("DIR", "use . for the working directory", "must not be blank")
 		}
-		path := a.source().Absolute(arg, a.dir)
-		if err := forgetFolder(c.FoldersPath(), path); err != nil {
+		path := a.Source().Absolute(arg, a.Dir)
+		if err := network.ForgetFolder(c.FoldersPath(), path); err != nil {
 			return err
 		}
 		err := a.withIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
@@ -257,11 +258,11 @@ func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, word
 	if err != nil {
 		return err
 	}
-	library, err := a.openLibrary(c, o.library, o.embedded)
+	library, err := a.OpenLibrary(c, o.library, o.embedded)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeFolders(library) }() // read-only
+	defer func() { _ = network.CloseFolders(library) }() // read-only
 	hits, err := a.search(ctx, c, library, search.Query{Text: words, Limit: o.limit})
 	if err != nil {
 		return err
@@ -284,7 +285,7 @@ func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, word
 // search brings the index up to date and searches it. Without folders of the
 // user's the index is in memory, as it is for 'ask'.
 func (a *app) search(ctx context.Context, c *settings.Settings, library []*fetch.Folder, q search.Query) (hits []search.Hit, err error) {
-	x := a.extractor(c)
+	x := a.Extractor(c)
 	defer x.Close()
 	path := ""
 	for _, f := range library {
@@ -298,7 +299,7 @@ func (a *app) search(ctx context.Context, c *settings.Settings, library []*fetch
 	}
 	defer func() { err = errors.Join(err, ix.Close()) }()
 	for _, f := range library {
-		r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: a.now})
+		r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: a.Now})
 		if err != nil {
 			return nil, err
 		}
@@ -306,12 +307,12 @@ func (a *app) search(ctx context.Context, c *settings.Settings, library []*fetch
 			a.warn(fmt.Sprintf("%s of %s could not be read; 'marchwarden library add %s' tells which", term.Plural(len(r.Notes), "file"), f.Name, f.Name))
 		}
 	}
-	vs, err := a.openVectors(c)
+	vs, err := a.OpenVectors(c)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, vs.Close()) }()
-	e, pure := vs.embedder.(embed.Pure)
+	e, pure := vs.Embedder.(embed.Pure)
 	if !pure { // a provider of vectors is for research, which has a budget
 		return listed(ix.Engine(library...).Search(ctx, q))
 	}

@@ -7,13 +7,14 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // live runs the queries behind the citations of a database again and says whether
 // the rows are what they were. Each document is read once.
-func (v *verdicts) live(ctx context.Context, c *settings.Settings, o deskOptions, blobs blob.Store, res *marchwarden.Result) error {
+func (v *verdicts) live(ctx context.Context, c *settings.Settings, o network.Options, blobs blob.Store, res *marchwarden.Result) error {
 	var cited []marchwarden.Citation
 	seen := map[string]bool{}
 	for _, ct := range res.Citations {
@@ -26,7 +27,7 @@ func (v *verdicts) live(ctx context.Context, c *settings.Settings, o deskOptions
 		v.a.note("no citation is of a database, so there is nothing to run again")
 		return nil
 	}
-	db, err := v.a.openDatabase(ctx, c, o)
+	db, err := v.a.OpenDatabase(ctx, c, o)
 	if err != nil {
 		return err
 	}

@@ -12,17 +12,18 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -35,17 +36,11 @@ const (
 	exitInterrupted = 130
 )
 
-// app is the world outside, as the commands see it.
+// app is a command at work: its streams, and the program behind them.
 type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	env            func(string) (string, bool)
-	environ        func() []string
-	self           func() (string, error) // the path of this program
-	dir            string                 // the working directory, where .env is
-	userHome       func() (string, error) // the home folder of the user
-	now            func() time.Time
-	newID          func() marchwarden.TraceID
+	network.Host
+	stdin  io.Reader
+	stdout io.Writer
 
 	// logFormat is the persistent flag --log-format; "" leaves it to the settings.
 	logFormat string
@@ -55,28 +50,15 @@ type app struct {
 	home string
 	// reader is who reads stderr.
 	reader listener
-	// hide knows the secrets of the settings, and takes them out of what is printed
-	// and stored. Nil knows none.
-	hide *secret.Redactor
-	// limits are what this process shares of providers with the others that work for its
-	// engine; nil where there is none.
-	limits func(key string) dispatch.Limiter
 	// look says how to write to a stream, where a test decides; nil looks at the stream.
 	look func(io.Writer) term.Style
-	// tracer sends spans to a collector, once research begins and if OTEL_* says so; traced
-	// says that it was asked. Several desks may be open at once: it is not asked again.
-	tracer *telemetry.Tracer
-	traced bool
-}
-
-// source is where the settings of this program are read from.
-func (a *app) source() settings.Source {
-	return settings.Source{Env: a.env, Dir: a.dir, UserHome: a.userHome, Warn: a.warn, LogFormat: a.logFormat}
 }
 
 // loadConfig reads the settings. The app learns about colour, the home folder and what to hide.
 func (a *app) loadConfig() (*settings.Settings, error) {
-	c, err := settings.Load(a.source())
+	from := a.Source()
+	from.LogFormat = a.logFormat
+	c, err := settings.Load(from)
 	if c != nil {
 		a.home = c.Home()
 	}
@@ -84,8 +66,8 @@ func (a *app) loadConfig() (*settings.Settings, error) {
 		return nil, err
 	}
 	a.noColor = c.On(settings.NoColor)
-	if a.hide != nil {
-		a.hide.Learn(append(c.Hidden(a.env), login.Secrets(c.LoginsPath())...)...)
+	if a.Hide != nil {
+		a.Hide.Learn(append(c.Hidden(a.Env), login.Secrets(c.LoginsPath())...)...)
 	}
 	return c, nil
 }
@@ -103,11 +85,17 @@ func system() *app {
 	if err != nil {
 		dir = "." // a deleted working directory: there is no .env in it either
 	}
-	return &app{
-		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		env: os.LookupEnv, environ: os.Environ, self: selfPath, dir: dir, userHome: os.UserHomeDir,
-		now: time.Now, newID: serve.NewTraceID,
-	}
+	return (&app{
+		stdin: os.Stdin, stdout: os.Stdout,
+		Host: network.Host{Env: os.LookupEnv, Environ: os.Environ, Self: selfPath, Dir: dir, UserHome: os.UserHomeDir, Now: time.Now, NewID: serve.NewTraceID, Stderr: os.Stderr},
+	}).ready()
+}
+
+// ready lets the researchers of the program speak by its streams.
+func (a *app) ready() *app {
+	a.Version, a.Say, a.Log = programVersion(), a.warn, a.logger
+	a.Host.Note = func(line string) { a.note("%s", line) }
+	return a
 }
 
 // errInterrupted is why a context ended that a signal ended.
@@ -143,9 +131,9 @@ func interruptible(parent context.Context) (context.Context, func()) {
 // that turns errors into codes and writes them, and the door of all that is printed:
 // no secret of the settings passes it.
 func run(ctx context.Context, a *app, args []string) int {
-	a.hide = secret.New(settings.EarlySecrets(a.env, args)...)
-	stdout, stderr := a.hide.Writer(a.stdout), a.hide.Writer(a.stderr)
-	a.stdout, a.stderr = stdout, stderr
+	a.Hide = secret.New(settings.EarlySecrets(a.Env, args)...)
+	stdout, stderr := a.Hide.Writer(a.stdout), a.Hide.Writer(a.Stderr)
+	a.stdout, a.Stderr = stdout, stderr
 	code := execute(ctx, a, args)
 	if err := errors.Join(stdout.Flush(), stderr.Flush()); err != nil && code == exitOK {
 		return exitFailed // nobody is left to be told
@@ -157,7 +145,7 @@ func execute(ctx context.Context, a *app, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	a.endTracing()
+	a.EndTracing()
 	if err == nil {
 		return exitOK
 	}
@@ -195,7 +183,7 @@ func invalid(field, hint, message string) error {
 // outStyle and errStyle look at the two streams. NO_COLOR is honoured even where
 // the settings could not be read.
 func (a *app) outStyle() term.Style { return a.style(a.stdout) }
-func (a *app) errStyle() term.Style { return a.style(a.stderr) }
+func (a *app) errStyle() term.Style { return a.style(a.Stderr) }
 
 // forPrograms is stdout for JSON. A person who looks at it on a terminal gets the same
 // JSON with escapes in place of what would act there.
@@ -214,7 +202,29 @@ func (a *app) style(w io.Writer) term.Style {
 		w = door.Unwrap()
 	}
 	f, _ := w.(*os.File)
-	never, _ := a.env("NO_COLOR")
-	name, _ := a.env("TERM")
+	never, _ := a.Env("NO_COLOR")
+	name, _ := a.Env("TERM")
 	return term.Detect(f, a.noColor || never != "", name)
+}
+
+// selfPath is the program that is running, by the name that it was started by if
+// that is the same file.
+func selfPath() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	called, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return exe, nil
+	}
+	if called, err = filepath.Abs(called); err != nil {
+		return exe, nil
+	}
+	a, errA := os.Stat(called)
+	b, errB := os.Stat(exe)
+	if errors.Join(errA, errB) == nil && os.SameFile(a, b) {
+		return called, nil
+	}
+	return exe, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -222,7 +223,7 @@ func TestSecondSignalEndsTheProgram(t *testing.T) {
 
 func TestSince(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
-	a := &app{now: func() time.Time { return now }}
+	a := &app{Host: network.Host{Now: func() time.Time { return now }}}
 	tests := map[string]time.Time{
 		"":           {},
 		"2026-11-01": time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC),
@@ -289,7 +290,7 @@ func TestKeptFolders(t *testing.T) {
 	for range 4 {
 		for _, p := range paths {
 			wg.Go(func() {
-				if err := keepFolder(dir, p); err != nil {
+				if err := network.KeepFolder(dir, p); err != nil {
 					t.Error(err)
 				}
 			})
@@ -298,14 +299,14 @@ func TestKeptFolders(t *testing.T) {
 	wg.Wait()
 	write(t, filepath.Join(dir, "foreign.path"), "/etc")
 	write(t, filepath.Join(dir, ".new-123"), "/etc")
-	got, err := keptFolders(dir)
+	got, err := network.KeptFolders(dir)
 	if err != nil || fmt.Sprintf("%q", got) != fmt.Sprintf("%q", []string{"/a b/ü", "/a/b", "/z\nq"}) {
 		t.Errorf("kept %q, %v", got, err)
 	}
-	if err := forgetFolder(dir, "/a/b"); err != nil {
+	if err := network.ForgetFolder(dir, "/a/b"); err != nil {
 		t.Error(err)
 	}
-	if err := forgetFolder(dir, "/a/b"); !errors.Is(err, marchwarden.CodeNotFound) {
+	if err := network.ForgetFolder(dir, "/a/b"); !errors.Is(err, marchwarden.CodeNotFound) {
 		t.Errorf("forgetting twice: %v", err)
 	}
 }

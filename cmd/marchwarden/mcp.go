@@ -146,13 +146,13 @@ func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpEn
 	if err := a.checkServeFlags(researcher, flags); err != nil {
 		return mcpEntry{}, err
 	}
-	self, err := a.self()
+	self, err := a.Self()
 	if err != nil {
 		return mcpEntry{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
 	}
 	e := mcpEntry{name: name, command: self, args: append([]string{"serve", researcher}, flags...), env: o.env}
-	if home, ok := a.env("MARCHWARDEN_HOME"); ok && home != "" {
-		e.home = a.source().Absolute(home, a.dir)
+	if home, ok := a.Env("MARCHWARDEN_HOME"); ok && home != "" {
+		e.home = a.Source().Absolute(home, a.Dir)
 	}
 	for _, text := range append([]string{e.command, e.home}, e.args...) {
 		if !utf8.ValidString(text) {
@@ -240,7 +240,7 @@ func (a *app) mcpWarnings(e mcpEntry) {
 		a.warn("the host may take the $ in the configuration for a variable: prefer a path without it")
 	}
 	for _, s := range settings.All {
-		v, ok := a.env(s.Env)
+		v, ok := a.Env(s.Env)
 		if ok && s.Present(v) && s.Secret && s.Name != settings.HTTPToken && !slices.Contains(e.env, s.Env) {
 			a.note("%s is set here and may not be where the host runs: --env %s passes it on by name", s.Env, s.Env)
 		}

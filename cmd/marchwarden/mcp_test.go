@@ -23,13 +23,13 @@ func mcpRun(t testing.TB, self string, env map[string]string, args ...string) (c
 	t.Helper()
 	a := world(t, env)
 	var out, errs bytes.Buffer
-	a.stdout, a.stderr, a.self = &out, &errs, func() (string, error) { return self, nil }
+	a.stdout, a.Stderr, a.Self = &out, &errs, func() (string, error) { return self, nil }
 	root := &cobra.Command{Use: "marchwarden", SilenceErrors: true, SilenceUsage: true}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newMCP(a))
 	root.SetArgs(append([]string{"mcp"}, args...))
 	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetErr(a.Stderr)
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		a.complain(err)
 		code = exitCode(t.Context(), err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/anthropic"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -19,13 +20,13 @@ func TestParseModel(t *testing.T) {
 		"openrouter/qwen/qwen3-32b": "openrouter qwen/qwen3-32b",
 		"vllm/org/model":            "vllm org/model",
 	} {
-		p, model, err := parseModel(name, "--model")
-		if err != nil || p.name+" "+model != want {
-			t.Errorf("%s: %s %s, %v; want %s", name, p.name, model, err, want)
+		p, model, err := network.ParseModel(name, "--model")
+		if err != nil || p.Name+" "+model != want {
+			t.Errorf("%s: %s %s, %v; want %s", name, p.Name, model, err, want)
 		}
 	}
 	for _, name := range []string{"", "qwen3", "nobody/x", "ollama", "ollama/", "ollama/a b", "openai/\n", "/x"} {
-		if _, _, err := parseModel(name, "--model"); exitCode(t.Context(), err) != exitUsage || !strings.HasPrefix(err.Error(), "--model: ") {
+		if _, _, err := network.ParseModel(name, "--model"); exitCode(t.Context(), err) != exitUsage || !strings.HasPrefix(err.Error(), "--model: ") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -47,11 +48,11 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%s: %s %s", in, got, problem)
 		}
 	}
-	if got := withPort("http://gpu-box", "11434"); got != "http://gpu-box:11434" {
+	if got := network.WithPort("http://gpu-box", "11434"); got != "http://gpu-box:11434" {
 		t.Error(got)
 	}
 	for _, kept := range []string{"http://gpu-box:80", "https://gpu-box"} {
-		if got := withPort(kept, "11434"); got != kept {
+		if got := network.WithPort(kept, "11434"); got != kept {
 			t.Error(got)
 		}
 	}
@@ -66,11 +67,11 @@ func TestProviderAddress(t *testing.T) {
 		"https://gpu.example/ai/v1": "https://gpu.example/ai/v1",
 		"https://gpu.example/ai":    "https://gpu.example/ai/v1",
 	} {
-		p, _, err := parseModel("ollama/x", "--model")
+		p, _, err := network.ParseModel("ollama/x", "--model")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.address(&settings.Settings{Values: map[string]settings.Value{settings.OllamaHost: {Texts: []string{in}, Origin: settings.FromEnv}}}); got != want {
+		if got := p.Address(&settings.Settings{Values: map[string]settings.Value{settings.OllamaHost: {Texts: []string{in}, Origin: settings.FromEnv}}}); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
 		}
 	}
@@ -81,21 +82,21 @@ func TestProviderAddress(t *testing.T) {
 func TestChooseModel(t *testing.T) {
 	keys := map[string]settings.Value{settings.AnthropicKey: {Texts: []string{"k"}, Origin: settings.FromEnv}, settings.OpenAIKey: {Texts: []string{"k"}, Origin: settings.FromEnv}}
 	c := &settings.Settings{Values: keys}
-	if got := chooseModel(c, "", false); got.name != "" {
-		t.Errorf("a key alone sends folders to %s", got.name)
+	if got := network.ChooseModel(c, "", false); got.Name != "" {
+		t.Errorf("a key alone sends folders to %s", got.Name)
 	}
-	if got := chooseModel(c, "", true); got.name != "anthropic/"+anthropic.DefaultModel {
-		t.Error(got.name)
+	if got := network.ChooseModel(c, "", true); got.Name != "anthropic/"+anthropic.DefaultModel {
+		t.Error(got.Name)
 	}
 	delete(keys, settings.AnthropicKey)
-	if got := chooseModel(c, "", true); got.name != "openai" {
-		t.Error(got.name)
+	if got := network.ChooseModel(c, "", true); got.Name != "openai" {
+		t.Error(got.Name)
 	}
 	keys[settings.Model] = settings.Value{Texts: []string{"ollama/x"}, Origin: settings.FromFile}
-	if got := chooseModel(c, "", false); got.name != "ollama/x" {
-		t.Error(got.name)
+	if got := network.ChooseModel(c, "", false); got.Name != "ollama/x" {
+		t.Error(got.Name)
 	}
-	if got := chooseModel(c, "extractive", true); got.name != noModel {
-		t.Error(got.name)
+	if got := network.ChooseModel(c, "extractive", true); got.Name != network.NoModel {
+		t.Error(got.Name)
 	}
 }

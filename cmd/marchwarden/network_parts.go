@@ -12,6 +12,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
@@ -24,8 +25,8 @@ import (
 func (a *app) researcherParts(c *settings.Settings) []partRow {
 	var rows []partRow
 	for _, name := range settings.Builtin {
-		row := partRow{"researcher " + name, partOK, builtinNamed(name).outline()}
-		if why := a.whyOff(c, deskOptions{}, name); why != "" {
+		row := partRow{"researcher " + name, partOK, network.BuiltinNamed(name).Outline()}
+		if why := a.WhyOff(c, network.Options{}, name); why != "" {
 			row.State, row.Detail = partOff, why
 		}
 		rows = append(rows, row)
@@ -41,7 +42,7 @@ func (a *app) researcherParts(c *settings.Settings) []partRow {
 // memberPart is somebody else's researcher.
 func (a *app) memberPart(c *settings.Settings, m settings.Member) partRow {
 	row := partRow{"researcher " + m.Name, partOK, m.Transport() + "; 'marchwarden researchers' tries it"}
-	_, wrong := a.target(c, m)
+	_, wrong := a.Target(c, m)
 	var missing error
 	if len(m.Command) > 0 {
 		_, missing = exec.LookPath(m.Command[0])
@@ -49,7 +50,7 @@ func (a *app) memberPart(c *settings.Settings, m settings.Member) partRow {
 	var e *marchwarden.Error
 	switch {
 	case m.Off:
-		row.State, row.Detail = partOff, offInFile
+		row.State, row.Detail = partOff, network.OffInFile
 	case errors.As(wrong, &e):
 		row.State, row.Detail = partBroken, e.Message+"; "+e.Hint
 	case errors.Is(missing, exec.ErrNotFound):
@@ -64,7 +65,7 @@ func (a *app) memberPart(c *settings.Settings, m settings.Member) partRow {
 // hold a password.
 func (a *app) databasePart(c *settings.Settings) servicePart {
 	const name = "database"
-	address := databaseURL(c, deskOptions{})
+	address := network.DatabaseURL(c, network.Options{})
 	if address == "" {
 		return servicePart{partRow: partRow{name, partOff, settings.EnvOf(settings.DB) + " is not set"}}
 	}
@@ -72,14 +73,14 @@ func (a *app) databasePart(c *settings.Settings) servicePart {
 	row := partRow{name, partOK, "set by " + c.Label(settings.DB) + ", of kind " + strings.ToLower(plaintext.Clip(scheme, 20))}
 	if database.IsFile(address) {
 		row.Detail = "set by " + c.Label(settings.DB) + ", an SQLite file"
-		if _, err := os.Stat(a.source().Absolute(address, a.dir)); err != nil {
+		if _, err := os.Stat(a.Source().Absolute(address, a.Dir)); err != nil {
 			return servicePart{partRow: partRow{name, partBroken, row.Detail + " that cannot be opened: " + durable.Cause(err)}}
 		}
 	}
 	return servicePart{partRow: row, try: func(ctx context.Context) (string, error) {
-		ctx, done := context.WithTimeout(ctx, scopeTime)
+		ctx, done := context.WithTimeout(ctx, network.ScopeTime)
 		defer done()
-		db, err := a.openDatabase(ctx, c, deskOptions{})
+		db, err := a.OpenDatabase(ctx, c, network.Options{})
 		if err != nil {
 			return "", err
 		}
@@ -92,7 +93,7 @@ const knownPaper = "10.1038/s41586-021-03819-2"
 
 // paperParts are the services that know papers.
 func (a *app) paperParts(c *settings.Settings) []servicePart {
-	api, indexes := a.openPapers(c)
+	api, indexes := a.OpenPapers(c)
 	parts := []servicePart{
 		{partRow: partRow{"papers by arXiv", partOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
 			_, err := api.Search(ctx, search.Query{Text: "attention", Limit: 1})
@@ -118,7 +119,7 @@ func (a *app) paperParts(c *settings.Settings) []servicePart {
 	}
 	if c.MemberNamed(arxiv.Name).Off {
 		for i := range parts {
-			parts[i].State, parts[i].Detail, parts[i].try = partOff, "the researcher arxiv is "+offInFile, nil
+			parts[i].State, parts[i].Detail, parts[i].try = partOff, "the researcher arxiv is "+network.OffInFile, nil
 		}
 	}
 	return parts

@@ -10,11 +10,20 @@ import (
 	"sync"
 	"time"
 
+	vectorshelf "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/shelf"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // servicePart is a service that a research may use, and how to try it.
@@ -38,7 +47,7 @@ func (a *app) servicePartsOf(c *settings.Settings) []servicePart {
 		parts = append(parts, a.fallbackPart(c))
 	}
 	parts = append(parts, a.vectorPart(c))
-	for _, k := range engineKinds {
+	for _, k := range network.EngineKinds {
 		parts = append(parts, a.enginePart(c, k))
 	}
 	parts = append(append(parts, a.paperParts(c)...), a.databasePart(c))
@@ -46,8 +55,8 @@ func (a *app) servicePartsOf(c *settings.Settings) []servicePart {
 }
 
 func (a *app) modelPart(c *settings.Settings, name string, public bool) servicePart {
-	chosen := chooseModel(c, "", public)
-	model, err := a.bareModel(c, chosen.name, chosen.origin) // itself, with nobody who could stand in
+	chosen := network.ChooseModel(c, "", public)
+	model, err := a.BareModel(c, chosen.Name, chosen.Origin) // itself, with nobody who could stand in
 	switch {
 	case err != nil:
 		return servicePart{partRow: partRow{name, partBroken, err.Error()}}
@@ -56,15 +65,15 @@ func (a *app) modelPart(c *settings.Settings, name string, public bool) serviceP
 	case model == nil:
 		return servicePart{partRow: partRow{name, partOK, extractive.New().ID() + ": your documents go to a model only if --model or MARCHWARDEN_MODEL names one"}}
 	}
-	part := servicePart{partRow: partRow{name, partOK, model.ID() + " (by " + chosen.origin + ")"}}
-	if public || chooseModel(c, "", true) != chosen {
+	part := servicePart{partRow: partRow{name, partOK, model.ID() + " (by " + chosen.Origin + ")"}}
+	if public || network.ChooseModel(c, "", true) != chosen {
 		part.try = func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }
 	}
 	return part
 }
 
 func (a *app) fallbackPart(c *settings.Settings) servicePart {
-	model, err := a.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
+	model, err := a.BareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
 	if err != nil {
 		return servicePart{partRow: partRow{"fallback model", partBroken, err.Error()}}
 	}
@@ -80,22 +89,22 @@ func tryModel(ctx context.Context, m llm.Model) error {
 	return err
 }
 
-func (a *app) enginePart(c *settings.Settings, k engineKind) servicePart {
-	row := partRow{"search by " + k.name, partOK, "needs no key; asked last"}
+func (a *app) enginePart(c *settings.Settings, k network.EngineKind) servicePart {
+	row := partRow{"search by " + k.Name, partOK, "needs no key; asked last"}
 	all := len(c.List(settings.Search)) == 0
-	named := slices.Contains(c.List(settings.Search), k.name)
+	named := slices.Contains(c.List(settings.Search), k.Name)
 	switch {
-	case !k.configured(c) && named:
-		return servicePart{partRow: partRow{row.Name, partBroken, c.Label(settings.Search) + " names it, and " + settings.EnvOf(k.needs) + " is not set"}}
-	case !k.configured(c):
-		return servicePart{partRow: partRow{row.Name, partOff, settings.EnvOf(k.needs) + " is not set"}}
+	case !k.Configured(c) && named:
+		return servicePart{partRow: partRow{row.Name, partBroken, c.Label(settings.Search) + " names it, and " + settings.EnvOf(k.Needs) + " is not set"}}
+	case !k.Configured(c):
+		return servicePart{partRow: partRow{row.Name, partOff, settings.EnvOf(k.Needs) + " is not set"}}
 	case !all && !named:
 		return servicePart{partRow: partRow{row.Name, partOff, "not named by " + c.Label(settings.Search)}}
-	case k.needs != "":
-		row.Detail = "set by " + c.Label(k.needs)
+	case k.Needs != "":
+		row.Detail = "set by " + c.Label(k.Needs)
 	}
-	engine := a.openEngine(c, k)
-	return servicePart{partRow: row, engine: true, standIn: k.needs == "", try: func(ctx context.Context) (string, error) {
+	engine := a.OpenEngine(c, k)
+	return servicePart{partRow: row, engine: true, standIn: k.Needs == "", try: func(ctx context.Context) (string, error) {
 		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
 		return "", err
 	}}
@@ -103,14 +112,14 @@ func (a *app) enginePart(c *settings.Settings, k engineKind) servicePart {
 
 func browserPart(c *settings.Settings) partRow {
 	const name = "browser"
-	path, ok := findChromium(c)
+	path, ok := network.FindChromium(c)
 	switch {
 	case c.Text(settings.Render) == settings.RenderNever:
 		return partRow{name, partOff, "MARCHWARDEN_RENDER is never"}
-	case ok && !rendersPages(c, ""):
+	case ok && !network.RendersPages(c, ""):
 		return partRow{name, partOff, "Chromium has no sandbox for root; --render auto or MARCHWARDEN_RENDER=auto uses it all the same"}
-	case chromiumProblem(c) != "":
-		return partRow{name, partBroken, chromiumProblem(c)}
+	case network.ChromiumProblem(c) != "":
+		return partRow{name, partBroken, network.ChromiumProblem(c)}
 	case !ok:
 		return partRow{name, partOff, "no Chromium or Chrome is installed; pages that need JavaScript are read without it"}
 	}
@@ -119,7 +128,7 @@ func browserPart(c *settings.Settings) partRow {
 
 func allowPart(c *settings.Settings) partRow {
 	const name = "private addresses"
-	allow, err := fetchAllow(c)
+	allow, err := network.FetchAllow(c)
 	if err != nil {
 		return partRow{name, partBroken, err.Error()}
 	}
@@ -148,7 +157,7 @@ func (a *app) tryOnline(ctx context.Context, parts []servicePart) []partRow {
 		running.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, tryTime)
 			defer cancel()
-			began := a.now()
+			began := a.Now()
 			said, err := p.try(ctx)
 			switch {
 			case err != nil && p.crowded && errors.Is(err, marchwarden.CodeRateLimited):
@@ -156,7 +165,7 @@ func (a *app) tryOnline(ctx context.Context, parts []servicePart) []partRow {
 			case err != nil:
 				rows[i].State, said = partBroken, onlineFault(err)
 			case said == "":
-				said = fmt.Sprintf("answered in %.1f s", a.now().Sub(began).Seconds())
+				said = fmt.Sprintf("answered in %.1f s", a.Now().Sub(began).Seconds())
 			}
 			rows[i].Detail += "; " + said
 		})
@@ -186,4 +195,45 @@ func onlineFault(err error) string {
 		s += " (" + hint + ")"
 	}
 	return s
+}
+
+// vectorPart is the row of doctor, with a way to try a service.
+func (a *app) vectorPart(c *settings.Settings) servicePart {
+	row := partRow{"sentence vectors", partOK, ""}
+	e, err := a.BareEmbedder(c)
+	switch {
+	case errors.Is(err, minilm.ErrNoModel):
+		row.State, row.Detail = partOff, err.Error()+"; texts are compared by their words alone, and answers are picked without the reader"
+	case err != nil:
+		row.State, row.Detail = partBroken, err.Error()
+	case e == nil:
+		row.State, row.Detail = partOff, c.Label(settings.Embed)+" is off; texts are compared by their words alone, and answers are picked without the reader"
+	}
+	if e == nil {
+		return servicePart{partRow: row}
+	}
+	if _, pure := e.(embed.Pure); pure {
+		row.Detail = e.ID() + " on this machine, " + kernel.Best().Name + " arithmetic; answers are picked by " + reader.ID
+		return servicePart{partRow: row}
+	}
+	row.Detail = e.ID() + " (by " + c.Label(settings.Embed) + "): what is searched and read is sent there"
+	return servicePart{partRow: row, try: func(ctx context.Context) (string, error) {
+		vs, err := e.Embed(ctx, []string{"ok"})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("vectors of %d numbers", len(vs[0])), nil
+	}}
+}
+
+// keptVectors says how many vectors were made before.
+func keptVectors(c *settings.Settings) partRow {
+	size, n, err := vectorshelf.Size(c.VectorsPath())
+	switch {
+	case err != nil:
+		return partRow{"kept vectors", partOff, "cannot be read, and are made again: " + durable.Cause(err)}
+	case n == 0:
+		return partRow{"kept vectors", partOff, "none yet; the first question makes some"}
+	}
+	return partRow{"kept vectors", partOK, fmt.Sprintf("%s, %s in %s; may be deleted", term.Count(n), term.Bytes(size), c.VectorsPath())}
 }

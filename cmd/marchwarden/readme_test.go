@@ -27,13 +27,13 @@ func TestReadmeTranscript(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	a := system()
-	a.stdout, a.stderr = &out, &errs
+	a.stdout, a.Stderr = &out, &errs
 	home := t.TempDir()
-	a.dir, a.userHome = home, func() (string, error) { return home, nil }
-	a.env = func(string) (string, bool) { return "", false }
+	a.Dir, a.UserHome = home, func() (string, error) { return home, nil }
+	a.Env = func(string) (string, bool) { return "", false }
 	program := asMarchwarden(t)
-	a.self, a.environ = func() (string, error) { return program, nil }, func() []string { return []string{"HOME=" + home, "MARCHWARDEN_EMBED=" + settings.EmbedBuiltin} }
-	a.now = func() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) }
+	a.Self, a.Environ = func() (string, error) { return program, nil }, func() []string { return []string{"HOME=" + home, "MARCHWARDEN_EMBED=" + settings.EmbedBuiltin} }
+	a.Now = func() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) }
 	if code := run(t.Context(), a, []string{"ask", question}); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}

@@ -12,6 +12,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -72,20 +73,20 @@ func (a *app) runReplay(ctx context.Context, o replayOptions, arg string) error 
 		return a.followRun(ctx, c, rec, id, o.raw)
 	}
 	if o.raw {
-		return a.printRaw(rec.traces, id)
+		return a.printRaw(rec.Traces, id)
 	}
-	log, err := rec.traces.Load(id)
+	log, err := rec.Traces.Load(id)
 	if err != nil {
 		return err
 	}
 	a.reportTorn(id, log)
 	if o.rerun {
-		vs, err := a.openVectors(c)
+		vs, err := a.OpenVectors(c)
 		if err != nil {
 			return err
 		}
 		defer vs.Close() // it was only read from, or costs nothing but time
-		return a.rerun(ctx, log, rec.blobs, vs.of, id)
+		return a.rerun(ctx, log, rec.Blobs, vs.Of, id)
 	}
 	return a.printJourney(log)
 }
@@ -152,6 +153,6 @@ func rerunOf(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf fu
 	if err != nil || start.Investigation == nil {
 		return researcher.AgainWith(ctx, log, blobs, vectorsOf)
 	}
-	want, got, err := pi.Again(ctx, log, blobs, minds(vectorsOf))
+	want, got, err := pi.Again(ctx, log, blobs, network.Minds(vectorsOf))
 	return researcher.Rerun{Start: start, Want: want, Got: got}, err
 }

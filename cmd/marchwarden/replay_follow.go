@@ -8,19 +8,20 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	lanefollow "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
 
 // followRun shows a run as it is recorded, by whichever process, until it ends.
-func (a *app) followRun(ctx context.Context, c *settings.Settings, rec *records, id marchwarden.TraceID, raw bool) error {
+func (a *app) followRun(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID, raw bool) error {
 	from := rawRecords{shownRecords{rec}}
 	if raw {
 		return a.followRaw(ctx, from, id)
 	}
 	var last *lanes.Board
 	tell, end := a.boards(c)
-	run := lanefollow.New(from, rec.blobs, id)
+	run := lanefollow.New(from, rec.Blobs, id)
 	err := poll(ctx, func() (over bool, err error) {
 		board, changed, over, err := run.Read(ctx)
 		if changed && board != nil {

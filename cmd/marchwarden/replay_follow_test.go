@@ -70,8 +70,8 @@ func (w *watcher) ends(t *testing.T, want int) {
 // whoever is interrupted goes alone.
 func TestFollowARun(t *testing.T) {
 	a := world(t, map[string]string{settings.EnvOf(settings.Embed): settings.EmbedOff, "TERM": "xterm", "LANG": "en_GB.UTF-8"})
-	a.now, a.newID, a.stdin, a.environ = time.Now, serve.NewTraceID, strings.NewReader(""), os.Environ
-	user, err := a.userHome()
+	a.Now, a.NewID, a.stdin, a.Environ = time.Now, serve.NewTraceID, strings.NewReader(""), os.Environ
+	user, err := a.UserHome()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestFollowARun(t *testing.T) {
 	follow := func(st term.Style, args ...string) *watcher {
 		f := &watcher{code: make(chan int, 1)}
 		own := *a
-		own.stdout, own.stderr, own.look = &f.out, &f.errs, func(io.Writer) term.Style { return st }
+		own.stdout, own.Stderr, own.look = &f.out, &f.errs, func(io.Writer) term.Style { return st }
 		var ctx context.Context
 		ctx, f.stop = context.WithCancelCause(t.Context())
 		go func() { f.code <- run(ctx, &own, append([]string{"replay", "--follow", id.String()}, args...)) }()
@@ -185,7 +185,7 @@ func TestPager(t *testing.T) {
 		{"head -c 5", strings.Repeat("x", 5), ""}, {"true", "", ""}, {"false", "", ""}, {"/nowhere/pager -x", strings.Repeat("x", 1<<20), "the pager /nowhere/pager cannot be run"},
 	} {
 		a := world(t, map[string]string{"PAGER": c.pager})
-		a.stdout, a.stderr, a.environ, a.look = f, &errs, os.Environ, func(io.Writer) term.Style { return term.Style{Width: 80} }
+		a.stdout, a.Stderr, a.Environ, a.look = f, &errs, os.Environ, func(io.Writer) term.Style { return term.Style{Width: 80} }
 		errs.Reset()
 		if err := f.Truncate(0); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/conform"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -39,7 +40,7 @@ EXIT STATUS
   2    wrong usage, or a setting that cannot be read`
 
 func newResearchers(a *app) *cobra.Command {
-	var o deskOptions
+	var o network.Options
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "researchers", Short: "show the network; check a researcher, approve it or log in with it", Long: researchersHelp, Args: noArgs,
@@ -51,8 +52,8 @@ func newResearchers(a *app) *cobra.Command {
 			return a.runResearchers(cmd.Context(), o, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&o.online, "online", false, "as for ask: with the web and arXiv")
-	cmd.Flags().StringVar(&o.db, "db", "", "as for ask: with the database at `URL`")
+	cmd.Flags().BoolVar(&o.Online, "online", false, "as for ask: with the web and arXiv")
+	cmd.Flags().StringVar(&o.DB, "db", "", "as for ask: with the database at `URL`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.AddCommand(newResearchersCheck(a), newResearchersApprove(a), newResearchersLogin(a))
 	return cmd
@@ -72,20 +73,20 @@ type researcherRow struct {
 	Description string `json:"description,omitempty"`
 }
 
-func (a *app) runResearchers(ctx context.Context, o deskOptions, asJSON bool) error {
+func (a *app) runResearchers(ctx context.Context, o network.Options, asJSON bool) error {
 	c, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	o.warn, o.told = func(string) {}, func(finished) {}
-	network, err := a.openPool(c, o)
+	o.Warn, o.Told = func(string) {}, func(network.Finished) {}
+	members, err := a.OpenPool(c, o)
 	if err != nil {
 		return err
 	}
-	defer network.Close()
+	defer members.Close()
 	var rows []researcherRow
 	var broken []string
-	for _, h := range network.Health(ctx) {
+	for _, h := range members.Health(ctx) {
 		row := researcherRow{Name: h.Member.Name, State: partOK, Contract: h.Card.Contract, Transport: h.Member.Transport, Scope: h.Member.Scope, Private: h.Member.Private, Description: term.CleanLine(h.Card.Description),
 			Detail: fmt.Sprintf("answered in %s", h.Took.Round(time.Millisecond))}
 		if !h.OK {
@@ -95,13 +96,13 @@ func (a *app) runResearchers(ctx context.Context, o deskOptions, asJSON bool) er
 		rows = append(rows, row)
 	}
 	for _, name := range settings.Builtin {
-		if why := a.whyOff(c, o, name); why != "" {
-			rows = append(rows, researcherRow{Name: name, State: partOff, Transport: "marchwarden serve " + name, Scope: builtinNamed(name).outline(), Detail: why})
+		if why := a.WhyOff(c, o, name); why != "" {
+			rows = append(rows, researcherRow{Name: name, State: partOff, Transport: "marchwarden serve " + name, Scope: network.BuiltinNamed(name).Outline(), Detail: why})
 		}
 	}
 	for _, m := range c.Members {
 		if m.External() && m.Off {
-			rows = append(rows, researcherRow{Name: m.Name, State: partOff, Transport: m.Transport(), Scope: m.Scope, Detail: offInFile, Private: m.Private})
+			rows = append(rows, researcherRow{Name: m.Name, State: partOff, Transport: m.Transport(), Scope: m.Scope, Detail: network.OffInFile, Private: m.Private})
 		}
 	}
 	if err := a.printResearchers(rows, asJSON); err != nil {
@@ -171,12 +172,12 @@ func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, to
 	} else if tokenEnv != "" {
 		return invalid("--token-env", "", "is for an address")
 	}
-	target, err := a.target(c, m)
+	target, err := a.Target(c, m)
 	if err != nil {
 		return err
 	}
-	target.Env = a.environ() // it is the user who starts it, by hand
-	d := client.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.logger(c)}
+	target.Env = a.Environ() // it is the user who starts it, by hand
+	d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
 	a.note("checking %s…", strings.Join(args, " "))
 	report := conform.Check(ctx, func(ctx context.Context) (*client.Session, error) { return d.Dial(ctx, target) }, o)
 	if asJSON {
@@ -212,7 +213,7 @@ func (a *app) runApprove(ctx context.Context, name string) error {
 	if m := c.MemberNamed(name); !m.External() {
 		return notOfConfig(name)
 	}
-	network, err := a.openPool(c, deskOptions{only: []string{name}, warn: func(string) {}})
+	network, err := a.OpenPool(c, network.Options{Only: []string{name}, Warn: func(string) {}})
 	if err != nil {
 		return err
 	}

@@ -3,18 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // loginPatience is how long the user may take in the browser.
@@ -65,7 +61,7 @@ func (a *app) runLogin(ctx context.Context, name string, o loginOptions) error {
 	case m.TokenEnv != "":
 		return invalid("NAME", "remove token_env from config.yaml to log in instead", name+" has its token from "+m.TokenEnv)
 	}
-	target, err := a.target(c, m)
+	target, err := a.Target(c, m)
 	if err != nil {
 		return err
 	}
@@ -75,7 +71,7 @@ func (a *app) runLogin(ctx context.Context, name string, o loginOptions) error {
 	}
 	defer browser.Close()
 	target.Login.Browser, target.Patience = browser, loginPatience
-	d := client.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.logger(c)}
+	d := client.Dialer{Version: programVersion(), Now: a.Now, HTTP: a.ServiceClient(), Log: a.logger(c)}
 	if _, err := d.LogIn(ctx, target); err != nil {
 		return err
 	}
@@ -90,39 +86,6 @@ func (a *app) showLogin(name, address string, o loginOptions) {
 	if !o.noOpen && a.errStyle().Width > 0 {
 		a.openBrowser(address)
 	}
-}
-
-// loginOf is the user's login with a researcher at an address.
-func (a *app) loginOf(c *settings.Settings, m settings.Member) (*login.Login, error) {
-	secret, err := a.secretOf(m, "client_secret_env", m.SecretEnv)
-	if err != nil {
-		return nil, err
-	}
-	home, err := url.Parse(m.Url)
-	if err != nil {
-		return nil, invalid(m.At, "", "url of "+m.Name+" cannot be read")
-	}
-	allow, err := fetchAllow(c)
-	if err != nil {
-		return nil, err
-	}
-	return &login.Login{
-		URL: m.Url, Name: m.Name, File: c.LoginsPath(), ClientID: m.ClientID, ClientSecret: secret, Now: a.now, Hide: a.hide.Learn,
-		// Answers hold the secrets that are to be kept: they are not cleaned as others are.
-		HTTP: login.Client(home, serviceTransport(), guard.New(allow).Transport()),
-	}, nil
-}
-
-// secretOf is what is in the variable that a key of a researcher names; "" if none does.
-func (a *app) secretOf(m settings.Member, key, variable string) (string, error) {
-	if variable == "" {
-		return "", nil
-	}
-	value, _ := a.env(variable)
-	if value = strings.TrimSpace(value); value == "" {
-		return "", invalid(m.At, "set it in the environment", key+" of "+m.Name+" names "+variable+", which is not set")
-	}
-	return value, nil
 }
 
 func notOfConfig(name string) error {

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
@@ -69,8 +67,8 @@ func newResume(a *app) *cobra.Command {
 	f.Var(&o.budget, "budget", fmt.Sprintf("add `N` tokens to what the run had, at least %d", marchwarden.MinTokenBudget))
 	f.Var(&o.iterations, "max-iterations", "add `N` iterations")
 	f.Var(&o.sources, "max-sources", "add `N` documents")
-	f.StringVar(&o.desk.timeout, "timeout", "", "add this `TIME`, such as 90s")
-	f.StringVar(&o.desk.db, "db", "", "the database at `URL`, if the run had one with a password")
+	f.StringVar(&o.desk.Timeout, "timeout", "", "add this `TIME`, such as 90s")
+	f.StringVar(&o.desk.DB, "db", "", "the database at `URL`, if the run had one with a password")
 	o.showFlags(f)
 	return cmd
 }
@@ -103,8 +101,8 @@ func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
 
 // goingOn reads a run that is to be gone on with and fills in how it was begun. A rihla,
 // a run that was imported and one that somebody is at work on are refused.
-func (o *askOptions) goingOn(c *settings.Settings, rec *records, id marchwarden.TraceID) (*trace.Log, error) {
-	log, err := rec.traces.Load(id)
+func (o *askOptions) goingOn(c *settings.Settings, rec *network.Records, id marchwarden.TraceID) (*trace.Log, error) {
+	log, err := rec.Traces.Load(id)
 	if err != nil {
 		return nil, err
 	}
@@ -115,28 +113,28 @@ func (o *askOptions) goingOn(c *settings.Settings, rec *records, id marchwarden.
 	if start.PartOf {
 		return nil, invalid("ID", "go on with the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
 	}
-	if foreign, err := rec.traces.Foreign(id); err != nil {
+	if foreign, err := rec.Traces.Foreign(id); err != nil {
 		return nil, err
 	} else if foreign { // its flags are somebody else's
 		return nil, outcome.Imported(id)
 	}
-	if busy, err := rec.traces.Busy(id); err != nil {
+	if busy, err := rec.Traces.Busy(id); err != nil {
 		return nil, err
 	} else if busy {
 		return nil, trace.Going(id)
 	}
-	db := o.desk.db // as it is named now, which is refused if nobody asks it
+	db := o.desk.DB // as it is named now, which is refused if nobody asks it
 	if err := o.asBegun(c, start); err != nil {
 		return nil, err
 	}
 	// What is recorded is all that the settings had to give, whoever was asked.
-	names := o.desk.only
-	if len(names) == 0 && o.desk.researcher != settings.PI {
-		names = []string{o.desk.researcher}
+	names := o.desk.Only
+	if len(names) == 0 && o.desk.Researcher != settings.PI {
+		names = []string{o.desk.Researcher}
 	}
 	if len(names) > 0 {
-		o.desk = o.desk.narrowed(names)
-		o.desk.db = cmp.Or(db, o.desk.db)
+		o.desk = o.desk.Narrowed(names)
+		o.desk.DB = cmp.Or(db, o.desk.DB)
 	}
 	return log, nil
 }
@@ -144,12 +142,12 @@ func (o *askOptions) goingOn(c *settings.Settings, rec *records, id marchwarden.
 // asBegun fills in how the run was begun, and what is added to its time.
 func (o *askOptions) asBegun(c *settings.Settings, start *trace.Start) error {
 	var err error
-	if o.desk.timeout != "" {
-		if o.desk.more, err = c.Deadline(o.desk.timeout, false); err != nil {
+	if o.desk.Timeout != "" {
+		if o.desk.More, err = c.Deadline(o.desk.Timeout, false); err != nil {
 			return err
 		}
 	}
-	db := o.desk.db
+	db := o.desk.DB
 	begun := askOptions{}
 	flags := pflag.NewFlagSet("recorded", pflag.ContinueOnError)
 	begun.deskFlags(flags)
@@ -159,18 +157,18 @@ func (o *askOptions) asBegun(c *settings.Settings, start *trace.Start) error {
 	if err := begun.bounds(); err != nil {
 		return err
 	}
-	more := o.desk.more
+	more := o.desk.More
 	o.desk = begun.desk
-	o.desk.more, o.desk.flags = more, start.Flags
+	o.desk.More, o.desk.Flags = more, start.Flags
 	if db != "" {
-		o.desk.db = db
+		o.desk.DB = db
 	}
 	if err := o.sameMembers(c, start); err != nil {
 		return err
 	}
 	// Members choose as they did; the model of the run itself is the one that it had,
 	// and is no model that the user has named for them.
-	o.desk.begunBy = cmp.Or(start.Model, noModel)
+	o.desk.BegunBy = cmp.Or(start.Model, network.NoModel)
 	return nil
 }
 
@@ -185,16 +183,16 @@ func (o *askOptions) sameMembers(c *settings.Settings, start *trace.Start) error
 				names = append(names, m.Name)
 			}
 		}
-		o.desk.only = names
+		o.desk.Only = names
 	}
-	if o.desk.researcher == "" && start.Investigation == nil {
-		o.desk.researcher = start.Researcher
+	if o.desk.Researcher == "" && start.Investigation == nil {
+		o.desk.Researcher = start.Researcher
 	}
 	outside := slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name)
 	if outside && c.Given(settings.Online) && !c.On(settings.Online) {
 		return invalid(c.Label(settings.Online), "unset it to go on with this run", "is false, and the run asks the web")
 	}
-	o.desk.online = o.desk.online || outside && start.Investigation != nil
+	o.desk.Online = o.desk.Online || outside && start.Investigation != nil
 	return nil
 }
 
@@ -241,61 +239,4 @@ func asMuchAgain(exhausted []string, start *trace.Start) string {
 	}
 	slices.Sort(flags)
 	return strings.Join(slices.Compact(flags), " ")
-}
-
-// recordable are the options as flags, for going on with a run: who works, and with
-// what, wherever that was set. A database's address with a password stays out.
-func (o deskOptions) recordable(a *app, c *settings.Settings) []string {
-	var out []string
-	add := func(flag string, values ...string) {
-		for _, v := range values {
-			if v != "" {
-				out = append(out, "--"+flag+"="+v)
-			}
-		}
-	}
-	switchOn := func(flag string, on bool) {
-		if on {
-			out = append(out, "--"+flag)
-		}
-	}
-	number := func(flag string, n int) {
-		if n > 0 {
-			add(flag, strconv.Itoa(n))
-		}
-	}
-	library := o.library
-	if len(library) == 0 {
-		library = c.List(settings.Library)
-	}
-	for _, dir := range library {
-		add("library", a.source().Absolute(dir, a.dir))
-	}
-	add("researcher", o.researcher)
-	add("researchers", strings.Join(o.only, ","))
-	add("allow-egress", strings.Join(o.allowEgress, ","))
-	add("db", a.openAddress(databaseURL(c, o)))
-	add("model", o.model)
-	add("search", o.search)
-	add("render", o.render)
-	switchOn("online", o.online)
-	switchOn("embedded", o.embedded)
-	switchOn("allow-samples", o.allowSamples)
-	switchOn("isolate", o.isolate)
-	number("parallel", o.parallel)
-	number("max-rihlas", o.maxRihlas)
-	return out
-}
-
-// openAddress is the address of a database as anybody may know it: a file by its whole
-// path, and "" for one that may hold a password.
-func (a *app) openAddress(db string) string {
-	if database.IsFile(db) {
-		return a.source().Absolute(db, a.dir)
-	}
-	u, err := url.Parse(db)
-	if err != nil || u.User != nil && strings.Contains(u.User.String(), ":") || strings.Contains(strings.ToLower(u.RawQuery), "pass") {
-		return ""
-	}
-	return db
 }

@@ -21,6 +21,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -29,10 +30,10 @@ import (
 func appHere(t *testing.T, env map[string]string) (*app, *settings.Settings) {
 	t.Helper()
 	a := system()
-	a.stdout, a.stderr, a.dir = io.Discard, io.Discard, env["MARCHWARDEN_HOME"]
-	a.env = lookup(env)
-	a.environ = func() []string { return nil }
-	a.userHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
+	a.stdout, a.Stderr, a.Dir = io.Discard, io.Discard, env["MARCHWARDEN_HOME"]
+	a.Env = lookup(env)
+	a.Environ = func() []string { return nil }
+	a.UserHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
 	c, err := a.loadConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func TestAFoundModelIsNotNamedToMembers(t *testing.T) {
 	}{
 		{[]string{"--online"}, model, "", model},
 		{[]string{"--online", "--model=" + model}, model, model, model},
-		{nil, "", "", noModel},
+		{nil, "", "", network.NoModel},
 	} {
 		var o askOptions
 		inv := &trace.Investigation{}
@@ -64,15 +65,15 @@ func TestAFoundModelIsNotNamedToMembers(t *testing.T) {
 		if err := o.asBegun(c, &trace.Start{Researcher: settings.PI, Model: tt.model, Investigation: inv, Flags: tt.flags}); err != nil {
 			t.Fatal(err)
 		}
-		if o.desk.begunBy != tt.begun {
-			t.Errorf("%q: the run goes on by %q, want %q", tt.flags, o.desk.begunBy, tt.begun)
+		if o.desk.BegunBy != tt.begun {
+			t.Errorf("%q: the run goes on by %q, want %q", tt.flags, o.desk.BegunBy, tt.begun)
 		}
 		for _, name := range []string{"files", "database"} {
-			part := o.desk.partFor(name)
-			if part.model != tt.named || part.begunBy != "" || chooseModel(c, part.model, false).name != tt.named {
-				t.Errorf("%q: %s in this process has %q, want %q", tt.flags, name, part.model, tt.named)
+			part := o.desk.PartFor(name)
+			if part.Model != tt.named || part.BegunBy != "" || network.ChooseModel(c, part.Model, false).Name != tt.named {
+				t.Errorf("%q: %s in this process has %q, want %q", tt.flags, name, part.Model, tt.named)
 			}
-			child, err := a.child(c, o.desk, name)
+			child, err := a.Child(c, o.desk, name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,20 +92,20 @@ func TestHowARunWasBegun(t *testing.T) {
 	at := func(name string) string { return filepath.Join(home, name) }
 	for name, tt := range map[string]struct {
 		env  map[string]string
-		o    deskOptions
+		o    network.Options
 		want []string
 	}{
 		"nothing":              {},
 		"a library by setting": {env: map[string]string{"MARCHWARDEN_LIBRARY": at("papers")}, want: []string{"--library=" + at("papers")}},
-		"a library by flag": {env: map[string]string{"MARCHWARDEN_LIBRARY": at("papers")}, o: deskOptions{library: []string{"drafts, old", "~/notes"}},
+		"a library by flag": {env: map[string]string{"MARCHWARDEN_LIBRARY": at("papers")}, o: network.Options{Library: []string{"drafts, old", "~/notes"}},
 			want: []string{"--library=" + at("drafts, old"), "--library=" + at("notes")}},
-		"a file as database":      {o: deskOptions{db: "data/harbour.db"}, want: []string{"--db=" + at("data/harbour.db")}},
+		"a file as database":      {o: network.Options{DB: "data/harbour.db"}, want: []string{"--db=" + at("data/harbour.db")}},
 		"a file by setting":       {env: map[string]string{"MARCHWARDEN_DB": "harbour.db"}, want: []string{"--db=" + at("harbour.db")}},
-		"a password":              {o: deskOptions{db: "postgres://me:secret@127.0.0.1/harbour"}},
+		"a password":              {o: network.Options{DB: "postgres://me:secret@127.0.0.1/harbour"}},
 		"a password by setting":   {env: map[string]string{"MARCHWARDEN_DB": "mysql://me:secret@127.0.0.1/harbour"}},
-		"a password in the query": {o: deskOptions{db: "postgres://127.0.0.1/harbour?user=me&PASSWORD=secret"}},
-		"an address without one":  {o: deskOptions{db: "postgres://me@127.0.0.1/harbour"}, want: []string{"--db=postgres://me@127.0.0.1/harbour"}},
-		"lists, numbers, switches": {o: deskOptions{only: []string{"files", "web"}, allowEgress: []string{"files"}, online: true, embedded: true, isolate: true, parallel: 2, maxRihlas: 9, model: "ollama/x", search: "brave,searxng", render: "never"},
+		"a password in the query": {o: network.Options{DB: "postgres://127.0.0.1/harbour?user=me&PASSWORD=secret"}},
+		"an address without one":  {o: network.Options{DB: "postgres://me@127.0.0.1/harbour"}, want: []string{"--db=postgres://me@127.0.0.1/harbour"}},
+		"lists, numbers, switches": {o: network.Options{Only: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Isolate: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng", Render: "never"},
 			want: []string{"--researchers=files,web", "--allow-egress=files", "--model=ollama/x", "--search=brave,searxng", "--render=never", "--online", "--embedded", "--isolate", "--parallel=2", "--max-rihlas=9"}},
 	} {
 		env := map[string]string{"MARCHWARDEN_HOME": home}
@@ -112,7 +113,7 @@ func TestHowARunWasBegun(t *testing.T) {
 			env[k] = v
 		}
 		a, c := appHere(t, env)
-		flags := tt.o.recordable(a, c)
+		flags := tt.o.Recordable(&a.Host, c)
 		if diff := cmp.Diff(tt.want, flags); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -120,7 +121,7 @@ func TestHowARunWasBegun(t *testing.T) {
 		if err := back.asBegun(c, &trace.Start{Researcher: "files", Flags: flags}); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if again := back.desk.recordable(a, c); !slices.Equal(again, slices.Concat(flagged(flags, "--library"), []string{"--researcher=files"}, flagged(flags, ""))) {
+		if again := back.desk.Recordable(&a.Host, c); !slices.Equal(again, slices.Concat(flagged(flags, "--library"), []string{"--researcher=files"}, flagged(flags, ""))) {
 			t.Errorf("%s: what was read back is %q", name, again)
 		}
 	}
@@ -142,7 +143,7 @@ func TestServedRunsAreRecordedAsBegun(t *testing.T) {
 	write(t, filepath.Join(home, "papers", "lamp.md"), "The lamp of Port Ellery was lit in 1887.")
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": home, "MARCHWARDEN_LIBRARY": filepath.Join(home, "papers")})
 	for _, part := range []bool{false, true} {
-		d, err := a.openDesk(c, deskOptions{researcher: "files", partOf: part, told: func(finished) {}, warn: func(string) {}}) // as serve does
+		d, err := a.Open(c, network.Options{Researcher: "files", PartOf: part, Told: func(network.Finished) {}, Warn: func(string) {}}) // as serve does
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +151,7 @@ func TestServedRunsAreRecordedAsBegun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log, err := d.records.traces.Load(res.TraceID)
+		log, err := d.Records.Traces.Load(res.TraceID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +316,7 @@ func TestStoppedWhenAllIsDone(t *testing.T) {
 		a, _ := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
 		var out bytes.Buffer
 		said := &leaver{at: at, cancel: cancel}
-		a.stdin, a.stdout, a.stderr = strings.NewReader(""), &out, said
+		a.stdin, a.stdout, a.Stderr = strings.NewReader(""), &out, said
 		code := run(ctx, a, append(append([]string{"ask", "--json", "--json-events"}, args...), "What is iron chlorosis?"))
 		cancel(nil)
 		var res marchwarden.Result

@@ -42,7 +42,7 @@ func TestServeRefusesByTheNameOfTheFlag(t *testing.T) {
 // The address that a server listens on is no name that tokens could be made for.
 func TestOAuthForOthersNeedsAName(t *testing.T) {
 	a := world(t, nil)
-	a.now = time.Now
+	a.Now = time.Now
 	c, err := a.loadConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestOAuthForOthersNeedsAName(t *testing.T) {
 // would see the runs of it.
 func TestNoTokenHasTheNameOfTheVariable(t *testing.T) {
 	a := world(t, nil)
-	a.now, a.stdout = time.Now, io.Discard
+	a.Now, a.stdout = time.Now, io.Discard
 	err := a.runTokenAdd(tokenOptions{scopes: []string{"read"}}, "MARCHWARDEN_HTTP_TOKEN")
 	if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.HasPrefix(err.Error(), "NAME: ") {
 		t.Errorf("%v", err)

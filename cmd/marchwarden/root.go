@@ -50,7 +50,7 @@ func newRoot(a *app) *cobra.Command {
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
 	root.AddCommand(

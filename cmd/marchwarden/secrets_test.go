@@ -353,24 +353,24 @@ func TestHidden(t *testing.T) {
 		"LAMPS_TOKEN": "lamps-canary-7", "LAMPS_KEY": "lamps-canary-8", "LAMPS_DIR": "/data/of-lamps-1",
 	}
 	a := world(t, env)
-	write(t, filepath.Join(a.dir, ".env"), "TAVILY_API_KEY=tvly-canary-9\n")
-	write(t, filepath.Join(filepath.Dir(a.dir), "user", ".marchwarden", "config.yaml"), "brave_base_url: https://me:brave-canary-10@host.example\nresearchers:\n"+
+	write(t, filepath.Join(a.Dir, ".env"), "TAVILY_API_KEY=tvly-canary-9\n")
+	write(t, filepath.Join(filepath.Dir(a.Dir), "user", ".marchwarden", "config.yaml"), "brave_base_url: https://me:brave-canary-10@host.example\nresearchers:\n"+
 		"  - {name: lamps, scope: lamps, url: 'https://lamps.example', token_env: LAMPS_TOKEN}\n  - {name: keys, scope: keys, command: [keys], env: [LAMPS_KEY, LAMPS_DIR]}\n")
 	args := []string{"ask", "--db=postgres://me:arg-canary-11@h/x", "--db", "mysql://me:arg-canary-12@h/x", "why"}
 	var stdout bytes.Buffer
 	a.stdout = &stdout
 	run(t.Context(), a, []string{"version"})
-	a.hide.Learn(settings.EarlySecrets(a.env, args)...)
+	a.Hide.Learn(settings.EarlySecrets(a.Env, args)...)
 	if _, err := a.loadConfig(); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range []string{"sk-canary-1", "p@ss-canary-2", "p%40ss-canary-2", "token-canary-3", "db-canary-4", "proxy-canary-5", "pg-canary-6", "lamps-canary-7", "lamps-canary-8", "tvly-canary-9", "brave-canary-10", "arg-canary-11", "arg-canary-12"} {
-		if got := a.hide.Text("a " + v + " b"); got != "a "+secret.Mark+" b" {
+		if got := a.Hide.Text("a " + v + " b"); got != "a "+secret.Mark+" b" {
 			t.Errorf("%q", got)
 		}
 	}
 	for _, v := range []string{"/data/of-lamps-1", "host.example", "https://api.anthropic.com", "lamps.example", "trials", stdout.String()} {
-		if got := a.hide.Text(v); got != v {
+		if got := a.Hide.Text(v); got != v {
 			t.Errorf("%q became %q", v, got)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
@@ -28,15 +29,15 @@ type servant struct {
 }
 
 // employ puts the server around a desk.
-func (s *servant) employ(a *app, c *settings.Settings, d *desk, how *serveOptions, wall time.Duration) error {
-	s.name = d.name
-	shown := d.shown
+func (s *servant) employ(a *app, c *settings.Settings, d *network.Runner, how *serveOptions, wall time.Duration) error {
+	s.name = d.Name
+	shown := d.Shown
 	if shown == nil {
-		shown = shownRecords{d.records}
+		shown = shownRecords{d.Records}
 	}
 	work := counted{d, s.metrics}
-	keep := runs.Config{Researcher: work, Dir: c.RunsPath(), Now: a.now, Name: d.name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
-	if d.partOf { // its investigation keeps it, and says how much goes on at once
+	keep := runs.Config{Researcher: work, Dir: c.RunsPath(), Now: a.Now, Name: d.Name, MaxRunning: how.maxCalls, Log: s.log, Recorded: shown.Result}
+	if d.PartOf { // its investigation keeps it, and says how much goes on at once
 		keep.Dir, keep.MaxRunning = "", maxCalls
 	}
 	var err error
@@ -49,16 +50,16 @@ func (s *servant) employ(a *app, c *settings.Settings, d *desk, how *serveOption
 		return err
 	}
 	cfg := mcpkit.Config{
-		Name: d.name, Version: programVersion(), Scope: d.scope, OpenWorld: d.openWorld, Private: d.private, Researcher: work, Evidence: d.evidence,
-		Now: a.now, Runs: s.runs, Records: shown, MaxWall: wall, Log: s.log,
+		Name: d.Name, Version: programVersion(), Scope: d.Scope, OpenWorld: d.OpenWorld, Private: d.Private, Researcher: work, Evidence: d.Evidence,
+		Now: a.Now, Runs: s.runs, Records: shown, MaxWall: wall, Log: s.log,
 		App: &mcpkit.App{Page: report.AppPage(), Body: report.AppBody},
 	}
 	if s.metrics != nil {
 		cfg.Watch = func(op mcpkit.Operation) { s.metrics.ObserveOperation(op.Method, cmp.Or(op.Failed, "ok"), op.Took) }
 	}
-	if a.tracer != nil {
+	if a.Tracer != nil {
 		cfg.Span = func(ctx context.Context, op mcpkit.Operation, meta map[string]any) (context.Context, func(error)) {
-			return a.tracer.Serve(ctx, spanOf(op), meta)
+			return a.Tracer.Serve(ctx, spanOf(op), meta)
 		}
 	}
 	if s.server, err = mcpkit.NewServer(cfg); err != nil {
@@ -71,28 +72,28 @@ func (s *servant) employ(a *app, c *settings.Settings, d *desk, how *serveOption
 // counted is a researcher of whose failures the metrics hear; of answers they hear with
 // what was spent on them.
 type counted struct {
-	*desk
+	*network.Runner
 	metrics *door.Metrics
 }
 
 // Research asks the desk.
 func (c counted) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	began := c.a.now()
-	res, err := c.desk.Research(ctx, req, sink)
+	began := c.Host.Now()
+	res, err := c.Runner.Research(ctx, req, sink)
 	if err != nil {
-		c.metrics.ObserveResearch(string(marchwarden.CodeOf(err)), c.a.now().Sub(began), 0)
+		c.metrics.ObserveResearch(string(marchwarden.CodeOf(err)), c.Host.Now().Sub(began), 0)
 	}
 	return res, err
 }
 
 // count tells the metrics of a finished research.
-func (s *servant) count(f finished) {
+func (s *servant) count(f network.Finished) {
 	how := "answered"
-	if f.result.CostMetadata.BudgetExhausted {
+	if f.Result.CostMetadata.BudgetExhausted {
 		how = "budget_exhausted"
 	}
-	cost := f.result.CostMetadata
-	s.metrics.ObserveResearch(how, time.Duration((cost.WallTimeSec-f.before.WallTimeSec)*float64(time.Second)), cost.TokensUsed-f.before.TokensUsed)
+	cost := f.Result.CostMetadata
+	s.metrics.ObserveResearch(how, time.Duration((cost.WallTimeSec-f.Before.WallTimeSec)*float64(time.Second)), cost.TokensUsed-f.Before.TokensUsed)
 }
 
 // spanOf is an operation as tracing names its parts.
@@ -110,11 +111,11 @@ func spanOf(op mcpkit.Operation) telemetry.Op {
 }
 
 // shownRecords are the records of a desk as a server shows them.
-type shownRecords struct{ *records }
+type shownRecords struct{ *network.Records }
 
 // Trace gives the whole lines of a trace.
 func (s shownRecords) Trace(_ context.Context, id marchwarden.TraceID) ([]byte, error) {
-	f, err := s.traces.Raw(id)
+	f, err := s.Traces.Raw(id)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +126,11 @@ func (s shownRecords) Trace(_ context.Context, id marchwarden.TraceID) ([]byte, 
 
 // Size says how long a trace is, and whether nobody writes it any more.
 func (s shownRecords) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
-	busy, err := s.traces.Busy(id) // first: what is written after that is seen next time
+	busy, err := s.Traces.Busy(id) // first: what is written after that is seen next time
 	if err != nil {
 		return 0, false, err
 	}
-	info, err := s.traces.Stat(id)
+	info, err := s.Traces.Stat(id)
 	if err != nil {
 		return 0, false, err
 	}
@@ -138,18 +139,18 @@ func (s shownRecords) Size(_ context.Context, id marchwarden.TraceID) (int64, bo
 
 // Result gives the result of a run that has ended.
 func (s shownRecords) Result(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
-	log, err := s.traces.Load(id)
+	log, err := s.Traces.Load(id)
 	if err != nil {
 		return nil, err
 	}
-	return outcome.Recorded(ctx, s.blobs, log)
+	return outcome.Recorded(ctx, s.Blobs, log)
 }
 
 // SoFar gives what a run that goes on has found.
 func (s shownRecords) SoFar(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
-	log, err := s.traces.Load(id)
+	log, err := s.Traces.Load(id)
 	if err != nil {
 		return nil, err
 	}
-	return outcome.SoFar(ctx, s.blobs, log)
+	return outcome.SoFar(ctx, s.Blobs, log)
 }

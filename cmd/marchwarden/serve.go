@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
@@ -45,16 +46,16 @@ EXIT STATUS
 
 // served begins the command of one researcher, with the flags that all of them have.
 // The help says what it serves in short, and one line that is particular to it.
-func (a *app) served(o *deskOptions, short, particular, example string) *cobra.Command {
-	who := "the " + o.researcher + " researcher"
-	if o.researcher == settings.PI {
+func (a *app) served(o *network.Options, short, particular, example string) *cobra.Command {
+	who := "the " + o.Researcher + " researcher"
+	if o.Researcher == settings.PI {
 		who = "the investigator"
 	}
 	var how serveOptions
 	cmd := &cobra.Command{
-		Use: o.researcher, Short: "serve " + short + " over MCP", Args: noArgs,
+		Use: o.Researcher, Short: "serve " + short + " over MCP", Args: noArgs,
 		Long:    "Serve " + who + " over MCP: one tool, research.\n" + particular + "\n\n" + serveHelp,
-		Example: "  " + example + "\n  marchwarden serve " + o.researcher + " --http 127.0.0.1:8642",
+		Example: "  " + example + "\n  marchwarden serve " + o.Researcher + " --http 127.0.0.1:8642",
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notBlank(cmd); err != nil {
 				return err
@@ -65,44 +66,44 @@ func (a *app) served(o *deskOptions, short, particular, example string) *cobra.C
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), *o, &how) },
 	}
 	f := cmd.Flags()
-	if o.researcher == settings.PI {
+	if o.Researcher == settings.PI {
 		engineFlag(f, &how.engine)
 	}
-	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	f.BoolVar(&o.partOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
+	f.StringVar(&o.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
+	f.BoolVar(&o.PartOf, "part-of-investigation", false, "leave the ledger to the investigator that started this server")
 	_ = f.MarkHidden("part-of-investigation") // the flag is there
-	f.StringVar(&o.timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m where the network is used, else none)")
+	f.StringVar(&o.Timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m where the network is used, else none)")
 	how.flags(f)
 	return cmd
 }
 
 func newServeFiles(a *app) *cobra.Command {
-	o := &deskOptions{researcher: files.Name}
+	o := &network.Options{Researcher: files.Name}
 	cmd := a.served(o, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
 		"marchwarden serve files --library ~/notes")
-	cmd.Flags().StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
-	cmd.Flags().BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+	cmd.Flags().StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
+	cmd.Flags().BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
 	return cmd
 }
 
 func newServeWeb(a *app) *cobra.Command {
-	o := &deskOptions{researcher: web.Name}
+	o := &network.Options{Researcher: web.Name}
 	cmd := a.served(o, "the open web", "Search engines and model are chosen as for 'marchwarden ask --researcher web'.",
 		"marchwarden serve web --search searxng --model ollama/qwen3")
-	cmd.Flags().StringVar(&o.search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
-	cmd.Flags().StringVar(&o.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	complete(cmd, "search", engineNames()...)
+	cmd.Flags().StringVar(&o.Search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
+	cmd.Flags().StringVar(&o.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	complete(cmd, "search", network.EngineNames()...)
 	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 	return cmd
 }
 
 func newServeArxiv(a *app) *cobra.Command {
-	return a.served(&deskOptions{researcher: arxiv.Name}, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
+	return a.served(&network.Options{Researcher: arxiv.Name}, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
 		"marchwarden serve arxiv --model ollama/qwen3")
 }
 
 func newServeDatabase(a *app) *cobra.Command {
-	o := &deskOptions{researcher: database.Name}
+	o := &network.Options{Researcher: database.Name}
 	cmd := a.served(o, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
 		"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database")
 	databaseFlags(cmd.Flags(), o)
@@ -110,26 +111,26 @@ func newServeDatabase(a *app) *cobra.Command {
 }
 
 func newServePI(a *app) *cobra.Command {
-	o := &deskOptions{researcher: settings.PI}
+	o := &network.Options{Researcher: settings.PI}
 	cmd := a.served(o, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.", "marchwarden serve pi --online --library ~/papers")
 	f := cmd.Flags()
-	f.StringSliceVar(&o.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.BoolVar(&o.online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
-	f.StringArrayVar(&o.library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&o.embedded, "embedded", false, "search the embedded library too")
+	f.StringSliceVar(&o.Only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.BoolVar(&o.Online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
+	f.StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
+	f.BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
 	databaseFlags(f, o)
-	f.StringVar(&o.search, "search", "", "search the web by this `LIST` of engines; implies --online")
-	f.StringSliceVar(&o.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
+	f.StringVar(&o.Search, "search", "", "search the web by this `LIST` of engines; implies --online")
+	f.StringSliceVar(&o.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	isolateFlag(f, o)
 	return cmd
 }
 
-func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error {
+func (a *app) serve(ctx context.Context, o network.Options, how *serveOptions) error {
 	as, err := how.check()
 	if err != nil {
 		return err
 	}
-	if o.partOf {
+	if o.PartOf {
 		a.reader = investigator
 	}
 	c, err := a.loadConfig()
@@ -137,8 +138,8 @@ func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error
 		return err
 	}
 	log := a.logger(c)
-	o.told, o.log = func(finished) {}, log
-	o.warn = sayOnce(func(message string) { log.Warn(message) })
+	o.Told, o.Log = func(network.Finished) {}, log
+	o.Warn = sayOnce(func(message string) { log.Warn(message) })
 	if how.http != "" { // refused before anything is opened, and read again when it is
 		if _, err := a.doorkeeper(c, how, as.listen, "http://"+as.listen+mcpPath, log); err != nil {
 			return err
@@ -147,7 +148,7 @@ func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error
 	s := &servant{log: log}
 	if how.http != "" {
 		s.metrics = door.NewMetrics(programVersion())
-		o.told = s.count
+		o.Told = s.count
 	}
 	d, err := a.openServed(ctx, c, o, how)
 	if err != nil {
@@ -168,24 +169,24 @@ func (a *app) serve(ctx context.Context, o deskOptions, how *serveOptions) error
 }
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
-func (a *app) openServed(ctx context.Context, c *settings.Settings, o deskOptions, how *serveOptions) (*desk, error) {
-	if o.researcher != settings.PI {
-		return a.openDesk(c, o)
+func (a *app) openServed(ctx context.Context, c *settings.Settings, o network.Options, how *serveOptions) (*network.Runner, error) {
+	if o.Researcher != settings.PI {
+		return a.Open(c, o)
 	}
 	at, err := c.EngineURLFor(how.engine)
 	if err != nil {
 		return nil, err
 	}
 	if at == "" {
-		return a.openDesk(c, o)
+		return a.Open(c, o)
 	}
 	if err := workElsewhere(c, o, "it"); err != nil {
 		return nil, err
 	}
-	if len(o.only) > 0 || len(o.allowEgress) > 0 {
+	if len(o.Only) > 0 || len(o.AllowEgress) > 0 {
 		return nil, invalid("--engine", "leave out --researchers and --allow-egress", "leaves it to the workers of the cluster who is asked, and what they are told")
 	}
-	e, err := a.openCluster(ctx, c, at, o.log)
+	e, err := a.openCluster(ctx, c, at, o.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +194,7 @@ func (a *app) openServed(ctx context.Context, c *settings.Settings, o deskOption
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	d.close = append(d.close, e.Close)
+	d.Closers = append(d.Closers, e.Close)
 	return d, nil
 }
 

@@ -205,7 +205,7 @@ func (a *app) doorkeeper(c *settings.Settings, o *serveOptions, listen, resource
 		}
 		all = append(all, fixed)
 	}
-	named, err := access.OpenTokens(c.TokensPath(), a.now)
+	named, err := access.OpenTokens(c.TokensPath(), a.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (a *app) doorkeeper(c *settings.Settings, o *serveOptions, listen, resource
 		if !local && o.audience == "" && o.publicURL == "" { // a listening address is no name that tokens could be made for
 			return nil, invalid("--oauth-issuer", "add --public-url https://research.example.com/mcp", "needs --public-url or --oauth-audience at an address that others can reach")
 		}
-		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: cmp.Or(o.audience, resource), JWKSURL: o.jwks, HTTP: a.serviceClient(), Now: a.now, Log: log})
+		oauth, err := access.NewOAuth(access.OAuthConfig{Issuer: o.issuer, Audience: cmp.Or(o.audience, resource), JWKSURL: o.jwks, HTTP: a.ServiceClient(), Now: a.Now, Log: log})
 		if err != nil {
 			return nil, byServeFlag(err)
 		}
@@ -281,7 +281,7 @@ func (a *app) serveHTTP(ctx context.Context, c *settings.Settings, o *serveOptio
 	cfg := door.Config{
 		MCP: s.server.Handler(mcpkit.HTTPOptions{SessionTimeout: as.sessionTimeout}), Path: mcpPath, Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead,
 		Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
-		Metrics: s.metrics, Now: a.now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
+		Metrics: s.metrics, Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
 		Stop: func(ctx context.Context) { _ = s.runs.Close(ctx) }, // what it could not stop is logged
 	}
 	if as.public != nil {

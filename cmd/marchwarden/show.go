@@ -14,6 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
@@ -64,12 +65,12 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 		return err
 	}
 	defer rec.Close()
-	if busy, err := rec.traces.Busy(id); err != nil {
+	if busy, err := rec.Traces.Busy(id); err != nil {
 		return err
 	} else if busy {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is going on", id), Hint: "to watch it: marchwarden replay --follow " + shortID(id)}
 	}
-	store := record.Store{Traces: rec.traces, Blobs: rec.blobs}
+	store := record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
 	run, err := store.Load(id)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 		r.Checked = a.driftSummary(last)
 	}
 	what := termreading.Options{Verbose: o.verbose}
-	spent, _ := (&desk{a: a, cfg: c, records: rec}).whole(r.Result)
+	spent, _ := (&network.Runner{Host: &a.Host, Settings: c, Records: rec}).Whole(r.Result)
 	what.Cost = costWords(spent.Cost(r.Result.CostMetadata))
 	switch end := run.Log.Complete(); {
 	case end == nil:
@@ -107,7 +108,7 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 func (a *app) page(text []byte, direct bool) error {
 	terminal, ok := a.terminal()
 	if argv := a.pager(); ok && !direct && len(argv) > 0 {
-		shown, err := a.runPager(argv, terminal, a.hide.Bytes(text))
+		shown, err := a.runPager(argv, terminal, a.Hide.Bytes(text))
 		if shown {
 			return nil
 		}
@@ -130,7 +131,7 @@ func (a *app) terminal() (*os.File, bool) {
 // pager is the command that shows pages, as words; none for none.
 func (a *app) pager() []string {
 	for _, name := range []string{"MARCHWARDEN_PAGER", "PAGER"} {
-		if v, set := a.env(name); set && strings.TrimSpace(v) != "" {
+		if v, set := a.Env(name); set && strings.TrimSpace(v) != "" {
 			if argv := strings.Fields(v); argv[0] != "cat" {
 				return argv
 			}
@@ -148,9 +149,9 @@ func (a *app) pager() []string {
 func (a *app) runPager(argv []string, to *os.File, text []byte) (shown bool, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), to, to
-	cmd.Env = a.environ()
+	cmd.Env = a.Environ()
 	for name, value := range map[string]string{"LESS": "FRX", "LV": "-c"} { // so that colours are shown, whichever it is
-		if _, set := a.env(name); !set {
+		if _, set := a.Env(name); !set {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -22,8 +23,8 @@ func TestWhoAsksAllowsNothing(t *testing.T) {
 		{true, []string{"files"}, nil, []string{"files"}},
 		{false, []string{"database"}, []string{"files"}, []string{"database", "files"}},
 	} {
-		s := &staff{c: &settings.Settings{}, o: deskOptions{allowEgress: tt.own}, forOthers: tt.forOthers}
-		if got := s.allowEgress(dispatch.Task{Wishes: dispatch.Wishes{AllowEgress: tt.wished}}); !slices.Equal(got, tt.want) {
+		s := &network.Worker{Settings: &settings.Settings{}, Options: network.Options{AllowEgress: tt.own}, ForOthers: tt.forOthers}
+		if got := s.AllowEgress(dispatch.Task{Wishes: dispatch.Wishes{AllowEgress: tt.wished}}); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}
@@ -33,9 +34,9 @@ func TestWhoAsksAllowsNothing(t *testing.T) {
 // configured on the host and a task comes that names it.
 func TestWorkerServesItsOwnQueueAlone(t *testing.T) {
 	for queue, other := range map[string]string{"web": "files", settings.PI: "database", "stranger": "web"} {
-		s := &staff{place: &workplace{}, desks: map[post]*desk{}}
-		res, err := s.handler(queue)(t.Context(), dispatch.Task{Queue: other}, nil, nil)
-		if res != nil || !errors.Is(err, marchwarden.CodeDenied) || len(s.desks) != 0 {
+		s := &network.Worker{Place: &network.WorkerRecords{}, Runners: map[network.Post]*network.Runner{}}
+		res, err := s.Handler(queue)(t.Context(), dispatch.Task{Queue: other}, nil, nil)
+		if res != nil || !errors.Is(err, marchwarden.CodeDenied) || len(s.Runners) != 0 {
 			t.Errorf("the worker of %s was asked as %s: %v, %v", queue, other, res, err)
 		}
 	}

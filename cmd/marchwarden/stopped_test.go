@@ -25,10 +25,10 @@ import (
 func runHere(ctx context.Context, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	var out, said bytes.Buffer
 	a := system()
-	a.stdin, a.stdout, a.stderr, a.dir = strings.NewReader(""), &out, &said, env["MARCHWARDEN_HOME"]
-	a.env = lookup(env)
-	a.environ = func() []string { return nil }
-	a.userHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
+	a.stdin, a.stdout, a.Stderr, a.Dir = strings.NewReader(""), &out, &said, env["MARCHWARDEN_HOME"]
+	a.Env = lookup(env)
+	a.Environ = func() []string { return nil }
+	a.UserHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
 	code = run(ctx, a, args)
 	return code, out.String(), said.String()
 }

@@ -15,6 +15,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -51,7 +52,7 @@ const submitExamples = `  marchwarden submit --file questions.jsonl
   jq -r 'select(.status == "done") | .result.answer' questions.results.jsonl`
 
 type submitOptions struct {
-	desk      deskOptions
+	desk      network.Options
 	engine    string
 	file, out string
 	priority  string
@@ -89,11 +90,11 @@ func newSubmit(a *app) *cobra.Command {
 	f.BoolVar(&o.records, "records", false, "bring the records of a cluster home, too")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	engineFlag(f, &o.engine)
-	f.StringVar(&o.desk.researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
-	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
-	f.StringSliceVar(&o.desk.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
+	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
+	f.StringSliceVar(&o.desk.Only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	f.Var(&o.maxRihlas, "max-rihlas", "send at most `N` rihlas for one question")
-	f.StringVar(&o.desk.timeout, "timeout", "", "end the research of one question after this `TIME`, such as 90s")
+	f.StringVar(&o.desk.Timeout, "timeout", "", "end the research of one question after this `TIME`, such as 90s")
 	workFlags(f, &o.desk)
 	complete(cmd, "priority", priorityNames...)
 	return cmd
@@ -104,9 +105,9 @@ var priorityNames = []string{"urgent", "normal", "low"}
 // check refuses what is wrong with the options by themselves.
 func (o *submitOptions) check() (like dispatch.Task, err error) {
 	like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority))
-	name := cmp.Or(o.desk.researcher, settings.PI)
-	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.allowEgress}
-	like.Queue, like.Wishes.Only = workerFor(name, o.desk.only)
+	name := cmp.Or(o.desk.Researcher, settings.PI)
+	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.AllowEgress}
+	like.Queue, like.Wishes.Only = network.WorkerFor(name, o.desk.Only)
 	switch {
 	case o.file == "":
 		return like, invalid("--file", "for example: marchwarden submit --file questions.jsonl", "is missing")
@@ -114,16 +115,16 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 		return like, invalid("--priority", "", fmt.Sprintf("must be %s, not %q", settings.Either(priorityNames), plaintext.Clip(o.priority, 40)))
 	case o.window < 1 || o.window > maxWindow:
 		return like, invalid("--window", "", fmt.Sprintf("must be from 1 to %d, not %d", maxWindow, o.window))
-	case o.parallel < 1 || o.parallel > maxParallel:
-		return like, invalid("--parallel", "", fmt.Sprintf("must be from 1 to %d, not %d", maxParallel, o.parallel))
+	case o.parallel < 1 || o.parallel > network.MaxParallel:
+		return like, invalid("--parallel", "", fmt.Sprintf("must be from 1 to %d, not %d", network.MaxParallel, o.parallel))
 	case !settings.MemberName.MatchString(name):
 		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case name != settings.PI && (len(o.desk.only) > 0 || len(o.desk.allowEgress) > 0 || o.maxRihlas.v != nil):
+	case name != settings.PI && (len(o.desk.Only) > 0 || len(o.desk.AllowEgress) > 0 || o.maxRihlas.v != nil):
 		return like, invalid("--researcher", "leave out one of them", "asks nobody else, and goes without --researchers, --allow-egress and --max-rihlas")
 	}
 	if n := o.maxRihlas.v; n != nil {
-		if like.Wishes.MaxRihlas = *n; *n < 1 || *n > maxRihlas {
-			return like, invalid("--max-rihlas", "", fmt.Sprintf("must be from 1 to %d, not %d", maxRihlas, *n))
+		if like.Wishes.MaxRihlas = *n; *n < 1 || *n > network.MaxRihlas {
+			return like, invalid("--max-rihlas", "", fmt.Sprintf("must be from 1 to %d, not %d", network.MaxRihlas, *n))
 		}
 	}
 	if o.out == "" {
@@ -149,7 +150,7 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	if at == "" {
 		means, err = a.means(c, o.desk)
 	} else if err = workElsewhere(c, o.desk, "this"); err == nil {
-		like.Within, err = flagTime("--timeout", o.desk.timeout, false)
+		like.Within, err = flagTime("--timeout", o.desk.Timeout, false)
 	}
 	if err != nil {
 		return err
@@ -217,7 +218,7 @@ func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, m
 		if all[i].req.Depth == "" {
 			all[i].req.Depth = marchwarden.Depth(c.Text(settings.Depth))
 		}
-		all[i].req.Question, all[i].req.Context = a.hide.Text(all[i].req.Question), a.hide.Text(all[i].req.Context)
+		all[i].req.Question, all[i].req.Context = a.Hide.Text(all[i].req.Question), a.Hide.Text(all[i].req.Context)
 	}
 	return all, nameTasks(all, like, means)
 }

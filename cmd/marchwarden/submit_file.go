@@ -16,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -155,12 +156,12 @@ var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings
 // done here: the settings, or the flags in their place, the folders of the library, the
 // researchers of config.yaml and the table of confidence. Of a secret they tell that it
 // is there.
-func (a *app) means(c *settings.Settings, o deskOptions) ([]string, error) {
-	flags := map[string][]string{settings.Model: {o.model}, settings.Search: {o.search}, settings.Render: {o.render}, settings.Timeout: {o.timeout}, settings.DB: {o.db}, settings.Library: {}}
-	for _, dir := range o.library {
-		flags[settings.Library] = append(flags[settings.Library], a.source().Absolute(dir, a.dir))
+func (a *app) means(c *settings.Settings, o network.Options) ([]string, error) {
+	flags := map[string][]string{settings.Model: {o.Model}, settings.Search: {o.Search}, settings.Render: {o.Render}, settings.Timeout: {o.Timeout}, settings.DB: {o.DB}, settings.Library: {}}
+	for _, dir := range o.Library {
+		flags[settings.Library] = append(flags[settings.Library], a.Source().Absolute(dir, a.Dir))
 	}
-	all := []string{fmt.Sprintf("online=%t embedded=%t", o.online, o.embedded)}
+	all := []string{fmt.Sprintf("online=%t embedded=%t", o.Online, o.Embedded)}
 	for _, s := range settings.All {
 		if slices.Contains(aside, s.Name) || strings.HasPrefix(s.Name, "engine") || strings.HasPrefix(s.Name, "hub_") {
 			continue
@@ -170,18 +171,18 @@ func (a *app) means(c *settings.Settings, o deskOptions) ([]string, error) {
 			texts = c.List(s.Name)
 		}
 		if s.Name == settings.DB && len(texts) == 1 && database.IsFile(texts[0]) {
-			texts = []string{a.source().Absolute(texts[0], a.dir)}
+			texts = []string{a.Source().Absolute(texts[0], a.Dir)}
 		}
-		all = append(all, a.hide.Text(fmt.Sprintf("%s=%q", s.Name, texts)))
+		all = append(all, a.Hide.Text(fmt.Sprintf("%s=%q", s.Name, texts)))
 	}
 	for _, m := range c.Members {
 		m.At = ""
-		all = append(all, a.hide.Text(fmt.Sprintf("%+v", m)))
+		all = append(all, a.Hide.Text(fmt.Sprintf("%+v", m)))
 	}
-	kept, err := keptFolders(c.FoldersPath())
+	kept, err := network.KeptFolders(c.FoldersPath())
 	if err != nil {
 		return nil, err
 	}
-	table, err := calibrationOf(c)
+	table, err := network.CalibrationOf(c)
 	return append(all, fmt.Sprintf("%q", kept), string(table)), err
 }

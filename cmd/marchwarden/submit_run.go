@@ -13,6 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -151,8 +152,8 @@ func (s *submission) charge(b brought, result json.RawMessage) {
 	if err != nil || s.charged[b.id] {
 		return
 	}
-	d := &desk{name: b.start.Researcher, a: s.a, cfg: s.cfg, records: s.work.home.home, warn: s.a.warn}
-	d.enter(finished{start: b.start, result: res})
+	d := &network.Runner{Name: b.start.Researcher, Host: &s.a.Host, Settings: s.cfg, Records: s.work.home.home, Warn: s.a.warn}
+	d.Enter(network.Finished{Start: b.start, Result: res})
 }
 
 // chargedBefore are the runs that the ledger knows.
@@ -206,7 +207,7 @@ func (a *app) openSubmission(ctx context.Context, c *settings.Settings, at strin
 }
 
 func (a *app) openHere(ctx context.Context, c *settings.Settings, o submitOptions) (*engagement, error) {
-	rec, err := a.openRecords(c)
+	rec, err := a.OpenRecords(c)
 	if err != nil {
 		return nil, err
 	}
@@ -215,15 +216,15 @@ func (a *app) openHere(ctx context.Context, c *settings.Settings, o submitOption
 	if err != nil {
 		return nil, errors.Join(err, rec.Close())
 	}
-	e := &engagement{engine: engine, home: &homeward{engine: engine, from: rec.blobs, home: rec, here: true}, close: []func() error{engine.Close, rec.Close}}
-	o.desk.warn = sayOnce(a.warn)
-	if name := o.desk.researcher; name != "" && name != settings.PI {
-		if o.desk.only, err = []string{name}, o.desk.check(a, c, name); err != nil {
+	e := &engagement{engine: engine, home: &homeward{engine: engine, from: rec.Blobs, home: rec, here: true}, close: []func() error{engine.Close, rec.Close}}
+	o.desk.Warn = sayOnce(a.warn)
+	if name := o.desk.Researcher; name != "" && name != settings.PI {
+		if o.desk.Only, err = []string{name}, o.desk.Check(&a.Host, c, name); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}
-	a.limits = engine.Limit
-	s, err := a.openStaff(c, o.desk, engine, log)
+	a.Limits = engine.Limit
+	s, err := a.OpenWorker(c, o.desk, engine, log)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
@@ -231,7 +232,7 @@ func (a *app) openHere(ctx context.Context, c *settings.Settings, o submitOption
 	failed, over := make(chan error, 1), make(chan struct{})
 	go func() {
 		defer close(over)
-		failed <- s.work(working, s.jobs(o.parallel, o.parallel, handBack))
+		failed <- s.Work(working, s.Jobs(o.parallel, o.parallel, handBack))
 	}()
 	e.wait = func(ctx context.Context) error {
 		select {
@@ -255,7 +256,7 @@ func (a *app) openThere(ctx context.Context, c *settings.Settings, at string, re
 	if !records {
 		return e, nil
 	}
-	rec, err := a.openRecords(c)
+	rec, err := a.OpenRecords(c)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}

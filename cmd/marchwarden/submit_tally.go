@@ -20,7 +20,7 @@ type tally struct {
 }
 
 func (a *app) newTally(c *settings.Settings, all, left int, quiet bool) *tally {
-	t := &tally{a: a, all: all, done: all - left, bar: a.newEvalProgress(c, "questions", quiet), told: a.now()}
+	t := &tally{a: a, all: all, done: all - left, bar: a.newEvalProgress(c, "questions", quiet), told: a.Now()}
 	if t.done > 0 && !quiet {
 		a.note("going on: %d of %d questions are done", t.done, all)
 	}
@@ -34,7 +34,7 @@ func (t *tally) count(well bool) {
 	if !well {
 		t.bar.failed++
 	}
-	switch now := t.a.now(); {
+	switch now := t.a.Now(); {
 	case t.bar.live:
 		t.bar.step(t.done, t.all)
 	case t.bar.progress != nil && t.done < t.all && now.Sub(t.told) >= tallyEvery:

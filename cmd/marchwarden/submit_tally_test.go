@@ -16,7 +16,7 @@ func TestTally(t *testing.T) {
 	var said bytes.Buffer
 	a := world(t, nil)
 	now := time.Date(2026, 11, 1, 10, 0, 0, 0, time.UTC)
-	a.stderr, a.now = &said, func() time.Time { return now }
+	a.Stderr, a.Now = &said, func() time.Time { return now }
 	c, err := a.loadConfig()
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestTally(t *testing.T) {
 		t.Errorf("quiet: %q", got)
 	}
 	ta := a.newTally(c, 5, 3, true)
-	ta.bar.live, ta.bar.progress = true, live.New(a.stderr, live.Config{Style: term.Style{Width: 60}, Live: true, Single: true, Now: a.now})
+	ta.bar.live, ta.bar.progress = true, live.New(a.Stderr, live.Config{Style: term.Style{Width: 60}, Live: true, Single: true, Now: a.Now})
 	got := count(ta)
 	if !strings.Contains(got, "questions · 4 of 5 · ████████████████░░░░ ") {
 		t.Errorf("bar: %q", got)

@@ -3,10 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -30,7 +30,7 @@ type remark struct {
 
 // tell writes one line of JSON to stderr. What nobody reads is lost.
 func (a *app) tell(v any) {
-	w := a.stderr
+	w := a.Stderr
 	if a.errStyle().Width > 0 {
 		w = term.JSON(w)
 	}
@@ -50,28 +50,14 @@ func (a *app) complain(err error) {
 		if whole := line + "; " + term.CleanLine(hint); hint != "" && utf8.RuneCountInString(whole) <= lastWords {
 			line = whole
 		}
-		fmt.Fprintln(a.stderr, brief(line, lastWords))
+		fmt.Fprintln(a.Stderr, plaintext.Brief(line, lastWords))
 	default:
-		a.errStyle().Error(a.stderr, err)
+		a.errStyle().Error(a.Stderr, err)
 	}
 }
 
 // lastWords is how many characters of the last line of a child its parent keeps.
 const lastWords = 200
-
-// brief is a line of at most so many characters, cut between words if it is
-// longer: half an address would be another one.
-func brief(line string, most int) string {
-	r := []rune(line)
-	if len(r) <= most {
-		return line
-	}
-	line = string(r[:most-1])
-	if i := strings.LastIndex(line, " "); i > 0 && r[most-1] != ' ' {
-		line = line[:i]
-	}
-	return strings.TrimRight(line, " :;,") + "…"
-}
 
 // warn tells about something that did not stop the work.
 func (a *app) warn(message string) {
@@ -79,7 +65,7 @@ func (a *app) warn(message string) {
 		a.tell(remark{Warning: term.CleanLine(message)})
 		return
 	}
-	a.errStyle().Warn(a.stderr, "%s", message)
+	a.errStyle().Warn(a.Stderr, "%s", message)
 }
 
 // warnOf writes the warnings of a result to stderr, unless the same terminal shows them
@@ -100,5 +86,5 @@ func (a *app) note(format string, args ...any) {
 		a.tell(remark{Note: line})
 		return
 	}
-	fmt.Fprintf(a.stderr, "marchwarden: %s\n", line)
+	fmt.Fprintf(a.Stderr, "marchwarden: %s\n", line)
 }

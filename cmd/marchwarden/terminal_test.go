@@ -24,6 +24,7 @@ import (
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -177,8 +178,7 @@ func (b *bazaar) run(terminal bool, args ...string) (stdout, stderr string) {
 	for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "DOI_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
 		env[service] = "http://127.0.0.1:1"
 	}
-	a := &app{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, env: lookup(env), environ: os.Environ, self: selfPath, dir: filepath.Join(b.root, "work"),
-		userHome: func() (string, error) { return filepath.Join(b.root, "user"), nil }, now: time.Now, newID: serve.NewTraceID}
+	a := (&app{stdin: strings.NewReader(""), stdout: &out, Host: network.Host{Stderr: &errs, Env: lookup(env), Environ: os.Environ, Self: selfPath, Dir: filepath.Join(b.root, "work"), UserHome: func() (string, error) { return filepath.Join(b.root, "user"), nil }, Now: time.Now, NewID: serve.NewTraceID}}).ready()
 	style := term.Style{}
 	if terminal {
 		style = term.Style{Color: true, Width: 100, Height: 30}

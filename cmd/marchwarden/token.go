@@ -90,7 +90,7 @@ func (a *app) openTokens() (*access.Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	return access.OpenTokens(c.TokensPath(), a.now)
+	return access.OpenTokens(c.TokensPath(), a.Now)
 }
 
 func (a *app) runTokenAdd(o tokenOptions, name string) error {
@@ -110,7 +110,7 @@ func (a *app) runTokenAdd(o tokenOptions, name string) error {
 		if err != nil {
 			return err
 		}
-		want.Expires = a.now().Add(length)
+		want.Expires = a.Now().Add(length)
 	}
 	tokens, err := a.openTokens()
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *app) runTokenList(asJSON bool) error {
 		if !t.Expires.IsZero() {
 			row.Expires, until = &t.Expires, a.inZone(t.Expires)
 		}
-		if t.Expired(a.now()) {
+		if t.Expired(a.Now()) {
 			row.State = tokenExpired
 		}
 		rows = append(rows, row)

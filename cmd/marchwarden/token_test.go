@@ -25,7 +25,7 @@ type tokenWorld struct {
 
 func newTokenWorld(t *testing.T) *tokenWorld {
 	w := &tokenWorld{app: world(t, nil), at: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}
-	w.stdout, w.stderr, w.now = &w.out, &w.err, func() time.Time { return w.at }
+	w.stdout, w.Stderr, w.Now = &w.out, &w.err, func() time.Time { return w.at }
 	return w
 }
 
@@ -36,7 +36,7 @@ func (w *tokenWorld) run(args ...string) error {
 	root.AddCommand(newToken(w.app))
 	root.SetFlagErrorFunc(flagError)
 	root.SetOut(w.stdout)
-	root.SetErr(w.stderr)
+	root.SetErr(w.Stderr)
 	root.SetArgs(append([]string{"token"}, args...))
 	return root.Execute()
 }
@@ -73,7 +73,7 @@ func TestToken(t *testing.T) {
 	if err := w.run("list"); err != nil || !regexp.MustCompile(`(?m)^laptop +research, read +2026-11-01 12:00 +never +active$`).Match(w.out.Bytes()) {
 		t.Errorf("%v: %s", err, w.out.String())
 	}
-	home := filepath.Join(filepath.Dir(w.dir), "user", ".marchwarden")
+	home := filepath.Join(filepath.Dir(w.Dir), "user", ".marchwarden")
 	for _, l := range leaves(t, home) {
 		if bytes.Contains(l.data, []byte(token)) || bytes.Contains(l.data, []byte(token[3:])) {
 			t.Errorf("the token is in %s", l.name)
@@ -112,7 +112,7 @@ func TestTokenRefuses(t *testing.T) {
 	if err := w.run("list"); err != nil || w.out.Len() > 0 || !strings.Contains(w.err.String(), "no tokens yet") {
 		t.Errorf("%v: %s%s", err, w.out.String(), w.err.String())
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(w.dir), "user", ".marchwarden")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(filepath.Dir(w.Dir), "user", ".marchwarden")); !os.IsNotExist(err) {
 		t.Errorf("a refusal made the home folder: %v", err)
 	}
 }

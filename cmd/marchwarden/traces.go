@@ -146,7 +146,7 @@ func (a *app) listRuns(c *settings.Settings, o tracesOptions) (infos []runInfo, 
 	if _, err := os.Stat(c.Text(settings.TraceDir)); errors.Is(err, fs.ErrNotExist) {
 		return infos, 0, nil
 	}
-	d, err := trace.OpenDir(c.Text(settings.TraceDir), a.now)
+	d, err := trace.OpenDir(c.Text(settings.TraceDir), a.Now)
 	if err != nil {
 		return nil, 0, err
 	}

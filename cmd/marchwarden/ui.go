@@ -23,6 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
@@ -97,17 +98,17 @@ func newUI(a *app) *cobra.Command {
 	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
 	f.IntVar(&o.maxRuns, "max-runs", 4, "`N` questions at once; more wait for their turn")
 	d := &o.ask.desk
-	f.BoolVar(&d.online, "online", false, "let questions leave this machine unless their asker says otherwise: ask the web and arXiv, too")
+	f.BoolVar(&d.Online, "online", false, "let questions leave this machine unless their asker says otherwise: ask the web and arXiv, too")
 	databaseFlags(f, d)
-	f.StringVar(&d.model, "model", "", "language `MODEL` that plans and writes; extractive for none")
-	f.StringVar(&d.search, "search", "", "search the web by this `LIST` of engines; implies --online")
-	f.StringVar(&d.render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
-	f.StringVar(&d.timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
-	f.StringSliceVar(&d.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
-	f.StringArrayVar(&d.library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&d.embedded, "embedded", false, "search the embedded library too")
+	f.StringVar(&d.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
+	f.StringVar(&d.Search, "search", "", "search the web by this `LIST` of engines; implies --online")
+	f.StringVar(&d.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
+	f.StringVar(&d.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m where the network is used, else none)")
+	f.StringSliceVar(&d.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")
+	f.StringArrayVar(&d.Library, "library", nil, "search the folder `DIR`; may be given several times")
+	f.BoolVar(&d.Embedded, "embedded", false, "search the embedded library too")
 	isolateFlag(f, d)
-	complete(cmd, "search", engineNames()...)
+	complete(cmd, "search", network.EngineNames()...)
 	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 	return cmd
 }
@@ -139,8 +140,8 @@ func (o *uiOptions) check() (listen string, local bool, err error) {
 	switch {
 	case o.publicURL != "" && !isOrigin(o.publicURL):
 		return "", false, invalid("--public-url", "", "must be an http or https URL without a path, such as https://research.example.com")
-	case o.maxRuns < 1 || o.maxRuns > maxParallel:
-		return "", false, invalid("--max-runs", "", fmt.Sprintf("must be from 1 to %d, not %d", maxParallel, o.maxRuns))
+	case o.maxRuns < 1 || o.maxRuns > network.MaxParallel:
+		return "", false, invalid("--max-runs", "", fmt.Sprintf("must be from 1 to %d, not %d", network.MaxParallel, o.maxRuns))
 	}
 	if listen, err = listenAt("--listen", o.listen); err != nil {
 		return "", false, err
@@ -160,13 +161,13 @@ func (a *app) runUI(ctx context.Context, o uiOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.ask.desk.check(a, c, settings.PI); err != nil {
+	if err := o.ask.desk.Check(&a.Host, c, settings.PI); err != nil {
 		return err
 	}
-	if _, err := c.Deadline(o.ask.desk.timeout, true); err != nil {
+	if _, err := c.Deadline(o.ask.desk.Timeout, true); err != nil {
 		return err
 	}
-	if err := a.startTracing(c); err != nil { // here, since questions are asked at the same time
+	if err := a.StartTracing(c); err != nil { // here, since questions are asked at the same time
 		return err
 	}
 	log := a.logger(c)
@@ -194,7 +195,7 @@ func (a *app) uiDoorkeeper(c *settings.Settings, o uiOptions, listen string, loc
 	if local && !o.team {
 		return nil, nil
 	}
-	named, err := access.OpenTokens(c.TokensPath(), a.now)
+	named, err := access.OpenTokens(c.TokensPath(), a.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +218,8 @@ type bureau struct {
 	a       *app
 	c       *settings.Settings
 	log     *slog.Logger
-	base    deskOptions // what questions are asked with
-	records *records
+	base    network.Options // what questions are asked with
+	records *network.Records
 	history *history.History
 	runs    *runs.Desk
 	server  *web.Server
@@ -230,7 +231,7 @@ type bureau struct {
 const uiKeep = 100 * 366 * 24 * time.Hour
 
 func (a *app) openBureau(c *settings.Settings, o uiOptions, auth access.Authenticator, log *slog.Logger) (*bureau, error) {
-	rec, err := a.openRecords(c)
+	rec, err := a.OpenRecords(c)
 	if err != nil {
 		return nil, err
 	}
@@ -239,10 +240,10 @@ func (a *app) openBureau(c *settings.Settings, o uiOptions, auth access.Authenti
 		return nil, errors.Join(err, rec.Close())
 	}
 	b := &bureau{a: a, c: c, log: log, base: o.ask.desk, records: rec}
-	b.base.warn, b.base.told, b.base.log = sayOnce(func(m string) { log.Warn(m) }), func(finished) {}, log
+	b.base.Warn, b.base.Told, b.base.Log = sayOnce(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
 	shown := shownRecords{rec}
-	keep := runs.Config{Researcher: clerk{b}, Dir: c.RunsPath(), Now: a.now, Name: uiName, MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: shown.Result}
-	if b.runs, err = runs.Open(keep); err != nil && unwritable(err) {
+	keep := runs.Config{Researcher: clerk{b}, Dir: c.RunsPath(), Now: a.Now, Name: uiName, MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: shown.Result}
+	if b.runs, err = runs.Open(keep); err != nil && network.Unwritable(err) {
 		a.warn("nothing can be asked on the page, since nothing can be kept: " + err.Error())
 		b.unkept, keep.Dir = err, ""
 		b.runs, err = runs.Open(keep)
@@ -250,17 +251,17 @@ func (a *app) openBureau(c *settings.Settings, o uiOptions, auth access.Authenti
 	if err != nil {
 		return nil, errors.Join(err, rec.Close())
 	}
-	store := record.Store{Traces: rec.traces, Blobs: rec.blobs}
-	b.history = history.Open(history.Config{Store: store, Now: a.now})
+	store := record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
+	b.history = history.Open(history.Config{Store: store, Now: a.Now})
 	b.server, err = web.New(web.Config{
-		Gate:  gate.Config{Now: a.now, Key: key, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log},
+		Gate:  gate.Config{Now: a.Now, Key: key, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log},
 		Runs:  b.runs,
 		Store: store, Records: rawRecords{shown}, History: b.history, Office: b, Tests: b,
 		Spent: func() ([]ledger.Entry, error) {
 			entries, _, err := ledger.Read(c.Text(settings.Ledger))
 			return entries, err
 		},
-		Curve: b.curve, Mind: b.mind(), Now: a.now, Zone: time.Local, Log: log,
+		Curve: b.curve, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, b.runs.Close(context.Background()), rec.Close())
@@ -272,7 +273,7 @@ func (a *app) openBureau(c *settings.Settings, o uiOptions, auth access.Authenti
 // written: then browsers are remembered for as long as the program runs.
 func (a *app) sealingKey(c *settings.Settings) ([]byte, error) {
 	key, err := gate.OpenKey(filepath.Join(c.Home(), "ui.key"), rand.Reader)
-	if err == nil || !unwritable(err) {
+	if err == nil || !network.Unwritable(err) {
 		return key, err
 	}
 	a.warn("browsers are forgotten when this program ends: " + err.Error())
@@ -283,7 +284,7 @@ func (a *app) sealingKey(c *settings.Settings) ([]byte, error) {
 
 // curve is the table that turns scores into probabilities, if there is one.
 func (b *bureau) curve() (*confidence.Table, error) {
-	raw, err := calibrationOf(b.c)
+	raw, err := network.CalibrationOf(b.c)
 	if err != nil || len(raw) == 0 {
 		return nil, err
 	}
@@ -292,7 +293,7 @@ func (b *bureau) curve() (*confidence.Table, error) {
 
 // mind is who writes, for people.
 func (b *bureau) mind() string {
-	return chooseModel(b.c, b.base.model, true).name
+	return network.ChooseModel(b.c, b.base.Model, true).Name
 }
 
 // serve answers until ctx ends.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
@@ -29,7 +30,7 @@ func (k clerk) Research(ctx context.Context, req marchwarden.Request, sink march
 	if err != nil {
 		return nil, err
 	}
-	d, err := k.a.openDesk(k.c, o)
+	d, err := k.a.Open(k.c, o)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +44,9 @@ func (k clerk) Research(ctx context.Context, req marchwarden.Request, sink march
 // options are what a run is asked with. Of one that was asked for and never begun, by a
 // server that ended, nobody knows them any more: asking somebody whom the asker did not
 // choose could tell the question to others. Trying again would not help.
-func (k clerk) options(ctx context.Context, req marchwarden.Request) (deskOptions, error) {
+func (k clerk) options(ctx context.Context, req marchwarden.Request) (network.Options, error) {
 	if req.Resume == "" {
-		o, ok := ctx.Value(choiceKey{}).(deskOptions)
+		o, ok := ctx.Value(choiceKey{}).(network.Options)
 		if !ok {
 			return o, &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the server ended before the run had begun", Hint: "ask again"}
 		}
@@ -53,15 +54,15 @@ func (k clerk) options(ctx context.Context, req marchwarden.Request) (deskOption
 	}
 	id, err := marchwarden.ParseTraceID(req.Resume)
 	if err != nil {
-		return deskOptions{}, err
+		return network.Options{}, err
 	}
 	var o askOptions
 	if _, err := o.goingOn(k.c, k.records, id); err != nil {
 		return o.desk, err
 	}
-	o.desk.warn, o.desk.told, o.desk.log = k.base.warn, k.base.told, k.base.log
-	if o.desk.db == "" && (o.desk.researcher == database.Name || slices.Contains(o.desk.only, database.Name)) {
-		o.desk.db = k.base.db // one with a password is not recorded
+	o.desk.Warn, o.desk.Told, o.desk.Log = k.base.Warn, k.base.Told, k.base.Log
+	if o.desk.DB == "" && (o.desk.Researcher == database.Name || slices.Contains(o.desk.Only, database.Name)) {
+		o.desk.DB = k.base.DB // one with a password is not recorded
 	}
 	return o.desk, nil
 }
@@ -71,14 +72,14 @@ func (k clerk) options(ctx context.Context, req marchwarden.Request) (deskOption
 func (b *bureau) Members() []web.Member {
 	var out []web.Member
 	open := b.base
-	open.online = true
+	open.Online = true
 	for _, name := range settings.Builtin {
-		kind := builtinNamed(name)
-		m := web.Member{Name: name, Scope: kind.outline(), OpenWorld: kind.openWorld, On: b.a.whyOff(b.c, b.base, name) == ""}
+		kind := network.BuiltinNamed(name)
+		m := web.Member{Name: name, Scope: kind.Outline(), OpenWorld: kind.OpenWorld, On: b.a.WhyOff(b.c, b.base, name) == ""}
 		chosen := open
-		chosen.only = []string{name}
+		chosen.Only = []string{name}
 		if !m.On {
-			m.Down = b.a.whyOff(b.c, chosen, name)
+			m.Down = b.a.WhyOff(b.c, chosen, name)
 		}
 		out = append(out, m)
 	}
@@ -88,7 +89,7 @@ func (b *bureau) Members() []web.Member {
 		}
 		one := web.Member{Name: m.Name, Scope: m.Scope, OpenWorld: true, On: !m.Off}
 		if m.Off {
-			one.Down = offInFile
+			one.Down = network.OffInFile
 		}
 		out = append(out, one)
 	}
@@ -102,14 +103,14 @@ func (b *bureau) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, 
 		if err := b.c.AreMembers("--researchers", q.Researchers); err != nil {
 			return marchwarden.TraceID{}, err
 		}
-		o.online = true // for those of them who need it: whoever names one means it
-		o = o.narrowed(q.Researchers)
-		o.only = q.Researchers
+		o.Online = true // for those of them who need it: whoever names one means it
+		o = o.Narrowed(q.Researchers)
+		o.Only = q.Researchers
 	}
-	if err := o.check(b.a, b.c, settings.PI); err != nil {
+	if err := o.Check(&b.a.Host, b.c, settings.PI); err != nil {
 		return marchwarden.TraceID{}, err
 	}
-	if _, err := b.a.seats(b.c, o); err != nil {
+	if _, err := b.a.Seats(b.c, o); err != nil {
 		return marchwarden.TraceID{}, err
 	}
 	return b.begin(context.WithValue(ctx, choiceKey{}, o), q.Request)
@@ -144,7 +145,7 @@ func (b *bureau) Resume(ctx context.Context, id marchwarden.TraceID, tokens int)
 
 // Remove removes a run with all that only it needed.
 func (b *bureau) Remove(ctx context.Context, id marchwarden.TraceID) error {
-	plan, err := b.records.home(b.c).PlanCollection(ctx, record.CollectOptions{Now: b.a.now(), Runs: []marchwarden.TraceID{id}})
+	plan, err := homeOf(b.records, b.c).PlanCollection(ctx, record.CollectOptions{Now: b.a.Now(), Runs: []marchwarden.TraceID{id}})
 	if err != nil {
 		return err
 	}

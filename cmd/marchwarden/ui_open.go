@@ -42,8 +42,8 @@ func (a *app) openBrowser(address string) {
 	default:
 		// Without a screen xdg-open looks for a browser that works in a terminal, which would use up
 		// the link where nobody sees it.
-		x, _ := a.env("DISPLAY")
-		wayland, _ := a.env("WAYLAND_DISPLAY")
+		x, _ := a.Env("DISPLAY")
+		wayland, _ := a.Env("WAYLAND_DISPLAY")
 		if x == "" && wayland == "" {
 			return
 		}

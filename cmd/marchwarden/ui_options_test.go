@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -70,7 +71,7 @@ func TestUIOptions(t *testing.T) {
 func TestAnybodyCanBeChosen(t *testing.T) {
 	t.Parallel()
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
-	base := deskOptions{library: []string{"papers"}, embedded: true, db: "harbour.db", search: "wikipedia", render: settings.RenderNever, online: true, allowEgress: []string{files.Name}}
+	base := network.Options{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Render: settings.RenderNever, Online: true, AllowEgress: []string{files.Name}}
 	for chosen := 1; chosen < 1<<len(settings.Builtin); chosen++ {
 		var names []string
 		for i, name := range settings.Builtin {
@@ -78,16 +79,16 @@ func TestAnybodyCanBeChosen(t *testing.T) {
 				names = append(names, name)
 			}
 		}
-		o := base.narrowed(names)
-		o.only = names
-		if err := o.check(a, c, settings.PI); err != nil {
+		o := base.Narrowed(names)
+		o.Only = names
+		if err := o.Check(&a.Host, c, settings.PI); err != nil {
 			t.Errorf("%q: %v", names, err)
 		}
-		if got := slices.Contains(names, files.Name); got != (len(o.library) > 0) || got != o.embedded {
-			t.Errorf("%q: the library is %q", names, o.library)
+		if got := slices.Contains(names, files.Name); got != (len(o.Library) > 0) || got != o.Embedded {
+			t.Errorf("%q: the library is %q", names, o.Library)
 		}
-		if slices.Contains(names, database.Name) != (o.db != "") {
-			t.Errorf("%q: the database is %q", names, o.db)
+		if slices.Contains(names, database.Name) != (o.DB != "") {
+			t.Errorf("%q: the database is %q", names, o.DB)
 		}
 	}
 }
@@ -109,7 +110,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 		program := func(args ...string) int {
 			a, _ := appHere(t, env)
 			out.Reset()
-			a.stdout, a.stderr = io.Discard, &out
+			a.stdout, a.Stderr = io.Discard, &out
 			return run(t.Context(), a, args)
 		}
 		if code := program("ask", "-q", chosen, "What causes tides?"); code != exitOK {
@@ -119,20 +120,20 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 			t.Errorf("%s: resume ends with %d: %s", chosen, code, out.String())
 		}
 		a, c := appHere(t, env)
-		rec, err := a.openRecords(c)
+		rec, err := a.OpenRecords(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := findTrace(rec.traces, "last")
+		id, err := findTrace(rec.Traces, "last")
 		if err != nil {
 			t.Fatal(err)
 		}
-		clerk := clerk{&bureau{a: a, c: c, records: rec, base: deskOptions{db: "postgres://me:secret@127.0.0.1/harbour"}}}
+		clerk := clerk{&bureau{a: a, c: c, records: rec, base: network.Options{DB: "postgres://me:secret@127.0.0.1/harbour"}}}
 		o, err := clerk.options(t.Context(), marchwarden.Request{Resume: id.String()})
 		if err == nil {
-			err = o.check(a, c, researcherFor(c, o))
+			err = o.Check(&a.Host, c, network.ResearcherFor(c, o))
 		}
-		if err != nil || o.db != "" || !slices.Equal(o.library, []string{lib}) {
+		if err != nil || o.DB != "" || !slices.Equal(o.Library, []string{lib}) {
 			t.Errorf("%s: on the page it goes on with %+v, %v", chosen, o, err)
 		}
 		if err := rec.Close(); err != nil {
@@ -153,14 +154,14 @@ func TestNeverBegun(t *testing.T) {
 func TestTracingIsBegunOnce(t *testing.T) {
 	t.Parallel()
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
-	if err := a.startTracing(c); err != nil || !a.traced {
-		t.Fatal(a.traced, err)
+	if err := a.StartTracing(c); err != nil || !a.Traced {
+		t.Fatal(a.Traced, err)
 	}
-	a.env = func(name string) (string, bool) {
+	a.Env = func(name string) (string, bool) {
 		t.Errorf("%s is looked at again", name)
 		return "", false
 	}
-	if err := a.startTracing(c); err != nil {
+	if err := a.StartTracing(c); err != nil {
 		t.Error(err)
 	}
 }

@@ -16,25 +16,25 @@ var _ web.Tests = (*bureau)(nil)
 type rawRecords struct{ shownRecords }
 
 // Raw opens the lines of a trace.
-func (r rawRecords) Raw(id marchwarden.TraceID) (io.ReadCloser, error) { return r.traces.Raw(id) }
+func (r rawRecords) Raw(id marchwarden.TraceID) (io.ReadCloser, error) { return r.Traces.Raw(id) }
 
 // store is where the page reads runs.
 func (b *bureau) store() record.Store {
-	return record.Store{Traces: b.records.traces, Blobs: b.records.blobs}
+	return record.Store{Traces: b.records.Traces, Blobs: b.records.Blobs}
 }
 
 // Rerun executes a run again on its record.
 func (b *bureau) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error) {
-	log, err := b.records.traces.Load(id)
+	log, err := b.records.Traces.Load(id)
 	if err != nil {
 		return false, "", err
 	}
-	vs, err := b.a.openVectors(b.c)
+	vs, err := b.a.OpenVectors(b.c)
 	if err != nil {
 		return false, "", err
 	}
 	defer vs.Close() // it was only read from, or costs nothing but time
-	again, err := rerunOf(ctx, log, b.records.blobs, vs.of)
+	again, err := rerunOf(ctx, log, b.records.Blobs, vs.Of)
 	if err != nil || again.Same() {
 		return err == nil, "", err
 	}
@@ -43,7 +43,7 @@ func (b *bureau) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, 
 
 // Drift fetches the sources of a run again and keeps what came of it.
 func (b *bureau) Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error) {
-	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.base.library, told: func(drift.Source) { told() }}
+	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.base.Library, told: func(drift.Source) { told() }}
 	rep, err := b.a.checkDrift(ctx, b.c, o, b.store(), id)
 	if err != nil {
 		return rep, err

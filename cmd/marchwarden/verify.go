@@ -14,6 +14,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -125,19 +126,19 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 	if err != nil {
 		return err
 	}
-	rec, err := a.openKept(c)
+	rec, err := a.OpenKept(c)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
 	if fromFile != nil {
-		return (&verdicts{a: a}).result(ctx, rec.shelf(), checking{fromFile, fromFile.TraceID, c, o}) // it may have no run here
+		return (&verdicts{a: a}).result(ctx, shelfOf(rec), checking{fromFile, fromFile.TraceID, c, o}) // it may have no run here
 	}
-	id, err := findTrace(rec.traces, arg)
+	id, err := findTrace(rec.Traces, arg)
 	if err != nil {
 		return err
 	}
-	return (&verdicts{a: a}).result(ctx, rec.shelf(), checking{nil, id, c, o})
+	return (&verdicts{a: a}).result(ctx, shelfOf(rec), checking{nil, id, c, o})
 }
 
 // resultFile reads the result that arg names, piped if that is stdin, or gives nil when
@@ -176,7 +177,7 @@ func readResult(arg string) ([]byte, error) {
 		return nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", arg, durable.Cause(err)))
 	}
 	defer f.Close()
-	return readLimited(f, maxResultBytes, "result")
+	return network.ReadLimited(f, maxResultBytes, "result")
 }
 
 // checking is what is to be checked: a given result or nil, and its run.
@@ -230,7 +231,7 @@ func (v *verdicts) result(ctx context.Context, rec shelf, what checking) error {
 		v.rihlas(ctx, rec, log, res)
 	}
 	if what.o.live {
-		if err := v.live(ctx, what.cfg, deskOptions{db: what.o.db}, rec.blobs, res); err != nil {
+		if err := v.live(ctx, what.cfg, network.Options{DB: what.o.db}, rec.blobs, res); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -25,8 +26,6 @@ type shelf struct {
 	load  func(marchwarden.TraceID) (*trace.Log, error)
 	blobs blob.Store
 }
-
-func (r *records) shelf() shelf { return shelf{r.traces.Load, r.blobs} }
 
 // bundleFile is an open bundle and who must have signed it. Close it when done.
 type bundleFile struct {
@@ -162,7 +161,7 @@ func (v *verdicts) reruns(ctx context.Context, run *record.Run, blobs blob.Store
 		}
 		done[r.ID] = true
 		what := "the rerun of " + r.ID.String()
-		again, err := rerunOf(ctx, r.Log, blobs, builtinVectors)
+		again, err := rerunOf(ctx, r.Log, blobs, network.BuiltinVectors)
 		other := r.Start.Version != programVersion()
 		switch {
 		case ctx.Err() != nil:
@@ -182,3 +181,5 @@ func (v *verdicts) reruns(ctx context.Context, run *record.Run, blobs blob.Store
 		}
 	}
 }
+
+func shelfOf(r *network.Records) shelf { return shelf{r.Traces.Load, r.Blobs} }

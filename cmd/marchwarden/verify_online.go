@@ -10,6 +10,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/registry"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -65,14 +66,14 @@ func (v *verdicts) online(ctx context.Context, c *settings.Settings, res *marchw
 			return err
 		}
 	}
-	allow, err := fetchAllow(c)
+	allow, err := network.FetchAllow(c)
 	if err != nil {
 		return err
 	}
-	pages := webfetch.New(webfetch.Config{Guard: guard.New(allow), Now: v.a.now, UserAgent: userAgent(), Timeout: probeTime, Clean: v.a.hide.Bytes})
-	api, indexes := v.a.openPapers(c)
+	pages := webfetch.New(webfetch.Config{Guard: guard.New(allow), Now: v.a.Now, UserAgent: v.a.UserAgent(), Timeout: probeTime, Clean: v.a.Hide.Bytes})
+	api, indexes := v.a.OpenPapers(c)
 	v.locators(ctx, registry.New(registry.Config{
-		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.Text(settings.DOIURL), HTTP: v.a.serviceClient(), UserAgent: userAgent(),
+		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.Text(settings.DOIURL), HTTP: v.a.ServiceClient(), UserAgent: v.a.UserAgent(),
 	}), public)
 	return pages.Close()
 }

@@ -21,6 +21,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/registry"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
 	arxivapi "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/arxiv"
@@ -77,7 +78,7 @@ func TestLocators(t *testing.T) {
 	}
 	check := func(public []cited) (string, string, *verdicts) {
 		var out, said bytes.Buffer
-		v := &verdicts{a: &app{stdout: &out, stderr: &said}}
+		v := &verdicts{a: &app{stdout: &out, Host: network.Host{Stderr: &said}}}
 		v.locators(t.Context(), reg, public)
 		return out.String(), said.String(), v
 	}
@@ -117,7 +118,7 @@ func TestLocatorsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	var out bytes.Buffer
-	v := &verdicts{a: &app{stdout: &out, stderr: &out}}
+	v := &verdicts{a: &app{stdout: &out, Host: network.Host{Stderr: &out}}}
 	v.locators(ctx, registry.New(registry.Config{Indexes: scholar.New(scholar.Config{}), ArXiv: arxivapi.New(arxivapi.Config{Now: time.Now})}), []cited{{"doi:10.1000/good", "[1]"}})
 	if out.Len() > 0 {
 		t.Errorf("%s", out.String())

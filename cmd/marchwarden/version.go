@@ -11,21 +11,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// version is set by release builds: -ldflags "-X main.version=1.2.3".
-var version string
-
-// programVersion is the released version, or what the build knows of itself.
-func programVersion() string {
-	if version != "" {
-		return version
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "dev"
-	}
-	return strings.TrimPrefix(info.Main.Version, "v")
-}
-
 // versionInfo is the form of 'version --json'. Fields are only ever added.
 type versionInfo struct {
 	Name     string `json:"name"`
@@ -55,4 +40,19 @@ func (a *app) runVersion(asJSON bool) error {
 	}
 	_, err := fmt.Fprintf(a.stdout, "%s %s (contract %s, %s, %s)\n", v.Name, v.Version, v.Contract, v.Go, v.Platform)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the version")
+}
+
+// version is set by release builds: -ldflags "-X main.version=1.2.3".
+var version string
+
+// programVersion is the released version, or what the build knows of itself.
+func programVersion() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "dev"
+	}
+	return strings.TrimPrefix(info.Main.Version, "v")
 }

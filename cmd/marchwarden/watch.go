@@ -43,14 +43,14 @@ type watch struct {
 }
 
 func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
-	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.planOnly, began: a.now()}
+	w := &watch{a: a, verbose: o.verbose, planOnly: o.desk.PlanOnly, began: a.Now()}
 	if o.jsonEvents {
 		w.tell = func(e marchwarden.Event) { a.tell(e) }
 	}
 	if !o.quiet && !o.jsonEvents {
-		cfg := a.liveOn(c, a.stderr)
+		cfg := a.liveOn(c, a.Stderr)
 		cfg.Live = cfg.Live && !o.plain
-		w.progress = live.New(a.stderr, cfg)
+		w.progress = live.New(a.Stderr, cfg)
 		if cfg.Live && !o.away && !w.planOnly {
 			w.read = func(id marchwarden.TraceID) func() { return a.readAlong(c, id, w.progress) }
 		}
@@ -66,8 +66,8 @@ func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
 // codes, as long as nothing is logged beside it.
 func (a *app) liveOn(c *settings.Settings, w io.Writer) live.Config {
 	st := a.style(w)
-	name, _ := a.env("TERM")
-	return live.Config{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.now}
+	name, _ := a.Env("TERM")
+	return live.Config{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.Now}
 }
 
 // sizeOf asks for the size of the terminal that a stream is, which may change.
@@ -98,7 +98,7 @@ func (a *app) asciiOnly(terminal string) bool {
 		return true
 	}
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v, _ := a.env(name); v != "" {
+		if v, _ := a.Env(name); v != "" {
 			v = strings.ReplaceAll(strings.ToLower(v), "-", "")
 			return !strings.Contains(v, "utf8")
 		}
@@ -112,7 +112,7 @@ const followEvery = 250 * time.Millisecond
 // readAlong shows what the record of a run of this process tells beyond its events, such
 // as tokens, until stop is called. Where it cannot be read, events have to do.
 func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *live.Progress) (stop func()) {
-	rec, err := a.openKept(c)
+	rec, err := a.OpenKept(c)
 	if err != nil {
 		return func() {}
 	}
@@ -120,7 +120,7 @@ func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *live.P
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		run := lanefollow.New(rawRecords{shownRecords{rec}}, rec.blobs, id)
+		run := lanefollow.New(rawRecords{shownRecords{rec}}, rec.Blobs, id)
 		for {
 			board, changed, over, err := run.Read(ctx)
 			if err != nil || ctx.Err() != nil {
@@ -166,7 +166,7 @@ func (w *watch) event(e marchwarden.Event) {
 
 // enter charges the time since the last event to the stage that it began.
 func (w *watch) enter(stage marchwarden.Stage) {
-	now := w.a.now()
+	now := w.a.Now()
 	took := now.Sub(w.began)
 	w.began = now
 	name := string(w.stage)

@@ -19,6 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -46,7 +47,7 @@ const workerExamples = `  marchwarden worker --engine nats://127.0.0.1:4222
   marchwarden worker --engine tls://hub1:4222 --library /srv/papers --no-pi --metrics 127.0.0.1:9642`
 
 type workerOptions struct {
-	desk    deskOptions
+	desk    network.Options
 	engine  string
 	name    string
 	slots   int
@@ -79,14 +80,14 @@ func newWorker(a *app) *cobra.Command {
 	f := cmd.Flags()
 	engineFlag(f, &o.engine)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
-	f.StringSliceVar(&o.desk.only, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
+	f.StringSliceVar(&o.desk.Only, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
 	f.IntVar(&o.slots, "slots", defaultSlots, "work on `N` tasks of each researcher at once")
 	f.IntVar(&o.piSlots, "pi-slots", defaultPISlots, "work on `N` investigations at once")
 	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
 	f.StringVar(&o.drain, "drain", defaultDrain, "when told to end, let tasks go on for this `TIME`")
 	f.StringVar(&o.metrics, "metrics", "", "serve /metrics, /healthz and /readyz at this `ADDRESS`, such as 127.0.0.1:9642")
-	f.StringVar(&o.desk.timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m)")
-	f.StringSliceVar(&o.desk.allowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
+	f.StringVar(&o.desk.Timeout, "timeout", "", "end a research after this `TIME`, such as 90s (default 10m)")
+	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	workFlags(f, &o.desk)
 	complete(cmd, "researchers", append(slices.Clone(settings.Builtin), settings.PI)...)
 	return cmd
@@ -94,14 +95,14 @@ func newWorker(a *app) *cobra.Command {
 
 // check refuses what is wrong with the options by themselves.
 func (o *workerOptions) check() (drain time.Duration, err error) {
-	named := len(o.desk.only)
-	o.desk.only = slices.DeleteFunc(o.desk.only, func(name string) bool { return name == settings.PI })
-	withPI := len(o.desk.only) < named
-	o.piAlone = withPI && len(o.desk.only) == 0
+	named := len(o.desk.Only)
+	o.desk.Only = slices.DeleteFunc(o.desk.Only, func(name string) bool { return name == settings.PI })
+	withPI := len(o.desk.Only) < named
+	o.piAlone = withPI && len(o.desk.Only) == 0
 	switch {
 	case withPI && o.noPI:
 		return 0, invalid("--no-pi", "leave out one of the two", "takes no investigations, and --researchers names "+settings.PI)
-	case o.piAlone && (len(o.desk.library) > 0 || o.desk.embedded || o.desk.db != ""):
+	case o.piAlone && (len(o.desk.Library) > 0 || o.desk.Embedded || o.desk.DB != ""):
 		return 0, invalid("--researchers", "add files or database", "names "+settings.PI+" alone, who asks others: --library, --embedded and --db are for those who work here")
 	case o.slots < 1 || o.slots > maxSlots:
 		return 0, invalid("--slots", "", fmt.Sprintf("must be from 1 to %d, not %d", maxSlots, o.slots))
@@ -135,14 +136,14 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 		return err
 	}
 	log := a.serverLog(c)
-	o.desk.warn = sayOnce(func(message string) { log.Warn(message) })
-	s, err := a.openStaff(c, o.desk, nil, log)
+	o.desk.Warn = sayOnce(func(message string) { log.Warn(message) })
+	s, err := a.OpenWorker(c, o.desk, nil, log)
 	if err != nil {
 		return err
 	}
-	s.forOthers = true
+	s.ForOthers = true
 	if o.piAlone {
-		s.seats = nil
+		s.Seats = nil
 	}
 	name := cmp.Or(o.name, plainName(c.Text(settings.Worker)), a.engineName())
 	e, err := a.awaitCluster(ctx, c, at, name, log)
@@ -152,42 +153,20 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	if err = s.employ(e); err == nil {
-		err = s.serve(ctx, e, name, s.jobs(o.slots, o.piSlots, drain), o.metrics)
+	if err = s.Employ(e); err == nil {
+		err = a.serveTasks(s, ctx, e, name, s.Jobs(o.slots, o.piSlots, drain), o.metrics)
 	}
 	return errors.Join(err, s.Close(), e.Close())
 }
 
-// employer is a cluster, for those who work for it.
-type employer interface {
-	dispatch.Engine
-	Members(ctx context.Context) ([]dispatch.Member, error)
-}
-
-// employ has the staff work for a cluster, within its limits.
-func (s *staff) employ(e employer) (err error) {
-	s.place.engine, s.a.limits = e, e.Limit
-	s.network = func() []dispatch.Member {
-		ctx, done := context.WithTimeout(context.Background(), scopeTime)
-		defer done()
-		members, err := e.Members(ctx)
-		if err != nil { // it may come back; those here are there
-			return s.members()
-		}
-		return members
-	}
-	s.vectors, err = s.a.openVectors(s.c)
-	return err
-}
-
-// serve works until ctx ends and everything is drained, and says so to those who look.
-func (s *staff) serve(ctx context.Context, e *cluster.Engine, name string, jobs []dispatch.Job, metrics string) error {
-	m := meter.New(meter.Config{Now: s.a.now, Draining: func() bool { return ctx.Err() != nil }})
-	s.measured = m.Handler
+// serveTasks works until ctx ends and everything is drained, and says so to those who look.
+func (a *app) serveTasks(s *network.Worker, ctx context.Context, e *cluster.Engine, name string, jobs []dispatch.Job, metrics string) error {
+	m := meter.New(meter.Config{Now: s.Host.Now, Draining: func() bool { return ctx.Err() != nil }})
+	s.Measured = m.Handler
 	open, stop := context.WithCancel(context.WithoutCancel(ctx)) // what others see goes on while it drains
 	defer stop()
 	if metrics != "" {
-		if err := s.a.probe(open, metrics, m, func() error {
+		if err := a.probe(open, metrics, m, func() error {
 			if ctx.Err() != nil {
 				return errors.New("draining")
 			}
@@ -196,10 +175,10 @@ func (s *staff) serve(ctx context.Context, e *cluster.Engine, name string, jobs 
 			return err
 		}
 	}
-	since, host := s.a.now().UTC(), hostName()
+	since, host := s.Host.Now().UTC(), hostName()
 	say := func() cluster.Presence {
 		p := cluster.Presence{Name: name, Host: host, Version: programVersion(), Since: since, Draining: ctx.Err() != nil, Queues: map[string]cluster.Load{}}
-		for _, member := range s.members() {
+		for _, member := range s.Members() {
 			member.Transport = "worker " + name // a command line is nobody else's business
 			p.Members = append(p.Members, member)
 		}
@@ -215,14 +194,14 @@ func (s *staff) serve(ctx context.Context, e *cluster.Engine, name string, jobs 
 		said <- e.Announce(open, say)
 		unseen() // nobody would be sent to a worker that is not there for others
 	}()
-	s.a.note("worker %s serves %s; Ctrl-C drains", name, servesWhat(jobs))
-	draining := context.AfterFunc(ctx, func() { s.a.note("draining: no more tasks are taken") })
+	a.note("worker %s serves %s; Ctrl-C drains", name, servesWhat(jobs))
+	draining := context.AfterFunc(ctx, func() { a.note("draining: no more tasks are taken") })
 	defer draining()
-	err := s.work(working, jobs)
+	err := s.Work(working, jobs)
 	stop()
 	err = errors.Join(err, <-said)
 	if err == nil {
-		s.a.note("worker %s has ended", name)
+		a.note("worker %s has ended", name)
 	}
 	return err
 }

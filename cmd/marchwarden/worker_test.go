@@ -12,6 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -35,14 +36,14 @@ func TestEmployedVectorsAreLimited(t *testing.T) {
 	t.Parallel()
 	server := newEmbedServer(t)
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "MARCHWARDEN_EMBED": settings.EmbedOllama, "OLLAMA_HOST": server.URL})
-	s, err := a.openStaff(c, deskOptions{}, nil, slog.New(slog.DiscardHandler))
+	s, err := a.OpenWorker(c, network.Options{}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.employ(strict{}); err != nil {
+	if err := s.Employ(strict{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.vectors.embedder.Embed(t.Context(), []string{"a lamp"}); err == nil || server.asked.Load() != 0 {
+	if _, err := s.Vectors.Embedder.Embed(t.Context(), []string{"a lamp"}); err == nil || server.asked.Load() != 0 {
 		t.Errorf("%v, asked %d times", err, server.asked.Load())
 	}
 	if err := s.Close(); err != nil {
@@ -69,9 +70,9 @@ func TestTerms(t *testing.T) {
 		{"both, named", []dispatch.Member{web, private}, "ollama/x", "", "ollama/x", false, true},
 		{"goes on", []dispatch.Member{private}, "", "ollama/y", "ollama/y", true, false},
 	} {
-		got := termsFor(c, tt.members, deskOptions{model: tt.flag}, tt.begunBy)
-		if got.model.name != tt.model || got.model.public != tt.fallback || got.seesPrivate != tt.sees ||
-			got.private != slices.Contains(tt.members, private) || got.outside != slices.Contains(tt.members, web) {
+		got := network.TermsFor(c, tt.members, network.Options{Model: tt.flag}, tt.begunBy)
+		if got.Model.Name != tt.model || got.Model.Public != tt.fallback || got.SeesPrivate != tt.sees ||
+			got.Private != slices.Contains(tt.members, private) || got.Outside != slices.Contains(tt.members, web) {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
@@ -81,7 +82,7 @@ func TestTerms(t *testing.T) {
 func TestServerLogForPrograms(t *testing.T) {
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept")})
 	var said bytes.Buffer
-	a.stderr = &said
+	a.Stderr = &said
 	for reader, want := range map[listener]string{program: "{", people: "time="} {
 		a.reader = reader
 		said.Reset()

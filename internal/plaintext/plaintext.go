@@ -40,3 +40,17 @@ func Clip(s string, most int) string {
 	}
 	return s
 }
+
+// Brief is a line of at most so many characters, cut between words if it is
+// longer: half an address would be another one.
+func Brief(line string, most int) string {
+	r := []rune(line)
+	if len(r) <= most {
+		return line
+	}
+	line = string(r[:most-1])
+	if i := strings.LastIndex(line, " "); i > 0 && r[most-1] != ' ' {
+		line = line[:i]
+	}
+	return strings.TrimRight(line, " :;,") + "…"
+}

@@ -1,4 +1,4 @@
-package main
+package network
 
 import (
 	"context"
@@ -21,64 +21,64 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// workplace is where the researchers of a worker record and keep what they find: the
+// WorkerRecords is where the researchers of a worker record and keep what they find: the
 // journals of the tasks that it holds, and the evidence of its engine.
-type workplace struct {
+type WorkerRecords struct {
 	engine dispatch.Engine
 	held   *trace.Held
 	hide   *secret.Redactor
 }
 
-func (a *app) newWorkplace(e dispatch.Engine) *workplace {
-	held := trace.NewHeld(a.now)
-	held.Clean = a.hide.Bytes
-	return &workplace{engine: e, held: held, hide: a.hide}
+func (a *Host) NewWorkerRecords(e dispatch.Engine) *WorkerRecords {
+	held := trace.NewHeld(a.Now)
+	held.Clean = a.Hide.Bytes
+	return &WorkerRecords{engine: e, held: held, hide: a.Hide}
 }
 
-// records are those of the workplace as a desk has them.
-func (w *workplace) records(c *settings.Settings) *records {
+// Records are those of the workplace as a desk has them.
+func (w *WorkerRecords) Records(c *settings.Settings) *Records {
 	away := marchwarden.Errorf(marchwarden.CodeUnavailable, "a worker keeps its records with its engine")
-	return &records{traces: trace.Nowhere(c.Text(settings.TraceDir), away), blobs: &discreet{nil, w.hide, w.engine.Blobs()}, held: w.held}
+	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), away), Blobs: &Evidence{nil, w.hide, w.engine.Blobs()}, held: w.held}
 }
 
 // recordsFor opens the records of a desk.
-func (a *app) recordsFor(c *settings.Settings, o deskOptions) (*records, error) {
+func (a *Host) recordsFor(c *settings.Settings, o Options) (*Records, error) {
 	if o.shared != nil {
-		return o.shared.records(c), nil
+		return o.shared.Records(c), nil
 	}
-	return a.openWorking(c)
+	return a.OpenWorking(c)
 }
 
-// staff are the researchers and the investigator of one process, at work for an engine.
+// Worker are the researchers and the investigator of one process, at work for an engine.
 // Close it when done.
-type staff struct {
-	a        *app
-	c        *settings.Settings
-	o        deskOptions
-	place    *workplace
+type Worker struct {
+	Host     *Host
+	Settings *settings.Settings
+	Options  Options
+	Place    *WorkerRecords
 	log      *slog.Logger
-	seats    []pool.Seat
+	Seats    []pool.Seat
 	sessions *pool.Pool // with those that are somebody else's
 	// network are all who may be asked in an investigation, on whatever host.
 	network func() []dispatch.Member
-	// forOthers says that it works for a cluster: investigations have a time even if
+	// ForOthers says that it works for a cluster: investigations have a time even if
 	// nothing leaves the machine, since whom they ask may not come back; and whoever asks
 	// can wish for less than this worker allows, never for more.
-	forOthers bool
-	// measured is put around every handler; nil is nothing.
-	measured func(dispatch.Handler) dispatch.Handler
-	vectors  *vectors
+	ForOthers bool
+	// Measured is put around every handler; nil is nothing.
+	Measured func(dispatch.Handler) dispatch.Handler
+	Vectors  *Vectors
 	table    json.RawMessage
 
-	mu    sync.Mutex // guards what follows
-	desks map[post]*desk
-	minds map[chosenFor]llm.Model
-	again func(context.Context, string) (pi.Document, error) // gets documents again
-	files []func() error
+	mu      sync.Mutex // guards what follows
+	Runners map[Post]*Runner
+	minds   map[chosenFor]llm.Model
+	again   func(context.Context, string) (pi.Document, error) // gets documents again
+	files   []func() error
 }
 
-// post is a researcher of the staff; its runs are part of investigations or not.
-type post struct {
+// Post is a researcher of the staff; its runs are part of investigations or not.
+type Post struct {
 	name   string
 	partOf bool
 }
@@ -86,21 +86,21 @@ type post struct {
 // chosenFor is a model, and whether the fallback may stand behind it.
 type chosenFor struct {
 	chosenModel
-	public bool
+	Public bool
 }
 
-// openStaff finds who works for an engine in this process, as the options say. Nobody
+// OpenWorker finds who works for an engine in this process, as the options say. Nobody
 // is started before there is a task. An engine that is still to be found is nil until
 // employ.
-func (a *app) openStaff(c *settings.Settings, o deskOptions, e dispatch.Engine, log *slog.Logger) (*staff, error) {
-	o.isolate, o.log, o.shared, o.flags = false, log, a.newWorkplace(e), []string{}
-	if o.told == nil {
-		o.told = func(finished) {}
+func (a *Host) OpenWorker(c *settings.Settings, o Options, e dispatch.Engine, log *slog.Logger) (*Worker, error) {
+	o.Isolate, o.Log, o.shared, o.Flags = false, log, a.NewWorkerRecords(e), []string{}
+	if o.Told == nil {
+		o.Told = func(Finished) {}
 	}
-	if err := o.check(a, c, settings.PI); err != nil {
+	if err := o.Check(a, c, settings.PI); err != nil {
 		return nil, err
 	}
-	if err := a.startTracing(c); err != nil {
+	if err := a.StartTracing(c); err != nil {
 		return nil, err
 	}
 	if err := a.checkBeforehand(c, o); err != nil {
@@ -109,28 +109,28 @@ func (a *app) openStaff(c *settings.Settings, o deskOptions, e dispatch.Engine, 
 	if err := a.checkForAll(c, o); err != nil {
 		return nil, err
 	}
-	s := &staff{a: a, c: c, o: o, place: o.shared, log: log, desks: map[post]*desk{}, minds: map[chosenFor]llm.Model{}}
+	s := &Worker{Host: a, Settings: c, Options: o, Place: o.shared, log: log, Runners: map[Post]*Runner{}, minds: map[chosenFor]llm.Model{}}
 	var err error
-	if s.seats, err = a.seats(c, o); err != nil {
+	if s.Seats, err = a.Seats(c, o); err != nil {
 		return nil, err
 	}
-	s.network = s.members
+	s.network = s.Members
 	var strangers []pool.Seat
-	for _, seat := range s.seats {
+	for _, seat := range s.Seats {
 		if !settings.IsBuiltin(seat.Name) {
 			strangers = append(strangers, seat)
 		}
 	}
-	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.PinsPath()), Now: a.now, Log: log}); err != nil {
+	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.PinsPath()), Now: a.Now, Log: log}); err != nil {
 		return nil, err
 	}
-	if s.table, err = calibrationOf(c); err != nil {
+	if s.table, err = CalibrationOf(c); err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
 	if e == nil { // it may limit who makes the vectors
 		err = a.checkVectors(c)
 	} else {
-		s.vectors, err = a.openVectors(c)
+		s.Vectors, err = a.OpenVectors(c)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
@@ -140,27 +140,27 @@ func (a *app) openStaff(c *settings.Settings, o deskOptions, e dispatch.Engine, 
 
 // checkForAll finds what would make every task fail, before one is taken: a task that
 // failed is not tried again.
-func (a *app) checkForAll(c *settings.Settings, o deskOptions) error {
+func (a *Host) checkForAll(c *settings.Settings, o Options) error {
 	public := offline(a, c, o) == ""
-	if _, err := c.Deadline(o.timeout, public); err != nil {
+	if _, err := c.Deadline(o.Timeout, public); err != nil {
 		return err
 	}
-	_, err := a.openModel(c, chooseModel(c, o.model, public), public)
+	_, err := a.OpenModel(c, ChooseModel(c, o.Model, public), public)
 	return err
 }
 
-// members are the researchers of this process.
-func (s *staff) members() []dispatch.Member {
+// Members are the researchers of this process.
+func (s *Worker) Members() []dispatch.Member {
 	var all []dispatch.Member
-	for _, seat := range s.seats {
+	for _, seat := range s.Seats {
 		all = append(all, seat.Member)
 	}
 	return all
 }
 
-// handler is who works on the tasks of a queue, and of no other: what a worker serves is
+// Handler is who works on the tasks of a queue, and of no other: what a worker serves is
 // its owner's to say, whatever an engine hands it.
-func (s *staff) handler(queue string) dispatch.Handler {
+func (s *Worker) Handler(queue string) dispatch.Handler {
 	work := s.stranger
 	switch {
 	case queue == settings.PI:
@@ -168,8 +168,8 @@ func (s *staff) handler(queue string) dispatch.Handler {
 	case settings.IsBuiltin(queue):
 		work = s.research
 	}
-	serve := relay.Serve(s.place.held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-		ctx, told := s.a.tracer.Work(ctx, t.Queue, t.Span)
+	serve := relay.Serve(s.Place.held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		ctx, told := s.Host.Tracer.Work(ctx, t.Queue, t.Span)
 		res, err := work(ctx, t, req, sink)
 		told(err)
 		return res, err
@@ -183,34 +183,34 @@ func (s *staff) handler(queue string) dispatch.Handler {
 }
 
 // research has a researcher of this program work on a task.
-func (s *staff) research(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	d, err := s.desk(post{t.Queue, t.Investigation != t.Record})
+func (s *Worker) research(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	d, err := s.runner(Post{t.Queue, t.Investigation != t.Record})
 	if err != nil {
 		return nil, err
 	}
 	return d.Research(ctx, req, sink)
 }
 
-// desk opens a researcher when it is first asked.
-func (s *staff) desk(p post) (*desk, error) {
+// runner opens a researcher when it is first asked.
+func (s *Worker) runner(p Post) (*Runner, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := s.desks[p]; d != nil {
+	if d := s.Runners[p]; d != nil {
 		return d, nil
 	}
-	o := s.o.partFor(p.name)
-	o.partOf, o.shared, o.flags, o.told = p.partOf, s.place, s.o.flags, s.o.told
-	d, err := s.a.openDesk(s.c, o)
+	o := s.Options.PartFor(p.name)
+	o.PartOf, o.shared, o.Flags, o.Told = p.partOf, s.Place, s.Options.Flags, s.Options.Told
+	d, err := s.Host.Open(s.Settings, o)
 	if err != nil {
 		return nil, err
 	}
-	s.desks[p] = d
+	s.Runners[p] = d
 	return d, nil
 }
 
 // stranger has somebody else's researcher work on a task, and stores what it cites where
 // everybody can look.
-func (s *staff) stranger(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+func (s *Worker) stranger(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	ctx = marchwarden.WithTraceID(ctx, marchwarden.TraceID{}) // it keeps records of its own
 	res, err := s.sessions.Dispatch(ctx, t.Queue, req, sink)
 	if err != nil {
@@ -218,20 +218,20 @@ func (s *staff) stranger(ctx context.Context, t dispatch.Task, req marchwarden.R
 	}
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), evidenceTime)
 	defer done()
-	return res, relay.Bring(late, s.place.engine.Blobs(), s.sessions, t.Queue, res)
+	return res, relay.Bring(late, s.Place.engine.Blobs(), s.sessions, t.Queue, res)
 }
 
 // evidenceTime is how long a stranger may take to hand over what it cites.
 const evidenceTime = 30 * time.Second
 
 // Close closes everybody, and not the engine.
-func (s *staff) Close() error {
+func (s *Worker) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	errs := []error{s.sessions.Close()}
 	for _, name := range settings.Builtin {
 		for _, partOf := range []bool{true, false} {
-			if d := s.desks[post{name, partOf}]; d != nil {
+			if d := s.Runners[Post{name, partOf}]; d != nil {
 				errs = append(errs, d.Close())
 			}
 		}
@@ -239,26 +239,26 @@ func (s *staff) Close() error {
 	for _, f := range s.files {
 		errs = append(errs, f())
 	}
-	if s.vectors != nil {
-		errs = append(errs, s.vectors.Close())
+	if s.Vectors != nil {
+		errs = append(errs, s.Vectors.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// work takes tasks from the queues of the staff until ctx ends, and then for as long as
+// Work takes tasks from the queues of the staff until ctx ends, and then for as long as
 // drain lets those go on that are under way.
-func (s *staff) work(ctx context.Context, jobs []dispatch.Job) error {
+func (s *Worker) Work(ctx context.Context, jobs []dispatch.Job) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	errs := make([]error, len(jobs))
 	var all sync.WaitGroup
 	for i, job := range jobs {
 		all.Go(func() {
-			h := s.handler(job.Queue)
-			if s.measured != nil {
-				h = s.measured(h)
+			h := s.Handler(job.Queue)
+			if s.Measured != nil {
+				h = s.Measured(h)
 			}
-			if errs[i] = s.place.engine.Work(ctx, job, h); errs[i] != nil {
+			if errs[i] = s.Place.engine.Work(ctx, job, h); errs[i] != nil {
 				errs[i] = fmt.Errorf("work on the queue %s: %w", job.Queue, errs[i])
 				stop() // a worker that does half of its work is worse than none
 			}
@@ -268,12 +268,12 @@ func (s *staff) work(ctx context.Context, jobs []dispatch.Job) error {
 	return errors.Join(errs...)
 }
 
-// jobs are the queues of the staff: each researcher's, and the investigator's unless it has no
+// Jobs are the queues of the staff: each researcher's, and the investigator's unless it has no
 // slots. Investigations have slots of their own: those that wait for their rihlas keep
 // none of these waiting.
-func (s *staff) jobs(slots, piSlots int, drain time.Duration) []dispatch.Job {
+func (s *Worker) Jobs(slots, piSlots int, drain time.Duration) []dispatch.Job {
 	var all []dispatch.Job
-	for _, seat := range s.seats {
+	for _, seat := range s.Seats {
 		all = append(all, dispatch.Job{Queue: seat.Name, Slots: slots, Drain: drain})
 	}
 	if piSlots > 0 {
@@ -288,4 +288,26 @@ func only(all []dispatch.Member, names []string) []dispatch.Member {
 		return all
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(m dispatch.Member) bool { return !slices.Contains(names, m.Name) })
+}
+
+// employer is a cluster, for those who work for it.
+type employer interface {
+	dispatch.Engine
+	Members(ctx context.Context) ([]dispatch.Member, error)
+}
+
+// Employ has the staff work for a cluster, within its limits.
+func (s *Worker) Employ(e employer) (err error) {
+	s.Place.engine, s.Host.Limits = e, e.Limit
+	s.network = func() []dispatch.Member {
+		ctx, done := context.WithTimeout(context.Background(), ScopeTime)
+		defer done()
+		members, err := e.Members(ctx)
+		if err != nil { // it may come back; those here are there
+			return s.Members()
+		}
+		return members
+	}
+	s.Vectors, err = s.Host.OpenVectors(s.Settings)
+	return err
 }

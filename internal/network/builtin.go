@@ -1,4 +1,4 @@
-package main
+package network
 
 import (
 	"cmp"
@@ -20,33 +20,33 @@ import (
 type builtin struct {
 	// fixed is its scope, or "" if that depends on what it is given; scope asks.
 	fixed     string
-	scope     func(a *app, c *settings.Settings, o deskOptions) (string, error)
-	openWorld bool // what it is asked leaves this machine
+	scope     func(a *Host, c *settings.Settings, o Options) (string, error)
+	OpenWorld bool // what it is asked leaves this machine
 	// off says why it is not in the network unasked; "" if it is.
-	off func(a *app, c *settings.Settings, o deskOptions) string
+	off func(a *Host, c *settings.Settings, o Options) string
 	// private says whether what it finds is the user's own.
-	private func(a *app, c *settings.Settings, o deskOptions) bool
-	open    func(a *app, c *settings.Settings, o deskOptions, lab researcher.Lab) (*desk, error)
+	private func(a *Host, c *settings.Settings, o Options) bool
+	open    func(a *Host, c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error)
 }
 
-// builtinNamed is one of them. Asking for another is a bug.
-func builtinNamed(name string) builtin {
-	yes := func(*app, *settings.Settings, deskOptions) bool { return true }
-	no := func(*app, *settings.Settings, deskOptions) bool { return false }
+// BuiltinNamed is one of them. Asking for another is a bug.
+func BuiltinNamed(name string) builtin {
+	yes := func(*Host, *settings.Settings, Options) bool { return true }
+	no := func(*Host, *settings.Settings, Options) bool { return false }
 	switch name {
 	case files.Name:
-		return builtin{files.Scope, nil, false, noFolders, (*app).hasFolders, (*app).openFilesDesk}
+		return builtin{files.Scope, nil, false, noFolders, (*Host).hasFolders, (*Host).openFiles}
 	case database.Name:
-		return builtin{"", (*app).databaseScope, false, noDatabase, yes, (*app).openDatabaseDesk}
+		return builtin{"", (*Host).databaseScope, false, noDatabase, yes, (*Host).openDatabaseRunner}
 	case web.Name:
-		return builtin{web.Scope, nil, true, offline, no, (*app).openWebDesk}
+		return builtin{web.Scope, nil, true, offline, no, (*Host).openWeb}
 	default:
-		return builtin{arxiv.Scope, nil, true, offline, no, (*app).openArxivDesk}
+		return builtin{arxiv.Scope, nil, true, offline, no, (*Host).openArxiv}
 	}
 }
 
-// outline says what the researcher covers when nobody has asked it.
-func (b builtin) outline() string {
+// Outline says what the researcher covers when nobody has asked it.
+func (b builtin) Outline() string {
 	if b.fixed != "" {
 		return b.fixed
 	}
@@ -60,26 +60,26 @@ const unknownDatabase = "anything: it has not said what is in it"
 
 // hasFolders reports whether the files researcher reads anything but what ships
 // with the program.
-func (a *app) hasFolders(c *settings.Settings, o deskOptions) bool {
-	if len(o.library) > 0 || len(c.List(settings.Library)) > 0 {
+func (a *Host) hasFolders(c *settings.Settings, o Options) bool {
+	if len(o.Library) > 0 || len(c.List(settings.Library)) > 0 {
 		return true
 	}
-	kept, err := keptFolders(c.FoldersPath())
+	kept, err := KeptFolders(c.FoldersPath())
 	return err != nil || len(kept) > 0
 }
 
 // noFolders says why no files are searched: what ships with the program is there for
 // a network in which there is nothing else to ask.
-func noFolders(a *app, c *settings.Settings, o deskOptions) string {
+func noFolders(a *Host, c *settings.Settings, o Options) string {
 	alone := offline(a, c, o) != "" && noDatabase(a, c, o) != "" && !slices.ContainsFunc(c.Members, func(m settings.Member) bool { return m.External() && !m.Off })
-	if a.hasFolders(c, o) || o.embedded || slices.Contains(o.only, files.Name) || alone {
+	if a.hasFolders(c, o) || o.Embedded || slices.Contains(o.Only, files.Name) || alone {
 		return ""
 	}
 	return "no folder of yours is set; --library DIR brings one in, --embedded the embedded library"
 }
 
-func noDatabase(_ *app, c *settings.Settings, o deskOptions) string {
-	if databaseURL(c, o) == "" {
+func noDatabase(_ *Host, c *settings.Settings, o Options) string {
+	if DatabaseURL(c, o) == "" {
 		return "no database is set; --db or " + settings.EnvOf(settings.DB) + " names one"
 	}
 	return ""
@@ -88,8 +88,8 @@ func noDatabase(_ *app, c *settings.Settings, o deskOptions) string {
 // offline says why nothing leaves this machine: it was not asked for, in so many
 // words or by naming a search engine. A key asks for nothing: it may be in the
 // environment for another program, since hosts pass on all of theirs.
-func offline(_ *app, c *settings.Settings, o deskOptions) string {
-	asked := o.online || o.search != "" || slices.Contains(o.only, web.Name) || slices.Contains(o.only, arxiv.Name)
+func offline(_ *Host, c *settings.Settings, o Options) string {
+	asked := o.Online || o.Search != "" || slices.Contains(o.Only, web.Name) || slices.Contains(o.Only, arxiv.Name)
 	if c.Given(settings.Online) && !c.On(settings.Online) && !asked {
 		return c.Label(settings.Online) + " is false"
 	}
@@ -104,21 +104,21 @@ func offline(_ *app, c *settings.Settings, o deskOptions) string {
 	return "nothing leaves this machine unasked; --online, " + settings.EnvOf(settings.Online) + "=1 or a search engine that is named switches it on"
 }
 
-// databaseURL is the database that the flag or the setting names.
-func databaseURL(c *settings.Settings, o deskOptions) string {
-	return cmp.Or(o.db, c.Text(settings.DB))
+// DatabaseURL is the database that the flag or the setting names.
+func DatabaseURL(c *settings.Settings, o Options) string {
+	return cmp.Or(o.DB, c.Text(settings.DB))
 }
 
-// scopeTime bounds how long a database may take to say what is in it.
-const scopeTime = 3 * time.Second
+// ScopeTime bounds how long a database may take to say what is in it.
+const ScopeTime = 3 * time.Second
 
 // databaseScope says what is in the database. One that does not answer has no
 // tables to name; asking it will say why. An address that cannot be one of a
 // database is an error.
-func (a *app) databaseScope(c *settings.Settings, o deskOptions) (string, error) {
-	ctx, done := context.WithTimeout(context.Background(), scopeTime)
+func (a *Host) databaseScope(c *settings.Settings, o Options) (string, error) {
+	ctx, done := context.WithTimeout(context.Background(), ScopeTime)
 	defer done()
-	db, err := a.openDatabase(ctx, c, o)
+	db, err := a.OpenDatabase(ctx, c, o)
 	if errors.Is(err, marchwarden.CodeInvalid) {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package main
+package network
 
 import (
 	"fmt"
@@ -21,12 +21,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// noModel is how people ask for the mind that needs no model.
-const noModel = "extractive"
+// NoModel is how people ask for the mind that needs no model.
+const NoModel = "extractive"
 
 // provider is who serves language models, and how it is reached.
 type provider struct {
-	name string
+	Name string
 	base string // the setting of its address; "" for a fixed one
 	at   string // its address when no setting says another
 	key  string // the setting of its key; "" for a server that needs none
@@ -43,38 +43,38 @@ const loading = 5 * time.Minute
 
 // providers are all there are. Servers on this machine have their usual address.
 var providers = []provider{
-	{name: "anthropic", base: settings.AnthropicURL, key: settings.AnthropicKey, byDefault: anthropic.DefaultModel},
-	{name: "openai", base: settings.OpenAIURL, key: settings.OpenAIKey, byDefault: "gpt-5.4-mini"},
-	{name: "openrouter", at: "https://openrouter.ai/api/v1", key: settings.OpenRouterKey},
-	{name: "ollama", base: settings.OllamaHost, port: "11434", path: "/v1", idle: loading},
-	{name: "lmstudio", at: "http://127.0.0.1:1234/v1", idle: loading},
-	{name: "llamacpp", at: "http://127.0.0.1:8080/v1", idle: loading},
-	{name: "vllm", at: "http://127.0.0.1:8000/v1", idle: loading},
+	{Name: "anthropic", base: settings.AnthropicURL, key: settings.AnthropicKey, byDefault: anthropic.DefaultModel},
+	{Name: "openai", base: settings.OpenAIURL, key: settings.OpenAIKey, byDefault: "gpt-5.4-mini"},
+	{Name: "openrouter", at: "https://openrouter.ai/api/v1", key: settings.OpenRouterKey},
+	{Name: "ollama", base: settings.OllamaHost, port: "11434", path: "/v1", idle: loading},
+	{Name: "lmstudio", at: "http://127.0.0.1:1234/v1", idle: loading},
+	{Name: "llamacpp", at: "http://127.0.0.1:8080/v1", idle: loading},
+	{Name: "vllm", at: "http://127.0.0.1:8000/v1", idle: loading},
 }
 
 func providerNames() []string {
 	var names []string
 	for _, p := range providers {
-		names = append(names, p.name)
+		names = append(names, p.Name)
 	}
 	return names
 }
 
 // providerNamed is one of them. Asking for another is a bug.
 func providerNamed(name string) provider {
-	return providers[slices.IndexFunc(providers, func(p provider) bool { return p.name == name })]
+	return providers[slices.IndexFunc(providers, func(p provider) bool { return p.Name == name })]
 }
 
 // chosenModel is the name of a model and where it came from, or "" for none.
 type chosenModel struct {
-	name   string
-	origin string // the flag or the setting that says so; for people
+	Name   string
+	Origin string // the flag or the setting that says so; for people
 }
 
-// chooseModel finds which model a research uses: the one that is named, or else,
+// ChooseModel finds which model a research uses: the one that is named, or else,
 // for researchers of public sources, the first whose key is there. What is in
 // the user's own folders goes to a provider only if a model was named.
-func chooseModel(c *settings.Settings, flag string, public bool) chosenModel {
+func ChooseModel(c *settings.Settings, flag string, public bool) chosenModel {
 	switch {
 	case flag != "":
 		return chosenModel{flag, "--model"}
@@ -90,12 +90,12 @@ func chooseModel(c *settings.Settings, flag string, public bool) chosenModel {
 	return chosenModel{}
 }
 
-// openModel makes the model of a name such as "anthropic/claude-…", "ollama/qwen3"
+// OpenModel makes the model of a name such as "anthropic/claude-…", "ollama/qwen3"
 // or "claude-…"; nil for the extractive mind. For public sources the fallback
 // stands behind it: what is in the user's folders goes to the model that was named
 // and to no other.
-func (a *app) openModel(c *settings.Settings, chosen chosenModel, public bool) (llm.Model, error) {
-	primary, err := a.bareModel(c, chosen.name, chosen.origin)
+func (a *Host) OpenModel(c *settings.Settings, chosen chosenModel, public bool) (llm.Model, error) {
+	primary, err := a.BareModel(c, chosen.Name, chosen.Origin)
 	if err != nil || primary == nil {
 		return nil, err
 	}
@@ -105,12 +105,12 @@ func (a *app) openModel(c *settings.Settings, chosen chosenModel, public bool) (
 		if breakers[provider] == nil {
 			breakers[provider] = &steady.Breaker{}
 		}
-		return steady.New(m, steady.Config{Fallback: fallback, Breaker: breakers[provider], Now: a.now})
+		return steady.New(m, steady.Config{Fallback: fallback, Breaker: breakers[provider], Now: a.Now})
 	}
 	if !public {
 		return with(primary, nil), nil
 	}
-	fallback, err := a.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
+	fallback, err := a.BareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
 	if err != nil {
 		return nil, err
 	}
@@ -120,38 +120,38 @@ func (a *app) openModel(c *settings.Settings, chosen chosenModel, public bool) (
 	return with(primary, fallback), nil
 }
 
-func (a *app) bareModel(c *settings.Settings, name, origin string) (llm.Model, error) {
-	if name == "" || name == noModel {
+func (a *Host) BareModel(c *settings.Settings, name, origin string) (llm.Model, error) {
+	if name == "" || name == NoModel {
 		return nil, nil
 	}
-	p, model, err := parseModel(name, origin)
+	p, model, err := ParseModel(name, origin)
 	if err != nil {
 		return nil, err
 	}
-	key, address := c.Text(p.key), p.address(c)
+	key, address := c.Text(p.key), p.Address(c)
 	custom := p.base != "" && c.Origin(p.base) != settings.FromDefault
 	if p.key != "" && key == "" && !custom {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: origin, Message: fmt.Sprintf("%s needs a key", name),
-			Hint: "set " + settings.EnvOf(p.key) + " in the environment or in .env, or use --model " + noModel}
+			Hint: "set " + settings.EnvOf(p.key) + " in the environment or in .env, or use --model " + NoModel}
 	}
-	if p.name == "anthropic" {
-		return rationed.New(a.tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), a.limits, a.now), nil
+	if p.Name == "anthropic" {
+		return rationed.New(a.Tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.ServiceClient()})), a.Limits, a.Now), nil
 	}
-	return rationed.New(a.tracer.Model(openai.New(openai.Config{Provider: p.name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.serviceClient()})), a.limits, a.now), nil
+	return rationed.New(a.Tracer.Model(openai.New(openai.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.ServiceClient()})), a.Limits, a.Now), nil
 }
 
-// address is where the provider is. The path that its protocol is under may be in
+// Address is where the provider is. The path that its protocol is under may be in
 // the setting or not.
-func (p provider) address(c *settings.Settings) string {
+func (p provider) Address(c *settings.Settings) string {
 	if p.base == "" || c.Text(p.base) == "" {
 		return p.at
 	}
-	return withPort(strings.TrimSuffix(strings.TrimRight(c.Text(p.base), "/"), p.path), p.port) + p.path
+	return WithPort(strings.TrimSuffix(strings.TrimRight(c.Text(p.base), "/"), p.path), p.port) + p.path
 }
 
-// withPort gives an address a port if it has none and there is a usual one for
+// WithPort gives an address a port if it has none and there is a usual one for
 // plain http.
-func withPort(address, port string) string {
+func WithPort(address, port string) string {
 	u, err := url.Parse(address)
 	if err != nil || port == "" || u.Port() != "" || u.Scheme != "http" {
 		return address
@@ -160,9 +160,9 @@ func withPort(address, port string) string {
 	return u.String()
 }
 
-// parseModel splits provider and model. A bare name is taken where it is plain
+// ParseModel splits provider and model. A bare name is taken where it is plain
 // who makes it.
-func parseModel(name, origin string) (provider, string, error) {
+func ParseModel(name, origin string) (provider, string, error) {
 	who, model, split := strings.Cut(name, "/")
 	if !split {
 		model = name
@@ -175,10 +175,10 @@ func parseModel(name, origin string) (provider, string, error) {
 			who = "openai"
 		}
 	}
-	i := slices.IndexFunc(providers, func(p provider) bool { return p.name == who })
+	i := slices.IndexFunc(providers, func(p provider) bool { return p.Name == who })
 	if i < 0 {
 		return provider{}, "", invalid(origin, "for example anthropic/"+anthropic.DefaultModel+" or ollama/qwen3; a server that speaks OpenAI's protocol is openai/MODEL with OPENAI_BASE_URL",
-			fmt.Sprintf("must be %s or PROVIDER/MODEL with one of the providers %s, not %q", noModel, settings.Either(providerNames()), plaintext.Clip(name, 60)))
+			fmt.Sprintf("must be %s or PROVIDER/MODEL with one of the providers %s, not %q", NoModel, settings.Either(providerNames()), plaintext.Clip(name, 60)))
 	}
 	if model == "" {
 		model = providers[i].byDefault
@@ -189,12 +189,12 @@ func parseModel(name, origin string) (provider, string, error) {
 	return providers[i], model, nil
 }
 
-// serviceClient is for the services that the user configured, models and search
+// ServiceClient is for the services that the user configured, models and search
 // engines: it honours the proxy of the environment and bounds every phase but the
 // reading of the reply, which its readers bound. A service that repeats a secret, its
 // own or another's, is not heard.
-func (a *app) serviceClient() *http.Client {
-	return &http.Client{Transport: a.hide.Transport(serviceTransport())}
+func (a *Host) ServiceClient() *http.Client {
+	return &http.Client{Transport: a.Hide.Transport(serviceTransport())}
 }
 
 func serviceTransport() *http.Transport {
@@ -206,10 +206,10 @@ func serviceTransport() *http.Transport {
 
 // sharedClient is serviceClient for a service whose limit all who work for one engine
 // share, by its name.
-func (a *app) sharedClient(service string) *http.Client {
-	client := a.serviceClient()
-	if a.limits != nil {
-		client.Transport = searchrationed.Transport(a.limits(limit.Key(service, limit.Requests)), a.now, client.Transport)
+func (a *Host) sharedClient(service string) *http.Client {
+	client := a.ServiceClient()
+	if a.Limits != nil {
+		client.Transport = searchrationed.Transport(a.Limits(limit.Key(service, limit.Requests)), a.Now, client.Transport)
 	}
 	return client
 }

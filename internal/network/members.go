@@ -1,15 +1,15 @@
-package main
+package network
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
@@ -21,17 +21,18 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-// seats are the members of the network that the options and the configuration
+// Seats are the members of the network that the options and the configuration
 // mean. Nothing is started.
-func (a *app) seats(c *settings.Settings, o deskOptions) ([]pool.Seat, error) {
+func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 	var out []pool.Seat
 	for _, name := range settings.Builtin {
-		b := builtinNamed(name)
+		b := BuiltinNamed(name)
 		conf := c.MemberNamed(name)
-		off := a.whyOff(c, o, name)
-		if off != "" && slices.Contains(o.only, name) {
+		off := a.WhyOff(c, o, name)
+		if off != "" && slices.Contains(o.Only, name) {
 			return nil, invalid("--researchers", "", name+": "+off)
 		}
 		if off != "" || !o.wants(name) {
@@ -45,10 +46,10 @@ func (a *app) seats(c *settings.Settings, o deskOptions) ([]pool.Seat, error) {
 				return nil, err
 			}
 		}
-		seat.Private, seat.OpenWorld = b.private(a, c, o), b.openWorld
+		seat.Private, seat.OpenWorld = b.private(a, c, o), b.OpenWorld
 		seat.Transport, seat.Open = "in process", a.inProcess(c, o, name)
-		if o.isolate {
-			target, err := a.child(c, o, name)
+		if o.Isolate {
+			target, err := a.Child(c, o, name)
 			if err != nil {
 				return nil, err
 			}
@@ -61,12 +62,12 @@ func (a *app) seats(c *settings.Settings, o deskOptions) ([]pool.Seat, error) {
 			continue
 		}
 		if m.Off {
-			if slices.Contains(o.only, m.Name) {
-				return nil, invalid(o.chosenBy(), "", m.Name+": "+offInFile)
+			if slices.Contains(o.Only, m.Name) {
+				return nil, invalid(o.chosenBy(), "", m.Name+": "+OffInFile)
 			}
 			continue
 		}
-		target, err := a.target(c, m)
+		target, err := a.Target(c, m)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +76,7 @@ func (a *app) seats(c *settings.Settings, o deskOptions) ([]pool.Seat, error) {
 		seat.Transport = m.Transport()
 		out = append(out, seat)
 	}
-	for _, name := range o.only {
+	for _, name := range o.Only {
 		if !slices.ContainsFunc(out, func(s pool.Seat) bool { return s.Name == name }) {
 			return nil, invalid("--researchers", "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(c.MemberNames()), plaintext.Clip(name, 40)))
 		}
@@ -83,67 +84,54 @@ func (a *app) seats(c *settings.Settings, o deskOptions) ([]pool.Seat, error) {
 	return out, nil
 }
 
-// offInFile is why a member is off that the configuration switches off.
-const offInFile = "off in config.yaml"
+// OffInFile is why a member is off that the configuration switches off.
+const OffInFile = "off in config.yaml"
 
-// whyOff says why a built-in researcher is not in the network; "" if it is.
-func (a *app) whyOff(c *settings.Settings, o deskOptions, name string) string {
+// WhyOff says why a built-in researcher is not in the network; "" if it is.
+func (a *Host) WhyOff(c *settings.Settings, o Options, name string) string {
 	if c.MemberNamed(name).Off {
-		return offInFile
+		return OffInFile
 	}
-	return builtinNamed(name).off(a, c, o)
+	return BuiltinNamed(name).off(a, c, o)
 }
 
-// chosenBy is the flag that named the members.
-func (o deskOptions) chosenBy() string {
-	if o.researcher != "" && o.researcher != settings.PI {
-		return "--researcher"
-	}
-	return "--researchers"
-}
-
-// wants reports whether a member is among those that were named, if any were.
-func (o deskOptions) wants(name string) bool {
-	return len(o.only) == 0 || slices.Contains(o.only, name)
-}
-
-// openPool makes the network of the options.
-func (a *app) openPool(c *settings.Settings, o deskOptions) (*pool.Pool, error) {
-	seats, err := a.seats(c, o)
+// OpenPool makes the network of the options.
+func (a *Host) OpenPool(c *settings.Settings, o Options) (*pool.Pool, error) {
+	seats, err := a.Seats(c, o)
 	if err != nil {
 		return nil, err
 	}
-	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.PinsPath()), Now: a.now, Log: a.sessionLog(c, o)})
+	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.PinsPath()), Now: a.Now, Log: a.sessionLog(c, o)})
 }
 
 // sessionLog is where sessions log: beside the other logs of a server, and else
 // only for those who look for a fault, since a gap says what went wrong.
-func (a *app) sessionLog(c *settings.Settings, o deskOptions) *slog.Logger {
+func (a *Host) sessionLog(c *settings.Settings, o Options) *slog.Logger {
 	switch {
-	case o.log != nil:
-		return o.log
+	case o.Log != nil:
+		return o.Log
 	case c.On(settings.Debug):
-		return a.logger(c)
+		return a.Log(c)
 	}
 	return slog.New(slog.DiscardHandler)
 }
 
 // dial makes the opener of a member that runs somewhere else.
-func (a *app) dial(c *settings.Settings, o deskOptions, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+func (a *Host) dial(c *settings.Settings, o Options, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
 	transport := "tcp"
 	if len(t.Command) > 0 {
 		transport = "pipe"
 	}
-	d := client.Dialer{Version: programVersion(), Now: a.now, HTTP: a.serviceClient(), Log: a.sessionLog(c, o)}
-	if a.tracer != nil {
+	d := client.Dialer{Version: a.Version, Now: a.Now, HTTP: a.ServiceClient(), Log: a.sessionLog(c, o)}
+	if a.Tracer != nil {
 		d.Trace = func(ctx context.Context, meta map[string]any) (context.Context, func(error)) {
-			return a.tracer.Call(ctx, telemetry.Op{Method: "tools/call", Tool: "research", Transport: transport}, meta)
+			return a.Tracer.Call(ctx, telemetry.Op{Method: "tools/call", Tool: "research", Transport: transport}, meta)
 		}
 	}
 	return func(ctx context.Context) (pool.Session, pool.Card, error) {
 		t := t
 		if len(t.Command) > 0 {
-			t.Stderr = a.newGrumble(c, name, o.warn)
+			t.Stderr = a.newChildLog(c, name, o.Warn)
 		}
 		s, err := d.Dial(ctx, t)
 		if err != nil {
@@ -154,10 +142,10 @@ func (a *app) dial(c *settings.Settings, o deskOptions, name string, t client.Ta
 	}
 }
 
-// target is where somebody else's researcher is. It gets a small environment, and
+// Target is where somebody else's researcher is. It gets a small environment, and
 // what the configuration names.
-func (a *app) target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
-	t = client.Target{Command: m.Command, URL: m.Url, Dir: a.dir, Patience: m.Timeout} // the start is part of a call
+func (a *Host) Target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
+	t = client.Target{Command: m.Command, URL: m.Url, Dir: a.Dir, Patience: m.Timeout} // the start is part of a call
 	if t.Token, err = a.secretOf(m, "token_env", m.TokenEnv); err != nil {
 		return t, err
 	}
@@ -167,17 +155,17 @@ func (a *app) target(c *settings.Settings, m settings.Member) (t client.Target, 
 		}
 	}
 	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, m.Env...) {
-		if v, ok := a.env(name); ok {
+		if v, ok := a.Env(name); ok {
 			t.Env = append(t.Env, name+"="+v)
 		}
 	}
 	return t, nil
 }
 
-// child is this program once more, as a server of one researcher. It gets the whole
+// Child is this program once more, as a server of one researcher. It gets the whole
 // environment, and what flags said.
-func (a *app) child(c *settings.Settings, o deskOptions, name string) (client.Target, error) {
-	self, err := a.self()
+func (a *Host) Child(c *settings.Settings, o Options, name string) (client.Target, error) {
+	self, err := a.Self()
 	if err != nil {
 		return client.Target{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program to start a researcher")
 	}
@@ -187,29 +175,29 @@ func (a *app) child(c *settings.Settings, o deskOptions, name string) (client.Ta
 			args = append(args, flag, value)
 		}
 	}
-	add("--model", o.model)
-	add("--timeout", o.timeout)
-	env := append(withoutToken(a.environ()), settings.EnvOf(settings.Home)+"="+c.Home())
+	add("--model", o.Model)
+	add("--timeout", o.Timeout)
+	env := append(withoutToken(a.Environ()), settings.EnvOf(settings.Home)+"="+c.Home())
 	switch name {
 	case files.Name:
-		for _, dir := range o.library {
+		for _, dir := range o.Library {
 			add("--library", dir)
 		}
-		if o.embedded {
+		if o.Embedded {
 			args = append(args, "--embedded")
 		}
 	case web.Name:
-		add("--search", o.search)
-		add("--render", o.render)
+		add("--search", o.Search)
+		add("--render", o.Render)
 	case database.Name:
-		if o.db != "" { // it may hold a password, which arguments show to everybody
-			env = append(env, settings.EnvOf(settings.DB)+"="+o.db)
+		if o.DB != "" { // it may hold a password, which arguments show to everybody
+			env = append(env, settings.EnvOf(settings.DB)+"="+o.DB)
 		}
-		if o.allowSamples {
+		if o.AllowSamples {
 			args = append(args, "--allow-samples")
 		}
 	}
-	return client.Target{Command: args, Dir: a.dir, Env: env}, nil
+	return client.Target{Command: args, Dir: a.Dir, Env: env}, nil
 }
 
 // withoutToken is an environment without the token by which clients come in here: it
@@ -218,58 +206,82 @@ func withoutToken(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, settings.EnvOf(settings.HTTPToken)+"=") })
 }
 
-// selfPath is the program that is running, by the name that it was started by if
-// that is the same file.
-func selfPath() (string, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	called, err := exec.LookPath(os.Args[0])
-	if err != nil {
-		return exe, nil
-	}
-	if called, err = filepath.Abs(called); err != nil {
-		return exe, nil
-	}
-	a, errA := os.Stat(called)
-	b, errB := os.Stat(exe)
-	if errors.Join(errA, errB) == nil && os.SameFile(a, b) {
-		return called, nil
-	}
-	return exe, nil
-}
-
 // inProcess makes the opener of a built-in researcher that runs in this process.
-func (a *app) inProcess(c *settings.Settings, o deskOptions, name string) func(context.Context) (pool.Session, pool.Card, error) {
+func (a *Host) inProcess(c *settings.Settings, o Options, name string) func(context.Context) (pool.Session, pool.Card, error) {
 	return func(context.Context) (pool.Session, pool.Card, error) {
-		d, err := a.openDesk(c, o.partFor(name))
+		d, err := a.Open(c, o.PartFor(name))
 		if err != nil {
 			return nil, pool.Card{}, err
 		}
-		return &seated{pool.InProcess(d, d.evidence), d}, pool.Card{Contract: marchwarden.ContractVersion, Description: d.scope}, nil
+		return &seated{pool.InProcess(d, d.Evidence), d}, pool.Card{Contract: marchwarden.ContractVersion, Description: d.Scope}, nil
 	}
-}
-
-// partFor is what of an investigation's options is for one of its members.
-func (o deskOptions) partFor(name string) deskOptions {
-	part := deskOptions{researcher: name, partOf: true, model: o.model, timeout: o.timeout, log: o.log, warn: o.warn}
-	switch name {
-	case files.Name:
-		part.library, part.embedded = o.library, o.embedded
-	case web.Name:
-		part.search, part.render = o.search, o.render
-	case database.Name:
-		part.db, part.allowSamples = o.db, o.allowSamples
-	}
-	return part
 }
 
 // seated is a researcher of this process, closed with what it works with.
 type seated struct {
 	pool.Session
-	desk *desk
+	runner *Runner
 }
 
 // Close closes both.
-func (s *seated) Close() error { return errors.Join(s.Session.Close(), s.desk.Close()) }
+func (s *seated) Close() error { return errors.Join(s.Session.Close(), s.runner.Close()) }
+
+// childLog reads the log of a child process, a JSON object a line, and passes on
+// what people should know. Other lines are for those who look for a fault.
+type childLog struct {
+	name  string
+	warn  func(string)
+	debug func(string) // nil unless debugging
+
+	mu   sync.Mutex // guards part: a process may write from several threads
+	part []byte
+}
+
+// maxGrumble bounds one line.
+const maxGrumble = 4 << 10
+
+func (a *Host) newChildLog(c *settings.Settings, name string, warn func(string)) *childLog {
+	g := &childLog{name: name, warn: warn}
+	if c.On(settings.Debug) {
+		g.debug = func(line string) {
+			if json.Valid([]byte(line)) { // a log like our own
+				fmt.Fprintln(a.Stderr, line)
+				return
+			}
+			a.Note(name + ": " + line)
+		}
+	}
+	return g
+}
+
+// Write takes what the child wrote. It never fails: a log must not end a child.
+func (g *childLog) Write(p []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.part = append(g.part, p...)
+	for {
+		line, rest, whole := bytes.Cut(g.part, []byte("\n"))
+		if !whole {
+			break
+		}
+		g.line(line)
+		g.part = rest
+	}
+	if len(g.part) > maxGrumble {
+		g.part = nil
+	}
+	return len(p), nil
+}
+
+func (g *childLog) line(line []byte) {
+	var said struct {
+		Level string `json:"level"`
+		Msg   string `json:"msg"`
+	}
+	if json.Unmarshal(line, &said) == nil && said.Msg != "" && (said.Level == "WARN" || said.Level == "ERROR") {
+		g.warn(g.name + ": " + plaintext.Brief(said.Msg, 300))
+	}
+	if g.debug != nil {
+		g.debug(term.CleanLine(string(line)))
+	}
+}

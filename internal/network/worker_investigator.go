@@ -1,4 +1,4 @@
-package main
+package network
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ const rollCall = 3 * time.Second
 
 // investigate has the investigator work on a task. It asks its researchers by the
 // engine, wherever they are.
-func (s *staff) investigate(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+func (s *Worker) investigate(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	members, err := s.present(ctx, t.Wishes.Only)
 	if err != nil {
 		return nil, err
@@ -31,12 +31,12 @@ func (s *staff) investigate(ctx context.Context, t dispatch.Task, req marchwarde
 	if err != nil {
 		return nil, err
 	}
-	req.Question, req.Context = s.a.hide.Text(req.Question), s.a.hide.Text(req.Context) // as a desk does
-	return s.a.tracer.Research(pi.New(cfg), settings.PI).Research(ctx, req, sink)
+	req.Question, req.Context = s.Host.Hide.Text(req.Question), s.Host.Hide.Text(req.Context) // as a desk does
+	return s.Host.Tracer.Research(pi.New(cfg), settings.PI).Research(ctx, req, sink)
 }
 
 // present waits until there is somebody to ask, and those who were named are there.
-func (s *staff) present(ctx context.Context, names []string) ([]dispatch.Member, error) {
+func (s *Worker) present(ctx context.Context, names []string) ([]dispatch.Member, error) {
 	patience, done := context.WithTimeout(ctx, rollCall)
 	defer done()
 	for {
@@ -64,31 +64,31 @@ func (s *staff) present(ctx context.Context, names []string) ([]dispatch.Member,
 }
 
 // investigator is how a task is investigated.
-func (s *staff) investigator(t dispatch.Task, req marchwarden.Request, members []dispatch.Member) (pi.Config, error) {
-	terms := termsFor(s.c, members, s.o, s.begunBy(t, req))
-	deadline, err := s.c.Deadline(s.o.timeout, terms.outside || s.forOthers)
+func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members []dispatch.Member) (pi.Config, error) {
+	terms := TermsFor(s.Settings, members, s.Options, s.begunBy(t, req))
+	deadline, err := s.Settings.Deadline(s.Options.Timeout, terms.Outside || s.ForOthers)
 	if err != nil {
 		return pi.Config{}, err
 	}
-	model, err := s.model(terms.model)
+	model, err := s.model(terms.Model)
 	if err != nil {
 		return pi.Config{}, err
 	}
-	blobs := s.place.records(s.c).blobs
+	blobs := s.Place.Records(s.Settings).Blobs
 	cfg := pi.Config{
-		Traces: s.place.held, Blobs: blobs, Version: programVersion(), Now: s.a.now, NewID: s.a.newID,
+		Traces: s.Place.held, Blobs: blobs, Version: s.Host.Version, Now: s.Host.Now, NewID: s.Host.NewID,
 		Dispatcher: relay.New(relay.Config{
-			Engine: s.place.engine, Blobs: s.place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
-			Members: func() []dispatch.Member { return slices.Clone(members) }, Now: s.a.now, Span: s.a.tracer.Carry,
+			Engine: s.Place.engine, Blobs: s.Place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
+			Members: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now, Span: s.Host.Tracer.Carry,
 		}),
-		Minds: minds(s.vectors.of), Model: model, Vectors: s.vectors.embedder, Calibration: s.table,
+		Minds: Minds(s.Vectors.Of), Model: model, Vectors: s.Vectors.Embedder, Calibration: s.table,
 		Options: pi.Options{
-			Parallel: min(t.Wishes.Parallel, maxParallel), MaxRihlas: min(t.Wishes.MaxRihlas, maxRihlas), Deadline: deadline, PlanOnly: t.Wishes.PlanOnly,
-			AllowEgress: s.allowEgress(t), ModelSeesPrivate: terms.seesPrivate, Flags: s.o.flags,
+			Parallel: min(t.Wishes.Parallel, MaxParallel), MaxRihlas: min(t.Wishes.MaxRihlas, MaxRihlas), Deadline: deadline, PlanOnly: t.Wishes.PlanOnly,
+			AllowEgress: s.AllowEgress(t), ModelSeesPrivate: terms.SeesPrivate, Flags: s.Options.Flags,
 		},
-		Say: s.o.warn,
+		Say: s.Options.Warn,
 	}
-	if offline(s.a, s.c, s.o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own }) {
+	if offline(s.Host, s.Settings, s.Options) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own }) {
 		cfg.Refetch, err = s.refetch()
 	}
 	return cfg, err
@@ -96,10 +96,10 @@ func (s *staff) investigator(t dispatch.Task, req marchwarden.Request, members [
 
 // egressOf are the members whose findings others may be told. Of a cluster's worker, its
 // owner says whose at most: the sources are not those of whoever asks.
-func (s *staff) allowEgress(t dispatch.Task) []string {
-	own := egressOf(s.c, s.o)
+func (s *Worker) AllowEgress(t dispatch.Task) []string {
+	own := egressOf(s.Settings, s.Options)
 	switch {
-	case !s.forOthers:
+	case !s.ForOthers:
 		return append(own, t.Wishes.AllowEgress...)
 	case len(t.Wishes.AllowEgress) > 0:
 		return slices.DeleteFunc(own, func(name string) bool { return !slices.Contains(t.Wishes.AllowEgress, name) })
@@ -109,11 +109,11 @@ func (s *staff) allowEgress(t dispatch.Task) []string {
 
 // begunBy is the model of a run that goes on, which goes on with that one; "" for a new
 // run.
-func (s *staff) begunBy(t dispatch.Task, req marchwarden.Request) string {
+func (s *Worker) begunBy(t dispatch.Task, req marchwarden.Request) string {
 	if req.Resume == "" {
 		return ""
 	}
-	log, err := s.place.held.Load(t.Record)
+	log, err := s.Place.held.Load(t.Record)
 	if err != nil {
 		return ""
 	}
@@ -121,17 +121,17 @@ func (s *staff) begunBy(t dispatch.Task, req marchwarden.Request) string {
 	if err != nil {
 		return ""
 	}
-	return cmp.Or(start.Model, noModel)
+	return cmp.Or(start.Model, NoModel)
 }
 
 // model opens a model once.
-func (s *staff) model(m chosenFor) (llm.Model, error) {
+func (s *Worker) model(m chosenFor) (llm.Model, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if model, open := s.minds[m]; open {
 		return model, nil
 	}
-	model, err := s.a.openModel(s.c, m.chosenModel, m.public)
+	model, err := s.Host.OpenModel(s.Settings, m.chosenModel, m.Public)
 	if err == nil {
 		s.minds[m] = model
 	}
@@ -139,14 +139,14 @@ func (s *staff) model(m chosenFor) (llm.Model, error) {
 }
 
 // refetch is who gets documents again that a stranger cites.
-func (s *staff) refetch() (func(context.Context, string) (pi.Document, error), error) {
+func (s *Worker) refetch() (func(context.Context, string) (pi.Document, error), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.again != nil {
 		return s.again, nil
 	}
-	d := &desk{a: s.a, cfg: s.c, records: s.place.records(s.c), warn: s.o.warn}
-	again, err := s.a.refetcher(s.c, s.o, d)
+	d := &Runner{Host: s.Host, Settings: s.Settings, Records: s.Place.Records(s.Settings), Warn: s.Options.Warn}
+	again, err := s.Host.refetcher(s.Settings, s.Options, d)
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}

@@ -1,0 +1,82 @@
+// Package network opens researchers as the settings and the options of a question say: the
+// built-in ones inside the program or in processes of their own, external ones by MCP, and
+// the investigator over them, with their models, engines, vectors, records and ledger. It
+// also has them work for the tasks of an engine. What a research does is in the packages
+// that it opens; which flags there are, and what is printed, is the command's.
+package network
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
+)
+
+// Host is the world outside, as researchers see it.
+type Host struct {
+	Env      func(string) (string, bool)
+	Environ  func() []string
+	Self     func() (string, error) // the path of this program
+	Dir      string                 // the working directory, where .env is
+	UserHome func() (string, error) // the home folder of the user
+	Now      func() time.Time
+	NewID    func() marchwarden.TraceID
+	Stderr   io.Writer
+	Version  string
+	// Say tells people what did not stop the work; note tells what a child logs.
+	Say, Note func(string)
+	// Log is the log of a command.
+	Log func(*settings.Settings) *slog.Logger
+	// Hide knows the secrets of the settings, and takes them out of what is printed
+	// and stored. Nil knows none.
+	Hide *secret.Redactor
+	// Limits are what this process shares of providers with the others that work for its
+	// engine; nil where there is none.
+	Limits func(key string) dispatch.Limiter
+	// Tracer sends spans to a collector, once research begins and if OTEL_* says so; traced
+	// says that it was asked. Several desks may be open at once: it is not asked again.
+	Tracer *telemetry.Tracer
+	Traced bool
+}
+
+// Source is where the settings of this program are read from.
+func (h *Host) Source() settings.Source {
+	return settings.Source{Env: h.Env, Dir: h.Dir, UserHome: h.UserHome, Warn: h.Say}
+}
+
+// invalid makes the error of an option that is wrong.
+func invalid(field, hint, message string) error {
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message, Hint: hint}
+}
+
+// tracingEnd is how long a command waits, when it is done, for a collector to take the
+// last spans.
+const tracingEnd = 2 * time.Second
+
+// StartTracing begins to send spans, once, if OTEL_* says where to. The first call is to
+// have returned before anybody else calls: later ones only look.
+func (a *Host) StartTracing(c *settings.Settings) (err error) {
+	if a.Traced {
+		return nil
+	}
+	look := func(name string) string {
+		v, _ := a.Env(name)
+		return v
+	}
+	a.Tracer, err = telemetry.Start(telemetry.Config{Env: look, Service: "marchwarden", Version: a.Version, Now: a.Now, Log: a.Log(c)})
+	a.Traced = err == nil
+	return err
+}
+
+// EndTracing sends what there is left to send.
+func (a *Host) EndTracing() {
+	ctx, cancel := context.WithTimeout(context.Background(), tracingEnd)
+	defer cancel()
+	_ = a.Tracer.Close(ctx) // spans that a collector does not take are lost, and nothing else
+}

@@ -1,0 +1,196 @@
+package network
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	dbase "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+)
+
+// Options choose a researcher and what it works with.
+type Options struct {
+	Researcher string
+	Only       []string // the members of an investigation; none is all that there are
+	Online     bool
+	Isolate    bool // each built-in researcher has a process of its own
+	Library    []string
+	Embedded   bool
+	DB         string
+	// AllowSamples lets values of the database be shown to the model before it asks.
+	AllowSamples bool
+	Model        string
+	Search       string
+	Render       string
+	Timeout      string
+	// For an investigation.
+	Parallel    int
+	MaxRihlas   int
+	AllowEgress []string
+	PlanOnly    bool
+	// PartOf says that the researcher works for an investigation.
+	PartOf bool
+	// shared is where a worker's researchers record and keep, beside the home folder; nil
+	// elsewhere.
+	shared *WorkerRecords
+	// Flags are what going on with the run needs, begunBy is the model of one that
+	// goes on ("" for a run of its own), and more is added to its time.
+	Flags   []string
+	BegunBy string
+	More    time.Duration
+	// Told hears of each finished call, warn of what people should know.
+	Told func(Finished)
+	Warn func(string)
+	// Log is where a server logs; nil elsewhere.
+	Log *slog.Logger
+}
+
+// flagsFor refuses flags that are for a researcher who is not asked.
+func (o Options) flagsFor(a *Host, c *settings.Settings, name string) error {
+	for _, f := range flagsOf {
+		asked := slices.Contains(f.names, name)
+		if name == settings.PI {
+			asked = len(f.names) == 0 || len(o.Only) == 0 || slices.ContainsFunc(f.names, o.wants)
+		}
+		switch {
+		case !f.given(o) || asked:
+		case name == settings.PI:
+			return invalid(f.flag, "add it to --researchers", "is for the researcher "+f.names[0]+", who is not asked")
+		case len(f.names) == 0:
+			return invalid(f.flag, "leave out --researcher to let all of them work together", "is not for the researcher "+name)
+		default:
+			return invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
+		}
+	}
+	if o.Render != "" && name == settings.PI && offline(a, c, o) != "" {
+		return invalid("--render", "add --online", "is for the web, which is not asked")
+	}
+	return nil
+}
+
+// Narrowed leaves out what is for researchers that are not among those named: settings and
+// flags of a program may bring in a library that one question is not asked of.
+func (o Options) Narrowed(names []string) Options {
+	if !slices.Contains(names, files.Name) {
+		o.Library, o.Embedded = nil, false
+	}
+	if !slices.Contains(names, database.Name) {
+		o.DB, o.AllowSamples = "", false
+	}
+	if !slices.Contains(names, web.Name) {
+		o.Search, o.Render = "", ""
+	}
+	o.Online = o.Online && (slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name))
+	return o
+}
+
+// Check refuses options that do not go together.
+func (o Options) Check(a *Host, c *settings.Settings, name string) error {
+	if !slices.Contains(c.ResearcherNames(), name) {
+		return invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(c.ResearcherNames()), plaintext.Clip(name, 40)))
+	}
+	if err := o.flagsFor(a, c, name); err != nil {
+		return err
+	}
+	if o.Render != "" && o.Render != settings.RenderAuto && o.Render != settings.RenderNever {
+		return invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", settings.RenderAuto, settings.RenderNever, plaintext.Clip(o.Render, 40)))
+	}
+	if err := c.AreMembers("--allow-egress", o.AllowEgress); err != nil {
+		return err
+	}
+	return c.AreMembers(c.Label(settings.AllowEgress), c.List(settings.AllowEgress))
+}
+
+// chosenBy is the flag that named the members.
+func (o Options) chosenBy() string {
+	if o.Researcher != "" && o.Researcher != settings.PI {
+		return "--researcher"
+	}
+	return "--researchers"
+}
+
+// wants reports whether a member is among those that were named, if any were.
+func (o Options) wants(name string) bool {
+	return len(o.Only) == 0 || slices.Contains(o.Only, name)
+}
+
+// PartFor is what of an investigation's options is for one of its members.
+func (o Options) PartFor(name string) Options {
+	part := Options{Researcher: name, PartOf: true, Model: o.Model, Timeout: o.Timeout, Log: o.Log, Warn: o.Warn}
+	switch name {
+	case files.Name:
+		part.Library, part.Embedded = o.Library, o.Embedded
+	case web.Name:
+		part.Search, part.Render = o.Search, o.Render
+	case database.Name:
+		part.DB, part.AllowSamples = o.DB, o.AllowSamples
+	}
+	return part
+}
+
+// Recordable are the options as flags, for going on with a run: who works, and with
+// what, wherever that was set. A database's address with a password stays out.
+func (o Options) Recordable(a *Host, c *settings.Settings) []string {
+	var out []string
+	add := func(flag string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				out = append(out, "--"+flag+"="+v)
+			}
+		}
+	}
+	switchOn := func(flag string, on bool) {
+		if on {
+			out = append(out, "--"+flag)
+		}
+	}
+	number := func(flag string, n int) {
+		if n > 0 {
+			add(flag, strconv.Itoa(n))
+		}
+	}
+	library := o.Library
+	if len(library) == 0 {
+		library = c.List(settings.Library)
+	}
+	for _, dir := range library {
+		add("library", a.Source().Absolute(dir, a.Dir))
+	}
+	add("researcher", o.Researcher)
+	add("researchers", strings.Join(o.Only, ","))
+	add("allow-egress", strings.Join(o.AllowEgress, ","))
+	add("db", a.openAddress(DatabaseURL(c, o)))
+	add("model", o.Model)
+	add("search", o.Search)
+	add("render", o.Render)
+	switchOn("online", o.Online)
+	switchOn("embedded", o.Embedded)
+	switchOn("allow-samples", o.AllowSamples)
+	switchOn("isolate", o.Isolate)
+	number("parallel", o.Parallel)
+	number("max-rihlas", o.MaxRihlas)
+	return out
+}
+
+// openAddress is the address of a database as anybody may know it: a file by its whole
+// path, and "" for one that may hold a password.
+func (a *Host) openAddress(db string) string {
+	if dbase.IsFile(db) {
+		return a.Source().Absolute(db, a.Dir)
+	}
+	u, err := url.Parse(db)
+	if err != nil || u.User != nil && strings.Contains(u.User.String(), ":") || strings.Contains(strings.ToLower(u.RawQuery), "pass") {
+		return ""
+	}
+	return db
+}

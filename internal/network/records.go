@@ -1,0 +1,138 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Records is the evidence and the traces in the home folder. Close it when done.
+type Records struct {
+	Traces *trace.Dir
+	Blobs  *Evidence
+	held   *trace.Held // where a worker's runs are recorded instead; nil elsewhere
+}
+
+// book is where runs are recorded.
+func (r *Records) book() trace.Book {
+	if r.held != nil {
+		return r.held
+	}
+	return r.Traces
+}
+
+// Evidence is the evidence store behind its door: what is put is stored without the
+// secrets of the settings, and its reference is that of what is stored. So a page that
+// repeats a key is evidence like any other, with a mark in place of the key, and a run
+// and its rerun read the same, since both read what was stored.
+type Evidence struct {
+	*blobdir.Store
+	hide *secret.Redactor
+	kept blob.Store // what the store cannot take is kept in memory
+}
+
+// NewEvidence is the evidence in a folder, or in memory without one.
+func NewEvidence(store *blobdir.Store, hide *secret.Redactor) *Evidence {
+	if store == nil {
+		return &Evidence{nil, hide, blob.NewMem()}
+	}
+	return &Evidence{store, hide, blob.Rescue(store)}
+}
+
+// Put stores content without secrets.
+func (d *Evidence) Put(ctx context.Context, content []byte) (blob.Ref, error) {
+	return d.kept.Put(ctx, d.hide.Bytes(content))
+}
+
+func (d *Evidence) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
+	return d.kept.Get(ctx, ref)
+}
+
+func (d *Evidence) Stat(ctx context.Context, ref blob.Ref) (blob.Info, error) {
+	return d.kept.Stat(ctx, ref)
+}
+
+// Settle says whether what was put is on disk.
+func (d *Evidence) Settle(ctx context.Context, refs ...blob.Ref) error {
+	return blob.Settle(ctx, d.kept, refs...)
+}
+
+// OpenRecords opens them, making what is missing.
+func (a *Host) OpenRecords(c *settings.Settings) (*Records, error) {
+	const hint = "set MARCHWARDEN_HOME to a folder that can be written"
+	if err := durable.MakeDir(c.Home()); err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.Home(), Err: err, Hint: hint}
+	}
+	traces, err := trace.OpenDir(c.Text(settings.TraceDir), a.Now)
+	if err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the traces", Hint: hint, Err: err}
+	}
+	traces.Clean = a.Hide.Bytes
+	blobs, err := blobdir.Open(c.BlobPath())
+	if err != nil {
+		return nil, errors.Join(&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the evidence store", Hint: hint, Err: err}, traces.Close())
+	}
+	return &Records{Traces: traces, Blobs: NewEvidence(blobs, a.Hide)}, nil
+}
+
+// OpenWorking is openRecords for a research, which is worth its answer even where
+// nothing can be written: then it works in memory, and its result says that there is
+// no record of it.
+func (a *Host) OpenWorking(c *settings.Settings) (*Records, error) {
+	rec, err := a.OpenRecords(c)
+	if err == nil || !Unwritable(err) {
+		return rec, err
+	}
+	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), err), Blobs: NewEvidence(nil, a.Hide)}, nil
+}
+
+// Unwritable reports whether a place cannot be written for a reason that lies with
+// the disk or the system, and not with a wrong setting.
+func Unwritable(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EACCES, syscall.EPERM, syscall.EIO, syscall.EMFILE, syscall.ENFILE},
+		func(why error) bool { return errors.Is(err, why) })
+}
+
+// OpenKept is openRecords for commands that only look: where nothing was kept
+// yet, it makes nothing and says so with CodeNotFound.
+func (a *Host) OpenKept(c *settings.Settings) (*Records, error) {
+	for _, path := range []string{c.Text(settings.TraceDir), c.BlobPath()} {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("nothing is recorded yet: %s does not exist", path),
+				Hint: `ask something first: marchwarden ask "…"`}
+		}
+	}
+	return a.OpenRecords(c)
+}
+
+func (r *Records) Close() error {
+	if r.Blobs.Store == nil {
+		return r.Traces.Close()
+	}
+	return errors.Join(r.Traces.Close(), r.Blobs.Close())
+}
+
+// ReadLimited reads everything, or fails when it is more than most bytes.
+func ReadLimited(r io.Reader, most int64, what string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", what)
+	}
+	if int64(len(data)) > most {
+		return nil, invalid(what, "", fmt.Sprintf("must be at most %d bytes", most))
+	}
+	return data, nil
+}

@@ -1,0 +1,341 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Runner is one researcher with all that it works with, opened for one command,
+// and with a line in the ledger for every call.
+type Runner struct {
+	Name       string
+	Scope      string
+	OpenWorld  bool // reaches outside this machine
+	Private    bool // reports what is the user's own
+	PartOf     bool // works for an investigation, whose line in the ledger it is part of
+	Silent     bool // works for somebody whose own ledger it is a matter of
+	Researcher marchwarden.Researcher
+	Host       *Host
+	Settings   *settings.Settings
+	Records    *Records
+	Shown      mcpkit.Records // the runs that a server shows; nil for those of the records
+	Warn       func(string)
+	Told       func(Finished)
+	Closers    []func() error // in the order of closing, before the records
+}
+
+var _ marchwarden.Researcher = (*Runner)(nil)
+
+// Finished is a call that gave a result.
+type Finished struct {
+	Start  *trace.Start
+	Result *marchwarden.Result
+	Before marchwarden.CostMetadata // of which an earlier line of the ledger tells
+}
+
+// ResearcherFor is the researcher that the options mean: the named one, else the
+// investigator.
+func ResearcherFor(c *settings.Settings, o Options) string {
+	return cmp.Or(o.Researcher, c.Text(settings.Researcher), settings.PI)
+}
+
+// Open opens a researcher for a command. The options are checked before
+// anything is made.
+func (a *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
+	name := ResearcherFor(c, o)
+	if err := o.Check(a, c, name); err != nil {
+		return nil, err
+	}
+	if err := a.StartTracing(c); err != nil {
+		return nil, err
+	}
+	if o.Flags == nil && !o.PartOf && o.shared == nil {
+		o.Flags = o.Recordable(a, c)
+	}
+	if name, o.Only = WorkerFor(name, o.Only); name == settings.PI {
+		return a.openInvestigator(c, o)
+	}
+	deadline, err := c.Deadline(o.Timeout, name == web.Name || name == arxiv.Name)
+	if err != nil {
+		return nil, err
+	}
+	public := name == web.Name || name == arxiv.Name
+	model, err := a.OpenModel(c, ChooseModel(c, cmp.Or(o.BegunBy, o.Model), public), public)
+	if err != nil {
+		return nil, err
+	}
+	table, err := CalibrationOf(c)
+	if err != nil {
+		return nil, err
+	}
+	vs, err := a.OpenVectors(c)
+	if err != nil {
+		return nil, err
+	}
+	lab := researcher.Lab{Version: a.Version, Now: a.Now, NewID: a.NewID, Deadline: deadline, Model: model, Flags: o.Flags, More: o.More, Say: o.Warn,
+		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table}
+	d, err := BuiltinNamed(name).open(a, c, o, lab)
+	if err != nil {
+		return nil, errors.Join(err, vs.Close())
+	}
+	d.Closers = append(d.Closers, vs.Close)
+	return d, nil
+}
+
+// flagsOf says which researchers a flag is for.
+var flagsOf = []struct {
+	flag  string
+	given func(o Options) bool
+	names []string
+}{
+	{"--library", func(o Options) bool { return len(o.Library) > 0 }, []string{files.Name}},
+	{"--embedded", func(o Options) bool { return o.Embedded }, []string{files.Name}},
+	{"--online", func(o Options) bool { return o.Online }, []string{web.Name, arxiv.Name}},
+	{"--db", func(o Options) bool { return o.DB != "" }, []string{database.Name}},
+	{"--allow-samples", func(o Options) bool { return o.AllowSamples }, []string{database.Name}},
+	{"--search", func(o Options) bool { return o.Search != "" }, []string{web.Name}},
+	{"--render", func(o Options) bool { return o.Render != "" }, []string{web.Name}},
+	{"--researchers", func(o Options) bool { return len(o.Only) > 0 }, nil},
+	{"--plan", func(o Options) bool { return o.PlanOnly }, nil},
+	{"--parallel", func(o Options) bool { return o.Parallel != 0 }, nil},
+	{"--max-rihlas", func(o Options) bool { return o.MaxRihlas != 0 }, nil},
+	{"--allow-egress", func(o Options) bool { return len(o.AllowEgress) > 0 }, nil},
+}
+
+// The most that an investigation may be told to do.
+const (
+	MaxParallel = 64
+	MaxRihlas   = 200
+)
+
+// openFiles opens the researcher of local documents.
+func (a *Host) openFiles(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
+	library, err := a.OpenLibrary(c, o.Library, o.Embedded)
+	if err != nil {
+		return nil, err
+	}
+	d, err := a.newRunner(c, o, &lab)
+	if err != nil {
+		return nil, errors.Join(err, CloseFolders(library))
+	}
+	x := a.Extractor(c)
+	r := files.New(files.Config{Lab: lab, Library: library, IndexPath: c.IndexPath(), Extractor: x, Warn: o.Warn})
+	d.Name, d.Scope, d.Researcher, d.Private = files.Name, files.Scope, r, a.hasFolders(c, o)
+	d.Closers = []func() error{r.Close, x.Close, func() error { return CloseFolders(library) }}
+	return d, nil
+}
+
+// openWeb opens the researcher of the open web.
+func (a *Host) openWeb(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
+	engine, err := a.openEngines(c, o.Search)
+	if err != nil {
+		return nil, err
+	}
+	d, fetcher, err := a.newPagesRunner(c, o, &lab, o.Render)
+	if err != nil {
+		return nil, err
+	}
+	if problem := ChromiumProblem(c); problem != "" && RendersPages(c, o.Render) {
+		o.Warn(problem + "; pages that need JavaScript are read without it")
+	}
+	d.Name, d.Scope, d.OpenWorld = web.Name, web.Scope, true
+	d.Researcher = web.New(web.Config{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.Secrets()})
+	return d, nil
+}
+
+// newRunner opens the records and completes the lab with them.
+func (a *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (*Runner, error) {
+	rec, err := a.recordsFor(c, o)
+	if err != nil {
+		return nil, err
+	}
+	d := &Runner{Host: a, Settings: c, Records: rec, Warn: o.Warn, Told: o.Told, PartOf: o.PartOf, Silent: o.shared != nil}
+	lab.Traces, lab.Blobs, lab.PartOf = rec.book(), rec.Blobs, o.PartOf
+	lab.Spent = func(call researcher.Call) {
+		d.Enter(Finished{call.Start, call.Result, call.Before})
+	}
+	return d, nil
+}
+
+// newPagesRunner is newDesk for a researcher that reads pages of the open web, which
+// the desk closes.
+func (a *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab, rendering string) (*Runner, *webfetch.Fetcher, error) {
+	if _, err := FetchAllow(c); err != nil {
+		return nil, nil, err
+	}
+	d, err := a.newRunner(c, o, lab)
+	if err != nil {
+		return nil, nil, err
+	}
+	x := a.Extractor(c)
+	pages, err := a.openWebFetcher(c, d.Records, x, rendering)
+	if err != nil {
+		return nil, nil, errors.Join(err, x.Close(), d.Records.Close())
+	}
+	d.Closers = []func() error{d.closing(pages), x.Close}
+	return d, pages, nil
+}
+
+// closing closes a fetcher of pages. Its cache costs downloads, never an answer.
+func (d *Runner) closing(pages *webfetch.Fetcher) func() error {
+	return func() error {
+		if err := pages.Close(); err != nil {
+			d.Warn(err.Error())
+		}
+		return nil
+	}
+}
+
+// Evidence is stored content by its hash, for whoever wants to check.
+func (d *Runner) Evidence(ctx context.Context, hash string) ([]byte, error) {
+	return blob.Evidence(ctx, d.Records.Blobs, hash)
+}
+
+func (a *Host) Extractor(c *settings.Settings) *extract.Extractor {
+	return extract.New(extract.Config{CacheDir: c.CachePath()})
+}
+
+// Research asks the researcher. A call without a result is in the ledger too,
+// unless its request was wrong.
+func (d *Runner) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	req.Question, req.Context = d.Host.Hide.Text(req.Question), d.Host.Hide.Text(req.Context) // who pastes a key does not mean to ask about it
+	res, err := d.Host.Tracer.Research(d.Researcher, d.Name).Research(ctx, req, sink)
+	if err != nil && !errors.Is(err, marchwarden.CodeInvalid) && !d.PartOf && !d.Silent && req.Resume == "" { // what a run that goes on has cost is in its trace
+		d.append(ledger.Entry{Time: d.Host.Now().UTC(), Researcher: d.Name, Question: req.Question, Outcome: ledger.Failed})
+	}
+	return res, err
+}
+
+// Enter puts a finished call into the ledger and passes it on. The rihlas of an
+// investigation are part of its line: they were one question.
+func (d *Runner) Enter(call Finished) {
+	if d.Told != nil {
+		defer d.Told(call)
+	}
+	if d.PartOf || d.Silent {
+		return
+	}
+	e := ledger.EntryOf(d.Host.Now(), call.Start.Researcher, call.Start.Request.Question, call.Result)
+	f, _ := d.since(call.Result)
+	e.TokensUsed -= call.Before.TokensUsed
+	e.Iterations -= call.Before.IterationsRun
+	e.WallTimeSec -= call.Before.WallTimeSec
+	e.Searches = f.Searches
+	e.Charge(f.Tokens)
+	if f.Unpriced { // what strangers charge, nobody knows
+		e.CostUSD = nil
+	}
+	if f.Interrupted {
+		e.Outcome = ledger.Interrupted
+	}
+	d.append(e)
+}
+
+// append writes to the ledger. A ledger that cannot be written is a warning: it
+// never harms a result.
+func (d *Runner) append(e ledger.Entry) {
+	if err := ledger.Open(d.Settings.Text(settings.Ledger)).Append(e); err != nil {
+		d.Warn("the call is not in the ledger: " + err.Error())
+	}
+}
+
+// Close closes the researcher, then what it worked with.
+func (d *Runner) Close() error {
+	var errs []error
+	for _, c := range d.Closers {
+		errs = append(errs, c())
+	}
+	return errors.Join(append(errs, d.Records.Close())...)
+}
+
+// Complete looks at a run that had ended before: whoever ended it may have died before
+// it told the ledger. It returns its start.
+func (d *Runner) Complete(res *marchwarden.Result) (*trace.Start, error) {
+	log, err := d.Records.Traces.Load(res.TraceID)
+	if err != nil {
+		return nil, err
+	}
+	start, err := log.Start()
+	if err != nil || d.PartOf {
+		return start, err
+	}
+	entries, _, err := ledger.Read(d.Settings.Text(settings.Ledger))
+	if err != nil {
+		return start, nil // a ledger that cannot be read costs no answer
+	}
+	ends, told := 0, 0
+	for _, s := range log.Steps {
+		if _, ok := s.(*trace.Complete); ok {
+			ends++
+		}
+	}
+	for _, e := range entries {
+		if e.TraceID == res.TraceID {
+			told++
+		}
+	}
+	if told < ends {
+		d.Enter(Finished{start, res, d.before(log)})
+	}
+	return start, nil
+}
+
+// before is what a run had cost at its end before the last.
+func (d *Runner) before(log *trace.Log) marchwarden.CostMetadata {
+	var ends []*trace.Complete
+	for _, s := range log.Steps {
+		if c, ok := s.(*trace.Complete); ok {
+			ends = append(ends, c)
+		}
+	}
+	if len(ends) < 2 {
+		return marchwarden.CostMetadata{}
+	}
+	stored, err := d.Records.Blobs.Get(context.Background(), ends[len(ends)-2].Result)
+	if err != nil {
+		return marchwarden.CostMetadata{}
+	}
+	res, err := marchwarden.DecodeResult(stored)
+	if err != nil {
+		return marchwarden.CostMetadata{}
+	}
+	return res.CostMetadata
+}
+
+// Whole is what a run and the rihlas that it sent spent, with what they searched.
+func (d *Runner) Whole(res *marchwarden.Result) (history.Spent, []string) {
+	return d.spent(res, history.Whole)
+}
+
+// since is whole of what is in no earlier line of the ledger.
+func (d *Runner) since(res *marchwarden.Result) (history.Spent, []string) {
+	return d.spent(res, history.SinceItsEnd)
+}
+
+// spent reads the traces of a run. One that cannot be read tells nothing; 'verify' says
+// why.
+func (d *Runner) spent(res *marchwarden.Result, of history.Scope) (history.Spent, []string) {
+	return history.Together(res, func(id marchwarden.TraceID) (history.Trail, error) {
+		log, err := d.Records.Traces.Load(id)
+		if err != nil {
+			return history.Trail{}, err
+		}
+		return history.TrailOf(log, of), nil
+	})
+}

@@ -1,0 +1,125 @@
+package network
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/remote"
+	vectorshelf "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/shelf"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+)
+
+// Vectors is what makes the sentence vectors of a command, with what was made before.
+// Close it when done.
+type Vectors struct {
+	Embedder embed.Embedder // nil for none
+	shelf    *vectorshelf.Shelf
+}
+
+// OpenVectors opens what the settings name. A program that was built without the model
+// goes without unless another is named.
+func (a *Host) OpenVectors(c *settings.Settings) (*Vectors, error) {
+	e, err := a.BareEmbedder(c)
+	if err != nil && !errors.Is(err, minilm.ErrNoModel) {
+		return nil, err
+	}
+	v := &Vectors{shelf: vectorshelf.Open(c.VectorsPath(), 0)}
+	if e != nil {
+		v.Embedder = embed.Cached(e, v.shelf)
+	}
+	return v, nil
+}
+
+// checkVectors refuses what openVectors would, and opens nothing.
+func (a *Host) checkVectors(c *settings.Settings) error {
+	_, err := a.BareEmbedder(c)
+	if errors.Is(err, minilm.ErrNoModel) {
+		return nil
+	}
+	return err
+}
+
+// Of finds the embedder of a run that goes on or is run again: whatever the settings
+// say, the one in the program is there for its own runs.
+func (v *Vectors) Of(id string) (embed.Embedder, error) {
+	if v.Embedder != nil && v.Embedder.ID() == id {
+		return v.Embedder, nil
+	}
+	e, err := BuiltinVectors(id)
+	if e == nil || err != nil {
+		return nil, err
+	}
+	return embed.Cached(e, v.shelf), nil
+}
+
+// BuiltinVectors is the embedder in the program if it has that id, and else nil.
+func BuiltinVectors(id string) (embed.Embedder, error) {
+	if id != minilm.ID {
+		return nil, nil
+	}
+	return minilm.New()
+}
+
+func (v *Vectors) Close() error { return v.shelf.Close() }
+
+// BareEmbedder is the embedder that the settings name, or nil. It is minilm.ErrNoModel
+// where the one in the program is meant and there is none.
+func (a *Host) BareEmbedder(c *settings.Settings) (embed.Embedder, error) {
+	model := c.Text(settings.EmbedModel)
+	switch how := c.Text(settings.Embed); {
+	case how == settings.EmbedOff:
+		return nil, nil
+	case how == settings.EmbedOpenAI:
+		custom := c.Origin(settings.OpenAIURL) != settings.FromDefault
+		if c.Text(settings.OpenAIKey) == "" && !custom {
+			return nil, invalid(c.Label(settings.Embed), "set "+settings.EnvOf(settings.OpenAIKey)+" in the environment or in .env, or set "+settings.EnvOf(settings.Embed)+" to "+settings.EmbedBuiltin, settings.EmbedOpenAI+" needs a key")
+		}
+		return remote.OpenAI(remote.Config{Key: c.Text(settings.OpenAIKey), BaseURL: c.Text(settings.OpenAIURL), Model: model, HTTP: a.sharedClient(settings.EmbedOpenAI), UserAgent: a.UserAgent()}), nil
+	case how == settings.EmbedOllama:
+		at := strings.TrimSuffix(providerNamed(settings.EmbedOllama).Address(c), "/v1")
+		return remote.Ollama(remote.Config{BaseURL: at, Model: model, HTTP: a.sharedClient(settings.EmbedOllama), UserAgent: a.UserAgent()}), nil
+	case model == "":
+		return minilm.New()
+	}
+	return a.folderEmbedder(c, model)
+}
+
+// folderEmbedder loads a model from a folder of the user's.
+func (a *Host) folderEmbedder(c *settings.Settings, path string) (embed.Embedder, error) {
+	base := a.Dir
+	if c.Origin(settings.EmbedModel) == settings.FromFile {
+		base = c.Home()
+	}
+	path = a.Source().Absolute(path, base)
+	const hint = "a folder with config.json, vocab.txt or tokenizer.json, and model.safetensors of a BERT-family model"
+	wrong := func(why string) error { return invalid(c.Label(settings.EmbedModel), hint, path+" "+why) }
+	root, err := os.OpenRoot(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, wrong("does not exist")
+	case err != nil:
+		return nil, wrong("is no folder that can be opened: " + durable.Cause(err))
+	}
+	defer root.Close() // everything is read by then
+	e, err := bert.Load(root.FS())
+	if err != nil {
+		return nil, wrong("holds no model that can be used: " + err.Error())
+	}
+	return e, nil
+}
+
+// ReadableVectors refuses what the settings of vectors cannot mean.
+func (a *Host) ReadableVectors(c *settings.Settings) error {
+	_, err := a.BareEmbedder(c)
+	if c.Text(settings.Embed) == settings.EmbedBuiltin && errors.Is(err, marchwarden.CodeInvalid) {
+		return err
+	}
+	return nil
+}
