@@ -5,8 +5,7 @@
 // It owns the assembly of an investigator from a Config and nothing else: the
 // network of its researchers, the folder of its records, the clock. What an
 // investigation is stands in the contract, which is the package at the module's
-// root. The investigator plans and writes without a language model; a researcher of
-// your own may use any.
+// root. Without Model the investigator plans and writes without a language model.
 //
 //	inv, err := investigate.Open(investigate.Config{Home: home, Embedded: true})
 //	if err != nil { … }
@@ -17,20 +16,17 @@ package investigate
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
@@ -46,6 +42,18 @@ type Config struct {
 	// "files", inside this process, and are private: what is found there is told to
 	// no other researcher.
 	Library []string
+	// Online has the web and arXiv asked, too: what is asked leaves this machine. Search
+	// names the engines, such as "searxng,wikipedia"; "" takes all that Env has keys for.
+	Online bool
+	Search string
+	// DB is a database to ask, read-only: an SQLite file, postgres://… or mysql://….
+	DB string
+	// Model plans and writes, such as "anthropic" or "ollama/qwen3"; "" writes without.
+	// What is private is shown to it.
+	Model string
+	// Env has the keys and addresses of models and engines under the names that
+	// docs/configuration.md lists: os.LookupEnv, or a function of your own. Nil is none.
+	Env func(name string) (string, bool)
 	// Embedded adds the documents that come with this module to the library.
 	Embedded bool
 	// Researchers are the others to ask.
@@ -77,16 +85,13 @@ type Config struct {
 	Now func() time.Time
 	// NewID makes the ids of traces, each another one; nil is serve.NewTraceID.
 	NewID func() marchwarden.TraceID
+
+	dir string // the working directory
 }
 
 // Investigator is a principal investigator: a researcher that asks researchers. It
 // is safe for concurrent use until it is closed.
-type Investigator struct {
-	pi      *pi.PI
-	network *pool.Pool
-	blobs   blob.Store
-	close   []func() error // in order
-}
+type Investigator struct{ runner *network.Runner }
 
 var _ marchwarden.Researcher = (*Investigator)(nil)
 
@@ -98,11 +103,51 @@ func Open(cfg Config) (*Investigator, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
 	}
-	i := &Investigator{}
-	if err := i.assemble(cfg); err != nil {
-		return nil, errors.Join(err, i.Close())
+	noUser := func() (string, error) { return "", errors.New("a program has no home folder of a user") }
+	say := func(message string) { cfg.Log.Warn(message) }
+	c, err := settings.Load(settings.Source{Env: cfg.lookup, Home: cfg.Home, UserHome: noUser, Warn: say})
+	if err != nil {
+		return nil, err
 	}
-	return i, nil
+	h := &network.Host{
+		Env: cfg.lookup, Dir: cfg.dir, UserHome: noUser, Now: cfg.Now, NewID: cfg.NewID, Stderr: io.Discard, Version: cfg.Version,
+		Say: say, Note: func(line string) { cfg.Log.Debug(line) }, Log: func(*settings.Settings) *slog.Logger { return cfg.Log }, Hide: secret.New(c.Hidden(cfg.lookup)...),
+	}
+	o := network.Options{
+		Only: cfg.names(), Others: cfg.seats(), Online: cfg.Online, Library: cfg.Library, Embedded: cfg.Embedded, DB: cfg.DB, Model: cfg.Model, Search: cfg.Search,
+		Parallel: cfg.Parallel, MaxRihlas: cfg.MaxRihlas, AllowEgress: cfg.AllowEgress, Warn: say, Log: cfg.Log,
+	}
+	if cfg.Deadline > 0 {
+		o.Timeout = cfg.Deadline.String()
+	}
+	r, err := h.Open(c, o)
+	if err != nil {
+		return nil, named(err)
+	}
+	return &Investigator{r}, nil
+}
+
+// lookup is Env, and what other fields say instead.
+func (c *Config) lookup(name string) (string, bool) {
+	if c.WordsAlone && name == settings.EnvOf(settings.Embed) {
+		return settings.EmbedOff, true
+	}
+	if c.Env == nil {
+		return "", false
+	}
+	return c.Env(name)
+}
+
+// named is an error with the field of the Config in place of the command's flag.
+func named(err error) error {
+	fields := map[string]string{"--library": "Library", "--db": "DB", "--model": "Model", "--search": "Search", "--timeout": "Deadline", "--researchers": "Researchers"}
+	var e *marchwarden.Error
+	if errors.As(err, &e) && fields[e.Field] != "" {
+		told := *e
+		told.Field = fields[e.Field]
+		return &told
+	}
+	return err
 }
 
 // complete checks the Config and fills in what was left to this package.
@@ -110,14 +155,16 @@ func (c *Config) complete() error {
 	switch {
 	case c.Home == "":
 		return invalid("Home", "give the folder for traces and evidence", "must not be empty")
-	case len(c.Library) == 0 && !c.Embedded && len(c.Researchers) == 0:
-		return invalid("Researchers", "set Embedded, Library or Researchers", "there is nobody to ask")
+	case len(c.names()) == 0:
+		return invalid("Researchers", "set Embedded, Library, Online, DB or Researchers", "there is no researcher to ask")
 	case c.Parallel < 0:
 		return invalid("Parallel", "", "must not be negative, is %d", c.Parallel)
 	case c.MaxRihlas < 0:
 		return invalid("MaxRihlas", "", "must not be negative, is %d", c.MaxRihlas)
-	case c.Deadline < 0:
-		return invalid("Deadline", "", "must not be negative, is %s", c.Deadline)
+	case c.Deadline < 0 || c.Deadline > 0 && c.Deadline < settings.MinTimeout || c.Deadline > settings.MaxTimeout:
+		return invalid("Deadline", "", "must be 0 or between %s and %s, is %s", settings.MinTimeout, settings.MaxTimeout, c.Deadline)
+	case c.Search != "" && !c.Online:
+		return invalid("Search", "set Online", "is for the web, which is not asked")
 	}
 	for _, r := range c.Researchers {
 		if err := r.check(); err != nil {
@@ -126,14 +173,16 @@ func (c *Config) complete() error {
 	}
 	for _, name := range c.AllowEgress {
 		if !c.has(name) {
-			return invalid("AllowEgress", "", "nobody is called %q", name)
+			return invalid("AllowEgress", "", "no researcher is called %q", name)
 		}
 	}
-	home, err := filepath.Abs(c.Home)
+	var err error
+	if c.Home, err = filepath.Abs(c.Home); err == nil {
+		c.dir, err = os.Getwd()
+	}
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "find the home folder")
 	}
-	c.Home = home
 	if c.Version == "" {
 		c.Version = "dev"
 	}
@@ -149,56 +198,18 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// assemble opens the records, then the network, then the investigator over both.
-func (i *Investigator) assemble(cfg Config) error {
-	traces, err := trace.OpenDir(filepath.Join(cfg.Home, "traces"), cfg.Now)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the traces")
-	}
-	i.close = append(i.close, traces.Close)
-	blobs, err := dir.Open(filepath.Join(cfg.Home, "blobs"))
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the evidence store")
-	}
-	i.blobs, i.close = blobs, append([]func() error{blobs.Close}, i.close...)
-	judged, err := i.judge(cfg)
-	if err != nil {
-		return err
-	}
-	seats, err := i.seats(cfg, traces, judged)
-	if err != nil {
-		return err
-	}
-	i.network, err = pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(filepath.Join(cfg.Home, "pins.json")), Now: cfg.Now, Log: cfg.Log})
-	if err != nil {
-		return err
-	}
-	i.close = append([]func() error{i.network.Close}, i.close...)
-	i.pi = pi.New(pi.Config{
-		Traces: traces, Blobs: blobs, Version: cfg.Version, Now: cfg.Now, NewID: cfg.NewID, Dispatcher: i.network,
-		Minds: pi.Minds{
-			Planner: func(string) pi.Planner { return derive.New() },
-			Writer:  func(string) reason.Reasoner { return extractive.New() },
-			Vectors: judged.vectorsOf,
-		},
-		Vectors: judged.vectors, Calibration: judged.calibration,
-		Options: pi.Options{Parallel: cfg.Parallel, MaxRihlas: cfg.MaxRihlas, Deadline: cfg.Deadline, AllowEgress: cfg.AllowEgress},
-	})
-	return nil
-}
-
 // Research investigates a question, as marchwarden.Researcher promises. The result
 // has rihlas, one for each time that a researcher was asked, and decisions: what
 // was done about their gaps and discoveries. A researcher that fails, hangs or lies
 // is a gap and takes nothing from what the others found.
 func (i *Investigator) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	return i.pi.Research(ctx, req, sink)
+	return i.runner.Research(ctx, req, sink)
 }
 
 // Evidence is the stored document that a citation's ContentHash names, byte for
 // byte; CodeNotFound says that there is none, CodeInvalid that it is no hash.
 func (i *Investigator) Evidence(ctx context.Context, hash string) ([]byte, error) {
-	return blob.Evidence(ctx, i.blobs, hash)
+	return i.runner.Evidence(ctx, hash)
 }
 
 // Approve accepts the description that the tool of a Command or URL has now, after
@@ -206,16 +217,9 @@ func (i *Investigator) Evidence(ctx context.Context, hash string) ([]byte, error
 // Until then such a researcher is not asked any more: what a tool says of itself
 // can steer whoever reads it.
 func (i *Investigator) Approve(ctx context.Context, name string) (before, after string, err error) {
-	return i.network.Approve(ctx, name)
+	return i.runner.Pool.Approve(ctx, name)
 }
 
 // Close ends the researchers that were started and frees the records. Calls of
 // Research must have returned.
-func (i *Investigator) Close() error {
-	var errs []error
-	for _, c := range i.close {
-		errs = append(errs, c())
-	}
-	i.close = nil
-	return errors.Join(errs...)
-}
+func (i *Investigator) Close() error { return i.runner.Close() }

@@ -320,8 +320,8 @@ func TestRefusesWhatCannotWork(t *testing.T) {
 		part string
 	}{
 		"no home":       {investigate.Config{Embedded: true}, marchwarden.CodeInvalid, "Home"},
-		"home a file":   {investigate.Config{Home: file, Embedded: true}, marchwarden.CodeUnavailable, "open the traces"},
-		"nobody":        {investigate.Config{Home: home}, marchwarden.CodeInvalid, "nobody to ask"},
+		"home a file":   {investigate.Config{Home: file, Embedded: true}, marchwarden.CodeUnavailable, "not a directory"},
+		"nobody":        {investigate.Config{Home: home}, marchwarden.CodeInvalid, "no researcher to ask"},
 		"no folder":     {investigate.Config{Home: home, Library: []string{file + "s"}}, marchwarden.CodeInvalid, "does not exist"},
 		"parallel":      {investigate.Config{Home: home, Embedded: true, Parallel: -1}, marchwarden.CodeInvalid, "Parallel"},
 		"rihlas":        {investigate.Config{Home: home, Embedded: true, MaxRihlas: -1}, marchwarden.CodeInvalid, "MaxRihlas"},

@@ -2,10 +2,8 @@ package investigate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,19 +11,20 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // Researcher is one member of the network. Exactly one of Value, Command and URL
 // is given.
 type Researcher struct {
 	// Name is 1 to 40 of a-z, 0-9, _ and -, and begins with a letter. Required, and
-	// neither "files" nor "pi".
+	// not that of a built-in researcher, nor "pi".
 	Name string
 	// Scope is one sentence on what it covers. The investigator chooses by it.
 	// Required.
@@ -92,8 +91,8 @@ func (r Researcher) check() error {
 		}
 	}
 	switch {
-	case r.Name == files.Name:
-		return invalid("Researchers", "choose another name", "%q is the researcher of the library", r.Name)
+	case settings.IsBuiltin(r.Name):
+		return invalid("Researchers", "choose another name", "%q is a researcher of the library or of this module", r.Name)
 	case r.Name == "pi":
 		return invalid("Researchers", "choose another name", "%q is the investigator itself", r.Name)
 	case strings.TrimSpace(r.Scope) == "":
@@ -108,12 +107,24 @@ func (r Researcher) check() error {
 	return nil
 }
 
+// names are those of all researchers that the Config means.
+func (c *Config) names() []string {
+	var names []string
+	for name, meant := range map[string]bool{files.Name: c.Embedded || len(c.Library) > 0, database.Name: c.DB != "", web.Name: c.Online, arxiv.Name: c.Online} {
+		if meant {
+			names = append(names, name)
+		}
+	}
+	for _, r := range c.Researchers {
+		names = append(names, r.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // has reports whether the Config has a researcher of that name.
 func (c *Config) has(name string) bool {
-	if name == files.Name {
-		return c.Embedded || len(c.Library) > 0
-	}
-	return slices.ContainsFunc(c.Researchers, func(r Researcher) bool { return r.Name == name })
+	return slices.Contains(c.names(), name)
 }
 
 // invalid is the error of a field of the Config.
@@ -121,80 +132,24 @@ func invalid(field, hint, format string, args ...any) error {
 	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// seats are the members of the network: the library first, then the others in
-// their order. The network itself refuses names that are wrong or taken.
-func (i *Investigator) seats(cfg Config, traces *trace.Dir, judged judgement) ([]pool.Seat, error) {
+// seats are the researchers that the program brings along. The network itself refuses
+// names that are wrong or taken.
+func (c *Config) seats() []pool.Seat {
 	var out []pool.Seat
-	if cfg.has(files.Name) {
-		open, err := i.library(cfg, traces, judged)
-		if err != nil {
-			return nil, err
-		}
-		m := dispatch.Member{Name: files.Name, Scope: files.Scope, Transport: "in process", Trust: dispatch.Own, Private: len(cfg.Library) > 0}
-		out = append(out, pool.Seat{Member: m, Open: open})
-	}
-	for _, r := range cfg.Researchers {
+	for _, r := range c.Researchers {
 		m := dispatch.Member{Name: r.Name, Scope: r.Scope, Share: r.Share, Trust: dispatch.Trust(r.Trust), Private: r.Private, OpenWorld: true}
 		s := pool.Seat{Member: m, Timeout: r.Timeout}
 		if r.Value != nil {
-			s.Transport, s.OpenWorld, s.Open = "in process", r.OpenWorld, inProcess(r.Scope, r.Value, r.Evidence)
+			s.Transport, s.OpenWorld = "in process", r.OpenWorld
+			s.Open = func(context.Context) (pool.Session, pool.Card, error) {
+				return pool.InProcess(r.Value, r.Evidence), pool.Card{Contract: marchwarden.ContractVersion, Description: r.Scope}, nil
+			}
 		} else {
-			s.Transport, s.Pinned, s.Open = strings.Join(append(slices.Clone(r.Command), r.URL), " "), true, cfg.dial(r)
+			d := client.Dialer{Version: c.Version, Now: c.Now, HTTP: c.HTTP, Log: c.Log}
+			t := client.Target{Command: r.Command, Env: r.Env, Dir: r.Dir, Stderr: r.Stderr, URL: r.URL, Token: r.Token}
+			s.Transport, s.Pinned, s.Open = strings.Join(append(slices.Clone(r.Command), r.URL), " "), true, network.Dial(d, func() client.Target { return t })
 		}
 		out = append(out, s)
 	}
-	return out, nil
-}
-
-// opener makes sessions with one member.
-type opener func(context.Context) (pool.Session, pool.Card, error)
-
-func inProcess(scope string, r marchwarden.Researcher, evidence func(context.Context, string) ([]byte, error)) opener {
-	return func(context.Context) (pool.Session, pool.Card, error) {
-		return pool.InProcess(r, evidence), pool.Card{Contract: marchwarden.ContractVersion, Description: scope}, nil
-	}
-}
-
-// dial makes the opener of a researcher that runs somewhere else.
-func (c *Config) dial(r Researcher) opener {
-	d := client.Dialer{Version: c.Version, Now: c.Now, HTTP: c.HTTP, Log: c.Log}
-	t := client.Target{Command: r.Command, Env: r.Env, Dir: r.Dir, Stderr: r.Stderr, URL: r.URL, Token: r.Token}
-	return func(ctx context.Context) (pool.Session, pool.Card, error) {
-		s, err := d.Dial(ctx, t)
-		if err != nil {
-			return nil, pool.Card{}, err
-		}
-		card := s.Card()
-		return s, pool.Card{Contract: card.Contract, Description: card.Description, ToolHash: card.ToolHash, Private: card.Private}, nil
-	}
-}
-
-// library opens the folders and makes their researcher, which is closed with the
-// investigator.
-func (i *Investigator) library(cfg Config, traces *trace.Dir, judged judgement) (opener, error) {
-	var folders []*fetch.Folder
-	for _, path := range cfg.Library {
-		f, err := fetch.OpenFolder(path)
-		if err != nil {
-			return nil, err
-		}
-		i.close = append(i.close, f.Close)
-		if !slices.ContainsFunc(folders, func(o *fetch.Folder) bool { return o.Name == f.Name }) {
-			folders = append(folders, f)
-		}
-	}
-	if cfg.Embedded {
-		folders = append(folders, files.Embedded())
-	}
-	x := extract.New(extract.Config{CacheDir: filepath.Join(cfg.Home, "cache")})
-	r := files.New(files.Config{
-		Lab: researcher.Lab{
-			PartOf: true, Traces: traces, Blobs: i.blobs, Version: cfg.Version, Now: cfg.Now, NewID: cfg.NewID, Deadline: cfg.Deadline,
-			Vectors: judged.vectors, Calibration: judged.calibration,
-		},
-		Library: folders, IndexPath: filepath.Join(cfg.Home, "library", "index.db"), Extractor: x,
-		Warn: func(message string) { cfg.Log.Warn(message) },
-	})
-	i.close = append([]func() error{func() error { return errors.Join(r.Close(), x.Close()) }}, i.close...)
-	return inProcess(files.Scope, r, i.Evidence), nil
+	return out
 }

@@ -195,12 +195,17 @@ var layers = []layer{
 
 	// The doors for other programs, and programs that go through them.
 	{"serve", []string{"internal/mcpkit", "."}},
-	{"investigate", []string{"serve", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/dispatch/pool", "internal/mcpkit", "internal/mcpkit/client", "internal/researcher", "internal/researcher/files",
-		"internal/reason", "internal/reason/extractive", "internal/confidence", "internal/embed", "internal/embed/minilm", "internal/embed/shelf", "internal/fetch", "internal/fetch/extract", "internal/blob", "internal/blob/dir", "internal/trace", "."}},
+	{"internal/network", []string{"internal/blob", "internal/blob/dir", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool", "internal/dispatch/relay",
+		"internal/durable", "internal/embed", "internal/embed/bert", "internal/embed/minilm", "internal/embed/remote", "internal/embed/shelf", "internal/fetch", "internal/fetch/extract",
+		"internal/fetch/guard", "internal/fetch/render", "internal/fetch/web", "internal/history", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic",
+		"internal/llm/openai", "internal/llm/rationed", "internal/llm/steady", "internal/mcpkit", "internal/mcpkit/client", "internal/mcpkit/client/login", "internal/pi", "internal/pi/advise",
+		"internal/pi/derive", "internal/plaintext", "internal/researcher", "internal/researcher/arxiv", "internal/researcher/database", "internal/researcher/files", "internal/researcher/web",
+		"internal/scholar", "internal/search", "internal/search/arxiv", "internal/search/brave", "internal/search/rationed", "internal/search/searxng", "internal/search/tavily",
+		"internal/search/wikipedia", "internal/secret", "internal/settings", "internal/telemetry", "internal/term", "internal/trace", "."}},
+	{"investigate", []string{"serve", "internal/dispatch", "internal/dispatch/pool", "internal/mcpkit/client", "internal/network", "internal/researcher/arxiv", "internal/researcher/database", "internal/researcher/files", "internal/researcher/web", "internal/secret", "internal/settings", "."}},
 	{"examples", nil}, // tests of the examples, as processes
 	{"examples/go-researcher", []string{"serve", "."}},
 	{"examples/embedding", []string{"investigate", "serve", "."}},
-	{"internal/network", []string{"internal/blob", "internal/blob/dir", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool", "internal/dispatch/relay", "internal/durable", "internal/embed", "internal/embed/bert", "internal/embed/minilm", "internal/embed/remote", "internal/embed/shelf", "internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/fetch/render", "internal/fetch/web", "internal/history", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic", "internal/llm/openai", "internal/llm/rationed", "internal/llm/steady", "internal/mcpkit", "internal/mcpkit/client", "internal/mcpkit/client/login", "internal/pi", "internal/pi/advise", "internal/pi/derive", "internal/plaintext", "internal/researcher", "internal/researcher/arxiv", "internal/researcher/database", "internal/researcher/files", "internal/researcher/web", "internal/scholar", "internal/search", "internal/search/arxiv", "internal/search/brave", "internal/search/rationed", "internal/search/searxng", "internal/search/tavily", "internal/search/wikipedia", "internal/secret", "internal/settings", "internal/telemetry", "internal/term", "internal/trace", "."}},
 	{"cmd/marchwarden", []string{anything}},
 	{"tools/reader/windows", []string{"internal/evidence", "internal/fetch", "internal/fetch/extract"}}, // cuts documents for training
 	{"tools/reader/fit", []string{"internal/embed", "internal/embed/minilm", "internal/eval", "internal/eval/desk", "internal/fetch/extract", "internal/reason/extractive", "."}}, // asks, to fit scores

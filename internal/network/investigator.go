@@ -86,7 +86,7 @@ func (a *Host) openInvestigator(c *settings.Settings, o Options) (*Runner, error
 		Spent: func(call pi.Call) { d.Enter(Finished{call.Start, call.Result, call.Before}) },
 		Say:   o.Warn,
 	}
-	d.Closers = []func() error{network.Close, vs.Close}
+	d.Pool, d.Closers = network, []func() error{network.Close, vs.Close}
 	if offline(a, c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own }) {
 		if cfg.Refetch, err = a.refetcher(c, o, d); err != nil {
 			return nil, errors.Join(err, d.Close())

@@ -76,6 +76,7 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		seat.Transport = m.Transport()
 		out = append(out, seat)
 	}
+	out = append(out, o.Others...)
 	for _, name := range o.Only {
 		if !slices.ContainsFunc(out, func(s pool.Seat) bool { return s.Name == name }) {
 			return nil, invalid("--researchers", "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(c.MemberNames()), plaintext.Clip(name, 40)))
@@ -116,7 +117,7 @@ func (a *Host) sessionLog(c *settings.Settings, o Options) *slog.Logger {
 	return slog.New(slog.DiscardHandler)
 }
 
-// dial makes the opener of a member that runs somewhere else.
+// dial is Dial for a member of the configuration.
 func (a *Host) dial(c *settings.Settings, o Options, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
 	transport := "tcp"
 	if len(t.Command) > 0 {
@@ -128,12 +129,18 @@ func (a *Host) dial(c *settings.Settings, o Options, name string, t client.Targe
 			return a.Tracer.Call(ctx, telemetry.Op{Method: "tools/call", Tool: "research", Transport: transport}, meta)
 		}
 	}
-	return func(ctx context.Context) (pool.Session, pool.Card, error) {
-		t := t
+	return Dial(d, func() client.Target {
 		if len(t.Command) > 0 {
 			t.Stderr = a.newChildLog(c, name, o.Warn)
 		}
-		s, err := d.Dial(ctx, t)
+		return t
+	})
+}
+
+// Dial makes the opener of a member that runs somewhere else.
+func Dial(d client.Dialer, target func() client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+	return func(ctx context.Context) (pool.Session, pool.Card, error) {
+		s, err := d.Dial(ctx, target())
 		if err != nil {
 			return nil, pool.Card{}, err
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	dbase "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
@@ -21,7 +22,8 @@ import (
 // Options choose a researcher and what it works with.
 type Options struct {
 	Researcher string
-	Only       []string // the members of an investigation; none is all that there are
+	Only       []string    // the members of an investigation; none is all that there are
+	Others     []pool.Seat // further members, which a program brings along
 	Online     bool
 	Isolate    bool // each built-in researcher has a process of its own
 	Library    []string
@@ -105,7 +107,10 @@ func (o Options) Check(a *Host, c *settings.Settings, name string) error {
 	if o.Render != "" && o.Render != settings.RenderAuto && o.Render != settings.RenderNever {
 		return invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", settings.RenderAuto, settings.RenderNever, plaintext.Clip(o.Render, 40)))
 	}
-	if err := c.AreMembers("--allow-egress", o.AllowEgress); err != nil {
+	own := slices.DeleteFunc(slices.Clone(o.AllowEgress), func(name string) bool {
+		return slices.ContainsFunc(o.Others, func(s pool.Seat) bool { return s.Name == name })
+	})
+	if err := c.AreMembers("--allow-egress", own); err != nil {
 		return err
 	}
 	return c.AreMembers(c.Label(settings.AllowEgress), c.List(settings.AllowEgress))

@@ -7,6 +7,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
@@ -31,6 +32,7 @@ type Runner struct {
 	PartOf     bool // works for an investigation, whose line in the ledger it is part of
 	Silent     bool // works for somebody whose own ledger it is a matter of
 	Researcher marchwarden.Researcher
+	Pool       *pool.Pool // the members of an investigation; nil for a single researcher
 	Host       *Host
 	Settings   *settings.Settings
 	Records    *Records

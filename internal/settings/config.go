@@ -160,6 +160,9 @@ type Source struct {
 	UserHome  func() (string, error) // the home folder of the user
 	Warn      func(string)
 	LogFormat string // the flag --log-format; "" leaves it to the other places
+	// Home is the home folder of a program that has its own settings: neither .env nor
+	// config.yaml is read then. "" leaves it to the settings.
+	Home string
 }
 
 // Load finds every setting: flags, then the environment, then .env in the
@@ -168,9 +171,12 @@ type Source struct {
 // setting cannot have, are errors that name it; the settings that were read before it are
 // returned with the error.
 func Load(src Source) (*Settings, error) {
-	dotenv, err := readDotEnv(filepath.Join(src.Dir, ".env"))
-	if err != nil {
-		return nil, err
+	var dotenv map[string]string
+	var err error
+	if src.Home == "" {
+		if dotenv, err = readDotEnv(filepath.Join(src.Dir, ".env")); err != nil {
+			return nil, err
+		}
 	}
 	layers := []layer{
 		{FromEnv, func(s Setting) ([]string, bool) { v, ok := src.Env(s.Env); return s.split(v), ok && s.Present(v) }, src.Dir},
@@ -192,18 +198,22 @@ func Load(src Source) (*Settings, error) {
 	if c.Values[Home], err = src.resolve(home, layers); err != nil {
 		return nil, err
 	}
-	if c.Home() == "" {
+	switch {
+	case src.Home != "":
+		c.Values[Home] = Value{[]string{src.Home}, FromDefault}
+	case c.Home() == "":
 		user, err := src.UserHome()
 		if err != nil || user == "" {
 			return nil, invalid("MARCHWARDEN_HOME", "set MARCHWARDEN_HOME to a folder that marchwarden may keep its records in", "no home folder is known: neither MARCHWARDEN_HOME nor HOME is set")
 		}
 		c.Values[Home] = Value{[]string{filepath.Join(user, ".marchwarden")}, FromDefault}
 	}
-	file, members, err := readConfigFile(filepath.Join(c.Home(), FromFile))
-	if err != nil {
-		return c, err
+	var file map[string][]string
+	if src.Home == "" {
+		if file, c.Members, err = readConfigFile(filepath.Join(c.Home(), FromFile)); err != nil {
+			return c, err
+		}
 	}
-	c.Members = members
 	layers = append(layers, layer{FromFile, func(s Setting) ([]string, bool) { v, ok := file[s.Name]; return v, ok }, c.Home()})
 	if src.LogFormat != "" {
 		flag := func(s Setting) ([]string, bool) { return []string{src.LogFormat}, s.Name == LogFormat }

@@ -334,8 +334,8 @@ func (s Setting) Read(texts []string, absolute func(string) string) (read []stri
 			}
 		case span:
 			d, err := time.ParseDuration(t)
-			if err != nil || d < minTimeout || d > maxTimeout {
-				return nil, fmt.Sprintf("must be a time between %s and %s such as 90s or 10m, not %q", minTimeout, maxTimeout, plaintext.Clip(t, 40))
+			if err != nil || d < MinTimeout || d > MaxTimeout {
+				return nil, fmt.Sprintf("must be a time between %s and %s such as 90s or 10m, not %q", MinTimeout, MaxTimeout, plaintext.Clip(t, 40))
 			}
 			read[i] = d.String()
 		case Boolean:
@@ -361,8 +361,8 @@ func (s Setting) Read(texts []string, absolute func(string) string) (read []stri
 
 // The shortest and longest time that a research may be given.
 const (
-	minTimeout = time.Second
-	maxTimeout = 24 * time.Hour
+	MinTimeout = time.Second
+	MaxTimeout = 24 * time.Hour
 )
 
 // ReadAddress checks the address of a service. One without a scheme, as some
