@@ -7,7 +7,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
-	lanefollow "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
@@ -21,7 +20,7 @@ func (a *app) followRun(ctx context.Context, c *settings.Settings, rec *network.
 	}
 	var last *lanes.Board
 	tell, end := a.boards(c)
-	run := lanefollow.New(from, rec.Blobs, id)
+	run := lanes.Follow(from, rec.Blobs, id)
 	err := poll(ctx, func() (over bool, err error) {
 		board, changed, over, err := run.Read(ctx)
 		if changed && board != nil {

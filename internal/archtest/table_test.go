@@ -23,9 +23,7 @@ var layers = []layer{
 	{"internal/embed", nil},
 	{"internal/embed/kernel", nil},
 	{"internal/embed/wordpiece", nil},
-	{"internal/embed/toll", nil},
-	{"internal/embed/safetensors", []string{"."}},
-	{"internal/embed/bert", []string{"internal/embed", "internal/embed/kernel", "internal/embed/wordpiece", "internal/embed/safetensors", "."}},
+	{"internal/embed/bert", []string{"internal/embed", "internal/embed/kernel", "internal/embed/wordpiece", "."}},
 	{"internal/embed/minilm", []string{"internal/embed", "internal/embed/bert", "."}},
 	{"internal/embed/pack", []string{"internal/embed/bert"}}, // makes the weights in the repository
 	{"internal/embed/shelf", []string{"internal/embed", "internal/durable"}},
@@ -36,7 +34,6 @@ var layers = []layer{
 	{"internal/hub/keys", []string{"internal/private", "."}},
 	{"internal/hub", []string{"internal/hub/keys", "internal/durable", "internal/secret", "."}},
 	{"internal/datatest", nil}, // public data, for the tests that measure
-	{"internal/squadtest", []string{"internal/datatest"}},
 	{"internal/blob", []string{"."}},
 	{"internal/blob/form", []string{"internal/blob"}},
 	{"internal/blob/dir", []string{"internal/blob", "internal/blob/form", "internal/durable", "."}},
@@ -63,12 +60,11 @@ var layers = []layer{
 	{"internal/locator", nil},
 	{"internal/report/markup", []string{"internal/locator"}},
 	{"internal/report/markup/markuptest", nil}, // what must not be in a page
-	{"internal/report/answer", []string{"internal/plaintext", "."}},
 	{"internal/llm", []string{"internal/secret", "."}},
 	{"internal/llm/quoted", []string{"."}},
 	{"internal/llm/llmtest", []string{"internal/llm", "internal/datatest", "."}},
 	{"internal/httpapi", []string{"internal/plaintext", "internal/secret", "."}},
-	{"internal/embed/remote", []string{"internal/embed", "internal/embed/toll", "internal/httpapi", "internal/llm", "."}},
+	{"internal/embed/remote", []string{"internal/embed", "internal/httpapi", "internal/llm", "."}},
 	{"internal/webtest", []string{"internal/llm", "internal/llm/llmtest"}}, // a small internet on loopback
 	{"internal/telemetry", []string{"internal/llm", "internal/httpapi", "."}},
 	{"internal/llm/anthropic", []string{"internal/llm", "internal/httpapi", "internal/secret", "."}},
@@ -97,8 +93,7 @@ var layers = []layer{
 	{"internal/fetch/web", []string{"internal/fetch", "internal/fetch/extract", "internal/fetch/guard", "internal/httpapi", "internal/locator", "internal/blob", "internal/panics", "."}},
 	{"internal/fetch/fetchtest", []string{"internal/fetch", "internal/blob", "."}},
 	{"internal/search/inverted", []string{"internal/lexicon"}},
-	{"internal/search/rank", []string{"internal/search/inverted", "internal/embed", "internal/lexicon"}},
-	{"internal/search/local", []string{"internal/search", "internal/search/inverted", "internal/search/rank", "internal/embed", "internal/fetch", "internal/fetch/extract", "."}},
+	{"internal/search/local", []string{"internal/search", "internal/search/inverted", "internal/embed", "internal/fetch", "internal/fetch/extract", ".", "internal/lexicon"}},
 	{"internal/trace", []string{"internal/blob", "internal/dispatch", "internal/durable", "."}},
 	{"internal/dispatch/relay", []string{"internal/dispatch", "internal/trace", "internal/blob", "."}},
 	{"internal/dispatch/cluster/jet", []string{"."}}, // what is needed of JetStream
@@ -110,9 +105,8 @@ var layers = []layer{
 	{"internal/llm/metered", []string{"internal/llm", "internal/budget", "internal/trace", "internal/panics", "."}},
 	{"internal/replay", []string{"internal/trace", "internal/embed", "internal/llm", "internal/search", "internal/fetch", "internal/blob", "."}},
 
-	{"internal/embed/metered", []string{"internal/reader", "internal/embed", "internal/embed/toll", "internal/replay", "internal/trace", "internal/search", "internal/budget", "internal/panics", "."}},
-	{"internal/lanes", []string{"internal/trace", "internal/plaintext", "."}},
-	{"internal/lanes/follow", []string{"internal/lanes", "internal/replay", "internal/trace", "internal/blob", "."}},
+	{"internal/embed/metered", []string{"internal/reader", "internal/embed", "internal/replay", "internal/trace", "internal/search", "internal/budget", "internal/panics", "."}},
+	{"internal/lanes", []string{"internal/trace", "internal/plaintext", ".", "internal/replay", "internal/blob"}},
 	{"internal/resumetest", []string{"internal/replay", "internal/trace", "internal/blob", "."}}, // one run that is cut off and gone on with
 	{"internal/record", []string{"internal/replay", "internal/trace", "internal/fetch", "internal/blob", "internal/durable", "."}},
 	{"internal/bundle", []string{"internal/record", "internal/trace", "internal/blob", "internal/durable", "."}},
@@ -179,18 +173,15 @@ var layers = []layer{
 	{"internal/mcpkit", []string{"internal/mcpkit/follow", "internal/mcpkit/wire", "internal/runs", "internal/access", "."}},
 	{"internal/conform", []string{"internal/mcpkit/client", "internal/plaintext", "."}},
 	{"internal/term", []string{"internal/cells", "."}},
-	{"internal/report", []string{"internal/report/answer", "internal/report/biblio", "internal/report/markup", "internal/record", "internal/fetch", "internal/blob", "internal/locator", "internal/plaintext", "internal/scholar", "internal/term", "."}},
+	{"internal/report", []string{"internal/report/biblio", "internal/report/markup", "internal/record", "internal/fetch", "internal/blob", "internal/locator", "internal/plaintext", "internal/scholar", "internal/term", "."}},
 	{"internal/term/live", []string{"internal/lanes", "internal/term", "."}},
-	{"internal/term/reading", []string{"internal/report", "internal/report/answer", "internal/term", "."}},
+	{"internal/term/reading", []string{"internal/report", "internal/term", "."}},
 	{"internal/history", []string{"internal/outcome", "internal/drift", "internal/evidence", "internal/record", "internal/trace", "internal/ledger", "internal/lexicon", "internal/locator", "internal/plaintext", "internal/blob", "."}},
 	{"internal/web/chart", []string{"internal/plaintext", "internal/stat"}},
 	{"internal/web/gate", []string{"internal/access", "internal/door", "internal/private", "."}},
-	{"internal/web/stream", []string{"internal/panics", "."}},
-	{"internal/web/prose", []string{"internal/cells", "internal/report/answer", "internal/report/markup", "internal/locator", "internal/plaintext", "."}},
+	{"internal/web/prose", []string{"internal/cells", "internal/report", "internal/report/markup", "internal/locator", "internal/plaintext", "."}},
 	{"internal/web/page", []string{"internal/report/markup", "internal/plaintext", "internal/term", "."}},
-	{"internal/web/figure", []string{"internal/web/chart", "internal/web/page", "internal/lanes", "internal/history", "internal/ledger", "internal/confidence"}},
-	{"internal/web", []string{"internal/panics", "internal/web/figure", "internal/web/gate", "internal/web/page", "internal/web/prose", "internal/web/stream", "internal/web/chart", "internal/lanes", "internal/lanes/follow", "internal/history",
-		"internal/report", "internal/record", "internal/drift", "internal/confidence", "internal/ledger", "internal/runs", "internal/access", "internal/term", "."}},
+	{"internal/web", []string{"internal/panics", "internal/web/gate", "internal/web/page", "internal/web/prose", "internal/web/chart", "internal/lanes", "internal/history", "internal/report", "internal/record", "internal/drift", "internal/confidence", "internal/ledger", "internal/runs", "internal/access", "internal/term", "."}},
 	{"internal/archtest", nil},
 
 	// The doors for other programs, and programs that go through them.
@@ -300,7 +291,7 @@ var bannedUses = map[string]struct {
 // its reason.
 var useExceptions = map[string]map[string]string{
 	"internal/web/page":    {"html/template": "the pages"},
-	"internal/web/figure":  {"html/template": "the type of what goes into a page"},
+	"internal/web":         {"html/template": "the type of what goes into a page"},
 	"internal/web/chart":   {"html/template": "the type of what goes into a page"},
 	"internal/web/prose":   {"html/template": "the type of what goes into a page"},
 	"serve":                {"time.Now": "the clock of a server: a caller from outside should not have to bring one"},

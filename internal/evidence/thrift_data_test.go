@@ -11,7 +11,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/squadtest"
 )
 
 // pageSources is how many sources a question is asked of.
@@ -34,7 +33,7 @@ type gold struct {
 // squadTasks asks of an article among nine others; the evidence is the sentence
 // that holds the answer.
 func squadTasks(t *testing.T) []task {
-	articles := squadtest.Read(t)
+	articles := datatest.Read(t)
 	texts := make([]string, len(articles))
 	starts := make([][]int, len(articles)) // of each paragraph
 	for i, a := range articles {

@@ -11,7 +11,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/toll"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -41,7 +40,7 @@ func (w *whim) Embed(ctx context.Context, texts []string) ([]embed.Vector, error
 	if w.grows {
 		price *= call
 	}
-	settle, err := toll.Of(ctx).Reserve(price*len(texts) + 1)
+	settle, err := embed.Of(ctx).Reserve(price*len(texts) + 1)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -128,7 +127,7 @@ func answered(res *marchwarden.Result) h.Node {
 		}
 		out = append(out, h.El(h.P, append(h.Foreign(), h.Class("short")), h.El(h.Strong, nil, h.Text(lead)), marker))
 	}
-	for _, p := range answer.Sentences(res) {
+	for _, p := range Sentences(res) {
 		var parts []h.Node
 		for i, s := range p {
 			if i > 0 {
@@ -139,7 +138,7 @@ func answered(res *marchwarden.Result) h.Node {
 		out = append(out, h.El(h.P, h.Foreign(), parts...))
 	}
 	if len(out) == 0 {
-		return h.El(h.P, nil, h.Text(answer.None))
+		return h.El(h.P, nil, h.Text(None))
 	}
 	return h.Lines(out...)
 }
@@ -157,11 +156,11 @@ func closest(res *marchwarden.Result) h.Node {
 }
 
 // spoken is one sentence with its markers and, unless it stands, its verdict.
-func spoken(res *marchwarden.Result, s answer.Sentence) h.Node {
+func spoken(res *marchwarden.Result, s Sentence) h.Node {
 	text, badge := h.Text(s.Text), h.Node{}
 	if s.Claim > 0 {
 		support := res.Claims[s.Claim-1].Support
-		v := answer.Verdict(support)
+		v := Verdict(support)
 		text = h.In(h.Span, "claim "+v, text)
 		if !support.Stands() {
 			badge = h.Join(h.Text(" "), badgeOf(v))
@@ -210,7 +209,7 @@ func confidence(res *marchwarden.Result) h.Node {
 func claims(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for i, c := range res.Claims {
-		out = append(out, h.El(h.Li, []h.Attr{h.ID(claimID(i + 1))}, badgeOf(answer.Verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text), h.Text(" "), markers(numbers(res, c))))
+		out = append(out, h.El(h.Li, []h.Attr{h.ID(claimID(i + 1))}, badgeOf(Verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text), h.Text(" "), markers(numbers(res, c))))
 	}
 	return listed(h.Ol, out)
 }
@@ -331,7 +330,7 @@ func citedAs(res *marchwarden.Result, citation int) h.Node {
 	var out []h.Node
 	for _, n := range citedFor(res, citation) {
 		c := res.Claims[n-1]
-		out = append(out, h.El(h.Li, nil, h.A(h.At(claimID(n)), nil, h.Text("Claim "+term.Count(n))), h.Text(" "), badgeOf(answer.Verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text)))
+		out = append(out, h.El(h.Li, nil, h.A(h.At(claimID(n)), nil, h.Text("Claim "+term.Count(n))), h.Text(" "), badgeOf(Verdict(c.Support)), h.Text(" "), foreign(h.Span, c.Text)))
 	}
 	if len(out) == 0 {
 		return h.Node{}

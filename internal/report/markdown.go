@@ -9,7 +9,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -96,9 +95,9 @@ func (m *markdown) answer() {
 			m.line("**" + lead + "**")
 		}
 	}
-	paragraphs := answer.Sentences(m.res)
+	paragraphs := Sentences(m.res)
 	if len(paragraphs) == 0 {
-		m.line(answer.None)
+		m.line(None)
 	}
 	for _, p := range paragraphs {
 		var parts []string
@@ -106,7 +105,7 @@ func (m *markdown) answer() {
 			text := strings.TrimSpace(esc(s.Text) + " " + marks(s.Cited))
 			if s.Claim > 0 {
 				if v := m.res.Claims[s.Claim-1].Support; !v.Stands() {
-					text += " (" + answer.Verdict(v) + ")"
+					text += " (" + Verdict(v) + ")"
 				}
 			}
 			parts = append(parts, text)
@@ -145,7 +144,7 @@ func (m *markdown) claims() {
 	}
 	m.line("## Claims")
 	for i, c := range m.res.Claims {
-		m.item(fmt.Sprintf("%d.", i+1), strings.TrimSpace(fmt.Sprintf("**%s** — %s %s", answer.Verdict(c.Support), esc(c.Text), marks(numbers(m.res, c)))))
+		m.item(fmt.Sprintf("%d.", i+1), strings.TrimSpace(fmt.Sprintf("**%s** — %s %s", Verdict(c.Support), esc(c.Text), marks(numbers(m.res, c)))))
 	}
 	m.end()
 }
@@ -256,7 +255,7 @@ func (m *markdown) sources(r *Report) {
 		m.list(r.sourceFacts(i))
 		for _, n := range citedFor(m.res, i+1) {
 			claim := m.res.Claims[n-1]
-			m.item("-", fmt.Sprintf("cited for claim %s (%s): %s", term.Count(n), answer.Verdict(claim.Support), esc(claim.Text)))
+			m.item("-", fmt.Sprintf("cited for claim %s (%s): %s", term.Count(n), Verdict(claim.Support), esc(claim.Text)))
 		}
 		if len(citedFor(m.res, i+1)) > 0 {
 			m.end()

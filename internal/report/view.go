@@ -5,7 +5,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -108,7 +107,7 @@ func (r *Report) View() *View {
 	v := &View{Title: r.title(), About: r.about(), Notices: r.notices(), Confidence: unit(res.Confidence), Factors: factors(res.ConfidenceFactors), Lead: plaintext.Fold(res.Lead()), LeadsTo: leadsTo(res),
 		Gaps: gaps(res), Cost: r.costs(), Provenance: r.provenance(), Checking: checking, Commands: r.commands()}
 	for i, c := range res.Claims {
-		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: answer.Verdict(c.Support), Sources: numbers(res, c)})
+		v.Claims = append(v.Claims, ClaimView{Number: i + 1, Text: plaintext.Fold(c.Text), Verdict: Verdict(c.Support), Sources: numbers(res, c)})
 	}
 	for _, c := range nearest(res) {
 		v.Closest = append(v.Closest, nearView(c))

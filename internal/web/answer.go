@@ -16,7 +16,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/figure"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/prose"
 )
@@ -219,7 +218,7 @@ func (s *Server) answer(t *told, g history.Glance) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
 		Partial: g.Partial, Warnings: t.view.Notices, Lead: t.view.Lead, LeadsTo: t.view.LeadsTo, Body: prose.Answer(res), Confidence: confidenceOf(res, t.view.Factors), Gaps: gapGroups(t.view.Gaps),
-		Cost: facts(t.view.Cost), Provenance: facts(t.view.Provenance), Lanes: figure.Lanes(t.board, t.board.Last, false), Stages: figure.Stages(t.board)}
+		Cost: facts(t.view.Cost), Provenance: facts(t.view.Provenance), Lanes: Lanes(t.board, t.board.Last, false), Stages: Stages(t.board)}
 	for _, c := range t.view.Claims {
 		v.Claims = append(v.Claims, page.Claim{Number: c.Number, Text: c.Text, Support: c.Verdict, Citations: c.Sources})
 	}

@@ -20,7 +20,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/figure"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
@@ -283,28 +282,28 @@ func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	costs := figure.CostsOf(found, s.Zone)
+	costs := CostsOf(found, s.Zone)
 	if access.From(r.Context()).SeesAll() && s.Spent != nil {
 		spent, err := s.Spent()
 		if err != nil {
 			return err
 		}
 		spent = slices.DeleteFunc(slices.Clone(spent), func(e ledger.Entry) bool { return e.Time.Before(q.Since) })
-		costs = figure.Costs(spent, s.Zone)
+		costs = Costs(spent, s.Zone)
 	}
 	stages, err := s.stages(r.Context(), found)
 	if err != nil {
 		return err
 	}
 	v.Facts = totals(found, total)
-	v.Figures = []page.Figure{costs, figure.AllStages(stages), figure.Use(found)}
+	v.Figures = []page.Figure{costs, AllStages(stages), Use(found)}
 	if s.Curve != nil {
 		table, err := s.Curve()
 		if err != nil {
 			return err
 		}
 		if table != nil {
-			v.Figures = append(v.Figures, figure.Curve(table))
+			v.Figures = append(v.Figures, Curve(table))
 		}
 	}
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Numbers(w, v) })

@@ -12,7 +12,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/figure"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
@@ -30,7 +29,7 @@ func (s *Server) live(id marchwarden.TraceID, b *lanes.Board, over bool) page.Li
 		elapsed = max(0, end.Sub(b.Began))
 	}
 	v := page.Live{ID: id.String(), Over: over, Interrupted: b.Interrupted, Began: s.local(b.Began), Elapsed: elapsed,
-		Tokens: b.Tokens, Budget: b.Budget, Citations: b.Citations, Lanes: figure.Lanes(b, end, !over)}
+		Tokens: b.Tokens, Budget: b.Budget, Citations: b.Citations, Lanes: Lanes(b, end, !over)}
 	under := 0
 	for i, l := range b.Lanes {
 		v.Journeys = append(v.Journeys, page.Journey{Number: l.Number, Researcher: l.Researcher, Question: l.Question, State: string(l.State), Doing: l.Doing,

@@ -12,10 +12,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
 )
 
 // runPage is the page of a run: its answer when there is one, else how it stands.
@@ -43,7 +41,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 // look reads a run as lanes. over says that nobody is at work on it. A trace in which
 // nothing stands is looked at twice: it may be about to be written.
 func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*lanes.Board, bool, error) {
-	run := follow.New(s.Records, s.Store.Blobs, id)
+	run := lanes.Follow(s.Records, s.Store.Blobs, id)
 	board, _, over, err := run.Read(ctx)
 	if err == nil && !over && board.Began.IsZero() {
 		board, _, over, err = run.Read(ctx)
@@ -154,15 +152,15 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.T
 }
 
 // watch begins to look at a run for all who watch it.
-func (s *Server) watch(_ context.Context, id marchwarden.TraceID) (stream.Source, error) {
-	return &watched{s: s, id: id, run: follow.New(s.Records, s.Store.Blobs, id)}, nil
+func (s *Server) watch(_ context.Context, id marchwarden.TraceID) (Source, error) {
+	return &watched{s: s, id: id, run: lanes.Follow(s.Records, s.Store.Blobs, id)}, nil
 }
 
 // watched is a run that somebody watches.
 type watched struct {
 	s     *Server
 	id    marchwarden.TraceID
-	run   *follow.Run
+	run   *lanes.Run
 	drawn time.Time // when the last picture was made
 }
 

@@ -33,14 +33,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/chart"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
 )
 
 // Question is what was asked on the page.
@@ -92,7 +91,7 @@ type Config struct {
 	Gate    gate.Config // what it shows is filled in here
 	Runs    *runs.Desk  // who began what, and what goes on
 	Store   record.Store
-	Records follow.Records
+	Records lanes.Records
 	History *history.History
 	Office  Office
 	Tests   Tests
@@ -112,7 +111,7 @@ type Server struct {
 	Config
 	gate    *gate.Gate
 	pages   *page.Set
-	streams *stream.Hub
+	streams *Hub
 	reports shelf
 	tallies tallies
 	checks  checks
@@ -135,7 +134,7 @@ func New(cfg Config) (*Server, error) {
 	if s.gate, err = gate.New(cfg.Gate); err != nil {
 		return nil, err
 	}
-	s.streams = stream.New(stream.Config{Open: s.watch, Now: cfg.Now, Log: cfg.Log})
+	s.streams = NewStream(StreamConfig{Open: s.watch, Now: cfg.Now, Log: cfg.Log})
 	return s, nil
 }
 

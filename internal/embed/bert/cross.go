@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/safetensors"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/wordpiece"
 )
 
@@ -140,7 +139,7 @@ func PackCross(layers, embedder []byte, window int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := safetensors.Parse(layers)
+	f, err := Parse(layers)
 	if err != nil {
 		return nil, err
 	}

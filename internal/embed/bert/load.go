@@ -17,7 +17,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/safetensors"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/wordpiece"
 )
 
@@ -219,7 +218,7 @@ func (e *encoder) readWeights(fsys fs.FS, kinds int) error {
 	if err != nil {
 		return err
 	}
-	f, err := safetensors.Parse(b)
+	f, err := Parse(b)
 	if err != nil {
 		return fmt.Errorf("model.safetensors: %w", err)
 	}
@@ -254,7 +253,7 @@ func (e *encoder) readWeights(fsys fs.FS, kinds int) error {
 
 // tensors reads from a file and keeps the first error.
 type tensors struct {
-	file   *safetensors.File
+	file   *File
 	prefix string
 	err    error
 }

@@ -6,7 +6,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/toll"
 )
 
 // bill is what one effect has cost. What was set aside for it stays so until it is
@@ -91,7 +90,7 @@ type heard struct{ embed.Embedder }
 
 func (h heard) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
 	vs, err := h.Embedder.Embed(ctx, texts)
-	if b, ok := toll.Of(ctx).(*bill); ok && err != nil {
+	if b, ok := embed.Of(ctx).(*bill); ok && err != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.failed == nil {

@@ -19,7 +19,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/toll"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
@@ -164,7 +163,7 @@ func (s *service) request(ctx context.Context, texts []string) ([]embed.Vector, 
 		estimate += llm.EstimateText(t) + 2 // what models put around a text
 		least += len(t)
 	}
-	settle, err := toll.Of(ctx).Reserve(estimate)
+	settle, err := embed.Of(ctx).Reserve(estimate)
 	if err != nil {
 		return nil, err
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/squadtest"
 )
 
 // TestPackingKeepsTheAnswer measures how often the passage that holds the answer
@@ -17,7 +17,7 @@ func TestPackingKeepsTheAnswer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("packing: measured without -short")
 	}
-	articles := squadtest.Read(t)
+	articles := datatest.Read(t)
 	for _, c := range []struct {
 		tokens int
 		floor  float64

@@ -17,7 +17,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rank"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/searchtest"
 )
 
@@ -144,8 +143,8 @@ func TestFewTextsAreEmbedded(t *testing.T) {
 	ix, f := library(t, 200)
 	e := &bags{}
 	equal(t, "hits", len(names(t, ix.EngineWith(e, f), "beetles in trees", 100)), 100)
-	if n := len(e.texts); n > 1+rank.MaxTexts || n < rank.MaxTexts/2 {
-		t.Errorf("%d texts were embedded, want at most %d and the query", n, rank.MaxTexts)
+	if n := len(e.texts); n > 1+MaxTexts || n < MaxTexts/2 {
+		t.Errorf("%d texts were embedded, want at most %d and the query", n, MaxTexts)
 	}
 	e.texts = nil
 	if hits, err := ix.EngineWith(e, f).Search(t.Context(), search.Query{Text: "beetles in trees", Limit: 10, ByWords: true}); err != nil || len(hits) != 10 || len(e.texts) > 0 {

@@ -14,7 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/inverted"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rank"
 )
 
 // The ranking. A document is as good as its best chunk; the next few add a
@@ -96,24 +95,24 @@ func (e *engine) ranked(ctx context.Context, q search.Query, terms []inverted.Te
 	if err != nil {
 		return nil, err
 	}
-	first, most := rank.FirstTexts, rank.MaxTexts
+	first, most := FirstTexts, MaxTexts
 	embedder := e.embed
 	if list.whole { // its vectors are there, or are made once
 		first, most = len(list.docs), len(list.docs)
 	} else if q.ByWords {
 		embedder = nil
 	}
-	reader := rank.NewReader(embedder, q.Text)
+	reader := NewReader(embedder, q.Text)
 	placed, err := reader.Order(ctx, list.texts(), first)
 	if err != nil {
 		return nil, err
 	}
-	if reader.Reads() && len(placed) >= rank.FeedbackTexts {
-		var best []rank.Sample
-		for _, p := range placed[:rank.FeedbackTexts] {
-			best = append(best, rank.Sample{Text: list.docs[p.At].hit.Snippet, Score: p.Score})
+	if reader.Reads() && len(placed) >= FeedbackTexts {
+		var best []Sample
+		for _, p := range placed[:FeedbackTexts] {
+			best = append(best, Sample{Text: list.docs[p.At].hit.Snippet, Score: p.Score})
 		}
-		wider := func(v *inverted.View) ([]inverted.Term, error) { return rank.Feedback(terms, best, v.IDF) }
+		wider := func(v *inverted.View) ([]inverted.Term, error) { return Feedback(terms, best, v.IDF) }
 		if list, err = e.find(ctx, q, wider); err != nil {
 			return nil, err
 		}
@@ -141,10 +140,10 @@ type findings struct {
 }
 
 // texts are what was found as texts to put in order.
-func (l *findings) texts() []rank.Found {
-	out := make([]rank.Found, len(l.docs))
+func (l *findings) texts() []Found {
+	out := make([]Found, len(l.docs))
 	for i, d := range l.docs {
-		out[i] = rank.Found{Title: d.title, Text: d.hit.Snippet, Words: d.score}
+		out[i] = Found{Title: d.title, Text: d.hit.Snippet, Words: d.score}
 	}
 	return out
 }
@@ -155,7 +154,7 @@ func (l *findings) texts() []rank.Found {
 func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.View) ([]inverted.Term, error)) (list findings, err error) {
 	want := q.Limit
 	if e.embed != nil && !q.ByWords {
-		want = max(want, rank.MaxTexts)
+		want = max(want, MaxTexts)
 	}
 	err = e.ix.use(func() error {
 		tx, err := e.ix.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one state of the index throughout
@@ -171,7 +170,7 @@ func (e *engine) find(ctx context.Context, q search.Query, terms func(*inverted.
 		if err != nil {
 			return err
 		}
-		if _, free := e.embed.(embed.Pure); free && s.view.Chunks() <= rank.WholeTexts {
+		if _, free := e.embed.(embed.Pure); free && s.view.Chunks() <= WholeTexts {
 			list.whole = true
 			list.docs, err = s.every(sought)
 			return err

@@ -15,7 +15,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -103,10 +102,10 @@ func (b *book) answer() {
 		b.Gap()
 		b.Text("", "", 0, term.Run{Text: b.v.Lead, Look: term.Bold})
 	}
-	paragraphs := answer.Sentences(b.r.Result)
+	paragraphs := report.Sentences(b.r.Result)
 	if len(paragraphs) == 0 {
 		b.Gap()
-		b.Text("", "", 0, term.Run{Text: answer.None, Look: term.Italic})
+		b.Text("", "", 0, term.Run{Text: report.None, Look: term.Italic})
 	}
 	for _, sentences := range paragraphs {
 		for _, s := range sentences {
@@ -116,7 +115,7 @@ func (b *book) answer() {
 	}
 }
 
-func (b *book) sentence(s answer.Sentence) {
+func (b *book) sentence(s report.Sentence) {
 	cited := slices.Clone(s.Cited)
 	if s.Claim > 0 && s.Claim <= len(b.v.Claims) {
 		cited = append(cited, b.v.Claims[s.Claim-1].Sources...)

@@ -15,14 +15,14 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
 // writer writes one document. It is for one goroutine.
 type writer struct {
 	res    *marchwarden.Result
-	claims *answer.Finder
+	claims *report.Finder
 	source []byte
 	scrap  bytes.Buffer
 }
@@ -182,7 +182,7 @@ func said(runs []run) string {
 // sentences are the runs of a block, which is from one byte of the source to another,
 // as its sentences.
 func (w *writer) sentences(runs []run, from, to int) h.Node {
-	pieces := make([]answer.Piece, len(runs))
+	pieces := make([]report.Piece, len(runs))
 	for i, r := range runs {
 		if pieces[i].Marker = r.marker; !r.aside {
 			pieces[i].Text = r.text
@@ -190,7 +190,7 @@ func (w *writer) sentences(runs []run, from, to int) h.Node {
 	}
 	var out []h.Node
 	first := 0
-	for _, end := range answer.Ends(pieces) {
+	for _, end := range report.Ends(pieces) {
 		own := runs[first:end]
 		stop, next := to, to // of the text, and of the whole sentence
 		for _, r := range own {
@@ -209,7 +209,7 @@ func (w *writer) sentences(runs []run, from, to int) h.Node {
 // are plain text. A sentence that is one as it is written, but for its escapes, is
 // shown like that, whatever Markdown would make of it.
 func (w *writer) claim(runs []run, source string) ([]run, int) {
-	written := answer.Plain(source, len(w.res.Citations))
+	written := report.Plain(source, len(w.res.Citations))
 	words := slices.DeleteFunc(slices.Clone(runs), func(r run) bool { return r.marker > 0 })
 	rendered := plaintext.Fold(said(words))
 	if written != "" {
@@ -263,7 +263,7 @@ func (w *writer) sentence(runs []run, claim int) h.Node {
 	class, attrs := "sentence", []h.Attr{}
 	if claim > 0 {
 		c := w.res.Claims[claim-1]
-		verdict := answer.Verdict(c.Support)
+		verdict := report.Verdict(c.Support)
 		class += " " + verdict
 		attrs = append(attrs, h.ClaimNumber(claim))
 		body = h.Join(body, h.Text(" "), h.In(h.Span, "verdict "+verdict, h.Text(verdict)))

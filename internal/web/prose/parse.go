@@ -8,7 +8,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/cells"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 )
 
 // markdown is CommonMark with tables, deletions and markers. It has no HTML, which is
@@ -71,7 +71,7 @@ func (markers) Parse(_ ast.Node, block text.Reader, pc parser.Context) ast.Node 
 	line, segment := block.PeekLine()
 	const longest = len("[123456789]")
 	citations, _ := pc.Get(citationsKey).(int)
-	n, size := answer.Marker(string(line[:min(len(line), longest)]), citations)
+	n, size := report.Marker(string(line[:min(len(line), longest)]), citations)
 	if n == 0 {
 		return nil
 	}

@@ -23,7 +23,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
@@ -43,9 +43,9 @@ const maxMarkdown = 32 << 10
 // claim, and data-source is its first citation. It is blocks, to be put into an
 // element of the page; headings begin at h3. Equal results give equal bytes.
 func Answer(res *marchwarden.Result) template.HTML {
-	body := (&writer{res: res, claims: answer.Claims(res.Claims)}).document(res.Answer)
+	body := (&writer{res: res, claims: report.Claims(res.Claims)}).document(res.Answer)
 	if body.Empty() {
-		body = h.El(h.P, nil, h.Text(answer.None))
+		body = h.El(h.P, nil, h.Text(report.None))
 	}
 	return safe(body)
 }
@@ -56,7 +56,7 @@ func safe(n h.Node) template.HTML { return template.HTML(policy.Sanitize(n.Strin
 // plain is an answer in which markup is text.
 func (w *writer) plain() h.Node {
 	var out []h.Node
-	for _, paragraph := range answer.Sentences(w.res) {
+	for _, paragraph := range report.Sentences(w.res) {
 		var parts []h.Node
 		for i, s := range paragraph {
 			if i > 0 {

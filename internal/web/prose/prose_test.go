@@ -9,7 +9,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup/markuptest"
 )
 
@@ -199,7 +199,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, md string) {
 		res := &marchwarden.Result{Answer: md, Citations: make([]marchwarden.Citation, 3), Claims: []marchwarden.Claim{{Text: md}, {Text: "One.", Support: marchwarden.Supported, Citations: []int{2}}}}
 		inert(t, string(Answer(res)), 3)
-		written := (&writer{res: res, claims: answer.Claims(res.Claims)}).document(md).String()
+		written := (&writer{res: res, claims: report.Claims(res.Claims)}).document(md).String()
 		inert(t, written, 3)
 	})
 }

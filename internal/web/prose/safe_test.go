@@ -13,7 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/answer"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup/markuptest"
 )
@@ -181,7 +181,7 @@ func TestWriterIsSafeAlone(t *testing.T) {
 	for _, p := range markuptest.All() {
 		for _, md := range []string{p, "a " + p, "| a |\n|---|\n| " + p + " |", "> 3. " + p, "[" + p + "](https://example.org/a'b?c=d&e=%22f%22#g)", "One. [1] " + p + " [2]", "~~*x* " + p + "~~"} {
 			res := &marchwarden.Result{Answer: md, Citations: make([]marchwarden.Citation, 2), Claims: []marchwarden.Claim{{Text: "One.", Support: marchwarden.Partial}}}
-			written := (&writer{res: res, claims: answer.Claims(res.Claims)}).document(md).String()
+			written := (&writer{res: res, claims: report.Claims(res.Claims)}).document(md).String()
 			inert(t, written, 2)
 			if a, b := dumped(t, written), dumped(t, string(Answer(res))); a != b {
 				t.Errorf("%q\nis written %s\nand passes as %s", md, a, b)
@@ -269,5 +269,5 @@ func escaped(s string) string {
 
 // Text is Markdown without citations, as an answer is shown that has none.
 func Text(markdown string) template.HTML {
-	return safe((&writer{res: &marchwarden.Result{Answer: markdown}, claims: answer.Claims(nil)}).document(markdown))
+	return safe((&writer{res: &marchwarden.Result{Answer: markdown}, claims: report.Claims(nil)}).document(markdown))
 }

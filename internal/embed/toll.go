@@ -1,7 +1,8 @@
-// Package toll is how an embedder that costs money asks whoever pays, by the context
+package embed
+
+// This part is how an embedder that costs money asks whoever pays, by the context
 // of the call: a cache in between knows nothing of it. It owns the interface alone;
 // what may be spent is decided by package embed/metered.
-package toll
 
 import "context"
 

@@ -1,7 +1,8 @@
-// Package figure chooses what is drawn of runs: which numbers of a board, of past runs
+package web
+
+// This part chooses what is drawn of runs: which numbers of a board, of past runs
 // and of the ledger go into which chart, and under which words. How a chart looks is
 // package chart's; what stands around it is package page's.
-package figure
 
 import (
 	"fmt"

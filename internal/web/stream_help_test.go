@@ -1,4 +1,4 @@
-package stream_test
+package web_test
 
 import (
 	"bufio"
@@ -12,13 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // film is a run whose picture a test sets.
 type film struct {
@@ -45,7 +41,7 @@ func (f *film) count() (opened, looks int) {
 	return f.opened, len(f.looks)
 }
 
-func (f *film) open(context.Context, marchwarden.TraceID) (stream.Source, error) {
+func (f *film) open(context.Context, marchwarden.TraceID) (web.Source, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened++
@@ -103,7 +99,7 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 // theatre is a hub behind a server on pipes.
 type theatre struct {
 	*testing.T
-	hub  *stream.Hub
+	hub  *web.Hub
 	door *pipes
 }
 
@@ -118,10 +114,10 @@ func id(n byte) marchwarden.TraceID {
 }
 
 // newTheatre serves run n at /n.
-func newTheatre(t *testing.T, cfg stream.Config) *theatre {
+func newTheatre(t *testing.T, cfg web.StreamConfig) *theatre {
 	t.Helper()
 	cfg.Now = time.Now
-	th := &theatre{T: t, hub: stream.New(cfg), door: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
+	th := &theatre{T: t, hub: web.NewStream(cfg), door: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
 	// Times such as careful servers have, which must not end a stream.
 	srv := &http.Server{ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { th.hub.Serve(w, r, id(r.URL.Path[1]-'0')) })}
 	done := make(chan struct{})

@@ -1,4 +1,4 @@
-package stream_test
+package web_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
 const every = 250 * time.Millisecond // the default
@@ -29,7 +29,7 @@ func TestPictures(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := &film{restless: true}
 			f.picture = "one"
-			th := newTheatre(t, stream.Config{Open: f.open})
+			th := newTheatre(t, web.StreamConfig{Open: f.open})
 			var all []*viewer
 			for range clients {
 				all = append(all, th.watch("/1"))
@@ -66,7 +66,7 @@ func TestPictures(t *testing.T) {
 func TestComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
-		th := newTheatre(t, stream.Config{Open: f.open})
+		th := newTheatre(t, web.StreamConfig{Open: f.open})
 		v := th.watch("/1")
 		pass(every)
 		has := "Last-Event-ID: " + v.last().ID
@@ -105,7 +105,7 @@ func TestComesBack(t *testing.T) {
 func TestNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "0"}
-		th := newTheatre(t, stream.Config{Open: f.open, Patience: 10 * time.Second})
+		th := newTheatre(t, web.StreamConfig{Open: f.open, Patience: 10 * time.Second})
 		began := time.Now()
 		reader := th.watch("/1")
 		th.ask("/1")
@@ -145,7 +145,7 @@ func TestNeverReads(t *testing.T) {
 func TestLastLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
-		th := newTheatre(t, stream.Config{Open: f.open})
+		th := newTheatre(t, web.StreamConfig{Open: f.open})
 		v := th.watch("/1")
 		pass(every + every/2)
 		_ = v.conn.Close()
@@ -178,7 +178,7 @@ func TestLastLeaves(t *testing.T) {
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
-		th := newTheatre(t, stream.Config{Open: f.open, Beat: 15 * time.Second, Life: time.Minute})
+		th := newTheatre(t, web.StreamConfig{Open: f.open, Beat: 15 * time.Second, Life: time.Minute})
 		v := th.watch("/1")
 		pass(10 * time.Second)
 		f.set(func() { f.picture = "two" })
@@ -200,7 +200,7 @@ func TestSilence(t *testing.T) {
 func TestFarewell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one", over: true}
-		th := newTheatre(t, stream.Config{Open: f.open})
+		th := newTheatre(t, web.StreamConfig{Open: f.open})
 		conn := th.ask("/1")
 		var got []byte
 		for b := make([]byte, 1); !strings.HasSuffix(string(got), "data: {}\n\n\r\n"); got = append(got, b...) {
@@ -219,7 +219,7 @@ func TestFarewell(t *testing.T) {
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
-		th := newTheatre(t, stream.Config{Open: f.open, MaxClients: 3, MaxRuns: 2})
+		th := newTheatre(t, web.StreamConfig{Open: f.open, MaxClients: 3, MaxRuns: 2})
 		refused := func(path string, want bool) *viewer {
 			t.Helper()
 			v := th.watch(path)
@@ -254,7 +254,7 @@ func TestBounds(t *testing.T) {
 // A writer without deadlines is refused, rather than held by a client that never reads.
 func TestNoDeadlines(t *testing.T) {
 	f := &film{picture: "one"}
-	h := stream.New(stream.Config{Open: f.open, Now: time.Now})
+	h := web.NewStream(web.StreamConfig{Open: f.open, Now: time.Now})
 	defer h.Close()
 	rec := httptest.NewRecorder()
 	h.Serve(rec, httptest.NewRequest(http.MethodGet, "/1", nil), id(1))
@@ -267,7 +267,7 @@ func TestNoDeadlines(t *testing.T) {
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
-		th := newTheatre(t, stream.Config{Open: f.open})
+		th := newTheatre(t, web.StreamConfig{Open: f.open})
 		reader := th.watch("/1")
 		stuck := th.ask("/1")
 		half := th.ask("/2")
@@ -297,10 +297,10 @@ func TestCloseDeafSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})
 		f := &film{before: func(context.Context) { <-wake }}
-		th := newTheatre(t, stream.Config{Open: f.open})
+		th := newTheatre(t, web.StreamConfig{Open: f.open})
 		v := th.watch("/1")
 		f2 := &film{before: func(ctx context.Context) { <-ctx.Done() }, err: context.Canceled}
-		th2 := newTheatre(t, stream.Config{Open: f2.open})
+		th2 := newTheatre(t, web.StreamConfig{Open: f2.open})
 		v2 := th2.watch("/1")
 		pass(time.Second)
 		began := time.Now()

@@ -1,4 +1,6 @@
-// Package rank puts found texts in order. It owns what is done with candidates once
+package local
+
+// This part puts found texts in order. It owns what is done with candidates once
 // the index has named them: how a score by words and a likeness of meaning are made
 // one, which words of the best texts are looked for as well, and which texts say the
 // same again. It keeps no index, reads no folders and knows no model. The same input
@@ -7,7 +9,6 @@
 // The constants were chosen on CACM, Cranfield and the training claims of SciFact, and
 // held against the questions of SQuAD, which ask for one known paragraph; the figures
 // stand beside each of them.
-package rank
 
 import (
 	"cmp"

@@ -1,9 +1,10 @@
-// Package follow watches a run that is being written, by whichever process: it reads
+package lanes
+
+// This part watches a run that is being written, by whichever process: it reads
 // what is new in its trace and in those of its rihlas, and gives the run as lanes. It
 // owns where it has read to, and nothing else: what is in a trace is package trace's
 // affair, and what is made of it package lanes'. It writes nothing, and nobody who
 // writes a trace waits for it.
-package follow
 
 import (
 	"context"
@@ -12,7 +13,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -32,12 +32,12 @@ type Run struct {
 	blobs   blob.Store
 	id      marchwarden.TraceID
 
-	fold    *lanes.Fold
+	fold    *Fold
 	own     tail
 	rihlas  map[int]*rihla
 	order   []int // numbers of rihlas, as they were named
 	reports []report
-	board   *lanes.Board // the last
+	board   *Board // the last
 	over    bool
 	empty   bool // nobody wrote it, and nothing was in it
 }
@@ -57,15 +57,15 @@ type report struct {
 	result blob.Ref
 }
 
-// New makes a follower, which reads nothing yet.
-func New(records Records, blobs blob.Store, id marchwarden.TraceID) *Run {
+// Follow makes a follower, which reads nothing yet.
+func Follow(records Records, blobs blob.Store, id marchwarden.TraceID) *Run {
 	r := &Run{records: records, blobs: blobs, id: id}
 	r.anew()
 	return r
 }
 
 func (r *Run) anew() {
-	r.fold, r.own, r.rihlas, r.order, r.reports = lanes.NewFold(), tail{id: r.id}, map[int]*rihla{}, nil, nil
+	r.fold, r.own, r.rihlas, r.order, r.reports = NewFold(), tail{id: r.id}, map[int]*rihla{}, nil, nil
 }
 
 // Read reads what is new. It reports whether anything changed since the last time, and
@@ -75,7 +75,7 @@ func (r *Run) anew() {
 //
 // A rihla whose trace is not here, cannot be read or is none of a rihla has no states of
 // its own, and that is no error.
-func (r *Run) Read(ctx context.Context) (board *lanes.Board, changed, over bool, err error) {
+func (r *Run) Read(ctx context.Context) (board *Board, changed, over bool, err error) {
 	steps, ended, err := r.own.next(ctx, r.records)
 	if errors.Is(err, errShrunk) { // it is another file
 		r.anew()

@@ -1,4 +1,4 @@
-package follow_test
+package lanes_test
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -40,7 +39,7 @@ func TestFollowingWhileItIsMade(t *testing.T) {
 	}
 	watched := make(chan seen, 1)
 	inv := investigateWatched(t, func(traces *trace.Dir, blobs blob.Store, id marchwarden.TraceID) {
-		run := follow.New(folder{traces}, blobs, id)
+		run := lanes.Follow(folder{traces}, blobs, id)
 		go func() {
 			var s seen
 			defer func() { watched <- s }()
@@ -74,7 +73,7 @@ func TestFollowingWhileItIsMade(t *testing.T) {
 	}
 	whole := newShelf()
 	whole.texts = inv.texts
-	want, _, _ := read(t, follow.New(whole, inv.blobs, inv.res.TraceID))
+	want, _, _ := read(t, lanes.Follow(whole, inv.blobs, inv.res.TraceID))
 	if diff := cmp.Diff(want, s.board, ids); diff != "" {
 		t.Error(diff)
 	}

@@ -1,4 +1,6 @@
-// Package stream sends pictures of runs to browsers as server-sent events. It owns that
+package web
+
+// This part sends pictures of runs to browsers as server-sent events. It owns that
 // a run is looked at by one goroutine, however many watch it; that everybody gets the
 // latest picture, and who is slow loses those between; and that nobody waits for a client
 // that does not read. It knows neither what a picture shows, nor where it comes from, nor
@@ -21,7 +23,6 @@
 //
 // A stream that ends without over or oops has lasted long enough, or the server ends: an
 // EventSource comes back by itself and says what it has.
-package stream
 
 import (
 	"cmp"
@@ -52,8 +53,8 @@ type Source interface {
 	Next(ctx context.Context) (picture []byte, changed, over bool, err error)
 }
 
-// Config is what a Hub needs. Open and Now are required; what is zero has its default.
-type Config struct {
+// StreamConfig is what a Hub needs. Open and Now are required; what is zero has its default.
+type StreamConfig struct {
 	// Open begins to watch a run. ctx ends when watching does, not before.
 	Open func(ctx context.Context, id marchwarden.TraceID) (Source, error)
 	// Now is the clock of the machine, and no other: connections are held to it.
@@ -76,7 +77,7 @@ const grace = time.Second
 
 // Hub is the runs that somebody watches. It is safe for concurrent use. Close it when done.
 type Hub struct {
-	cfg     Config
+	cfg     StreamConfig
 	life    context.Context
 	end     context.CancelFunc
 	streams sync.WaitGroup // calls of Serve
@@ -87,8 +88,8 @@ type Hub struct {
 	runs    map[marchwarden.TraceID]*run
 }
 
-// New makes a hub that watches nothing yet.
-func New(cfg Config) *Hub {
+// NewStream makes a hub that watches nothing yet.
+func NewStream(cfg StreamConfig) *Hub {
 	cfg.Every = cmp.Or(cfg.Every, 250*time.Millisecond)
 	cfg.Look = cmp.Or(cfg.Look, 30*time.Second)
 	cfg.Beat = cmp.Or(cfg.Beat, 15*time.Second)

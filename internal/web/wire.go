@@ -1,4 +1,4 @@
-package stream
+package web
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package safetensors
+package bert
 
 import (
 	"encoding/binary"
@@ -63,7 +63,7 @@ func TestFloats(t *testing.T) {
 		{"ids", 100, []int{1}, "ids.dtype"},
 	} {
 		_, err := f.Floats(c.name, c.limit, c.shape...)
-		wantField(t, err, c.field)
+		wantTensorField(t, err, c.field)
 	}
 }
 
@@ -88,13 +88,13 @@ func TestBytes(t *testing.T) {
 		{"f32", []int{1}, "f32.dtype"},
 	} {
 		_, err := f.Bytes(c.name, c.shape...)
-		wantField(t, err, c.field)
+		wantTensorField(t, err, c.field)
 	}
 	_, err = f.Floats("i8", 1e6, 2, 2)
-	wantField(t, err, "i8.dtype")
+	wantTensorField(t, err, "i8.dtype")
 }
 
-func wantField(t *testing.T, err error, field string) {
+func wantTensorField(t *testing.T, err error, field string) {
 	t.Helper()
 	var e *marchwarden.Error
 	if !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || e.Field != field {
@@ -127,7 +127,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse(c.file)
-			wantField(t, err, c.field)
+			wantTensorField(t, err, c.field)
 		})
 	}
 }

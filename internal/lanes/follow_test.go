@@ -1,4 +1,4 @@
-package follow_test
+package lanes_test
 
 import (
 	"bytes"
@@ -20,7 +20,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes/follow"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -150,7 +149,7 @@ func investigateWatched(t *testing.T, watch func(*trace.Dir, blob.Store, marchwa
 	return out
 }
 
-func read(t *testing.T, r *follow.Run) (*lanes.Board, bool, bool) {
+func read(t *testing.T, r *lanes.Run) (*lanes.Board, bool, bool) {
 	t.Helper()
 	b, changed, over, err := r.Read(t.Context())
 	if err != nil {
@@ -167,7 +166,7 @@ func TestFollowedIsWhatIsReadWhole(t *testing.T) {
 	inv := investigate(t)
 	own := inv.res.TraceID
 	grown := newShelf()
-	run := follow.New(grown, inv.blobs, own)
+	run := lanes.Follow(grown, inv.blobs, own)
 	torn := map[marchwarden.TraceID]int{}
 	begun := false
 	for i, l := range inv.lines {
@@ -188,7 +187,7 @@ func TestFollowedIsWhatIsReadWhole(t *testing.T) {
 		got, _, over := read(t, run)
 		whole := newShelf()
 		whole.texts = grown.texts
-		want, _, wantOver := read(t, follow.New(whole, inv.blobs, own))
+		want, _, wantOver := read(t, lanes.Follow(whole, inv.blobs, own))
 		if diff := cmp.Diff(want, got, ids); diff != "" || over != wantOver || over != got.Ended {
 			t.Fatalf("line %d of %d (%s):\n%s\nover: %v, %v", i, len(inv.lines), l.text, diff, over, wantOver)
 		}
@@ -213,7 +212,7 @@ func TestARealInvestigation(t *testing.T) {
 	inv := investigate(t)
 	s := newShelf()
 	s.texts, s.idle = inv.texts, true
-	b, changed, over := read(t, follow.New(s, inv.blobs, inv.res.TraceID))
+	b, changed, over := read(t, lanes.Follow(s, inv.blobs, inv.res.TraceID))
 	if !changed || !over || !b.Ended || b.Interrupted {
 		t.Errorf("changed %v, over %v, %+v", changed, over, b)
 	}
@@ -293,7 +292,7 @@ func TestRihlasThatAreLate(t *testing.T) {
 	own := inv.res.TraceID
 	s := newShelf()
 	s.texts[own] = inv.texts[own]
-	run := follow.New(s, inv.blobs, own)
+	run := lanes.Follow(s, inv.blobs, own)
 	b, _, over := read(t, run)
 	if !over || b.Lanes[1].State != lanes.Done || b.Lanes[1].Searches != 0 || b.Lanes[1].Citations != inv.res.Rihlas[0].Citations {
 		t.Fatalf("%+v", b.Lanes[1])
@@ -306,7 +305,7 @@ func TestRihlasThatAreLate(t *testing.T) {
 	if !changed || b.Lanes[1].Searches == 0 {
 		t.Errorf("changed %v: %+v", changed, b.Lanes[1])
 	}
-	want, _, _ := read(t, follow.New(s, inv.blobs, own))
+	want, _, _ := read(t, lanes.Follow(s, inv.blobs, own))
 	if diff := cmp.Diff(want, b, ids); diff != "" {
 		t.Error(diff)
 	}
@@ -316,7 +315,7 @@ func TestRihlasThatAreLate(t *testing.T) {
 	for _, r := range inv.res.Rihlas {
 		other.texts[r.TraceID] = written(t, r.TraceID, &trace.Start{Request: marchwarden.Request{Question: "whose?"}}, &trace.Search{}, &trace.SearchComplete{})
 	}
-	if b, _, _ := read(t, follow.New(other, inv.blobs, own)); b.Lanes[1].Searches != 0 {
+	if b, _, _ := read(t, lanes.Follow(other, inv.blobs, own)); b.Lanes[1].Searches != 0 {
 		t.Errorf("somebody's run is shown: %+v", b.Lanes[1])
 	}
 }
@@ -355,7 +354,7 @@ func written(t *testing.T, id marchwarden.TraceID, steps ...trace.Step) []byte {
 	return text
 }
 
-func anID(t *testing.T, n string) marchwarden.TraceID {
+func followedID(t *testing.T, n string) marchwarden.TraceID {
 	t.Helper()
 	id, err := marchwarden.ParseTraceID("00000000-0000-7000-8000-00000000000" + n)
 	if err != nil {
@@ -366,11 +365,11 @@ func anID(t *testing.T, n string) marchwarden.TraceID {
 
 // A run is over when nobody writes it, and is not when somebody goes on with it.
 func TestARunThatIsCutOffAndGoesOn(t *testing.T) {
-	id, s := anID(t, "1"), newShelf()
+	id, s := followedID(t, "1"), newShelf()
 	text := written(t, id, &trace.Start{Request: marchwarden.Request{Question: "What?"}}, &trace.Search{}, &trace.Resume{}, &trace.Search{}, &trace.SearchComplete{}, &trace.Complete{})
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	s.texts[id] = bytes.Join(lines[:2], nil)
-	run := follow.New(s, blob.NewMem(), id)
+	run := lanes.Follow(s, blob.NewMem(), id)
 	if b, _, over := read(t, run); over || b.Interrupted || b.Lanes[0].State != lanes.Searching {
 		t.Errorf("over %v: %+v", over, b)
 	}
@@ -400,8 +399,8 @@ func TestARunThatIsCutOffAndGoesOn(t *testing.T) {
 // What is wrong with a trace is said, with the board as it was; what is wrong for a
 // moment is over in another.
 func TestTracesThatFail(t *testing.T) {
-	id, s := anID(t, "1"), newShelf()
-	run := follow.New(s, blob.NewMem(), id)
+	id, s := followedID(t, "1"), newShelf()
+	run := lanes.Follow(s, blob.NewMem(), id)
 	if b, _, over, err := run.Read(t.Context()); b != nil || !over || !errors.Is(err, marchwarden.CodeNotFound) {
 		t.Errorf("%+v, %v, %v", b, over, err)
 	}
@@ -421,7 +420,7 @@ func TestTracesThatFail(t *testing.T) {
 	if b, _, over, err := run.Read(t.Context()); b != was || !over || !errors.Is(err, marchwarden.CodeCorrupt) {
 		t.Errorf("%+v, %v, %v", b, over, err)
 	}
-	if b, changed, over, err := follow.New(s, blob.NewMem(), id).Read(t.Context()); !changed || !over || !b.Interrupted || b.Lanes[0].Searches != 1 || !errors.Is(err, marchwarden.CodeCorrupt) {
+	if b, changed, over, err := lanes.Follow(s, blob.NewMem(), id).Read(t.Context()); !changed || !over || !b.Interrupted || b.Lanes[0].Searches != 1 || !errors.Is(err, marchwarden.CodeCorrupt) {
 		t.Errorf("read at once: %+v, %v, %v, %v", b, changed, over, err)
 	}
 	s.texts[id] = written(t, id, &trace.Start{}) // brought here anew
@@ -436,9 +435,9 @@ func TestTracesThatFail(t *testing.T) {
 
 // An empty trace that nobody writes is over when it is so twice.
 func TestATraceThatIsAboutToBegin(t *testing.T) {
-	id, s := anID(t, "1"), newShelf()
+	id, s := followedID(t, "1"), newShelf()
 	s.texts[id], s.idle = nil, true
-	run := follow.New(s, blob.NewMem(), id)
+	run := lanes.Follow(s, blob.NewMem(), id)
 	if _, _, over := read(t, run); over {
 		t.Error("it is over before it began")
 	}

@@ -1,4 +1,4 @@
-package stream_test
+package web_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
 // Whatever a source does, its clients are told, the run may be watched anew, and nothing
@@ -33,7 +33,7 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				th := newTheatre(t, stream.Config{Open: c.film.open, Look: 30 * time.Second})
+				th := newTheatre(t, web.StreamConfig{Open: c.film.open, Look: 30 * time.Second})
 				v := th.watch("/1")
 				other := th.watch("/1")
 				pass(time.Minute)
@@ -60,7 +60,7 @@ func TestDeafSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})
 		deaf, fine := &film{picture: "one"}, &film{picture: "fine"}
-		th := newTheatre(t, stream.Config{Look: 30 * time.Second, Open: func(ctx context.Context, run marchwarden.TraceID) (stream.Source, error) {
+		th := newTheatre(t, web.StreamConfig{Look: 30 * time.Second, Open: func(ctx context.Context, run marchwarden.TraceID) (web.Source, error) {
 			if run == id(1) {
 				return deaf.open(ctx, run)
 			}

@@ -1,11 +1,12 @@
-// Package answer reads the answer of a result: where its sentences end, which
+package report
+
+// This part reads the answer of a result: where its sentences end, which
 // citations their markers name and which claims they are.
 //
 // An answer is Markdown as the gate of package verify writes it: paragraphs of
 // sentences, escaped, with markers behind them. The package owns the markers and
 // what a sentence is, for everybody who shows an answer. Any other markup is text to
 // it: who renders Markdown cuts it into pieces and asks Ends where sentences end.
-package answer
 
 import (
 	"regexp"

@@ -1,4 +1,4 @@
-package rank
+package local
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func order(t *testing.T, e embed.Embedder, found []Found) []Placed {
 	return placed
 }
 
-func equal(t *testing.T, what string, got, want any) {
+func sameRanks(t *testing.T, what string, got, want any) {
 	t.Helper()
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("%s (-want +got):\n%s", what, d)
@@ -66,8 +66,8 @@ func equal(t *testing.T, what string, got, want any) {
 
 func TestOrderWithoutVectors(t *testing.T) {
 	found := []Found{{Text: "one", Words: 3}, {Text: "two", Words: 2}, {Text: "three", Words: 2}}
-	equal(t, "words alone", order(t, nil, found), []Placed{{0, 3}, {1, 2}, {2, 2}})
-	equal(t, "nothing", order(t, nil, nil), []Placed{})
+	sameRanks(t, "words alone", order(t, nil, found), []Placed{{0, 3}, {1, 2}, {2, 2}})
+	sameRanks(t, "nothing", order(t, nil, nil), []Placed{})
 }
 
 func TestOrderByMeaning(t *testing.T) {
@@ -77,7 +77,7 @@ func TestOrderByMeaning(t *testing.T) {
 		{Text: "near 5", Words: 5},
 	}
 	got := order(t, &dial{}, found)
-	equal(t, "order", places(got), []int{1, 2, 0})
+	sameRanks(t, "order", places(got), []int{1, 2, 0})
 	// By words the part of the highest; by meaning where the cosine is between -1 and 1.
 	if want := wordShare*.6 + (1-wordShare)*(1+.9)/2; math.Abs(got[0].Score-want) > 1e-6 {
 		t.Errorf("score %v, want %v", got[0].Score, want)
@@ -89,7 +89,7 @@ func TestWordsStillDecide(t *testing.T) {
 		{Text: "near 5: the very thing asked for", Words: 20},
 		{Text: "near 6: something about it", Words: 4},
 	}
-	equal(t, "order", places(order(t, &dial{}, found)), []int{0, 1})
+	sameRanks(t, "order", places(order(t, &dial{}, found)), []int{0, 1})
 }
 
 func TestWhatIsEmbedded(t *testing.T) {
@@ -98,7 +98,7 @@ func TestWhatIsEmbedded(t *testing.T) {
 		{Title: "Roots", Text: "# Roots\n\nof trees\n12\t5\t1\n3.70 4.19\n", Words: 2},
 		{Title: "Leaves", Text: "They fall.", Words: 1},
 	})
-	equal(t, "texts", e.asked, [][]string{{"query", "# Roots\nof trees\n", "Leaves\nThey fall."}})
+	sameRanks(t, "texts", e.asked, [][]string{{"query", "# Roots\nof trees\n", "Leaves\nThey fall."}})
 }
 
 func TestOnlySoManyTexts(t *testing.T) {
@@ -108,8 +108,8 @@ func TestOnlySoManyTexts(t *testing.T) {
 		found = append(found, Found{Text: fmt.Sprintf("text %d near %d", i, i%10), Words: float64(1000 - i)})
 	}
 	got := order(t, e, found)
-	equal(t, "embedded", len(e.asked[0]), 1+MaxTexts)
-	equal(t, "one call", len(e.asked), 1)
+	sameRanks(t, "embedded", len(e.asked[0]), 1+MaxTexts)
+	sameRanks(t, "one call", len(e.asked), 1)
 	for i, p := range got {
 		if i >= MaxTexts && p.At != i {
 			t.Fatalf("place %d holds %d: what was not compared keeps its place", i, p.At)
@@ -140,8 +140,8 @@ func TestSecondRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The query and two texts first; then two more, and not those two again.
-	equal(t, "embedded", e.asked, [][]string{{"query", "text 0 near 0", "text 1 near 1"}, {"text 5 near 5", "text 4 near 4"}})
-	equal(t, "order", places(got), []int{0, 1, 4, 5, 2, 3})
+	sameRanks(t, "embedded", e.asked, [][]string{{"query", "text 0 near 0", "text 1 near 1"}, {"text 5 near 5", "text 4 near 4"}})
+	sameRanks(t, "order", places(got), []int{0, 1, 4, 5, 2, 3})
 	descending(t, got)
 }
 
@@ -156,8 +156,8 @@ func descending(t rapid.TB, placed []Placed) {
 
 func TestFailingVectors(t *testing.T) {
 	found := []Found{{Text: "near 1", Words: 3}, {Text: "near 9", Words: 2}}
-	equal(t, "a failure", order(t, &dial{err: errors.New("no such model")}, found), []Placed{{0, 3}, {1, 2}})
-	equal(t, "too few vectors", order(t, few{}, found), []Placed{{0, 3}, {1, 2}})
+	sameRanks(t, "a failure", order(t, &dial{err: errors.New("no such model")}, found), []Placed{{0, 3}, {1, 2}})
+	sameRanks(t, "too few vectors", order(t, few{}, found), []Placed{{0, 3}, {1, 2}})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := NewReader(&dial{err: ctx.Err()}, "query").Order(ctx, found, MaxTexts); !errors.Is(err, context.Canceled) {
@@ -180,12 +180,12 @@ func TestCopiesComeLast(t *testing.T) {
 		{Text: "Water does not boil.", Words: 2},
 	}
 	got := order(t, nil, found)
-	equal(t, "order", places(got), []int{0, 2, 3, 1})
+	sameRanks(t, "order", places(got), []int{0, 2, 3, 1})
 	descending(t, got)
 }
 
 func TestCopies(t *testing.T) {
-	equal(t, "copies", copiesOf([]string{"A b.", "a, B", "a b c", "...", "...", "A B C!", "a b"}), []int{-1, 0, -1, -1, -1, 2, 0})
+	sameRanks(t, "copies", copiesOf([]string{"A b.", "a, B", "a b c", "...", "...", "A B C!", "a b"}), []int{-1, 0, -1, -1, -1, 2, 0})
 }
 
 func TestOrderIsAnOrder(t *testing.T) {

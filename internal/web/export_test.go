@@ -1,4 +1,4 @@
-package stream
+package web
 
 // Count is how many clients there are, and how many runs are watched.
 func (h *Hub) Count() (clients, runs int) {

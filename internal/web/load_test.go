@@ -1,4 +1,4 @@
-package stream_test
+package web_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
 const (
@@ -77,7 +77,7 @@ type connKey struct{}
 // crowd is a server on loopback whose clients come in three kinds.
 type crowd struct {
 	t       *testing.T
-	hub     *stream.Hub
+	hub     *web.Hub
 	address string
 	conns   sync.WaitGroup
 	readers []*viewer
@@ -85,9 +85,9 @@ type crowd struct {
 	stuck   atomic.Int32 // those whose stream lasted as long as it may
 }
 
-func newCrowd(t *testing.T, cfg stream.Config) *crowd {
+func newCrowd(t *testing.T, cfg web.StreamConfig) *crowd {
 	t.Helper()
-	c := &crowd{t: t, hub: stream.New(cfg)}
+	c := &crowd{t: t, hub: web.NewStream(cfg)}
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		if r.URL.Path == "/small" { // or the kernel would hold all pictures for one that does not read
@@ -177,8 +177,8 @@ func play(t *testing.T, readers, idle, leaving int) (grown, looks int, longest t
 	const patience = 8 * time.Second // far above what a busy machine does to a pause
 	s := &show{measure: true}
 	opened := 0
-	c := newCrowd(t, stream.Config{Now: time.Now, Every: 20 * time.Millisecond, Patience: patience,
-		Open: func(context.Context, marchwarden.TraceID) (stream.Source, error) {
+	c := newCrowd(t, web.StreamConfig{Now: time.Now, Every: 20 * time.Millisecond, Patience: patience,
+		Open: func(context.Context, marchwarden.TraceID) (web.Source, error) {
 			opened++
 			return s, nil
 		}})
@@ -193,11 +193,11 @@ func play(t *testing.T, readers, idle, leaving int) (grown, looks int, longest t
 		}
 		v.mu.Lock()
 		n := len(v.got)
-		if n < 2 || v.got[n-1].Name != stream.EventOver || v.got[n-2].Data != digest(string(bytesOf(pictures))) || v.err != nil {
+		if n < 2 || v.got[n-1].Name != web.EventOver || v.got[n-2].Data != digest(string(bytesOf(pictures))) || v.err != nil {
 			t.Errorf("a reader got %d events, not the last picture and the end: %v", n, v.err)
 		}
 		for i := 1; i < n; i++ {
-			if v.got[i].Name == stream.EventPicture && v.got[i].ID == v.got[i-1].ID {
+			if v.got[i].Name == web.EventPicture && v.got[i].ID == v.got[i-1].ID {
 				t.Error("a reader got a picture twice")
 			}
 		}
@@ -251,8 +251,8 @@ func TestQueuesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const shown = 2000
 		s := &reel{}
-		th := newTheatre(t, stream.Config{Every: time.Second, Patience: 10 * time.Hour, Life: 10 * time.Hour,
-			Open: func(context.Context, marchwarden.TraceID) (stream.Source, error) { return s, nil }})
+		th := newTheatre(t, web.StreamConfig{Every: time.Second, Patience: 10 * time.Hour, Life: 10 * time.Hour,
+			Open: func(context.Context, marchwarden.TraceID) (web.Source, error) { return s, nil }})
 		conn := th.ask("/1")
 		pass(10 * time.Second)
 		before := memory()
@@ -284,7 +284,7 @@ func TestComeAndGo(t *testing.T) {
 	f := &film{picture: "0"}
 	var mu sync.Mutex
 	watched := map[marchwarden.TraceID]context.Context{}
-	h := stream.New(stream.Config{Now: time.Now, Every: time.Millisecond, Open: func(ctx context.Context, run marchwarden.TraceID) (stream.Source, error) {
+	h := web.NewStream(web.StreamConfig{Now: time.Now, Every: time.Millisecond, Open: func(ctx context.Context, run marchwarden.TraceID) (web.Source, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if before := watched[run]; before != nil && before.Err() == nil {
@@ -333,7 +333,7 @@ func TestComeAndGo(t *testing.T) {
 func TestHTTP2(t *testing.T) {
 	const patience = 500 * time.Millisecond
 	films := map[marchwarden.TraceID]*film{id(1): {picture: strings.Repeat("x", 12<<20)}, id(2): {picture: "small"}} // more than windows hold
-	h := stream.New(stream.Config{Now: time.Now, Patience: patience, Open: func(ctx context.Context, run marchwarden.TraceID) (stream.Source, error) {
+	h := web.NewStream(web.StreamConfig{Now: time.Now, Patience: patience, Open: func(ctx context.Context, run marchwarden.TraceID) (web.Source, error) {
 		return films[run].open(ctx, run)
 	}})
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, id(r.URL.Path[1]-'0')) }))

@@ -1,4 +1,4 @@
-package stream_test
+package web_test
 
 import (
 	"bufio"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/stream"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
 // FuzzEvent holds that whatever a picture says is data of one event: browsers end a line
@@ -19,14 +19,14 @@ func FuzzEvent(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
-		frame := stream.Event(stream.EventPicture, "7", []byte(data))
+		frame := web.Event(web.EventPicture, "7", []byte(data))
 		if bytes.ContainsRune(frame, '\r') {
 			t.Fatalf("a line ends in CR: %q", frame)
 		}
 		var v viewer
 		v.read(bufio.NewReader(bytes.NewReader(frame)))
 		want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
-		if len(v.got) != 1 || v.got[0].Data != want || v.got[0].Name != stream.EventPicture || v.got[0].ID != "7" || v.retry != "" || v.beats != 0 || v.err != nil {
+		if len(v.got) != 1 || v.got[0].Data != want || v.got[0].Name != web.EventPicture || v.got[0].ID != "7" || v.retry != "" || v.beats != 0 || v.err != nil {
 			t.Errorf("%q came as %+v, %v", data, v.got, v.err)
 		}
 	})

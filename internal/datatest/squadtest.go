@@ -1,14 +1,13 @@
-// Package squadtest reads the SQuAD2 questions that tests measure on. It is for tests
+package datatest
+
+// This part reads the SQuAD2 questions that tests measure on. It is for tests
 // only. The data is not part of the repository: it is read where it lies, and a
 // test that finds none skips and says so.
-package squadtest
 
 import (
 	"slices"
 	"strings"
 	"testing"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 // Article is one article: paragraphs, each with the questions asked about it.
@@ -38,5 +37,5 @@ func (q Question) HeldIn(text string) bool {
 // Read reads the articles; without them the test is skipped.
 func Read(t *testing.T) []Article {
 	t.Helper()
-	return datatest.Rows[Article](t, "qa/squad2")
+	return Rows[Article](t, "qa/squad2")
 }

@@ -1,7 +1,8 @@
-// Package safetensors reads files of tensors: a length, a JSON header that says
+package bert
+
+// This part reads files of tensors: a length, a JSON header that says
 // where each tensor lies, and the numbers. It owns the checks that make a file from
 // anywhere safe to read, and nothing of what the tensors mean.
-package safetensors
 
 import (
 	"bytes"
@@ -22,11 +23,11 @@ const (
 
 // File is a file of tensors. It keeps the bytes it was made of.
 type File struct {
-	tensors map[string]tensor
+	tensors map[string]storedTensor
 	data    []byte
 }
 
-type tensor struct {
+type storedTensor struct {
 	Type    string    `json:"dtype"`
 	Shape   []int64   `json:"shape"`
 	Offsets *[2]int64 `json:"data_offsets"`
@@ -36,24 +37,24 @@ type tensor struct {
 // *marchwarden.Error with CodeInvalid and the field that is wrong.
 func Parse(b []byte) (*File, error) {
 	if len(b) < 8 {
-		return nil, invalid("header", "the file has %d bytes, fewer than the length of its header takes", len(b))
+		return nil, badTensors("header", "the file has %d bytes, fewer than the length of its header takes", len(b))
 	}
 	n := binary.LittleEndian.Uint64(b)
 	b = b[8:]
 	if n > maxHeader || n > uint64(len(b)) {
-		return nil, invalid("header", "%d bytes, over the limit of %d or the file's %d", n, maxHeader, len(b))
+		return nil, badTensors("header", "%d bytes, over the limit of %d or the file's %d", n, maxHeader, len(b))
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(b[:n], &raw); err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "header", Message: "not a JSON object", Err: err}
 	}
 	if len(raw) > maxTensors {
-		return nil, invalid("header", "%d tensors, over %d", len(raw), maxTensors)
+		return nil, badTensors("header", "%d tensors, over %d", len(raw), maxTensors)
 	}
-	f := &File{tensors: make(map[string]tensor, len(raw)), data: b[n:]}
+	f := &File{tensors: make(map[string]storedTensor, len(raw)), data: b[n:]}
 	delete(raw, "__metadata__")
 	for _, name := range slices.Sorted(maps.Keys(raw)) { // in order, for the same error each time
-		var t tensor
+		var t storedTensor
 		if err := json.Unmarshal(raw[name], &t); err != nil {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: name, Message: "not the description of a tensor", Err: err}
 		}
@@ -78,16 +79,16 @@ func width(kind string) int64 {
 	return 0
 }
 
-func (f *File) check(name string, t tensor) error {
+func (f *File) check(name string, t storedTensor) error {
 	if t.Offsets == nil {
-		return invalid(name+".data_offsets", "missing")
+		return badTensors(name+".data_offsets", "missing")
 	}
 	from, to := t.Offsets[0], t.Offsets[1]
 	if from < 0 || to < from || to > int64(len(f.data)) {
-		return invalid(name+".data_offsets", "%d to %d is not within the %d bytes of data", from, to, len(f.data))
+		return badTensors(name+".data_offsets", "%d to %d is not within the %d bytes of data", from, to, len(f.data))
 	}
 	if len(t.Shape) > maxDims {
-		return invalid(name+".shape", "%d dimensions, over %d", len(t.Shape), maxDims)
+		return badTensors(name+".shape", "%d dimensions, over %d", len(t.Shape), maxDims)
 	}
 	w := width(t.Type)
 	if w == 0 {
@@ -96,12 +97,12 @@ func (f *File) check(name string, t tensor) error {
 	size := w
 	for _, d := range t.Shape {
 		if d < 0 || d > 0 && size > math.MaxInt64/d {
-			return invalid(name+".shape", "%v is no size", t.Shape)
+			return badTensors(name+".shape", "%v is no size", t.Shape)
 		}
 		size *= d
 	}
 	if size != to-from {
-		return invalid(name+".shape", "%v of %s takes %d bytes, and %d are there", t.Shape, t.Type, size, to-from)
+		return badTensors(name+".shape", "%v of %s takes %d bytes, and %d are there", t.Shape, t.Type, size, to-from)
 	}
 	return nil
 }
@@ -116,14 +117,14 @@ func (f *File) Has(name string) bool {
 func (f *File) find(name string, shape []int) (kind string, data []byte, err error) {
 	t, ok := f.tensors[name]
 	if !ok {
-		return "", nil, invalid(name, "missing")
+		return "", nil, badTensors(name, "missing")
 	}
 	same := len(t.Shape) == len(shape)
 	for i := 0; same && i < len(shape); i++ {
 		same = t.Shape[i] == int64(shape[i])
 	}
 	if !same {
-		return "", nil, invalid(name+".shape", "%v, where the configuration asks for %v", t.Shape, shape)
+		return "", nil, badTensors(name+".shape", "%v, where the configuration asks for %v", t.Shape, shape)
 	}
 	return t.Type, f.data[t.Offsets[0]:t.Offsets[1]], nil
 }
@@ -137,10 +138,10 @@ func (f *File) Bytes(name string, shape ...int) ([]byte, error) {
 		return nil, err
 	}
 	if kind != "I8" {
-		return nil, invalid(name+".dtype", "%q is not I8", kind)
+		return nil, badTensors(name+".dtype", "%q is not I8", kind)
 	}
 	if i := bytes.IndexByte(data, 0x80); i >= 0 {
-		return nil, invalid(name, "number %d is -128, beyond 127", i)
+		return nil, badTensors(name, "number %d is -128, beyond 127", i)
 	}
 	return data, nil
 }
@@ -155,7 +156,7 @@ func (f *File) Floats(name string, limit float32, shape ...int) ([]float32, erro
 	}
 	w := int(width(kind))
 	if w < 2 {
-		return nil, invalid(name+".dtype", "%q is not one of F32, F16 and BF16", kind)
+		return nil, badTensors(name+".dtype", "%q is not one of F32, F16 and BF16", kind)
 	}
 	out := make([]float32, len(data)/w)
 	for i := range out {
@@ -169,7 +170,7 @@ func (f *File) Floats(name string, limit float32, shape ...int) ([]float32, erro
 			v = math.Float32frombits(uint32(binary.LittleEndian.Uint16(data[2*i:])) << 16)
 		}
 		if !(v >= -limit && v <= limit) {
-			return nil, invalid(name, "number %d is %g, beyond %g", i, v, limit)
+			return nil, badTensors(name, "number %d is %g, beyond %g", i, v, limit)
 		}
 		out[i] = v
 	}
@@ -190,7 +191,7 @@ func half(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+127-15)<<23 | mantissa<<13)
 }
 
-func invalid(field, format string, args ...any) error {
+func badTensors(field, format string, args ...any) error {
 	e := marchwarden.Errorf(marchwarden.CodeInvalid, format, args...)
 	e.Field = field
 	return e
