@@ -18,14 +18,14 @@ REPORTS ?= dist/quality
 
 .PHONY: quality
 quality: ## run every suite on all of its data and put the numbers into docs/quality.md; goes on where it was stopped
-	go build -o dist/marchwarden ./cmd/marchwarden
-	dist/marchwarden eval run all --data $(DATA) --out $(REPORTS)
-	dist/marchwarden eval table $(REPORTS)/*.json --into docs/quality.md
+	go build -o dist/ ./cmd/...
+	dist/marchwarden-lab run all --data $(DATA) --out $(REPORTS)
+	dist/marchwarden-lab table $(REPORTS)/*.json --into docs/quality.md
 
 .PHONY: folders
 folders: ## ask the open half of the suite folders, with a line for each question in dist/folders-open.jsonl; takes a minute or two
-	go build -o dist/marchwarden ./cmd/marchwarden
-	dist/marchwarden eval run folders --part open --data $(DATA) --out dist/folders-open.json --details dist/folders-open.jsonl
+	go build -o dist/ ./cmd/...
+	dist/marchwarden-lab run folders --part open --data $(DATA) --out dist/folders-open.json --details dist/folders-open.jsonl
 
 .PHONY: golden
 golden: ## rewrite the numbers of the small fixed samples that CI compares with
@@ -33,7 +33,7 @@ golden: ## rewrite the numbers of the small fixed samples that CI compares with
 
 .PHONY: bench
 bench: ## measure ours beside the plainest thing that does the same, into docs/performance.md; takes minutes
-	go test ./internal/bench -run '^TestPerformance$$' -count 1 -timeout 30m -v -args -performance ../../docs/performance.md
+	go test ./internal/eval/bench -run '^TestPerformance$$' -count 1 -timeout 30m -v -args -performance ../../../docs/performance.md
 
 FUZZTIME ?= 1m
 

@@ -22,6 +22,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scripttest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -50,7 +51,7 @@ func TestDriftScripts(t *testing.T) {
 			}
 			return os.MkdirAll(home, 0o700)
 		},
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "field": field, "absent": absent, "jsonlines": jsonLines},
+		Cmds:                scripttest.With(nil),
 		RequireExplicitExec: true,
 	})
 }

@@ -55,7 +55,7 @@ func newRoot(a *app) *cobra.Command {
 	root.PersistentFlags().StringVar(&a.logFormat, "log-format", "", "`FORMAT` of logs on stderr: text or json; MARCHWARDEN_DEBUG=1 logs more")
 	root.AddCommand(
 		newAsk(a), newUI(a), newShow(a), newReplay(a), newVerify(a), newTraces(a), newCosts(a), newDoctor(a),
-		newResume(a), newDrift(a), newExport(a), newImport(a), newCheck(a), newGc(a), newEval(a), newCalibrate(a),
+		newResume(a), newDrift(a), newExport(a), newImport(a), newCheck(a), newGc(a),
 		newSubmit(a), newHub(a), newWorker(a), newCluster(a), newWatchCommand(a), newCancel(a),
 		newLibrary(a), newResearchers(a), newSchema(a), newServe(a), newToken(a), newMCP(a), newVersion(a),
 	)

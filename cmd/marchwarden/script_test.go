@@ -1,25 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scripttest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
@@ -52,20 +45,12 @@ func lookup(env map[string]string) func(string) (string, bool) {
 }
 
 // TestScripts runs the commands as processes, each script in a folder and a home
-// of its own. Beside testscript's own commands a script has:
+// of its own. Beside testscript's own commands and those of scripttest a script has:
 //
-//	exits CODE COMMAND…      run a command that must exit with exactly this code
-//	field VAR FILE PATH      set VAR to a value of a JSON file, such as citations.0.content_hash
 //	flipbit REF              change one bit of the stored blob REF
 //	manyfiles DIR N          make a folder of N documents
-//	interrupt [-at REGEXP] OUT ERR CMD…
-//	                         run a command, send it SIGINT once it shows progress (that matches), and
-//	                         keep its streams in two files; it must exit with 130 within two seconds
 //	repeat VAR TEXT N        set VAR to N times TEXT
-//	absent PATH…             the paths must not exist
 //	sqlite FILE SQL…         run statements on an SQLite file, which is made if it is not there
-//	jsonlines FILE           the file must be JSON objects, one a line
-//	equal A B                the texts must be the same; with ! they must not
 //	nobody                   no process may be at work in the script's folder
 //	peek FILE COMMAND…       run a command, and write the command lines that others could see meanwhile
 //	within TIME COMMAND…     run a command that must exit with 0 in that time
@@ -108,59 +93,11 @@ func TestScripts(t *testing.T) {
 			guardSecrets(e)
 			return os.MkdirAll(home, 0o700)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "field": field, "flipbit": flipBit, "manyfiles": manyFiles,
-			"interrupt": interrupt, "repeat": repeat, "absent": absent,
-			"sqlite": sqlite, "jsonlines": jsonLines, "equal": equal, "nobody": nobody, "peek": peek, "within": within, "start": start, "end": end,
-		},
+		Cmds: scripttest.With(map[string]scripttest.Command{
+			"flipbit": flipBit, "manyfiles": manyFiles, "repeat": repeat, "sqlite": sqlite, "nobody": nobody, "peek": peek, "within": within, "start": start, "end": end,
+		}),
 		RequireExplicitExec: true,
 	})
-}
-
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE COMMAND…")
-	}
-	want, err := strconv.Atoi(args[0])
-	ts.Check(err)
-	err = ts.Exec(args[1], args[2:]...)
-	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else if err != nil {
-		ts.Fatalf("%v", err)
-	}
-	if got != want {
-		ts.Fatalf("exit code %d, want %d", got, want)
-	}
-}
-
-func field(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: field VAR FILE PATH")
-	}
-	var v any
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &v))
-	for part := range strings.SplitSeq(args[2], ".") {
-		switch node := v.(type) {
-		case map[string]any:
-			v = node[part]
-		case []any:
-			i, err := strconv.Atoi(part)
-			ts.Check(err)
-			if i >= len(node) {
-				ts.Fatalf("%s has %d elements", args[1], len(node))
-			}
-			v = node[i]
-		default:
-			ts.Fatalf("no %s in %s", args[2], args[1])
-		}
-	}
-	if v == nil {
-		ts.Fatalf("no %s in %s", args[2], args[1])
-	}
-	ts.Setenv(args[0], fmt.Sprint(v))
 }
 
 func flipBit(ts *testscript.TestScript, neg bool, args []string) {
@@ -189,50 +126,6 @@ func manyFiles(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func interrupt(ts *testscript.TestScript, neg bool, args []string) {
-	at := regexp.MustCompile("")
-	if len(args) > 2 && args[0] == "-at" {
-		at, args = regexp.MustCompile(args[1]), args[2:]
-	}
-	if neg || len(args) < 3 {
-		ts.Fatalf("usage: interrupt [-at REGEXP] OUT ERR COMMAND…")
-	}
-	program, err := exec.LookPath(args[2])
-	ts.Check(err)
-	cmd := exec.Command(program, args[3:]...)
-	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = []string{"HOME=" + ts.Getenv("HOME"), "PATH=" + ts.Getenv("PATH"), "TMPDIR=" + ts.Getenv("TMPDIR")}
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout = &stdout
-	pipe, err := cmd.StderrPipe()
-	ts.Check(err)
-	ts.Check(cmd.Start())
-	lines := bufio.NewReader(pipe)
-	for {
-		line, err := lines.ReadString('\n')
-		ts.Check(err)
-		stderr.WriteString(line)
-		if at.MatchString(line) {
-			break
-		}
-	}
-	ts.Check(cmd.Process.Signal(syscall.SIGINT))
-	sent := time.Now()
-	_, err = io.Copy(&stderr, lines)
-	ts.Check(err)
-	err = cmd.Wait()
-	took := time.Since(sent)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), stdout.Bytes(), 0o600))
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), stderr.Bytes(), 0o600))
-	ts.Logf("ended %v after the signal, stderr:\n%s", took, stderr.String())
-	if cmd.ProcessState.ExitCode() != exitInterrupted {
-		ts.Fatalf("%v, want exit code %d", err, exitInterrupted)
-	}
-	if took > 8*time.Second { // 2 s are promised, on a machine that is not busy
-		ts.Fatalf("it took %v to end after the signal", took)
-	}
-}
-
 func repeat(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: repeat VAR TEXT N")
@@ -240,12 +133,4 @@ func repeat(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[2])
 	ts.Check(err)
 	ts.Setenv(args[0], strings.Repeat(args[1], n))
-}
-
-func absent(ts *testscript.TestScript, neg bool, args []string) {
-	for _, path := range args {
-		if _, err := os.Lstat(ts.MkAbs(path)); err == nil || neg {
-			ts.Fatalf("%s exists", path)
-		}
-	}
 }

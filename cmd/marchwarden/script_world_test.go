@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -171,30 +170,6 @@ func sqlite(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	}
 	ts.Check(db.Close())
-}
-
-// jsonLines checks that a file is one JSON object a line, and no less than one.
-func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: jsonlines FILE")
-	}
-	lines := strings.Split(strings.TrimRight(ts.ReadFile(args[0]), "\n"), "\n")
-	for _, line := range lines {
-		var v map[string]any
-		if err := json.Unmarshal([]byte(line), &v); err != nil {
-			ts.Fatalf("%q: %v", line, err)
-		}
-	}
-}
-
-// equal checks that variables and texts are the same.
-func equal(ts *testscript.TestScript, neg bool, args []string) {
-	if len(args) != 2 {
-		ts.Fatalf("usage: equal A B")
-	}
-	if (args[0] == args[1]) == neg {
-		ts.Fatalf("%q and %q", args[0], args[1])
-	}
 }
 
 // lines are the command lines of the processes that work in a folder or below.

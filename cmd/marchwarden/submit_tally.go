@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
 
 // tallyEvery is the least time between two plain lines.
@@ -15,16 +16,20 @@ const tallyEvery = 10 * time.Second
 type tally struct {
 	a         *app
 	all, done int
-	bar       *evalProgress
+	bar       *live.Bar // nil when quiet
 	told      time.Time // the last plain line
 }
 
 func (a *app) newTally(c *settings.Settings, all, left int, quiet bool) *tally {
-	t := &tally{a: a, all: all, done: all - left, bar: a.newEvalProgress(c, "questions", quiet), told: a.Now()}
-	if t.done > 0 && !quiet {
+	t := &tally{a: a, all: all, done: all - left, told: a.Now()}
+	if quiet {
+		return t
+	}
+	if t.done > 0 {
 		a.note("going on: %d of %d questions are done", t.done, all)
 	}
-	t.bar.begin(t.done)
+	t.bar = live.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
+	t.bar.Begin(t.done)
 	return t
 }
 
@@ -32,15 +37,15 @@ func (a *app) newTally(c *settings.Settings, all, left int, quiet bool) *tally {
 func (t *tally) count(well bool) {
 	t.done++
 	if !well {
-		t.bar.failed++
+		t.bar.Fail()
 	}
 	switch now := t.a.Now(); {
-	case t.bar.live:
-		t.bar.step(t.done, t.all)
-	case t.bar.progress != nil && t.done < t.all && now.Sub(t.told) >= tallyEvery:
+	case t.bar.Live():
+		t.bar.Step(t.done, t.all)
+	case t.bar != nil && t.done < t.all && now.Sub(t.told) >= tallyEvery:
 		t.told = now
-		t.a.note("%d of %d done, %s", t.done, t.all, t.bar.pace(t.done, t.all))
+		t.a.note("%d of %d done, %s", t.done, t.all, t.bar.Pace(t.done, t.all))
 	}
 }
 
-func (t *tally) close() { t.bar.close() }
+func (t *tally) close() { t.bar.Close() }

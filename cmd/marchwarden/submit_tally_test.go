@@ -38,7 +38,8 @@ func TestTally(t *testing.T) {
 		t.Errorf("quiet: %q", got)
 	}
 	ta := a.newTally(c, 5, 3, true)
-	ta.bar.live, ta.bar.progress = true, live.New(a.Stderr, live.Config{Style: term.Style{Width: 60}, Live: true, Single: true, Now: a.Now})
+	ta.bar = live.NewBar(a.Stderr, "questions", live.Config{Style: term.Style{Width: 60}, Live: true, Now: a.Now})
+	ta.bar.Begin(2)
 	got := count(ta)
 	if !strings.Contains(got, "questions · 4 of 5 · ████████████████░░░░ ") {
 		t.Errorf("bar: %q", got)

@@ -99,7 +99,6 @@ func newBazaar(t *testing.T) *bazaar {
 	write(t, filepath.Join(b.library(), name[:100]+".md"), "Its name is none.\n")
 	write(t, filepath.Join(b.library(), "a"+strings.ToValidUTF8(name, "")[:180]+".md"), "# Iron "+text+"\n\nIron chlorosis is a yellowing of leaves"+text+" in soil.\n")
 	write(t, filepath.Join(b.home(), "traces", "stray"+name[:40]), "nobody's")
-	write(t, filepath.Join(b.root, "work", "report.md"), "A sentence"+all+". Another.\n")
 	questions, err := json.Marshal(map[string]any{"id": "q1", "question": "What is iron chlorosis" + strings.ToValidUTF8(all[:200], "") + "?"})
 	if err != nil {
 		t.Fatal(err)
@@ -235,13 +234,6 @@ var exhibits = map[string]exhibit{
 	"import":          {runs: [][]string{{"import", "EVIL.mwz"}}},
 	"check":           {shows: "stray", runs: [][]string{{"check"}}},
 	"gc":              {runs: [][]string{{"gc", "--dry-run", "--keep-days", "1"}, {"gc", "--dry-run", "--run", "CUT"}}},
-	"eval list":       {runs: [][]string{{"eval", "list", "--data", "EVIL"}}},
-	"eval run":        {runs: [][]string{{"eval", "run", "EVIL"}}},
-	"eval compare":    {runs: [][]string{{"eval", "compare", "EVIL", "EVIL"}}},
-	"eval density":    {shows: "report.md", runs: [][]string{{"eval", "density", "WORK/report.md"}}},
-	"eval table":      {runs: [][]string{{"eval", "table", "EVIL"}}},
-	"eval train":      {runs: [][]string{{"eval", "train", "EVIL"}}},
-	"calibrate":       {runs: [][]string{{"calibrate", "--from", "EVIL"}}},
 	"submit":          {runs: [][]string{{"submit", "--file", "WORK/questions.jsonl", "--library", "LIBRARY", "--researcher", "files"}, {"submit", "--file", "EVIL"}}},
 	"watch":           {runs: [][]string{{"watch", "EVIL"}, {"watch", "--engine", "EVIL", "last"}}},
 	"cancel":          {runs: [][]string{{"cancel", "EVIL"}}},

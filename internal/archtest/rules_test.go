@@ -27,11 +27,21 @@ var rules = map[string]rule{
 }
 
 func layerOf(pkg string) (layer, bool) {
-	i := slices.IndexFunc(layers, func(l layer) bool { return l.pkg == pkg })
+	i := level(pkg)
 	if i < 0 {
 		return layer{}, false
 	}
 	return layers[i], true
+}
+
+// level is the place of a package's row; -1 where there is none.
+func level(pkg string) int {
+	return slices.IndexFunc(layers, func(l layer) bool { return l.pkg == pkg })
+}
+
+// mayReach reports whether a row lets its package import another of ours.
+func mayReach(row layer, to string) bool {
+	return slices.Contains(row.imports, to) || slices.Contains(row.imports, anything) && level(to) < level(row.pkg)
 }
 
 func imports(t *tree) []string {
@@ -48,7 +58,7 @@ func imports(t *tree) []string {
 		}
 		for _, s := range f.Imports {
 			to, ours := internal(importPath(s))
-			if ours && !slices.Contains(row.imports, to) && !slices.Contains(row.imports, anything) {
+			if ours && !mayReach(row, to) {
 				bad = append(bad, fmt.Sprintf("%s: %s may not import %s: move the code to where both may reach it, or pass what is needed in as an interface; if the import follows the direction, add it to the row of %s in layers", t.where(f, s), f.pkg, to, f.pkg))
 			}
 		}

@@ -25,15 +25,14 @@ var layers = []layer{
 	{"internal/embed/wordpiece", nil},
 	{"internal/embed/bert", []string{"internal/embed", "internal/embed/kernel", "internal/embed/wordpiece", "."}},
 	{"internal/embed/minilm", []string{"internal/embed", "internal/embed/bert", "."}},
-	{"internal/embed/pack", []string{"internal/embed/bert"}}, // makes the weights in the repository
 	{"internal/embed/shelf", []string{"internal/embed", "internal/durable"}},
 	{"internal/reader", []string{"internal/embed", "internal/embed/bert", "internal/embed/kernel", "internal/embed/minilm", "internal/embed/wordpiece", "."}},
-	{"internal/reader/pack", []string{"internal/embed/bert"}}, // makes the reader's weights
 	{"internal/secret", nil},
 	{"internal/private", []string{"internal/durable", "."}},
 	{"internal/hub/keys", []string{"internal/private", "."}},
 	{"internal/hub", []string{"internal/hub/keys", "internal/durable", "internal/secret", "."}},
-	{"internal/datatest", nil}, // public data, for the tests that measure
+	{"internal/datatest", nil},   // public data, for the tests that measure
+	{"internal/scripttest", nil}, // commands for the scripts of the programs
 	{"internal/blob", []string{"."}},
 	{"internal/blob/form", []string{"internal/blob"}},
 	{"internal/blob/dir", []string{"internal/blob", "internal/blob/form", "internal/durable", "."}},
@@ -143,23 +142,6 @@ var layers = []layer{
 	{"internal/pi/canary", nil}, // a test of the whole
 	{"internal/pi/advise", []string{"internal/pi", "internal/dispatch", "internal/llm", "internal/llm/quoted", "internal/locator", "internal/verify", "."}},
 
-	// Measures of all that.
-	{"internal/eval", []string{"internal/stat", "internal/embed", "internal/reader", "internal/search", "internal/durable", "internal/panics", "."}},
-	{"internal/calibrate", []string{"internal/eval", "internal/confidence", "internal/stat", "."}},
-	{"internal/eval/desk", []string{"internal/eval", "internal/pi", "internal/pi/advise", "internal/pi/derive", "internal/dispatch", "internal/dispatch/pool", "internal/researcher", "internal/researcher/files", "internal/loop", "internal/verify",
-		"internal/replay", "internal/trace", "internal/embed", "internal/embed/metered", "internal/search", "internal/search/local", "internal/fetch", "internal/fetch/extract", "internal/ledger", "internal/llm", "internal/blob", "."}},
-	{"internal/eval/evaltest", []string{"internal/eval", "internal/eval/desk", "internal/embed", "internal/fetch/extract"}},
-	{"internal/eval/texts", []string{"internal/eval", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
-	{"internal/eval/plainbm25", nil}, // the ranking of the textbooks, to stand beside ours
-	{"internal/eval/retrieval", []string{"internal/eval", "internal/eval/plainbm25", "internal/stat", "internal/search", "internal/lexicon"}},
-	{"internal/eval/answers", []string{"internal/eval", "internal/calibrate", "internal/lexicon", "internal/stat", "."}},
-	{"internal/eval/conflict", []string{"internal/eval", "internal/verify/conflict", "internal/reader", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/blob", "."}},
-	{"internal/eval/multihop", []string{"internal/eval", "internal/eval/plainbm25", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/embed", "internal/search", "internal/lexicon", "internal/stat", "."}},
-	{"internal/eval/support", []string{"internal/eval", "internal/verify/judge", "internal/reader", "internal/lexicon", "internal/stat", "."}},
-	{"internal/eval/folders", []string{"internal/eval", "internal/lexicon", "internal/stat", "."}},
-	{"internal/eval/suites", []string{"internal/eval", "internal/eval/folders", "internal/eval/texts", "internal/eval/retrieval", "internal/eval/answers", "internal/eval/conflict", "internal/eval/multihop", "internal/eval/support"}},
-	{"internal/bench", nil}, // ours beside plain ways, as benchmarks
-
 	// Edges, which know the contract alone, and the command, which wires it all.
 	{"internal/access", []string{"internal/private", "."}},
 	{"internal/runs", []string{"internal/access", "internal/durable", "internal/plaintext", "."}},
@@ -198,7 +180,27 @@ var layers = []layer{
 	{"examples/go-researcher", []string{"serve", "."}},
 	{"examples/embedding", []string{"investigate", "serve", "."}},
 	{"cmd/marchwarden", []string{anything}},
-	{"tools/reader/windows", []string{"internal/evidence", "internal/fetch", "internal/fetch/extract"}}, // cuts documents for training
+
+	// The lab, which measures all that. It stands below the program, which can import
+	// nothing of it.
+	{"internal/eval/metric", []string{"internal/stat"}},
+	{"internal/eval", []string{"internal/eval/metric", "internal/embed", "internal/reader", "internal/search", "internal/durable", "internal/panics", "."}},
+	{"internal/eval/calibrate", []string{"internal/eval", "internal/eval/metric", "internal/confidence", "internal/stat", "."}},
+	{"internal/eval/desk", []string{"internal/eval", "internal/pi", "internal/pi/advise", "internal/pi/derive", "internal/dispatch", "internal/dispatch/pool", "internal/researcher", "internal/researcher/files", "internal/loop", "internal/verify",
+		"internal/replay", "internal/trace", "internal/embed", "internal/embed/metered", "internal/search", "internal/search/local", "internal/fetch", "internal/fetch/extract", "internal/ledger", "internal/llm", "internal/blob", "."}},
+	{"internal/eval/evaltest", []string{"internal/eval", "internal/eval/desk", "internal/embed", "internal/fetch/extract"}},
+	{"internal/eval/texts", []string{"internal/eval", "internal/evidence", "internal/fetch", "internal/fetch/extract", "internal/lexicon", "."}},
+	{"internal/eval/plainbm25", nil}, // the ranking of the textbooks, to stand beside ours
+	{"internal/eval/retrieval", []string{"internal/eval", "internal/eval/plainbm25", "internal/eval/metric", "internal/search", "internal/lexicon"}},
+	{"internal/eval/answers", []string{"internal/eval", "internal/eval/calibrate", "internal/lexicon", "internal/eval/metric", "."}},
+	{"internal/eval/conflict", []string{"internal/eval", "internal/verify/conflict", "internal/reader", "internal/evidence", "internal/fetch", "internal/lexicon", "internal/blob", "."}},
+	{"internal/eval/multihop", []string{"internal/eval", "internal/eval/plainbm25", "internal/pi", "internal/pi/derive", "internal/dispatch", "internal/embed", "internal/search", "internal/lexicon", "internal/eval/metric", "."}},
+	{"internal/eval/support", []string{"internal/eval", "internal/verify/judge", "internal/reader", "internal/lexicon", "internal/eval/metric", "internal/stat", "."}},
+	{"internal/eval/folders", []string{"internal/eval", "internal/lexicon", "internal/eval/metric", "."}},
+	{"internal/eval/suites", []string{"internal/eval", "internal/eval/folders", "internal/eval/texts", "internal/eval/retrieval", "internal/eval/answers", "internal/eval/conflict", "internal/eval/multihop", "internal/eval/support"}},
+	{"internal/eval/bench", nil}, // ours beside plain ways, as benchmarks
+	{"cmd/marchwarden-lab", []string{anything}},
+	{"tools/reader/windows", []string{"internal/evidence", "internal/fetch", "internal/fetch/extract"}},                                                                           // cuts documents for training
 	{"tools/reader/fit", []string{"internal/embed", "internal/embed/minilm", "internal/eval", "internal/eval/desk", "internal/fetch/extract", "internal/reason/extractive", "."}}, // asks, to fit scores
 }
 
@@ -215,7 +217,7 @@ type vendor struct {
 // vendors gives every third-party module one owner, so that it can be replaced in
 // one place. The root package imports the standard library only.
 var vendors = []vendor{
-	{"modernc.org/sqlite", []string{"internal/search/local", "internal/database", "internal/database/dbtest"}, []string{"internal/researcher/database", "internal/bench"}},
+	{"modernc.org/sqlite", []string{"internal/search/local", "internal/database", "internal/database/dbtest"}, []string{"internal/researcher/database", "internal/eval/bench"}},
 	{"github.com/jackc/pgx/v5", []string{"internal/database", "internal/database/dbtest"}, nil},
 	{"github.com/go-sql-driver/mysql", []string{"internal/database", "internal/database/dbtest"}, nil},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"internal/mcpkit", "internal/mcpkit/client", "internal/mcpkit/client/login"}, []string{"cmd/marchwarden"}},
@@ -254,7 +256,7 @@ var vendors = []vendor{
 	{"golang.org/x/sync", []string{anything}, nil},
 	{"go.yaml.in/yaml/v3", []string{"internal/settings", "internal/fetch/extract"}, // the configuration; the header of a document
 		[]string{"internal/llm", "internal/llm/llmtest", "internal/search/tavily", "internal/scholar"}}, // recorded exchanges
-	{"github.com/spf13/cobra", []string{"cmd/marchwarden"}, nil},
+	{"github.com/spf13/cobra", []string{"cmd/marchwarden", "cmd/marchwarden-lab"}, nil},
 	{"github.com/spf13/pflag", []string{"cmd/marchwarden"}, nil}, // cobra's flags
 	{"github.com/joho/godotenv", []string{"internal/settings"}, nil},
 	{"github.com/google/uuid", []string{"serve", "internal/runs"}, nil},
@@ -297,8 +299,6 @@ var useExceptions = map[string]map[string]string{
 	"serve":                {"time.Now": "the clock of a server: a caller from outside should not have to bring one"},
 	"tools/reader/windows": {"os.Args": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own", "os.Stdout": "a program of its own"},
 	"tools/reader/fit":     {"flag": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own", "os.Stdout": "a program of its own"},
-	"internal/embed/pack":  {"os.Args": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own"},
-	"internal/reader/pack": {"os.Args": "a program of its own", "os.Exit": "a program of its own", "os.Stderr": "a program of its own"},
 	"investigate":          {"time.Now": "the default of Config.Now: a caller from outside should not have to bring a clock"},
 }
 

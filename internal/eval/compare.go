@@ -7,7 +7,8 @@ import (
 	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 )
 
 // Verdict is what a difference between two runs is.
@@ -98,7 +99,7 @@ func byMeans(name string, pairs [][2]Row, seed uint64) (Compared, bool) {
 	if len(va) == 0 {
 		return Compared{}, false
 	}
-	d := stat.Bootstrap(va, vb, rounds, seed)
+	d := metric.Bootstrap(va, vb, rounds, seed)
 	return Compared{Metric: name, A: mean(va), B: mean(vb), Cases: len(va), Difference: d.Mean, Low: d.Low, High: d.High, P: d.P}, true
 }
 

@@ -107,7 +107,7 @@ func (d Data) open(name string) (fs.File, error) {
 func (d Data) missing(name string) error {
 	return &marchwarden.Error{
 		Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("the data file %s is not in %s", name, d.dir),
-		Hint: "name the folder that holds it with --data; 'marchwarden eval list' shows what is found",
+		Hint: "name the folder that holds it with --data; 'marchwarden-lab list' shows what is found",
 	}
 }
 

@@ -159,7 +159,7 @@ type Details struct {
 
 // Trainer fits a small model that is kept in the repository.
 type Trainer struct {
-	Name string // what 'eval train' calls it
+	Name string // what 'marchwarden-lab train' calls it
 	// Writes is the committed file, below the module's root.
 	Writes string
 	Files  []string // as in a Suite

@@ -56,7 +56,7 @@ func (s Settings) Describe() string {
 // Command is what was typed for a run, as far as its numbers depend on it.
 func (r *Report) Command() string {
 	s := r.Settings
-	words := []string{"marchwarden eval run", r.Suite}
+	words := []string{"marchwarden-lab run", r.Suite}
 	if s.Part != "" {
 		words = append(words, "--part", s.Part)
 	}

@@ -35,8 +35,8 @@ func TestMarkdown(t *testing.T) {
 
 | suite | data | cases | with | date | tokens a case | seconds a case | command |
 |---|---|---:|---|---|---:|---:|---|
-| a | one | 1 | extractive/2, e/1 | 2026-11-15 | 812 | 0.012 | ` + "`marchwarden eval run a`" + ` |
-| b | two \| parts | 1 of 9 | ollama/qwen3, by pi, deep, no vectors, uncalibrated |  | 0 |  | ` + "`marchwarden eval run b --limit 5 --seed 3 --researcher pi --model ollama/qwen3 --depth deep --no-vectors --uncalibrated`" + ` |
+| a | one | 1 | extractive/2, e/1 | 2026-11-15 | 812 | 0.012 | ` + "`marchwarden-lab run a`" + ` |
+| b | two \| parts | 1 of 9 | ollama/qwen3, by pi, deep, no vectors, uncalibrated |  | 0 |  | ` + "`marchwarden-lab run b --limit 5 --seed 3 --researcher pi --model ollama/qwen3 --depth deep --no-vectors --uncalibrated`" + ` |
 `
 	if diff := cmp.Diff(want, eval.Markdown(reports)); diff != "" {
 		t.Error(diff)

@@ -29,7 +29,7 @@ func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
 	}
 	if err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: path, Message: "the calibration table cannot be used",
-			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden calibrate'", Err: err}
+			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden-lab calibrate'", Err: err}
 	}
 	return json.Marshal(t)
 }

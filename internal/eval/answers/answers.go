@@ -12,8 +12,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
 
 // Suites are the suites of this package.
@@ -76,7 +76,7 @@ func told(rows []eval.Row) []eval.Metric {
 	return []eval.Metric{
 		{Name: "answerable refused", Value: refusedYes / float64(max(1, len(yes))), N: len(yes)},
 		{Name: "unanswerable refused", Value: refusedNo / float64(max(1, len(no))), N: len(no)},
-		{Name: "answerability AUROC", Value: stat.AUROC(yes, no), N: len(yes) + len(no)},
+		{Name: "answerability AUROC", Value: metric.AUROC(yes, no), N: len(yes) + len(no)},
 	}
 }
 
@@ -92,7 +92,7 @@ func risk(rows []eval.Row) eval.Metric {
 			conf, ok = append(conf, r.Values[confidence]), append(ok, v == 1)
 		}
 	}
-	_, area := stat.RiskCoverage(conf, ok)
+	_, area := metric.RiskCoverage(conf, ok)
 	return eval.Metric{Name: "risk-coverage area", Value: area, N: len(conf)}
 }
 

@@ -1,9 +1,9 @@
 package answers
 
 import (
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/calibrate"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/calibrate"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 )
 
 // The calibration errors of the answers that were given: of the confidence as it is, and
@@ -23,7 +23,7 @@ func calibration(suite string, rows []eval.Row) []eval.Metric {
 	for i, a := range given {
 		p[i], y[i] = a.Score, a.Right
 	}
-	out := []eval.Metric{{Name: eceGiven, Value: stat.ECE(p, y, 10), N: len(given)}, {Name: "Brier score as given", Value: stat.Brier(p, y), N: len(given)}}
+	out := []eval.Metric{{Name: eceGiven, Value: metric.ECE(p, y, 10), N: len(given)}, {Name: "Brier score as given", Value: metric.Brier(p, y), N: len(given)}}
 	if f, err := calibrate.Make(given, calibrationSeed); err == nil { // a small sample has too few
 		out = append(out, eval.Metric{Name: eceFitted, Value: f.Table.After.ECE, N: len(given)})
 	}

@@ -9,8 +9,8 @@ import (
 	"unicode"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
 
 // The metrics. A value of a row has the name of the metric that it is a part of.
@@ -294,13 +294,13 @@ func trusted(rows []eval.Row) []eval.Metric {
 	high.Value /= float64(max(1, high.N))
 	return []eval.Metric{
 		area(auroc, yes, no), area(aurocAll, yes, slices.Concat(no, rest)),
-		{Name: calibrationError, Value: stat.ECE(p, ok, 10), N: len(p)}, high,
+		{Name: calibrationError, Value: metric.ECE(p, ok, 10), N: len(p)}, high,
 	}
 }
 
 // area is an AUROC, which speaks only where there are rows of both kinds.
 func area(name string, yes, no []float64) eval.Metric {
-	m := eval.Metric{Name: name, Value: stat.AUROC(yes, no)}
+	m := eval.Metric{Name: name, Value: metric.AUROC(yes, no)}
 	if len(yes) > 0 && len(no) > 0 {
 		m.N = len(yes) + len(no)
 	}

@@ -9,8 +9,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
 
 // The metrics of multihop-rag: the share of the facts that a question needs whose
@@ -150,7 +150,7 @@ func (s *ragSession) Score(rows []eval.Row) []eval.Metric {
 	}
 	out := []eval.Metric{eval.Mean(hits10, rows), eval.Mean(hits4, rows), eval.Mean(allHits, rows)}
 	if len(with) > 0 && len(without) > 0 {
-		out = append(out, eval.Metric{Name: refusal, Value: stat.AUROC(with, without), N: len(rows)})
+		out = append(out, eval.Metric{Name: refusal, Value: metric.AUROC(with, without), N: len(rows)})
 	}
 	return out
 }

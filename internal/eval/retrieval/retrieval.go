@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/plainbm25"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
 
 // depth is how many documents are asked for. What is not among them counts as never
@@ -102,7 +102,7 @@ func (s *session) Run(ctx context.Context, id string) (eval.Row, error) {
 	}
 	measure(row.Values, plain, theirs, q.gains)
 	for name, gains := range q.also {
-		row.Values[ndcg+name] = stat.NDCG(ours, gains, 10)
+		row.Values[ndcg+name] = metric.NDCG(ours, gains, 10)
 	}
 	return row, nil
 }
@@ -129,9 +129,9 @@ func measure(values map[string]float64, before string, ranked []string, gains ma
 	for id, gain := range gains {
 		relevant[id] = gain > 0
 	}
-	values[before+ndcg] = stat.NDCG(ranked, gains, 10)
-	values[before+meanAP] = stat.AveragePrecision(ranked, relevant)
-	values[before+recall] = stat.RecallAt(ranked, relevant, depth)
+	values[before+ndcg] = metric.NDCG(ranked, gains, 10)
+	values[before+meanAP] = metric.AveragePrecision(ranked, relevant)
+	values[before+recall] = metric.RecallAt(ranked, relevant, depth)
 	values[before+mrr] = 0
 	for i, id := range ranked[:min(10, len(ranked))] {
 		if relevant[id] {

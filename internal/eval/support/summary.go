@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
@@ -140,5 +141,5 @@ func told(xs []example, value func(example) float64, is func(example) bool) stri
 			without = append(without, value(x))
 		}
 	}
-	return fmt.Sprintf("%-8.3f %-8.3f", stat.MacroF1(truth, said, 2), stat.AUROC(with, without))
+	return fmt.Sprintf("%-8.3f %-8.3f", metric.MacroF1(truth, said, 2), metric.AUROC(with, without))
 }

@@ -14,11 +14,11 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
-// about is what 'eval list' says of the suites.
+// about is what 'marchwarden-lab list' says of the suites.
 var about = map[string]eval.Suite{
 	"attributionbench": {Title: "AttributionBench: sentences of answers against what they cite", Licence: "research use",
 		Measures: "support judge, 5-fold by question: macro-F1, AUROC",
@@ -205,7 +205,7 @@ func ranked(rows []eval.Row, prefix, value string) []eval.Metric {
 		right += number(t == p)
 	}
 	return []eval.Metric{
-		{Name: prefix + "macro_f1", Value: stat.MacroF1(truth, said, 2), N: len(rows)},
+		{Name: prefix + "macro_f1", Value: metric.MacroF1(truth, said, 2), N: len(rows)},
 		{Name: prefix + "auroc", Value: area(rows, "supported", value), N: len(rows)},
 		{Name: prefix + "accuracy", Value: right / float64(max(1, len(rows))), N: len(rows)},
 	}
@@ -221,7 +221,7 @@ func area(rows []eval.Row, mark, value string) float64 {
 			without = append(without, r.Values[value])
 		}
 	}
-	return stat.AUROC(with, without)
+	return metric.AUROC(with, without)
 }
 
 // overlapMetrics are those of plain word overlap, at the best threshold there is for it
@@ -233,7 +233,7 @@ func overlapMetrics(rows []eval.Row) []eval.Metric {
 		for _, r := range rows {
 			truth, said = append(truth, int(r.Values["supported"])), append(said, int(number(r.Values["overlap"] >= cut)))
 		}
-		best = max(best, stat.MacroF1(truth, said, 2))
+		best = max(best, metric.MacroF1(truth, said, 2))
 	}
 	return []eval.Metric{
 		{Name: "overlap_macro_f1", Value: best, N: len(rows)},

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
@@ -19,7 +20,7 @@ import (
 
 // trees are how the model is fitted. Between 120 and 300 trees, of depth 2 or 3,
 // cross-validation saw little difference.
-var trees = stat.TreeOptions{Trees: 120, Depth: 2, Rate: 0.04, MinLeaf: 30, Rows: 0.5, Seed: 1}
+var trees = metric.TreeOptions{Trees: 120, Depth: 2, Rate: 0.04, MinLeaf: 30, Rows: 0.5, Seed: 1}
 
 const (
 	folds = 5
@@ -73,7 +74,7 @@ func fit(xs []example, withReader bool) *stat.Trees {
 	for i, e := range xs {
 		x[i], y[i] = e.values(withReader), number(e.supported())
 	}
-	m := stat.FitTrees(x, y, judge.Names(withReader), trees)
+	m := metric.FitTrees(x, y, judge.Names(withReader), trees)
 	return &m
 }
 
@@ -104,7 +105,7 @@ func foldsOf(xs []example, dealing uint64) []int {
 	for i, x := range xs {
 		groups[i] = x.of.name + "\x00" + x.group
 	}
-	return stat.Folds(groups, folds, dealing)
+	return metric.Folds(groups, folds, dealing)
 }
 
 // unseen are the probabilities of examples by models that were fitted without their
@@ -171,7 +172,7 @@ func train(ctx context.Context, env eval.Env) ([]byte, string, error) {
 			from = append(from, s.name)
 		}
 	}
-	w := judge.Weights{Made: env.Now.Format("2006-01-02"), Command: "marchwarden eval train support --write", Data: strings.Join(from, ", "), ReadBy: env.Reader.ID()}
+	w := judge.Weights{Made: env.Now.Format("2006-01-02"), Command: "marchwarden-lab train support --write", Data: strings.Join(from, ", "), ReadBy: env.Reader.ID()}
 	var words, read string
 	w.Words, words = model(all, false)
 	w.Reader, read = model(all, true)

@@ -7,6 +7,7 @@
 //	axis.go   the time axis, and the bars on it
 //	words.go  events and lanes in words
 //	plain.go  the plain lines, of events and of boards
+//	bar.go    Bar: work that is no research and has a count
 //
 // It owns how a run that goes on looks, and how a terminal is drawn on. What a run is
 // at is package lanes' to say, and how words and colours are written package term's. It

@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 )
+
+var _ eval.Suite // the lab is no part of the program
 
 func main() {
 	fmt.Println(time.Now(), os.Getenv("HOME"))
