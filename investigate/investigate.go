@@ -113,10 +113,7 @@ func Open(cfg Config) (*Investigator, error) {
 		Env: cfg.lookup, Dir: cfg.dir, UserHome: noUser, Now: cfg.Now, NewID: cfg.NewID, Stderr: io.Discard, Version: cfg.Version,
 		Say: say, Note: func(line string) { cfg.Log.Debug(line) }, Log: func(*settings.Settings) *slog.Logger { return cfg.Log }, Hide: secret.New(c.Hidden(cfg.lookup)...),
 	}
-	o := network.Options{
-		Only: cfg.names(), Others: cfg.seats(), Online: cfg.Online, Library: cfg.Library, Embedded: cfg.Embedded, DB: cfg.DB, Model: cfg.Model, Search: cfg.Search,
-		Parallel: cfg.Parallel, MaxRihlas: cfg.MaxRihlas, AllowEgress: cfg.AllowEgress, Warn: say, Log: cfg.Log,
-	}
+	o := network.Options{Choice: marchwarden.Choice{Researchers: cfg.names(), Online: cfg.Online, Library: cfg.Library, Embedded: cfg.Embedded, DB: cfg.DB, Model: cfg.Model, Search: cfg.Search, Parallel: cfg.Parallel, MaxRihlas: cfg.MaxRihlas, AllowEgress: cfg.AllowEgress}, Others: cfg.seats(), Warn: say, Log: cfg.Log}
 	if cfg.Deadline > 0 {
 		o.Timeout = cfg.Deadline.String()
 	}

@@ -128,7 +128,7 @@ func newAsk(a *app) *cobra.Command {
 // are recorded, so that a run can be gone on with as it was begun.
 func (o *askOptions) deskFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
-	f.StringSliceVar(&o.desk.Only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.BoolVar(&o.desk.Online, "online", false, "let the question leave this machine: ask the web and arXiv, too")
 	databaseFlags(f, &o.desk)
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told, such as files,database")

@@ -72,7 +72,7 @@ func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions
 	id, name := a.NewID(), network.ResearcherFor(c, o.desk)
 	t := dispatch.Task{ID: id, Record: id, Investigation: id, Priority: dispatch.Normal, Owner: a.owner(), Request: req,
 		Wishes: dispatch.Wishes{Parallel: o.desk.Parallel, MaxRihlas: o.desk.MaxRihlas, AllowEgress: o.desk.AllowEgress, PlanOnly: o.desk.PlanOnly}}
-	t.Queue, t.Wishes.Only = network.WorkerFor(name, o.desk.Only)
+	t.Queue, t.Wishes.Only = network.WorkerFor(name, o.desk.Researchers)
 	t.Request.Question, t.Request.Context = a.Hide.Text(req.Question), a.Hide.Text(req.Context)
 	var err error
 	if t.Within, err = flagTime("--timeout", o.desk.Timeout, false); err != nil {
@@ -86,7 +86,7 @@ func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions
 	switch alone := name != settings.PI; {
 	case !settings.MemberName.MatchString(name):
 		return invalid(field, "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case alone && (len(o.desk.Only) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
+	case alone && (len(o.desk.Researchers) > 0 || w.Parallel > 0 || w.MaxRihlas > 0 || len(w.AllowEgress) > 0 || w.PlanOnly):
 		return invalid(field, "say --researcher "+settings.PI+" to let all of them work together", "asks "+name+" alone, and goes without --researchers, --parallel, --max-rihlas, --allow-egress and --plan")
 	}
 	if err := a.StartTracing(c); err != nil {

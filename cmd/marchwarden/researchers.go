@@ -213,7 +213,7 @@ func (a *app) runApprove(ctx context.Context, name string) error {
 	if m := c.MemberNamed(name); !m.External() {
 		return notOfConfig(name)
 	}
-	network, err := a.OpenPool(c, network.Options{Only: []string{name}, Warn: func(string) {}})
+	network, err := a.OpenPool(c, network.Options{Choice: marchwarden.Choice{Researchers: []string{name}}, Warn: func(string) {}})
 	if err != nil {
 		return err
 	}

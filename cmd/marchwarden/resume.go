@@ -128,7 +128,7 @@ func (o *askOptions) goingOn(c *settings.Settings, rec *network.Records, id marc
 		return nil, err
 	}
 	// What is recorded is all that the settings had to give, whoever was asked.
-	names := o.desk.Only
+	names := o.desk.Researchers
 	if len(names) == 0 && o.desk.Researcher != settings.PI {
 		names = []string{o.desk.Researcher}
 	}
@@ -149,17 +149,20 @@ func (o *askOptions) asBegun(c *settings.Settings, start *trace.Start) error {
 	}
 	db := o.desk.DB
 	begun := askOptions{}
-	flags := pflag.NewFlagSet("recorded", pflag.ContinueOnError)
-	begun.deskFlags(flags)
-	if err := flags.Parse(start.Flags); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read how run %s was begun", start.TraceID)
+	if start.Choice != nil {
+		begun.desk.Choice = *start.Choice
+	} else {
+		flags := pflag.NewFlagSet("recorded", pflag.ContinueOnError)
+		begun.deskFlags(flags)
+		if err := flags.Parse(start.Flags); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read how run %s was begun", start.TraceID)
+		}
 	}
 	if err := begun.bounds(); err != nil {
 		return err
 	}
-	more := o.desk.More
-	o.desk = begun.desk
-	o.desk.More, o.desk.Flags = more, start.Flags
+	choice := begun.desk.Choice
+	o.desk = network.Options{Choice: choice, Begun: &choice, More: o.desk.More}
 	if db != "" {
 		o.desk.DB = db
 	}
@@ -183,7 +186,7 @@ func (o *askOptions) sameMembers(c *settings.Settings, start *trace.Start) error
 				names = append(names, m.Name)
 			}
 		}
-		o.desk.Only = names
+		o.desk.Researchers = names
 	}
 	if o.desk.Researcher == "" && start.Investigation == nil {
 		o.desk.Researcher = start.Researcher

@@ -90,49 +90,55 @@ func TestHowARunWasBegun(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	at := func(name string) string { return filepath.Join(home, name) }
+	all := marchwarden.Choice{Researchers: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Isolate: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng", Render: "never"}
 	for name, tt := range map[string]struct {
-		env  map[string]string
-		o    network.Options
-		want []string
+		env        map[string]string
+		have, want marchwarden.Choice
 	}{
-		"nothing":              {},
-		"a library by setting": {env: map[string]string{"MARCHWARDEN_LIBRARY": at("papers")}, want: []string{"--library=" + at("papers")}},
-		"a library by flag": {env: map[string]string{"MARCHWARDEN_LIBRARY": at("papers")}, o: network.Options{Library: []string{"drafts, old", "~/notes"}},
-			want: []string{"--library=" + at("drafts, old"), "--library=" + at("notes")}},
-		"a file as database":      {o: network.Options{DB: "data/harbour.db"}, want: []string{"--db=" + at("data/harbour.db")}},
-		"a file by setting":       {env: map[string]string{"MARCHWARDEN_DB": "harbour.db"}, want: []string{"--db=" + at("harbour.db")}},
-		"a password":              {o: network.Options{DB: "postgres://me:secret@127.0.0.1/harbour"}},
-		"a password by setting":   {env: map[string]string{"MARCHWARDEN_DB": "mysql://me:secret@127.0.0.1/harbour"}},
-		"a password in the query": {o: network.Options{DB: "postgres://127.0.0.1/harbour?user=me&PASSWORD=secret"}},
-		"an address without one":  {o: network.Options{DB: "postgres://me@127.0.0.1/harbour"}, want: []string{"--db=postgres://me@127.0.0.1/harbour"}},
-		"lists, numbers, switches": {o: network.Options{Only: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Isolate: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng", Render: "never"},
-			want: []string{"--researchers=files,web", "--allow-egress=files", "--model=ollama/x", "--search=brave,searxng", "--render=never", "--online", "--embedded", "--isolate", "--parallel=2", "--max-rihlas=9"}},
+		"nothing":                  {},
+		"a library by setting":     {env: map[string]string{"MARCHWARDEN_LIBRARY": at("papers")}, want: marchwarden.Choice{Library: []string{at("papers")}}},
+		"a library by flag":        {env: map[string]string{"MARCHWARDEN_LIBRARY": at("papers")}, have: marchwarden.Choice{Library: []string{"drafts, old", "~/notes"}}, want: marchwarden.Choice{Library: []string{at("drafts, old"), at("notes")}}},
+		"a file as database":       {have: marchwarden.Choice{DB: "data/harbour.db"}, want: marchwarden.Choice{DB: at("data/harbour.db")}},
+		"a file by setting":        {env: map[string]string{"MARCHWARDEN_DB": "harbour.db"}, want: marchwarden.Choice{DB: at("harbour.db")}},
+		"a password":               {have: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}},
+		"a password by setting":    {env: map[string]string{"MARCHWARDEN_DB": "mysql://me:secret@127.0.0.1/harbour"}},
+		"a password in the query":  {have: marchwarden.Choice{DB: "postgres://127.0.0.1/harbour?user=me&PASSWORD=secret"}},
+		"an address without one":   {have: marchwarden.Choice{DB: "postgres://me@127.0.0.1/harbour"}, want: marchwarden.Choice{DB: "postgres://me@127.0.0.1/harbour"}},
+		"lists, numbers, switches": {have: all, want: all},
 	} {
 		env := map[string]string{"MARCHWARDEN_HOME": home}
 		for k, v := range tt.env {
 			env[k] = v
 		}
 		a, c := appHere(t, env)
-		flags := tt.o.Recordable(&a.Host, c)
-		if diff := cmp.Diff(tt.want, flags); diff != "" {
+		choice := network.Options{Choice: tt.have}.Recorded(&a.Host, c)
+		if diff := cmp.Diff(&tt.want, choice); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 		var back askOptions
-		if err := back.asBegun(c, &trace.Start{Researcher: "files", Flags: flags}); err != nil {
+		if err := back.asBegun(c, &trace.Start{Researcher: "files", Choice: choice}); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if again := back.desk.Recordable(&a.Host, c); !slices.Equal(again, slices.Concat(flagged(flags, "--library"), []string{"--researcher=files"}, flagged(flags, ""))) {
-			t.Errorf("%s: what was read back is %q", name, again)
+		tt.want.Researcher = "files"
+		if diff := cmp.Diff(&tt.want, back.desk.Recorded(&a.Host, c)); diff != "" {
+			t.Errorf("%s: what was read back: %s", name, diff)
 		}
 	}
 }
 
-// flagged are those of the flags that are called name, or all but libraries for "".
-func flagged(flags []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(flags), func(f string) bool {
-		library := strings.HasPrefix(f, "--library=")
-		return library != (name == "--library")
-	})
+// Earlier versions recorded a command line, which is read like a choice.
+func TestFlagsOfEarlierRecords(t *testing.T) {
+	t.Parallel()
+	_, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
+	flags := []string{"--library=/papers", "--researchers=files,web", "--allow-egress=files", "--model=ollama/x", "--search=brave,searxng", "--render=never", "--online", "--embedded", "--in-process", "--parallel=2", "--max-rihlas=9"}
+	var back askOptions
+	if err := back.asBegun(c, &trace.Start{Researcher: "files", Flags: flags}); err != nil {
+		t.Fatal(err)
+	}
+	want := marchwarden.Choice{Researcher: "files", Library: []string{"/papers"}, Researchers: []string{"files", "web"}, AllowEgress: []string{"files"}, Online: true, Embedded: true, Parallel: 2, MaxRihlas: 9, Model: "ollama/x", Search: "brave,searxng", Render: "never"}
+	if diff := cmp.Diff(want, back.desk.Choice); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // A server's runs can be gone on with as they were begun; the rihlas of an investigation
@@ -143,7 +149,7 @@ func TestServedRunsAreRecordedAsBegun(t *testing.T) {
 	write(t, filepath.Join(home, "papers", "lamp.md"), "The lamp of Port Ellery was lit in 1887.")
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": home, "MARCHWARDEN_LIBRARY": filepath.Join(home, "papers")})
 	for _, part := range []bool{false, true} {
-		d, err := a.Open(c, network.Options{Researcher: "files", PartOf: part, Told: func(network.Finished) {}, Warn: func(string) {}}) // as serve does
+		d, err := a.Open(c, network.Options{Choice: marchwarden.Choice{Researcher: "files"}, PartOf: part, Told: func(network.Finished) {}, Warn: func(string) {}}) // as serve does
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,11 +165,11 @@ func TestServedRunsAreRecordedAsBegun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"--library=" + filepath.Join(home, "papers"), "--researcher=files"}
+		want := &marchwarden.Choice{Researcher: "files", Library: []string{filepath.Join(home, "papers")}}
 		if part {
 			want = nil
 		}
-		if diff := cmp.Diff(want, start.Flags); diff != "" || start.PartOf != part {
+		if diff := cmp.Diff(want, start.Choice); diff != "" || start.PartOf != part {
 			t.Errorf("a rihla: %v: %s", part, diff)
 		}
 		if err := d.Close(); err != nil {

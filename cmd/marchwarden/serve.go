@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+
 	"github.com/spf13/cobra"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
@@ -78,7 +80,7 @@ func (a *app) served(o *network.Options, short, particular, example string) *cob
 }
 
 func newServeFiles(a *app) *cobra.Command {
-	o := &network.Options{Researcher: files.Name}
+	o := &network.Options{Choice: marchwarden.Choice{Researcher: files.Name}}
 	cmd := a.served(o, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
 		"marchwarden serve files --library ~/notes")
 	cmd.Flags().StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
@@ -87,7 +89,7 @@ func newServeFiles(a *app) *cobra.Command {
 }
 
 func newServeWeb(a *app) *cobra.Command {
-	o := &network.Options{Researcher: web.Name}
+	o := &network.Options{Choice: marchwarden.Choice{Researcher: web.Name}}
 	cmd := a.served(o, "the open web", "Search engines and model are chosen as for 'marchwarden ask --researcher web'.",
 		"marchwarden serve web --search searxng --model ollama/qwen3")
 	cmd.Flags().StringVar(&o.Search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
@@ -98,12 +100,12 @@ func newServeWeb(a *app) *cobra.Command {
 }
 
 func newServeArxiv(a *app) *cobra.Command {
-	return a.served(&network.Options{Researcher: arxiv.Name}, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
+	return a.served(&network.Options{Choice: marchwarden.Choice{Researcher: arxiv.Name}}, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
 		"marchwarden serve arxiv --model ollama/qwen3")
 }
 
 func newServeDatabase(a *app) *cobra.Command {
-	o := &network.Options{Researcher: database.Name}
+	o := &network.Options{Choice: marchwarden.Choice{Researcher: database.Name}}
 	cmd := a.served(o, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
 		"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database")
 	databaseFlags(cmd.Flags(), o)
@@ -111,10 +113,10 @@ func newServeDatabase(a *app) *cobra.Command {
 }
 
 func newServePI(a *app) *cobra.Command {
-	o := &network.Options{Researcher: settings.PI}
+	o := &network.Options{Choice: marchwarden.Choice{Researcher: settings.PI}}
 	cmd := a.served(o, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.", "marchwarden serve pi --online --library ~/papers")
 	f := cmd.Flags()
-	f.StringSliceVar(&o.Only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.StringSliceVar(&o.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.BoolVar(&o.Online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
 	f.StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
@@ -183,7 +185,7 @@ func (a *app) openServed(ctx context.Context, c *settings.Settings, o network.Op
 	if err := workElsewhere(c, o, "it"); err != nil {
 		return nil, err
 	}
-	if len(o.Only) > 0 || len(o.AllowEgress) > 0 {
+	if len(o.Researchers) > 0 || len(o.AllowEgress) > 0 {
 		return nil, invalid("--engine", "leave out --researchers and --allow-egress", "leaves it to the workers of the cluster who is asked, and what they are told")
 	}
 	e, err := a.openCluster(ctx, c, at, o.Log)

@@ -23,7 +23,7 @@ func TestWhoAsksAllowsNothing(t *testing.T) {
 		{true, []string{"files"}, nil, []string{"files"}},
 		{false, []string{"database"}, []string{"files"}, []string{"database", "files"}},
 	} {
-		s := &network.Worker{Settings: &settings.Settings{}, Options: network.Options{AllowEgress: tt.own}, ForOthers: tt.forOthers}
+		s := &network.Worker{Settings: &settings.Settings{}, Options: network.Options{Choice: marchwarden.Choice{AllowEgress: tt.own}}, ForOthers: tt.forOthers}
 		if got := s.AllowEgress(dispatch.Task{Wishes: dispatch.Wishes{AllowEgress: tt.wished}}); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %v", tt, got)
 		}

@@ -91,7 +91,7 @@ func newSubmit(a *app) *cobra.Command {
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
 	engineFlag(f, &o.engine)
 	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME` (default pi, the investigator)")
-	f.StringSliceVar(&o.desk.Only, "researchers", nil, "`LIST` of the researchers that the investigator may send")
+	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.StringSliceVar(&o.desk.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	f.Var(&o.maxRihlas, "max-rihlas", "send at most `N` rihlas for one question")
 	f.StringVar(&o.desk.Timeout, "timeout", "", "end the research of one question after this `TIME`, such as 90s")
@@ -107,7 +107,7 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 	like.Priority = dispatch.Priority(slices.Index(priorityNames, o.priority))
 	name := cmp.Or(o.desk.Researcher, settings.PI)
 	like.Wishes = dispatch.Wishes{AllowEgress: o.desk.AllowEgress}
-	like.Queue, like.Wishes.Only = network.WorkerFor(name, o.desk.Only)
+	like.Queue, like.Wishes.Only = network.WorkerFor(name, o.desk.Researchers)
 	switch {
 	case o.file == "":
 		return like, invalid("--file", "for example: marchwarden submit --file questions.jsonl", "is missing")
@@ -119,7 +119,7 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 		return like, invalid("--parallel", "", fmt.Sprintf("must be from 1 to %d, not %d", network.MaxParallel, o.parallel))
 	case !settings.MemberName.MatchString(name):
 		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
-	case name != settings.PI && (len(o.desk.Only) > 0 || len(o.desk.AllowEgress) > 0 || o.maxRihlas.v != nil):
+	case name != settings.PI && (len(o.desk.Researchers) > 0 || len(o.desk.AllowEgress) > 0 || o.maxRihlas.v != nil):
 		return like, invalid("--researcher", "leave out one of them", "asks nobody else, and goes without --researchers, --allow-egress and --max-rihlas")
 	}
 	if n := o.maxRihlas.v; n != nil {

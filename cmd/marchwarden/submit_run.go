@@ -219,7 +219,7 @@ func (a *app) openHere(ctx context.Context, c *settings.Settings, o submitOption
 	e := &engagement{engine: engine, home: &homeward{engine: engine, from: rec.Blobs, home: rec, here: true}, close: []func() error{engine.Close, rec.Close}}
 	o.desk.Warn = sayOnce(a.warn)
 	if name := o.desk.Researcher; name != "" && name != settings.PI {
-		if o.desk.Only, err = []string{name}, o.desk.Check(&a.Host, c, name); err != nil {
+		if o.desk.Researchers, err = []string{name}, o.desk.Check(&a.Host, c, name); err != nil {
 			return nil, errors.Join(err, e.Close())
 		}
 	}

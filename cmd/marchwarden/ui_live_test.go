@@ -3,6 +3,7 @@
 package main
 
 import (
+	"slices"
 	"syscall"
 	"testing"
 
@@ -16,7 +17,8 @@ func TestPageLive(t *testing.T) {
 	b := browsertest.Open(t)
 	w := newHTTPWorld(t)
 	home := w.home(t)
-	s := w.ui(t, home, uiFlags...)
+	flags := append(slices.Clone(uiFlags), "--max-runs", "1")
+	s := w.ui(t, home, flags...)
 	p := s.enter(t, b)
 	outer := t // whose end ends the second server
 	t.Run("restart", func(t *testing.T) {
@@ -35,6 +37,8 @@ func TestPageLive(t *testing.T) {
 		other.Patience(patience)
 		other.Go(s.url + "/runs/" + id)
 		other.WaitText("#live .journeys", "web")
+		queued := s.like(t, b, p)
+		next := s.ask(t, queued, aboutBoats, "files") // waits for its turn, and has no trace
 		pages := []*browsertest.Page{p, other}
 		for _, p := range pages {
 			p.Eval(`void (window.stays = true)`, nil) // a page that is loaded again has forgotten it
@@ -45,7 +49,7 @@ func TestPageLive(t *testing.T) {
 			p.WaitText("#connection", "The connection is lost")
 		}
 		held = w.hold(1) // lets go of what nobody waits for
-		s = w.uiAt(outer, home, at, uiFlags...)
+		s = w.uiAt(outer, home, at, flags...)
 		arrives(t, held)
 		for _, p := range pages {
 			p.WaitFor(`document.querySelector('#connection').textContent === ''`)
@@ -58,6 +62,10 @@ func TestPageLive(t *testing.T) {
 			if got := runIn(t, p); got != id {
 				t.Errorf("the answer is that of %s, not %s", got, id)
 			}
+		}
+		answered(queued)
+		if got := exported(t, queued); runIn(t, queued) != next || len(got.Rihlas) != 1 || got.Rihlas[0].Researcher != "files" {
+			t.Errorf("the question that waited is %s, not %s, and asked %+v", runIn(t, queued), next, got.Rihlas)
 		}
 		if a, b := p.Text("#answer"), other.Text("#answer"); a != b {
 			t.Errorf("one tab shows\n%s\nthe other\n%s", a, b)

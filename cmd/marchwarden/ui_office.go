@@ -21,9 +21,6 @@ var _ web.Office = (*bureau)(nil)
 // each may choose other researchers; a run that goes on is opened as it was begun.
 type clerk struct{ *bureau }
 
-// choiceKey is under which the context of a new run has its deskOptions.
-type choiceKey struct{}
-
 // Research asks at a desk that it opens and closes.
 func (k clerk) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	o, err := k.options(ctx, req)
@@ -41,16 +38,20 @@ func (k clerk) Research(ctx context.Context, req marchwarden.Request, sink march
 	return res, err
 }
 
-// options are what a run is asked with. Of one that was asked for and never begun, by a
-// server that ended, nobody knows them any more: asking somebody whom the asker did not
-// choose could tell the question to others. Trying again would not help.
+// options are what a run is asked with. A run whose record names no choice, as earlier
+// versions wrote it, is not asked: another researcher could learn the question.
 func (k clerk) options(ctx context.Context, req marchwarden.Request) (network.Options, error) {
 	if req.Resume == "" {
-		o, ok := ctx.Value(choiceKey{}).(network.Options)
-		if !ok {
-			return o, &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the server ended before the run had begun", Hint: "ask again"}
+		choice := runs.ChoiceOf(ctx)
+		if choice == nil {
+			return network.Options{}, &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the server ended before the run had begun", Hint: "ask again"}
 		}
-		return o, nil
+		o := k.base
+		o.Choice = *choice
+		if len(o.Researchers) > 0 {
+			o = o.Narrowed(o.Researchers)
+		}
+		return k.withDatabase(o), nil
 	}
 	id, err := marchwarden.ParseTraceID(req.Resume)
 	if err != nil {
@@ -61,10 +62,16 @@ func (k clerk) options(ctx context.Context, req marchwarden.Request) (network.Op
 		return o.desk, err
 	}
 	o.desk.Warn, o.desk.Told, o.desk.Log = k.base.Warn, k.base.Told, k.base.Log
-	if o.desk.DB == "" && (o.desk.Researcher == database.Name || slices.Contains(o.desk.Only, database.Name)) {
-		o.desk.DB = k.base.DB // one with a password is not recorded
+	return k.withDatabase(o.desk), nil
+}
+
+// withDatabase adds the database of the server if it is asked and its address, which holds a
+// password, is not recorded.
+func (k clerk) withDatabase(o network.Options) network.Options {
+	if o.DB == "" && (o.Researcher == database.Name || slices.Contains(o.Researchers, database.Name)) {
+		o.DB = k.base.DB
 	}
-	return o.desk, nil
+	return o
 }
 
 // Members are those who can be asked. Whom the settings keep off the network can be
@@ -77,7 +84,7 @@ func (b *bureau) Members() []web.Member {
 		kind := network.BuiltinNamed(name)
 		m := web.Member{Name: name, Scope: kind.Outline(), OpenWorld: kind.OpenWorld, On: b.a.WhyOff(b.c, b.base, name) == ""}
 		chosen := open
-		chosen.Only = []string{name}
+		chosen.Researchers = []string{name}
 		if !m.On {
 			m.Down = b.a.WhyOff(b.c, chosen, name)
 		}
@@ -105,7 +112,7 @@ func (b *bureau) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, 
 		}
 		o.Online = true // for those of them who need it: whoever names one means it
 		o = o.Narrowed(q.Researchers)
-		o.Only = q.Researchers
+		o.Researchers = q.Researchers
 	}
 	if err := o.Check(&b.a.Host, b.c, settings.PI); err != nil {
 		return marchwarden.TraceID{}, err
@@ -113,15 +120,15 @@ func (b *bureau) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, 
 	if _, err := b.a.Seats(b.c, o); err != nil {
 		return marchwarden.TraceID{}, err
 	}
-	return b.begin(context.WithValue(ctx, choiceKey{}, o), q.Request)
+	return b.begin(ctx, q.Request, o.Recorded(&b.a.Host, b.c))
 }
 
 // begin starts a run, or goes on with one, and leaves it.
-func (b *bureau) begin(ctx context.Context, req marchwarden.Request) (marchwarden.TraceID, error) {
+func (b *bureau) begin(ctx context.Context, req marchwarden.Request, choice *marchwarden.Choice) (marchwarden.TraceID, error) {
 	if b.unkept != nil {
 		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "nothing can be asked here, since nothing can be kept", Hint: "the log of the server says why"}
 	}
-	visit, err := b.runs.Begin(ctx, runs.Asked{Request: req, Kind: runs.Task})
+	visit, err := b.runs.Begin(ctx, runs.Asked{Request: req, Choice: choice, Kind: runs.Task})
 	if err != nil {
 		return marchwarden.TraceID{}, err
 	}
@@ -139,7 +146,7 @@ func (b *bureau) Resume(ctx context.Context, id marchwarden.TraceID, tokens int)
 	if tokens > 0 {
 		req.Constraints = &marchwarden.Constraints{TokenBudget: &tokens}
 	}
-	_, err := b.begin(ctx, req)
+	_, err := b.begin(ctx, req, nil)
 	return err
 }
 

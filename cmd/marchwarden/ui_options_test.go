@@ -71,7 +71,7 @@ func TestUIOptions(t *testing.T) {
 func TestAnybodyCanBeChosen(t *testing.T) {
 	t.Parallel()
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
-	base := network.Options{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Render: settings.RenderNever, Online: true, AllowEgress: []string{files.Name}}
+	base := network.Options{Choice: marchwarden.Choice{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Render: settings.RenderNever, Online: true, AllowEgress: []string{files.Name}}}
 	for chosen := 1; chosen < 1<<len(settings.Builtin); chosen++ {
 		var names []string
 		for i, name := range settings.Builtin {
@@ -80,7 +80,7 @@ func TestAnybodyCanBeChosen(t *testing.T) {
 			}
 		}
 		o := base.Narrowed(names)
-		o.Only = names
+		o.Researchers = names
 		if err := o.Check(&a.Host, c, settings.PI); err != nil {
 			t.Errorf("%q: %v", names, err)
 		}
@@ -128,7 +128,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		clerk := clerk{&bureau{a: a, c: c, records: rec, base: network.Options{DB: "postgres://me:secret@127.0.0.1/harbour"}}}
+		clerk := clerk{&bureau{a: a, c: c, records: rec, base: network.Options{Choice: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}}}}
 		o, err := clerk.options(t.Context(), marchwarden.Request{Resume: id.String()})
 		if err == nil {
 			err = o.Check(&a.Host, c, network.ResearcherFor(c, o))
@@ -142,7 +142,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 	}
 }
 
-// Of a run that was never begun nobody knows whom to ask, and waiting does not help.
+// A record without a choice, as earlier versions wrote it, is not asked.
 func TestNeverBegun(t *testing.T) {
 	t.Parallel()
 	if _, err := (clerk{&bureau{}}).options(context.Background(), marchwarden.Request{Question: "What causes tides?"}); !errors.Is(err, marchwarden.CodeCanceled) || errors.Is(err, trace.ErrGoing) {

@@ -231,7 +231,7 @@ func (v *verdicts) result(ctx context.Context, rec shelf, what checking) error {
 		v.rihlas(ctx, rec, log, res)
 	}
 	if what.o.live {
-		if err := v.live(ctx, what.cfg, network.Options{DB: what.o.db}, rec.blobs, res); err != nil {
+		if err := v.live(ctx, what.cfg, network.Options{Choice: marchwarden.Choice{DB: what.o.db}}, rec.blobs, res); err != nil {
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func newWorker(a *app) *cobra.Command {
 	f := cmd.Flags()
 	engineFlag(f, &o.engine)
 	f.StringVar(&o.name, "name", "", "the `NAME` of the worker, for people (default made of the host's)")
-	f.StringSliceVar(&o.desk.Only, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
+	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that work here; pi alone takes investigations only (default all that this machine has)")
 	f.IntVar(&o.slots, "slots", defaultSlots, "work on `N` tasks of each researcher at once")
 	f.IntVar(&o.piSlots, "pi-slots", defaultPISlots, "work on `N` investigations at once")
 	f.BoolVar(&o.noPI, "no-pi", false, "take no investigations")
@@ -95,10 +95,10 @@ func newWorker(a *app) *cobra.Command {
 
 // check refuses what is wrong with the options by themselves.
 func (o *workerOptions) check() (drain time.Duration, err error) {
-	named := len(o.desk.Only)
-	o.desk.Only = slices.DeleteFunc(o.desk.Only, func(name string) bool { return name == settings.PI })
-	withPI := len(o.desk.Only) < named
-	o.piAlone = withPI && len(o.desk.Only) == 0
+	named := len(o.desk.Researchers)
+	o.desk.Researchers = slices.DeleteFunc(o.desk.Researchers, func(name string) bool { return name == settings.PI })
+	withPI := len(o.desk.Researchers) < named
+	o.piAlone = withPI && len(o.desk.Researchers) == 0
 	switch {
 	case withPI && o.noPI:
 		return 0, invalid("--no-pi", "leave out one of the two", "takes no investigations, and --researchers names "+settings.PI)

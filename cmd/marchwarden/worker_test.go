@@ -70,7 +70,7 @@ func TestTerms(t *testing.T) {
 		{"both, named", []dispatch.Member{web, private}, "ollama/x", "", "ollama/x", false, true},
 		{"goes on", []dispatch.Member{private}, "", "ollama/y", "ollama/y", true, false},
 	} {
-		got := network.TermsFor(c, tt.members, network.Options{Model: tt.flag}, tt.begunBy)
+		got := network.TermsFor(c, tt.members, network.Options{Choice: marchwarden.Choice{Model: tt.flag}}, tt.begunBy)
 		if got.Model.Name != tt.model || got.Model.Public != tt.fallback || got.SeesPrivate != tt.sees ||
 			got.Private != slices.Contains(tt.members, private) || got.Outside != slices.Contains(tt.members, web) {
 			t.Errorf("%s: %+v", tt.name, got)

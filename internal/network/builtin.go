@@ -72,7 +72,7 @@ func (a *Host) hasFolders(c *settings.Settings, o Options) bool {
 // a network in which there is nothing else to ask.
 func noFolders(a *Host, c *settings.Settings, o Options) string {
 	alone := offline(a, c, o) != "" && noDatabase(a, c, o) != "" && !slices.ContainsFunc(c.Members, func(m settings.Member) bool { return m.External() && !m.Off })
-	if a.hasFolders(c, o) || o.Embedded || slices.Contains(o.Only, files.Name) || alone {
+	if a.hasFolders(c, o) || o.Embedded || slices.Contains(o.Researchers, files.Name) || alone {
 		return ""
 	}
 	return "no folder of yours is set; --library DIR brings one in, --embedded the embedded library"
@@ -89,7 +89,7 @@ func noDatabase(_ *Host, c *settings.Settings, o Options) string {
 // words or by naming a search engine. A key asks for nothing: it may be in the
 // environment for another program, since hosts pass on all of theirs.
 func offline(_ *Host, c *settings.Settings, o Options) string {
-	asked := o.Online || o.Search != "" || slices.Contains(o.Only, web.Name) || slices.Contains(o.Only, arxiv.Name)
+	asked := o.Online || o.Search != "" || slices.Contains(o.Researchers, web.Name) || slices.Contains(o.Researchers, arxiv.Name)
 	if c.Given(settings.Online) && !c.On(settings.Online) && !asked {
 		return c.Label(settings.Online) + " is false"
 	}

@@ -81,7 +81,7 @@ func (a *Host) openInvestigator(c *settings.Settings, o Options) (*Runner, error
 		Dispatcher: network, Minds: Minds(vs.Of), Model: model, Vectors: vs.Embedder, Calibration: table,
 		Options: pi.Options{
 			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, Deadline: deadline, PlanOnly: o.PlanOnly,
-			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate, Flags: o.Flags, More: o.More,
+			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate, Choice: o.Begun, More: o.More,
 		},
 		Spent: func(call pi.Call) { d.Enter(Finished{call.Start, call.Result, call.Before}) },
 		Say:   o.Warn,

@@ -32,7 +32,7 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		b := BuiltinNamed(name)
 		conf := c.MemberNamed(name)
 		off := a.WhyOff(c, o, name)
-		if off != "" && slices.Contains(o.Only, name) {
+		if off != "" && slices.Contains(o.Researchers, name) {
 			return nil, invalid("--researchers", "", name+": "+off)
 		}
 		if off != "" || !o.wants(name) {
@@ -62,7 +62,7 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 			continue
 		}
 		if m.Off {
-			if slices.Contains(o.Only, m.Name) {
+			if slices.Contains(o.Researchers, m.Name) {
 				return nil, invalid(o.chosenBy(), "", m.Name+": "+OffInFile)
 			}
 			continue
@@ -77,7 +77,7 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		out = append(out, seat)
 	}
 	out = append(out, o.Others...)
-	for _, name := range o.Only {
+	for _, name := range o.Researchers {
 		if !slices.ContainsFunc(out, func(s pool.Seat) bool { return s.Name == name }) {
 			return nil, invalid("--researchers", "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(c.MemberNames()), plaintext.Clip(name, 40)))
 		}

@@ -5,9 +5,10 @@ import (
 	"log/slog"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 
 	dbase "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
@@ -19,38 +20,23 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// Options choose a researcher and what it works with.
+// Options are a choice, and how one command carries it out.
 type Options struct {
-	Researcher string
-	Only       []string    // the members of an investigation; none is all that there are
-	Others     []pool.Seat // further members, which a program brings along
-	Online     bool
-	Isolate    bool // each built-in researcher has a process of its own
-	Library    []string
-	Embedded   bool
-	DB         string
-	// AllowSamples lets values of the database be shown to the model before it asks.
-	AllowSamples bool
-	Model        string
-	Search       string
-	Render       string
-	Timeout      string
-	// For an investigation.
-	Parallel    int
-	MaxRihlas   int
-	AllowEgress []string
-	PlanOnly    bool
+	marchwarden.Choice
+	Others   []pool.Seat // further members, which a program brings along
+	Timeout  string
+	PlanOnly bool
 	// PartOf says that the researcher works for an investigation.
 	PartOf bool
 	// shared is where a worker's researchers record and keep, beside the home folder; nil
 	// elsewhere.
 	shared *WorkerRecords
-	// Flags are what going on with the run needs, begunBy is the model of one that
-	// goes on ("" for a run of its own), and more is added to its time.
-	Flags   []string
+	// Begun is the recorded choice of a run that resumes; nil for a new run. BegunBy is the
+	// model of such a run, and More is added to its time.
+	Begun   *marchwarden.Choice
 	BegunBy string
 	More    time.Duration
-	// Told hears of each finished call, warn of what people should know.
+	// Told hears of each finished call, Warn of what people should know.
 	Told func(Finished)
 	Warn func(string)
 	// Log is where a server logs; nil elsewhere.
@@ -62,7 +48,7 @@ func (o Options) flagsFor(a *Host, c *settings.Settings, name string) error {
 	for _, f := range flagsOf {
 		asked := slices.Contains(f.names, name)
 		if name == settings.PI {
-			asked = len(f.names) == 0 || len(o.Only) == 0 || slices.ContainsFunc(f.names, o.wants)
+			asked = len(f.names) == 0 || len(o.Researchers) == 0 || slices.ContainsFunc(f.names, o.wants)
 		}
 		switch {
 		case !f.given(o) || asked:
@@ -126,12 +112,12 @@ func (o Options) chosenBy() string {
 
 // wants reports whether a member is among those that were named, if any were.
 func (o Options) wants(name string) bool {
-	return len(o.Only) == 0 || slices.Contains(o.Only, name)
+	return len(o.Researchers) == 0 || slices.Contains(o.Researchers, name)
 }
 
 // PartFor is what of an investigation's options is for one of its members.
 func (o Options) PartFor(name string) Options {
-	part := Options{Researcher: name, PartOf: true, Model: o.Model, Timeout: o.Timeout, Log: o.Log, Warn: o.Warn}
+	part := Options{Choice: marchwarden.Choice{Researcher: name, Model: o.Model}, PartOf: true, Timeout: o.Timeout, Log: o.Log, Warn: o.Warn}
 	switch name {
 	case files.Name:
 		part.Library, part.Embedded = o.Library, o.Embedded
@@ -143,48 +129,20 @@ func (o Options) PartFor(name string) Options {
 	return part
 }
 
-// Recordable are the options as flags, for going on with a run: who works, and with
-// what, wherever that was set. A database's address with a password stays out.
-func (o Options) Recordable(a *Host, c *settings.Settings) []string {
-	var out []string
-	add := func(flag string, values ...string) {
-		for _, v := range values {
-			if v != "" {
-				out = append(out, "--"+flag+"="+v)
-			}
-		}
-	}
-	switchOn := func(flag string, on bool) {
-		if on {
-			out = append(out, "--"+flag)
-		}
-	}
-	number := func(flag string, n int) {
-		if n > 0 {
-			add(flag, strconv.Itoa(n))
-		}
-	}
+// Recorded is the choice as a run records it, wherever it was set. A database's address
+// with a password stays out.
+func (o Options) Recorded(a *Host, c *settings.Settings) *marchwarden.Choice {
+	ch := o.Choice
 	library := o.Library
 	if len(library) == 0 {
 		library = c.List(settings.Library)
 	}
+	ch.Library = nil
 	for _, dir := range library {
-		add("library", a.Source().Absolute(dir, a.Dir))
+		ch.Library = append(ch.Library, a.Source().Absolute(dir, a.Dir))
 	}
-	add("researcher", o.Researcher)
-	add("researchers", strings.Join(o.Only, ","))
-	add("allow-egress", strings.Join(o.AllowEgress, ","))
-	add("db", a.openAddress(DatabaseURL(c, o)))
-	add("model", o.Model)
-	add("search", o.Search)
-	add("render", o.Render)
-	switchOn("online", o.Online)
-	switchOn("embedded", o.Embedded)
-	switchOn("allow-samples", o.AllowSamples)
-	switchOn("isolate", o.Isolate)
-	number("parallel", o.Parallel)
-	number("max-rihlas", o.MaxRihlas)
-	return out
+	ch.DB = a.openAddress(DatabaseURL(c, o))
+	return &ch
 }
 
 // openAddress is the address of a database as anybody may know it: a file by its whole

@@ -67,10 +67,10 @@ func (a *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	if err := a.StartTracing(c); err != nil {
 		return nil, err
 	}
-	if o.Flags == nil && !o.PartOf && o.shared == nil {
-		o.Flags = o.Recordable(a, c)
+	if o.Begun == nil && !o.PartOf && o.shared == nil {
+		o.Begun = o.Recorded(a, c)
 	}
-	if name, o.Only = WorkerFor(name, o.Only); name == settings.PI {
+	if name, o.Researchers = WorkerFor(name, o.Researchers); name == settings.PI {
 		return a.openInvestigator(c, o)
 	}
 	deadline, err := c.Deadline(o.Timeout, name == web.Name || name == arxiv.Name)
@@ -90,7 +90,7 @@ func (a *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	lab := researcher.Lab{Version: a.Version, Now: a.Now, NewID: a.NewID, Deadline: deadline, Model: model, Flags: o.Flags, More: o.More, Say: o.Warn,
+	lab := researcher.Lab{Version: a.Version, Now: a.Now, NewID: a.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
 		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table}
 	d, err := BuiltinNamed(name).open(a, c, o, lab)
 	if err != nil {
@@ -113,7 +113,7 @@ var flagsOf = []struct {
 	{"--allow-samples", func(o Options) bool { return o.AllowSamples }, []string{database.Name}},
 	{"--search", func(o Options) bool { return o.Search != "" }, []string{web.Name}},
 	{"--render", func(o Options) bool { return o.Render != "" }, []string{web.Name}},
-	{"--researchers", func(o Options) bool { return len(o.Only) > 0 }, nil},
+	{"--researchers", func(o Options) bool { return len(o.Researchers) > 0 }, nil},
 	{"--plan", func(o Options) bool { return o.PlanOnly }, nil},
 	{"--parallel", func(o Options) bool { return o.Parallel != 0 }, nil},
 	{"--max-rihlas", func(o Options) bool { return o.MaxRihlas != 0 }, nil},

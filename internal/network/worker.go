@@ -93,7 +93,7 @@ type chosenFor struct {
 // is started before there is a task. An engine that is still to be found is nil until
 // employ.
 func (a *Host) OpenWorker(c *settings.Settings, o Options, e dispatch.Engine, log *slog.Logger) (*Worker, error) {
-	o.Isolate, o.Log, o.shared, o.Flags = false, log, a.NewWorkerRecords(e), []string{}
+	o.Isolate, o.Log, o.shared = false, log, a.NewWorkerRecords(e)
 	if o.Told == nil {
 		o.Told = func(Finished) {}
 	}
@@ -199,7 +199,7 @@ func (s *Worker) runner(p Post) (*Runner, error) {
 		return d, nil
 	}
 	o := s.Options.PartFor(p.name)
-	o.PartOf, o.shared, o.Flags, o.Told = p.partOf, s.Place, s.Options.Flags, s.Options.Told
+	o.PartOf, o.shared, o.Told = p.partOf, s.Place, s.Options.Told
 	d, err := s.Host.Open(s.Settings, o)
 	if err != nil {
 		return nil, err

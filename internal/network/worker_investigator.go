@@ -84,7 +84,7 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 		Minds: Minds(s.Vectors.Of), Model: model, Vectors: s.Vectors.Embedder, Calibration: s.table,
 		Options: pi.Options{
 			Parallel: min(t.Wishes.Parallel, MaxParallel), MaxRihlas: min(t.Wishes.MaxRihlas, MaxRihlas), Deadline: deadline, PlanOnly: t.Wishes.PlanOnly,
-			AllowEgress: s.AllowEgress(t), ModelSeesPrivate: terms.SeesPrivate, Flags: s.Options.Flags,
+			AllowEgress: s.AllowEgress(t), ModelSeesPrivate: terms.SeesPrivate,
 		},
 		Say: s.Options.Warn,
 	}

@@ -110,8 +110,8 @@ type Options struct {
 	ModelSeesPrivate bool
 	// PlanOnly ends an investigation with its plan.
 	PlanOnly bool
-	// Flags are how it was asked for on a command line, for going on with it.
-	Flags []string
+	// Choice is who was asked with what, by which the run resumes.
+	Choice *marchwarden.Choice
 	// More is added to the time of an investigation that goes on.
 	More time.Duration
 }
@@ -278,7 +278,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 		Head:   trace.Head{Decision: fmt.Sprintf("investigate %q with %s", req.Question, count(len(inv.Members), "researcher"))},
 		Format: trace.Format, TraceID: p.cfg.NewID(), Researcher: Name, Version: p.cfg.Version,
 		Request: req, Limits: req.Limits(), StartedAt: started.UTC(),
-		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Flags: o.Flags,
+		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline, Investigation: inv, Choice: o.Choice,
 		Calibration: p.cfg.Calibration, Gate: verify.Rules,
 	}
 	if p.cfg.Model != nil {

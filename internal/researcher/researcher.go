@@ -51,8 +51,8 @@ type Lab struct {
 	Calibration json.RawMessage
 	// PartOf marks the runs as rihlas of an investigation.
 	PartOf bool
-	// Flags are how the run was asked for on a command line, for going on with it.
-	Flags []string
+	// Choice is who was asked with what, by which the run resumes.
+	Choice *marchwarden.Choice
 	// More is added to the time of a run that goes on.
 	More time.Duration
 	// Spent is told of every finished call, for the ledger; nil for nobody.
@@ -131,7 +131,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 		Format: trace.Format, TraceID: l.id(ctx), Researcher: asked.Name, Engine: s.Engine.Name(),
 		Version: l.Version, Request: req, Limits: req.Limits(), StartedAt: s.Started.UTC(),
 		Wall: time.Duration(float64(deadline) * gatherShare), Deadline: deadline,
-		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Flags: l.Flags,
+		Given: s.Given, Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps, Guide: s.Guide, PartOf: l.PartOf, Choice: l.Choice,
 		Calibration: l.Calibration, Gate: verify.Rules,
 	}
 	if l.Model != nil {

@@ -144,7 +144,10 @@ func randomID() marchwarden.TraceID {
 // Asked is what a run is begun with.
 type Asked struct {
 	Request marchwarden.Request
-	Kind    Kind
+	// Choice says who may be asked, with what, if the researcher lets a caller choose: it is
+	// ChoiceOf the context of the research, after a restart too.
+	Choice *marchwarden.Choice
+	Kind   Kind
 	// Sink hears every event from the beginning or, of a run that goes on already, from
 	// now on; the last one before Done. It is called by the research itself and, as any
 	// sink, must not block. It may be nil.
@@ -184,7 +187,7 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	}
 	now := d.cfg.Now()
 	r := d.newRun(ctx, record{
-		Format: recordFormat, ID: d.chooseID(ctx, who), Owner: who.ID, Scopes: who.Scopes, Researcher: d.cfg.Name, Request: ask,
+		Format: recordFormat, ID: d.chooseID(ctx, who), Owner: who.ID, Scopes: who.Scopes, Researcher: d.cfg.Name, Request: ask, Choice: asked.Choice,
 		Kind: kind.String(), Kept: kind == Task, Created: now, Updated: now, Status: Working, Message: "research started",
 	})
 	r.recorded = kind == Task || !who.SeesAll()

@@ -124,7 +124,7 @@ func isGoing(err error) bool {
 // principal, whoever asks.
 func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 	owner := access.Principal{ID: rec.Owner, Scopes: slices.Clone(rec.Scopes)}
-	work, halt := context.WithCancelCause(access.With(context.WithoutCancel(ctx), owner))
+	work, halt := context.WithCancelCause(context.WithValue(access.With(context.WithoutCancel(ctx), owner), choiceKey{}, rec.Choice))
 	if deadline, ok := ctx.Deadline(); ok {
 		limited, cancel := context.WithDeadline(work, deadline)
 		stop := halt
@@ -139,6 +139,14 @@ func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 		}
 	})
 	return r
+}
+
+type choiceKey struct{}
+
+// ChoiceOf is the choice that a run was asked with; nil if there was none.
+func ChoiceOf(ctx context.Context) *marchwarden.Choice {
+	choice, _ := ctx.Value(choiceKey{}).(*marchwarden.Choice)
+	return choice
 }
 
 // past is a run that ended before, as its record tells it.

@@ -168,9 +168,10 @@ type Start struct {
 	PartOf bool `json:"part_of_investigation,omitempty"`
 	// Investigation is what an investigator depends on besides; nil for others.
 	Investigation *Investigation `json:"investigation,omitempty"`
-	// Flags are how the run was asked for on a command line, as far as going on with
-	// it needs them; no secret is among them.
-	Flags []string `json:"flags,omitempty"`
+	// Choice is who was asked with what, by which the run resumes. Flags are how earlier
+	// versions recorded that: a command line.
+	Choice *marchwarden.Choice `json:"choice,omitempty"`
+	Flags  []string            `json:"flags,omitempty"`
 
 	// Extended are the additions with which the run went past its ends, Lengthened is
 	// the time it got when it was cut off, and Worked is how long it had worked when it
