@@ -26,7 +26,7 @@ type record struct {
 	Owner      string                `json:"owner"`
 	Scopes     []string              `json:"scopes,omitempty"`
 	Researcher string                `json:"researcher"`
-	Request    marchwarden.Request   `json:"request"` // as it was first asked
+	Request    marchwarden.Request   `json:"request"`          // as it was first asked
 	Choice     *marchwarden.Choice   `json:"choice,omitempty"` // who may be asked, with what
 	Kind       string                `json:"kind"`
 	Kept       bool                  `json:"kept,omitempty"`
