@@ -1,5 +1,6 @@
 // Package serve makes a researcher that is written in Go a member of any network of
-// Marchwarden: an MCP server with one tool, research, on standard input and output.
+// Marchwarden: an MCP server with one tool, research, on standard input and output or over
+// HTTP.
 //
 // It owns the door to the outside: the tool and its schemas, the check of requests,
 // progress, cancellation, the limit on calls that run at once, and the barrier that
@@ -19,11 +20,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/google/uuid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
@@ -60,10 +64,7 @@ type Config struct {
 // The caller closes in and out. A read of in that was waiting when ctx ended goes
 // on waiting until in gives something or is closed.
 func Stdio(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
-	server, err := mcpkit.NewServer(mcpkit.Config{
-		Name: cfg.Name, Scope: cfg.Scope, Version: cfg.Version, Researcher: cfg.Researcher, Evidence: cfg.Evidence,
-		Private: cfg.Private, OpenWorld: cfg.OpenWorld, Log: cfg.Log, Now: time.Now,
-	})
+	server, err := cfg.server()
 	if err != nil {
 		return err
 	}
@@ -73,6 +74,68 @@ func Stdio(ctx context.Context, cfg Config, in io.Reader, out io.Writer) error {
 		return nil
 	}
 	return err
+}
+
+// HTTPConfig says where a researcher is served over HTTP, and to whom.
+type HTTPConfig struct {
+	// Listener is where it listens; HTTP closes it. Required.
+	Listener net.Listener
+	// Token is what callers send as a bearer token, 16 characters or more. Without one the
+	// Listener must be on a loopback address.
+	Token string
+	// Hosts are the names that requests may be for, besides loopback and the address that
+	// they come to. Others are refused, so that no page in a browser reaches the server.
+	Hosts []string
+	// CertFile and KeyFile are for TLS.
+	CertFile, KeyFile string
+}
+
+// HTTP serves any number of clients at /mcp until ctx ends, which is no error. Calls that
+// run then have two seconds to hand over what they have. The error says what is wrong with
+// the configuration (CodeInvalid), or that the Listener failed.
+func HTTP(ctx context.Context, cfg Config, how HTTPConfig) error {
+	if how.Listener == nil {
+		return marchwarden.Errorf(marchwarden.CodeInvalid, "HTTP: a Listener is needed")
+	}
+	d, stop, err := cfg.door(how)
+	if err != nil {
+		return errors.Join(err, how.Listener.Close())
+	}
+	defer stop()
+	return d.Serve(ctx, how.Listener)
+}
+
+// door is the way in over HTTP.
+func (cfg Config) door(how HTTPConfig) (*door.Door, func() error, error) {
+	var auth access.Authenticator
+	local, err := door.Loopback(how.Listener.Addr().String())
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case how.Token != "":
+		if auth, err = access.Fixed("caller", how.Token, access.Scopes()...); err != nil {
+			return nil, nil, err
+		}
+	case !local:
+		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "Token", Message: "is needed at an address that others can reach"}
+	}
+	server, err := cfg.server()
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := door.New(door.Config{MCP: server.Handler(mcpkit.HTTPOptions{}), Auth: auth, Scope: access.ScopeResearch, Hosts: how.Hosts, Now: time.Now, Log: cfg.Log, CertFile: how.CertFile, KeyFile: how.KeyFile,
+		Stop: func(context.Context) { _ = server.Close() }}) // what does not stop is logged
+	if err != nil {
+		return nil, nil, errors.Join(err, server.Close())
+	}
+	return d, server.Close, nil
+}
+
+func (cfg Config) server() (*mcpkit.Server, error) {
+	return mcpkit.NewServer(mcpkit.Config{
+		Name: cfg.Name, Scope: cfg.Scope, Version: cfg.Version, Researcher: cfg.Researcher, Evidence: cfg.Evidence,
+		Private: cfg.Private, OpenWorld: cfg.OpenWorld, Log: cfg.Log, Now: time.Now,
+	})
 }
 
 // NewTraceID makes an id for one research call, which every result needs. Ids

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -104,6 +105,55 @@ func TestServedToAnotherProcess(t *testing.T) {
 	}
 	if _, err := s.Research(t.Context(), marchwarden.Request{Question: "Still there?"}, nil); err != nil {
 		t.Errorf("after a panic: %v", err)
+	}
+}
+
+// TestServedOverHTTP asks a server at an address, with its token and without.
+func TestServedOverHTTP(t *testing.T) {
+	const token = "basil-and-thyme-in-pots"
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serve.HTTP(ctx, config(), serve.HTTPConfig{Listener: l, Token: token}) }()
+	d, at := &client.Dialer{Now: time.Now}, "http://"+l.Addr().String()+"/mcp"
+	if s, err := d.Dial(t.Context(), client.Target{URL: at}); err == nil {
+		t.Error("it lets callers in without a token", s.Close())
+	}
+	s, err := d.Dial(t.Context(), client.Target{URL: at, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := s.Research(t.Context(), marchwarden.Request{Question: "What grows in pots?"}, nil)
+	if err != nil || res.Citations[0].RawExcerpt != fact {
+		t.Errorf("%v %v", res, err)
+	}
+	if got, err := s.Evidence(t.Context(), hash()); string(got) != fact {
+		t.Errorf("evidence: %q %v", got, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+}
+
+func TestHTTPRefusesWhatIsUnsafe(t *testing.T) {
+	for name, token := range map[string]string{"no token": "", "a short token": "short"} {
+		l, err := net.Listen("tcp", "0.0.0.0:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := serve.HTTP(t.Context(), config(), serve.HTTPConfig{Listener: l, Token: token}); !errors.Is(err, marchwarden.CodeInvalid) {
+			t.Errorf("%s at an address for all: %v", name, err)
+		}
+	}
+	if err := serve.HTTP(t.Context(), config(), serve.HTTPConfig{}); !errors.Is(err, marchwarden.CodeInvalid) {
+		t.Errorf("without a listener: %v", err)
 	}
 }
 

@@ -167,7 +167,7 @@ var layers = []layer{
 	{"internal/archtest", nil},
 
 	// The doors for other programs, and programs that go through them.
-	{"serve", []string{"internal/mcpkit", "."}},
+	{"serve", []string{"internal/access", "internal/door", "internal/mcpkit", "."}},
 	{"internal/network", []string{"internal/blob", "internal/blob/dir", "internal/confidence", "internal/database", "internal/dispatch", "internal/dispatch/pool", "internal/dispatch/relay",
 		"internal/durable", "internal/embed", "internal/embed/bert", "internal/embed/minilm", "internal/embed/remote", "internal/embed/shelf", "internal/fetch", "internal/fetch/extract",
 		"internal/fetch/guard", "internal/fetch/render", "internal/fetch/web", "internal/history", "internal/ledger", "internal/limit", "internal/llm", "internal/llm/anthropic",
