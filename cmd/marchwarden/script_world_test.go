@@ -37,6 +37,7 @@ import (
 //	thirdparty overdoes   gives a result that breaks the contract
 //	thirdparty v2         keeps a later version of the contract
 //	thirdparty leads      found something that it suggests to ask others about
+//	thirdparty weighs     answers with the last of several sentences
 //	thirdparty shows VAR  answers with whether it sees the environment variable
 func thirdparty() {
 	l := ledge{}
@@ -74,6 +75,9 @@ func (r replacing) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
+// weight is what thirdparty weighs says.
+const weight = "It weighed 14.2 kilograms when it was brought to the museum."
+
 // ledge is the researcher of thirdparty.
 type ledge struct{ mode string }
 
@@ -82,6 +86,8 @@ func (l ledge) fact() string {
 	case l.mode == "shows":
 		_, seen := os.LookupEnv(os.Args[2])
 		return fmt.Sprintf("The harbour lamp sees %s: %v.", os.Args[2], seen)
+	case l.mode == "weighs":
+		return "The Varn stone fell on the meadow by the harbour on 3 May 1903. A farmer found it the next morning in a hole as deep as a man. " + weight
 	case l.mode == "leads":
 		return "The harbour lamp was lit by the keeper Quillon Varga."
 	}
@@ -120,6 +126,11 @@ func (l ledge) Research(ctx context.Context, req marchwarden.Request, sink march
 		Citations:         []marchwarden.Citation{{Source: "file", Locator: "lamps.txt", Title: "Lamps", RawExcerpt: excerpt, Confidence: 0.8, ContentHash: l.hash()}},
 		ConfidenceFactors: marchwarden.ConfidenceFactors{NumCorroboratingSources: 1, SourceAuthority: marchwarden.LowAuthority, QuerySpecificityMatch: 0.8},
 		CostMetadata:      marchwarden.CostMetadata{IterationsRun: 1, ModelID: "lamps/1", SourcesRead: 1},
+	}
+	if l.mode == "weighs" {
+		fell, _, _ := strings.Cut(l.fact(), " A farmer")
+		res.Answer = fell + " [1] " + weight + " [1]"
+		res.Claims = []marchwarden.Claim{{Text: fell, Citations: []int{1}, Support: marchwarden.Supported}, {Text: weight, Citations: []int{1}, Support: marchwarden.Supported}}
 	}
 	if l.mode == "leads" {
 		res.DiscoveryEvents = []marchwarden.DiscoveryEvent{{Type: marchwarden.RelatedResearch, SuggestedResearcher: "web", Query: "Who was Quillon Varga?", Reason: "he is named in the harbour's book", SourceLocator: "lamps.txt"}}

@@ -11,6 +11,7 @@
 //	− low authority                    0.05
 //	− contradiction                    0.12, and the score is at most 0.69
 //	− budget exhausted                 0.08, and the score is at most 0.79
+//	− a researcher gave no answer      0.08, and the score is at most 0.79: one that the user has brought in
 //	one origin only                    at most 0.89
 //	calibration                        by the table, if there is one: how often answers with that score were right;
 //	                                   the bounds above hold for what it says, too
@@ -35,6 +36,7 @@ type Input struct {
 	Grounded        verify.Grounded    // what passed the gate
 	Match           float64            // how much of the question the evidence speaks to, 0 to 1
 	BudgetExhausted bool
+	Unheard         bool      // a researcher that the user has brought in gave no answer
 	Now             time.Time // when the run started
 	Table           *Table    // turns the score into a probability; nil leaves it as it is
 }
@@ -86,6 +88,9 @@ func score(f marchwarden.ConfidenceFactors, in Input) marchwarden.Unit {
 		most = 0.89
 	}
 	if f.BudgetExhausted {
+		s, most = s-0.08, min(most, 0.79)
+	}
+	if in.Unheard {
 		s, most = s-0.08, min(most, 0.79)
 	}
 	if f.ContradictionDetected {

@@ -3,7 +3,6 @@ package pi_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -102,25 +101,6 @@ func TestAResearcherThatFailsIsNotCharged(t *testing.T) {
 		}
 		if (granted > 0) != tt.free {
 			t.Errorf("%s: another got %d tokens", name, granted)
-		}
-	}
-}
-
-// An answer from the user's folders where the user's own researcher was not reached says
-// so: what the folders hold may be beside the point.
-func TestAnAnswerWithoutAnUnreachedResearcherWarns(t *testing.T) {
-	for _, trust := range []dispatch.Trust{dispatch.Own, dispatch.Known} {
-		s := newStage()
-		s.add(dispatch.Member{Name: "files", Scope: "documents"}, func(context.Context, int, marchwarden.Request) (*marchwarden.Result, error) {
-			return s.report(map[string]string{"https://a.example/": "Gallium melts at 29.8 degrees Celsius."}), nil
-		})
-		s.add(dispatch.Member{Name: "metals", Scope: "metals", Trust: trust}, func(context.Context, int, marchwarden.Request) (*marchwarden.Result, error) {
-			return nil, dispatch.NotAsked(marchwarden.Errorf(marchwarden.CodeUnavailable, "no such program"))
-		})
-		res := newOffice(t).ask(t, pi.Config{Dispatcher: s}, marchwarden.Request{Question: "At what temperature does gallium melt?"})
-		warned := slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.HasPrefix(w, "metals was not reached") })
-		if warned != (trust == dispatch.Known) || len(res.Citations) == 0 {
-			t.Errorf("trust %v: warnings %q, %d citations", trust, res.Warnings, len(res.Citations))
 		}
 	}
 }

@@ -254,7 +254,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 	o := p.cfg.Options
 	inv := &trace.Investigation{
 		Logic: Logic, Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
-		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate, WarnsUnasked: true,
+		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate, HeedsExternal: true,
 	}
 	caps := capsOf(req.Depth)
 	if inv.Parallel <= 0 {

@@ -334,7 +334,7 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 	if replay.Fatal(err) {
 		return err
 	}
-	if err := r.hop(jr, hops); err != nil {
+	if err := r.hop(jr, append(hops, r.seconds(jr)...)); err != nil {
 		return err
 	}
 	return r.follow(jr)

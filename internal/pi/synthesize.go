@@ -65,10 +65,13 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 }
 
 // refusal is what is said where nothing was brought: what the one researcher of this
-// program said who was asked, or else that the gaps say why.
+// program said who was asked, or else who gave no answer, and that the gaps say why.
 func (r *run) refusal() string {
 	if len(r.journeys) == 1 && r.journeys[0].res != nil && r.journeys[0].res.Refused() && r.members[r.journeys[0].Researcher].Trust == dispatch.Own {
 		return r.journeys[0].res.Answer
+	}
+	if how := r.unheard(); len(how) > 0 {
+		return strings.Join(how, ", ") + ", and no other researcher brought evidence, so the question is not answered; the gaps say why."
 	}
 	return "No researcher brought evidence, so the question is not answered; the gaps say why."
 }
@@ -97,14 +100,22 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 }
 
 // completed adds what the writer passed over: the first claim of each rihla of the plan
-// that was sent for a part of the question, or of whose evidence nothing is said.
+// that was sent for a part of the question, or of whose evidence nothing is said; and
+// what external researchers answered to the whole of it.
 func (r *run) completed(d reason.Draft, brought []*journey) reason.Draft {
 	said := map[string]bool{}
 	for _, c := range d.Claims {
 		said[flatten(c.Text)] = true
 	}
 	for _, jr := range brought {
-		if jr.depth > 0 || flatten(jr.Question) == flatten(r.start.Request.Question) && r.saysOf(d, jr) {
+		if r.external(jr.Researcher) && r.asksAll(jr) {
+			for i, c := range r.unsaid(d, jr) {
+				c.Paragraph = i == 0
+				said[flatten(c.Text)], d.Claims = true, append(d.Claims, c)
+			}
+			continue
+		}
+		if jr.depth > 0 || r.asksAll(jr) && r.saysOf(d, jr) {
 			continue
 		}
 		part := r.adopt([]*journey{jr}).Claims
@@ -340,7 +351,11 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 		out = append(out, outcome.Unwritten(r.start.Model, who, plaintext.Line(r.fault, maxDetail)))
 	}
 	said := len(out) > 0
-	out = append(out, r.unreached()...)
+	for _, how := range r.unheard() {
+		if len(r.brought()) > 0 {
+			out = append(out, how+": this answer is from other researchers alone, and may miss the point (the gaps say why)")
+		}
+	}
 	for _, jr := range r.journeys {
 		if jr.lost || jr.replaced {
 			continue
@@ -358,23 +373,6 @@ func (r *run) warnings(by marchwarden.CostMetadata) []string {
 			if w = jr.Researcher + ": " + plaintext.Line(w, maxDetail); !slices.Contains(out, w) {
 				out = append(out, w)
 			}
-		}
-	}
-	return out
-}
-
-// unreached warns of an answer from others where external researchers, whom the user has
-// brought in for a reason, were not reached.
-func (r *run) unreached() []string {
-	var out []string
-	brought := r.brought()
-	for _, jr := range r.journeys {
-		if !r.inv.WarnsUnasked || jr.lost || !jr.unasked || len(brought) == 0 || r.members[jr.Researcher].Trust == dispatch.Own ||
-			slices.ContainsFunc(brought, func(b *journey) bool { return b.Researcher == jr.Researcher }) {
-			continue
-		}
-		if w := jr.Researcher + " was not reached: this answer is from other researchers alone, and may miss the point (the gaps say why)"; !slices.Contains(out, w) {
-			out = append(out, w)
 		}
 	}
 	return out

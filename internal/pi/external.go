@@ -1,0 +1,87 @@
+package pi
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
+)
+
+// External researchers are those whom the user has brought in, for a reason: one that
+// gives no answer is missed, one that gives an answer is heard, and one that was left
+// out is asked where ours are unsure.
+
+// external reports whether a member is one of them. A run that was recorded before they
+// were heeded has none.
+func (r *run) external(name string) bool {
+	return r.inv.HeedsExternal && r.members[name].Trust != dispatch.Own
+}
+
+// unheard names the external researchers that were sent and gave no answer, and says how.
+func (r *run) unheard() []string {
+	var out []string
+	for _, jr := range r.journeys {
+		answered := func(o *journey) bool { return o.Researcher == jr.Researcher && !o.lost && o.res != nil }
+		if !r.external(jr.Researcher) || slices.ContainsFunc(r.journeys, answered) {
+			continue
+		}
+		how := jr.Researcher + " did not answer"
+		if !jr.lost && jr.unasked {
+			how = jr.Researcher + " was not reached"
+		}
+		if !slices.Contains(out, how) {
+			out = append(out, how)
+		}
+	}
+	return out
+}
+
+// mostHeard is how many sentences of an external researcher are kept beside what is
+// written of the evidence of all.
+const mostHeard = 5
+
+// unsaid are the claims of an external researcher that a draft does not say, on the
+// evidence of it that stood the check.
+func (r *run) unsaid(d reason.Draft, jr *journey) []reason.Claim {
+	words := map[string]bool{}
+	for _, c := range d.Claims {
+		for _, w := range lexicon.Terms(c.Text) {
+			words[w] = true
+		}
+	}
+	claims := slices.DeleteFunc(r.adopt([]*journey{jr}).Claims, func(c reason.Claim) bool { return saidBy(words, c.Text) })
+	return claims[:min(mostHeard, len(claims))]
+}
+
+// saidBy reports whether a claim is said by words: its numbers are all among them, or,
+// where it has none, half of its words.
+func saidBy(words map[string]bool, claim string) bool {
+	terms := lexicon.Terms(claim)
+	missing := func(w string) bool { return !words[w] }
+	if numbers := slices.DeleteFunc(slices.Clone(terms), func(w string) bool { return !strings.ContainsFunc(w, unicode.IsDigit) }); len(numbers) > 0 {
+		return !slices.ContainsFunc(numbers, missing)
+	}
+	return 2*len(slices.DeleteFunc(slices.Clone(terms), missing)) >= len(terms)
+}
+
+// unsure is the confidence below which a report of ours is a reason to ask those, too,
+// whose scope has no word of the question.
+const unsure = 0.25
+
+// seconds are the rihlas of a second opinion: external researchers that were not asked
+// the question, where ours are unsure of their answer to it.
+func (r *run) seconds(jr *journey) []Sending {
+	if jr.depth > 0 || !r.asksAll(jr) || r.external(jr.Researcher) || jr.admitted == 0 || jr.res.Confidence >= unsure {
+		return nil
+	}
+	var out []Sending
+	for _, m := range r.inv.Members {
+		if _, asked := r.asked[key(m.Name, jr.Question)]; r.external(m.Name) && !asked {
+			out = append(out, Sending{m.Name, jr.Question, jr.Researcher + " is unsure of its answer"})
+		}
+	}
+	return out
+}
