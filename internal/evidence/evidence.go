@@ -90,6 +90,15 @@ type Set struct {
 // the set already, nothing changes and the source that is there is returned with
 // false. A document without text is a source without passages.
 func (s *Set) Add(page fetch.Page, text string) (*Source, bool) {
+	return s.take(page, text, func() *Reading { return &Reading{text: text, passages: Split(text)} })
+}
+
+// AddRead is Add for a text that was read before.
+func (s *Set) AddRead(page fetch.Page, r *Reading) (*Source, bool) {
+	return s.take(page, r.text, func() *Reading { return r })
+}
+
+func (s *Set) take(page fetch.Page, text string, read func() *Reading) (*Source, bool) {
 	if src, ok := s.byLocator[page.Locator]; ok {
 		return src, false
 	}
@@ -104,13 +113,14 @@ func (s *Set) Add(page fetch.Page, text string) (*Source, bool) {
 		s.byLocator = make(map[string]*Source)
 		s.byText = make(map[blob.Ref]*Source)
 	}
-	src := &Source{N: len(s.sources) + 1, Page: page, Text: text, Passages: Split(text)}
+	r := read()
+	src := &Source{N: len(s.sources) + 1, Page: page, Text: text, Passages: r.passages}
 	for i := range src.Passages {
 		p := &src.Passages[i]
 		p.Source = src.N
 		p.ID = makeID(src.N, p.Index)
 	}
-	s.index.add(page.Title, src.Passages)
+	s.index.add(page.Title, src.Passages, r.words)
 	s.sources = append(s.sources, src)
 	s.byLocator[page.Locator] = src
 	if ref.Valid() {

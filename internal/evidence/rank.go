@@ -2,13 +2,11 @@ package evidence
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"math/bits"
 	"slices"
-	"strings"
 	"sync"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 )
 
 // The ranking function is BM25 with its usual constants. A word of the heading
@@ -45,14 +43,14 @@ type posting struct {
 }
 
 // index holds what ranking needs to know of the passages. Their words are read when
-// they are first ranked, and kept as numbers: a text of tens of megabytes has millions
-// of them. Postings are made of the terms that are asked for.
+// they are first ranked, if not before, and kept as numbers: a text of tens of megabytes
+// has millions of them. Postings are made of the terms that are asked for.
 //
 // Several may rank at once: mu guards what is read and made meanwhile.
 type index struct {
 	mu       sync.Mutex
 	passages []*Passage
-	titles   []string // of the document of each passage, as far as it was not read yet
+	unread   []unread
 
 	words   []word // of all passages that were read, sentence by sentence
 	ends    []int  // of each passage that was read, in words
@@ -61,53 +59,49 @@ type index struct {
 	lengths []float64
 	total   float64
 
-	numbers map[string]word // of a term
-	spelled map[string]word // of a word as it stands in a text; stopWord for those that are no term
-	lists   map[string][]posting
+	vocabulary
+	lists map[string][]posting
 }
 
-// word is the number of a term.
-type word uint32
+// unread is a document whose words the index does not have yet.
+type unread struct {
+	title    string
+	passages []Passage
+	words    *words // nil where they are read when they are needed
+}
 
-// What stands among words and is no term.
-const (
-	stopWord    word = iota // a word that is not looked up
-	sentenceEnd             // the end of a sentence
-	firstTerm
-)
-
-// add takes in the passages of a document with the given title.
-func (x *index) add(title string, passages []Passage) {
+// add takes in the passages of a document with the given title, and their words, if they
+// were read already.
+func (x *index) add(title string, passages []Passage, ws *words) {
 	for i := range passages {
-		x.passages, x.titles = append(x.passages, &passages[i]), append(x.titles, title)
+		x.passages = append(x.passages, &passages[i])
 	}
+	x.unread = append(x.unread, unread{title, passages, ws})
 	clear(x.lists)
 }
 
-// read reads the words of the passages that were added since.
+// read takes in the words of the documents that were added since.
 func (x *index) read() {
-	if len(x.ends) == len(x.passages) {
-		return
-	}
-	if x.numbers == nil {
-		x.numbers, x.spelled, x.lists = map[string]word{}, map[string]word{}, map[string][]posting{}
+	if x.lists == nil {
+		x.vocabulary, x.lists = newVocabulary(), map[string][]posting{}
 	}
 	from := len(x.ends)
-	var title, heading string
-	var named, head []word
-	for i, p := range x.passages[from:] {
-		if t := x.titles[i]; t != title {
-			title, named = t, x.wordsOf(nil, t)
+	for _, u := range x.unread {
+		if u.words == nil {
+			u.words, _ = readWords(context.Background(), u.passages) // fails with its context alone
 		}
-		if p.Heading != heading {
-			heading, head = p.Heading, x.wordsOf(nil, p.Heading)
+		x.take(u.words)
+		named := x.wordsOf(nil, u.title)
+		var heading string
+		var head []word
+		for i := range u.passages {
+			if h := u.passages[i].Heading; h != heading {
+				heading, head = h, x.wordsOf(nil, h)
+			}
+			x.heads, x.named = append(x.heads, head), append(x.named, named)
 		}
-		for _, span := range p.Sentences {
-			x.words = append(x.wordsOf(x.words, p.Text[span.Start-p.Span.Start:span.End-p.Span.Start]), sentenceEnd)
-		}
-		x.ends, x.heads, x.named = append(x.ends, len(x.words)), append(x.heads, head), append(x.named, named)
 	}
-	x.titles = nil
+	x.unread = nil
 	for at := from; at < len(x.passages); at++ {
 		length := x.lengthOf(at)
 		x.lengths = append(x.lengths, length)
@@ -115,33 +109,24 @@ func (x *index) read() {
 	}
 }
 
-// wordsOf adds the terms of a text to words.
-func (x *index) wordsOf(words []word, text string) []word {
-	for spelling := range lexicon.Words(text) {
-		w, known := x.spelled[spelling]
-		if !known {
-			w = x.number(spelling)
-			x.spelled[strings.Clone(spelling)] = w
-		}
-		if w != stopWord {
-			words = append(words, w)
-		}
+// take adds the words of a document to those of the index. The first ones are taken as
+// they are.
+func (x *index) take(ws *words) {
+	if len(x.numbers) == 0 {
+		x.words, x.ends, x.vocabulary = ws.words, append(x.ends, ws.ends...), ws.vocabulary
+		return
 	}
-	return words
-}
-
-// number is the term that a word stands for.
-func (x *index) number(spelling string) word {
-	if lexicon.IsStop(spelling) {
-		return stopWord
+	numbers := make([]word, int(firstTerm)+len(ws.numbers))
+	numbers[sentenceEnd] = sentenceEnd
+	for term, w := range ws.numbers {
+		numbers[w] = x.numberOf(term)
 	}
-	term := lexicon.Stem(spelling)
-	w, known := x.numbers[term]
-	if !known {
-		w = firstTerm + word(len(x.numbers))
-		x.numbers[strings.Clone(term)] = w
+	for _, end := range ws.ends {
+		x.ends = append(x.ends, len(x.words)+end)
 	}
-	return w
+	for _, w := range ws.words {
+		x.words = append(x.words, numbers[w])
+	}
 }
 
 // own are the words of a passage.

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"cmp"
+	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,11 +32,20 @@ const wholeItem = 200
 // in exactly one passage, and in exactly one of its sentences; but a document that
 // would have over 500,000 passages ends with these.
 func Split(text string) []Passage {
+	passages, _ := split(context.Background(), text) // fails with its context alone
+	return passages
+}
+
+// split is Split until ctx ends.
+func split(ctx context.Context, text string) ([]Passage, error) {
 	b := builder{text: text}
 	paragraphs := lexicon.Paragraphs(text)
 	for i, p := range paragraphs {
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if len(b.passages) >= maxPassages {
-			return b.passages[:maxPassages]
+			return b.passages[:maxPassages], nil
 		}
 		if i == 0 || !together(text, paragraphs[i-1], p) {
 			b.flush()
@@ -68,7 +78,7 @@ func Split(text string) []Passage {
 		}
 	}
 	b.flush()
-	return b.passages
+	return b.passages, nil
 }
 
 // units are the sentences of a paragraph, or all of it where it is one.
@@ -226,6 +236,9 @@ var mailLine = regexp.MustCompile(`^(From|Date|Sent|Subject): *(\S.*)$`)
 
 // message notes a line of the head of a message. Its sender begins a new one.
 func (b *builder) message(line string) {
+	if line[0] != 'F' && line[0] != 'D' && line[0] != 'S' {
+		return
+	}
 	m := mailLine.FindStringSubmatch(line)
 	if m == nil {
 		return

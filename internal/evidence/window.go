@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -35,6 +34,7 @@ func (s *Source) Windows() []Window {
 	var out []Window
 	var open Window
 	var last *Passage
+	var named string
 	flush := func() {
 		if len(open.Passages) > 0 {
 			out = append(out, open)
@@ -52,8 +52,10 @@ func (s *Source) Windows() []Window {
 			flush()
 		}
 		open.append(one, i)
-		open.Path = s.path(p)
-		last = p
+		if apart {
+			named = s.path(p)
+		}
+		open.Path, last = named, p
 	}
 	flush()
 	return out
@@ -82,14 +84,24 @@ func (s *Source) path(p *Passage) string {
 // beginning of it.
 const pathChars = 96
 
-// bullet is the sign of an item without a number.
-var bullet = regexp.MustCompile(`^[-*+•–] +`)
+// bullet is how long the sign is that an item without a number begins with.
+func bullet(item string) int {
+	sign, n := utf8.DecodeRuneInString(item)
+	rest := strings.TrimLeft(item[n:], " ")
+	if !strings.ContainsRune("-*+•–", sign) || rest == item[n:] {
+		return 0
+	}
+	return len(item) - len(rest)
+}
 
 // view is one passage as a reader sees it.
 func (s *Source) view(p *Passage) Window {
+	if w, ok := s.asItStands(p); ok {
+		return w
+	}
 	var w Window
 	for i, sp := range p.Sentences {
-		sign := len(bullet.FindString(s.Text[sp.Start:sp.End]))
+		sign := bullet(s.Text[sp.Start:sp.End])
 		switch {
 		case i == 0:
 		case sign > 0:
@@ -105,6 +117,20 @@ func (s *Source) view(p *Passage) Window {
 		}
 	}
 	return w
+}
+
+// asItStands is the view of a passage that a reader sees as it stands in the document,
+// with single spaces between its sentences: most are, and a large document is not copied.
+func (s *Source) asItStands(p *Passage) (Window, bool) {
+	w := Window{Text: p.Text, pieces: make([]piece, 0, len(p.Sentences))}
+	for i, sp := range p.Sentences {
+		text := s.Text[sp.Start:sp.End]
+		if p.Columns != nil || bullet(text) > 0 || strings.Contains(text, "\n>") || i > 0 && s.Text[p.Sentences[i-1].End:sp.Start] != " " {
+			return Window{}, false
+		}
+		w.pieces = append(w.pieces, piece{sp.Start - p.Span.Start, sp.Start, len(text)})
+	}
+	return w, len(p.Sentences) > 0
 }
 
 // add writes a stretch of the document.

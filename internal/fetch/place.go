@@ -30,9 +30,12 @@ func (p Page) Places(text string, raw func() ([]byte, error)) (func(offset int) 
 			return "#page=" + strconv.Itoa(n)
 		}
 	case p.Raw.Valid() && extract.HasLines(p.MediaType):
-		stored, err := raw()
-		if err != nil {
-			return nil, err
+		stored := []byte(text)
+		if p.Raw != p.Text { // else the bytes are those of the text
+			var err error
+			if stored, err = raw(); err != nil {
+				return nil, err
+			}
 		}
 		lines := extract.LinesOf(p.Locator, stored, text)
 		place = func(offset int) string {

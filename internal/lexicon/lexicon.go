@@ -216,19 +216,24 @@ func tokenEnd(s string, i int) (end, next int) {
 		j += strings.IndexFunc(s[j:]+" ", func(r rune) bool { return r != '+' && r != '#' })
 	}
 	end = j
-	if last := s[j-1]; last == 's' || last == 'S' {
-		end -= len(possessive.FindString(s[i:j]))
+	for _, mark := range possessive {
+		if last := s[j-1]; (last == 's' || last == 'S') && strings.HasSuffix(s[i:j-1], mark) {
+			end -= len(mark) + 1
+		}
 	}
 	return end, j
 }
 
 var (
 	dotted     = regexp.MustCompile(`^[A-Za-z](?:\.[A-Za-z])+\.?`) // "U.S.", "e.g"
-	possessive = regexp.MustCompile(`['’][sS]$`)
+	possessive = []string{"'", "’"}                                // before the s
 )
 
 // runEnd returns the end of the run of letters and digits at i.
 func runEnd(s string, i int) int {
+	for i < len(s) && asciiWord(s[i]) {
+		i++
+	}
 	n := strings.IndexFunc(s[i:], func(r rune) bool { return !wordRune(r) || ideograph(r) })
 	if n < 0 {
 		return len(s)

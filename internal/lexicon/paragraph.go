@@ -109,6 +109,9 @@ var quoteSigns = regexp.MustCompile(`^ {0,3}>[> ]{0,15}`)
 // skipQuoted returns where the line at i goes on after the signs of a quoted mail.
 // A lone sign before a number compares: "> 5 %".
 func skipQuoted(s string, i int) int {
+	if !strings.Contains(s[i:min(len(s), i+4)], ">") {
+		return i
+	}
 	signs := quoteSigns.FindString(s[i:])
 	rest := s[i+len(signs):]
 	if strings.Count(signs, ">") == 1 && rest != "" && rest[0] >= '0' && rest[0] <= '9' {

@@ -12,6 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
@@ -237,7 +238,7 @@ func (r *run) name(locator string) string {
 type reading struct {
 	locator string
 	page    fetch.Page
-	text    string
+	text    *evidence.Reading // nil where there is no text
 	err     error
 }
 
@@ -273,35 +274,70 @@ func (r *run) keep(read []reading) (failed int) {
 			r.gaps = append(r.gaps, marchwarden.Gap{Topic: rd.locator, Category: marchwarden.ScopeExceeded,
 				Detail: fmt.Sprintf("%s: no text could be read from a %s document", marchwarden.ExcerptNonText, rd.page.MediaType)})
 		default:
-			r.state.Evidence.Add(rd.page, rd.text)
+			r.state.Evidence.AddRead(rd.page, rd.text)
 		}
 	}
 	return failed
 }
 
-func (r *run) readOne(ctx context.Context, loc string) (fetch.Page, string, error) {
+func (r *run) readOne(ctx context.Context, loc string) (fetch.Page, *evidence.Reading, error) {
 	outside := func(what string) error {
 		return marchwarden.Errorf(marchwarden.CodeDenied, "%s is outside the source filter %s", what, r.filter)
 	}
 	if host := locator.Host(loc); host != "" && !r.filter.Allows(host) {
-		return fetch.Page{}, "", outside(host)
+		return fetch.Page{}, nil, outside(host)
 	}
 	page, err := r.fetcher.Fetch(ctx, loc)
 	if err != nil {
-		return page, "", err
+		return page, nil, err
 	}
 	if !r.filter.Allows(filterNames(page)...) {
-		return page, "", outside(filterNames(page)[0])
+		return page, nil, outside(filterNames(page)[0])
 	}
 	if page.NonText {
-		return page, "", nil
+		return page, nil, nil
 	}
-	text, err := r.cfg.Blobs.Get(context.WithoutCancel(ctx), page.Text)
-	if err != nil {
-		return page, "", outcome.StoreError(err)
+	if text, ok := r.texts.LoadAndDelete(page.Text); ok {
+		return page, text.(*evidence.Reading), nil
 	}
-	return page, string(text), nil
+	text, err := r.textOf(context.WithoutCancel(ctx), page)
+	return page, text, err
 }
+
+// textOf reads the stored text of a page, until ctx ends.
+func (r *run) textOf(ctx context.Context, page fetch.Page) (*evidence.Reading, error) {
+	stored, err := r.cfg.Blobs.Get(context.WithoutCancel(ctx), page.Text)
+	if err != nil {
+		return nil, outcome.StoreError(err)
+	}
+	return evidence.Read(ctx, string(stored))
+}
+
+// reads is a fetcher whose documents are read, passage by passage, before they count as
+// fetched: what takes the processor long ends at the deadline, and is recorded, like what
+// takes the network long.
+type reads struct {
+	fetch.Fetcher
+	r *run
+}
+
+func (f reads) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	page, err := f.Fetcher.Fetch(ctx, locator)
+	if err != nil || page.NonText {
+		return page, err
+	}
+	text, err := f.r.textOf(ctx, page)
+	switch {
+	case err == nil:
+		f.r.texts.Store(page.Text, text)
+	case ctx.Err() != nil:
+		return fetch.Page{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "fetch %q", locator)
+	}
+	return page, nil // a text that is not stored is found out where it is taken in
+}
+
+// Free says what the fetcher says.
+func (f reads) Free() bool { return replay.IsFree(f.Fetcher) }
 
 // filterNames are the names of a page that a source filter may allow. A page
 // with an address of its own is judged by that host alone, whatever it says of

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -138,6 +139,7 @@ type run struct {
 	refused     int          // reads of what nothing had offered
 	leftover    []string     // what a cap kept the run from doing, for people
 	pending     *reason.Plan // a plan for which no iteration was left
+	texts       sync.Map     // documents that were fetched and not taken in yet, by the hash of their text
 	undone      reason.Plan  // what was cut short, or chosen when no document was left to read
 	past        int          // ends that the run has gone past
 	planned     bool         // there is nothing left to look for
@@ -153,7 +155,6 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 	r := &run{
 		Loop: l, j: j, start: start, clock: clock,
 		engine:  vs.Engine(start.Engine, l.cfg.Engine),
-		fetcher: replay.Fetcher(j, l.cfg.Fetcher),
 		filter:  start.Request.Filter(),
 		meter:   meter,
 		vectors: vs,
@@ -162,6 +163,9 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
 			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: vs.Embedder(), Nonce: quoted.Nonce(start.TraceID),
 		},
+	}
+	if r.fetcher = replay.Fetcher(j, nil); l.cfg.Fetcher != nil {
+		r.fetcher = replay.Fetcher(j, reads{l.cfg.Fetcher, r})
 	}
 	if start.Model != "" {
 		r.model = metered.New(replay.Model(j, start.Model, l.cfg.Model), meter, r.note, r.asking)

@@ -6,6 +6,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
@@ -24,6 +25,10 @@ func (f safeFetcher) Fetch(ctx context.Context, locator string) (page fetch.Page
 	defer panics.Caught(&err, "a fetch")
 	return f.Fetcher.Fetch(ctx, locator)
 }
+
+func (e safeEngine) Free() bool { return replay.IsFree(e.Engine) }
+
+func (f safeFetcher) Free() bool { return replay.IsFree(f.Fetcher) }
 
 // safe guards the doors that are there.
 func safe(cfg Config) Config {

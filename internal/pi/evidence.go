@@ -330,10 +330,12 @@ func (r *run) inOrder() {
 			order = append(order, s.N)
 		}
 	}
+	if slices.IsSorted(order) { // a large document is not read again for nothing
+		return
+	}
 	set, moved := &evidence.Set{}, map[int]int{}
 	for _, n := range order {
-		was := r.set.Sources()[n-1]
-		src, _ := set.Add(was.Page, was.Text)
+		src, _ := set.Add(r.set.Sources()[n-1].Page, r.set.Sources()[n-1].Text)
 		moved[n] = src.N
 	}
 	for i := range r.cited {

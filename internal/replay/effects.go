@@ -54,9 +54,15 @@ func read[T any](out []byte) T {
 // nothing outside this machine.
 type Free interface{ Free() bool }
 
+// IsFree reports whether an engine or a fetcher says so. One around another passes it on.
+func IsFree(inner any) bool {
+	f, ok := inner.(Free)
+	return ok && f.Free()
+}
+
 // triesOf is how often what an engine or a fetcher does is tried.
 func triesOf(inner any) int {
-	if f, ok := inner.(Free); ok && f.Free() {
+	if IsFree(inner) {
 		return freeTries
 	}
 	return usualTries

@@ -63,11 +63,29 @@ func New() (*Codec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zstd encoder: %w", err)
 	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(blob.MaxSize), zstd.WithDecodeAllCapLimit(true))
+	dec, err := decoder()
 	if err != nil {
 		return nil, fmt.Errorf("zstd decoder: %w", err)
 	}
 	return &Codec{enc: enc, dec: dec}, nil
+}
+
+func decoder(more ...zstd.DOption) (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, append(more, zstd.WithDecoderMaxMemory(blob.MaxSize), zstd.WithDecodeAllCapLimit(true))...)
+}
+
+// decode is what a compressed body holds. A decoder keeps hold of the last content that it
+// gave, so a large one has a decoder of its own.
+func (c *Codec) decode(body []byte, size int) ([]byte, error) {
+	if size < 1<<20 {
+		return c.dec.DecodeAll(body, make([]byte, 0, size))
+	}
+	own, err := decoder(zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return nil, err
+	}
+	defer own.Close()
+	return own.DecodeAll(body, make([]byte, 0, size))
 }
 
 // Encode returns the form of content, compressed if that makes it shorter.
@@ -133,7 +151,7 @@ func (c *Codec) Decode(ref blob.Ref, file []byte) ([]byte, error) {
 	switch kind {
 	case Raw:
 	case Zstd:
-		if body, err = c.dec.DecodeAll(body, make([]byte, 0, size)); err != nil {
+		if body, err = c.decode(body, size); err != nil {
 			return nil, fmt.Errorf("%w: zstd: %w", blob.ErrCorrupt, err)
 		}
 	default:

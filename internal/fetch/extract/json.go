@@ -121,13 +121,15 @@ func (w *jsonWriter) value(path string, depth int) error {
 		return errJSON
 	}
 	for i := 0; w.dec.More(); i++ {
-		at := path + "[" + strconv.Itoa(i) + "]"
-		if delim == '{' {
+		var at string
+		if delim == '[' {
+			at = path + "[" + strconv.Itoa(i) + "]"
+		} else {
 			key, err := w.dec.Token()
 			if err != nil {
 				return errJSON
 			}
-			if at = fmt.Sprint(key); path != "" {
+			if at, _ = key.(string); path != "" { // a key is nothing else
 				at = path + "." + at
 			}
 		}
@@ -143,8 +145,12 @@ func (w *jsonWriter) value(path string, depth int) error {
 
 func (w *jsonWriter) leaf(path string, tok json.Token, depth int) error {
 	value := "null"
-	if tok != nil {
-		value = strings.TrimSpace(fmt.Sprint(tok))
+	switch tok := tok.(type) {
+	case nil:
+	case string:
+		value = strings.TrimSpace(tok)
+	default:
+		value = fmt.Sprint(tok)
 	}
 	if value == "" {
 		return nil

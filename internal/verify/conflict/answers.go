@@ -102,25 +102,27 @@ func (q *inquiry) windows(all []*statement) []window {
 		source  *evidence.Source
 		passage int
 	}
-	among, done := map[place]bool{}, map[*evidence.Source]bool{}
+	among := map[place]bool{}
+	var sources []*evidence.Source
 	for _, s := range all {
 		among[place{s.source, s.passage}] = true
+		if !slices.Contains(sources, s.source) {
+			sources = append(sources, s.source)
+		}
+	}
+	if len(sources) < 2 {
+		return nil // nothing to compare
 	}
 	var out []window
-	for _, s := range all {
-		if done[s.source] {
-			continue
-		}
-		done[s.source] = true
-		for _, w := range s.source.Windows() {
-			share := q.share(w.Path + " " + w.Text)
-			if share >= relevantFloor && slices.ContainsFunc(w.Passages, func(i int) bool { return among[place{s.source, i}] }) {
-				out = append(out, window{w, s.source, share})
+	for _, src := range sources {
+		for _, w := range src.Windows() {
+			if !slices.ContainsFunc(w.Passages, func(i int) bool { return among[place{src, i}] }) {
+				continue
+			}
+			if share := q.share(w.Path + " " + w.Text); share >= relevantFloor {
+				out = append(out, window{w, src, share})
 			}
 		}
-	}
-	if len(done) < 2 {
-		return nil // nothing to compare
 	}
 	slices.SortStableFunc(out, func(a, b window) int { return cmp.Compare(b.share, a.share) })
 	return out[:min(maxWindows, len(out))]
