@@ -17,7 +17,7 @@ import (
 // external reports whether a member is one of them. A run that was recorded before they
 // were heeded has none.
 func (r *run) external(name string) bool {
-	return r.inv.HeedsExternal && r.members[name].Trust != dispatch.Own
+	return r.since(4) && r.members[name].Trust != dispatch.Own
 }
 
 // unheard names the external researchers that were sent and gave no answer, and says how.

@@ -122,3 +122,29 @@ func TestADeadModelOfAnInvestigator(t *testing.T) {
 		t.Errorf("confidence %v, without a model %v", res.Confidence, want.Confidence)
 	}
 }
+
+// A small budget is the researchers': nothing is kept for the investigator's writing while
+// their models have too little to write. Where it has too little left in the end, what they
+// wrote is the answer.
+func TestASmallBudgetIsNotKept(t *testing.T) {
+	plan := llmtest.Answer{Text: `{"rihlas":[]}`, Usage: llm.Usage{In: 200, Out: 20}}
+	for used, starved := range map[int]bool{500: false, 2200: true} {
+		cfg := advised(llmtest.New("test/model", map[string][]llmtest.Answer{"investigate": {plan}, "write": {{Text: `{"claims":[{"text":"Gallium melts at 29.76 degrees.","passages":["S1.1"]}]}`}}, "judge": {{Text: "{}"}}}))
+		s := cfg.Dispatcher.(*stage)
+		for name, answer := range s.scripts {
+			s.scripts[name] = func(ctx context.Context, n int, req marchwarden.Request) (*marchwarden.Result, error) {
+				if given := *req.Constraints.TokenBudget; given < 2000 {
+					t.Errorf("%s has %d tokens", name, given)
+				}
+				res, err := answer(ctx, n, req)
+				res.CostMetadata.TokensUsed = min(used, *req.Constraints.TokenBudget)
+				return res, err
+			}
+		}
+		res := newOffice(t).ask(t, cfg, marchwarden.Request{Question: gallium, Depth: marchwarden.Shallow})
+		own := strings.Contains(res.Answer, "Gallium melts at 29.76 degrees Celsius.") && strings.Contains(res.Answer, "The melting point of gallium is")
+		if own != starved || res.CostMetadata.BudgetExhausted != starved {
+			t.Errorf("%d used by each: %q, %+v", used, res.Answer, res.CostMetadata)
+		}
+	}
+}

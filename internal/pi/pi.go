@@ -49,11 +49,14 @@ const Name = "pi"
 // Logic names how an investigator works, apart from its minds, and changes when that
 // does: a run that another one recorded is rerun as that one worked, or not at all.
 // The first had no name, and took evidence in the order in which it came; the second
-// counted all that a rihla which broke off might have used as used.
-const (
-	Logic       = "pi/3"
-	secondLogic = "pi/2"
-)
+// counted all that a rihla which broke off might have used as used; the third did not
+// heed external researchers, and kept tokens for its own writing that its researchers had too few of.
+const Logic = "pi/4"
+
+var logics = []string{"", "pi/2", "pi/3", Logic}
+
+// since reports whether a run works by the logic of a number, from 1, or a later one.
+func (r *run) since(n int) bool { return slices.Index(logics, r.inv.Logic) >= n-1 }
 
 // Scope says in a sentence what an investigator covers.
 const Scope = "everything that the researchers of its network cover: it plans, asks them in parallel, follows up, compares their evidence and writes one answer"
@@ -254,7 +257,7 @@ func (p *PI) start(req marchwarden.Request, started time.Time, deadline time.Dur
 	o := p.cfg.Options
 	inv := &trace.Investigation{
 		Logic: Logic, Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, MaxDepth: o.MaxDepth,
-		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate, HeedsExternal: true,
+		AllowEgress: o.AllowEgress, PlanOnly: o.PlanOnly, ModelSeesPrivate: o.ModelSeesPrivate,
 	}
 	caps := capsOf(req.Depth)
 	if inv.Parallel <= 0 {
@@ -314,8 +317,8 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 		if inv == nil {
 			return marchwarden.Errorf(marchwarden.CodeUnsupported, "run %s is no investigation", start.TraceID)
 		}
-		logic := cmp.Or(inv.Logic, Logic) // it still knows how it worked before that had a name, and in its second form
-		if logic == secondLogic {
+		logic := inv.Logic
+		if slices.Contains(logics, logic) { // it still knows how it worked before
 			logic = Logic
 		}
 		if err := cmp.Or(outcome.MadeBy(logic, Logic), outcome.SameMind(start, minds.Writer(start.Model)), outcome.MadeBy(inv.Planner, minds.Planner(start.Model).ID())); err != nil {

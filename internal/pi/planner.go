@@ -220,8 +220,8 @@ func (r *run) extend() (bool, error) {
 		if !r.unfinished(jr) {
 			continue
 		}
-		stopped := !jr.lost && jr.res == nil && r.inv.Logic == Logic // it came back when the caller left, with nothing
-		if jr.lost || stopped {                                      // what it read is not known, and is read again
+		stopped := !jr.lost && jr.res == nil && r.since(3) // it came back when the caller left, with nothing
+		if jr.lost || stopped {                            // what it read is not known, and is read again
 			r.meter.ReturnSources(jr.sources)
 			jr.sources = 0
 		}
@@ -279,7 +279,7 @@ func (r *run) replace(jr *journey) {
 // forsake leaves what was set aside for a rihla that broke off where it is: what it
 // used is not known, so that it is neither given to another nor counted as used.
 func (r *run) forsake(jr *journey) {
-	if r.inv.Logic != Logic { // as it was counted before
+	if !r.since(3) { // as it was counted before
 		jr.reserved.Settle(jr.grant)
 	}
 }
@@ -289,7 +289,7 @@ func (r *run) forsake(jr *journey) {
 func (r *run) sourcesRead() int {
 	n := r.meter.Usage().Sources
 	for _, jr := range r.journeys {
-		if r.inv.Logic == Logic && (jr.lost || !jr.unasked && jr.res == nil) { // a lost one may still be written
+		if r.since(3) && (jr.lost || !jr.unasked && jr.res == nil) { // a lost one may still be written
 			n -= jr.sources
 		}
 	}
@@ -322,7 +322,7 @@ func (r *run) read(jr *journey) int {
 // inFull is an open question as it can be asked by itself: a part of the question that
 // its rihla was asked names its subject.
 func (r *run) inFull(n notice) string {
-	if r.inv.Logic != Logic {
+	if !r.since(3) {
 		return n.topic
 	}
 	for _, p := range question.Read(n.from.Question, "").Parts {

@@ -74,12 +74,17 @@ func key(researcher, question string) string {
 // hold splits the tokens before anything is sent: some are kept for the writing,
 // the plan's rihlas share most of the rest. For a plan of one rihla nothing is
 // kept, since its own claims can be the answer; if there is nobody else, it gets
-// everything. What is not used comes back. A model whose plan cost more than it was
+// everything. Nor is anything kept where their models would be left with too little to
+// write: what they wrote can be the answer, too. What is not used comes back. A model whose plan cost more than it was
 // allowed to does not cost the question its answer: the plan's rihlas get the least.
 func (r *run) hold() {
 	r.overdrawn = r.model != nil && len(r.journeys) == 0 && r.meter.Room() < marchwarden.MinTokenBudget
 	keep, share := int(writeShare*float64(r.meter.Limits().TokenBudget)), firstShare
-	if len(r.waiting) < 2 || r.meter.Room()-keep < marchwarden.MinTokenBudget*2 {
+	least := marchwarden.MinTokenBudget * 2
+	if r.since(4) && r.model != nil {
+		least = fed * len(r.waiting)
+	}
+	if len(r.waiting) < 2 || r.meter.Room()-keep < least {
 		keep = 0
 	}
 	switch {
@@ -324,7 +329,7 @@ func (r *run) requestOf(jr *journey) marchwarden.Request {
 // open question also what they asked.
 func (r *run) contextOf(jr *journey) string {
 	said, asked := r.start.Request.Context, r.start.Request.Question
-	if r.inv.Logic != Logic || jr.about < 0 || r.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
+	if !r.since(3) || jr.about < 0 || r.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
 		return said
 	}
 	return plaintext.Clip(strings.TrimSpace(said+"\nThis came up while answering: "+asked), marchwarden.MaxContextChars-1)

@@ -88,7 +88,7 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 
 // decided are the decisions, in the order of the rihlas that they are about.
 func (r *run) decided() []marchwarden.Decision {
-	if r.inv.Logic == "" {
+	if !r.since(2) {
 		return r.decisions
 	}
 	return slices.SortedStableFunc(slices.Values(r.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From })

@@ -28,6 +28,7 @@ const (
 	writeShare  = 0.3  // of all tokens
 	firstShare  = 0.85 // of what gathering has, for the plan's rihlas together
 	soleShare   = 0.8  // the same, for a plan of one when there are others to ask
+	fed         = 2500 // tokens that a researcher with a model needs to plan, write and judge
 	planShare   = 0.2  // of the time to gather, for a model that plans
 	rihlaShare  = 0.75 // of the time that is left to gather, for one rihla
 	waitForLate = 4 * time.Second
@@ -81,6 +82,7 @@ type run struct {
 	wrote       bool   // the answer is the writer's, and no rihla's own
 	by, fault   string // who wrote in place of the model; how the model failed first
 	unwritten   bool   // the writing was cut short
+	starved     bool   // the model had too few tokens left to write: what the researchers' models wrote stands
 	interrupted bool
 }
 

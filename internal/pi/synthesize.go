@@ -28,7 +28,7 @@ import (
 // one after the other.
 func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 	r.meter.Hold(0)
-	if r.inv.Logic != "" {
+	if r.since(2) {
 		r.inOrder()
 	}
 	brought := r.brought()
@@ -87,10 +87,14 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 	if err != nil {
 		return written, err
 	}
-	if len(written.Claims) > 0 {
+	if len(written.Claims) > 0 && !r.starved {
 		return r.completed(written, brought), nil
 	}
 	draft := r.adopt(brought)
+	if r.starved && len(draft.Claims) == 0 {
+		return written, nil
+	}
+	r.wrote = r.wrote && !r.starved
 	draft.Gaps, draft.Closest = append(draft.Gaps, written.Gaps...), written.Closest
 	if len(draft.Claims)+len(draft.Gaps) == 0 {
 		draft.Gaps = []marchwarden.Gap{{Topic: r.start.Request.Question, Category: marchwarden.SourceNotFound,
@@ -172,6 +176,7 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	r.gaps = append(r.gaps, vs.Gaps()...)
 	if err != nil { // a draft may be there all the same
 		r.unwritten = marchwarden.CodeOf(err) == marchwarden.CodeCanceled
+		r.starved = r.since(4) && marchwarden.CodeOf(err) == marchwarden.CodeExhausted
 		r.failed("writing the answer", err)
 		if err := r.j.Note(&trace.SynthesisError{Head: trace.Head{Decision: fmt.Sprintf("writing failed: %v", err)}, Error: marchwarden.CodeOf(err)}); err != nil {
 			return reason.Draft{}, err

@@ -23,9 +23,6 @@ type Investigation struct {
 	// ModelSeesPrivate says that the model was named by the user, and not merely
 	// found: it may be shown what came from private sources.
 	ModelSeesPrivate bool `json:"model_sees_private,omitempty"`
-	// HeedsExternal says that external researchers are missed where they give no answer,
-	// heard where they give one, and asked where ours are unsure; earlier runs did not.
-	HeedsExternal bool `json:"heeds_external,omitempty"`
 }
 
 // Plan is what an investigator begins with.

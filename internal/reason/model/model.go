@@ -58,7 +58,7 @@ var _ reason.Reasoner = (*Reasoner)(nil)
 // Version names this mind and changes when its prompts, or what it does with a
 // model's words, change: a run that another version recorded cannot be rerun by
 // this one.
-const Version = "model/5"
+const Version = "model/6"
 
 // New makes the reasoner of one run. The id is the model's, such as
 // "anthropic/…"; it becomes the result's model_id.

@@ -50,6 +50,9 @@ func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, erro
 		return capped(s, budget.IterationCap(s.Limits.MaxIterations)), nil
 	case used.Sources >= s.Limits.MaxSources:
 		return capped(s, budget.SourceCap(s.Limits.MaxSources)), nil
+	case len(s.Searches) == 0 && price(s, r.stepCall(s)) > s.Meter.Room():
+		r.mute = true // there will not be more room later, and nothing ends: the question's own words do
+		return r.opening(ctx, s, noRoom)
 	}
 	reply, err := r.askStep(ctx, s)
 	if err != nil {
@@ -88,7 +91,7 @@ func (r *Reasoner) planFault(ctx context.Context, s *reason.State, fault error) 
 	if code == marchwarden.CodeExhausted {
 		r.mute = len(s.Searches) == 0 // there will not be more room later
 		if r.mute {
-			return r.opening(ctx, s, "The token budget has no room for a model to plan")
+			return r.opening(ctx, s, noRoom)
 		}
 		return reason.Plan{Decision: "The token budget ended the planning."}, nil
 	}
@@ -107,6 +110,9 @@ func (r *Reasoner) planFault(ctx context.Context, s *reason.State, fault error) 
 	plan.Decision = "The model failed, so the question's own words lead on. " + plan.Decision
 	return plan, marchwarden.Wrap(fault, code, "the model could not plan")
 }
+
+// noRoom is why a first step is planned without the model where the budget is small.
+const noRoom = "The token budget has no room for a model to plan"
 
 // opening is the first step without the model's help.
 func (r *Reasoner) opening(ctx context.Context, s *reason.State, why string) (reason.Plan, error) {

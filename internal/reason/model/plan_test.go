@@ -216,8 +216,8 @@ func TestPlanWithoutRoom(t *testing.T) {
 	if p := planOf(t, r, s); len(p.Searches) == 0 || !strings.Contains(p.Decision, "budget") {
 		t.Errorf("first step %+v", p)
 	}
-	if len(m.Calls()) != 0 {
-		t.Errorf("the model was called")
+	if use := s.Meter.Usage(); len(m.Calls()) != 0 || len(use.Exhausted) != 0 {
+		t.Errorf("%d calls; the budget is said to have ended something: %q", len(m.Calls()), use.Exhausted)
 	}
 	s = stateOf(damQuestion, setOf(dam), tiny, m)
 	searched(s, "dam", 3)
