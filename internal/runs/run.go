@@ -45,12 +45,13 @@ const (
 
 // State is what can be told of a run at any time.
 type State struct {
-	Status  Status
-	Message string             // for people: one line of at most 200 characters
-	Event   *marchwarden.Event // the last that this process has heard; nil for none
-	Created time.Time          // when the run was first begun
-	Updated time.Time          // of the last change or message; it never goes back
-	Kind    Kind
+	Question string // as it was first asked
+	Status   Status
+	Message  string             // for people: one line of at most 200 characters
+	Event    *marchwarden.Event // the last that this process has heard; nil for none
+	Created  time.Time          // when the run was first begun
+	Updated  time.Time          // of the last change or message; it never goes back
+	Kind     Kind
 	// Kept is for how long after Created the run can be asked for, at least; if it has
 	// not ended, longer.
 	Kept time.Duration
@@ -168,7 +169,7 @@ func (r *Run) Done() <-chan struct{} { return r.done }
 func (r *Run) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := State{Status: r.rec.Status, Message: r.rec.Message, Created: r.rec.Created, Updated: r.rec.Updated, Event: r.last, Kept: r.desk.cfg.Retention}
+	s := State{Question: r.rec.Request.Question, Status: r.rec.Status, Message: r.rec.Message, Created: r.rec.Created, Updated: r.rec.Updated, Event: r.last, Kept: r.desk.cfg.Retention}
 	if r.desk.records == nil {
 		s.Kept = r.desk.linger()
 	}

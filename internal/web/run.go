@@ -66,8 +66,10 @@ func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarde
 		_, err := run.Outcome()
 		return s.unbegun(r.Context(), err)
 	}
-	v := page.Run{Frame: s.frame(r, "Beginning"), ID: id.String(), Question: "What was just asked",
-		Live:      page.Live{ID: id.String(), State: string(lanes.Planned), Summary: "the run begins", Began: s.local(run.State().Created)},
+	state := run.State()
+	question := nonEmpty(state.Question, "What was just asked") // the page stays with it until the run ends
+	v := page.Run{Frame: s.frame(r, question), ID: id.String(), Question: question,
+		Live:      page.Live{ID: id.String(), State: string(lanes.Planned), Summary: "the run begins", Began: s.local(state.Created)},
 		CanCancel: may(r.Context(), access.ScopeResearch)}
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
 }

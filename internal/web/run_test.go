@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"html"
 	"io"
 	"io/fs"
 	"net/http"
@@ -84,7 +85,7 @@ func TestARunFromItsBeginningToItsEnd(t *testing.T) {
 	if status != 200 {
 		t.Errorf("not begun: %d", status)
 	}
-	has(t, text, "the run begins", "Stop and keep what there is", `data-events="`+to+`/events"`)
+	has(t, text, "the run begins", "Stop and keep what there is", `data-events="`+to+`/events"`, html.EscapeString(question)+"</h1>")
 	lacks(t, text, "without a question")
 
 	resp, err := b.Get(w.http.URL + to + "/events")
