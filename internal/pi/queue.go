@@ -74,9 +74,10 @@ func key(researcher, question string) string {
 // hold splits the tokens before anything is sent: some are kept for the writing,
 // the plan's rihlas share most of the rest. For a plan of one rihla nothing is
 // kept, since its own claims can be the answer; if there is nobody else, it gets
-// everything. Nor is anything kept where their models would be left with too little to
-// write: what they wrote can be the answer, too. What is not used comes back. A model whose plan cost more than it was
-// allowed to does not cost the question its answer: the plan's rihlas get the least.
+// everything. Nor is anything kept where the models of several would be left with too
+// little to write: what they wrote can be the answer, too. What is not used comes back.
+// A model whose plan cost more than it was allowed to does not cost the question its
+// answer: the plan's rihlas get the least.
 func (r *run) hold() {
 	r.overdrawn = r.model != nil && len(r.journeys) == 0 && r.meter.Room() < marchwarden.MinTokenBudget
 	keep, share := int(writeShare*float64(r.meter.Limits().TokenBudget)), firstShare
