@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -193,6 +194,8 @@ func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, 
 	if err != nil {
 		return err
 	}
+	ctx, done := a.stoppable(ctx, c, req.Resume)
+	defer done()
 	res, err := d.Research(ctx, req, watch.event)
 	interrupted := ctx.Err() != nil
 	watch.close()
@@ -214,6 +217,19 @@ func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, 
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to go on with it: marchwarden resume " + shortID(res.TraceID)}
 	}
 	return nil
+}
+
+// stoppable lets the page stop a run that a terminal began, as Ctrl-C does. The run is a new
+// one with an id of its own, or the one that resumes.
+func (a *app) stoppable(ctx context.Context, c *settings.Settings, resume string) (context.Context, func()) {
+	id, err := marchwarden.ParseTraceID(resume)
+	if err != nil {
+		id = a.NewID()
+		ctx = marchwarden.WithTraceID(ctx, id)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	go runs.HeedStop(ctx, c.RunsPath(), id, func() { stop(errInterrupted) })
+	return ctx, func() { stop(nil) }
 }
 
 // show shows the result of a run that is recorded here, and reports whether its record

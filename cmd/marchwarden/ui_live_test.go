@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os/exec"
 	"slices"
 	"syscall"
 	"testing"
@@ -70,6 +71,23 @@ func TestPageLive(t *testing.T) {
 		if a, b := p.Text("#answer"), other.Text("#answer"); a != b {
 			t.Errorf("one tab shows\n%s\nthe other\n%s", a, b)
 		}
+	})
+	t.Run("stop what a terminal asks", func(t *testing.T) {
+		p := s.like(t, b, p)
+		held := w.hold(4)
+		spec := w.spec(home, "ask", "--researchers", "files,web", "--library", "notes", "--model", "openai/gpt-test", webtest.Startups+" Where?")
+		asking := launch(t, spec, exec.Command(spec.program, spec.args...))
+		arrives(t, held)
+		p.Go(s.url + "/history?status=running")
+		p.Follow(".entries a")
+		p.Follow(`form[action$="/cancel"] button`)
+		p.WaitText(".notice", "told to stop")
+		w.hold(0)
+		<-asking.ended
+		if code := asking.cmd.ProcessState.ExitCode(); code != exitInterrupted {
+			t.Errorf("exit code %d: %s", code, asking.log)
+		}
+		p.WaitText("main", "stopped before its end")
 	})
 	t.Run("cancel and resume", func(t *testing.T) {
 		p := s.like(t, b, p)

@@ -76,6 +76,7 @@ type Desk struct {
 	cfg     Config
 	records *shelf // nil without a folder
 	seen    *index
+	others  *index         // of the records of other researchers: whose they are, and nothing else
 	group   sync.WaitGroup // everything that goes on in the background
 	pruning sync.Mutex
 
@@ -112,7 +113,7 @@ func Open(cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Desk{cfg: cfg, seen: newIndex(), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
+	d := &Desk{cfg: cfg, seen: newIndex(), others: newIndex(), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
 	if cfg.Dir == "" {
 		return d, nil
 	}

@@ -70,13 +70,14 @@ func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
 	if r != nil && r.visibleTo(who) {
 		return true
 	}
-	if d.seen.owns(who.ID, id) {
+	owns := func() bool { return d.seen.owns(who.ID, id) || d.others.owns(who.ID, id) }
+	if owns() {
 		return true
 	}
-	if rec, err := d.records.read(id); err == nil && rec.Researcher == d.cfg.Name {
-		d.seen.add(rec)
+	if rec, err := d.records.read(id); err == nil {
+		d.indexOf(rec).add(rec)
 	}
-	return d.seen.owns(who.ID, id) || (d.look() && d.seen.owns(who.ID, id))
+	return owns() || (d.look() && owns())
 }
 
 // MaySee reports whether the principal of ctx may read a stored document, named by
@@ -91,7 +92,16 @@ func (d *Desk) MaySee(ctx context.Context, hash string) bool {
 	case who.SeesAll():
 		return true
 	}
-	return d.seen.cites(who.ID, h) || (d.look() && d.seen.cites(who.ID, h))
+	cites := func() bool { return d.seen.cites(who.ID, h) || d.others.cites(who.ID, h) }
+	return cites() || (d.look() && cites())
+}
+
+// indexOf is where a record belongs.
+func (d *Desk) indexOf(rec record) *index {
+	if rec.Researcher != d.cfg.Name {
+		return d.others
+	}
+	return d.seen
 }
 
 // look takes in what other processes have written, and reports whether it looked.
@@ -106,22 +116,23 @@ func (d *Desk) look() bool {
 	return true
 }
 
-// refresh reads the records of this researcher that are new or have changed. A folder
+// refresh reads the records that are new or have changed. A folder
 // is of use without one that cannot be read now, which is tried again next time.
 func (d *Desk) refresh() error {
 	ids, stamps, err := d.records.list()
 	if err != nil {
 		return err
 	}
+	d.others.keep(stamps)
 	for _, id := range d.seen.changed(ids, stamps) {
 		rec, err := d.records.read(id)
 		switch {
-		case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign), err == nil && rec.Researcher != d.cfg.Name:
+		case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign):
 		case err != nil:
 			d.seen.unread(id)
 			d.cfg.Log.Error("the record of a run could not be read: for now it belongs to nobody", "run", id.String(), "error", err)
 		default:
-			d.seen.add(rec)
+			d.indexOf(rec).add(rec)
 		}
 	}
 	return nil

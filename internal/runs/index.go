@@ -222,6 +222,17 @@ func (x *index) changed(ids []marchwarden.TraceID, stamps map[marchwarden.TraceI
 	return news
 }
 
+// keep forgets the records that are gone.
+func (x *index) keep(there map[marchwarden.TraceID]stamp) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for id := range x.entries {
+		if _, ok := there[id]; !ok {
+			x.drop(id)
+		}
+	}
+}
+
 // unread has a record read again.
 func (x *index) unread(id marchwarden.TraceID) {
 	x.mu.Lock()

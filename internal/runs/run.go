@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -282,6 +283,30 @@ func (r *Run) cancelIf(condition func() bool) {
 	if rec.Kept {
 		if err := r.desk.put(rec); err != nil {
 			r.desk.cfg.Log.Error("a run was cancelled, and its record does not say so yet", "run", r.id.String(), "error", err)
+		}
+	}
+}
+
+// Stop has a run stopped that another program of this home works on: a server, or a
+// command that heeds it (HeedStop). CodeNotFound if the caller may not see the run.
+func (d *Desk) Stop(ctx context.Context, id marchwarden.TraceID) error {
+	if !d.Owns(ctx, id) {
+		return unknown(id.String())
+	}
+	if d.records == nil {
+		return marchwarden.Errorf(marchwarden.CodeUnsupported, "this server keeps no records, by which it could reach other programs")
+	}
+	return marchwarden.Wrap(d.records.askToStop(id), marchwarden.CodeUnavailable, "stop run %s", id)
+}
+
+// HeedStop calls stop once when another program has asked, in the folder of the records,
+// that a run be stopped. It looks until ctx ends.
+func HeedStop(ctx context.Context, dir string, id marchwarden.TraceID, stop func()) {
+	sign := filepath.Join(dir, id.String()+stopSuffix)
+	for sleep(ctx, stopSignEvery) {
+		if os.Remove(sign) == nil {
+			stop()
+			return
 		}
 	}
 }

@@ -77,6 +77,9 @@ func (r *Run) inscribe() error {
 	rec, wanted := r.rec, r.recorded
 	r.mu.Unlock()
 	if !wanted {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.heedStopSign()
 		return nil
 	}
 	err := r.takeLock()
@@ -114,7 +117,7 @@ func (r *Run) dropLock() {
 // heedStopSign looks for the wish of another process that the run be stopped, from now
 // on; mu is held.
 func (r *Run) heedStopSign() {
-	if !r.recorded || r.ended || r.stopSign != nil || r.desk.records == nil {
+	if r.ended || r.stopSign != nil || r.desk.records == nil {
 		return
 	}
 	r.stopSign = time.AfterFunc(stopSignEvery, func() {

@@ -34,7 +34,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	if over {
 		return s.answerPage(w, r, id, board)
 	}
-	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: s.live(id, board, false), CanCancel: may(r.Context(), access.ScopeResearch) && s.mine(r.Context(), id)}
+	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: s.live(id, board, false), CanCancel: may(r.Context(), access.ScopeResearch)}
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
 }
 
@@ -99,8 +99,7 @@ func ended(run *runs.Run) bool {
 	}
 }
 
-// mine reports whether a run goes on by this server's hand, so that it can be stopped
-// here. One that was begun in a terminal is stopped there.
+// mine reports whether a run goes on by this server's hand.
 func (s *Server) mine(ctx context.Context, id marchwarden.TraceID) bool {
 	run, err := s.Runs.Find(ctx, id)
 	return err == nil && !ended(run)
@@ -113,7 +112,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id marchwarden.T
 		_, over, looked := s.look(r.Context(), id)
 		switch {
 		case looked == nil && !over:
-			return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "this run goes on in another program", Hint: "stop it there, with Ctrl-C"}
+			return s.cancelElsewhere(w, r, id)
 		case looked != nil && err != nil:
 			return looked
 		}
@@ -124,6 +123,25 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	case <-run.Done():
 	case <-r.Context().Done():
 	case <-time.After(cancelWait):
+	}
+	return s.back(w, r, id, "canceled")
+}
+
+// cancelElsewhere stops a run that another program of this home works on.
+func (s *Server) cancelElsewhere(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
+	if err := s.Runs.Stop(r.Context(), id); err != nil {
+		return err
+	}
+	wait, done := context.WithTimeout(r.Context(), cancelWait)
+	defer done()
+	for wait.Err() == nil {
+		if _, over, err := s.look(wait, id); err != nil || over {
+			break
+		}
+		select {
+		case <-wait.Done():
+		case <-time.After(cancelWait / 50):
+		}
 	}
 	return s.back(w, r, id, "canceled")
 }
