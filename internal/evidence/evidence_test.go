@@ -352,6 +352,21 @@ func TestHeadingLevels(t *testing.T) {
 	}
 }
 
+// A line drawn under a heading says its level, too, and a heading may then have no letter.
+func TestUnderlinedHeadings(t *testing.T) {
+	text := "Changes\n=======\n\n1.8.0 2024-10-31\n----------------\n\n### Added\n\n- a switch for logs\n\n1.7.0 2023-10-22\n----------------\nNeeds Go 1.17.\n\nname | price\n---- | -----\ntea | 2\n"
+	var got []string
+	for _, p := range Split(text) {
+		if !p.IsHeading {
+			got = append(got, p.Path+" | "+p.Text)
+		}
+	}
+	want := []string{"Changes › 1.8.0 2024-10-31 › Added | - a switch for logs", "Changes › 1.7.0 2023-10-22 | Needs Go 1.17.", "Changes › 1.7.0 2023-10-22 | tea | 2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
 // What follows "Q:" stands under it, whether or not it ends like a question.
 func TestQuestionsAndAnswers(t *testing.T) {
 	ps := Split("Q: The shell says \"event not found\". Nothing helps.\n\nA: Say set +H and add the line to your profile.\n")

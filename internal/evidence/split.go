@@ -159,12 +159,17 @@ type builder struct {
 // deep is the level of a heading without a sign.
 const deep = 7
 
-// under puts what follows under a heading. One with a sign ("## Fines") says its level;
+// under puts what follows under a heading. One with a sign ("## Fines") or a line drawn
+// under it, which is an outer one where it is double, says its level;
 // of the others, one that stands right under another is a part of it, and any other
 // takes the place of the last. The first heading of a text is its title and stays.
 func (b *builder) under(line string) {
+	line, drawn, _ := strings.Cut(line, "\n")
 	heading := strings.TrimSpace(strings.Trim(line, "#"))
 	level, keep := strings.IndexFunc(line, func(r rune) bool { return r != '#' }), len(b.heads)
+	if drawn != "" {
+		level = 1 + strings.IndexByte("=-", drawn[len(drawn)-1])
+	}
 	switch {
 	case level > 0:
 		for keep > 0 && b.levels[keep-1] >= level && !(keep == 1 && b.titled()) {

@@ -13,7 +13,7 @@ type Kind int
 // The kinds of paragraph.
 const (
 	Prose   Kind = iota // running text
-	Heading             // a short line without terminal punctuation above other text
+	Heading             // a short line without terminal punctuation above other text, or with a line drawn under it, which belongs to it
 	Item                // an item of a list, or a row of a table
 	Line                // a line among others that do not run on: a menu, verse, an address
 )
@@ -130,7 +130,10 @@ func appendBlock(out []Paragraph, s string, lines []line, block int) []Paragraph
 			end++
 		}
 		p := Paragraph{Span: Span{lines[i].Start, lines[end].End}, Block: block}
-		if b.starts[i] {
+		if i == end && b.underlined(i) {
+			end++
+			p.Kind, p.End = Heading, lines[end].End
+		} else if b.starts[i] {
 			p.Kind = Item
 		} else if i == end && !ended(s[p.Start:p.End]) && len(lines) > 1 {
 			p.Kind = Line
@@ -150,7 +153,7 @@ func markHeadings(s string, ps []Paragraph) {
 	for i := range ps {
 		p := &ps[i]
 		text := s[p.Start:p.End]
-		if atx(text) {
+		if p.Kind == Heading || atx(text) {
 			p.Kind = Heading
 			continue
 		}

@@ -129,6 +129,16 @@ func ruler(s string) bool {
 	return len(s) > 2 && strings.Trim(s, "=-_*~#+ ") == ""
 }
 
+// underlined reports whether line i is a heading by the line of = or - that is drawn under
+// it, about as long as itself.
+func (b *block) underlined(i int) bool {
+	if i+1 >= len(b.lines) || b.lines[i].chars > headingChars || ruler(b.text(i)) || row(b.text(i)) {
+		return false
+	}
+	drawn := b.text(i + 1)
+	return len(drawn) > 2 && 2*len(drawn) > b.lines[i].chars && strings.Trim(drawn, drawn[:1]) == "" && strings.Contains("=-", drawn[:1])
+}
+
 // markers are what an item of a list begins with. A capital with a full stop is an
 // initial, not a marker.
 var markers = regexp.MustCompile(`^(?:[-*+–—•◦▪‣●○■□·]|(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]|\((?:\d{1,3}|[a-zA-Z]|[ivx]{2,4})\)|[A-Z]\))(?:[\t-\r ]|$)`)

@@ -19,11 +19,9 @@ import (
 
 // Most of each kind that a draft reports.
 const (
-	maxOpen   = 3
-	maxEvents = 3
-	// leadSentences is how many of the best sentences are looked through for leads
-	// and hedges: what they say further down hardly bears on the question.
-	leadSentences = 80
+	maxOpen       = 3
+	maxEvents     = 3
+	leadSentences = 80  // of the windows that bear on the question, how many are looked through for leads
 	goodMatch     = 0.2 // Match from which missing words are taken for said otherwise
 	closest       = 2   // passages that are shown with a refusal
 )
@@ -56,7 +54,7 @@ func (lk *look) refuse(st *reason.State, list []answer, unread []window, match f
 	if len(unread) > 0 {
 		d.Gaps = append(d.Gaps, unreadGap(st, lk.q, unread))
 	}
-	d.OpenQuestions, d.Discoveries = lk.openQuestions(), lk.discoveries(st)
+	d.Discoveries = lk.discoveries(st)
 	return d
 }
 
@@ -124,29 +122,6 @@ func (lk *look) quarrels(ctx context.Context, st *reason.State) []marchwarden.Co
 	return verify.Contradictions(ctx, st.Reader, lk.q.Text, st.Evidence, among)
 }
 
-// hedged are words with which a source leaves something open.
-var hedged = regexp.MustCompile(`(?i)\b(uncertain|unclear|unsettled|cannot be predicted|unknown|not (yet )?known|poorly understood|disagree|disputed|debated?|controversial|contested|` +
-	`(depends?|depending|varies|vary) (\w+ )?(on|by|with|from|between)|sparse|scarce|incomplete|remains? to be|open question|(further|more) research)\b`)
-
-// openQuestions asks on where the sentences that bear most on the question leave
-// something open.
-func (lk *look) openQuestions() []marchwarden.OpenQuestion {
-	var out []marchwarden.OpenQuestion
-	asked := map[string]bool{}
-	for _, s := range lk.bearing() {
-		if !hedged.MatchString(s.text) || len(out) == maxOpen || asked[question.Plain(s.text)] || thin(s.text) > 0 {
-			continue
-		}
-		asked[question.Plain(s.text)] = true
-		out = append(out, marchwarden.OpenQuestion{
-			Question: fmt.Sprintf("What is known beyond this: “%s”?", strings.TrimRight(flat(s.text), ".!?")), Priority: marchwarden.Medium,
-			Context:       fmt.Sprintf("“%s” leaves this open, and nothing read goes further", nameOf(lk.windows[s.at].src)),
-			SourceLocator: lk.windows[s.at].src.Page.Locator,
-		})
-	}
-	return out
-}
-
 var (
 	scholarly = regexp.MustCompile(`(?i)\b(arxiv|doi:?\s*10\.|preprints?|research papers?|surveys? of|surveys? and|survey papers?|literature review|meta-analys[ie]s|peer-reviewed|published a paper|paper published|the paper of)\b`)
 	authority = regexp.MustCompile(`\b[Aa]ccording to (?:the |a |an )?([A-Z][\w&'-]*(?: (?:(?:of|for|and|the|on) )*[A-Z][\w&'-]*)*)`)
@@ -181,6 +156,9 @@ func (lk *look) discoveries(st *reason.State) []marchwarden.DiscoveryEvent {
 				Reason:        fmt.Sprintf("%s points to scholarly work (%s): %s", path.Base(locator), strings.ToLower(m), plaintext.Clip(flat(s.text), 160)),
 				SourceLocator: locator,
 			})
+		}
+		if lk.share(lk.holds(s.text)) < bearing {
+			continue // an address beside it is any address
 		}
 		named := address.FindAllString(s.text, -1)
 		for _, m := range authority.FindAllStringSubmatch(s.text, -1) {

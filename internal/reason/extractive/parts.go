@@ -22,7 +22,7 @@ func together(drafts []reason.Draft, parts []question.Part) reason.Draft {
 				all.Claims = append(all.Claims, d.Claims[0])
 			}
 			all.Match += d.Match / float64(len(drafts))
-			all.Gaps, all.OpenQuestions = append(all.Gaps, d.Gaps...), append(all.OpenQuestions, d.OpenQuestions...)
+			all.Gaps = append(all.Gaps, d.Gaps...)
 		}
 		all.Contradictions, all.Discoveries = union(all.Contradictions, d.Contradictions), union(all.Discoveries, d.Discoveries)
 	}

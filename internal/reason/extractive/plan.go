@@ -21,7 +21,7 @@ const (
 	coveredFloor = 0.6  // share of a part that one window must hold
 	glanced      = 12   // windows that are looked at between two iterations
 	followed     = 3    // names that are followed in one iteration
-	bearing      = 0.3  // share of the question that a window must hold to bear on it
+	bearing      = 0.3  // share of the question that a window or sentence must hold to bear on it
 	settledFloor = 0.85 // share of the question from which a narrow question is settled
 	thorough     = 8    // iterations from which names are followed also then: the answer may hang on another text
 )

@@ -209,7 +209,8 @@ func (lk *look) short(ctx context.Context, st *reason.State, a answer) *reason.S
 	return s
 }
 
-// decide reads a yes-or-no question against the sentence that answers it.
+// decide reads a yes-or-no question against the sentence that answers it. The reader by
+// itself is wrong too often: whether the sentence denies must speak for the same.
 func (lk *look) decide(ctx context.Context, st *reason.State, a answer, s *reason.Short) *reason.Short {
 	if st.Reader == nil {
 		return nil
@@ -220,11 +221,12 @@ func (lk *look) decide(ctx context.Context, st *reason.State, a answer, s *reaso
 		return nil
 	}
 	yes, no := relations[0].Entailed+relations[1].Entailed, relations[0].Contradicted+relations[1].Contradicted
+	denies := lexicon.Negated(lk.said(a)) != lexicon.Negated(lk.q.Text)
 	s.Span = a.span
 	switch {
-	case yes >= no && yes >= decided:
+	case yes >= no && yes >= decided && !denies:
 		s.Kind = marchwarden.ShortYes
-	case no > yes && no >= decided:
+	case no > yes && no >= decided && denies:
 		s.Kind = marchwarden.ShortNo
 	default:
 		return nil

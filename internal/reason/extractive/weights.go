@@ -16,7 +16,7 @@ var (
 	withReader = scale{
 		weights: [numFeatures]float64{featAnswers: 0.058, featAbout: 0.138, featSpan: 0.223, featOwn: 2.027, featWindow: 0.907, featRank: 1.113, featNear: 0.927, featNames: -0.451, featNumbers: -0.151, featDate: 0.360, featThin: -0.275},
 		closer:  [numFeatures]float64{featAnswers: -0.160, featAbout: 0.185, featSpan: 0.164, featOwn: 1.462, featWindow: 0.738, featRank: 0.905, featNear: 0.469, featNames: -0.116, featNumbers: -0.224, featDate: 0.288, featThin: -0.083, featCloserAnswers: 0.148, featCloserAbout: 0.316, featCloserSpan: -0.104, featCloserNear: 0.933},
-		right:   [numOdds + 1]float64{featAnswers: 0.161, featAbout: -0.027, featSpan: 0.030, featOwn: -0.167, featWindow: -0.707, featRank: 1.313, featNear: -0.793, featNames: -0.578, featNumbers: -0.772, featDate: 0.359, featThin: 0.707, featCloserAnswers: 0.174, featCloserAbout: -0.164, featCloserSpan: 0.024, featCloserNear: 2.535, oddsScore: -0.105, oddsMargin: 0.337, oddsMost: 0.134, oddsSpan: -0.003, numOdds: -1.513},
+		right:   [numOdds + 1]float64{featAnswers: 0.136, featRank: 1.039, oddsMargin: 0.475, oddsMost: 0.111, numOdds: -1.378},
 		exists:  [numOdds + 1]float64{featAnswers: 0.163, featAbout: -0.101, featSpan: -0.011, featOwn: -0.179, featWindow: -2.006, featRank: 1.068, featNear: -1.121, featNames: -0.972, featNumbers: -1.934, featDate: 0.632, featThin: 1.293, featCloserAnswers: 0.303, featCloserAbout: -0.182, featCloserSpan: -0.015, featCloserNear: 1.179, oddsScore: -0.172, oddsMargin: -0.014, oddsMost: 0.245, oddsSpan: 0.061, numOdds: 2.012},
 		hedge:   0.4,
 		refuse:  -0.861,

@@ -108,7 +108,6 @@ func write(ctx context.Context, st *reason.State, q *question.Question) (reason.
 		d.Short = lk.short(ctx, st, picks[0])
 	}
 	d.Gaps = lk.gaps(st, unread, match)
-	d.OpenQuestions = lk.openQuestions()
 	d.Discoveries = lk.discoveries(st)
 	return d, nil
 }

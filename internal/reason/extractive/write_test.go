@@ -163,7 +163,7 @@ func TestNoRoomToRead(t *testing.T) {
 
 func TestLeads(t *testing.T) {
 	docs := map[string]string{"yield.md": "Tomato yield varies with altitude and remains uncertain above the tree line. " +
-		"According to the Bureau of Mountain Farms, tomato yield fell in 2020. A survey of tomato yield appeared on arXiv in 2021. See https://example.org/tomato-yield for tomato yield data."}
+		"According to the Bureau of Mountain Farms, tomato yield fell in 2020. A survey of tomato yield appeared on arXiv in 2021. See https://example.org/tomato-yield for tomato yield data. The badge is at https://example.org/badge."}
 	d := writeOf(t, stateOf("What is known about tomato yield?", set(docs), balanced))
 	var got []string
 	for _, e := range d.Discoveries {
@@ -177,8 +177,8 @@ func TestLeads(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if len(d.OpenQuestions) == 0 || d.OpenQuestions[0].SourceLocator != "yield.md" || !strings.Contains(d.OpenQuestions[0].Question, "uncertain") {
-		t.Errorf("open questions %+v", d.OpenQuestions)
+	if len(d.OpenQuestions) > 0 {
+		t.Errorf("a sentence is asked back: %+v", d.OpenQuestions)
 	}
 }
 
@@ -337,6 +337,28 @@ func TestWhen(t *testing.T) {
 	}
 	if text := docs.Sources()[0].Text; d.Short != nil && text[d.Short.Span.Start:d.Short.Span.End] != "2025-02-18" {
 		t.Errorf("in short %q", text[d.Short.Span.Start:d.Short.Span.End])
+	}
+}
+
+// Yes and no are said only where the reader and the words of the sentence agree.
+func TestYesOrNo(t *testing.T) {
+	for _, c := range []struct {
+		text, question string
+		want           marchwarden.ShortKind
+	}{
+		{"The pumps are not suitable for continuous running.", "Are the pumps suitable for continuous running?", marchwarden.ShortNo},
+		{"The pumps may be used in salt water.", "May the pumps be used in salt water?", marchwarden.ShortYes},
+		{"The memoir of Hale came out posthumously and is no longer sold.", "Is the memoir of Hale still sold?", marchwarden.ShortNo},
+		{"An older explanation, that the town was named after a bishop Orvald, was put forward in 1841 and is no longer accepted.", "Is the theory about Bishop Orvald still believed by scholars?", ""},
+	} {
+		d := writeOf(t, stateOf(c.question, set(map[string]string{"notes.md": "# Notes\n\n" + c.text + "\n"}), balanced))
+		got := marchwarden.ShortKind("")
+		if d.Short != nil {
+			got = d.Short.Kind
+		}
+		if got != c.want || len(d.Claims) == 0 {
+			t.Errorf("%q: %q of %q, want %q", c.question, got, texts(d), c.want)
+		}
 	}
 }
 
