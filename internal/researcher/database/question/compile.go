@@ -118,7 +118,7 @@ func (c *choice) try(ctx context.Context, db *database.DB, r *relation) error {
 	rd := read(c.q, r)
 	c.met = c.met || rd.met()
 	d := rd.draft()
-	if d == nil || !rd.fits(d) {
+	if d == nil || !rd.fits() {
 		if missing := rd.missing(); len(missing) > 0 && (c.lacking == nil || len(missing) < len(c.lacking)) {
 			c.lacking = missing
 		}
@@ -155,15 +155,11 @@ func (c *choice) made() (*Statement, error) {
 	return nil, unfit("no template fits it")
 }
 
-// fits tells whether a draft answers all of the question. One of a table with its
+// fits tells whether what was drafted answers all of the question. One of a table with its
 // parents has to look something up, else the table alone says it as well, and has to
 // be about the table itself.
-func (rd *reading) fits(d *draft) bool {
+func (rd *reading) fits() bool {
 	if len(rd.missing()) > 0 || rd.guessed {
-		return false
-	}
-	doubtful := func(f filter) bool { return f.elsewhere || f.partly }
-	if rd.r.unnamed && strings.HasPrefix(d.what, "COUNT") && slices.ContainsFunc(rd.filters, doubtful) {
 		return false
 	}
 	looked := 0

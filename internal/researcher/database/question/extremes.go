@@ -144,9 +144,6 @@ func (rd *reading) ends() *draft {
 		}
 		return rd.dated(answer, c, fn, way)
 	}
-	if i, _ := rd.q.find("chart", "table", "list"); i >= 0 && len(rd.cols[i]) > 0 {
-		return refused // the order of a column is meant, not that of the table
-	}
 	order, say := rd.r.order, "in the table"
 	years := rd.only(func(c *column) bool { return c.year != "" })
 	switch listed := rd.q.has("table", "chart", "list", "listed", "shown", "appears", "bottom", "top"); {

@@ -50,9 +50,6 @@ type filter struct {
 	from, at int     // the tokens it stands in, first and after last
 	not      bool
 	named    bool // the question names the column as well
-	// elsewhere says that another column holds the words as well, and the question
-	// does not say which is meant; partly that further values of the column do.
-	elsewhere, partly bool
 }
 
 // reading is a question held against a relation.
@@ -201,17 +198,9 @@ func (rd *reading) near(at, ahead, behind int, ok func(*column) bool) int {
 // figure is a number as people write it.
 var figure = regexp.MustCompile(`^\d[\d,]*(?:\.\d+)?$`)
 
-var numberWords = map[string]float64{"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "twenty": 20, "thirty": 30, "fifty": 50, "hundred": 100, "zero": 0}
-
 // numberAt is the number that the token at i writes.
 func (q *question) numberAt(i int) (float64, bool) {
-	if i < 0 || i >= len(q.toks) {
-		return 0, false
-	}
-	if v, ok := numberWords[q.low[i]]; ok {
-		return v, true
-	}
-	if !figure.MatchString(q.low[i]) {
+	if i < 0 || i >= len(q.toks) || !figure.MatchString(q.low[i]) {
 		return 0, false
 	}
 	v, err := strconv.ParseFloat(strings.ReplaceAll(q.low[i], ",", ""), 64)

@@ -117,7 +117,6 @@ var (
 	isoDate  = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ].*)?$`)
 	numeral  = regexp.MustCompile(`^[$£€~]?\s?[-+−]?\d[\d,]*(?:\.\d+)?\s?(?:%|[a-zA-Z]{1,3}\.?)?(?:\s?[(\[].*)?$`)
 	yearHead = regexp.MustCompile(`^(?:1[0-9]|20)\d\d(?:\D|$)`)
-	yearTail = regexp.MustCompile(`(?:^|\D)(?:1[0-9]|20)\d\d$`)
 )
 
 // learn finds out what a column holds from its values.
@@ -145,9 +144,7 @@ func (r *relation) learn(i int) {
 	alone := slices.DeleteFunc(slices.Clone(c.values), func(v string) bool { return seen[v] > 1 })
 	c.unique = float64(len(alone)) / float64(len(filled))
 	most := func(n int) bool { return 10*n >= 9*len(filled) }
-	mostly := func(form *regexp.Regexp) bool {
-		return most(len(slices.DeleteFunc(slices.Clone(filled), func(v string) bool { return !form.MatchString(v) })))
-	}
+	years := len(slices.DeleteFunc(slices.Clone(filled), func(v string) bool { return !yearHead.MatchString(v) }))
 	c.iso = c.date || !slices.ContainsFunc(filled, func(v string) bool { return !isoDate.MatchString(v) })
 	c.number = c.number || !c.date && most(numbers)
 	switch {
@@ -155,10 +152,8 @@ func (r *relation) learn(i int) {
 		c.year = "EXTRACT(YEAR FROM " + c.expr + ")"
 	case c.date && r.dialect == database.MySQL:
 		c.year = "YEAR(" + c.expr + ")"
-	case mostly(yearHead):
+	case most(years):
 		c.year = database.AsWhole(r.dialect, "SUBSTR("+database.AsText(r.dialect, c.expr)+", 1, 4)")
-	case mostly(yearTail):
-		c.year = database.AsWhole(r.dialect, "SUBSTR("+c.expr+", LENGTH("+c.expr+") - 3)")
 	}
 }
 

@@ -29,7 +29,6 @@ func (rd *reading) values() {
 		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number {
 			continue // of what it is the number is not said
 		}
-		m.elsewhere = !m.named && slices.ContainsFunc(found, func(o filter) bool { return o.col != m.col && o.from == m.from && o.at == m.at })
 		m.not = rd.denied(m.from)
 		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.alternatives(f, m) }) {
 			continue // a row has one value
@@ -94,7 +93,6 @@ func (rd *reading) valuesOf(c int) []filter {
 			}
 			m := &out[k]
 			full := n == len(toks)
-			m.partly = m.partly || len(m.values) > 0 && full != m.full
 			if full && !m.full {
 				m.full, m.values = true, nil
 			}
