@@ -209,8 +209,9 @@ func (lk *look) short(ctx context.Context, st *reason.State, a answer) *reason.S
 	return s
 }
 
-// decide reads a yes-or-no question against the sentence that answers it. The reader by
-// itself is wrong too often: whether the sentence denies must speak for the same.
+// decide reads a yes-or-no question against the sentence that answers it: no, if the
+// sentence denies, and nothing where the reader surely says otherwise. The reader by itself
+// is wrong more often, and so are the words.
 func (lk *look) decide(ctx context.Context, st *reason.State, a answer, s *reason.Short) *reason.Short {
 	if st.Reader == nil {
 		return nil
@@ -220,13 +221,12 @@ func (lk *look) decide(ctx context.Context, st *reason.State, a answer, s *reaso
 	if err != nil {
 		return nil
 	}
-	yes, no := relations[0].Entailed+relations[1].Entailed, relations[0].Contradicted+relations[1].Contradicted
-	denies := lexicon.Negated(lk.said(a)) != lexicon.Negated(lk.q.Text)
+	lead := relations[0].Entailed + relations[1].Entailed - relations[0].Contradicted - relations[1].Contradicted
 	s.Span = a.span
-	switch {
-	case yes >= no && yes >= decided && !denies:
+	switch denies := lexicon.Negated(lk.said(a)) != lexicon.Negated(lk.q.Text); {
+	case !denies && lead > -overruled:
 		s.Kind = marchwarden.ShortYes
-	case no > yes && no >= decided && denies:
+	case denies && lead < overruled:
 		s.Kind = marchwarden.ShortNo
 	default:
 		return nil

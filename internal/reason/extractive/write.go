@@ -23,7 +23,7 @@ const (
 	// surelyAnswers is what the reader gives a window that it is sure of, in log-odds.
 	surelyAnswers = 2
 	longRow       = 200 // characters from which a row is told by the cells that matter
-	decided       = 0.5 // probability from which a sentence decides a yes-or-no question
+	overruled     = 0.8 // how much surer a reader must be of the contrary, of two readings, to overrule whether a sentence denies
 )
 
 // Write answers from the evidence with whole sentences, items and rows of it. It
