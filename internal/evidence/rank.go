@@ -112,7 +112,7 @@ func (x *index) read() {
 // take adds the words of a document to those of the index. The first ones are taken as
 // they are.
 func (x *index) take(ws *words) {
-	if len(x.numbers) == 0 {
+	if len(x.words) == 0 && len(x.numbers) == 0 {
 		x.words, x.ends, x.vocabulary = ws.words, append(x.ends, ws.ends...), ws.vocabulary
 		return
 	}

@@ -69,7 +69,7 @@ func saidBy(words map[string]bool, claim string) bool {
 
 // unsure is the confidence below which a report of ours is a reason to ask those, too,
 // whose scope has no word of the question.
-const unsure = 0.25
+const unsure = 0.4
 
 // seconds are the rihlas of a second opinion: external researchers that were not asked
 // the question, where ours are unsure of their answer to it.

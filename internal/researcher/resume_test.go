@@ -146,7 +146,7 @@ func TestWhatCutsARunOffIsGivenUp(t *testing.T) {
 			if !bytes.Contains(resumetest.Encode(t, res), []byte("not tried again")) {
 				t.Errorf("no gap says that %s was given up: %s", key, resumetest.Encode(t, res))
 			}
-			if !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.HasPrefix(w, "given up: 1 of the steps") }) {
+			if !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.HasPrefix(w, "given up: ") }) { // others may have been under way each time, too
 				t.Errorf("no warning says that %s was given up: %q", key, res.Warnings)
 			}
 		}

@@ -165,7 +165,7 @@ func (w *world) ended(t dispatch.Task) *dispatch.End {
 // until waits for something that must become true.
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatalf("never %s", what)
 		}
