@@ -47,9 +47,8 @@ type Citation struct {
 	Published string    `json:"published,omitempty"`
 	Origin    string    `json:"origin,omitempty"`
 	Authority Authority `json:"authority,omitempty"`
-	// Unchecked marks an excerpt that nobody but the researcher who reported it
-	// could hold against its source. What is stored is then the report, not the
-	// document.
+	// Unchecked marks an excerpt that only the researcher that reported it could hold against its
+	// source. What is stored is then the report, not the document.
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 

@@ -50,7 +50,7 @@ type Side struct {
 	Locator    string `json:"locator"`
 	RawExcerpt string `json:"raw_excerpt"`
 	Value      string `json:"value,omitempty"`
-	// What is known of the source, for whoever has to weigh the two sides.
+	// What is known of the source, for a reader who has to weigh the two sides.
 	Title      string    `json:"title,omitempty"`
 	Published  string    `json:"published,omitempty"` // 2006-01-02
 	Authority  Authority `json:"authority,omitempty"`

@@ -1,5 +1,5 @@
-// Package marchwarden is the research contract, version 1: the boundary between
-// a researcher and whoever asks it.
+// Package marchwarden is the research contract, version 1: the boundary between a researcher and
+// its caller.
 //
 // A caller sends a [Request] to a [Researcher] and gets a [Result]. Every
 // factual sentence of the answer carries markers like [1] that index the

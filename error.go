@@ -27,7 +27,7 @@ const (
 	CodeTruncated   Code = "truncated"    // an answer broke off in the middle
 	CodeMalformed   Code = "malformed"    // an answer is not what its protocol says, or is over a limit
 	CodeRefused     Code = "refused"      // a model would not answer
-	CodeInternal    Code = "internal"     // a bug, or a fault nobody classified
+	CodeInternal    Code = "internal"     // a bug, or an unclassified fault
 )
 
 // Known reports whether c is one of the codes above.
@@ -85,8 +85,8 @@ func Wrap(err error, code Code, format string, args ...any) error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// CodeOf classifies any error. Context errors are CodeCanceled; an error nobody
-// classified is CodeInternal; nil has no code.
+// CodeOf classifies any error. Context errors are CodeCanceled; an unclassified error is
+// CodeInternal; nil has no code.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

@@ -36,7 +36,7 @@ type Request struct {
 	Depth Depth `json:"depth,omitempty"`
 	// Constraints override the preset, each on its own.
 	Constraints *Constraints `json:"constraints,omitempty"`
-	// Resume goes on with an earlier run of the same caller: one that was cut off or
+	// Resume resumes an earlier run of the same caller: one that was cut off or
 	// stopped, or one that ended at a cap if Constraints, which are added to what it
 	// had, give it more. A run that has nothing left to do is returned.
 	Resume string `json:"resume,omitempty"`

@@ -68,7 +68,7 @@ func TestSourceFilterAllows(t *testing.T) {
 	}
 }
 
-// The work grows with the text and not with its square, whoever wrote it.
+// The work grows with the text and not with its square, whatever the text.
 func TestSourceFilterOfOneHugeLabel(t *testing.T) {
 	var b strings.Builder
 	for r := 'Ѐ'; b.Len() < 60_000; r++ {

@@ -7,7 +7,7 @@ import (
 
 // TraceID names one research call. It is a UUID in its canonical lower-case
 // form; the zero TraceID is invalid. TraceIDs compare with == and serve as map
-// keys. Whoever starts a call makes the id: this package has no randomness.
+// keys. The caller makes the id: this package has no randomness.
 type TraceID struct{ s string }
 
 // ParseTraceID accepts the canonical text form of a UUID, in either case, and
@@ -67,7 +67,7 @@ func clip(s string, n int) string {
 // WithTraceID asks a researcher to make its run under an id that its caller has chosen
 // and written down, so that the caller finds the run again whatever happens to either
 // of them. An id that is taken is not used again: the run has another then. A server
-// passes on no id that a stranger has chosen, and a researcher that asks others does not
+// passes on no id that an unknown caller has chosen, and a researcher that asks others does not
 // pass on its own; the zero TraceID takes the wish back.
 func WithTraceID(ctx context.Context, id TraceID) context.Context {
 	return context.WithValue(ctx, chosenID{}, id)

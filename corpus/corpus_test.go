@@ -220,7 +220,7 @@ func TestCapitalOfFranceIsStated(t *testing.T) {
 	t.Error(`no document with Paris in its title has the sentence "Paris is the capital of France."`)
 }
 
-// The first question a stranger asks must find direct sentences in many documents.
+// A new user's first question must find direct sentences in many documents.
 func TestIdealCropsAreNamedInManyDocuments(t *testing.T) {
 	direct := regexp.MustCompile(`(?i)\bcrops?\b.*\bUtah\b.*\b(include|are|is|depend)\b|\bUtah gardens include\b`)
 	var found []string

@@ -30,8 +30,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
-// Config is what an investigator is made of. Only Home is required, and somebody
-// to ask: a library, or a researcher.
+// Config is what an investigator is made of. Only Home is required, and a source to ask: a library,
+// or a researcher.
 type Config struct {
 	// Home is the folder of the records: traces, evidence, the index of the library.
 	// It is made if it is missing (mode 0700). Several investigators may share one,
@@ -211,8 +211,8 @@ func (i *Investigator) Evidence(ctx context.Context, hash string) ([]byte, error
 
 // Approve accepts the description that the tool of a Command or URL has now, after
 // it changed, and gives the hashes of the old one ("" for none) and the new one.
-// Until then such a researcher is not asked any more: what a tool says of itself
-// can steer whoever reads it.
+// Until then such a researcher is not asked any more: what a tool says of itself can steer its
+// reader.
 func (i *Investigator) Approve(ctx context.Context, name string) (before, after string, err error) {
 	return i.runner.Pool.Approve(ctx, name)
 }

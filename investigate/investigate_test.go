@@ -174,8 +174,8 @@ func TestLibraryValueAndCommand(t *testing.T) {
 	}
 }
 
-// TestRecordsCanBeRerun has the record of an investigation run again, as the command
-// does, with nobody there to ask.
+// TestRecordsCanBeRerun has the record of an investigation run again, as the command does, with no
+// researcher there to ask.
 func TestRecordsCanBeRerun(t *testing.T) {
 	home := t.TempDir()
 	res := ask(t, open(t, investigate.Config{Home: home, Embedded: true, Researchers: []investigate.Researcher{value("near", "A zanthium plant grows in Utah.")}}),

@@ -43,8 +43,8 @@ type Config struct {
 	Researcher marchwarden.Researcher
 	// Evidence gives the stored document that a citation's content_hash names
 	// ("sha256:" and 64 hex digits), byte for byte; CodeNotFound says that there is
-	// none. It is called from several goroutines. Without it nobody can check the
-	// citations, and they count for less.
+	// none. It is called from several goroutines. Without it the citations cannot be checked, and
+	// they count for less.
 	Evidence func(ctx context.Context, hash string) ([]byte, error)
 	// Private says that what it reports comes from sources of the user's own, so
 	// that a caller keeps it from others.

@@ -178,7 +178,7 @@ func invalid(field, hint, format string, args ...any) error {
 	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// write replaces a file, whole or not at all, which anybody may read.
+// write replaces a file, whole or not at all, which every user may read.
 func write(path string, content []byte) error {
 	err := durable.ReplaceFile(path, content)
 	if err == nil {

@@ -54,7 +54,7 @@ researchers' shows who is in the network; --researcher NAME asks just one.
 
 files     your folders: those given with --library (or MARCHWARDEN_LIBRARY) and
           those added by 'marchwarden library add'; the embedded library when
-          there is nobody else to ask, or with --embedded
+          there is no other researcher to ask, or with --embedded
 database  the database of --db, read-only; an address with a password belongs
           in MARCHWARDEN_DB, since arguments are seen by others
 web       the open web, by the search engines whose keys are set, or Wikipedia
@@ -126,7 +126,7 @@ func newAsk(a *app) *cobra.Command {
 }
 
 // deskFlags are the flags that say who works, and with what. Those that were given
-// are recorded, so that a run can be gone on with as it was begun.
+// are recorded, so that a run can be resumed as it was begun.
 func (o *askOptions) deskFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.desk.Researcher, "researcher", "", "ask just the researcher `NAME`: files, database, web, arxiv or one of config.yaml (default pi, the investigator)")
 	f.StringSliceVar(&o.desk.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
@@ -214,7 +214,7 @@ func (a *app) research(ctx context.Context, c *settings.Settings, o askOptions, 
 		return err
 	}
 	if interrupted && partial { // one that came too late has cost nothing
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to go on with it: marchwarden resume " + shortID(res.TraceID)}
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the result is partial", Err: errInterrupted, Hint: "to resume it: marchwarden resume " + shortID(res.TraceID)}
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (a *app) show(c *settings.Settings, o askOptions, d *network.Runner, res *m
 		screen.Hints = hintsFor(c, start, o.desk, searched)
 	}
 	if res.CostMetadata.BudgetExhausted && !partial && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.Contains(w, trace.Unrecorded) }) {
-		screen.Hints = append(screen.Hints, fmt.Sprintf("to go on with more: marchwarden resume %s %s", asMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
+		screen.Hints = append(screen.Hints, fmt.Sprintf("to continue with more: marchwarden resume %s %s", asMuchAgain(f.Exhausted, start), shortID(res.TraceID)))
 	}
 	if where := strings.Join(searched, ", "); d.OpenWorld {
 		screen.Searched = where

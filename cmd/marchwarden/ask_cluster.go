@@ -46,7 +46,7 @@ func isolateFlag(f *pflag.FlagSet, o *network.Options) {
 	_ = f.MarkHidden("in-process")
 }
 
-// workElsewhere refuses flags that are for whoever does the work, where somebody else does.
+// workElsewhere refuses flags of the worker where a cluster does the work.
 func workElsewhere(c *settings.Settings, o network.Options, instead string) error {
 	here := "leave out --engine to do the work here"
 	if c.Text(settings.Engine) != "" {
@@ -102,13 +102,13 @@ func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions
 	}
 	a.remember(c, handed{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()})
 	if !o.quiet && !o.json {
-		a.note("handed in as %s", id)
+		a.note("submitted as %s", id)
 		a.noteUnserved(ctx, e, t.Queue)
 	}
 	return a.follow(ctx, c, o, e, id)
 }
 
-// handIn hands in a task, below a span of its own.
+// handIn submits a task, below a span of its own.
 func (a *app) handIn(ctx context.Context, e dispatch.Client, t dispatch.Task) error {
 	ctx, told := a.Tracer.Send(ctx, t.Queue)
 	t.Span = a.Tracer.Carry(ctx)
@@ -117,7 +117,7 @@ func (a *app) handIn(ctx context.Context, e dispatch.Client, t dispatch.Task) er
 	return err
 }
 
-// noteUnserved says that nobody is there who could work on a task, if that is known.
+// noteUnserved says that no worker serves a task's queue, if that is known.
 func (a *app) noteUnserved(ctx context.Context, e *cluster.Engine, queue string) {
 	workers, err := e.Workers(ctx)
 	if err != nil || slices.ContainsFunc(workers, func(w cluster.Presence) bool { return w.Queues[queue].Slots > 0 }) {
@@ -127,7 +127,7 @@ func (a *app) noteUnserved(ctx context.Context, e *cluster.Engine, queue string)
 }
 
 // follow shows what happens to a task until its end, brings its record home, and shows
-// its result. Whoever is interrupted goes, and the task goes on.
+// its result. An interrupt ends the watching; the task continues.
 func (a *app) follow(ctx context.Context, c *settings.Settings, o askOptions, e dispatch.Engine, id marchwarden.TraceID) error {
 	o.away = true
 	w := a.newWatch(c, o)
@@ -218,7 +218,7 @@ func (a *app) receive(ctx context.Context, c *settings.Settings, o askOptions, e
 		return err
 	}
 	if end.Status == dispatch.Canceled {
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the research was canceled; the result is partial", Hint: "to go on with it here: marchwarden resume " + shortID(id)}
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the research was canceled; the result is partial", Hint: "to resume it here: marchwarden resume " + shortID(id)}
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (a *app) settle(ctx context.Context, d *network.Runner, e dispatch.Engine, 
 	return b.start
 }
 
-// leavesMachine reports whether a run asked somebody outside.
+// leavesMachine reports whether a run asked anything outside this machine.
 func leavesMachine(start *trace.Start) bool {
 	if start.Investigation != nil {
 		return slices.ContainsFunc(start.Investigation.Members, func(m dispatch.Member) bool { return m.OpenWorld })

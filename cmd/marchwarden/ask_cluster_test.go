@@ -26,8 +26,8 @@ type storeroom struct {
 
 func (s storeroom) Blobs() blob.Store { return s.blobs }
 
-// TestRecordCostsNoAnswer settles runs whose records are lost, no records, or somebody
-// else's: each is a warning that says so, whether a record could be kept here or not.
+// TestRecordCostsNoAnswer settles runs whose records are lost, no records, or another run's: each
+// is a warning that says so, whether a record could be kept here or not.
 func TestRecordCostsNoAnswer(t *testing.T) {
 	id := serve.NewTraceID()
 	begun := func(of marchwarden.TraceID) string {

@@ -21,13 +21,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const watchHelp = `Come back to a research that a cluster works on: what was done so far is told,
-then what happens, and at its end the record comes home and the result is
-shown, as 'marchwarden ask' would have. Ctrl-C goes again, and the research
-goes on.
+const watchHelp = `Follow a research that a cluster works on: first what was done so far, then
+what happens. At its end the record comes home and the result is shown, as
+'marchwarden ask' shows it. Ctrl-C ends the following; the research continues.
 
 An ID is the whole id of a task, the first four or more characters of one that
-was handed in from here, or "last" for the newest of those.
+was submitted from here, or "last" for the newest of those.
 
 EXIT STATUS
   0    answered, gaps and plain refusals included
@@ -38,7 +37,7 @@ EXIT STATUS
 func newWatchCommand(a *app) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{
-		Use: "watch [flags] ID", Short: "come back to a research in a cluster", Long: watchHelp,
+		Use: "watch [flags] ID", Short: "follow a research in a cluster until its result", Long: watchHelp,
 		Example: "  marchwarden watch last\n  marchwarden watch --engine nats://hub1:4222 0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10",
 		Args:    argCount(1, 1, "one id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,7 +68,7 @@ func (a *app) runWatch(ctx context.Context, o askOptions, arg string) error {
 	return a.follow(ctx, c, o, e, state.Task.ID)
 }
 
-const cancelHelp = `Say that nobody waits for a research any more. What is under way ends as at a
+const cancelHelp = `End a research that a cluster works on. What is under way ends as at a
 deadline, with what there is; what waits is not begun. 'marchwarden watch ID'
 shows what came of it. Canceling what has ended changes nothing.
 
@@ -110,7 +109,7 @@ func (a *app) runCancel(ctx context.Context, engine, arg string) error {
 	return nil
 }
 
-// handed is a task that was handed in from here, for coming back to it. Fields are only
+// handed is a task that was submitted from here, for coming back to it. Fields are only
 // ever added.
 type handed struct {
 	ID       marchwarden.TraceID `json:"id"`
@@ -119,22 +118,22 @@ type handed struct {
 	At       time.Time           `json:"at"`
 }
 
-// remember writes down what was handed in. Where that cannot be, the whole id is needed.
+// remember writes down what was submitted. Where that cannot be, the whole id is needed.
 func (a *app) remember(c *settings.Settings, s handed) {
 	line, err := json.Marshal(s)
 	if err == nil {
 		err = durable.AppendLine(c.SentPath(), append(line, '\n'))
 	}
 	if err != nil {
-		a.warn("what was handed in could not be written down: " + durable.Cause(err))
+		a.warn("what was submitted could not be written down: " + durable.Cause(err))
 	}
 }
 
-// maxSent bounds a line of what was handed in.
+// maxSent bounds a line of what was submitted.
 const maxSent = 16 << 10
 
 // openSent opens the cluster that has the task that an argument means, and looks how it
-// is: the cluster of the flag, else the one to which it was handed in, else that of the
+// is: the cluster of the flag, else the one to which it was submitted, else that of the
 // settings. The caller closes it.
 func (a *app) openSent(ctx context.Context, flag, arg string) (c *settings.Settings, e *cluster.Engine, state dispatch.State, err error) {
 	if c, err = a.loadConfig(); err != nil {
@@ -171,15 +170,15 @@ func (a *app) findSent(c *settings.Settings, arg string) (handed, error) {
 	all, err := readSent(c.SentPath())
 	switch {
 	case err != nil && notWhole == nil:
-		a.warn("what was handed in from here cannot be looked at: " + err.Error())
+		a.warn("the list of what was submitted from here cannot be read: " + err.Error())
 	case err != nil:
 		return handed{}, err
 	case arg == "last" && len(all) == 0:
-		return handed{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was handed in from here yet")
+		return handed{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was submitted from here yet")
 	case arg == "last":
 		id = all[0].ID
 	case notWhole != nil:
-		id, err = oneID(arg, "give the whole id", fmt.Sprintf("nothing that was handed in from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
+		id, err = oneID(arg, "give the whole id", fmt.Sprintf("nothing that was submitted from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
 			for _, s := range all {
 				ids = append(ids, s.ID)
 			}
@@ -195,7 +194,7 @@ func (a *app) findSent(c *settings.Settings, arg string) (handed, error) {
 	return handed{ID: id}, nil
 }
 
-// readSent reads what was handed in, newest first. Lines that cannot be read are passed
+// readSent reads what was submitted, newest first. Lines that cannot be read are passed
 // over.
 func readSent(path string) (all []handed, err error) {
 	f, err := durable.OpenRegular(path)

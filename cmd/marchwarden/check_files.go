@@ -97,8 +97,8 @@ func (f *fileCheck) pins() {
 	f.add(found, nil)
 }
 
-// folders checks that each file of a folder holds the path that its name says. One
-// that does not is passed over by everybody.
+// folders checks that each file of a folder holds the path that its name says. One that does not is
+// ignored everywhere.
 func (f *fileCheck) folders() error {
 	dir := f.config.FoldersPath()
 	names, err := filepath.Glob(filepath.Join(dir, "*"+network.FolderSuffix))
@@ -185,7 +185,7 @@ func (f *fileCheck) leftovers() error {
 	for _, path := range append(paths, f.config.PinsPath()+".tmp") {
 		info, err := os.Lstat(path)
 		if err != nil || !info.Mode().IsRegular() || info.ModTime().After(f.now.Add(-time.Hour)) {
-			continue // gone, or somebody may still be at it
+			continue // gone, or another process may still write it
 		}
 		if !f.repair {
 			f.report.Leftovers++

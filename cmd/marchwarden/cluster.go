@@ -217,7 +217,7 @@ func (a *app) statusTable(st term.Style, head []string, rows [][]string, none st
 }
 
 func (a *app) statusRest(s cluster.Status) error {
-	steward := "nobody keeps it in order at the moment"
+	steward := "no hub keeps it in order at the moment"
 	if s.Steward != nil {
 		steward = "kept in order by " + term.CleanLine(s.Steward.Name)
 	}
@@ -261,13 +261,13 @@ func limitWords(l limit.Use, now time.Time) string {
 	}
 	words := fmt.Sprintf("%s of %s used, %s", amount(l.Used), amount(l.Of), l.Rate)
 	if l.Slow.After(now) {
-		words += "; nobody asks for another " + term.Duration(l.Slow.Sub(now).Round(time.Second))
+		words += "; no calls for another " + term.Duration(l.Slow.Sub(now).Round(time.Second))
 	}
 	return words
 }
 
-// clusterPart is the cluster of the settings, for doctor: whether it answers, and whether
-// somebody works for it.
+// clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has
+// workers.
 func (a *app) clusterPart(ctx context.Context, c *settings.Settings) partRow {
 	const name = "cluster"
 	at := c.Text(settings.Engine)

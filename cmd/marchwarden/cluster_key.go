@@ -19,8 +19,8 @@ import (
 )
 
 const clusterKeyHelp = `Manage the keys by which workers and people connect to a hub. While there are
-none, whoever reaches a hub on this machine may do everything; with the first
-one nobody connects without a key. A hub that is running takes notice within a
+none, every client on the hub's machine may do everything; from the first key on
+no client connects without one. A hub that is running takes notice within a
 second.
 
 The keys file has only public halves. The private half is written once, to a
@@ -102,7 +102,7 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 	if o.out == "" && plainName(name) != name {
 		return invalid("NAME", "name the file: --out FILE", fmt.Sprintf("%q makes no name of a file", plaintext.Clip(name, 40)))
 	}
-	// The file first: a key that nobody has is of no use, and one that cannot be kept is lost.
+	// The file first: an unused key does no harm, and one that cannot be stored is lost.
 	f, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return invalid("--out", "choose another name", fmt.Sprintf("%q is there already", out))
@@ -121,7 +121,7 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 	}
 	a.note("the key %s (%s of %s) is in %s; where it is used: %s=%s", name, o.role, o.account, out, settings.EnvOf(settings.EngineKey), out)
 	if len(before) == 0 {
-		a.note("it is the first in %s: hubs with that file let nobody in without a key from now on", path)
+		a.note("it is the first in %s: from now on hubs with that file refuse connections without a key", path)
 	}
 	return nil
 }

@@ -18,9 +18,9 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// TestClusterKilled is a cluster of the program itself, one hub and two workers, of which
-// each is killed while they work, and so is whoever asks: every question has exactly one
-// result, and each is what one process gives that nobody disturbs.
+// TestClusterKilled is a cluster of the program itself, one hub and two workers, of which each is
+// killed while they work, and so is the asking command: every question has exactly one result, and
+// each is what one undisturbed process gives.
 func TestClusterKilled(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

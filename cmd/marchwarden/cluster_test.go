@@ -11,7 +11,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 )
 
-// A cluster is well while whatever waits has somebody to wait for.
+// A cluster is well while whatever waits has a worker to wait for.
 func TestStuck(t *testing.T) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	queue := func(workers, waiting, inFlight int) cluster.Status {
@@ -72,7 +72,7 @@ func TestLimitWords(t *testing.T) {
 		{limit.Use{Key: "anthropic/money", Rate: "$20/day", Used: 0.8712345, Of: 20}, "$0.8712 of $20 used, $20/day"},
 		{limit.Use{Key: "anthropic/money", Rate: "$0.5/day", Of: 0.5}, "$0 of $0.5 used, $0.5/day"},
 		{limit.Use{Key: "anthropic/tokens", Rate: "400000/m", Used: 12345, Of: 400000}, "12,345 of 400,000 used, 400000/m"},
-		{limit.Use{Key: "host:example.org/requests", Rate: "0.5/s", Of: 0.5, Slow: now.Add(90 * time.Second)}, "0 of 0.5 used, 0.5/s; nobody asks for another 1 min 30 s"},
+		{limit.Use{Key: "host:example.org/requests", Rate: "0.5/s", Of: 0.5, Slow: now.Add(90 * time.Second)}, "0 of 0.5 used, 0.5/s; no calls for another 1 min 30 s"},
 	} {
 		if got := limitWords(tt.use, now); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)

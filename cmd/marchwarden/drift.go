@@ -31,8 +31,8 @@ import (
 const driftHelp = `Fetch the cited sources of a result again and say what became of them.
 
 Each source is unchanged, changed, unreachable (gone, refused by robots.txt or
-the server, or not answered) or unchecked (rows of a database, and what somebody
-else's researcher read). Each cited passage is present, wherever on its page;
+the server, or not answered) or unchecked (rows of a database, and what an
+external researcher read). Each cited passage is present, wherever on its page;
 altered, with what differs; missing; or unknown. Each claim of the answer is
 kept, weakened, lost or unknown by that.
 
@@ -72,7 +72,7 @@ type driftOptions struct {
 	context int
 	timeout time.Duration
 	library []string
-	told    func(drift.Source) // hears of each source that was looked at; nil for nobody
+	told    func(drift.Source) // hears of each source that was looked at; nil: unused
 }
 
 // The bounds and defaults of the flags.

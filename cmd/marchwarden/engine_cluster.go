@@ -72,7 +72,7 @@ func (a *app) openCluster(ctx context.Context, c *settings.Settings, at string, 
 	return e, nil
 }
 
-// dialTime is how long a hub may take to answer somebody who waits for it.
+// dialTime is how long a hub may take to answer a waiting command.
 const dialTime = 10 * time.Second
 
 // unreachable says that a cluster does not answer.

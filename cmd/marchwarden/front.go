@@ -74,7 +74,7 @@ func (f *front) Research(ctx context.Context, req marchwarden.Request, sink marc
 }
 
 // untilShutdown is a context that ends as ctx does, and with ErrReleased if that is
-// because the server ends: then somebody else will wait for the task.
+// because the server ends: then another process waits for the task.
 func untilShutdown(ctx context.Context) (context.Context, func()) {
 	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -40,9 +40,9 @@ type brought struct {
 }
 
 // bring brings an ended task with its rihlas: the documents that they name first, then the
-// traces, the task's own last. So whatever ends it in the middle, no trace is there
-// without its documents, and bringing it again goes on. A rihla of which nobody knows a
-// record, as of a researcher that keeps its own, is passed over.
+// traces, the task's own last. So if it is interrupted, no trace is there without its documents,
+// and a second call brings the rest. A rihla without a known record, as of a researcher that keeps
+// its own, is passed over.
 func (h *homeward) bring(ctx context.Context, id marchwarden.TraceID, end *dispatch.End) (brought, error) {
 	b, err := h.read(ctx, id, end.Trace, map[marchwarden.TraceID]bool{})
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 
 var bothEras = []string{eraLegacy, eraModern}
 
-// hostClient is an MCP client of somebody else: it speaks the wire by hand, and can say
+// hostClient is a foreign MCP client: it speaks the wire by hand, and can say
 // what no library would.
 type hostClient struct {
 	url, token, era string

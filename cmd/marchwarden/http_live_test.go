@@ -74,7 +74,7 @@ func follow(t *testing.T, c *hostClient, uri string) *follower {
 }
 
 // TestLiveTrace follows a run while it goes on: each follower hears of what is written,
-// until it leaves; whoever did not ask hears nothing.
+// until it leaves; a client that did not ask hears nothing.
 func TestLiveTrace(t *testing.T) {
 	t.Parallel()
 	w := newHTTPWorld(t)
@@ -91,7 +91,7 @@ func TestLiveTrace(t *testing.T) {
 	legacy, modern := follow(t, newHost(t, s.url, alice, eraLegacy), uri), follow(t, newHost(t, s.url, alice, eraModern), uri)
 	leaver := follow(t, newHost(t, s.url, alice, eraLegacy), uri)
 	leaver.leave(t)
-	// Somebody else knows the address, and can end nothing by it.
+	// Another caller knows the address, and can end nothing by it.
 	stranger := newHost(t, s.url, bob, eraLegacy)
 	if _, err := stranger.do(t.Context(), "resources/unsubscribe", map[string]any{"uri": uri}); err != nil {
 		t.Fatal(err)

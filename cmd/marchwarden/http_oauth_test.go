@@ -25,8 +25,8 @@ import (
 // httpAudience is what the tokens of a test are for.
 const httpAudience = "https://research.example.org/mcp"
 
-// httpIssuer is an authorization server on loopback: it has metadata and keys, and gives
-// tokens to whoever asks.
+// httpIssuer is an authorization server on loopback: it has metadata and keys, and gives tokens to
+// every caller.
 type httpIssuer struct {
 	*httptest.Server
 	key    ed25519.PrivateKey
@@ -85,7 +85,7 @@ func (i *httpIssuer) sign(t *testing.T, alg string, key ed25519.PrivateKey, chan
 	switch alg {
 	case "EdDSA":
 		sum = ed25519.Sign(key, []byte(text))
-	case "HS256": // with what everybody knows
+	case "HS256": // with a public value
 		mac := hmac.New(sha256.New, key.Public().(ed25519.PublicKey))
 		mac.Write([]byte(text))
 		sum = mac.Sum(nil)

@@ -106,8 +106,8 @@ func (a *hostAnswer) shape(id string) string {
 	return strings.ReplaceAll(fmt.Sprint(a.status, header, body), id, "THE ID")
 }
 
-// strangers checks that nobody but the owner gets anything by an id, and that what they
-// are told is what they are told of an id that never was.
+// strangers checks that only the owner gets anything by an id, and that others are told the same as
+// of an id that never was.
 func strangers(t *testing.T, url, token, kind, id, hash string) (tried int) {
 	t.Helper()
 	for _, era := range bothEras {

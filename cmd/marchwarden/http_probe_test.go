@@ -106,7 +106,7 @@ func doorProbes() []probe {
 	}
 }
 
-// TestHTTPProbes tries what strangers try, against a server with tokens of several kinds.
+// TestHTTPProbes tries what attackers try, against a server with tokens of several kinds.
 func TestHTTPProbes(t *testing.T) {
 	t.Parallel()
 	w := newHTTPWorld(t)
@@ -157,7 +157,7 @@ func TestHTTPProbes(t *testing.T) {
 	s.endBy(t, syscall.SIGTERM)
 }
 
-// sessionOfAnother tries to use a session with the token of somebody else.
+// sessionOfAnother tries to use a session with the token of another caller.
 func (w *httpWorld) sessionOfAnother(t *testing.T, s *served, owner, other string) {
 	t.Helper()
 	c := newHost(t, s.url, owner, eraLegacy)

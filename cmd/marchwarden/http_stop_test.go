@@ -16,8 +16,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
-// TestToldToEnd sends SIGTERM to a server that has calls of both eras under way: they get
-// what there is, nothing new is let in, and nobody is left.
+// TestToldToEnd sends SIGTERM to a server that has calls of both eras under way: they get what
+// there is, nothing new is let in, and no call is left.
 func TestToldToEnd(t *testing.T) {
 	t.Parallel()
 	w := newHTTPWorld(t)
@@ -65,8 +65,8 @@ func TestToldToEnd(t *testing.T) {
 	t.Logf("%d children; the server ended %v after the signal; /readyz 200 %d times, then 503 %d times", children, ended.Round(time.Millisecond), before, during)
 }
 
-// watchReady asks /readyz over and over. The function that it returns waits until nobody
-// answers, and says how often it was 200 before the first 503, 503, and 200 after that.
+// watchReady asks /readyz over and over. The function that it returns waits until the server is
+// gone, and says how often it was 200 before the first 503, 503, and 200 after that.
 func watchReady(t *testing.T, s *served) func() (before, during, after int) {
 	t.Helper()
 	var wg sync.WaitGroup

@@ -61,7 +61,7 @@ func (c *hostClient) finish(t *testing.T, id string) *marchwarden.Result {
 	t.Helper()
 	var task taskAnswer
 	eventually(t, "the task "+id+" ends", func() bool {
-		time.Sleep(50 * time.Millisecond) // a server lets nobody ask hundreds of times a second
+		time.Sleep(50 * time.Millisecond) // a server limits requests a second
 		task = c.task(t, id)
 		return task.Status != "working"
 	})
@@ -114,9 +114,9 @@ var servings = map[string][]string{
 	"web": {"web", "--model", "openai/gpt-test"},
 }
 
-// TestRestartInTheMiddleOfATask ends the server while its model thinks. The next one
-// goes on with the task, pays for nothing twice that had been answered, and comes to what
-// an undisturbed task came to.
+// TestRestartInTheMiddleOfATask ends the server while its model thinks. The next one resumes the
+// task, pays for nothing twice that had been answered, and comes to what an undisturbed task came
+// to.
 func TestRestartInTheMiddleOfATask(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -144,7 +144,7 @@ func TestRestartInTheMiddleOfATask(t *testing.T) {
 	}
 }
 
-// calmTask is a task that nobody disturbs: what it comes to and how many turns of the
+// calmTask is an undisturbed task: what it comes to and how many turns of the
 // model it takes.
 func (w *httpWorld) calmTask(t *testing.T, args []string) (essence string, turns int) {
 	t.Helper()

@@ -51,7 +51,7 @@ func newHTTPWorld(t *testing.T) *httpWorld {
 }
 
 // hold lets go of what is held, and holds the turn that is the n-th from now on; 0 holds
-// none. The channel is closed when somebody is held.
+// none. The channel is closed when a turn is held.
 func (w *httpWorld) hold(n int) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -23,9 +23,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const hubHelp = `Run a hub: the server that a cluster stands on, inside this program. It keeps
-questions, the record of each, and what was found, safe on the disk before it
-says so; workers ('marchwarden worker') do the research, on any host.
+const hubHelp = `Run a hub, the server of a cluster, inside this program. It keeps questions,
+their records, and what was found, and acknowledges nothing before it is safe on
+the disk. Workers ('marchwarden worker') do the research, on any host.
 
 One hub is enough to begin with. With --cluster-listen and --routes, three of
 them on three hosts keep everything three times, and any one may fail.
@@ -34,9 +34,9 @@ Beside it an MCP server answers at http://127.0.0.1:8642/mcp, as 'marchwarden
 serve pi --http' does, by the workers of the cluster; --http chooses another
 address, or off. Its flags are those of 'serve'.
 
-Nobody but this machine can connect unless --listen names another address, for
-which keys are needed: 'marchwarden cluster key add NAME' makes them. Once
-there is a keys file, nobody connects without a key.
+Only this machine can connect unless --listen names another address, for which
+keys are needed: 'marchwarden cluster key add NAME' makes them. Once there is a
+keys file, no client connects without a key.
 
 What its flags say can be set as well: --max-store by
 MARCHWARDEN_HUB_MAX_STORE, or hub_max_store in config.yaml; see
@@ -64,7 +64,7 @@ type hubOptions struct {
 
 // hubFlags are the flags of a hub that are settings, too.
 var hubFlags = []struct{ flag, setting, usage string }{
-	{"listen", settings.HubListen, "let workers and askers connect at this `ADDRESS` (default 127.0.0.1:4222)"},
+	{"listen", settings.HubListen, "let workers and clients connect at this `ADDRESS` (default 127.0.0.1:4222)"},
 	{"store", settings.HubStore, "keep everything in this `DIR` (default hub in the home folder)"},
 	{"max-store", settings.HubMaxStore, "let that grow to `SIZE`, such as 200GB (default three quarters of what is free)"},
 	{"keys", settings.HubKeys, "`FILE` of the keys that may connect (default cluster-keys.json in the home folder)"},
@@ -87,7 +87,7 @@ var hubFlags = []struct{ flag, setting, usage string }{
 func newHub(a *app) *cobra.Command {
 	o := hubOptions{flags: map[string]*string{}}
 	cmd := &cobra.Command{
-		Use: "hub", Short: "run a hub, on which a cluster stands", Long: hubHelp, Example: hubExamples, Args: noArgs,
+		Use: "hub", Short: "run a hub, the server of a cluster", Long: hubHelp, Example: hubExamples, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notBlank(cmd); err != nil {
 				return err
@@ -197,7 +197,7 @@ func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	return p, p.blame(err)
 }
 
-// facts are what the hubs of a cluster tell everybody.
+// facts are what the hubs of a cluster tell each client.
 func (o *hubOptions) facts(a *app, c *settings.Settings) (facts cluster.Facts, err error) {
 	facts.Limits = append(slices.Clone(c.List(settings.Limits)), o.limits...)
 	if _, err := limit.ParseRules(c.List(settings.Limits)); err != nil {
@@ -262,8 +262,8 @@ func (o *hubOptions) maxStore(a *app, c *settings.Settings) (int64, error) {
 	return n, nil
 }
 
-// namedKeys refuses a file of keys that was named and is not there: a hub without one lets
-// everybody on its machine in.
+// namedKeys refuses a file of keys that was named and is not there: a hub without one accepts every
+// process on its machine.
 func (o *hubOptions) namedKeys(a *app, c *settings.Settings) error {
 	path, field := o.value(a, c, settings.HubKeys)
 	if path == "" {

@@ -27,7 +27,7 @@ type running struct {
 	plan hubPlan
 	log  *slog.Logger
 
-	group sync.WaitGroup // stewards, and whoever looks for new accounts
+	group sync.WaitGroup // stewards, and the watcher for new accounts
 
 	mu       sync.Mutex // guards what follows
 	engines  map[string]*cluster.Engine
@@ -138,7 +138,7 @@ func (r *running) tend(ctx context.Context, account string) error {
 	r.mu.Unlock()
 	r.group.Go(func() {
 		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
-			r.log.Error("nobody keeps the cluster in order from here", "account", account, "error", err)
+			r.log.Error("this hub cannot keep the cluster in order", "account", account, "error", err)
 		}
 	})
 	return nil

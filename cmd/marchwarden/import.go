@@ -12,8 +12,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const importHelp = `Take a bundle that somebody exported into the home folder, where it can be
-shown, verified, run again and exported like a run of your own.
+const importHelp = `Import a bundle that another person exported, so that you can show, verify, run
+again and export it like a run of your own.
 
 The bundle is verified first, and nothing is taken from one that does not stand.
 A run that is here already is never replaced.
@@ -23,7 +23,7 @@ A run that is here already is never replaced.
 func newImport(a *app) *cobra.Command {
 	var by []string
 	cmd := &cobra.Command{
-		Use: "import [flags] FILE.mwz", Short: "take in a run that somebody exported", Long: importHelp,
+		Use: "import [flags] FILE.mwz", Short: "import a run that another person exported", Long: importHelp,
 		Example: "  marchwarden import answer.mwz\n  marchwarden import --by colleague.pub answer.mwz",
 		Args:    argCount(1, 1, "one bundle"),
 		RunE: func(cmd *cobra.Command, args []string) error {

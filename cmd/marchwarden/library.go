@@ -117,9 +117,8 @@ func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) erro
 	})
 }
 
-// addFolder indexes a folder and remembers it. When ctx ends on the way, what
-// was indexed stays and the next ask goes on with it; a folder that cannot be
-// indexed is not remembered.
+// addFolder indexes a folder and remembers it. When ctx ends on the way, what was indexed stays and
+// the next ask continues from there; a folder that cannot be indexed is not remembered.
 func (a *app) addFolder(ctx context.Context, c *settings.Settings, ix *local.Index, f *fetch.Folder, w *watch) error {
 	x := a.Extractor(c)
 	defer x.Close()

@@ -20,7 +20,7 @@ import (
 type limitWorld struct {
 	*rack
 	vectors *embedServer
-	work    []string // the flags of whoever works
+	work    []string // the flags of the worker
 	limited []string // the services that are limited
 	// allowed is what the limits allow of each in a day: less than the questions take. A
 	// day's limit fails at once instead of waiting.

@@ -136,7 +136,7 @@ func run(ctx context.Context, a *app, args []string) int {
 	a.stdout, a.Stderr = stdout, stderr
 	code := execute(ctx, a, args)
 	if err := errors.Join(stdout.Flush(), stderr.Flush()); err != nil && code == exitOK {
-		return exitFailed // nobody is left to be told
+		return exitFailed // stderr is gone: there is nowhere to report to
 	}
 	return code
 }

@@ -28,7 +28,7 @@ import (
 
 func newMCP(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "mcp", Short: "set this program up in a host of MCP servers", Args: needCommand,
+		Use: "mcp", Short: "connect Marchwarden to Claude, VS Code, Cursor and other MCP hosts", Args: needCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newMCPConfig(a), newMCPPing(a))
@@ -260,7 +260,7 @@ func (e mcpEntry) unencrypted() bool {
 func newMCPPing(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "ping [URL]", Short: "ask a server of 'serve --http' whether it is ready",
-		Long:    "Ask the server at URL, http://127.0.0.1:8642 if none is named, whether it takes\ncalls: GET /readyz, without a token and past any proxy. For health checks.\n\nEXIT STATUS\n  0    ready\n  1    not ready, or nobody answers within 3 s\n  2    wrong usage or bad input",
+		Long:    "Ask the server at URL, http://127.0.0.1:8642 if none is named, whether it takes\ncalls: GET /readyz, without a token and past any proxy. For health checks.\n\nEXIT STATUS\n  0    ready\n  1    not ready, or no answer within 3 s\n  2    wrong usage or bad input",
 		Example: "  marchwarden mcp ping\n  marchwarden mcp ping https://research.example.org",
 		Args:    argCount(0, 1, "at most one address"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -20,8 +20,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// researcherParts are the members of the network as the settings make it. Nobody
-// is started or dialled: 'marchwarden researchers' does that.
+// researcherParts are the members of the network as the settings make it. None is started or
+// dialled: 'marchwarden researchers' does that.
 func (a *app) researcherParts(c *settings.Settings) []partRow {
 	var rows []partRow
 	for _, name := range settings.Builtin {
@@ -39,7 +39,7 @@ func (a *app) researcherParts(c *settings.Settings) []partRow {
 	return rows
 }
 
-// memberPart is somebody else's researcher.
+// memberPart is an external researcher.
 func (a *app) memberPart(c *settings.Settings, m settings.Member) partRow {
 	row := partRow{"researcher " + m.Name, partOK, m.Transport() + "; 'marchwarden researchers' tries it"}
 	_, wrong := a.Target(c, m)
@@ -100,7 +100,7 @@ func (a *app) paperParts(c *settings.Settings) []servicePart {
 			return "", err
 		}},
 	}
-	// One question goes to all indexes, so whoever tries first asks for all of them.
+	// One question goes to all indexes, so the first check asks for all of them.
 	var once sync.Once
 	var work scholar.Work
 	ask := func(ctx context.Context) {

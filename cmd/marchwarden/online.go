@@ -31,8 +31,8 @@ type servicePart struct {
 	partRow
 	// try calls it and may say what it saw; nil when there is nothing to try.
 	try func(ctx context.Context) (said string, err error)
-	// engine marks the search engines. One that nobody asked for is a stand-in:
-	// where another engine answers, it is not missed.
+	// engine marks the search engines. One that the user did not name is a stand-in: where another
+	// engine answers, it is not missed.
 	engine, standIn bool
 	// crowded marks a service that is shared with all the world, and may have no
 	// room at the moment without being broken.
@@ -56,7 +56,7 @@ func (a *app) servicePartsOf(c *settings.Settings) []servicePart {
 
 func (a *app) modelPart(c *settings.Settings, name string, public bool) servicePart {
 	chosen := network.ChooseModel(c, "", public)
-	model, err := a.BareModel(c, chosen.Name, chosen.Origin) // itself, with nobody who could stand in
+	model, err := a.BareModel(c, chosen.Name, chosen.Origin) // itself, without a stand-in
 	switch {
 	case err != nil:
 		return servicePart{partRow: partRow{name, partBroken, err.Error()}}

@@ -73,7 +73,7 @@ func notFolder(path string) error {
 func writeOut(path string, write func(io.Writer) error) (err error) {
 	defer func(path string) {
 		var at *fs.PathError
-		if errors.As(err, &at) { // of a file that nobody has asked for
+		if errors.As(err, &at) { // of a file that the user did not name
 			err = at.Err
 		}
 		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path)

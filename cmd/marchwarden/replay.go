@@ -25,7 +25,7 @@ type replayOptions struct {
 	follow bool
 }
 
-const replayHelp = `Show a recorded run step by step, follow one that goes on, or run one again.
+const replayHelp = `Show a recorded run step by step, follow one under way, or run one again.
 
 With --follow a run that goes on, in whichever process, is shown as it happens:
 a line a rihla on a terminal, plain lines elsewhere, and with --raw the lines of
@@ -46,7 +46,7 @@ EXIT STATUS
 func newReplay(a *app) *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
-		Use: "replay [flags] ID", Short: "show a recorded run, follow one that goes on, or run it again offline", Long: replayHelp,
+		Use: "replay [flags] ID", Short: "show a recorded run, follow one under way, or run it again offline", Long: replayHelp,
 		Example: "  marchwarden replay last\n  marchwarden replay --raw last | jq .action\n  marchwarden replay --rerun 0198c0de\n  marchwarden replay --follow last",
 		Args:    argCount(1, 1, "one trace id"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runReplay(cmd.Context(), o, args[0]) },
@@ -146,7 +146,7 @@ func (a *app) rerun(ctx context.Context, log *trace.Log, blobs blob.Store, vecto
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
 }
 
-// rerunOf runs a record again, by whoever made it. vectorsOf finds the embedder of an
+// rerunOf runs a record again with the researcher that made it. vectorsOf finds the embedder of an
 // id.
 func rerunOf(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (researcher.Rerun, error) {
 	start, err := log.Start()

@@ -39,7 +39,7 @@ func (a *app) followRun(ctx context.Context, c *settings.Settings, rec *network.
 		return err
 	}
 	if last != nil && !last.Ended {
-		a.note("the run was cut off; to go on with it: marchwarden resume %s", shortID(id))
+		a.note("the run was cut off; to resume it: marchwarden resume %s", shortID(id))
 		return nil
 	}
 	a.note("the answer with its evidence: marchwarden show %s", shortID(id))
@@ -57,8 +57,7 @@ func (a *app) boards(c *settings.Settings) (tell func(*lanes.Board) error, end f
 	return func(b *lanes.Board) error { p.Board(b); return nil }, p.Leave
 }
 
-// poll calls look until it says that it is over, fails, or ctx ends. Whoever is
-// interrupted goes, and what is looked at goes on.
+// poll calls look until it says that it is over, fails, or ctx ends. What is looked at continues.
 func poll(ctx context.Context, look func() (over bool, err error)) error {
 	for {
 		over, err := look()
@@ -90,7 +89,7 @@ func (a *app) followRaw(ctx context.Context, from rawRecords, id marchwarden.Tra
 				return true, err
 			}
 		}
-		// Between its making and its lock a trace is empty, and nobody seems to write it.
+		// Between its making and its lock a trace is empty, and seems to have no writer.
 		over := ended && (printed > 0 || idle)
 		idle = ended
 		return over, nil

@@ -66,8 +66,8 @@ func (w *watcher) ends(t *testing.T, want int) {
 	}
 }
 
-// A run that another writes is followed step by step, in every form, until it ends; and
-// whoever is interrupted goes alone.
+// A run that another writes is followed step by step, in every form, until it ends; and an
+// interrupt ends the follower alone.
 func TestFollowARun(t *testing.T) {
 	a := world(t, map[string]string{settings.EnvOf(settings.Embed): settings.EmbedOff, "TERM": "xterm", "LANG": "en_GB.UTF-8"})
 	a.Now, a.NewID, a.stdin, a.Environ = time.Now, serve.NewTraceID, strings.NewReader(""), os.Environ

@@ -18,7 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const researchersHelp = `Show who is in the network: name, scope, where it runs, the version of the
+const researchersHelp = `Show the researchers of your network: name, scope, where it runs, the version of the
 contract it keeps, and whether it answers. Built-in researchers run as processes
 of their own; others join by a few lines in config.yaml:
 
@@ -35,8 +35,8 @@ The description of a tool that is not ours is remembered when it is first seen.
 If it changes, the researcher is not asked any more until you approve it.
 
 EXIT STATUS
-  0    everybody answers
-  1    somebody does not; it is named
+  0    every researcher answers
+  1    one does not; it is named
   2    wrong usage, or a setting that cannot be read`
 
 func newResearchers(a *app) *cobra.Command {
@@ -125,7 +125,7 @@ func (a *app) printResearchers(rows []researcherRow, asJSON bool) error {
 	return a.outStyle().Table(a.stdout, []string{"name", "state", "contract", "runs as", "scope", "detail"}, table)
 }
 
-const checkHelp = `Find out whether somebody else's MCP server keeps the research contract: it is
+const checkHelp = `Find out whether an external MCP server keeps the research contract: it is
 started (or dialled), asked a real question, and given bad input. The command
 and its arguments follow; an address begins with http:// or https://.
 
@@ -138,7 +138,7 @@ func newResearchersCheck(a *app) *cobra.Command {
 	var question, tokenEnv string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "check [flags] COMMAND [ARG…] | URL", Short: "does an MCP server keep the research contract?", Long: checkHelp,
+		Use: "check [flags] COMMAND [ARG…] | URL", Short: "check whether an MCP server keeps the research contract", Long: checkHelp,
 		Example: "  marchwarden researchers check python3 researcher.py\n  marchwarden researchers check --token-env LAB_TOKEN https://lab.example.org/mcp",
 		Args:    argCount(1, 200, "a command or an address"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -21,21 +21,21 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const resumeHelp = `Go on with a run: after a crash, a reboot or Ctrl-C, or with more budget after
-it has ended at a cap. What the run did before is taken from its record, and
+const resumeHelp = `Resume a run: after a crash, a reboot or Ctrl-C, or with more budget after it
+has ended at a cap. What the run did before is taken from its record, and
 nothing that was paid for is asked again. A call that was under way when the run
 was cut off is made once more, and marked in the trace.
 
-A run that was cut off goes on with what is left of its limits. One that ended
+A run that was cut off continues with what is left of its limits. One that ended
 at a cap needs more of what it ran out of: --budget, --max-iterations,
 --max-sources or --timeout, each of which adds to what it had. A run that had
 nothing left to do is shown as it is.
 
-It goes on with the researchers, folders and engines that it was begun with. A
+It keeps the researchers, folders and engines that it was begun with. A
 database whose address has a password is given again: --db, or MARCHWARDEN_DB.
 
 ` + idHelp + ` 'marchwarden traces
---status interrupted' lists what can be gone on with.
+--status interrupted' lists what can be resumed.
 
 EXIT STATUS
   0    answered, gaps and plain refusals included
@@ -50,7 +50,7 @@ const resumeExamples = `  marchwarden resume last
 func newResume(a *app) *cobra.Command {
 	var o askOptions
 	cmd := &cobra.Command{
-		Use: "resume [flags] ID", Short: "go on with a run that was cut off, stopped, or ran out of budget",
+		Use: "resume [flags] ID", Short: "resume a run that was cut off, stopped, or ran out of budget",
 		Long: resumeHelp, Example: resumeExamples,
 		Args: argCount(1, 1, "one trace id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -99,8 +99,8 @@ func (a *app) runResume(ctx context.Context, o askOptions, arg string) error {
 	return a.research(ctx, c, o, req)
 }
 
-// goingOn reads a run that is to be gone on with and fills in how it was begun. A rihla,
-// a run that was imported and one that somebody is at work on are refused.
+// goingOn reads a run that is to be resumed and fills in how it was begun. A rihla, an imported run
+// and one that another process works on are refused.
 func (o *askOptions) goingOn(c *settings.Settings, rec *network.Records, id marchwarden.TraceID) (*trace.Log, error) {
 	log, err := rec.Traces.Load(id)
 	if err != nil {
@@ -111,11 +111,11 @@ func (o *askOptions) goingOn(c *settings.Settings, rec *network.Records, id marc
 		return nil, err
 	}
 	if start.PartOf {
-		return nil, invalid("ID", "go on with the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
+		return nil, invalid("ID", "resume the investigation that sent it: 'marchwarden traces' lists it", fmt.Sprintf("run %s is a rihla of an investigation", id))
 	}
 	if foreign, err := rec.Traces.Foreign(id); err != nil {
 		return nil, err
-	} else if foreign { // its flags are somebody else's
+	} else if foreign { // its flags are of another installation
 		return nil, outcome.Imported(id)
 	}
 	if busy, err := rec.Traces.Busy(id); err != nil {
@@ -123,11 +123,11 @@ func (o *askOptions) goingOn(c *settings.Settings, rec *network.Records, id marc
 	} else if busy {
 		return nil, trace.Going(id)
 	}
-	db := o.desk.DB // as it is named now, which is refused if nobody asks it
+	db := o.desk.DB // as it is named now, which is refused if it is not asked
 	if err := o.asBegun(c, start); err != nil {
 		return nil, err
 	}
-	// What is recorded is all that the settings had to give, whoever was asked.
+	// What is recorded is all that the settings had to give, whichever researchers were asked.
 	names := o.desk.Researchers
 	if len(names) == 0 && o.desk.Researcher != settings.PI {
 		names = []string{o.desk.Researcher}
@@ -193,13 +193,13 @@ func (o *askOptions) sameMembers(c *settings.Settings, start *trace.Start) error
 	}
 	outside := slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name)
 	if outside && c.Given(settings.Online) && !c.On(settings.Online) {
-		return invalid(c.Label(settings.Online), "unset it to go on with this run", "is false, and the run asks the web")
+		return invalid(c.Label(settings.Online), "unset it to resume this run", "is false, and the run asks the web")
 	}
 	o.desk.Online = o.desk.Online || outside && start.Investigation != nil
 	return nil
 }
 
-// tellResume says what is gone on with.
+// tellResume says what is resumed.
 func (a *app) tellResume(log *trace.Log) {
 	switch done := log.Complete(); {
 	case done == nil:

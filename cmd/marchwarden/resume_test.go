@@ -141,7 +141,7 @@ func TestFlagsOfEarlierRecords(t *testing.T) {
 	}
 }
 
-// A server's runs can be gone on with as they were begun; the rihlas of an investigation
+// A server's runs can be resumed as they were begun; the rihlas of an investigation
 // are its own affair.
 func TestServedRunsAreRecordedAsBegun(t *testing.T) {
 	t.Parallel()

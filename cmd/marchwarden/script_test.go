@@ -58,7 +58,7 @@ func lookup(env map[string]string) func(string) (string, bool) {
 //	                         run a command in the background, and go on when its stderr matches
 //	end NAME SIGNAL CODE     send it a signal; it must exit with exactly this code
 //
-// thirdparty is somebody else's researcher: see there.
+// thirdparty is an external researcher: see there.
 // The condition [mcp-sdk] says that python3 and the official MCP SDK are installed.
 // $EXAMPLES is the folder of the examples, $SITE is a small web on loopback, $SITE/searx its search service, and $MODELS a
 // provider of language models that speaks both protocols. $ARXIV is arXiv with one paper.

@@ -24,8 +24,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
-// thirdparty is somebody else's researcher, made with the public package serve. It
-// knows one thing, or leads on to somebody else:
+// thirdparty is an external researcher, made with the public package serve. It knows one thing, or
+// leads on to another researcher:
 //
 //	thirdparty            answers, and hands over its evidence
 //	thirdparty renamed    the same with another description

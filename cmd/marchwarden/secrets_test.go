@@ -39,7 +39,7 @@ type household struct {
 	shown   []leaf // what commands printed
 }
 
-// leaf is a text that somebody might read, and where it stands.
+// leaf is a text that a person might read, and where it stands.
 type leaf struct {
 	name string
 	data []byte

@@ -85,7 +85,7 @@ type echo struct {
 	models http.Handler
 
 	mu   sync.Mutex // guards loot
-	loot []sent     // every secret that somebody was sent
+	loot []sent     // every secret that was sent
 }
 
 // sent is a secret and the service that got it.
@@ -129,7 +129,7 @@ func (e *echo) seen(v string) bool {
 }
 
 // words is all that a service was ever sent, in every spelling, as a sentence; for ""
-// all that anybody was.
+// all that any service was.
 func (e *echo) words(service string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -282,7 +282,7 @@ func (e *echo) think(turn llmtest.Turn) llmtest.Said {
 	return said
 }
 
-// mcp is somebody else's researcher over HTTP, who tells everybody its token.
+// mcp is an external researcher over HTTP, which tells every caller its token.
 func (e *echo) mcp(w http.ResponseWriter, body []byte, words string) {
 	var ask struct {
 		ID     json.RawMessage `json:"id"`

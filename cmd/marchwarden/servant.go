@@ -124,7 +124,7 @@ func (s shownRecords) Trace(_ context.Context, id marchwarden.TraceID) ([]byte, 
 	return lines, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
 }
 
-// Size says how long a trace is, and whether nobody writes it any more.
+// Size says how long a trace is, and whether it is no longer written.
 func (s shownRecords) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
 	busy, err := s.Traces.Busy(id) // first: what is written after that is seen next time
 	if err != nil {

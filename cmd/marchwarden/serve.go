@@ -20,7 +20,7 @@ import (
 
 func newServe(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "serve", Short: "serve a researcher over MCP", Args: needCommand,
+		Use: "serve", Short: "let other programs ask a researcher, over MCP", Args: needCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newServePI(a), newServeFiles(a), newServeDatabase(a), newServeWeb(a), newServeArxiv(a))

@@ -64,7 +64,7 @@ func (o *serveOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.issuer, "oauth-issuer", "", "take access tokens of the authorization server at this `URL`")
 	f.StringVar(&o.audience, "oauth-audience", "", "the `URI` that those tokens must be for (default the URL of this server)")
 	f.StringVar(&o.jwks, "oauth-jwks", "", "the `URL` of that server's keys (default as it says itself)")
-	f.BoolVar(&o.noAuth, "no-auth", false, "ask nobody for a token although there are some; on loopback only")
+	f.BoolVar(&o.noAuth, "no-auth", false, "ask for no token, although there are some; on loopback only")
 }
 
 // servedAs is what the options come to.
@@ -95,7 +95,7 @@ func (o *serveOptions) check() (servedAs, error) {
 	case o.issuer == "" && (o.audience != "" || o.jwks != ""):
 		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience or --oauth-jwks")
 	case o.noAuth && o.issuer != "":
-		return s, invalid("--no-auth", "leave out one of the two", "asks nobody for a token, and --oauth-issuer says whose tokens to ask for")
+		return s, invalid("--no-auth", "leave out one of the two", "asks for no token, and --oauth-issuer says whose tokens to ask for")
 	case o.http == "":
 		return s, o.onlyHTTP()
 	}
@@ -184,8 +184,8 @@ func listenAt(flag, text string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// doorkeeper is who decides whom the server lets in: nil lets everybody in who gets to
-// its address, which must be loopback then.
+// doorkeeper decides which callers the server accepts. nil accepts every caller that reaches its
+// address, which must then be loopback.
 func (a *app) doorkeeper(c *settings.Settings, o *serveOptions, listen, resource string, log *slog.Logger) (access.Authenticator, error) {
 	local, err := door.Loopback(listen)
 	if err != nil {

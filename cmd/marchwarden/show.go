@@ -76,7 +76,7 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 		return err
 	}
 	if run.Log.Latest() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s was cut off, and has no answer", id), Hint: "to go on with it: marchwarden resume " + shortID(id)}
+		return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s was cut off, and has no answer", id), Hint: "to resume it: marchwarden resume " + shortID(id)}
 	}
 	r, err := report.Gather(ctx, store, run)
 	if err != nil {
@@ -93,9 +93,9 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 	what.Cost = costWords(spent.Cost(r.Result.CostMetadata))
 	switch end := run.Log.Complete(); {
 	case end == nil:
-		what.Notices = append(what.Notices, "the run went on after this result, and was cut off; to go on with it: marchwarden resume "+shortID(id))
+		what.Notices = append(what.Notices, "the run went on after this result, and was cut off; to resume it: marchwarden resume "+shortID(id))
 	case end.Interrupted:
-		what.Notices = append(what.Notices, "the run was stopped, and the result is partial; to go on with it: marchwarden resume "+shortID(id))
+		what.Notices = append(what.Notices, "the run was stopped, and the result is partial; to resume it: marchwarden resume "+shortID(id))
 	}
 	var page bytes.Buffer
 	if err := termreading.Write(&page, a.outStyle(), r, what); err != nil {
@@ -144,8 +144,8 @@ func (a *app) pager() []string {
 	return nil
 }
 
-// runPager has a pager show text, and reports whether it began. One that is left before
-// the end of the text, or fails, has been seen by whoever left it.
+// runPager has a pager show text, and reports whether it began. Text in a pager that is left early,
+// or fails, counts as seen.
 func (a *app) runPager(argv []string, to *os.File, text []byte) (shown bool, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(text), to, to

@@ -11,7 +11,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// Whoever asks a cluster cannot have more told than the owner of the sources allows; on
+// A caller of a cluster cannot have more told than the owner of the sources allows; on
 // one machine they are the same person.
 func TestWhoAsksAllowsNothing(t *testing.T) {
 	for _, tt := range []struct {

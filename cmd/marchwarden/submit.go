@@ -85,7 +85,7 @@ func newSubmit(a *app) *cobra.Command {
 	f.StringVar(&o.file, "file", "", "the `FILE` of questions, one JSON object a line")
 	f.StringVar(&o.out, "out", "", "the `FILE` of results (default beside the questions, as NAME.results.jsonl)")
 	f.StringVar(&o.priority, "priority", priorityNames[dispatch.Normal], "`HOW` urgent: "+strings.Join(priorityNames, ", "))
-	f.IntVar(&o.window, "window", defaultWindow, "hand in at most `N` questions that are not done")
+	f.IntVar(&o.window, "window", defaultWindow, "submit at most `N` questions that are not done")
 	f.IntVar(&o.parallel, "parallel", defaultParallel, "work on `N` questions at once, where the work is done here")
 	f.BoolVar(&o.records, "records", false, "bring the records of a cluster home, too")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "show no progress")
@@ -183,7 +183,7 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	if ctx.Err() != nil && s.tally.done < n {
 		hint := "run the same command again to go on"
 		if at != "" {
-			hint += "; what was handed in goes on in the cluster"
+			hint += "; what was submitted continues in the cluster"
 		}
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", s.tally.done, n), Err: errInterrupted, Hint: hint}
 	}
@@ -212,7 +212,7 @@ func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, m
 		return nil, err
 	}
 	if len(other) > 0 {
-		a.warn("nobody reads these fields of the questions: " + plaintext.Clip(strings.Join(other, ", "), 200))
+		a.warn("these fields of the questions are ignored: " + plaintext.Clip(strings.Join(other, ", "), 200))
 	}
 	for i := range all {
 		if all[i].req.Depth == "" {
@@ -223,6 +223,6 @@ func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, m
 	return all, nameTasks(all, like, means)
 }
 
-// handBack is how long what is under way may go on when a submission is interrupted; its
-// next run goes on with it either way.
+// handBack is how long what is under way may continue when a submission is interrupted; its next
+// run resumes it either way.
 const handBack = 500 * time.Millisecond

@@ -43,7 +43,7 @@ const (
 )
 
 // readQuestions reads a whole file of questions, one JSON object a line. Errors name the
-// line and the field. other are the fields that nobody reads.
+// line and the field. other are the unknown fields.
 func readQuestions(r io.Reader, name string) (all []question, other []string, err error) {
 	named := map[string]int{}
 	fail := func(n int, err error) error {
@@ -124,7 +124,7 @@ func readQuestion(line []byte) (q question, unread []string, err error) {
 	return q, unread, nil
 }
 
-// nameTasks gives every question the task that it is, whenever it is handed in: the same
+// nameTasks gives every question the task that it is, whenever it is submitted: the same
 // line, asked of the same queue for the same owner and answered by the same means, is the
 // same task, and one that is there twice is two.
 func nameTasks(all []question, like dispatch.Task, means []string) error {

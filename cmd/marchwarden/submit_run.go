@@ -108,12 +108,12 @@ func (s *submission) write(lines []resultLine) error {
 	return nil
 }
 
-// ask hands in a question and waits for its end.
+// ask submits a question and waits for its end.
 func (s *submission) ask(ctx context.Context, q question) (resultLine, error) {
 	t := s.like
 	t.ID, t.Record, t.Investigation, t.Request = q.task, q.task, q.task, q.req
 	if err := s.a.handIn(ctx, s.work.engine, t); err != nil {
-		return resultLine{}, fmt.Errorf("hand in line %d: %w", q.line, err)
+		return resultLine{}, fmt.Errorf("submit line %d: %w", q.line, err)
 	}
 	end, err := await(ctx, s.work.engine, t.ID, nil)
 	if err != nil {

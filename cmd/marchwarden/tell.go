@@ -28,7 +28,7 @@ type remark struct {
 	Hint    string           `json:"hint,omitempty"`
 }
 
-// tell writes one line of JSON to stderr. What nobody reads is lost.
+// tell writes one line of JSON to stderr. It is lost if it cannot be written.
 func (a *app) tell(v any) {
 	w := a.Stderr
 	if a.errStyle().Width > 0 {

@@ -31,7 +31,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
-// sequences want to do something to a terminal, or to deceive whoever reads it. None is
+// sequences want to do something to a terminal, or to deceive its reader. None is
 // a code of our own.
 var sequences = map[string]string{
 	"colour":         "\x1b[35;45m",
@@ -129,7 +129,7 @@ func (b *bazaar) record(traces *trace.Dir, blobs blob.Store, plant func(string) 
 	must(err)
 	defer w.Close()
 	head := trace.Head{Decision: plant("it was decided")}
-	researcher := "files" // one that can be gone on with
+	researcher := "files" // one that can be resumed
 	if whole {
 		researcher = plant(researcher)
 	}

@@ -115,7 +115,7 @@ func (b *breaking) points(t *testing.T, racks []*rack, n int) {
 	b.wrong.tell(t)
 }
 
-// calm is what a run gives that nobody disturbs, and how many calls can fail.
+// calm is what an undisturbed run gives, and how many calls can fail.
 func (b *breaking) calm(t *testing.T, r *rack) (string, []int) {
 	home := r.home(t)
 	defer os.RemoveAll(home)
@@ -138,7 +138,7 @@ func (b *breaking) calm(t *testing.T, r *rack) (string, []int) {
 	return essence, most
 }
 
-// bearable leaves out what nobody could make up for: an investigation that can no
+// bearable leaves out what cannot be made up for: an investigation that can no
 // longer open what its researchers, which are other processes, have stored.
 func (b *breaking) bearable(c *sysCall) bool { return c.writes || !b.scenario.investigation }
 

@@ -34,8 +34,8 @@ const everyPoint = 1 << 30
 
 // TestKillAnywhere ends researches by SIGKILL, at system calls spread evenly over
 // a run or, where nothing can be traced, at moments. Whatever the moment: nothing
-// that was acknowledged is lost, nothing is damaged, and going on gives the answer
-// of a run that nobody disturbed and asks for nothing a second time that had come.
+// that was acknowledged is lost, nothing is damaged, and resuming gives the answer of an
+// undisturbed run and asks for nothing a second time that had come.
 func TestKillAnywhere(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -84,7 +84,7 @@ const (
 	killed         way = "killed"           // with all that it started, at a system call
 	killedAlone    way = "one process"      // the process that makes the system call
 	killedSometime way = "killed sometime"  // at a moment, whatever it does
-	killedTwice    way = "killed twice"     // the second time when it has been gone on with
+	killedTwice    way = "killed twice"     // the second time when it has been resumed
 	powerLost      way = "the power failed" // and all is lost that was not synced
 )
 
@@ -133,7 +133,7 @@ func (c *complaints) tell(t *testing.T) {
 	}
 }
 
-// calm is a run that nobody disturbs.
+// calm is an undisturbed run.
 type calm struct {
 	essence string
 	bill    bill
@@ -274,7 +274,7 @@ type aftermath struct {
 	acknowledged map[string][]byte // by file
 }
 
-// after checks what a kill left behind, goes on with it and checks again.
+// after checks what a kill left behind, resumes it and checks again.
 func (k *killing) after(r *rack, m aftermath) {
 	fail := func(what, format string, args ...any) {
 		k.wrong.add(what, "killed at "+m.at+": "+fmt.Sprintf(format, args...))
@@ -305,7 +305,7 @@ func (k *killing) after(r *rack, m aftermath) {
 	k.goOn(r, m, left, resume, fail)
 }
 
-// again goes on with a run and kills that, too.
+// again resumes a run and kills that, too.
 func (k *killing) again(r *rack, m *aftermath, resume []string, fail func(what, format string, args ...any)) remains {
 	seen, second := 0, ""
 	out, err := runTraced(r.spec(m.home, resume...), func(c *sysCall) deed {

@@ -119,7 +119,7 @@ func TestManyProcesses(t *testing.T) {
 	}
 }
 
-// workerBlob is the n-th blob of a worker; every second one is everybody's.
+// workerBlob is the n-th blob of a worker; every second one is common to all.
 func workerBlob(worker, n int) []byte {
 	if n%2 == 0 {
 		worker = -1

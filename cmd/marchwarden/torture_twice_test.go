@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestTwoGoOnAtOnce cuts a run off and lets several processes go on with it at the
-// same time: one does, the others give the same answer or say that somebody is at
-// it; nothing is asked twice, and nothing is damaged.
+// TestTwoGoOnAtOnce cuts a run off and lets several processes resume it at the same time: one does,
+// the others give the same answer or say that another process has it; nothing is asked twice, and
+// nothing is damaged.
 func TestTwoGoOnAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

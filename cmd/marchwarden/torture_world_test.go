@@ -200,7 +200,7 @@ func (r *rack) essence(stdout []byte) (string, marchwarden.TraceID, error) {
 type remains struct {
 	problems []string
 	done     bill                  // what the traces say was completed
-	runs     []marchwarden.TraceID // that are nobody's part and have begun, newest first
+	runs     []marchwarden.TraceID // that are part of no other and have begun, newest first
 	ledger   int
 	blobs    int
 	retried  int // steps that say that they were tried a second time

@@ -32,12 +32,12 @@ The status of a run is
   complete     it has its answer
   planned      'ask --plan': there is no answer to have
   interrupted  its caller stopped it, or a crash cut it off: 'marchwarden
-               resume' goes on with it. In JSON "partial" says that there is a
-               partial result, and "resumable" that it can be gone on with
+               resume' continues it. In JSON "partial" says that there is a
+               partial result, and "resumable" that it can be resumed
   running      a process is at work on it
   damaged      its trace cannot be read, or no run was begun in it; see
                'marchwarden check'
-One that was imported says so, and cannot be gone on with. The rihlas of an
+One that was imported says so, and cannot be resumed. The rihlas of an
 investigation are runs, too; --all lists them.`
 
 func newTraces(a *app) *cobra.Command {

@@ -32,19 +32,19 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
 )
 
-const uiHelp = `Serve a page on this machine: ask and watch the researchers work, read past
-answers with the evidence behind each sentence, compare runs, see what they
-cost.
+const uiHelp = `Open Marchwarden in your browser: ask questions and watch the researchers work,
+read past answers with the evidence behind each sentence, compare runs, and see
+what they cost.
 
 The page is at http://127.0.0.1:8643. The printed link lets your browser in,
 once; the browser is remembered for 30 days, over restarts too. For another
 link, press Enter where the program runs.
 
-A question that was asked on the page goes on when the browser is closed, and
+A question that was asked on the page continues when the browser is closed, and
 after a restart of this program. Runs of 'marchwarden ask' are listed, too, and
-can be watched while they go on.
+can be watched.
 
-At an address that others can reach, everybody signs in with a token of their
+At an address that others can reach, each user signs in with a token of their
 own ('marchwarden token add NAME') and sees the runs that were asked for with
 it, and no others. Give it a certificate, or put a proxy with one before it and
 name its address with --public-url.
@@ -70,7 +70,7 @@ type uiOptions struct {
 	ask       askOptions // what questions are asked with
 }
 
-// uiPort is where the page is unless somebody says otherwise.
+// uiPort is the page's port unless the user names another.
 const uiPort = "127.0.0.1:8643"
 
 // uiName is under which name the runs of the page are kept.
@@ -79,7 +79,7 @@ const uiName = "ui"
 func newUI(a *app) *cobra.Command {
 	var o uiOptions
 	cmd := &cobra.Command{
-		Use: "ui", Short: "serve a page to ask, watch, read and check in a browser", Long: uiHelp, Args: noArgs,
+		Use: "ui", Short: "ask, watch, read and check in your browser", Long: uiHelp, Args: noArgs,
 		Example: "  marchwarden ui\n  marchwarden ui --no-open --listen 127.0.0.1:9000\n  marchwarden ui --library ~/papers --online",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notBlank(cmd); err != nil {
@@ -91,14 +91,14 @@ func newUI(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", uiPort, "serve at this `ADDRESS`")
 	f.BoolVar(&o.noOpen, "no-open", false, "print the link and open no browser")
-	f.BoolVar(&o.team, "team", false, "let everybody sign in with a token, on loopback too")
+	f.BoolVar(&o.team, "team", false, "let each user sign in with a token, on loopback too")
 	f.StringSliceVar(&o.hosts, "allowed-hosts", nil, "`LIST` of host names that requests may be for, besides loopback and the address itself")
 	f.StringVar(&o.publicURL, "public-url", "", "the `URL` by which browsers reach the page, if a proxy stands before it")
 	f.StringVar(&o.cert, "tls-cert", "", "serve TLS with the certificate in this `FILE`")
 	f.StringVar(&o.key, "tls-key", "", "and the key in this `FILE`")
 	f.IntVar(&o.maxRuns, "max-runs", 4, "`N` questions at once; more wait for their turn")
 	d := &o.ask.desk
-	f.BoolVar(&d.Online, "online", false, "let questions leave this machine unless their asker says otherwise: ask the web and arXiv, too")
+	f.BoolVar(&d.Online, "online", false, "let questions leave this machine unless the form says otherwise: ask the web and arXiv, too")
 	databaseFlags(f, d)
 	f.StringVar(&d.Model, "model", "", "language `MODEL` that plans and writes; extractive for none")
 	f.StringVar(&d.Search, "search", "", "search the web by this `LIST` of engines; implies --online")
@@ -204,7 +204,7 @@ func (a *app) uiDoorkeeper(c *settings.Settings, o uiOptions, listen string, loc
 		return nil, err
 	}
 	if len(tokens) == 0 {
-		const hint = "make a token for everybody who is to use it: marchwarden token add NAME"
+		const hint = "make a token for each user: marchwarden token add NAME"
 		if local {
 			return nil, invalid("--team", hint, "is for people who sign in with a token, and there is none")
 		}
@@ -317,7 +317,7 @@ func (b *bureau) serve(ctx context.Context, l net.Listener, o uiOptions, team bo
 		served <- srv.Serve(l)
 	}()
 	if team {
-		b.a.note("the page is at %s; everybody signs in with a token", base)
+		b.a.note("the page is at %s; each user signs in with a token", base)
 	} else {
 		b.invite(ctx, base, o.noOpen)
 	}

@@ -114,8 +114,8 @@ func hostileLive(texts []string) handRun {
 }
 
 // TestPageHostile shows texts that want to be more than text on every page and wherever a page has a place
-// for text from outside: nothing of them becomes active, nobody else is asked for anything, and no console
-// has a word to say, of a violated policy neither.
+// for text from outside: nothing of them becomes active, no other server is asked for anything, and no
+// console has a word to say, of a violated policy neither.
 func TestPageHostile(t *testing.T) {
 	b := browsertest.Open(t)
 	texts := markuptest.All()

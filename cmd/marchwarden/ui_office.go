@@ -110,7 +110,7 @@ func (b *bureau) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, 
 		if err := b.c.AreMembers("--researchers", q.Researchers); err != nil {
 			return marchwarden.TraceID{}, err
 		}
-		o.Online = true // for those of them who need it: whoever names one means it
+		o.Online = true // for those of them that need it: to name one is to mean it
 		o = o.Narrowed(q.Researchers)
 		o.Researchers = q.Researchers
 	}
@@ -123,7 +123,7 @@ func (b *bureau) Ask(ctx context.Context, q web.Question) (marchwarden.TraceID, 
 	return b.begin(ctx, q.Request, o.Recorded(&b.a.Host, b.c))
 }
 
-// begin starts a run, or goes on with one, and leaves it.
+// begin starts a run, or resumes one, and leaves it.
 func (b *bureau) begin(ctx context.Context, req marchwarden.Request, choice *marchwarden.Choice) (marchwarden.TraceID, error) {
 	if b.unkept != nil {
 		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "nothing can be asked here, since nothing can be kept", Hint: "the log of the server says why"}
@@ -136,7 +136,7 @@ func (b *bureau) begin(ctx context.Context, req marchwarden.Request, choice *mar
 	return visit.ID(), nil
 }
 
-// Resume goes on with a run, with more tokens if it ended for want of them.
+// Resume resumes a run, with more tokens if it ended for want of them.
 func (b *bureau) Resume(ctx context.Context, id marchwarden.TraceID, tokens int) error {
 	var o askOptions
 	if _, err := o.goingOn(b.c, b.records, id); err != nil {

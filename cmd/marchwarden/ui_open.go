@@ -15,7 +15,7 @@ func (b *bureau) invite(ctx context.Context, base string, noOpen bool) {
 	link := b.server.Link(base)
 	fmt.Fprintln(b.a.stdout, link)
 	if b.a.errStyle().Width <= 0 {
-		return // nobody sits there
+		return // there is no screen
 	}
 	if !noOpen {
 		b.a.openBrowser(link)
@@ -41,7 +41,7 @@ func (a *app) openBrowser(address string) {
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
 	default:
 		// Without a screen xdg-open looks for a browser that works in a terminal, which would use up
-		// the link where nobody sees it.
+		// the link unseen.
 		x, _ := a.Env("DISPLAY")
 		wayland, _ := a.Env("WAYLAND_DISPLAY")
 		if x == "" && wayland == "" {

@@ -67,7 +67,8 @@ func TestUIOptions(t *testing.T) {
 	}
 }
 
-// Whoever is chosen on the page, what the program was started with for others is no fault.
+// Whichever researcher is chosen on the page, what the program was started with for others is no
+// fault.
 func TestAnybodyCanBeChosen(t *testing.T) {
 	t.Parallel()
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
@@ -93,8 +94,7 @@ func TestAnybodyCanBeChosen(t *testing.T) {
 	}
 }
 
-// A run goes on with those who were asked, whatever the settings and the program have for
-// others.
+// A resumed run keeps those who were asked, whatever the settings and the program have for others.
 func TestGoingOnWithTheChosen(t *testing.T) {
 	home := t.TempDir()
 	lib := filepath.Join(home, "papers")

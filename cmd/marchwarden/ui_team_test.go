@@ -12,7 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
-// signIn opens a page of its own for somebody with a token.
+// signIn opens a page of its own for a user with a token.
 func (s *uiServed) signIn(t *testing.T, b *browsertest.Browser, token string) *browsertest.Page {
 	t.Helper()
 	p := b.Page(t)
@@ -136,7 +136,7 @@ func TestPageTeam(t *testing.T) {
 	})
 }
 
-// readsAlone holds somebody whose token is for reading to that.
+// readsAlone holds a user whose token is for reading to that.
 func readsAlone(t *testing.T, s *uiServed, p *browsertest.Page, hers string) {
 	for _, route := range []struct{ path, form string }{
 		{"/ask", "question=Why%3F&researcher=files"}, {"/runs/" + hers + "/resume", ""}, {"/runs/" + hers + "/cancel", ""}, {"/runs/" + hers + "/delete", "confirmed=yes"}, {"/runs/" + hers + "/drift", ""},

@@ -117,7 +117,8 @@ func runIn(t *testing.T, p *browsertest.Page) string {
 // answered waits until the page of a run has gone over to its answer.
 func answered(p *browsertest.Page) { p.Wait("#answer .sentence[data-source]") }
 
-// calm fails if a page had dialogs, complaints in its console, or asked anybody else for anything.
+// calm fails if a page had dialogs, complaints in its console, or asked another server for
+// anything.
 func (s *uiServed) calm(t *testing.T, where string, p *browsertest.Page) {
 	t.Helper()
 	for _, m := range p.Complaints() {

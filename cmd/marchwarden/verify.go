@@ -22,7 +22,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
-const verifyHelp = `Hold a result against the stored bytes again: every excerpt at its place in the
+const verifyHelp = `Check a result against the stored bytes: every excerpt at its place in the
 stored text, every claim and marker against the citations, every citation
 against what the recorded run fetched, and every stored piece of that run
 against its hash. Of an investigation the runs of its researchers are checked
@@ -34,9 +34,9 @@ stand. What the judge merely cannot confirm is no failure.
 
 With --online the web servers and registries are asked, too, whether what the
 citations point to is there: pages answered or gone, DOIs and arXiv ids
-registered or absent, papers retracted. What nobody could say, because servers
-are down, is unchecked: it is shown and is no failure. Only locators of the web
-and of papers are sent.
+registered or absent, papers retracted. What could not be checked, because
+servers are down, is unchecked: it is shown and is no failure. Only locators of
+the web and of papers are sent.
 
 The argument is a trace ID, a file with a result as JSON, a bundle that
 'marchwarden export' wrote, or - for either on stdin. A bundle is checked alone:
@@ -311,7 +311,7 @@ func (v *verdicts) rihlas(ctx context.Context, rec shelf, whole *trace.Log, res 
 			v.check(f.Name()+" "+f.Locator, f.Problem)
 		}
 		if err != nil {
-			return // ctx is over, which whoever called finds out
+			return // ctx is over, and the caller finds out
 		}
 		if log.Latest() == nil {
 			v.check(what, "its run did not end")
@@ -335,7 +335,7 @@ func (v *verdicts) recorded(ctx context.Context, id marchwarden.TraceID, log *tr
 		return nil
 	}
 	if log.Complete() == nil {
-		v.print("- the run went on after this result, and was cut off: 'marchwarden resume' goes on with it")
+		v.print("- the run went on after this result, and was cut off: 'marchwarden resume' resumes it")
 	}
 	data, err := store.Get(ctx, done.Result)
 	if err != nil {

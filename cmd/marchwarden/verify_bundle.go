@@ -91,7 +91,7 @@ func pipedBundle(data []byte, by []string) (*bundleFile, error) {
 }
 
 // verifyBundle is verify for a bundle: the file at path, or what was piped in. It needs
-// no configuration and no home, writes nothing, and asks nobody unless it is told to.
+// no configuration and no home, writes nothing, and uses the network only if it is told to.
 func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string, piped []byte) error {
 	if o.live || o.db != "" {
 		return invalid("--live", "import it first: marchwarden import FILE.mwz", "is not for bundles")
@@ -137,7 +137,7 @@ func (a *app) checkBundle(ctx context.Context, file *bundleFile, o verifyOptions
 // signature says who signed a bundle.
 func (v *verdicts) signature(s *bundle.Signature, asked bool) {
 	if s == nil {
-		v.print("- nobody signed the bundle")
+		v.print("- the bundle is not signed")
 		return
 	}
 	words := fmt.Sprintf("signed by %s at %s", s.By.Fingerprint(), s.SignedAt.Format("2006-01-02 15:04:05 MST"))
@@ -145,7 +145,7 @@ func (v *verdicts) signature(s *bundle.Signature, asked bool) {
 		words += fmt.Sprintf(": %q", plaintext.Clip(s.Comment, 200))
 	}
 	if !asked {
-		v.print("- %s (nobody you named; --by KEY.pub names somebody)", words)
+		v.print("- %s (a key you did not name; --by KEY.pub names one)", words)
 		return
 	}
 	v.check(words, "")

@@ -19,8 +19,8 @@ import (
 // probeTime is how long a page may take to say that it is there.
 const probeTime = 20 * time.Second
 
-// publicSources are the sources whose locators may be asked about. The name of a
-// file or the query behind a row is nobody else's business.
+// publicSources are the sources whose locators may be asked about. The name of a file or the query
+// behind a row stays private.
 var publicSources = []string{"web", "arxiv"}
 
 // cited is a locator and the numbers of the citations that have it.
@@ -54,10 +54,10 @@ func publicLocators(citations []marchwarden.Citation) (public []cited, left int)
 func (v *verdicts) online(ctx context.Context, c *settings.Settings, res *marchwarden.Result) error {
 	public, left := publicLocators(res.Citations)
 	if left > 0 {
-		v.a.note("%s of files, databases and other sources that are not the web's: nobody is asked about them", term.Plural(left, "locator"))
+		v.a.note("%s of files, databases and other sources outside the web are not asked about", term.Plural(left, "locator"))
 	}
 	if len(public) == 0 {
-		v.a.note("no citation is of the web, so there is nobody to ask")
+		v.a.note("no citation is of the web, so there is nothing to ask about")
 		return nil
 	}
 	if c == nil {

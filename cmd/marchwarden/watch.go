@@ -144,7 +144,7 @@ func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *live.P
 }
 
 func (w *watch) event(e marchwarden.Event) {
-	if e.Stage == "" { // of somebody else's server, which tells in words alone and has only begun
+	if e.Stage == "" { // of an external server, which tells in words alone and has only begun
 		e.Stage = marchwarden.StagePlan
 	}
 	w.debug(e)

@@ -23,18 +23,18 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-const workerHelp = `Work for a cluster: take the tasks of each researcher that this machine has,
+const workerHelp = `Do research for a cluster: take the tasks of each researcher of this machine,
 and investigations, and hand over what is found. What is searched is chosen as
 for 'marchwarden ask'; researchers of config.yaml serve, too.
 
 Start as many workers as you like, on any host that reaches a hub. Each takes
 up to --slots tasks of each researcher and --pi-slots investigations at once.
-If one dies, others go on with its tasks where it was, and nothing is paid for
+If one dies, others resume its tasks where it was, and nothing is paid for
 twice.
 
 SIGTERM or Ctrl-C drains: no more tasks are taken, those under way have --drain
-to end, the rest is handed back for others to go on with. The second one ends
-the program at once, which loses nothing either.
+to end, the rest is handed back for others to resume. The second one ends the
+program at once, which loses nothing either.
 
 EXIT STATUS
   0    worked until it was told to end
@@ -69,7 +69,7 @@ const (
 func newWorker(a *app) *cobra.Command {
 	var o workerOptions
 	cmd := &cobra.Command{
-		Use: "worker", Short: "work for a cluster", Long: workerHelp, Example: workerExamples, Args: noArgs,
+		Use: "worker", Short: "do research for a cluster on this machine", Long: workerHelp, Example: workerExamples, Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := notBlank(cmd); err != nil {
 				return err
@@ -179,7 +179,7 @@ func (a *app) serveTasks(s *network.Worker, ctx context.Context, e *cluster.Engi
 	say := func() cluster.Presence {
 		p := cluster.Presence{Name: name, Host: host, Version: programVersion(), Since: since, Draining: ctx.Err() != nil, Queues: map[string]cluster.Load{}}
 		for _, member := range s.Members() {
-			member.Transport = "worker " + name // a command line is nobody else's business
+			member.Transport = "worker " + name // a command line stays private
 			p.Members = append(p.Members, member)
 		}
 		for _, job := range jobs {
@@ -192,7 +192,7 @@ func (a *app) serveTasks(s *network.Worker, ctx context.Context, e *cluster.Engi
 	said := make(chan error, 1)
 	go func() {
 		said <- e.Announce(open, say)
-		unseen() // nobody would be sent to a worker that is not there for others
+		unseen() // no task goes to a worker that others cannot reach
 	}()
 	a.note("worker %s serves %s; Ctrl-C drains", name, servesWhat(jobs))
 	draining := context.AfterFunc(ctx, func() { a.note("draining: no more tasks are taken") })

@@ -16,7 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// strict is a cluster that allows nothing of anybody.
+// strict is a cluster that allows nothing.
 type strict struct{ dispatch.Engine }
 
 func (strict) Members(context.Context) ([]dispatch.Member, error) { return nil, nil }

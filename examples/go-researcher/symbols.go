@@ -48,7 +48,7 @@ func newSymbols(table string, now func() time.Time) (*symbols, error) {
 	return s, nil
 }
 
-// evidence hands over what was cited, byte for byte, so that anybody can check.
+// evidence hands over what was cited, byte for byte, so that readers can check it.
 func (s *symbols) evidence(_ context.Context, hash string) ([]byte, error) {
 	d, ok := s.byHash[hash]
 	if !ok {
@@ -97,7 +97,7 @@ func (s *symbols) Research(ctx context.Context, req marchwarden.Request, sink ma
 		res.Answer = "Nothing was found in " + file + "."
 		match = 0
 	}
-	// One origin, whose standing nobody has judged: a match of all words is worth 0.7.
+	// One origin, of unknown standing: a match of all words is worth 0.7.
 	res.Confidence = 0.7 * match
 	res.ConfidenceFactors = marchwarden.ConfidenceFactors{
 		NumCorroboratingSources: min(len(found), 1), SourceAuthority: marchwarden.LowAuthority,

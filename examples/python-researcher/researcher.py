@@ -128,7 +128,7 @@ async def research(
     return {
         "answer": " ".join(f"{c['raw_excerpt']} [{n}]" for n, c in enumerate(citations, 1)) or "Nothing was found.",
         "citations": citations, "gaps": gaps, "discovery_events": [], "open_questions": [],
-        "confidence": 0.7 * match,  # one origin, whose standing nobody has judged
+        "confidence": 0.7 * match,  # one origin, of unknown standing
         "confidence_factors": {
             "num_corroborating_sources": min(len(citations), 1), "source_authority": "low", "contradiction_detected": False,
             "query_specificity_match": match, "budget_exhausted": exhausted,

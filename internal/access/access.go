@@ -47,10 +47,10 @@ func ours(names []string) []string {
 	return slices.DeleteFunc(Scopes(), func(s string) bool { return !slices.Contains(names, s) })
 }
 
-// Principal is who asks. Two with the same ID are the same. The zero Principal is
-// nobody: it may do nothing and owns nothing.
+// Principal is who asks. Two with the same ID are the same. The zero Principal may do nothing and
+// owns nothing.
 type Principal struct {
-	ID     string   // "local", "anonymous", "token:NAME", "oauth:ISSUER#SUBJECT"; "" is nobody
+	ID     string   // "local", "anonymous", "token:NAME", "oauth:ISSUER#SUBJECT"; "" is no principal
 	Scopes []string // ScopeResearch, ScopeRead, ScopeMetrics
 }
 
@@ -61,7 +61,7 @@ const (
 	oauthPrefix = "oauth:"
 )
 
-// May reports whether p has a scope. Nobody has any.
+// May reports whether p has a scope. The zero Principal has none.
 func (p Principal) May(scope string) bool {
 	return p.ID != "" && slices.Contains(p.Scopes, scope)
 }
@@ -69,11 +69,10 @@ func (p Principal) May(scope string) bool {
 // SeesAll reports whether p sees what others made, which only Local does.
 func (p Principal) SeesAll() bool { return p.ID == localID }
 
-// Local is the user who started the process, such as over stdio: all scopes, and sees
-// the runs of everybody.
+// Local is the user who started the process, such as over stdio: all scopes, and sees all runs.
 func Local() Principal { return Principal{ID: localID, Scopes: Scopes()} }
 
-// Anonymous is whoever reaches an open loopback port: all scopes, and sees what
+// Anonymous is any caller of an open loopback port: all scopes, and sees what
 // anonymous callers made.
 func Anonymous() Principal { return Principal{ID: anonymousID, Scopes: Scopes()} }
 
@@ -84,17 +83,17 @@ func With(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// From is who asks by a context; without With it is nobody.
+// From is the principal of a context; without With it is the zero one.
 func From(ctx context.Context) Principal {
 	p, _ := ctx.Value(principalKey{}).(Principal)
 	return p
 }
 
 // Authenticator turns a bearer token into a principal. A refusal is CodeDenied, and
-// ErrScope besides if the token is good and grants nothing here. CodeUnavailable says
-// that nobody could tell. The message never holds the token or a part of it; it is for
-// the server's log and may name a file or a host that the caller need not know of.
-// All of this package are safe for concurrent use.
+// ErrScope besides if the token is good and grants nothing here. CodeUnavailable says that the
+// token could not be checked. The message never holds the token or a part of it; it is for the
+// server's log and may name a file or a host that the caller need not know of. All of this package
+// are safe for concurrent use.
 type Authenticator interface {
 	Authenticate(ctx context.Context, token string) (Principal, error)
 }

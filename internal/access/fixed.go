@@ -11,10 +11,9 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// digest is what is kept of a token. A token of ours is 256 random bits, which nobody
-// finds by trying, however fast the hash is; a slow one, as passwords need it, would
-// only make every request slow. The hash is tagged and framed, so that it is of no use
-// as the hash of anything else.
+// digest is what is kept of a token. A token of ours is 256 random bits, which cannot be found by
+// trying, however fast the hash is; a slow one, as passwords need it, would only make every request
+// slow. The hash is tagged and framed, so that it is of no use as the hash of anything else.
 type digest [sha256.Size]byte
 
 func digestOf(token string) digest {
@@ -26,7 +25,7 @@ func digestOf(token string) digest {
 	return digest(h.Sum(nil))
 }
 
-// minFixed is the least length of a token that somebody else made up.
+// minFixed is the least length of a token that this program did not make.
 const minFixed = 16
 
 // Fixed accepts one token, such as one that a container gets by its environment, as

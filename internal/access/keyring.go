@@ -188,7 +188,7 @@ func wellKnown(issuer *url.URL) []string {
 }
 
 // discover asks the issuer's metadata where its keys are. An address that has none
-// leads to the next; metadata of somebody else is an error.
+// leads to the next; metadata of another issuer is an error.
 func (r *keyring) discover(ctx context.Context) (string, error) {
 	for _, at := range wellKnown(r.at) {
 		text, status, err := r.document(ctx, at)
@@ -250,8 +250,7 @@ func (r *keyring) document(ctx context.Context, at string) (text []byte, status 
 	return text, response.StatusCode, err
 }
 
-// checkURL reads an address that tokens depend on: one that nobody on the way can
-// change what comes from.
+// checkURL reads an address that tokens depend on: its answers must not be changeable on the way.
 func checkURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	switch {

@@ -66,7 +66,7 @@ func TestKeyRotation(t *testing.T) {
 	}
 }
 
-// Keys that are an hour old are fetched again, and nobody waits for that.
+// Keys that are an hour old are fetched again, and no caller waits for that.
 func TestKeysAreRefreshed(t *testing.T) {
 	i := newIssuer(t, jwk("k", edKey()))
 	o := oauth(t, i.config())
@@ -127,7 +127,7 @@ func TestKeysAreRefreshed(t *testing.T) {
 	}
 }
 
-// Whatever the server of the keys does, a token is not accepted and nobody waits long.
+// Whatever the server of the keys does, a token is not accepted and no caller waits long.
 func TestKeysCannotBeHad(t *testing.T) {
 	elsewhere := newIssuer(t, jwk("k", edKey()))
 	i := newIssuer(t)
@@ -195,8 +195,8 @@ func TestKeysCannotBeHad(t *testing.T) {
 	}
 }
 
-// A server that does not answer holds nobody longer than they want to wait, and one
-// fetch is enough for all who need it.
+// A server that does not answer holds no caller longer than it wants to wait, and one fetch is
+// enough for all that need it.
 func TestKeysAreSlow(t *testing.T) {
 	i := newIssuer(t, jwk("k", edKey()))
 	hold := make(chan struct{})

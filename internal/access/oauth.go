@@ -22,8 +22,8 @@ const leeway = 30 * time.Second
 // maxSubject bounds the subject of a token in characters, as OpenID Connect does.
 const maxSubject = 255
 
-// algorithms are those by which a token may be signed: such as have a public key. With
-// a shared secret, whoever can check a token could make one.
+// algorithms are those by which a token may be signed: such as have a public key. With a shared
+// secret, a checker of tokens could make one.
 var algorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // OAuthConfig says whose tokens are accepted, and for what.

@@ -23,7 +23,7 @@ const (
 	checkEvery   = time.Second
 )
 
-// Token is a named token, without its text, which nobody has but its holder.
+// Token is a named token, without its text, which only its holder has.
 type Token struct {
 	Name    string
 	Scopes  []string

@@ -243,7 +243,7 @@ func TestTokensWhileRunning(t *testing.T) {
 	}
 }
 
-// A file that cannot be used lets nobody in, and everybody again when it can.
+// A file that cannot be used admits no token, and all again when it can.
 func TestTokensFailClosed(t *testing.T) {
 	sound := func(t *testing.T, path string) {}
 	for name, c := range map[string]struct {

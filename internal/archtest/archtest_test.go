@@ -57,6 +57,11 @@ func TestTheTablesAreConsistent(t *testing.T) {
 			}
 		}
 	}
+	for pkg := range wordExceptions {
+		if !slices.Contains(exists, pkg) {
+			t.Errorf("wordExceptions has %s, which does not exist: remove it", pkg)
+		}
+	}
 	for pkg, reason := range sizeExceptions {
 		if reason == "" || !slices.Contains(exists, pkg) {
 			t.Errorf("the size exception of %s needs a reason and a package", pkg)
@@ -82,6 +87,7 @@ func TestTheRulesFindWhatTheyForbid(t *testing.T) {
 		"package sizes":   {"internal/util has 16 files, over 15"},
 		"interface sizes": {"newcomer.go:30: interface Wide has 6 methods, over 5"},
 		"parameters":      {"newcomer.go:39: Many takes 6 parameters, over 5"},
+		"plain words":     {"newcomer.go:44: a comment says \"nobody\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := rules[name](tr)
@@ -95,7 +101,7 @@ func TestTheRulesFindWhatTheyForbid(t *testing.T) {
 			}
 		})
 	}
-	if len(rules) != 11 {
+	if len(rules) != 12 {
 		t.Errorf("there are %d rules: add the new one to the table above", len(rules))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -24,6 +25,7 @@ var rules = map[string]rule{
 	"package sizes":    packageSizes,
 	"interface sizes":  interfaceSizes,
 	"parameters":       parameters,
+	"plain words":      plainWords,
 }
 
 func layerOf(pkg string) (layer, bool) {
@@ -295,5 +297,35 @@ func parameters(t *tree) []string {
 			bad = append(bad, fmt.Sprintf("%s: %s takes %d parameters, over %d: make a Config struct with comments", t.where(f, fd), fd.Name.Name, n, maxParameters))
 		}
 	})
+	return bad
+}
+
+// riddles are words without a thing behind them: a reader has to find out who or what is meant.
+var riddles = regexp.MustCompile(`(?i)\b(nobody|somebody|whoever|everybody|(go|goes|went|gone|going) on with|so often)\b`)
+
+func plainWords(t *tree) []string {
+	found := map[string][]string{}
+	for _, f := range t.files {
+		if f.test {
+			continue
+		}
+		for _, group := range f.Comments {
+			for _, c := range group.List {
+				if word := riddles.FindString(c.Text); word != "" {
+					found[f.pkg] = append(found[f.pkg], fmt.Sprintf("%s: a comment says %q: name the thing (a caller, another process, the user), or say \"resume\"", t.where(f, c), word))
+				}
+			}
+		}
+	}
+	var bad []string
+	for _, pkg := range t.packages() {
+		n, excepted := wordExceptions[pkg]
+		if len(found[pkg]) > n {
+			bad = append(bad, found[pkg]...)
+		}
+		if excepted && len(found[pkg]) == 0 {
+			bad = append(bad, fmt.Sprintf("%s has only plain words now: remove it from wordExceptions in internal/archtest/table_test.go", pkg))
+		}
+	}
 	return bad
 }

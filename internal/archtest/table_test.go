@@ -13,7 +13,7 @@ type layer struct {
 // The principal investigator knows researchers by the contract alone: its row must
 // not name the loop, search, fetch or a vendor.
 var layers = []layer{
-	// The contract, and data that needs nobody.
+	// The contract, and data that needs no other package.
 	{".", nil},
 	{"corpus", nil},
 
@@ -106,7 +106,7 @@ var layers = []layer{
 
 	{"internal/embed/metered", []string{"internal/reader", "internal/embed", "internal/replay", "internal/trace", "internal/search", "internal/budget", "internal/panics", "."}},
 	{"internal/lanes", []string{"internal/trace", "internal/plaintext", ".", "internal/replay", "internal/blob"}},
-	{"internal/resumetest", []string{"internal/replay", "internal/trace", "internal/blob", "."}}, // one run that is cut off and gone on with
+	{"internal/resumetest", []string{"internal/replay", "internal/trace", "internal/blob", "."}}, // one run that is cut off and resumed
 	{"internal/record", []string{"internal/replay", "internal/trace", "internal/fetch", "internal/blob", "internal/durable", "."}},
 	{"internal/bundle", []string{"internal/record", "internal/trace", "internal/blob", "internal/durable", "."}},
 	{"internal/warc", []string{"internal/record", "internal/blob", "internal/locator", "internal/plaintext", "."}},
@@ -317,4 +317,20 @@ const (
 var sizeExceptions = map[string]string{
 	".":               "the nouns of the contract, one file each",
 	"cmd/marchwarden": "one file a subcommand, beside configuration and wiring",
+}
+
+// wordExceptions are the packages whose comments are still to be put into plain words, and how
+// many lines may be left there. The list only shrinks.
+var wordExceptions = map[string]int{
+	"internal/confidence":     1,
+	"internal/eval":           7,
+	"internal/eval/plainbm25": 1,
+	"internal/eval/support":   1,
+	"internal/history":        16,
+	"internal/lanes":          17,
+	"internal/loop":           2,
+	"internal/outcome":        15,
+	"internal/pi":             35,
+	"internal/pi/derive":      4,
+	"internal/record":         16,
 }

@@ -6,8 +6,8 @@
 // package blobtest checks any implementation against the promises.
 //
 // It does not know what the bytes mean (pages, extracted text, model replies),
-// and it keeps no names for them. A Store never deletes; a Shelf, which is a store
-// that files can be taken from, does so for whoever can tell what is needed.
+// and it keeps no names for them. A Store never deletes; a Shelf, which is a store that files can
+// be taken from, does so for a caller that knows what is needed.
 package blob
 
 import (
@@ -78,9 +78,8 @@ type Info struct {
 	Size int64
 }
 
-// Evidence is the content that the hash of a citation names, for whoever wants to
-// check it. What was never stored is CodeNotFound here, and no damage: the hash is
-// the asker's. One that is none is CodeInvalid.
+// Evidence is the content that the hash of a citation names, for checks. What was never stored is
+// CodeNotFound here, and no damage: the hash is the caller's. A malformed hash is CodeInvalid.
 func Evidence(ctx context.Context, store Store, hash string) ([]byte, error) {
 	ref, err := Parse(hash)
 	if err != nil {

@@ -14,7 +14,7 @@ type Keeper interface {
 	// already it only makes sure that they are durable; damaged ones it
 	// replaces, at once or not at all. It does not retain content.
 	Keep(ctx context.Context, ref Ref, content []byte) error
-	// Read returns the bytes kept under ref, in memory nobody else holds. An
+	// Read returns the bytes kept under ref, in memory that is the caller's alone. An
 	// error for which errors.Is finds ErrNotFound or ErrCorrupt says that there
 	// are none, or that they cannot be decoded.
 	Read(ctx context.Context, ref Ref) ([]byte, error)

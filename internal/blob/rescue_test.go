@@ -22,8 +22,8 @@ func (p *picky) Put(ctx context.Context, content []byte) (blob.Ref, error) {
 	return p.Store.Put(ctx, content)
 }
 
-// What is in memory alone is the trouble of those who need it, and of nobody else who
-// uses the same store.
+// What is in memory alone is the trouble of those that need it, and of no other user of the same
+// store.
 func TestWhatCannotBeStoredIsSettledByThoseWhoNeedIt(t *testing.T) {
 	t.Parallel()
 	disk := &picky{Store: blob.NewMem()}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Shelf is the files behind a Store, for whoever checks and clears it.
+// A Shelf is the files behind a Store, for checking and clearing it.
 type Shelf interface {
 	// Files calls fn for every file of the store, leftovers of broken-off writes
 	// included, in a fixed order. Files that come or go meanwhile may be met or not.
@@ -15,7 +15,7 @@ type Shelf interface {
 	// leftover it gives the content if all of it is there.
 	Inspect(ctx context.Context, file File) ([]byte, error)
 	// Remove removes those of refs that were last used before a time and that
-	// needed, asked again when nobody else can write, does not name; needed may be
+	// needed, asked again when no other process can write, does not name; needed may be
 	// nil. It is safe beside writers. It returns what is gone, also with an error.
 	Remove(ctx context.Context, refs []Ref, before time.Time, needed func(Ref) (bool, error)) ([]File, error)
 	// SetAside moves the file of a blob that is damaged to path, on the same file

@@ -43,7 +43,7 @@ const (
 	largestMessage = 256 << 20
 )
 
-// preferences keep the browser from asking anybody anything. Downloads are allowed: each page has a folder for them.
+// preferences keep the browser from calling its services. Downloads are allowed: each page has a folder for them.
 const preferences = `{"download":{"prompt_for_download":false},"profile":{"default_content_setting_values":{"notifications":2,"geolocation":2,"media_stream":2},
 "password_manager_enabled":false},"credentials_enable_service":false,"net":{"network_prediction_options":2},"alternate_error_pages":{"enabled":false},
 "search":{"suggest_enabled":false},"safebrowsing":{"enabled":false}}`
@@ -100,7 +100,7 @@ func Open(t testing.TB) *Browser {
 	t.Cleanup(func() {
 		kill()
 		<-ended
-		_ = stderr.Close() // its words were read, or nobody wanted them
+		_ = stderr.Close() // its words were read, or are not wanted
 	})
 	var version struct {
 		Product string `json:"product"`
@@ -111,7 +111,7 @@ func Open(t testing.TB) *Browser {
 	return b
 }
 
-// arguments let the browser reach this machine alone. Names and addresses of others are not found, whoever asks for them.
+// arguments let the browser reach this machine alone. Names and addresses of others are not found.
 func arguments(profile string) []string {
 	args := devtools.Flags(profile)
 	for i, a := range args {

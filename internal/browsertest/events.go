@@ -43,7 +43,7 @@ type Dialog struct {
 	Text string
 }
 
-// happened is what events say, as far as anybody here reads it. The names are those of the protocol; no two events mean different things by one.
+// happened is what events say, as far as it is read here. The names are those of the protocol; no two events mean different things by one.
 type happened struct {
 	SessionID string `json:"sessionId"` // Target: of what was attached or went away
 	Type      string `json:"type"`
@@ -120,7 +120,7 @@ func (e *exception) Error() string {
 func (b *Browser) event(m devtools.Message) {
 	var h happened
 	if err := json.Unmarshal(m.Params, &h); err != nil {
-		return // an event of another form, which nobody here knows
+		return // an event of an unknown form
 	}
 	b.mu.Lock()
 	p := b.pages[m.Session]

@@ -63,7 +63,7 @@ func (p *Page) noteTraffic(method string, h *happened) {
 	}
 	r := p.byID[cmp.Or(h.RequestID, h.TransportID)]
 	if r == nil {
-		r = &Request{} // told about before we listened; nobody reads it
+		r = &Request{} // told about before we listened; it is not read
 	}
 	switch method {
 	case "Network.requestWillBeSent":
@@ -106,7 +106,7 @@ func (p *Page) Requests() []Request {
 }
 
 // Strangers are the requests to another origin than that of the given address, whether or not they were answered or blocked. What has no server, as data: and blob:
-// addresses, is no request to anybody.
+// addresses, is no request to a server.
 func (p *Page) Strangers(origin string) []Request {
 	p.t.Helper()
 	own, err := url.Parse(origin)

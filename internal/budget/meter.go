@@ -110,11 +110,10 @@ func (m *Meter) Spare(tokens int) (*Reservation, error) {
 	return &Reservation{m: m, tokens: tokens}, nil
 }
 
-// Settle ends the reservation with what was really used. Whoever reserves should
-// bound the call so that it uses no more than that. If it does all the same, the
-// excess is counted against what is not reserved, held tokens included; where
-// that does not cover it, it is remembered as exhaustion. A second Settle does
-// nothing. A reservation that is never settled stays set aside, and is not used.
+// Settle ends the reservation with what was really used. The caller should bound the call so that
+// it uses no more than that. If it does all the same, the excess is counted against what is not
+// reserved, held tokens included; where that does not cover it, it is remembered as exhaustion. A
+// second Settle does nothing. A reservation that is never settled stays set aside, and is not used.
 func (r *Reservation) Settle(used int) {
 	m := r.m
 	m.mu.Lock()

@@ -213,7 +213,7 @@ func TestUseBeyondTheReservation(t *testing.T) {
 	m.TakeSources(9)
 	a.Settle(600)
 	b.Settle(530)
-	m.Exhaust("token budget of 1000") // known already, whoever says it
+	m.Exhaust("token budget of 1000") // known already
 	if use := m.Usage(); !slices.Equal(use.Exhausted, []string{"token budget of 1000 (the provider counted 130 more)", "cap of 3 sources"}) {
 		t.Errorf("two calls beyond the budget: %q", use.Exhausted)
 	}

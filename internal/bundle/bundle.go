@@ -1,9 +1,8 @@
-// Package bundle is a run in one file, for somebody else to check on another
-// machine: a .mwz holds the result as it left the process, the traces of the run
-// and of its rihlas, every blob that they need, and what they were made with. It
-// owns the form of that file, its signature, its verification and the way back
-// into a home. Whether the citations of the result stand in the blobs is package
-// verify's to say, and what a rerun gives is the researchers'.
+// Package bundle is a run in one file, for checking it on another machine: a .mwz holds the result
+// as it left the process, the traces of the run and of its rihlas, every blob that they need, and
+// what they were made with. It owns the form of that file, its signature, its verification and the
+// way back into a home. Whether the citations of the result stand in the blobs is package verify's
+// to say, and what a rerun gives is the researchers'.
 //
 // A bundle is a zip that holds a BagIt bag (RFC 8493) in one folder, so that other
 // tools can open and validate it:
@@ -16,7 +15,7 @@
 //	  bag-info.txt, bagit.txt      as every bag has them
 //	  manifest-sha256.txt          the hashes of what is below data/
 //	  packed-sha256.txt            the hashes of the same members as they are packed
-//	  signature-ed25519.json       only if somebody signed it
+//	  signature-ed25519.json       only if it was signed
 //	  tagmanifest-sha256.txt       the hashes of the files beside data/ but the signature
 //
 // Members stand in that order, sorted by name below data/. Everything that the zip

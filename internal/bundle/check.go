@@ -29,7 +29,7 @@ const container = "the container"
 type Report struct {
 	Members  int // that were looked at
 	Problems []Problem
-	// Signature is nil if nobody signed, or if the signature does not hold.
+	// Signature is nil if there is none, or if it does not hold.
 	Signature *Signature
 	// Run is nil if the traces cannot be read.
 	Run *record.Run
@@ -239,7 +239,7 @@ func (b *Bundle) at(pos int64, want []byte) bool {
 func (b *Bundle) checkSignature(r *Report, by []PublicKey) {
 	if b.members[signatureName] == nil {
 		if len(by) > 0 {
-			r.add(signatureName, "is missing: nobody signed the bundle")
+			r.add(signatureName, "is missing: the bundle is not signed")
 		}
 		return
 	}

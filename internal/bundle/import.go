@@ -95,8 +95,8 @@ func (b *Bundle) placeAlone(in *Imported, m mark, dst record.Store) error {
 	return errors.Join(err, unlock())
 }
 
-// unwritten is the error of an import that could not write what, without the names of
-// files that nobody knows.
+// unwritten is the error of an import that could not write what, without the names of temporary
+// files.
 func unwritten(err error, id marchwarden.TraceID, what string) error {
 	var at *fs.PathError
 	var link *os.LinkError
@@ -204,7 +204,7 @@ func (b *Bundle) place(in *Imported, m mark, dst record.Store) (err error) {
 	return durable.SyncDir(root.Open("."))
 }
 
-// takeBack removes traces, and marks but those of traces that somebody else has put
+// takeBack removes traces and their marks, except the marks of traces that another process put
 // there.
 func takeBack(root *os.Root, traces, marks []marchwarden.TraceID) (err error) {
 	for _, id := range traces {

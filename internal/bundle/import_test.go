@@ -154,7 +154,7 @@ func TestImportBreaksOff(t *testing.T) {
 }
 
 // A name that is taken at the last moment by something else takes the others back,
-// but for the mark of what may be somebody's import.
+// but for the mark of what may be another process's import.
 func TestPlaceIsAllOrNothing(t *testing.T) {
 	b, err := open(pack(t, Options{}))
 	check(t, err)
@@ -267,7 +267,7 @@ func (h *halting) ReadAt(p []byte, off int64) (int, error) {
 	return h.ReaderAt.ReadAt(p, off)
 }
 
-// An import that another keeps waiting says so, and it is nobody's fault.
+// An import that another keeps waiting says so, and that is no fault.
 func TestImportIsKeptWaiting(t *testing.T) {
 	t.Parallel() // it waits for seconds
 	b, err := open(pack(t, Options{}))

@@ -25,7 +25,7 @@ const (
 // Key signs bundles. The zero Key signs nothing.
 type Key struct{ private ed25519.PrivateKey }
 
-// PublicKey tells who signed. It is a comparable value; the zero one is nobody's.
+// PublicKey tells who signed. It is a comparable value; the zero one has no signer.
 type PublicKey [ed25519.PublicKeySize]byte
 
 // NewKey makes a key pair from random bytes.

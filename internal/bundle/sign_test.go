@@ -59,7 +59,7 @@ func TestSignature(t *testing.T) {
 		{"signed by one of them", signed, []PublicKey{other.Public(), mine.Public()}, ""},
 		{"signed by another", signed, []PublicKey{other.Public()}, "is none of the keys that were given"},
 		{"unsigned", plain, nil, ""},
-		{"unsigned where it must be", plain, []PublicKey{mine.Public()}, "nobody signed the bundle"},
+		{"unsigned where it must be", plain, []PublicKey{mine.Public()}, "the bundle is not signed"},
 	} {
 		found := strings.Join(problems(t, tt.data, tt.by...), "\n")
 		if tt.want == "" && found != "" || !strings.Contains(found, tt.want) {

@@ -159,8 +159,7 @@ func unpack(t *testing.T, data []byte) []file {
 	return files
 }
 
-// forge makes a bundle of these members whose manifests fit, as somebody would who
-// knows the form.
+// forge makes a bundle of these members whose manifests fit, as a forger would who knows the form.
 func forge(t *testing.T, files []file) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -22,7 +22,7 @@ import (
 type Options struct {
 	Now     time.Time // when it is made
 	Version string    // of the program that makes it
-	Sign    *Key      // who signs it; nil for nobody
+	Sign    *Key      // who signs it; nil: not signed
 	Comment string    // what the signer says
 }
 

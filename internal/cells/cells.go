@@ -1,8 +1,8 @@
 // Package cells bounds the tables of Markdown. A parser fills every row of a table up
 // to the length of its head, so that ten kilobytes, a wide head and many rows of one
 // character, become millions of cells and hundreds of megabytes. Here a paragraph
-// becomes a table only if it would have no more cells than bytes, which every table has
-// that somebody wrote; any other stays text.
+// becomes a table only if it would have no more cells than bytes, as in every table that a person
+// wrote; any other stays text.
 //
 // It owns that rule alone: what a table is, is goldmark's.
 package cells

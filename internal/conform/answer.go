@@ -40,7 +40,7 @@ func (b *bench) answers(ctx context.Context) {
 	}
 	b.note("answer", Must, Pass, "a real question gives a result that keeps the schema")
 	if reply.FromText {
-		b.note("structured", Should, Warn, "the result is sent as text; structured content can be checked by everybody")
+		b.note("structured", Should, Warn, "the result is sent as text; structured content can be checked by any client")
 	} else {
 		b.note("structured", Should, Pass, "the result is structured content")
 	}
@@ -122,7 +122,7 @@ func (b *bench) budget(res *marchwarden.Result) {
 		{"iterations_run", cost.IterationsRun, asked.MaxIterations},
 		{"sources_read", cost.SourcesRead, asked.MaxSources},
 	} {
-		if c.is > c.max && (c.name != "tokens_used" || !cost.OverBudget) { // a provider may count more than anybody can foresee
+		if c.is > c.max && (c.name != "tokens_used" || !cost.OverBudget) { // a provider may count more than can be foreseen
 			wrong = append(wrong, fmt.Sprintf("%s is %d, over the %d that were allowed", c.name, c.is, c.max))
 		}
 	}

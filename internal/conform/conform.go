@@ -1,6 +1,6 @@
-// Package conform finds out from outside whether an MCP server, whoever wrote it,
-// keeps the research contract: it looks at what the server offers, asks it a real
-// question, gives it bad input, and sees whether it is still there afterwards.
+// Package conform finds out from outside whether any MCP server keeps the research contract: it
+// looks at what the server offers, asks it a real question, gives it bad input, and sees whether it
+// is still there afterwards.
 //
 // It owns the list of checks and what each of them says to people. It does not own
 // the contract, which is the root package's, nor the wire, which is mcpkit's. What

@@ -25,7 +25,7 @@ func dialer(t *testing.T, mode string) func(context.Context) (*client.Session, e
 	}
 }
 
-// stranger is what is found with a server that knows the bare contract.
+// stranger is what is found with an external server that knows the bare contract.
 var stranger = map[string]Outcome{
 	"contract-version": Warn, "input-optional": Warn, "output-schema": Warn, "evidence": Skipped, "progress": Warn,
 }

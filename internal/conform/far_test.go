@@ -107,7 +107,7 @@ func serveOwn(mode string) {
 	}
 }
 
-// serveStranger is a server of somebody else's, one request after the other.
+// serveStranger is an external server, one request after the other.
 func serveStranger(mode string) {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {

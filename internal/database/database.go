@@ -54,7 +54,7 @@ func (o Options) withDefaults() Options {
 const maxConns = 4
 
 // DB is an open database that can only be read. It is safe for concurrent use.
-// Whoever opened it closes it.
+// Its opener closes it.
 type DB struct {
 	wall    wall
 	dialect Dialect

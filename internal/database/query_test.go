@@ -176,7 +176,7 @@ func TestCancellationSQLite(t *testing.T) {
 	cancelled(t, open(t, dbtest.File(t, "people.db", people()...)), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n")
 }
 
-// cancelled ends running statements, several at once, and goes on with others.
+// cancelled ends running statements, several at once, and continues with others.
 func cancelled(t *testing.T, db *DB, statement string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

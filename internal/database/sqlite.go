@@ -22,8 +22,8 @@ import (
 type sqliteWall struct {
 	path string
 	pool *sql.DB
-	// still reads a file that nobody has open as it lies there: reading one in WAL
-	// mode otherwise makes two files beside it.
+	// still reads a file that no process has open as it is: reading one in WAL mode otherwise makes
+	// two files beside it.
 	still *sql.DB
 }
 

@@ -17,7 +17,7 @@ const MaxStatement = 16 << 10
 //     VALUES or TABLE
 //   - no INSERT, UPDATE, DELETE or other change stands where a statement could
 //     begin; there is no INTO, no locking clause and no assignment
-//   - it calls functions of a list only, none of somebody else's making
+//   - it calls functions of a list only, none that a user defined
 //   - it holds no comment that a server would run, and no escaped identifier
 //   - of the server's own tables it names those of a list only; any other, which may
 //     hold passwords, files or what others asked, is CodeDenied
@@ -237,7 +237,7 @@ func (c *checker) call(i int) error {
 	}
 	if i >= 2 && c.toks[i-1].is(".") {
 		if q := c.toks[i-2]; !strings.EqualFold(q.value, "pg_catalog") || c.dialect != Postgres || i >= 3 && c.toks[i-3].is(".") {
-			return refuse("%s is a function of somebody's own", clip(t.value))
+			return refuse("%s is a function that a user defined", clip(t.value))
 		}
 	}
 	name := t.value

@@ -34,11 +34,10 @@ type Trust string
 
 // The degrees of trust.
 const (
-	// Own is a researcher of this program, which stores what it cites where
-	// everybody can look.
+	// Own is a researcher of this program, which stores what it cites where every process can look.
 	Own Trust = "own"
-	// Known is a researcher of somebody else's whose stored documents are taken
-	// for what they say they are, if it hands them over by hash. The default.
+	// Known is an external researcher whose stored documents are taken for what they say they are,
+	// if it hands them over by hash. The default.
 	Known Trust = "known"
 	// Unknown is one whose documents are fetched again, whatever it hands over.
 	Unknown Trust = "unknown"

@@ -23,9 +23,8 @@ type Engine interface {
 	// least once, and by one worker at a time as far as its record can tell: one whose
 	// lease has passed to another cannot write.
 	Work(ctx context.Context, job Job, h Handler) error
-	// Limit is what everybody who uses the engine shares of a provider, by its key, such
-	// as "anthropic/requests" or "host:example.org/requests". One that nobody has limited
-	// never waits.
+	// Limit is what all users of the engine share of a provider, by its key, such as
+	// "anthropic/requests" or "host:example.org/requests". A key without a limit never waits.
 	Limit(key string) Limiter
 	// Blobs is the evidence, the same for all.
 	Blobs() blob.Store
@@ -33,23 +32,23 @@ type Engine interface {
 	Close() error
 }
 
-// A Client hands in tasks and looks at what becomes of them.
+// A Client submits tasks and looks at what becomes of them.
 type Client interface {
-	// Submit hands in a task, completed as Task.Completed does; one that Task.Check
+	// Submit submits a task, completed as Task.Completed does; one that Task.Check
 	// refuses is CodeInvalid. It is kept when Submit returns, and may be repeated: a task
 	// whose id is known changes nothing, whatever became of it.
 	Submit(ctx context.Context, t Task) error
 	// Watch gives the events of an investigation, those that are kept first and then as
-	// they happen, until ctx ends, a yield says no, or what was watched has ended. A task
-	// that nobody knows is CodeNotFound.
+	// they happen, until ctx ends, a yield says no, or what was watched has ended. An unknown task
+	// is CodeNotFound.
 	Watch(ctx context.Context, w Watching) iter.Seq2[Event, error]
-	// Cancel says that nobody waits for an investigation, or one task of it, any more.
+	// Cancel says that an investigation, or one task of it, is no longer wanted.
 	// What is under way ends as at a deadline, with what there is; what waits is not
 	// begun. Canceling an investigation cancels whatever of it is open by then, though the
-	// task that it began with has ended, and nothing that is handed in later to go on with
-	// it. It may be repeated, and changes nothing about what has ended.
+	// task that it began with has ended, and nothing that is submitted later to resume it. It may
+	// be repeated, and changes nothing about what has ended.
 	Cancel(ctx context.Context, id marchwarden.TraceID, reason string) error
-	// Look says how a task is. One that nobody knows is CodeNotFound.
+	// Look says how a task is. An unknown one is CodeNotFound.
 	Look(ctx context.Context, id marchwarden.TraceID) (State, error)
 }
 
@@ -57,10 +56,10 @@ type Client interface {
 // the same task.
 type Task struct {
 	ID marchwarden.TraceID `json:"id"`
-	// Record is the run that the task makes or goes on with; its own id unless a later
-	// task goes on with an earlier one's.
+	// Record is the run that the task makes or resumes; its own id unless it resumes an earlier
+	// task's.
 	Record marchwarden.TraceID `json:"record"`
-	// Investigation is the task whose part this is; its own id if it is nobody's.
+	// Investigation is the task that this one is part of; its own id if there is none.
 	Investigation marchwarden.TraceID `json:"investigation"`
 	Queue         string              `json:"queue"` // who is to work on it: a researcher's name, or "pi"
 	Priority      Priority            `json:"priority"`
@@ -77,7 +76,7 @@ type Task struct {
 	Span string `json:"span,omitempty"`
 }
 
-// Wishes are what whoever asks wants of an investigation, besides the question.
+// Wishes are what the caller wants of an investigation, besides the question.
 type Wishes struct {
 	Only        []string `json:"only,omitempty"` // researchers that may be sent; none is all there are
 	Parallel    int      `json:"parallel,omitempty"`
@@ -106,25 +105,25 @@ type Job struct {
 
 // A Handler works on a task. lines is the task's record; progress goes to sink, which
 // keeps the promises of marchwarden.Sink. When ctx ends because of Cancel, what there is
-// may still be handed over. When it ends with ErrReleased as its cause, whatever is
-// returned is dropped: somebody else goes on with the record.
+// may still be handed over. When it ends with ErrReleased as its cause, whatever is returned is
+// dropped: another worker resumes the record.
 type Handler func(ctx context.Context, t Task, lines Lines, sink marchwarden.Sink) (*marchwarden.Result, error)
 
-// Lines is the record of one task while somebody works on it: the lines of a trace, each
-// ending with its newline.
+// Lines is the record of one task while a worker has it: the lines of a trace, each ending with its
+// newline.
 type Lines interface {
 	// Read is all that is written, in order.
 	Read(ctx context.Context) ([]byte, error)
-	// Append adds a line. It is kept when Append returns. ErrReleased says that the task
-	// is somebody else's by now, and that nothing was written.
+	// Append adds a line. It is kept when Append returns. ErrReleased says that another worker has
+	// the task by now, and that nothing was written.
 	Append(ctx context.Context, line []byte) error
 	// Begun reports whether a line was written for this task, in whatever attempt, and
-	// not only for an earlier one that it goes on with.
+	// not only for an earlier one that it resumes.
 	Begun() bool
 }
 
-// ErrReleased is in the chain of what happens to a worker whose task is somebody else's
-// now: its lease ended, or it was handed back.
+// ErrReleased is in the chain of a worker's error when another may have its task: its lease ended,
+// or it was handed back.
 var ErrReleased = errors.New("the task is not held any more")
 
 // Watching is what is watched: an investigation, or one task of it.
@@ -172,7 +171,7 @@ type End struct {
 	Code    marchwarden.Code `json:"code,omitempty"`
 	Message string           `json:"message,omitempty"`
 	Hint    string           `json:"hint,omitempty"`
-	// NotAsked says that nothing can have been spent: nobody was reached.
+	// NotAsked says that nothing can have been spent: no researcher was reached.
 	NotAsked bool `json:"not_asked,omitempty"`
 	// Warned says that the result carries warnings.
 	Warned  bool      `json:"warned,omitempty"`
@@ -222,21 +221,20 @@ type State struct {
 	End      *End `json:"end,omitempty"`
 }
 
-// MaxAttempts is how often a task is begun that whoever has it does not survive, before
-// it is given up as failed: it may be what kills them.
+// MaxAttempts is how often a task is begun whose workers die, before it is given up as failed: it
+// may be what kills them.
 const MaxAttempts = 8
 
 // A Limiter is a share of what a provider allows, for all who use one engine together.
 type Limiter interface {
 	// Take returns when n more may be used, or with an error, that of ctx among others,
 	// having used nothing. settle is told how much was used in the end, which may be more;
-	// what was not is given back as far as others can still use it. It counts once, and a
-	// use that nobody settles counts in full.
+	// what was not is given back as far as others can still use it. It counts once, and a use that
+	// is not settled counts in full.
 	Take(ctx context.Context, n int) (settle func(used int), err error)
-	// Limited reports whether somebody has limited it. If nobody has, Take waits only
-	// after Slow.
+	// Limited reports whether it has a limit. Without one, Take waits only after Slow.
 	Limited() bool
-	// Slow says that the provider wants nobody to come before a time. Said by many at
-	// once it counts once.
+	// Slow says that the provider accepts no calls before a time. Said by many at once it counts
+	// once.
 	Slow(until time.Time)
 }

@@ -33,7 +33,7 @@ func (t Task) Completed() Task {
 	return t
 }
 
-// Check says what is wrong with a task, as CodeInvalid. Engines check what is handed in,
+// Check says what is wrong with a task, as CodeInvalid. Engines check what is submitted,
 // as Completed; workers check what they run, which may have come by another way.
 func (t Task) Check() error {
 	switch {
@@ -48,9 +48,9 @@ func (t Task) Check() error {
 	case t.Within < 0:
 		return invalid("within_ns", "%s is less than 0", t.Within)
 	case t.ID == t.Record && t.Request.Resume != "":
-		return invalid("request.resume", "a task that makes its own run goes on with none")
+		return invalid("request.resume", "a task that makes its own run resumes none")
 	case t.ID != t.Record && t.Request.Resume != t.Record.String():
-		return invalid("request.resume", "a task that goes on with run %s asks for %.60q", t.Record, t.Request.Resume)
+		return invalid("request.resume", "a task that resumes run %s asks for %.60q", t.Record, t.Request.Resume)
 	}
 	if err := checkQueue(t.Queue); err != nil {
 		return err
@@ -66,9 +66,9 @@ func (j Job) Check() error {
 	return checkQueue(j.Queue)
 }
 
-// CanceledEnd is the end of a task that nobody works on when it is found to be canceled.
+// CanceledEnd is the end of a task that no worker has when it is found to be canceled.
 func CanceledEnd(reason string) End {
-	message := "canceled while nobody worked on it"
+	message := "canceled while no worker had it"
 	if reason != "" {
 		message += ": " + reason
 	}

@@ -164,7 +164,7 @@ func onlyGet(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// ready says what keeps the door from being so, in words that are for everybody.
+// ready says what keeps the door from being so, in words that any caller may read.
 func (d *Door) ready() error {
 	if d.work.closed() {
 		return errors.New("shutting down")

@@ -67,7 +67,7 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scope
 // ErrGuessing says that an address has sent too many wrong tokens of late.
 var ErrGuessing = errors.New("too many wrong tokens")
 
-// Keeper asks an authenticator whose a token is, and lets nobody try many. It is safe
+// Keeper asks an authenticator whose a token is, and keeps callers from trying many. It is safe
 // for concurrent use.
 type Keeper struct {
 	auth access.Authenticator
@@ -98,7 +98,7 @@ func newKeeper(auth access.Authenticator, now func() time.Time, log *slog.Logger
 // Who asks the authenticator, unless the address has sent too many wrong tokens, which
 // is ErrGuessing; the other errors are the authenticator's. Behind a proxy, or in one
 // office, many callers have one address: a token that was good before is looked at all
-// the same, so that somebody who guesses cannot lock out those who work.
+// the same, so that a caller who guesses cannot lock out those who work.
 func (k *Keeper) Who(r *http.Request, token string) (access.Principal, error) {
 	failures := k.failures.get(remote(r), newFailures)
 	seen := k.knows(token)
@@ -109,7 +109,7 @@ func (k *Keeper) Who(r *http.Request, token string) (access.Principal, error) {
 	defer cancel()
 	p, err := k.auth.Authenticate(ctx, token)
 	if err == nil && p.ID == "" {
-		err = marchwarden.Errorf(marchwarden.CodeDenied, "the token is nobody's")
+		err = marchwarden.Errorf(marchwarden.CodeDenied, "the token has no owner")
 	}
 	switch {
 	case err == nil:
@@ -175,8 +175,8 @@ func (d *Door) metadataURL(r *http.Request) string {
 	return scheme + r.Host + metadataPath + d.cfg.Path
 }
 
-// remote is the address of a caller, as far as one caller has one: of IPv6 everybody
-// has a whole network.
+// remote is the address of a caller, as far as one caller has one: with IPv6 each has a whole
+// network.
 func remote(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -7,7 +7,7 @@
 //	Host → Origin → busy? → who? → rate → type → size → heartbeat → MCP
 //
 // The address of a caller is that of its connection. X-Forwarded-For and the like are
-// ignored: anybody can write them. Behind a proxy all callers without a token therefore
+// ignored: any client can write them. Behind a proxy all callers without a token therefore
 // share one limit, and those with a token have one each.
 package door
 
@@ -33,8 +33,8 @@ type Config struct {
 	MCP  http.Handler
 	Path string // "" is "/mcp"
 
-	Auth access.Authenticator // nil: everybody is access.Anonymous()
-	// Metadata is the document of RFC 9728, served to everybody under
+	Auth access.Authenticator // nil: every caller is access.Anonymous()
+	// Metadata is the document of RFC 9728, served without a token under
 	// /.well-known/oauth-protected-resource, with and without Path, and where
 	// MetadataURL says below that; nil for none.
 	Metadata    []byte
@@ -58,8 +58,8 @@ type Config struct {
 	HeaderTimeout time.Duration // for the head of a request; 0 is 10 s
 	BodyTimeout   time.Duration // for the body of a request, and for a caller to read a part of the answer; 0 is 30 s
 
-	// Ready says whether work can be done. Of an error, whoever asks is told the message
-	// of the *marchwarden.Error, without its cause, and nothing of others.
+	// Ready says whether work can be done. Of an error, the caller is told the message of the
+	// *marchwarden.Error, without its cause, and nothing of others.
 	Ready   func() error
 	Metrics *Metrics // nil: no /metrics
 
@@ -74,7 +74,7 @@ type Config struct {
 	Stop func(context.Context)
 }
 
-// Limits that nobody needs to set.
+// Limits that need no setting.
 const (
 	maxHeaderBytes = 64 << 10
 	idleTimeout    = 2 * time.Minute

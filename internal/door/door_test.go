@@ -273,7 +273,7 @@ func (s *site) raw(host, path string) (int, string) {
 }
 
 // An address that is neither loopback nor configured is fine if the connection came to
-// it: nobody can make a browser send it for another place.
+// it: a browser cannot be made to send it for another place.
 func TestTheAddressTheConnectionCameToIsAHost(t *testing.T) {
 	d, err := New(Config{MCP: echo, Now: time.Now})
 	if err != nil {

@@ -133,7 +133,7 @@ type tally struct {
 	mu    sync.Mutex
 	n     int
 	shut  bool
-	empty chan struct{} // made by close, closed when nobody is inside
+	empty chan struct{} // made by close, closed when no request is inside
 }
 
 // enter lets a request in, unless the tally is closed. Only those that count are
@@ -165,7 +165,7 @@ func (t *tally) closed() bool {
 	return t.shut
 }
 
-// close lets nobody in any more. The channel is closed when the last has left; first
+// close lets no request in any more. The channel is closed when the last has left; first
 // is false if it was closed before.
 func (t *tally) close() (empty <-chan struct{}, first bool) {
 	t.mu.Lock()
@@ -227,8 +227,8 @@ func (d *Door) readInTime(w http.ResponseWriter, r *http.Request) (body []byte, 
 
 // InTime runs something that waits for the other end of a connection, and reports
 // whether it took too long. A deadline in the past then ends the waiting, and the
-// connection is of no more use. That a timer sets it, and nobody in advance, keeps the
-// clock of the network out of here and leaves no deadline behind.
+// connection is of no more use. A timer sets it, and it is not set in advance: this keeps the clock
+// of the network out of here and leaves no deadline behind.
 func InTime(most time.Duration, deadline func(time.Time) error, wait func()) (slow bool) {
 	done := make(chan struct{})
 	late := time.AfterFunc(most, func() {

@@ -36,7 +36,7 @@ type Metrics struct {
 	outcomes []string // that were seen, the first few
 }
 
-// Gauges are numbers that are asked for when somebody reads the measurements. A nil one
+// Gauges are numbers that are asked for when the measurements are read. A nil one
 // reads as 0. They must be safe for concurrent use and quick.
 type Gauges struct {
 	Research func() int // running now

@@ -69,8 +69,8 @@ func NewPolicy(names, list []string) (*Policy, error) {
 // Host reports whether a request is for a name that the server is known by.
 func (p *Policy) Host(r *http.Request) bool { return p.host.allows(r) }
 
-// Origin says what is wrong with where a request comes from, in words that are for
-// everybody; "" if nothing is. The request must be one that Host allows.
+// Origin says what is wrong with where a request comes from, in words that any caller may read; ""
+// if nothing is. The request must be one that Host allows.
 func (p *Policy) Origin(r *http.Request) string { return p.origin.check(r, true) }
 
 // CheckHosts says what is wrong with Config.Hosts, without making a door of it.
@@ -137,8 +137,8 @@ func portOr(port string, r *http.Request) string {
 // list of trusted origins. It is made against forged forms and so lets every GET,
 // HEAD and OPTIONS pass, and any Origin under a Sec-Fetch-Site that says same-origin;
 // it does not know that Host may be forged by DNS, nor the scheme, and it speaks no
-// CORS. Here a GET opens a stream of answers, so the rest is ours: whoever sends an
-// Origin must be allowed, whatever the method and whatever else is claimed.
+// CORS. Here a GET opens a stream of answers, so the rest is ours: a client that sends an Origin
+// must be allowed, whatever the method and whatever else is claimed.
 type origins struct {
 	base    *http.CrossOriginProtection
 	trusted map[string]bool

@@ -57,7 +57,7 @@ func (d *Door) Serve(ctx context.Context, l net.Listener) error {
 	}
 	d.cfg.Log.Info("shutting down")
 	d.drain(requests)
-	cancel() // whoever still listens may say goodbye
+	cancel() // open streams may say goodbye
 	closing, stop := context.WithTimeout(context.Background(), closeTime)
 	defer stop()
 	if err := srv.Shutdown(closing); err != nil {
@@ -100,8 +100,8 @@ func (d *Door) drain(ctx context.Context) {
 
 // Probe serves the health and the measurements of a process that has no other door, at
 // /healthz, /readyz and /metrics, until ctx ends, and closes l. ready says what keeps the
-// process from being so; nil never keeps it. Nobody is asked for a token: what is there to see
-// are numbers. CodeUnavailable if it could not go on.
+// process from being so; nil never keeps it. It asks for no token: it shows numbers only.
+// CodeUnavailable if it could not go on.
 func (m *Metrics) Probe(ctx context.Context, l net.Listener, ready func() error) error {
 	if ready == nil {
 		ready = func() error { return nil }

@@ -45,7 +45,7 @@ const (
 	Unchanged   State = "unchanged"   // the bytes are the same, or the text is
 	Changed     State = "changed"     // there is another text
 	Unreachable State = "unreachable" // it could not be had; Why says how
-	Unchecked   State = "unchecked"   // nobody asked for it; Detail says why
+	Unchecked   State = "unchecked"   // it was not asked for; Detail says why
 )
 
 // Why is how a document could not be had.
@@ -259,8 +259,8 @@ func gather(docs []record.Document, citations []marchwarden.Citation) []cited {
 }
 
 // behind finds the document that a citation is of. A citation of a file may name a
-// line or page behind the locator. What was fetched here is preferred to what
-// somebody else handed over.
+// line or page behind the locator. What was fetched here is preferred to what another researcher
+// handed over.
 func behind(docs []record.Document, c marchwarden.Citation) *record.Document {
 	var found *record.Document
 	for i := range docs {

@@ -303,8 +303,8 @@ func TestCheckIsStopped(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotAsked: kinds nobody fetches are unchecked, and so is what the record
-// does not hold.
+// TestWhatIsNotAsked: kinds that are not fetched are unchecked, and so is what the record does not
+// hold.
 func TestWhatIsNotAsked(t *testing.T) {
 	s, w := newSite(t), newWorld(t)
 	s.set("/p", page(lamp))
@@ -381,8 +381,8 @@ func TestExtractorOfToday(t *testing.T) {
 	}
 }
 
-// TestWhatOthersRead: a document that somebody else handed over is not fetched; one
-// that the investigator fetched on his own is.
+// TestWhatOthersRead: a document that another researcher handed over is not fetched; one that the
+// investigator fetched itself is.
 func TestWhatOthersRead(t *testing.T) {
 	s := newSite(t)
 	s.set("/p", page(lamp, filler))

@@ -21,7 +21,7 @@ const (
 	sourceDatabase = "database"
 )
 
-// refetched is how a document is marked that the investigator fetched on his own.
+// refetched is how a document is marked that the investigator fetched itself.
 const refetched = "refetched"
 
 // look finds out about one document and the passages that are cited of it. Its only
@@ -78,8 +78,8 @@ func stopped(ctx context.Context, src Source, passages []Passage) (Source, []Pas
 	return src, passages, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "fetch %.300q", src.Locator)
 }
 
-// fetcherOf is who fetches a document and as which kind; nil, and why, if nobody is
-// to. Only what was fetched from here before is fetched.
+// fetcherOf is the fetcher of a document and its kind; nil, and why, if it is not to be fetched.
+// Only what was fetched from here before is fetched.
 func (cfg Config) fetcherOf(doc *record.Document) (fetcher fetch.Fetcher, kind, why string) {
 	kind = doc.Source
 	for _, step := range doc.Run.Log.Steps {

@@ -144,8 +144,7 @@ func TestReplaceFile(t *testing.T) {
 	}
 }
 
-// Whoever owns a file owns the one of that name, also if its last owner removed it while
-// he waited.
+// The owner of a lock has the file of that name, even if the last owner removed it meanwhile.
 func TestOwn(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("a file that is open cannot be removed")

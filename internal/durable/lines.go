@@ -46,8 +46,8 @@ func CheckLine(text []byte, about ...string) (body []byte, sum string, err error
 	return body, sum, err
 }
 
-// sumOf is a checksum over parts, each framed by its length. It finds damage and is no
-// proof against whoever writes a file anew; a signed bundle is.
+// sumOf is a checksum over parts, each framed by its length. It finds damage and is no proof
+// against a rewritten file; a signed bundle is.
 func sumOf(body []byte, about []string) string {
 	h := sha256.New()
 	add := func(part []byte) {

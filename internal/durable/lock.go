@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrLocked says that somebody else has a lock.
+// ErrLocked says that another process has a lock.
 var ErrLocked = errors.New("it is locked by another process")
 
 // How long LockFile waits for others, each of which needs a few milliseconds.
@@ -59,8 +59,8 @@ func Own(path string, lock func(*os.File) error) (*os.File, error) {
 }
 
 // Hold takes the lock of an open file for the caller alone. It waits for others up to
-// a limit and then says ErrLocked. Where a file system has no locks there is none, and
-// nobody is kept out.
+// a limit and then says ErrLocked. On a file system without locks there is none, and no process is
+// kept out.
 func Hold(f *os.File, limit time.Duration) error {
 	const pause = 5 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {

@@ -9,7 +9,7 @@ import (
 )
 
 // Lock takes an advisory lock on an open file, for this open file alone or shared
-// with others that share, and says ErrLocked at once when somebody has it. It is
+// with others that share, and says ErrLocked at once when another has it. It is
 // given back when the file is closed, also by the end of the process, however that
 // comes.
 func Lock(f *os.File, shared bool) error {

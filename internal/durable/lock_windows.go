@@ -17,7 +17,7 @@ const (
 var lockFileEx = syscall.NewLazyDLL("kernel32.dll").NewProc("LockFileEx")
 
 // Lock takes a lock on an open file, for this open file alone or shared with
-// others that share, and says ErrLocked at once when somebody has it. It is given
+// others that share, and says ErrLocked at once when another has it. It is given
 // back when the file is closed, also by the end of the process, however that comes.
 // Windows keeps others from reading what is locked; so one byte far beyond the end
 // is.

@@ -30,9 +30,9 @@ func Replace(root *os.Root, name, temp string, data []byte) error {
 	return err
 }
 
-// ReplaceFile replaces the file at path, and keeps that over a power loss. The caller has
-// a lock that everybody takes who writes the file: the name beside it, path and ".new",
-// is one for all, so that a crash leaves no more than one.
+// ReplaceFile replaces the file at path, and keeps that over a power loss. The caller has a lock
+// that every writer of the file takes: the name beside it, path and ".new", is one for all, so that
+// a crash leaves no more than one.
 func ReplaceFile(path string, data []byte) error {
 	root, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package embed says what a sentence vector is and what makes one. It owns the
-// interface that search, the extractive mind and the judge are written against, the
+// interface that search, the extractive reasoner and the judge are written against, the
 // cosine, and a cache in front of any embedder. It knows no model and no disk: the
 // model in the binary is in embed/minilm, models from folders in embed/bert.
 package embed

@@ -1,8 +1,8 @@
 package embed
 
-// This part is how an embedder that costs money asks whoever pays, by the context
-// of the call: a cache in between knows nothing of it. It owns the interface alone;
-// what may be spent is decided by package embed/metered.
+// This part is how an embedder that costs money asks the payer, by the context of the call: a cache
+// in between knows nothing of it. It owns the interface alone; what may be spent is decided by
+// package embed/metered.
 
 import "context"
 
@@ -19,7 +19,7 @@ type key struct{}
 // With has an account pay for what is embedded under the context.
 func With(ctx context.Context, a Account) context.Context { return context.WithValue(ctx, key{}, a) }
 
-// Of is the account of a context; without one everything is granted and nobody counts.
+// Of is the account of a context; without one everything is granted and nothing is counted.
 func Of(ctx context.Context) Account {
 	if a, ok := ctx.Value(key{}).(Account); ok {
 		return a

@@ -6,8 +6,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 )
 
-// Cited is the page of a document that somebody else has read, as far as a
-// citation of it tells. The text is the one that is stored here, of so many bytes.
+// Cited is the page of a document that another researcher has read, as far as a citation of it
+// tells. The text is the one stored here, with its length in bytes.
 func Cited(c marchwarden.Citation, text blob.Ref, size int) fetch.Page {
 	p := fetch.Page{
 		Locator: c.Locator, Source: c.Source, Title: c.Title, Published: c.Published, Origin: c.Origin, Standing: c.Authority,

@@ -49,7 +49,7 @@ func plainPrice(p Passage, _ bool) int { return lexicon.EstimateTokens(p.Text) +
 //   - A passage gains by those around it under the same heading, so that what
 //     goes on from a hit comes along even if it holds no word of the queries.
 //   - It gains by names that the best passages bring up: the second step of a
-//     question is often about somebody whom only the first step names.
+//     question is often about a person whom only the first step names.
 //   - The best passage of each source comes next, while these take no more than a
 //     quarter of the allowance, so that one long source does not silence others.
 //     A source without any word of the queries is heard by its beginning, last.

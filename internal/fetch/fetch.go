@@ -27,7 +27,7 @@ type Page struct {
 	// Standing is the authority of the document where something better than its
 	// address tells, such as who published it and who cites it; "" elsewhere.
 	Standing marchwarden.Authority `json:"standing,omitempty"`
-	// Unchecked marks a text that somebody reported and nobody else has seen.
+	// Unchecked marks a text that only its reporter has seen.
 	Unchecked bool     `json:"unchecked,omitempty"`
 	Raw       blob.Ref `json:"raw"`  // the bytes as fetched
 	Text      blob.Ref `json:"text"` // the extracted text; zero when NonText

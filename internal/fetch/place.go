@@ -13,7 +13,7 @@ import (
 // file the first word at or after it stands, as a fragment that can be put behind
 // the locator: "#page=3" in a PDF, "#L10" where the file has lines, and "" where
 // that is not certain or the page is not of a file. Lines and pages are counted
-// from one. The answer rests on stored bytes alone, so that anybody can repeat it.
+// from one. The answer rests on stored bytes alone, so that any reader can repeat it.
 //
 // raw is asked for the bytes as fetched, at most once and only when they are
 // needed; its error is returned as it is.

@@ -3,7 +3,7 @@
 // It owns the limits (size after decompression, time, redirects), the translation
 // of every fault into a code, one free repetition where the service asks for it,
 // and the promise that no secret is in any error, nor comes back in an answer. It
-// does not fetch pages: those are strangers' and belong to package fetch. What an
+// does not fetch pages: those are untrusted and belong to package fetch. What an
 // answer means is the caller's business.
 //
 // Who has a client of its own, for streams or for pages, finds here what every

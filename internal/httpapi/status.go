@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
-// How long a repetition may wait, and how long it waits if nobody says.
+// How long a repetition may wait, and how long it waits if the service does not say.
 const (
 	longestWait = 3 * time.Second
 	usualWait   = 300 * time.Millisecond

@@ -53,9 +53,9 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 // limits are per second.
 const usualPause = time.Second
 
-// StayAway reports whether an answer says that nobody should come for a while, not only
-// whoever sent the request, and for how long. A refusal (429) does unless it allows the
-// next request at once; that a service is down (503) does so only with a time.
+// StayAway reports whether an answer asks all clients to stay away for a while, not only the sender
+// of the request, and for how long. A refusal (429) does unless it allows the next request at once;
+// that a service is down (503) does so only with a time.
 func StayAway(resp *http.Response, now time.Time) (time.Duration, bool) {
 	wait, named := RetryAfter(resp.Header, now)
 	switch resp.StatusCode {
@@ -148,7 +148,7 @@ func without(s string, secrets []string) string {
 	return secret.New(secrets...).Text(s) // in every other spelling
 }
 
-// SecretsOf are the values that nobody may repeat: the key of a service, the
+// SecretsOf are the values that must not be repeated: the key of a service, the
 // password in its address, and what basic authentication makes of that.
 func SecretsOf(key, address string) []string {
 	var secrets []string

@@ -180,7 +180,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// throughAll has a client hand in and watch at every hub, wherever the streams are.
+// throughAll has a client submit and watch at every hub, wherever the streams are.
 func (g *guarded) throughAll(t *testing.T, hubs []*hub.Hub) {
 	t.Helper()
 	g.Hub = hubs[0]

@@ -38,9 +38,9 @@ type Config struct {
 	Listen string
 	// TLS is the certificate of the server, and with CA those that clients must show.
 	TLS keys.Files
-	// Keys is a file of keys. As long as there never was one, whoever can connect may do
-	// everything in DefaultAccount; from then on no hub starts on Store without the file.
-	// It is looked at every second.
+	// Keys is a file of keys. As long as there never was one, a client that can connect may do
+	// everything in DefaultAccount; from then on no hub starts on Store without the file. It is
+	// looked at every second.
 	Keys string
 
 	// ClusterListen is where other hubs connect; "" is a hub that runs alone. Anything
@@ -71,7 +71,7 @@ type Hub struct {
 	mu     sync.Mutex               // guards what follows, and is held while options change
 	own    map[string]nkeys.KeyPair // by account: the hub's own keys, which are in no file
 	listed []keys.Key               // as the server knows them
-	closed bool                     // the file has existed: nobody connects without a key
+	closed bool                     // the file has existed: no client connects without a key
 }
 
 // startLimit is how long a server may take to open its ports and read its streams.
@@ -109,7 +109,7 @@ func Start(cfg Config) (*Hub, error) {
 
 func (h *Hub) start() error {
 	if h.store.form.Closed && !h.closed {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "keys", Message: fmt.Sprintf("the file %q is not there, and this hub has had one: without it, whoever reaches the hub could do everything", h.cfg.Keys),
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "keys", Message: fmt.Sprintf("the file %q is not there, and this hub has had one: without it, any client that reaches the hub could do everything", h.cfg.Keys),
 			Hint: "put the file back, or begin anew with other keys: marchwarden cluster key add NAME --role worker --keys FILE --out KEY"}
 	}
 	opts, err := h.options()
@@ -132,8 +132,8 @@ func (h *Hub) start() error {
 	if h.cfg.Keys != "" {
 		go h.watchKeys(ctx)
 	}
-	// This goroutine also keeps the lock's file from being collected while a server
-	// runs that somebody forgot to close.
+	// This goroutine also keeps the lock's file from being collected while a server runs that was
+	// not closed.
 	go func() {
 		h.server.WaitForShutdown()
 		cancel()
@@ -219,8 +219,8 @@ func (h *Hub) ClusterAddress() string {
 	return ""
 }
 
-// Access is how the hub itself uses an account: with a key that it has made for this run,
-// that nobody else has, and that may do everything in the account.
+// Access is how the hub itself uses an account: with a key that it makes for this run, never gives
+// away, and that may do everything in the account.
 type Access struct {
 	*Hub    // for InProcessConn
 	Account string

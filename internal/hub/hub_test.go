@@ -54,7 +54,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 }
 
 // write appends one message to a stream, which it makes if need be, and returns how many
-// there are. It tries again when nobody answers, as everybody must in a cluster.
+// there are. It tries again when no hub answers, as every client of a cluster must.
 func write(t *testing.T, nc *nats.Conn, replicas int) uint64 {
 	t.Helper()
 	js, err := jetstream.New(nc)
@@ -124,7 +124,7 @@ func TestNoPort(t *testing.T) {
 // again.
 func TestEndIsHeardInside(t *testing.T) {
 	t.Parallel()
-	// One of a cluster ends slowly, and refuses whoever comes back meanwhile.
+	// One of a cluster ends slowly, and refuses clients that come back meanwhile.
 	h := start(t, hub.Config{Listen: "127.0.0.1:0", ClusterListen: "127.0.0.1:0", Routes: []string{"127.0.0.1:1"}})
 	var conns []*nats.Conn
 	for range 20 {
@@ -180,7 +180,7 @@ func TestOneHubForAFolder(t *testing.T) {
 	}
 }
 
-// Whatever would be open to everybody is refused, with a word on what to do.
+// Whatever would be open to every client is refused, with a word on what to do.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
 	empty, secret, open, few := filepath.Join(dir, "empty.json"), filepath.Join(dir, "secret"), filepath.Join(dir, "open"), secretFile(t, strings.Repeat("ß", 15))

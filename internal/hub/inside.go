@@ -7,9 +7,9 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// InProcessConn is a connection from within this process. Whoever uses it needs a key as
-// others do; Account has one. The caller closes it; it ends with the hub at the latest.
-// CodeUnavailable when the hub has begun to end.
+// InProcessConn is a connection from within this process. It needs a key as others do; Account has
+// one. The caller closes it; it ends with the hub at the latest. CodeUnavailable when the hub has
+// begun to end.
 func (h *Hub) InProcessConn() (net.Conn, error) { return h.inside.add(h.server.InProcessConn) }
 
 // inside are the connections from within the process. A server that ends may leave one

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	openUser     = "" // whose key, among the hub's own, stands for everybody without one, while that is allowed
+	openUser     = "" // whose key, among the hub's own, stands for every client without one, while that is allowed
 	maxPayload   = 1 << 20
 	maxMemory    = 256 << 20 // of streams that are in memory, which are few and small
 	pingInterval = 2 * time.Second
@@ -32,9 +32,9 @@ const (
 	minSecret    = 16 // characters; shorter ones are not taken out of what is logged
 )
 
-// trust is what the files say by which a hub and those who connect know each other. They
-// are read once: a key must go also while somebody replaces a certificate, and whatever
-// secret the server has, the logger must know.
+// trust is what the files say by which a hub and those who connect know each other. They are read
+// once: a key must go also while a certificate is being replaced, and whatever secret the server
+// has, the logger must know.
 type trust struct {
 	clients, hubs *tls.Config // nil is no TLS
 	secret        string      // of the cluster, or ""
@@ -64,8 +64,8 @@ func readTrust(cfg Config) (t trust, err error) {
 }
 
 // options are the server's, from the configuration and from h.listed. They are made anew
-// for every change of the keys, because that is how the server takes it. h.mu is held, or
-// nobody else knows h yet.
+// for every change of the keys, because that is how the server takes it. h.mu is held, or h is not
+// shared yet.
 func (h *Hub) options() (*server.Options, error) {
 	opts := &server.Options{}
 	if err := h.setAccounts(opts); err != nil {
@@ -171,8 +171,8 @@ func (h *Hub) setAccounts(opts *server.Options) error {
 }
 
 // clientsOf is where, to the server, the clients of an account are. They have an account
-// of their own that uses some subjects of the other: whoever sends a request chooses where
-// its answer goes, and within one account that could be a record.
+// of their own that uses some subjects of the other: the sender of a request chooses where its
+// answer goes, and within one account that could be a record.
 func clientsOf(account string) string { return account + "/clients" }
 
 // describe is the text of a configuration with accounts. No name needs escapes.
@@ -264,7 +264,7 @@ func checkListen(cfg Config, hasKeys bool) error {
 	case loopback(host), hasKeys, cfg.TLS.CA != "":
 		return nil
 	}
-	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "listen", Message: fmt.Sprintf("without keys a hub listens on loopback only, not on %.80q: whoever reaches it could do everything", cfg.Listen),
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "listen", Message: fmt.Sprintf("without keys a hub listens on loopback only, not on %.80q: any client that reaches it could do everything", cfg.Listen),
 		Hint: "make keys first: marchwarden cluster key add NAME --role worker"}
 }
 

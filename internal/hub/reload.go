@@ -35,8 +35,7 @@ func (h *Hub) watchKeys(ctx context.Context) {
 
 // Reload looks at the keys file now. Keys that are new may connect when it returns, and
 // connections of those that are gone are closed. If the file cannot be read, or is not
-// there any more, everything stays as it was: what cannot be read removes nobody, and
-// admits nobody.
+// there any more, everything stays as it was: what cannot be read removes no key, and admits none.
 func (h *Hub) Reload() error {
 	if h.cfg.Keys == "" {
 		return nil

@@ -135,7 +135,7 @@ const (
 
 // rights says for every action who may: c a client, w a worker, h a hub.
 var rights = []struct{ who, action string }{
-	// Handing in and canceling.
+	// Submitting and canceling.
 	{"cwh", "publish mw.task." + id1},
 	{"cwh", "publish mw.cancel." + id1},
 	{"cwh", "publish mw.stop." + id1},
@@ -211,7 +211,7 @@ var rights = []struct{ who, action string }{
 	{"h", "subscribe $SYS.>"}, // which is that of its account, where nothing is
 }
 
-// Everybody may do what its role needs, and nothing else.
+// Every key may do what its role needs, and nothing else.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
@@ -224,7 +224,7 @@ func TestRights(t *testing.T) {
 				t.Errorf("%s: %s: allowed is %t, want %t: %v", role, r.action, got, want, p.nc.LastError())
 			}
 		}
-		// Its own replies, and nobody else's.
+		// Its own replies, and no others.
 		for _, other := range []string{"hub1", "hub2", "worker1", "worker2", "client1", "client2"} {
 			want := other == string(role)+"1" || role == keys.Hub
 			if got := p.allowed(t, "subscribe "+g.inbox(t, other)+".>"); got != want {

@@ -37,7 +37,7 @@ type hubForm struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Accounts have streams in the folder, also when their last key is removed.
 	Accounts []string `json:"accounts,omitempty"`
-	// Closed is that the hub has had a keys file: nobody connects without a key, whatever
+	// Closed is that the hub has had a keys file: no client connects without a key, whatever
 	// becomes of the file.
 	Closed bool `json:"closed,omitempty"`
 }

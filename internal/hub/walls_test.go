@@ -81,7 +81,7 @@ func TestAccountsAreApart(t *testing.T) {
 	}
 }
 
-// Whoever sends a request chooses where the answer goes. A client cannot have it go to a
+// The sender of a request chooses where the answer goes. A client cannot have it go to a
 // record, an end or a bucket: only to places among clients.
 func TestAnswersStayAmongClients(t *testing.T) {
 	t.Parallel()
@@ -172,8 +172,7 @@ func TestOneAnswer(t *testing.T) {
 	ask("with another account")
 }
 
-// What was handed in, wished or ended stays as it is, whoever sends something else, and
-// however.
+// What was submitted, wished or ended stays as it is, whatever else is sent, and however.
 func TestNobodyOverwrites(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
@@ -283,7 +282,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// The first key ends the time in which everybody could connect, and no later state of the
+// The first key ends the time in which every client could connect, and no later state of the
 // file brings it back, nor does a restart.
 func TestFirstKeyClosesTheDoor(t *testing.T) {
 	t.Parallel()

@@ -45,8 +45,8 @@ func mixedCase(word string) bool {
 	return strings.IndexFunc(word[n:], unicode.IsUpper) >= 0
 }
 
-// starter reports whether the text goes on with a word that usually begins a
-// sentence. Surnames like "He, X." are told by the comma.
+// starter reports whether the text continues with a word that usually begins a sentence. Surnames
+// like "He, X." are told by the comma.
 func (o opening) starter() bool {
 	return starters[o.word] && !o.initial && !(o.comma && len(o.word) <= 2)
 }

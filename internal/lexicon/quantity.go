@@ -259,7 +259,7 @@ func Spelled(s string) []Number {
 	var out []Number
 	for t := range eachToken(s) {
 		w := strings.ToLower(t.Text)
-		var before *Number // the number that this one goes on with
+		var before *Number // the number that this one continues
 		if n := len(out); n > 0 && t.Start == out[n-1].End+1 && !out[n-1].Loose {
 			before = &out[n-1]
 		}

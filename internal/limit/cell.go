@@ -20,9 +20,9 @@ import (
 )
 
 // ErrConflict says that the state of a cell is not the one that was to be replaced.
-var ErrConflict = errors.New("somebody else has changed it")
+var ErrConflict = errors.New("another process has changed it")
 
-// ErrClosed says that a cell will not answer any more, so that nobody tries again.
+// ErrClosed says that a cell will not answer any more, so that callers stop trying.
 var ErrClosed = errors.New("the engine is closed")
 
 // A Cell keeps the state of one limit where all can reach it, and knows the time on the

@@ -39,8 +39,8 @@ type outcome struct {
 	every bool
 }
 
-// exchange asks the cell for leave, for as long as there is somebody who waits, and tells
-// it what was given back.
+// exchange asks the cell for leave, for as long as a caller waits, and tells it what was given
+// back.
 func (l *Limiter) exchange() {
 	for {
 		j, ok := l.next()
@@ -136,18 +136,18 @@ func (l *Limiter) trade(j job) outcome {
 	}
 }
 
-// wanted reports whether anybody still waits for what an exchange is about.
+// wanted reports whether a caller still waits for what an exchange is about.
 func (l *Limiter) wanted(j job) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(j.backs) > 0 || j.slow > 0 || slices.ContainsFunc(j.waiters, func(w *waiter) bool { return slices.Contains(l.queue, w) })
 }
 
-// errSwap marks the failure of a swap of which nobody knows whether it was done.
+// errSwap marks a failed swap that may have been done or not.
 var errSwap = errors.New("write the state")
 
-// attempt tries once, on the state that is known or, if need be, a fresh one. It is not
-// done if somebody else was first, or if the state is not fresh and allows nothing.
+// attempt tries once, on the state that is known or, if need be, a fresh one. It is not done if
+// another process was first, or if the state is not fresh and allows nothing.
 func (l *Limiter) attempt(j job, reload bool) (out outcome, done bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -235,7 +235,7 @@ func (l *Limiter) judged(out outcome, s state, now int64) outcome {
 
 func (l *Limiter) unreachable(fault error) outcome {
 	return outcome{every: true, err: &unreachableError{&marchwarden.Error{Code: marchwarden.CodeUnavailable, Err: fault,
-		Message: l.cfg.Name + ": what others use of this limit cannot be known, so nobody may go", Hint: "check that the engine can be reached"}}}
+		Message: l.cfg.Name + ": what others use of this limit cannot be known, so no call may be made", Hint: "check that the engine can be reached"}}}
 }
 
 // unreachableError says that a cell was tried for long enough.

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	// longestSlow is what a provider can ask for and get; then somebody tries again.
+	// longestSlow is the longest pause that a provider gets; then a caller tries again.
 	longestSlow = 10 * time.Minute
-	// longestWait is how long somebody waits because a provider asked for it.
+	// longestWait is how long a caller waits because a provider asked for it.
 	longestWait = 30 * time.Second
 )
 
-// gate is shut while a provider wants nobody to come.
+// gate is shut while a provider accepts no calls.
 type gate struct {
 	clock Cell // the shared clock alone is asked
 	now   func() time.Time
 
 	shut    sync.Mutex    // guards what follows
-	slow    int64         // nobody before this moment of the shared clock
+	slow    int64         // no call before this moment of the shared clock
 	changed chan struct{} // closed when that moves
 }
 
@@ -31,7 +31,7 @@ func newGate(clock Cell, now func() time.Time) gate {
 	return gate{clock: clock, now: now, changed: make(chan struct{})}
 }
 
-// look is the moment before which nobody may come, and what is closed when it moves.
+// look is the moment before which no call may be made, and what is closed when it moves.
 func (g *gate) look() (int64, <-chan struct{}) {
 	g.shut.Lock()
 	defer g.shut.Unlock()
@@ -64,7 +64,7 @@ func (g *gate) heard(at int64) bool {
 	return true
 }
 
-// laterError says that a provider wants nobody for longer than anybody waits.
+// laterError says that a provider accepts no calls for longer than a caller waits.
 type laterError struct {
 	error
 	after time.Duration
@@ -83,7 +83,7 @@ func later(name string, slow, now int64) error {
 		return nil
 	}
 	return &laterError{after: after, error: &marchwarden.Error{Code: marchwarden.CodeRateLimited,
-		Message: fmt.Sprintf("%s: the provider wants nobody for another %v", name, after.Round(time.Second)),
+		Message: fmt.Sprintf("%s: the provider accepts no calls for another %v", name, after.Round(time.Second)),
 		Hint:    "try again after " + time.Unix(0, slow).UTC().Format(time.RFC3339)}}
 }
 
@@ -100,9 +100,9 @@ func sleep(ctx context.Context, nanoseconds int64, changed <-chan struct{}) erro
 	return nil
 }
 
-// open is the limiter of what nobody has limited: it waits only while its provider wants
-// nobody to come. It has no state in the cell, which would cost an exchange for each use;
-// others know what it is told by tell.
+// open is the limiter of what has no limit: it waits only while its provider accepts no calls. It
+// has no state in the cell, which would cost an exchange for each use; others know what it is told
+// by tell.
 type open struct {
 	gate
 	name string

@@ -12,13 +12,13 @@ import (
 )
 
 // Limiter is one limit as one process sees it; it is a dispatch.Limiter. It is safe for
-// concurrent use, needs no closing, and has a goroutine of its own only while somebody
-// waits or something is to be given back.
+// concurrent use, needs no closing, and has a goroutine of its own only while a caller waits or
+// something is to be given back.
 //
 // Take fails at once with CodeExhausted if so much can never be used, or not today, and
-// with CodeRateLimited and a method RetryAfter if the provider wants nobody for longer
-// than 30 s. It fails with CodeUnavailable when the cell cannot be reached for 15 s: who
-// does not know what others use must not go.
+// with CodeRateLimited and a method RetryAfter if the provider accepts no calls for longer than 30
+// s. It fails with CodeUnavailable when the cell cannot be reached for 15 s: without knowing what
+// others use, no call may be made.
 type Limiter struct {
 	gate
 	cfg  Config
@@ -34,7 +34,7 @@ type Limiter struct {
 	// Only the exchange touches these.
 	known  state
 	rev    uint64
-	shared bool  // somebody else writes it, too: it is read before it is written
+	shared bool  // other processes write it, too: it is read before it is written
 	took   int64 // an exchange takes this long
 }
 
@@ -49,8 +49,8 @@ type Config struct {
 	// Strict says that slots of a paced limit begin a moment later where there is no
 	// state, as it may be lost and others may hold slots of it.
 	Strict bool
-	// Tell is told, besides what is written into the cell, that nobody may come before a
-	// moment of the shared clock, to say it to others at once; nil says it to nobody.
+	// Tell is told, besides what is written into the cell, that no call may be made before a moment
+	// of the shared clock, to tell others at once; nil tells no one.
 	Tell func(until time.Time)
 }
 
@@ -93,8 +93,8 @@ func (l *Limiter) Take(ctx context.Context, n int) (settle func(used int), err e
 	}, nil
 }
 
-// Slow implements dispatch.Limiter. A provider can ask for ten minutes at most; then
-// somebody tries again.
+// Slow implements dispatch.Limiter. A provider can ask for ten minutes at most; then a caller tries
+// again.
 func (l *Limiter) Slow(until time.Time) {
 	at, later := l.slower(until)
 	if !later {
@@ -149,8 +149,8 @@ func (l *Limiter) canceled(ctx context.Context) error {
 	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for %s, which is limited to %s", l.cfg.Name, l.cfg.Rate)
 }
 
-// await waits for the moment of a grant. It is false if the moment was missed, or if
-// nobody may come before a later one.
+// await waits for the moment of a grant. It is false if the moment was missed, or if no call may be
+// made before a later one.
 func (l *Limiter) await(ctx context.Context, g grant) (bool, error) {
 	for {
 		slow, changed := l.look()
@@ -191,7 +191,7 @@ func (l *Limiter) quit(w *waiter) {
 			l.giveBack(returned{grant: a.grant, n: a.grant.n})
 		}
 	default:
-		l.wake() // there may be nobody left to wait for
+		l.wake() // there may be no caller left to wait for
 	}
 }
 

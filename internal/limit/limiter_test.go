@@ -132,7 +132,7 @@ func TestDay(t *testing.T) {
 		}
 		time.Sleep(time.Until(tomorrow))
 		gone := take(8)
-		// Nobody comes back to settle it: a quarter of an hour later it is spent.
+		// It is not settled: a quarter of an hour later it is spent.
 		time.Sleep(20 * time.Minute)
 		if _, err := l.Take(t.Context(), 3*Millionths); marchwarden.CodeOf(err) != marchwarden.CodeExhausted {
 			t.Errorf("after a crash: %v", err)
@@ -222,8 +222,8 @@ func (b *broken) Swap(ctx context.Context, state []byte, rev uint64) (uint64, er
 	return b.Cell.Swap(ctx, state, rev)
 }
 
-// TestUnreachable: without the cell nobody is let through, everybody is told, and it goes
-// on when the cell is back.
+// TestUnreachable: without the cell no call is let through, every caller is told, and it continues
+// when the cell is back.
 func TestUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cell := &broken{Cell: Memory(time.Now)}
@@ -306,7 +306,7 @@ func TestSet(t *testing.T) {
 		if waits(t, here.Limit("host:one/requests"), 1)+waits(t, here.Limit("host:two/requests"), 1) != 0 || waits(t, there.Limit("host:one/requests"), 1) == 0 {
 			t.Error("hosts are mixed up")
 		}
-		// What nobody has limited is left alone by all when it is said.
+		// What has no limit is left alone by all when it is said.
 		for _, key := range []string{"other/requests", "host:one/requests"} {
 			here.Limit(key).Slow(time.Now().Add(3 * time.Second))
 			if d := waits(t, there.Limit(key), 1); !about(d, 3*time.Second) {
@@ -320,8 +320,8 @@ func TestSet(t *testing.T) {
 	})
 }
 
-// TestSetForgets: limiters at rest are forgotten, whatever the rate, and those that hold
-// somebody back are not.
+// TestSetForgets: limiters at rest are forgotten, whatever the rate, and those that hold a caller
+// back are not.
 func TestSetForgets(t *testing.T) {
 	for _, rate := range []string{"1/s", "100/m", "100/h", "100/day", ""} {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,12 +1,12 @@
-// Package limit shares what a provider allows among all who use one engine: so many
-// requests a second, so many tokens a minute, so much money a day. It owns the rules
-// that people write, the arithmetic, and the waiting; where the shared state is kept is
-// a Cell, of which this package has one in memory and one of files.
+// Package limit shares what a provider allows among all users of one engine: requests a second,
+// tokens a minute, money a day. It owns the rules that people write, the arithmetic, and the
+// waiting; where the shared state is kept is a Cell, of which this package has one in memory and
+// one of files.
 //
 // There are three kinds of rate, by their span:
 //
 //   - A rate per second is paced. Every use has a slot, a moment on the clock that all
-//     share, and slots are a little more than 1/N of a second apart. Whoever comes too
+//     share, and slots are a little more than 1/N of a second apart. A caller that is too
 //     late for a slot drops it, so that a process that was stopped does not send a bunch.
 //     In no second, wherever it begins, are there more than N uses as far as they arrive
 //     within 60 ms of their slots, and hardly more if some arrive later.
@@ -190,8 +190,7 @@ func parseRule(text string) (rule, error) {
 	return rule{subject: subject, measure: measure, rate: rate}, nil
 }
 
-// For is the rate of a key such as "host:example.org/requests"; false if nobody has
-// limited it.
+// For is the rate of a key such as "host:example.org/requests"; false if it has no limit.
 func (r Rules) For(key string) (Rate, bool) {
 	one, ok := r.find(key)
 	return one.rate, ok

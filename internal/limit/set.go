@@ -18,9 +18,9 @@ type SetConfig struct {
 	// Cell is the cell of a key, always of the same state for the same key.
 	Cell func(key string) Cell
 	Now  func() time.Time // the clock of this process
-	// Tell tells others that nobody may come before a moment of the shared clock; they
-	// hand it to their Heard. Nil tells nobody; then others learn it from the cell of a
-	// key that has a rule, and not at all of one that has none.
+	// Tell tells others that no call may be made before a moment of the shared clock; they hand it
+	// to their Heard. Nil tells no one; then others learn it from the cell of a key that has a
+	// rule, and not at all of one that has none.
 	Tell func(key string, until time.Time)
 }
 
@@ -77,8 +77,7 @@ func (s *Set) make(key string) gated {
 	return New(Config{Name: key, Rate: one.rate, Cell: cell, Now: s.cfg.Now, Strict: own, Tell: tell})
 }
 
-// forget drops limiters that nobody waits for and that hold nobody back. The caller has
-// mu.
+// forget drops limiters that no call waits for and that hold no call back. The caller has mu.
 func (s *Set) forget() {
 	for key, l := range s.byKey {
 		if l.rests() {
@@ -87,9 +86,8 @@ func (s *Set) forget() {
 	}
 }
 
-// Heard is told that nobody may come before a moment of the shared clock. It is remembered
-// of keys that nobody here has used, too: what has no rule is in no cell for them to read
-// later.
+// Heard is told that no call may be made before a moment of the shared clock. It is also remembered
+// for keys that are not in use here: what has no rule is in no cell to be read later.
 func (s *Set) Heard(key string, until time.Time) {
 	s.limit(key).heard(until.UnixNano())
 }
@@ -115,7 +113,7 @@ type Use struct {
 	Rate string  `json:"rate"` // such as "50/s"
 	Used float64 `json:"used"` // of N in the current window; of a paced limit, slots that are given out and still to come; of money, dollars
 	Of   float64 `json:"of"`   // N
-	// Slow is until when the provider wants nobody; zero if it does not.
+	// Slow is until when the provider accepts no calls; zero if it does.
 	Slow time.Time `json:"slow,omitzero"`
 }
 

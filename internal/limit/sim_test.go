@@ -33,7 +33,7 @@ type world struct {
 	weight  int           // of a use, at most
 	lasts   time.Duration
 	seed    uint64
-	count   func(swap bool) // is told of every exchange with the cell; nil is nobody
+	count   func(swap bool) // is told of every exchange with the cell; nil: unused
 
 	mu   sync.Mutex // guards what follows
 	rng  *rand.Rand
@@ -122,8 +122,8 @@ func (c *hostCell) Swap(ctx context.Context, state []byte, rev uint64) (uint64, 
 	return next, err
 }
 
-// Now holds up everybody on a host that stands still: whoever looks at the clock before
-// it sends does so after it woke.
+// Now holds up every caller on a host that stands still: one that looks at the clock before it
+// sends does so after it woke.
 func (c *hostCell) Now() time.Time {
 	c.mu.Lock()
 	until := c.stalled

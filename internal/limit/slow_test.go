@@ -12,8 +12,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
-// TestSlow: what ten say at once counts once, for all limiters of the cell, and nobody
-// comes in a bunch afterwards.
+// TestSlow: what ten say at once counts once, for all limiters of the cell, and no bunch of calls
+// comes afterwards.
 func TestSlow(t *testing.T) {
 	for _, text := range []string{"requests 20/s", "tokens 600/m", "requests 100/day"} {
 		t.Run(text, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestSlowForLong(t *testing.T) {
 				t.Errorf("come back in %v", after)
 			}
 			time.Sleep(longestSlow)
-			if err := uses(t.Context(), l, 1); err != nil { // somebody tries again
+			if err := uses(t.Context(), l, 1); err != nil { // a caller tries again
 				t.Error(err)
 			}
 		}

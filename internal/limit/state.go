@@ -16,8 +16,7 @@ type state struct {
 	V    int   `json:"v"`
 	Slow int64 `json:"slow,omitempty"` // nothing before this moment
 
-	// Paced: the next slot that nobody has, and slots before it that were given back, in
-	// order.
+	// Paced: the next free slot, and slots before it that were given back, in order.
 	Next int64   `json:"next,omitempty"`
 	Free []int64 `json:"free,omitempty"`
 

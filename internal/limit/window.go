@@ -12,7 +12,7 @@ import (
 // given may a use come.
 const stretches = 60
 
-// poll is how often somebody looks whether others have given something back.
+// poll is how often a limiter looks whether others have given something back.
 const poll = int64(time.Second)
 
 // window is the arithmetic of a rate per minute or hour.
@@ -116,7 +116,7 @@ func (s *state) cover(known state) {
 }
 
 // heldFor is how many minutes a use may take. What is set aside for longer counts as used:
-// whoever did it is gone, and nobody knows what it spent.
+// the process that did it is gone, and what it spent is unknown.
 const heldFor = 15
 
 // daily is the arithmetic of a rate per day. What is set aside comes back when the true
@@ -141,8 +141,8 @@ func (d daily) take(s *state, now, _ int64, wants []int) (given []grant, again i
 	return given, 0, nil
 }
 
-// turn begins a new day at midnight. A clock that is behind by less than a day goes on
-// with the day that others have begun.
+// turn begins a new day at midnight. A clock that is behind by less than a day uses the day that
+// others have begun.
 func (d daily) turn(s *state, now int64) {
 	today := time.Unix(0, now).UTC()
 	if s.Day < today.Format(time.DateOnly) || s.Day > today.AddDate(0, 0, 1).Format(time.DateOnly) {

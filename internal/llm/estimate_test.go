@@ -103,7 +103,7 @@ func TestEstimateIsOnTheHighSide(t *testing.T) {
 	}
 }
 
-// TestEstimateAddsUpLines: whoever packs lines into a prompt adds up their counts.
+// TestEstimateAddsUpLines: the packer of a prompt adds up the counts of its lines.
 func TestEstimateAddsUpLines(t *testing.T) {
 	var lines []string
 	sum := -1

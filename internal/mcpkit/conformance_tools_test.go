@@ -129,7 +129,7 @@ func probeTools() []fixture {
 	}
 }
 
-// logs tries to log so many lines; the SDK decides whether anybody wants them.
+// logs tries to log n lines; the SDK decides whether the client wants them.
 func logs(lines int) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for i := range lines {

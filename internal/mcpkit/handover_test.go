@@ -273,7 +273,7 @@ func TestHandOverWithoutRecords(t *testing.T) {
 	})
 }
 
-// Whose run it is cannot be found out by trying to go on with it.
+// Whose run it is cannot be found out by trying to resume it.
 func TestResumeOfOthersRuns(t *testing.T) {
 	bubbles(t, func(t *testing.T, era string) {
 		l := &labour{takes: time.Hour}
@@ -332,7 +332,7 @@ func TestAKeepThatFails(t *testing.T) {
 	})
 }
 
-// Whoever waits for work that was handed over may stop waiting, and the work goes on.
+// A caller that waits for work that was handed over may stop waiting, and the work continues.
 func TestACancelledResumeStopsNothing(t *testing.T) {
 	bubbles(t, func(t *testing.T, era string) {
 		l := &labour{takes: 10 * time.Minute}
@@ -360,7 +360,7 @@ func TestACancelledResumeStopsNothing(t *testing.T) {
 	})
 }
 
-// A run that nobody keeps ends with the last of those who wait for it, and not before.
+// A run that is not kept ends with the last caller that waits for it, and not before.
 func TestTheLastCallerStopsTheRun(t *testing.T) {
 	bubbles(t, func(t *testing.T, era string) {
 		for _, firstGoes := range []bool{true, false} {
@@ -397,7 +397,7 @@ func TestTheLastCallerStopsTheRun(t *testing.T) {
 	})
 }
 
-// An id that somebody else than the local user chooses is not taken.
+// An id that another than the local user chooses is not taken.
 func TestOnlyTheLocalUserChoosesIDs(t *testing.T) {
 	id := sample("").TraceID.String()
 	for _, who := range []access.Principal{access.Local(), alice, access.Anonymous()} {

@@ -35,7 +35,7 @@ const (
 	// maxStreamBytes bounds what is kept for clients that come back.
 	maxStreamBytes = 32 << 20
 	// maxBatch is how many messages a client of 2025-03-26, which alone has batches, may
-	// put into one request: whoever counts requests counts it as one.
+	// put into one request: a counter of requests counts it as one.
 	maxBatch = 20
 	// sdkMaxBody is the SDK's own limit of a body.
 	sdkMaxBody = 4 << 20
@@ -54,9 +54,9 @@ type HTTPOptions struct {
 }
 
 // Handler serves both eras of the protocol at one address: requests that say that they
-// are of 2026-07-28 or later without sessions, others with. Whoever puts it behind an
-// address also decides who gets there: requests are of the principal in their context
-// (access.With), and of nobody, who may do nothing, without one.
+// are of 2026-07-28 or later without sessions, others with. The caller that puts it behind an
+// address also decides who gets there: a request is of the principal in its context (access.With);
+// without one it may do nothing.
 func (s *Server) Handler(o HTTPOptions) http.Handler {
 	if o.SessionTimeout == 0 {
 		o.SessionTimeout = defaultSessionTimeout
@@ -143,7 +143,7 @@ type lines struct {
 	last  uint64
 	open  map[string]context.Context // by number
 	back  map[string]arrival         // by session: who came for its streams
-	waits map[string]int             // by session: how many wait to see whether somebody does
+	waits map[string]int             // by session: how many wait to see whether a client returns
 	loads map[string][]string        // by number: whose large resources the request carries
 	freed chan struct{}              // closed when a load is off
 }
@@ -199,7 +199,7 @@ func (l *lines) came(r *http.Request) (went func()) {
 	}
 }
 
-// tidy forgets a session that nobody waits for and nobody is back for; mu is held.
+// tidy forgets a session that no call waits for and no client is back for; mu is held.
 func (l *lines) tidy(session string) {
 	if l.waits[session] == 0 {
 		delete(l.waits, session)
@@ -210,8 +210,8 @@ func (l *lines) tidy(session string) {
 }
 
 // returns waits for the client of a session to come back, and gives the request that it
-// came with, or one that is over if it went again; nil if it did not come. It may have
-// come before anybody noticed that its connection was broken.
+// came with, or one that is over if it went again; nil if it did not come. It may have come before
+// the break of its connection was noticed.
 func (l *lines) returns(ctx context.Context, session string) context.Context {
 	l.mu.Lock()
 	before := l.back[session]
@@ -277,8 +277,8 @@ var over = func() context.Context {
 	return ctx
 }()
 
-// scopes is what a caller must be allowed in order to use a method. What a server is
-// may be asked by everybody whom the door lets in.
+// scopes is what a caller must be allowed in order to use a method. Every caller that the door lets
+// in may ask what a server is.
 var scopes = map[string]string{
 	"tools/call":           access.ScopeResearch,
 	"tasks/cancel":         access.ScopeResearch,
@@ -342,7 +342,7 @@ func (l *lines) load(ctx context.Context, number, who string) error {
 	defer cancel()
 	for {
 		l.mu.Lock()
-		if l.open[number] == nil { // it is over, and nobody reads the answer
+		if l.open[number] == nil { // it is over, and the answer is not read
 			l.mu.Unlock()
 			return errLoads
 		}

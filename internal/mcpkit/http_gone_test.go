@@ -174,7 +174,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// A client may be back before anybody has begun to wait for it; one that came and went
+// A client may be back before the server has begun to wait for it; one that came and went
 // again has its time once more.
 func TestBackBeforeItIsMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

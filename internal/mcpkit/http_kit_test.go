@@ -22,7 +22,7 @@ const (
 	whoHeader = "Test-Who"
 )
 
-// welcomed lets everybody in as whom they say they are.
+// welcomed lets every caller in under the name it gives.
 func welcomed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := access.Principal{ID: "token:alice", Scopes: access.Scopes()}

@@ -37,7 +37,7 @@ type link struct {
 	waiting map[string]chan *jsonrpc.Response
 }
 
-// linkAs connects somebody.
+// linkAs connects a caller.
 func linkAs(t *testing.T, s *Server, who access.Principal) *link {
 	t.Helper()
 	near, far := mcp.NewInMemoryTransports()
@@ -142,7 +142,7 @@ var everyMethod = map[string]string{
 	"tasks/cancel":             `"taskId":"%s"`,
 }
 
-// What a method needs is asked of the caller, each time, and of nobody more.
+// What a method needs is asked of the caller, each time, and no more.
 func TestScopes(t *testing.T) {
 	s, _ := newTestServer(t, echo, func(c *Config) { c.Records = noRecords{} })
 	var task struct{ TaskID string }
@@ -191,8 +191,8 @@ func TestScopesOfSubscriptions(t *testing.T) {
 	}
 }
 
-// Whoever counts and traces learns what was done, how long it took and how it failed,
-// and nothing of what was asked.
+// Metrics and traces learn what was done, how long it took and how it failed, and nothing of what
+// was asked.
 func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
 	const secret = "Zanzibar"
 	var mu sync.Mutex

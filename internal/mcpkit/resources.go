@@ -97,7 +97,7 @@ func (s *Server) addResources() {
 	}
 }
 
-// templateOf is what a resource's address is counted under; "" for a stranger's.
+// templateOf is what a resource's address is counted under; "" for an unknown one.
 func templateOf(uri string) string {
 	for _, t := range []string{traceTemplate, resultTemplate, evidenceTemplate} {
 		if strings.HasPrefix(uri, t[:strings.IndexByte(t, '{')]) {
@@ -121,8 +121,7 @@ func idIn(uri, prefix string) (marchwarden.TraceID, bool) {
 	return id, err == nil
 }
 
-// notFound is the one answer for what is not there, is somebody else's, or is no
-// address at all.
+// notFound is the one answer for what is not there, has another owner, or is no address at all.
 func notFound(uri string) error {
 	data, err := json.Marshal(map[string]string{"uri": wire.Clip(wire.Plain(uri), wire.MaxProgressChars)})
 	if err != nil {
@@ -267,8 +266,8 @@ func (s *Server) resultOf(ctx context.Context, id marchwarden.TraceID) (*marchwa
 	return res, err
 }
 
-// endedElsewhere is the result of a run that waits to go on here, if somebody has gone on
-// with it meanwhile, such as by a command; nil if nobody has.
+// endedElsewhere is the result of a run that waits to continue here, if another process has ended
+// it meanwhile, such as a command; nil if none has.
 func (s *Server) endedElsewhere(ctx context.Context, id marchwarden.TraceID) *marchwarden.Result {
 	if s.cfg.Records == nil {
 		return nil
@@ -290,7 +289,7 @@ func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 	if !ok {
 		id, ok = idIn(uri, resultPrefix)
 	}
-	// In one spelling only: whoever follows one run in many would take the room of others.
+	// In one spelling only: a client that follows one run in many would take the room of others.
 	if !ok || !strings.HasSuffix(uri, id.String()) || !s.runs.Owns(ctx, id) {
 		return notFound(uri)
 	}

@@ -115,7 +115,7 @@ func read(t *testing.T, cs *mcp.ClientSession, uri string) (*mcp.ReadResourceRes
 	return res, fault
 }
 
-// dialAs connects somebody with the SDK's client.
+// dialAs connects a caller with the SDK's client.
 func dialAs(t *testing.T, s *Server, who access.Principal, era string, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
 	near, far := mcp.NewInMemoryTransports()
@@ -284,8 +284,8 @@ func TestSizesOfResources(t *testing.T) {
 	}
 }
 
-// A run, its record and what it cites are for whoever asked, and for the local user; to
-// everybody else it is as if they were not there.
+// A run, its record and what it cites are for its caller, and for the local user; to all others it
+// is as if they were not there.
 func TestResourcesOfOthers(t *testing.T) {
 	for _, era := range eras {
 		kept := &books{trace: []byte("{}\n")}

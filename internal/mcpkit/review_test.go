@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// Whoever counts requests counts a batch as one, so a batch must not be thousands.
+// A counter of requests counts a batch as one, so a batch must not be thousands.
 func TestBatchesAreSmall(t *testing.T) {
 	s, _ := newTestServer(t, echo)
 	url := listen(t, s, HTTPOptions{})
@@ -58,8 +58,8 @@ func TestBatchesAreSmall(t *testing.T) {
 	}
 }
 
-// Large resources are in memory for as long as their readers take. A caller who does not
-// read gets few of them, and takes nobody else's room.
+// Large resources are in memory for as long as their readers take. A caller who does not read gets
+// few of them, and takes no other caller's room.
 func TestFewLargeResourcesAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves much data")
@@ -136,7 +136,7 @@ func (c loadCounter) Trace(ctx context.Context, id marchwarden.TraceID) ([]byte,
 	return c.books.Trace(ctx, id)
 }
 
-// Small resources wait for nobody, and leave no room taken.
+// Small resources do not wait, and leave no room taken.
 func TestSmallResourcesTakeNoRoom(t *testing.T) {
 	s, _ := newTestServer(t, echo, func(c *Config) { c.Records = &books{trace: []byte("{}\n")} })
 	url := listen(t, s, HTTPOptions{})
@@ -170,8 +170,8 @@ func TestATraceThatIsTooLargeIsNotRead(t *testing.T) {
 	}
 }
 
-// A run is followed by one address: whoever follows it in all its spellings could take
-// the room of all others.
+// A run is followed by one address: a client that follows it in all its spellings could take the
+// room of all others.
 func TestARunIsFollowedByOneAddress(t *testing.T) {
 	s, _ := newTestServer(t, echo, func(c *Config) { c.Records = &books{} })
 	cs := dialAs(t, s, access.Local(), legacyEra, nil)

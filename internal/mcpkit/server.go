@@ -84,7 +84,7 @@ type Config struct {
 	// and the work goes on. 0 means DefaultMaxWall, for clients that want no progress,
 	// and never for those that do; less than 0 means never.
 	MaxWall time.Duration
-	// Watch is told of every request that was answered; nil is nobody.
+	// Watch is told of every request that was answered; nil: unused.
 	Watch func(Operation)
 	// Span begins a span for a request, whose parent may be named in the request's
 	// _meta, and gives the function that ends it; nil for none.
@@ -161,7 +161,7 @@ type Server struct {
 	output *jsonschema.Resolved // what structured content must satisfy
 	runs   *runs.Desk
 	tasks  taskSource                        // who works on tasks
-	live   *follow.Tails[*mcp.ServerSession] // the runs that somebody follows; nil without records
+	live   *follow.Tails[*mcp.ServerSession] // the runs that clients follow; nil without records
 	lines  *lines                            // the HTTP requests that are open
 }
 
@@ -245,8 +245,8 @@ func (h asDebug) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h asDebug) WithGroup(name string) slog.Handler { return asDebug{h.Handler.WithGroup(name)} }
 
 // Close ends every session and whatever still follows a trace, and, of a desk of the
-// server's own, the research. A desk of somebody else's is to be closed before, as
-// sessions end when their calls have.
+// server's own, the research. A desk of the caller's is to be closed before, as sessions end when
+// their calls have.
 func (s *Server) Close() error {
 	if s.live != nil {
 		s.live.Close()
@@ -256,7 +256,7 @@ func (s *Server) Close() error {
 		err = s.runs.Close(context.Background()) // first: a session ends when its calls have
 	}
 	for session := range s.mcp.Sessions() {
-		_ = session.Close() // whoever is at the other end notices
+		_ = session.Close() // the client notices
 	}
 	return err
 }

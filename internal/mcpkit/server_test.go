@@ -266,7 +266,7 @@ func TestEvidenceSurface(t *testing.T) {
 	})
 }
 
-// Documents may be kept by whoever asked for them, and by nobody in between.
+// Documents may be kept by the client that asked for them, and by no proxy in between.
 func TestEvidenceIsCachedPrivately(t *testing.T) {
 	s, _ := newTestServer(t, echo, func(c *Config) {
 		c.Evidence = func(context.Context, string) ([]byte, error) { return []byte("text"), nil }

@@ -201,8 +201,8 @@ func TestResultsOfEverySize(t *testing.T) {
 	})
 }
 
-// On the wire: whoever says that it takes results of any size gets them whole, and
-// whoever says nothing gets what a host takes, also of research that goes on.
+// On the wire: a client that says that it takes results of any size gets them whole, and one that
+// says nothing gets what a host takes, also of research under way.
 func TestLargeResultsOnTheWire(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves much data")

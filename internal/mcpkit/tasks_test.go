@@ -223,7 +223,7 @@ func TestTasksUndeclared(t *testing.T) {
 	}
 }
 
-// A task goes on after a restart, for whoever began it.
+// A task continues after a restart, for the caller that began it.
 func TestTasksSurviveARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()

@@ -39,8 +39,8 @@ var remedies = map[marchwarden.Code]struct{ hint, instead string }{
 }
 
 // failure makes the tool error of err: one line that says what is wrong, one
-// that says what to do. Only an error's first line is shown, so no stack trace
-// that somebody put into an error gets out.
+// that says what to do. Only an error's first line is shown, so no stack trace within an error gets
+// out.
 func failure(err error) *mcp.CallToolResult {
 	code := marchwarden.CodeOf(err)
 	remedy, known := remedies[code]

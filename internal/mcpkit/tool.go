@@ -57,8 +57,8 @@ func (s *Server) wall(req *mcp.CallToolRequest, attached bool) time.Duration {
 	return cmp.Or(s.cfg.MaxWall, DefaultMaxWall)
 }
 
-// begin starts the research that a call asks for, or finds the one that it wants to
-// go on with, and has its events told.
+// begin starts the research that a call asks for, or finds the one that it resumes, and has its
+// events told.
 func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.Kind, sink marchwarden.Sink) (*runs.Visit, error) {
 	args := req.Params.Arguments
 	if len(args) == 0 {
@@ -73,7 +73,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 		ctx, stop = context.WithTimeout(ctx, limit)
 		defer stop() // the run keeps the deadline, and not the cancellation
 	}
-	// The process that started this one may choose the id of a run; nobody else may.
+	// Only the process that started this one may choose the id of a run.
 	if text, ok := req.Params.Meta[wire.MetaTrace].(string); ok && access.From(ctx).SeesAll() {
 		if id, err := marchwarden.ParseTraceID(text); err == nil {
 			ctx = marchwarden.WithTraceID(ctx, id)
@@ -86,7 +86,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 const maxWall = 24 * time.Hour
 
 // wallTime is how long the caller waits, if it says so. The call is stopped then,
-// and what it has comes back while somebody is still there to read it.
+// and what it has comes back while the caller is still there to read it.
 func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
 	ms, ok := req.Params.Meta[wire.MetaWall].(float64)
 	if !ok || !(ms > 0) || ms > float64(maxWall.Milliseconds()) {

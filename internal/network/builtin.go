@@ -45,7 +45,7 @@ func BuiltinNamed(name string) builtin {
 	}
 }
 
-// Outline says what the researcher covers when nobody has asked it.
+// Outline says what the researcher covers before it is asked.
 func (b builtin) Outline() string {
 	if b.fixed != "" {
 		return b.fixed
@@ -53,9 +53,9 @@ func (b builtin) Outline() string {
 	return "the user's database"
 }
 
-// unknownDatabase is the scope of a database that does not say what is in it. It
-// makes a planner ask it all the same, and what goes wrong then is a gap: somebody
-// who names a database wants to know that it is not there.
+// unknownDatabase is the scope of a database that does not say what is in it. It makes a planner
+// ask it all the same, and what goes wrong then is a gap: a user who names a database wants to know
+// that it is not there.
 const unknownDatabase = "anything: it has not said what is in it"
 
 // hasFolders reports whether the files researcher reads anything but what ships

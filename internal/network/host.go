@@ -60,7 +60,7 @@ func invalid(field, hint, message string) error {
 const tracingEnd = 2 * time.Second
 
 // StartTracing begins to send spans, once, if OTEL_* says where to. The first call is to
-// have returned before anybody else calls: later ones only look.
+// have returned before any other call: later ones only look.
 func (a *Host) StartTracing(c *settings.Settings) (err error) {
 	if a.Traced {
 		return nil

@@ -25,10 +25,10 @@ func Minds(vectorsOf func(id string) (embed.Embedder, error)) pi.Minds {
 
 // termsFor are what follows for an investigation from whom it may ask.
 type terms struct {
-	Private bool // somebody reports what is the user's own
-	Outside bool // somebody reaches outside this machine
+	Private bool // a member reports what is the user's own
+	Outside bool // a member reaches outside this machine
 	Model   chosenFor
-	// SeesPrivate says that the model may be told what is private: somebody named it.
+	// SeesPrivate says that the model may be told what is private: the user named it.
 	SeesPrivate bool
 }
 
@@ -118,7 +118,7 @@ func (a *Host) checkBeforehand(c *settings.Settings, o Options) error {
 	return err
 }
 
-// refetcher gets documents again that a stranger cites.
+// refetcher gets documents again that an external researcher cites.
 func (a *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (pi.Document, error), error) {
 	x := a.Extractor(c)
 	pages, err := a.openWebFetcher(c, d.Records, x, o.Render)

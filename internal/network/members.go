@@ -149,8 +149,8 @@ func Dial(d client.Dialer, target func() client.Target) func(context.Context) (p
 	}
 }
 
-// Target is where somebody else's researcher is. It gets a small environment, and
-// what the configuration names.
+// Target is where an external researcher is. It gets a small environment, and what the
+// configuration names.
 func (a *Host) Target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
 	t = client.Target{Command: m.Command, URL: m.Url, Dir: a.Dir, Patience: m.Timeout} // the start is part of a call
 	if t.Token, err = a.secretOf(m, "token_env", m.TokenEnv); err != nil {
@@ -197,7 +197,7 @@ func (a *Host) Child(c *settings.Settings, o Options, name string) (client.Targe
 		add("--search", o.Search)
 		add("--render", o.Render)
 	case database.Name:
-		if o.DB != "" { // it may hold a password, which arguments show to everybody
+		if o.DB != "" { // it may hold a password, which arguments show to every process
 			env = append(env, settings.EnvOf(settings.DB)+"="+o.DB)
 		}
 		if o.AllowSamples {
@@ -207,8 +207,8 @@ func (a *Host) Child(c *settings.Settings, o Options, name string) (client.Targe
 	return client.Target{Command: args, Dir: a.Dir, Env: env}, nil
 }
 
-// withoutToken is an environment without the token by which clients come in here: it
-// opens this server, and is nobody else's.
+// withoutToken is an environment without the token by which clients come in here: it opens this
+// server, and no other may have it.
 func withoutToken(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, settings.EnvOf(settings.HTTPToken)+"=") })
 }

@@ -21,7 +21,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// NoModel is how people ask for the mind that needs no model.
+// NoModel is how people ask for the reasoner that needs no model.
 const NoModel = "extractive"
 
 // provider is who serves language models, and how it is reached.
@@ -91,7 +91,7 @@ func ChooseModel(c *settings.Settings, flag string, public bool) chosenModel {
 }
 
 // OpenModel makes the model of a name such as "anthropic/claude-…", "ollama/qwen3"
-// or "claude-…"; nil for the extractive mind. For public sources the fallback
+// or "claude-…"; nil for the extractive reasoner. For public sources the fallback
 // stands behind it: what is in the user's folders goes to the model that was named
 // and to no other.
 func (a *Host) OpenModel(c *settings.Settings, chosen chosenModel, public bool) (llm.Model, error) {

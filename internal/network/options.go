@@ -145,7 +145,7 @@ func (o Options) Recorded(a *Host, c *settings.Settings) *marchwarden.Choice {
 	return &ch
 }
 
-// openAddress is the address of a database as anybody may know it: a file by its whole
+// openAddress is the address of a database without its secrets: a file by its whole
 // path, and "" for one that may hold a password.
 func (a *Host) openAddress(db string) string {
 	if dbase.IsFile(db) {

@@ -30,7 +30,7 @@ type Runner struct {
 	OpenWorld  bool // reaches outside this machine
 	Private    bool // reports what is the user's own
 	PartOf     bool // works for an investigation, whose line in the ledger it is part of
-	Silent     bool // works for somebody whose own ledger it is a matter of
+	Silent     bool // works for a caller that keeps its own ledger
 	Researcher marchwarden.Researcher
 	Pool       *pool.Pool // the members of an investigation; nil for a single researcher
 	Host       *Host
@@ -204,7 +204,7 @@ func (d *Runner) closing(pages *webfetch.Fetcher) func() error {
 	}
 }
 
-// Evidence is stored content by its hash, for whoever wants to check.
+// Evidence is stored content by its hash, for checks.
 func (d *Runner) Evidence(ctx context.Context, hash string) ([]byte, error) {
 	return blob.Evidence(ctx, d.Records.Blobs, hash)
 }
@@ -240,7 +240,7 @@ func (d *Runner) Enter(call Finished) {
 	e.WallTimeSec -= call.Before.WallTimeSec
 	e.Searches = f.Searches
 	e.Charge(f.Tokens)
-	if f.Unpriced { // what strangers charge, nobody knows
+	if f.Unpriced { // what external researchers charge is unknown
 		e.CostUSD = nil
 	}
 	if f.Interrupted {
@@ -266,8 +266,8 @@ func (d *Runner) Close() error {
 	return errors.Join(append(errs, d.Records.Close())...)
 }
 
-// Complete looks at a run that had ended before: whoever ended it may have died before
-// it told the ledger. It returns its start.
+// Complete looks at a run that had ended before: the process that ended it may have died before it
+// told the ledger. It returns its start.
 func (d *Runner) Complete(res *marchwarden.Result) (*trace.Start, error) {
 	log, err := d.Records.Traces.Load(res.TraceID)
 	if err != nil {

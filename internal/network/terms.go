@@ -79,9 +79,8 @@ func (a *Host) secretOf(m settings.Member, key, variable string) (string, error)
 	return value, nil
 }
 
-// WorkerFor is who works on what a researcher is asked, and whom alone it may send; none is
-// everybody. Somebody else's researcher is asked by an investigator, who checks what it
-// says.
+// WorkerFor is who works on what a researcher is asked, and the only members it may send; none
+// means all. An external researcher is asked by an investigator, which checks what it says.
 func WorkerFor(name string, only []string) (queue string, send []string) {
 	if name == settings.PI || settings.IsBuiltin(name) {
 		return name, only

@@ -58,11 +58,11 @@ type Worker struct {
 	Place    *WorkerRecords
 	log      *slog.Logger
 	Seats    []pool.Seat
-	sessions *pool.Pool // with those that are somebody else's
+	sessions *pool.Pool // with the external ones
 	// network are all who may be asked in an investigation, on whatever host.
 	network func() []dispatch.Member
 	// ForOthers says that it works for a cluster: investigations have a time even if
-	// nothing leaves the machine, since whom they ask may not come back; and whoever asks
+	// nothing leaves the machine, since a member that they ask may not come back; and the caller
 	// can wish for less than this worker allows, never for more.
 	ForOthers bool
 	// Measured is put around every handler; nil is nothing.
@@ -89,9 +89,8 @@ type chosenFor struct {
 	Public bool
 }
 
-// OpenWorker finds who works for an engine in this process, as the options say. Nobody
-// is started before there is a task. An engine that is still to be found is nil until
-// employ.
+// OpenWorker finds who works for an engine in this process, as the options say. No researcher is
+// started before there is a task. An engine that is still to be found is nil until employ.
 func (a *Host) OpenWorker(c *settings.Settings, o Options, e dispatch.Engine, log *slog.Logger) (*Worker, error) {
 	o.Isolate, o.Log, o.shared = false, log, a.NewWorkerRecords(e)
 	if o.Told == nil {
@@ -208,8 +207,8 @@ func (s *Worker) runner(p Post) (*Runner, error) {
 	return d, nil
 }
 
-// stranger has somebody else's researcher work on a task, and stores what it cites where
-// everybody can look.
+// stranger has an external researcher work on a task, and stores what it cites where every process
+// can look.
 func (s *Worker) stranger(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	ctx = marchwarden.WithTraceID(ctx, marchwarden.TraceID{}) // it keeps records of its own
 	res, err := s.sessions.Dispatch(ctx, t.Queue, req, sink)
@@ -221,10 +220,10 @@ func (s *Worker) stranger(ctx context.Context, t dispatch.Task, req marchwarden.
 	return res, relay.Bring(late, s.Place.engine.Blobs(), s.sessions, t.Queue, res)
 }
 
-// evidenceTime is how long a stranger may take to hand over what it cites.
+// evidenceTime is how long an external researcher may take to hand over what it cites.
 const evidenceTime = 30 * time.Second
 
-// Close closes everybody, and not the engine.
+// Close closes all researchers, and not the engine.
 func (s *Worker) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

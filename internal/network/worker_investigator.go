@@ -16,7 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// rollCall is how long an investigation waits for somebody to ask: workers that start
+// rollCall is how long an investigation waits for a member to ask: workers that start
 // together announce themselves one after the other.
 const rollCall = 3 * time.Second
 
@@ -35,7 +35,7 @@ func (s *Worker) investigate(ctx context.Context, t dispatch.Task, req marchward
 	return s.Host.Tracer.Research(pi.New(cfg), settings.PI).Research(ctx, req, sink)
 }
 
-// present waits until there is somebody to ask, and those who were named are there.
+// present waits until there is a member to ask, and those that were named are there.
 func (s *Worker) present(ctx context.Context, names []string) ([]dispatch.Member, error) {
 	patience, done := context.WithTimeout(ctx, rollCall)
 	defer done()
@@ -94,8 +94,8 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 	return cfg, err
 }
 
-// egressOf are the members whose findings others may be told. Of a cluster's worker, its
-// owner says whose at most: the sources are not those of whoever asks.
+// egressOf are the members whose findings others may be told. Of a cluster's worker, its owner says
+// whose at most: the sources are not the caller's.
 func (s *Worker) AllowEgress(t dispatch.Task) []string {
 	own := egressOf(s.Settings, s.Options)
 	switch {
@@ -107,8 +107,7 @@ func (s *Worker) AllowEgress(t dispatch.Task) []string {
 	return own
 }
 
-// begunBy is the model of a run that goes on, which goes on with that one; "" for a new
-// run.
+// begunBy is the model of a resumed run, which keeps it; "" for a new run.
 func (s *Worker) begunBy(t dispatch.Task, req marchwarden.Request) string {
 	if req.Resume == "" {
 		return ""
@@ -138,7 +137,7 @@ func (s *Worker) model(m chosenFor) (llm.Model, error) {
 	return model, err
 }
 
-// refetch is who gets documents again that a stranger cites.
+// refetch gets documents again that an external researcher cites.
 func (s *Worker) refetch() (func(context.Context, string) (pi.Document, error), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

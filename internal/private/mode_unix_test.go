@@ -22,8 +22,8 @@ func (ownedBy) ModTime() time.Time { return time.Time{} }
 func (ownedBy) IsDir() bool        { return false }
 func (o ownedBy) Sys() any         { return &syscall.Stat_t{Uid: uint32(o)} }
 
-// A group may read what root hands to somebody else; in no other case may anybody but the
-// owner, and nobody else ever may write.
+// A group may read what root hands to another user; in no other case may any but the owner read,
+// and only the owner may ever write.
 func TestAllowed(t *testing.T) {
 	for _, c := range []struct {
 		owner uint32

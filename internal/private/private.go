@@ -1,5 +1,5 @@
 // Package private reads and changes files with secrets, or with what decides who may come
-// in: files that nobody but their owner can get at. Its errors name a file and never quote what is
+// in: files that only their owner can read. Its errors name a file and never quote what is
 // in it. What a file means is its reader's business.
 package private
 

@@ -26,7 +26,7 @@ func write(t *testing.T, path, text string, mode fs.FileMode) {
 	}
 }
 
-// A file is read if nobody else can get at it and it is no larger than it may be; whatever
+// A file is read if only its owner can read it and it is no larger than it may be; whatever
 // is wrong is said without a word of what is in it.
 func TestRead(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -164,7 +164,7 @@ func TestEditRefuses(t *testing.T) {
 	}
 }
 
-// Whoever edits at the same time loses nothing of each other's.
+// Processes that edit at the same time lose nothing of each other's.
 func TestEditAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "guests")
 	var all sync.WaitGroup

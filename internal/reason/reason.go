@@ -33,7 +33,7 @@ type State struct {
 	// Given are the addresses in the caller's own words, which may be read without
 	// a search.
 	Given []string
-	// Model is the language model, or nil for a mind that has none. It is metered:
+	// Model is the language model, or nil for a reasoner that has none. It is metered:
 	// a call that does not fit the budget fails with CodeExhausted before anything
 	// is spent. No other model is in a reasoner's reach.
 	Model llm.Model
@@ -44,7 +44,7 @@ type State struct {
 	// Paid reports whether the model has cost tokens in this run. Nil is no.
 	Paid func() bool
 	// Vectors makes sentence vectors, or is nil for a run that has none. It is metered
-	// and recorded where it has to be; what it fails at is a gap already, and the mind
+	// and recorded where it has to be; what it fails at is a gap already, and the reasoner
 	// goes on without.
 	Vectors embed.Embedder
 	// Reader reads a question together with a passage, or is nil for a run that has
@@ -59,7 +59,7 @@ type State struct {
 	// Interrupted is set when the caller has stopped the run: what is written now
 	// must be written at once, without a model.
 	Interrupted bool
-	// Past is how many ends of its own the run has gone past: what kept a mind from
+	// Past is how many ends of its own the run has gone past: what kept a reasoner from
 	// its model before may be over.
 	Past int
 }
@@ -178,10 +178,10 @@ type Near struct {
 	Reason  string           // what it is near by, in a few words of the program's
 }
 
-// Reasoner is the mind of a researcher. Implementations are deterministic given
+// Reasoner decides what a researcher looks at and says. Implementations are deterministic given
 // the state and the model calls they make, so that a run can be replayed.
 type Reasoner interface {
-	// ID names the mind and its version, such as "extractive/1"; it becomes
+	// ID names the reasoner and its version, such as "extractive/1"; it becomes
 	// cost_metadata.model_id.
 	ID() string
 	// Plan says what to search and read in this iteration, or that gathering is

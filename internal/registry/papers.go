@@ -138,7 +138,7 @@ func (r *Registry) resolves(ctx context.Context, doi string) (there bool, err er
 // standing is what the indexes say of a paper.
 type standing struct {
 	work scholar.Work
-	err  error // nobody was asked
+	err  error // no service was asked
 }
 
 // standing asks the indexes about a paper, and those that have failed not again.

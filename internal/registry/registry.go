@@ -1,7 +1,7 @@
 // Package registry asks those who keep the names whether what a citation points to
 // exists: web servers for addresses, the registries of DOIs and arXiv for papers,
 // and the indexes of papers for retractions. It owns the three states of an answer
-// and the rule between them: what nobody said is unchecked, and never absent. It
+// and the rule between them: what no service answered is unchecked, and never absent. It
 // sends the locator and nothing else, and it reads no document; whether a citation
 // may be asked about at all is its caller's business.
 //
@@ -35,14 +35,14 @@ const (
 	URL   Kind = "url"
 	DOI   Kind = "doi"
 	ArXiv Kind = "arxiv"
-	Other Kind = "other" // nothing that anybody could be asked about
+	Other Kind = "other" // nothing that a service knows
 )
 
 // State is what was found out about a locator.
 type State string
 
-// The states. A page is Answered or Gone, a paper Registered or Absent; Unchecked
-// says that nobody who knows has said anything.
+// The states. A page is Answered or Gone, a paper Registered or Absent; Unchecked says that no
+// service that knows has answered.
 const (
 	Answered   State = "answered"
 	Gone       State = "gone"
@@ -60,7 +60,7 @@ type Status struct {
 	// notice where it is known.
 	Retracted bool
 	Notice    string
-	// Detail says more on one line: who answered what, or why nobody did.
+	// Detail says more on one line: who answered what, or why none did.
 	Detail string
 	// Doubt says why it is not known whether the paper was retracted; "" if it is, or
 	// if the locator names no paper.
@@ -111,8 +111,8 @@ func New(c Config) *Registry {
 	}
 }
 
-// Check finds out about one locator. It always has an answer: where nobody could be
-// asked, or ctx ends, it is Unchecked with the reason.
+// Check finds out about one locator. It always has an answer: where no service could be asked, or
+// ctx ends, it is Unchecked with the reason.
 func (r *Registry) Check(ctx context.Context, loc string) Status {
 	n := nameOf(loc)
 	var s Status

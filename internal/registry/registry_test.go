@@ -245,8 +245,8 @@ func says(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// Whatever a service does, alone or with all others, a name that exists is never
-// absent, and what nobody could say is unchecked.
+// Whatever a service does, alone or with all others, a name that exists is never absent, and what
+// no service could say is unchecked.
 func TestAnOutageIsNeverAbsence(t *testing.T) {
 	locators := []string{"doi:10.1000/good", "doi:10.5281/zenodo.7", "arxiv:2101.00007", "arxiv:2101.00007v3"}
 	services := []string{"crossref", "handle", "arxiv", "openalex"}
@@ -277,7 +277,7 @@ func TestAnOutageIsNeverAbsence(t *testing.T) {
 	}
 }
 
-// An invented name is found out by who has all of them, and by nobody else.
+// An invented name is found out only by the service that has all of them.
 func TestAnInventedNameNeedsTheHandleService(t *testing.T) {
 	for kind, fault := range faults {
 		t.Run(kind, func(t *testing.T) {
@@ -427,7 +427,7 @@ func TestInAddress(t *testing.T) {
 	}
 }
 
-// No locator, whatever is in it, reaches anybody but as a path below an API.
+// No locator, whatever is in it, reaches a service but as a path below an API.
 func TestHostileLocators(t *testing.T) {
 	w := library()
 	r := newRegistry(t, w, pages{})

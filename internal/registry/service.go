@@ -6,7 +6,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// service is somebody who is asked one question at a time.
+// service answers one question at a time.
 type service struct {
 	turn  chan struct{} // holds one token while a question is under way
 	tired breaker       // guarded by the token

@@ -17,11 +17,11 @@ type Journey struct {
 	Request    marchwarden.Request
 	Reason     string
 	Parent     int
-	TraceID    marchwarden.TraceID // that its run is to have; zero if nobody says
+	TraceID    marchwarden.TraceID // that its run is to have; zero if it is not given
 }
 
-// journeyTries is how often a journey is begun: a researcher goes on with its own run
-// rather than to do it again.
+// journeyTries is how often a journey is begun: a researcher resumes its own run rather than do it
+// again.
 const journeyTries = 8
 
 // Rihla records one journey: who was asked what, and the report. A failed one is

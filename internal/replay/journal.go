@@ -47,13 +47,13 @@ type Journal interface {
 	// Note records a decision, once: not in a rerun, and not when a run that goes on
 	// comes by what it had noted.
 	Note(s trace.Step) error
-	// Live passes progress on to whoever watches.
+	// Live passes progress on to those that watch.
 	Live(ev marchwarden.Event)
 	// Past says that the run is past its n-th end. From there on it sees the clock
 	// anew, and what was cut short may be tried again.
 	Past(n int)
 	// Lose says that the record is no longer whole, because of err: nothing more is
-	// written to it, so that what is there can be gone on with.
+	// written to it, so that what is there can be resumed.
 	Lose(err error)
 }
 

@@ -54,10 +54,9 @@ func Limited(ctx context.Context, d time.Duration) (context.Context, context.Can
 	return context.WithTimeout(ctx, d)
 }
 
-// Shield hides from whoever gets the context it returns when ctx ends, and its
-// deadline: only effects see those, because what an effect does about them is
-// recorded. Code that runs between effects under a shielded context cannot
-// decide by the caller's patience, which a rerun does not have.
+// Shield returns a context that hides the end of ctx, and its deadline: only effects see those,
+// because what an effect does about them is recorded. Code that runs between effects under a
+// shielded context cannot decide by the caller's patience, which a rerun does not have.
 func Shield(ctx context.Context) context.Context {
 	return context.WithValue(context.WithoutCancel(ctx), shielded{}, ctx)
 }

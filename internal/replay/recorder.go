@@ -72,8 +72,8 @@ func Rerun(log *trace.Log, blobs blob.Store) *Recorder {
 	return r
 }
 
-// Resume makes a journal that answers from a record and goes on with it where it
-// ends. The writer appends to that record.
+// Resume makes a journal that answers from a record and continues it where it ends. The writer
+// appends to that record.
 func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time.Duration, sink marchwarden.Sink) (*Recorder, error) {
 	r := Record(w, blobs, clock, sink)
 	r.load(log)
@@ -87,7 +87,7 @@ func Resume(w *trace.Writer, log *trace.Log, blobs blob.Store, clock func() time
 		case trace.Beginning:
 			r.tries[*s.Begins()]++
 		case *trace.Complete:
-			for id := range r.tries { // nobody waited for it any more
+			for id := range r.tries { // no caller waited for it any more
 				r.gone[id] = part
 			}
 			clear(r.tries)

@@ -381,7 +381,7 @@ func TestWhatIsNotRecordedIsRefused(t *testing.T) {
 	if err := j.Note(&trace.Message{}); err != nil {
 		t.Errorf("Note in a rerun: %v", err)
 	}
-	j.Live(marchwarden.Event{}) // nobody watches
+	j.Live(marchwarden.Event{}) // there is no watcher
 }
 
 func TestARecordThatIsPartlyLiveNeedsItsParts(t *testing.T) {

@@ -37,7 +37,7 @@ func (r *record) cut(k int) *record {
 	return &record{t: r.t, dir: traces, id: r.id, blobs: r.blobs}
 }
 
-// resume opens the record to go on with.
+// resume opens the record to continue.
 func (r *record) resume() *replay.Recorder {
 	r.t.Helper()
 	w, log, err := r.dir.Append(r.id)
@@ -52,7 +52,7 @@ func (r *record) resume() *replay.Recorder {
 	return j
 }
 
-// A record that ends after any line is gone on with to the same outcomes; what it
+// A record that ends after any line is resumed to the same outcomes; what it
 // holds is not run again, and what was begun in it is marked.
 func TestARecordGoesOnAfterAnyLine(t *testing.T) {
 	r := newRecord(t)

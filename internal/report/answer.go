@@ -5,7 +5,7 @@ package report
 //
 // An answer is Markdown as the gate of package verify writes it: paragraphs of
 // sentences, escaped, with markers behind them. The package owns the markers and
-// what a sentence is, for everybody who shows an answer. Any other markup is text to
+// what a sentence is, for every view of an answer. Any other markup is text to
 // it: who renders Markdown cuts it into pieces and asks Ends where sentences end.
 
 import (

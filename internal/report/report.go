@@ -32,21 +32,21 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 )
 
-// Report is what a report is made of. Gather fills it from a record; whoever has a
-// result by other means may fill it by hand: only Result must be set. The functions
-// that take a Report do not change it.
+// Report is what a report is made of. Gather fills it from a record; a caller that has a result by
+// other means may fill it by hand: only Result must be set. The functions that take a Report do not
+// change it.
 type Report struct {
 	Question   string
 	Researcher string             // who answered
 	Version    string             // of the program that ran
 	StartedAt  time.Time          // zero when not known
-	Limits     marchwarden.Limits // with what was added when the run was gone on with
+	Limits     marchwarden.Limits // with what was added when the run was resumed
 	Result     *marchwarden.Result
 	// Sources are the cited sources, one for each citation and in their order; a
 	// missing one is a source whose text is not at hand.
 	Sources []Source
 	// Checked is what became of the sources when they were last fetched again, in a
-	// line; "" when nobody looked.
+	// line; "" when they were not.
 	Checked string
 	// Problems are what could not be read of the record, for people.
 	Problems []string

@@ -39,7 +39,7 @@ type Lab struct {
 	// kept for the writing.
 	Deadline time.Duration
 	// Model is the language model that plans and writes; nil leaves both to the
-	// extractive mind, which needs none.
+	// extractive reasoner, which needs none.
 	Model llm.Model
 	// Vectors makes the sentence vectors of new runs; nil is to do without.
 	Vectors embed.Embedder
@@ -55,9 +55,9 @@ type Lab struct {
 	Choice *marchwarden.Choice
 	// More is added to the time of a run that goes on.
 	More time.Duration
-	// Spent is told of every finished call, for the ledger; nil for nobody.
+	// Spent is told of every finished call, for the ledger; nil: unused.
 	Spent func(Call)
-	// Say is told what a person should know about a run that goes on; nil for nobody.
+	// Say is told what a person should know about a run under way; nil: unused.
 	Say func(string)
 }
 
@@ -87,7 +87,7 @@ type Setup struct {
 	Library     []string
 	Fingerprint string
 	Gaps        []marchwarden.Gap
-	// Guide tells a mind with a model what its searches may ask for.
+	// Guide tells a reasoner with a model what its searches may ask for.
 	Guide string
 }
 
@@ -140,7 +140,7 @@ func (l *Lab) run(ctx context.Context, asked Asked, s Setup) (*marchwarden.Resul
 	start.Mind = Mind(start.Model).ID()
 	vectors.Describe(start, l.Vectors)
 	w, err := l.Traces.Create(start.TraceID)
-	if errors.Is(err, fs.ErrExist) { // it was begun before, and could not be gone on with
+	if errors.Is(err, fs.ErrExist) { // it was begun before, and could not be resumed
 		start.TraceID = l.NewID()
 		w, err = l.Traces.Create(start.TraceID)
 	}
@@ -192,7 +192,7 @@ func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result
 	return c.Result, nil
 }
 
-// resume goes on with a run.
+// resume resumes a run.
 func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *marchwarden.Result, err error) {
 	desk := outcome.Desk{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: asked.Name, PartOf: l.PartOf, More: l.More}
 	run, res, err := desk.Resume(ctx, asked.Request, asked.Sink)
@@ -239,7 +239,7 @@ func (l *Lab) say(said []string) {
 	}
 }
 
-// Mind makes the mind of one run: the one that asks the model of this id, or, for
+// Mind makes the reasoner of one run: the one that asks the model of this id, or, for
 // "", the one that needs none.
 func Mind(id string) reason.Reasoner {
 	if id != "" {

@@ -76,7 +76,7 @@ func TestAnySequenceOfCutsStopsAndAdditions(t *testing.T) {
 	t.Logf("%d cases", cases.Load())
 }
 
-// goOn begins a run or goes on with it, and holds it to all that it must keep.
+// goOn begins a run or resumes it, and holds it to all that it must keep.
 func (b *bench) goOn(t *rapid.T, i int, req marchwarden.Request) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -22,8 +22,8 @@ import (
 )
 
 // When the disk is full from any write on, the answer is the same and says that it
-// is not recorded; what is on the disk can be read and, once there is room, gone on
-// with to the same answer.
+// is not recorded; what is on the disk can be read and, once there is room, resumed to the same
+// answer.
 func TestTheDiskIsFullFromAnyWriteOn(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		_, want := complete(t, garden(), model, marchwarden.Constraints{})
@@ -60,7 +60,7 @@ func TestTheDiskIsFullFromAnyWriteOn(t *testing.T) {
 			if err := replay.CheckBlobs(t.Context(), log, mem); err != nil {
 				t.Fatalf("room for %d: %v", room, err)
 			}
-			b.Blobs = mem // somebody made room
+			b.Blobs = mem // there is room again
 			done, _ := effects(log)
 			b.forget()
 			again, err := b.resume(t.Context(), nil)
@@ -86,7 +86,7 @@ var (
 )
 
 // A trace of the first format, whose lines have no checksums and do not say which
-// effect they begin, can be gone on with as it is.
+// effect they begin, can be resumed as it is.
 func TestGoOnWithTheFirstFormat(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		b, want := complete(t, garden(), model, marchwarden.Constraints{})
@@ -123,8 +123,8 @@ func TestGoOnWithTheFirstFormat(t *testing.T) {
 	})
 }
 
-// Of two who go on with a run at once, one does; the other waits a little and gets
-// what that one brought, or is told that the run goes on elsewhere.
+// Of two that resume a run at once, one does; the other waits a little and gets what that one
+// brought, or is told that the run continues elsewhere.
 func TestTwoGoOnAtOnce(t *testing.T) {
 	for name, lasts := range map[string]time.Duration{"soon over": 10 * time.Millisecond, "long": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestTwoGoOnAtOnce(t *testing.T) {
 	}
 }
 
-// A run that a mind of another version began goes on with this one; that is said
+// A run that a reasoner of another version began continues with this one; that is said
 // and recorded, and a rerun works.
 func TestAnotherMindGoesOn(t *testing.T) {
 	now := researcher.Mind("").ID()

@@ -238,7 +238,7 @@ func read(log *trace.Log, hash string) bool {
 	return false
 }
 
-// A run that ended at a cap goes on with more of it; without more, and after a
+// A run that ended at a cap continues with more of it; without more, and after a
 // complete run, there is nothing to do and nothing is written.
 func TestMoreOfWhatRanOut(t *testing.T) {
 	const zebras = " Where do zebras eat maize, and how do poles like frost?"
@@ -305,7 +305,7 @@ func TestMoreOfWhatRanOut(t *testing.T) {
 	})
 }
 
-// idle holds that a run has nothing to go on with.
+// idle holds that a run has nothing left to do.
 func (b *bench) idle(t *testing.T, want *marchwarden.Result) {
 	t.Helper()
 	before := b.Raw(t)

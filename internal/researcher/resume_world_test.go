@@ -340,7 +340,7 @@ func request(c marchwarden.Constraints) marchwarden.Request {
 
 func ptr(n int) *int { return &n }
 
-// each runs a test for both minds.
+// each runs a test for both reasoners.
 func each(t *testing.T, fn func(t *testing.T, model bool)) {
 	for _, model := range []bool{false, true} {
 		t.Run(fmt.Sprintf("model %v", model), func(t *testing.T) { fn(t, model) })

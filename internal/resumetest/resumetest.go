@@ -25,7 +25,7 @@ import (
 // ID is the id of the run.
 const ID = "00000000-0000-7000-8000-000000000001"
 
-// TheID is ID, for whoever makes the run.
+// TheID is ID, for the maker of the run.
 func TheID() marchwarden.TraceID {
 	id, err := marchwarden.ParseTraceID(ID)
 	if err != nil {

@@ -1,17 +1,16 @@
 // Package runs keeps research that outlives the call that asked for it. A run has
 // the id of its trace, one owner, and, where its folder is given, a small record on the
 // disk: who began it, what was asked, and what became of it. So a call can be handed
-// over when its caller cannot wait, a task goes on after a restart of the process, and
-// nobody sees a run that somebody else began.
+// over when its caller cannot wait, a task continues after a restart of the process, and a caller
+// sees only the runs that it began.
 //
 // What is found out is not kept here: that is in the trace and the stored documents,
-// and a run is gone on with by asking its researcher to resume it. How a client is told
-// about runs is not known here either.
+// and a run continues when its researcher is asked to resume it. How a client is told about runs is
+// not known here either.
 //
-// Several processes may share a folder. A run has a lock file, <id>.lock, which the
-// process holds in which it goes on, and only that process writes its record; the
-// others follow the record, go on with the run when the lock is free and it had not
-// ended, and leave <id>.stop to have it stopped.
+// Several processes may share a folder. A run has a lock file, <id>.lock. The process that executes
+// the run holds it, and only that process writes its record. The others follow the record, resume
+// the run when the lock is free and it had not ended, and leave <id>.stop to have it stopped.
 package runs
 
 import (
@@ -29,14 +28,14 @@ import (
 
 // Config says what a desk works with. Researcher and Now are needed.
 type Config struct {
-	// Researcher does the work. Research with Resume set goes on with an earlier run, or
-	// returns what it had.
+	// Researcher does the work. Research with Resume set resumes an earlier run, or returns what it
+	// had.
 	Researcher marchwarden.Researcher
 	// Dir is the folder of the records; it is made when it is missing. "" keeps nothing
 	// beyond the process.
 	Dir string
 	Now func() time.Time
-	// NewID makes ids that nobody can guess; nil makes random UUIDs.
+	// NewID makes ids that cannot be guessed; nil makes random UUIDs.
 	NewID func() marchwarden.TraceID
 	// Name is the researcher's. Records of other researchers in the same folder are left
 	// alone.
@@ -92,8 +91,8 @@ type Desk struct {
 }
 
 // Open reads the records of the folder and removes those whose time is over. It starts
-// nothing: Recover does. A record that is damaged is set aside under another name and
-// belongs to nobody. The caller closes the desk.
+// nothing: Recover does. A record that is damaged is set aside under another name and has no owner.
+// The caller closes the desk.
 func Open(cfg Config) (*Desk, error) {
 	if cfg.Researcher == nil || cfg.Now == nil {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "a desk needs a researcher and a clock")
@@ -136,7 +135,7 @@ func Open(cfg Config) (*Desk, error) {
 	return d, nil
 }
 
-// randomID is a new id; whoever makes UUIDs says them in their canonical form.
+// randomID is a new id, a UUID in its canonical form.
 func randomID() marchwarden.TraceID {
 	id, _ := marchwarden.ParseTraceID(uuid.NewString())
 	return id
@@ -160,7 +159,7 @@ type Asked struct {
 // not begun, nor has what bounds the research.
 // Of ctx the run keeps the values and the deadline, at which it is to say what it has,
 // but not the cancellation: Leave, Cancel or Close stops it. Its id is a new one, which
-// its trace has too. Before Begin returns, the record of a task, and of a call of anybody
+// its trace has too. Before Begin returns, the record of a task, and of a call of any caller
 // but the local user, is durable; without one a task is CodeUnavailable, and a call goes
 // on as one that only the local user can find. The caller ends the visit, or leaves.
 //
@@ -168,12 +167,12 @@ type Asked struct {
 // to the same *Run, unless there are constraints to add (CodeUnavailable). A
 // run that the principal may not see is CodeNotFound, as is one that there never was.
 //
-// Further errors: CodeDenied for nobody, CodeInvalid for a request that breaks the
-// contract, CodeUnavailable when as many runs wait as may, or the desk is closed.
+// Further errors: CodeDenied for a caller without a principal, CodeInvalid for a request that
+// breaks the contract, CodeUnavailable when as many runs wait as may, or the desk is closed.
 func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	who := access.From(ctx)
 	if who.ID == "" {
-		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "nobody is asking: a run needs an owner")
+		return nil, marchwarden.Errorf(marchwarden.CodeDenied, "the caller is unknown: a run needs an owner")
 	}
 	ask, kind := asked.Request, asked.Kind
 	if ask.Resume != "" {
@@ -195,7 +194,7 @@ func (d *Desk) Begin(ctx context.Context, asked Asked) (*Visit, error) {
 	return d.enter(r, nil, asked)
 }
 
-// again goes on with an earlier run.
+// again resumes an earlier run.
 func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
 	ask, kind := asked.Request, asked.Kind
 	id, err := marchwarden.ParseTraceID(ask.Resume)
@@ -222,9 +221,9 @@ func (d *Desk) again(ctx context.Context, asked Asked) (*Visit, error) {
 }
 
 // enter begins a run, in the place of one that has ended.
-// If another goes on under its id by now, whoever resumes attaches to that one.
+// If another run has its id by now, a caller that resumes attaches to that one.
 func (d *Desk) enter(r, ended *Run, asked Asked) (*Visit, error) {
-	first := r.visit(asked.Sink, false) // before anybody can attach, and leave again
+	first := r.visit(asked.Sink, false) // before another caller can attach, and leave again
 	other, err := d.admit(r, ended)
 	if err == nil && other == nil {
 		return d.launch(first, asked.Request)
@@ -298,7 +297,7 @@ func (d *Desk) launch(first *Visit, ask marchwarden.Request) (*Visit, error) {
 		}
 		r.note(marchwarden.Event{Stage: marchwarden.StagePlan, Message: "research started"})
 		out := d.research(r, ask)
-		d.release() // before the outcome: whoever has the answer finds the slot free
+		d.release() // before the outcome: a caller with the answer finds the slot free
 		r.settle(out)
 	}()
 	return first, nil
@@ -328,7 +327,7 @@ func (d *Desk) forget(r *Run) {
 }
 
 // chooseID makes the id of a new run. One that the local user's program has chosen, to
-// find the run again whatever happens, is taken unless there is such a run; anybody else
+// find the run again whatever happens, is taken unless there is such a run; any other caller
 // could choose an id to find out whether there is.
 func (d *Desk) chooseID(ctx context.Context, who access.Principal) marchwarden.TraceID {
 	id, ok := marchwarden.ChosenTraceID(ctx)
@@ -355,7 +354,7 @@ func (d *Desk) Tasks() int {
 }
 
 // unknown is what is said of a run that is not there, and of one that is not the
-// asker's: the two cannot be told apart.
+// caller's: the two cannot be told apart.
 func unknown(id string) error {
 	return marchwarden.Errorf(marchwarden.CodeNotFound, "no run %s", plaintext.Line(id, 40))
 }

@@ -196,7 +196,7 @@ func TestBegin(t *testing.T) {
 func TestBeginRefuses(t *testing.T) {
 	d := open(t, runs.Config{Researcher: research(patient), MaxRunning: 1})
 	_, err := d.Begin(context.Background(), runs.Asked{Request: ask, Kind: runs.Call})
-	want(t, err, marchwarden.CodeDenied, "nobody is asking")
+	want(t, err, marchwarden.CodeDenied, "the caller is unknown")
 	_, err = d.Begin(as(alice), runs.Asked{Request: marchwarden.Request{}, Kind: runs.Call})
 	want(t, err, marchwarden.CodeInvalid, "question")
 	r := begin(t, d, alice, ask, runs.Call)
@@ -241,7 +241,7 @@ func TestWhatIsRecorded(t *testing.T) {
 	}
 }
 
-// Without its record a task fails, and a call is nobody's.
+// Without its record a task fails, and a call has no owner.
 func TestNoRecord(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("as root: the folder is taken away instead of being locked")
@@ -279,7 +279,7 @@ func TestNoRecord(t *testing.T) {
 	}
 }
 
-// An id that the local user's program has chosen is kept; nobody else's is.
+// Only an id that the local user's program has chosen is kept.
 func TestChosenID(t *testing.T) {
 	d := open(t, runs.Config{Researcher: research(quick)})
 	chosen := idOf(1 << 40)

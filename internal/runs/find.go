@@ -15,7 +15,7 @@ import (
 const lookEvery = time.Second
 
 // Find gives a run: one that goes on, one that waits to, or one that has ended and has a
-// record or is remembered. A run that is not the asker's is CodeNotFound with the same
+// record or is remembered. A run that is not the caller's is CodeNotFound with the same
 // words as one that there is not.
 func (d *Desk) Find(ctx context.Context, id marchwarden.TraceID) (*Run, error) {
 	who := access.From(ctx)
@@ -32,7 +32,7 @@ func (d *Desk) Find(ctx context.Context, id marchwarden.TraceID) (*Run, error) {
 	return r, nil
 }
 
-// find gives a run, whoever asks, or nil.
+// find gives a run to any caller, or nil.
 func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
 	d.mu.Lock()
 	r := d.runs[id]
@@ -130,7 +130,7 @@ func (d *Desk) refresh() error {
 		case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign):
 		case err != nil:
 			d.seen.unread(id)
-			d.cfg.Log.Error("the record of a run could not be read: for now it belongs to nobody", "run", id.String(), "error", err)
+			d.cfg.Log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
 		default:
 			d.indexOf(rec).add(rec)
 		}
@@ -138,9 +138,9 @@ func (d *Desk) refresh() error {
 	return nil
 }
 
-// Forget removes all that is known here of a run that has ended, for whoever removes its
-// trace: what was asked, and whose it was. One that goes on is CodeUnavailable. That there
-// is nothing to forget is no error.
+// Forget removes all that is known here of a run that has ended, for a caller that removes its
+// trace: what was asked, and whose it was. One that has not ended is CodeUnavailable. That there is
+// nothing to forget is no error.
 func (d *Desk) Forget(ctx context.Context, id marchwarden.TraceID) error {
 	r, err := d.Find(ctx, id)
 	if errors.Is(err, marchwarden.CodeNotFound) {
@@ -153,7 +153,7 @@ func (d *Desk) Forget(ctx context.Context, id marchwarden.TraceID) error {
 		return goingOn(id)
 	}
 	if err := d.records.remove(r.snapshot()); err != nil {
-		if errors.Is(err, durable.ErrLocked) || errors.Is(err, errChanged) { // somebody went on with it meanwhile
+		if errors.Is(err, durable.ErrLocked) || errors.Is(err, errChanged) { // another process resumed it meanwhile
 			return goingOn(id)
 		}
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "remove the record of run %s", id)
@@ -181,7 +181,7 @@ func (d *Desk) pruneSometimes() {
 	}
 }
 
-// prune removes the records whose time is over, unless somebody is at it.
+// prune removes the records whose time is over, unless another process does.
 func (d *Desk) prune() {
 	if !d.pruning.TryLock() {
 		return
@@ -198,7 +198,7 @@ func (d *Desk) prune() {
 		switch {
 		case err == nil:
 			d.seen.remove(old.ID)
-		case !errors.Is(err, durable.ErrLocked) && !errors.Is(err, errChanged): // else somebody goes on with it, or did
+		case !errors.Is(err, durable.ErrLocked) && !errors.Is(err, errChanged): // else another process has it, or had it
 			d.cfg.Log.Error("an old record could not be removed", "run", old.ID.String(), "error", err)
 		}
 	}

@@ -122,7 +122,7 @@ func (x *index) remove(id marchwarden.TraceID) {
 	delete(x.stamps, id)
 }
 
-// owns reports whether a run, or a run of a rihla, is somebody's.
+// owns reports whether a principal owns a run, or a run of a rihla.
 func (x *index) owns(owner string, id marchwarden.TraceID) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,7 +130,7 @@ func (x *index) owns(owner string, id marchwarden.TraceID) bool {
 	return (ok && e.rec.Owner == owner) || x.traces[ownedTrace{owner, id}] > 0
 }
 
-// cites reports whether a result of somebody's cites a document.
+// cites reports whether a result of a principal cites a document.
 func (x *index) cites(owner string, h hash) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -182,8 +182,8 @@ func (x *index) expired(before time.Time) []record {
 	return append(all[:n:n], oldestOfMost(all[n:], surplus-n)...)
 }
 
-// oldestOfMost picks n of records that are in the order of their age: each time the
-// oldest of whoever has the most, so that nobody's are removed by what others ask.
+// oldestOfMost picks n of records that are in the order of their age: each time the oldest of the
+// owner with the most, so that no owner's are removed by what others ask.
 func oldestOfMost(recs []record, n int) []record {
 	if n <= 0 {
 		return nil

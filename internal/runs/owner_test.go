@@ -43,7 +43,7 @@ func tell(ctx context.Context, req marchwarden.Request, _ marchwarden.Sink) (*ma
 	return res, nil
 }
 
-// What somebody's results show is theirs, also after a restart and in another process.
+// What a caller's results show is theirs, also after a restart and in another process.
 func TestOwns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := runs.Config{Dir: t.TempDir(), Researcher: research(tell)}
@@ -101,7 +101,7 @@ func TestOwnsOtherID(t *testing.T) {
 	}
 }
 
-// Nobody learns from an error whether there is a run that is not theirs.
+// No caller learns from an error whether there is a run that is not theirs.
 func TestUnknown(t *testing.T) {
 	d := open(t, runs.Config{Dir: t.TempDir(), Researcher: research(patient)})
 	r := begin(t, d, alice, ask, runs.Task)
@@ -138,7 +138,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// A damaged record is set aside and belongs to nobody; others are none the worse.
+// A damaged record is set aside and has no owner; others are not affected.
 func TestDamaged(t *testing.T) {
 	dir := t.TempDir()
 	cfg := runs.Config{Dir: dir, Researcher: research(quick)}
@@ -191,8 +191,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// Whatever is begun, resumed, cancelled and restarted by whom: a run is seen by its
-// owner and the local user, and by nobody else.
+// Whatever is begun, resumed, cancelled and restarted by whom: a run is seen by its owner and the
+// local user only.
 func TestNobodySeesAnothers(t *testing.T) {
 	t.Parallel()
 	people := []access.Principal{alice, bob, access.Anonymous(), access.Local()}
@@ -289,7 +289,7 @@ func TestNobodySeesAnothers(t *testing.T) {
 	})
 }
 
-// What is forgotten is nobody's any more, here and in another process, and nothing of it is
+// What is forgotten has no owner any more, here and in another process, and nothing of it is
 // left in the folder. Who may not see a run does not make it forgotten.
 func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -16,14 +16,14 @@ const (
 
 	firstPause = time.Second
 	longPause  = 30 * time.Second
-	// unavailableLimit is how long a run is tried to be gone on with whose researcher
-	// says that it cannot now, such as because another process still writes its trace.
+	// unavailableLimit is how long a run is retried whose researcher cannot resume it now, such as
+	// because another process still writes its trace.
 	unavailableLimit = 2 * time.Minute
 )
 
-// Recover goes on, in the background, with every kept run of the records that had not
-// ended, in the order in which they were begun and as slots are free. Those that another
-// process goes on with are left to it for as long as it lives.
+// Recover resumes, in the background, every kept run that had not ended, in the order in which they
+// were begun and as slots are free. Those that another process has are left to it for as long as it
+// lives.
 func (d *Desk) Recover() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,7 +76,7 @@ func (d *Desk) comeBack(r *Run, now whose) {
 	}
 }
 
-// goOn goes on with a run that this process has the lock of, and a slot for.
+// goOn resumes a run that this process has the lock of, and a slot for.
 func (d *Desk) goOn(r *Run) {
 	ask := marchwarden.Request{Resume: r.id.String()}
 	waited := time.Duration(0)
@@ -108,8 +108,8 @@ func sleep(ctx context.Context, pause time.Duration) bool {
 	}
 }
 
-// follow is a run that a record says has not ended, and that this process knows nothing
-// of: another goes on with it, or went down with it.
+// follow is a run that a record says has not ended, and that this process knows nothing of: another
+// process has it, or crashed with it.
 func (d *Desk) follow(rec record) *Run {
 	d.mu.Lock()
 	if there := d.runs[rec.ID]; there != nil {
@@ -144,8 +144,8 @@ func (d *Desk) follow(rec record) *Run {
 	return r
 }
 
-// attend follows a run that another process goes on with, until it has ended there, or
-// that process has, and it can be gone on with here.
+// attend follows a run of another process, until the run has ended there, or the process has, and
+// the run can be resumed here.
 func (d *Desk) attend(r *Run) {
 	r.say("going on in another process")
 	for pause := firstPause; sleep(r.ctx, pause); pause = min(2*pause, longPause) {
@@ -172,7 +172,7 @@ const (
 	mine
 )
 
-// take takes a run over if nobody has it and it can be gone on with.
+// take takes a run over if no process has it and it can be resumed.
 func (r *Run) take() whose {
 	r.disk.Lock()
 	defer r.disk.Unlock()
@@ -197,8 +197,8 @@ func (r *Run) takeHeld() whose {
 		return nobodys
 	case locked:
 		return theirs
-	case err != nil: // it was removed or damaged: there is nothing to go on with
-		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "go on with run %s", r.id)}, true)
+	case err != nil: // it was removed or damaged: there is nothing to resume
+		r.settleHeld(outcome{err: marchwarden.Wrap(err, marchwarden.CodeUnavailable, "resume run %s", r.id)}, true)
 		return nobodys
 	}
 	stop := rec.Status == Cancelled || r.desk.records.toStop(r.id)
@@ -225,8 +225,7 @@ func (r *Run) takeHeld() whose {
 	return mine
 }
 
-// catchUp looks at the record of a run that another process goes on with: it may have
-// ended.
+// catchUp looks at the record of a run that another process has: it may have ended.
 func (r *Run) catchUp() {
 	r.mu.Lock()
 	here := r.ours || r.ended
@@ -257,11 +256,10 @@ func (r *Run) endedElsewhere(rec record) {
 	r.desk.retire(r)
 }
 
-// Close stops what runs and waits for it, for the grace or until ctx ends. What ends
-// in that time gives those who wait for it what it has. A kept run stays un-ended in its
-// record, so that Recover goes on with it in the next process; other calls have ended.
-// Runs whose research does not return are given up: that is CodeTimeout. Closing again
-// waits again.
+// Close stops what runs and waits for it, for the grace or until ctx ends. What ends in that time
+// gives its callers what it has. A kept run stays un-ended in its record, so that Recover resumes
+// it in the next process; other calls have ended. Runs whose research does not return are given up:
+// that is CodeTimeout. Closing again waits again.
 func (d *Desk) Close(ctx context.Context) error {
 	d.mu.Lock()
 	d.closed = true

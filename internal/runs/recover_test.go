@@ -17,7 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
-// cutOff is a folder as a process leaves it that is killed while it goes on with runs.
+// cutOff is a folder as a process leaves it that is killed in the middle of runs.
 func cutOff(t *testing.T, cfg runs.Config, kinds ...runs.Kind) (dir string, cut []marchwarden.TraceID) {
 	t.Helper()
 	cfg.Dir = t.TempDir()
@@ -161,7 +161,7 @@ func TestRecoverInOrder(t *testing.T) {
 	})
 }
 
-// A call that nobody kept is not gone on with by itself.
+// A call that was not kept is not resumed by itself.
 func TestCallIsCutOff(t *testing.T) {
 	dir, cut := cutOff(t, runs.Config{}, runs.Call)
 	d := open(t, runs.Config{Dir: dir, Researcher: research(quick)})
@@ -198,8 +198,8 @@ func TestOtherResearcher(t *testing.T) {
 	}
 }
 
-// Two processes on one folder: the second leaves to the first what it runs, sees its
-// end, and goes on with it when the first is gone.
+// Two processes on one folder: the second leaves to the first what it runs, sees its end, and
+// resumes it when the first is gone.
 func TestTwoProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -314,7 +314,7 @@ func TestClose(t *testing.T) {
 		for _, id := range []marchwarden.TraceID{task.ID(), kept.ID()} {
 			r := find(t, d, access.Local(), id)
 			status(t, r, runs.Working)
-			defer func() { // nobody recovers it, and nobody waits for ever
+			defer func() { // it is not recovered, and no test waits for ever
 				<-r.Done()
 				if _, err := r.Outcome(); err == nil {
 					t.Error("a run that did not go on has an outcome")
@@ -392,7 +392,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 	})
 }
 
-// A desk that does not recover goes on with the one run that somebody asks about.
+// A desk that does not recover resumes the one run that a caller asks about.
 func TestGoOn(t *testing.T) {
 	cfg := runs.Config{Dir: t.TempDir(), Researcher: research(patient)}
 	d := open(t, cfg)
@@ -417,7 +417,7 @@ func TestGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	status(t, r, runs.Working)
-	visit, err := d.Begin(as(alice), runs.Asked{Request: resume(other.ID())}) // whoever wants it, has it gone on with
+	visit, err := d.Begin(as(alice), runs.Asked{Request: resume(other.ID())}) // a caller that wants it has it resumed
 	if err != nil || !visit.Attached {
 		t.Fatalf("%+v, %v", visit, err)
 	}

@@ -38,7 +38,7 @@ func TestRefusedResumeLeavesTheRecord(t *testing.T) {
 	})
 }
 
-// A run that was cancelled is not gone on with, even if its process ended before it did.
+// A run that was cancelled is not resumed, even if its process ended before it did.
 func TestCancelledBeforeTheEnd(t *testing.T) {
 	g, release := gate()
 	dir, copied := t.TempDir(), t.TempDir()

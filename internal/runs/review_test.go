@@ -14,7 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 )
 
-// Somebody who asks without end loses their own records, and nobody else's.
+// A caller who asks without end loses their own records, and no other's.
 func TestNobodyLosesRecordsByWhatOthersAsk(t *testing.T) {
 	x := newIndex()
 	start := time.Unix(1e9, 0)

@@ -18,8 +18,7 @@ import (
 // Kind is what a run was begun as.
 type Kind int
 
-// A Call is stopped when its caller goes: whoever waits for it cancels it then. A Task
-// is kept, and goes on after a restart.
+// A Call is stopped when its last caller leaves. A Task is kept, and continues after a restart.
 const (
 	Call Kind = iota
 	Task
@@ -81,7 +80,7 @@ type Run struct {
 	recorded  bool   // a record belongs on the disk
 	hidden    bool   // it should have a record and has none
 	attended  bool   // something in this process will end it
-	ours      bool   // this process goes on with it, and writes its record
+	ours      bool   // this process executes it, and writes its record
 	cancelled bool
 	shut      bool
 	ended     bool // done is closed
@@ -105,7 +104,7 @@ type outcome struct {
 var (
 	errCancelled = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was cancelled")
 	errAbandoned = marchwarden.Errorf(marchwarden.CodeCanceled, "the run was stopped and did not end in time")
-	errCutOff    = &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the run was cut off when its process ended", Hint: "call research with resume set to its id to go on with it"}
+	errCutOff    = &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the run was cut off when its process ended", Hint: "call research with resume set to its id to continue it"}
 )
 
 // going says that a run cannot be had now.
@@ -122,8 +121,8 @@ func isGoing(err error) bool {
 	return errors.As(err, &g)
 }
 
-// newRun makes a run that this process goes on with. Its research has the owner as its
-// principal, whoever asks.
+// newRun makes a run that this process executes. Its research has the owner as its principal,
+// whichever caller asks.
 func (d *Desk) newRun(ctx context.Context, rec record) *Run {
 	owner := access.Principal{ID: rec.Owner, Scopes: slices.Clone(rec.Scopes)}
 	work, halt := context.WithCancelCause(context.WithValue(access.With(context.WithoutCancel(ctx), owner), choiceKey{}, rec.Choice))
@@ -328,7 +327,7 @@ func (r *Run) cancelElsewhere() {
 	r.settleHeld(outcome{err: errCancelled}, true)
 }
 
-// attach is a visit of somebody who wants to go on with the run while it goes on.
+// attach is a visit of a caller that resumes the run while it is under way.
 func (r *Run) attach(asked Asked) (*Visit, error) {
 	if asked.Request.Constraints != nil {
 		return nil, goingOn(r.id)
@@ -365,7 +364,7 @@ func (r *Run) hasRecord() bool {
 	return r.recorded
 }
 
-// visibleTo reports whether somebody may see the run.
+// visibleTo reports whether a principal may see the run.
 func (r *Run) visibleTo(who access.Principal) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -45,7 +45,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Research that overstays its grace keeps its slot, but nobody waits for it.
+// Research that overstays its grace keeps its slot, but no caller waits for it.
 func TestOverstay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, release := gate()
@@ -228,7 +228,7 @@ func TestResumeAttaches(t *testing.T) {
 	<-r.Done()
 }
 
-// Whatever became of it, a run can be gone on with by its owner and stays theirs.
+// Whatever became of it, a run can be resumed by its owner and stays theirs.
 func TestResumeAgain(t *testing.T) {
 	var asked []marchwarden.Request
 	fail := true
@@ -266,7 +266,7 @@ func TestResumeAgain(t *testing.T) {
 	}
 }
 
-// Of many who go on with a run at once one does, and the others have the same run.
+// Of many callers who resume a run at once one does, and the others have the same run.
 func TestResumeRace(t *testing.T) {
 	var mu sync.Mutex
 	begun := 0

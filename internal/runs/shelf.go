@@ -76,8 +76,8 @@ const (
 	// maxRecordBytes is far above the largest record that is written.
 	maxRecordBytes = 2 << 20
 
-	// oldScrap is how old a file must be that a crash left behind before it is removed:
-	// nobody is at work on it any more.
+	// oldScrap is how old a file must be that a crash left behind before it is removed: no process
+	// uses it any more.
 	oldScrap = time.Hour
 )
 
@@ -155,7 +155,7 @@ func (s *shelf) read(id marchwarden.TraceID) (record, error) {
 	if errors.Is(err, errDamaged) {
 		aside := id.String() + recordSuffix + asideSuffix
 		moved := s.root.Rename(id.String()+recordSuffix, aside)
-		s.log.Error("the record of a run is damaged and was set aside: it belongs to nobody", "file", aside, "error", errors.Join(err, moved))
+		s.log.Error("the record of a run is damaged and was set aside: it has no owner", "file", aside, "error", errors.Join(err, moved))
 	}
 	return rec, err
 }
@@ -226,8 +226,8 @@ func (s *shelf) write(rec record) error {
 	return durable.SyncDir(s.root.Open("."))
 }
 
-// lock takes the lock of a run, or says durable.ErrLocked at once. Where a file system
-// has no locks nobody is kept out.
+// lock takes the lock of a run, or says durable.ErrLocked at once. On a file system without locks
+// no process is kept out.
 func (s *shelf) lock(id marchwarden.TraceID) (*os.File, error) {
 	if s == nil {
 		return nil, nil
@@ -267,7 +267,7 @@ func (s *shelf) unlock(id marchwarden.TraceID, f *os.File) {
 	_ = f.Close() // nothing was written
 }
 
-// askToStop leaves the wish that whoever goes on with a run stops it for good.
+// askToStop asks the process that has a run to stop it for good.
 func (s *shelf) askToStop(id marchwarden.TraceID) error {
 	f, err := s.root.OpenFile(id.String()+stopSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -295,8 +295,8 @@ func (s *shelf) heeded(id marchwarden.TraceID) {
 	}
 }
 
-// remove removes a record and what belongs to it, unless somebody goes on with the run
-// (durable.ErrLocked) or the record is not as it is known any more (errChanged).
+// remove removes a record and what belongs to it, unless another process has the run
+// (durable.ErrLocked) or the record is not as it was known (errChanged).
 func (s *shelf) remove(known record) error {
 	if s == nil {
 		return nil

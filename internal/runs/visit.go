@@ -45,9 +45,9 @@ func (v *Visit) gone() bool {
 	return len(v.visits) < before
 }
 
-// Leave ends the visit of a caller who goes, and stops the run if it is not kept, goes
-// on in this process, and nobody else waits for it. It reports whether the run is being stopped or has ended, so
-// that Done is near; otherwise it goes on.
+// Leave ends the visit of a caller, and stops the run if it is not kept, is in this process, and no other caller
+// waits for it. It reports whether the run is being stopped or has ended, so that Done is near; otherwise it
+// goes on.
 func (v *Visit) Leave() (stopped bool) {
 	v.cancelIf(func() bool { return v.gone() && len(v.visits) == 0 && v.ours && !v.rec.Kept })
 	v.mu.Lock()

@@ -190,7 +190,7 @@ func (r *Run) settleHeld(out outcome, returned bool) {
 	r.desk.retire(r)
 }
 
-// close tells everybody that the run has ended; mu is held.
+// close tells all visitors that the run has ended; mu is held.
 func (r *Run) close(out outcome) {
 	r.ended, r.res, r.err = true, out.res, out.err
 	r.endedAt = r.desk.cfg.Now()
@@ -235,8 +235,8 @@ func (r *Run) final(out outcome) record {
 	return rec
 }
 
-// shown are the traces and documents that whoever owns a result may see, besides those
-// that an earlier result of the run had.
+// shown are the traces and documents that the owner of a result may see, besides those that an
+// earlier result of the run had.
 func shown(rec record, res *marchwarden.Result) (traces []marchwarden.TraceID, evidence []string) {
 	traces = slices.Clone(rec.Traces)
 	add := func(id marchwarden.TraceID) {

@@ -107,7 +107,7 @@ type Work struct {
 	Retracts []string `json:"retracts,omitempty"`
 	Abstract string   `json:"abstract,omitempty"`
 	// FullText are addresses that an index gives for a free copy, best first. They
-	// are strangers' words: fetch them as any page.
+	// are untrusted: fetch them as any page.
 	FullText []string `json:"full_text,omitempty"`
 	// Asked is what became of every question, in a fixed order.
 	Asked []Answer `json:"asked"`

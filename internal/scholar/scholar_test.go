@@ -153,7 +153,7 @@ func TestFailingIndexes(t *testing.T) {
 	}
 }
 
-// What nobody knows is not found; what somebody did not say is not.
+// What no index knows is not found; what an index did not answer is not.
 func TestUnknownPapers(t *testing.T) {
 	if _, err := newIndexes(t, nil).Look(t.Context(), mustID(t, "doi:10.1000/a")); !errors.Is(err, marchwarden.CodeNotFound) {
 		t.Errorf("%v", err)

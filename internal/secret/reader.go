@@ -7,7 +7,7 @@ import (
 )
 
 // Transport passes requests on to t and takes the secrets out of the answers, headers
-// and bodies, before anybody reads, cuts or remembers them. Bodies are still read as
+// and bodies, before they are read, cut or remembered. Bodies are still read as
 // they come.
 func (r *Redactor) Transport(t http.RoundTripper) http.RoundTripper { return &transport{r, t} }
 

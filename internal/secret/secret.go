@@ -5,9 +5,9 @@
 // that does it to a stream.
 //
 // It goes by exact values and by no pattern of what keys look like, so that it
-// never touches anything else. It does not know where secrets come from, and it
-// cannot undo a spelling that somebody has thought up to get past it: what keeps
-// secrets from strangers is that nobody is sent one but its own service.
+// never touches anything else. It does not know where secrets come from, and it cannot undo a
+// spelling that was made to get past it: what keeps secrets safe is that each is sent only to its
+// own service.
 package secret
 
 import (

@@ -95,7 +95,7 @@ func EarlySecrets(env func(string) (string, bool), args []string) []string {
 }
 
 // Hidden are the values that are taken out of what is printed and stored: keys,
-// passwords in addresses, and what researchers of somebody else's are given.
+// passwords in addresses, and what external researchers are given.
 func (c *Settings) Hidden(env func(string) (string, bool)) []string {
 	var all []string
 	for _, s := range All {
@@ -232,7 +232,7 @@ func Load(src Source) (*Settings, error) {
 	return c, nil
 }
 
-// believes reports whether .env may say a setting: the folder of a stranger must
+// believes reports whether .env may say a setting: the folder of another person must
 // not choose a model for the user's documents, an address for the user's key, or a
 // program to run.
 func (src Source) believes(s Setting, dotenv map[string]string) bool {

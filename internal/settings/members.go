@@ -14,8 +14,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
-// Member is one researcher that the configuration names: a built-in one with other
-// weights, or one of somebody else's.
+// Member is one researcher that the configuration names: a built-in one with other weights, or an
+// external one.
 type Member struct {
 	At        string // file and line
 	Name      string
@@ -33,7 +33,7 @@ type Member struct {
 	Timeout   time.Duration
 }
 
-// External reports whether the member is somebody else's.
+// External reports whether the member is not part of this program.
 func (m Member) External() bool { return len(m.Command) > 0 || m.Url != "" }
 
 // secretVariables are the variables of the environment with what the member is given in
@@ -49,8 +49,7 @@ func (m Member) secretVariables() []string {
 	return names
 }
 
-// soundsSecret reports whether the name of a variable or a parameter says that its
-// value is nobody's business.
+// soundsSecret reports whether the name of a variable or a parameter says that its value is secret.
 func soundsSecret(name string) bool {
 	name = strings.ToLower(name)
 	return slices.ContainsFunc([]string{"key", "token", "secret", "pass", "pwd", "credential", "auth"}, func(part string) bool { return strings.Contains(name, part) })
@@ -227,7 +226,7 @@ func (c *Settings) MemberNames() []string {
 	return names
 }
 
-// AreMembers refuses names in field that nobody in a network has.
+// AreMembers refuses names in field that no member of a network has.
 func (c *Settings) AreMembers(field string, names []string) error {
 	for _, name := range names {
 		if !slices.Contains(c.MemberNames(), name) {

@@ -43,9 +43,8 @@ type Setting struct {
 	allowed []string // the texts there are, if they are few
 	Secret  bool
 	EnvOnly bool // config.yaml cannot say it
-	// harmless settings may come from .env in the working directory, which may be
-	// somebody else's folder. Keys may, too; what decides where keys, documents and
-	// connections go may not.
+	// harmless settings may come from .env in the working directory, which may be another user's
+	// folder. Keys may, too; what decides where keys, documents and connections go may not.
 	harmless bool
 	// Personal settings are the user's own to say, secret or not.
 	Personal bool

@@ -47,7 +47,7 @@ type exporter struct {
 
 	ended, delivered atomic.Int64 // spans
 
-	hurried chan struct{}   // closed when Close begins: nobody waits any more
+	hurried chan struct{}   // closed when Close begins: no export waits any more
 	life    context.Context // ends with Close: nothing is sent any more
 	kill    context.CancelFunc
 

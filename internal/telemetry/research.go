@@ -162,7 +162,7 @@ func asked(ctx context.Context, req marchwarden.Request) []attribute.KeyValue {
 	return list
 }
 
-// found is what is told of a result, which may be a stranger's.
+// found is what is told of a result, which may be an external researcher's.
 func found(res *marchwarden.Result) []attribute.KeyValue {
 	cost := res.CostMetadata
 	list := []attribute.KeyValue{

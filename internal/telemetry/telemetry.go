@@ -61,7 +61,7 @@ type Tracer struct {
 	once     sync.Once // guards the close
 }
 
-// The most that a span holds, whoever fills it.
+// The most that a span holds, whatever fills it.
 const (
 	maxAttributes  = 48
 	maxValueLength = 256 // of a text, in characters
@@ -73,7 +73,7 @@ const (
 // OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, with OTEL_SDK_DISABLED=true and with
 // OTEL_TRACES_EXPORTER=none. A setting that cannot be read is an error of
 // CodeInvalid that names it and does not repeat its value. Nothing is sent yet: a
-// collector that cannot be reached is no error. Whoever starts a tracer closes it.
+// collector that cannot be reached is no error. The caller that starts a tracer closes it.
 func Start(cfg Config) (*Tracer, error) {
 	s, err := readSettings(cfg)
 	if err != nil || s == nil {

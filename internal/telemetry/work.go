@@ -23,7 +23,7 @@ func (t *Tracer) Carry(ctx context.Context) string {
 	return text
 }
 
-// Send begins the PRODUCER span of a task that is handed in, such as "send pi"; Carry then
+// Send begins the PRODUCER span of a task that is submitted, such as "send pi"; Carry then
 // gives what travels with it. The returned function ends it, as that of Work does.
 func (t *Tracer) Send(ctx context.Context, queue string) (context.Context, func(err error)) {
 	if t == nil {
@@ -39,10 +39,10 @@ func messaging(op, queue string) trace.SpanStartEventOption {
 }
 
 // Work begins the CONSUMER span of a task that was taken from a queue, such as "process
-// web". Its parent is the span of whoever asked, as Carry gave it; where that cannot be
-// read, it is the span in ctx. The work goes on in the returned context. The returned
-// function ends the span and must be called once the work is handed over, with nil or with
-// an error, of which only the code is told.
+// web". Its parent is the caller's span, as Carry gave it; where that cannot be read, it is the
+// span in ctx. The work continues in the returned context. The returned function ends the span and
+// must be called once the work is handed over, with nil or with an error, of which only the code is
+// told.
 func (t *Tracer) Work(ctx context.Context, queue, carried string) (context.Context, func(err error)) {
 	if t == nil {
 		return ctx, noEnd

@@ -17,7 +17,7 @@ import (
 //	other controls     C0, DEL, C1, carriage return and backspace among them
 //	invisible text     zero-width, bidirectional and tag characters, fillers,
 //	                   variation selectors above the first sixteen
-//	private use        code points whose look nobody agreed on
+//	private use        code points without an agreed look
 //
 // Bytes that are no UTF-8 and unassigned code points become U+FFFD; the line and
 // paragraph separators become newlines. A control string (OSC, DCS…) that is not

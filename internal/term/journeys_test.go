@@ -53,7 +53,7 @@ func TestPlanGolden(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := (Style{}).Plan(&b, "", nil); err != nil || b.String() != "nobody would be asked\n" {
+	if err := (Style{}).Plan(&b, "", nil); err != nil || b.String() != "no researcher would be asked\n" {
 		t.Errorf("%q, %v", b.String(), err)
 	}
 	if err := (Style{}).Plan(failing{}, "q", nil); !errors.Is(err, os.ErrClosed) {

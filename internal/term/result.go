@@ -80,7 +80,7 @@ func (st Style) Plan(w io.Writer, question string, rihlas []marchwarden.Rihla) e
 	p := &page{st: st}
 	p.header(ResultOptions{Question: question})
 	if len(rihlas) == 0 {
-		p.text("", "", Run{"nobody would be asked", Italic})
+		p.text("", "", Run{"no researcher would be asked", Italic})
 	} else {
 		p.text("", "", Run{"Plan", Bold}, Run{" — " + Plural(len(rihlas), "rihla") + ", the most important first", Dim})
 	}

@@ -17,7 +17,7 @@ import (
 type Book interface {
 	// Create begins a new trace; for an id that has one, fs.ErrExist is in the chain.
 	Create(id marchwarden.TraceID) (*Writer, error)
-	// Append opens a trace to go on with it.
+	// Append opens a trace to continue it.
 	Append(id marchwarden.TraceID) (*Writer, *Log, error)
 	// Load reads a trace and changes nothing.
 	Load(id marchwarden.TraceID) (*Log, error)
@@ -86,7 +86,7 @@ func (h *Held) Create(id marchwarden.TraceID) (*Writer, error) {
 	return &Writer{f: &onLines{lines}, now: h.now, clean: h.Clean, sums: true}, nil
 }
 
-// Append opens the trace of a held task to go on with it.
+// Append opens the trace of a held task to continue it.
 func (h *Held) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 	lines, err := h.find(id)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// A last line that is whole was acknowledged: whoever goes on with a trace cuts off
-// what a crash leaves, and nothing else.
+// A last line that is whole was acknowledged: the next writer of a trace cuts off what a crash
+// leaves, and nothing else.
 func TestAppendCutsOnlyWhatACrashLeaves(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

@@ -36,8 +36,7 @@ type Dir struct {
 	Clean func(line []byte) []byte
 }
 
-// Nowhere is a folder that could not be opened: nothing is in it, and whoever wants
-// to write to it is told why.
+// Nowhere is a folder that could not be opened: nothing is in it, and a write to it says why.
 func Nowhere(path string, err error) *Dir { return &Dir{path: path, err: err} }
 
 // OpenDir opens the folder, making it (mode 0700) when it is missing. Timestamps
@@ -91,8 +90,8 @@ const Unrecorded = "this answer is not recorded"
 // once.
 const holdLimit = 3 * time.Second
 
-// Append opens a trace to go on with it. A torn last line is cut off the file and
-// reported in the log's Torn. A trace that somebody writes is CodeUnavailable.
+// Append opens a trace to continue it. A torn last line is cut off the file and reported in the
+// log's Torn. A trace that another process writes is CodeUnavailable.
 func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 	if _, err := d.Stat(id); err != nil {
 		return nil, nil, err
@@ -122,7 +121,7 @@ func (d *Dir) Append(id marchwarden.TraceID) (*Writer, *Log, error) {
 // ErrGoing is in the chain of the error that Going gives.
 var ErrGoing = errors.New("going on")
 
-// Going says that a run is going on, so that nobody else can go on with it.
+// Going says that a run is under way, so that no other process can resume it.
 func Going(id marchwarden.TraceID) error {
 	return going{&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is still going on in another process", id),
 		Hint: "wait for it to end, or stop it"}}
@@ -154,9 +153,9 @@ func (d *Dir) Stat(id marchwarden.TraceID) (fs.FileInfo, error) {
 	return info, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at trace %s", id)
 }
 
-// Foreign reports whether a trace was made somewhere else and brought here. What it
-// says about how its run was begun, which folders it searched and whom it told what,
-// somebody else has chosen: nobody should go on with it in this user's name.
+// Foreign reports whether a trace was made somewhere else and brought here. How its run was begun,
+// which folders it searched and whom it told what was another user's choice: it should not be
+// resumed in this user's name.
 func (d *Dir) Foreign(id marchwarden.TraceID) (bool, error) {
 	if d.root == nil {
 		return false, d.err

@@ -81,8 +81,8 @@ func put(t testing.TB, d *Dir, id marchwarden.TraceID, data []byte) string {
 	return path
 }
 
-// Whatever part of a line a crash leaves, Load reports it, Append cuts it, and
-// the trace goes on with the next number.
+// Whatever part of a line a crash leaves, Load reports it, Append cuts it, and the trace continues
+// with the next number.
 func TestTornLastLineAtEveryByte(t *testing.T) {
 	whole := threeLines(t)
 	d := newDir(t)
@@ -130,7 +130,7 @@ func TestCreateAndAppendRefuse(t *testing.T) {
 		t.Errorf("a second trace of one id: %v", err)
 	}
 	var zero marchwarden.TraceID
-	put(t, d, zero, threeLines(t)) // a file called .jsonl is nobody's trace
+	put(t, d, zero, threeLines(t)) // a file called .jsonl is no trace
 	if _, err := d.Create(zero); err == nil {
 		t.Error("a trace without an id")
 	}

@@ -47,8 +47,8 @@ type Rihla struct {
 	Question   string `json:"question"`
 	Reason     string `json:"reason"`
 	Parent     int    `json:"parent,omitempty"`
-	// TraceID is of the run that a researcher of this program is told to make of it:
-	// whoever goes on with the investigation can go on with that, too.
+	// TraceID is of the run that a researcher of this program is told to make of it: a process that
+	// resumes the investigation can resume that run, too.
 	TraceID marchwarden.TraceID `json:"trace_id,omitzero"`
 }
 

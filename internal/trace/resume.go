@@ -35,7 +35,7 @@ type Found struct {
 	Gaps        []marchwarden.Gap `json:"gaps,omitempty"`
 }
 
-// Extension is what a run that had ended gets to go on with.
+// Extension is what a run that had ended gets when it is resumed.
 type Extension struct {
 	// Spent is what the run had used when it ended, the writing of its answer
 	// included.

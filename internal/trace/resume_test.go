@@ -181,8 +181,7 @@ func TestALineOfAnotherTraceIsFound(t *testing.T) {
 	}
 }
 
-// With an imported trace its mark goes too: a run of the same id would be held for
-// somebody else's.
+// With an imported trace its mark goes too: a run of the same id would count as imported.
 func TestRemoveTakesTheMarkAlong(t *testing.T) {
 	d := newDir(t)
 	id := testID(t, 1)

@@ -12,7 +12,7 @@
 // written by one write call and fsynced before Append returns; a torn last line
 // is what a crash leaves, and is cut on open. A line ends with a checksum over
 // itself and the one before it, so that no bit of a trace can change unnoticed
-// (since format 2). Whoever writes a trace holds a lock on its file. Fields are
+// (since format 2). The writer of a trace holds a lock on its file. Fields are
 // only ever added; a reader keeps a step whose action it does not know as Unknown.
 package trace
 
@@ -92,7 +92,7 @@ type Effect struct {
 	Error     marchwarden.Code `json:"error,omitempty"`
 	ElapsedMS float64          `json:"elapsed_ms"`
 	// Retried says that the effect was under way once before, when its run was cut
-	// off: whether it was carried out then, and charged for, nobody knows.
+	// off: whether it was carried out then, and charged for, is unknown.
 	Retried bool `json:"retried,omitempty"`
 	// Part is how many ends the run had gone past when it came by the effect.
 	Part int `json:"part,omitempty"`
@@ -136,8 +136,8 @@ type Start struct {
 	StartedAt  time.Time           `json:"started_at"`
 	Wall       time.Duration       `json:"wall_ns,omitempty"`     // how long it may gather; 0 is no limit
 	Deadline   time.Duration       `json:"deadline_ns,omitempty"` // how long it may take in all; 0 is no limit
-	// Model is the language model's id, or "" for a mind without one; Mind is then
-	// the same and MindVersion says which mind asks it.
+	// Model is the language model's id, or "" for a reasoner without one; Mind is then
+	// the same and MindVersion says which reasoner asks it.
 	Model       string `json:"model,omitempty"`
 	MindVersion string `json:"mind_version,omitempty"`
 	// Gate names the rules of the grounding gate, or is "" for the first ones.
@@ -160,7 +160,7 @@ type Start struct {
 	Fingerprint string `json:"library_fingerprint,omitempty"`
 	// Gaps are failures met before the run began; they are in its result.
 	Gaps []marchwarden.Gap `json:"gaps,omitempty"`
-	// Guide says to a mind with a model what its searches may ask for, such as the
+	// Guide says to a reasoner with a model what its searches may ask for, such as the
 	// tables of a database.
 	Guide string `json:"guide,omitempty"`
 	// PartOf says that the run is a rihla of an investigation, which has a trace of

@@ -21,7 +21,7 @@ var (
 const Removed = "[address removed]"
 
 // Unlink takes out of a text every address that nothing in the run vouches for.
-// A mind may have been told by a page to send readers somewhere; only addresses
+// A reasoner may have been told by a page to send readers somewhere; only addresses
 // that a source really holds stay. Of a link or an image in Markdown the label
 // stays. known is asked for each, without the punctuation that a sentence puts
 // behind it.

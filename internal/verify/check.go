@@ -254,8 +254,8 @@ func (all fetches) behind(c marchwarden.Citation) (*trace.FetchComplete, string)
 var placeForm = regexp.MustCompile(`#(?:L|page=)([1-9][0-9]{0,8})$`)
 
 // CutPlace parts the locator of a citation into that of the document and the line
-// or page in it, which is "" when there is none. The name of a file may end like
-// that by itself: whoever knows the documents looks for the whole locator first.
+// or page in it, which is "" when there is none. The name of a file may end like that by itself: a
+// caller that knows the documents looks for the whole locator first.
 func CutPlace(locator string) (document, place string) {
 	at := placeForm.FindStringIndex(locator)
 	if at == nil || at[0] == 0 {

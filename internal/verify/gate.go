@@ -1,10 +1,10 @@
-// Package verify holds the grounding gate and the checks that anybody can repeat.
+// Package verify holds the grounding gate and the checks that any reader can repeat.
 //
-// Gate turns a draft, which nobody trusts, into answer, claims and citations: an
+// Gate turns a draft, which is not trusted, into answer, claims and citations: an
 // excerpt is cut out of the stored bytes by the program, a passage id that does
 // not exist is dropped and counted, and a sentence left without evidence does not
-// appear. Check takes any result, whoever made it, and holds every citation
-// against the stored bytes again. Contradictions compares what sources say.
+// appear. Check takes any result and holds every citation against the stored bytes again.
+// Contradictions compares what sources say.
 //
 // The package judges text against text. It fetches nothing and asks no model.
 package verify

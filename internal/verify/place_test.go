@@ -220,7 +220,7 @@ func TestSidesOfContradictionsNameTheLine(t *testing.T) {
 	for _, c := range g.Contradictions {
 		got = append(got, c.A.Locator+" "+c.B.Locator)
 	}
-	// Which of two equal sentences is meant nobody knows, unless one is cited.
+	// Which of two equal sentences is meant is unknown, unless one is cited.
 	want := []string{"lib:a.md#L3 lib:b.md#L1", "lib:a.md#L5 lib:b.md", "lib:a.md#L7 " + g.Citations[0].Locator}
 	if d := cmp.Diff(want, got); d != "" || g.Citations[0].Locator != "lib:b.md#L5" {
 		t.Errorf("%s, and cited is %s", d, g.Citations[0].Locator)

@@ -226,7 +226,7 @@ func TestCheckFindsFalseShortAnswers(t *testing.T) {
 	}
 }
 
-// Whatever a mind asks for, what leaves the gate stands.
+// Whatever a reasoner asks for, what leaves the gate stands.
 func TestEveryShortAnswerIsStoredBytes(t *testing.T) {
 	word := rapid.SampledFrom([]string{"peas", "corn.", "Überall", "[1]", "[[1]2]", "3.5", "\n\n", "日本。", "“quoted”", "\t", "a\u00adb", "🌱!", "\x1b[1m"})
 	kind := rapid.SampledFrom([]marchwarden.ShortKind{"span", "yes", "no", "value", "unknown", "?"})

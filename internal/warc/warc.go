@@ -213,8 +213,8 @@ func angled(id string) string {
 	return "<" + id + ">"
 }
 
-// recordID is a name for a record that its content decides: a UUID of the kind that
-// everybody may compute in a way of one's own (version 8).
+// recordID is a name for a record that its content decides: a UUID of the kind whose computation is
+// free (version 8).
 func recordID(kind string, parts ...string) string {
 	h := sha256.New()
 	for _, p := range append([]string{"marchwarden/warc/v1", kind}, parts...) {

@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// resume goes on with a run.
+// resume resumes a run.
 func (s *Server) resume(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	if err := r.ParseForm(); err != nil {
 		return badForm(err)
@@ -51,8 +51,8 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	return s.back(w, r, id, "different")
 }
 
-// checks are the checks of sources that go on, one a run, and those that failed until
-// somebody was told.
+// checks are the checks of sources under way, one a run, and those that failed until a reader was
+// told.
 type checks struct {
 	mu     sync.Mutex // guards what follows, and all of them
 	closed bool

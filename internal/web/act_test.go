@@ -141,7 +141,7 @@ func TestACheckThatFails(t *testing.T) {
 	<-s.begun
 	close(s.end)
 	w.unchecked(id)
-	if resp, _ := b.send("HEAD", path(id, "/drift"), nil); resp.StatusCode != 200 { // tells nobody anything
+	if resp, _ := b.send("HEAD", path(id, "/drift"), nil); resp.StatusCode != 200 { // tells nothing
 		t.Errorf("%d", resp.StatusCode)
 	}
 	_, text := b.get(path(id, "/drift"))
@@ -161,7 +161,7 @@ func TestACheckThatFails(t *testing.T) {
 	has(t, text, "The check failed: ")
 	lacks(t, text, "a bug")
 
-	// One that failed and of which nobody was told does not keep another from beginning.
+	// One that failed without being told of does not keep another from beginning.
 	b.post(path(id, "/drift"), nil)
 	w.unchecked(id)
 	again := w.slowly(nil)

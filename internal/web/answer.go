@@ -119,8 +119,7 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *lanes.
 	return t, nil
 }
 
-// unreadable is an error of reading a record. What is wrong with it is nothing that
-// somebody asked for wrongly.
+// unreadable is an error of reading a record. The fault is in the record, not in the request.
 func unreadable(err error) error {
 	switch marchwarden.CodeOf(err) {
 	case marchwarden.CodeInvalid, marchwarden.CodeMalformed, marchwarden.CodeInternal:
@@ -252,13 +251,13 @@ func (s *Server) answer(t *told, g history.Glance) page.Answer {
 		v.Sources = append(v.Sources, sourceLine(c, i+1))
 	}
 	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Exports: exports(s.Tests.Formats())}
-	if res.CostMetadata.BudgetExhausted && !g.Partial { // one that was stopped goes on with what is left
+	if res.CostMetadata.BudgetExhausted && !g.Partial { // one that was stopped continues with what is left
 		v.Can.More = t.Limits.TokenBudget
 	}
 	return v
 }
 
-// can is what of it the asker may do.
+// can is what of it the caller may do.
 func can(ctx context.Context, c page.Can) page.Can {
 	if may(ctx, access.ScopeResearch) {
 		return c

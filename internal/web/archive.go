@@ -26,13 +26,13 @@ import (
 // pageRuns is how many runs a page of the history lists.
 const pageRuns = 25
 
-// visible says which runs an asker may see.
+// visible says which runs a caller may see.
 func (s *Server) visible(r *http.Request) func(marchwarden.TraceID) bool {
 	return func(id marchwarden.TraceID) bool { return s.Runs.Owns(r.Context(), id) }
 }
 
 // latest are some runs that go on and some that do not, the newest of those that the
-// asker may see.
+// caller may see.
 func (s *Server) latest(r *http.Request) (going, ended []page.Entry, err error) {
 	found, _, err := s.History.Find(r.Context(), history.Query{}, s.visible(r))
 	if err != nil {

@@ -110,7 +110,7 @@ func (c *client) cut() {
 	_ = c.conn.SetWriteDeadline(time.Unix(1, 0)) // a connection that is closed needs none
 }
 
-// release lets nobody touch the connection any more: the handler is about to return.
+// release ends all use of the connection: the handler is about to return.
 // What net/http writes after it, the end of the answer, has a deadline as well. After a
 // write that failed nothing is written, whatever the deadline.
 func (c *client) release() {

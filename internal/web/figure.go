@@ -17,8 +17,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// Lanes draws a run on one axis of time. Once it is over, what its end waited for is
-// marked: while it goes on nobody knows that.
+// Lanes draws a run on one axis of time. Once it is over, what its end waited for is marked:
+// before, that is unknown.
 func Lanes(b *lanes.Board, now time.Time, going bool) template.HTML {
 	critical := map[int][]lanes.Span{}
 	if !going {

@@ -97,7 +97,7 @@ func TestLanes(t *testing.T) {
 func TestStages(t *testing.T) {
 	one := board().Stages()
 	all := AllStages([][]lanes.Stage{one, one, nil})
-	if body := string(all.Body); !strings.Contains(body, "400") || !strings.Contains(body, "reading") || !strings.Contains(body, "other") { // 40 tokens of nobody knows what
+	if body := string(all.Body); !strings.Contains(body, "400") || !strings.Contains(body, "reading") || !strings.Contains(body, "other") { // 40 tokens of an unknown stage
 		t.Errorf("%s", all.Body)
 	}
 	if one[0].Tokens != board().Stages()[0].Tokens {

@@ -15,7 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// asServer asks in the name of the server itself, for what every asker of a
+// asServer asks in the name of the server itself, for what every caller of a
 // stream was let in for.
 func asServer() context.Context { return access.With(context.Background(), access.Local()) }
 

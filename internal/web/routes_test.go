@@ -102,7 +102,7 @@ func TestWrongAddresses(t *testing.T) {
 	}
 }
 
-// Nobody gets anything who is not signed in.
+// A user who is not signed in gets nothing.
 func TestStrangers(t *testing.T) {
 	w := newWorld(t, nil)
 	id := w.run("", question)
@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 			id := w.run("ann", question)
 			var err error = &marchwarden.Error{Code: c.code, Message: "it is at /srv/secret/place", Hint: "look at /srv/secret/hint", Err: cause}
 			if c.code == "" {
-				err = context.Canceled // of somebody else's making, and with no code of ours
+				err = context.Canceled // of another package's making, and with no code of ours
 				c.status = 503
 			}
 			w.office.refuse, w.tests.err = err, err

@@ -38,8 +38,8 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
 }
 
-// look reads a run as lanes. over says that nobody is at work on it. A trace in which
-// nothing stands is looked at twice: it may be about to be written.
+// look reads a run as lanes. over says that no process works on it. An empty trace is looked at
+// twice: it may be about to be written.
 func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*lanes.Board, bool, error) {
 	run := lanes.Follow(s.Records, s.Store.Blobs, id)
 	board, _, over, err := run.Read(ctx)
@@ -176,7 +176,7 @@ func (s *Server) watch(_ context.Context, id marchwarden.TraceID) (Source, error
 	return &watched{s: s, id: id, run: lanes.Follow(s.Records, s.Store.Blobs, id)}, nil
 }
 
-// watched is a run that somebody watches.
+// watched is a run that clients watch.
 type watched struct {
 	s     *Server
 	id    marchwarden.TraceID

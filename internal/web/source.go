@@ -119,8 +119,8 @@ func around(text string, at int) (from, to int) {
 
 // marked is a part of a text in pieces, with the excerpts that lie in it marked. The one
 // of citation n is a single piece. Of others that overlap it or each other, the second is
-// what is left of it, in pieces of which the first has its number; where nothing is left
-// its number has an empty piece, so that whoever looks for it finds the place.
+// what is left of it, in pieces of which the first has its number; where nothing is left its number
+// has an empty piece, so that a link to it finds the place.
 func marked(text string, from, to int, cited []marchwarden.Citation, n int) []page.Piece {
 	type place struct{ start, end, number int }
 	var places []place

@@ -43,7 +43,7 @@ func TestEvidence(t *testing.T) {
 			}
 			has(t, text, "the answer has no such source")
 		}
-		if status, text := b.get(path(res.TraceID, "?source="+n)); status != 200 || !strings.Contains(text, `data-preview="1"`) { // the first, which nobody chose
+		if status, text := b.get(path(res.TraceID, "?source="+n)); status != 200 || !strings.Contains(text, `data-preview="1"`) { // the first, which the reader did not choose
 			t.Errorf("the answer with source %s: %d", n, status)
 		}
 	}

@@ -1,10 +1,9 @@
 package web
 
 // This part sends pictures of runs to browsers as server-sent events. It owns that
-// a run is looked at by one goroutine, however many watch it; that everybody gets the
-// latest picture, and who is slow loses those between; and that nobody waits for a client
-// that does not read. It knows neither what a picture shows, nor where it comes from, nor
-// who may see it.
+// a run is looked at by one goroutine, however many watch it; that every client gets the latest
+// picture, and a slow one loses those between; and that nothing waits for a client that does not
+// read. It knows neither what a picture shows, nor where it comes from, nor who may see it.
 //
 //	source ── Next ──▶ run: the latest picture, the end ──▶ client: write, flush ──▶ browser
 //	                   (replaced, never queued)        └──▶ client …
@@ -75,7 +74,7 @@ type StreamConfig struct {
 // grace is how long Close waits for a source that does not listen to its context.
 const grace = time.Second
 
-// Hub is the runs that somebody watches. It is safe for concurrent use. Close it when done.
+// Hub is the runs that clients watch. It is safe for concurrent use. Close it when done.
 type Hub struct {
 	cfg     StreamConfig
 	life    context.Context
@@ -106,7 +105,7 @@ func NewStream(cfg StreamConfig) *Hub {
 }
 
 // Close ends all streams, in the middle of a write if need be, and returns when they
-// have. Whoever comes later is refused. http.Server.Shutdown waits for streams and does
+// have. A later client is refused. http.Server.Shutdown waits for streams and does
 // not end them: register Close with RegisterOnShutdown, or call it before.
 func (h *Hub) Close() {
 	h.mu.Lock()
@@ -191,8 +190,8 @@ func (h *Hub) join(id marchwarden.TraceID) (*run, error) {
 	return r, nil
 }
 
-// leave makes one client of a run less. Nothing is stopped here: whoever looks at the
-// source finds out before the next look, and until then another client may come.
+// leave makes one client of a run less. Nothing is stopped here: the goroutine that looks at the
+// source finds out before its next look, and until then another client may come.
 func (h *Hub) leave(r *run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -201,7 +200,7 @@ func (h *Hub) leave(r *run) {
 	h.streams.Done()
 }
 
-// deserted forgets a run that nobody watches any more. Only the goroutine that looks at
+// deserted forgets a run that no client watches any more. Only the goroutine that looks at
 // its source asks, and it ends then, so that there never are two for one run.
 func (h *Hub) deserted(r *run) bool {
 	h.mu.Lock()

@@ -72,7 +72,7 @@ func (r *run) settled() bool {
 	return now.last != nil
 }
 
-// watch looks at a run for as long as somebody watches it. The clients are told how it
+// watch looks at a run for as long as it has clients. The clients are told how it
 // ended before the run is forgotten: one that comes between is told, too.
 func (h *Hub) watch(r *run) {
 	defer h.forget(r)
@@ -96,7 +96,7 @@ func (h *Hub) fail(r *run, err error) {
 	}
 }
 
-// follow shows what a source gives, until it is over, it fails, or nobody is there.
+// follow shows what a source gives, until it is over, it fails, or no client is left.
 func (h *Hub) follow(r *run) error {
 	ctx, stop := context.WithCancel(h.life)
 	defer stop()

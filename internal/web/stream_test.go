@@ -22,7 +22,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// Everybody gets every picture that is there long enough, none twice, then the end; the
+// Every client gets every picture that is there long enough, none twice, then the end; the
 // source is looked at as often for three as for one.
 func TestPictures(t *testing.T) {
 	for _, clients := range []int{1, 3} {
@@ -99,9 +99,9 @@ func TestComesBack(t *testing.T) {
 	})
 }
 
-// One that does not read is dropped when its time is over. Until then nobody waits for
-// it: neither the source nor the others. One that reads again in time has lost what was
-// between, and has the latest.
+// One that does not read is dropped when its time is over. Until then nothing waits for it: neither
+// the source nor the others. One that reads again in time has lost what was between, and has the
+// latest.
 func TestNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "0"}
@@ -141,7 +141,7 @@ func TestNeverReads(t *testing.T) {
 }
 
 // A run is looked at until its last client has left, and by one goroutine: one that
-// comes before the next look goes on with the same source, a later one has its own.
+// comes before the next look gets the same source, a later one has its own.
 func TestLastLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
@@ -291,8 +291,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Close does not wait for a source that does not listen, and tells nobody of an error
-// that it made itself.
+// Close does not wait for a source that does not listen, and does not report an error that it made
+// itself.
 func TestCloseDeafSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wake := make(chan struct{})

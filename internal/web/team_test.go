@@ -78,7 +78,7 @@ func TestOthersRuns(t *testing.T) {
 	}
 }
 
-// A run that goes on is its asker's alone, too, from the first moment.
+// A run that goes on is its caller's alone, too, from the first moment.
 func TestOthersRunsThatGoOn(t *testing.T) {
 	w, people := newTeam(t, nil, map[string][]string{"ann": asker, "bob": asker})
 	h := newHeld(w)

@@ -48,11 +48,11 @@ type Question struct {
 	Researchers []string // those that may be sent; none is all that the settings allow
 }
 
-// Member is somebody who can be asked.
+// Member is a researcher that can be asked.
 type Member struct {
 	Name, Scope string
 	OpenWorld   bool   // words of the question leave this machine
-	On          bool   // asked unless the asker says otherwise
+	On          bool   // asked unless the caller says otherwise
 	Down        string // why it cannot be asked, or ""
 }
 
@@ -60,9 +60,9 @@ type Member struct {
 type Office interface {
 	// Members are those who can be asked.
 	Members() []Member
-	// Ask begins a run that goes on without its asker, and after a restart.
+	// Ask begins a run that goes on without its caller, and after a restart.
 	Ask(ctx context.Context, q Question) (marchwarden.TraceID, error)
-	// Resume goes on with a run that has ended or was cut off, with so many more tokens.
+	// Resume resumes a run that has ended or was cut off, with that many more tokens.
 	Resume(ctx context.Context, id marchwarden.TraceID, tokens int) error
 	// Remove removes a run for good, with its rihlas and what only they needed.
 	Remove(ctx context.Context, id marchwarden.TraceID) error
@@ -95,8 +95,8 @@ type Config struct {
 	History *history.History
 	Office  Office
 	Tests   Tests
-	// Spent are the lines of the ledger. They are everybody's, so they are shown to
-	// whoever sees all runs.
+	// Spent are the lines of the ledger. They cover all users, so only a user who may see all runs
+	// sees them.
 	Spent func() ([]ledger.Entry, error)
 	// Curve is the table that turns scores into probabilities; nil is none.
 	Curve func() (*confidence.Table, error)
@@ -150,7 +150,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET "+page.StaticPath, s.pages.Static())
 	routes := []struct {
 		pattern string
-		scope   string // that the asker must have
+		scope   string // that the caller must have
 		handle  func(http.ResponseWriter, *http.Request) error
 	}{
 		{"GET /{$}", access.ScopeRead, s.askPage},
@@ -208,7 +208,7 @@ func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Re
 // Link is an address by which the local user gets in, once.
 func (s *Server) Link(base string) string { return s.gate.Link(base) }
 
-// gatePage is the page that says who is asked for, or why somebody is not let in.
+// gatePage is the page that asks for a sign-in, or says why it is refused.
 func (s *Server) gatePage(v gate.View) ([]byte, error) {
 	var buf bytes.Buffer
 	f := page.Frame{Title: "Sign in", CSRF: v.CSRF, User: v.Who, Bare: true}
@@ -225,7 +225,7 @@ func (s *Server) gatePage(v gate.View) ([]byte, error) {
 // form spells them.
 const maxForm = 1 << 20
 
-// may reports whether the asker has a scope.
+// may reports whether the caller has a scope.
 func may(ctx context.Context, scope string) bool { return access.From(ctx).May(scope) }
 
 func mayNot(ctx context.Context, scope string) error {
@@ -235,9 +235,8 @@ func mayNot(ctx context.Context, scope string) error {
 	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: "your token is not good for that", Hint: "ask for one with the scope " + scope}
 }
 
-// of finds the run that an address names for a handler. A run that the asker may not
-// see is not there, in the same words as one that there is not; where it was looked for
-// is nobody's business.
+// of finds the run that an address names for a handler. A run that the caller may not see is not
+// there, in the same words as one that does not exist; where it was looked for is not told.
 func (s *Server) of(handle func(http.ResponseWriter, *http.Request, marchwarden.TraceID) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		id, err := marchwarden.ParseTraceID(r.PathValue("id"))
@@ -286,7 +285,7 @@ func (s *Server) frame(r *http.Request, title string) page.Frame {
 // problem shows what went wrong. What people cannot help is in the log.
 func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	status, headline := statusOf(err)
-	if r.Context().Err() != nil { // nobody is there to be told, or nobody who may be
+	if r.Context().Err() != nil { // the caller is gone, or may no longer be told
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
@@ -301,7 +300,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// inTheLog is all that is told of an error that is none of ours, or none of the asker's
+// inTheLog is all that is told of an error that is none of ours, or none of the caller's
 // business.
 const inTheLog = "the log of the server says more"
 
@@ -359,8 +358,7 @@ func (s *Server) html(w http.ResponseWriter, r *http.Request, render func(io.Wri
 }
 
 // show sends a page with a status. It is made as a whole first: one that cannot be made
-// is an error, and one that does not get to its reader is none, since nobody could be
-// told.
+// is an error, and one that does not get to its reader is none, since there is no reader to tell.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, status int, render func(io.Writer) error) error {
 	var buf bytes.Buffer
 	if err := render(&buf); err != nil {

@@ -54,8 +54,8 @@ func cutLine(data []byte) (line, rest []byte, found bool) {
 	return line, rest, true
 }
 
-// oops is the event that says why a run cannot be watched. Of a fault that nobody
-// classified, and of the causes of others, nothing is told: they are for the log.
+// oops is the event that says why a run cannot be watched. Unclassified faults, and the causes of
+// others, are not told: they are for the log.
 func oops(err error) []byte {
 	said := struct {
 		Code    marchwarden.Code `json:"code"`

@@ -295,7 +295,7 @@ func (w *world) begin(ctx context.Context, req marchwarden.Request) marchwarden.
 	return v.ID()
 }
 
-// run is a run that has ended, asked for by somebody; "" is the local user.
+// run is a run that has ended, asked for by a user; "" is the local one.
 func (w *world) run(who, text string) marchwarden.TraceID {
 	w.t.Helper()
 	p := access.Local()

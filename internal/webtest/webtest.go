@@ -1,6 +1,6 @@
 // Package webtest is a small internet on loopback for the tests of what searches
 // and reads the web: pages, and a search service that finds them and answers as a
-// SearXNG instance does, and a scripted mind that does what a good language model
+// SearXNG instance does, and a scripted reasoner that does what a good language model
 // would. It is for tests only; it needs no key and no network.
 package webtest
 

@@ -1,6 +1,6 @@
 // Package check reads the manifests of Marchwarden as a Kubernetes server would, without
 // one: every field must be of the type that the API has, and what manifests say of each
-// other must hold. It is a module of its own, so that nobody else pays for that API.
+// other must hold. It is a module of its own, so that no other module pays for that API.
 package check
 
 import (

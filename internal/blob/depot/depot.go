@@ -37,7 +37,7 @@ func Check(address string) error {
 
 // Open opens the store at address: "jetstream" or "", "dir:/path", or
 // "s3://bucket/prefix?endpoint=https://host&region=name". A directory must be there
-// already. The caller calls close when he is done; it is never nil.
+// already. The caller calls close when done; it is never nil.
 func Open(ctx context.Context, address string, means Means) (store blob.Store, close func() error, err error) {
 	nothing := func() error { return nil }
 	path, bucket, err := parse(address)

@@ -84,7 +84,7 @@ func cluster(t *testing.T) func(context.Context) (blob.Store, error) {
 	return func(ctx context.Context) (blob.Store, error) { return objects.Open(ctx, js) }
 }
 
-// A folder that is not mounted is not made: nobody else would see what is in it.
+// A folder that is not mounted is not made: no other host would see what is in it.
 func TestFolderMustBeThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "not-mounted")
 	_, done, err := Open(t.Context(), "dir:"+path, Means{})

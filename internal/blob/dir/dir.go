@@ -10,30 +10,28 @@
 //	lock                        kept by writers together, or by one that removes alone
 //
 // A file appears under its final name complete or not at all, so a reader never
-// needs a lock and writers need none against each other: whoever renames last
-// replaces a file by an equal one. Temporary files are never read, except to
-// restore what is missing; Sweep removes the old ones. Names of any other shape
-// are left alone, and Strays lists them. Directories are 0700, files 0600.
+// needs a lock and writers need none against each other: the last rename replaces a file by an
+// equal one. Temporary files are never read, except to restore what is missing; Sweep removes the
+// old ones. Names of any other shape are left alone, and Strays lists them. Directories are 0700,
+// files 0600.
 //
 // # Removing
 //
 // Remove may run while others write, in this process and in others, and must not
 // take away what they rely on. A writer relies on a blob from the moment when Put
-// or Get answered for it until a trace names it, and nobody can see that it does.
+// or Get answered for it until a trace names it, and this cannot be seen.
 // So use leaves a mark: the time of a file is when its blob was last used. Put
 // sets it always, Get when it is older than ten minutes. Remove spares what was
 // used since a time that its caller gives, which lies further back than those ten
 // minutes and than the start of every run that is going on.
 //
-// Between looking at the time and removing the file nobody may use it, for he
-// would be told that the blob is there a moment before it is not. Hence the lock:
-// Put, and a Get that sets the time, hold it together with others; Remove holds it
-// alone, looks at each time again when it has it, and gives it back after every
-// few files. Then either the use came first, and Remove sees its mark, or the
-// removal did: Put then finds nothing and writes the file, and Get says that
-// nothing is stored. A Get of a blob used less than ten minutes ago needs no lock,
-// because Remove spares that. Where there are no locks, writers go on without and
-// Remove refuses to work.
+// Between looking at the time and removing the file no process may use it: it would be told that
+// the blob is there a moment before it is not. Hence the lock: Put, and a Get that sets the time,
+// hold it together with others; Remove holds it alone, looks at each time again when it has it, and
+// gives it back after every few files. Then either the use came first, and Remove sees its mark, or
+// the removal did: Put then finds nothing and writes the file, and Get says that nothing is stored.
+// A Get of a blob used less than ten minutes ago needs no lock, because Remove spares that. Where
+// there are no locks, writers go on without and Remove refuses to work.
 //
 // The times are those of the file system, which may be another machine's.
 //

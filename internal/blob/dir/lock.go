@@ -27,13 +27,13 @@ type sharedLock struct {
 	root *os.Root
 
 	mu      sync.Mutex // guards what follows
-	file    *os.File   // nil when nobody holds the lock, or where there are no locks
+	file    *os.File   // nil when the lock is free, or where there are no locks
 	holders int
 }
 
 // share takes the lock with others. The caller ends with done. It waits for one
-// that removes; ErrLocked if that takes too long. Where there is no lock it goes on
-// without: whoever removes does not.
+// that removes; ErrLocked if that takes too long. Where there is no lock it continues without one;
+// Remove does not.
 func (l *sharedLock) share(ctx context.Context) (done func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -173,7 +173,7 @@ func (s *Store) SetAside(ctx context.Context, ref blob.Ref, path string) (bool, 
 	}
 	defer lock.Close()
 	if _, err := s.Inspect(ctx, blob.File{Ref: ref}); !errors.Is(err, blob.ErrCorrupt) {
-		return false, nil // somebody put the right bytes there, or removed it
+		return false, nil // another process put the right bytes there, or removed it
 	}
 	// The store is opened as a root, out of which nothing can be renamed.
 	if err := os.Rename(filepath.Join(s.files.path, filepath.FromSlash(nameOf(ref))), path); err != nil {
@@ -190,7 +190,7 @@ func (f *files) mark(ctx context.Context, ref blob.Ref) error {
 		return blob.ErrNotFound
 	}
 	if err != nil {
-		return nil // whoever reads the blob meets the same
+		return nil // a reader of the blob meets the same
 	}
 	now, err := f.tick()
 	if err != nil || now.Sub(info.ModTime()) < freshFor {
@@ -198,7 +198,7 @@ func (f *files) mark(ctx context.Context, ref blob.Ref) error {
 	}
 	done, err := f.lock.share(ctx)
 	if err != nil {
-		return ctx.Err() // somebody clears up for long; what is read is no less sound for that
+		return ctx.Err() // another process clears for long; what is read is no less sound for that
 	}
 	defer done()
 	if err := f.touch(ref); errors.Is(err, fs.ErrNotExist) {

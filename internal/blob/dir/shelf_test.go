@@ -84,8 +84,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// A writer waits while somebody removes, and somebody who removes while one
-// writes.
+// A writer waits while another process removes, and a remover while one writes.
 func TestRemoveAndWritersWaitForEachOther(t *testing.T) {
 	s := open(t, t.TempDir())
 	ref := put(t, s, "a page")
@@ -251,7 +250,7 @@ func TestStoreWithoutALock(t *testing.T) {
 	}
 }
 
-// What nobody of ours made is listed, and neither read nor removed.
+// A foreign file is listed, and neither read nor removed.
 func TestStrays(t *testing.T) {
 	s := open(t, t.TempDir())
 	ref := put(t, s, "a page")

@@ -10,8 +10,8 @@
 // the form's header, and says how many chunks there are and which set. A set is named by
 // the sum of its chunks, so that writers of different versions, whose compression may
 // differ, never mix theirs. Chunks are acknowledged before the head is sent: a blob is
-// there as a whole or not at all. What a writer that died leaves are chunks without a
-// head, which nobody reads.
+// there as a whole or not at all. What a writer that died leaves are chunks without a head, which
+// are never read.
 //
 // Every message is awaited until a quorum has it, and may be sent again: the same bytes
 // go to the same subject. Reads go to the leader, since a replica that lags would deny
@@ -19,8 +19,8 @@
 // consumer is made except by Walk.
 //
 // The client's own object store (jetstream.ObjectStore) is not used: it sends manifest
-// and chunks at once and takes the chunks back when an acknowledgement is late, though
-// the manifest may stand and somebody else rely on it.
+// and chunks at once and takes the chunks back when an acknowledgement is late, though the manifest
+// may stand and another process may rely on it.
 package objects
 
 import (
@@ -54,7 +54,7 @@ const patience = 20 * time.Second
 // forming is how long a cluster may take to find its servers and elect a leader.
 const forming = 2 * time.Minute
 
-// Limits is what whoever sets up the stream decides.
+// Limits are chosen when the stream is set up.
 type Limits struct {
 	Replicas int   // 1, or 3 in a cluster; 0 is 1
 	MaxBytes int64 // what the stream may take of a disk; 0 is no limit but the server's
@@ -87,7 +87,7 @@ func Prepare(ctx context.Context, js jetstream.JetStream, limits Limits) error {
 }
 
 // Open returns the store in a stream that Prepare made. The connection is the caller's,
-// and stays his to close. A call that finds no server waits for one, up to 20 seconds,
+// and stays the caller's to close. A call that finds no server waits for one, up to 20 seconds,
 // and then gives CodeUnavailable.
 func Open(ctx context.Context, js jetstream.JetStream) (blob.Store, error) {
 	keeper, err := newKeeper(ctx, js, patience)

@@ -327,7 +327,7 @@ func TestOpenWithoutAStream(t *testing.T) {
 	}
 }
 
-// A key that may not write is told so, and not that nobody answers.
+// A key that may not write is told so, and not that the server does not answer.
 func TestNoRightToWrite(t *testing.T) {
 	opts := &server.Options{DontListen: true, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, Users: []*server.User{
 		{Username: "hub", Password: "hub"},

@@ -90,7 +90,7 @@ func full(err error) bool {
 	return errors.As(err, &api) && slices.Contains([]jetstream.ErrorCode{codeStreamFull, codeAccountFull, codeNoResources, codeNoStorage}, api.ErrorCode)
 }
 
-// named says what an error that lasts means to whoever runs the cluster.
+// named says what a lasting error means to the operator of the cluster.
 func named(err error) error {
 	if errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err // its callers know

@@ -87,7 +87,7 @@ func (k *keeper) heads(ctx context.Context, fn func(blob.Info)) error {
 			return err
 		}
 		ref, err := blob.Parse("sha256:" + strings.TrimPrefix(msg.Subject(), "mw.blob."))
-		if err == nil { // what is no reference is nobody's blob
+		if err == nil { // what is no reference is no blob
 			size, err := strconv.ParseInt(msg.Headers().Get(headerSize), 10, 64)
 			if err != nil || size < 0 || size > blob.MaxSize {
 				size = -1

@@ -18,7 +18,7 @@ import (
 const statusNoRange = http.StatusRequestedRangeNotSatisfiable
 
 // errExists reports that an object is there which was to be written only if it was not.
-var errExists error = marchwarden.Errorf(marchwarden.CodeUnavailable, "the object is there already, or somebody writes it")
+var errExists error = marchwarden.Errorf(marchwarden.CodeUnavailable, "the object is there already, or another process writes it")
 
 // explain gives an error of the client its code and its meaning. If the caller has ended
 // the call, that is the error.

@@ -44,7 +44,7 @@ func TestGateway(t *testing.T) {
 	})
 }
 
-// freePort is an address on loopback that nobody uses yet.
+// freePort is a free address on loopback.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

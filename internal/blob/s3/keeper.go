@@ -67,7 +67,7 @@ func (k *keeper) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
 		if !onlyNew || !errors.Is(err, errExists) {
 			return err
 		}
-		onlyNew = false // somebody was first: look at what he wrote, once
+		onlyNew = false // another writer was first: look at what it wrote, once
 	}
 }
 

@@ -87,7 +87,7 @@ func TestLostConsumers(t *testing.T) {
 	ended(t, e, task)
 }
 
-// That an investigation was canceled does not keep anybody from going on with it later.
+// A canceled investigation can be resumed later.
 func TestGoingOnWithWhatWasCanceled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 15*time.Second)

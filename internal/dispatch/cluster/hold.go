@@ -24,8 +24,8 @@ type hold struct {
 	head    head // of what is written under this claim
 	nonce   string
 
-	// life ends when the task is somebody else's; work is the handler's, and ends with
-	// life, or because it is canceled.
+	// life ends when another worker has the task; work is the handler's, and ends with life or when
+	// the task is canceled.
 	life   context.Context
 	die    context.CancelCauseFunc
 	work   context.Context
@@ -50,8 +50,8 @@ func (h *hold) Read(ctx context.Context) ([]byte, error) {
 	return bytes.Clone(h.record.lines.Bytes()), nil
 }
 
-// Append adds a line. Once it has begun to, the end of ctx does not stop it: a line that
-// may be there or not would leave the record to nobody.
+// Append adds a line. Once it has begun, the end of ctx does not stop it: if a line may or may not
+// be there, no worker can continue the record.
 func (h *hold) Append(ctx context.Context, line []byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (h *hold) Append(ctx context.Context, line []byte) error {
 }
 
 // Begun says whether a line was written for this task, in whatever attempt, and not only
-// for an earlier one that it goes on with.
+// for an earlier one that it resumes.
 func (h *hold) Begun() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +95,7 @@ func (h *hold) shut(cause error) {
 	h.die(h.closed)
 }
 
-// lose gives the task up without a word: its lease has ended, or nobody knows what was
+// lose gives the task up and writes nothing: its lease has ended, or it is unknown what was
 // written.
 func (h *hold) lose(cause error) {
 	h.die(released(h.task.ID, cause)) // ends a write that mu waits for
@@ -122,7 +122,7 @@ func (h *hold) release() {
 	h.die(dispatch.ErrReleased)
 }
 
-// heed ends the work on a task if somebody wishes it to be canceled.
+// heed ends the work on a task that is to be canceled.
 func (h *hold) heed(ctx context.Context) {
 	w, err := h.e.canceled(ctx, h.task)
 	if err != nil && ctx.Err() == nil {
@@ -138,7 +138,7 @@ func (h *hold) heed(ctx context.Context) {
 }
 
 // renew keeps the lease until stop is called. If that fails for as long as a lease lasts,
-// the task is somebody else's: also if it was this process that stood still.
+// another worker may have the task, even if it was this process that stood still.
 func (h *hold) renew() (stop func()) {
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -216,7 +216,7 @@ func (h *hold) conclude(result *marchwarden.Result, err error) {
 		err = h.pointer.Drop(h.life)
 	}
 	if err != nil {
-		h.e.log.Warn("could not end a task; somebody will go on with it", "task", h.task.ID, "error", err)
+		h.e.log.Warn("could not end a task; another worker will resume it", "task", h.task.ID, "error", err)
 	}
 }
 
@@ -247,7 +247,7 @@ func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) 
 	return end, nil
 }
 
-// handBack gives the task to somebody else before its lease ends.
+// handBack frees the task for another worker before its lease ends.
 func (h *hold) handBack() {
 	h.cancel(released(h.task.ID, nil))
 	h.mu.Lock() // a write that is under way ends first

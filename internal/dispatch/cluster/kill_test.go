@@ -124,7 +124,7 @@ func (w *world) restart() {
 }
 
 // Whatever happens to workers and the hub: every task ends once, with its record exact,
-// and no step is paid for again but the one that somebody was at who lost the task.
+// and no step is paid for again but the one that was under way when a worker lost the task.
 func TestNothingIsLostOrPaidTwice(t *testing.T) {
 	tasks, steps, strikes := 30, 5, 8
 	if full() {
@@ -259,7 +259,7 @@ func TestLostAcknowledgement(t *testing.T) {
 	}
 }
 
-// A task that whoever begins it does not survive is given up.
+// A task that no worker survives is given up.
 func TestPoisonIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 250*time.Millisecond)

@@ -28,7 +28,7 @@ func openQueue(t *testing.T, w *world, e *cluster.Engine) *jet.Queue {
 	return q
 }
 
-// submit hands in a task of an owner whose tasks wait in a lane.
+// submit submits a task of an owner whose tasks wait in a lane.
 func submit(t *testing.T, e *cluster.Engine, lane string) {
 	t.Helper()
 	task := dispatchtest.Task("web")
@@ -61,8 +61,8 @@ func none(t *testing.T, q *jet.Queue, d time.Duration) {
 	}
 }
 
-// What comes for a request that was given up may be somebody else's by the time that it
-// is looked at: it is not taken.
+// What comes for a request that was given up may be another worker's by the time that it is looked
+// at: it is not taken.
 func TestLateAnswerIsNotTaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 15*time.Second)
@@ -91,8 +91,8 @@ func TestLateAnswerIsNotTaken(t *testing.T) {
 	none(t, q, 300*time.Millisecond)
 }
 
-// Whoever was away for longer than the lease of a task says nothing about it any more: the
-// hub would take it for the word of whoever has it now.
+// A worker that was away for longer than the lease of a task says nothing about it any more: the
+// hub would take it for the word of the present one.
 func TestLateWordIsNotSaid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lease)
@@ -127,8 +127,8 @@ func (f froze) Get(ctx context.Context, ref blob.Ref) ([]byte, error) {
 	return f.Store.Get(ctx, ref)
 }
 
-// Whoever stood still between taking a task and claiming it, for longer than its lease,
-// does not claim it.
+// A worker that stood still between taking a task and claiming it, for longer than its lease, does
+// not claim it.
 func TestLateClaimIsNotMade(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lease)
@@ -145,7 +145,7 @@ func TestLateClaimIsNotMade(t *testing.T) {
 }
 
 // A task that waits for another of its record, and is canceled, does not end before that:
-// its end would take the record from whoever works on the other.
+// its end would take the record from the worker on the other.
 func TestCanceledBehindAnother(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 15*time.Second)

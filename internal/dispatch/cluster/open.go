@@ -1,11 +1,10 @@
 // Package cluster is the engine of many hosts, on NATS JetStream: hubs keep tasks, their
-// records and their ends at a quorum, workers take them under leases, and anybody may
-// die at any time. What a task's record says is the truth; the queue only says that
-// somebody should look at it.
+// records and their ends at a quorum, workers take them under leases, and any process may die at
+// any time. What a task's record says is the truth; the queue only says that a worker should look
+// at it.
 //
 // The package owns what the messages mean and in which order they are written. How they
-// are carried is package jet's, the server is package hub's, and what is to be looked
-// after when nobody asks is package steward's.
+// are carried is package jet's, the server is package hub's, and maintenance is package steward's.
 package cluster
 
 import (
@@ -48,7 +47,7 @@ type Config struct {
 	// Now is the clock. Leases are measured by it, so it must have a monotonic reading
 	// where it is to be relied on.
 	Now func() time.Time
-	Log *slog.Logger // nil is nobody
+	Log *slog.Logger // nil: no log
 	// Blobs opens the evidence that the facts name. No function, or no store and no
 	// error, is the one in the cluster's own stream.
 	Blobs func(ctx context.Context, facts Facts) (blob.Store, error)

@@ -13,7 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
 )
 
-// publish writes what whoever has a client's key may write, by another way than Submit.
+// publish writes what the holder of a client's key may write, by another way than Submit.
 func publish(t *testing.T, e *cluster.Engine, subject, data string) {
 	t.Helper()
 	if _, _, err := e.Conn().Publish(t.Context(), jet.Message{Subject: subject, Data: []byte(data)}); err != nil {

@@ -54,8 +54,8 @@ const (
 
 // Announce says that a worker is there until ctx ends, and then that it is gone. say is
 // asked about once a second; a change is told at once, anything else every third of a
-// lease. A cluster that cannot be reached for a while is no error: whoever is not heard
-// for a lease counts as gone until it is heard again.
+// lease. A cluster that cannot be reached for a while is no error: a worker that is not heard for a
+// lease counts as gone until it is heard again.
 func (e *Engine) Announce(ctx context.Context, say func() Presence) error {
 	var kv jetstream.KeyValue
 	err := e.conn.Insist(ctx, "open the bucket "+jet.BucketWorker, func(ctx context.Context) (err error) {
@@ -155,8 +155,8 @@ type keyed struct {
 	at    time.Time
 }
 
-// entries are those of a bucket whose keys fit a pattern, by key. It makes no consumer:
-// whoever may only look can call it, and often.
+// entries are those of a bucket whose keys fit a pattern, by key. It makes no consumer, so a client
+// with read access may call it, and often.
 func (e *Engine) entries(ctx context.Context, bucket, pattern string) ([]keyed, error) {
 	unavailable := func(err error) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the bucket %s", bucket)

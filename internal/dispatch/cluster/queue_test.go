@@ -22,7 +22,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
 )
 
-// submitAll hands in many tasks at once.
+// submitAll submits many tasks at once.
 func submitAll(t *testing.T, e *cluster.Engine, n int, make func(i int) dispatch.Task) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())

@@ -19,8 +19,8 @@ import (
 // The kinds of entries of a record.
 const (
 	kindLine    = "line"    // a line of the trace
-	kindClaim   = "claim"   // somebody has begun; the body may name what came before in Blobs
-	kindRelease = "release" // whoever had it has handed it back
+	kindClaim   = "claim"   // a worker has begun; the body may name what came before in Blobs
+	kindRelease = "release" // its worker has handed it back
 	kindEnd     = "end"     // the body is the dispatch.End
 )
 
@@ -90,7 +90,7 @@ type record struct {
 	lines   bytes.Buffer // of all its tasks
 	last    uint64       // the sequence of the last entry, whatever it is
 	attempt int          // how often the task was begun
-	deaths  int          // how often whoever had begun it was not heard of again
+	deaths  int          // how often a worker began it and was not heard of again
 	begun   bool         // a line was written for it
 	end     *dispatch.End
 	other   marchwarden.TraceID // another task that was begun in this record and has not ended
@@ -99,7 +99,7 @@ type record struct {
 // read reads a record from the leader's copy, up to what is its last entry just then.
 func (e *Engine) read(ctx context.Context, t dispatch.Task) (*record, error) {
 	r := &record{}
-	held := false // somebody began the task and neither ended it nor handed it back
+	held := false // a worker began the task and neither ended it nor handed it back
 	for {
 		entry, found, err := e.conn.Next(ctx, LogSubject(t), r.last+1)
 		if err != nil {
@@ -141,8 +141,8 @@ func (e *Engine) read(ctx context.Context, t dispatch.Task) (*record, error) {
 	return r, nil
 }
 
-// Record gives the lines of a task's record, those of earlier tasks that it goes on with
-// among them, up to what is the last one just then. A task that was not begun has none.
+// Record gives the lines of a task's record, those of earlier tasks that it resumes included, up to
+// the last one at this moment. A task that was not begun has none.
 func (e *Engine) Record(ctx context.Context, t dispatch.Task) ([]byte, error) {
 	r, err := e.read(ctx, t)
 	if err != nil {
@@ -168,7 +168,7 @@ func (e *Engine) body(ctx context.Context, h head, data []byte) ([]byte, error) 
 }
 
 // write appends an entry after the one with sequence last and returns its sequence.
-// ErrReleased says that the record is somebody else's.
+// ErrReleased says that another worker has the record.
 func (e *Engine) write(ctx context.Context, t dispatch.Task, h head, data []byte, last uint64, id string) (uint64, error) {
 	if len(data) > maxBody {
 		ref, err := e.put(ctx, data)
@@ -182,7 +182,7 @@ func (e *Engine) write(ctx context.Context, t dispatch.Task, h head, data []byte
 		if !errors.Is(err, jet.ErrFenced) {
 			return seq, err
 		}
-		// What is no entry fences nobody.
+		// What is not an entry fences no worker.
 		entry, found, readErr := e.conn.Next(ctx, LogSubject(t), last+1)
 		if readErr != nil {
 			return 0, readErr

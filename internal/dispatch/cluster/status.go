@@ -40,7 +40,7 @@ type Status struct {
 	Written time.Time   `json:"written,omitzero"`
 	Limits  []limit.Use `json:"limits,omitempty"`
 	Stuck   []Stuck     `json:"stuck,omitempty"`
-	// Steward is who looks after the cluster; nil if nobody does at the moment.
+	// Steward is the leader that looks after the cluster; nil if there is none at the moment.
 	Steward *Stewardship `json:"steward,omitempty"`
 	// Streams are how much is kept.
 	Streams []Stream `json:"streams"`
@@ -143,7 +143,7 @@ func (e *Engine) Status(ctx context.Context) (Status, error) {
 	return s, nil
 }
 
-// steward is who leads, nil if nobody does.
+// steward is the leading steward, nil if there is none.
 func (e *Engine) steward(ctx context.Context) (*Stewardship, error) {
 	unavailable := func(err error) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look who is steward")
@@ -254,7 +254,7 @@ func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
 type Trail struct {
 	Seq  uint64              // of the last entry; 0 if there is none
 	Task marchwarden.TraceID // that wrote it
-	Idle bool                // nobody works on the record as far as it says
+	Idle bool                // no worker has the record, as far as it says
 	End  *dispatch.End       // of Task, if that was the last
 }
 
@@ -279,8 +279,8 @@ func (e *Engine) Trail(ctx context.Context, t dispatch.Task) (Trail, error) {
 	return trail, err
 }
 
-// Unwanted is how a task ends that is to be canceled, itself or all of its investigation,
-// and that nobody works on. nil says that it is still wanted.
+// Unwanted is the end of a task that is to be canceled, alone or with its investigation, while no
+// worker has it. nil says that it is still wanted.
 func (e *Engine) Unwanted(ctx context.Context, t dispatch.Task) (*dispatch.End, error) {
 	w, err := e.canceled(ctx, t)
 	if w == nil || err != nil {

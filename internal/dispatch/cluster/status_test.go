@@ -168,7 +168,7 @@ func TestAnnouncedWhenAHubIsBack(t *testing.T) {
 	stop()
 }
 
-// One worker that writes nonsense hides nobody else.
+// One worker that writes nonsense hides no other.
 func TestUnreadablePresence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lease)

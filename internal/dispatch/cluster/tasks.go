@@ -26,7 +26,7 @@ func WorkSubject(t dispatch.Task) string {
 // LogSubject is where the record of a task is.
 func LogSubject(t dispatch.Task) string { return jet.LogSubject(t.Investigation, t.Record) }
 
-// Submit hands in a task.
+// Submit implements dispatch.Client.
 func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 	t = t.Completed()
 	if err := t.Check(); err != nil {
@@ -51,8 +51,8 @@ func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 	return e.Requeue(ctx, t)
 }
 
-// submitAgain makes sure that a task which is known waits for a worker, unless it ended:
-// whoever submitted it first may have died between the two.
+// submitAgain makes sure that a task which is known waits for a worker, unless it ended: its first
+// client may have died between the two.
 func (e *Engine) submitAgain(ctx context.Context, id marchwarden.TraceID) error {
 	if _, found, err := e.conn.Last(ctx, jet.DoneSubject(id)); found || err != nil {
 		return err
@@ -64,8 +64,8 @@ func (e *Engine) submitAgain(ctx context.Context, id marchwarden.TraceID) error 
 	return e.Requeue(ctx, t)
 }
 
-// Requeue makes sure that somebody looks at a task. One that waits already waits once. A
-// task that has ended is found to be so by whoever looks.
+// Requeue makes sure that a worker looks at a task. One that waits already waits once. The worker
+// finds out if the task has ended.
 func (e *Engine) Requeue(ctx context.Context, t dispatch.Task) error {
 	// The id of the publication is not the task's alone: one who was in the queue before
 	// must be able to come back.
@@ -76,21 +76,21 @@ func (e *Engine) Requeue(ctx context.Context, t dispatch.Task) error {
 	return nil
 }
 
-// Spec is a task as it was handed in. One that nobody knows is CodeNotFound.
+// Spec is a task as it was submitted. An unknown one is CodeNotFound.
 func (e *Engine) Spec(ctx context.Context, id marchwarden.TraceID) (dispatch.Task, error) {
 	entry, found, err := e.conn.Last(ctx, jet.TaskSubject(id))
 	if err != nil {
 		return dispatch.Task{}, fmt.Errorf("read task %s: %w", id, err)
 	}
 	if !found {
-		return dispatch.Task{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nobody knows task %s", id)
+		return dispatch.Task{}, marchwarden.Errorf(marchwarden.CodeNotFound, "task %s is not known", id)
 	}
 	return decodeSpec(id, entry.Data)
 }
 
-// decodeSpec reads a specification. One for which there is no place in the queue, so that
-// nobody could work on it, is CodeCorrupt: it was not handed in by Submit. What else is
-// wrong with such a one its worker says, as its end.
+// decodeSpec reads a specification. One that has no place in the queue, so that no worker could
+// take it, is CodeCorrupt: Submit did not write it. Its worker reports any other fault as the
+// task's end.
 func decodeSpec(id marchwarden.TraceID, data []byte) (dispatch.Task, error) {
 	var t dispatch.Task
 	if err := json.Unmarshal(data, &t); err != nil {
@@ -161,8 +161,8 @@ type wish struct {
 	At     time.Time `json:"at"`
 }
 
-// Cancel says that nobody waits for a task any more, or for what is open of the
-// investigation that it began. A task that nobody knows is CodeNotFound.
+// Cancel says that a task is no longer wanted, or what is open of the investigation that it began.
+// An unknown task is CodeNotFound.
 func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason string) error {
 	state, err := e.Look(ctx, id)
 	if err != nil {
@@ -188,8 +188,8 @@ func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason stri
 	return nil
 }
 
-// wish keeps the wish that a task be canceled, after the last one that there is. If
-// somebody else has another wish at the same moment, that is as good.
+// wish keeps the wish that a task be canceled, after the last wish. If another client writes one at
+// the same moment, that is as good.
 func (e *Engine) wish(ctx context.Context, id marchwarden.TraceID, after uint64, reason string) error {
 	data, err := json.Marshal(wish{dispatch.Words(reason), e.cfg.Name, e.cfg.Now().UTC()})
 	if err != nil {
@@ -221,7 +221,7 @@ func (e *Engine) canceled(ctx context.Context, t dispatch.Task) (*wish, error) {
 	return w, nil
 }
 
-// maxWishes is how often an investigation can be canceled and gone on with again: each
+// maxWishes is how often an investigation can be canceled and resumed: each
 // wish is read before the next can be found.
 const maxWishes = 100
 
@@ -237,7 +237,7 @@ func (e *Engine) wished(ctx context.Context, id marchwarden.TraceID) (w *wish, s
 			return w, seq, nil
 		}
 		w, seq = new(wish), entry.Seq
-		_ = json.Unmarshal(entry.Data, w)   // whoever may write here may cancel, whatever they write
+		_ = json.Unmarshal(entry.Data, w)   // a client that may write here may cancel, whatever it writes
 		w.Reason = dispatch.Words(w.Reason) // and need not have come by Cancel
 	}
 	return w, math.MaxUint64, nil
@@ -283,7 +283,7 @@ func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.Sta
 	return state, nil
 }
 
-// EndWaiting ends a task as canceled if it is to be canceled and nobody has it. Whoever
+// EndWaiting ends a task as canceled if it is to be canceled and no worker has it. A worker that
 // takes it at the same moment is fenced, or fences this.
 func (e *Engine) EndWaiting(ctx context.Context, id marchwarden.TraceID) error {
 	state, err := e.Look(ctx, id)
@@ -305,7 +305,7 @@ func (e *Engine) EndWaiting(ctx context.Context, id marchwarden.TraceID) error {
 	return err
 }
 
-// Settle ends a task that nobody has: if the last entry of its record has the sequence
+// Settle ends a task that no worker has: if the last entry of its record has the sequence
 // after (0 for none), its record is sealed and the end written and kept. ErrReleased says
 // that something was written meanwhile, or that another task of the record has not ended.
 // The pointer stays, and is dropped by who finds it.
@@ -317,7 +317,7 @@ func (e *Engine) Settle(ctx context.Context, t dispatch.Task, end dispatch.End, 
 	if r.end != nil {
 		return e.CopyEnd(ctx, t, *r.end)
 	}
-	// Whoever works on another task of the record would be fenced by the end of this one.
+	// The end of this task would fence a worker on another task of the record.
 	if r.last != after || r.other.Valid() {
 		return fmt.Errorf("end task %s: %w", t.ID, dispatch.ErrReleased)
 	}

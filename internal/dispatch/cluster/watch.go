@@ -25,7 +25,7 @@ const (
 	quietMost  = 10 * time.Second
 )
 
-// errEnough says that whoever watches wants no more, or has seen the end.
+// errEnough says that the watcher wants no more, or has seen the end.
 var errEnough = errors.New("enough")
 
 // Watch gives the events of an investigation, or of one task.
@@ -191,7 +191,7 @@ func (v *watcher) progress(m *nats.Msg) error {
 	return v.give(event)
 }
 
-// entry gives an entry of a record to whoever watches.
+// entry gives an entry of a record to the watcher.
 func (v *watcher) entry(ctx context.Context, entry jet.Entry) error {
 	v.last = entry.Seq
 	h, ok := headOf(entry)

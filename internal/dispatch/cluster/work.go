@@ -115,7 +115,7 @@ func (w *crew) work(ctx context.Context, p *jet.Pointer) {
 		return
 	}
 	stop := h.renew()
-	go h.heed(h.life) // a wish may have come while the task was nobody's
+	go h.heed(h.life) // a wish may have come while no worker had the task
 	result, err := h.run(w.handle)
 	h.conclude(result, err)
 	stop()
@@ -179,8 +179,8 @@ func (w *crew) drain(patience time.Duration) {
 	}
 }
 
-// claim makes the task of a pointer this process's own, by an entry in its record that
-// everybody who had it before is fenced by. It returns nil if there is nothing to do.
+// claim makes the task of a pointer this process's own, by an entry in its record that fences all
+// earlier workers. It returns nil if there is nothing to do.
 func (e *Engine) claim(ctx context.Context, p *jet.Pointer) (*hold, error) {
 	if !p.Task.Valid() {
 		return nil, p.Drop(ctx)
@@ -210,27 +210,27 @@ func (e *Engine) claim(ctx context.Context, p *jet.Pointer) (*hold, error) {
 		if !errors.Is(err, dispatch.ErrReleased) {
 			return h, err
 		}
-		// Whoever had it wrote once more; then this is not the last word either.
+		// Its earlier worker wrote once more; so this is not the last entry either.
 	}
 }
 
-// pointless says that a pointer leads to nothing that is to be done by whoever took it;
-// err is what kept its task from being read.
+// pointless says that a pointer leads to no work for its taker; err is what kept its task from
+// being read.
 func (e *Engine) pointless(p *jet.Pointer, t dispatch.Task, err error) bool {
 	switch {
 	case err == nil:
-		// Whoever serves one queue does not serve another, whoever says so. A task that
-		// does not wait where it belongs is queued there by the steward.
+		// A worker serves its own queue only, whatever a pointer says. The steward queues a
+		// misplaced task where it belongs.
 		if p.Subject == WorkSubject(t) {
 			return false
 		}
 		e.log.Warn("dropped a pointer that is not where its task belongs", "pointer", p.Subject, "task", t.ID, "queue", t.Queue)
 		return true
 	case errors.Is(err, marchwarden.CodeNotFound):
-		// A task that nobody knows is so old that it is not kept. But a pointer can be read
-		// sooner than what it points to.
+		// An unknown task is so old that it is not kept. But a pointer can be read sooner than its
+		// task.
 		return e.cfg.Now().Sub(p.Queued) > unknownFor
-	case errors.Is(err, marchwarden.CodeCorrupt): // nobody can work on that, now or later
+	case errors.Is(err, marchwarden.CodeCorrupt): // no worker can do that, now or later
 		e.log.Warn("dropped a pointer to what is no task", "pointer", p.Subject, "error", err)
 		return true
 	}
@@ -287,8 +287,8 @@ func verdict(r *record, w *wish) (dispatch.End, bool) {
 	return dispatch.End{}, false
 }
 
-// before names what a task goes on with that is not in its own part of the log: the
-// sealed record of an earlier task. It is added to the lines of r.
+// before names what a task resumes that is not in its own part of the log: the sealed record of an
+// earlier task. It is added to the lines of r.
 func (e *Engine) before(ctx context.Context, t dispatch.Task, r *record) (string, error) {
 	if t.ID == t.Record || r.last != 0 {
 		return "", nil
@@ -299,7 +299,7 @@ func (e *Engine) before(ctx context.Context, t dispatch.Task, r *record) (string
 	}
 	content, err := e.blobs.Get(ctx, end.Trace)
 	if err != nil {
-		return "", fmt.Errorf("read the record that task %s goes on with: %w", t.ID, err)
+		return "", fmt.Errorf("read the record that task %s resumes: %w", t.ID, err)
 	}
 	r.lines.Write(content)
 	return end.Trace.String(), nil
@@ -317,8 +317,8 @@ func (e *Engine) keep(h *hold) error {
 	return nil
 }
 
-// heedStops has tasks canceled that somebody wishes to be: those under way here, and in
-// turn with all other workers those that nobody has begun.
+// heedStops cancels tasks on request: those under way here, and, in turn with all other workers,
+// those that no worker has begun.
 func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	mine, err := e.conn.NATS().Subscribe(jet.StopSubject(marchwarden.TraceID{}), func(m *nats.Msg) {

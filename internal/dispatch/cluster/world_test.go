@@ -93,7 +93,7 @@ func (w *world) openOn(t *testing.T, name string, evidence blob.Store, now func(
 }
 
 // handBack has an engine begin a task of the queue web and hand it back, with a line that
-// is so long that it is among the evidence: whoever claims it next has to ask for that.
+// is so long that it is among the evidence: the next worker has to ask for that.
 func handBack(t *testing.T, e *cluster.Engine) dispatch.Task {
 	t.Helper()
 	task, begun := dispatchtest.Task("web"), make(chan struct{}, 8)

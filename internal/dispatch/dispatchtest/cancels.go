@@ -133,7 +133,7 @@ func cancelGoneOn(b *bench) {
 			b.Errorf("what went on ended as %+v", end)
 		}
 	}
-	next := Task("web") // handed in after all that
+	next := Task("web") // submitted after all that
 	next.Investigation = first.ID
 	b.submit(e, next)
 	b.work(e, dispatch.Job{Queue: "web", Slots: 1}, answering())

@@ -192,7 +192,7 @@ func look(b *bench) {
 	}
 }
 
-// spoilt are tasks that nobody could work on.
+// spoilt are tasks that no worker could do.
 var spoilt = map[string]func(*dispatch.Task){
 	"no id":                  func(t *dispatch.Task) { t.ID = marchwarden.TraceID{} },
 	"no queue":               func(t *dispatch.Task) { t.Queue = "" },

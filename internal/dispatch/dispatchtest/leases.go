@@ -111,8 +111,8 @@ func drainHandsBack(b *bench) {
 	b.passedOn(two, t)
 }
 
-// orphan is an urgent task that engine one has written two lines of, and will not end
-// until the test has: whoever calls it kills one, and two is another engine.
+// orphan is an urgent task that engine one has written two lines of, and will not end until the
+// test has: the caller kills one, and two is another engine.
 func (b *bench) orphan() (one, two dispatch.Engine, t dispatch.Task, g grip) {
 	b.Helper()
 	one, two = b.engine("one"), b.engine("two")
@@ -179,7 +179,7 @@ func cancelOrphan(b *bench) {
 	if err := two.Cancel(b.context(), t.ID, "enough"); err != nil {
 		b.Fatal(err)
 	}
-	// Whoever takes it up may hand over what there is, or nobody does.
+	// The next worker may hand over what there is, or none does.
 	b.work(two, dispatch.Job{Queue: "web", Slots: 1}, func(ctx context.Context, t dispatch.Task, _ dispatch.Lines, _ marchwarden.Sink) (*marchwarden.Result, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()

@@ -94,7 +94,7 @@ func TestHandler(t *testing.T) {
 		lines    dispatch.Lines
 		err      error
 	}{
-		{ctx: t.Context(), lines: &record{text: "{}\n"}}, // an earlier run's, which it goes on with
+		{ctx: t.Context(), lines: &record{text: "{}\n"}}, // an earlier run's, which it resumes
 		{ctx: t.Context(), lines: &record{err: broken}, err: broken},
 		{ctx: canceled, lines: &record{}},
 		{ctx: lost, lines: &record{err: dispatch.ErrReleased}, err: dispatch.ErrReleased},

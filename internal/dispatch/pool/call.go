@@ -151,7 +151,7 @@ func judge[T any](ctx, within context.Context, m *member, l *line, o outcome[T])
 	}
 	m.answered(l)
 	if marchwarden.CodeOf(o.err) == marchwarden.CodeCanceled {
-		// Its own doing: whoever reads CodeCanceled takes it for the caller's.
+		// Its own doing: CodeCanceled would be taken for the caller's.
 		return none, marchwarden.Errorf(marchwarden.CodeUnavailable, "researcher %s broke off: %v", m.Name, o.err)
 	}
 	m.logPanic(o.err)
@@ -306,7 +306,7 @@ func (t *tap) report(message string) {
 	}
 }
 
-// events is the sink to hand on; nil when nobody listens.
+// events is the sink to hand on; nil when there is no listener.
 func (t *tap) events() marchwarden.Sink {
 	t.mu.Lock()
 	defer t.mu.Unlock()

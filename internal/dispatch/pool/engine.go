@@ -30,8 +30,7 @@ type EngineConfig struct {
 	Name  string // of this process, in the records of what it works on
 	// Limit finds what is shared of a provider; nil limits nothing.
 	Limit func(key string) dispatch.Limiter
-	// Log is told what went wrong with a task that could not be told otherwise; nil is
-	// nobody.
+	// Log is told what went wrong with a task that could not be told otherwise; nil: no log.
 	Log *slog.Logger
 }
 
@@ -43,7 +42,7 @@ type EngineConfig struct {
 //	part/ab/ID        the investigation of a task that is part of one
 //	queue.jsonl       the tasks that have not ended
 //	live/ab/ID        progress, which is not kept
-//	lease/ab/ID       locked by whoever works on the record of that id
+//	lease/ab/ID       locked by the worker on the record of that id
 //
 // A lock ends with its process, so what a killed one held is free at once, and others try
 // what they found held every poll. What was acknowledged survives kill -9 and a power loss.
@@ -59,7 +58,7 @@ type Engine struct {
 	dead   bool // as if its process had been killed
 }
 
-// shared is a folio while somebody uses it.
+// shared is a folio that is in use.
 type shared struct {
 	*register.Folio
 	users int
@@ -172,8 +171,8 @@ func (e *Engine) find(id marchwarden.TraceID) (f *register.Folio, a register.Acc
 	return f, a, done, nil
 }
 
-// Submit hands in a task, as dispatch.Client promises. A task that goes on with the
-// record of another is part of the same investigation; otherwise it is CodeInvalid.
+// Submit submits a task, as dispatch.Client promises. A task that resumes the record of another is
+// part of the same investigation; otherwise it is CodeInvalid.
 func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 	if err := e.usable(ctx); err != nil {
 		return err
@@ -194,18 +193,18 @@ func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 		return &register.Entry{Kind: register.HandedIn, Task: t.ID, Spec: &t}, nil
 	})
 	if err != nil {
-		return fmt.Errorf("hand in task %s: %w", t.ID, err)
+		return fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
 	if t.ID != t.Investigation {
 		if err := register.NotePart(e.path("part", t.ID, ""), t.Investigation); err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "hand in task %s", t.ID)
+			return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "submit task %s", t.ID)
 		}
 	}
 	a, _ := f.Account(t.ID)
 	if a.End != nil {
 		return nil
 	}
-	t = a.Task // as it was handed in first
+	t = a.Task // as it was submitted first
 	return e.queues.Add(&register.Pointer{Task: t.ID, Investigation: t.Investigation, Record: t.Record, Queue: t.Queue, Priority: t.Priority, Owner: t.Owner})
 }
 
@@ -216,7 +215,7 @@ func (e *Engine) check(t dispatch.Task) error {
 	}
 	whole, err := register.WholeOf(e.path("part", t.Record, ""), t.Record)
 	if err == nil && whole != t.Investigation {
-		err = marchwarden.Errorf(marchwarden.CodeInvalid, "task %s goes on with run %s, which is part of another investigation", t.ID, t.Record)
+		err = marchwarden.Errorf(marchwarden.CodeInvalid, "task %s resumes run %s, which is part of another investigation", t.ID, t.Record)
 	}
 	return err
 }
@@ -232,13 +231,13 @@ func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.Sta
 	}
 	defer done()
 	if a.Status == dispatch.Working && !register.IsTaken(e.path("lease", a.Task.Record, "")) {
-		a.Status = dispatch.Waiting // whoever had it is gone
+		a.Status = dispatch.Waiting // its worker is gone
 	}
 	return a.State, nil
 }
 
-// Cancel tells whoever works on a task, or on the parts of an investigation, to end with
-// what there is, and ends what nobody works on.
+// Cancel tells the workers on a task, or on the parts of an investigation, to end with what there
+// is, and ends what no worker has.
 func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason string) error {
 	if err := e.usable(ctx); err != nil {
 		return err

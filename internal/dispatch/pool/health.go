@@ -148,8 +148,7 @@ func (m *member) heldToPin(hash string) error {
 	return nil
 }
 
-// pinnable says whether a hash can be kept. How it was made is the affair of
-// whoever opens sessions.
+// pinnable says whether a hash can be kept. How it was made is known to the opener of sessions.
 func (m *member) pinnable(hash string) error {
 	if !validPin.MatchString(hash) {
 		return marchwarden.Errorf(marchwarden.CodeMalformed, "researcher %s describes its tool by %.40q, which is no hash", m.Name, hash)

@@ -61,7 +61,7 @@ func TestInProcess(t *testing.T) {
 				<-s.Done()
 				_, err = s.Research(t.Context(), marchwarden.Request{}, nil)
 				wantError(t, err, marchwarden.CodeUnavailable, "closed")
-				time.Sleep(time.Hour) // whoever ignored its end comes to it
+				time.Sleep(time.Hour) // work that ignored its end comes to it
 			})
 		})
 	}

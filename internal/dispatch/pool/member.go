@@ -13,7 +13,7 @@ import (
 
 const (
 	breakAfter  = 3                      // failures in a row
-	breakFor    = 30 * time.Second       // then nobody is let through
+	breakFor    = 30 * time.Second       // then no call is let through
 	redialPause = 500 * time.Millisecond // between the second failure and the next opening
 	// fairChance is how long a member must have had to open before an opening that
 	// its callers gave up counts against it.
@@ -137,7 +137,7 @@ func (m *member) begin(ctx context.Context, force bool) *opening {
 	if m.failures > 1 && !force {
 		pause = max(0, m.failed.Add(redialPause).Sub(now))
 	}
-	// Whoever asked first may leave while others wait.
+	// The first caller may leave while others wait.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	o := &opening{cancel: cancel, began: now.Add(pause), done: make(chan struct{})}
 	m.opening = o
@@ -160,7 +160,7 @@ func (m *member) open(ctx context.Context, o *opening, pause time.Duration) {
 	switch {
 	case m.closed:
 		err = m.closedError()
-	case m.opening != o: // given up: nobody will read what came of it
+	case m.opening != o: // given up: what came of it is not read
 		err = context.Canceled
 	case err == nil:
 		m.opening, m.line = nil, l
@@ -312,7 +312,7 @@ func (m *member) close(l *line) error {
 	return marchwarden.Wrap(o.err, marchwarden.CodeOf(o.err), "close researcher %s", m.Name)
 }
 
-// discard closes a session that nobody misses, where an error is to be expected.
+// discard closes an unused session, where an error is to be expected.
 func (m *member) discard(s Session) {
 	o := attempt(func() (struct{}, error) { return struct{}{}, s.Close() })
 	if o.err != nil {

@@ -19,8 +19,8 @@ import (
 // Pins remembers by which hash the tool of a member was first described. It is
 // safe for concurrent use.
 type Pins interface {
-	// Get is the hash of a member; ok is false if there is none yet. An error means
-	// that nobody knows, and is not to be taken for none.
+	// Get is the hash of a member; ok is false if there is none yet. An error means that it is
+	// unknown, and is not to be taken for none.
 	Get(member string) (hash string, ok bool, err error)
 	// Set makes hash the one of a member, whatever it was.
 	Set(member, hash string) error

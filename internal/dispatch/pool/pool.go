@@ -1,7 +1,7 @@
 // Package pool is the dispatcher over supervised sessions. It opens a session with
 // a member of the network when it is first asked, shares it among all calls, opens
-// another after a crash, leaves a member alone that fails again and again, and
-// refuses one of somebody else's whose tool is no longer described as it was.
+// another after a crash, leaves a member alone that fails again and again, and refuses an external
+// one whose tool is no longer described as it was.
 //
 // It owns what a member's session goes through. It does not know how a session is
 // made (a process, an address, a value in this program): a seat brings a function
@@ -81,8 +81,8 @@ type Seat struct {
 	Open func(ctx context.Context) (Session, Card, error)
 	// Timeout bounds one call, the opening of a session included; 0 is no bound.
 	Timeout time.Duration
-	// Pinned says that the tool is somebody else's: the description it has on its
-	// first use is the one it must keep.
+	// Pinned says that the tool is external: the description it has on its first use is the one it
+	// must keep.
 	Pinned bool
 }
 
@@ -92,7 +92,7 @@ type Config struct {
 	// Pins remembers descriptions; needed when a seat is pinned.
 	Pins Pins
 	Now  func() time.Time
-	// Log is told about sessions; nil is nobody.
+	// Log is told about sessions; nil: no log.
 	Log *slog.Logger
 }
 
@@ -226,7 +226,7 @@ func (p *Pool) find(name string) (*member, error) {
 		}
 		names[i] = m.Name
 	}
-	e := &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: fmt.Sprintf("nobody in the network is called %.80q", name)}
+	e := &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: fmt.Sprintf("no researcher in the network is called %.80q", name)}
 	if len(names) > 0 {
 		e.Hint = "there are " + strings.Join(names, ", ")
 	}

@@ -152,7 +152,7 @@ func TestUnknownMember(t *testing.T) {
 	_, _, approved := p.Approve(t.Context(), "arxiv")
 	_, evidence := p.Evidence(t.Context(), "arxiv", "sha256:")
 	for _, err := range []error{ask(p, "arxiv"), approved, evidence} {
-		wantError(t, err, marchwarden.CodeInvalid, `researcher: nobody in the network is called "arxiv"`)
+		wantError(t, err, marchwarden.CodeInvalid, `researcher: no researcher in the network is called "arxiv"`)
 		if got := marchwarden.HintOf(err); got != "there are files, web" {
 			t.Error(got)
 		}

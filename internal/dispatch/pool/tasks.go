@@ -78,8 +78,8 @@ func (h *hold) free(ended bool) bool {
 	return true
 }
 
-// release hands a task back: whoever works on it here cannot write any more, and is told
-// before he finds out, so that he does nothing without a record.
+// release hands a task back: its worker here cannot write any more. It is told first, so that it
+// does nothing without a record.
 func (h *hold) release() {
 	h.cancel(dispatch.ErrReleased)
 	if err := h.write(&register.Entry{Kind: register.HandedBack}); err != nil && !errors.Is(err, dispatch.ErrReleased) {
@@ -165,8 +165,8 @@ func (e *Engine) claim(p *register.Pointer) (*hold, error) {
 	return nil, err
 }
 
-// later has a task tried again that could not be taken up. One whose log is damaged stays
-// as it is, for somebody to look at.
+// later has a task tried again that could not be taken up. One whose log is damaged stays as it is,
+// for a person to look at.
 func (e *Engine) later(id marchwarden.TraceID, why error) {
 	if !errors.Is(why, marchwarden.CodeCorrupt) {
 		e.queues.Back(id, true)
@@ -176,7 +176,7 @@ func (e *Engine) later(id marchwarden.TraceID, why error) {
 // errNothing says that a task is not to be worked on.
 var errNothing = errors.New("nothing to do")
 
-// settle ends a canceled task if nobody works on it.
+// settle ends a canceled task if no worker has it.
 func (e *Engine) settle(t dispatch.Task) {
 	_, err := e.claim(&register.Pointer{Task: t.ID, Investigation: t.Investigation, Record: t.Record})
 	if err != nil {
@@ -190,7 +190,7 @@ func (h *hold) conclude(end *dispatch.End) error {
 	if err != nil {
 		return err
 	}
-	ctx := context.Background() // what was done is kept, whoever has gone
+	ctx := context.Background() // what was done is kept, even if the caller has gone
 	if len(lines) > 0 {
 		if end.Trace, err = h.e.cfg.Blobs.Put(ctx, lines); err != nil {
 			return fmt.Errorf("seal the record of %s: %w", h.task.ID, err)
@@ -216,7 +216,7 @@ func (h *hold) conclude(end *dispatch.End) error {
 	return h.e.queues.Done(h.task.ID)
 }
 
-// follow ends the handler's context when the task is canceled, or somebody else's.
+// follow ends the handler's context when the task is canceled, or another worker has it.
 func (h *hold) follow() (stop func()) {
 	over, done := make(chan struct{}), make(chan struct{})
 	go func() {

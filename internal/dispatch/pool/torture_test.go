@@ -228,7 +228,7 @@ func workOff(t *testing.T, at string, task dispatch.Task) {
 	}
 }
 
-// TestManyTasks has many tasks handed in and worked on by two engines, and says how
+// TestManyTasks has many tasks submitted and worked on by two engines, and says how
 // long one takes.
 func TestManyTasks(t *testing.T) {
 	many := 300

@@ -1,14 +1,14 @@
-// Package relay joins the two sides of an engine to what there is on either: Dispatcher
+// Package relay connects the two sides of an engine to researchers: Dispatcher
 // asks the members of a network by tasks, for one investigation, and Serve makes the
 // handler of a worker from a researcher that records its runs.
 //
-// It owns which task a question becomes, and what becomes of one when its asker goes
+// It owns which task a question becomes, and what becomes of one when its caller goes
 // away or comes back. It does not know how an engine carries tasks, nor what a
 // researcher does.
 //
 //	request                                task
 //	a question, under a chosen id          that id; the run is its own
-//	a question, no id chosen               an id derived from asker, member and request: whoever asks again gets the same task
+//	a question, no id chosen               an id derived from caller, member and request: a caller that asks again gets the same task
 //	resume, nothing added                  the task of that id as it is; one that was canceled goes on, as below
 //	resume, with more                      a derived id, on the run of the earlier task, when that has ended
 package relay
@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// grace is how long a task may take to hand over what there is when its asker has
+	// grace is how long a task may take to hand over what there is when its caller has
 	// no more time.
 	grace = 3 * time.Second
-	// An engine that cannot be watched is tried again after a pause, so often in a row.
+	// How often in a row, and after which pause, an engine that cannot be watched is tried again.
 	watchPause = 500 * time.Millisecond
 	watchTries = 60
 )
@@ -39,19 +39,19 @@ const (
 type Config struct {
 	Engine dispatch.Client
 	Blobs  blob.Store // the engine's
-	// Investigation is the run of whoever asks.
+	// Investigation is the caller's run.
 	Investigation marchwarden.TraceID
-	// Asker is the task that asks, if it is another than Investigation because it goes
-	// on with that: what it asks for is not what an earlier one asked for.
+	// Asker is the task that asks, if it is another than Investigation because it resumes that:
+	// what it asks for is not what an earlier one asked for.
 	Asker    marchwarden.TraceID
 	Owner    string
 	Priority dispatch.Priority
-	// Span is the asker's place in a distributed trace, for the tasks; nil for none.
+	// Span is the caller's place in a distributed trace, for the tasks; nil for none.
 	Span func(context.Context) string
 	// Members are all that may be asked now.
 	Members func() []dispatch.Member
 	// Now is the clock by which deadlines become a task's time; nil leaves tasks without
-	// one, and they end when the asker's time does.
+	// one, and they end when the caller's time does.
 	Now func() time.Time
 }
 
@@ -71,14 +71,14 @@ func New(cfg Config) *Dispatcher {
 // Members are all that may be asked.
 func (d *Dispatcher) Members() []dispatch.Member { return d.cfg.Members() }
 
-// Evidence is what is stored under a hash, whoever cited it.
+// Evidence is what is stored under a hash, whichever run cites it.
 func (d *Dispatcher) Evidence(ctx context.Context, _, hash string) ([]byte, error) {
 	return blob.Evidence(ctx, d.cfg.Blobs, hash)
 }
 
 // Dispatch has a member's task worked on, and waits for its end. When ctx ends, the task
-// is canceled and has three seconds to end with what there is; when it ends because the
-// asker's own task is somebody else's now, the task goes on, for that one to find.
+// is canceled and has three seconds to end with what there is; when it ends because another worker
+// has the caller's own task now, the task continues, for that worker to find.
 func (d *Dispatcher) Dispatch(ctx context.Context, member string, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	if err := d.may(ctx, member, req); err != nil {
 		return nil, dispatch.NotAsked(err)
@@ -103,7 +103,7 @@ func (d *Dispatcher) may(ctx context.Context, member string, req marchwarden.Req
 	}
 	known := d.cfg.Members()
 	if !slices.ContainsFunc(known, func(m dispatch.Member) bool { return m.Name == member }) {
-		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: fmt.Sprintf("nobody in the network is called %.80q", member)}
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "researcher", Message: fmt.Sprintf("no researcher in the network is called %.80q", member)}
 	}
 	return req.Validate()
 }
@@ -121,13 +121,13 @@ func (d *Dispatcher) task(ctx context.Context, id, record marchwarden.TraceID, m
 	return t
 }
 
-// submit hands in a task and waits for it.
+// submit submits a task and waits for it.
 func (d *Dispatcher) submit(ctx context.Context, t dispatch.Task, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	if err := d.cfg.Engine.Submit(ctx, t); err != nil {
 		if released(ctx) {
 			return nil, errReleased(t)
 		}
-		return nil, fmt.Errorf("hand in the task for %s: %w", t.Queue, err)
+		return nil, fmt.Errorf("submit the task for %s: %w", t.Queue, err)
 	}
 	end, err := d.await(ctx, t, sink)
 	if err != nil {
@@ -136,7 +136,7 @@ func (d *Dispatcher) submit(ctx context.Context, t dispatch.Task, sink marchward
 	return d.result(ctx, t, end)
 }
 
-// goOn goes on with the run of an earlier task, or gets what that gives.
+// goOn resumes the run of an earlier task, or gets what that gives.
 func (d *Dispatcher) goOn(ctx context.Context, member string, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	record, err := marchwarden.ParseTraceID(req.Resume)
 	if err != nil {
@@ -150,16 +150,16 @@ func (d *Dispatcher) goOn(ctx context.Context, member string, req marchwarden.Re
 		return nil, dispatch.NotAsked(&marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "resume",
 			Message: fmt.Sprintf("run %s is none of the researcher %s", record, member), Hint: "ask the researcher that made it"})
 	}
-	if s.End == nil { // whoever handed it in may not have come to the end of that
+	if s.End == nil { // its client may have died before it was queued
 		if err := d.cfg.Engine.Submit(ctx, s.Task); err != nil {
-			return nil, fmt.Errorf("hand in the task for %s again: %w", member, err)
+			return nil, fmt.Errorf("submit the task for %s again: %w", member, err)
 		}
 	}
 	end, err := d.await(ctx, s.Task, sink)
 	if err != nil {
 		return nil, err
 	}
-	// What was canceled while its asker had no time may go on now that one has.
+	// What was canceled while its caller had no time may go on now that one has.
 	if req.Constraints == nil && (end.Status != dispatch.Canceled || ctx.Err() != nil) {
 		return d.result(ctx, s.Task, end)
 	}
@@ -190,7 +190,7 @@ func (d *Dispatcher) await(ctx context.Context, t dispatch.Task, sink marchwarde
 	}
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer done()
-	if err := d.cfg.Engine.Cancel(late, t.ID, "whoever asked has no more time"); err != nil {
+	if err := d.cfg.Engine.Cancel(late, t.ID, "the caller has no more time"); err != nil {
 		return nil, marchwarden.Wrap(errors.Join(ctx.Err(), err), marchwarden.CodeCanceled, "ask %s", t.Queue)
 	}
 	if end, _ = Follow(late, d.cfg.Engine, &w, hear); end == nil {
@@ -210,8 +210,7 @@ func named(t dispatch.Task, e marchwarden.Event) marchwarden.TraceID {
 }
 
 // Follow follows one task until it ends, ctx does, or the engine cannot be reached for
-// long. What happens is told to hear, which may be nil. w goes along, so that it can be
-// gone on with.
+// long. What happens is told to hear, which may be nil. w goes along, so that it can be resumed.
 func Follow(ctx context.Context, engine dispatch.Client, w *dispatch.Watching, hear func(dispatch.Event)) (*dispatch.End, error) {
 	for tries := 1; ; tries++ {
 		var failed error
@@ -267,10 +266,10 @@ func (d *Dispatcher) result(ctx context.Context, t dispatch.Task, end *dispatch.
 	switch {
 	case e.Code == "":
 		e.Code = marchwarden.CodeInternal
-	case e.Code == marchwarden.CodeCanceled && ctx.Err() == nil: // not by us: whoever reads that takes it for the caller's
+	case e.Code == marchwarden.CodeCanceled && ctx.Err() == nil: // not by us: it would be taken for the caller's
 		e.Code = marchwarden.CodeUnavailable
 	}
-	if end.NotAsked || end.Status == dispatch.Canceled && end.Attempt == 0 { // nobody had begun
+	if end.NotAsked || end.Status == dispatch.Canceled && end.Attempt == 0 { // no worker had begun
 		return nil, dispatch.NotAsked(e)
 	}
 	return nil, e

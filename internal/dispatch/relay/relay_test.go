@@ -101,7 +101,7 @@ func TestAQuestionIsATask(t *testing.T) {
 	}
 }
 
-// Whoever asks the same again gets the same task, and what another asks is another's.
+// A caller that asks the same again gets the same task, and what another asks is another's.
 func TestDerivedIDs(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, answered)
@@ -165,7 +165,7 @@ func TestResume(t *testing.T) {
 
 // untilTold is a handler that goes on until it is canceled.
 func untilTold(ctx context.Context, t dispatch.Task, _ dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
-	for ctx.Err() == nil { // until somebody hears
+	for ctx.Err() == nil { // until a listener hears
 		sink(marchwarden.Event{Message: "begun"})
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -191,7 +191,7 @@ func TestWhoseTimeIsOver(t *testing.T) {
 	if s, err := b.Look(t.Context(), id); err != nil || s.Status != dispatch.Canceled {
 		t.Errorf("%+v, %v", s, err)
 	}
-	// Somebody who has time may go on with it.
+	// A caller who has time may resume it.
 	ctx, sink = begins(t, nil)
 	if res, err := d.Dispatch(ctx, "web", marchwarden.Request{Question: question.Question, Resume: id.String()}, sink); err != nil || res.Answer != "in part" || len(b.asked()) != 2 || b.asked()[1].Record != id {
 		t.Errorf("%+v, %v: %+v", res, err, b.asked())
@@ -222,7 +222,7 @@ func TestAnAskerThatWasReleasedCancelsNothing(t *testing.T) {
 	if s, err := b.Look(t.Context(), id); err != nil || s.Status != dispatch.Working {
 		t.Errorf("%+v, %v", s, err)
 	}
-	// Whoever has the asker's task then finds it.
+	// The next worker on the caller's task finds it.
 	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer stop()
 	if res, err := b.dispatcher(marchwarden.TraceID{}).Dispatch(ctx, "web", marchwarden.Request{Question: question.Question, Resume: id.String()}, nil); err != nil || res.Answer != "in part" {

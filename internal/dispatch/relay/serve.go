@@ -17,11 +17,11 @@ import (
 type Research func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error)
 
 // Serve is the handler of a worker whose researchers record their runs in held. A task
-// of which nothing is recorded is begun; one that was begun goes on, with what it had
-// and no more; a task that goes on with an earlier one's run gives that more, once. The
-// time of a task is kept here. One that is not sound is an error before anything runs.
-// When a line cannot be written, the work ends at once, with ErrReleased: what goes on
-// without a record would be paid for twice, and somebody else may have it by now.
+// of which nothing is recorded is begun; one that was begun continues, with what it had and no
+// more; a task that resumes an earlier one's run gives that more, once. The time of a task is kept
+// here. One that is not sound is an error before anything runs. When a line cannot be written, the
+// work ends at once, with ErrReleased: work without a record would be paid for twice, and another
+// worker may have it by now.
 func Serve(held *trace.Held, research Research) dispatch.Handler {
 	return func(ctx context.Context, t dispatch.Task, lines dispatch.Lines, sink marchwarden.Sink) (*marchwarden.Result, error) {
 		if err := t.Check(); err != nil { // workers verify what they run
@@ -74,10 +74,10 @@ func (w *watched) Append(ctx context.Context, line []byte) error {
 	return err
 }
 
-// Bring stores what a member's result cites, as far as the member hands it over, so that
-// everybody who has the store can check it: for a worker whose member keeps its evidence
-// elsewhere. What it does not hand over stays unchecked, as it would if it were asked
-// directly; a store that cannot keep it is an error.
+// Bring stores what a member's result cites, as far as the member hands it over, so that every user
+// of the store can check it: for a worker whose member keeps its evidence elsewhere. What it does
+// not hand over stays unchecked, as it would if it were asked directly; a store that cannot keep it
+// is an error.
 func Bring(ctx context.Context, to blob.Store, from dispatch.Dispatcher, member string, res *marchwarden.Result) error {
 	had := map[string]bool{}
 	for _, c := range res.Citations {

@@ -9,7 +9,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// derive is the id of a task that nobody has chosen one for.
+// derive is the id of a task whose caller chose none.
 func (d *Dispatcher) derive(member string, req marchwarden.Request) (marchwarden.TraceID, error) {
 	canonical, err := json.Marshal(req) // the fields of a struct have an order
 	if err != nil {

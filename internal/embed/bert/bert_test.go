@@ -39,8 +39,8 @@ func shipped(t testing.TB, k *kernel.Kernel) *model {
 }
 
 // golden is the hash of the vectors of these texts. It changes with any bit of any
-// of them, on any machine; whoever changes the arithmetic on purpose changes it, and
-// the number behind the slash in minilm.ID.
+// of them, on any machine; a deliberate change of the arithmetic changes it, and the number behind
+// the slash in minilm.ID.
 const golden = "3181e1fc2e89f290389e2029c0a9175dc78d2c07c7d4350f54a83da07ed2ff21"
 
 var goldenTexts = []string{
@@ -63,8 +63,8 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestEmbedAlone holds that a text has one vector, whatever it is embedded with, and
-// whoever embeds at the same time.
+// TestEmbedAlone holds that a text has one vector, whatever it is embedded with, and whatever is
+// embedded at the same time.
 func TestEmbedAlone(t *testing.T) {
 	e := load(t, folder(t, nil))
 	texts := []string{"the cat sat on the mat.", "dog", "", "the dogs ran", "cats"}

@@ -1,6 +1,6 @@
 // Package metered is the budget and the record in front of an embedder, for one run.
 // It owns the reservation of what a service charges for, and the gap when there are no
-// vectors after all; what is embedded is decided by the mind and the engine.
+// vectors after all; what is embedded is decided by the reasoner and the engine.
 //
 // An embedder that gives the same bits everywhere needs neither and is used as it is.
 // Any other is asked through the journal, so that a rerun hears what the run heard; it
@@ -111,7 +111,7 @@ func New(j replay.Journal, start *trace.Start, inner embed.Embedder, meter *budg
 	return &Vectors{id: start.Vectors, recorded: start.VectorsRecorded, inner: inner, j: j, meter: meter, bills: map[string]*bill{}, paid: map[string]bool{}}
 }
 
-// Embedder is what a mind may use, or nil if there is none.
+// Embedder is what a reasoner may use, or nil if there is none.
 func (v *Vectors) Embedder() embed.Embedder {
 	switch {
 	case v.id == "":
@@ -151,7 +151,7 @@ func (v *Vectors) fail(err error) {
 	v.failed = err
 }
 
-// Embed asks for vectors through the journal. After a failure nobody is asked again.
+// Embed asks for vectors through the journal. After a failure no further call is made.
 func (v *Vectors) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
 	if err := v.failure(); err != nil {
 		return nil, err

@@ -73,6 +73,6 @@ func TestHeard(t *testing.T) {
 	}
 	e := metered.Heard(service{"paid/1"})
 	if _, err := e.Embed(t.Context(), []string{"x"}); err == nil || e.ID() != "paid/1" {
-		t.Errorf("%s: %v", e.ID(), err) // outside of a run nobody listens, which is fine
+		t.Errorf("%s: %v", e.ID(), err) // outside of a run there is no listener, which is fine
 	}
 }

@@ -1,7 +1,7 @@
-// Package remote asks services of the user's own for sentence vectors: OpenAI and
-// whoever speaks its protocol, and Ollama. It owns the two protocols: what is asked,
-// in which portions, and what an answer must be to be believed. The texts leave this
-// program; whether they may is decided by whoever makes an embedder of it.
+// Package remote asks services of the user's own for sentence vectors: OpenAI and others with its
+// protocol, and Ollama. It owns the two protocols: what is asked, in which portions, and what an
+// answer must be to be believed. The texts leave this program; whether they may is decided by the
+// maker of an embedder.
 package remote
 
 import (
@@ -23,7 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// Where the services are, and the models that are asked where nobody names one.
+// Where the services are, and the models that are asked where none is named.
 const (
 	openAIBase  = "https://api.openai.com/v1"
 	ollamaBase  = "http://127.0.0.1:11434"
@@ -156,7 +156,7 @@ func sent(t string) string {
 	return t
 }
 
-// request makes one request, if whoever pays can.
+// request makes one request, if the payer can pay.
 func (s *service) request(ctx context.Context, texts []string) ([]embed.Vector, error) {
 	estimate, least := 0, 0
 	for _, t := range texts {

@@ -285,7 +285,7 @@ func TestLengthMayNotChange(t *testing.T) {
 	}
 }
 
-// Nobody is asked for what nobody pays, nor when nobody waits.
+// No service is asked for what is not paid for, nor when no caller waits.
 func TestNotAsked(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

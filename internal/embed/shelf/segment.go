@@ -25,8 +25,8 @@ import (
 //	<model>-<number>.keys  64 bytes of head, then 40 bytes a vector: the key and a checksum over key and vector
 //	<model>-<number>.vec   the vectors, four bytes a number, in the order of their keys
 //
-// A vector is written before its key. Whoever writes holds the lock of the folder and
-// writes where the last whole key ends, so that what a crash left is overwritten.
+// A vector is written before its key. A writer holds the lock of the folder and writes where the
+// last whole key ends, so that what a crash left is overwritten.
 const (
 	keysEnd = ".keys"
 	dataEnd = ".vec"

@@ -188,7 +188,7 @@ func (s *Shelf) put(name string, texts []string, vs []embed.Vector) (err error) 
 		return err
 	}
 	m := s.open(name)
-	if m.gone() { // somebody deleted the folder
+	if m.gone() { // the folder was deleted
 		err := m.close()
 		delete(s.models, name)
 		if m = s.open(name); err != nil {

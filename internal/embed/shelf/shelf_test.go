@@ -90,8 +90,8 @@ func check(t testing.TB, s *shelf.Shelf, texts []string) (known int) {
 	return known
 }
 
-// What was put comes back to the bit, to whoever opens the folder, and to nobody who
-// asks for another model.
+// What was put comes back to the bit, to every process that opens the folder, and not for another
+// model.
 func TestVectorsComeBack(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a", "vectors")
@@ -131,7 +131,7 @@ func TestVectorsComeBack(t *testing.T) {
 	private(t, dir)
 }
 
-// private fails if anybody but the owner may look.
+// private fails if any but the owner may look.
 func private(t *testing.T, dir string) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -252,7 +252,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Somebody may delete the folder at any time.
+// The folder may be deleted at any time.
 func TestDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "vectors")
@@ -275,7 +275,7 @@ func TestReadOnly(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := open(t, file, 0) // nobody, whatever their rights, writes below a file
+		s := open(t, file, 0) // no user, whatever their rights, writes below a file
 		if err := s.Put(model, []string{"a"}, []embed.Vector{{1}}); err == nil {
 			t.Error("kept below a file")
 		}

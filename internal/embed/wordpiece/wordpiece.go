@@ -31,7 +31,7 @@ type Config struct {
 // Tokenizer turns texts into numbers. It is safe for concurrent use.
 type Tokenizer struct {
 	cfg           Config
-	begins, goes  map[string]int32 // pieces that begin a word, and that go on with one
+	begins, goes  map[string]int32 // pieces that begin a word, and that continue one
 	special       map[string]int32 // whole tokens that are seen in a text as it stands
 	sizes         []int32          // bytes of a piece, by number
 	cls, sep, unk int32

@@ -137,7 +137,7 @@ func (x *Extractor) ExtractAs(ctx context.Context, name, contentType string, raw
 
 // read is ExtractAs to the end, whatever the context says but for PDFs.
 func (x *Extractor) read(ctx context.Context, name, contentType string, raw []byte) (doc Document, err error) {
-	// The parsers below read what strangers wrote; a bug in one of them must cost this document only.
+	// The parsers below read untrusted bytes; a bug in one of them must cost this document only.
 	defer func() {
 		if p := recover(); p != nil {
 			doc, err = Document{}, fmt.Errorf("extract: %w: parser panic: %v", ErrDamaged, p)
@@ -207,7 +207,7 @@ type Lines struct {
 	lost   bool   // the reader could not keep count
 }
 
-// mark says that the text from at on stands on this line, counted from one; 0 when nobody knows.
+// mark says that the text from at on stands on this line, counted from one; 0 when it is unknown.
 type mark struct{ at, line int }
 
 // LinesOf finds the lines of a text that Extract gave for raw under the same name. A line ends where "\n" stands, or where "\r" stands in a source that has no "\n". Lines
@@ -215,7 +215,7 @@ type mark struct{ at, line int }
 // Raw is not changed or kept.
 func LinesOf(name string, raw []byte, text string) (lines *Lines) {
 	defer func() {
-		if recover() != nil { // as in ExtractAs: a place that nobody can tell is no fault
+		if recover() != nil { // as in ExtractAs: an unknown place is no fault
 			lines = nil
 		}
 	}()

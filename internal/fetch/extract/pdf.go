@@ -110,7 +110,7 @@ func (p *pdfReader) document(ctx context.Context, in pdfiumInstance, raw []byte)
 		}
 	}
 	doc.Text = text.String()
-	if doc.NonText = doc.Text == ""; doc.NonText || len(doc.Pages) > maxPages { // pictures of pages; more than anybody turns
+	if doc.NonText = doc.Text == ""; doc.NonText || len(doc.Pages) > maxPages { // pictures of pages; more than a person turns
 		doc.Pages = nil
 	}
 	pdfMetadata(in, opened.Document, &doc)
@@ -217,7 +217,7 @@ func (p *pdfReader) boot(done chan struct{}) {
 	case err != nil:
 		p.starting, p.startErr = nil, fmt.Errorf("start pdfium: %w", err)
 	case p.closed:
-		_ = p.free(pool, cache) // nobody is left to be told
+		_ = p.free(pool, cache) // there is no caller left to tell
 	default:
 		p.pool, p.cache = pool, cache
 	}

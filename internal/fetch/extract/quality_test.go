@@ -43,7 +43,8 @@ const qualityHeader = `# set metric value; compared within 0.005
 # time-over-… is the time of all pages over that of the HTML parser, or of the library, on the same bytes in the same run: shown as the bound it must keep
 `
 
-// maxOverParse and maxOverLibrary bound the time for a page in units of what nobody can avoid. They are loose: machines are busy.
+// maxOverParse and maxOverLibrary bound the time for a page in units of what cannot be avoided. They are loose: machines are
+// busy.
 const maxOverParse, maxOverLibrary = 12, 5
 
 // TestQuality measures extraction on public sets and compares with the committed numbers. A change for the worse or the better shows in the diff of

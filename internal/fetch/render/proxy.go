@@ -50,7 +50,7 @@ func startProxy(cfg Config, target string) (*proxy, error) {
 	}
 	p := &proxy{dial: cfg.Dial, target: target, listener: listener, wire: cfg.MaxWire, dials: cfg.MaxDials, open: make(map[net.Conn]struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // what a page does wrong is nobody's news
+	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // what a page does wrong is not logged
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:   func(*httputil.ProxyRequest) {}, // the request names its server already
 		Transport: &http.Transport{DialContext: p.connect, DisableCompression: true, MaxResponseHeaderBytes: 256 << 10, MaxIdleConnsPerHost: 6},
@@ -87,7 +87,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ownBusiness are services that the browser calls by itself, whatever its flags say. They are not the page's, and nobody asked for them.
+// ownBusiness are services that the browser calls by itself, whatever its flags say. They are not the page's, and not asked for.
 var ownBusiness = []string{"accounts.google.com", "update.googleapis.com", "optimizationguide-pa.googleapis.com", "safebrowsing.googleapis.com", "content-autofill.googleapis.com",
 	"clients2.google.com", "clients4.google.com", "android.clients.google.com", "edgedl.me.gvt1.com", "redirector.gvt1.com", "msedge.api.cdp.microsoft.com"}
 

@@ -1,7 +1,7 @@
 // Package render loads a page in a local headless Chromium, lets its scripts run, and returns the document they made. It is for pages that have no text without scripts.
 //
 // It owns a browser with a throw-away profile for each page, and its only way to the network: a proxy on the loopback interface, one for each page, that makes every
-// connection through the function it was given, so that whoever guards addresses sees all of them. It drives the browser by package devtools and says where the document
+// connection through the function it was given, so that the guard of addresses sees all of them. It drives the browser by package devtools and says where the document
 // came from in the end. It does not decide which addresses may be reached or cited, does not interpret the document and keeps nothing between pages: no cookies, no cache,
 // no history. The browser gets no environment of ours, so no key is in its reach.
 package render

@@ -285,7 +285,7 @@ func (s *session) receive(m devtools.Message) error {
 	return nil
 }
 
-// answerDialog closes a dialog, for which the page waits: nobody is there to agree to anything but to leaving the page.
+// answerDialog closes a dialog, for which the page waits: it agrees to nothing but leaving the page.
 func (s *session) answerDialog(event json.RawMessage) error {
 	var dialog struct {
 		Type string `json:"type"`

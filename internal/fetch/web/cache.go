@@ -214,7 +214,7 @@ func (c *cache) trim(root *os.Root) {
 	if len(entries) == 0 {
 		return
 	}
-	// A young temporary file is one that somebody is about to rename.
+	// A young temporary file is one that another process is about to rename.
 	newest := entries[len(entries)-1].ModTime()
 	rubbish := slices.DeleteFunc(temps, func(f fs.FileInfo) bool { return newest.Sub(f.ModTime()) <= staleTemp })
 	if len(entries) > c.max {

@@ -21,7 +21,7 @@ import (
 const (
 	// maxRetryAfter is the longest wait that a server can ask for and get.
 	maxRetryAfter = 5 * time.Second
-	// slurpBytes is what is read of a body that nobody wants.
+	// slurpBytes is what is read of an unwanted body.
 	slurpBytes = 32 << 10
 )
 
@@ -248,8 +248,8 @@ func (f *Fetcher) send(ctx context.Context, u *url.URL, known entry, b body) (an
 	return got, nil
 }
 
-// roundTrip sends a request when all who share the host may send one, and tells them if
-// it wants nobody to come.
+// roundTrip sends a request when all that share the host may send one, and tells them if it accepts
+// no requests for now.
 func (f *Fetcher) roundTrip(req *http.Request) (*http.Response, error) {
 	var share Share
 	if f.cfg.Share != nil {

@@ -111,7 +111,7 @@ func (r *robots) check(ctx context.Context, u *url.URL) (time.Duration, error) {
 	return rules.delay, nil
 }
 
-// allows asks the matcher. It reads what strangers wrote: should it panic, that
+// allows asks the matcher. It reads untrusted text: should it panic, that
 // costs this host's pages only.
 func allows(text, token, address string) (ok bool) {
 	defer func() {
@@ -187,7 +187,7 @@ func (r *robots) fly(f *flight, origin string, u *url.URL) {
 }
 
 // find fetches and reads a robots.txt. It is on a goroutine of its own and decodes
-// what strangers sent: a panic, which would end the process, is CodeInternal for
+// untrusted bytes: a panic, which would end the process, is CodeInternal for
 // those who wait.
 func (r *robots) find(origin string, u *url.URL) (found rules, err error) {
 	defer panics.Caught(&err, "reading it")

@@ -251,8 +251,8 @@ func TestRobotsAreForgotten(t *testing.T) {
 	}
 }
 
-// TestPanicOfAFlight: what panics while a robots.txt is fetched and read costs
-// those who wait for it, and nobody else.
+// TestPanicOfAFlight: what panics while a robots.txt is fetched and read costs only those that wait
+// for it.
 func TestPanicOfAFlight(t *testing.T) {
 	server := serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a page") })
 	f := newFetcher(t, func(c *Config) { c.PerHost = 4 })

@@ -50,7 +50,7 @@ type Share interface {
 	// Take returns when n more requests may be sent, or fails, and then with a code.
 	// settle is told how many were.
 	Take(ctx context.Context, n int) (settle func(sent int), err error)
-	// Slow says that the host wants nobody to come before a time.
+	// Slow says that the host accepts no requests before a time.
 	Slow(until time.Time)
 }
 
@@ -249,9 +249,9 @@ func (f *Fetcher) keep(ctx context.Context, loc string, got answer, doc extract.
 	return page, nil
 }
 
-// origin names who is behind a host: the part of the name that somebody
-// registered, so that a site's hosts count as one source. The address a page
-// declares for itself is not asked: anybody can declare anything.
+// origin names who is behind a host: the registered part of the name, so that a site's hosts count
+// as one source. The address that a page declares for itself does not count: a page can declare
+// anything.
 func origin(host string) string {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return host

@@ -1,8 +1,8 @@
 // Package keys keeps who may use a hub: a file of named keys, each of an account and
 // with a role, and what each role may do. A key is a pair. Its seed is shown once, when
-// the pair is made, and is its holder's; the file has the public half, so that whoever
-// reads it can forge nothing. The package also reads seeds and certificates from files.
-// It knows nothing of servers and connections: package hub enforces what is said here.
+// the pair is made, and is its holder's; the file has the public half, so that its readers can
+// forge nothing. The package also reads seeds and certificates from files. It knows nothing of
+// servers and connections: package hub enforces what is said here.
 package keys
 
 import (
@@ -20,8 +20,8 @@ import (
 
 // Accounts that there are without any key of theirs.
 const (
-	DefaultAccount = "main" // of whoever names none
-	SystemAccount  = "SYS"  // the hubs' own, of which nobody has a key
+	DefaultAccount = "main" // of a client that names none
+	SystemAccount  = "SYS"  // the hubs' own, for which there is no key
 )
 
 const (
@@ -99,7 +99,7 @@ func (f *File) Add(random io.Reader, name, account string, role Role) (seed []by
 	}
 	err = f.change(func(list []Key) ([]Key, error) {
 		if len(list) >= maxKeys {
-			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there are %d keys, which is the limit", maxKeys), Hint: "remove those that nobody uses"}
+			return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there are %d keys, which is the limit", maxKeys), Hint: "remove those that are not used"}
 		}
 		if i, found := find(list, name); !found {
 			return slices.Insert(list, i, added), nil

@@ -122,7 +122,7 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
-// Whoever adds at the same time loses nothing of each other's.
+// Processes that add at the same time lose nothing of each other's.
 func TestAddAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys.json")
 	var all sync.WaitGroup

@@ -22,7 +22,7 @@ var (
 	buckets = []string{"MW_FACTS", "MW_WORKER", "MW_LIMIT"}
 )
 
-// Rights is what a key may do. A client hands in tasks and wishes to cancel them, and
+// Rights is what a key may do. A client submits tasks and wishes to cancel them, and
 // reads. A worker, besides, takes tasks, writes records, ends and evidence, says that it
 // is there, and shares limits. Neither makes, changes, empties or removes a stream, nor
 // removes a message. Answers to its requests come to a place that it alone may listen at.
@@ -81,13 +81,13 @@ func reading() []string {
 // Shared are the subjects that clients may publish to, each with one answer at most, and
 // those that they may subscribe to. Nothing else of an account's traffic is for them.
 func Shared() (services, streams []string) {
-	// Nobody needs the first. But the server answers all requests for JetStream in an
-	// account itself, besides whom they are for, unless that account imports this one.
+	// The first is not needed. But the server itself also answers all requests for JetStream in an
+	// account, unless that account imports this one.
 	return slices.Concat([]string{"$JS.API.INFO"}, read, ask), slices.Clone(watch)
 }
 
-// Inbox is the prefix of the subjects at which the holder of a seed gets replies, and
-// nobody else of its account but hubs.
+// Inbox is the prefix of the subjects at which the holder of a seed gets replies, and, of its
+// account, only hubs do besides.
 func Inbox(seed []byte) (string, error) {
 	pair, err := nkeys.FromSeed(seed)
 	if err != nil {

@@ -148,8 +148,8 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	var r reading
 	if err := r.read(stream, w); err != nil {
 		f := m.fault(ctx, w, err, opened)
-		// Once the stream has opened, or nobody knows what became of a request that
-		// went out, the call counts. A request that was refused costs nothing.
+		// Once the stream has opened, or the fate of a request that went out is unknown, the call
+		// counts. A request that was refused costs nothing.
 		if opened || f.open && sent.Load() {
 			return llm.Reply{Usage: r.usage(c)}, f
 		}

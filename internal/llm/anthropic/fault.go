@@ -23,7 +23,7 @@ import (
 type fault struct {
 	err       *marchwarden.Error
 	retryable bool
-	open      bool // nobody knows what became of the request
+	open      bool // what became of the request is unknown
 	after     time.Duration
 	hasAfter  bool
 }
@@ -117,7 +117,7 @@ var codes = map[sdk.ErrorType]marchwarden.Code{
 	"request_too_large":              marchwarden.CodeInvalid,
 }
 
-// byStatus is the code of an error whose type nobody knows.
+// byStatus is the code of an error of an unknown type.
 func byStatus(status int) marchwarden.Code {
 	switch {
 	case status == http.StatusTooManyRequests:

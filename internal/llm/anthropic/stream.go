@@ -85,8 +85,7 @@ func (r *reading) read(stream *ssestream.Stream[sdk.MessageStreamEventUnion], w 
 	return errCut
 }
 
-// take adds an event and reports whether it was part of the reply. What nobody
-// knows is passed over.
+// take adds an event and reports whether it was part of the reply. An unknown event is passed over.
 func (r *reading) take(e *sdk.MessageStreamEventUnion) bool {
 	switch e.Type {
 	case "message_start":

@@ -40,7 +40,7 @@ const (
 	FaultMaxTokens       Fault = "max_tokens"           // the reply ends at its limit
 	FaultInputString     Fault = "tool_input_string"    // a tool's input is a JSON string
 	FaultInputBroken     Fault = "tool_input_broken"    // a tool's input is no JSON
-	FaultUnknownTool     Fault = "unknown_tool"         // a call of a tool that nobody offered
+	FaultUnknownTool     Fault = "unknown_tool"         // a call of a tool that was not offered
 	FaultSameCall        Fault = "same_call"            // the same tool call whatever was asked
 	FaultManyCalls       Fault = "64_calls"             // 64 tool calls in one reply
 	FaultUsageNegative   Fault = "usage_negative"       // token counts below zero
@@ -49,7 +49,7 @@ const (
 	FaultFlood           Fault = "500_mib"              // a reply of 500 MiB, as long as the client takes it
 	FaultHTML            Fault = "html_200"             // status 200 and the page of a captive portal
 	FaultCutJSON         Fault = "cut_json"             // the JSON of the answer breaks off
-	FaultStrange         Fault = "strange"              // a good reply among events, blocks and fields that nobody knows
+	FaultStrange         Fault = "strange"              // a good reply among unknown events, blocks and fields
 )
 
 // FaultCase is a fault and what a model behind Generate may make of it.

@@ -309,7 +309,7 @@ func heap() uint64 {
 	return s[0].Value.Uint64()
 }
 
-// unreachable asks an address where nobody listens.
+// unreachable asks an address where no server listens.
 func (c conformance) unreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package metered is the budget in front of a language model: the only model in
-// reach of whoever reasons. It owns the reservation of every call and the count of
-// what was used; whether and what to ask is the reasoner's affair.
+// Package metered is the budget in front of a language model: the only model in reach of a
+// reasoner. It owns the reservation of every call and the count of what was used; whether and what
+// to ask is the reasoner's affair.
 package metered
 
 import (
@@ -107,7 +107,7 @@ func (m *Model) once(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	reply, err := m.inner.Generate(ctx, c)
 	used := reply.Usage.Total()
 	switch {
-	case err != nil && used > 0: // how much of the reply had been written, nobody says
+	case err != nil && used > 0: // how much of the reply had been written is unknown
 		used = max(used, reply.Usage.In+c.MaxTokens)
 	case err == nil:
 		m.answered(reply)

@@ -1,8 +1,7 @@
-// Package quoted is text from outside as a prompt may show it: a source is data
-// between markers that nobody outside can forge, and never an instruction. It owns
-// the markers, the removal of what looks like one or cannot be seen, and the
-// shortening. What a prompt says around the quotation, and what is done with the
-// reply, is its caller's affair.
+// Package quoted is text from outside as a prompt may show it: a source is data between markers
+// that it cannot forge, and never an instruction. It owns the markers, the removal of what looks
+// like one or cannot be seen, and the shortening. What a prompt says around the quotation, and what
+// is done with the reply, is its caller's affair.
 package quoted
 
 import (
@@ -16,8 +15,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// Nonce is a word that nobody who wrote what a run reads can know: it was written
-// before the run had an id.
+// Nonce is a word that the author of a source cannot know: the source was written before the run
+// had an id.
 func Nonce(run marchwarden.TraceID) string {
 	sum := sha256.Sum256([]byte("marchwarden/nonce/v1/" + run.String()))
 	return hex.EncodeToString(sum[:6])

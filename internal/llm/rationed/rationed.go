@@ -7,10 +7,10 @@
 //	steady.New(rationed.New(tracer.Model(anthropic.New(…)), …), …)
 //
 // Inside steady, because every attempt is a request of its own. When a provider refuses
-// with a time to come back, the gate shuts for everybody, and steady pauses the one call
-// that was refused for the same time: nobody waits twice. Outside the tracer, because
-// waiting for one's turn is not thinking. And below the journal, so that a rerun, which
-// answers from the record, never waits nor counts.
+// with a time to come back, the gate shuts for all calls, and steady pauses the one call that was
+// refused for the same time: no call waits twice. Outside the tracer, because waiting for one's
+// turn is not thinking. And below the journal, so that a rerun, which answers from the record,
+// never waits nor counts.
 package rationed
 
 import (
@@ -39,9 +39,9 @@ const usualPause = time.Second
 // A call sets aside its worst case, the estimated input and the whole of MaxTokens, and
 // gives back what was not used; one that failed and cost nothing gives back all but the
 // request. A call that the limits do not allow is not made and has cost nothing:
-// CodeExhausted if it can never fit, or not today, CodeRateLimited if the provider wants
-// nobody for longer than anybody waits, CodeUnavailable if the engine cannot be asked,
-// CodeInvalid if there is a limit of money and nobody knows what the model costs.
+// CodeExhausted if it can never fit, or not today, CodeRateLimited if the provider accepts no calls
+// for longer than a call waits, CodeUnavailable if the engine cannot be asked, CodeInvalid if there
+// is a limit of money and the model's price is unknown.
 //
 // A nil model stays nil. The model is safe for concurrent use if m is.
 func New(m llm.Model, limits func(key string) dispatch.Limiter, now func() time.Time) llm.Model {
@@ -75,7 +75,7 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	asked(1) // whatever comes of it
 	done := false
 	defer func() {
-		if !done { // it panicked: nobody knows what it used
+		if !done { // it panicked: what it used is unknown
 			share.settle(share.tokens, share.money)
 		}
 	}()
@@ -127,7 +127,7 @@ func (m *model) setAside(ctx context.Context, c llm.Call) (*share, error) {
 	}
 	if !known {
 		s.settle(0, 0)
-		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there is a limit of money for %s, and nobody knows what %s costs", m.provider, m.ID()),
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: fmt.Sprintf("there is a limit of money for %s, and the price of %s is unknown", m.provider, m.ID()),
 			Hint: "limit its tokens instead, or choose a model that is in the table of prices"}
 	}
 	settle, err := l.Take(ctx, worst)
@@ -146,8 +146,8 @@ func (m *model) cost(t ledger.Tokens) (millionths int, known bool) {
 	return int(math.Ceil(usd * limit.Millionths)), known
 }
 
-// used is what a call used of its share, on the high side. Of a reply that broke off
-// nobody says how much was written; of one without a count nobody says anything.
+// used is what a call used of its share, on the high side. Of a reply that broke off it is unknown
+// how much was written; of one without a count, everything is.
 func (m *model) used(c llm.Call, r llm.Reply, err error, s *share) (tokens, money int) {
 	u := r.Usage
 	switch {
@@ -167,8 +167,8 @@ func (m *model) refused(err error) error {
 	return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: m.ID() + " was not asked", Hint: marchwarden.HintOf(err), Err: err}
 }
 
-// wantsNobody reports whether a fault says that everybody should stay away, and for how
-// long. That a provider is down says so only if it names a time.
+// wantsNobody reports whether a fault says that all calls should stay away, and for how long. That
+// a provider is down says so only if it names a time.
 func wantsNobody(err error) (time.Duration, bool) {
 	code := marchwarden.CodeOf(err)
 	if code != marchwarden.CodeRateLimited && code != marchwarden.CodeUnavailable {

@@ -66,8 +66,8 @@ func ration(t *testing.T, texts ...string) *limit.Set {
 
 const sonnet = "anthropic/claude-sonnet-4-5"
 
-// TestRefusedOnce: one call is refused for two seconds. Everybody stays away for as long,
-// the one that was refused too, and not for longer.
+// TestRefusedOnce: one call is refused for two seconds. All calls stay away for as long, the one
+// that was refused too, and not for longer.
 func TestRefusedOnce(t *testing.T) {
 	for _, rules := range [][]string{nil, {"anthropic requests 20/s"}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestRequestsOfADay: a request is used for certain when it is made, so that nobody waits
-// for one of them to come back.
+// TestRequestsOfADay: a request is used for certain when it is made, so that no call waits for one
+// of them to come back.
 func TestRequestsOfADay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &provider{id: sonnet, answer: answers(llm.Usage{In: 10, Out: 1})}
@@ -173,7 +173,7 @@ func TestMoney(t *testing.T) {
 			t.Errorf("%v (%s) after %d calls", err, marchwarden.HintOf(err), len(p.at))
 		}
 		_, err = New(&provider{id: "who/knows"}, set.Limit, time.Now).Generate(t.Context(), call)
-		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.Contains(err.Error(), "nobody knows what who/knows costs") {
+		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid || !strings.Contains(err.Error(), "the price of who/knows is unknown") {
 			t.Errorf("a price that nobody knows: %v", err)
 		}
 		if _, err := New(&provider{id: "free/model", answer: p.answer}, set.Limit, time.Now).Generate(t.Context(), call); err != nil {

@@ -68,7 +68,7 @@ type model struct {
 //     (time.Duration, bool). A pause that would be longer than MaxWait or last
 //     until ctx's deadline is not begun: the failure is returned at once, with its
 //     code and the time to come back.
-//   - A charged failure is returned at once, and nobody else is asked. If the
+//   - A charged failure is returned at once, and no fallback is asked. If the
 //     caller repeats such a call (its Attempt is above zero), the fallback is asked
 //     first, and primary only if the fallback fails for free: primary has had its
 //     chance.

@@ -1,10 +1,10 @@
-// Package client makes any MCP server with the tool research, whoever wrote it and
-// wherever it runs, a marchwarden.Researcher.
+// Package client makes any MCP server with the tool research, in any language and place, a
+// marchwarden.Researcher.
 //
 // It owns the client's side of the MCP edge: starting a process or reaching an
 // address, the version of the protocol, progress, cancellation, tasks, and the checks
-// that make what a stranger says fit for use. No SDK type leaves it. It does not look
-// after sessions: whoever dials redials.
+// that make what an external researcher says fit for use. No SDK type leaves it. It does not look
+// after sessions: the caller that dials redials.
 //
 //	marchwarden.Researcher ⇄ session (session.go) ⇄ SDK session ⇄ process or address (link.go) ⇄ server
 //	                               ⇅ task (tasks.go) ⇄ one request at a time (exchange.go) ⇄ address (link.go)
@@ -107,7 +107,7 @@ type Card struct {
 	Description string
 	// ToolHash is "sha256:" and 64 hex digits over the tool's name, title,
 	// description, schemas and annotations. A server whose hash changes is another
-	// one: what it says of itself can steer whoever reads it.
+	// one: what it says of itself can steer its reader.
 	ToolHash string
 	// OpenWorld says that the researcher reaches outside its machine; one that does
 	// not say is taken to.
@@ -218,7 +218,7 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 	s.cs, err = client.Connect(ctx, link, &mcp.ClientSessionOptions{ProtocolVersion: era})
 	if err == nil {
 		go func() {
-			_ = s.cs.Wait() // why it ended is told by whoever was waiting for an answer
+			_ = s.cs.Wait() // why it ended is told by the call that waits for an answer
 			close(s.done)
 		}()
 		if err = s.learn(ctx); err == nil {

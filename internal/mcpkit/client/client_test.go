@@ -311,8 +311,7 @@ func TestDeadlineOfAHangingServer(t *testing.T) {
 	}
 }
 
-// A cancelled call of a process hands over what it has, if nobody else waits for
-// that process.
+// A cancelled call of a process hands over what it has, if no other call waits for that process.
 func TestCancelGivesAPartialResult(t *testing.T) {
 	t.Parallel()
 	s := open(t, target(t, "own"))

@@ -128,7 +128,7 @@ func serveOwn() {
 	}
 }
 
-// stranger is a server of somebody else's, written by hand, with one fault.
+// stranger is an external server, written by hand, with one fault.
 type stranger struct {
 	mode  string
 	out   io.Writer

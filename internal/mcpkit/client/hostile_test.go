@@ -185,7 +185,7 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// More progress than anybody wants is passed on in part, cleaned.
+// More progress than a caller wants is passed on in part, cleaned.
 func TestFloodOfProgress(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts many servers")

@@ -45,8 +45,7 @@ func TestNoProcessIsLeft(t *testing.T) {
 	}
 }
 
-// zombie tells whether a process has ended and nobody asked how, where that can be
-// known.
+// zombie tells whether a process has ended and was not waited for, where that can be known.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")

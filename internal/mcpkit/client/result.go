@@ -234,7 +234,7 @@ func (s *Session) progress(_ context.Context, n *mcp.ProgressNotificationClientR
 	}
 }
 
-// note passes an event on, if anybody wants to know.
+// note passes an event on, if there is a listener.
 func (l *listener) note(p *mcp.ProgressNotificationParams) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -330,7 +330,7 @@ func unreached(err error) error {
 // What more than one part of the client says of a server.
 var (
 	errHuge      = marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher sent a message of more than %d bytes", maxFrameBytes)
-	errAsksBack  = marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher wants to ask back, and nobody is here to answer")
+	errAsksBack  = marchwarden.Errorf(marchwarden.CodeUnsupported, "the researcher wants to ask back, and this client cannot answer")
 	errWasClosed = marchwarden.Errorf(marchwarden.CodeCanceled, "the session with the researcher was closed")
 )
 

@@ -63,7 +63,7 @@ type Session struct {
 
 	mu        sync.Mutex // guards what follows
 	calls     int
-	wanted    int  // calls that somebody still waits for
+	wanted    int  // calls that a caller still waits for
 	broken    bool // a call was broken off
 	listeners map[string]*listener
 	told      bool           // the process was told to end
@@ -116,7 +116,7 @@ func (s *Session) Close() error {
 		s.end()
 		s.mu.Unlock()
 		if s.proc != nil {
-			s.proc.Stop() // first, because it frees whoever waits to write
+			s.proc.Stop() // first, because it frees the writers that wait
 		} else if unsaid {
 			time.Sleep(farewell)
 		}
@@ -140,14 +140,14 @@ func (s *Session) Close() error {
 //
 // The deadline of ctx is told to the server, which can then hand over what it has;
 // it is waited for a little longer than that. When ctx is cancelled before and the
-// server is a process that nobody else is waiting for, the process is told to end,
+// server is a process that no other caller waits for, the process is told to end,
 // and what it hands over in doing so is the result; the session is over then. In
 // all other cases a cancelled call ends at once with CodeCanceled.
 //
 // A server at an address that knows tasks may answer with one. The session then asks
 // about it until it is done, makes events of what it says of itself, and bears with
 // a server that is away for a while, until the deadline or, if there is none, for two
-// minutes. A task that nobody waits for any more is cancelled; Close waits for that.
+// minutes. A task that no caller waits for any more is cancelled; Close waits for that.
 // One that the server has forgotten is CodeNotFound.
 //
 // A result that breaks the contract is CodeMalformed, a server that is gone
@@ -308,7 +308,7 @@ func (s *Session) breakOff() {
 	s.broken = true
 }
 
-// forgo notes, once, that nobody waits for a call any more. s.mu is held.
+// forgo notes, once, that no caller waits for a call any more. s.mu is held.
 func (s *Session) forgo(l *listener) {
 	if !l.unwanted {
 		l.unwanted = true
@@ -316,8 +316,8 @@ func (s *Session) forgo(l *listener) {
 	}
 }
 
-// dismiss tells the process to end, once nobody waits for any of its calls, and
-// reports whether it did. Whoever is not the last waits a moment for the others.
+// dismiss tells the process to end, once no caller waits for any of its calls, and reports whether
+// it did. A caller that is not the last waits a moment for the others.
 func (s *Session) dismiss(l *listener, answers chan answer[*mcp.CallToolResult]) bool {
 	if s.proc == nil {
 		return false
@@ -336,7 +336,7 @@ func (s *Session) dismiss(l *listener, answers chan answer[*mcp.CallToolResult])
 	case <-s.handover:
 		return true
 	case a := <-answers:
-		answers <- a // for whoever asked
+		answers <- a // for the caller
 		return true
 	case <-timer.C:
 		return false

@@ -24,7 +24,7 @@ const (
 	// latePoll is how often at least, once the deadline has passed.
 	latePoll = 200 * time.Millisecond
 	// pollPatience is how long one request about a task may take, and
-	// cancelPatience how long the one may that ends it: nobody waits for its answer.
+	// cancelPatience how long the one that ends it may: no caller waits for its answer.
 	pollPatience, cancelPatience = 10 * time.Second, time.Second
 	// absencePatience is how long a server may be away when the call has no deadline.
 	absencePatience = 2 * time.Minute
@@ -52,9 +52,9 @@ func (s *Session) learnTasks(self *mcp.Implementation, address string) {
 	}
 }
 
-// start makes a call of the tool in the background, as a task where the server
-// knows tasks and somebody waits patiently. caller is the context of whoever asks,
-// carried is the part of the call's _meta that goes with every request about it.
+// start makes a call of the tool in the background, as a task where the server knows tasks and the
+// caller waits patiently. caller is the caller's context, carried is the part of the call's _meta
+// that goes with every request about it.
 func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParams, carried map[string]any, l *listener, patient bool) chan answer[*mcp.CallToolResult] {
 	if s.direct == nil || !patient || !s.stayFor() {
 		return begin(inner, func(ctx context.Context) (*mcp.CallToolResult, error) { return converse(ctx, params, s.cs.CallTool) })
@@ -190,7 +190,7 @@ func (t taskState) name() (string, error) {
 	return id, nil
 }
 
-// task is a call that goes on at the server, whether or not anybody is connected.
+// task is a call that continues at the server, whether or not a client is connected.
 type task struct {
 	s       *Session
 	l       *listener

@@ -56,7 +56,7 @@ func TestHostileTasks(t *testing.T) {
 		"another task": {get: func(w http.ResponseWriter, m message, _ int) {
 			plain(w, m.result(`{"taskId":"other","status":"working"}`))
 		}, code: marchwarden.CodeMalformed, want: unread + "it is about another task", cancelled: true},
-		"asks back":      {get: says("input_required", `,"inputRequests":{"a":{"method":"elicitation/create"}}`), code: marchwarden.CodeUnsupported, want: "the researcher wants to ask back, and nobody is here to answer", cancelled: true},
+		"asks back":      {get: says("input_required", `,"inputRequests":{"a":{"method":"elicitation/create"}}`), code: marchwarden.CodeUnsupported, want: "the researcher wants to ask back, and this client cannot answer", cancelled: true},
 		"fails":          {get: says("failed", `,"error":{"code":-32603,"message":"bo\u001b[31mom"}`), code: marchwarden.CodeUnavailable, want: "the researcher's task failed: bo[31mom (-32603)"},
 		"fails silently": {get: says("failed", `,"error":"x"`), code: marchwarden.CodeUnavailable, want: "the researcher's task failed and it did not say why"},
 		"gives up":       {get: says("cancelled", ""), code: marchwarden.CodeCanceled, want: "the researcher's task was cancelled on its side"},

@@ -73,7 +73,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// Whoever cannot have tasks, or whom they would not serve, is not told of them.
+// A client that cannot have tasks, or has no use for them, is not told of them.
 func TestTasksAreNotForEverybody(t *testing.T) {
 	t.Parallel()
 	t.Run("process", func(t *testing.T) {

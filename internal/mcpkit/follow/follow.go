@@ -1,7 +1,7 @@
 // Package follow watches records that grow, for those who subscribed to them: whenever
 // one has grown, they are told. A record is looked at, not listened to, so that runs of
-// other processes are followed as well. It knows neither what a record is nor how
-// anybody is told.
+// other processes are followed as well. It knows neither what a record is nor how followers are
+// told.
 package follow
 
 import (
@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// every is how often a record that somebody follows is looked at.
+	// every is how often a followed record is looked at.
 	every = 500 * time.Millisecond
 	// most bounds the records that are followed at once.
 	most = 1000
 )
 
-// Tails are the records that somebody follows; K names who does. Close them when done.
+// Tails are the records that clients follow; K names the client. Close them when done.
 // They are safe for concurrent use.
 type Tails[K comparable] struct {
 	size func(context.Context, marchwarden.TraceID) (bytes int64, ended bool, err error)
@@ -33,7 +33,7 @@ type Tails[K comparable] struct {
 	tail map[string]*tail[K]
 }
 
-// tail is one record that somebody follows.
+// tail is one followed record.
 type tail[K comparable] struct {
 	followers map[K]int // how often each does
 	stop      context.CancelFunc
@@ -48,7 +48,7 @@ func New[K comparable](size func(context.Context, marchwarden.TraceID) (int64, b
 	return t
 }
 
-// Close ends all following and returns when nobody will be told any more.
+// Close ends all following and returns when no client will be told any more.
 func (t *Tails[K]) Close() {
 	t.mu.Lock()
 	t.end()

@@ -44,7 +44,7 @@ func (b *book) tails() *follow.Tails[string] {
 		})
 }
 
-// wait lets what follows a record look, and gives how often somebody was told.
+// wait lets what follows a record look, and gives how often a follower was told.
 func (b *book) wait() int {
 	time.Sleep(time.Second)
 	synctest.Wait()
@@ -55,7 +55,7 @@ func (b *book) wait() int {
 
 var id marchwarden.TraceID
 
-// Whoever follows is told of every growth and of the end, and of nothing after it.
+// A follower is told of every growth and of the end, and of nothing after it.
 func TestGrowth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &book{err: marchwarden.Errorf(marchwarden.CodeNotFound, "not yet")}

@@ -17,7 +17,7 @@ import (
 // Tool is the one tool of the contract.
 const Tool = "research"
 
-// The names in _meta. A stranger may leave out every one of them.
+// The names in _meta. An external program may leave out every one of them.
 const (
 	// MetaContract, on the tool: the version of the contract it keeps.
 	MetaContract = "marchwarden/contract"

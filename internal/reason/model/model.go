@@ -1,4 +1,4 @@
-// Package model is the mind that asks a language model: what to search and read
+// Package model is the reasoner that asks a language model: what to search and read
 // next, what the evidence says, and whether each sentence stands in it. It owns
 // the prompts, what of the evidence is shown in them, and the reading of the
 // replies. It reaches nothing but the metered model of the reason.State.
@@ -55,7 +55,7 @@ const thinking = 4000
 
 var _ reason.Reasoner = (*Reasoner)(nil)
 
-// Version names this mind and changes when its prompts, or what it does with a
+// Version names this reasoner and changes when its prompts, or what it does with a
 // model's words, change: a run that another version recorded cannot be rerun by
 // this one.
 const Version = "model/6"
@@ -69,7 +69,7 @@ func New(id string) *Reasoner {
 // ID is the id that New was given.
 func (r *Reasoner) ID() string { return r.id }
 
-// Version is Version: the id says which model is asked, and not by which mind.
+// Version is Version: the id says which model is asked, and not by which reasoner.
 func (*Reasoner) Version() string { return Version }
 
 // ask makes one call. A refusal of the model is an error with CodeRefused.
@@ -110,7 +110,7 @@ func scale(s *reason.State) float64 {
 	return max(1, s.Scale())
 }
 
-// apart is the state for the mind that stands in for the model. It charges what
+// apart is the state for the reasoner that stands in for the model. It charges what
 // it reads as a model's reading would be. Where the model failed and cost nothing it is
 // charged to the run, as if no model had been asked for; else it has a meter of its
 // own, since the model may have used up the run's tokens, or have use for them yet.
@@ -128,7 +128,7 @@ func (r *Reasoner) apart(s *reason.State) *reason.State {
 // dead reports whether the model failed and has cost nothing.
 func (r *Reasoner) dead(s *reason.State) bool { return r.failed && s.Paid != nil && !s.Paid() }
 
-// standIn is the plan of the mind without a model.
+// standIn is the plan of the reasoner without a model.
 func (r *Reasoner) standIn(ctx context.Context, s *reason.State) (reason.Plan, error) {
 	r.plainly = r.failed
 	other := r.apart(s)

@@ -46,7 +46,7 @@ func (r *Reasoner) Plan(ctx context.Context, s *reason.State) (reason.Plan, erro
 	case s.Model == nil || r.mute:
 		return r.standIn(ctx, s)
 	case used.Iterations >= s.Limits.MaxIterations:
-		// Nobody has said that the search was complete.
+		// The search is not known to be complete.
 		return capped(s, budget.IterationCap(s.Limits.MaxIterations)), nil
 	case used.Sources >= s.Limits.MaxSources:
 		return capped(s, budget.SourceCap(s.Limits.MaxSources)), nil

@@ -53,7 +53,7 @@ func (r *Reasoner) Write(ctx context.Context, s *reason.State) (reason.Draft, er
 	return d, err
 }
 
-// standInWrite is the draft of the mind without a model, which needs no time.
+// standInWrite is the draft of the reasoner without a model, which needs no time.
 func (r *Reasoner) standInWrite(ctx context.Context, s *reason.State) (reason.Draft, error) {
 	other := r.apart(s)
 	d, err := r.plain.Write(context.WithoutCancel(ctx), other)

@@ -67,9 +67,9 @@ func (n Name) String() string {
 
 var moreAuthors = regexp.MustCompile(`\s+and (\d{1,6}) more$`)
 
-// Byline reads authors on one line, as a page gives them. The names are not taken
-// apart, for nobody knows of what they are made: "Bee, Ann" may be one author and
-// "Ann Bee, Carl Dee" two. It gives the names and how many more there are.
+// Byline reads authors on one line, as a page gives them. The names are not taken apart, for their
+// parts are unknown: "Bee, Ann" may be one author and "Ann Bee, Carl Dee" two. It gives the names
+// and how many more there are.
 func Byline(line string) ([]Name, int) {
 	line = plaintext.Fold(line)
 	more := 0

@@ -107,7 +107,7 @@ func Titled(s string) Attr { return Attr{"title", s} }
 // Spoken has a text that a script puts there read out to those who hear the page.
 func Spoken() Attr { return Attr{"role", "status"} }
 
-// Foreign marks text of a language and a direction that nobody told us.
+// Foreign marks text of unknown language and direction.
 func Foreign() []Attr { return []Attr{{"lang", ""}, {"dir", "auto"}} }
 
 // Value is the value of a Meter, which goes from 0 to 1.

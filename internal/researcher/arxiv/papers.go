@@ -143,7 +143,7 @@ func (p *Papers) preprint(ctx context.Context, id scholar.ID) (record, fetch.Pag
 	_ = g.Wait() // its only error is nil
 	r.FullFault = fault
 	if r.Paper == nil && (r.Work == nil || r.Work.Title == "") {
-		return r, fetch.Page{}, err // nobody can say what was read
+		return r, fetch.Page{}, err // what was read is unknown
 	}
 	return r, page, nil
 }
@@ -167,7 +167,7 @@ func (p *Papers) published(ctx context.Context, id scholar.ID) (record, fetch.Pa
 
 // known is what the indexes say of a preprint; one that they do not answer about
 // does without, and the work says so. The DOI of the published version is the
-// authors' word, and anybody can write down the DOI of a famous paper: it is
+// authors' word, and an author can write down the DOI of any famous paper: it is
 // believed if what is published there looks like the preprint, or if an index
 // knows the two for one.
 func (p *Papers) known(ctx context.Context, id scholar.ID, paper *arxiv.Paper) *scholar.Work {

@@ -15,7 +15,7 @@ import (
 //	retracted, removed or withdrawn                               low
 //	under an expression of concern, or retracted in part          low
 //	in a journal, a book or proceedings, and cited ≥ 50 times     high
-//	all else: preprints, few citations, a count nobody knows      medium
+//	all else: preprints, few citations, an unknown count          medium
 //
 // A count that no index gave is unknown and never makes a paper high.
 func standing(r record) marchwarden.Authority {

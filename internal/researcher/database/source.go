@@ -38,8 +38,8 @@ type Source struct {
 var _ search.Engine = (*Source)(nil)
 
 // NewSource makes the engine of a run. asked is the question as the caller put it:
-// a mind without a model searches for its rarer words, and the templates need the
-// others, too. With a mind that writes its own searches it is "".
+// a reasoner without a model searches for its rarer words, and the templates need the
+// others, too. With a reasoner that writes its own searches it is "".
 func NewSource(db *database.DB, schema database.Schema, asked string) *Source {
 	return &Source{db: db, schema: schema, asked: asked, plans: map[string]*plan{}}
 }
@@ -73,7 +73,7 @@ func (s *Source) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	if !q.Filter.Allows(s.db.Name()) {
 		return nil, nil
 	}
-	if s.asked == "" && isStatement(q.Text) { // a mind without a model writes no SQL
+	if s.asked == "" && isStatement(q.Text) { // a reasoner without a model writes no SQL
 		return s.statement(ctx, q.Text)
 	}
 	p, err := s.plan(ctx, q.Text)
@@ -98,7 +98,7 @@ func isStatement(text string) bool {
 	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "select")
 }
 
-// statement runs SQL that a mind wrote.
+// statement runs SQL that a reasoner wrote.
 func (s *Source) statement(ctx context.Context, text string) ([]search.Hit, error) {
 	clean, err := database.Check(text, s.db.Dialect())
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 type plan struct {
 	statement string
 	rows      database.Rows
-	table     string // the table, for people; "" for a statement of a mind's own
+	table     string // the table, for people; "" for a statement of a reasoner's own
 	key       string // of the one row that is meant; "" for a statement
 	// meaning says what the rows are, "count of trials where city is Lyon"; "" for a
-	// statement that a mind wrote. The first column of the rows is then the answer.
+	// statement that a reasoner wrote. The first column of the rows is then the answer.
 	meaning string
 }
 
-// What stands at the end of a text, each on a line of its own. They make headings,
-// which nobody takes for sentences that say something.
+// What stands at the end of a text, each on a line of its own. They make headings, which no reader
+// takes for statements.
 const (
 	statementMark = "\n# Statement: "
 	meaningMark   = "\n# Meaning: "

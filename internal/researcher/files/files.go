@@ -40,7 +40,7 @@ type Config struct {
 	IndexPath string
 	Extractor *extract.Extractor
 	// Warn is told, for people, of what went wrong beside the research, such as
-	// a file that could not be read; nil for nobody.
+	// a file that could not be read; nil: unused.
 	Warn func(string)
 }
 

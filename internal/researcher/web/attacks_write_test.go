@@ -125,7 +125,7 @@ func oddShapes(sc *scene, turn llmtest.Turn) llmtest.Said {
 		`{"text":"A good CRISPR therapy claim.","passages":["` + first(turn) + `"]},` + deep + `],"gaps":{"topic":1},"discoveries":"none","open_questions":` + deep + `}`}
 }
 
-// manyClaims is more than anybody can read.
+// manyClaims is more than a person can read.
 func manyClaims(sc *scene, turn llmtest.Turn) llmtest.Said {
 	claims := make([]object, 10_000)
 	for i := range claims {

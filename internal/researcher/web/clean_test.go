@@ -42,7 +42,7 @@ func holdsSecret(s, secret string) bool {
 	return false
 }
 
-// words are all texts of a result that a mind had a hand in, by their place.
+// words are all texts of a result that a reasoner may have written, by their place.
 func words(res *marchwarden.Result) map[string]string {
 	out := map[string]string{"answer": res.Answer}
 	put := func(place string, i int, s string) { out[place+" "+strconv.Itoa(i+1)] = s }

@@ -101,7 +101,7 @@ func (c *counting) Fatalf(format string, args ...any) {
 	c.TB.Fatalf(format, args...)
 }
 
-// canary is a server that nobody may reach.
+// canary is a server that no fetch may reach.
 type canary struct {
 	*httptest.Server
 	reached atomic.Int64

@@ -127,7 +127,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// Requests come one at a time and three seconds apart, whoever makes them.
+// Requests come one at a time and three seconds apart, from all callers together.
 func TestPoliteness(t *testing.T) {
 	var mu sync.Mutex
 	var times []time.Time
@@ -388,7 +388,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// Nobody is spared by waiting before nobody is asked.
+// There is no wait before a request that is not made.
 func TestNoPaceWhereNobodyIsReached(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()

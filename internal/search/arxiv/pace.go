@@ -60,7 +60,7 @@ func (t *turns) once(ctx context.Context, request func() error) error {
 	t.next = t.now().Add(t.gap)
 	err := request()
 	if marchwarden.CodeOf(err) == marchwarden.CodeUnavailable && httpapi.Status(err) == 0 {
-		t.next = t.now() // nobody was reached, so nobody is spared by waiting
+		t.next = t.now() // no server was reached, so none is spared by waiting
 	}
 	if wait, ok := httpapi.AskedWait(err); ok {
 		t.refuse = t.now().Add(wait)

@@ -339,7 +339,7 @@ func TestDamageIsFound(t *testing.T) {
 	}
 }
 
-// A document has chunks and numbers of its own, or whoever reads them goes astray.
+// A document has chunks and numbers of its own, or their reader goes astray.
 func TestDocumentsMakeSense(t *testing.T) {
 	for name, docs := range map[string][]doc{
 		"without chunks":         {{number: 0, chunks: 2}, {number: 2, chunks: 0}},

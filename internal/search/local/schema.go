@@ -37,8 +37,8 @@ import (
 //	gone      files that left the index while a segment still holds their chunks
 const schemaVersion = 4
 
-// applicationID marks a file as ours ("MWLI"), so that a path that points at
-// somebody else's database by mistake never costs them their data.
+// applicationID marks a file as ours ("MWLI"), so that a path that points at another program's
+// database by mistake never destroys its data.
 const applicationID = 0x4d574c49
 
 var schema = []string{

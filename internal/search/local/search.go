@@ -199,7 +199,7 @@ func (ix *Index) reportDamage(err error) error {
 	}
 }
 
-// wanted is what to look for where a query has words, each so often.
+// wanted is what to look for where a query has words, each with a count.
 func wanted(words []string, times []int) []inverted.Term {
 	var terms []inverted.Term
 	for i, w := range words {

@@ -12,7 +12,7 @@ import (
 
 // views keeps what searches have loaded, until it changes in the index.
 type views struct {
-	// lock is held by whoever uses folders or view: a channel, so that a search
+	// lock guards folders and view: a channel, so that a search
 	// can be cancelled while it waits for another that loads the same.
 	lock    chan struct{}
 	folders map[int64]*folderView

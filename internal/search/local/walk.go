@@ -255,8 +255,7 @@ func trimTrailingSpaces(line string) string {
 
 // ignored reports whether the path, relative to the root of the folder, is
 // ignored. The last rule that matches decides, and a deeper file comes after
-// those above it. Whoever walks must not enter an ignored folder: nothing inside
-// it can be taken back.
+// those above it. A walk must not enter an ignored folder: nothing inside it can be taken back.
 func (s *ignoreSet) ignored(name string, isDir bool) bool {
 	for ; s != nil; s = s.parent {
 		rel := name

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Cost is what one run cost. USD is nil where nobody knows; a sum that is no number
-// counts as unknown, too.
+// Cost is what one run cost. USD is nil where it is unknown; a sum that is not a number counts as
+// unknown, too.
 type Cost struct {
 	Day   time.Time // its date counts, in its own zone
 	Model string
@@ -121,7 +121,7 @@ func spent(costs []Cost) *spending {
 	return s
 }
 
-// known is the cost, if it is a sum that somebody can have paid.
+// known is the cost, if it is a sum that can have been paid.
 func (c Cost) known() (float64, bool) {
 	if c.USD == nil || math.IsNaN(*c.USD) || math.IsInf(*c.USD, 0) || *c.USD < 0 {
 		return 0, false

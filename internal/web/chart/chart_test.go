@@ -124,7 +124,7 @@ func segment(t *rapid.T) Segment {
 	return Segment{state, moment.Draw(t, "from"), moment.Draw(t, "to"), rapid.Bool().Draw(t, "critical")}
 }
 
-// anyChart is a chart of numbers that nobody chose.
+// anyChart is a chart of random numbers.
 var anyChart = map[string]func(*rapid.T) Chart{
 	"lanes": func(t *rapid.T) Chart {
 		lane := rapid.Custom(func(t *rapid.T) Lane {

@@ -134,7 +134,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Whoever sends a form a byte at a time is not waited for.
+// A client that sends a form a byte at a time is not waited for.
 func TestSlowForms(t *testing.T) {
 	s := openTeam(t, Config{BodyTimeout: 50 * time.Millisecond}, nil)
 	b := s.browser()

@@ -7,8 +7,8 @@
 //	headers → Host → Origin → session → who → was it meant? → page
 //
 // Without an authenticator there is one user, who started the program and comes by Link. With
-// one there is a team: everybody signs in with a token of their own, which is asked about again
-// at every request, so that taking it back ends the session.
+// one there is a team: each member signs in with a token of their own, which is checked again at
+// every request, so that revoking it ends the session.
 package gate
 
 import (
@@ -31,7 +31,7 @@ import (
 type Config struct {
 	Now func() time.Time
 	// Key seals the sessions: KeySize bytes that outlive the process, so that a page does, too.
-	// Whoever has it can make a session. See OpenKey.
+	// Its holder can make a session. See OpenKey.
 	Key []byte
 	// Auth says whose a token is; nil: there is access.Local() alone, who comes by Link.
 	Auth access.Authenticator
@@ -40,8 +40,8 @@ type Config struct {
 	Hosts []string
 	// Secure says that browsers come by TLS, be it that of a proxy.
 	Secure bool
-	// Public are the beginnings of paths that anybody may GET: the style sheet and the script of
-	// the page that asks for a token. What serves them is not told who asks.
+	// Public are the beginnings of paths that need no sign-in to GET: the style sheet and the
+	// script of the page that asks for a token. What serves them is not told who asks.
 	Public []string
 	// Page makes the page that says who is asked for, or why not; nil: it is plain text. Programs
 	// that do not ask for HTML get text in any case.
@@ -124,7 +124,7 @@ func invalid(field, format string, args ...any) error {
 // team reports whether people come with tokens of their own.
 func (g *Gate) team() bool { return g.links == nil }
 
-// Wrap is a handler behind the gate. It gets GET and HEAD of public paths from anybody, and
+// Wrap is a handler behind the gate. It gets GET and HEAD of public paths from every client, and
 // everything else from those who are in, with the principal in the context. What is not GET,
 // HEAD or OPTIONS has proved that it was meant; a form is parsed then. The context ends when
 // the session does. Cache-Control is no-store unless the handler says otherwise.
@@ -166,8 +166,8 @@ func (g *Gate) foreign(r *http.Request) string {
 	return g.policy.Origin(r)
 }
 
-// public reports whether anybody may have what is asked for. A path that means another one
-// is not looked at: whoever serves it may take it for that.
+// public reports whether what is asked for needs no sign-in. A path that means another one does:
+// its handler may take it for that one.
 func (g *Gate) public(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -208,7 +208,7 @@ func (g *Gate) pass(w http.ResponseWriter, r *http.Request, next http.Handler) {
 }
 
 // watch returns when a session has ended, or the request of it: a stream of events may last
-// for hours, and must not outlive the right to see it. When nobody can tell it goes on.
+// for hours, and must not outlive the right to see it. When that is unknown it continues.
 func (g *Gate) watch(ctx context.Context, r *http.Request, s *session) {
 	every := time.NewTicker(g.cfg.Recheck)
 	defer every.Stop()

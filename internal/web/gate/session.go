@@ -38,9 +38,9 @@ const (
 type kind byte
 
 const (
-	visitor kind = 1 // nobody yet: it ties the form for a token to the browser it was sent to
+	visitor kind = 1 // not signed in: it ties the form for a token to the browser it was sent to
 	local   kind = 2 // access.Local()
-	member  kind = 3 // whoever the token is of
+	member  kind = 3 // the owner of the token
 )
 
 // session is what a cookie says. Nothing of it is kept here, so it outlives the process.
@@ -86,7 +86,7 @@ func (g *Gate) deriveKeys() error {
 	return err
 }
 
-// begin is a new session, with an id that nobody has seen.
+// begin is a new session, with an id that was never used.
 func (g *Gate) begin(k kind, life time.Duration, token string) *session {
 	s := &session{kind: k, end: g.cfg.Now().Add(life).Truncate(time.Second), token: token}
 	_, _ = rand.Read(s.id[:]) // it never fails: the program ends if there is nothing random
@@ -183,12 +183,12 @@ func (g *Gate) blank(k kind, value string) *http.Cookie {
 }
 
 var (
-	errNobody = marchwarden.Errorf(marchwarden.CodeDenied, "nobody is signed in")
+	errNobody = marchwarden.Errorf(marchwarden.CodeDenied, "you are not signed in")
 	errScope  = marchwarden.Wrap(access.ErrScope, marchwarden.CodeDenied, "the token may not read")
 )
 
-// enter is the session of a request and who it is of. With an error the session is nil, unless
-// nobody could tell whose it is.
+// enter is the session of a request and who it is of. With an error the session is nil, unless it
+// is unknown whose it is.
 func (g *Gate) enter(r *http.Request) (*session, access.Principal, error) {
 	s, ok := g.session(r)
 	if !ok {
@@ -201,7 +201,7 @@ func (g *Gate) enter(r *http.Request) (*session, access.Principal, error) {
 	return s, p, err
 }
 
-// who is whom a session is of now. CodeDenied if it is nobody's any more.
+// who is the present user of a session. CodeDenied if it has none any more.
 func (g *Gate) who(r *http.Request, s *session) (access.Principal, error) {
 	switch {
 	case !g.lasts(s):
@@ -269,7 +269,7 @@ func (g *Gate) meant(w http.ResponseWriter, r *http.Request, sessions ...*sessio
 }
 
 // ended are the sessions that were signed out, so that a copy of the cookie is of no use. It is
-// forgotten with the process; whoever fears copies makes a new key.
+// forgotten with the process; a new key ends all copies.
 type ended struct {
 	now func() time.Time
 

@@ -20,8 +20,8 @@ const (
 )
 
 // Link is an address below base, such as http://127.0.0.1:8643, that lets one browser in, once
-// and for 10 minutes. Whoever has it is the local user: it belongs on the terminal of that user
-// and nowhere else. In a team it is the address of the page that asks for a token.
+// and for 10 minutes. Its holder is the local user: it belongs on the terminal of that user and
+// nowhere else. In a team it is the address of the page that asks for a token.
 func (g *Gate) Link(base string) string {
 	at := strings.TrimRight(base, "/") + inPath
 	if g.team() {
@@ -119,7 +119,7 @@ func (g *Gate) byLink(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// A right link is let in however many wrong ones came from its address: on loopback all
-	// programs of all users have the same one, and nobody guesses 130 bits.
+	// programs of all users have the same one, and 130 bits cannot be guessed.
 	if _, err := g.links.Authenticate(r.Context(), token); err != nil {
 		if _, err = g.keeper.Who(r, token); err != nil { // which counts and logs it
 			g.turnAway(w, r, nil, err)
@@ -131,8 +131,8 @@ func (g *Gate) byLink(w http.ResponseWriter, r *http.Request) {
 	seeOther(w, "/")
 }
 
-// byToken lets a member of the team in. The form must be one that this browser was sent, or
-// another site could sign somebody in as somebody else and read what they ask.
+// byToken lets a member of the team in. The form must be one that this browser was sent, or another
+// site could sign a user in as another and read what they ask.
 func (g *Gate) byToken(w http.ResponseWriter, r *http.Request) {
 	s, _, _ := g.enter(r) // who it is does not matter: they sign in anew
 	visit := g.visit(r)

@@ -99,7 +99,7 @@ func TestTeam(t *testing.T) {
 	if annWho != "token:ann" || bobWho != "token:bob" || annToken == bobToken || annToken == viewOf(t, text).CSRF {
 		t.Errorf("%s %s", annWho, bobWho)
 	}
-	// A session is new when somebody signs in: one that was planted before is nobody's.
+	// A session is new when a user signs in: one that was planted before is no one's.
 	if resp, _ := s.browser().do("GET", "/", nil, header{"Cookie": visit.String()}); resp.StatusCode != 401 {
 		t.Errorf("the visit from before: %d", resp.StatusCode)
 	}
@@ -245,7 +245,7 @@ func TestScopeAndOtherRefusals(t *testing.T) {
 			t.Errorf("%.20s is in: %d", token, status)
 		}
 	}
-	// When nobody can tell, the session is kept for when somebody can.
+	// When the token cannot be checked, the session is kept until it can.
 	b := s.browser()
 	b.sign("ann", "")
 	fault.Store(error(marchwarden.Errorf(marchwarden.CodeUnavailable, "the issuer is away")))

@@ -17,7 +17,7 @@ import (
 // any such text.
 type View struct {
 	Status  int    // of the answer
-	Who     string // the ID of who is in, "" for nobody; a form to leave is a POST of csrf to /out
+	Who     string // the ID of the signed-in user, "" for none; a form to leave is a POST of csrf to /out
 	Form    bool   // ask for a token: a POST of csrf, token and next to /in
 	CSRF    string // for these forms; "" if there is no session
 	Next    string // a path of this server where one wanted to go; "" for none
@@ -75,7 +75,7 @@ func within(s string) string {
 func (g *Gate) turnAway(w http.ResponseWriter, r *http.Request, s *session, err error) {
 	v := View{}
 	if v.Status, v.Problem, v.Hint = g.explain(w, err); v.Status == http.StatusUnauthorized && g.team() && errors.Is(err, errNobody) {
-		v.Problem, v.Hint = "", "" // it is the first that everybody sees, and the form says enough
+		v.Problem, v.Hint = "", "" // it is the first that every user sees, and the form says enough
 	}
 	if r.URL.Path != inPath && r.URL.Path != outPath && !changes(r.Method) {
 		v.Next = within(r.URL.RequestURI())
@@ -83,7 +83,7 @@ func (g *Gate) turnAway(w http.ResponseWriter, r *http.Request, s *session, err 
 	g.show(w, r, s, v)
 }
 
-// explain is the answer to an error of enter, in words that are for everybody.
+// explain is the answer to an error of enter, in words that tell no secret.
 func (g *Gate) explain(w http.ResponseWriter, err error) (status int, problem, hint string) {
 	const again = "run marchwarden ui, which prints a link that works once, for 10 minutes"
 	switch {
@@ -96,7 +96,7 @@ func (g *Gate) explain(w http.ResponseWriter, err error) (status int, problem, h
 		w.Header().Set("Retry-After", "5")
 		return http.StatusServiceUnavailable, "tokens cannot be checked at the moment", "try again in a few seconds"
 	case errors.Is(err, errNobody) && g.team():
-		return http.StatusUnauthorized, "nobody is signed in", "sign in with a token at " + inPath
+		return http.StatusUnauthorized, "you are not signed in", "sign in with a token at " + inPath
 	case errors.Is(err, errNobody):
 		return http.StatusUnauthorized, "this browser is not signed in", again
 	case g.team():

@@ -193,11 +193,11 @@ func TestTextForPrograms(t *testing.T) {
 		path, accept, kind, says string
 		cookies                  int
 	}{
-		{"/", "text/event-stream", "text/plain; charset=utf-8", "nobody is signed in", 0},
+		{"/", "text/event-stream", "text/plain; charset=utf-8", "you are not signed in", 0},
 		{"/", "-", "text/plain; charset=utf-8", "sign in with a token", 0},
-		{"/", "text/html", "text/plain; charset=utf-8", "nobody is signed in", 1}, // the page is broken
+		{"/", "text/html", "text/plain; charset=utf-8", "you are not signed in", 1}, // the page is broken
 		{"/in", "text/html", "text/html; charset=utf-8", "<p>a page</p>", 1},
-		{"/in", "*/*", "text/plain; charset=utf-8", "nobody is signed in", 0},
+		{"/in", "*/*", "text/plain; charset=utf-8", "you are not signed in", 0},
 		{"/out", "text/html", "text/html; charset=utf-8", "<p>a page</p>", 0},
 	} {
 		resp, text := s.browser().do("GET", c.path, nil, header{"Accept": c.accept})

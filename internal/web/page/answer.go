@@ -44,8 +44,7 @@ type Answer struct {
 // Can says what may be done with a run.
 type Can struct {
 	Resume, Rerun, Check, Delete bool
-	// More proposes a token budget for going on with a run that ended at its cap; 0
-	// goes on with what is left.
+	// More proposes a token budget for resuming a run that ended at its cap; 0 uses what is left.
 	More    int
 	Exports []Export
 }
@@ -172,7 +171,7 @@ type Rihla struct {
 // excerpt.
 type Evidence struct {
 	RunID string
-	// Preview says that nobody chose it: it fills the room beside an answer, and does
+	// Preview says that the reader did not choose it: it fills the room beside an answer, and does
 	// not come up over one.
 	Preview       bool
 	Number, Of    int // which of how many citations

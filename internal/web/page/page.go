@@ -6,7 +6,7 @@
 // store and no clock: what a page shows is in its view, and times are shown in the
 // zone that they carry.
 //
-// All text in a view is taken for somebody else's and cannot become markup; only
+// All text in a view is untrusted and cannot become markup; only
 // fields of type template.HTML are markup, and these are the works of packages
 // prose and chart. No page has a script or a style of its own, so that a policy can
 // forbid both, and none loads anything but what Static serves. Every change is a

@@ -307,7 +307,7 @@ func TestNothingIsClaimed(t *testing.T) {
 	}
 }
 
-// TestPreview: a source that nobody chose stands beside the answer and covers nothing.
+// TestPreview: a source that the reader did not choose stands beside the answer and covers nothing.
 func TestPreview(t *testing.T) {
 	e := sampleEvidence(2)
 	for _, e.Preview = range []bool{false, true} {

@@ -25,7 +25,7 @@ type Act string
 // The acts. Those that change something are POST.
 const (
 	Cancel Act = "cancel" // POST
-	Resume Act = "resume" // POST: token_budget, or none to go on with what is left
+	Resume Act = "resume" // POST: token_budget, or none to use what is left
 	Rerun  Act = "rerun"  // POST: the run again from its record, the results compared
 	Check  Act = "drift"  // POST: fetch the sources again; GET: the last report
 	Delete Act = "delete" // GET: Confirm; POST: confirmed=yes

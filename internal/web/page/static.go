@@ -93,7 +93,7 @@ func (s *Static) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if r.Method == http.MethodGet {
-		_, _ = w.Write(f.body) // whoever asked is gone: there is nobody to tell
+		_, _ = w.Write(f.body) // the client is gone, so there is none to tell
 	}
 }
 

@@ -132,7 +132,7 @@ func (w *writer) link(label []run, destination string, now run) []run {
 		now.text = " (" + now.text + ")"
 		return append(label, now)
 	}
-	if plaintext.Fold(said(label)) == "" { // what nobody can see is no label, also where a sentence ends within it
+	if plaintext.Fold(said(label)) == "" { // an invisible text is no label, also where a sentence ends within it
 		label = slices.DeleteFunc(label, func(r run) bool { return r.marker == 0 && !r.ends && !r.aside })
 		named := now
 		named.text, named.aside = to.Address(), false

@@ -1,7 +1,7 @@
 // Package cell keeps limits that all workers of a cluster share in a bucket of JetStream:
 // one key a limit, swapped by its revision, on the clock of the hub that leads the bucket.
-// It owns the bucket's keys, that clock, and the word that goes round when a provider wants
-// nobody to come. What may be used when is package limit's.
+// It owns the bucket's keys, that clock, and the message that a provider accepts no calls for now.
+// What may be used when is package limit's.
 package cell
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// slowSubject and the name of a key is where it is said that nobody may come. It is
-	// not stored: who does not hear it reads it in the bucket if the key has a rule, and
-	// else is refused once itself.
+	// slowSubject and the name of a key carry the message that no call may be made. It is not
+	// stored: a process that misses it reads it in the bucket if the key has a rule, and otherwise
+	// is refused once itself.
 	slowSubject = "mw.slow."
 	// tryFor is how long one exchange with the bucket may take.
 	tryFor = 2 * time.Second

@@ -215,8 +215,8 @@ func report(t *testing.T, came []time.Time, n float64, atLeast float64) {
 	}
 }
 
-// TestRefusedOnce: when the provider asks one worker to come back in two seconds, nobody
-// comes for two seconds, and then they do.
+// TestRefusedOnce: when the provider asks one worker to come back in two seconds, no worker calls
+// for two seconds, and then they do.
 func TestRefusedOnce(t *testing.T) {
 	for _, rule := range []string{"acme requests 40/s", "other requests 1/s"} { // limited, and not
 		t.Run(rule, func(t *testing.T) {
@@ -340,8 +340,8 @@ func TestMoneyIsKept(t *testing.T) {
 	}
 }
 
-// TestNoEngineNobodyGoes: without the engine nobody knows what others use, and Take says
-// so after a while.
+// TestNoEngineNobodyGoes: without the engine it is unknown what others use, and Take says so after
+// a while.
 func TestNoEngineNobodyGoes(t *testing.T) {
 	if !longer() {
 		t.Skip("set MARCHWARDEN_TEST_CLUSTER=1")

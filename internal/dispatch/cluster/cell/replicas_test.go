@@ -54,8 +54,8 @@ func serveThree(t *testing.T, limits ...string) []*server.Server {
 }
 
 // TestThreeHubs is the bar on a replicated bucket, whose replicas may answer with what was
-// true a moment ago, while the hubs change their leader: who cannot ask waits, and nobody
-// sends more than all may.
+// true a moment ago, while the hubs change their leader: a worker that cannot ask waits, and no
+// worker sends more than all may.
 func TestThreeHubs(t *testing.T) {
 	if !longer() {
 		t.Skip("set MARCHWARDEN_TEST_CLUSTER=1")
@@ -100,5 +100,5 @@ func TestThreeHubs(t *testing.T) {
 	if after < n {
 		t.Errorf("%d came after the leader was gone", after)
 	}
-	report(t, came, n, 0.3) // nobody comes while there is no leader
+	report(t, came, n, 0.3) // no call is made while there is no leader
 }

@@ -84,7 +84,7 @@ func SeenSubject(investigation, record marchwarden.TraceID) string {
 	return "mw.seen." + investigation.String() + "." + orAny(record)
 }
 
-// LiveSubject is where progress of a task passes that nobody keeps; without a task, of all.
+// LiveSubject carries a task's progress, which is not stored; without a task, that of all.
 func LiveSubject(investigation, task marchwarden.TraceID) string {
 	return "mw.live." + investigation.String() + "." + orAny(task)
 }
@@ -175,8 +175,8 @@ func streamOf(subject string) string {
 func streams(replicas int, keep Keep) []jetstream.StreamConfig {
 	all := []jetstream.StreamConfig{
 		{Name: StreamTask, Subjects: []string{"mw.task.*", "mw.cancel.*"}, MaxAge: keep.Task},
-		// A task is queued at most once, however often it is handed in. Whoever waits for
-		// work hears of it when it is stored, not before.
+		// A task is queued at most once, however often it is submitted. A waiting worker hears of
+		// it when it is stored, not before.
 		{Name: StreamWork, Subjects: []string{"mw.work.>"}, Retention: jetstream.WorkQueuePolicy,
 			RePublish: &jetstream.RePublish{Source: "mw.work.>", Destination: "mw.wake.>", HeadersOnly: true}},
 		{Name: StreamLog, Subjects: []string{"mw.log.*.*"}, MaxMsgsPerSubject: -1, MaxAge: keep.Log,

@@ -40,7 +40,7 @@ type Config struct {
 	Seed func() ([]byte, error)
 	TLS  *tls.Config
 	Now  func() time.Time
-	Log  *slog.Logger // nil is nobody
+	Log  *slog.Logger // nil: no log
 }
 
 // Conn is a connection to a hub that comes back by itself. It is safe for concurrent use.
@@ -65,7 +65,7 @@ type refusal struct {
 	err error
 }
 
-// denied is the error of whoever wanted what was refused; about says what that was.
+// denied is the error for a refused request; about says what was asked for.
 func (r *refusal) denied(about string) error {
 	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: about + "the key is not allowed to do that", Err: r.err,
 		Hint: "use a key of the role that this needs; 'marchwarden cluster key list' on a hub shows them"}
@@ -77,8 +77,8 @@ const (
 	dialFor            = 5 * time.Second
 )
 
-// Connect reaches a hub. One that cannot be reached, lets nobody in, or is older than
-// 2.12 is an error.
+// Connect reaches a hub. One that cannot be reached, refuses the login, or is older than 2.12 is an
+// error.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	c := &Conn{now: cfg.Now, log: cfg.Log}
 	c.life, c.end = context.WithCancel(context.Background())
@@ -141,8 +141,8 @@ func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
-		// What is published while there is no connection fails at once and is tried again
-		// by whoever waits for its acknowledgement: nothing is sent behind anybody's back.
+		// What is published while there is no connection fails at once, and the caller that waits
+		// for its acknowledgement tries again: nothing is sent unnoticed later.
 		nats.ReconnectBufSize(-1),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			c.joined.Add(1)

@@ -14,8 +14,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// How often those who take from a queue look for what nobody announces, such as a task
-// whose lease has ended: together, and each for itself.
+// How often the takers of a queue look for what is not announced, such as a task whose lease has
+// ended: together, and each for itself.
 const (
 	tickEvery = time.Second
 	lookEvery = 15 * time.Second
@@ -32,17 +32,16 @@ const (
 // lanes in turn. One goroutine uses it.
 //
 // It keeps, for each lane, whether there may be something: that is announced when a
-// pointer is stored. So an idle queue costs nothing, a busy one a request for each
-// pointer, and those who would take one look through all lanes once a second between
-// them, for what nobody announces: also while there is more than they can take, or that
-// would wait behind all that is less urgent.
+// pointer is stored. So an idle queue costs nothing, a busy one a request for each pointer. The
+// takers look through all lanes once a second between them, for what is not announced: also while
+// there is more than they can take, or what would wait behind less urgent work.
 type Queue struct {
 	c     *Conn
 	name  string
 	lease time.Duration
 	wake  chan struct{}
 	hints *nats.Subscription // what is announced, to all
-	ticks *nats.Subscription // when somebody looks through all lanes
+	ticks *nats.Subscription // when a taker looks through all lanes
 	group *nats.Subscription // what is announced, to one of those who wait; nil while this does not
 
 	inbox   string
@@ -53,7 +52,7 @@ type Queue struct {
 	lanes    [Bands][Lanes]lane
 	turn     [Bands]int // the lane that is first next time
 	grouped  bool
-	lastTick time.Time // when somebody last looked through all lanes
+	lastTick time.Time // when a taker last looked through all lanes
 	lastLook time.Time // when this did
 }
 
@@ -234,7 +233,7 @@ func (q *Queue) idle() (wait time.Duration, again bool) {
 	return max(wait, time.Millisecond), again
 }
 
-// tick has all lanes asked if nobody has for a while, and tells the others.
+// tick asks all lanes if no taker has for a while, and tells the others.
 func (q *Queue) tick() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,19 +14,19 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// Pointer is a task that was taken from the queue, for as long as it is renewed. When its
-// lease has ended it may be somebody else's, whom the hub does not tell from this one: so
-// nothing is said about it any more, but that it is done with.
+// Pointer is a task that was taken from the queue, for as long as it is renewed. When its lease has
+// ended another taker may have it, and the hub cannot tell the two apart: so nothing is said about
+// it any more, except that it is done.
 type Pointer struct {
 	c     *Conn
 	reply string
 	lease time.Duration
 
-	// Subject is where it waited. Whoever may hand in tasks chose it: it is the place of
-	// its task only if that says so itself.
+	// Subject is where it waited. The submitting client chose it: it is the task's place only if
+	// the task itself says so.
 	Subject   string
 	Task      marchwarden.TraceID
-	Queued    time.Time // when it was handed in, by the hub's clock
+	Queued    time.Time // when it was submitted, by the hub's clock
 	Delivered int       // how often it was taken, this time included
 	pending   uint64
 	again     string // tells others of it
@@ -45,9 +45,9 @@ var errOver = marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of the 
 // pull takes the next pointer of a lane; nil if there is none. The end of a context does
 // not stop it: what is on its way would wait for the end of its lease.
 //
-// A pointer comes under its own subject, so which request it answers cannot be told. So
-// what comes late, for a request that was given up, comes to nobody: its lease may have
-// ended, and somebody else have it, by the time that it would be found.
+// A pointer comes under its own subject, so which request it answers cannot be told. So what comes
+// late, for a request that was given up, is delivered to no caller: by then its lease may have
+// ended and another taker may have it.
 func (q *Queue) pull(band, number int) (p *Pointer, err error) {
 	if q.answers == nil {
 		if q.answers, err = q.c.nc.SubscribeSync(q.inbox + ".*"); err != nil {
@@ -100,7 +100,7 @@ func (q *Queue) pointer(m *nats.Msg, taken time.Time) (*Pointer, error) {
 	p.held.Store(&taken)
 	queue, band, lane, _ := ParseLane(m.Subject) // it is of a lane, as all that comes from one
 	p.again = WakeSubject(queue, band, lane)
-	// A pointer that names no task is done with by whoever finds that nobody knows it.
+	// A worker that finds no task for a pointer removes the pointer.
 	p.Task, _ = marchwarden.ParseTraceID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
 	return p, nil
 }
@@ -128,8 +128,8 @@ func (p *Pointer) Drop(ctx context.Context) error {
 	})
 }
 
-// Return gives the pointer back, so that somebody else can take it after a while, if its
-// lease has not ended.
+// Return gives the pointer back, so that another taker can have it after a while, if its lease has
+// not ended.
 func (p *Pointer) Return(after time.Duration) error {
 	if p.Over() {
 		return errOver

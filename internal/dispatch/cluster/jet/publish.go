@@ -36,7 +36,7 @@ var ErrFenced = errors.New("something else was written before")
 // ErrFull says that the subject holds a message already.
 var ErrFull = errors.New("the subject holds a message already")
 
-// ErrUnprepared says that nobody has made the streams of the engine.
+// ErrUnprepared says that the engine's streams are not made yet.
 var ErrUnprepared error = &marchwarden.Error{Code: marchwarden.CodeUnavailable,
 	Message: "the cluster is not prepared", Hint: "start a hub with 'marchwarden hub'"}
 
@@ -65,8 +65,8 @@ type Message struct {
 
 // Publish publishes a message and returns its sequence when it is kept, at a quorum where
 // there are replicas. It tries through changes of leaders, for Patience. old says that it
-// was there already, by this call or an earlier one. ErrFenced and ErrFull say that it is
-// not kept; after any other error nobody knows.
+// was there already, by this call or an earlier one. ErrFenced and ErrFull say that it is not kept;
+// after any other error that is unknown.
 func (c *Conn) Publish(ctx context.Context, m Message) (seq uint64, old bool, err error) {
 	msg := nats.NewMsg(m.Subject)
 	for key, values := range m.Header {

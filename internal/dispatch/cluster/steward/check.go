@@ -65,7 +65,7 @@ func (t *term) attended(queue string) bool {
 type sight struct {
 	spec   dispatch.Task
 	known  bool // there is a specification
-	queued bool // it waits in the queue, or somebody has it from there
+	queued bool // it waits in the queue, or a worker has taken it from there
 	ended  bool
 	trail  cluster.Trail
 }
@@ -77,7 +77,7 @@ func (t *term) see(ctx context.Context, id marchwarden.TraceID) (sight, error) {
 	var err error
 	s.spec, err = t.cfg.Engine.Spec(ctx, id)
 	if code := marchwarden.CodeOf(err); code == marchwarden.CodeNotFound || code == marchwarden.CodeCorrupt {
-		return s, nil // so old that it is not kept any more, or nothing that anybody could work on
+		return s, nil // so old that it is not kept any more, or nothing that a worker could do
 	}
 	if err != nil {
 		return s, err
@@ -102,7 +102,7 @@ func (t *term) check(ctx context.Context, it *item) (bool, error) {
 		if err != nil {
 			return false, fmt.Errorf("look for %s in its queue: %w", it.id, err)
 		}
-		if queued { // it is the workers' to go on with
+		if queued { // the workers continue it
 			t.rest(it)
 			return false, nil
 		}
@@ -156,8 +156,8 @@ func (t *term) rest(it *item) {
 	it.next = t.cfg.Now().Add(it.pause)
 }
 
-// settle ends a task that was canceled and that nobody works on. If somebody began to in
-// this moment, it is theirs to end.
+// settle ends a canceled task that no worker has. If a worker begins it in this moment, that worker
+// ends it.
 func (t *term) settle(ctx context.Context, s sight, end dispatch.End) (bool, error) {
 	err := t.cfg.Engine.Settle(ctx, s.spec, end, s.trail.Seq)
 	if errors.Is(err, dispatch.ErrReleased) {
@@ -170,8 +170,8 @@ func (t *term) settle(ctx context.Context, s sight, end dispatch.End) (bool, err
 	return true, t.drop(ctx, s)
 }
 
-// drop takes a task that has ended from its queue, where it would wait for somebody to
-// find that out.
+// drop takes a task that has ended from its queue, where it would wait for a worker to find that
+// out.
 func (t *term) drop(ctx context.Context, s sight) error {
 	if !s.queued {
 		return nil

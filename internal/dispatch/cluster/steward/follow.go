@@ -22,7 +22,7 @@ import (
 type item struct {
 	id, investigation marchwarden.TraceID
 	queue, work       string // where it waits: the queue, and the subject
-	canceled          bool   // somebody wishes it to be
+	canceled          bool   // a client asks for it
 	seq               uint64 // of its specification
 	next              time.Time
 	pause             time.Duration // until the look after the next, if all is well
@@ -66,7 +66,7 @@ func (a *agenda) Pop() any {
 type cursor struct {
 	stream  string
 	headers bool   // the bodies are not needed
-	next    uint64 // the sequence to go on with
+	next    uint64 // the sequence to continue at
 	// from is in place of next when it is not zero: entries since then.
 	from time.Time
 	// upTo is the time up to which all was read when it was read last, and more whether
@@ -187,7 +187,7 @@ func (t *term) begin(ctx context.Context) error {
 	}
 	t.ends.next = 1
 	if low > 1 {
-		// What has ended since the oldest open task was handed in is all that matters.
+		// What has ended since the oldest open task was submitted is all that matters.
 		oldest, err := t.streams[jet.StreamTask].GetMsg(ctx, low, jetstream.WithGetMsgSubject(">"))
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
@@ -240,7 +240,7 @@ func (t *term) note(ctx context.Context) error {
 	return nil
 }
 
-// readTasks takes note of tasks that were handed in and of those that were canceled.
+// readTasks takes note of tasks that were submitted and of those that were canceled.
 func (t *term) readTasks(ctx context.Context) error {
 	now, canceled := t.cfg.Now(), map[marchwarden.TraceID]bool{}
 	err := t.tasks.read(ctx, t.streams[jet.StreamTask], min(readsPerRound, t.cfg.Remember-len(t.open)), func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
@@ -264,7 +264,7 @@ func (t *term) readTasks(ctx context.Context) error {
 		}
 		return true
 	})
-	if len(canceled) > 0 { // whatever was handed in before
+	if len(canceled) > 0 { // whatever was submitted before
 		for _, it := range t.open {
 			if canceled[it.id] || canceled[it.investigation] {
 				it.canceled, it.next = true, now

@@ -13,15 +13,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
 )
 
-// tenure is the entry of whoever leads. The bucket forgets it when it is not renewed for
-// a lease, and each renewal names the revision before: so nobody's clock counts, and of
-// two who think that they lead, one cannot renew.
+// tenure is the leader's entry. The bucket forgets it when it is not renewed for a lease, and each
+// renewal names the revision before: so no steward's clock counts, and of two that think they lead,
+// one cannot renew.
 type tenure struct {
 	Holder string `json:"holder"` // one process, whatever it is called
 	cluster.Stewardship
 }
 
-// errDeposed says that somebody else leads, or may by now.
+// errDeposed says that another steward leads, or may by now.
 var errDeposed = errors.New("the steward's lease is lost")
 
 // errBehind says that what was read of the lease is not the last of it: a replica may be

@@ -1,4 +1,4 @@
-// Package steward keeps a cluster in order while nobody looks: it queues tasks again
+// Package steward maintains a cluster: it queues tasks again
 // whose place in the queue was lost, ends those that were canceled while they waited,
 // copies ends that their worker had no time to copy, and makes consumers anew that have
 // stopped delivering. Every hub runs one, and one of them at a time leads.
@@ -93,7 +93,7 @@ func (s *Steward) count(change func(*cluster.Stewardship)) {
 	change(&s.stats)
 }
 
-// Run stands by, leads whenever nobody else does, and returns nil when ctx ends. Only a
+// Run stands by, leads whenever there is no leader, and returns nil when ctx ends. Only a
 // cluster that is not prepared for stewards is an error: what fails is counted, logged
 // and tried again.
 func (s *Steward) Run(ctx context.Context) error {
@@ -235,7 +235,7 @@ func (t *term) roll(ctx context.Context) error {
 	workers, err := t.cfg.Engine.Workers(ctx)
 	now := t.cfg.Now()
 	if err != nil {
-		t.workers = nil // nobody is taken to wait for work
+		t.workers = nil // no worker counts as waiting
 		for queue := range t.served {
 			t.served[queue] = now
 		}

@@ -141,7 +141,7 @@ func (w *world) queued(t dispatch.Task) bool {
 	return found
 }
 
-// lose takes a task from its queue behind everybody's back.
+// lose takes a task from its queue unnoticed.
 func (w *world) lose(t dispatch.Task) {
 	w.Helper()
 	stream, err := w.e.JetStream().Stream(w.Context(), jet.StreamWork)
@@ -304,7 +304,7 @@ func TestEndsWhatIsCanceledWhileItWaits(t *testing.T) {
 		w.until("dropped", func() bool { return !w.queued(task) })
 	}
 	w.until("counted", func() bool { return s.Stats().Settled == 3 })
-	next := w.task() // goes on with what was canceled
+	next := w.task() // resumes what was canceled
 	next.Record, next.Investigation, next.Request.Resume = parent.ID, parent.ID, parent.ID.String()
 	w.submit(next)
 	if err := w.e.Cancel(t.Context(), parent.ID, "not needed either"); err != nil {
@@ -314,7 +314,7 @@ func TestEndsWhatIsCanceledWhileItWaits(t *testing.T) {
 	w.until("counted", func() bool { return s.Stats().Settled == 4 })
 }
 
-// Whoever had it is gone, and nobody else comes.
+// Its worker is gone, and no other comes.
 func TestEndsWhatIsCanceledAndDeserted(t *testing.T) {
 	w := newWorld(t)
 	doomed := w.open("doomed")
@@ -344,8 +344,8 @@ func TestEndsWhatIsCanceledAndDeserted(t *testing.T) {
 	w.until("counted", func() bool { return s.Stats().Settled == 1 && !w.queued(task) })
 }
 
-// What anybody may write, and nobody can read, costs no round: a task that is none, and a
-// wish to cancel that is none or is too long to be passed on.
+// What any client may write, and none can read, costs no round: a malformed task, and a wish to
+// cancel that is malformed or too long to be passed on.
 func TestUnreadableTasksAndWishes(t *testing.T) {
 	w := newWorld(t)
 	bad := w.task()

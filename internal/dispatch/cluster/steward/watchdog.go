@@ -29,12 +29,11 @@ type watched struct {
 }
 
 // watch looks at every lane of the work, says which are stuck, and makes the consumers of
-// those anew: they deliver nothing although there is something to deliver and somebody who
-// waits for it.
+// those anew: they deliver nothing although something waits and a worker is free to take it.
 func (t *term) watch(ctx context.Context) error {
 	lanes, err := t.listLanes(ctx)
 	if err != nil {
-		t.lanes = nil // nobody knows what moves meanwhile
+		t.lanes = nil // what moves meanwhile is unknown
 		return err
 	}
 	wanted := t.wanted(lanes)
@@ -82,10 +81,9 @@ func (t *term) listLanes(ctx context.Context) ([]lane, error) {
 	return lanes, wrap("list consumers", list.Err())
 }
 
-// wanted says of which lanes something should come: those in which something waits, of a
-// queue for which somebody has a slot that is not in use, unless something more urgent
-// waits there. Whoever has short tasks says every now and then that a slot is free, and
-// fills it with what is most urgent.
+// wanted says of which lanes something should come: those in which something waits, of a queue for
+// which a worker has a free slot, unless something more urgent waits there. A worker with short
+// tasks reports a free slot every now and then, and fills it with what is most urgent.
 func (t *term) wanted(lanes []lane) func(lane) bool {
 	free := map[string]bool{}
 	for _, w := range t.workers {
@@ -116,7 +114,7 @@ func (t *term) moved(l lane, wanted bool) *watched {
 }
 
 // remake deletes a consumer and makes it anew, and tells the workers. All that it knew is
-// in the records; what it had delivered is delivered again, and whoever lost it is fenced.
+// in the records; what it had delivered is delivered again, and the worker that lost it is fenced.
 func (t *term) remake(ctx context.Context, l lane) error {
 	work := t.streams[jet.StreamWork]
 	if err := work.DeleteConsumer(ctx, l.Name); err != nil {

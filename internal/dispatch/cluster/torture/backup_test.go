@@ -9,7 +9,7 @@ import (
 )
 
 // What docs/cluster.md says about backups: a folder that was copied while its hub stood
-// still can be put back, and what was handed in after that may be handed in again.
+// still can be put back, and what was submitted after that may be submitted again.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, plan{hubs: size(1, 3), workers: 2, slots: 4, lease: 4 * time.Second, latency: 10 * time.Millisecond})

@@ -14,7 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// calm is a run that nobody disturbs, in one process.
+// calm is an undisturbed run, in one process.
 type calm struct {
 	essence string
 	paid    map[string]int

@@ -26,7 +26,7 @@ const roleEnv = "MARCHWARDEN_TORTURE_ROLE"
 type part func(do string, arg json.RawMessage) (any, error)
 
 // roles are what can run on a host: each is begun with its settings and answers when it
-// is ready. ctx ends when whoever began it is gone.
+// is ready. ctx ends when the process that began it is gone.
 var roles = map[string]func(ctx context.Context, settings json.RawMessage) (part, error){
 	"hub": playHub, "worker": playWorker, "provider": playProvider, "driver": playDriver, "asker": playAsker,
 }

@@ -28,7 +28,7 @@ const (
 	workerHeader = "Mw-Worker"
 )
 
-// joining are the settings of whoever uses a cluster.
+// joining are the settings of a cluster's clients and workers.
 type joining struct {
 	URL      string        `json:"url"` // of the hubs
 	Name     string        `json:"name"`
@@ -58,14 +58,14 @@ func (s joining) admin() (*nats.Conn, error) {
 		nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond))
 }
 
-// driver hands in tasks and looks at what became of them.
+// driver submits tasks and looks at what became of them.
 type driver struct {
 	auditor
 	ctx context.Context
 	nc  *nats.Conn
 }
 
-// playDriver is the role of whoever has questions.
+// playDriver is the role that asks questions.
 func playDriver(ctx context.Context, settings json.RawMessage) (part, error) {
 	var s joining
 	if err := json.Unmarshal(settings, &s); err != nil {
@@ -123,7 +123,7 @@ func (d *driver) do(do string, arg json.RawMessage) (any, error) {
 	return nil, fmt.Errorf("a driver cannot %s", do)
 }
 
-// submit hands in tasks, several at once.
+// submit submits tasks, several at once.
 func (d *driver) submit(ctx context.Context, errands []errand) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -165,7 +165,7 @@ type kept struct {
 }
 
 func (d *driver) held(ctx context.Context, stream string) (kept, error) {
-	// Not longer than a hub takes to be missed: whoever asks comes again.
+	// Not longer than a hub takes to be missed: the caller comes again.
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	s, err := d.js.Stream(ctx, stream)
@@ -213,7 +213,7 @@ func (d *driver) leader(ctx context.Context) (string, error) {
 
 // timing is how long things took, each in turn.
 type timing struct {
-	Task  []time.Duration `json:"task"`  // from handing in to the result
+	Task  []time.Duration `json:"task"`  // from submission to the result
 	Plain []time.Duration `json:"plain"` // one append that is on the disk when it is acknowledged
 }
 

@@ -83,7 +83,7 @@ func (h *host) ns() string { return h.g.tag + "-" + h.name }
 type cut string
 
 const (
-	// silent: packets of both directions vanish, and nobody is told.
+	// silent: packets of both directions vanish without a notice.
 	silent cut = "silent"
 	// unplugged: the cable is drawn, which the host sees.
 	unplugged cut = "unplugged"
@@ -143,11 +143,11 @@ func began(pid int) string {
 	return ""
 }
 
-// alive says whether whoever made a ground is still there.
+// alive says whether the maker of a ground is still there.
 func alive(tag string) bool {
 	part := strings.Split(tag, "-")
 	if len(part) != 4 {
-		return true // of somebody else
+		return true // of another process
 	}
 	pid, err := strconv.Atoi(part[1])
 	return err != nil || began(pid) == part[2]

@@ -81,7 +81,7 @@ func (s *tally) add(t testing.TB, e errand, f finding, calm calm, paid map[strin
 	if f.Essence != calm.essence && !(gaveUp && lost > 1) {
 		wrong("another result than undisturbed:\n%s\n%s", f.Essence, calm.essence)
 	}
-	begun := 0 // attempts that found a record to go on with, and were not the first
+	begun := 0 // attempts that found a record to resume, and were not the first
 	for _, c := range f.Claims {
 		if c.Lines > 0 {
 			begun++

@@ -82,7 +82,7 @@ func (c *till) pay(rihla marchwarden.TraceID) paying {
 }
 
 // ServeHTTP answers what a run on another host asks. It is paid for when it has come in
-// whole, whether or not whoever asked is still there.
+// whole, whether or not the caller is still there.
 func (c *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *till) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(value) // whoever has gone asks again
+	_ = json.NewEncoder(w).Encode(value) // a caller that has gone asks again
 }
 
 // remote pays at a provider on another host. What could not be reached is tried again
@@ -151,7 +151,7 @@ type bill struct {
 	Gap  time.Duration `json:"gap"`
 }
 
-// playProvider is the role of whoever is paid.
+// playProvider is the role that is paid.
 func playProvider(_ context.Context, settings json.RawMessage) (part, error) {
 	var s provided
 	if err := json.Unmarshal(settings, &s); err != nil {
@@ -181,8 +181,8 @@ func playProvider(_ context.Context, settings json.RawMessage) (part, error) {
 	}, nil
 }
 
-// playAsker is the role of whoever looks whether a provider can be reached, over a
-// connection that it keeps or, after that has failed, a new one.
+// playAsker is the role that checks whether a provider can be reached, over a connection that it
+// keeps or, after that has failed, a new one.
 func playAsker(_ context.Context, settings json.RawMessage) (part, error) {
 	var address string
 	if err := json.Unmarshal(settings, &address); err != nil {

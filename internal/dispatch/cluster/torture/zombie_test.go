@@ -76,8 +76,8 @@ func TestZombie(t *testing.T) {
 	}
 }
 
-// A worker that is told to end hands back what it has, and another goes on with it at
-// once, not when a lease is over.
+// A worker that is told to end hands back what it has, and another resumes it at once, not when a
+// lease is over.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, plan{hubs: 1, workers: 2, slots: 1, lease: 30 * time.Second, latency: 500 * time.Millisecond, drain: 200 * time.Millisecond})

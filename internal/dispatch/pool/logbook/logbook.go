@@ -44,9 +44,9 @@ type Book struct {
 }
 
 // Open names a book. kind says what its entries are: one of another kind is not sound in
-// it. Every entry is told to seen once, in order, whoever appends it, before the call
-// that finds it returns. When the file was replaced, anew is called and all entries are
-// told again; it may be nil for a book that never is.
+// it. Every entry is told to seen once, in order, whichever process appends it, before the call
+// that finds it returns. When the file was replaced, anew is called and all entries are told again;
+// it may be nil for a book that never is.
 func Open(path, kind string, seen Seen, anew func()) *Book {
 	return &Book{path: path, kind: kind, seen: seen, anew: anew}
 }
@@ -151,7 +151,7 @@ func (b *Book) stump(rest []byte) bool {
 }
 
 // Append appends what next gives when all that went before was told of, and tells of it.
-// Nobody appends meanwhile. An error of next is returned as it is, and nothing written.
+// No process appends meanwhile. An error of next is returned as it is, and nothing written.
 // What need not be kept over a power loss, because it can be found out again, is loose.
 func (b *Book) Append(loose bool, next func() (entry any, err error)) error {
 	return b.alone(func(f *os.File) error {
@@ -210,7 +210,7 @@ func (b *Book) write(f *os.File, line []byte, loose bool) error {
 	if err == nil && !loose {
 		err = f.Sync()
 	}
-	if err != nil { // nobody was told of it, so that it must not be found later
+	if err != nil { // it was not told of, so it must not be found later
 		return errors.Join(err, f.Truncate(b.at))
 	}
 	b.info, err = f.Stat()

@@ -137,8 +137,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A book that is replaced is told anew to everybody who reads it, and those who append
-// do so to the new one.
+// A book that is replaced is told anew to all its readers, and appends go to the new one.
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	one, two := read(path), read(path)

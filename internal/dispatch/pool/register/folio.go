@@ -229,7 +229,7 @@ func (f *Folio) Events(after uint64, fn func(dispatch.Event) (more bool)) error 
 	})
 }
 
-// Nudge wakes whoever waits for News, though nothing is new in the log.
+// Nudge wakes those that wait for News, though nothing is new in the log.
 func (f *Folio) Nudge() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

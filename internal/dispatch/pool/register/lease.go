@@ -20,7 +20,7 @@ func Take(path string) (*Lease, error) {
 	return &Lease{f}, nil
 }
 
-// IsTaken reports whether somebody has the lock in a file.
+// IsTaken reports whether a process has the lock in a file.
 func IsTaken(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -30,7 +30,7 @@ func IsTaken(path string) bool {
 	return errors.Is(durable.Lock(f, true), durable.ErrLocked)
 }
 
-// Release gives the lock back. The file of one that nobody will want again goes with it.
+// Release gives the lock back. The file of one that is not wanted again goes with it.
 func (l *Lease) Release(forever bool) {
 	if forever {
 		_ = os.Remove(l.file.Name()) // what stays does no harm

@@ -40,7 +40,7 @@ func (l Live) open() (*os.File, error) {
 	return f, err
 }
 
-// Hush removes the file. Whoever listens hears what was told before.
+// Hush removes the file. Listeners hear what was told before.
 func (l Live) Hush() { _ = os.Remove(l.path) }
 
 // Ear hears what is told from when it was made. It is for one goroutine.

@@ -23,7 +23,7 @@ type Pointer struct {
 }
 
 // Queues are the tasks that have not ended, as far as this process knows, by queue, band
-// and owner. Those that nobody has taken wait in lanes. It is safe for concurrent use.
+// and owner. Those that are not taken wait in lanes. It is safe for concurrent use.
 type Queues struct {
 	book *logbook.Book
 
@@ -195,8 +195,8 @@ func (q *Queues) Add(p *Pointer) error {
 	return err
 }
 
-// Done takes a task out for ever. It need not be kept: whoever takes up a task that has
-// ended sees that.
+// Done takes a task out for ever. It need not be kept: a worker that takes up a task that has ended
+// sees that.
 func (q *Queues) Done(id marchwarden.TraceID) error {
 	return q.book.Append(true, func() (any, error) { return &Pointer{Task: id, Over: true}, nil })
 }

@@ -1,4 +1,4 @@
-// Package hidden tells which parts of an HTML page a reader does not see, and takes them out of its tree: what nobody sees must not be quoted, and is a favourite
+// Package hidden tells which parts of an HTML page a reader does not see, and takes them out of its tree: unseen text must not be quoted, and is a favourite
 // place for words meant for machines.
 //
 // It knows the hidden attribute, closed dialogs and popovers, templates, notes inside formulas, comments, aria-hidden, and the style of an element as far as its own style attribute and the
@@ -95,7 +95,8 @@ func spokenMath(n *html.Node) bool {
 }
 
 // Hides reports whether an element with these attributes is not seen, for readers that have no tree. What stands around the element is not known, so a style that
-// holds inside certain elements only is taken to hold, and what the element passes on is taken for all that is in it. It is safe for concurrent use as long as nobody calls Add.
+// holds inside certain elements only is taken to hold, and what the element passes on is taken for all that is in it. It is safe for concurrent use as long as Add is not
+// called.
 func (s *Sheet) Hides(tag string, attrs []html.Attribute) bool {
 	if exempt(tag) {
 		return false

@@ -25,7 +25,7 @@ const (
 	stopPolitely = 300 * time.Millisecond
 	stopFirmly   = time.Second
 	// lingering is how long the output of a program that has ended may stay open,
-	// which somebody outside its group can cause.
+	// which a process outside its group can cause.
 	lingering = time.Second
 	// tailBytes is how much of standard error is kept.
 	tailBytes = 8 << 10
@@ -45,7 +45,7 @@ type Spec struct {
 }
 
 // Process is a running program. Its methods are safe for concurrent use; In and
-// Out belong to one reader and one writer. Whoever started it stops it.
+// Out belong to one reader and one writer. The caller that started it stops it.
 type Process struct {
 	// In is the program's standard input; closing it is the polite way to end it.
 	In io.WriteCloser

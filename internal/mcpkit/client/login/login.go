@@ -51,8 +51,8 @@ type Login struct {
 	Name string
 	// File keeps what was given for this address and others.
 	File string
-	// HTTP reaches authorization servers, as Client does: where they are is the word of a
-	// stranger. It must not change what they answer. Required.
+	// HTTP reaches authorization servers, as Client does: where they are is an untrusted address.
+	// It must not change what they answer. Required.
 	HTTP *http.Client
 	// ClientID is the name by which the authorization server knows this program, or the
 	// address of a document that describes it; "" has it register itself. ClientSecret
@@ -74,8 +74,8 @@ type Login struct {
 }
 
 // Client reaches the authorization server of the researcher at home: what is there as
-// well by own, since the user has named that address, and all else, which strangers
-// name, by others. It follows no redirect to another server.
+// well by own, since the user has named that address, and all else, which servers name, by others.
+// It follows no redirect to another server.
 func Client(home *url.URL, own, others http.RoundTripper) *http.Client {
 	return &http.Client{Timeout: patience, Transport: &split{home: home, own: own, others: others}, CheckRedirect: func(req *http.Request, via []*http.Request) error {
 		if !sameServer(req.URL, via[0].URL) || len(via) > 5 {

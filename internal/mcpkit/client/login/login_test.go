@@ -204,7 +204,7 @@ func (r redirecting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusTemporaryRedirect, Header: http.Header{"Location": {r.to}}, Body: http.NoBody, Request: req}, nil
 }
 
-// What a server names is reached by the way for strangers, and no redirect leads away.
+// What a server names is reached by the way for untrusted addresses, and no redirect leads away.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	home, err := url.Parse(lab)

@@ -84,7 +84,7 @@
     const way = (sentence) => sentence.querySelector("a.cite") || sentence;
 
     function settle() {
-      const panel = byId("source"); // one that nobody chose is spoken of only where it is seen
+      const panel = byId("source"); // one that the reader did not choose is announced only where it is seen
       const n = String(cited() || getComputedStyle(panel).position === "sticky" && Number(panel.dataset.preview) || 0);
       for (const a of split.querySelectorAll(".column a[data-source]")) a.classList.toggle("current", a.dataset.source === n);
       sentences.forEach((s, i) => {
@@ -279,7 +279,7 @@
         else if (source) byId("connection").textContent = "The connection is lost; trying again. The run goes on meanwhile.";
       });
     };
-    // A browser opens few connections to one server: a page that nobody sees needs none.
+    // A browser opens few connections to one server: a hidden page needs none.
     document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
     addEventListener("pagehide", leave);
     addEventListener("pageshow", connect);

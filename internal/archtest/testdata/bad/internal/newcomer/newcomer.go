@@ -40,3 +40,6 @@ func Many(ctx context.Context, a, b, c int, d, e, f string) {}
 
 // Enough takes five parameters beside its context, which is allowed.
 func Enough(ctx context.Context, a, b, c int, d, e string) {}
+
+// Lost tells nobody why.
+func Lost() {}
