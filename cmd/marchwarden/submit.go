@@ -120,7 +120,7 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 	case !settings.MemberName.MatchString(name):
 		return like, invalid("--researcher", "", fmt.Sprintf("%q is no name of a researcher", plaintext.Clip(name, 40)))
 	case name != settings.PI && (len(o.desk.Researchers) > 0 || len(o.desk.AllowEgress) > 0 || o.maxRihlas.v != nil):
-		return like, invalid("--researcher", "leave out one of them", "asks nobody else, and goes without --researchers, --allow-egress and --max-rihlas")
+		return like, invalid("--researcher", "leave out one of them", "asks one researcher alone, and goes without --researchers, --allow-egress and --max-rihlas")
 	}
 	if n := o.maxRihlas.v; n != nil {
 		if like.Wishes.MaxRihlas = *n; *n < 1 || *n > network.MaxRihlas {
