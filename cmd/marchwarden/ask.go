@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -235,7 +236,7 @@ func (a *app) stoppable(ctx context.Context, c *settings.Settings, resume string
 // show shows the result of a run that is recorded here, and reports whether its record
 // says that it was interrupted, or nothing.
 func (a *app) show(c *settings.Settings, o askOptions, d *network.Runner, res *marchwarden.Result, start *trace.Start, watch *watch) (partial bool, err error) {
-	f, searched := d.Whole(res)
+	f, searched := d.Records.Store().Spent(res, run.Whole)
 	partial = f.Interrupted || !f.Known
 	if start.Investigation == nil {
 		searched = start.Library

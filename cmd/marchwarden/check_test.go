@@ -25,7 +25,7 @@ func TestCheckAndGcAreInterrupted(t *testing.T) {
 		a.stdout, a.Stderr, a.Dir = &out, &said, o.home
 		a.Env = func(name string) (string, bool) { return o.home, name == "MARCHWARDEN_HOME" }
 		a.UserHome = func() (string, error) { return o.home, nil }
-		code := run(ctx, a, c.args)
+		code := command(ctx, a, c.args)
 		if code != exitInterrupted || !strings.Contains(out.String(), c.out) || !strings.Contains(said.String(), "interrupted") || strings.Contains(said.String(), "context canceled") {
 			t.Errorf("%v: exit %d\n%s%s", c.args, code, out.String(), said.String())
 		}

@@ -22,8 +22,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -153,7 +153,7 @@ func (a *app) runDrift(ctx context.Context, o driftOptions, arg string) (int, er
 		return exitFailed, err
 	}
 	defer rec.Close()
-	store := record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
+	store := rec.Store()
 	check := func(ctx context.Context) (drift.Report, error) {
 		rep, err := a.checkDrift(ctx, c, o, store, id)
 		if err != nil {
@@ -233,7 +233,7 @@ func (a *app) sumDrift(o driftOptions, found map[int]int) {
 }
 
 // checkDrift makes one check with fetchers of its own, which keep nothing.
-func (a *app) checkDrift(ctx context.Context, c *settings.Settings, o driftOptions, store record.Store, id marchwarden.TraceID) (rep drift.Report, err error) {
+func (a *app) checkDrift(ctx context.Context, c *settings.Settings, o driftOptions, store run.Store, id marchwarden.TraceID) (rep drift.Report, err error) {
 	run, err := store.Load(id)
 	if err != nil {
 		return rep, err

@@ -16,9 +16,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -87,8 +87,8 @@ type exportFormat struct {
 // export is what is to be written.
 type export struct {
 	home string
-	from record.Store
-	run  *record.Run
+	from run.Store
+	run  *run.Run
 	key  *bundle.Key
 	o    exportOptions
 }
@@ -170,7 +170,7 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 		return err
 	}
 	defer rec.Close()
-	e.home, e.from = c.Home(), record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
+	e.home, e.from = c.Home(), rec.Store()
 	if e.run, err = e.from.Load(id); err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ func (a *app) exportBundle(ctx context.Context, e export, w io.Writer) error {
 }
 
 // inside counts documents by where they are from, in words.
-func inside(docs []record.Document) string {
+func inside(docs []run.Document) string {
 	kinds := []struct{ one, many string }{
 		{"web page", "web pages"}, {"paper", "papers"}, {"of your own files", "of your own files"}, {"answer of a database", "answers of a database"},
 		{"document of the embedded library", "documents of the embedded library"}, {"document of other researchers", "documents of other researchers"},

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
 
@@ -48,7 +48,7 @@ func TestExportWARC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
+		s := run.Store{Traces: rec.Traces, Blobs: rec.Blobs}
 		run, err := s.Load(id)
 		if err != nil {
 			t.Fatal(err)

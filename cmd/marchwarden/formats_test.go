@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // old is a home that an earlier version of the program left, with its clock.
@@ -106,9 +108,9 @@ func TestHomesOfEarlierVersions(t *testing.T) {
 			complete, other := 0, 0
 			for _, r := range o.runs() {
 				id := r.TraceID.String()
-				if r.Status != statusComplete {
+				if r.Status != run.Complete {
 					other++
-					if r.Status != statusInterrupted || !r.Resumable {
+					if r.Status != run.Interrupted || !r.Resumable {
 						t.Errorf("%+v", r)
 					}
 					continue

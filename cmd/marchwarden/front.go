@@ -11,8 +11,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -130,7 +130,7 @@ func (f *front) SoFar(ctx context.Context, id marchwarden.TraceID) (*marchwarden
 	if err != nil {
 		return nil, err
 	}
-	return outcome.SoFar(ctx, f.engine.Blobs(), log)
+	return run.SoFar(ctx, f.engine.Blobs(), log)
 }
 
 // record gives the lines of a task, as far as it has come.

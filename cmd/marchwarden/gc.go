@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -178,14 +179,14 @@ func gcError(ctx context.Context, err error) error {
 func (a *app) printPlan(p *record.Plan, o gcOptions) error {
 	rows := make([][]string, len(p.Families))
 	for i, f := range p.Families {
-		state := statusComplete
+		state := run.Complete
 		switch {
 		case f.Unreadable:
-			state = statusDamaged
+			state = run.Damaged
 		case !f.Finished:
-			state = statusInterrupted
+			state = run.Interrupted
 		}
-		rows[i] = []string{f.IDs[0].String(), a.inZone(f.Last), term.Count(len(f.IDs)), state, f.Question}
+		rows[i] = []string{f.IDs[0].String(), a.inZone(f.Last), term.Count(len(f.IDs)), string(state), f.Question}
 	}
 	if len(rows) > 0 {
 		if err := a.outStyle().Table(a.stdout, []string{"removes", "last written", "traces", "status", "question"}, rows); err != nil {

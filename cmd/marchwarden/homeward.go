@@ -16,6 +16,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -86,7 +87,7 @@ func (h *homeward) read(ctx context.Context, id marchwarden.TraceID, ref blob.Re
 		return b, marchwarden.Errorf(marchwarden.CodeCorrupt, "the record of run %s is of another run", id)
 	}
 	b.start = start
-	for _, part := range record.Parts(b.log) {
+	for _, part := range run.FactsOf(b.log.Steps).Parts {
 		if seen[part] {
 			continue
 		}

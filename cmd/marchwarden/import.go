@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -56,7 +56,7 @@ func (a *app) runImport(ctx context.Context, by []string, path string) error {
 	defer rec.Close()
 	// The evidence goes to the disk itself, as it is in the bundle: what only memory
 	// could take, or what a secret was taken out of, would not be what the traces name.
-	in, err := file.Import(ctx, record.Store{Traces: rec.Traces, Blobs: rec.Blobs.Store})
+	in, err := file.Import(ctx, run.Store{Traces: rec.Traces, Blobs: rec.Blobs.Store})
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (a *app) loadConfig() (*settings.Settings, error) {
 
 func main() {
 	ctx, stop := interruptible(context.Background())
-	code := run(ctx, system(), os.Args[1:])
+	code := command(ctx, system(), os.Args[1:])
 	stop()
 	os.Exit(code)
 }
@@ -127,10 +127,10 @@ func interruptible(parent context.Context) (context.Context, func()) {
 	}
 }
 
-// run executes one command line and returns its exit code. It is the only place
+// command executes one command line and returns its exit code. It is the only place
 // that turns errors into codes and writes them, and the door of all that is printed:
 // no secret of the settings passes it.
-func run(ctx context.Context, a *app, args []string) int {
+func command(ctx context.Context, a *app, args []string) int {
 	a.Hide = secret.New(settings.EarlySecrets(a.Env, args)...)
 	stdout, stderr := a.Hide.Writer(a.stdout), a.Hide.Writer(a.Stderr)
 	a.stdout, a.Stderr = stdout, stderr

@@ -22,6 +22,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -138,7 +139,7 @@ func TestEightProcesses(t *testing.T) {
 		t.Fatalf("%d runs, %v", len(runs), err)
 	}
 	for _, r := range runs {
-		if r.Status != statusComplete {
+		if r.Status != run.Complete {
 			t.Errorf("run %s is %s: %s", r.TraceID, r.Status, r.Problem)
 		}
 		for _, args := range [][]string{{"verify", r.TraceID.String()}, {"replay", "--rerun", r.TraceID.String()}} {

@@ -34,7 +34,7 @@ func TestReadmeTranscript(t *testing.T) {
 	program := asMarchwarden(t)
 	a.Self, a.Environ = func() (string, error) { return program, nil }, func() []string { return []string{"HOME=" + home, "MARCHWARDEN_EMBED=" + settings.EmbedBuiltin} }
 	a.Now = func() time.Time { return time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC) }
-	if code := run(t.Context(), a, []string{"ask", question}); code != 0 {
+	if code := command(t.Context(), a, []string{"ask", question}); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs.String())
 	}
 	printed := strings.Split(unchanging(out.String()), "\n")

@@ -6,21 +6,21 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // followRun shows a run as it is recorded, by whichever process, until it ends.
 func (a *app) followRun(ctx context.Context, c *settings.Settings, rec *network.Records, id marchwarden.TraceID, raw bool) error {
-	from := rawRecords{shownRecords{rec}}
 	if raw {
-		return a.followRaw(ctx, from, id)
+		return a.followRaw(ctx, rec.Traces, id)
 	}
-	var last *lanes.Board
+	var last *run.Board
 	tell, end := a.boards(c)
-	run := lanes.Follow(from, rec.Blobs, id)
+	run := run.Follow(rec.Traces, rec.Blobs, id)
 	err := poll(ctx, func() (over bool, err error) {
 		board, changed, over, err := run.Read(ctx)
 		if changed && board != nil {
@@ -48,13 +48,13 @@ func (a *app) followRun(ctx context.Context, c *settings.Settings, rec *network.
 
 // boards shows boards on stdout: as lanes on a terminal, where the last one stays, and as
 // plain lines elsewhere.
-func (a *app) boards(c *settings.Settings) (tell func(*lanes.Board) error, end func()) {
+func (a *app) boards(c *settings.Settings) (tell func(*run.Board) error, end func()) {
 	cfg := a.liveOn(c, a.stdout)
 	if !cfg.Live {
 		return live.NewLines(a.stdout).Board, func() {}
 	}
 	p := live.New(a.stdout, cfg)
-	return func(b *lanes.Board) error { p.Board(b); return nil }, p.Leave
+	return func(b *run.Board) error { p.Board(b); return nil }, p.Leave
 }
 
 // poll calls look until it says that it is over, fails, or ctx ends. What is looked at continues.
@@ -75,7 +75,7 @@ func poll(ctx context.Context, look func() (over bool, err error)) error {
 }
 
 // followRaw prints the lines of a trace as they are written.
-func (a *app) followRaw(ctx context.Context, from rawRecords, id marchwarden.TraceID) error {
+func (a *app) followRaw(ctx context.Context, from *trace.Dir, id marchwarden.TraceID) error {
 	var printed int64
 	idle := false
 	return poll(ctx, func() (bool, error) {
@@ -97,7 +97,7 @@ func (a *app) followRaw(ctx context.Context, from rawRecords, id marchwarden.Tra
 }
 
 // printFrom prints a part of a trace.
-func (a *app) printFrom(records rawRecords, id marchwarden.TraceID, from, to int64) (int64, error) {
+func (a *app) printFrom(records *trace.Dir, id marchwarden.TraceID, from, to int64) (int64, error) {
 	f, err := records.Raw(id)
 	if err != nil {
 		return 0, err

@@ -101,7 +101,7 @@ func TestFollowARun(t *testing.T) {
 		own.stdout, own.Stderr, own.look = &f.out, &f.errs, func(io.Writer) term.Style { return st }
 		var ctx context.Context
 		ctx, f.stop = context.WithCancelCause(t.Context())
-		go func() { f.code <- run(ctx, &own, append([]string{"replay", "--follow", id.String()}, args...)) }()
+		go func() { f.code <- command(ctx, &own, append([]string{"replay", "--follow", id.String()}, args...)) }()
 		return f
 	}
 	step(&trace.Start{Format: trace.Format, TraceID: id, Researcher: "pi", Request: marchwarden.Request{Question: "What?"}, Limits: marchwarden.Limits{TokenBudget: 5000}, StartedAt: time.Now()})

@@ -323,7 +323,7 @@ func TestStoppedWhenAllIsDone(t *testing.T) {
 		var out bytes.Buffer
 		said := &leaver{at: at, cancel: cancel}
 		a.stdin, a.stdout, a.Stderr = strings.NewReader(""), &out, said
-		code := run(ctx, a, append(append([]string{"ask", "--json", "--json-events"}, args...), "What is iron chlorosis?"))
+		code := command(ctx, a, append(append([]string{"ask", "--json", "--json-events"}, args...), "What is iron chlorosis?"))
 		cancel(nil)
 		var res marchwarden.Result
 		if err := json.Unmarshal(out.Bytes(), &res); !said.left || code != exitOK || err != nil || len(res.Citations) == 0 || res.CostMetadata.BudgetExhausted {

@@ -21,8 +21,8 @@ const exitStatus = `EXIT STATUS
 const rootHelp = `Marchwarden answers your questions from documents, and you can check every
 answer: each factual sentence carries a citation, and its excerpt stands, byte
 for byte, in a document that was read and is stored. It needs no key. It
-searches an embedded library or your own folders without a network, or the open
-web by Wikipedia; keys of search engines and language models add to that.
+searches an embedded library or your own folders without a network, or the
+open web by Wikipedia; keys of search engines and language models add to that.
 
 Settings come from flags, then the environment (MARCHWARDEN_HOME,
 MARCHWARDEN_LIBRARY, …), then .env in the working directory, then config.yaml

@@ -359,7 +359,7 @@ func TestHidden(t *testing.T) {
 	args := []string{"ask", "--db=postgres://me:arg-canary-11@h/x", "--db", "mysql://me:arg-canary-12@h/x", "why"}
 	var stdout bytes.Buffer
 	a.stdout = &stdout
-	run(t.Context(), a, []string{"version"})
+	command(t.Context(), a, []string{"version"})
 	a.Hide.Learn(settings.EarlySecrets(a.Env, args)...)
 	if _, err := a.loadConfig(); err != nil {
 		t.Fatal(err)

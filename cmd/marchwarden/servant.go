@@ -12,8 +12,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
@@ -124,17 +124,9 @@ func (s shownRecords) Trace(_ context.Context, id marchwarden.TraceID) ([]byte, 
 	return lines, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
 }
 
-// Size says how long a trace is, and whether it is no longer written.
-func (s shownRecords) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
-	busy, err := s.Traces.Busy(id) // first: what is written after that is seen next time
-	if err != nil {
-		return 0, false, err
-	}
-	info, err := s.Traces.Stat(id)
-	if err != nil {
-		return 0, false, err
-	}
-	return info.Size(), !busy, nil
+// Size says how long a trace is, and whether it is complete.
+func (s shownRecords) Size(ctx context.Context, id marchwarden.TraceID) (int64, bool, error) {
+	return s.Traces.Size(ctx, id)
 }
 
 // Result gives the result of a run that has ended.
@@ -143,7 +135,7 @@ func (s shownRecords) Result(ctx context.Context, id marchwarden.TraceID) (*marc
 	if err != nil {
 		return nil, err
 	}
-	return outcome.Recorded(ctx, s.Blobs, log)
+	return run.Recorded(ctx, s.Blobs, log)
 }
 
 // SoFar gives what a run that goes on has found.
@@ -152,5 +144,5 @@ func (s shownRecords) SoFar(ctx context.Context, id marchwarden.TraceID) (*march
 	if err != nil {
 		return nil, err
 	}
-	return outcome.SoFar(ctx, s.Blobs, log)
+	return run.SoFar(ctx, s.Blobs, log)
 }

@@ -14,9 +14,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	termreading "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/reading"
 )
@@ -70,28 +69,28 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 	} else if busy {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: fmt.Sprintf("run %s is going on", id), Hint: "to watch it: marchwarden replay --follow " + shortID(id)}
 	}
-	store := record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
-	run, err := store.Load(id)
+	store := rec.Store()
+	past, err := store.Load(id)
 	if err != nil {
 		return err
 	}
-	if run.Log.Latest() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s was cut off, and has no answer", id), Hint: "to resume it: marchwarden resume " + shortID(id)}
+	if past.Log.Latest() == nil {
+		return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s was cut off, and has no answer", id), Hint: "to go on with it: marchwarden resume " + shortID(id)}
 	}
-	r, err := report.Gather(ctx, store, run)
+	r, err := report.Gather(ctx, store, past)
 	if err != nil {
 		return err
 	}
 	if o.json {
 		return printJSON(a.forPrograms(), r.Result)
 	}
-	if last, ok := a.lastCheck(export{home: c.Home(), from: store, run: run}); ok {
+	if last, ok := a.lastCheck(export{home: c.Home(), from: store, run: past}); ok {
 		r.Checked = a.driftSummary(last)
 	}
 	what := termreading.Options{Verbose: o.verbose}
-	spent, _ := (&network.Runner{Host: &a.Host, Settings: c, Records: rec}).Whole(r.Result)
+	spent, _ := store.Spent(r.Result, run.Whole)
 	what.Cost = costWords(spent.Cost(r.Result.CostMetadata))
-	switch end := run.Log.Complete(); {
+	switch end := past.Log.Complete(); {
 	case end == nil:
 		what.Notices = append(what.Notices, "the run went on after this result, and was cut off; to resume it: marchwarden resume "+shortID(id))
 	case end.Interrupted:

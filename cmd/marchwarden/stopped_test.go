@@ -17,7 +17,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -29,7 +29,7 @@ func runHere(ctx context.Context, env map[string]string, args ...string) (code i
 	a.Env = lookup(env)
 	a.Environ = func() []string { return nil }
 	a.UserHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
-	code = run(ctx, a, args)
+	code = command(ctx, a, args)
 	return code, out.String(), said.String()
 }
 
@@ -69,7 +69,7 @@ func TestRerunsOfAnotherVersion(t *testing.T) {
 		start.Version = tt.version
 		var out bytes.Buffer
 		v := &verdicts{a: &app{stdout: &out}}
-		v.reruns(t.Context(), &record.Run{ID: ids[0], Start: start, Log: log}, blob.NewMem())
+		v.reruns(t.Context(), &run.Run{ID: ids[0], Start: start, Log: log}, blob.NewMem())
 		if len(v.failed) != tt.failed || !strings.HasPrefix(out.String(), tt.want) {
 			t.Errorf("version %s: %d failed\n%s", tt.version, len(v.failed), out.String())
 		}

@@ -183,7 +183,7 @@ func (b *bazaar) run(terminal bool, args ...string) (stdout, stderr string) {
 		style = term.Style{Color: true, Width: 100, Height: 30}
 	}
 	a.look = func(io.Writer) term.Style { return style }
-	run(b.t.Context(), a, args)
+	command(b.t.Context(), a, args)
 	return out.String(), errs.String()
 }
 

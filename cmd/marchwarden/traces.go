@@ -14,6 +14,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -60,16 +61,13 @@ func newTraces(a *app) *cobra.Command {
 	return cmd
 }
 
-// The states of a run, as package history tells them.
-const (
-	statusComplete    = string(history.Complete)
-	statusPlanned     = string(history.Planned)
-	statusInterrupted = string(history.Interrupted)
-	statusRunning     = string(history.Running)
-	statusDamaged     = string(history.Damaged)
-)
-
-var statuses = []string{statusComplete, statusPlanned, statusInterrupted, statusRunning, statusDamaged}
+// statuses are the states of a run, as package history tells them.
+var statuses = func() (all []string) {
+	for _, s := range history.Statuses() {
+		all = append(all, string(s))
+	}
+	return all
+}()
 
 // runInfo is a row of 'traces', and its form in JSON. Fields are only ever added.
 type runInfo struct {
@@ -79,7 +77,7 @@ type runInfo struct {
 	Question   string              `json:"question"`
 	Citations  *int                `json:"citations,omitempty"`
 	Confidence *marchwarden.Unit   `json:"confidence,omitempty"`
-	Status     string              `json:"status"`
+	Status     run.State           `json:"status"`
 	Resumable  bool                `json:"resumable,omitempty"`
 	Partial    bool                `json:"partial,omitempty"`
 	Imported   bool                `json:"imported,omitempty"`
@@ -168,7 +166,7 @@ func (a *app) listRuns(c *settings.Settings, o tracesOptions) (infos []runInfo, 
 
 // lists reports whether the options mean a run.
 func (o tracesOptions) lists(r runInfo) bool {
-	return (o.all || !r.rihla) && (len(o.status) == 0 || slices.Contains(o.status, r.Status))
+	return (o.all || !r.rihla) && (len(o.status) == 0 || slices.Contains(o.status, string(r.Status)))
 }
 
 // hidden counts those of ids that would be listed. Only where their status matters
@@ -184,15 +182,20 @@ func hidden(d *trace.Dir, ids []marchwarden.TraceID, o tracesOptions) int {
 }
 
 func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
-	g := history.Look(d, id)
-	return runInfo{
-		TraceID: id, StartedAt: g.Began, Researcher: g.Researcher, Question: g.Question, Citations: g.Citations, Confidence: g.Confidence,
-		Status: string(g.Status), Resumable: g.Resumable, Partial: g.Partial, Imported: g.Imported, Problem: g.Problem, rihla: g.Rihla,
+	e := history.Look(d, id)
+	r := runInfo{TraceID: id, Researcher: e.Researcher, Question: e.Question, Confidence: e.Confidence,
+		Status: e.Status, Resumable: e.Resumable, Partial: e.Partial, Imported: e.Imported, Problem: e.Problem, rihla: e.Rihla}
+	if !e.Began.IsZero() {
+		r.StartedAt = &e.Began
 	}
+	if e.Confidence != nil {
+		r.Citations = &e.Citations
+	}
+	return r
 }
 
 func (a *app) runRow(r runInfo) []string {
-	row := []string{r.TraceID.String(), "", "", "", r.Status, r.Question}
+	row := []string{r.TraceID.String(), "", "", "", string(r.Status), r.Question}
 	if r.Imported {
 		row[4] += ", imported"
 	}

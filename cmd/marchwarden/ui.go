@@ -25,7 +25,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
@@ -251,12 +250,12 @@ func (a *app) openBureau(c *settings.Settings, o uiOptions, auth access.Authenti
 	if err != nil {
 		return nil, errors.Join(err, rec.Close())
 	}
-	store := record.Store{Traces: rec.Traces, Blobs: rec.Blobs}
+	store := rec.Store()
 	b.history = history.Open(history.Config{Store: store, Now: a.Now})
 	b.server, err = web.New(web.Config{
 		Gate:  gate.Config{Now: a.Now, Key: key, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log},
 		Runs:  b.runs,
-		Store: store, Records: rawRecords{shown}, History: b.history, Office: b, Tests: b,
+		Store: store, History: b.history, Office: b, Tests: b,
 		Spent: func() ([]ledger.Entry, error) {
 			entries, _, err := ledger.Read(c.Text(settings.Ledger))
 			return entries, err

@@ -111,7 +111,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 			a, _ := appHere(t, env)
 			out.Reset()
 			a.stdout, a.Stderr = io.Discard, &out
-			return run(t.Context(), a, args)
+			return command(t.Context(), a, args)
 		}
 		if code := program("ask", "-q", chosen, "What causes tides?"); code != exitOK {
 			t.Fatalf("%s: ask ends with %d: %s", chosen, code, out.String())

@@ -6,22 +6,10 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
 var _ web.Tests = (*bureau)(nil)
-
-// rawRecords are the records as they are followed.
-type rawRecords struct{ shownRecords }
-
-// Raw opens the lines of a trace.
-func (r rawRecords) Raw(id marchwarden.TraceID) (io.ReadCloser, error) { return r.Traces.Raw(id) }
-
-// store is where the page reads runs.
-func (b *bureau) store() record.Store {
-	return record.Store{Traces: b.records.Traces, Blobs: b.records.Blobs}
-}
 
 // Rerun executes a run again on its record.
 func (b *bureau) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error) {
@@ -44,7 +32,7 @@ func (b *bureau) Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, 
 // Drift fetches the sources of a run again and keeps what came of it.
 func (b *bureau) Drift(ctx context.Context, id marchwarden.TraceID, told func()) (drift.Report, error) {
 	o := driftOptions{quiet: true, context: usualContext, timeout: usualPatience, library: b.base.Library, told: func(drift.Source) { told() }}
-	rep, err := b.a.checkDrift(ctx, b.c, o, b.store(), id)
+	rep, err := b.a.checkDrift(ctx, b.c, o, b.records.Store(), id)
 	if err != nil {
 		return rep, err
 	}
@@ -91,7 +79,7 @@ func (b *bureau) Export(ctx context.Context, id marchwarden.TraceID, format stri
 	if err != nil {
 		return err
 	}
-	e := export{home: b.c.Home(), from: b.store()}
+	e := export{home: b.c.Home(), from: b.records.Store()}
 	if e.run, err = e.from.Load(id); err != nil {
 		return err
 	}

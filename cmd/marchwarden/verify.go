@@ -15,7 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -293,7 +293,7 @@ func (v *verdicts) blobs(ctx context.Context, what string, log *trace.Log, store
 
 // rihlas checks the runs of an investigation's researchers that are recorded here.
 func (v *verdicts) rihlas(ctx context.Context, rec shelf, whole *trace.Log, res *marchwarden.Result) {
-	own := record.Own(ctx, whole, rec.blobs)
+	own := run.FactsOf(whole.Steps).Own(ctx, rec.blobs)
 	for i, r := range res.Rihlas {
 		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
 		log, err := rec.load(r.TraceID)

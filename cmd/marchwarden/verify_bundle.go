@@ -14,7 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -153,7 +153,7 @@ func (v *verdicts) signature(s *bundle.Signature, asked bool) {
 
 // reruns executes the runs again on their records. Those of another version may
 // come out otherwise; that is said and counts neither way.
-func (v *verdicts) reruns(ctx context.Context, run *record.Run, blobs blob.Store) {
+func (v *verdicts) reruns(ctx context.Context, run *run.Run, blobs blob.Store) {
 	done := map[marchwarden.TraceID]bool{}
 	for _, r := range run.All() {
 		if done[r.ID] || r.Log.Complete() == nil || ctx.Err() != nil {

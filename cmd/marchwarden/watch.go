@@ -13,7 +13,7 @@ import (
 	xterm "golang.org/x/term"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -120,7 +120,7 @@ func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *live.P
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		run := lanes.Follow(rawRecords{shownRecords{rec}}, rec.Blobs, id)
+		run := run.Follow(rec.Traces, rec.Blobs, id)
 		for {
 			board, changed, over, err := run.Read(ctx)
 			if err != nil || ctx.Err() != nil {

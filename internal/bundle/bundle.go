@@ -42,7 +42,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -165,7 +165,7 @@ type Elsewhere struct {
 }
 
 // aboutOf describes a run as its traces do.
-func aboutOf(run *record.Run, o Options) About {
+func aboutOf(run *run.Run, o Options) About {
 	a := About{Format: Format, Version: o.Version, Contract: marchwarden.ContractVersion, ExportedAt: o.Now.UTC().Truncate(time.Second),
 		TraceID: run.ID, Question: run.Start.Request.Question, Models: []string{}, Prompts: []Prompt{}, Elsewhere: []Elsewhere{}}
 	kept := map[marchwarden.TraceID]bool{}
@@ -181,12 +181,8 @@ func aboutOf(run *record.Run, o Options) About {
 		a.addModels(r.Log)
 	}
 	for _, r := range run.All() {
-		for _, step := range r.Log.Steps {
-			done, ok := step.(*trace.RihlaComplete)
-			away := Elsewhere{}
-			if ok {
-				away = Elsewhere{done.TraceID, done.Researcher}
-			}
+		for _, done := range r.Facts().Reports {
+			away := Elsewhere{done.TraceID, done.Researcher}
 			if away.TraceID.Valid() && !kept[away.TraceID] && !slices.Contains(a.Elsewhere, away) {
 				a.Elsewhere = append(a.Elsewhere, away)
 			}

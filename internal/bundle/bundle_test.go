@@ -20,7 +20,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -47,15 +47,15 @@ func check(t testing.TB, err error) {
 }
 
 // home is an empty place for records.
-func home(t testing.TB) record.Store {
+func home(t testing.TB) run.Store {
 	t.Helper()
 	traces, err := trace.OpenDir(filepath.Join(t.TempDir(), "traces"), func() time.Time { return when })
 	check(t, err)
 	t.Cleanup(func() { check(t, traces.Close()) })
-	return record.Store{Traces: traces, Blobs: blob.NewMem()}
+	return run.Store{Traces: traces, Blobs: blob.NewMem()}
 }
 
-func put(t testing.TB, s record.Store, v any) blob.Ref {
+func put(t testing.TB, s run.Store, v any) blob.Ref {
 	t.Helper()
 	content, ok := v.(string)
 	if !ok {
@@ -68,7 +68,7 @@ func put(t testing.TB, s record.Store, v any) blob.Ref {
 	return ref
 }
 
-func write(t testing.TB, s record.Store, name string, steps ...trace.Step) {
+func write(t testing.TB, s run.Store, name string, steps ...trace.Step) {
 	t.Helper()
 	w, err := s.Traces.Create(id(t, name))
 	check(t, err)
@@ -85,7 +85,7 @@ func start(t testing.TB, name string) *trace.Start {
 
 // recorded is a home with an investigation of two rihlas, one of them kept
 // elsewhere. Its bundle is small.
-func recorded(t testing.TB) (record.Store, *record.Run) {
+func recorded(t testing.TB) (run.Store, *run.Run) {
 	t.Helper()
 	s := home(t)
 	text := put(t, s, strings.Repeat("The harbour lamp was first lit in 1887. ", 12))

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // Problem is something that is wrong with a bundle.
@@ -32,7 +32,7 @@ type Report struct {
 	// Signature is nil if there is none, or if it does not hold.
 	Signature *Signature
 	// Run is nil if the traces cannot be read.
-	Run *record.Run
+	Run *run.Run
 }
 
 // OK reports whether the bundle is whole.
@@ -309,7 +309,7 @@ func (b *Bundle) checkContent(r *Report) {
 }
 
 // checkAbout holds about.json against the traces.
-func (b *Bundle) checkAbout(r *Report, run *record.Run, ids []marchwarden.TraceID) {
+func (b *Bundle) checkAbout(r *Report, run *run.Run, ids []marchwarden.TraceID) {
 	var said []marchwarden.TraceID
 	for _, info := range b.About.Runs {
 		said = append(said, info.TraceID)

@@ -17,12 +17,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Imported is what came into a home.
 type Imported struct {
-	Run  *record.Run
+	Run  *run.Run
 	New  []marchwarden.TraceID // traces that were not there before, the run's own last
 	Kept []marchwarden.TraceID // those that were
 }
@@ -41,7 +42,7 @@ type mark struct {
 // without its blobs, and importing again goes on. A trace of the same id with other
 // content is never replaced: that is CodeDenied. Several imports of the same bundle
 // may go on at once.
-func (b *Bundle) Import(ctx context.Context, dst record.Store) (Imported, error) {
+func (b *Bundle) Import(ctx context.Context, dst run.Store) (Imported, error) {
 	report, err := b.Verify(ctx)
 	if err != nil {
 		return Imported{}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "verify the bundle")
@@ -84,7 +85,7 @@ func (in Imported) Brought() bool { return slices.Contains(in.New, in.Run.ID) }
 
 // placeAlone places what is missing while no other import does: what another has begun
 // to place, it may take back.
-func (b *Bundle) placeAlone(in *Imported, m mark, dst record.Store) error {
+func (b *Bundle) placeAlone(in *Imported, m mark, dst run.Store) error {
 	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), record.ImportLock))
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
@@ -116,7 +117,7 @@ func unwritten(err error, id marchwarden.TraceID, what string) error {
 }
 
 // compare tells the traces that are there from those that are not, rihlas first.
-func (b *Bundle) compare(in *Imported, dst record.Store) error {
+func (b *Bundle) compare(in *Imported, dst run.Store) error {
 	in.New, in.Kept = nil, nil
 	runs := in.Run.All()
 	for i := len(runs) - 1; i >= 0; i-- {
@@ -134,7 +135,7 @@ func (b *Bundle) compare(in *Imported, dst record.Store) error {
 }
 
 // same makes sure that a trace is there with the content that the bundle has.
-func (b *Bundle) same(dst record.Store, id marchwarden.TraceID) error {
+func (b *Bundle) same(dst run.Store, id marchwarden.TraceID) error {
 	there, err := kept(dst, id)
 	if err != nil {
 		return err
@@ -151,17 +152,17 @@ func (b *Bundle) same(dst record.Store, id marchwarden.TraceID) error {
 }
 
 // kept are the whole lines of a trace that is there.
-func kept(dst record.Store, id marchwarden.TraceID) ([]byte, error) {
+func kept(dst run.Store, id marchwarden.TraceID) ([]byte, error) {
 	log, err := dst.Traces.Load(id)
 	if err != nil {
 		return nil, err
 	}
-	return traceBytes(dst, &record.Run{ID: id, Log: log})
+	return traceBytes(dst, &run.Run{ID: id, Log: log})
 }
 
 // place writes the new traces, each at once or not at all, after its mark. If one
 // cannot be written, those before it are taken back.
-func (b *Bundle) place(in *Imported, m mark, dst record.Store) (err error) {
+func (b *Bundle) place(in *Imported, m mark, dst run.Store) (err error) {
 	sign, err := encode(m)
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -216,13 +216,13 @@ func (b *Bundle) Load(id marchwarden.TraceID) (*trace.Log, error) {
 }
 
 // Run is the run with those of its rihlas that are inside.
-func (b *Bundle) Run() (*record.Run, error) {
-	return b.run(b.About.TraceID, map[marchwarden.TraceID]*record.Run{})
+func (b *Bundle) Run() (*run.Run, error) {
+	return b.run(b.About.TraceID, map[marchwarden.TraceID]*run.Run{})
 }
 
 // run reads a run that is not among those that were read, and its rihlas; what is nil
 // there is under way.
-func (b *Bundle) run(id marchwarden.TraceID, read map[marchwarden.TraceID]*record.Run) (*record.Run, error) {
+func (b *Bundle) run(id marchwarden.TraceID, read map[marchwarden.TraceID]*run.Run) (*run.Run, error) {
 	log, err := b.Load(id)
 	if err != nil {
 		return nil, err
@@ -234,9 +234,9 @@ func (b *Bundle) run(id marchwarden.TraceID, read map[marchwarden.TraceID]*recor
 	if start.TraceID != id {
 		return nil, corrupt(traceName(id), "holds another run, %s", start.TraceID)
 	}
-	run := &record.Run{ID: id, Start: start, Log: log}
+	run := &run.Run{ID: id, Start: start, Log: log}
 	read[id] = nil
-	for _, part := range record.Parts(log) {
+	for _, part := range run.Facts().Parts {
 		if b.members[traceName(part)] == nil {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // Options is what a bundle depends on besides the record.
@@ -30,7 +30,7 @@ type Options struct {
 // give the same bytes. A run without a result is CodeUnsupported, a damaged record
 // CodeCorrupt with the name of the blob; w then holds a part that is no bundle.
 // Nothing of it is kept in memory but one member at a time.
-func Write(ctx context.Context, w io.Writer, src record.Store, run *record.Run, o Options) error {
+func Write(ctx context.Context, w io.Writer, src run.Store, run *run.Run, o Options) error {
 	result, _, err := src.Result(ctx, run)
 	if err != nil {
 		return fmt.Errorf("bundle %s: %w", run.ID, err)
@@ -60,7 +60,7 @@ type packer struct {
 }
 
 // payload writes what is below data/, in order.
-func (p *packer) payload(ctx context.Context, src record.Store, run *record.Run, about About, result []byte) error {
+func (p *packer) payload(ctx context.Context, src run.Store, whole *run.Run, about About, result []byte) error {
 	head, err := encode(about)
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeInternal, "encode %s", aboutName)
@@ -68,7 +68,7 @@ func (p *packer) payload(ctx context.Context, src record.Store, run *record.Run,
 	if err := p.add(aboutName, head); err != nil {
 		return err
 	}
-	refs := run.Refs()
+	refs := whole.Refs()
 	slices.SortFunc(refs, blob.Ref.Compare)
 	for _, ref := range refs {
 		content, err := src.Blobs.Get(ctx, ref)
@@ -82,8 +82,8 @@ func (p *packer) payload(ctx context.Context, src record.Store, run *record.Run,
 	if err := p.add(resultName, result); err != nil {
 		return err
 	}
-	runs := run.All()
-	slices.SortFunc(runs, func(a, b *record.Run) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	runs := whole.All()
+	slices.SortFunc(runs, func(a, b *run.Run) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
 	for _, r := range runs {
 		lines, err := traceBytes(src, r)
 		if err != nil {
@@ -97,7 +97,7 @@ func (p *packer) payload(ctx context.Context, src record.Store, run *record.Run,
 }
 
 // traceBytes are the whole lines of a trace, as they were when it was loaded.
-func traceBytes(src record.Store, r *record.Run) ([]byte, error) {
+func traceBytes(src run.Store, r *run.Run) ([]byte, error) {
 	f, err := src.Traces.Raw(r.ID)
 	if err != nil {
 		return nil, err

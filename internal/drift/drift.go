@@ -27,7 +27,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // Format is the version of a Report. Fields are only ever added to it; readers take
@@ -133,7 +133,7 @@ type Extractor interface {
 // Config is what a check works with. Store and Now are required. The caller closes
 // what it passes in.
 type Config struct {
-	Store record.Store
+	Store run.Store
 	// Fetchers fetch documents, by the kind of source that Page.Source names. A
 	// document of another kind is Unchecked. One that is a fetch.Refetcher is asked
 	// as such. What they fetch must be in Fetched.
@@ -152,7 +152,7 @@ type Config struct {
 // nothing else. A document that cannot be had is a state, not an error: errors are
 // a record that cannot be read, and CodeCanceled when ctx ended. With the latter comes
 // a report in which every document that was not reached by then is Unchecked.
-func Check(ctx context.Context, cfg Config, run *record.Run) (Report, error) {
+func Check(ctx context.Context, cfg Config, run *run.Run) (Report, error) {
 	_, res, err := cfg.Store.Result(ctx, run)
 	if err != nil {
 		return Report{}, err
@@ -232,13 +232,13 @@ func (r Report) Same(other Report) bool {
 
 // cited is a document and what cites it.
 type cited struct {
-	doc     *record.Document // nil if there is none in the record
-	numbers []int            // of the citations, counted from one
+	doc     *run.Document // nil if there is none in the record
+	numbers []int         // of the citations, counted from one
 }
 
 // gather puts the citations together by their documents, in the order in which
 // these are first cited.
-func gather(docs []record.Document, citations []marchwarden.Citation) []cited {
+func gather(docs []run.Document, citations []marchwarden.Citation) []cited {
 	var all []cited
 	for i, c := range citations {
 		doc := behind(docs, c)
@@ -259,10 +259,10 @@ func gather(docs []record.Document, citations []marchwarden.Citation) []cited {
 }
 
 // behind finds the document that a citation is of. A citation of a file may name a
-// line or page behind the locator. What was fetched here is preferred to what another researcher
-// handed over.
-func behind(docs []record.Document, c marchwarden.Citation) *record.Document {
-	var found *record.Document
+// line or page behind the locator. What was fetched here is preferred to what
+// another researcher handed over.
+func behind(docs []run.Document, c marchwarden.Citation) *run.Document {
+	var found *run.Document
 	for i := range docs {
 		d := &docs[i]
 		if d.Hash().String() != c.ContentHash {

@@ -10,7 +10,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -78,9 +78,9 @@ func stopped(ctx context.Context, src Source, passages []Passage) (Source, []Pas
 	return src, passages, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "fetch %.300q", src.Locator)
 }
 
-// fetcherOf is the fetcher of a document and its kind; nil, and why, if it is not to be fetched.
-// Only what was fetched from here before is fetched.
-func (cfg Config) fetcherOf(doc *record.Document) (fetcher fetch.Fetcher, kind, why string) {
+// fetcherOf is who fetches a document and as which kind; nil, and why, if none is
+// to. Only what was fetched from here before is fetched.
+func (cfg Config) fetcherOf(doc *run.Document) (fetcher fetch.Fetcher, kind, why string) {
 	kind = doc.Source
 	for _, step := range doc.Run.Log.Steps {
 		if e, ok := step.(*trace.Evidence); ok && kind == "" && e.Step == doc.Step && e.How == refetched {
@@ -99,7 +99,7 @@ func (cfg Config) fetcherOf(doc *record.Document) (fetcher fetch.Fetcher, kind, 
 }
 
 // within holds a fetch to the source filter that the document was found under.
-func within(ctx context.Context, doc *record.Document) context.Context {
+func within(ctx context.Context, doc *run.Document) context.Context {
 	return fetch.Within(ctx, doc.Run.Start.Request.Filter())
 }
 

@@ -20,8 +20,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
 )
@@ -41,7 +41,7 @@ func must[T any](v T, err error) T {
 // world is a record and the sites that it was made from.
 type world struct {
 	t     *testing.T
-	store record.Store
+	store run.Store
 	x     *extract.Extractor
 	files []*fetch.Folder
 	now   time.Time
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: record.Store{Traces: traces, Blobs: blob.NewMem()}, x: extract.New(extract.Config{}), now: noon, limit: 5 * time.Second}
+	w := &world{t: t, store: run.Store{Traces: traces, Blobs: blob.NewMem()}, x: extract.New(extract.Config{}), now: noon, limit: 5 * time.Second}
 	t.Cleanup(func() { _, _ = traces.Close(), w.x.Close() })
 	return w
 }
@@ -84,7 +84,7 @@ type cite struct{ locator, excerpt string }
 
 // run records a run that read the documents of the citations, and claims that each
 // of them makes, beside those given.
-func (w *world) run(filter string, cites []cite, claims ...marchwarden.Claim) *record.Run {
+func (w *world) run(filter string, cites []cite, claims ...marchwarden.Claim) *run.Run {
 	w.t.Helper()
 	ctx := w.t.Context()
 	writer, err := w.store.Traces.Create(runID)
@@ -147,7 +147,7 @@ func (w *world) finish(writer *trace.Writer, res *marchwarden.Result) {
 	}
 }
 
-func (w *world) load() *record.Run {
+func (w *world) load() *run.Run {
 	w.t.Helper()
 	run, err := w.store.Load(runID)
 	if err != nil {
@@ -163,7 +163,7 @@ func (w *world) config() drift.Config {
 	return drift.Config{Store: w.store, Fetchers: w.fetchers(scratch), Fetched: scratch, Extract: w.x, Now: func() time.Time { return w.now }}
 }
 
-func (w *world) check(run *record.Run) drift.Report {
+func (w *world) check(run *run.Run) drift.Report {
 	w.t.Helper()
 	rep, err := drift.Check(w.t.Context(), w.config(), run)
 	if err != nil {
@@ -277,7 +277,7 @@ func (e endless) Fetch(ctx context.Context, _ string) (fetch.Page, error) {
 }
 
 // heard records a run that cites what a researcher reported, and how it was got.
-func (w *world) heard(how string, c cite) *record.Run {
+func (w *world) heard(how string, c cite) *run.Run {
 	w.t.Helper()
 	ctx := w.t.Context()
 	writer, err := w.store.Traces.Create(runID)

@@ -1,14 +1,12 @@
 // Package history is what past runs were: one entry a run, found by words and by
 // filters, and two results held against each other.
 //
-// It owns where a run stands (the status that 'traces' and the pages show), what runs
-// with their rihlas spent, the search over questions and answers, and the comparison.
+// It owns where a run stands (the status that 'traces' and the pages show), the search over questions and answers, and the comparison.
 // It reads records and never changes one; who may see a run is for the caller to say,
 // and a result is not held against its evidence here, which is package verify's.
 //
 //	history.go  entries, queries, Find
 //	status.go   where a run stands
-//	spent.go    what traces tell of tokens and money
 //	memory.go   what was read before, and reading the rest
 //	read.go     one trace and its result as an entry
 //	search.go   words and phrases
@@ -26,13 +24,13 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // Config says what a History works with. Store and Now are required; the caller closes
 // what it passes in.
 type Config struct {
-	Store record.Store
+	Store run.Store
 	Now   func() time.Time
 	// Memory is how many bytes of answers are remembered for searching; 0 is 64 MiB. The
 	// answers of the oldest runs are read again for a search when there are more.
@@ -60,6 +58,7 @@ type Entry struct {
 	Budget      int
 	CostUSD     *float64 // estimated, with its rihlas; nil is unknown, which is not zero
 	Model       string
+	Rihla       bool // part of an investigation, which has a trace of its own
 	// Standing is the status. Problem also says why a result cannot be read.
 	Standing
 }
@@ -70,8 +69,8 @@ type Query struct {
 	// them; "words in quotes" must be there one after the other as they are written,
 	// whatever their case.
 	Words      string
-	Status     []Status // any of them; none is all
-	Researcher []string // any of them made the run or worked for it; none is all
+	Status     []run.State // any of them; none is all
+	Researcher []string    // any of them made the run or worked for it; none is all
 	// A run whose cost or confidence is not known is in no range of them.
 	MinCost, MaxCost             *float64
 	MinConfidence, MaxConfidence *float64

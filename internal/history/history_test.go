@@ -14,7 +14,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/investigate"
 )
@@ -27,18 +27,18 @@ const (
 // filtered is a world with a run of each kind.
 func filtered(t *testing.T) *world {
 	w := newWorld(t)
-	w.add(run{question: "free", confidence: 0.2, citations: 1})                                               // 1
-	w.add(run{question: "cheap", model: priced, in: 1000, out: 100, confidence: 0.5, researcher: "web"})      // 2: $0.0028
-	w.add(run{question: "dear", model: priced, in: 100000, out: 10000, confidence: 0.9, researcher: "web"})   // 3: $0.28
-	w.add(run{question: "unknown cost", model: unpriced, in: 1000, out: 10, confidence: 0.9, gaps: 2})        // 4
-	w.add(run{question: "cut off", cut: true, model: priced, in: 1000, out: 100})                             // 5: $0.0028
-	w.add(run{question: "stopped", stopped: true, confidence: 0.1})                                           // 6
-	w.add(run{question: "a plan", plan: true, researcher: "pi"})                                              // 7
-	w.overwrite(w.add(run{question: "damaged"}), "{\"step\":7}\n{\"step\":8}\n")                              // 8
-	w.add(run{question: "part of 10", rihla: true, researcher: "arxiv", model: priced, in: 1000000, out: 0})  // 9: $2
-	w.add(run{question: "sent a rihla", researcher: "pi", model: priced, in: 1000, out: 100, tokens: 1001100, // 10: $2.0028
+	w.add(past{question: "free", confidence: 0.2, citations: 1})                                               // 1
+	w.add(past{question: "cheap", model: priced, in: 1000, out: 100, confidence: 0.5, researcher: "web"})      // 2: $0.0028
+	w.add(past{question: "dear", model: priced, in: 100000, out: 10000, confidence: 0.9, researcher: "web"})   // 3: $0.28
+	w.add(past{question: "unknown cost", model: unpriced, in: 1000, out: 10, confidence: 0.9, gaps: 2})        // 4
+	w.add(past{question: "cut off", cut: true, model: priced, in: 1000, out: 100})                             // 5: $0.0028
+	w.add(past{question: "stopped", stopped: true, confidence: 0.1})                                           // 6
+	w.add(past{question: "a plan", plan: true, researcher: "pi"})                                              // 7
+	w.overwrite(w.add(past{question: "damaged"}), "{\"step\":7}\n{\"step\":8}\n")                              // 8
+	w.add(past{question: "part of 10", rihla: true, researcher: "arxiv", model: priced, in: 1000000, out: 0})  // 9: $2
+	w.add(past{question: "sent a rihla", researcher: "pi", model: priced, in: 1000, out: 100, tokens: 1001100, // 10: $2.0028
 		confidence: 0.7, rihlas: []marchwarden.Rihla{{Researcher: "arxiv", TraceID: idOf(9), TokensUsed: 1000000}}})
-	w.add(run{question: "sent a stranger", researcher: "pi", model: priced, in: 1000, out: 100, // 11: unknown
+	w.add(past{question: "sent a stranger", researcher: "pi", model: priced, in: 1000, out: 100, // 11: unknown
 		confidence: 0.7, rihlas: []marchwarden.Rihla{{Researcher: "theirs", TraceID: idOf(999), TokensUsed: 5}}})
 	return w
 }
@@ -54,10 +54,10 @@ func TestFilters(t *testing.T) {
 		want []int
 	}{
 		"all, without rihlas":         {history.Query{}, []int{8, 11, 10, 7, 6, 5, 4, 3, 2, 1}}, // a damaged one by when it was written
-		"status":                      {history.Query{Status: []history.Status{history.Complete}}, []int{11, 10, 4, 3, 2, 1}},
-		"two statuses":                {history.Query{Status: []history.Status{history.Interrupted, history.Damaged}}, []int{8, 6, 5}},
-		"planned":                     {history.Query{Status: []history.Status{history.Planned}}, []int{7}},
-		"running":                     {history.Query{Status: []history.Status{history.Running}}, nil},
+		"status":                      {history.Query{Status: []run.State{run.Complete}}, []int{11, 10, 4, 3, 2, 1}},
+		"two statuses":                {history.Query{Status: []run.State{run.Interrupted, run.Damaged}}, []int{8, 6, 5}},
+		"planned":                     {history.Query{Status: []run.State{run.Planned}}, []int{7}},
+		"running":                     {history.Query{Status: []run.State{run.Running}}, nil},
 		"researcher":                  {history.Query{Researcher: []string{"web"}}, []int{3, 2}},
 		"researcher of a rihla":       {history.Query{Researcher: []string{"arxiv"}}, []int{10}},
 		"either researcher":           {history.Query{Researcher: []string{"theirs", "web"}}, []int{11, 3, 2}},
@@ -75,8 +75,8 @@ func TestFilters(t *testing.T) {
 		"since":                       {history.Query{Since: at(10)}, []int{8, 11, 10}},
 		"until":                       {history.Query{Until: at(2)}, []int{1}},
 		"between":                     {history.Query{Since: at(2), Until: at(4)}, []int{3, 2}},
-		"all at once":                 {history.Query{Words: "dear", Status: []history.Status{history.Complete}, Researcher: []string{"web"}, MinCost: f(0.1), MinConfidence: f(0.8), Since: at(1), Until: at(9)}, []int{3}},
-		"all at once, one misses it":  {history.Query{Words: "dear", Status: []history.Status{history.Complete}, Researcher: []string{"web"}, MinCost: f(0.3)}, nil},
+		"all at once":                 {history.Query{Words: "dear", Status: []run.State{run.Complete}, Researcher: []string{"web"}, MinCost: f(0.1), MinConfidence: f(0.8), Since: at(1), Until: at(9)}, []int{3}},
+		"all at once, one misses it":  {history.Query{Words: "dear", Status: []run.State{run.Complete}, Researcher: []string{"web"}, MinCost: f(0.3)}, nil},
 		"unknown cost, known trust":   {history.Query{MinConfidence: f(0.8), MinCost: f(0)}, []int{3}},
 		"a question of a mere rihla":  {history.Query{Words: "part"}, nil},
 		"a damaged one has no words":  {history.Query{Words: "damaged"}, nil},
@@ -104,7 +104,7 @@ func TestEntries(t *testing.T) {
 	if e := one(t, h, idOf(5)); e.Tokens != 1100 || e.Confidence != nil || !e.Resumable || e.Partial {
 		t.Errorf("cut off: %+v", e)
 	}
-	if e := one(t, h, idOf(6)); !e.Partial || !e.Resumable || e.Status != history.Interrupted || *e.Confidence != 0.1 {
+	if e := one(t, h, idOf(6)); !e.Partial || !e.Resumable || e.Status != run.Interrupted || *e.Confidence != 0.1 {
 		t.Errorf("stopped: %+v", e)
 	}
 	if e := one(t, h, idOf(7)); e.Confidence != nil {
@@ -137,7 +137,7 @@ func TestPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 7 {
-		w.add(run{question: "What is peat?"})
+		w.add(past{question: "What is peat?"})
 	}
 	h := w.open(0)
 	for _, c := range []struct {
@@ -151,7 +151,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	for field, q := range map[string]history.Query{"limit": {Limit: -1}, "offset": {Offset: -1}, "status": {Status: []history.Status{"done"}}, "min_cost": {MinCost: new(math.NaN())},
+	for field, q := range map[string]history.Query{"limit": {Limit: -1}, "offset": {Offset: -1}, "status": {Status: []run.State{"done"}}, "min_cost": {MinCost: new(math.NaN())},
 		"words": {Words: string(make([]byte, 5000))}} {
 		var e *marchwarden.Error
 		if _, _, err := h.Find(context.Background(), q, nil); !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || e.Field != field {
@@ -165,11 +165,11 @@ func TestVisible(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 6 {
-		w.add(run{question: "What is peat?", answer: "Peat is soil."})
+		w.add(past{question: "What is peat?", answer: "Peat is soil."})
 	}
 	h := w.open(0)
 	odd := func(id marchwarden.TraceID) bool { return id == idOf(1) || id == idOf(3) || id == idOf(5) }
-	for name, q := range map[string]history.Query{"all": {}, "words": {Words: "peat"}, "phrase": {Words: `"is soil"`}, "status": {Status: []history.Status{history.Complete}}} {
+	for name, q := range map[string]history.Query{"all": {}, "words": {Words: "peat"}, "phrase": {Words: `"is soil"`}, "status": {Status: []run.State{run.Complete}}} {
 		entries, total, err := h.Find(context.Background(), q, odd)
 		if got := numbers(entries); err != nil || total != 3 || !cmp.Equal(got, []int{5, 3, 1}) {
 			t.Errorf("%s: %v of %d, %v", name, got, total, err)
@@ -218,14 +218,14 @@ func TestRealRuns(t *testing.T) {
 	if ids, err := traces.List(); err != nil || len(ids) < 4 {
 		t.Fatalf("there are no rihlas: %d traces, %v", len(ids), err)
 	}
-	h := history.Open(history.Config{Store: record.Store{Traces: traces, Blobs: blobs}, Now: time.Now})
+	h := history.Open(history.Config{Store: run.Store{Traces: traces, Blobs: blobs}, Now: time.Now})
 	entries, total, err := h.Find(context.Background(), history.Query{}, nil)
 	if err != nil || total != 2 {
 		t.Fatalf("%d runs, %v", total, err)
 	}
 	for _, e := range entries {
 		res := results[e.ID]
-		if e.Status != history.Complete || res == nil || e.Citations != len(res.Citations) || *e.Confidence != res.Confidence || e.Tokens != res.CostMetadata.TokensUsed ||
+		if e.Status != run.Complete || res == nil || e.Citations != len(res.Citations) || *e.Confidence != res.Confidence || e.Tokens != res.CostMetadata.TokensUsed ||
 			e.Gaps != len(res.Gaps) || !cmp.Equal(e.Researchers, []string{"files"}) || e.CostUSD == nil || *e.CostUSD != 0 || e.Budget == 0 || e.Answer == "" {
 			t.Errorf("%+v of %+v", e, res)
 		}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -236,13 +237,13 @@ func (p *picture) entry(d *digest) Entry {
 	if e.Problem == "" {
 		e.Problem = d.unheard
 	}
-	spent, _ := Together(&marchwarden.Result{TraceID: d.file.ID, Rihlas: d.rihlas}, func(id marchwarden.TraceID) (Trail, error) {
+	spent, _ := run.Together(&marchwarden.Result{TraceID: d.file.ID, Rihlas: d.rihlas}, func(id marchwarden.TraceID) (run.Trail, error) {
 		part := p.byID[id]
 		if id == d.file.ID {
 			part = d
 		}
 		if part == nil || part.unread {
-			return Trail{}, errElsewhere
+			return run.Trail{}, errElsewhere
 		}
 		return part.trail, nil
 	})

@@ -20,7 +20,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -29,7 +29,7 @@ func TestRemembers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 5 {
-		w.add(run{question: "What is peat?", answer: "Soil of moss."})
+		w.add(past{question: "What is peat?", answer: "Soil of moss."})
 	}
 	h := w.open(0)
 	reads := func(do func()) int64 {
@@ -44,7 +44,7 @@ func TestRemembers(t *testing.T) {
 	if n := reads(all); n != 0 {
 		t.Errorf("%d results were read again", n)
 	}
-	w.add(run{question: "What is moss?"})
+	w.add(past{question: "What is moss?"})
 	if n := reads(all); n != 1 {
 		t.Errorf("%d results were read for one that is new", n)
 	}
@@ -53,7 +53,7 @@ func TestRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.put(out, &trace.Resume{})
-	w.end(out, 2, run{answer: "Soil of lichen."})
+	w.end(out, 2, past{answer: "Soil of lichen."})
 	out.Close()
 	if n := reads(func() {
 		if got, _ := find(t, h, history.Query{Words: "lichen"}); !cmp.Equal(got, []int{2}) {
@@ -79,7 +79,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		for i := 0; b.Len() < size; i++ {
 			fmt.Fprintf(&b, "word%dx%d ", n, i%2000)
 		}
-		plainRun(t, w.path, n+1, run{question: "q", answer: b.String()}, files)
+		plainRun(t, w.path, n+1, past{question: "q", answer: b.String()}, files)
 	}
 	h := w.open(bound)
 	heap := func() uint64 {
@@ -107,7 +107,7 @@ func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for range 30 {
-		w.add(run{question: "What is peat?", answer: "Soil of moss."})
+		w.add(past{question: "What is peat?", answer: "Soil of moss."})
 	}
 	h := w.open(2000)
 	gone, cancel := context.WithCancel(context.Background())
@@ -121,7 +121,7 @@ func TestConcurrent(t *testing.T) {
 					t.Errorf("canceled: %v", err)
 				}
 			case 1:
-				if e, err := h.One(context.Background(), idOf(i+1)); err != nil || e.Status != history.Complete {
+				if e, err := h.One(context.Background(), idOf(i+1)); err != nil || e.Status != run.Complete {
 					t.Errorf("One: %+v, %v", e, err)
 				}
 			default:
@@ -136,7 +136,7 @@ func TestConcurrent(t *testing.T) {
 
 // plainRun writes a run of twenty steps or so in the first format, which has no
 // checksums, in one go.
-func plainRun(tb testing.TB, path string, n int, r run, blobs blob.Store) {
+func plainRun(tb testing.TB, path string, n int, r past, blobs blob.Store) {
 	tb.Helper()
 	encoded, err := marchwarden.EncodeResult(r.result(n))
 	if err != nil {
@@ -209,7 +209,7 @@ func manyRuns(tb testing.TB, runs int, blobs blob.Store) (cold, warm time.Durati
 	tb.Helper()
 	path := tb.TempDir()
 	for n := range runs {
-		r := run{question: fmt.Sprintf("What is known of peat number %d?", n), citations: 5, confidence: 0.5,
+		r := past{question: fmt.Sprintf("What is known of peat number %d?", n), citations: 5, confidence: 0.5,
 			answer: strings.Repeat(fmt.Sprintf("Peat of bog %d is soil made of moss [1]. Its carbon was bound for %d years [2]. ", n%50, n%50*100), 20)}
 		plainRun(tb, path, n+1, r, blobs)
 	}
@@ -218,7 +218,7 @@ func manyRuns(tb testing.TB, runs int, blobs blob.Store) (cold, warm time.Durati
 		tb.Fatal(err)
 	}
 	defer traces.Close()
-	h := history.Open(history.Config{Store: record.Store{Traces: traces, Blobs: blobs}, Now: time.Now})
+	h := history.Open(history.Config{Store: run.Store{Traces: traces, Blobs: blobs}, Now: time.Now})
 	measure := func() time.Duration {
 		began := time.Now()
 		_, total, err := h.Find(context.Background(), history.Query{Words: "carbon bogs", Limit: 20}, nil)

@@ -11,8 +11,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -35,7 +35,7 @@ type digest struct {
 	entry   Entry  // without Standing, tokens and cost
 	unheard string // why there is a result that cannot be read
 
-	trail  Trail               // as far as it tells of tokens
+	trail  run.Trail           // as far as it tells of tokens
 	rihlas []marchwarden.Rihla // who, which trace, how many tokens, and whether it failed
 	cost   marchwarden.CostMetadata
 
@@ -130,50 +130,13 @@ func (d *digest) start(log *trace.Log) {
 	if start.Model != "" {
 		e.Model = plaintext.Clip(start.Model, maxName)
 	}
-	d.cost = marchwarden.CostMetadata{TokensUsed: outcome.Paid(log), ModelID: e.Model}
-	d.trail = TrailOf(log, Whole)
-	d.trail.Library = nil
+	facts := run.FactsOf(log.Steps)
+	d.cost = marchwarden.CostMetadata{TokensUsed: facts.Paid, ModelID: e.Model}
+	d.trail.Spent = facts.Spent
 	if len(d.trail.Tokens) > maxModels { // nobody's; what they cost cannot be told
 		d.trail.Tokens, d.trail.Unpriced = nil, true
 	}
-	d.sent(rihlasOf(log))
-}
-
-// rihlasOf are the rihlas that a run sent, as far as its trace tells: each with what it
-// reported last.
-func rihlasOf(log *trace.Log) []marchwarden.Rihla {
-	var all []marchwarden.Rihla
-	at := map[int]int{}
-	of := func(number int) *marchwarden.Rihla {
-		i, ok := at[number]
-		if !ok {
-			i = len(all)
-			at[number], all = i, append(all, marchwarden.Rihla{})
-		}
-		return &all[i]
-	}
-	for _, s := range log.Steps {
-		switch s := s.(type) {
-		case *trace.Rihla:
-			r := of(s.Number)
-			r.Researcher = s.Researcher
-			if s.TraceID.Valid() {
-				r.TraceID = s.TraceID
-			}
-		case *trace.RihlaUnderWay:
-			of(s.Number).TraceID = s.TraceID
-		case *trace.RihlaComplete:
-			r := of(s.Number)
-			r.Researcher, r.TokensUsed = s.Researcher, s.TokensUsed
-			if s.TraceID.Valid() {
-				r.TraceID = s.TraceID
-			}
-			if s.Error != "" {
-				r.Outcome = "failed"
-			}
-		}
-	}
-	return all
+	d.sent(facts.Rihlas)
 }
 
 // sent remembers the rihlas of a run.
@@ -238,11 +201,8 @@ func (h *History) resultOf(ctx context.Context, ref blob.Ref) (*marchwarden.Resu
 	if info.Size > maxResult {
 		return nil, fmt.Errorf("it has %d bytes", info.Size)
 	}
-	stored, err := h.cfg.Store.Blobs.Get(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	return marchwarden.DecodeResult(stored)
+	_, res, err := run.ResultOf(ctx, h.cfg.Store.Blobs, ref)
+	return res, err
 }
 
 // textOf is the answer of a result as it is searched.

@@ -13,14 +13,14 @@ import (
 
 func library(t *testing.T) *world {
 	w := newWorld(t)
-	w.add(run{question: "What makes the leaves of maples yellow?", answer: "Iron *chlorosis* makes leaves yellow [1]. It is well-known in the U.S. since 1990 \\[sic\\] [2].", citations: 2})           // 1
-	w.add(run{question: "Which trees suffer?", answer: "Maples, and oaks, suffer from chlorosis of **iron** [1]. Yellowing begins between veins, said O’Brien [1].", citations: 1})                     // 2
-	w.add(run{question: "鉄欠乏とは何ですか", answer: "鉄欠乏は葉を黄色くします。"})                                                                                                                                          // 3
-	w.add(run{question: "Что такое торф?", answer: "Торф — это почва из мха. Cafés in Århus sell none."})                                                                                               // 4
-	w.add(run{question: "<script>alert(1)</script> \x1b[31m; DROP TABLE runs", answer: "\u202eevil\u202c [click](javascript:alert(1)) ![x](http://evil.example/beacon) `rm -rf` \xff\xfe 🙂 C++"})       // 5
-	w.add(run{question: "How much?", answer: "The pump costs 6,000 crowns, 3.5 % more. " + strings.Repeat("Nothing is here. ", 400) + "At the very end stands a walrus. " + strings.Repeat("x ", 200)}) // 6
-	w.add(run{question: "empty"})                                                                                                                                                                       // 7
-	w.add(run{question: "Maples again?", answer: strings.Repeat("maple ", 9), cut: true})                                                                                                               // 8
+	w.add(past{question: "What makes the leaves of maples yellow?", answer: "Iron *chlorosis* makes leaves yellow [1]. It is well-known in the U.S. since 1990 \\[sic\\] [2].", citations: 2})           // 1
+	w.add(past{question: "Which trees suffer?", answer: "Maples, and oaks, suffer from chlorosis of **iron** [1]. Yellowing begins between veins, said O’Brien [1].", citations: 1})                     // 2
+	w.add(past{question: "鉄欠乏とは何ですか", answer: "鉄欠乏は葉を黄色くします。"})                                                                                                                                          // 3
+	w.add(past{question: "Что такое торф?", answer: "Торф — это почва из мха. Cafés in Århus sell none."})                                                                                               // 4
+	w.add(past{question: "<script>alert(1)</script> \x1b[31m; DROP TABLE runs", answer: "\u202eevil\u202c [click](javascript:alert(1)) ![x](http://evil.example/beacon) `rm -rf` \xff\xfe 🙂 C++"})       // 5
+	w.add(past{question: "How much?", answer: "The pump costs 6,000 crowns, 3.5 % more. " + strings.Repeat("Nothing is here. ", 400) + "At the very end stands a walrus. " + strings.Repeat("x ", 200)}) // 6
+	w.add(past{question: "empty"})                                                                                                                                                                       // 7
+	w.add(past{question: "Maples again?", answer: strings.Repeat("maple ", 9), cut: true})                                                                                                               // 8
 	return w
 }
 
@@ -92,13 +92,13 @@ func TestWords(t *testing.T) {
 func TestRank(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.add(run{question: "one", answer: "peat peat peat"})         // 1
-	w.add(run{question: "two", answer: "peat"})                   // 2
-	w.add(run{question: "peat and moss", answer: "nothing"})      // 3
-	w.add(run{question: "peat", answer: "moss moss moss moss"})   // 4
-	w.add(run{question: "five", answer: "moss peat"})             // 5
-	w.add(run{question: "six", answer: "moss peat"})              // 6
-	w.add(run{question: "peat?", answer: "“peat moss” and moss"}) // 7
+	w.add(past{question: "one", answer: "peat peat peat"})         // 1
+	w.add(past{question: "two", answer: "peat"})                   // 2
+	w.add(past{question: "peat and moss", answer: "nothing"})      // 3
+	w.add(past{question: "peat", answer: "moss moss moss moss"})   // 4
+	w.add(past{question: "five", answer: "moss peat"})             // 5
+	w.add(past{question: "six", answer: "moss peat"})              // 6
+	w.add(past{question: "peat?", answer: "“peat moss” and moss"}) // 7
 	h := w.open(0)
 	for query, want := range map[string][]int{"peat": {7, 4, 3, 1, 6, 5, 2}, "peat moss": {3, 4, 7, 6, 5}, `"peat moss"`: {7}, `peat "moss peat"`: {6, 5}} {
 		if got, _ := find(t, h, history.Query{Words: query}); !cmp.Equal(got, want) {
@@ -112,7 +112,7 @@ func TestRank(t *testing.T) {
 func TestShown(t *testing.T) {
 	t.Parallel()
 	w := library(t)
-	w.add(run{question: "long", answer: strings.Repeat("鉄欠乏は葉を", 300) + "黄色く" + strings.Repeat("します", 300)})
+	w.add(past{question: "long", answer: strings.Repeat("鉄欠乏は葉を", 300) + "黄色く" + strings.Repeat("します", 300)})
 	for _, h := range []*history.History{w.open(0), w.open(1)} {
 		for query, want := range map[string]string{"": "The pump costs 6,000", "walrus": "stands a walrus", `"a walrus"`: "stands a walrus", "pump": "The pump costs", "much": "The pump costs"} {
 			entries, _, err := h.Find(context.Background(), history.Query{Words: query}, nil)

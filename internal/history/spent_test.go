@@ -2,7 +2,6 @@ package history_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"testing"
 
@@ -10,88 +9,14 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
-
-func model(in, out int) *trace.ModelComplete {
-	return &trace.ModelComplete{Model: priced, TokensIn: in, TokensOut: out}
-}
-
-// A run that went past its end is told as a whole, and since that end: then the rihlas
-// that reported before are not counted once more.
-func TestTogether(t *testing.T) {
-	t.Parallel()
-	first, second, stranger := idOf(2), idOf(3), idOf(4)
-	logs := map[marchwarden.TraceID]*trace.Log{
-		idOf(1): {Steps: []trace.Step{
-			&trace.Start{Library: []string{"mine"}}, model(100, 10), &trace.SearchComplete{}, &trace.RihlaComplete{TraceID: first}, &trace.BudgetExhausted{What: []string{"token_budget"}}, &trace.Complete{Interrupted: true},
-			&trace.Resume{}, model(1, 2), &trace.EmbedComplete{Model: priced, TokensIn: 4}, &trace.FetchComplete{}, &trace.FetchComplete{Effect: trace.Effect{Error: marchwarden.CodeDenied}}, &trace.RihlaComplete{TraceID: second}, &trace.Complete{},
-		}},
-		first:  {Steps: []trace.Step{&trace.Start{Library: []string{"lib"}}, model(1000, 0), &trace.FetchComplete{}, &trace.Complete{}}},
-		second: {Steps: []trace.Step{&trace.Start{Library: []string{"lib", "web"}}, model(2000, 0), &trace.BudgetExhausted{What: []string{"max_sources"}}, &trace.Complete{}}},
-	}
-	res := &marchwarden.Result{TraceID: idOf(1), Rihlas: []marchwarden.Rihla{{Researcher: "files", TraceID: first}, {Researcher: "web", TraceID: second}, {Researcher: "web", TraceID: second}}}
-	tell := func(res *marchwarden.Result, of history.Scope) (history.Spent, []string) {
-		return history.Together(res, func(id marchwarden.TraceID) (history.Trail, error) {
-			if log := logs[id]; log != nil {
-				return history.TrailOf(log, of), nil
-			}
-			return history.Trail{}, errors.New("not here")
-		})
-	}
-	whole, searched := tell(res, history.Whole)
-	want := history.Spent{Read: 2, Searches: 1, Tokens: map[string]ledger.Tokens{priced: {In: 3105, Out: 12}}, Exhausted: []string{"max_sources"}, Known: true}
-	if !cmp.Equal(whole, want) || !cmp.Equal(searched, []string{"lib", "web"}) {
-		t.Errorf("whole: %+v, %v", whole, searched)
-	}
-	since, searched := tell(res, history.SinceItsEnd)
-	want = history.Spent{Read: 1, Tokens: map[string]ledger.Tokens{priced: {In: 2005, Out: 2}}, Exhausted: []string{"max_sources"}, Known: true}
-	if !cmp.Equal(since, want) || !cmp.Equal(searched, []string{"lib", "web"}) {
-		t.Errorf("since: %+v, %v", since, searched)
-	}
-	res.Rihlas = append(res.Rihlas, marchwarden.Rihla{Researcher: "theirs", TraceID: stranger, TokensUsed: 1})
-	if got, searched := tell(res, history.Whole); !got.Unpriced || !cmp.Equal(searched, []string{"lib", "web", "theirs"}) {
-		t.Errorf("with a stranger: %+v, %v", got, searched)
-	}
-	res.Rihlas[3] = marchwarden.Rihla{Researcher: "theirs", Outcome: "failed: no answer"}
-	if got, searched := tell(res, history.Whole); !got.Unpriced || !cmp.Equal(searched, []string{"lib", "web"}) {
-		t.Errorf("with one that failed: %+v, %v", got, searched)
-	}
-	if got, _ := tell(&marchwarden.Result{TraceID: idOf(9)}, history.Whole); got.Known || got.Tokens == nil {
-		t.Errorf("without a trace: %+v", got)
-	}
-}
-
-func TestCost(t *testing.T) {
-	t.Parallel()
-	used := map[string]ledger.Tokens{priced: {In: 1000000, Out: 0}}
-	for name, c := range map[string]struct {
-		s    history.Spent
-		cost marchwarden.CostMetadata
-		want *float64
-	}{
-		"nothing used":     {history.Spent{}, marchwarden.CostMetadata{ModelID: "whoever"}, new(0.0)},
-		"one that failed":  {history.Spent{Unpriced: true}, marchwarden.CostMetadata{ModelID: "whoever"}, nil},
-		"a free mind":      {history.Spent{}, marchwarden.CostMetadata{TokensUsed: 500, ModelID: "extractive/1"}, new(0.0)},
-		"a model":          {history.Spent{Tokens: used}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, new(2.0)},
-		"only the sum":     {history.Spent{}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, nil},
-		"unknown model":    {history.Spent{Tokens: map[string]ledger.Tokens{priced: {In: 1}, unpriced: {In: 1}}}, marchwarden.CostMetadata{TokensUsed: 2, ModelID: priced}, nil},
-		"strangers beside": {history.Spent{Tokens: used, Unpriced: true}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, nil},
-	} {
-		got := c.s.Cost(c.cost)
-		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
 
 // What rihlas use that have not reported yet is counted while the investigation runs.
 func TestCostSoFar(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.add(run{rihla: true, model: priced, in: 500000, cut: true})
-	w.add(run{question: "under way", model: priced, in: 1000, cut: true, rihlas: []marchwarden.Rihla{{Researcher: "web", TraceID: idOf(1)}, {Researcher: "web"}}})
+	w.add(past{rihla: true, model: priced, in: 500000, cut: true})
+	w.add(past{question: "under way", model: priced, in: 1000, cut: true, rihlas: []marchwarden.Rihla{{Researcher: "web", TraceID: idOf(1)}, {Researcher: "web"}}})
 	h := w.open(0)
 	for _, ask := range []func() (history.Entry, error){
 		func() (history.Entry, error) { return one(t, h, idOf(2)), nil },

@@ -1,51 +1,29 @@
 package history
 
 import (
-	"time"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Status is where a run stands.
-type Status string
-
-// The states of a run.
-const (
-	Complete    Status = "complete"    // it has its answer
-	Planned     Status = "planned"     // only a plan was asked for: there is no answer to have
-	Interrupted Status = "interrupted" // its caller stopped it, or a crash cut it off
-	Running     Status = "running"     // a process is at work on it
-	Damaged     Status = "damaged"     // its trace cannot be read, or no run was begun in it
-)
-
-// Statuses are all of them, in the order in which people are told.
-func Statuses() []Status { return []Status{Complete, Planned, Interrupted, Running, Damaged} }
-
-// Glance is what the trace of one run says about it by itself: no stored document is
-// looked at.
-type Glance struct {
-	ID         marchwarden.TraceID
-	Began      *time.Time // nil if no run was begun in it
-	Researcher string
-	Question   string
-	Citations  *int // nil before the end, and of a plan
-	Confidence *marchwarden.Unit
-	Standing
-	Rihla bool // part of an investigation, which has a trace of its own
+// Statuses are the states of whole runs, in the order in which people are told.
+func Statuses() []run.State {
+	return []run.State{run.Complete, run.Planned, run.Interrupted, run.Running, run.Damaged}
 }
 
 // Standing is where a run stands, and what can be done about it.
 type Standing struct {
-	Status    Status
-	Resumable bool // it can be gone on with
-	Partial   bool // there is a partial result
+	Status    run.State // one of Statuses
+	Resumable bool      // it can be gone on with
+	Partial   bool      // there is a partial result
 	Imported  bool
 	Problem   string // why it is damaged
 }
 
-// Look reads the trace of one run. One that cannot be read is Damaged, and says why.
-func Look(d *trace.Dir, id marchwarden.TraceID) Glance {
+// Look is the entry of one run as its trace tells it by itself: no stored document is
+// looked at, and what was spent is not told. It has figures only from its end on. One
+// that cannot be read is damaged, and says why.
+func Look(d *trace.Dir, id marchwarden.TraceID) Entry {
 	// First the lock and then the lines: a run that ends in between is held to be
 	// running, not to be cut off.
 	writing := busy(d, id)
@@ -55,16 +33,16 @@ func Look(d *trace.Dir, id marchwarden.TraceID) Glance {
 		foreign, err = d.Foreign(id)
 	}
 	s := stateOf(log, err)
-	g := Glance{ID: id, Standing: s.standing(foreign, writing), Rihla: s.rihla}
+	e := Entry{ID: id, Standing: s.standing(foreign, writing), Rihla: s.rihla}
 	if !s.begun {
-		return g
+		return e
 	}
 	start, done := log.Steps[0].(*trace.Start), log.Complete()
-	g.Began, g.Researcher, g.Question = &start.StartedAt, start.Researcher, start.Request.Question
-	if done != nil && g.Status != Planned {
-		g.Citations, g.Confidence = &done.Citations, &done.Confidence
+	e.Began, e.Researcher, e.Question = start.StartedAt, start.Researcher, start.Request.Question
+	if done != nil && e.Status != run.Planned {
+		e.Citations, e.Confidence = done.Citations, &done.Confidence
 	}
-	return g
+	return e
 }
 
 // skim reads of a trace what is told of it here: the states of all runs are told from the
@@ -115,24 +93,24 @@ func stateOf(log *trace.Log, err error) state {
 // writes it.
 func (s state) standing(foreign, busy bool) Standing {
 	if s.unread {
-		return Standing{Status: Damaged, Imported: foreign, Problem: s.problem}
+		return Standing{Status: run.Damaged, Imported: foreign, Problem: s.problem}
 	}
-	at := Standing{Status: Interrupted, Imported: foreign}
+	at := Standing{Status: run.Interrupted, Imported: foreign}
 	switch {
 	case s.problem != "":
-		at.Status, at.Problem = Damaged, s.problem
+		at.Status, at.Problem = run.Damaged, s.problem
 	case busy:
-		at.Status = Running
+		at.Status = run.Running
 	case s.empty:
-		at.Status, at.Problem = Damaged, "no run was begun in it"
+		at.Status, at.Problem = run.Damaged, "no run was begun in it"
 	case !s.ended:
 		at.Resumable = !foreign && !s.rihla
 	case s.stopped:
 		at.Resumable, at.Partial = !foreign && !s.rihla, true
 	case s.planned: // there is no answer that could have citations
-		at.Status = Planned
+		at.Status = run.Planned
 	default:
-		at.Status = Complete
+		at.Status = run.Complete
 	}
 	return at
 }

@@ -13,6 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -22,8 +23,8 @@ func TestStatusFollowsTheRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	h := w.open(0)
-	r := run{question: "What is peat?", answer: "Peat is soil.", confidence: 0.5}
-	expect := func(when string, want history.Status, resumable, partial bool) {
+	r := past{question: "What is peat?", answer: "Peat is soil.", confidence: 0.5}
+	expect := func(when string, want run.State, resumable, partial bool) {
 		t.Helper()
 		e := one(t, h, idOf(1))
 		if e.Status != want || e.Resumable != resumable || e.Partial != partial {
@@ -32,7 +33,7 @@ func TestStatusFollowsTheRun(t *testing.T) {
 		if g := history.Look(w.traces, idOf(1)); !cmp.Equal(g.Standing, e.Standing) {
 			t.Errorf("%s: Look says %+v", when, g.Standing)
 		}
-		found, _ := find(t, h, history.Query{Status: []history.Status{want}})
+		found, _ := find(t, h, history.Query{Status: []run.State{want}})
 		if !cmp.Equal(found, []int{1}) {
 			t.Errorf("%s: %v is %s", when, found, want)
 		}
@@ -41,42 +42,42 @@ func TestStatusFollowsTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect("before its first line", history.Running, false, false)
+	expect("before its first line", run.Running, false, false)
 	w.put(out, r.start(1))
-	expect("begun", history.Running, false, false)
+	expect("begun", run.Running, false, false)
 	out.Close()
-	expect("cut off", history.Interrupted, true, false)
+	expect("cut off", run.Interrupted, true, false)
 	out, _, err = w.traces.Append(idOf(1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect("about to go on", history.Running, false, false)
+	expect("about to go on", run.Running, false, false)
 	w.put(out, &trace.Resume{})
 	stopped := r
 	stopped.stopped = true
 	w.end(out, 1, stopped)
-	expect("ended and not let go of", history.Running, false, false)
+	expect("ended and not let go of", run.Running, false, false)
 	out.Close()
-	expect("stopped", history.Interrupted, true, true)
+	expect("stopped", run.Interrupted, true, true)
 	out, _, err = w.traces.Append(idOf(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.put(out, &trace.Resume{Extension: &trace.Extension{Tokens: 500}})
-	expect("going on past its end", history.Running, false, false)
+	expect("going on past its end", run.Running, false, false)
 	if e := one(t, h, idOf(1)); e.Answer != "Peat is soil." || e.Budget != 20500 {
 		t.Errorf("while it goes on: %+v", e)
 	}
 	w.end(out, 1, r)
 	out.Close()
-	expect("complete", history.Complete, false, false)
+	expect("complete", run.Complete, false, false)
 }
 
 // A run that ends while others are looked at is not called cut off.
 func TestEndsWhileListed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := run{question: "What is peat?", answer: "Soil."}
+	r := past{question: "What is peat?", answer: "Soil."}
 	out, err := w.traces.Create(idOf(90))
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func TestEndsWhileListed(t *testing.T) {
 		t.Fatalf("%v, %v", entries, err)
 	}
 	for _, e := range entries {
-		if e.ID == idOf(90) && (e.Status != history.Complete || e.Answer != "Soil.") {
+		if e.ID == idOf(90) && (e.Status != run.Complete || e.Answer != "Soil.") {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -112,25 +113,25 @@ func TestStanding(t *testing.T) {
 		}
 		return id
 	}
-	w.add(run{question: "complete"})
-	w.add(run{question: "cut off", cut: true})
-	w.add(run{question: "stopped", stopped: true})
-	w.add(run{question: "planned", plan: true})
-	w.add(run{question: "planned, cut off", plan: true, cut: true})
-	w.add(run{question: "rihla, cut off", rihla: true, cut: true})
-	foreign(w.add(run{question: "imported"}))
-	foreign(w.add(run{question: "imported, stopped", stopped: true}))
-	w.overwrite(w.add(run{}), "")
-	w.overwrite(w.add(run{}), "no JSON at all\nnot here either\n")
-	w.overwrite(w.add(run{}), `{"step":1,"action":"iteration_start","timestamp":"2026-05-01T12:00:00Z","decision":""}`+"\n")
-	w.overwrite(w.add(run{}), `{"step":1,"action":"start","timestamp":"2026-05-01T12:00:00Z","decision":"","format":99}`+"\n")
+	w.add(past{question: "complete"})
+	w.add(past{question: "cut off", cut: true})
+	w.add(past{question: "stopped", stopped: true})
+	w.add(past{question: "planned", plan: true})
+	w.add(past{question: "planned, cut off", plan: true, cut: true})
+	w.add(past{question: "rihla, cut off", rihla: true, cut: true})
+	foreign(w.add(past{question: "imported"}))
+	foreign(w.add(past{question: "imported, stopped", stopped: true}))
+	w.overwrite(w.add(past{}), "")
+	w.overwrite(w.add(past{}), "no JSON at all\nnot here either\n")
+	w.overwrite(w.add(past{}), `{"step":1,"action":"iteration_start","timestamp":"2026-05-01T12:00:00Z","decision":""}`+"\n")
+	w.overwrite(w.add(past{}), `{"step":1,"action":"start","timestamp":"2026-05-01T12:00:00Z","decision":"","format":99}`+"\n")
 	h := w.open(0)
 	for n, want := range []history.Standing{
-		{Status: history.Complete}, {Status: history.Interrupted, Resumable: true}, {Status: history.Interrupted, Resumable: true, Partial: true},
-		{Status: history.Planned}, {Status: history.Interrupted, Resumable: true}, {Status: history.Interrupted},
-		{Status: history.Complete, Imported: true}, {Status: history.Interrupted, Partial: true, Imported: true},
-		{Status: history.Damaged, Problem: "no run was begun in it"}, {Status: history.Damaged, Problem: "trace line 1"},
-		{Status: history.Damaged, Problem: "the trace does not begin with a start step"}, {Status: history.Damaged, Problem: "the trace has format 99"},
+		{Status: run.Complete}, {Status: run.Interrupted, Resumable: true}, {Status: run.Interrupted, Resumable: true, Partial: true},
+		{Status: run.Planned}, {Status: run.Interrupted, Resumable: true}, {Status: run.Interrupted},
+		{Status: run.Complete, Imported: true}, {Status: run.Interrupted, Partial: true, Imported: true},
+		{Status: run.Damaged, Problem: "no run was begun in it"}, {Status: run.Damaged, Problem: "trace line 1"},
+		{Status: run.Damaged, Problem: "the trace does not begin with a start step"}, {Status: run.Damaged, Problem: "the trace has format 99"},
 	} {
 		for range 2 { // cold and remembered
 			e, err := h.One(context.Background(), idOf(n+1))
@@ -159,11 +160,11 @@ func TestResultUnreadable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	whole := w.blobs.Store
-	w.add(run{question: "What is peat?", answer: "Soil of moss.", citations: 2, confidence: 0.5, model: priced, in: 1000, out: 100})
+	w.add(past{question: "What is peat?", answer: "Soil of moss.", citations: 2, confidence: 0.5, model: priced, in: 1000, out: 100})
 	w.blobs.Store = blob.NewMem()
 	h := w.open(0)
 	e := one(t, h, idOf(1))
-	if e.Status != history.Complete || !strings.Contains(e.Problem, "result cannot be read") || e.Citations != 2 || *e.Confidence != 0.5 || e.Tokens != 1100 || e.CostUSD == nil {
+	if e.Status != run.Complete || !strings.Contains(e.Problem, "result cannot be read") || e.Citations != 2 || *e.Confidence != 0.5 || e.Tokens != 1100 || e.CostUSD == nil {
 		t.Errorf("%+v", e)
 	}
 	if got, _ := find(t, h, history.Query{Words: "moss"}); got != nil {
@@ -198,12 +199,12 @@ func TestRemovedWhileListed(t *testing.T) {
 		data, err := os.ReadFile(w.file(idOf(1)))
 		if err != nil {
 			w.runs = 0
-			w.add(run{question: "What is peat?", answer: "Soil."})
+			w.add(past{question: "What is peat?", answer: "Soil."})
 			continue
 		}
 		w.overwrite(idOf(w.runs), string(data))
 	}
-	open := w.add(run{question: "cut off", cut: true})
+	open := w.add(past{question: "cut off", cut: true})
 	h := w.open(0)
 	w.blobs.Store = vanishing{w.blobs.Store, func() {
 		for n := 300; n <= 400; n++ {

@@ -15,7 +15,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -58,7 +58,7 @@ func newWorld(tb testing.TB) *world {
 }
 
 func (w *world) open(memory int) *history.History {
-	return history.Open(history.Config{Store: record.Store{Traces: w.traces, Blobs: w.blobs}, Now: func() time.Time { return w.now }, Memory: memory})
+	return history.Open(history.Config{Store: run.Store{Traces: w.traces, Blobs: w.blobs}, Now: func() time.Time { return w.now }, Memory: memory})
 }
 
 func idOf(n int) marchwarden.TraceID {
@@ -69,8 +69,8 @@ func idOf(n int) marchwarden.TraceID {
 	return id
 }
 
-// run is a run to write. Without anything it is complete, by "files", without a model.
-type run struct {
+// past is a run to write. Without anything it is complete, by "files", without a model.
+type past struct {
 	question, answer string
 	researcher       string
 	model            string
@@ -86,7 +86,7 @@ type run struct {
 	members          bool // it is an investigation
 }
 
-func (r run) start(n int) *trace.Start {
+func (r past) start(n int) *trace.Start {
 	s := &trace.Start{Format: trace.Format, TraceID: idOf(n), Researcher: "files", Mind: "extractive/1", Version: "test", StartedAt: noon.Add(time.Duration(n) * time.Hour),
 		Request: marchwarden.Request{Question: r.question}, Limits: marchwarden.Limits{TokenBudget: 20000}, Model: r.model, PartOf: r.rihla}
 	if r.researcher != "" {
@@ -98,7 +98,7 @@ func (r run) start(n int) *trace.Start {
 	return s
 }
 
-func (r run) result(n int) *marchwarden.Result {
+func (r past) result(n int) *marchwarden.Result {
 	res := &marchwarden.Result{Answer: r.answer, TraceID: idOf(n), Confidence: r.confidence, Rihlas: r.rihlas,
 		CostMetadata: marchwarden.CostMetadata{TokensUsed: max(r.tokens, r.in+r.out), WallTimeSec: 1.5, ModelID: r.model}}
 	if r.model == "" {
@@ -114,7 +114,7 @@ func (r run) result(n int) *marchwarden.Result {
 }
 
 // add writes a run and gives its id. Numbers count from one in the order of writing.
-func (w *world) add(r run) marchwarden.TraceID {
+func (w *world) add(r past) marchwarden.TraceID {
 	w.tb.Helper()
 	w.runs++
 	n := w.runs
@@ -138,7 +138,7 @@ func (w *world) add(r run) marchwarden.TraceID {
 	return idOf(n)
 }
 
-func (w *world) end(out *trace.Writer, n int, r run) {
+func (w *world) end(out *trace.Writer, n int, r past) {
 	w.tb.Helper()
 	encoded, err := marchwarden.EncodeResult(r.result(n))
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	blobdir "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -25,6 +26,9 @@ type Records struct {
 	Blobs  *Evidence
 	held   *trace.Held // where a worker's runs are recorded instead; nil elsewhere
 }
+
+// Store is where they are read.
+func (r *Records) Store() run.Store { return run.Store{Traces: r.Traces, Blobs: r.Blobs} }
 
 // book is where runs are recorded.
 func (r *Records) book() trace.Book {

@@ -10,7 +10,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -18,6 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -234,7 +234,7 @@ func (d *Runner) Enter(call Finished) {
 		return
 	}
 	e := ledger.EntryOf(d.Host.Now(), call.Start.Researcher, call.Start.Request.Question, call.Result)
-	f, _ := d.since(call.Result)
+	f, _ := d.Records.Store().Spent(call.Result, run.SinceItsEnd)
 	e.TokensUsed -= call.Before.TokensUsed
 	e.Iterations -= call.Before.IterationsRun
 	e.WallTimeSec -= call.Before.WallTimeSec
@@ -281,63 +281,20 @@ func (d *Runner) Complete(res *marchwarden.Result) (*trace.Start, error) {
 	if err != nil {
 		return start, nil // a ledger that cannot be read costs no answer
 	}
-	ends, told := 0, 0
-	for _, s := range log.Steps {
-		if _, ok := s.(*trace.Complete); ok {
-			ends++
-		}
-	}
+	told := 0
 	for _, e := range entries {
 		if e.TraceID == res.TraceID {
 			told++
 		}
 	}
-	if told < ends {
-		d.Enter(Finished{start, res, d.before(log)})
+	if ends := run.FactsOf(log.Steps).Ends; told < len(ends) {
+		call := Finished{Start: start, Result: res}
+		if n := len(ends); n > 1 { // what it had cost before, which is no reason to tell nothing
+			if _, was, err := run.ResultOf(context.Background(), d.Records.Blobs, ends[n-2].Result); err == nil {
+				call.Before = was.CostMetadata
+			}
+		}
+		d.Enter(call)
 	}
 	return start, nil
-}
-
-// before is what a run had cost at its end before the last.
-func (d *Runner) before(log *trace.Log) marchwarden.CostMetadata {
-	var ends []*trace.Complete
-	for _, s := range log.Steps {
-		if c, ok := s.(*trace.Complete); ok {
-			ends = append(ends, c)
-		}
-	}
-	if len(ends) < 2 {
-		return marchwarden.CostMetadata{}
-	}
-	stored, err := d.Records.Blobs.Get(context.Background(), ends[len(ends)-2].Result)
-	if err != nil {
-		return marchwarden.CostMetadata{}
-	}
-	res, err := marchwarden.DecodeResult(stored)
-	if err != nil {
-		return marchwarden.CostMetadata{}
-	}
-	return res.CostMetadata
-}
-
-// Whole is what a run and the rihlas that it sent spent, with what they searched.
-func (d *Runner) Whole(res *marchwarden.Result) (history.Spent, []string) {
-	return d.spent(res, history.Whole)
-}
-
-// since is whole of what is in no earlier line of the ledger.
-func (d *Runner) since(res *marchwarden.Result) (history.Spent, []string) {
-	return d.spent(res, history.SinceItsEnd)
-}
-
-// spent reads the traces of a run. One that cannot be read tells nothing; 'verify' says
-// why.
-func (d *Runner) spent(res *marchwarden.Result, of history.Scope) (history.Spent, []string) {
-	return history.Together(res, func(id marchwarden.TraceID) (history.Trail, error) {
-		log, err := d.Records.Traces.Load(id)
-		if err != nil {
-			return history.Trail{}, err
-		}
-		return history.TrailOf(log, of), nil
-	})
 }

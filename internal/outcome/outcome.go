@@ -1,6 +1,6 @@
 // Package outcome is the end of a run, whoever made it: a result is held against
-// the stored bytes once more, stored, and the trace is closed with it; an earlier
-// result comes back the same way. A result that does not stand stays in. What goes
+// the stored bytes once more, stored, and the trace is closed with it; a run that
+// was cut off goes on. A result that does not stand stays in. What goes
 // into a result is the affair of the loop and of the investigator.
 package outcome
 
@@ -61,37 +61,6 @@ func Seal(ctx context.Context, j replay.Journal, blobs blob.Store, res *marchwar
 // evidence is not stored cannot be given.
 func StoreError(err error) error {
 	return fmt.Errorf("%w: evidence store: %w", replay.ErrJournal, err)
-}
-
-// Recorded is the result of a run that is complete, as it left the process. It is
-// held against the stored bytes once more: what no longer stands is CodeCorrupt
-// and stays in. A run that did not end is CodeUnsupported.
-func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.Result, error) {
-	done := log.Complete()
-	if done == nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "the run has not ended", Hint: "marchwarden resume goes on with it"}
-	}
-	res, err := resultOf(ctx, blobs, done)
-	if err != nil {
-		return nil, err
-	}
-	report, err := verify.Check(ctx, blobs, res)
-	if err != nil {
-		return nil, err
-	}
-	if !report.OK() {
-		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the result of %s no longer stands: %s", res.TraceID, report)
-	}
-	return res, nil
-}
-
-// resultOf reads the result that a run was closed with.
-func resultOf(ctx context.Context, blobs blob.Store, done *trace.Complete) (*marchwarden.Result, error) {
-	stored, err := blobs.Get(ctx, done.Result)
-	if err != nil {
-		return nil, err
-	}
-	return marchwarden.DecodeResult(stored)
 }
 
 // Again opens the record of a run that is to be run again: what it began with and the

@@ -12,6 +12,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -136,7 +137,7 @@ func (d Desk) ended(ctx context.Context, log *trace.Log, more trace.Extension) (
 	if done == nil {
 		return nil, nil
 	}
-	res, err := Recorded(ctx, d.Blobs, log)
+	res, err := run.Recorded(ctx, d.Blobs, log)
 	if err != nil {
 		return nil, err
 	}
@@ -194,24 +195,24 @@ func (d Desk) goOn(ctx context.Context, w *trace.Writer, log *trace.Log, more tr
 			step.Wall = more.Wall
 		}
 	default:
-		more.Spent = Paid(log)
+		more.Spent = run.FactsOf(log.Steps).Paid // the meter sees only what leads up to an end
 		step.Extension = &more
 	}
 	if step.Wall != 0 {
 		step.Worked++ // later than all that the run has seen, which is judged as it was
 	}
 	began := d.Now()
-	run := &Run{Start: &start, Log: log, w: w, step: step}
+	on := &Run{Start: &start, Log: log, w: w, step: step}
 	if done := log.Latest(); done != nil {
-		earlier, err := resultOf(ctx, d.Blobs, done)
+		_, earlier, err := run.ResultOf(ctx, d.Blobs, done.Result)
 		if err != nil {
 			return nil, err
 		}
-		run.before = earlier.CostMetadata
+		on.before = earlier.CostMetadata
 	}
-	run.Clock = func() time.Duration { return step.Worked + max(0, d.Now().Sub(began)) }
-	run.Recorder, err = replay.Resume(w, log, d.Blobs, run.Clock, sink)
-	return run, err
+	on.Clock = func() time.Duration { return step.Worked + max(0, d.Now().Sub(began)) }
+	on.Recorder, err = replay.Resume(w, log, d.Blobs, on.Clock, sink)
+	return on, err
 }
 
 // time is what is added to the time of a run so that it may work for more from now on,
@@ -229,28 +230,6 @@ func (d Desk) time(ctx context.Context, start *trace.Start, worked, more time.Du
 		return 0
 	}
 	return more - min(0, left)
-}
-
-// Paid is what the record of a run that was cut off shows to have been used: the
-// meter of the run that goes on sees only what leads up to an end. A rihla that went
-// on reports for all of its run.
-func Paid(log *trace.Log) int {
-	used, runs := 0, map[string]int{}
-	for _, s := range log.Steps {
-		switch s := s.(type) {
-		case *trace.ModelComplete:
-			used += s.TokensIn + s.TokensOut
-		case *trace.EmbedComplete:
-			used += s.TokensIn
-		case *trace.RihlaComplete:
-			run := fmt.Sprintf("%s %s", s.Researcher, s.TraceID)
-			used += max(0, s.TokensUsed-runs[run])
-			if s.TraceID.Valid() {
-				runs[run] = max(runs[run], s.TokensUsed)
-			}
-		}
-	}
-	return used
 }
 
 // given reports whether a run that was cut off had been given the same to go on with:
@@ -302,6 +281,9 @@ func named(mind, version string) string {
 	}
 	return version + " with " + mind
 }
+
+// UnderWay are the runs of rihlas, by number, as far as the record names them.
+func (r *Run) UnderWay() map[int]marchwarden.TraceID { return run.FactsOf(r.Log.Steps).UnderWay }
 
 // Before is what the run had cost when it ended before; zero for one that did not.
 func (r *Run) Before() marchwarden.CostMetadata { return r.before }

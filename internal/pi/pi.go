@@ -224,7 +224,7 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 		}
 	}
 	r := newRun(p.cfg.Minds, p.cfg.Blobs, run, start)
-	r.clock, r.world, r.began, r.embedder = run.Clock, &p.cfg, underWay(run.Log), e
+	r.clock, r.world, r.began, r.embedder = run.Clock, &p.cfg, run.UnderWay(), e
 	res, err = r.investigate(ctx)
 	if where := run.Diverged(); where != "" && err == nil {
 		said = append(said, where)
@@ -235,22 +235,6 @@ func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchward
 		}
 	}
 	return p.finish(run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
-}
-
-// underWay are the runs of rihlas as far as a record names them.
-func underWay(log *trace.Log) map[int]marchwarden.TraceID {
-	began := map[int]marchwarden.TraceID{}
-	for _, s := range log.Steps {
-		switch s := s.(type) {
-		case *trace.Rihla:
-			if s.TraceID.Valid() {
-				began[s.Number] = s.TraceID
-			}
-		case *trace.RihlaUnderWay:
-			began[s.Number] = s.TraceID
-		}
-	}
-	return began
 }
 
 // start is everything that the investigation depends on besides its record.

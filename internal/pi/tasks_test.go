@@ -25,6 +25,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -303,7 +304,7 @@ func brought(t *testing.T, e dispatch.Engine, home string, id marchwarden.TraceI
 		t.Fatal(err)
 	}
 	log := exported(t, e, traces, id, end)
-	parts := record.Parts(log)
+	parts := run.FactsOf(log.Steps).Parts
 	if len(parts) == 0 {
 		t.Fatal("there are no rihlas")
 	}
@@ -321,7 +322,7 @@ func brought(t *testing.T, e dispatch.Engine, home string, id marchwarden.TraceI
 	if err != nil || !bytes.Equal(want, got) {
 		t.Errorf("the rerun differs: %v\n%s\n%s", err, want, got)
 	}
-	report, err := record.Home{Store: record.Store{Traces: traces, Blobs: blobs}, Shelf: blobs, Damaged: filepath.Join(home, "damaged"), Strays: blobs.Strays}.
+	report, err := record.Home{Store: run.Store{Traces: traces, Blobs: blobs}, Shelf: blobs, Damaged: filepath.Join(home, "damaged"), Strays: blobs.Strays}.
 		Check(t.Context(), record.CheckOptions{Now: time.Now()})
 	if err != nil || report.Wrong() > 0 || report.Traces != 1+len(parts) || report.Unsummed > 0 {
 		t.Errorf("%+v, %v", report, err)

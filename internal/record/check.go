@@ -15,6 +15,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -199,17 +200,22 @@ type checker struct {
 
 func (c *checker) found(f Finding) { c.report.Findings = append(c.report.Findings, f) }
 
-func (c *checker) traces(ctx context.Context) error {
+// each calls fn for every trace, in the order of their ids.
+func (c *checker) each(ctx context.Context, fn func(marchwarden.TraceID)) error {
 	ids, err := c.Traces.List()
-	if err != nil {
-		return err
-	}
 	slices.SortFunc(ids, func(a, b marchwarden.TraceID) int { return strings.Compare(a.String(), b.String()) })
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		c.trace(ctx, id)
+		fn(id)
+	}
+	return err
+}
+
+func (c *checker) traces(ctx context.Context) error {
+	if err := c.each(ctx, func(id marchwarden.TraceID) { c.trace(ctx, id) }); err != nil {
+		return err
 	}
 	for _, id := range c.whole {
 		delete(c.rihlaOf, id)
@@ -258,10 +264,11 @@ func (c *checker) trace(ctx context.Context, id marchwarden.TraceID) {
 	if log.Torn > 0 && !busy {
 		c.torn(id, log)
 	}
-	for _, part := range Parts(log) {
+	facts := run.FactsOf(log.Steps)
+	for _, part := range facts.Parts {
 		c.rihlaOf[part] = id
 	}
-	c.reported = append(c.reported, Own(ctx, log, c.Blobs)...)
+	c.reported = append(c.reported, facts.Own(ctx, c.Blobs)...)
 	for _, s := range log.Steps {
 		for _, ref := range trace.Refs(s) {
 			c.known[ref] = true
@@ -338,18 +345,10 @@ func (c *checker) needs(ctx context.Context) error {
 	if len(at) == 0 {
 		return nil
 	}
-	ids, err := c.Traces.List()
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(ids, func(a, b marchwarden.TraceID) int { return strings.Compare(a.String(), b.String()) })
-	for _, id := range ids {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	err := c.each(ctx, func(id marchwarden.TraceID) {
 		log, err := c.Traces.Load(id)
 		if err != nil {
-			continue // said before
+			return // said before
 		}
 		for _, s := range log.Steps {
 			for _, ref := range trace.Refs(s) {
@@ -358,10 +357,10 @@ func (c *checker) needs(ctx context.Context) error {
 				}
 			}
 		}
-	}
+	})
 	// A trace may have been removed since, and with it what it needed.
 	c.report.Findings = slices.DeleteFunc(c.report.Findings, func(f Finding) bool { return f.Kind == MissingBlob && len(f.NeededBy) == 0 })
-	return nil
+	return err
 }
 
 func (f *Finding) need(n Need, family marchwarden.TraceID) {

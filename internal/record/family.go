@@ -10,6 +10,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -165,8 +166,9 @@ func (h Home) member(id marchwarden.TraceID, mention func(blob.Ref)) (*member, e
 		m.parts, err = h.idsIn(id)
 		return m, err
 	}
-	m.parts, m.finished = Parts(log), log.Complete() != nil
-	if start, err := log.Start(); err == nil {
+	facts := run.FactsOf(log.Steps)
+	m.parts, m.finished = facts.Parts, facts.Ended
+	if start := facts.Start; start != nil {
 		m.question, m.rihla, m.whole, m.started = start.Request.Question, start.PartOf, !start.PartOf, earliest(start)
 	}
 	return m, nil

@@ -10,6 +10,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // CollectOptions say what may go.
@@ -216,7 +217,7 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 		}
 	}
 	if len(p.garbage) > 0 {
-		n := needs{home: p.home, seen: map[marchwarden.TraceID]stamp{}, refs: map[blob.Ref]bool{}}
+		n := needs{home: p.home, seen: map[marchwarden.TraceID]trace.File{}, refs: map[blob.Ref]bool{}}
 		// Now, so that little is left to be read while nobody else can write.
 		if err := n.refresh(); err != nil {
 			return c, err
@@ -276,15 +277,9 @@ func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err er
 // changed.
 type needs struct {
 	home  Home
-	seen  map[marchwarden.TraceID]stamp
+	seen  map[marchwarden.TraceID]trace.File
 	refs  map[blob.Ref]bool
 	asked int
-}
-
-// stamp is how a trace was when it was read.
-type stamp struct {
-	size int64
-	mod  time.Time
 }
 
 // refreshEvery is for how many blobs one look at the traces is good enough. It is
@@ -302,27 +297,19 @@ func (n *needs) needed(ref blob.Ref) (bool, error) {
 }
 
 func (n *needs) refresh() error {
-	ids, err := n.home.Traces.List()
+	files, err := n.home.Traces.Files()
 	if err != nil {
 		return err
 	}
-	for _, id := range ids {
-		info, err := n.home.Traces.Stat(id)
-		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
+	for _, now := range files {
+		if n.seen[now.ID] == now {
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		now := stamp{info.Size(), info.ModTime()}
-		if n.seen[id] == now {
-			continue
-		}
-		_, err = n.home.read(id, func(ref blob.Ref) { n.refs[ref] = true })
+		_, err = n.home.read(now.ID, func(ref blob.Ref) { n.refs[ref] = true })
 		if err != nil && !unreadable(err) {
 			return err
 		}
-		n.seen[id] = now
+		n.seen[now.ID] = now
 	}
 	return nil
 }

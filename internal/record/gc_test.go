@@ -19,6 +19,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -51,7 +52,7 @@ func date(tb testing.TB, at time.Time, paths ...string) {
 }
 
 // age makes all of a family look old.
-func age(tb testing.TB, p *place, run *record.Run, by time.Duration) {
+func age(tb testing.TB, p *place, run *run.Run, by time.Duration) {
 	tb.Helper()
 	at := time.Now().Add(-by)
 	for _, r := range run.All() {
@@ -426,7 +427,7 @@ func oneRun(p *place, w, n int) error {
 
 // stock is investigations that can be put into a home again and again.
 type stock struct {
-	runs  []*record.Run
+	runs  []*run.Run
 	lines map[marchwarden.TraceID]string
 	blobs map[blob.Ref][]byte
 }
@@ -496,7 +497,7 @@ func TestAnySequenceOfRunsAndCollections(t *testing.T) {
 			if err := stands(p, id); err != nil {
 				rt.Fatalf("%s: %v", id, err)
 			}
-			for _, part := range record.Parts(log) {
+			for _, part := range run.FactsOf(log.Steps).Parts {
 				if _, err := p.traces.Load(part); err != nil {
 					rt.Fatalf("a rihla of %s: %v", id, err)
 				}

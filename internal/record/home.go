@@ -1,3 +1,13 @@
+// Package record looks after all records of one place: it finds what is damaged or
+// missing and who needs it, repairs what can be, and removes what is old. What is in the
+// record of one run is package run's, the files of the store are package blob's.
+//
+//	home.go       all records of one place, and what their traces mention
+//	check.go      what is damaged or missing, and who needs it
+//	strays.go     what is in their folders and is no run, or no longer a whole one
+//	repair.go     what can safely be done about it
+//	family.go     which traces belong together
+//	gc.go         removing old families, and blobs that nothing mentions
 package record
 
 import (
@@ -7,12 +17,13 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // Home is all records of one place, for those who check and clear them.
 type Home struct {
-	Store
+	run.Store
 	Shelf blob.Shelf // the files behind Store.Blobs
 	// Damaged is the folder to which damaged files are moved; it is made when needed.
 	Damaged string
@@ -23,8 +34,8 @@ type Home struct {
 
 // read reads a trace and calls mention for every hash in its bytes, also where it
 // cannot be decoded. A trace that cannot be read has a log that is nil.
-func (s Store) read(id marchwarden.TraceID, mention func(blob.Ref)) (*trace.Log, error) {
-	f, err := s.Traces.Raw(id)
+func (h Home) read(id marchwarden.TraceID, mention func(blob.Ref)) (*trace.Log, error) {
+	f, err := h.Traces.Raw(id)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -168,7 +169,7 @@ func TestParts(t *testing.T) {
 		&trace.Rihla{Number: 1, TraceID: runID(t, 1)}, &trace.RihlaUnderWay{Number: 2, TraceID: runID(t, 2)}, &trace.RihlaComplete{Number: 3, TraceID: runID(t, 3)},
 		&trace.RihlaComplete{Number: 1, TraceID: runID(t, 1)}, &trace.Rihla{Number: 4}, &trace.Rihla{Number: 5, TraceID: runID(t, 9)},
 	}}
-	if got, want := record.Parts(log), []marchwarden.TraceID{runID(t, 1), runID(t, 2), runID(t, 3)}; !slices.Equal(got, want) {
+	if got, want := run.FactsOf(log.Steps).Parts, []marchwarden.TraceID{runID(t, 1), runID(t, 2), runID(t, 3)}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

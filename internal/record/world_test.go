@@ -18,6 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/investigate"
@@ -45,7 +46,7 @@ func open(tb testing.TB, path string) *place {
 }
 
 func (p *place) home() record.Home {
-	return record.Home{Store: record.Store{Traces: p.traces, Blobs: p.blobs}, Shelf: p.blobs, Damaged: filepath.Join(p.path, "damaged"), Strays: p.blobs.Strays}
+	return record.Home{Store: run.Store{Traces: p.traces, Blobs: p.blobs}, Shelf: p.blobs, Damaged: filepath.Join(p.path, "damaged"), Strays: p.blobs.Strays}
 }
 
 func (p *place) trace(id marchwarden.TraceID) string {
@@ -70,7 +71,7 @@ var questions = []string{
 }
 
 // investigated makes a home with an investigation of each question in it.
-func investigated(tb testing.TB, ask ...string) (*place, []*record.Run) {
+func investigated(tb testing.TB, ask ...string) (*place, []*run.Run) {
 	tb.Helper()
 	path, library := tb.TempDir(), tb.TempDir()
 	for name, text := range notes {
@@ -90,7 +91,7 @@ func investigated(tb testing.TB, ask ...string) (*place, []*record.Run) {
 		ids = append(ids, res.TraceID)
 	}
 	p := open(tb, path)
-	var runs []*record.Run
+	var runs []*run.Run
 	for _, id := range ids {
 		run, err := p.home().Load(id)
 		if err != nil {

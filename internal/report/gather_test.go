@@ -13,22 +13,22 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // kept is a record made by hand: the documents that a run read and its result.
 type kept struct {
 	t     *testing.T
-	store record.Store
-	run   *record.Run
+	store run.Store
+	run   *run.Run
 }
 
 func newKept(t *testing.T) *kept {
 	id := traceID(t, "0198c0de-7a3b-7c11-9d55-3f2f6f1c9a10")
 	start := &trace.Start{TraceID: id, Researcher: "arxiv", Version: "v0.5.0", Request: marchwarden.Request{Question: "What of frost?"}, StartedAt: time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)}
-	return &kept{t, record.Store{Blobs: blob.NewMem()}, &record.Run{ID: id, Start: start, Log: &trace.Log{Steps: []trace.Step{start}}}}
+	return &kept{t, run.Store{Blobs: blob.NewMem()}, &run.Run{ID: id, Start: start, Log: &trace.Log{Steps: []trace.Step{start}}}}
 }
 
 func (k *kept) put(content []byte) blob.Ref {

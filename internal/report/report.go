@@ -29,7 +29,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // Report is what a report is made of. Gather fills it from a record; a caller that has a result by
@@ -70,7 +70,7 @@ type Source struct {
 // CodeUnsupported, and a result that cannot be read is an error. Other damage to the
 // record costs the report what is damaged, and it says so: see Problems and
 // Source.Problem.
-func Gather(ctx context.Context, s record.Store, run *record.Run) (*Report, error) {
+func Gather(ctx context.Context, s run.Store, run *run.Run) (*Report, error) {
 	_, res, err := s.Result(ctx, run)
 	if err != nil {
 		return nil, fmt.Errorf("read the result: %w", err)
@@ -106,7 +106,7 @@ func (r *Report) damage(err error) error {
 }
 
 // pageOf is the recorded document that a citation is from.
-func pageOf(docs []record.Document, c marchwarden.Citation) fetch.Page {
+func pageOf(docs []run.Document, c marchwarden.Citation) fetch.Page {
 	found := fetch.Page{}
 	for _, d := range docs {
 		switch {

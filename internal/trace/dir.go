@@ -2,6 +2,7 @@ package trace
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -197,6 +198,19 @@ func (d *Dir) Skim(id marchwarden.TraceID, only ...Action) (*Log, error) {
 		return nil, fmt.Errorf("read trace %s: %w", id, err)
 	}
 	return log, nil
+}
+
+// Size says how long a trace is, and whether it is complete.
+func (d *Dir) Size(_ context.Context, id marchwarden.TraceID) (bytes int64, ended bool, err error) {
+	busy, err := d.Busy(id) // first: what is written after that is seen next time
+	if err != nil {
+		return 0, false, err
+	}
+	info, err := d.Stat(id)
+	if err != nil {
+		return 0, false, err
+	}
+	return info.Size(), !busy, nil
 }
 
 // Raw opens the lines of a trace as they are. The caller closes.

@@ -23,7 +23,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // Options is what a file says about its making. Now is required.
@@ -47,7 +47,7 @@ type Stats struct {
 // metadata record. The same run at the same time gives the same bytes. A stored
 // piece that is missing or damaged is an error that names it, and so is a failure
 // of w, after which what w got is not a whole file. The caller closes w.
-func Write(ctx context.Context, w io.Writer, s record.Store, run *record.Run, o Options) (Stats, error) {
+func Write(ctx context.Context, w io.Writer, s run.Store, run *run.Run, o Options) (Stats, error) {
 	docs, err := s.Documents(ctx, run)
 	if err != nil {
 		return Stats{}, err
@@ -82,7 +82,7 @@ func Write(ctx context.Context, w io.Writer, s record.Store, run *record.Run, o 
 type file struct {
 	to   io.Writer
 	zip  *gzip.Writer
-	run  *record.Run
+	run  *run.Run
 	info string // the id of the warcinfo record
 }
 
@@ -117,7 +117,7 @@ func target(loc, address string) string {
 }
 
 // page writes the records of one document, filed under a URI.
-func (f *file) page(ctx context.Context, s record.Store, d record.Document, uri string) error {
+func (f *file) page(ctx context.Context, s run.Store, d run.Document, uri string) error {
 	raw, err := s.Blobs.Get(ctx, d.Raw)
 	if err != nil {
 		return fmt.Errorf("read the bytes of %s: %w", d.Locator, err)
@@ -144,7 +144,7 @@ func (f *file) page(ctx context.Context, s record.Store, d record.Document, uri 
 }
 
 // about is what is known of a document, a line each.
-func about(d record.Document) gowarc.WarcFields {
+func about(d run.Document) gowarc.WarcFields {
 	fields := gowarc.WarcFields{}
 	add := func(name, value string) {
 		if value = plaintext.Fold(value); value != "" {

@@ -19,8 +19,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/warc"
 )
@@ -42,7 +42,7 @@ type shelf map[string]fetch.Page
 func (s shelf) Fetch(_ context.Context, loc string) (fetch.Page, error) { return s[loc], nil }
 
 // ran records a run that read the documents.
-func ran(t *testing.T, docs ...document) (record.Store, *record.Run) {
+func ran(t *testing.T, docs ...document) (run.Store, *run.Run) {
 	t.Helper()
 	dir, err := trace.OpenDir(t.TempDir(), options.Now)
 	if err != nil {
@@ -90,7 +90,7 @@ func ran(t *testing.T, docs ...document) (record.Store, *record.Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return record.Store{Traces: dir, Blobs: blobs}, &record.Run{ID: id, Log: log}
+	return run.Store{Traces: dir, Blobs: blobs}, &run.Run{ID: id, Log: log}
 }
 
 func web(loc, url, media, raw, text string) document {
@@ -116,7 +116,7 @@ func some() []document {
 	}
 }
 
-func write(t *testing.T, s record.Store, run *record.Run) ([]byte, warc.Stats) {
+func write(t *testing.T, s run.Store, run *run.Run) ([]byte, warc.Stats) {
 	t.Helper()
 	var b bytes.Buffer
 	n, err := warc.Write(t.Context(), &b, s, run, options)

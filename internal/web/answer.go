@@ -14,8 +14,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/prose"
 )
@@ -24,7 +24,7 @@ import (
 type told struct {
 	*report.Report
 	view  *report.View
-	board *lanes.Board
+	board *run.Board
 }
 
 // shelf keeps the reports that were looked at last: a reader who clicks through the
@@ -89,8 +89,8 @@ func (h *shelf) forget(id marchwarden.TraceID) {
 }
 
 // tell reads a run that has a result. board may be nil.
-func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *lanes.Board) (*told, error) {
-	bytes, _, err := s.Records.Size(ctx, id)
+func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Board) (*told, error) {
+	bytes, _, err := s.Store.Traces.Size(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func share(r *report.Report) (size int) {
 }
 
 // answerPage is the page of a run that has ended.
-func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, board *lanes.Board) error {
+func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, board *run.Board) error {
 	standing := history.Look(s.Store.Traces, id)
 	t, err := s.tell(r.Context(), id, board)
 	switch marchwarden.CodeOf(err) {
@@ -193,10 +193,10 @@ func firstCited(v *report.View) int {
 }
 
 // damaged is the page of a run whose record cannot be read. It can be deleted.
-func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *lanes.Board, g history.Glance, err error) error {
+func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Board, g history.Entry, err error) error {
 	s.Log.Warn("the record of a run cannot be read", "trace_id", g.ID.String(), "error", err)
 	if board == nil {
-		board = &lanes.Board{Question: g.Question, Researcher: g.Researcher}
+		board = &run.Board{Question: g.Question, Researcher: g.Researcher}
 	}
 	message, _ := s.told(r.Context(), err)
 	return s.unanswered(w, r, board, g, "The record of this run is damaged: "+message+".")
@@ -204,7 +204,7 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *lanes.Bo
 
 // unanswered is the page of a run that goes on no more and has no result: its lanes as
 // far as they came, and how to go on.
-func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *lanes.Board, g history.Glance, why string) error {
+func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g history.Entry, why string) error {
 	live := s.live(g.ID, board, true)
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Researcher: board.Researcher, Began: s.local(board.Began),
 		Warnings: []string{why}, Lanes: live.Lanes, Gaps: live.Gaps, Discoveries: live.Discoveries, Decisions: live.Decisions}
@@ -213,7 +213,7 @@ func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *lanes
 }
 
 // answer is a result as a view.
-func (s *Server) answer(t *told, g history.Glance) page.Answer {
+func (s *Server) answer(t *told, g history.Entry) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
 		Partial: g.Partial, Warnings: t.view.Notices, Lead: t.view.Lead, LeadsTo: t.view.LeadsTo, Body: prose.Answer(res), Confidence: confidenceOf(res, t.view.Factors), Gaps: gapGroups(t.view.Gaps),

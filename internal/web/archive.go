@@ -17,8 +17,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
@@ -40,7 +40,7 @@ func (s *Server) latest(r *http.Request) (going, ended []page.Entry, err error) 
 	}
 	for _, e := range found {
 		list := &ended
-		if e.Status == history.Running {
+		if e.Status == run.Running {
 			list = &going
 		}
 		if len(*list) < recentRuns {
@@ -311,10 +311,10 @@ func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 
 // stages are where the tokens and the time of the newest runs went. One that cannot be
 // read is left out: the history says that it is damaged.
-func (s *Server) stages(ctx context.Context, found []history.Entry) ([][]lanes.Stage, error) {
-	var out [][]lanes.Stage
+func (s *Server) stages(ctx context.Context, found []history.Entry) ([][]run.Stage, error) {
+	var out [][]run.Stage
 	for _, e := range found[:min(len(found), maxBoards)] {
-		bytes, idle, err := s.Records.Size(ctx, e.ID)
+		bytes, idle, err := s.Store.Traces.Size(ctx, e.ID)
 		if err != nil {
 			continue
 		}
@@ -345,13 +345,13 @@ type tallies struct {
 
 type tally struct {
 	bytes  int64
-	stages []lanes.Stage
+	stages []run.Stage
 }
 
 // maxTallies is how many are remembered: those of several principals.
 const maxTallies = 20 * maxBoards
 
-func (t *tallies) find(id marchwarden.TraceID, bytes int64) ([]lanes.Stage, bool) {
+func (t *tallies) find(id marchwarden.TraceID, bytes int64) ([]run.Stage, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one, ok := t.of[id]
@@ -379,7 +379,7 @@ func totals(found []history.Entry, total int) []page.Fact {
 		} else {
 			cost += *e.CostUSD
 		}
-		if e.Status == history.Complete {
+		if e.Status == run.Complete {
 			answered++
 		}
 	}

@@ -31,7 +31,7 @@ type client struct {
 
 // watch sends what there is to see of a run from now on, but for the picture that the
 // client has. It gives an error when the client could not be written to.
-func (c *client) watch(ctx context.Context, r *run, has string, every time.Duration) error {
+func (c *client) watch(ctx context.Context, r *shown, has string, every time.Duration) error {
 	if err := c.send(greeting); err != nil {
 		return err
 	}

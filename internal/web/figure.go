@@ -11,16 +11,16 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/chart"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// Lanes draws a run on one axis of time. Once it is over, what its end waited for is marked:
-// before, that is unknown.
-func Lanes(b *lanes.Board, now time.Time, going bool) template.HTML {
-	critical := map[int][]lanes.Span{}
+// Lanes draws a run on one axis of time. Once it is over, what its end waited for is
+// marked: while it goes on that is not known.
+func Lanes(b *run.Board, now time.Time, going bool) template.HTML {
+	critical := map[int][]run.Span{}
 	if !going {
 		for _, p := range b.Critical() {
 			critical[p.Lane] = append(critical[p.Lane], p.Span)
@@ -31,7 +31,7 @@ func Lanes(b *lanes.Board, now time.Time, going bool) template.HTML {
 		t.Title = "How the research went"
 	}
 	for _, l := range b.Lanes {
-		lane := chart.Lane{Label: l.Researcher, State: chart.State(l.State)}
+		lane := chart.Lane{Label: l.Researcher, State: l.State}
 		if l.Number == 0 && len(b.Lanes) > 1 {
 			lane.Label = "investigator"
 		}
@@ -48,8 +48,7 @@ func Lanes(b *lanes.Board, now time.Time, going bool) template.HTML {
 
 // segments is a span as parts of a lane, cut where what is critical of it begins and
 // ends.
-func segments(s lanes.Span, critical []lanes.Span) []chart.Segment {
-	state := chart.State(s.State)
+func segments(s run.Span, critical []run.Span) []chart.Segment {
 	for _, c := range critical {
 		from, to := later(s.From, c.From), earlier(s.To, c.To)
 		if s.To.IsZero() || !to.After(from) {
@@ -57,15 +56,15 @@ func segments(s lanes.Span, critical []lanes.Span) []chart.Segment {
 		}
 		var out []chart.Segment
 		if from.After(s.From) {
-			out = append(out, segments(lanes.Span{State: s.State, From: s.From, To: from}, critical)...)
+			out = append(out, segments(run.Span{State: s.State, From: s.From, To: from}, critical)...)
 		}
-		out = append(out, chart.Segment{State: state, From: from, To: to, Critical: true})
+		out = append(out, chart.Segment{State: s.State, From: from, To: to, Critical: true})
 		if s.To.After(to) {
-			out = append(out, segments(lanes.Span{State: s.State, From: to, To: s.To}, critical)...)
+			out = append(out, segments(run.Span{State: s.State, From: to, To: s.To}, critical)...)
 		}
 		return out
 	}
-	return []chart.Segment{{State: state, From: s.From, To: s.To}}
+	return []chart.Segment{{State: s.State, From: s.From, To: s.To}}
 }
 
 func later(a, b time.Time) time.Time {
@@ -83,11 +82,11 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // Stages draws where the tokens and the time of a run went.
-func Stages(b *lanes.Board) template.HTML {
+func Stages(b *run.Board) template.HTML {
 	return chart.Share("Tokens and time by stage", stages(b.Stages())).Figure()
 }
 
-func stages(all []lanes.Stage) []chart.Stage {
+func stages(all []run.Stage) []chart.Stage {
 	var out []chart.Stage
 	for _, s := range all {
 		if s.Tokens == 0 && s.Time == 0 {
@@ -103,16 +102,16 @@ func stages(all []lanes.Stage) []chart.Stage {
 }
 
 // AllStages draws the same for many runs together.
-func AllStages(runs [][]lanes.Stage) page.Figure {
-	var sum []lanes.Stage
-	at := map[lanes.State]int{}
-	for _, run := range runs {
-		for _, s := range run {
+func AllStages(runs [][]run.Stage) page.Figure {
+	var sum []run.Stage
+	at := map[run.State]int{}
+	for _, one := range runs {
+		for _, s := range one {
 			i, ok := at[s.State]
 			if !ok {
 				i = len(sum)
 				at[s.State] = i
-				sum = append(sum, lanes.Stage{State: s.State})
+				sum = append(sum, run.Stage{State: s.State})
 			}
 			sum[i].Tokens += s.Tokens
 			sum[i].Time += s.Time

@@ -12,17 +12,16 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/chart"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 var noon = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-func span(state lanes.State, from, to int) lanes.Span {
-	return lanes.Span{State: state, From: at(from), To: at(to)}
+func span(state run.State, from, to int) run.Span {
+	return run.Span{State: state, From: at(from), To: at(to)}
 }
 
 // The segments of a span are the span, in order and without overlap, and what is critical
@@ -30,22 +29,22 @@ func span(state lanes.State, from, to int) lanes.Span {
 func TestSegmentsCoverTheSpan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		from := rapid.IntRange(0, 40).Draw(t, "from")
-		whole := span(lanes.Reading, from, rapid.IntRange(from+1, 60).Draw(t, "to"))
-		var critical []lanes.Span
+		whole := span(run.Reading, from, rapid.IntRange(from+1, 60).Draw(t, "to"))
+		var critical []run.Span
 		for range rapid.IntRange(0, 6).Draw(t, "parts") { // in whatever order, overlapping or not
 			a := rapid.IntRange(0, 60).Draw(t, "a")
-			critical = append(critical, span(lanes.Reading, a, rapid.IntRange(a, 60).Draw(t, "b")))
+			critical = append(critical, span(run.Reading, a, rapid.IntRange(a, 60).Draw(t, "b")))
 		}
 		got := segments(whole, critical)
 		end := whole.From
 		for _, s := range got {
-			if s.State != chart.State(lanes.Reading) || !s.From.Equal(end) || !s.To.After(s.From) {
+			if s.State != run.Reading || !s.From.Equal(end) || !s.To.After(s.From) {
 				t.Fatalf("%+v does not follow %v in %+v", s, end, got)
 			}
 			end = s.To
 			for i := range int(s.To.Sub(s.From) / time.Second) {
 				second := s.From.Add(time.Duration(i) * time.Second)
-				want := slices.ContainsFunc(critical, func(c lanes.Span) bool { return !second.Before(c.From) && second.Before(c.To) })
+				want := slices.ContainsFunc(critical, func(c run.Span) bool { return !second.Before(c.From) && second.Before(c.To) })
 				if s.Critical != want {
 					t.Fatalf("at %v it is critical: %t, of %+v in %+v", second, s.Critical, critical, got)
 				}
@@ -59,16 +58,16 @@ func TestSegmentsCoverTheSpan(t *testing.T) {
 
 // What lasts is one segment that lasts.
 func TestASpanThatLasts(t *testing.T) {
-	got := segments(lanes.Span{State: lanes.Writing, From: at(1)}, []lanes.Span{span(lanes.Writing, 0, 5)})
+	got := segments(run.Span{State: run.Writing, From: at(1)}, []run.Span{span(run.Writing, 0, 5)})
 	if len(got) != 1 || !got[0].To.IsZero() || got[0].Critical || !got[0].From.Equal(at(1)) {
 		t.Errorf("%+v", got)
 	}
 }
 
-func board() *lanes.Board {
-	return &lanes.Board{Began: at(0), Last: at(30), Ended: true, Tokens: 300, Lanes: []lanes.Lane{
-		{Researcher: "pi", State: lanes.Done, Tokens: 100, Paid: map[lanes.State]int{lanes.Planning: 60}, Spans: []lanes.Span{span(lanes.Planning, 0, 5), span(lanes.Writing, 20, 30)}},
-		{Number: 1, Researcher: "<b>files</b>", Sent: at(5), State: lanes.Done, Tokens: 200, Paid: map[lanes.State]int{lanes.Reading: 200}, Spans: []lanes.Span{span(lanes.Searching, 5, 10), span(lanes.Reading, 10, 20)}},
+func board() *run.Board {
+	return &run.Board{Began: at(0), Last: at(30), Ended: true, Tokens: 300, Lanes: []run.Lane{
+		{Researcher: "pi", State: run.Done, Tokens: 100, Paid: map[run.State]int{run.Planning: 60}, Spans: []run.Span{span(run.Planning, 0, 5), span(run.Writing, 20, 30)}},
+		{Number: 1, Researcher: "<b>files</b>", Sent: at(5), State: run.Done, Tokens: 200, Paid: map[run.State]int{run.Reading: 200}, Spans: []run.Span{span(run.Searching, 5, 10), span(run.Reading, 10, 20)}},
 	}}
 }
 
@@ -88,7 +87,7 @@ func TestLanes(t *testing.T) {
 	if got := string(Lanes(going, at(40), true)); !strings.Contains(got, "How the research goes") || strings.Contains(got, "ritical") && !strings.Contains(over, "ritical") {
 		t.Errorf("%s", got)
 	}
-	if got := Lanes(&lanes.Board{}, time.Time{}, false); !strings.Contains(string(got), "<svg") {
+	if got := Lanes(&run.Board{}, time.Time{}, false); !strings.Contains(string(got), "<svg") {
 		t.Errorf("nothing: %s", got)
 	}
 }
@@ -96,8 +95,8 @@ func TestLanes(t *testing.T) {
 // What is drawn of many runs is what is drawn of each together.
 func TestStages(t *testing.T) {
 	one := board().Stages()
-	all := AllStages([][]lanes.Stage{one, one, nil})
-	if body := string(all.Body); !strings.Contains(body, "400") || !strings.Contains(body, "reading") || !strings.Contains(body, "other") { // 40 tokens of an unknown stage
+	all := AllStages([][]run.Stage{one, one, nil})
+	if body := string(all.Body); !strings.Contains(body, "400") || !strings.Contains(body, "reading") || !strings.Contains(body, "other") { // 40 tokens of nobody knows what
 		t.Errorf("%s", all.Body)
 	}
 	if one[0].Tokens != board().Stages()[0].Tokens {

@@ -9,8 +9,8 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
@@ -20,7 +20,7 @@ import (
 func asServer() context.Context { return access.With(context.Background(), access.Local()) }
 
 // live is how a run stands, as a view.
-func (s *Server) live(id marchwarden.TraceID, b *lanes.Board, over bool) page.Live {
+func (s *Server) live(id marchwarden.TraceID, b *run.Board, over bool) page.Live {
 	end, elapsed := b.Last, time.Duration(0)
 	if !over {
 		end = s.Now()
@@ -34,7 +34,7 @@ func (s *Server) live(id marchwarden.TraceID, b *lanes.Board, over bool) page.Li
 	for i, l := range b.Lanes {
 		v.Journeys = append(v.Journeys, page.Journey{Number: l.Number, Researcher: l.Researcher, Question: l.Question, State: string(l.State), Doing: l.Doing,
 			Iteration: l.Iteration, Tokens: l.Tokens, Budget: l.Budget, Searches: l.Searches, Documents: l.Documents, Citations: l.Citations})
-		if i > 0 && l.State != lanes.Done && l.State != lanes.Failed {
+		if i > 0 && l.State != run.Done && l.State != run.Failed {
 			under++
 		}
 		for _, d := range l.Discoveries {
@@ -53,7 +53,7 @@ func (s *Server) live(id marchwarden.TraceID, b *lanes.Board, over bool) page.Li
 }
 
 // summary says how a run stands in a sentence.
-func summary(b *lanes.Board, under int, over bool) string {
+func summary(b *run.Board, under int, over bool) string {
 	journeys := len(b.Lanes) - 1
 	switch {
 	case over && b.Interrupted:

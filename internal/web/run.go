@@ -11,7 +11,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
@@ -38,10 +38,10 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
 }
 
-// look reads a run as lanes. over says that no process works on it. An empty trace is looked at
-// twice: it may be about to be written.
-func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*lanes.Board, bool, error) {
-	run := lanes.Follow(s.Records, s.Store.Blobs, id)
+// look reads a run as lanes. over says that no process works on it. A trace in which
+// nothing stands is looked at twice: it may be about to be written.
+func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*run.Board, bool, error) {
+	run := run.Follow(s.Store.Traces, s.Store.Blobs, id)
 	board, _, over, err := run.Read(ctx)
 	if err == nil && !over && board.Began.IsZero() {
 		board, _, over, err = run.Read(ctx)
@@ -52,24 +52,24 @@ func (s *Server) look(ctx context.Context, id marchwarden.TraceID) (*lanes.Board
 // beginning is the page of a run in whose trace nothing stands: one that was begun a
 // moment ago, or that failed before it could begin.
 func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	run, err := s.Runs.Find(r.Context(), id)
+	began, err := s.Runs.Find(r.Context(), id)
 	if err != nil {
 		return noRun
 	}
-	if ended(run) {
+	if ended(began) {
 		if board, over, err := s.look(r.Context(), id); err == nil && over { // it was quick
 			return s.answerPage(w, r, id, board)
 		}
-		if run.State().Status == runs.Completed { // its trace was deleted since
+		if began.State().Status == runs.Completed { // its trace was deleted since
 			return noRun
 		}
-		_, err := run.Outcome()
+		_, err := began.Outcome()
 		return s.unbegun(r.Context(), err)
 	}
-	state := run.State()
+	state := began.State()
 	question := nonEmpty(state.Question, "What was just asked") // the page stays with it until the run ends
 	v := page.Run{Frame: s.frame(r, question), ID: id.String(), Question: question,
-		Live:      page.Live{ID: id.String(), State: string(lanes.Planned), Summary: "the run begins", Began: s.local(state.Created)},
+		Live:      page.Live{ID: id.String(), State: string(run.Planned), Summary: "the run begins", Began: s.local(state.Created)},
 		CanCancel: may(r.Context(), access.ScopeResearch)}
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
 }
@@ -173,14 +173,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.T
 
 // watch begins to look at a run for all who watch it.
 func (s *Server) watch(_ context.Context, id marchwarden.TraceID) (Source, error) {
-	return &watched{s: s, id: id, run: lanes.Follow(s.Records, s.Store.Blobs, id)}, nil
+	return &watched{s: s, id: id, run: run.Follow(s.Store.Traces, s.Store.Blobs, id)}, nil
 }
 
 // watched is a run that clients watch.
 type watched struct {
 	s     *Server
 	id    marchwarden.TraceID
-	run   *lanes.Run
+	run   *run.Follower
 	drawn time.Time // when the last picture was made
 }
 

@@ -84,7 +84,7 @@ type Hub struct {
 
 	mu      sync.Mutex // guards what follows, and who watches a run
 	clients int
-	runs    map[marchwarden.TraceID]*run
+	runs    map[marchwarden.TraceID]*shown
 }
 
 // NewStream makes a hub that watches nothing yet.
@@ -99,7 +99,7 @@ func NewStream(cfg StreamConfig) *Hub {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Hub{cfg: cfg, runs: map[marchwarden.TraceID]*run{}}
+	h := &Hub{cfg: cfg, runs: map[marchwarden.TraceID]*shown{}}
 	h.life, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -167,7 +167,7 @@ func setHead(header http.Header) {
 }
 
 // join makes one more client of a run; the first begins to watch it.
-func (h *Hub) join(id marchwarden.TraceID) (*run, error) {
+func (h *Hub) join(id marchwarden.TraceID) (*shown, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.runs[id]
@@ -191,8 +191,8 @@ func (h *Hub) join(id marchwarden.TraceID) (*run, error) {
 }
 
 // leave makes one client of a run less. Nothing is stopped here: the goroutine that looks at the
-// source finds out before its next look, and until then another client may come.
-func (h *Hub) leave(r *run) {
+// source finds out before the next look, and until then another client may come.
+func (h *Hub) leave(r *shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r.clients--
@@ -202,7 +202,7 @@ func (h *Hub) leave(r *run) {
 
 // deserted forgets a run that no client watches any more. Only the goroutine that looks at
 // its source asks, and it ends then, so that there never are two for one run.
-func (h *Hub) deserted(r *run) bool {
+func (h *Hub) deserted(r *shown) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r.clients > 0 {
@@ -213,7 +213,7 @@ func (h *Hub) deserted(r *run) bool {
 }
 
 // forget lets the next client of a run begin anew.
-func (h *Hub) forget(r *run) {
+func (h *Hub) forget(r *shown) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.runs[r.id] == r {

@@ -9,9 +9,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 )
 
-// run is what all clients of a run share: they take from it what there is when they can,
+// shown is what all clients of a run share: they take from it what there is when they can,
 // so that showing a picture is the same work for one client as for a thousand.
-type run struct {
+type shown struct {
 	id      marchwarden.TraceID
 	clients int // guarded by the hub
 
@@ -27,19 +27,19 @@ type view struct {
 	last    []byte // the event that ends the stream, nil while there may be pictures
 }
 
-func newRun(id marchwarden.TraceID) *run {
-	return &run{id: id, changed: make(chan struct{})}
+func newRun(id marchwarden.TraceID) *shown {
+	return &shown{id: id, changed: make(chan struct{})}
 }
 
 // see gives what there is to see, and what is closed when there is something else.
-func (r *run) see() (view, <-chan struct{}) {
+func (r *shown) see() (view, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.latest, r.changed
 }
 
 // show replaces the picture. The same one again is nothing new.
-func (r *run) show(picture []byte) {
+func (r *shown) show(picture []byte) {
 	id := nameOf(picture)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,7 @@ func (r *run) show(picture []byte) {
 }
 
 // settle ends what there is to see, and reports whether it had not ended before.
-func (r *run) settle(last []byte) bool {
+func (r *shown) settle(last []byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.latest.last != nil {
@@ -62,19 +62,19 @@ func (r *run) settle(last []byte) bool {
 	return true
 }
 
-func (r *run) tell() {
+func (r *shown) tell() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-func (r *run) settled() bool {
+func (r *shown) settled() bool {
 	now, _ := r.see()
 	return now.last != nil
 }
 
 // watch looks at a run for as long as it has clients. The clients are told how it
 // ended before the run is forgotten: one that comes between is told, too.
-func (h *Hub) watch(r *run) {
+func (h *Hub) watch(r *shown) {
 	defer h.forget(r)
 	// In a defer, since a source may end the goroutine itself.
 	err := error(marchwarden.Errorf(marchwarden.CodeInternal, "the source of a run ended its goroutine"))
@@ -87,7 +87,7 @@ func (h *Hub) watch(r *run) {
 }
 
 // fail tells clients that a run cannot be watched, if they do not know yet.
-func (h *Hub) fail(r *run, err error) {
+func (h *Hub) fail(r *shown, err error) {
 	if h.life.Err() != nil {
 		return // it is the hub that ends, and the clients with it
 	}
@@ -96,8 +96,8 @@ func (h *Hub) fail(r *run, err error) {
 	}
 }
 
-// follow shows what a source gives, until it is over, it fails, or no client is left.
-func (h *Hub) follow(r *run) error {
+// follow shows what a source gives, until it is over, it fails, or no client is there.
+func (h *Hub) follow(r *shown) error {
 	ctx, stop := context.WithCancel(h.life)
 	defer stop()
 	var source Source
@@ -140,7 +140,7 @@ func (h *Hub) follow(r *run) error {
 // bounded calls a source, which may hang and may panic. When it takes too long, the
 // clients are told at once and its context ends; the run stays known until it returns,
 // so that a source that hangs whatever it is told is not opened again and again.
-func (h *Hub) bounded(stop context.CancelFunc, r *run, call func() error) (err error) {
+func (h *Hub) bounded(stop context.CancelFunc, r *shown, call func() error) (err error) {
 	defer panics.Caught(&err, "the source of a run")
 	late := time.AfterFunc(h.cfg.Look, func() {
 		h.fail(r, marchwarden.Errorf(marchwarden.CodeTimeout, "looking at the run takes too long"))

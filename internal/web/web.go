@@ -33,9 +33,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/chart"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
@@ -90,8 +89,7 @@ type Format struct{ Name, About, Suffix, Type string }
 type Config struct {
 	Gate    gate.Config // what it shows is filled in here
 	Runs    *runs.Desk  // who began what, and what goes on
-	Store   record.Store
-	Records lanes.Records
+	Store   run.Store
 	History *history.History
 	Office  Office
 	Tests   Tests
@@ -249,7 +247,7 @@ func (s *Server) of(handle func(http.ResponseWriter, *http.Request, marchwarden.
 
 // there reports whether there is a run: it has a trace, or was asked for.
 func (s *Server) there(ctx context.Context, id marchwarden.TraceID) bool {
-	if _, _, err := s.Records.Size(ctx, id); !errors.Is(err, marchwarden.CodeNotFound) {
+	if _, _, err := s.Store.Traces.Size(ctx, id); !errors.Is(err, marchwarden.CodeNotFound) {
 		return true
 	}
 	_, err := s.Runs.Find(ctx, id)

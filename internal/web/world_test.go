@@ -24,7 +24,7 @@ import (
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
@@ -66,21 +66,6 @@ type researchFunc func(ctx context.Context, req marchwarden.Request, sink marchw
 
 func (f researchFunc) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 	return f(ctx, req, sink)
-}
-
-// folder is traces as they are followed.
-type folder struct{ *trace.Dir }
-
-func (f folder) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
-	busy, err := f.Busy(id)
-	if err != nil {
-		return 0, false, err
-	}
-	info, err := f.Stat(id)
-	if err != nil {
-		return 0, false, err
-	}
-	return info.Size(), !busy, nil
 }
 
 // office is one that does what it is told; without that it asks the desk.
@@ -209,8 +194,8 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.desk.Close(context.Background()) })
-	store := record.Store{Traces: w.traces, Blobs: w.blobs}
-	cfg := Config{Gate: gate.Config{Now: time.Now, Key: bytes.Repeat([]byte{7}, gate.KeySize), Log: log}, Runs: w.desk, Store: store, Records: folder{w.traces},
+	store := run.Store{Traces: w.traces, Blobs: w.blobs}
+	cfg := Config{Gate: gate.Config{Now: time.Now, Key: bytes.Repeat([]byte{7}, gate.KeySize), Log: log}, Runs: w.desk, Store: store,
 		History: history.Open(history.Config{Store: store, Now: time.Now}), Office: w.office, Tests: w.tests, Now: time.Now, Log: log, Mind: "extractive"}
 	if change != nil {
 		change(&cfg)

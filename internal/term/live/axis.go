@@ -3,7 +3,7 @@ package live
 import (
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -20,7 +20,7 @@ var lengths = []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Seco
 
 // axisOf is the axis of a board at a time: the whole of a run that is over, and some
 // more of one that is not.
-func axisOf(b *lanes.Board, now time.Time) axis {
+func axisOf(b *run.Board, now time.Time) axis {
 	x := axis{from: b.Began, now: now}
 	if x.from.IsZero() { // nothing is known of it yet
 		x.from = now
@@ -46,25 +46,25 @@ func axisOf(b *lanes.Board, now time.Time) axis {
 
 // marks is how a state is drawn in a bar, and in which colour if there are colours: the
 // denser, the nearer to an answer.
-var marks = map[lanes.State]struct {
+var marks = map[run.State]struct {
 	block, letter string
 	look          term.Look
 }{
-	lanes.Planned: {"·", ".", term.Dim}, lanes.Planning: {"░", "p", term.Plain}, lanes.Searching: {"▒", "s", term.Tint},
-	lanes.Reading: {"▓", "r", term.Tint}, lanes.Writing: {"█", "w", term.Green}, lanes.Checking: {"▚", "c", term.Yellow},
+	run.Planned: {"·", ".", term.Dim}, run.Planning: {"░", "p", term.Plain}, run.Searching: {"▒", "s", term.Tint},
+	run.Reading: {"▓", "r", term.Tint}, run.Writing: {"█", "w", term.Green}, run.Checking: {"▚", "c", term.Yellow},
 }
 
 // bar is a lane on the axis in so many cells. A cell shows what took most of its time;
 // one that shows nothing was waited in, or is to come.
-func (x axis) bar(l lanes.Lane, cells int, ascii bool) []seg {
+func (x axis) bar(l run.Lane, cells int, ascii bool) []seg {
 	states := x.states(l, cells)
 	var out []seg
 	for _, s := range states {
 		m, text := marks[s], " "
 		switch {
-		case s == lanes.Failed && ascii:
+		case s == run.Failed && ascii:
 			m.look, text = term.Red, "x"
-		case s == lanes.Failed:
+		case s == run.Failed:
 			m.look, text = term.Red, "×"
 		case m.block != "" && ascii:
 			text = m.letter
@@ -81,8 +81,8 @@ func (x axis) bar(l lanes.Lane, cells int, ascii bool) []seg {
 }
 
 // states is what each cell shows.
-func (x axis) states(l lanes.Lane, cells int) []lanes.State {
-	spent := make([]map[lanes.State]time.Duration, cells)
+func (x axis) states(l run.Lane, cells int) []run.State {
+	spent := make([]map[run.State]time.Duration, cells)
 	last := 0
 	for _, s := range l.Spans {
 		to := s.To
@@ -100,13 +100,13 @@ func (x axis) states(l lanes.Lane, cells int) []lanes.State {
 				continue
 			}
 			if spent[i] == nil {
-				spent[i] = map[lanes.State]time.Duration{}
+				spent[i] = map[run.State]time.Duration{}
 			}
 			spent[i][s.State] += took + 1 // one of no length is to be seen, too
 			last = max(last, i)
 		}
 	}
-	out := make([]lanes.State, cells)
+	out := make([]run.State, cells)
 	for i, by := range spent {
 		most := time.Duration(0)
 		for _, s := range order {
@@ -115,15 +115,15 @@ func (x axis) states(l lanes.Lane, cells int) []lanes.State {
 			}
 		}
 	}
-	if l.State == lanes.Failed && cells > 0 {
-		out[last] = lanes.Failed
+	if l.State == run.Failed && cells > 0 {
+		out[last] = run.Failed
 	}
 	return out
 }
 
 // order is in which the states of a cell are looked at: of two that took as long, the
 // later one counts.
-var order = []lanes.State{lanes.Planned, lanes.Planning, lanes.Searching, lanes.Reading, lanes.Writing, lanes.Checking}
+var order = []run.State{run.Planned, run.Planning, run.Searching, run.Reading, run.Writing, run.Checking}
 
 // cell is the one that a time since the beginning falls into, and at is when one begins.
 func (x axis) cell(d time.Duration, cells int) int {
@@ -135,15 +135,15 @@ func (x axis) at(cell, cells int) time.Duration {
 }
 
 // began is when a lane was sent, or did something; zero if it has not.
-func began(l lanes.Lane) time.Time {
-	if l.Sent.IsZero() && l.State != lanes.Planned && len(l.Spans) > 0 {
+func began(l run.Lane) time.Time {
+	if l.Sent.IsZero() && l.State != run.Planned && len(l.Spans) > 0 {
 		return l.Spans[0].From
 	}
 	return l.Sent
 }
 
 // ended is when a lane that is over was: the end of its last span.
-func ended(l lanes.Lane, otherwise time.Time) time.Time {
+func ended(l run.Lane, otherwise time.Time) time.Time {
 	if n := len(l.Spans); n > 0 && !l.Spans[n-1].To.IsZero() {
 		return l.Spans[n-1].To
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -37,7 +37,7 @@ func (p *Progress) frame() []string {
 		b = p.fold.Board()
 	}
 	x := axisOf(b, p.cfg.Now())
-	var own lanes.Lane
+	var own run.Lane
 	rest := b.Lanes
 	if len(rest) > 0 {
 		own, rest = rest[0], rest[1:]
@@ -60,7 +60,7 @@ func (p *Progress) frame() []string {
 
 // head is the first line: time, rihlas, tokens, and what the investigator is at. One who
 // works alone has its bar in it.
-func (p *Progress) head(b *lanes.Board, own lanes.Lane, x axis, alone bool, width int) []seg {
+func (p *Progress) head(b *run.Board, own run.Lane, x axis, alone bool, width int) []seg {
 	words := laneWords(own)
 	if e, ok := p.said[0]; ok && !over(own) {
 		words = describe(e)
@@ -75,14 +75,14 @@ func (p *Progress) head(b *lanes.Board, own lanes.Lane, x axis, alone bool, widt
 		out = append(out, seg{term.Dim, "· "})
 	}
 	look := term.Dim
-	if own.State == lanes.Failed {
+	if own.State == run.Failed {
 		look = term.Red
 	}
 	return append(out, seg{look, strings.Join(nonEmpty(rihlas(b), tokens(b), words), " · ")})
 }
 
 // lane is the line of a rihla: number, researcher, time, bar, words.
-func (p *Progress) lane(l lanes.Lane, x axis, names, digits, width int) []seg {
+func (p *Progress) lane(l run.Lane, x axis, names, digits, width int) []seg {
 	took := ""
 	if from := began(l); !from.IsZero() {
 		end := x.now
@@ -99,10 +99,10 @@ func (p *Progress) lane(l lanes.Lane, x axis, names, digits, width int) []seg {
 		out = append(append(out, x.bar(l, cells, p.cfg.ASCII)...), seg{term.Plain, "  "})
 	}
 	words, look := laneWords(l), term.Dim
-	if e, ok := p.said[l.Number]; ok && !over(l) && l.State != lanes.Planned {
+	if e, ok := p.said[l.Number]; ok && !over(l) && l.State != run.Planned {
 		words = describe(e)
 	}
-	if l.State == lanes.Failed {
+	if l.State == run.Failed {
 		look = term.Red
 	}
 	return append(out, seg{look, words})
@@ -117,7 +117,7 @@ func barCells(width int) int {
 }
 
 // name is who is on a journey, short enough for a column.
-func name(l lanes.Lane) string { return term.Truncate(term.CleanLine(l.Researcher), whoCells) }
+func name(l run.Lane) string { return term.Truncate(term.CleanLine(l.Researcher), whoCells) }
 
 // fit paints the parts of a line, cut to so many cells.
 func (p *Progress) fit(parts []seg, width int) string {
@@ -177,13 +177,13 @@ func (t tally) words() string {
 	return term.Plural(all, "more rihla") + ": " + strings.Join(parts, ", ")
 }
 
-func (t *tally) count(l lanes.Lane) {
+func (t *tally) count(l run.Lane) {
 	switch l.State {
-	case lanes.Done:
+	case run.Done:
 		t.done++
-	case lanes.Failed:
+	case run.Failed:
 		t.failed++
-	case lanes.Planned:
+	case run.Planned:
 		t.waiting++
 	default:
 		t.working++
@@ -193,21 +193,21 @@ func (t *tally) count(l lanes.Lane) {
 // pick chooses who has a line where there is room for so many: those at work before
 // those that wait, and of those that are over the last ones. One line is needed to
 // count the others.
-func pick(all []lanes.Lane, room int) (shown []lanes.Lane, hidden tally) {
+func pick(all []run.Lane, room int) (shown []run.Lane, hidden tally) {
 	if len(all) <= room {
 		return all, tally{}
 	}
-	rank := func(l lanes.Lane) int {
+	rank := func(l run.Lane) int {
 		switch {
 		case over(l):
 			return 2
-		case l.State == lanes.Planned:
+		case l.State == run.Planned:
 			return 1
 		}
 		return 0
 	}
 	byRank := slices.Clone(all)
-	slices.SortStableFunc(byRank, func(a, b lanes.Lane) int {
+	slices.SortStableFunc(byRank, func(a, b run.Lane) int {
 		if c := cmp.Compare(rank(a), rank(b)); c != 0 || rank(a) < 2 {
 			return c
 		}
@@ -218,6 +218,6 @@ func pick(all []lanes.Lane, room int) (shown []lanes.Lane, hidden tally) {
 	for _, l := range byRank[room:] {
 		hidden.count(l)
 	}
-	slices.SortStableFunc(shown, func(a, b lanes.Lane) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortStableFunc(shown, func(a, b run.Lane) int { return cmp.Compare(a.Number, b.Number) })
 	return shown, hidden
 }

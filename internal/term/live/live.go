@@ -10,7 +10,7 @@
 //	bar.go    Bar: work that is no research and has a count
 //
 // It owns how a run that goes on looks, and how a terminal is drawn on. What a run is
-// at is package lanes' to say, and how words and colours are written package term's. It
+// at is package run's to say, and how words and colours are written package term's. It
 // reads no environment and no clock, and asks the size of the terminal by a function
 // that it is given.
 //
@@ -32,7 +32,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -83,8 +83,8 @@ type Progress struct {
 
 	mu     sync.Mutex // guards all below, and writing to w
 	closed bool
-	fold   *lanes.Fold
-	board  *lanes.Board              // of a trace, if one is read: it knows more than events tell
+	fold   *run.Fold
+	board  *run.Board                // of a trace, if one is read: it knows more than events tell
 	said   map[int]marchwarden.Event // the latest by rihla
 	last   time.Time                 // when was drawn
 	drawn  bool                      // a frame stands on the terminal
@@ -95,7 +95,7 @@ type Progress struct {
 
 // New makes a Progress that writes to w. Close or Leave must be called.
 func New(w io.Writer, cfg Config) *Progress {
-	return &Progress{w: w, cfg: cfg, fold: lanes.NewFold(), said: map[int]marchwarden.Event{}, seen: map[stageAt]int{}}
+	return &Progress{w: w, cfg: cfg, fold: run.NewFold(), said: map[int]marchwarden.Event{}, seen: map[stageAt]int{}}
 }
 
 // Event shows an event. It may be passed as a marchwarden.Sink. It waits for nothing
@@ -116,7 +116,7 @@ func (p *Progress) Event(e marchwarden.Event) {
 // Board shows a run as its trace tells it, which takes the place of what events told;
 // the latest of their words stay beside what is under way. Where lines are plain it
 // shows nothing.
-func (p *Progress) Board(b *lanes.Board) {
+func (p *Progress) Board(b *run.Board) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || !p.cfg.Live || b == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -115,11 +115,11 @@ func TestBoard(t *testing.T) {
 		p := on(g, Config{})
 		began := time.Now()
 		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
-		lane := func(n int, state lanes.State, spans ...lanes.Span) lanes.Lane {
-			return lanes.Lane{Number: n, Researcher: "files", State: state, Spans: spans, Sent: at(1), Question: "What?", Doing: "it is so"}
+		lane := func(n int, state run.State, spans ...run.Span) run.Lane {
+			return run.Lane{Number: n, Researcher: "files", State: state, Spans: spans, Sent: at(1), Question: "What?", Doing: "it is so"}
 		}
-		b := &lanes.Board{Began: began, Last: began, Tokens: 4039, Budget: 20000, Lanes: []lanes.Lane{
-			lane(0, lanes.Waiting), lane(1, lanes.Reading, lanes.Span{State: lanes.Searching, From: at(1), To: at(3)}, lanes.Span{State: lanes.Reading, From: at(3)}), {Number: 2, State: lanes.Planned, Researcher: "web", Question: "Who?"}}}
+		b := &run.Board{Began: began, Last: began, Tokens: 4039, Budget: 20000, Lanes: []run.Lane{
+			lane(0, run.Waiting), lane(1, run.Reading, run.Span{State: run.Searching, From: at(1), To: at(3)}, run.Span{State: run.Reading, From: at(3)}), {Number: 2, State: run.Planned, Researcher: "web", Question: "Who?"}}}
 		b.Lanes[1].Iteration, b.Lanes[1].Documents = 2, 4
 		p.Board(b)
 		pause(9 * time.Second)
@@ -132,9 +132,9 @@ marchwarden: 0:09 · 0 of 2 rihlas over · 4,039 of 20,000 tokens · waiting for
 		}
 		done := *b
 		done.Ended, done.Last, done.Lanes = true, at(20), slices.Clone(b.Lanes)
-		done.Lanes[0].State, done.Lanes[1].State, done.Lanes[2].State = lanes.Done, lanes.Done, lanes.Failed
+		done.Lanes[0].State, done.Lanes[1].State, done.Lanes[2].State = run.Done, run.Done, run.Failed
 		done.Lanes[0].Doing = "answered with 3 citations"
-		done.Lanes[1].Spans = []lanes.Span{{State: lanes.Searching, From: at(1), To: at(3)}, {State: lanes.Reading, From: at(3), To: at(20)}}
+		done.Lanes[1].Spans = []run.Span{{State: run.Searching, From: at(1), To: at(3)}, {State: run.Reading, From: at(3), To: at(20)}}
 		done.Lanes[2].Doing = "it was not sent"
 		p.Board(&done)
 		p.Leave()
@@ -340,8 +340,8 @@ func TestSingle(t *testing.T) {
 func TestOddBoards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := time.Unix(1<<40, 0)
-		for i, b := range []*lanes.Board{{}, {Lanes: []lanes.Lane{{}}}, {Began: far, Last: time.Unix(-1<<40, 0), Lanes: []lanes.Lane{{State: lanes.Failed}, {Number: 1 << 62, State: "odd\x1b[1m", Sent: far}}},
-			{Began: time.Unix(0, 0), Last: far, Ended: true, Interrupted: true, Tokens: -1, More: 1 << 40, Lanes: []lanes.Lane{{}, {Spans: []lanes.Span{{State: "odd", From: far, To: time.Unix(0, 0)}, {State: lanes.Reading}}}}}} {
+		for i, b := range []*run.Board{{}, {Lanes: []run.Lane{{}}}, {Began: far, Last: time.Unix(-1<<40, 0), Lanes: []run.Lane{{State: run.Failed}, {Number: 1 << 62, State: "odd\x1b[1m", Sent: far}}},
+			{Began: time.Unix(0, 0), Last: far, Ended: true, Interrupted: true, Tokens: -1, More: 1 << 40, Lanes: []run.Lane{{}, {Spans: []run.Span{{State: "odd", From: far, To: time.Unix(0, 0)}, {State: run.Reading}}}}}} {
 			for _, h := range hostile {
 				if len(b.Lanes) > 1 {
 					b.Lanes[1].Researcher, b.Lanes[1].Doing, b.Lanes[1].Question = h, h, h
@@ -371,7 +371,7 @@ func TestConcurrent(t *testing.T) {
 			wg.Go(func() {
 				for i := range 200 {
 					p.Event(of(g, "web", marchwarden.StageFetch, fmt.Sprint(i)))
-					p.Board(&lanes.Board{Began: time.Now(), Lanes: []lanes.Lane{{}}})
+					p.Board(&run.Board{Began: time.Now(), Lanes: []run.Lane{{}}})
 				}
 			})
 		}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -59,16 +59,16 @@ type Lines struct {
 // laneAt is a state of an iteration of a lane.
 type laneAt struct {
 	number, iteration int
-	state             lanes.State
+	state             run.State
 }
 
 // NewLines makes Lines that write to w.
 func NewLines(w io.Writer) *Lines { return &Lines{w: w, seen: map[laneAt]bool{}} }
 
 // Board writes what is new, in one write, and returns the error of it.
-func (p *Lines) Board(b *lanes.Board) error {
+func (p *Lines) Board(b *run.Board) error {
 	var out strings.Builder
-	at := func(l lanes.Lane) string {
+	at := func(l run.Lane) string {
 		end := b.Last
 		if over(l) {
 			end = ended(l, b.Last)
@@ -77,10 +77,10 @@ func (p *Lines) Board(b *lanes.Board) error {
 	}
 	for _, l := range b.Lanes {
 		key := laneAt{l.Number, l.Iteration, l.State}
-		if over(l) || l.State == lanes.Planned {
+		if over(l) || l.State == run.Planned {
 			key.iteration = 0
 		}
-		if l.State == "" || l.State == lanes.Waiting || p.seen[key] || l.Number == 0 && over(l) {
+		if l.State == "" || l.State == run.Waiting || p.seen[key] || l.Number == 0 && over(l) {
 			continue
 		}
 		p.seen[key] = true
@@ -90,7 +90,7 @@ func (p *Lines) Board(b *lanes.Board) error {
 		}
 		out.WriteString(at(l) + whose + laneWords(l) + "\n")
 	}
-	if whole := (laneAt{state: lanes.Done}); len(b.Lanes) > 0 && over(b.Lanes[0]) && !p.seen[whole] {
+	if whole := (laneAt{state: run.Done}); len(b.Lanes) > 0 && over(b.Lanes[0]) && !p.seen[whole] {
 		p.seen[whole] = true
 		out.WriteString(at(b.Lanes[0]) + strings.Join(nonEmpty(laneWords(b.Lanes[0]), rihlas(b), tokens(b)), " · ") + "\n")
 	}

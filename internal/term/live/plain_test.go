@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -26,7 +26,7 @@ func TestPlain(t *testing.T) {
 	}
 	p.Event(marchwarden.Event{Stage: marchwarden.StageSearch, Iteration: 2})
 	p.Event(marchwarden.Event{Stage: "later\x1b[1m", Message: "new"})
-	p.Board(&lanes.Board{})
+	p.Board(&run.Board{})
 	p.Leave()
 	want := `marchwarden: indexing · 1 of 450
 marchwarden: indexing · 201 of 450
@@ -92,16 +92,16 @@ func TestLines(t *testing.T) {
 	at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 	var b bytes.Buffer
 	p := NewLines(&b)
-	for i, lane := range []lanes.Lane{
-		{Number: 1, Researcher: "web\x1b[2J", State: lanes.Planned, Question: "Who\u202e?"}, {Number: 1, Researcher: "web", State: lanes.Searching, Iteration: 1, Doing: "a"},
-		{Number: 1, Researcher: "web", State: lanes.Searching, Iteration: 1, Doing: "b"}, {Number: 1, Researcher: "web", State: lanes.Searching, Iteration: 2, Doing: "c"},
-		{Number: 1, Researcher: "web", State: lanes.Failed, Doing: "failed: x", Spans: []lanes.Span{{State: lanes.Searching, From: at(1), To: at(2)}}},
+	for i, lane := range []run.Lane{
+		{Number: 1, Researcher: "web\x1b[2J", State: run.Planned, Question: "Who\u202e?"}, {Number: 1, Researcher: "web", State: run.Searching, Iteration: 1, Doing: "a"},
+		{Number: 1, Researcher: "web", State: run.Searching, Iteration: 1, Doing: "b"}, {Number: 1, Researcher: "web", State: run.Searching, Iteration: 2, Doing: "c"},
+		{Number: 1, Researcher: "web", State: run.Failed, Doing: "failed: x", Spans: []run.Span{{State: run.Searching, From: at(1), To: at(2)}}},
 	} {
-		own := lanes.Lane{State: lanes.Waiting}
+		own := run.Lane{State: run.Waiting}
 		if i == 4 {
-			own = lanes.Lane{State: lanes.Done, Doing: "answered"}
+			own = run.Lane{State: run.Done, Doing: "answered"}
 		}
-		board := &lanes.Board{Began: began, Last: at(i), Lanes: []lanes.Lane{own, lane}, Tokens: 3}
+		board := &run.Board{Began: began, Last: at(i), Lanes: []run.Lane{own, lane}, Tokens: 3}
 		for range 2 {
 			if err := p.Board(board); err != nil {
 				t.Fatal(err)

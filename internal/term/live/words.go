@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -44,28 +44,28 @@ func describe(e marchwarden.Event) string {
 }
 
 // stateOf is what a lane is at, in a word or two.
-func stateOf(l lanes.Lane) string {
+func stateOf(l run.Lane) string {
 	switch {
-	case l.State == lanes.Planned && !l.Sent.IsZero():
+	case l.State == run.Planned && !l.Sent.IsZero():
 		return "sent"
-	case l.State == lanes.Waiting:
+	case l.State == run.Waiting:
 		return "waiting for the rihlas"
 	case l.State == "":
-		return string(lanes.Planning)
+		return string(run.Planning)
 	}
 	return term.CleanLine(string(l.State))
 }
 
 // laneWords is a lane in one clean line: state, iteration, what was read, what it does.
-func laneWords(l lanes.Lane) string {
+func laneWords(l run.Lane) string {
 	state, doing := stateOf(l), term.CleanLine(l.Doing)
 	parts := []string{state}
 	switch l.State {
-	case lanes.Planned:
+	case run.Planned:
 		doing = term.CleanLine(l.Question)
-	case lanes.Failed:
+	case run.Failed:
 		doing = strings.TrimPrefix(doing, "failed: ")
-	case lanes.Done:
+	case run.Done:
 	default:
 		if l.Iteration > 0 {
 			parts = append(parts, "iteration "+term.Count(l.Iteration))
@@ -84,10 +84,10 @@ func laneWords(l lanes.Lane) string {
 }
 
 // over reports whether a lane has come to its end.
-func over(l lanes.Lane) bool { return l.State == lanes.Done || l.State == lanes.Failed }
+func over(l run.Lane) bool { return l.State == run.Done || l.State == run.Failed }
 
 // tokens is what a run used of its budget, as far as that is known.
-func tokens(b *lanes.Board) string {
+func tokens(b *run.Board) string {
 	switch {
 	case b.Budget > 0:
 		return term.Count(b.Tokens) + " of " + term.Count(b.Budget) + " tokens"
@@ -98,7 +98,7 @@ func tokens(b *lanes.Board) string {
 }
 
 // rihlas counts those of an investigation that are over; "" where there are none.
-func rihlas(b *lanes.Board) string {
+func rihlas(b *run.Board) string {
 	all, done := b.More, 0
 	for _, l := range b.Lanes {
 		if l.Number == 0 {

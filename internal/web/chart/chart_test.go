@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 	"pgregory.net/rapid"
 )
@@ -77,10 +78,10 @@ var payloads = []string{
 
 func TestTextIsText(t *testing.T) {
 	for _, s := range payloads {
-		run := sampleRun(2, time.Second, true)
-		run.Title, run.Lanes[1].Label, run.Lanes[1].Segments[0].State = s, s, State(s)
+		lanes := sampleRun(2, time.Second, true)
+		lanes.Title, lanes.Lanes[1].Label, lanes.Lanes[1].Segments[0].State = s, s, run.State(s)
 		for name, c := range map[string]Chart{
-			"lanes": Lanes(run), "bars": Bars(s, []Cost{{began, s, usd(1)}, {began, "", nil}}), "share": Share(s, []Stage{{s, 1, 1, 1}}),
+			"lanes": Lanes(lanes), "bars": Bars(s, []Cost{{began, s, usd(1)}, {began, "", nil}}), "share": Share(s, []Stage{{s, 1, 1, 1}}),
 			"reliability": Reliability(Calibration{Title: s, Before: sampleCalibration().Before}), "use": Use(s, []Budget{{s, 3, 2}}),
 		} {
 			html := string(c.Figure())
@@ -120,7 +121,7 @@ var count = rapid.OneOf(rapid.IntRange(0, 50000), rapid.Int(), rapid.SampledFrom
 var fraction = rapid.OneOf(rapid.Float64Range(0, 1), rapid.Float64(), rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -1, 1e-300}))
 
 func segment(t *rapid.T) Segment {
-	state := rapid.SampledFrom([]State{Planned, Planning, Searching, Reading, Writing, Checking, Done, Failed, "odd", ""}).Draw(t, "state")
+	state := rapid.SampledFrom([]run.State{run.Planned, run.Planning, run.Searching, run.Reading, run.Writing, run.Checking, run.Done, run.Failed, "odd", ""}).Draw(t, "state")
 	return Segment{state, moment.Draw(t, "from"), moment.Draw(t, "to"), rapid.Bool().Draw(t, "critical")}
 }
 
@@ -128,7 +129,7 @@ func segment(t *rapid.T) Segment {
 var anyChart = map[string]func(*rapid.T) Chart{
 	"lanes": func(t *rapid.T) Chart {
 		lane := rapid.Custom(func(t *rapid.T) Lane {
-			return Lane{label.Draw(t, "label"), State(rapid.SampledFrom([]string{"", "done", "failed", "waiting"}).Draw(t, "state")), rapid.SliceOfN(rapid.Custom(segment), 0, 12).Draw(t, "segments")}
+			return Lane{label.Draw(t, "label"), run.State(rapid.SampledFrom([]string{"", "done", "failed", "waiting"}).Draw(t, "state")), rapid.SliceOfN(rapid.Custom(segment), 0, 12).Draw(t, "segments")}
 		})
 		lanes := rapid.SliceOfN(lane, 0, rapid.SampledFrom([]int{1, 5, 60}).Draw(t, "lanes")).Draw(t, "all")
 		return Lanes(Timeline{label.Draw(t, "title"), moment.Draw(t, "began"), moment.Draw(t, "now"), rapid.Bool().Draw(t, "going"), lanes})

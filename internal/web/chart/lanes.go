@@ -7,52 +7,40 @@ import (
 	"slices"
 	"strings"
 	"time"
-)
 
-// State is what a lane is at. Others than the ones below are drawn as Planned.
-type State string
-
-// The states, in the order in which a lane usually passes them.
-const (
-	Planned   State = "planned"
-	Planning  State = "planning"
-	Searching State = "searching"
-	Reading   State = "reading"
-	Writing   State = "writing"
-	Checking  State = "checking"
-	Done      State = "done"
-	Failed    State = "failed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // look is how the bars of a state are told from others besides by colour: by their
 // height, by a letter, and by the rhythm of their strokes, which the style sheet has.
 type look struct {
-	state  State
+	state  run.State
 	class  constant
 	height float64 // part of the full height
 	letter string
 }
 
 var looks = [...]look{
-	{Planned, "planned", 0.15, ""},
-	{Planning, "planning", 0.55, ""},
-	{Searching, "searching", 1, "S"},
-	{Reading, "reading", 1, "R"},
-	{Writing, "writing", 1, "W"},
-	{Checking, "checking", 0.55, ""},
+	{run.Planned, "planned", 0.15, ""},
+	{run.Planning, "planning", 0.55, ""},
+	{run.Searching, "searching", 1, "S"},
+	{run.Reading, "reading", 1, "R"},
+	{run.Writing, "writing", 1, "W"},
+	{run.Checking, "checking", 0.55, ""},
 }
 
-func lookOf(s State) int {
+// lookOf is the look of a state; others than those with a look are drawn as planned.
+func lookOf(s run.State) int {
 	return max(0, slices.IndexFunc(looks[:], func(l look) bool { return l.state == s }))
 }
 
 // ends reports whether a state is one that a lane stays in and that takes no time.
-func (s State) ends() bool { return s == Done || s == Failed }
+func ends(s run.State) bool { return s == run.Done || s == run.Failed }
 
 // Segment is a time that a lane spent in one state. To is zero while it lasts. One of
 // Done or Failed says when the lane came to its end.
 type Segment struct {
-	State    State
+	State    run.State
 	From, To time.Time
 	Critical bool // the end of the whole waited for it
 }
@@ -60,7 +48,7 @@ type Segment struct {
 // Lane is one row.
 type Lane struct {
 	Label    string
-	State    State     // what it is at; empty for the state of its last segment
+	State    run.State // what it is at; empty for the state of its last segment
 	Segments []Segment // in the order of time
 }
 
@@ -84,7 +72,7 @@ const (
 // the longest of them.
 type mark struct {
 	lane     int
-	state    State
+	state    run.State
 	from, to time.Duration // since the beginning
 	long     time.Duration
 	critical bool
@@ -102,7 +90,7 @@ type stretch struct {
 // row is a lane in numbers.
 type row struct {
 	label    string
-	last     State
+	last     run.State
 	from, to time.Duration // of work, without waiting to begin
 	worked   bool
 	critical time.Duration
@@ -156,7 +144,7 @@ func measure(t Timeline) *stretch {
 
 // row sums up a lane and leaves its segments as marks.
 func (s *stretch) row(i int, l Lane) row {
-	r := row{label: l.Label, last: Planned}
+	r := row{label: l.Label, last: run.Planned}
 	for _, g := range l.Segments {
 		m := mark{lane: i, state: g.State, critical: g.Critical}
 		m.from = min(max(0, g.From.Sub(s.Began)), s.at)
@@ -165,12 +153,12 @@ func (s *stretch) row(i int, l Lane) row {
 		}
 		m.to = max(m.to, m.from)
 		r.last = g.State
-		if g.State.ends() {
+		if ends(g.State) {
 			r.to = max(r.to, m.from)
 			continue
 		}
 		look := lookOf(g.State)
-		if m.state = looks[look].state; m.state != Planned {
+		if m.state = looks[look].state; m.state != run.Planned {
 			if !r.worked || m.from < r.from {
 				r.from = m.from
 			}
@@ -215,9 +203,9 @@ func (s *stretch) sentence() string {
 			by[i] += d
 		}
 		switch r.last {
-		case Done:
+		case run.Done:
 			done++
-		case Failed:
+		case run.Failed:
 			failed++
 		}
 	}

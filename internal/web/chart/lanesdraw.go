@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // grid is where the rows and the axis of a timeline lie in a picture.
@@ -88,7 +90,7 @@ func (r row) words() string {
 			out = append(out, string(l.state)+" "+elapsed(r.by[i]))
 		}
 	}
-	if r.last.ends() {
+	if ends(r.last) {
 		out = append(out, string(r.last)+" after "+elapsed(r.to))
 	}
 	return line(r.label) + ": " + strings.Join(out, ", ")
@@ -152,9 +154,9 @@ func (g *grid) labels(p *pen) {
 		}
 		p.text(x, y, r.word())
 		switch r.last {
-		case Done:
+		case run.Done:
 			tick(&done, g.width-edge-10, math.Round(y-g.label*0.36))
-		case Failed:
+		case run.Failed:
 			cross(&failed, g.width-edge-10, math.Round(y-g.label*0.36))
 		}
 	}
@@ -165,7 +167,7 @@ func (g *grid) labels(p *pen) {
 
 // word is how long a row took so far.
 func (r row) word() string {
-	if r.worked || r.last.ends() {
+	if r.worked || ends(r.last) {
 		return elapsed(r.took())
 	}
 	return "waits"
@@ -287,11 +289,11 @@ func (g *grid) keys() []key {
 			p.path("critical", &box)
 		}})
 	}
-	has := func(s State) bool { return slices.ContainsFunc(g.rows, func(r row) bool { return r.last == s }) }
-	if has(Done) {
+	has := func(s run.State) bool { return slices.ContainsFunc(g.rows, func(r row) bool { return r.last == s }) }
+	if has(run.Done) {
 		out = append(out, key{"done", func(p *pen, x, y float64) { var t track; tick(&t, x+4, y+6); p.path("tick", &t) }})
 	}
-	if has(Failed) {
+	if has(run.Failed) {
 		out = append(out, key{"failed", func(p *pen, x, y float64) { var t track; cross(&t, x+4, y+6); p.path("cross", &t) }})
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
 
@@ -13,7 +14,7 @@ var began = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 func sampleRun(rihlas int, unit time.Duration, going bool) Timeline {
 	at := func(n int) time.Time { return began.Add(time.Duration(n) * unit) }
 	t := Timeline{Title: "Who built the first lighthouse on the island?", Began: began, Going: going}
-	own := Lane{Label: "investigator", Segments: []Segment{{Planning, at(0), at(10), true}}}
+	own := Lane{Label: "investigator", Segments: []Segment{{run.Planning, at(0), at(10), true}}}
 	last := 10
 	for i := range rihlas {
 		b := 10 + 3*(i/4)
@@ -21,17 +22,17 @@ func sampleRun(rihlas int, unit time.Duration, going bool) Timeline {
 		end := b + 30 + 7*(i%5)
 		critical := i == rihlas-1
 		l.Segments = []Segment{
-			{Planned, at(10), at(b), false}, {Planning, at(b), at(b + 3), critical}, {Searching, at(b + 3), at(b + 12), critical},
-			{Reading, at(b + 12), at(b + 20), critical}, {Writing, at(b + 20), at(b + 26), critical}, {Checking, at(b + 26), at(end), critical},
+			{run.Planned, at(10), at(b), false}, {run.Planning, at(b), at(b + 3), critical}, {run.Searching, at(b + 3), at(b + 12), critical},
+			{run.Reading, at(b + 12), at(b + 20), critical}, {run.Writing, at(b + 20), at(b + 26), critical}, {run.Checking, at(b + 26), at(end), critical},
 		}
 		switch {
 		case i%7 == 5:
-			l.Segments = append(l.Segments[:4], Segment{State: Failed, From: at(b + 20), To: at(b + 20)})
+			l.Segments = append(l.Segments[:4], Segment{State: run.Failed, From: at(b + 20), To: at(b + 20)})
 		case going && critical:
 			l.Segments = l.Segments[:5]
 			l.Segments[4].To = time.Time{}
 		default:
-			l.Segments = append(l.Segments, Segment{State: Done, From: at(end)})
+			l.Segments = append(l.Segments, Segment{State: run.Done, From: at(end)})
 		}
 		last = max(last, end)
 		t.Lanes = append(t.Lanes, l)
@@ -39,7 +40,7 @@ func sampleRun(rihlas int, unit time.Duration, going bool) Timeline {
 	if going {
 		t.Now = at(last)
 	} else {
-		own.Segments = append(own.Segments, Segment{Writing, at(last), at(last + 12), true}, Segment{Checking, at(last + 12), at(last + 16), true}, Segment{State: Done, From: at(last + 16)})
+		own.Segments = append(own.Segments, Segment{run.Writing, at(last), at(last + 12), true}, Segment{run.Checking, at(last + 12), at(last + 16), true}, Segment{State: run.Done, From: at(last + 16)})
 	}
 	t.Lanes = append([]Lane{own}, t.Lanes...)
 	return t

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 )
 
@@ -81,9 +82,9 @@ func cells(t *testing.T, c Chart) [][]string {
 func TestTables(t *testing.T) {
 	at := func(n int) time.Time { return began.Add(time.Duration(n) * time.Second) }
 	run := Timeline{Began: began, Now: at(60), Going: true, Lanes: []Lane{
-		{Label: "one", Segments: []Segment{{Planned, at(0), at(5), false}, {Searching, at(5), at(20), true}, {Reading, at(20), at(10), true}, {Searching, at(20), at(30), false}, {State: Done, From: at(30)}}},
-		{Label: "two", State: "waiting", Segments: []Segment{{Writing, at(-10), at(4), false}, {State: Checking, From: at(12)}}},
-		{Label: "three", State: Failed},
+		{Label: "one", Segments: []Segment{{run.Planned, at(0), at(5), false}, {run.Searching, at(5), at(20), true}, {run.Reading, at(20), at(10), true}, {run.Searching, at(20), at(30), false}, {State: run.Done, From: at(30)}}},
+		{Label: "two", State: "waiting", Segments: []Segment{{run.Writing, at(-10), at(4), false}, {State: run.Checking, From: at(12)}}},
+		{Label: "three", State: run.Failed},
 	}}
 	costs := []Cost{{began, "a", usd(1.5)}, {began, "a", usd(0.25)}, {began, "b", usd(0.5)}, {began, "b", nil}, {began.AddDate(0, 0, 2), "b", usd(math.Inf(1))}}
 	for _, c := range []struct {

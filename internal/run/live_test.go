@@ -1,4 +1,4 @@
-package lanes_test
+package run_test
 
 import (
 	"context"
@@ -10,41 +10,26 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
-
-// folder is a folder of traces as a program shows it.
-type folder struct{ *trace.Dir }
-
-func (f folder) Size(_ context.Context, id marchwarden.TraceID) (int64, bool, error) {
-	busy, err := f.Busy(id)
-	if err != nil {
-		return 0, false, err
-	}
-	info, err := f.Stat(id)
-	if err != nil {
-		return 0, false, err
-	}
-	return info.Size(), !busy, nil
-}
 
 // Somebody who follows an investigation while it is made, in its folder, sees lanes come
 // and change, never that it is over before it is, and at the end what is there.
 func TestFollowingWhileItIsMade(t *testing.T) {
 	type seen struct {
-		board  *lanes.Board
+		board  *run.Board
 		boards int
 		fault  string
 	}
 	watched := make(chan seen, 1)
 	inv := investigateWatched(t, func(traces *trace.Dir, blobs blob.Store, id marchwarden.TraceID) {
-		run := lanes.Follow(folder{traces}, blobs, id)
+		f := run.Follow(traces, blobs, id)
 		go func() {
 			var s seen
 			defer func() { watched <- s }()
 			for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Millisecond) {
-				b, changed, over, err := run.Read(context.Background())
+				b, changed, over, err := f.Read(context.Background())
 				if errors.Is(err, marchwarden.CodeNotFound) && s.board == nil {
 					continue // it has not begun
 				}
@@ -73,7 +58,7 @@ func TestFollowingWhileItIsMade(t *testing.T) {
 	}
 	whole := newShelf()
 	whole.texts = inv.texts
-	want, _, _ := read(t, lanes.Follow(whole, inv.blobs, inv.res.TraceID))
+	want, _, _ := read(t, run.Follow(whole, inv.blobs, inv.res.TraceID))
 	if diff := cmp.Diff(want, s.board, ids); diff != "" {
 		t.Error(diff)
 	}

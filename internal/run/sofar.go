@@ -1,6 +1,7 @@
-package outcome
+package run
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strconv"
@@ -13,52 +14,60 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
+// Recorded is the result of a run that is complete, as it left the process. It is
+// held against the stored bytes once more: what no longer stands is CodeCorrupt
+// and stays in. A run that did not end is CodeUnsupported.
+func Recorded(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.Result, error) {
+	done := log.Complete()
+	if done == nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "the run has not ended", Hint: "marchwarden resume goes on with it"}
+	}
+	_, res, err := ResultOf(ctx, blobs, done.Result)
+	if err != nil {
+		return nil, err
+	}
+	report, err := verify.Check(ctx, blobs, res)
+	if err != nil {
+		return nil, err
+	}
+	if !report.OK() {
+		return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "the result of %s no longer stands: %s", res.TraceID, report)
+	}
+	return res, nil
+}
+
 // SoFar is what a run has found that has not ended: what it cost, and, of an
 // investigation, the reports that have come in, one after the other. Each report is held
 // against the stored bytes as a result is, and one that does not stand is left out. Its
-// answer is "" if there is nothing to tell yet. It is nobody's conclusion: confidence is
+// answer is "" if there is nothing to tell yet. It is no conclusion: confidence is
 // the least that a report has.
 func SoFar(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.Result, error) {
 	start, err := log.Start()
 	if err != nil {
 		return nil, err
 	}
+	facts, unlisted := FactsOf(log.Steps), false
 	out := &marchwarden.Result{
 		TraceID:           start.TraceID,
 		ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority},
-		CostMetadata:      marchwarden.CostMetadata{TokensUsed: Paid(log), WallTimeSec: log.Worked().Seconds(), ModelID: start.Mind},
+		CostMetadata: marchwarden.CostMetadata{TokensUsed: facts.Paid, IterationsRun: facts.Iterations, SourcesRead: facts.Read,
+			WallTimeSec: log.Worked().Seconds(), ModelID: cmp.Or(start.Model, start.Mind)},
 	}
-	if start.Model != "" {
-		out.CostMetadata.ModelID = start.Model
-	}
-	latest, unlisted := latestReports(log), false
-	for _, s := range log.Steps {
-		switch s := s.(type) {
-		case *trace.Iteration:
-			out.CostMetadata.IterationsRun++
-		case *trace.FetchComplete:
-			if s.ContentHash.Valid() {
-				out.CostMetadata.SourcesRead++
-			}
-		case *trace.RihlaComplete:
-			if s.TraceID.Valid() && latest[s.TraceID] != s { // it went on, and has reported for all of its run since
-				continue
-			}
-			report, err := replay.Outcome[*marchwarden.Result](ctx, blobs, s)
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
-			if err != nil || report == nil {
-				continue // the rihla failed
-			}
-			checked, err := verify.Check(ctx, blobs, report)
-			if err != nil {
-				return nil, err
-			}
-			if checked.OK() && report.Answer != "" {
-				add(out, report)
-				unlisted = unlisted || len(report.Citations) > 0 && len(report.Claims) == 0
-			}
+	for _, s := range facts.Latest() {
+		report, err := replay.Outcome[*marchwarden.Result](ctx, blobs, s)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil || report == nil {
+			continue // the rihla failed
+		}
+		checked, err := verify.Check(ctx, blobs, report)
+		if err != nil {
+			return nil, err
+		}
+		if checked.OK() && report.Answer != "" {
+			add(out, report)
+			unlisted = unlisted || len(report.Citations) > 0 && len(report.Claims) == 0
 		}
 	}
 	if unlisted { // a list that lacks some would say that they are no claims
@@ -66,17 +75,6 @@ func SoFar(ctx context.Context, blobs blob.Store, log *trace.Log) (*marchwarden.
 	}
 	out.Normalize()
 	return out, nil
-}
-
-// latestReports are the last that came of each rihla.
-func latestReports(log *trace.Log) map[marchwarden.TraceID]*trace.RihlaComplete {
-	latest := map[marchwarden.TraceID]*trace.RihlaComplete{}
-	for _, s := range log.Steps {
-		if done, ok := s.(*trace.RihlaComplete); ok {
-			latest[done.TraceID] = done
-		}
-	}
-	return latest
 }
 
 // add appends a report, whose markers and claims then index the citations of all.

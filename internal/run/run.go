@@ -1,27 +1,28 @@
-// Package record is what a run left behind, taken as a whole: its own trace, the
-// traces of the rihlas that it sent and that are kept in the same place, the blobs
-// they need, the documents that were read and the result. It also looks after all
-// of them together. What a run writes is package replay's, the files of the store
-// are package blob's.
+// Package run is what a run left behind, read in one place: its own trace and those of
+// the rihlas that it sent, folded into where it stands, what it spent, what it was at
+// and when, which documents it read, and its result, or what it has found so far. It
+// reads, and never writes. What a run writes is package replay's, its end and its going
+// on are package outcome's, and looking after all records is package record's.
 //
-//	record.go     a run and its parts
+//	run.go        a run and its parts
+//	facts.go      what the steps of a trace tell, in one pass
+//	spent.go      what a run and its rihlas used, and its price
 //	documents.go  the documents that it read
-//	home.go       all records of one place, and what their traces mention
-//	check.go      what is damaged or missing, and who needs it
-//	strays.go     what is in their folders and is no run, or no longer a whole one
-//	repair.go     what can safely be done about it
-//	family.go     which traces belong together
-//	gc.go         removing old families, and blobs that nothing mentions
-package record
+//	sofar.go      its result, or what it has found so far
+//	lanes.go      the Board: lanes on one time axis, and what is in them
+//	fold.go       the steps of a run and of its rihlas
+//	track.go      one run's steps as states and numbers
+//	event.go      the same from events, for those who read no trace
+//	board.go      a Board of what was folded
+//	path.go       where time and tokens went, and what the end waited for
+//	follow.go     a run that is being written
+package run
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -59,8 +60,8 @@ func (s Store) load(id marchwarden.TraceID, read map[marchwarden.TraceID]*Run) (
 		return nil, err
 	}
 	run := &Run{ID: id, Start: start, Log: log}
-	read[id] = nil // under way: whoever names it now is below it
-	for _, part := range Parts(log) {
+	read[id] = nil // under way: a run that names it now is below it
+	for _, part := range FactsOf(log.Steps).Parts {
 		rihla, known := read[part]
 		if !known {
 			rihla, err = s.load(part, read)
@@ -80,54 +81,8 @@ func (s Store) load(id marchwarden.TraceID, read map[marchwarden.TraceID]*Run) (
 	return run, nil
 }
 
-// Parts are the traces of the rihlas that a log names, each once. Some may be kept
-// somewhere else.
-func Parts(log *trace.Log) []marchwarden.TraceID {
-	start, err := log.Start()
-	if err != nil || start.Investigation == nil {
-		return nil
-	}
-	var ids []marchwarden.TraceID
-	for _, s := range log.Steps {
-		var id marchwarden.TraceID
-		switch s := s.(type) {
-		case *trace.Rihla:
-			id = s.TraceID
-		case *trace.RihlaUnderWay:
-			id = s.TraceID
-		case *trace.RihlaComplete:
-			id = s.TraceID
-		}
-		if id.Valid() && id != start.TraceID && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// Own are the reports that rihlas of this program gave, the first of each. Their traces are where that of
-// the investigation is, but those that could not be recorded, which their reports say.
-// A report that cannot be read says nothing.
-func Own(ctx context.Context, log *trace.Log, blobs blob.Store) []*trace.RihlaComplete {
-	began := map[marchwarden.TraceID]bool{}
-	var own []*trace.RihlaComplete
-	for _, s := range log.Steps {
-		switch s := s.(type) {
-		case *trace.Rihla: // only its own researchers get their ids from an investigation
-			began[s.TraceID] = s.TraceID.Valid()
-		case *trace.RihlaComplete:
-			if !began[s.TraceID] {
-				continue
-			}
-			began[s.TraceID] = false
-			res, err := replay.Outcome[*marchwarden.Result](ctx, blobs, s)
-			if err == nil && res != nil && !slices.ContainsFunc(res.Warnings, func(w string) bool { return strings.HasPrefix(w, trace.Unrecorded) }) {
-				own = append(own, s)
-			}
-		}
-	}
-	return own
-}
+// Facts are what its own trace tells.
+func (r *Run) Facts() *Facts { return FactsOf(r.Log.Steps) }
 
 // All is the run itself and its rihlas, and theirs, each once.
 func (r *Run) All() []*Run {
@@ -176,7 +131,12 @@ func (s Store) Result(ctx context.Context, r *Run) ([]byte, *marchwarden.Result,
 		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "run " + r.ID.String() + " has no result yet",
 			Hint: "go on with it: marchwarden resume " + r.ID.String()}
 	}
-	stored, err := s.Blobs.Get(ctx, done.Result)
+	return ResultOf(ctx, s.Blobs, done.Result)
+}
+
+// ResultOf is a stored result, undecoded and decoded.
+func ResultOf(ctx context.Context, blobs blob.Store, ref blob.Ref) ([]byte, *marchwarden.Result, error) {
+	stored, err := blobs.Get(ctx, ref)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,4 +1,4 @@
-package lanes_test
+package run_test
 
 import (
 	"encoding/binary"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -62,7 +62,7 @@ func FuzzFold(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 1, 19, 0, 2, 0, 1, 20, 0, 2, 1, 1, 20, 0, 3, 0, 1, 4, 1, 3, 0, 1, 5, 1, 4, 0, 1, 22, 0, 9, 0, 1, 18, 0, 9, 0, 1})
 	f.Add([]byte{20, 0, 255, 127, 255, 22, 0, 0, 255, 255, 0, 1, 255, 255, 127})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fold, lanesMost := lanes.NewFold(), 1
+		fold, lanesMost := run.NewFold(), 1
 		for i := 0; len(data) >= 5 && i < 2000; i++ {
 			n := int(int16(binary.BigEndian.Uint16(data[2:])))
 			if data[4]&1 == 1 {
@@ -97,7 +97,7 @@ func FuzzFold(f *testing.F) {
 }
 
 // sound holds a board to what every board keeps.
-func sound(t *testing.T, b *lanes.Board, most int) {
+func sound(t *testing.T, b *run.Board, most int) {
 	t.Helper()
 	if len(b.Lanes) > most {
 		t.Fatalf("%d lanes, and %d at most", len(b.Lanes), most)
@@ -113,7 +113,7 @@ func sound(t *testing.T, b *lanes.Board, most int) {
 					t.Fatalf("lane %d: %+v", i, l.Spans)
 				}
 				switch s.State {
-				case lanes.Planned, lanes.Planning, lanes.Searching, lanes.Reading, lanes.Writing, lanes.Checking:
+				case run.Planned, run.Planning, run.Searching, run.Reading, run.Writing, run.Checking:
 				default:
 					t.Fatalf("lane %d: %+v", i, s)
 				}

@@ -1,4 +1,4 @@
-package history
+package run
 
 import (
 	"slices"
@@ -46,7 +46,7 @@ const (
 	SinceItsEnd
 )
 
-// Trail is what one trace tells, without those of the rihlas.
+// Trail is what one trace tells of that, without those of the rihlas.
 type Trail struct {
 	Spent
 	Library []string // what was searched
@@ -56,67 +56,33 @@ type Trail struct {
 
 // TrailOf reads a trace.
 func TrailOf(log *trace.Log, of Scope) Trail {
-	t := Trail{Spent: Spent{Tokens: map[string]ledger.Tokens{}, Known: log.Complete() != nil}}
-	if start, err := log.Start(); err == nil {
-		t.Library = start.Library
+	f := FactsOf(log.Steps)
+	t := Trail{Spent: f.Spent}
+	if f.Start != nil {
+		t.Library = f.Start.Library
 	}
-	within := stepsOf(log, of)
-	for _, s := range within {
-		switch s := s.(type) {
-		case *trace.FetchComplete:
-			if s.Error == "" {
-				t.Read++
+	if of == SinceItsEnd {
+		since := FactsOf(log.Steps[f.past:])
+		t.Spent = since.Spent
+		for _, r := range f.Reports[:len(f.Reports)-len(since.Reports)] {
+			if !slices.ContainsFunc(since.Reports, func(s *trace.RihlaComplete) bool { return s.TraceID == r.TraceID }) {
+				t.earlier = append(t.earlier, r.TraceID)
 			}
-		case *trace.SearchComplete:
-			t.Searches++
-		case *trace.ModelComplete:
-			t.Tokens[s.Model] = t.Tokens[s.Model].Plus(ledger.Tokens{In: s.TokensIn, Out: s.TokensOut, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite})
-		case *trace.EmbedComplete:
-			if s.TokensIn > 0 {
-				t.Tokens[s.Model] = t.Tokens[s.Model].Plus(ledger.Tokens{In: s.TokensIn})
-			}
-		case *trace.BudgetExhausted:
-			t.Exhausted = s.What
-		case *trace.Resume: // with more of it
-			t.Exhausted = nil
-		case *trace.Complete:
-			t.Interrupted = s.Interrupted
-		}
-	}
-	before, again := reports(log.Steps[:len(log.Steps)-len(within)]), reports(within)
-	for id := range before {
-		if !again[id] {
-			t.earlier = append(t.earlier, id)
 		}
 	}
 	return t
 }
 
-// reports are the rihlas that reported in these steps.
-func reports(steps []trace.Step) map[marchwarden.TraceID]bool {
-	ids := map[marchwarden.TraceID]bool{}
-	for _, s := range steps {
-		if done, ok := s.(*trace.RihlaComplete); ok {
-			ids[done.TraceID] = true
+// Spent is what a run and the rihlas that it sent spent, with what they searched. A
+// trace that cannot be read tells nothing; 'verify' says why.
+func (s Store) Spent(res *marchwarden.Result, of Scope) (Spent, []string) {
+	return Together(res, func(id marchwarden.TraceID) (Trail, error) {
+		log, err := s.Traces.Load(id)
+		if err != nil {
+			return Trail{}, err
 		}
-	}
-	return ids
-}
-
-// stepsOf are the steps of a run within a scope: all from some step on.
-func stepsOf(log *trace.Log, of Scope) []trace.Step {
-	from, end := 0, 0
-	for i, s := range log.Steps {
-		switch s.(type) {
-		case *trace.Complete:
-			end = i + 1
-		case *trace.Resume: // it went on after that end
-			if of == SinceItsEnd {
-				from = end
-			}
-		}
-	}
-	return log.Steps[from:]
+		return TrailOf(log, of), nil
+	})
 }
 
 // Together is what a run and the rihlas that it sent spent, and what these searched:
@@ -140,7 +106,7 @@ func Together(res *marchwarden.Result, trail func(marchwarden.TraceID) (Trail, e
 		}
 		seen[r.TraceID] = true
 		part, err := trail(r.TraceID)
-		if err != nil { // somebody else's, or one that did not live to name its run
+		if err != nil { // an external researcher's, or one that did not live to name its run
 			all.Unpriced = all.Unpriced || r.TokensUsed > 0 || strings.HasPrefix(r.Outcome, "failed")
 			if r.TraceID.Valid() && !slices.Contains(searched, r.Researcher) {
 				searched = append(searched, r.Researcher)

@@ -1,4 +1,4 @@
-package lanes_test
+package run_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -46,7 +46,7 @@ func begin(id int) *trace.Start {
 func ended(code marchwarden.Code) trace.Effect { return trace.Effect{Error: code} }
 
 // told is a lane's spans in words, in seconds since the beginning.
-func told(l lanes.Lane) string {
+func told(l run.Lane) string {
 	var out []string
 	for _, s := range l.Spans {
 		to := "…"
@@ -58,7 +58,7 @@ func told(l lanes.Lane) string {
 	return fmt.Sprintf("%s: %s", l.State, strings.Join(out, ", "))
 }
 
-func all(b *lanes.Board) (out []string) {
+func all(b *run.Board) (out []string) {
 	for _, l := range b.Lanes {
 		out = append(out, fmt.Sprintf("%d %s", l.Number, told(l)))
 	}
@@ -66,15 +66,15 @@ func all(b *lanes.Board) (out []string) {
 }
 
 // path is the critical path in words.
-func path(b *lanes.Board) (out []string) {
+func path(b *run.Board) (out []string) {
 	for _, p := range b.Critical() {
 		out = append(out, fmt.Sprintf("%d %s %v-%v", p.Lane, p.Span.State, p.Span.From.Sub(zero).Seconds(), p.Span.To.Sub(zero).Seconds()))
 	}
 	return out
 }
 
-func fold(steps ...trace.Step) *lanes.Fold {
-	f := lanes.NewFold()
+func fold(steps ...trace.Step) *run.Fold {
+	f := run.NewFold()
 	for _, s := range steps {
 		f.Step(s)
 	}
@@ -105,7 +105,7 @@ func TestAResearcher(t *testing.T) {
 		13: "writing: planning -1-4, reading 4-6, planning 6-7, reading 7-8, planning 8-9, writing 9-…",
 		19: "done: planning -1-4, reading 4-6, planning 6-7, reading 7-8, planning 8-9, writing 9-12, checking 12-16",
 	}
-	f := lanes.NewFold()
+	f := run.NewFold()
 	for i, s := range steps {
 		f.Step(s)
 		if w, ok := want[i]; ok {
@@ -122,9 +122,9 @@ func TestAResearcher(t *testing.T) {
 	if l.Iteration != 1 || l.Searches != 1 || l.Documents != 1 || l.Tokens != 1400 || l.Budget != 5000 {
 		t.Errorf("%+v", l)
 	}
-	if diff := cmp.Diff([]lanes.Stage{
-		{State: lanes.Planning, Tokens: 110, Time: 7 * time.Second, Critical: 7 * time.Second}, {State: lanes.Reading, Time: 3 * time.Second, Critical: 3 * time.Second},
-		{State: lanes.Writing, Tokens: 1200, Time: 3 * time.Second, Critical: 3 * time.Second}, {State: lanes.Checking, Tokens: 55, Time: 4 * time.Second, Critical: 4 * time.Second},
+	if diff := cmp.Diff([]run.Stage{
+		{State: run.Planning, Tokens: 110, Time: 7 * time.Second, Critical: 7 * time.Second}, {State: run.Reading, Time: 3 * time.Second, Critical: 3 * time.Second},
+		{State: run.Writing, Tokens: 1200, Time: 3 * time.Second, Critical: 3 * time.Second}, {State: run.Checking, Tokens: 55, Time: 4 * time.Second, Critical: 4 * time.Second},
 		{Tokens: 35},
 	}, b.Stages()); diff != "" {
 		t.Error(diff)
@@ -184,7 +184,7 @@ func TestAnInvestigation(t *testing.T) {
 		"0 checking 14-16", "0 writing 16-18", "0 checking 18-20"}, path(b)); diff != "" {
 		t.Error(diff)
 	}
-	b.Lanes[1].Spans[0].State, b.Lanes[1].Gaps[0].Topic, b.Lanes[1].Paid[lanes.Reading] = "x", "x", 9
+	b.Lanes[1].Spans[0].State, b.Lanes[1].Gaps[0].Topic, b.Lanes[1].Paid[run.Reading] = "x", "x", 9
 	if again := f.Board(); again.Lanes[1].Spans[0].State == "x" || again.Lanes[1].Gaps[0].Topic == "x" {
 		t.Error("a board shares what is in it with the fold")
 	}
@@ -226,7 +226,7 @@ func TestARihlaThatGoesOn(t *testing.T) {
 	if diff := cmp.Diff([]string{"0 waiting: planning 0-2, planning 100-101", "1 done: planned 1-3, planning 3-4, searching 4-5, planning 102-103, searching 103-104, planning 104-106", "2 planned: planned 1-2, planned 100-…"}, all(b)); diff != "" {
 		t.Error(diff)
 	}
-	if l := b.Lanes[1]; l.Searches != 2 || l.Tokens != 40 || l.Paid[lanes.Reading] != 40 {
+	if l := b.Lanes[1]; l.Searches != 2 || l.Tokens != 40 || l.Paid[run.Reading] != 40 {
 		t.Errorf("%+v", l)
 	}
 	// It is another run from now on, of which nothing is known.
@@ -379,7 +379,7 @@ func TestOddTraces(t *testing.T) {
 
 // Events give the same lanes, as far as they tell.
 func TestEvents(t *testing.T) {
-	f := lanes.NewFold()
+	f := run.NewFold()
 	for _, e := range []struct {
 		at      float64
 		rihla   int

@@ -1,4 +1,4 @@
-package lanes
+package run
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ type Fold struct {
 	planOnly   bool
 	last       time.Time
 	begun      bool   // a start was there
-	pauses     []Span // in which nobody went on with the run
+	pauses     []Span // in which no process worked on the run
 
 	journeys  []*journey // in the order in which they were sent
 	byNumber  map[int]*journey
@@ -215,6 +215,9 @@ func (f *Fold) RihlaStep(number int, s trace.Step) {
 		j.parts[n-1].step(s)
 	}
 }
+
+// ended reports whether the run of a rihla has its result.
+func (j *journey) ended() bool { return len(j.parts) > 0 && j.parts[len(j.parts)-1].ended }
 
 // Report takes what a rihla reported, or, with number 0, what came of the whole run: its
 // gaps and discoveries.

@@ -1,4 +1,4 @@
-package lanes
+package run
 
 import (
 	"time"
@@ -77,7 +77,7 @@ func (k *track) close(at time.Time) {
 	k.since = latest(at, k.since)
 }
 
-// appendSpan adds a span, which goes on with the last one if it is alike. Where there
+// appendSpan adds a span, which extends the last one if it is alike. Where there
 // are too many, the last one stands for all that follow.
 func appendSpan(spans []Span, s Span) []Span {
 	if n := len(spans); n > 0 {
@@ -137,7 +137,7 @@ func (k *track) back(number int, at time.Time) {
 	}
 }
 
-// gone says that nobody waits for a rihla any more.
+// gone says that no caller waits for a rihla any more.
 func (k *track) gone(number int) {
 	if k.out[number] {
 		k.here--

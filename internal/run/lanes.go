@@ -1,19 +1,10 @@
-// Package lanes is a run as lanes on one time axis: the investigator, or the only
-// researcher, and below it a lane a rihla, each with what it was at and when. It folds
-// the steps of traces, or the events of a run, into a Board that people can be shown.
-//
-//	lanes.go  the Board and what is in it
-//	fold.go   the steps of a run and of its rihlas
-//	track.go  one run's steps as states and numbers
-//	event.go  the same from events, for those who read no trace
-//	board.go  a Board of what was folded
-//	path.go   where time and tokens went, and what the end waited for
-//
-// It reads nothing and has no clock; where steps come from is package follow's affair
-// and how a Board looks that of whoever shows it. A trace may be damaged, or made up by
-// somebody else: whatever is in it, a Board is bounded, its times do not go backwards
+package run
+
+// This part is a run as lanes on one time axis: the investigator, or the only researcher,
+// and below it a lane a rihla, each with what it was at and when. It has no clock, and how
+// a Board looks is the affair of those who show it. A trace may be damaged, or made up by
+// another program: whatever is in it, a Board is bounded, its times do not go backwards
 // and its texts are single lines. They are still text from outside.
-package lanes
 
 import (
 	"time"
@@ -21,12 +12,12 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
 
-// State is what a lane is at.
+// State is what a lane is at, or where a whole run stands.
 type State string
 
-// The states, in the order of a run.
+// The states of a lane, in the order of a run.
 const (
-	Planned   State = "planned"   // decided on, and not begun
+	Planned   State = "planned"   // decided on, and not begun; of a whole run, only a plan was asked for
 	Planning  State = "planning"  // deciding what to look for, or what to do about a report
 	Searching State = "searching" // for what is known no closer, too: a stranger's whole journey
 	Reading   State = "reading"
@@ -35,6 +26,14 @@ const (
 	Waiting   State = "waiting"  // an investigator, for its rihlas; no span has it
 	Done      State = "done"     // no span has it
 	Failed    State = "failed"   // no span has it
+)
+
+// The further states of a whole run.
+const (
+	Complete    State = "complete"    // it has its answer
+	Interrupted State = "interrupted" // its caller stopped it, or a crash cut it off
+	Running     State = "running"     // a process is at work on it
+	Damaged     State = "damaged"     // its trace cannot be read, or no run was begun in it
 )
 
 // works reports whether a state takes time of its own, and so can be that of a span.
@@ -108,7 +107,7 @@ const (
 	maxParts = 200  // times that a run went on
 )
 
-// Cut says of a run that has not ended that nobody goes on with it: what lasts ends with
+// Cut says of a run that has not ended that no process resumes it: what lasts ends with
 // the newest step, and what is not done has failed.
 func (b *Board) Cut() {
 	if b.Ended {

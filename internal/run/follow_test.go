@@ -1,4 +1,4 @@
-package lanes_test
+package run_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lanes"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
@@ -149,7 +149,7 @@ func investigateWatched(t *testing.T, watch func(*trace.Dir, blob.Store, marchwa
 	return out
 }
 
-func read(t *testing.T, r *lanes.Run) (*lanes.Board, bool, bool) {
+func read(t *testing.T, r *run.Follower) (*run.Board, bool, bool) {
 	t.Helper()
 	b, changed, over, err := r.Read(t.Context())
 	if err != nil {
@@ -166,7 +166,7 @@ func TestFollowedIsWhatIsReadWhole(t *testing.T) {
 	inv := investigate(t)
 	own := inv.res.TraceID
 	grown := newShelf()
-	run := lanes.Follow(grown, inv.blobs, own)
+	f := run.Follow(grown, inv.blobs, own)
 	torn := map[marchwarden.TraceID]int{}
 	begun := false
 	for i, l := range inv.lines {
@@ -174,7 +174,7 @@ func TestFollowedIsWhatIsReadWhole(t *testing.T) {
 			begun = true
 			half := len(l.text) / (2 + i%3)
 			grown.texts[l.id] = append(grown.texts[l.id], l.text[:half]...)
-			_, changed, over := read(t, run)
+			_, changed, over := read(t, f)
 			if changed && i > 0 || over {
 				t.Fatalf("line %d: half a line changed something, or it is over: %v, %v", i, changed, over)
 			}
@@ -184,15 +184,15 @@ func TestFollowedIsWhatIsReadWhole(t *testing.T) {
 			grown.texts[l.id] = append(grown.texts[l.id], l.text...)
 			continue
 		}
-		got, _, over := read(t, run)
+		got, _, over := read(t, f)
 		whole := newShelf()
 		whole.texts = grown.texts
-		want, _, wantOver := read(t, lanes.Follow(whole, inv.blobs, own))
+		want, _, wantOver := read(t, run.Follow(whole, inv.blobs, own))
 		if diff := cmp.Diff(want, got, ids); diff != "" || over != wantOver || over != got.Ended {
 			t.Fatalf("line %d of %d (%s):\n%s\nover: %v, %v", i, len(inv.lines), l.text, diff, over, wantOver)
 		}
 	}
-	if _, changed, over := read(t, run); changed || !over {
+	if _, changed, over := read(t, f); changed || !over {
 		t.Errorf("at the end: changed %v, over %v", changed, over)
 	}
 	for id, n := range grown.read {
@@ -201,7 +201,7 @@ func TestFollowedIsWhatIsReadWhole(t *testing.T) {
 		}
 	}
 	opens := grown.opens
-	read(t, run)
+	read(t, f)
 	if grown.opens != opens {
 		t.Errorf("%d traces were opened though nothing was new", grown.opens-opens)
 	}
@@ -212,7 +212,7 @@ func TestARealInvestigation(t *testing.T) {
 	inv := investigate(t)
 	s := newShelf()
 	s.texts, s.idle = inv.texts, true
-	b, changed, over := read(t, lanes.Follow(s, inv.blobs, inv.res.TraceID))
+	b, changed, over := read(t, run.Follow(s, inv.blobs, inv.res.TraceID))
 	if !changed || !over || !b.Ended || b.Interrupted {
 		t.Errorf("changed %v, over %v, %+v", changed, over, b)
 	}
@@ -228,7 +228,7 @@ func TestARealInvestigation(t *testing.T) {
 		t.Errorf("from %v to %v; it took %v", b.Began, b.Last, took)
 	}
 	for i, l := range b.Lanes {
-		if l.Number != i || l.State != lanes.Done || len(l.Spans) == 0 || l.Doing == "" {
+		if l.Number != i || l.State != run.Done || len(l.Spans) == 0 || l.Doing == "" {
 			t.Errorf("lane %d: %+v", i, l)
 		}
 		if i == 0 {
@@ -250,7 +250,7 @@ func TestARealInvestigation(t *testing.T) {
 			t.Errorf("lane %d: %s", i, told)
 		}
 	}
-	if diff := cmp.Diff(inv.res.Gaps, b.Lanes[0].Gaps); diff != "" || !slices.ContainsFunc(b.Lanes[1:], func(l lanes.Lane) bool { return len(l.Gaps) > 0 }) {
+	if diff := cmp.Diff(inv.res.Gaps, b.Lanes[0].Gaps); diff != "" || !slices.ContainsFunc(b.Lanes[1:], func(l run.Lane) bool { return len(l.Gaps) > 0 }) {
 		t.Errorf("the gaps: %s", diff)
 	}
 	sumsUp(t, b)
@@ -258,7 +258,7 @@ func TestARealInvestigation(t *testing.T) {
 
 // sumsUp holds the critical path to the whole: it begins and ends with the investigator,
 // and of a run that was never cut off it is all of the time.
-func sumsUp(t *testing.T, b *lanes.Board) {
+func sumsUp(t *testing.T, b *run.Board) {
 	t.Helper()
 	path := b.Critical()
 	if len(path) < 3 || path[0].Lane != 0 || path[len(path)-1].Lane != 0 {
@@ -292,20 +292,20 @@ func TestRihlasThatAreLate(t *testing.T) {
 	own := inv.res.TraceID
 	s := newShelf()
 	s.texts[own] = inv.texts[own]
-	run := lanes.Follow(s, inv.blobs, own)
-	b, _, over := read(t, run)
-	if !over || b.Lanes[1].State != lanes.Done || b.Lanes[1].Searches != 0 || b.Lanes[1].Citations != inv.res.Rihlas[0].Citations {
+	f := run.Follow(s, inv.blobs, own)
+	b, _, over := read(t, f)
+	if !over || b.Lanes[1].State != run.Done || b.Lanes[1].Searches != 0 || b.Lanes[1].Citations != inv.res.Rihlas[0].Citations {
 		t.Fatalf("%+v", b.Lanes[1])
 	}
-	if got := b.Lanes[1].Spans[len(b.Lanes[1].Spans)-1]; got.State != lanes.Searching {
+	if got := b.Lanes[1].Spans[len(b.Lanes[1].Spans)-1]; got.State != run.Searching {
 		t.Errorf("what is not known is %+v", got)
 	}
 	s.texts = inv.texts
-	b, changed, _ := read(t, run)
+	b, changed, _ := read(t, f)
 	if !changed || b.Lanes[1].Searches == 0 {
 		t.Errorf("changed %v: %+v", changed, b.Lanes[1])
 	}
-	want, _, _ := read(t, lanes.Follow(s, inv.blobs, own))
+	want, _, _ := read(t, run.Follow(s, inv.blobs, own))
 	if diff := cmp.Diff(want, b, ids); diff != "" {
 		t.Error(diff)
 	}
@@ -315,7 +315,7 @@ func TestRihlasThatAreLate(t *testing.T) {
 	for _, r := range inv.res.Rihlas {
 		other.texts[r.TraceID] = written(t, r.TraceID, &trace.Start{Request: marchwarden.Request{Question: "whose?"}}, &trace.Search{}, &trace.SearchComplete{})
 	}
-	if b, _, _ := read(t, lanes.Follow(other, inv.blobs, own)); b.Lanes[1].Searches != 0 {
+	if b, _, _ := read(t, run.Follow(other, inv.blobs, own)); b.Lanes[1].Searches != 0 {
 		t.Errorf("somebody's run is shown: %+v", b.Lanes[1])
 	}
 }
@@ -369,13 +369,13 @@ func TestARunThatIsCutOffAndGoesOn(t *testing.T) {
 	text := written(t, id, &trace.Start{Request: marchwarden.Request{Question: "What?"}}, &trace.Search{}, &trace.Resume{}, &trace.Search{}, &trace.SearchComplete{}, &trace.Complete{})
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	s.texts[id] = bytes.Join(lines[:2], nil)
-	run := lanes.Follow(s, blob.NewMem(), id)
-	if b, _, over := read(t, run); over || b.Interrupted || b.Lanes[0].State != lanes.Searching {
+	f := run.Follow(s, blob.NewMem(), id)
+	if b, _, over := read(t, f); over || b.Interrupted || b.Lanes[0].State != run.Searching {
 		t.Errorf("over %v: %+v", over, b)
 	}
 	s.idle = true
-	b, changed, over := read(t, run)
-	if !changed || !over || b.Ended || !b.Interrupted || b.Lanes[0].State != lanes.Failed {
+	b, changed, over := read(t, f)
+	if !changed || !over || b.Ended || !b.Interrupted || b.Lanes[0].State != run.Failed {
 		t.Errorf("changed %v, over %v: %+v", changed, over, b)
 	}
 	for _, l := range b.Lanes {
@@ -387,11 +387,11 @@ func TestARunThatIsCutOffAndGoesOn(t *testing.T) {
 	}
 	s.idle = false
 	s.texts[id] = bytes.Join(lines[:4], nil)
-	if b, changed, over := read(t, run); !changed || over || b.Interrupted || b.Lanes[0].State != lanes.Searching {
+	if b, changed, over := read(t, f); !changed || over || b.Interrupted || b.Lanes[0].State != run.Searching {
 		t.Errorf("changed %v, over %v: %+v", changed, over, b)
 	}
 	s.texts[id] = text
-	if b, _, over := read(t, run); !over || !b.Ended || b.Interrupted || b.Lanes[0].State != lanes.Done {
+	if b, _, over := read(t, f); !over || !b.Ended || b.Interrupted || b.Lanes[0].State != run.Done {
 		t.Errorf("over %v: %+v", over, b)
 	}
 }
@@ -400,35 +400,35 @@ func TestARunThatIsCutOffAndGoesOn(t *testing.T) {
 // moment is over in another.
 func TestTracesThatFail(t *testing.T) {
 	id, s := followedID(t, "1"), newShelf()
-	run := lanes.Follow(s, blob.NewMem(), id)
-	if b, _, over, err := run.Read(t.Context()); b != nil || !over || !errors.Is(err, marchwarden.CodeNotFound) {
+	f := run.Follow(s, blob.NewMem(), id)
+	if b, _, over, err := f.Read(t.Context()); b != nil || !over || !errors.Is(err, marchwarden.CodeNotFound) {
 		t.Errorf("%+v, %v, %v", b, over, err)
 	}
 	text := written(t, id, &trace.Start{}, &trace.Search{}, &trace.SearchComplete{})
 	s.texts[id] = nil
-	if b, _, over := read(t, run); over || b == nil {
+	if b, _, over := read(t, f); over || b == nil {
 		t.Errorf("an empty trace: %+v, over %v", b, over)
 	}
 	s.texts[id] = text
-	was, _, _ := read(t, run)
+	was, _, _ := read(t, f)
 	s.fails = marchwarden.Errorf(marchwarden.CodeUnavailable, "for a moment")
-	if b, changed, over, err := run.Read(t.Context()); b != was || changed || over || err == nil {
+	if b, changed, over, err := f.Read(t.Context()); b != was || changed || over || err == nil {
 		t.Errorf("%+v, %v, %v, %v", b, changed, over, err)
 	}
 	s.fails = nil
 	s.texts[id] = append(bytes.Clone(text), "{}\n{}\n"...)
-	if b, _, over, err := run.Read(t.Context()); b != was || !over || !errors.Is(err, marchwarden.CodeCorrupt) {
+	if b, _, over, err := f.Read(t.Context()); b != was || !over || !errors.Is(err, marchwarden.CodeCorrupt) {
 		t.Errorf("%+v, %v, %v", b, over, err)
 	}
-	if b, changed, over, err := lanes.Follow(s, blob.NewMem(), id).Read(t.Context()); !changed || !over || !b.Interrupted || b.Lanes[0].Searches != 1 || !errors.Is(err, marchwarden.CodeCorrupt) {
+	if b, changed, over, err := run.Follow(s, blob.NewMem(), id).Read(t.Context()); !changed || !over || !b.Interrupted || b.Lanes[0].Searches != 1 || !errors.Is(err, marchwarden.CodeCorrupt) {
 		t.Errorf("read at once: %+v, %v, %v, %v", b, changed, over, err)
 	}
 	s.texts[id] = written(t, id, &trace.Start{}) // brought here anew
-	if b, changed, _ := read(t, run); !changed || b.Lanes[0].State != lanes.Planning {
+	if b, changed, _ := read(t, f); !changed || b.Lanes[0].State != run.Planning {
 		t.Errorf("%+v, %v", b, changed)
 	}
 	delete(s.texts, id)
-	if b, changed, over, err := run.Read(t.Context()); b == nil || changed || !over || !errors.Is(err, marchwarden.CodeNotFound) {
+	if b, changed, over, err := f.Read(t.Context()); b == nil || changed || !over || !errors.Is(err, marchwarden.CodeNotFound) {
 		t.Errorf("%+v, %v, %v, %v", b, changed, over, err)
 	}
 }
@@ -437,11 +437,11 @@ func TestTracesThatFail(t *testing.T) {
 func TestATraceThatIsAboutToBegin(t *testing.T) {
 	id, s := followedID(t, "1"), newShelf()
 	s.texts[id], s.idle = nil, true
-	run := lanes.Follow(s, blob.NewMem(), id)
-	if _, _, over := read(t, run); over {
+	f := run.Follow(s, blob.NewMem(), id)
+	if _, _, over := read(t, f); over {
 		t.Error("it is over before it began")
 	}
-	if _, _, over := read(t, run); !over {
+	if _, _, over := read(t, f); !over {
 		t.Error("it is never over")
 	}
 }

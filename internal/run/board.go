@@ -1,4 +1,4 @@
-package lanes
+package run
 
 import (
 	"maps"
@@ -41,7 +41,7 @@ func (f *Fold) Board() *Board {
 		l.Number = top
 		b.Lanes = append(b.Lanes, l)
 	}
-	if k.ended && k.reported > b.Tokens { // what it told nobody of was its own
+	if k.ended && k.reported > b.Tokens { // what it did not report was its own
 		b.Lanes[0].Tokens = plus(b.Lanes[0].Tokens, k.reported-b.Tokens)
 	}
 	b.Lanes[0].charge(f.begun && !k.model)
@@ -73,7 +73,7 @@ func lasting(spans []Span, k *track) []Span {
 	return append(spans, Span{State: k.state, From: k.since})
 }
 
-// shared says which part of its run is a journey's, where another went on with it.
+// shared says which part of its run is a journey's, where another resumed it.
 type shared struct {
 	run    bool
 	before bool // an earlier journey has the beginning
@@ -126,7 +126,7 @@ func (f *Fold) laneOf(j *journey, s shared, before map[marchwarden.TraceID]int) 
 		end = f.own.last
 	}
 	parts := j.mine(s)
-	if told := max(j.tokens, l.add(parts)); s.run { // who goes on with a run reports for all of it
+	if told := max(j.tokens, l.add(parts)); s.run { // a resumed run reports for all of it
 		l.Tokens = max(l.Tokens, told-before[j.id])
 		before[j.id] = max(told, plus(before[j.id], l.Tokens))
 	} else {
@@ -204,8 +204,8 @@ func (j *journey) spans(parts []*track, state State, end time.Time) []Span {
 	return inOrder(inner)
 }
 
-// idle are the times in which a lane with these parts did nothing since nobody went on
-// with the investigation: each begins with what was last heard of either. A part that
+// idle are the times in which a lane with these parts did nothing since no process worked on
+// the investigation: each begins with what was last heard of either. A part that
 // went on meanwhile did not stop.
 func (f *Fold) idle(parts []*track) []Span {
 	var out []Span

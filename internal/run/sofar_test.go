@@ -1,4 +1,4 @@
-package outcome_test
+package run_test
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -41,7 +41,7 @@ type investigation struct {
 	sent   int
 }
 
-func investigate(t *testing.T, start *trace.Start) *investigation {
+func sentRihlas(t *testing.T, start *trace.Start) *investigation {
 	t.Helper()
 	in := &investigation{t: t, blobs: &damaged{blob.NewMem(), map[blob.Ref]bool{}}, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
 	var err error
@@ -49,7 +49,7 @@ func investigate(t *testing.T, start *trace.Start) *investigation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.traces.Close() })
-	start.Format, start.TraceID, start.StartedAt, start.Request = trace.Format, theRun(t), in.now, marchwarden.Request{Question: "What is it?"}
+	start.Format, start.TraceID, start.StartedAt, start.Request = trace.Format, runID(t, 1), in.now, marchwarden.Request{Question: "What is it?"}
 	w, err := in.traces.Create(start.TraceID)
 	if err != nil {
 		t.Fatal(err)
@@ -104,11 +104,11 @@ func (in *investigation) sends(researcher string, report *marchwarden.Result, fa
 // sofar is what there is, which stands as any result does.
 func (in *investigation) sofar() *marchwarden.Result {
 	in.t.Helper()
-	log, err := in.traces.Load(theRun(in.t))
+	log, err := in.traces.Load(runID(in.t, 1))
 	if err != nil {
 		in.t.Fatal(err)
 	}
-	res, err := outcome.SoFar(in.t.Context(), in.blobs, log)
+	res, err := run.SoFar(in.t.Context(), in.blobs, log)
 	if err != nil {
 		in.t.Fatal(err)
 	}
@@ -131,8 +131,8 @@ const (
 // The reports that have come in stand one after the other, and each marker and claim
 // still means its own source. What failed, or no longer stands, is not told.
 func TestSoFarOfAnInvestigation(t *testing.T) {
-	in := investigate(t, &trace.Start{Mind: "extractive", Model: "m/1", Investigation: &trace.Investigation{}})
-	if res := in.sofar(); res.Answer != "" || len(res.Citations) != 0 || res.Confidence != 0 || res.TraceID != theRun(t) || res.ConfidenceFactors.SourceAuthority != marchwarden.LowAuthority {
+	in := sentRihlas(t, &trace.Start{Mind: "extractive", Model: "m/1", Investigation: &trace.Investigation{}})
+	if res := in.sofar(); res.Answer != "" || len(res.Citations) != 0 || res.Confidence != 0 || res.TraceID != runID(t, 1) || res.ConfidenceFactors.SourceAuthority != marchwarden.LowAuthority {
 		t.Errorf("at the beginning: %+v", res)
 	}
 	in.sends("web", in.finds(rihla1, 0.9, "Peas are green.", "Peas are round."), nil)
@@ -187,7 +187,7 @@ func TestSoFarOfAnInvestigation(t *testing.T) {
 
 // A rihla that went on reports for both of its parts: its latest report is told, once.
 func TestSoFarOfARihlaThatWentOn(t *testing.T) {
-	in := investigate(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
+	in := sentRihlas(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
 	in.sends("web", in.finds(rihla1, 0.5, "Peas are green."), nil)
 	in.sends("web", in.finds(rihla2, 0.6, "Beans are long."), nil)
 	in.sends("web", in.finds(rihla1, 0.7, "Peas are green.", "Peas are round."), nil)
@@ -208,7 +208,7 @@ func TestSoFarOfARihlaThatWentOn(t *testing.T) {
 // there are no others.
 func TestSoFarOfReportsWithoutClaims(t *testing.T) {
 	for _, first := range []bool{true, false} {
-		in := investigate(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
+		in := sentRihlas(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
 		bare := in.finds(rihla1, 0.5, "Peas are green.")
 		bare.Claims = nil
 		whole := in.finds(rihla2, 0.6, "Beans are long.")
@@ -227,7 +227,7 @@ func TestSoFarOfReportsWithoutClaims(t *testing.T) {
 
 // However a marker is written, it means the same citation afterwards.
 func TestSoFarShiftsEveryMarker(t *testing.T) {
-	in := investigate(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
+	in := sentRihlas(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
 	in.sends("web", in.finds(rihla1, 0.5, "Peas are green."), nil)
 	odd := in.finds(rihla2, 0.6, "Beans are long.", "Corn is yellow.")
 	odd.Answer, odd.Claims = "Beans are long. [000001] Corn is yellow. [02][1]", nil
@@ -239,19 +239,19 @@ func TestSoFarShiftsEveryMarker(t *testing.T) {
 
 // Of research there is nothing to tell before its end but what it cost.
 func TestSoFarOfResearch(t *testing.T) {
-	in := investigate(t, &trace.Start{Mind: "extractive"})
+	in := sentRihlas(t, &trace.Start{Mind: "extractive"})
 	ref, err := in.blobs.Put(t.Context(), []byte("a page"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.now = in.now.Add(90 * time.Second)
-	for _, s := range []trace.Step{&trace.Iteration{}, &trace.FetchComplete{URL: "https://example.org", ContentHash: ref}, &trace.FetchComplete{URL: "https://example.org/none"}, &trace.ModelComplete{TokensIn: 10, TokensOut: 5}, &trace.Iteration{}, &trace.ModelComplete{TokensIn: 1, TokensOut: 1}} {
+	for _, s := range []trace.Step{&trace.Iteration{}, &trace.FetchComplete{URL: "https://example.org", ContentHash: ref}, &trace.FetchComplete{URL: "https://example.org/none", Effect: trace.Effect{Error: marchwarden.CodeNotFound}}, &trace.ModelComplete{TokensIn: 10, TokensOut: 5}, &trace.Iteration{}, &trace.ModelComplete{TokensIn: 1, TokensOut: 1}} {
 		if err := in.Note(s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	res := in.sofar()
-	want := &marchwarden.Result{TraceID: theRun(t), ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority},
+	want := &marchwarden.Result{TraceID: runID(t, 1), ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority},
 		CostMetadata: marchwarden.CostMetadata{TokensUsed: 17, IterationsRun: 2, WallTimeSec: 90, ModelID: "extractive", SourcesRead: 1}}
 	want.Normalize()
 	if diff := cmp.Diff(want, res, cmp.Comparer(func(a, b marchwarden.TraceID) bool { return a == b })); diff != "" {
@@ -261,18 +261,18 @@ func TestSoFarOfResearch(t *testing.T) {
 
 // Whoever stops asking is told so, and a log without a beginning is no run.
 func TestSoFarThatCannotBeTold(t *testing.T) {
-	in := investigate(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
+	in := sentRihlas(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
 	in.sends("web", in.finds(rihla1, 0.5, "Peas are green."), nil)
-	log, err := in.traces.Load(theRun(t))
+	log, err := in.traces.Load(runID(t, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if res, err := outcome.SoFar(ctx, gone{in.blobs}, log); !errors.Is(err, context.Canceled) || res != nil {
+	if res, err := run.SoFar(ctx, gone{in.blobs}, log); !errors.Is(err, context.Canceled) || res != nil {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if res, err := outcome.SoFar(t.Context(), in.blobs, &trace.Log{}); err == nil || res != nil {
+	if res, err := run.SoFar(t.Context(), in.blobs, &trace.Log{}); err == nil || res != nil {
 		t.Errorf("%+v, %v", res, err)
 	}
 }

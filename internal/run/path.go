@@ -1,4 +1,4 @@
-package lanes
+package run
 
 import (
 	"slices"

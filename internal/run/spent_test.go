@@ -1,0 +1,101 @@
+package run_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+const (
+	priced   = "openai/gpt-4.1" // 2 and 8 dollars for a million tokens
+	unpriced = "openai/nobody-knows"
+)
+
+func model(in, out int) *trace.ModelComplete {
+	return &trace.ModelComplete{Model: priced, TokensIn: in, TokensOut: out}
+}
+
+// A run that went past its end is told as a whole, and since that end: then the rihlas
+// that reported before are not counted once more.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	first, second, stranger := runID(t, 2), runID(t, 3), runID(t, 4)
+	logs := map[marchwarden.TraceID]*trace.Log{
+		runID(t, 1): {Steps: []trace.Step{
+			&trace.Start{Library: []string{"mine"}}, model(100, 10), &trace.SearchComplete{}, &trace.RihlaComplete{TraceID: first}, &trace.BudgetExhausted{What: []string{"token_budget"}}, &trace.Complete{Interrupted: true},
+			&trace.Resume{}, model(1, 2), &trace.EmbedComplete{Model: priced, TokensIn: 4}, &trace.FetchComplete{}, &trace.FetchComplete{Effect: trace.Effect{Error: marchwarden.CodeDenied}}, &trace.RihlaComplete{TraceID: second}, &trace.Complete{},
+		}},
+		first:  {Steps: []trace.Step{&trace.Start{Library: []string{"lib"}}, model(1000, 0), &trace.FetchComplete{}, &trace.Complete{}}},
+		second: {Steps: []trace.Step{&trace.Start{Library: []string{"lib", "web"}}, model(2000, 0), &trace.BudgetExhausted{What: []string{"max_sources"}}, &trace.Complete{}}},
+	}
+	res := &marchwarden.Result{TraceID: runID(t, 1), Rihlas: []marchwarden.Rihla{{Researcher: "files", TraceID: first}, {Researcher: "web", TraceID: second}, {Researcher: "web", TraceID: second}}}
+	tell := func(res *marchwarden.Result, of run.Scope) (run.Spent, []string) {
+		return run.Together(res, func(id marchwarden.TraceID) (run.Trail, error) {
+			if log := logs[id]; log != nil {
+				return run.TrailOf(log, of), nil
+			}
+			return run.Trail{}, errors.New("not here")
+		})
+	}
+	whole, searched := tell(res, run.Whole)
+	want := run.Spent{Read: 2, Searches: 1, Tokens: map[string]ledger.Tokens{priced: {In: 3105, Out: 12}}, Exhausted: []string{"max_sources"}, Known: true}
+	if !cmp.Equal(whole, want) || !cmp.Equal(searched, []string{"lib", "web"}) {
+		t.Errorf("whole: %+v, %v", whole, searched)
+	}
+	since, searched := tell(res, run.SinceItsEnd)
+	want = run.Spent{Read: 1, Tokens: map[string]ledger.Tokens{priced: {In: 2005, Out: 2}}, Exhausted: []string{"max_sources"}, Known: true}
+	if !cmp.Equal(since, want) || !cmp.Equal(searched, []string{"lib", "web"}) {
+		t.Errorf("since: %+v, %v", since, searched)
+	}
+	res.Rihlas = append(res.Rihlas, marchwarden.Rihla{Researcher: "theirs", TraceID: stranger, TokensUsed: 1})
+	if got, searched := tell(res, run.Whole); !got.Unpriced || !cmp.Equal(searched, []string{"lib", "web", "theirs"}) {
+		t.Errorf("with a stranger: %+v, %v", got, searched)
+	}
+	res.Rihlas[3] = marchwarden.Rihla{Researcher: "theirs", Outcome: "failed: no answer"}
+	if got, searched := tell(res, run.Whole); !got.Unpriced || !cmp.Equal(searched, []string{"lib", "web"}) {
+		t.Errorf("with one that failed: %+v, %v", got, searched)
+	}
+	if got, _ := tell(&marchwarden.Result{TraceID: runID(t, 9)}, run.Whole); got.Known || got.Tokens == nil {
+		t.Errorf("without a trace: %+v", got)
+	}
+}
+
+func TestCost(t *testing.T) {
+	t.Parallel()
+	used := map[string]ledger.Tokens{priced: {In: 1000000, Out: 0}}
+	for name, c := range map[string]struct {
+		s    run.Spent
+		cost marchwarden.CostMetadata
+		want *float64
+	}{
+		"nothing used":     {run.Spent{}, marchwarden.CostMetadata{ModelID: "whoever"}, new(0.0)},
+		"one that failed":  {run.Spent{Unpriced: true}, marchwarden.CostMetadata{ModelID: "whoever"}, nil},
+		"a free mind":      {run.Spent{}, marchwarden.CostMetadata{TokensUsed: 500, ModelID: "extractive/1"}, new(0.0)},
+		"a model":          {run.Spent{Tokens: used}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, new(2.0)},
+		"only the sum":     {run.Spent{}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, nil},
+		"unknown model":    {run.Spent{Tokens: map[string]ledger.Tokens{priced: {In: 1}, unpriced: {In: 1}}}, marchwarden.CostMetadata{TokensUsed: 2, ModelID: priced}, nil},
+		"strangers beside": {run.Spent{Tokens: used, Unpriced: true}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, nil},
+	} {
+		got := c.s.Cost(c.cost)
+		if (got == nil) != (c.want == nil) || got != nil && math.Abs(*got-*c.want) > 1e-9 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func runID(tb testing.TB, n int) marchwarden.TraceID {
+	tb.Helper()
+	id, err := marchwarden.ParseTraceID(fmt.Sprintf("0198c0de-7a3b-7c11-9d55-%012x", n))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return id
+}
