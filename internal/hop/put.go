@@ -13,6 +13,8 @@ const untold = -0.03
 // nounReach is how many words before a name its noun may stand: "the town in which she".
 const nounReach = 6
 
+var articles = strings.Fields("the a an")
+
 // joints are words between a noun and what describes it.
 var joints = strings.Fields("that which who whom whose where when of by containing")
 
@@ -50,9 +52,7 @@ func Put(text, name string, tells func(stem string) float64) (described, asked s
 	return text[start:end], text[:start] + name + text[end:]
 }
 
-func isArticle(t lexicon.Token) bool {
-	return slices.Contains([]string{"the", "a", "an"}, strings.ToLower(t.Text))
-}
+func isArticle(t lexicon.Token) bool { return slices.Contains(articles, strings.ToLower(t.Text)) }
 
 // widen takes in the noun that a description belongs to, and the end of its clause.
 func widen(text string, toks []lexicon.Token, from, to int) (int, int) {

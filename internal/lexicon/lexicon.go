@@ -234,11 +234,7 @@ func runEnd(s string, i int) int {
 	for i < len(s) && asciiWord(s[i]) {
 		i++
 	}
-	n := strings.IndexFunc(s[i:], func(r rune) bool { return !wordRune(r) || ideograph(r) })
-	if n < 0 {
-		return len(s)
-	}
-	return i + n
+	return len(s) - len(strings.TrimLeftFunc(s[i:], func(r rune) bool { return wordRune(r) && !ideograph(r) }))
 }
 
 // joins returns the length of the mark at j if it holds the token that began at
@@ -273,11 +269,7 @@ func digits(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789"
 
 // wordAt reports whether a letter or digit stands at i.
 func wordAt(s string, i int) bool {
-	if i >= len(s) {
-		return false
-	}
-	r, _ := utf8.DecodeRuneInString(s[i:])
-	return wordRune(r)
+	return i < len(s) && wordRune(firstRune(s[i:]))
 }
 
 func wordRune(r rune) bool {

@@ -203,6 +203,9 @@ func (c *checker) found(f Finding) { c.report.Findings = append(c.report.Finding
 // each calls fn for every trace, in the order of their ids.
 func (c *checker) each(ctx context.Context, fn func(marchwarden.TraceID)) error {
 	ids, err := c.Traces.List()
+	if err != nil {
+		return err
+	}
 	slices.SortFunc(ids, func(a, b marchwarden.TraceID) int { return strings.Compare(a.String(), b.String()) })
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
@@ -210,7 +213,7 @@ func (c *checker) each(ctx context.Context, fn func(marchwarden.TraceID)) error 
 		}
 		fn(id)
 	}
-	return err
+	return nil
 }
 
 func (c *checker) traces(ctx context.Context) error {
@@ -358,9 +361,12 @@ func (c *checker) needs(ctx context.Context) error {
 			}
 		}
 	})
+	if err != nil {
+		return err // who needs the rest is not known: it stays
+	}
 	// A trace may have been removed since, and with it what it needed.
 	c.report.Findings = slices.DeleteFunc(c.report.Findings, func(f Finding) bool { return f.Kind == MissingBlob && len(f.NeededBy) == 0 })
-	return err
+	return nil
 }
 
 func (f *Finding) need(n Need, family marchwarden.TraceID) {

@@ -377,3 +377,33 @@ func TestCheckThatIsBrokenOff(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// stopping breaks a check off when it looks for a blob that is missing.
+type stopping struct {
+	blob.Shelf
+	stop func()
+}
+
+func (s stopping) Inspect(ctx context.Context, file blob.File) ([]byte, error) {
+	content, err := s.Shelf.Inspect(ctx, file)
+	if err != nil {
+		s.stop()
+	}
+	return content, err
+}
+
+// What is missing stays in the report when it was not found out yet who needs it.
+func TestCheckThatIsBrokenOffNamesWhatIsMissing(t *testing.T) {
+	p, runs := investigated(t, questions[0])
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	if err := os.Remove(p.blob(runs[0].Log.Latest().Result)); err != nil {
+		t.Fatal(err)
+	}
+	h := p.home()
+	h.Shelf = stopping{h.Shelf, stop}
+	r, err := h.Check(ctx, record.CheckOptions{Now: time.Now()})
+	if !errors.Is(err, context.Canceled) || !slices.ContainsFunc(r.Findings, func(f record.Finding) bool { return f.Kind == record.MissingBlob }) {
+		t.Errorf("%s%v", describe(r), err)
+	}
+}
