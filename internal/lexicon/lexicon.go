@@ -273,10 +273,7 @@ func wordAt(s string, i int) bool {
 }
 
 func wordRune(r rune) bool {
-	if r < utf8.RuneSelf {
-		return asciiWord(byte(r))
-	}
-	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl)
+	return r < utf8.RuneSelf && asciiWord(byte(r)) || r >= utf8.RuneSelf && unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl)
 }
 
 // ideograph reports whether r is written without spaces between words.
