@@ -18,9 +18,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
-const researchersHelp = `Show the researchers of your network: name, scope, where it runs, the version of the
-contract it keeps, and whether it answers. Built-in researchers run as processes
-of their own; others join by a few lines in config.yaml:
+const researchersHelp = `Show the researchers of your network: name, scope, where each runs, the version
+of the contract it keeps, and whether it answers. Built-in researchers run
+inside the program; others join by a few lines in config.yaml:
 
   researchers:
     - name: trials
