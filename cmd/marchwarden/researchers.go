@@ -159,14 +159,14 @@ func (a *app) runCheck(ctx context.Context, args []string, o conform.Options, to
 	}
 	m := settings.Member{Name: "the address", At: "--token-env", Command: args, TokenEnv: tokenEnv}
 	if strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://") {
-		m.Command, m.Url = nil, args[0]
+		m.Command, m.URL = nil, args[0]
 		if len(args) > 1 {
 			return invalid("URL", "", "must stand alone")
 		}
-		if problem, hint := m.UrlProblem(); problem != "" {
+		if problem, hint := m.URLProblem(); problem != "" {
 			return invalid("URL", hint, problem)
 		}
-		if i := slices.IndexFunc(c.Members, func(o settings.Member) bool { return o.Url == m.Url }); i >= 0 && tokenEnv == "" {
+		if i := slices.IndexFunc(c.Members, func(o settings.Member) bool { return o.URL == m.URL }); i >= 0 && tokenEnv == "" {
 			m = c.Members[i] // with the login or the token that it has there
 		}
 	} else if tokenEnv != "" {

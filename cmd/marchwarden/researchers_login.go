@@ -56,7 +56,7 @@ func (a *app) runLogin(ctx context.Context, name string, o loginOptions) error {
 	switch {
 	case !m.External():
 		return notOfConfig(name)
-	case m.Url == "":
+	case m.URL == "":
 		return invalid("NAME", "env names the variables that a command may see", name+" is a program; a login is for a researcher at an address")
 	case m.TokenEnv != "":
 		return invalid("NAME", "remove token_env from config.yaml to log in instead", name+" has its token from "+m.TokenEnv)

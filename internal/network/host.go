@@ -46,8 +46,8 @@ type Host struct {
 }
 
 // Source is where the settings of this program are read from.
-func (h *Host) Source() settings.Source {
-	return settings.Source{Env: h.Env, Dir: h.Dir, UserHome: h.UserHome, Warn: h.Say}
+func (a *Host) Source() settings.Source {
+	return settings.Source{Env: a.Env, Dir: a.Dir, UserHome: a.UserHome, Warn: a.Say}
 }
 
 // invalid makes the error of an option that is wrong.

@@ -78,7 +78,7 @@ func CloseFolders(fs []*fetch.Folder) error {
 	return errors.Join(errs...)
 }
 
-// The folders that 'library add' added are kept apart from the index, which can
+// FolderSuffix ends the name of a file that names a folder. The folders that 'library add' added are kept apart from the index, which can
 // be thrown away and made again. Each is a file of its own, so that several
 // processes can add and remove at once without a lock:
 //

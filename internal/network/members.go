@@ -152,11 +152,11 @@ func Dial(d client.Dialer, target func() client.Target) func(context.Context) (p
 // Target is where an external researcher is. It gets a small environment, and what the
 // configuration names.
 func (a *Host) Target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
-	t = client.Target{Command: m.Command, URL: m.Url, Dir: a.Dir, Patience: m.Timeout} // the start is part of a call
+	t = client.Target{Command: m.Command, URL: m.URL, Dir: a.Dir, Patience: m.Timeout} // the start is part of a call
 	if t.Token, err = a.secretOf(m, "token_env", m.TokenEnv); err != nil {
 		return t, err
 	}
-	if m.Url != "" && m.TokenEnv == "" && c.MemberNamed(m.Name).Url == m.Url {
+	if m.URL != "" && m.TokenEnv == "" && c.MemberNamed(m.Name).URL == m.URL {
 		if t.Login, err = a.loginOf(c, m); err != nil {
 			return t, err
 		}

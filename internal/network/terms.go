@@ -52,7 +52,7 @@ func (a *Host) loginOf(c *settings.Settings, m settings.Member) (*login.Login, e
 	if err != nil {
 		return nil, err
 	}
-	home, err := url.Parse(m.Url)
+	home, err := url.Parse(m.URL)
 	if err != nil {
 		return nil, invalid(m.At, "", "url of "+m.Name+" cannot be read")
 	}
@@ -61,7 +61,7 @@ func (a *Host) loginOf(c *settings.Settings, m settings.Member) (*login.Login, e
 		return nil, err
 	}
 	return &login.Login{
-		URL: m.Url, Name: m.Name, File: c.LoginsPath(), ClientID: m.ClientID, ClientSecret: secret, Now: a.Now, Hide: a.Hide.Learn,
+		URL: m.URL, Name: m.Name, File: c.LoginsPath(), ClientID: m.ClientID, ClientSecret: secret, Now: a.Now, Hide: a.Hide.Learn,
 		// Answers hold the secrets that are to be kept: they are not cleaned as others are.
 		HTTP: login.Client(home, serviceTransport(), guard.New(allow).Transport()),
 	}, nil

@@ -94,7 +94,7 @@ func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members 
 	return cfg, err
 }
 
-// egressOf are the members whose findings others may be told. Of a cluster's worker, its owner says
+// AllowEgress are the members whose findings others may be told. Of a cluster's worker, its owner says
 // whose at most: the sources are not the caller's.
 func (s *Worker) AllowEgress(t dispatch.Task) []string {
 	own := egressOf(s.Settings, s.Options)

@@ -21,7 +21,7 @@ type Member struct {
 	Name      string
 	Scope     string
 	Command   []string
-	Url       string
+	URL       string
 	TokenEnv  string
 	ClientID  string   // by which an authorization server knows this program
 	SecretEnv string   // the variable with what goes with it
@@ -34,7 +34,7 @@ type Member struct {
 }
 
 // External reports whether the member is not part of this program.
-func (m Member) External() bool { return len(m.Command) > 0 || m.Url != "" }
+func (m Member) External() bool { return len(m.Command) > 0 || m.URL != "" }
 
 // secretVariables are the variables of the environment with what the member is given in
 // confidence: its token, and of those that a program may see the ones whose names
@@ -56,7 +56,7 @@ func soundsSecret(name string) bool {
 }
 
 // Transport says where the member runs.
-func (m Member) Transport() string { return cmp.Or(m.Url, strings.Join(m.Command, " ")) }
+func (m Member) Transport() string { return cmp.Or(m.URL, strings.Join(m.Command, " ")) }
 
 // memberKeys are the keys of one researcher in config.yaml, and what they set.
 var memberKeys = map[string]func(m *Member, texts []string) (problem string){
@@ -68,7 +68,7 @@ var memberKeys = map[string]func(m *Member, texts []string) (problem string){
 		}
 		return ""
 	},
-	"url":               func(m *Member, t []string) string { return one(t, &m.Url) },
+	"url":               func(m *Member, t []string) string { return one(t, &m.URL) },
 	"token_env":         func(m *Member, t []string) string { return one(t, &m.TokenEnv) },
 	"client_id":         func(m *Member, t []string) string { return one(t, &m.ClientID) },
 	"client_secret_env": func(m *Member, t []string) string { return one(t, &m.SecretEnv) },
@@ -160,7 +160,7 @@ func (m Member) problem(before []Member) (problem, hint string) {
 		return fmt.Sprintf("two researchers are called %s", m.Name), ""
 	case m.Name == PI:
 		return "pi is the name of the investigator itself", ""
-	case len(m.Command) > 0 && m.Url != "":
+	case len(m.Command) > 0 && m.URL != "":
 		return fmt.Sprintf("researcher %s has a command and a url; one of them must go", m.Name), ""
 	case builtin && m.External():
 		return fmt.Sprintf("%s is a built-in researcher and cannot have a command or url", m.Name), "choose another name"
@@ -170,16 +170,16 @@ func (m Member) problem(before []Member) (problem, hint string) {
 		return fmt.Sprintf("researcher %s has neither a command nor a url", m.Name), ""
 	case !builtin && m.Scope == "":
 		return fmt.Sprintf("researcher %s has no scope", m.Name), "say in a sentence what it covers: the investigator chooses by it"
-	case m.TokenEnv != "" && m.Url == "":
+	case m.TokenEnv != "" && m.URL == "":
 		return fmt.Sprintf("token_env of %s is for a url", m.Name), "env names the variables that a command may see"
-	case m.ClientID != "" && (m.Url == "" || m.TokenEnv != ""):
+	case m.ClientID != "" && (m.URL == "" || m.TokenEnv != ""):
 		return fmt.Sprintf("client_id of %s is for a url without token_env", m.Name), "it is for 'marchwarden researchers login'"
 	case m.SecretEnv != "" && m.ClientID == "":
 		return fmt.Sprintf("client_secret_env of %s goes with a client_id", m.Name), ""
-	case len(m.Env) > 0 && m.Url != "":
+	case len(m.Env) > 0 && m.URL != "":
 		return fmt.Sprintf("env of %s is for a command", m.Name), "token_env names the variable with the token for a url"
 	}
-	return m.UrlProblem()
+	return m.URLProblem()
 }
 
 // described reports whether more is said of a member than its weights.
@@ -187,13 +187,13 @@ func (m Member) described() bool {
 	return m.Scope != "" || m.TokenEnv != "" || m.ClientID != "" || m.SecretEnv != "" || len(m.Env) > 0 || m.Trust != "" || m.Private
 }
 
-// UrlProblem says what is wrong with the address, which may hold a password and is
+// URLProblem says what is wrong with the address, which may hold a password and is
 // not repeated.
-func (m Member) UrlProblem() (problem, hint string) {
-	if m.Url == "" {
+func (m Member) URLProblem() (problem, hint string) {
+	if m.URL == "" {
 		return "", ""
 	}
-	u, err := url.Parse(m.Url)
+	u, err := url.Parse(m.URL)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return fmt.Sprintf("url of %s must begin with http:// or https:// and a host", m.Name), ""

@@ -2,7 +2,7 @@ package settings
 
 import "path/filepath"
 
-// Where things are below the home folder.
+// BlobPath and those below it are where things lie in the home folder.
 func (c *Settings) BlobPath() string    { return filepath.Join(c.Home(), "blobs") }
 func (c *Settings) IndexPath() string   { return filepath.Join(c.Home(), "library", "index.db") }
 func (c *Settings) FoldersPath() string { return filepath.Join(c.Home(), "library", "folders") }
