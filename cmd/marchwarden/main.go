@@ -157,6 +157,9 @@ func execute(ctx context.Context, a *app, args []string) int {
 	return exitCode(ctx, err)
 }
 
+// invalid makes the error of an argument, flag or setting that is wrong.
+var invalid = settings.Invalid
+
 // verdict is the exit code of a command that did its work and whose finding is no
 // failure: it was printed, and there is nothing to complain about.
 type verdict int
@@ -173,11 +176,6 @@ func exitCode(ctx context.Context, err error) int {
 		return exitUsage
 	}
 	return exitFailed
-}
-
-// invalid makes the error of an argument, flag or setting that is wrong.
-func invalid(field, hint, message string) error {
-	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message, Hint: hint}
 }
 
 // outStyle and errStyle look at the two streams. NO_COLOR is honoured even where

@@ -12,11 +12,14 @@ import (
 	"github.com/spf13/pflag"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -242,4 +245,51 @@ func asMuchAgain(exhausted []string, start *trace.Start) string {
 	}
 	slices.Sort(flags)
 	return strings.Join(slices.Compact(flags), " ")
+}
+
+// stoppable lets the page stop a run that a terminal began, as Ctrl-C does. The run is a new
+// one with an id of its own, or the one that resumes.
+func (a *app) stoppable(ctx context.Context, c *settings.Settings, resume string) (context.Context, func()) {
+	id, err := marchwarden.ParseTraceID(resume)
+	if err != nil {
+		id = a.NewID()
+		ctx = marchwarden.WithTraceID(ctx, id)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	go runs.HeedStop(ctx, c.RunsPath(), id, func() { stop(errInterrupted) })
+	return ctx, func() { stop(nil) }
+}
+
+// hints tell how to search more than what was searched, and what else would help.
+func hintsFor(c *settings.Settings, start *trace.Start, o network.Options, searched []string) []string {
+	var hints []string
+	if start.Mind != "" && start.Model == "" && start.Reader == "" {
+		hints = append(hints, "the reader is off: sentences were picked by their words alone; marchwarden doctor tells why")
+	}
+	names := []string{start.Researcher}
+	if start.Investigation != nil {
+		names = nil
+		for _, m := range start.Investigation.Members {
+			names = append(names, m.Name)
+		}
+	}
+	if slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name) {
+		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
+			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
+		}
+		if start.Model == "" {
+			hints = append(hints, "no model was asked; ANTHROPIC_API_KEY, OPENAI_API_KEY or --model ollama/MODEL add one")
+		}
+		return hints
+	}
+	if !slices.Contains(names, files.Name) { // one researcher was asked alone
+		return nil
+	}
+	folders := "to search your own documents: marchwarden library add DIR"
+	if slices.ContainsFunc(searched, func(name string) bool {
+		return strings.Contains(name, " document") && !strings.HasPrefix(name, corpus.Name)
+	}) {
+		folders = "to search more folders: marchwarden library add DIR; --embedded adds our own"
+	}
+	return append(hints, folders, "to ask the web and arXiv, too: marchwarden ask --online; see marchwarden researchers")
 }

@@ -14,7 +14,7 @@ func Statuses() []run.State {
 // Standing is where a run stands, and what can be done about it.
 type Standing struct {
 	Status    run.State // one of Statuses
-	Resumable bool      // it can be gone on with
+	Resumable bool      // it can be resumed
 	Partial   bool      // there is a partial result
 	Imported  bool
 	Problem   string // why it is damaged

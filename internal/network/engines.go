@@ -78,12 +78,12 @@ func NamedEngines(c *settings.Settings, flag string) (named []EngineKind, saidBy
 	for _, name := range names {
 		i := slices.IndexFunc(EngineKinds, func(k EngineKind) bool { return k.Name == name })
 		if i < 0 {
-			return nil, "", invalid(origin, "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(EngineNames()), plaintext.Clip(name, 40)))
+			return nil, "", settings.Invalid(origin, "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(EngineNames()), plaintext.Clip(name, 40)))
 		}
 		named = append(named, EngineKinds[i])
 	}
 	if given && len(named) == 0 {
-		return nil, "", invalid(origin, "", fmt.Sprintf("must be a list of %s, and names none", settings.Either(EngineNames())))
+		return nil, "", settings.Invalid(origin, "", fmt.Sprintf("must be a list of %s, and names none", settings.Either(EngineNames())))
 	}
 	return named, origin, nil
 }
@@ -97,7 +97,7 @@ func (a *Host) openEngines(c *settings.Settings, flag string) (search.Engine, er
 	}
 	for _, k := range kinds {
 		if !k.Configured(c) {
-			return nil, invalid(origin, "set "+settings.EnvOf(k.Needs)+" in the environment or in .env", k.Name+" is not configured")
+			return nil, settings.Invalid(origin, "set "+settings.EnvOf(k.Needs)+" in the environment or in .env", k.Name+" is not configured")
 		}
 	}
 	if len(kinds) == 0 {

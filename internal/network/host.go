@@ -50,11 +50,6 @@ func (a *Host) Source() settings.Source {
 	return settings.Source{Env: a.Env, Dir: a.Dir, UserHome: a.UserHome, Warn: a.Say}
 }
 
-// invalid makes the error of an option that is wrong.
-func invalid(field, hint, message string) error {
-	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message, Hint: hint}
-}
-
 // tracingEnd is how long a command waits, when it is done, for a collector to take the
 // last spans.
 const tracingEnd = 2 * time.Second

@@ -65,7 +65,7 @@ func (a *Host) OpenLibrary(c *settings.Settings, given []string, embedded bool) 
 // working directory.
 func (a *Host) OpenFolder(field, path string) (*fetch.Folder, error) {
 	if strings.TrimSpace(path) == "" {
-		return nil, invalid(field, "use . for the working directory", "must not be blank")
+		return nil, settings.Invalid(field, "use . for the working directory", "must not be blank")
 	}
 	return fetch.OpenFolder(a.Source().Absolute(path, a.Dir))
 }

@@ -33,7 +33,7 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		conf := c.MemberNamed(name)
 		off := a.WhyOff(c, o, name)
 		if off != "" && slices.Contains(o.Researchers, name) {
-			return nil, invalid("--researchers", "", name+": "+off)
+			return nil, settings.Invalid("--researchers", "", name+": "+off)
 		}
 		if off != "" || !o.wants(name) {
 			continue
@@ -63,7 +63,7 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		}
 		if m.Off {
 			if slices.Contains(o.Researchers, m.Name) {
-				return nil, invalid(o.chosenBy(), "", m.Name+": "+OffInFile)
+				return nil, settings.Invalid(o.chosenBy(), "", m.Name+": "+OffInFile)
 			}
 			continue
 		}
@@ -79,7 +79,7 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 	out = append(out, o.Others...)
 	for _, name := range o.Researchers {
 		if !slices.ContainsFunc(out, func(s pool.Seat) bool { return s.Name == name }) {
-			return nil, invalid("--researchers", "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(c.MemberNames()), plaintext.Clip(name, 40)))
+			return nil, settings.Invalid("--researchers", "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(c.MemberNames()), plaintext.Clip(name, 40)))
 		}
 	}
 	return out, nil

@@ -177,14 +177,14 @@ func ParseModel(name, origin string) (provider, string, error) {
 	}
 	i := slices.IndexFunc(providers, func(p provider) bool { return p.Name == who })
 	if i < 0 {
-		return provider{}, "", invalid(origin, "for example anthropic/"+anthropic.DefaultModel+" or ollama/qwen3; a server that speaks OpenAI's protocol is openai/MODEL with OPENAI_BASE_URL",
+		return provider{}, "", settings.Invalid(origin, "for example anthropic/"+anthropic.DefaultModel+" or ollama/qwen3; a server that speaks OpenAI's protocol is openai/MODEL with OPENAI_BASE_URL",
 			fmt.Sprintf("must be %s or PROVIDER/MODEL with one of the providers %s, not %q", NoModel, settings.Either(providerNames()), plaintext.Clip(name, 60)))
 	}
 	if model == "" {
 		model = providers[i].byDefault
 	}
 	if model == "" || strings.ContainsFunc(model, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return provider{}, "", invalid(origin, "for example "+who+"/qwen3", fmt.Sprintf("names no model of %s", who))
+		return provider{}, "", settings.Invalid(origin, "for example "+who+"/qwen3", fmt.Sprintf("names no model of %s", who))
 	}
 	return providers[i], model, nil
 }

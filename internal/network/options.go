@@ -53,15 +53,15 @@ func (o Options) flagsFor(a *Host, c *settings.Settings, name string) error {
 		switch {
 		case !f.given(o) || asked:
 		case name == settings.PI:
-			return invalid(f.flag, "add it to --researchers", "is for the researcher "+f.names[0]+", who is not asked")
+			return settings.Invalid(f.flag, "add it to --researchers", "is for the researcher "+f.names[0]+", who is not asked")
 		case len(f.names) == 0:
-			return invalid(f.flag, "leave out --researcher to let all of them work together", "is not for the researcher "+name)
+			return settings.Invalid(f.flag, "leave out --researcher to let all of them work together", "is not for the researcher "+name)
 		default:
-			return invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
+			return settings.Invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
 		}
 	}
 	if o.Render != "" && name == settings.PI && offline(a, c, o) != "" {
-		return invalid("--render", "add --online", "is for the web, which is not asked")
+		return settings.Invalid("--render", "add --online", "is for the web, which is not asked")
 	}
 	return nil
 }
@@ -85,13 +85,13 @@ func (o Options) Narrowed(names []string) Options {
 // Check refuses options that do not go together.
 func (o Options) Check(a *Host, c *settings.Settings, name string) error {
 	if !slices.Contains(c.ResearcherNames(), name) {
-		return invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(c.ResearcherNames()), plaintext.Clip(name, 40)))
+		return settings.Invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(c.ResearcherNames()), plaintext.Clip(name, 40)))
 	}
 	if err := o.flagsFor(a, c, name); err != nil {
 		return err
 	}
 	if o.Render != "" && o.Render != settings.RenderAuto && o.Render != settings.RenderNever {
-		return invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", settings.RenderAuto, settings.RenderNever, plaintext.Clip(o.Render, 40)))
+		return settings.Invalid("--render", "", fmt.Sprintf("must be %s or %s, not %q", settings.RenderAuto, settings.RenderNever, plaintext.Clip(o.Render, 40)))
 	}
 	own := slices.DeleteFunc(slices.Clone(o.AllowEgress), func(name string) bool {
 		return slices.ContainsFunc(o.Others, func(s pool.Seat) bool { return s.Name == name })

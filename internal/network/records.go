@@ -136,7 +136,7 @@ func ReadLimited(r io.Reader, most int64, what string) ([]byte, error) {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read %s", what)
 	}
 	if int64(len(data)) > most {
-		return nil, invalid(what, "", fmt.Sprintf("must be at most %d bytes", most))
+		return nil, settings.Invalid(what, "", fmt.Sprintf("must be at most %d bytes", most))
 	}
 	return data, nil
 }

@@ -42,7 +42,7 @@ func (a *Host) OpenPapers(c *settings.Settings) (*arxivapi.Client, *scholar.Serv
 func (a *Host) OpenDatabase(ctx context.Context, c *settings.Settings, o Options) (*database.DB, error) {
 	address := DatabaseURL(c, o)
 	if address == "" {
-		return nil, invalid("--db", "for example postgres://user@localhost/trials or ~/data.sqlite", "is missing")
+		return nil, settings.Invalid("--db", "for example postgres://user@localhost/trials or ~/data.sqlite", "is missing")
 	}
 	if database.IsFile(address) {
 		address = a.Source().Absolute(address, a.Dir)
@@ -54,7 +54,7 @@ func (a *Host) OpenDatabase(ctx context.Context, c *settings.Settings, o Options
 		if o.DB == "" {
 			field = c.Label(settings.DB)
 		}
-		return nil, invalid(field, e.Hint, e.Message) // what was given is wrong, and not the database
+		return nil, settings.Invalid(field, e.Hint, e.Message) // what was given is wrong, and not the database
 	}
 	return db, err
 }

@@ -54,7 +54,7 @@ func (a *Host) loginOf(c *settings.Settings, m settings.Member) (*login.Login, e
 	}
 	home, err := url.Parse(m.URL)
 	if err != nil {
-		return nil, invalid(m.At, "", "url of "+m.Name+" cannot be read")
+		return nil, settings.Invalid(m.At, "", "url of "+m.Name+" cannot be read")
 	}
 	allow, err := FetchAllow(c)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *Host) secretOf(m settings.Member, key, variable string) (string, error)
 	}
 	value, _ := a.Env(variable)
 	if value = strings.TrimSpace(value); value == "" {
-		return "", invalid(m.At, "set it in the environment", key+" of "+m.Name+" names "+variable+", which is not set")
+		return "", settings.Invalid(m.At, "set it in the environment", key+" of "+m.Name+" names "+variable+", which is not set")
 	}
 	return value, nil
 }

@@ -79,7 +79,7 @@ func (a *Host) BareEmbedder(c *settings.Settings) (embed.Embedder, error) {
 	case how == settings.EmbedOpenAI:
 		custom := c.Origin(settings.OpenAIURL) != settings.FromDefault
 		if c.Text(settings.OpenAIKey) == "" && !custom {
-			return nil, invalid(c.Label(settings.Embed), "set "+settings.EnvOf(settings.OpenAIKey)+" in the environment or in .env, or set "+settings.EnvOf(settings.Embed)+" to "+settings.EmbedBuiltin, settings.EmbedOpenAI+" needs a key")
+			return nil, settings.Invalid(c.Label(settings.Embed), "set "+settings.EnvOf(settings.OpenAIKey)+" in the environment or in .env, or set "+settings.EnvOf(settings.Embed)+" to "+settings.EmbedBuiltin, settings.EmbedOpenAI+" needs a key")
 		}
 		return remote.OpenAI(remote.Config{Key: c.Text(settings.OpenAIKey), BaseURL: c.Text(settings.OpenAIURL), Model: model, HTTP: a.sharedClient(settings.EmbedOpenAI), UserAgent: a.UserAgent()}), nil
 	case how == settings.EmbedOllama:
@@ -99,7 +99,7 @@ func (a *Host) folderEmbedder(c *settings.Settings, path string) (embed.Embedder
 	}
 	path = a.Source().Absolute(path, base)
 	const hint = "a folder with config.json, vocab.txt or tokenizer.json, and model.safetensors of a BERT-family model"
-	wrong := func(why string) error { return invalid(c.Label(settings.EmbedModel), hint, path+" "+why) }
+	wrong := func(why string) error { return settings.Invalid(c.Label(settings.EmbedModel), hint, path+" "+why) }
 	root, err := os.OpenRoot(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -382,22 +382,3 @@ func (f *Finding) need(n Need, family marchwarden.TraceID) {
 	}
 	f.NeededBy = append(f.NeededBy, n)
 }
-
-// whatOf is what a step was about, in a word.
-func whatOf(s trace.Step) string {
-	switch s := s.(type) {
-	case *trace.FetchComplete:
-		return s.URL
-	case *trace.Evidence:
-		return s.Locator
-	case *trace.SearchComplete:
-		return s.Query
-	case *trace.RihlaComplete:
-		return s.Researcher
-	case *trace.ModelComplete:
-		return s.Prompt
-	case *trace.EmbedComplete:
-		return s.Model
-	}
-	return ""
-}

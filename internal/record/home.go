@@ -85,3 +85,22 @@ func (m *mentions) Write(p []byte) (int, error) {
 	m.rest = append(m.rest[:0:0], text[at:]...)
 	return len(p), nil
 }
+
+// whatOf is what a step was about, in a word.
+func whatOf(s trace.Step) string {
+	switch s := s.(type) {
+	case *trace.FetchComplete:
+		return s.URL
+	case *trace.Evidence:
+		return s.Locator
+	case *trace.SearchComplete:
+		return s.Query
+	case *trace.RihlaComplete:
+		return s.Researcher
+	case *trace.ModelComplete:
+		return s.Prompt
+	case *trace.EmbedComplete:
+		return s.Model
+	}
+	return ""
+}

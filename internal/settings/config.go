@@ -204,7 +204,7 @@ func Load(src Source) (*Settings, error) {
 	case c.Home() == "":
 		user, err := src.UserHome()
 		if err != nil || user == "" {
-			return nil, invalid("MARCHWARDEN_HOME", "set MARCHWARDEN_HOME to a folder that marchwarden may keep its records in", "no home folder is known: neither MARCHWARDEN_HOME nor HOME is set")
+			return nil, Invalid("MARCHWARDEN_HOME", "set MARCHWARDEN_HOME to a folder that marchwarden may keep its records in", "no home folder is known: neither MARCHWARDEN_HOME nor HOME is set")
 		}
 		c.Values[Home] = Value{[]string{filepath.Join(user, ".marchwarden")}, FromDefault}
 	}
@@ -253,7 +253,7 @@ func (src Source) resolve(s Setting, layers []layer) (Value, error) {
 		}
 		texts, problem := s.Read(texts, func(p string) string { return src.Absolute(p, l.base) })
 		if problem != "" {
-			return Value{}, invalid(s.label(l.origin), "", problem)
+			return Value{}, Invalid(s.label(l.origin), "", problem)
 		}
 		return Value{texts, l.origin}, nil
 	}
@@ -292,15 +292,15 @@ func readSettings(path string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, invalid(path, "", "cannot be read: "+durable.Cause(err))
+		return nil, Invalid(path, "", "cannot be read: "+durable.Cause(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxSettingsBytes+1))
 	if err != nil {
-		return nil, invalid(path, "", "cannot be read: "+durable.Cause(err))
+		return nil, Invalid(path, "", "cannot be read: "+durable.Cause(err))
 	}
 	if len(data) > maxSettingsBytes {
-		return nil, invalid(path, "", fmt.Sprintf("is larger than %d bytes", maxSettingsBytes))
+		return nil, Invalid(path, "", fmt.Sprintf("is larger than %d bytes", maxSettingsBytes))
 	}
 	return data, nil
 }
@@ -314,7 +314,7 @@ func readDotEnv(path string) (map[string]string, error) {
 	vars, err := godotenv.Parse(bytes.NewReader(data))
 	if err != nil {
 		// The parser's message quotes the file, which may hold secrets.
-		return nil, invalid(path, "quote values that hold spaces or special characters", "is not a list of NAME=value lines")
+		return nil, Invalid(path, "quote values that hold spaces or special characters", "is not a list of NAME=value lines")
 	}
 	return vars, nil
 }
@@ -332,7 +332,7 @@ func readConfigFile(path string) (map[string][]string, []Member, error) {
 		if wrong.Line > 0 {
 			where = fmt.Sprintf("%s:%d", path, wrong.Line)
 		}
-		return nil, nil, invalid(where, wrong.Hint, wrong.Message)
+		return nil, nil, Invalid(where, wrong.Hint, wrong.Message)
 	}
 	file := map[string][]string{}
 	var members []Member
@@ -340,7 +340,7 @@ func readConfigFile(path string) (map[string][]string, []Member, error) {
 		where := fmt.Sprintf("%s:%d", path, e.Line)
 		if e.Key == keyResearchers {
 			if members != nil {
-				return nil, nil, invalid(where, "", fmt.Sprintf("key %q is there twice", e.Key))
+				return nil, nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", e.Key))
 			}
 			if members, err = readMembers(path, e); err != nil {
 				return nil, nil, err
@@ -351,7 +351,7 @@ func readConfigFile(path string) (map[string][]string, []Member, error) {
 			return nil, nil, err
 		}
 		if e.Tables != nil {
-			return nil, nil, invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", e.Key))
+			return nil, nil, Invalid(where, "", fmt.Sprintf("key %q must have a plain value or a list of them", e.Key))
 		}
 		if e.Texts != nil {
 			file[e.Key] = e.Texts
@@ -367,15 +367,15 @@ func checkKey(where, key string, have map[string][]string) error {
 	i := slices.IndexFunc(All, func(s Setting) bool { return s.Name == key })
 	switch {
 	case i < 0:
-		return invalid(where, "the keys are "+Either(fileKeys()), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
+		return Invalid(where, "the keys are "+Either(fileKeys()), fmt.Sprintf("unknown key %q", plaintext.Clip(key, 60)))
 	case All[i].EnvOnly:
 		places := "in the environment or in .env"
 		if All[i].Personal {
 			places = "in the environment"
 		}
-		return invalid(where, "set "+All[i].Env+" "+places, fmt.Sprintf("key %q cannot be set in this file", key))
+		return Invalid(where, "set "+All[i].Env+" "+places, fmt.Sprintf("key %q cannot be set in this file", key))
 	case have[key] != nil:
-		return invalid(where, "", fmt.Sprintf("key %q is there twice", key))
+		return Invalid(where, "", fmt.Sprintf("key %q is there twice", key))
 	}
 	return nil
 }

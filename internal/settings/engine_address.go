@@ -17,7 +17,7 @@ func (c *Settings) EngineURLFor(flag string) (string, error) {
 	}
 	read, problem := readEngine(flag)
 	if problem != "" {
-		return "", invalid("--engine", engineHint(problem), problem)
+		return "", Invalid("--engine", engineHint(problem), problem)
 	}
 	return read, nil
 }
@@ -26,7 +26,7 @@ func (c *Settings) EngineURLFor(flag string) (string, error) {
 func (c *Settings) NeedEngine(flag string) (string, error) {
 	at, err := c.EngineURLFor(flag)
 	if err == nil && at == "" {
-		err = invalid("--engine", "for example --engine nats://127.0.0.1:4222, or set "+EnvOf(Engine), "is missing: which cluster?")
+		err = Invalid("--engine", "for example --engine nats://127.0.0.1:4222, or set "+EnvOf(Engine), "is missing: which cluster?")
 	}
 	return at, err
 }

@@ -124,7 +124,7 @@ var MemberName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,39}$`)
 // readMembers reads the researchers of config.yaml. Errors name the line.
 func readMembers(path string, e entry) ([]Member, error) {
 	if len(e.Texts) > 0 {
-		return nil, invalid(fmt.Sprintf("%s:%d", path, e.Line), "see docs/configuration.md", "researchers must be a list of items with name, scope and command or url")
+		return nil, Invalid(fmt.Sprintf("%s:%d", path, e.Line), "see docs/configuration.md", "researchers must be a list of items with name, scope and command or url")
 	}
 	var out []Member
 	for _, t := range e.Tables {
@@ -132,18 +132,18 @@ func readMembers(path string, e entry) ([]Member, error) {
 		for i, key := range t.Entries {
 			where := fmt.Sprintf("%s:%d", path, key.Line)
 			if slices.ContainsFunc(t.Entries[:i], func(e entry) bool { return e.Key == key.Key }) {
-				return nil, invalid(where, "", fmt.Sprintf("key %q is there twice", plaintext.Clip(key.Key, 60)))
+				return nil, Invalid(where, "", fmt.Sprintf("key %q is there twice", plaintext.Clip(key.Key, 60)))
 			}
 			set, known := memberKeys[key.Key]
 			if !known {
-				return nil, invalid(where, "the keys are name, scope, command, url, token_env, client_id, client_secret_env, env, share, trust, private, off and timeout", fmt.Sprintf("unknown key %q of a researcher", plaintext.Clip(key.Key, 60)))
+				return nil, Invalid(where, "the keys are name, scope, command, url, token_env, client_id, client_secret_env, env, share, trust, private, off and timeout", fmt.Sprintf("unknown key %q of a researcher", plaintext.Clip(key.Key, 60)))
 			}
 			if problem := set(&m, key.Texts); problem != "" {
-				return nil, invalid(where, "", key.Key+" "+problem)
+				return nil, Invalid(where, "", key.Key+" "+problem)
 			}
 		}
 		if problem, hint := m.problem(out); problem != "" {
-			return nil, invalid(m.At, hint, problem)
+			return nil, Invalid(m.At, hint, problem)
 		}
 		out = append(out, m)
 	}
@@ -230,7 +230,7 @@ func (c *Settings) MemberNames() []string {
 func (c *Settings) AreMembers(field string, names []string) error {
 	for _, name := range names {
 		if !slices.Contains(c.MemberNames(), name) {
-			return invalid(field, "", fmt.Sprintf("must be a list of %s, not %q", Either(c.MemberNames()), plaintext.Clip(name, 40)))
+			return Invalid(field, "", fmt.Sprintf("must be a list of %s, not %q", Either(c.MemberNames()), plaintext.Clip(name, 40)))
 		}
 	}
 	return nil
@@ -242,7 +242,7 @@ func (c *Settings) Deadline(flag string, outside bool) (time.Duration, error) {
 	if flag != "" {
 		d, problem := ParseSpan(flag)
 		if problem != "" {
-			return 0, invalid("--timeout", "", problem)
+			return 0, Invalid("--timeout", "", problem)
 		}
 		return d, nil
 	}

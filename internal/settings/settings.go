@@ -388,7 +388,7 @@ func (s Setting) byDefault(home string) Value {
 	return Value{[]string{s.Def}, FromDefault}
 }
 
-// invalid makes the error of a setting that is wrong.
-func invalid(field, hint, message string) error {
+// Invalid makes the error of an argument, flag or setting that is wrong.
+func Invalid(field, hint, message string) error {
 	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message, Hint: hint}
 }
