@@ -4,10 +4,18 @@
 torture: ## kill, fault and crowd researches at every point; takes half an hour to an hour
 	.ci/torture.sh
 
+.PHONY: full
+full: ## run the whole form of every test that has a smaller one for every day; takes an hour
+	MARCHWARDEN_TEST_FULL=all go test -count=1 -timeout 3h ./...
+
 .PHONY: cluster
 cluster: ## kill, cut off, freeze and restart hubs and workers on network namespaces, in full; as root, takes half an hour
 	MARCHWARDEN_TEST_CLUSTER=full go test -count=1 -timeout 2h -v ./internal/dispatch/... ./internal/hub/... ./internal/blob/... ./internal/limit/... ./internal/pi
 	MARCHWARDEN_TEST_CLUSTER=full go test -count=1 -timeout 2h -v -run 'TestClusterKilled|TestSubmitInterrupted' ./cmd/marchwarden
+
+.PHONY: packages
+packages: ## count the packages of ours that one offline question runs; the number only falls, to 35
+	.ci/ask-packages.sh 41
 
 .PHONY: s3
 s3: ## keep evidence in a real S3 service, versitygw, which is compiled first
@@ -29,7 +37,7 @@ folders: ## ask the open half of the suite folders, with a line for each questio
 
 .PHONY: golden
 golden: ## rewrite the numbers of the small fixed samples that CI compares with
-	go test ./internal/eval/suites -run TestGolden -update
+	MARCHWARDEN_TEST_FULL=1 go test ./internal/eval/suites -run TestGolden -update
 
 .PHONY: bench
 bench: ## measure ours beside the plainest thing that does the same, into docs/performance.md; takes minutes

@@ -13,10 +13,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -110,7 +108,7 @@ func (r Researcher) check() error {
 // names are those of all researchers that the Config means.
 func (c *Config) names() []string {
 	var names []string
-	for name, meant := range map[string]bool{files.Name: c.Embedded || len(c.Library) > 0, database.Name: c.DB != "", web.Name: c.Online, arxiv.Name: c.Online} {
+	for name, meant := range map[string]bool{researcher.FilesName: c.Embedded || len(c.Library) > 0, database.Name: c.DB != "", researcher.WebName: c.Online, researcher.ArxivName: c.Online} {
 		if meant {
 			names = append(names, name)
 		}

@@ -27,7 +27,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
@@ -106,14 +106,14 @@ func HTTP(ctx context.Context, cfg Config, how HTTPConfig) error {
 }
 
 // door is the way in over HTTP.
-func (cfg Config) door(how HTTPConfig) (*door.Door, func() error, error) {
+func (cfg Config) door(how HTTPConfig) (*httpdoor.Door, func() error, error) {
 	var auth access.Authenticator
-	local, err := door.Loopback(how.Listener.Addr().String())
+	local, err := httpdoor.Loopback(how.Listener.Addr().String())
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case how.Token != "":
-		if auth, err = access.Fixed("caller", how.Token, access.Scopes()...); err != nil {
+		if auth, err = access.Fixed("caller", how.Token); err != nil {
 			return nil, nil, err
 		}
 	case !local:
@@ -123,8 +123,7 @@ func (cfg Config) door(how HTTPConfig) (*door.Door, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := door.New(door.Config{MCP: server.Handler(mcpkit.HTTPOptions{}), Auth: auth, Scope: access.ScopeResearch, Hosts: how.Hosts, Now: time.Now, Log: cfg.Log, CertFile: how.CertFile, KeyFile: how.KeyFile,
-		Stop: func(context.Context) { _ = server.Close() }}) // what does not stop is logged
+	d, err := server.Door(httpdoor.Config{Auth: auth, Scope: access.ScopeResearch, Hosts: how.Hosts, Now: time.Now, Log: cfg.Log, CertFile: how.CertFile, KeyFile: how.KeyFile}, 0)
 	if err != nil {
 		return nil, nil, errors.Join(err, server.Close())
 	}

@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -67,7 +67,7 @@ func (b *bench) deskFor(o runOptions, s eval.Suite, home string) (*evaldesk.Desk
 		return b.desk(o, home)
 	}
 	bare := o // the asked program keeps its own records
-	bare.traces, bare.tracesGiven, bare.researcher = false, true, files.Name
+	bare.traces, bare.tracesGiven, bare.researcher = false, true, researcher.FilesName
 	d, k, err := b.desk(bare, "")
 	if err != nil {
 		return nil, nil, err

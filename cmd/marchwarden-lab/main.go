@@ -31,7 +31,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
@@ -165,12 +164,12 @@ func (l *lab) json(v any) error {
 }
 
 // progress shows how far something is; nil when quiet.
-func (l *lab) progress(name string, quiet bool) *live.Bar {
+func (l *lab) progress(name string, quiet bool) *term.Bar {
 	if quiet {
 		return nil
 	}
 	st := l.style(os.Stderr)
-	return live.NewBar(l.stderr, name, live.Config{Style: st, Live: st.Width > 0, Now: time.Now})
+	return term.NewBar(l.stderr, name, term.ProgressConfig{Style: st, Live: st.Width > 0, Now: time.Now})
 }
 
 // invalid makes the error of an argument or flag that is wrong.

@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 )
 
 type runOptions struct {
@@ -101,7 +101,7 @@ func newRun(l *lab) *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 1, "`NUMBER` that decides the sample")
 	f.IntVar(&o.parallel, "parallel", 0, "run `N` cases at once (default one for each processor, or 4 with a model)")
 	f.StringVar(&o.model, "model", "", "language `MODEL` that plans and writes, as for 'marchwarden ask'; extractive for none (default none)")
-	f.StringVar(&o.researcher, "researcher", files.Name, "`NAME` of who is asked: files, or pi for an investigator")
+	f.StringVar(&o.researcher, "researcher", researcher.FilesName, "`NAME` of who is asked: files, or pi for an investigator")
 	f.StringVar(&o.depth, "depth", string(marchwarden.Balanced), "`DEPTH` of the research: shallow, balanced or deep")
 	f.StringVar(&o.part, "part", "", "run just the `PART` open or held of a suite that has them (default all)")
 	f.StringVar(&o.details, "details", "", "write what a developer wants to know of each case to `FILE`; runs all cases anew")
@@ -180,8 +180,8 @@ func rowsOf(report string) string { return report + ".rows" }
 
 // check refuses flags that cannot be meant.
 func (o runOptions) check() error {
-	if o.researcher != files.Name && o.researcher != piName {
-		return invalid("--researcher", "a suite brings its own documents, and others cannot be asked about them", "must be %s or %s, not %.40q", files.Name, piName, o.researcher)
+	if o.researcher != researcher.FilesName && o.researcher != piName {
+		return invalid("--researcher", "a suite brings its own documents, and others cannot be asked about them", "must be %s or %s, not %.40q", researcher.FilesName, piName, o.researcher)
 	}
 	var e *marchwarden.Error
 	if err := (marchwarden.Request{Question: "?", Depth: marchwarden.Depth(o.depth)}).Validate(); errors.As(err, &e) {

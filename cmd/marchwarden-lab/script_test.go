@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scripttest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
@@ -22,17 +24,26 @@ func TestMain(m *testing.M) {
 // key is a secret that must not be found in what a run keeps.
 const key = "sk-not-a-real-key-0123456789"
 
-// TestScripts runs the commands as processes, each script in a folder and a home of its
-// own. The program itself is built once and is in PATH as marchwarden. $MODELS is a
-// provider of language models, and $KEY its key.
-func TestScripts(t *testing.T) {
+// TestLabScripts runs the commands as processes, each script in a folder and a home of its
+// own. $MODELS is a provider of language models, and $KEY its key. The condition [program]
+// says that the program itself is in PATH as marchwarden: it is built, which takes a while,
+// where MARCHWARDEN_TEST_FULL is set.
+func TestLabScripts(t *testing.T) {
 	models := llmtest.NewServer(t, webtest.Obedient)
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin, "../marchwarden").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if datatest.Full() {
+		if out, err := exec.Command("go", "build", "-ldflags=-w", "-o", bin, "../marchwarden").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
 	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
+		Condition: func(cond string) (bool, error) {
+			if cond != "program" {
+				return false, fmt.Errorf("there is no condition %q", cond)
+			}
+			return datatest.Full(), nil
+		},
 		Setup: func(e *testscript.Env) error {
 			home := filepath.Join(e.WorkDir, "home")
 			e.Setenv("HOME", home)

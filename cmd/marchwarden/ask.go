@@ -14,6 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -223,7 +224,7 @@ func (a *app) show(c *settings.Settings, o askOptions, d *network.Runner, res *m
 	if start.Investigation == nil {
 		searched = start.Library
 	}
-	screen := term.ResultOptions{
+	screen := report.ScreenOptions{
 		Question: start.Request.Question, Limits: start.LimitsNow(),
 		Sources: max(f.Read, res.CostMetadata.SourcesRead), Cost: costWords(f.Cost(res.CostMetadata)),
 		Verbose: o.verbose, Timings: watch.timings,
@@ -279,15 +280,7 @@ func (a *app) request(ctx context.Context, o askOptions, c *settings.Settings, a
 }
 
 // byFlag names in an error about a request the flag that filled the field.
-func byFlag(err error) error {
-	var e *marchwarden.Error
-	if errors.As(err, &e) && flagNames[e.Field] != "" {
-		named := *e
-		named.Field = flagNames[e.Field]
-		return &named
-	}
-	return err
-}
+func byFlag(err error) error { return settings.Renamed(err, flagNames) }
 
 // flagNames says which flag fills which field of a request.
 var flagNames = map[string]string{
@@ -319,7 +312,7 @@ func (a *app) question(ctx context.Context, args []string) (string, error) {
 
 // deliver writes the result to the file that was asked for and prints it, even
 // when the file cannot be written.
-func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultOptions) (err error) {
+func (a *app) deliver(o askOptions, res *marchwarden.Result, screen report.ScreenOptions) (err error) {
 	a.warnOf(res, !o.json && !o.desk.PlanOnly)
 	if o.out != "" {
 		failed := writeOut(o.out, func(w io.Writer) error {
@@ -337,11 +330,11 @@ func (a *app) deliver(o askOptions, res *marchwarden.Result, screen term.ResultO
 }
 
 // show writes a result, or the plan if that is all there is, for people.
-func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, screen term.ResultOptions) error {
+func (o askOptions) show(st term.Style, w io.Writer, res *marchwarden.Result, screen report.ScreenOptions) error {
 	if o.desk.PlanOnly {
-		return st.Plan(w, screen.Question, res.Rihlas)
+		return report.Plan(w, st, screen.Question, res.Rihlas)
 	}
-	return st.Result(w, res, screen)
+	return report.Screen(w, st, res, screen)
 }
 
 // optionalInt is a flag for a whole number that may be left out.

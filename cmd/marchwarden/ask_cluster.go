@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,9 +15,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -100,7 +99,7 @@ func (a *app) askCluster(ctx context.Context, c *settings.Settings, o askOptions
 	if err := a.handIn(ctx, e, t); err != nil {
 		return unreachable(ctx, at, err)
 	}
-	a.remember(c, handed{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()})
+	a.remember(c, submit.Sent{ID: id, Engine: at, Question: t.Request.Question, At: a.Now().UTC()})
 	if !o.quiet && !o.json {
 		a.note("submitted as %s", id)
 		a.noteUnserved(ctx, e, t.Queue)
@@ -132,7 +131,7 @@ func (a *app) follow(ctx context.Context, c *settings.Settings, o askOptions, e 
 	o.away = true
 	w := a.newWatch(c, o)
 	defer w.close()
-	end, err := await(ctx, e, id, a.listen(w))
+	end, err := submit.Await(ctx, e, id, submit.Tell(w.event))
 	w.close()
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "stopped waiting; the research goes on", Err: errInterrupted,
@@ -142,55 +141,6 @@ func (a *app) follow(ctx context.Context, c *settings.Settings, o askOptions, e 
 		return err
 	}
 	return a.receive(ctx, c, o, e, id, end, w)
-}
-
-// listen tells a watch what happens to a task. What is recorded of it is told until there is
-// something that happens now.
-func (a *app) listen(w *watch) func(dispatch.Event) {
-	live := false
-	return func(e dispatch.Event) {
-		switch e.Kind {
-		case dispatch.Progress:
-			live = true
-			w.event(e.Progress)
-		case dispatch.Taken:
-			if e.Attempt > 1 {
-				w.event(marchwarden.Event{Stage: marchwarden.StagePlan, TraceID: e.Task, Message: "taken up again by " + e.Worker})
-			}
-		case dispatch.Written:
-			if said, ok := recalled(e.Line); ok && !live {
-				said.TraceID = e.Task
-				w.event(said)
-			}
-		}
-	}
-}
-
-// recalled is a line of a record as the event that it was, if people want to know of it.
-func recalled(line []byte) (marchwarden.Event, bool) {
-	var step struct {
-		Action     trace.Action `json:"action"`
-		Decision   string       `json:"decision"`
-		Number     int          `json:"number"`
-		Researcher string       `json:"researcher"`
-	}
-	if err := json.Unmarshal(line, &step); err != nil || step.Decision == "" {
-		return marchwarden.Event{}, false
-	}
-	e := marchwarden.Event{Message: step.Decision, Rihla: step.Number}
-	switch step.Action {
-	case trace.ActionStart, trace.ActionPlan, trace.ActionResume:
-		e.Stage, e.Rihla = marchwarden.StagePlan, 0
-	case trace.ActionRihla:
-		e.Stage, e.Researcher = marchwarden.StagePlan, step.Researcher
-	case trace.ActionSearch:
-		e.Stage, e.Rihla = marchwarden.StageSearch, 0
-	case trace.ActionSynthesisStart:
-		e.Stage, e.Rihla = marchwarden.StageSynthesize, 0
-	default:
-		return e, false
-	}
-	return e, true
 }
 
 // receive brings the record of an ended task home and shows its result.
@@ -238,14 +188,14 @@ func (a *app) settle(ctx context.Context, d *network.Runner, e dispatch.Engine, 
 	if !end.Trace.Valid() || res.TraceID != id { // of a researcher that keeps its own
 		return unknown
 	}
-	h := homeward{engine: e, from: e.Blobs(), home: d.Records}
-	var b brought
+	h := submit.Home{Engine: e, Traces: d.Records.Traces, Blobs: d.Records.Blobs.Store}
+	var b submit.Brought
 	var err error
 	if d.Records.Blobs.Store == nil {
-		if b, err = h.read(ctx, id, end.Trace, map[marchwarden.TraceID]bool{}); err == nil {
+		if b, err = h.Read(ctx, id, end); err == nil {
 			a.warn("the record cannot be kept here; it is in the cluster")
 		}
-	} else if b, err = h.bring(ctx, id, end); err == nil {
+	} else if b, err = h.Bring(ctx, id, end); err == nil {
 		var start *trace.Start
 		if start, err = d.Complete(res); err == nil {
 			return start
@@ -254,10 +204,10 @@ func (a *app) settle(ctx context.Context, d *network.Runner, e dispatch.Engine, 
 	if err != nil {
 		a.warn("the record could not be brought home: " + err.Error())
 	}
-	if b.start == nil {
+	if b.Start == nil {
 		return unknown
 	}
-	return b.start
+	return b.Start
 }
 
 // leavesMachine reports whether a run asked anything outside this machine.
@@ -265,5 +215,5 @@ func leavesMachine(start *trace.Start) bool {
 	if start.Investigation != nil {
 		return slices.ContainsFunc(start.Investigation.Members, func(m dispatch.Member) bool { return m.OpenWorld })
 	}
-	return slices.Contains([]string{web.Name, arxiv.Name}, strings.TrimSpace(start.Researcher))
+	return slices.Contains([]string{researcher.WebName, researcher.ArxivName}, strings.TrimSpace(start.Researcher))
 }

@@ -3,13 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +14,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 )
 
 const watchHelp = `Follow a research that a cluster works on: first what was done so far, then
@@ -109,28 +107,12 @@ func (a *app) runCancel(ctx context.Context, engine, arg string) error {
 	return nil
 }
 
-// handed is a task that was submitted from here, for coming back to it. Fields are only
-// ever added.
-type handed struct {
-	ID       marchwarden.TraceID `json:"id"`
-	Engine   string              `json:"engine"`
-	Question string              `json:"question"`
-	At       time.Time           `json:"at"`
-}
-
 // remember writes down what was submitted. Where that cannot be, the whole id is needed.
-func (a *app) remember(c *settings.Settings, s handed) {
-	line, err := json.Marshal(s)
-	if err == nil {
-		err = durable.AppendLine(c.SentPath(), append(line, '\n'))
-	}
-	if err != nil {
+func (a *app) remember(c *settings.Settings, s submit.Sent) {
+	if err := s.Remember(c.SentPath()); err != nil {
 		a.warn("what was submitted could not be written down: " + durable.Cause(err))
 	}
 }
-
-// maxSent bounds a line of what was submitted.
-const maxSent = 16 << 10
 
 // openSent opens the cluster that has the task that an argument means, and looks how it
 // is: the cluster of the flag, else the one to which it was submitted, else that of the
@@ -165,54 +147,31 @@ func (a *app) openSent(ctx context.Context, flag, arg string) (c *settings.Setti
 }
 
 // findSent finds the task that an argument means. Of a whole id it may know nothing more.
-func (a *app) findSent(c *settings.Settings, arg string) (handed, error) {
+func (a *app) findSent(c *settings.Settings, arg string) (submit.Sent, error) {
 	id, notWhole := marchwarden.ParseTraceID(arg)
-	all, err := readSent(c.SentPath())
+	all, err := submit.ReadSent(c.SentPath())
 	switch {
 	case err != nil && notWhole == nil:
 		a.warn("the list of what was submitted from here cannot be read: " + err.Error())
 	case err != nil:
-		return handed{}, err
+		return submit.Sent{}, err
 	case arg == "last" && len(all) == 0:
-		return handed{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was submitted from here yet")
+		return submit.Sent{}, marchwarden.Errorf(marchwarden.CodeNotFound, "nothing was submitted from here yet")
 	case arg == "last":
 		id = all[0].ID
 	case notWhole != nil:
-		id, err = oneID(arg, "give the whole id", fmt.Sprintf("nothing that was submitted from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
+		id, err = run.OneID(arg, "give the whole id", fmt.Sprintf("nothing that was submitted from here begins with %q", plaintext.Clip(arg, 40)), func() (ids []marchwarden.TraceID, _ error) {
 			for _, s := range all {
 				ids = append(ids, s.ID)
 			}
 			return ids, nil
 		})
 		if err != nil {
-			return handed{}, err
+			return submit.Sent{}, err
 		}
 	}
-	if i := slices.IndexFunc(all, func(s handed) bool { return s.ID == id }); i >= 0 {
+	if i := slices.IndexFunc(all, func(s submit.Sent) bool { return s.ID == id }); i >= 0 {
 		return all[i], nil
 	}
-	return handed{ID: id}, nil
-}
-
-// readSent reads what was submitted, newest first. Lines that cannot be read are passed
-// over.
-func readSent(path string) (all []handed, err error) {
-	f, err := durable.OpenRegular(path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil
-	}
-	if err == nil {
-		err = durable.ScanLines(f, maxSent, func(l durable.Line) {
-			var s handed
-			if json.Unmarshal(l.Text, &s) == nil && s.ID.Valid() {
-				all = append(all, s)
-			}
-		})
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return nil, invalid(path, "", "cannot be read: "+durable.Cause(err))
-	}
-	slices.Reverse(all)
-	return all, nil
+	return submit.Sent{ID: id}, nil
 }

@@ -3,19 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 type checkOptions struct {
@@ -84,8 +83,7 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 		err = a.checkRecords(ctx, homeOf(rec, c), o, &r.Report)
 	}
 	if err == nil {
-		f := fileCheck{ctx: ctx, config: c, repair: o.repair, now: a.Now(), report: &r.Report}
-		r.LedgerLines, err = f.all()
+		r.LedgerLines, err = filesOf(c).Check(ctx, record.CheckOptions{Now: a.Now(), Repair: o.repair}, &r.Report)
 		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "check %s", c.Home())
 	}
 	r.Incomplete = err != nil
@@ -96,7 +94,8 @@ func (a *app) runHomeCheck(ctx context.Context, o checkOptions) error {
 	if o.json {
 		err = errors.Join(err, printJSON(a.forPrograms(), r))
 	} else {
-		err = errors.Join(err, a.printCheck(r, o.repair))
+		_, printErr := io.WriteString(a.stdout, r.Text(o.repair, r.LedgerLines))
+		err = errors.Join(err, marchwarden.Wrap(printErr, marchwarden.CodeUnavailable, "print the findings"))
 	}
 	if ctx.Err() != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: "the check is not complete", Err: errInterrupted}
@@ -145,79 +144,19 @@ func (a *app) checkRecords(ctx context.Context, h record.Home, o checkOptions, i
 	return err
 }
 
-func (a *app) printCheck(r checkReport, repair bool) error {
-	var b strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintln(&b, term.CleanLine(fmt.Sprintf(format, args...))) }
-	for _, f := range r.Findings {
-		mark := "✗"
-		if f.Fixed {
-			mark = "✓"
-		}
-		say("%s %s: %s", mark, f.Object, strings.TrimPrefix(f.Problem, f.Object+": "))
-		for _, line := range findingLines(f, repair) {
-			fmt.Fprint(&b, "    ")
-			say("%s", line)
-		}
-	}
-	const mostStrays = 20
-	for _, path := range r.Strays[:min(mostStrays, len(r.Strays))] {
-		why := "none of the program's files"
-		if strings.HasSuffix(path, trace.ForeignSuffix) {
-			why = "the mark of an imported run that is not there: an import was broken off"
-		}
-		say("- %s: %s; left alone", path, why)
-	}
-	if n := len(r.Strays) - mostStrays; n > 0 {
-		say("- and %s more", term.Count(n))
-	}
-	for _, done := range r.Done {
-		say("%s", done)
-	}
-	say("checked: %s (%d running), %s stored pieces of %s, %s of the ledger", term.Plural(r.Traces, "trace"), r.Running, term.Count(r.Blobs), term.Bytes(r.Bytes), term.Plural(r.LedgerLines, "line"))
-	if r.Orphans > 0 {
-		say("stored pieces that no run needs: %s, %s; 'marchwarden gc' removes them an hour after their last use", term.Count(r.Orphans), term.Bytes(r.OrphanBytes))
-	}
-	if r.Leftovers > 0 {
-		say("files that broken-off writes left: %s; --repair removes them", term.Count(r.Leftovers))
-	}
-	if r.Unsummed > 0 {
-		say("traces without checksums, by an earlier version: %s; not every flipped bit can be found in them", term.Count(r.Unsummed))
-	}
-	switch {
-	case r.Incomplete:
-		say("the check is not complete")
-	case r.Wrong() == 0 && r.Failed == "":
-		say("nothing is wrong")
-	}
-	_, err := io.WriteString(a.stdout, b.String())
-	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the findings")
-}
-
-// findingLines say who needs an object, what was done about it and what can be.
-func findingLines(f record.Finding, repair bool) (lines []string) {
-	for _, n := range f.NeededBy {
-		lines = append(lines, "needed by "+n.String())
-	}
-	if f.More > 0 {
-		lines = append(lines, "and by "+term.Plural(f.More, "other step"))
-	}
-	for _, id := range f.MayNeed {
-		lines = append(lines, "may be needed by run "+id.String()+", whose trace is damaged")
-	}
-	if f.Done != "" {
-		lines = append(lines, f.Done)
-	}
-	switch {
-	case f.Fixed || f.Remedy == "" || !repair && f.Repairable:
-	case repair:
-		lines = append(lines, "cannot be repaired: "+f.Remedy)
-	default:
-		lines = append(lines, f.Remedy)
-	}
-	return lines
-}
-
 // homeOf is the records as those see them who check and clear them.
 func homeOf(r *network.Records, c *settings.Settings) record.Home {
-	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Strays: r.Blobs.Store.Strays, Damaged: c.DamagedPath()}
+	return record.Home{Store: run.Store{Traces: r.Traces, Blobs: r.Blobs.Store}, Shelf: r.Blobs.Store, Strays: r.Blobs.Store.Strays, Folder: c.Home(), Damaged: c.DamagedPath()}
+}
+
+// filesOf is what else is in the home folder.
+func filesOf(c *settings.Settings) record.Files {
+	return record.Files{
+		Ledger: c.Text(settings.Ledger), Pins: c.PinsPath(), Folders: c.FoldersPath(), Index: c.IndexPath(), Drift: filepath.Join(c.Home(), "drift"), Damaged: c.DamagedPath(),
+		ReadPins: func(path string) error {
+			_, _, err := pool.FilePins(path).Get("-")
+			return err
+		},
+		FolderFile: network.FolderFile,
+	}
 }

@@ -15,6 +15,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -268,22 +269,22 @@ func limitWords(l limit.Use, now time.Time) string {
 
 // clusterPart is the cluster of the settings, for doctor: whether it answers, and whether it has
 // workers.
-func (a *app) clusterPart(ctx context.Context, c *settings.Settings) partRow {
+func (a *app) clusterPart(ctx context.Context, c *settings.Settings) network.Part {
 	const name = "cluster"
 	at := c.Text(settings.Engine)
 	if at == "" {
-		return partRow{name, partOff, settings.EnvOf(settings.Engine) + " is not set; the work is done on this machine"}
+		return network.Part{Name: name, State: network.PartOff, Detail: settings.EnvOf(settings.Engine) + " is not set; the work is done on this machine"}
 	}
 	ctx, done := context.WithTimeout(ctx, dialTime)
 	defer done()
 	e, err := a.openCluster(ctx, c, at, a.logger(c))
 	if err != nil {
-		return partRow{name, partBroken, at + " (by " + c.Label(settings.Engine) + ") does not answer: " + err.Error()}
+		return network.Part{Name: name, State: network.PartBroken, Detail: at + " (by " + c.Label(settings.Engine) + ") does not answer: " + err.Error()}
 	}
 	defer e.Close()
 	workers, err := e.Workers(ctx)
 	if err != nil {
-		return partRow{name, partBroken, at + " (by " + c.Label(settings.Engine) + "): " + err.Error()}
+		return network.Part{Name: name, State: network.PartBroken, Detail: at + " (by " + c.Label(settings.Engine) + "): " + err.Error()}
 	}
-	return partRow{name, partOK, fmt.Sprintf("%s (by %s) answers; %s", at, c.Label(settings.Engine), term.Plural(len(workers), "worker"))}
+	return network.Part{Name: name, State: network.PartOK, Detail: fmt.Sprintf("%s (by %s) answers; %s", at, c.Label(settings.Engine), term.Plural(len(workers), "worker"))}
 }

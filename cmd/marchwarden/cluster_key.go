@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
@@ -60,12 +59,12 @@ func newClusterKeyAdd(a *app) *cobra.Command {
 		},
 	}
 	var roles []string
-	for _, r := range keys.Roles() {
+	for _, r := range hub.Roles() {
 		roles = append(roles, string(r))
 	}
 	o.keysFlag(cmd)
-	cmd.Flags().StringVar(&o.role, "role", string(keys.Client), "what it is good for, its `ROLE`: "+strings.Join(roles, ", "))
-	cmd.Flags().StringVar(&o.account, "account", keys.DefaultAccount, "the `ACCOUNT` that it belongs to, which is made if it is new")
+	cmd.Flags().StringVar(&o.role, "role", string(hub.RoleClient), "what it is good for, its `ROLE`: "+strings.Join(roles, ", "))
+	cmd.Flags().StringVar(&o.account, "account", hub.DefaultAccount, "the `ACCOUNT` that it belongs to, which is made if it is new")
 	cmd.Flags().StringVar(&o.out, "out", "", "write the key to this new `FILE` (default NAME.key)")
 	complete(cmd, "role", roles...)
 	return cmd
@@ -75,26 +74,22 @@ func (o *clusterKeyOptions) keysFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.keys, "keys", "", "`FILE` of the keys (default cluster-keys.json in the home folder)")
 }
 
-// open opens the keys file.
-func (o *clusterKeyOptions) open(a *app) (*keys.File, string, error) {
+// file is the keys file, and what is in it.
+func (o *clusterKeyOptions) file(a *app) (file hub.KeysFile, list []hub.Key, err error) {
 	c, err := a.loadConfig()
 	if err != nil {
-		return nil, "", err
+		return "", nil, err
 	}
 	path := cmp.Or(c.Text(settings.HubKeys), c.ClusterKeysPath())
 	if o.keys != "" {
 		path = a.Source().Absolute(o.keys, a.Dir)
 	}
-	f, err := keys.Open(path, a.Now)
-	return f, path, err
+	list, _, err = hub.ReadKeys(path)
+	return hub.KeysFile(path), list, err
 }
 
 func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
-	file, path, err := o.open(a)
-	if err != nil {
-		return err
-	}
-	before, err := file.List()
+	file, before, err := o.file(a)
 	if err != nil {
 		return err
 	}
@@ -110,9 +105,9 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 	if err != nil {
 		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", out, durable.Cause(err)))
 	}
-	seed, err := file.Add(rand.Reader, name, o.account, keys.Role(o.role))
+	seed, err := file.Add(a.Now(), name, o.account, hub.Role(o.role))
 	if err != nil {
-		return errors.Join(asFlag(err), discard(f))
+		return errors.Join(asFlag(err), durable.Discard(f))
 	}
 	a.Hide.Learn(string(seed))
 	_, err = f.Write(append(seed, '\n'))
@@ -121,7 +116,7 @@ func (a *app) runClusterKeyAdd(o clusterKeyOptions, name string) error {
 	}
 	a.note("the key %s (%s of %s) is in %s; where it is used: %s=%s", name, o.role, o.account, out, settings.EnvOf(settings.EngineKey), out)
 	if len(before) == 0 {
-		a.note("it is the first in %s: from now on hubs with that file refuse connections without a key", path)
+		a.note("it is the first in %s: from now on hubs with that file refuse connections without a key", file)
 	}
 	return nil
 }
@@ -144,22 +139,18 @@ func newClusterKeyList(a *app) *cobra.Command {
 }
 
 func (a *app) runClusterKeyList(o clusterKeyOptions, asJSON bool) error {
-	file, path, err := o.open(a)
-	if err != nil {
-		return err
-	}
-	list, err := file.List()
+	file, list, err := o.file(a)
 	if err != nil {
 		return err
 	}
 	if asJSON {
 		if list == nil {
-			list = []keys.Key{}
+			list = []hub.Key{}
 		}
 		return printJSON(a.forPrograms(), list)
 	}
 	if len(list) == 0 {
-		a.note("there are no keys in %s yet; 'marchwarden cluster key add NAME' makes one", path)
+		a.note("there are no keys in %s yet; 'marchwarden cluster key add NAME' makes one", file)
 		return nil
 	}
 	var rows [][]string
@@ -177,14 +168,14 @@ func newClusterKeyRemove(a *app) *cobra.Command {
 			if err := notBlank(cmd); err != nil {
 				return err
 			}
-			file, path, err := o.open(a)
+			file, _, err := o.file(a)
 			if err != nil {
 				return err
 			}
 			if err := file.Remove(args[0]); err != nil {
 				return err
 			}
-			a.note("the key %s is removed from %s; hubs cut its connections within a second", args[0], path)
+			a.note("the key %s is removed from %s; hubs cut its connections within a second", args[0], file)
 			return nil
 		},
 	}

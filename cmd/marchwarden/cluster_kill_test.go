@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 )
 
 // TestClusterKilled is a cluster of the program itself, one hub and two workers, of which each is
@@ -26,19 +27,14 @@ func TestClusterKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	n := 24
+	n := 12
 	if fullCluster() {
 		n = 600
 	}
 	flags := []string{"--researchers", "files"}
 	calm := newSubmitted(t, n, append([]string{"--embedded"}, flags...))
 	calm.finish()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := datatest.FreeAddresses(t, 1)[0]
 	s := newSubmitted(t, n, append([]string{"--engine", "nats://" + address, "--records"}, flags...))
 	hub := s.serve("hub", "hub", "--listen", address, "--http", "off", "--lease", "2s")
 	worker := func(name string) *exec.Cmd {
@@ -127,7 +123,7 @@ func (s *submitted) during(all ...at) {
 			select {
 			case err := <-ended:
 				s.t.Fatalf("it ended with %d of %d results: %v\n%s", s.results(), s.n, err, said)
-			case <-time.After(time.Millisecond):
+			case <-time.After(5 * time.Millisecond):
 			}
 		}
 		a.do()
@@ -151,7 +147,7 @@ func (s *submitted) answers() map[int]string {
 	}
 	out := map[int]string{}
 	for text := range strings.Lines(string(data)) {
-		var l resultLine
+		var l submit.Line
 		var res marchwarden.Result
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			s.t.Fatal(err)

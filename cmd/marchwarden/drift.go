@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,7 +21,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -252,10 +251,10 @@ func (a *app) checkDrift(ctx context.Context, c *settings.Settings, o driftOptio
 	}
 	defer func() { err = errors.Join(err, pages.Close()) }()
 	api, indexes := a.OpenPapers(c)
-	papers := arxiv.NewPapers(arxiv.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: a.Now})
+	papers := researcher.NewPapers(researcher.PapersConfig{Store: fetched, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: a.Now})
 	cfg := drift.Config{
 		Store: store, Fetched: fetched, Extract: x, Now: a.Now,
-		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papersAgain{papers, fetched}, "file": filesAgain{fetch.NewFiles(fetched, x, a.Now, library...), library}},
+		Fetchers: map[string]fetch.Fetcher{"web": pages, "arxiv": papers, "file": drift.Files(fetch.NewFiles(fetched, x, a.Now, library...), library)},
 	}
 	cfg.Told = o.told
 	if !o.quiet {
@@ -279,58 +278,6 @@ func (a *app) openPagesAgain(c *settings.Settings, store blob.Store, x *extract.
 		cfg.Renderer = network.Browser{Renderer: render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: a.UserAgent()})}
 	}
 	return webfetch.New(cfg), nil
-}
-
-// filesAgain reads files again, and says which folder is wanted where it has none.
-type filesAgain struct {
-	*fetch.Files
-	library []*fetch.Folder
-}
-
-// Fetch implements fetch.Fetcher.
-func (f filesAgain) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
-	if !slices.ContainsFunc(f.library, func(d *fetch.Folder) bool { _, ok := d.Resolve(locator); return ok }) {
-		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "its folder is not in the library, or not any more: --library names the folder it is in")
-	}
-	return f.Files.Fetch(ctx, locator)
-}
-
-// papersAgain fetches papers again. A paper that comes without what it came with
-// before, because a service did not answer, was not had: what it lacks is not lost.
-type papersAgain struct {
-	*arxiv.Papers
-	store blob.Store
-}
-
-// Refetch implements fetch.Refetcher.
-func (p papersAgain) Refetch(ctx context.Context, was fetch.Page) (fetch.Page, bool, error) {
-	page, err := p.Fetch(ctx, was.Locator)
-	if err != nil {
-		return fetch.Page{}, false, err
-	}
-	then, now := p.parts(ctx, was), p.parts(ctx, page)
-	switch {
-	case then.Full != nil && now.Full == nil:
-		err = marchwarden.Errorf(marchwarden.CodeUnavailable, "its full text could not be had: %s", now.FullFault)
-	case then.Fault == "" && now.Fault != "":
-		err = marchwarden.Errorf(marchwarden.CodeUnavailable, "arXiv did not answer: %s", now.Fault)
-	}
-	return page, false, err
-}
-
-// recordParts are the parts of a paper's record that tell what it is made of.
-type recordParts struct {
-	Fault     string           `json:"arxiv_fault"`
-	Full      *json.RawMessage `json:"full_text"`
-	FullFault string           `json:"full_text_fault"`
-}
-
-func (p papersAgain) parts(ctx context.Context, page fetch.Page) (parts recordParts) {
-	raw, err := p.store.Get(ctx, page.Raw)
-	if err != nil || json.Unmarshal(raw, &parts) != nil {
-		return recordParts{} // of a damaged record nothing is expected
-	}
-	return parts
 }
 
 // driftProgress tells people who wait for slow sites how far it is. The caller calls
@@ -361,7 +308,7 @@ func (a *app) showDrift(rep drift.Report, o driftOptions, full bool) error {
 			if strings.HasSuffix(o.out, ".json") {
 				return printJSON(w, rep)
 			}
-			_, err := io.WriteString(w, a.driftText(rep, term.Style{}, o.context))
+			_, err := io.WriteString(w, rep.Text(a.inZone(rep.CheckedAt), term.Style{}, o.context))
 			return err
 		})
 		if err != nil {
@@ -376,9 +323,9 @@ func (a *app) showDrift(rep drift.Report, o driftOptions, full bool) error {
 		enc.SetEscapeHTML(false)
 		return marchwarden.Wrap(enc.Encode(rep), marchwarden.CodeUnavailable, "print JSON")
 	}
-	text := a.driftSummary(rep) + "\n"
+	text := rep.Summary(a.inZone(rep.CheckedAt)) + "\n"
 	if full {
-		text = a.driftText(rep, a.outStyle(), o.context)
+		text = rep.Text(a.inZone(rep.CheckedAt), a.outStyle(), o.context)
 	}
 	_, err := io.WriteString(a.stdout, text)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the report")

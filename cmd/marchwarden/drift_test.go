@@ -189,21 +189,3 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestDiffLines(t *testing.T) {
-	edits := []drift.Edit{{Op: drift.Same, Text: "one two three four"}, {Op: drift.Removed, Text: "old\x1b[31m\nword"}, {Op: drift.Added, Text: "new"}, {Op: drift.Same, Text: "a b c d e f"}, {Op: drift.Added, Text: "end"}}
-	for _, tc := range []struct {
-		context  int
-		colour   bool
-		was, now string
-	}{
-		{2, false, "… three four old word a b … e f", "… three four new a b … e f end"},
-		{0, false, "… old word …", "… new … end"},
-		{9, true, "one two three four \x1b[31mold word\x1b[0m a b c d e f", "one two three four \x1b[32mnew\x1b[0m a b c d e f \x1b[32mend\x1b[0m"},
-	} {
-		was, now := diffLines(edits, tc.context, tc.colour)
-		if was != tc.was || now != tc.now {
-			t.Errorf("context %d:\n%q\n%q, want\n%q\n%q", tc.context, was, now, tc.was, tc.now)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -9,8 +8,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/depot"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -39,20 +36,4 @@ func (a *app) owner() string {
 		}
 	}
 	return ""
-}
-
-// blobsOwn is the evidence store that a cluster has in itself.
-const blobsOwn = depot.JetStream
-
-// checkBlobs refuses a place for the evidence of a cluster that is none, in the name of
-// who said it.
-func checkBlobs(field, where string) error {
-	err := depot.Check(where)
-	var e *marchwarden.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	named := *e
-	named.Field = field
-	return &named
 }

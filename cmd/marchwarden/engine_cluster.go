@@ -5,33 +5,29 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/depot"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 )
 
 // engineConfig is how the program reaches a cluster.
 func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (cluster.Config, error) {
-	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log, Blobs: a.sharedBlobs(c)}
+	cfg := cluster.Config{URL: at, Name: a.engineName(), Now: a.Now, Log: log, AccessKey: c.Text(settings.S3Key), SecretKey: c.Text(settings.S3Secret)}
 	var err error
-	if cfg.TLS, err = (keys.Files{Cert: c.Text(settings.EngineCert), Key: c.Text(settings.EngineCertKey), CA: c.Text(settings.EngineCA)}).Client(); err != nil {
+	if cfg.TLS, err = (hub.TLSFiles{Cert: c.Text(settings.EngineCert), Key: c.Text(settings.EngineCertKey), CA: c.Text(settings.EngineCA)}).Client(); err != nil {
 		return cfg, err
 	}
 	if path := c.Text(settings.EngineKey); path != "" {
 		if settings.PastedSeed(path) != "" {
 			return cfg, invalid(c.Label(settings.EngineKey), "write the key to a file that only you can read, and give its path", "must be the path of a file, and holds a key itself")
 		}
-		cfg.Seed = func() ([]byte, error) { return keys.ReadSeed(path) }
+		cfg.Seed = func() ([]byte, error) { return hub.ReadSeed(path) }
 		seed, err := cfg.Seed()
 		if err != nil {
 			return cfg, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: c.Label(settings.EngineKey), Message: "cannot be used", Err: err, Hint: marchwarden.HintOf(err)}
@@ -39,22 +35,6 @@ func (a *app) engineConfig(c *settings.Settings, at string, log *slog.Logger) (c
 		a.Hide.Learn(string(seed))
 	}
 	return cfg, nil
-}
-
-// sharedBlobs opens the evidence of a cluster, wherever its facts say that it is. It stays
-// open for as long as the program runs.
-func (a *app) sharedBlobs(c *settings.Settings) func(ctx context.Context, facts cluster.Facts) (blob.Store, error) {
-	means := depot.Means{
-		JetStream: func(context.Context) (blob.Store, error) { return nil, nil }, // the engine opens its own
-		AccessKey: c.Text(settings.S3Key), SecretKey: c.Text(settings.S3Secret),
-	}
-	return func(ctx context.Context, facts cluster.Facts) (blob.Store, error) {
-		if err := checkBlobs("blobs of the cluster", facts.Blobs); err != nil {
-			return nil, err
-		}
-		store, _, err := depot.Open(ctx, facts.Blobs, means)
-		return store, err
-	}
 }
 
 // openCluster connects to a cluster. The caller closes it.
@@ -95,12 +75,14 @@ func unreachable(ctx context.Context, at string, err error) error {
 	return e
 }
 
-// openQueue opens the engine of the home folder.
-func (a *app) openQueue(c *settings.Settings, rec *network.Records, log *slog.Logger) (dispatch.Engine, error) {
-	rules, err := limit.ParseRules(c.List(settings.Limits))
+// openFront opens a cluster as one researcher, for a server. The caller closes the engine
+// after it.
+func (a *app) openFront(c *settings.Settings, o network.Options, e submit.Recorder) (*network.Runner, error) {
+	limit, err := flagTime("--timeout", o.Timeout, false)
 	if err != nil {
-		return nil, invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
+		return nil, err
 	}
-	set := limit.NewSet(limit.SetConfig{Rules: rules, Cell: limit.Folder(filepath.Join(c.QueuePath(), "limits"), a.Now), Now: a.Now})
-	return pool.OpenEngine(pool.EngineConfig{Dir: c.QueuePath(), Blobs: rec.Blobs, Now: a.Now, Name: a.engineName(), Log: log, Limit: set.Limit})
+	f := &submit.Cluster{Engine: e, NewID: a.NewID, Now: a.Now, Timeout: limit}
+	return &network.Runner{Name: settings.PI, Scope: pi.Scope, OpenWorld: true, Silent: true, Researcher: f, Host: &a.Host, Settings: c,
+		Records: a.NewWorkerRecords(e).Records(c), Shown: f, Warn: o.Warn, Told: o.Told}, nil
 }

@@ -2,23 +2,23 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -67,72 +67,34 @@ func newExport(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "write to `FILE`; - is stdout")
-	f.StringVar(&o.format, "format", "", "`FORMAT` of the file: "+strings.Join(formatNames(), ", "))
+	f.StringVar(&o.format, "format", "", "`FORMAT` of the file: "+strings.Join(bundle.FormatNames(), ", "))
 	f.BoolVar(&o.force, "force", false, "replace a file that exists")
 	f.StringVar(&o.sign, "sign", "", "sign the bundle with the private key in `KEYFILE`")
 	f.StringVar(&o.comment, "comment", "", "`TEXT` that the signature covers")
 	f.StringVar(&o.newKey, "new-key", "", "make a key to sign with: `FILE` and FILE.pub")
-	complete(cmd, "format", formatNames()...)
+	complete(cmd, "format", bundle.FormatNames()...)
 	return cmd
 }
 
-// exportFormat is a form in which a run can leave.
-type exportFormat struct {
-	name     string
-	suffixes []string // of files in it; the first is given to a file without a name
-	binary   bool     // for programs only
-	write    func(a *app, ctx context.Context, e export, w io.Writer) error
-}
-
-// export is what is to be written.
-type export struct {
-	home string
-	from run.Store
-	run  *run.Run
-	key  *bundle.Key
-	o    exportOptions
-}
-
-// exportFormats are the formats. A file name is of the first whose suffix it has.
-var exportFormats = []exportFormat{
-	{"mwz", []string{bundle.Suffix}, true, (*app).exportBundle},
-	{"md", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
-	{"html", []string{".html", ".htm"}, false, reportIn(report.HTML)},
-	{"csl", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
-	{"json", []string{".json"}, false, (*app).exportJSON},
-	{"bibtex", []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
-	{"ris", []string{".ris"}, false, listIn(biblio.RIS)},
-	{"warc", []string{".warc.gz"}, true, (*app).exportWARC},
-}
-
-func formatNames() []string {
-	var names []string
-	for _, f := range exportFormats {
-		names = append(names, f.name)
-	}
-	return names
-}
-
 // formatOf is the format that the flags ask for.
-func formatOf(o exportOptions) (exportFormat, error) {
+func formatOf(o exportOptions) (bundle.Format, error) {
 	if o.format == "" && (o.out == "" || o.out == "-") {
-		return exportFormats[0], nil
+		return bundle.Formats()[0], nil
 	}
-	for _, f := range exportFormats {
-		if o.format == f.name {
-			return f, nil
-		}
-		for _, suffix := range f.suffixes {
-			if o.format == "" && strings.HasSuffix(strings.ToLower(o.out), suffix) {
-				return f, nil
-			}
-		}
+	f, ok := bundle.FormatOf(o.format, o.out)
+	hint := "use one of " + strings.Join(bundle.FormatNames(), ", ")
+	switch {
+	case ok:
+		return f, nil
+	case o.format == "":
+		return f, invalid("--format", hint, fmt.Sprintf("is missing: the name %q does not tell it", o.out))
 	}
-	hint := "use one of " + strings.Join(formatNames(), ", ")
-	if o.format == "" {
-		return exportFormat{}, invalid("--format", hint, fmt.Sprintf("is missing: the name %q does not tell it", o.out))
-	}
-	return exportFormat{}, invalid("--format", hint, fmt.Sprintf("there is no format %q", plaintext.Clip(o.format, 40)))
+	return f, invalid("--format", hint, fmt.Sprintf("there is no format %q", plaintext.Clip(o.format, 40)))
+}
+
+// exportOf is a run to be written.
+func (a *app) exportOf(c *settings.Settings, from run.Store, past *run.Run) bundle.Export {
+	return bundle.Export{From: from, Run: past, Home: c.Home(), Now: a.Now, Version: programVersion(), Note: a.note, Warn: a.warn, When: a.inZone}
 }
 
 func (a *app) runExport(ctx context.Context, o exportOptions, args []string) error {
@@ -152,46 +114,51 @@ func (a *app) runExport(ctx context.Context, o exportOptions, args []string) err
 	if err != nil {
 		return err
 	}
-	e := export{o: o}
+	var key *bundle.Key
 	switch {
-	case format.name != "mwz" && (o.sign != "" || o.comment != ""):
+	case format.Name != "mwz" && (o.sign != "" || o.comment != ""):
 		return invalid("--sign", "", "is for bundles: only --format mwz can be signed")
 	case o.sign == "" && o.comment != "":
 		return invalid("--comment", "", "is for --sign")
 	case o.sign != "":
-		key, err := a.readKey(o.sign)
+		private, err := bundle.ReadKeyFile("--sign", o.sign)
 		if err != nil {
 			return err
 		}
-		e.key = &key
+		if info, err := os.Stat(o.sign); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+			a.warn(fmt.Sprintf("others on this machine can read the key %s; chmod 600 makes it yours alone", o.sign))
+		}
+		key = &private
 	}
 	c, rec, id, err := a.openTrace(args[0])
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	e.home, e.from = c.Home(), rec.Store()
-	if e.run, err = e.from.Load(id); err != nil {
+	past, err := rec.Store().Load(id)
+	if err != nil {
 		return err
 	}
-	if _, _, err := e.from.Result(ctx, e.run); err != nil && format.name != "warc" { // pages can be there without
+	e := a.exportOf(c, rec.Store(), past)
+	e.Key, e.Comment = key, o.comment
+	if _, _, err := e.From.Result(ctx, past); err != nil && format.Name != "warc" { // pages can be there without
 		return err
 	}
-	return a.exportTo(ctx, format, e)
+	return a.exportTo(ctx, format, e, o)
 }
 
 // exportTo writes to where the flags say: a file at once or not at all.
-func (a *app) exportTo(ctx context.Context, format exportFormat, e export) error {
-	path := e.o.out
-	if path == "" && format.binary {
-		path = "marchwarden-" + shortID(e.run.ID) + format.suffixes[0]
+func (a *app) exportTo(ctx context.Context, format bundle.Format, e bundle.Export, o exportOptions) error {
+	path := o.out
+	if path == "" && format.Binary {
+		path = "marchwarden-" + shortID(e.Run.ID) + format.Suffixes[0]
 	}
-	write := func(w io.Writer) error { return format.write(a, ctx, e, w) }
+	write := func(w io.Writer) error { return format.Write(ctx, e, w) }
 	if path == "" || path == "-" {
-		if format.binary && a.outStyle().Width > 0 {
-			return invalid("--out", "give a file, or pipe it into a program", "a terminal cannot show "+format.name)
+		if format.Binary && a.outStyle().Width > 0 {
+			return invalid("--out", "give a file, or pipe it into a program", "a terminal cannot show "+format.Name)
 		}
-		if format.name == "json" || format.name == "csl" {
+		if format.Name == "json" || format.Name == "csl" {
 			return write(a.forPrograms())
 		}
 		return write(a.stdout)
@@ -199,7 +166,7 @@ func (a *app) exportTo(ctx context.Context, format exportFormat, e export) error
 	if err := checkOut(path); err != nil {
 		return err
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) && !e.o.force {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) && !o.force {
 		return invalid("--out", "give another name, or --force to replace it", fmt.Sprintf("%q exists", path))
 	}
 	if err := writeOut(path, write); err != nil {
@@ -210,103 +177,28 @@ func (a *app) exportTo(ctx context.Context, format exportFormat, e export) error
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at %s", path)
 	}
 	a.note("wrote %s (%s)", path, term.Bytes(info.Size()))
-	if format.name == "mwz" {
+	if format.Name == "mwz" {
 		a.note("to check it anywhere: marchwarden verify %s", path)
 	}
 	return nil
 }
 
-// exportJSON writes the result as 'ask --json' prints it, marked with when its sources
-// were last checked.
-func (a *app) exportJSON(ctx context.Context, e export, w io.Writer) error {
-	_, res, err := e.from.Result(ctx, e.run)
-	if err != nil {
-		return err
-	}
-	if last, ok := a.lastCheck(e); ok {
-		res.CheckedAt = &last.CheckedAt
-	}
-	return printJSON(w, res)
-}
-
-// lastCheck is the last check of the cited sources, if there was one. A report of it
-// that cannot be read costs no export.
-func (a *app) lastCheck(e export) (drift.Report, bool) {
-	last, ok, err := drift.Last(e.home, e.run.ID)
+// lastCheck is the last check of the cited sources of a run, if there was one.
+func (a *app) lastCheck(home string, id marchwarden.TraceID) (drift.Report, bool) {
+	last, ok, err := drift.Last(home, id)
 	if err != nil {
 		a.warn(err.Error())
 	}
 	return last, ok && err == nil
 }
 
-// largeBundle is what takes long enough to be announced, in bytes.
-const largeBundle = 100 << 20
-
-// exportBundle writes a bundle, after saying what others will see in it.
-func (a *app) exportBundle(ctx context.Context, e export, w io.Writer) error {
-	docs, err := e.from.Documents(ctx, e.run)
+// makeKey makes a pair of keys in two new files.
+func (a *app) makeKey(path string) error {
+	public, err := bundle.MakeKeyFiles("--new-key", path, rand.Reader)
 	if err != nil {
 		return err
 	}
-	a.note("the bundle holds %s", inside(docs))
-	size := int64(0)
-	for _, ref := range e.run.Refs() {
-		info, err := e.from.Blobs.Stat(ctx, ref)
-		if err != nil {
-			return err
-		}
-		size += info.Size
-	}
-	if size > largeBundle {
-		a.note("packing %s", term.Bytes(size))
-	}
-	return bundle.Write(ctx, w, e.from, e.run, bundle.Options{Now: a.Now(), Version: programVersion(), Sign: e.key, Comment: e.o.comment})
-}
-
-// inside counts documents by where they are from, in words.
-func inside(docs []run.Document) string {
-	kinds := []struct{ one, many string }{
-		{"web page", "web pages"}, {"paper", "papers"}, {"of your own files", "of your own files"}, {"answer of a database", "answers of a database"},
-		{"document of the embedded library", "documents of the embedded library"}, {"document of other researchers", "documents of other researchers"},
-	}
-	counts := make([]int, len(kinds))
-	seen := map[blob.Ref]bool{}
-	for _, d := range docs {
-		ref := d.Text
-		if !ref.Valid() {
-			ref = d.Raw
-		}
-		if seen[ref] { // an investigator has got hold of what a rihla had read
-			continue
-		}
-		seen[ref] = true
-		kind := len(kinds) - 1
-		switch d.Source {
-		case "web":
-			kind = 0
-		case "arxiv":
-			kind = 1
-		case "file":
-			kind = 2
-			if strings.HasPrefix(d.Locator, "embedded:") {
-				kind = 4
-			}
-		case "database":
-			kind = 3
-		}
-		counts[kind]++
-	}
-	var parts []string
-	for i, n := range counts {
-		switch {
-		case n == 1:
-			parts = append(parts, "1 "+kinds[i].one)
-		case n > 1:
-			parts = append(parts, term.Count(n)+" "+kinds[i].many)
-		}
-	}
-	if len(parts) == 0 {
-		return "no document: none was read"
-	}
-	return strings.Join(parts, ", ")
+	a.note("wrote %s, which you keep to yourself, and %s for others", path, path+bundle.PublicSuffix)
+	_, err = fmt.Fprintln(a.stdout, public.Fingerprint())
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the fingerprint")
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/webtest"
@@ -44,7 +45,7 @@ func TestExportWARC(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := findTrace(rec.Traces, "last")
+		id, err := run.FindID(rec.Traces, "last")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +55,8 @@ func TestExportWARC(t *testing.T) {
 			t.Fatal(err)
 		}
 		var file bytes.Buffer
-		if err := a.exportWARC(t.Context(), export{from: s, run: run}, &file); err != nil {
+		warc, _ := bundle.FormatOf("warc", "")
+		if err := warc.Write(t.Context(), a.exportOf(c, s, run), &file); err != nil {
 			t.Fatal(err)
 		}
 		if err := rec.Close(); err != nil {

@@ -27,7 +27,10 @@ type old struct {
 // unpack makes a copy of a home in testdata/formats. first.zip was made by the first
 // version that had 'ask': three runs of one researcher, and one that was cut off.
 // last.zip was made just before traces got checksums: an investigation, a run of one
-// researcher, and an investigation that was cut off.
+// researcher, and an investigation that was cut off. before.zip was made by the version
+// before package run became the one reader of a record: an investigation, also as a signed
+// bundle, two runs of one researcher, one of them ended at a cap, and an investigation
+// that was cut off with its rihla.
 func unpack(t *testing.T, name string) old {
 	t.Helper()
 	home := t.TempDir()
@@ -167,6 +170,46 @@ func TestAnOldRunGoesOnAsItBegan(t *testing.T) {
 	o.wants(exitOK, "everything stands", "verify", id)
 	o.wants(exitOK, "is identical", "replay", "--rerun", id)
 	o.wants(exitOK, "nothing is wrong", "check")
+}
+
+// What the version before this one wrote is read, verified and run again byte by byte; a
+// run that was cut off and one that ended at a cap are resumed, and its bundle stands.
+func TestHomeOfTheVersionBefore(t *testing.T) {
+	o := unpack(t, "before.zip")
+	complete := 0
+	var cut, capped string
+	for _, r := range o.runs() {
+		id := r.TraceID.String()
+		switch {
+		case r.Resumable:
+			cut = id
+			continue
+		case r.Status == run.Interrupted: // the rihla of that
+			continue
+		case strings.Contains(r.Question, "ideal crops"):
+			capped = id
+		}
+		complete++
+		o.wants(exitOK, "everything stands", "verify", id)
+		o.wants(exitOK, "is identical", "replay", "--rerun", id)
+		o.wants(exitOK, r.Question, "show", id)
+	}
+	if complete != 4 || cut == "" || capped == "" {
+		t.Fatalf("%d complete runs, one cut off %q, one at a cap %q", complete, cut, capped)
+	}
+	o.wants(exitOK, "everything stands", "verify", "--by", filepath.Join(o.home, "key.pub"), filepath.Join(o.home, "run.mwz"))
+	o.wants(exitOK, "going on after step 4", "resume", "-q", cut)
+	o.wants(exitOK, "", "resume", "-q", "--budget", "20000", capped)
+	for _, id := range []string{cut, capped} {
+		o.wants(exitOK, "everything stands", "verify", id)
+		o.wants(exitOK, "is identical", "replay", "--rerun", id)
+	}
+	o.wants(exitOK, "nothing is wrong", "check")
+	elsewhere := old{t: t, program: o.program, home: t.TempDir()}
+	elsewhere.wants(exitOK, "", "import", filepath.Join(o.home, "run.mwz"))
+	for _, r := range elsewhere.runs() {
+		elsewhere.wants(exitOK, "is identical", "replay", "--rerun", r.TraceID.String())
+	}
 }
 
 // What a later version wrote is refused, named and left as it is.

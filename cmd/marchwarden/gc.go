@@ -10,12 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -110,7 +107,7 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 	}
 	defer rec.Close()
 	for _, arg := range o.runs {
-		id, err := findTrace(rec.Traces, arg)
+		id, err := run.FindID(rec.Traces, arg)
 		if err != nil {
 			return err
 		}
@@ -120,11 +117,11 @@ func (a *app) runGc(ctx context.Context, o gcOptions) error {
 	if err != nil {
 		return gcError(ctx, err)
 	}
-	return a.collect(ctx, rec, c, plan, o)
+	return a.collect(ctx, plan, o)
 }
 
 // collect prints a plan and executes it.
-func (a *app) collect(ctx context.Context, rec *network.Records, c *settings.Settings, plan *record.Plan, o gcOptions) error {
+func (a *app) collect(ctx context.Context, plan *record.Plan, o gcOptions) error {
 	r := gcReport{Plan: plan}
 	if !o.json {
 		if err := a.printPlan(plan, o); err != nil {
@@ -139,9 +136,6 @@ func (a *app) collect(ctx context.Context, rec *network.Records, c *settings.Set
 	}
 	removed, err := plan.Run(ctx)
 	r.Removed = &removed
-	if err == nil {
-		err = forgetDrift(rec, c, plan)
-	}
 	if o.json {
 		if printErr := printJSON(a.forPrograms(), r); err == nil {
 			err = printErr
@@ -151,21 +145,6 @@ func (a *app) collect(ctx context.Context, rec *network.Records, c *settings.Set
 		err = marchwarden.Wrap(printErr, marchwarden.CodeUnavailable, "print what was removed")
 	}
 	return gcError(ctx, err)
-}
-
-// forgetDrift removes the checks of runs that are gone.
-func forgetDrift(rec *network.Records, c *settings.Settings, p *record.Plan) error {
-	for _, f := range p.Families {
-		for _, id := range f.IDs {
-			if _, err := rec.Traces.Stat(id); marchwarden.CodeOf(err) != marchwarden.CodeNotFound {
-				continue
-			}
-			if err := drift.Forget(c.Home(), id); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func gcError(ctx context.Context, err error) error {
@@ -210,28 +189,9 @@ func (a *app) printPlan(p *record.Plan, o gcOptions) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the plan")
 	}
 	if p.Missed() {
-		a.note("%s stay, over the %s asked for: %s", term.Bytes(p.After), term.Bytes(p.Goal()), strings.Join(missedFor(p), ", "))
+		a.note("%s stay, over the %s asked for: %s", term.Bytes(p.After), term.Bytes(p.Goal()), strings.Join(p.WhyMissed(), ", "))
 	}
 	return nil
-}
-
-// missedFor says why more stays than was asked for.
-func missedFor(p *record.Plan) (reasons []string) {
-	say := func(n int, what, one, more string) {
-		if n == 1 {
-			more = one
-		}
-		if n > 0 {
-			reasons = append(reasons, term.Plural(n, what)+" "+more)
-		}
-	}
-	say(p.Young, "run", "was written in the last hour", "were written in the last hour")
-	say(p.Running, "run", "is going on, or may be part of what does", "are going on, or may be part of what does")
-	say(p.Sealed, "run", "has a trace that cannot be read", "have traces that cannot be read")
-	if p.Spared > 0 {
-		reasons = append(reasons, fmt.Sprintf("%s (%s) will go when they were not used for an hour", term.Plural(p.Spared, "stored piece"), term.Bytes(p.SparedBytes)))
-	}
-	return reasons
 }
 
 // parseSize reads a number of bytes with a unit: kB, MB, GB and TB are powers of a

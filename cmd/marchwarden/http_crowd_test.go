@@ -21,7 +21,7 @@ func TestACrowdAtOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	callers := 24
+	callers := 12
 	if longTests() {
 		callers = 1000
 	}

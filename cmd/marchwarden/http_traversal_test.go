@@ -71,7 +71,10 @@ func TestTraversal(t *testing.T) {
 			if !slices.Contains(ch.eras, era) {
 				continue
 			}
-			for _, id := range ids {
+			for i, id := range ids {
+				if i%3 != 0 && !longTests() {
+					continue
+				}
 				a := ch.try(t, c, id)
 				tried[ch.name]++
 				if a.allowed() || strings.Contains(a.body, hatch) || strings.Contains(a.body, "root:") || strings.Contains(a.body, `"hash"`) {

@@ -14,10 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -144,15 +143,7 @@ func (o *hubOptions) fields(a *app, c *settings.Settings) map[string]string {
 }
 
 // blame names the flag or the setting that a wrong field of a hub comes from.
-func (p hubPlan) blame(err error) error {
-	var e *marchwarden.Error
-	if !errors.As(err, &e) || e.Code != marchwarden.CodeInvalid || p.said[e.Field] == "" {
-		return err
-	}
-	named := *e
-	named.Field = p.said[e.Field]
-	return &named
-}
+func (p hubPlan) blame(err error) error { return settings.Renamed(err, p.said) }
 
 // plan reads the options.
 func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
@@ -160,9 +151,9 @@ func (o *hubOptions) plan(a *app, c *settings.Settings) (p hubPlan, err error) {
 	p.said = o.fields(a, c)
 	p.hub = hub.Config{
 		Name: get(settings.HubName), Store: cmp.Or(get(settings.HubStore), filepath.Join(c.Home(), "hub")), Listen: cmp.Or(get(settings.HubListen), "127.0.0.1:4222"),
-		TLS:  keys.Files{Cert: cmp.Or(o.serve.cert, c.Text(settings.HubTLSCert)), Key: cmp.Or(o.serve.key, c.Text(settings.HubTLSKey)), CA: get(settings.HubTLSCA)},
+		TLS:  hub.TLSFiles{Cert: cmp.Or(o.serve.cert, c.Text(settings.HubTLSCert)), Key: cmp.Or(o.serve.key, c.Text(settings.HubTLSKey)), CA: get(settings.HubTLSCA)},
 		Keys: cmp.Or(get(settings.HubKeys), c.ClusterKeysPath()), ClusterName: get(settings.HubClusterName), ClusterListen: get(settings.HubClusterListen), Routes: o.routes,
-		ClusterSecret: get(settings.HubClusterSecret), ClusterTLS: keys.Files{Cert: get(settings.HubClusterCert), Key: get(settings.HubClusterKey), CA: get(settings.HubClusterCA)},
+		ClusterSecret: get(settings.HubClusterSecret), ClusterTLS: hub.TLSFiles{Cert: get(settings.HubClusterCert), Key: get(settings.HubClusterKey), CA: get(settings.HubClusterCA)},
 	}
 	if len(o.routes) == 0 {
 		p.hub.Routes = c.List(settings.HubRoutes)
@@ -207,10 +198,10 @@ func (o *hubOptions) facts(a *app, c *settings.Settings) (facts cluster.Facts, e
 		return facts, invalid("--limit", "for example --limit 'anthropic requests 50/s'", err.Error())
 	}
 	where, field := o.value(a, c, settings.Blobs)
-	if err := checkBlobs(field, where); err != nil {
+	if err := streams.CheckBlobs(field, where); err != nil {
 		return facts, err
 	}
-	if where != blobsOwn {
+	if where != streams.OwnBlobs {
 		facts.Blobs = where
 	}
 	text, field := o.value(a, c, settings.HubReplicas)
@@ -237,8 +228,8 @@ func (o *hubOptions) keep(a *app, c *settings.Settings, facts *cluster.Facts) er
 		if text == "" {
 			continue
 		}
-		term, err := parseTerm(text)
-		if err != nil || term < time.Minute {
+		term, problem := settings.ParseTerm(text)
+		if problem != "" || term < time.Minute {
 			return invalid(field, "", fmt.Sprintf("must be a time such as 7d or 36h, at least 1m, not %q", plaintext.Clip(text, 40)))
 		}
 		*k.to = term
@@ -279,7 +270,7 @@ func (o *hubOptions) namedKeys(a *app, c *settings.Settings) error {
 func (a *app) firstScreen(h *hub.Hub, p hubPlan) {
 	at := h.Address()
 	who := "no key is needed"
-	if _, closed, err := keys.Read(p.hub.Keys); err == nil && closed {
+	if _, closed, err := hub.ReadKeys(p.hub.Keys); err == nil && closed {
 		who = "a key is needed"
 	}
 	a.note("hub %s at %s; %s; everything is kept in %s", h.Name(), at, who, p.hub.Store)

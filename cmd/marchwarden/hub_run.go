@@ -10,11 +10,9 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/steward"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
@@ -29,9 +27,10 @@ type running struct {
 
 	group sync.WaitGroup // stewards, and the watcher for new accounts
 
-	mu       sync.Mutex // guards what follows
-	engines  map[string]*cluster.Engine
-	stewards map[string]*steward.Steward
+	steward *cluster.Steward // of the default account
+
+	mu      sync.Mutex // guards engines
+	engines map[string]*cluster.Engine
 }
 
 func (a *app) runHub(ctx context.Context, o hubOptions) error {
@@ -50,7 +49,7 @@ func (a *app) runHub(ctx context.Context, o hubOptions) error {
 	}
 	log := a.serverLog(c)
 	if p.serve.listen != "" { // refused before anything is opened, and read again when it is
-		if _, err := a.doorkeeper(c, &o.serve, p.serve.listen, "http://"+p.serve.listen+mcpPath, log); err != nil {
+		if _, err := a.doorkeeper(c, &o.serve, p.serve.listen, "http://"+p.serve.listen+httpdoor.Path, log); err != nil {
 			return err
 		}
 	}
@@ -59,7 +58,7 @@ func (a *app) runHub(ctx context.Context, o hubOptions) error {
 	if err != nil {
 		return p.blame(err)
 	}
-	r := &running{a: a, c: c, hub: h, plan: p, log: log, engines: map[string]*cluster.Engine{}, stewards: map[string]*steward.Steward{}}
+	r := &running{a: a, c: c, hub: h, plan: p, log: log, engines: map[string]*cluster.Engine{}}
 	err = r.serve(ctx, o)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil || errors.Is(err, errInterrupted) {
 		err = nil // told to end, which is how a server ends
@@ -84,7 +83,7 @@ func (r *running) serve(ctx context.Context, o hubOptions) error {
 		}
 	}
 	r.group.Go(func() { r.newcomers(ctx) })
-	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine().Status, Steward: r.steward().Stats})
+	m := meter.New(meter.Config{Now: r.a.Now, Status: r.engine().Status, Steward: r.steward.Stats})
 	if o.metrics != "" {
 		if err := r.a.probe(ctx, o.metrics, m, r.ready); err != nil {
 			return err
@@ -100,7 +99,7 @@ func (r *running) serve(ctx context.Context, o hubOptions) error {
 
 // front serves MCP by the workers of the default account.
 func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter) error {
-	s := &servant{log: r.log, metrics: door.NewMetrics(programVersion())}
+	s := &mcpServer{log: r.log, metrics: httpdoor.NewMetrics(programVersion())}
 	if err := s.metrics.Add(m); err != nil {
 		return err
 	}
@@ -108,11 +107,11 @@ func (r *running) front(ctx context.Context, o hubOptions, m *meter.Meter) error
 	if err != nil {
 		return err
 	}
-	if err := s.employ(r.a, r.c, d, &o.serve, r.plan.serve.wall); err != nil {
+	if err := s.open(r.a, r.c, d, &o.serve, r.plan.serve.wall); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	err = r.a.serveHTTP(ctx, r.c, &o.serve, r.plan.serve, s)
-	return errors.Join(err, s.runs.Close(context.Background()), s.server.Close(), d.Close())
+	return errors.Join(err, s.server.Close(), d.Close())
 }
 
 // tend prepares an account for a cluster and begins to keep it in order.
@@ -121,7 +120,8 @@ func (r *running) tend(ctx context.Context, account string) error {
 	if err != nil {
 		return err
 	}
-	cfg := cluster.Config{InProcess: access, Seed: access.Seed, Inbox: access.Inbox, Name: r.hub.Name(), Now: r.a.Now, Log: r.log, Blobs: r.a.sharedBlobs(r.c)}
+	cfg := cluster.Config{InProcess: access, Seed: access.Seed, Name: r.hub.Name(), Now: r.a.Now, Log: r.log,
+		AccessKey: r.c.Text(settings.S3Key), SecretKey: r.c.Text(settings.S3Secret)}
 	if err := cluster.Prepare(ctx, cfg, r.plan.facts); err != nil {
 		return fmt.Errorf("prepare the account %s: %w", account, err)
 	}
@@ -129,12 +129,12 @@ func (r *running) tend(ctx context.Context, account string) error {
 	if err != nil {
 		return fmt.Errorf("open the account %s: %w", account, err)
 	}
-	s, err := steward.New(steward.Config{Engine: e, Name: r.hub.Name(), Now: r.a.Now, Log: r.log})
-	if err != nil {
-		return errors.Join(err, e.Close())
+	s := cluster.NewSteward(e, r.hub.Name())
+	if account == hub.DefaultAccount {
+		r.steward = s
 	}
 	r.mu.Lock()
-	r.engines[account], r.stewards[account] = e, s
+	r.engines[account] = e
 	r.mu.Unlock()
 	r.group.Go(func() {
 		if err := s.Run(ctx); err != nil && ctx.Err() == nil {
@@ -173,13 +173,7 @@ func (r *running) tended(account string) bool {
 func (r *running) engine() *cluster.Engine {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.engines[keys.DefaultAccount]
-}
-
-func (r *running) steward() *steward.Steward {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stewards[keys.DefaultAccount]
+	return r.engines[hub.DefaultAccount]
 }
 
 // ready says what keeps the hub from being of use.

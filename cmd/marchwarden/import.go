@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
@@ -39,14 +40,18 @@ func (a *app) runImport(ctx context.Context, by []string, path string) error {
 	if err != nil {
 		return err
 	}
-	file, err := openBundle(path, by)
+	keys, err := bundle.ReadPublicKeyFiles("--by", by)
+	if err != nil {
+		return err
+	}
+	b, file, err := openBundle(path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	silent := *a // what does not stand is in the error
 	silent.stdout = io.Discard
-	if err := silent.checkBundle(ctx, file, verifyOptions{}); err != nil {
+	if err := silent.audit(verifyOptions{}, nil).Bundle(ctx, b, keys); err != nil {
 		return err
 	}
 	rec, err := a.OpenRecords(c)
@@ -56,7 +61,7 @@ func (a *app) runImport(ctx context.Context, by []string, path string) error {
 	defer rec.Close()
 	// The evidence goes to the disk itself, as it is in the bundle: what only memory
 	// could take, or what a secret was taken out of, would not be what the traces name.
-	in, err := file.Import(ctx, run.Store{Traces: rec.Traces, Blobs: rec.Blobs.Store})
+	in, err := b.Import(ctx, run.Store{Traces: rec.Traces, Blobs: rec.Blobs.Store})
 	if err != nil {
 		return err
 	}

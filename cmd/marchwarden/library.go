@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -107,7 +104,7 @@ func (a *app) runLibraryAdd(ctx context.Context, quiet bool, args []string) erro
 	}
 	w := a.newWatch(c, askOptions{quiet: quiet, verbose: true}) // every file that cannot be read is named
 	defer w.close()
-	return a.withIndex(ctx, c, func(ix *local.Index) error {
+	return a.WithIndex(ctx, c, func(ix *local.Index) error {
 		for _, f := range opened {
 			if err := a.addFolder(ctx, c, ix, f, w); err != nil {
 				return err
@@ -137,34 +134,12 @@ func (a *app) addFolder(ctx context.Context, c *settings.Settings, ix *local.Ind
 	return err
 }
 
-// withIndex opens the index of the user's folders for one piece of work.
-func (a *app) withIndex(ctx context.Context, c *settings.Settings, work func(*local.Index) error) error {
-	if err := os.MkdirAll(c.Home(), 0o700); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the home folder")
-	}
-	ix, err := local.Open(ctx, c.IndexPath())
-	if err != nil {
-		return err
-	}
-	return errors.Join(work(ix), ix.Close())
-}
-
-// folderRow is a row of 'library list', and its form in JSON. Fields are only
-// ever added.
-type folderRow struct {
-	Path    string     `json:"path"`
-	Files   int        `json:"files"`
-	Bytes   int64      `json:"bytes"`
-	Updated *time.Time `json:"updated,omitempty"`
-	Missing bool       `json:"missing,omitempty"`
-}
-
 func (a *app) runLibraryList(ctx context.Context, asJSON bool) error {
 	c, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	rows, err := a.folderRows(ctx, c)
+	rows, err := a.FolderInfos(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -189,39 +164,6 @@ func (a *app) runLibraryList(ctx context.Context, asJSON bool) error {
 	return a.outStyle().Table(a.stdout, []string{"documents", "size", "indexed", "folder"}, table)
 }
 
-// folderRows joins what was added with what the index holds of it.
-func (a *app) folderRows(ctx context.Context, c *settings.Settings) ([]folderRow, error) {
-	kept, err := network.KeptFolders(c.FoldersPath())
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]folderRow, len(kept))
-	infos := map[string]local.FolderInfo{}
-	if len(kept) > 0 {
-		err = a.withIndex(ctx, c, func(ix *local.Index) error {
-			list, err := ix.Folders(ctx)
-			for _, f := range list {
-				infos[f.Path] = f
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	for i, path := range kept {
-		info := infos[path]
-		rows[i] = folderRow{Path: path, Files: info.Files, Bytes: info.Bytes}
-		if !info.Updated.IsZero() {
-			rows[i].Updated = &info.Updated
-		}
-		if stat, err := os.Stat(path); err != nil || !stat.IsDir() {
-			rows[i].Missing = true
-		}
-	}
-	return rows, nil
-}
-
 func (a *app) runLibraryRemove(ctx context.Context, args []string) error {
 	c, err := a.loadConfig()
 	if err != nil {
@@ -235,7 +177,7 @@ func (a *app) runLibraryRemove(ctx context.Context, args []string) error {
 		if err := network.ForgetFolder(c.FoldersPath(), path); err != nil {
 			return err
 		}
-		err := a.withIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
+		err := a.WithIndex(ctx, c, func(ix *local.Index) error { return ix.Remove(ctx, path) })
 		if err != nil && !errors.Is(err, marchwarden.CodeNotFound) {
 			return err
 		}
@@ -262,7 +204,7 @@ func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, word
 		return err
 	}
 	defer func() { _ = network.CloseFolders(library) }() // read-only
-	hits, err := a.search(ctx, c, library, search.Query{Text: words, Limit: o.limit})
+	hits, err := a.SearchLibrary(ctx, c, library, search.Query{Text: words, Limit: o.limit})
 	if err != nil {
 		return err
 	}
@@ -279,49 +221,4 @@ func (a *app) runLibrarySearch(ctx context.Context, o librarySearchOptions, word
 		}
 	}
 	return nil
-}
-
-// search brings the index up to date and searches it. Without folders of the
-// user's the index is in memory, as it is for 'ask'.
-func (a *app) search(ctx context.Context, c *settings.Settings, library []*fetch.Folder, q search.Query) (hits []search.Hit, err error) {
-	x := a.Extractor(c)
-	defer x.Close()
-	path := ""
-	for _, f := range library {
-		if !f.Embedded() {
-			path = c.IndexPath()
-		}
-	}
-	ix, err := local.Open(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, ix.Close()) }()
-	for _, f := range library {
-		r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: a.Now})
-		if err != nil {
-			return nil, err
-		}
-		if len(r.Notes) > 0 {
-			a.warn(fmt.Sprintf("%s of %s could not be read; 'marchwarden library add %s' tells which", term.Plural(len(r.Notes), "file"), f.Name, f.Name))
-		}
-	}
-	vs, err := a.OpenVectors(c)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, vs.Close()) }()
-	e, pure := vs.Embedder.(embed.Pure)
-	if !pure { // a provider of vectors is for research, which has a budget
-		return listed(ix.Engine(library...).Search(ctx, q))
-	}
-	return listed(ix.EngineWith(e, library...).Search(ctx, q))
-}
-
-// listed is hits as a list, empty or not.
-func listed(hits []search.Hit, err error) ([]search.Hit, error) {
-	if hits == nil {
-		hits = []search.Hit{}
-	}
-	return hits, err
 }

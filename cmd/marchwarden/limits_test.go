@@ -27,14 +27,18 @@ type limitWorld struct {
 	allowed int
 }
 
-// limitWorlds are questions for the web and a model, and questions that need vectors.
-func limitWorlds(t *testing.T, test func(t *testing.T, w *limitWorld)) {
+// limitWorlds are questions for the web and a model, and questions that need vectors. The
+// everyday form tries one of them.
+func limitWorlds(t *testing.T, everyday string, test func(t *testing.T, w *limitWorld)) {
 	for name, w := range map[string]*limitWorld{
 		"model":   {work: []string{"--researchers", "web", "--model", "openai/gpt-test"}, limited: []string{"openai", "searxng"}, allowed: 2},
 		"vectors": {work: []string{"--researchers", "files", "--library", "notes", "--embedded"}, limited: []string{"ollama"}, allowed: 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name != everyday && !longTests() {
+				t.Skip("set MARCHWARDEN_TEST_FULL=1")
+			}
 			w.rack, w.vectors = newRack(t), newEmbedServer(t)
 			w.env = append(w.env, "OLLAMA_HOST="+w.vectors.URL)
 			if name == "vectors" {
@@ -80,7 +84,7 @@ func (w *limitWorld) submit(t *testing.T, flags ...string) {
 
 // What the settings limit holds for all questions of a submission together.
 func TestLimitsOfSubmit(t *testing.T) {
-	limitWorlds(t, func(t *testing.T, w *limitWorld) {
+	limitWorlds(t, "model", func(t *testing.T, w *limitWorld) {
 		w.env = append(w.env, "MARCHWARDEN_LIMITS="+strings.Join(w.rules(), ", "))
 		w.submit(t, w.work...)
 	})
@@ -88,7 +92,7 @@ func TestLimitsOfSubmit(t *testing.T) {
 
 // What a hub limits holds for all that its workers do.
 func TestLimitsOfACluster(t *testing.T) {
-	limitWorlds(t, func(t *testing.T, w *limitWorld) {
+	limitWorlds(t, "vectors", func(t *testing.T, w *limitWorld) {
 		hub := w.background(t, `hub \S+ at (nats://[0-9.:]+);`, append([]string{"hub", "--listen", "127.0.0.1:0", "--http", "off"}, w.rules("--limit")...)...)
 		w.background(t, `worker (\S+) serves`, append([]string{"worker", "--engine", hub}, w.work...)...)
 		w.submit(t, "--engine", hub)

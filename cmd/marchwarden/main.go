@@ -20,7 +20,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -67,7 +67,7 @@ func (a *app) loadConfig() (*settings.Settings, error) {
 	}
 	a.noColor = c.On(settings.NoColor)
 	if a.Hide != nil {
-		a.Hide.Learn(append(c.Hidden(a.Env), login.Secrets(c.LoginsPath())...)...)
+		a.Hide.Learn(append(c.Hidden(a.Env), client.LoginSecrets(c.LoginsPath())...)...)
 	}
 	return c, nil
 }

@@ -20,10 +20,11 @@ import (
 	"pgregory.net/rapid"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
@@ -88,9 +89,9 @@ func TestEveryCommandStatesItsExitCodes(t *testing.T) {
 // is torn and nothing is lost.
 func TestEightProcesses(t *testing.T) {
 	const processes = 8
-	questions := 3
-	if testing.Short() {
-		questions = 1
+	questions := 1
+	if datatest.Full() {
+		questions = 3
 	}
 	program := asMarchwarden(t)
 	home, coverage := t.TempDir(), t.TempDir()
@@ -244,27 +245,6 @@ func TestSince(t *testing.T) {
 	}
 }
 
-func TestDifference(t *testing.T) {
-	tests := []struct{ want, got, says string }{
-		{`{"a":1,"b":[1,2]}`, `{"a":1,"b":[1,3]}`, "byte 14 of 17, in b[1]: 2 was recorded, 3 came out"},
-		{`{"a":{"x":"y"}}`, `{"a":{}}`, `byte 6 of 15, in a.x: "y" was recorded, null came out`},
-		{`{"a":[1]}`, `{"a":[1,2]}`, "byte 7 of 9, in a: a list of 1 was recorded, a list of 2 came out"},
-		{`{"a":1}`, `{"a":1} `, "byte 7 of 7"},
-		{`{"a":1}`, `{"a"`, "byte 4 of 7"},
-		{`{"a":[]}`, `{"a":{}}`, "in a: [] was recorded, {} came out"},
-	}
-	for _, tt := range tests {
-		if says := difference([]byte(tt.want), []byte(tt.got)); !strings.HasSuffix(says, tt.says) {
-			t.Errorf("difference(%s, %s) = %q, want …%q", tt.want, tt.got, says, tt.says)
-		}
-	}
-	long := strings.Repeat("é", 500)
-	says := difference(fmt.Appendf(nil, `{"a":"%sx%s"}`, long, long), fmt.Appendf(nil, `{"a":"%sy%s"}`, long, long))
-	if len(says) > 400 || !strings.Contains(says, "x") || !strings.Contains(says, "y") {
-		t.Errorf("a long difference must be shown in short: %q", says)
-	}
-}
-
 // TestDistance: the number of changes is a metric.
 func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
@@ -331,7 +311,7 @@ func TestDeliverPrintsWhenTheFileFails(t *testing.T) {
 	var stdout bytes.Buffer
 	a.stdout = &stdout
 	o := askOptions{json: true, out: filepath.Join(t.TempDir(), "gone", "r.json")}
-	err := a.deliver(o, &marchwarden.Result{Answer: "Peas grow in March."}, term.ResultOptions{})
+	err := a.deliver(o, &marchwarden.Result{Answer: "Peas grow in March."}, report.ScreenOptions{})
 	if err == nil {
 		t.Error("no error though the file was not written")
 	}

@@ -3,26 +3,23 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -59,7 +56,7 @@ func newMCPConfig(a *app) *cobra.Command {
 		Use: "config HOST [RESEARCHER] [-- FLAG…]", Short: "print the configuration of Marchwarden for an MCP host",
 		Long:      mcpConfigHelp,
 		Example:   "  marchwarden mcp config claude-code > .mcp.json\n  marchwarden mcp config codex files -- --library ~/notes\n  marchwarden mcp config cursor web --env TAVILY_API_KEY\n  marchwarden mcp config vscode --http https://research.example.org --token-env TEAM_TOKEN",
-		ValidArgs: hostNames(),
+		ValidArgs: mcpkit.HostNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var flags []string
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -78,24 +75,11 @@ func newMCPConfig(a *app) *cobra.Command {
 	return cmd
 }
 
-// mcpEntry is one server in the configuration of a host. Either command or url is
-// there. Nothing in it is secret.
-type mcpEntry struct {
-	name    string
-	command string
-	args    []string
-	home    string   // MARCHWARDEN_HOME, if it is not the default
-	env     []string // names of variables to pass on
-	url     string
-	token   string // the name of the variable with the bearer token
-}
-
 func (a *app) runMCPConfig(o mcpOptions, args, flags []string) error {
-	i := slices.IndexFunc(hosts, func(h mcpHost) bool { return h.name == args[0] })
-	if i < 0 {
-		return invalid("host", "", fmt.Sprintf("must be %s, not %q", settings.Either(hostNames()), plaintext.Clip(args[0], 40)))
+	if !slices.Contains(mcpkit.HostNames(), args[0]) {
+		return invalid("host", "", fmt.Sprintf("must be %s, not %q", settings.Either(mcpkit.HostNames()), plaintext.Clip(args[0], 40)))
 	}
-	var e mcpEntry
+	var e mcpkit.HostEntry
 	var err error
 	if o.http != "" {
 		e, err = remoteEntry(o, args[1], flags)
@@ -105,17 +89,18 @@ func (a *app) runMCPConfig(o mcpOptions, args, flags []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprint(a.stdout, hosts[i].config(e)); err != nil {
+	text, notes := mcpkit.HostConfig(args[0], e, runtime.GOOS)
+	if _, err := fmt.Fprint(a.stdout, text); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the configuration")
 	}
-	for _, line := range hosts[i].notes(e, runtime.GOOS) {
+	for _, line := range notes {
 		a.note("%s", line)
 	}
 	a.mcpWarnings(e)
 	return nil
 }
 
-var servable = []string{settings.PI, files.Name, database.Name, web.Name, arxiv.Name}
+var servable = []string{settings.PI, researcher.FilesName, database.Name, researcher.WebName, researcher.ArxivName}
 
 func serverName(researcher string) (string, error) {
 	switch {
@@ -130,33 +115,33 @@ func serverName(researcher string) (string, error) {
 // variable is what the name of an environment variable looks like, and a token does not.
 var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpEntry, error) {
+func (a *app) localEntry(o mcpOptions, researcher string, flags []string) (mcpkit.HostEntry, error) {
 	name, err := serverName(researcher)
 	if err != nil {
-		return mcpEntry{}, err
+		return mcpkit.HostEntry{}, err
 	}
 	if o.tokenEnv != "" {
-		return mcpEntry{}, invalid("--token-env", "a server that the host starts needs no token; --env passes other variables on", "goes with --http")
+		return mcpkit.HostEntry{}, invalid("--token-env", "a server that the host starts needs no token; --env passes other variables on", "goes with --http")
 	}
 	for _, v := range o.env {
 		if !variable.MatchString(v) { // and is not repeated: it may be a key
-			return mcpEntry{}, invalid("--env", "name variables, such as --env TAVILY_API_KEY; their values are not written down", "must be names of environment variables")
+			return mcpkit.HostEntry{}, invalid("--env", "name variables, such as --env TAVILY_API_KEY; their values are not written down", "must be names of environment variables")
 		}
 	}
 	if err := a.checkServeFlags(researcher, flags); err != nil {
-		return mcpEntry{}, err
+		return mcpkit.HostEntry{}, err
 	}
 	self, err := a.Self()
 	if err != nil {
-		return mcpEntry{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
+		return mcpkit.HostEntry{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program")
 	}
-	e := mcpEntry{name: name, command: self, args: append([]string{"serve", researcher}, flags...), env: o.env}
+	e := mcpkit.HostEntry{Name: name, Command: self, Args: append([]string{"serve", researcher}, flags...), Env: o.env}
 	if home, ok := a.Env("MARCHWARDEN_HOME"); ok && home != "" {
-		e.home = a.Source().Absolute(home, a.Dir)
+		e.Home = a.Source().Absolute(home, a.Dir)
 	}
-	for _, text := range append([]string{e.command, e.home}, e.args...) {
+	for _, text := range append([]string{e.Command, e.Home}, e.Args...) {
 		if !utf8.ValidString(text) {
-			return mcpEntry{}, invalid("", "move it to a path that is", fmt.Sprintf("%q is not UTF-8, and no configuration can hold it", plaintext.Clip(text, 80)))
+			return mcpkit.HostEntry{}, invalid("", "move it to a path that is", fmt.Sprintf("%q is not UTF-8, and no configuration can hold it", plaintext.Clip(text, 80)))
 		}
 	}
 	return e, nil
@@ -204,57 +189,47 @@ func (a *app) checkServeFlags(researcher string, flags []string) error {
 	return nil
 }
 
-func remoteEntry(o mcpOptions, researcher string, flags []string) (mcpEntry, error) {
+func remoteEntry(o mcpOptions, researcher string, flags []string) (mcpkit.HostEntry, error) {
 	name, err := serverName(researcher)
 	if err != nil {
-		return mcpEntry{}, err
+		return mcpkit.HostEntry{}, err
 	}
 	if len(flags) > 0 || len(o.env) > 0 {
-		return mcpEntry{}, invalid("--http", "give flags and variables to the server where it is started", "refers to a server that runs already; flags after -- and --env are for one that the host starts")
+		return mcpkit.HostEntry{}, invalid("--http", "give flags and variables to the server where it is started", "refers to a server that runs already; flags after -- and --env are for one that the host starts")
 	}
-	u, err := url.Parse(o.http)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return mcpEntry{}, invalid("--http", "", "must be an http or https address without user, query or fragment, such as http://127.0.0.1:8642/mcp")
+	u, ok := access.ServerURL(o.http)
+	if !ok {
+		return mcpkit.HostEntry{}, invalid("--http", "", "must be an http or https address without user, query or fragment, such as http://127.0.0.1:8642/mcp")
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/mcp"
 	}
 	if o.tokenEnv != "" && !variable.MatchString(o.tokenEnv) { // and is not repeated: it may be the token
-		return mcpEntry{}, invalid("--token-env", "put the token into a variable and give its name", "must be the name of an environment variable")
+		return mcpkit.HostEntry{}, invalid("--token-env", "put the token into a variable and give its name", "must be the name of an environment variable")
 	}
-	return mcpEntry{name: name, url: u.String(), token: o.tokenEnv}, nil
+	return mcpkit.HostEntry{Name: name, URL: u.String(), Token: o.tokenEnv}, nil
 }
 
 // mcpWarnings tells what makes a good configuration fail later.
-func (a *app) mcpWarnings(e mcpEntry) {
-	if e.url != "" {
-		if e.token != "" && e.unencrypted() {
-			a.warn("the token travels unencrypted to " + e.url + "; serve it by https")
+func (a *app) mcpWarnings(e mcpkit.HostEntry) {
+	if e.URL != "" {
+		if e.Token != "" && e.Unencrypted() {
+			a.warn("the token travels unencrypted to " + e.URL + "; serve it by https")
 		}
 		return
 	}
-	if strings.Contains(filepath.ToSlash(e.command), "/go-build") {
+	if strings.Contains(filepath.ToSlash(e.Command), "/go-build") {
 		a.warn("this program was made by 'go run' and will be gone: build it, and run the command from there")
 	}
-	if strings.Contains(e.command+strings.Join(e.args, ""), "$") {
+	if strings.Contains(e.Command+strings.Join(e.Args, ""), "$") {
 		a.warn("the host may take the $ in the configuration for a variable: prefer a path without it")
 	}
 	for _, s := range settings.All {
 		v, ok := a.Env(s.Env)
-		if ok && s.Present(v) && s.Secret && s.Name != settings.HTTPToken && !slices.Contains(e.env, s.Env) {
+		if ok && s.Present(v) && s.Secret && s.Name != settings.HTTPToken && !slices.Contains(e.Env, s.Env) {
 			a.note("%s is set here and may not be where the host runs: --env %s passes it on by name", s.Env, s.Env)
 		}
 	}
-}
-
-// unencrypted reports whether what the host sends can be read on its way.
-func (e mcpEntry) unencrypted() bool {
-	u, err := url.Parse(e.url)
-	if err != nil || u.Scheme != "http" {
-		return false
-	}
-	here, _ := door.Loopback(net.JoinHostPort(u.Hostname(), "0"))
-	return !here
 }
 
 func newMCPPing(a *app) *cobra.Command {
@@ -269,32 +244,13 @@ func newMCPPing(a *app) *cobra.Command {
 	}
 }
 
-const pingTimeout = 3 * time.Second
-
 func (a *app) runMCPPing(ctx context.Context, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return invalid("url", "", "must be an http or https address such as http://127.0.0.1:8642")
 	}
-	u = &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/readyz"}
-	client := &http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       pingTimeout,
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "ping")
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ping")
-	}
-	if err := resp.Body.Close(); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ping %s", u)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s is not ready: HTTP status %d", u.Host, resp.StatusCode)
+	if err := httpdoor.Ping(ctx, u); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintln(a.stdout, "ready")
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print")

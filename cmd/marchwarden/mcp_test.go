@@ -5,17 +5,13 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"os/exec"
-	"regexp"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
-	"pgregory.net/rapid"
 )
 
 // mcpRun runs 'marchwarden mcp …' in a world where the program is at a path.
@@ -238,7 +234,7 @@ tool_timeout_sec = 660
 		}
 		seen[tt.args[0]] = true
 	}
-	for _, name := range hostNames() {
+	for _, name := range mcpkit.HostNames() {
 		if !seen[name] || !strings.Contains(mcpConfigHelp, name) {
 			t.Errorf("%s is not tried here, or not in the help", name)
 		}
@@ -248,7 +244,7 @@ tool_timeout_sec = 660
 // TestMCPConfigCarriesTheHome writes the home folder down where it is not the default.
 func TestMCPConfigCarriesTheHome(t *testing.T) {
 	env := map[string]string{"MARCHWARDEN_HOME": "/srv/re \"s\"", "TAVILY_API_KEY": "tvly-1234567890"}
-	for _, name := range hostNames() {
+	for _, name := range mcpkit.HostNames() {
 		code, out, errs := mcpRun(t, "/bin/marchwarden", env, "config", name)
 		if code != exitOK || !strings.Contains(out, `/srv/re \"s\"`) {
 			t.Errorf("%s: exit %d: %s%s", name, code, out, errs)
@@ -316,87 +312,6 @@ func TestMCPConfigWarns(t *testing.T) {
 	for _, address := range []string{"http://127.0.0.1:8642", "http://[::1]:8642/mcp", "https://research.example.org"} {
 		if _, _, errs := mcpRun(t, "/bin/marchwarden", nil, "config", "codex", "--http", address, "--token-env", "X"); strings.Contains(errs, "unencrypted") {
 			t.Errorf("%s: %s", address, errs)
-		}
-	}
-}
-
-// TestMCPConfigQuotes holds every path and flag to come out of the configuration as
-// it went in, whatever is in it.
-func TestMCPConfigQuotes(t *testing.T) {
-	check := func(t interface {
-		Fatalf(string, ...any)
-	}, path string) {
-		e := mcpEntry{name: "marchwarden", command: path, args: []string{"serve", "files", "--library", path}, home: path}
-		for _, h := range hosts {
-			text := h.config(e)
-			var command, home string
-			var args []string
-			if h.name == "codex" {
-				for line := range strings.Lines(text) {
-					key, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " = ")
-					switch key {
-					case "command":
-						command = unTOML(t, value)
-					case "args":
-						for _, part := range tomlText.FindAllString(value, -1) {
-							args = append(args, unTOML(t, part))
-						}
-					case "env":
-						home = unTOML(t, strings.TrimSuffix(strings.TrimPrefix(value, "{ MARCHWARDEN_HOME = "), " }"))
-					}
-				}
-			} else {
-				var file map[string]map[string]jsonServer
-				if err := json.Unmarshal([]byte(text), &file); err != nil {
-					t.Fatalf("%s: %v in %s", h.name, err, text)
-				}
-				for _, servers := range file {
-					command, args, home = servers[e.name].Command, servers[e.name].Args, servers[e.name].Env["MARCHWARDEN_HOME"]
-				}
-			}
-			if command != path || home != path || !slices.Equal(args, e.args) {
-				t.Fatalf("%s: %q became command %q, args %q, home %q", h.name, path, command, args, home)
-			}
-		}
-	}
-	for _, path := range []string{`C:\Program Files\Marchwarden\marchwarden.exe`, `/Users/a b/"bin"/it's`, "/a\nb\tc\x7f", `\\server\share\u0041`, "/ü/漢/😀", "/a<b>&c"} {
-		check(t, path)
-	}
-	rapid.Check(t, func(r *rapid.T) { check(r, "/"+rapid.String().Draw(r, "path")) })
-}
-
-// tomlText is one basic string of TOML.
-var tomlText = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
-
-// unTOML reads a basic string: of its escapes those are used that Go has, too.
-func unTOML(t interface{ Fatalf(string, ...any) }, quoted string) string {
-	s, err := strconv.Unquote(quoted)
-	if err != nil || strings.ContainsFunc(quoted, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		t.Fatalf("%q is no basic string: %v", quoted, err)
-	}
-	return s
-}
-
-func TestShellWord(t *testing.T) {
-	for _, tt := range []struct{ goos, word, want string }{
-		{"linux", "/usr/bin/marchwarden", "/usr/bin/marchwarden"},
-		{"linux", "/a b/it's", `'/a b/it'\''s'`},
-		{"linux", "", "''"},
-		{"linux", `C:\x`, `'C:\x'`},
-		{"windows", `C:\Program Files\m.exe`, `"C:\Program Files\m.exe"`},
-		{"windows", `C:\bin\m.exe`, `C:\bin\m.exe`},
-	} {
-		if got := shellWord(tt.word, tt.goos); got != tt.want {
-			t.Errorf("shellWord(%q, %s) = %s, want %s", tt.word, tt.goos, got, tt.want)
-		}
-	}
-	if runtime.GOOS == "windows" {
-		return
-	}
-	for _, word := range []string{"plain", "a b", "it's", `"$HOME"`, "`id`", "*", "~", "a\nb", `\`, "$(id)", "#", "a;b"} {
-		got, err := exec.Command("sh", "-c", "printf %s "+shellWord(word, "linux")).Output()
-		if err != nil || string(got) != word {
-			t.Errorf("a shell reads %s as %q: %v", shellWord(word, "linux"), got, err)
 		}
 	}
 }

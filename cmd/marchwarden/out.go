@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,8 +43,8 @@ func checkOut(path string) error {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return invalid("--out", "", fmt.Sprintf("%q cannot be written: %s", path, durable.Cause(err)))
 	}
-	target := linked(path)
-	probe, err := tempBeside(target)
+	target := durable.Linked(path)
+	probe, err := durable.TempBeside(target)
 	if err != nil {
 		hint, what := "give a path in a folder that can be written", fmt.Sprintf("%q", path)
 		if target != path {
@@ -56,7 +55,7 @@ func checkOut(path string) error {
 		}
 		return invalid("--out", hint, what+" cannot be written: "+durable.Cause(err))
 	}
-	return discard(probe)
+	return durable.Discard(probe)
 }
 
 // notFolder refuses a path that is a folder, or that can only be one.
@@ -68,71 +67,12 @@ func notFolder(path string) error {
 	return nil
 }
 
-// writeOut writes a file whole or not at all: beside its place, synced, and then
-// renamed. An existing file keeps its mode, a link keeps pointing to it.
-func writeOut(path string, write func(io.Writer) error) (err error) {
-	defer func(path string) {
-		var at *fs.PathError
-		if errors.As(err, &at) { // of a file that the user did not name
-			err = at.Err
-		}
-		err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path)
-	}(path)
-	path = linked(path)
-	tmp, err := tempBeside(path)
-	if err != nil {
-		return err
+// writeOut writes a file whole or not at all.
+func writeOut(path string, write func(io.Writer) error) error {
+	err := durable.WriteWhole(path, write)
+	var at *fs.PathError
+	if errors.As(err, &at) { // of a file that the user did not name
+		err = at.Err
 	}
-	buf := bufio.NewWriter(tmp)
-	if err = write(buf); err == nil { // else flushing would only say it again
-		err = buf.Flush()
-	}
-	if info, statErr := os.Stat(path); err == nil && statErr == nil {
-		err = tmp.Chmod(info.Mode().Perm())
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if err != nil {
-		return errors.Join(err, discard(tmp))
-	}
-	if err := tmp.Close(); err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return errors.Join(err, os.Remove(tmp.Name()))
-	}
-	return nil
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write %s", path)
 }
-
-// linked is where the links at path lead, whether or not a file is there yet.
-func linked(path string) string {
-	const most = 40 // as the kernel; a loop was an error before
-	for range most {
-		target, err := os.Readlink(path)
-		if err != nil {
-			break
-		}
-		if !filepath.IsAbs(target) {
-			// Not filepath.Join: a ".." after a linked folder is that folder's parent.
-			target = filepath.Dir(path) + string(filepath.Separator) + target
-		}
-		path = target
-	}
-	return path
-}
-
-// tempBeside makes a new file in the folder of path, with the mode that the
-// user's umask gives to new files.
-func tempBeside(path string) (*os.File, error) {
-	for i := 0; ; i++ {
-		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d-%d.tmp", filepath.Base(path), os.Getpid(), i))
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-		if errors.Is(err, fs.ErrExist) && i < 100 {
-			continue
-		}
-		return f, err
-	}
-}
-
-func discard(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }

@@ -14,6 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -102,8 +103,8 @@ func (a *app) printRaw(d *trace.Dir, id marchwarden.TraceID) error {
 }
 
 func (a *app) reportTorn(id marchwarden.TraceID, log *trace.Log) {
-	if log.Torn > 0 {
-		a.warn(fmt.Sprintf("the last line of trace %s is torn: %d bytes that a crash left carry no step", id, log.Torn))
+	if torn := log.TornWords(id); torn != "" {
+		a.warn(torn)
 	}
 }
 
@@ -140,7 +141,7 @@ func (a *app) rerun(ctx context.Context, log *trace.Log, blobs blob.Store, vecto
 		a.warn(fmt.Sprintf("the run was made by version %s; this is version %s", v, programVersion()))
 	}
 	if !again.Same() {
-		return marchwarden.Errorf(marchwarden.CodeInternal, "the rerun of %s gives another result: %s", again.Start.TraceID, difference(again.Want, again.Got))
+		return marchwarden.Errorf(marchwarden.CodeInternal, "the rerun of %s gives another result: %s", again.Start.TraceID, replay.Difference(again.Want, again.Got))
 	}
 	_, err = fmt.Fprintf(a.stdout, "the rerun of %s is identical: %s bytes, %s\n", again.Start.TraceID, term.Count(len(again.Got)), blob.Of(again.Got))
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print the outcome")
@@ -151,7 +152,7 @@ func (a *app) rerun(ctx context.Context, log *trace.Log, blobs blob.Store, vecto
 func rerunOf(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (researcher.Rerun, error) {
 	start, err := log.Start()
 	if err != nil || start.Investigation == nil {
-		return researcher.AgainWith(ctx, log, blobs, vectorsOf)
+		return researcher.Again(ctx, log, blobs, vectorsOf)
 	}
 	want, got, err := pi.Again(ctx, log, blobs, network.Minds(vectorsOf))
 	return researcher.Rerun{Start: start, Want: want, Got: got}, err

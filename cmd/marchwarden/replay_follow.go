@@ -9,7 +9,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -51,9 +51,9 @@ func (a *app) followRun(ctx context.Context, c *settings.Settings, rec *network.
 func (a *app) boards(c *settings.Settings) (tell func(*run.Board) error, end func()) {
 	cfg := a.liveOn(c, a.stdout)
 	if !cfg.Live {
-		return live.NewLines(a.stdout).Board, func() {}
+		return term.NewLines(a.stdout).Board, func() {}
 	}
-	p := live.New(a.stdout, cfg)
+	p := term.NewProgress(a.stdout, cfg)
 	return func(b *run.Board) error { p.Board(b); return nil }, p.Leave
 }
 

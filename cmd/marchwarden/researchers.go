@@ -87,22 +87,22 @@ func (a *app) runResearchers(ctx context.Context, o network.Options, asJSON bool
 	var rows []researcherRow
 	var broken []string
 	for _, h := range members.Health(ctx) {
-		row := researcherRow{Name: h.Member.Name, State: partOK, Contract: h.Card.Contract, Transport: h.Member.Transport, Scope: h.Member.Scope, Private: h.Member.Private, Description: term.CleanLine(h.Card.Description),
+		row := researcherRow{Name: h.Member.Name, State: network.PartOK, Contract: h.Card.Contract, Transport: h.Member.Transport, Scope: h.Member.Scope, Private: h.Member.Private, Description: term.CleanLine(h.Card.Description),
 			Detail: fmt.Sprintf("answered in %s", h.Took.Round(time.Millisecond))}
 		if !h.OK {
-			row.State, row.Detail = partBroken, h.Problem
+			row.State, row.Detail = network.PartBroken, h.Problem
 			broken = append(broken, h.Member.Name)
 		}
 		rows = append(rows, row)
 	}
 	for _, name := range settings.Builtin {
 		if why := a.WhyOff(c, o, name); why != "" {
-			rows = append(rows, researcherRow{Name: name, State: partOff, Transport: "marchwarden serve " + name, Scope: network.BuiltinNamed(name).Outline(), Detail: why})
+			rows = append(rows, researcherRow{Name: name, State: network.PartOff, Transport: "marchwarden serve " + name, Scope: network.BuiltinNamed(name).Outline(), Detail: why})
 		}
 	}
 	for _, m := range c.Members {
 		if m.External() && m.Off {
-			rows = append(rows, researcherRow{Name: m.Name, State: partOff, Transport: m.Transport(), Scope: m.Scope, Detail: network.OffInFile, Private: m.Private})
+			rows = append(rows, researcherRow{Name: m.Name, State: network.PartOff, Transport: m.Transport(), Scope: m.Scope, Detail: network.OffInFile, Private: m.Private})
 		}
 	}
 	if err := a.printResearchers(rows, asJSON); err != nil {

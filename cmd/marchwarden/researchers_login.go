@@ -9,7 +9,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
@@ -65,7 +64,7 @@ func (a *app) runLogin(ctx context.Context, name string, o loginOptions) error {
 	if err != nil {
 		return err
 	}
-	browser, err := login.Listen(o.port, func(address string) { a.showLogin(name, address, o) })
+	browser, err := client.ListenForBrowser(o.port, func(address string) { a.showLogin(name, address, o) })
 	if err != nil {
 		return err
 	}

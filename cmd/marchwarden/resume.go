@@ -15,10 +15,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -119,7 +117,7 @@ func (o *askOptions) goingOn(c *settings.Settings, rec *network.Records, id marc
 	if foreign, err := rec.Traces.Foreign(id); err != nil {
 		return nil, err
 	} else if foreign { // its flags are of another installation
-		return nil, outcome.Imported(id)
+		return nil, run.Imported(id)
 	}
 	if busy, err := rec.Traces.Busy(id); err != nil {
 		return nil, err
@@ -194,7 +192,7 @@ func (o *askOptions) sameMembers(c *settings.Settings, start *trace.Start) error
 	if o.desk.Researcher == "" && start.Investigation == nil {
 		o.desk.Researcher = start.Researcher
 	}
-	outside := slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name)
+	outside := slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName)
 	if outside && c.Given(settings.Online) && !c.On(settings.Online) {
 		return invalid(c.Label(settings.Online), "unset it to resume this run", "is false, and the run asks the web")
 	}
@@ -273,7 +271,7 @@ func hintsFor(c *settings.Settings, start *trace.Start, o network.Options, searc
 			names = append(names, m.Name)
 		}
 	}
-	if slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name) {
+	if slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName) {
 		if slices.ContainsFunc(searched, func(where string) bool { return strings.HasSuffix(where, "by wikipedia") }) {
 			hints = append(hints, "of the web, only Wikipedia was searched; TAVILY_API_KEY, BRAVE_API_KEY or SEARXNG_URL open the rest")
 		}
@@ -282,7 +280,7 @@ func hintsFor(c *settings.Settings, start *trace.Start, o network.Options, searc
 		}
 		return hints
 	}
-	if !slices.Contains(names, files.Name) { // one researcher was asked alone
+	if !slices.Contains(names, researcher.FilesName) { // one researcher was asked alone
 		return nil
 	}
 	folders := "to search your own documents: marchwarden library add DIR"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scripttest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -18,12 +19,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	datatest.Abreast(4)
 	testscript.Main(m, map[string]func(){"marchwarden": wordsAlone, "stubborn": stubborn, "thirdparty": thirdparty})
 }
 
 // wordsAlone is the program, without sentence vectors unless a test asks for them:
 // they take time, and few tests are about them.
 func wordsAlone() {
+	noteCommandLine()
 	if _, said := os.LookupEnv(settings.EnvOf(settings.Embed)); !said {
 		if err := os.Setenv(settings.EnvOf(settings.Embed), settings.EmbedOff); err != nil {
 			panic(err)
@@ -52,7 +55,7 @@ func lookup(env map[string]string) func(string) (string, bool) {
 //	repeat VAR TEXT N        set VAR to N times TEXT
 //	sqlite FILE SQL…         run statements on an SQLite file, which is made if it is not there
 //	nobody                   no process may be at work in the script's folder
-//	peek FILE COMMAND…       run a command, and write the command lines that others could see meanwhile
+//	peek FILE COMMAND…       run a command, and write its command line and those of the programs it starts
 //	within TIME COMMAND…     run a command that must exit with 0 in that time
 //	start NAME REGEXP COMMAND…
 //	                         run a command in the background, and go on when its stderr matches
@@ -61,7 +64,8 @@ func lookup(env map[string]string) func(string) (string, bool) {
 // thirdparty is an external researcher: see there.
 // The condition [mcp-sdk] says that python3 and the official MCP SDK are installed.
 // $EXAMPLES is the folder of the examples, $SITE is a small web on loopback, $SITE/searx its search service, and $MODELS a
-// provider of language models that speaks both protocols. $ARXIV is arXiv with one paper.
+// provider of language models that speaks both protocols. $ARXIV is arXiv with one paper, and
+// $PDFCACHE a folder with the compiled reader of PDFs.
 func TestScripts(t *testing.T) {
 	site := webtest.New(t, webtest.Biotech())
 	models := llmtest.NewServer(t, webtest.Obedient)
@@ -87,6 +91,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MODELS", models.URL())
 			e.Setenv("EXAMPLES", examples)
 			e.Setenv("ARXIV", papers)
+			e.Setenv("PDFCACHE", datatest.PDFCache(t))
+			e.Setenv("GOGC", "400") // processes that live for a moment need no tidying
 			for _, service := range []string{"ARXIV_URL", "ARXIV_SITE", "CROSSREF_URL", "DOI_URL", "OPENALEX_URL", "SEMANTIC_SCHOLAR_URL", "WIKIPEDIA_URL"} {
 				e.Setenv(service, "http://127.0.0.1:1") // nothing leaves this machine in a test
 			}

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -217,35 +216,39 @@ func nobody(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("left behind: %q", left)
 }
 
-// peek runs a command and writes the command lines that could be seen meanwhile.
+// peeked is the file in a script's folder to which programs add their command lines.
+const peeked = ".command-lines"
+
+// peek runs a command and writes the command lines that could be seen meanwhile. Each
+// program notes its own: some are gone before anything else could look.
 func peek(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: peek FILE COMMAND…")
 	}
-	dir := ts.MkAbs(".")
-	done := make(chan []string)
-	stop := make(chan struct{})
-	go func() {
-		var seen []string
-		for {
-			now, _ := lines(dir)
-			for _, line := range now {
-				if !slices.Contains(seen, line) {
-					seen = append(seen, line)
-				}
-			}
-			select {
-			case <-stop:
-				done <- seen
-				return
-			case <-time.After(time.Millisecond): // a child that fails is soon gone
-			}
-		}
-	}()
+	noted := ts.MkAbs(peeked)
+	ts.Check(os.WriteFile(noted, nil, 0o600))
 	err := ts.Exec(args[1], args[2:]...)
-	close(stop)
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Join(<-done, "\n")), 0o600))
+	ts.Check(os.Rename(noted, ts.MkAbs(args[0])))
 	ts.Check(err)
+}
+
+// noteCommandLine adds what others can see of this process to the file of peek, where
+// the folder of this process or one above it has one.
+func noteCommandLine() {
+	dir, err := os.Getwd()
+	for ; err == nil && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		f, err := os.OpenFile(filepath.Join(dir, peeked), os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			continue
+		}
+		line, err := os.ReadFile("/proc/self/cmdline")
+		if err != nil {
+			line = []byte(strings.Join(os.Args, "\x00"))
+		}
+		_, _ = f.WriteString(strings.ReplaceAll(strings.TrimRight(string(line), "\x00"), "\x00", " ") + "\n") // the script sees what is missing
+		_ = f.Close()
+		return
+	}
 }
 
 // within is exits 0 that also says how long it may take.

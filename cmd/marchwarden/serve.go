@@ -9,12 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -23,7 +21,17 @@ func newServe(a *app) *cobra.Command {
 		Use: "serve", Short: "let other programs ask a researcher, over MCP", Args: needCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newServePI(a), newServeFiles(a), newServeDatabase(a), newServeWeb(a), newServeArxiv(a))
+	cmd.AddCommand(
+		a.served(settings.PI, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.",
+			"marchwarden serve pi --online --library ~/papers", networkFlags, libraryFlags, servedDatabaseFlags),
+		a.served(researcher.FilesName, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
+			"marchwarden serve files --library ~/notes", libraryFlags),
+		a.served(database.Name, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
+			"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database", servedDatabaseFlags),
+		a.served(researcher.WebName, "the open web", "Search engines and model are chosen as for 'marchwarden ask --researcher web'.",
+			"marchwarden serve web --search searxng --model ollama/qwen3", webFlags),
+		a.served(researcher.ArxivName, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
+			"marchwarden serve arxiv --model ollama/qwen3"))
 	return cmd
 }
 
@@ -46,9 +54,10 @@ EXIT STATUS
   1    failed
   2    wrong usage or bad input`
 
-// served begins the command of one researcher, with the flags that all of them have.
+// served is the command of one researcher, with the flags that all of them have and its own.
 // The help says what it serves in short, and one line that is particular to it.
-func (a *app) served(o *network.Options, short, particular, example string) *cobra.Command {
+func (a *app) served(researcher, short, particular, example string, flags ...func(*cobra.Command, *network.Options)) *cobra.Command {
+	o := &network.Options{Choice: marchwarden.Choice{Researcher: researcher}}
 	who := "the " + o.Researcher + " researcher"
 	if o.Researcher == settings.PI {
 		who = "the investigator"
@@ -76,55 +85,33 @@ func (a *app) served(o *network.Options, short, particular, example string) *cob
 	_ = f.MarkHidden("part-of-investigation") // the flag is there
 	f.StringVar(&o.Timeout, "timeout", "", "end a call after this `TIME`, such as 90s (default 10m where the network is used, else none)")
 	how.flags(f)
+	for _, add := range flags {
+		add(cmd, o)
+	}
 	return cmd
 }
 
-func newServeFiles(a *app) *cobra.Command {
-	o := &network.Options{Choice: marchwarden.Choice{Researcher: files.Name}}
-	cmd := a.served(o, "your folders, or the embedded library,", "What is searched is chosen as for 'marchwarden ask'.",
-		"marchwarden serve files --library ~/notes")
+func libraryFlags(cmd *cobra.Command, o *network.Options) {
 	cmd.Flags().StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
 	cmd.Flags().BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
-	return cmd
 }
 
-func newServeWeb(a *app) *cobra.Command {
-	o := &network.Options{Choice: marchwarden.Choice{Researcher: web.Name}}
-	cmd := a.served(o, "the open web", "Search engines and model are chosen as for 'marchwarden ask --researcher web'.",
-		"marchwarden serve web --search searxng --model ollama/qwen3")
+func servedDatabaseFlags(cmd *cobra.Command, o *network.Options) { databaseFlags(cmd.Flags(), o) }
+
+func webFlags(cmd *cobra.Command, o *network.Options) {
 	cmd.Flags().StringVar(&o.Search, "search", "", "search by this `LIST` of engines: tavily, brave, searxng, wikipedia")
 	cmd.Flags().StringVar(&o.Render, "render", "", "`WHEN` to run pages that need JavaScript in a local Chromium: auto or never (default auto)")
 	complete(cmd, "search", network.EngineNames()...)
 	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
-	return cmd
 }
 
-func newServeArxiv(a *app) *cobra.Command {
-	return a.served(&network.Options{Choice: marchwarden.Choice{Researcher: arxiv.Name}}, "scientific papers", "It asks arXiv, OpenAlex, Crossref and Semantic Scholar, which need no key.",
-		"marchwarden serve arxiv --model ollama/qwen3")
-}
-
-func newServeDatabase(a *app) *cobra.Command {
-	o := &network.Options{Choice: marchwarden.Choice{Researcher: database.Name}}
-	cmd := a.served(o, "a database, read-only,", "The database is the one of --db or MARCHWARDEN_DB; nothing in it can be changed.",
-		"MARCHWARDEN_DB=postgres://me@localhost/trials marchwarden serve database")
-	databaseFlags(cmd.Flags(), o)
-	return cmd
-}
-
-func newServePI(a *app) *cobra.Command {
-	o := &network.Options{Choice: marchwarden.Choice{Researcher: settings.PI}}
-	cmd := a.served(o, "the investigator", "Its network is chosen as for 'marchwarden ask'; with --engine, the workers of a\ncluster are.", "marchwarden serve pi --online --library ~/papers")
+func networkFlags(cmd *cobra.Command, o *network.Options) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.Researchers, "researchers", nil, "`LIST` of the researchers that the investigator may send")
 	f.BoolVar(&o.Online, "online", false, "let questions leave this machine: ask the web and arXiv, too")
-	f.StringArrayVar(&o.Library, "library", nil, "search the folder `DIR`; may be given several times")
-	f.BoolVar(&o.Embedded, "embedded", false, "search the embedded library too")
-	databaseFlags(f, o)
 	f.StringVar(&o.Search, "search", "", "search the web by this `LIST` of engines; implies --online")
 	f.StringSliceVar(&o.AllowEgress, "allow-egress", nil, "`LIST` of researchers whose findings others may be told")
 	isolateFlag(f, o)
-	return cmd
 }
 
 func (a *app) serve(ctx context.Context, o network.Options, how *serveOptions) error {
@@ -143,20 +130,20 @@ func (a *app) serve(ctx context.Context, o network.Options, how *serveOptions) e
 	o.Told, o.Log = func(network.Finished) {}, log
 	o.Warn = sayOnce(func(message string) { log.Warn(message) })
 	if how.http != "" { // refused before anything is opened, and read again when it is
-		if _, err := a.doorkeeper(c, how, as.listen, "http://"+as.listen+mcpPath, log); err != nil {
+		if _, err := a.doorkeeper(c, how, as.listen, "http://"+as.listen+httpdoor.Path, log); err != nil {
 			return err
 		}
 	}
-	s := &servant{log: log}
+	s := &mcpServer{log: log}
 	if how.http != "" {
-		s.metrics = door.NewMetrics(programVersion())
+		s.metrics = httpdoor.NewMetrics(programVersion())
 		o.Told = s.count
 	}
 	d, err := a.openServed(ctx, c, o, how)
 	if err != nil {
 		return err
 	}
-	if err := s.employ(a, c, d, how, as.wall); err != nil {
+	if err := s.open(a, c, d, how, as.wall); err != nil {
 		return errors.Join(err, d.Close())
 	}
 	if how.http != "" {
@@ -167,7 +154,7 @@ func (a *app) serve(ctx context.Context, o network.Options, how *serveOptions) e
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to end, which is how a server ends
 	}
-	return errors.Join(err, s.runs.Close(context.Background()), s.server.Close(), d.Close())
+	return errors.Join(err, s.server.Close(), d.Close())
 }
 
 // openServed opens the researcher that is served: of this machine, or a cluster.
@@ -200,32 +187,13 @@ func (a *app) openServed(ctx context.Context, c *settings.Settings, o network.Op
 	return d, nil
 }
 
-// sayOnce passes on what was not said before.
+// sayOnce passes on what was not said before: an unreadable file is worth one line, not one
+// line a call.
 func sayOnce(say func(message string)) func(message string) {
-	seen := &once{}
+	var seen sync.Map
 	return func(message string) {
-		if seen.first(message) {
+		if _, said := seen.LoadOrStore(message, true); !said {
 			say(message)
 		}
 	}
-}
-
-// once tells new messages from those that came before: an unreadable file is
-// worth one line, not one line a call.
-type once struct {
-	mu   sync.Mutex // guards seen
-	seen map[string]bool
-}
-
-func (o *once) first(message string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.seen[message] {
-		return false
-	}
-	if o.seen == nil {
-		o.seen = map[string]bool{}
-	}
-	o.seen[message] = true
-	return true
 }

@@ -9,22 +9,18 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
-
-// mcpPath is where MCP is served.
-const mcpPath = "/mcp"
 
 // The most that a server may be told to do at once, and as often.
 const (
@@ -91,7 +87,7 @@ func (o *serveOptions) check() (servedAs, error) {
 	case !(o.rate >= 0) || o.rate > maxRate:
 		return s, invalid("--rate", "", fmt.Sprintf("must be above 0 and at most %d", maxRate))
 	case (o.cert == "") != (o.key == ""):
-		return s, oneCertificate
+		return s, usableCertificate(o.cert, o.key)
 	case o.issuer == "" && (o.audience != "" || o.jwks != ""):
 		return s, invalid("--oauth-issuer", "", "must be given with --oauth-audience or --oauth-jwks")
 	case o.noAuth && o.issuer != "":
@@ -99,32 +95,30 @@ func (o *serveOptions) check() (servedAs, error) {
 	case o.http == "":
 		return s, o.onlyHTTP()
 	}
-	if s.listen, err = listenAddress(o.http); err != nil {
+	if s.listen, err = listenAt("--http", o.http); err != nil {
 		return s, err
 	}
 	if err := usableCertificate(o.cert, o.key); err != nil {
 		return s, err
 	}
 	if o.publicURL != "" {
-		s.public, err = url.Parse(o.publicURL)
-		if err != nil || s.public.Host == "" || s.public.Scheme != "https" && s.public.Scheme != "http" || s.public.User != nil || s.public.RawQuery != "" || s.public.ForceQuery || s.public.Fragment != "" || door.CheckHosts([]string{s.public.Host}) != nil {
+		var ok bool
+		if s.public, ok = access.ServerURL(o.publicURL); !ok || httpdoor.CheckHosts([]string{s.public.Host}) != nil {
 			return s, invalid("--public-url", "", "must be an http or https URL such as https://research.example.com/mcp")
 		}
 	}
-	if err := door.CheckHosts(o.hosts); err != nil {
+	if err := httpdoor.CheckHosts(o.hosts); err != nil {
 		return s, byServeFlag(err)
 	}
-	return s, byServeFlag(door.CheckOrigins(o.origins))
+	return s, byServeFlag(httpdoor.CheckOrigins(o.origins))
 }
-
-var oneCertificate = invalid("--tls-cert", "", "needs --tls-key, and --tls-key needs --tls-cert")
 
 // usableCertificate refuses files of a certificate that nothing could be served with.
 func usableCertificate(cert, key string) error {
-	if (cert == "") != (key == "") {
-		return oneCertificate
-	}
-	if cert == "" {
+	switch {
+	case (cert == "") != (key == ""):
+		return invalid("--tls-cert", "", "needs --tls-key, and --tls-key needs --tls-cert")
+	case cert == "":
 		return nil
 	}
 	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
@@ -162,32 +156,16 @@ func flagTime(flag, text string, never bool) (time.Duration, error) {
 	return d, nil
 }
 
-// listenAddress completes the address of --http.
-func listenAddress(text string) (string, error) { return listenAt("--http", text) }
-
 // listenAt completes an address: a port alone is one of this machine.
 func listenAt(flag, text string) (string, error) {
-	bad := invalid(flag, "give a host and a port, such as 127.0.0.1:8642", fmt.Sprintf("%q is no address to listen on", plaintext.Clip(text, 60)))
-	host, port, err := net.SplitHostPort(text)
-	if err != nil {
-		if strings.Contains(text, ":") {
-			return "", bad
-		}
-		host, port = "", text
-	}
-	if n, err := net.LookupPort("tcp", port); err != nil || n < 0 {
-		return "", bad
-	}
-	if host == "" && !strings.HasPrefix(text, ":") {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
+	at, err := httpdoor.ListenAddress(text)
+	return at, settings.Renamed(err, map[string]string{"address": flag})
 }
 
 // doorkeeper decides which callers the server accepts. nil accepts every caller that reaches its
 // address, which must then be loopback.
 func (a *app) doorkeeper(c *settings.Settings, o *serveOptions, listen, resource string, log *slog.Logger) (access.Authenticator, error) {
-	local, err := door.Loopback(listen)
+	local, err := httpdoor.Loopback(listen)
 	if err != nil {
 		return nil, invalid("--http", "", err.Error())
 	}
@@ -197,24 +175,13 @@ func (a *app) doorkeeper(c *settings.Settings, o *serveOptions, listen, resource
 		}
 		return nil, nil
 	}
-	var all []access.Authenticator
+	var others []access.Authenticator
 	if token := c.Text(settings.HTTPToken); token != "" {
-		fixed, err := access.Fixed(settings.EnvOf(settings.HTTPToken), token, access.Scopes()...)
+		fixed, err := access.Fixed(settings.EnvOf(settings.HTTPToken), token)
 		if err != nil {
 			return nil, invalid(c.Label(settings.HTTPToken), "make one: marchwarden token add NAME", err.Error())
 		}
-		all = append(all, fixed)
-	}
-	named, err := access.OpenTokens(c.TokensPath(), a.Now)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := named.List()
-	if err != nil {
-		return nil, err
-	}
-	if len(tokens) > 0 || len(all) > 0 || o.issuer != "" || !local { // those that are added later count, too
-		all = append(all, named)
+		others = append(others, fixed)
 	}
 	if o.issuer != "" {
 		if !local && o.audience == "" && o.publicURL == "" { // a listening address is no name that tokens could be made for
@@ -224,79 +191,51 @@ func (a *app) doorkeeper(c *settings.Settings, o *serveOptions, listen, resource
 		if err != nil {
 			return nil, byServeFlag(err)
 		}
-		all = append(all, oauth)
+		others = append(others, oauth)
 	}
-	if !local && len(tokens) == 0 && c.Text(settings.HTTPToken) == "" && o.issuer == "" {
-		return nil, invalid("--http", "make a token (marchwarden token add NAME), set "+settings.EnvOf(settings.HTTPToken)+", or use --oauth-issuer",
-			plaintext.Clip(listen, 60)+" can be reached by others, and there is no token that they would need")
+	auth, err := access.Open(c.TokensPath(), a.Now, local, others...)
+	if errors.Is(err, access.ErrNoToken) {
+		return nil, invalid("--http", "make a token (marchwarden token add NAME), set "+settings.EnvOf(settings.HTTPToken)+", or use --oauth-issuer", noTokenFor(listen))
 	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	return access.Any(all...), nil
+	return auth, err
+}
+
+// noTokenFor says why an address cannot be served.
+func noTokenFor(listen string) string {
+	return plaintext.Clip(listen, 60) + " can be reached by others, and there is no token that they would need"
 }
 
 // byServeFlag names the flag that a wrong field of a configuration comes from.
 func byServeFlag(err error) error {
-	var e *marchwarden.Error
-	flag, known := "", false
-	if errors.As(err, &e) {
-		flag, known = map[string]string{"issuer": "--oauth-issuer", "audience": "--oauth-audience", "jwks_url": "--oauth-jwks",
-			"hosts": "--allowed-hosts", "origins": "--allowed-origins"}[e.Field]
-	}
-	if !known {
-		return err
-	}
-	named := *e
-	named.Field = flag
-	return &named
-}
-
-// shownAddress is the URL of a server that listens here, for people to copy. One that listens
-// everywhere is shown by a name that works on this machine.
-func shownAddress(scheme string, at net.Addr) string {
-	host, port, err := net.SplitHostPort(at.String())
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return scheme + "://" + net.JoinHostPort("localhost", port) + mcpPath
-	}
-	return scheme + "://" + at.String() + mcpPath
+	return settings.Renamed(err, map[string]string{"issuer": "--oauth-issuer", "audience": "--oauth-audience", "jwks_url": "--oauth-jwks",
+		"hosts": "--allowed-hosts", "origins": "--allowed-origins"})
 }
 
 // serveHTTP serves until ctx ends.
-func (a *app) serveHTTP(ctx context.Context, c *settings.Settings, o *serveOptions, as servedAs, s *servant) error {
+func (a *app) serveHTTP(ctx context.Context, c *settings.Settings, o *serveOptions, as servedAs, s *mcpServer) error {
 	listener, err := net.Listen("tcp", as.listen)
 	if err != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + as.listen, Hint: "another program may use the port: choose another one", Err: err}
 	}
-	scheme := "http"
-	if o.cert != "" {
-		scheme = "https"
-	}
-	address := shownAddress(scheme, listener.Addr())
+	address := httpdoor.Address(listener.Addr(), o.cert != "") + httpdoor.Path
 	resource := cmp.Or(o.publicURL, address)
 	auth, err := a.doorkeeper(c, o, as.listen, resource, s.log)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	cfg := door.Config{
-		MCP: s.server.Handler(mcpkit.HTTPOptions{SessionTimeout: as.sessionTimeout}), Path: mcpPath, Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead,
-		Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
+	cfg := httpdoor.Config{
+		Auth: auth, Scope: access.ScopeResearch + " " + access.ScopeRead, Hosts: o.hosts, Origins: o.origins, Rate: o.rate, MaxInFlight: max(4096, 4*o.maxCalls), PerCaller: max(2048, 2*o.maxCalls),
 		Metrics: s.metrics, Now: a.Now, Log: s.log, CertFile: o.cert, KeyFile: o.key,
-		Stop: func(ctx context.Context) { _ = s.runs.Close(ctx) }, // what it could not stop is logged
 	}
 	if as.public != nil {
 		cfg.Hosts = append(cfg.Hosts, as.public.Host)
 	}
 	if o.issuer != "" {
-		m := access.Metadata{Resource: resource, AuthorizationServers: []string{o.issuer}, ScopesSupported: access.Scopes(), ResourceName: "Marchwarden " + s.name}
-		if cfg.Metadata, err = m.JSON(); err == nil {
-			cfg.MetadataURL, err = m.URL()
-		}
-		if err != nil {
+		if cfg.Metadata, cfg.MetadataURL, err = access.Metadata(resource, o.issuer, "Marchwarden "+s.name); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 	}
-	d, err := door.New(cfg)
+	d, err := s.server.Door(cfg, as.sessionTimeout)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -305,6 +244,6 @@ func (a *app) serveHTTP(ctx context.Context, c *settings.Settings, o *serveOptio
 		who = "no token is needed"
 	}
 	a.note("serving %s at %s; %s", s.name, address, who)
-	s.runs.Recover()
+	s.server.Recover()
 	return d.Serve(ctx, listener)
 }

@@ -17,7 +17,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
-	termreading "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/reading"
 )
 
 type showOptions struct {
@@ -75,7 +74,7 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 		return err
 	}
 	if past.Log.Latest() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s was cut off, and has no answer", id), Hint: "to go on with it: marchwarden resume " + shortID(id)}
+		return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("run %s was cut off, and has no answer", id), Hint: "resume it: marchwarden resume " + shortID(id)}
 	}
 	r, err := report.Gather(ctx, store, past)
 	if err != nil {
@@ -84,10 +83,10 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 	if o.json {
 		return printJSON(a.forPrograms(), r.Result)
 	}
-	if last, ok := a.lastCheck(export{home: c.Home(), from: store, run: past}); ok {
-		r.Checked = a.driftSummary(last)
+	if last, ok := a.lastCheck(c.Home(), id); ok {
+		r.Checked = last.Summary(a.inZone(last.CheckedAt))
 	}
-	what := termreading.Options{Verbose: o.verbose}
+	what := report.ReadingOptions{Verbose: o.verbose}
 	spent, _ := store.Spent(r.Result, run.Whole)
 	what.Cost = costWords(spent.Cost(r.Result.CostMetadata))
 	switch end := past.Log.Complete(); {
@@ -97,7 +96,7 @@ func (a *app) runShow(ctx context.Context, o showOptions, arg string) error {
 		what.Notices = append(what.Notices, "the run was stopped, and the result is partial; to resume it: marchwarden resume "+shortID(id))
 	}
 	var page bytes.Buffer
-	if err := termreading.Write(&page, a.outStyle(), r, what); err != nil {
+	if err := report.Reading(&page, a.outStyle(), r, what); err != nil {
 		return err
 	}
 	return a.page(page.Bytes(), o.noPager)

@@ -11,19 +11,16 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
-// A caller of a cluster cannot have more told than the owner of the sources allows; on
-// one machine they are the same person.
+// A caller of a cluster cannot have more told than the owner of the sources allows.
 func TestWhoAsksAllowsNothing(t *testing.T) {
 	for _, tt := range []struct {
-		forOthers         bool
 		own, wished, want []string
 	}{
-		{true, nil, []string{"files"}, nil},
-		{true, []string{"files", "database"}, []string{"files", "web"}, []string{"files"}},
-		{true, []string{"files"}, nil, []string{"files"}},
-		{false, []string{"database"}, []string{"files"}, []string{"database", "files"}},
+		{nil, []string{"files"}, nil},
+		{[]string{"files", "database"}, []string{"files", "web"}, []string{"files"}},
+		{[]string{"files"}, nil, []string{"files"}},
 	} {
-		s := &network.Worker{Settings: &settings.Settings{}, Options: network.Options{Choice: marchwarden.Choice{AllowEgress: tt.own}}, ForOthers: tt.forOthers}
+		s := &network.Worker{Settings: &settings.Settings{}, Options: network.Options{Choice: marchwarden.Choice{AllowEgress: tt.own}}}
 		if got := s.AllowEgress(dispatch.Task{Wishes: dispatch.Wishes{AllowEgress: tt.wished}}); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %v", tt, got)
 		}

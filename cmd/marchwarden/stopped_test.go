@@ -9,16 +9,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // runHere is a command line in this process, with these settings and no others.
@@ -31,49 +27,6 @@ func runHere(ctx context.Context, env map[string]string, args ...string) (code i
 	a.UserHome = func() (string, error) { return env["MARCHWARDEN_HOME"], nil }
 	code = command(ctx, a, args)
 	return code, out.String(), said.String()
-}
-
-// A run that another version made and that this one cannot make again says so, and is
-// no failure; one of this version is.
-func TestRerunsOfAnotherVersion(t *testing.T) {
-	env := map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept")}
-	if code, out, said := runHere(t.Context(), env, "ask", "-q", "--researcher", "files", "What is iron chlorosis?"); code != exitOK {
-		t.Fatalf("exit %d\n%s%s", code, out, said)
-	}
-	traces, err := trace.OpenDir(filepath.Join(env["MARCHWARDEN_HOME"], "traces"), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer traces.Close()
-	ids, err := traces.List()
-	if err != nil || len(ids) != 1 {
-		t.Fatalf("%v, %v", ids, err)
-	}
-	for _, tt := range []struct {
-		version string
-		failed  int
-		want    string
-	}{
-		{"v0.0.1", 0, "- the rerun of " + ids[0].String() + " cannot be made by this version, " + programVersion() + "; the run was made by version v0.0.1\n"},
-		{programVersion(), 1, "✗ the rerun of " + ids[0].String() + ": "},
-	} {
-		log, err := traces.Load(ids[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		log.Steps = slices.DeleteFunc(log.Steps, func(s trace.Step) bool { return s.Header().Action == trace.ActionSearchComplete })
-		start, err := log.Start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		start.Version = tt.version
-		var out bytes.Buffer
-		v := &verdicts{a: &app{stdout: &out}}
-		v.reruns(t.Context(), &run.Run{ID: ids[0], Start: start, Log: log}, blob.NewMem())
-		if len(v.failed) != tt.failed || !strings.HasPrefix(out.String(), tt.want) {
-			t.Errorf("version %s: %d failed\n%s", tt.version, len(v.failed), out.String())
-		}
-	}
 }
 
 // Ctrl-C in the middle of an export leaves no file, and is told as that whatever the

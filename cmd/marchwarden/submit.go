@@ -8,16 +8,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
@@ -123,7 +126,7 @@ func (o *submitOptions) check() (like dispatch.Task, err error) {
 		return like, invalid("--researcher", "leave out one of them", "asks one researcher alone, and goes without --researchers, --allow-egress and --max-rihlas")
 	}
 	if n := o.maxRihlas.v; n != nil {
-		if like.Wishes.MaxRihlas = *n; *n < 1 || *n > network.MaxRihlas {
+		if like.Wishes.MaxRihlas, o.desk.MaxRihlas = *n, *n; *n < 1 || *n > network.MaxRihlas {
 			return like, invalid("--max-rihlas", "", fmt.Sprintf("must be from 1 to %d, not %d", network.MaxRihlas, *n))
 		}
 	}
@@ -148,7 +151,7 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	}
 	var means []string
 	if at == "" {
-		means, err = a.means(c, o.desk)
+		means, err = o.desk.Means(&a.Host, c)
 	} else if err = workElsewhere(c, o.desk, "this"); err == nil {
 		like.Within, err = flagTime("--timeout", o.desk.Timeout, false)
 	}
@@ -160,34 +163,35 @@ func (a *app) runSubmit(ctx context.Context, o submitOptions) error {
 	if err != nil {
 		return err
 	}
-	done, err := openResults(o.out)
+	done, err := submit.OpenResults(o.out)
 	if err != nil {
 		return err
 	}
 	defer done.Close()
-	left := slices.DeleteFunc(slices.Clone(all), func(q question) bool { return done.has(q.task) })
+	left := slices.DeleteFunc(slices.Clone(all), func(q submit.Question) bool { return done.Has(q.Task) })
 	n := len(all)
 	if len(left) == 0 {
-		return a.submitted(n, done.failedOf(all), o)
+		return a.submitted(n, done.FailedOf(all), o)
 	}
-	e, err := a.openSubmission(ctx, c, at, o)
+	work, err := a.openSubmission(ctx, c, at, o, like)
 	if err != nil {
-		return errors.Join(err, done.discard())
+		return errors.Join(err, done.Discard())
 	}
-	s := &submission{a: a, cfg: c, like: like, work: e, out: done, window: o.window, tally: a.newTally(c, n, len(left), o.quiet), charged: chargedBefore(c)}
-	err = s.run(ctx, left)
-	s.tally.close()
-	if err := errors.Join(err, e.Close()); err != nil && ctx.Err() == nil {
-		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", s.tally.done, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
+	tally := a.newTally(c, n, len(left), o.quiet)
+	work.Out, work.Count = done, func(l submit.Line) { tally.count(l.Status == dispatch.Done) }
+	err = work.Run(ctx, left)
+	tally.close()
+	if err := errors.Join(err, work.close()); err != nil && ctx.Err() == nil {
+		return &marchwarden.Error{Code: marchwarden.CodeOf(err), Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: err, Hint: cmp.Or(marchwarden.HintOf(err), "run the same command again to go on")}
 	}
-	if ctx.Err() != nil && s.tally.done < n {
+	if ctx.Err() != nil && tally.done < n {
 		hint := "run the same command again to go on"
 		if at != "" {
 			hint += "; what was submitted continues in the cluster"
 		}
-		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", s.tally.done, n), Err: errInterrupted, Hint: hint}
+		return &marchwarden.Error{Code: marchwarden.CodeCanceled, Message: fmt.Sprintf("%d of %d questions are done", tally.done, n), Err: errInterrupted, Hint: hint}
 	}
-	return a.submitted(n, done.failedOf(all), o)
+	return a.submitted(n, done.FailedOf(all), o)
 }
 
 // submitted says how a submission ended that has a line for every question, whichever
@@ -201,13 +205,13 @@ func (a *app) submitted(all, failed int, o submitOptions) error {
 }
 
 // questions reads the file of questions.
-func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, means []string) ([]question, error) {
+func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, means []string) ([]submit.Question, error) {
 	f, err := durable.OpenRegular(path)
 	if err != nil {
 		return nil, invalid("--file", "", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
 	}
 	defer f.Close()
-	all, other, err := readQuestions(f, path)
+	all, other, err := submit.ReadQuestions(f, path)
 	if err != nil {
 		return nil, err
 	}
@@ -215,14 +219,85 @@ func (a *app) questions(c *settings.Settings, path string, like dispatch.Task, m
 		a.warn("these fields of the questions are ignored: " + plaintext.Clip(strings.Join(other, ", "), 200))
 	}
 	for i := range all {
-		if all[i].req.Depth == "" {
-			all[i].req.Depth = marchwarden.Depth(c.Text(settings.Depth))
+		if all[i].Request.Depth == "" {
+			all[i].Request.Depth = marchwarden.Depth(c.Text(settings.Depth))
 		}
-		all[i].req.Question, all[i].req.Context = a.Hide.Text(all[i].req.Question), a.Hide.Text(all[i].req.Context)
+		all[i].Request.Question, all[i].Request.Context = a.Hide.Text(all[i].Request.Question), a.Hide.Text(all[i].Request.Context)
 	}
-	return all, nameTasks(all, like, means)
+	return all, submit.NameTasks(all, like, means)
 }
 
-// handBack is how long what is under way may continue when a submission is interrupted; its next
-// run resumes it either way.
-const handBack = 500 * time.Millisecond
+// submission is a submission with what it keeps open.
+type submission struct {
+	submit.Submission
+	close func() error
+}
+
+// openSubmission opens the cluster at an address, or the researcher of the options in this
+// process.
+func (a *app) openSubmission(ctx context.Context, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (*submission, error) {
+	if at == "" {
+		return a.openHere(c, o)
+	}
+	return a.openThere(ctx, c, at, o, like)
+}
+
+// openHere has the work done in this process. Each question is a kept run of the home folder.
+func (a *app) openHere(c *settings.Settings, o submitOptions) (*submission, error) {
+	rules, err := limit.ParseRules(c.List(settings.Limits))
+	if err != nil {
+		return nil, invalid(c.Label(settings.Limits), "for example anthropic requests 50/s", err.Error())
+	}
+	a.Limits = limit.NewSet(limit.SetConfig{Rules: rules, Store: limit.Folder(filepath.Join(c.QueuePath(), "limits"), a.Now), Now: a.Now}).Limit
+	log := a.logger(c)
+	o.desk.Warn, o.desk.Told, o.desk.Log = sayOnce(a.warn), func(network.Finished) {}, log
+	d, err := a.Open(c, o.desk)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := runs.Open(runs.Config{Researcher: d, Dir: c.RunsPath(), Now: a.Now, Name: submit.HereName, MaxRunning: o.parallel, Log: log, Recorded: d.Records.Result})
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	earlier := func(res *marchwarden.Result) { _, _ = d.Complete(res) } // a ledger that cannot be read costs no answer
+	return &submission{
+		submit.Submission{Asker: &submit.Here{Runs: kept, Traces: d.Records.Traces, Old: c.QueuePath(), Earlier: earlier}, Window: min(o.window, o.parallel)},
+		func() error { return errors.Join(kept.Close(context.Background()), d.Close()) },
+	}, nil
+}
+
+// openThere opens a cluster that does the work.
+func (a *app) openThere(ctx context.Context, c *settings.Settings, at string, o submitOptions, like dispatch.Task) (*submission, error) {
+	engine, err := a.openCluster(ctx, c, at, a.logger(c))
+	if err != nil {
+		return nil, err
+	}
+	there := &submit.There{Engine: engine, Like: like, Submit: func(ctx context.Context, t dispatch.Task) error { return a.handIn(ctx, engine, t) }}
+	s := &submission{submit.Submission{Asker: there, Window: o.window}, engine.Close}
+	if !o.records {
+		return s, nil
+	}
+	rec, err := a.OpenRecords(c)
+	if err != nil {
+		return nil, errors.Join(err, engine.Close())
+	}
+	there.Home = &submit.Home{Engine: engine, Traces: rec.Traces, Blobs: rec.Blobs.Store}
+	there.Charge = a.chargeOnce(c, rec)
+	s.close = func() error { return errors.Join(engine.Close(), rec.Close()) }
+	return s, nil
+}
+
+// chargeOnce enters records that came home into the ledger, unless it knew them before.
+func (a *app) chargeOnce(c *settings.Settings, rec *network.Records) func(submit.Brought, *marchwarden.Result) {
+	known := map[marchwarden.TraceID]bool{}
+	entries, _, _ := ledger.Read(c.Text(settings.Ledger)) // a ledger that cannot be read costs no answer
+	for _, e := range entries {
+		known[e.TraceID] = true
+	}
+	return func(b submit.Brought, res *marchwarden.Result) {
+		if !known[b.ID] {
+			d := &network.Runner{Name: b.Start.Researcher, Host: &a.Host, Settings: c, Records: rec, Warn: a.warn}
+			d.Enter(network.Finished{Start: b.Start, Result: res})
+		}
+	}
+}

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // tallyEvery is the least time between two plain lines.
@@ -16,7 +16,7 @@ const tallyEvery = 10 * time.Second
 type tally struct {
 	a         *app
 	all, done int
-	bar       *live.Bar // nil when quiet
+	bar       *term.Bar // nil when quiet
 	told      time.Time // the last plain line
 }
 
@@ -28,7 +28,7 @@ func (a *app) newTally(c *settings.Settings, all, left int, quiet bool) *tally {
 	if t.done > 0 {
 		a.note("going on: %d of %d questions are done", t.done, all)
 	}
-	t.bar = live.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
+	t.bar = term.NewBar(a.Stderr, "questions", a.liveOn(c, a.Stderr))
 	t.bar.Begin(t.done)
 	return t
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
 
 // TestTally counts five questions of which two were done before: by plain lines not too
@@ -38,7 +37,7 @@ func TestTally(t *testing.T) {
 		t.Errorf("quiet: %q", got)
 	}
 	ta := a.newTally(c, 5, 3, true)
-	ta.bar = live.NewBar(a.Stderr, "questions", live.Config{Style: term.Style{Width: 60}, Live: true, Now: a.Now})
+	ta.bar = term.NewBar(a.Stderr, "questions", term.ProgressConfig{Style: term.Style{Width: 60}, Live: true, Now: a.Now})
 	ta.bar.Begin(2)
 	got := count(ta)
 	if !strings.Contains(got, "questions · 4 of 5 · ████████████████░░░░ ") {

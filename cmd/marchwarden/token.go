@@ -2,10 +2,7 @@ package main
 
 import (
 	"crypto/rand"
-	"errors"
-	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +10,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -106,9 +102,9 @@ func (a *app) runTokenAdd(o tokenOptions, name string) error {
 		return asFlag(err)
 	}
 	if o.expires != "" {
-		length, err := parseTerm(o.expires)
-		if err != nil {
-			return err
+		length, problem := settings.ParseTerm(o.expires)
+		if problem != "" {
+			return invalid("--expires", "", problem)
 		}
 		want.Expires = a.Now().Add(length)
 	}
@@ -131,33 +127,9 @@ func (a *app) runTokenAdd(o tokenOptions, name string) error {
 	return nil
 }
 
-// asFlag gives an error of a token the name that its field has on the command line.
+// asFlag gives an error of a token or a key the name that its field has on the command line.
 func asFlag(err error) error {
-	var e *marchwarden.Error
-	if !errors.As(err, &e) || e.Field == "" {
-		return err
-	}
-	field := "--" + e.Field
-	if e.Field == "name" {
-		field = "NAME"
-	}
-	return &marchwarden.Error{Code: e.Code, Field: field, Message: e.Message, Hint: e.Hint, Err: e.Err}
-}
-
-// parseTerm reads how long something lasts: whole days, or what Go calls a duration.
-func parseTerm(s string) (time.Duration, error) {
-	const mostDays = 36500
-	text := strings.TrimSpace(s)
-	length, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n uint64
-		n, err = strconv.ParseUint(days, 10, 16)
-		length = time.Duration(n) * 24 * time.Hour
-	}
-	if err != nil || length < time.Second || length > mostDays*24*time.Hour {
-		return 0, invalid("--expires", "", fmt.Sprintf("must be a time such as 90d or 12h, 1s to %dd, not %q", mostDays, plaintext.Clip(s, 40)))
-	}
-	return length, nil
+	return settings.Renamed(err, map[string]string{"name": "NAME", "scope": "--scope", "expires": "--expires", "role": "--role", "account": "--account"})
 }
 
 // The states of a token.

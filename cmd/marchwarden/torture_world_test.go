@@ -229,14 +229,17 @@ func inspect(home string) remains {
 	}
 	defer traces.Close()
 	ctx := context.Background()
-	walk := func(info blob.Info) error {
+	walk := func(info blob.File) error {
+		if info.Leftover {
+			return nil
+		}
 		left.blobs++
 		if _, err := blobs.Get(ctx, info.Ref); err != nil {
 			complain("blob %s: %v", info.Ref, err)
 		}
 		return nil
 	}
-	if err := blobs.Walk(ctx, walk); err != nil {
+	if err := blobs.Files(ctx, walk); err != nil {
 		complain("the blobs: %v", err)
 	}
 	ids, err := traces.List()

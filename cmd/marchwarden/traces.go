@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
@@ -61,9 +60,9 @@ func newTraces(a *app) *cobra.Command {
 	return cmd
 }
 
-// statuses are the states of a run, as package history tells them.
+// statuses are the states of a run, as people are told them.
 var statuses = func() (all []string) {
-	for _, s := range history.Statuses() {
+	for _, s := range run.Statuses() {
 		all = append(all, string(s))
 	}
 	return all
@@ -82,7 +81,6 @@ type runInfo struct {
 	Partial    bool                `json:"partial,omitempty"`
 	Imported   bool                `json:"imported,omitempty"`
 	Problem    string              `json:"problem,omitempty"`
-	rihla      bool                // part of an investigation
 }
 
 func (a *app) runTraces(o tracesOptions) error {
@@ -137,8 +135,7 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// listRuns reads the newest runs, at most limit of them (0 is all), and says how
-// many were left out for that.
+// listRuns reads the newest runs, and says how many were left out for the limit.
 func (a *app) listRuns(c *settings.Settings, o tracesOptions) (infos []runInfo, left int, err error) {
 	infos = []runInfo{}
 	if _, err := os.Stat(c.Text(settings.TraceDir)); errors.Is(err, fs.ErrNotExist) {
@@ -149,42 +146,20 @@ func (a *app) listRuns(c *settings.Settings, o tracesOptions) (infos []runInfo, 
 		return nil, 0, err
 	}
 	defer d.Close()
-	ids, err := d.List()
-	if err != nil {
-		return nil, 0, err
+	which := run.Listing{Rihlas: o.all, Limit: o.limit}
+	for _, s := range o.status {
+		which.Status = append(which.Status, run.State(s))
 	}
-	for i, id := range ids {
-		if o.limit > 0 && len(infos) == o.limit {
-			return infos, hidden(d, ids[i:], o), nil
-		}
-		if r := runOf(d, id); o.lists(r) {
-			infos = append(infos, r)
-		}
+	entries, left, err := run.List(d, which)
+	for _, e := range entries {
+		infos = append(infos, infoOf(e))
 	}
-	return infos, 0, nil
+	return infos, left, err
 }
 
-// lists reports whether the options mean a run.
-func (o tracesOptions) lists(r runInfo) bool {
-	return (o.all || !r.rihla) && (len(o.status) == 0 || slices.Contains(o.status, string(r.Status)))
-}
-
-// hidden counts those of ids that would be listed. Only where their status matters
-// are they read as a whole.
-func hidden(d *trace.Dir, ids []marchwarden.TraceID, o tracesOptions) int {
-	n := len(ids)
-	for _, id := range ids {
-		if len(o.status) > 0 && !o.lists(runOf(d, id)) || len(o.status) == 0 && !o.all && isRihla(d, id) {
-			n--
-		}
-	}
-	return n
-}
-
-func runOf(d *trace.Dir, id marchwarden.TraceID) runInfo {
-	e := history.Look(d, id)
-	r := runInfo{TraceID: id, Researcher: e.Researcher, Question: e.Question, Confidence: e.Confidence,
-		Status: e.Status, Resumable: e.Resumable, Partial: e.Partial, Imported: e.Imported, Problem: e.Problem, rihla: e.Rihla}
+func infoOf(e run.Entry) runInfo {
+	r := runInfo{TraceID: e.ID, Researcher: e.Researcher, Question: e.Question, Confidence: e.Confidence,
+		Status: e.Status, Resumable: e.Resumable, Partial: e.Partial, Imported: e.Imported, Problem: e.Problem}
 	if !e.Began.IsZero() {
 		r.StartedAt = &e.Began
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -20,15 +19,15 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
 )
 
 const uiHelp = `Open Marchwarden in your browser: ask questions and watch the researchers work,
@@ -42,6 +41,10 @@ link, press Enter where the program runs.
 A question that was asked on the page continues when the browser is closed, and
 after a restart of this program. Runs of 'marchwarden ask' are listed, too, and
 can be watched.
+
+With --engine a cluster answers: its workers decide what is searched, and every
+record comes home while it is written. A question continues there when this
+program ends.
 
 At an address that others can reach, each user signs in with a token of their
 own ('marchwarden token add NAME') and sees the runs that were asked for with
@@ -72,8 +75,14 @@ type uiOptions struct {
 // uiPort is the page's port unless the user names another.
 const uiPort = "127.0.0.1:8643"
 
-// uiName is under which name the runs of the page are kept.
-const uiName = "ui"
+// Under which names the runs of the page are kept, those of a cluster apart.
+const (
+	uiName        = "ui"
+	uiClusterName = "ui-cluster"
+)
+
+// clusterGrace is how long a task that was stopped may take to hand over what it has.
+const clusterGrace = 5 * time.Second
 
 func newUI(a *app) *cobra.Command {
 	var o uiOptions
@@ -107,6 +116,7 @@ func newUI(a *app) *cobra.Command {
 	f.StringArrayVar(&d.Library, "library", nil, "search the folder `DIR`; may be given several times")
 	f.BoolVar(&d.Embedded, "embedded", false, "search the embedded library too")
 	isolateFlag(f, d)
+	engineFlag(f, &o.ask.engine)
 	complete(cmd, "search", network.EngineNames()...)
 	complete(cmd, "render", settings.RenderAuto, settings.RenderNever)
 	return cmd
@@ -114,8 +124,8 @@ func newUI(a *app) *cobra.Command {
 
 // isOrigin reports whether a text is an address without a path.
 func isOrigin(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.User == nil && (u.Path == "" || u.Path == "/") && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && door.CheckHosts([]string{u.Host}) == nil
+	u, ok := access.ServerURL(text)
+	return ok && (u.Path == "" || u.Path == "/") && httpdoor.CheckHosts([]string{u.Host}) == nil
 }
 
 // secure reports whether browsers come by TLS: to this program, or to a proxy.
@@ -145,10 +155,10 @@ func (o *uiOptions) check() (listen string, local bool, err error) {
 	if listen, err = listenAt("--listen", o.listen); err != nil {
 		return "", false, err
 	}
-	if local, err = door.Loopback(listen); err != nil {
+	if local, err = httpdoor.Loopback(listen); err != nil {
 		return "", false, invalid("--listen", "", err.Error())
 	}
-	return listen, local, byServeFlag(door.CheckHosts(o.hosts))
+	return listen, local, byServeFlag(httpdoor.CheckHosts(o.hosts))
 }
 
 func (a *app) runUI(ctx context.Context, o uiOptions) error {
@@ -160,10 +170,16 @@ func (a *app) runUI(ctx context.Context, o uiOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := o.ask.desk.Check(&a.Host, c, settings.PI); err != nil {
+	at, err := c.EngineURLFor(o.ask.engine)
+	if err != nil {
 		return err
 	}
-	if _, err := c.Deadline(o.ask.desk.Timeout, true); err != nil {
+	if at != "" {
+		err = workElsewhere(c, o.ask.desk, "on the page")
+	} else if err = o.ask.desk.Check(&a.Host, c, settings.PI); err == nil {
+		_, err = c.Deadline(o.ask.desk.Timeout, true)
+	}
+	if err != nil {
 		return err
 	}
 	if err := a.StartTracing(c); err != nil { // here, since questions are asked at the same time
@@ -178,9 +194,15 @@ func (a *app) runUI(ctx context.Context, o uiOptions) error {
 	if err != nil {
 		return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "listen on " + listen, Hint: "another program may use the port, or another 'marchwarden ui' runs: choose another one with --listen", Err: err}
 	}
-	b, err := a.openBureau(c, o, auth, log)
+	b := &uiApp{a: a, c: c, log: log, base: o.ask.desk}
+	if at != "" {
+		err = b.openCluster(ctx, at)
+	}
+	if err == nil {
+		err = b.open(o, auth)
+	}
 	if err != nil {
-		return errors.Join(err, l.Close())
+		return errors.Join(err, l.Close(), b.closeCluster())
 	}
 	if !local && !o.secure() {
 		a.warn("tokens and answers go over the network as they are: add --tls-cert and --tls-key, or a proxy and --public-url https://…")
@@ -194,68 +216,69 @@ func (a *app) uiDoorkeeper(c *settings.Settings, o uiOptions, listen string, loc
 	if local && !o.team {
 		return nil, nil
 	}
-	named, err := access.OpenTokens(c.TokensPath(), a.Now)
-	if err != nil {
-		return nil, err
-	}
-	tokens, err := named.List()
-	if err != nil {
-		return nil, err
-	}
-	if len(tokens) == 0 {
+	auth, err := access.Open(c.TokensPath(), a.Now, false)
+	if errors.Is(err, access.ErrNoToken) {
 		const hint = "make a token for each user: marchwarden token add NAME"
 		if local {
 			return nil, invalid("--team", hint, "is for people who sign in with a token, and there is none")
 		}
-		return nil, invalid("--listen", hint, plaintext.Clip(listen, 60)+" can be reached by others, and there is no token that they would need")
+		return nil, invalid("--listen", hint, noTokenFor(listen))
 	}
-	return named, nil
+	return auth, err
 }
 
-// bureau is all that the page works with.
-type bureau struct {
+// uiApp is all that the page works with.
+type uiApp struct {
 	a       *app
 	c       *settings.Settings
 	log     *slog.Logger
 	base    network.Options // what questions are asked with
 	records *network.Records
-	history *history.History
+	history *run.History
 	runs    *runs.Desk
 	server  *web.Server
 	unkept  error // why nothing can be asked, if so
+	// cluster answers the questions; nil if this process does. engine is its connection.
+	cluster *submit.Cluster
+	engine  *cluster.Engine
 }
 
 // uiKeep is how long it is known whose a run is: for as long as its trace may be there, or its
 // owner could not see it any more.
 const uiKeep = 100 * 366 * 24 * time.Hour
 
-func (a *app) openBureau(c *settings.Settings, o uiOptions, auth access.Authenticator, log *slog.Logger) (*bureau, error) {
+// open opens the records, the runs and the page.
+func (b *uiApp) open(o uiOptions, auth access.Authenticator) error {
+	a, c, log := b.a, b.c, b.log
 	rec, err := a.OpenRecords(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	key, err := a.sealingKey(c)
 	if err != nil {
-		return nil, errors.Join(err, rec.Close())
+		return errors.Join(err, rec.Close())
 	}
-	b := &bureau{a: a, c: c, log: log, base: o.ask.desk, records: rec}
+	b.records = rec
 	b.base.Warn, b.base.Told, b.base.Log = sayOnce(func(m string) { log.Warn(m) }), func(network.Finished) {}, log
-	shown := shownRecords{rec}
-	keep := runs.Config{Researcher: clerk{b}, Dir: c.RunsPath(), Now: a.Now, Name: uiName, MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: shown.Result}
+	keep := runs.Config{Researcher: uiResearcher{b}, Dir: c.RunsPath(), Now: a.Now, Name: uiName, MaxRunning: o.maxRuns, Retention: uiKeep, Log: log, Recorded: rec.Result}
+	if b.cluster != nil { // they go on there, and not on a page without the cluster
+		b.cluster.Home = &submit.Home{Engine: b.engine, Traces: rec.Traces, Blobs: rec.Blobs.Store}
+		keep.Name, keep.Grace = uiClusterName, clusterGrace
+	}
 	if b.runs, err = runs.Open(keep); err != nil && network.Unwritable(err) {
 		a.warn("nothing can be asked on the page, since nothing can be kept: " + err.Error())
 		b.unkept, keep.Dir = err, ""
 		b.runs, err = runs.Open(keep)
 	}
 	if err != nil {
-		return nil, errors.Join(err, rec.Close())
+		return errors.Join(err, rec.Close())
 	}
 	store := rec.Store()
-	b.history = history.Open(history.Config{Store: store, Now: a.Now})
+	b.history = run.OpenHistory(run.HistoryConfig{Store: store, Now: a.Now})
 	b.server, err = web.New(web.Config{
-		Gate:  gate.Config{Now: a.Now, Key: key, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log},
+		Gate:  httpdoor.SignInConfig{Now: a.Now, Key: key, Auth: auth, Hosts: o.known(), Secure: o.secure(), Log: log},
 		Runs:  b.runs,
-		Store: store, History: b.history, Office: b, Tests: b,
+		Store: store, History: b.history, App: b,
 		Spent: func() ([]ledger.Entry, error) {
 			entries, _, err := ledger.Read(c.Text(settings.Ledger))
 			return entries, err
@@ -263,26 +286,26 @@ func (a *app) openBureau(c *settings.Settings, o uiOptions, auth access.Authenti
 		Curve: b.curve, Mind: b.mind(), Now: a.Now, Zone: time.Local, Log: log,
 	})
 	if err != nil {
-		return nil, errors.Join(err, b.runs.Close(context.Background()), rec.Close())
+		return errors.Join(err, b.runs.Close(context.Background()), rec.Close())
 	}
-	return b, nil
+	return nil
 }
 
 // sealingKey is the key of the sessions. What is there can be read where nothing can be
 // written: then browsers are remembered for as long as the program runs.
 func (a *app) sealingKey(c *settings.Settings) ([]byte, error) {
-	key, err := gate.OpenKey(filepath.Join(c.Home(), "ui.key"), rand.Reader)
+	key, err := httpdoor.OpenKey(filepath.Join(c.Home(), "ui.key"), rand.Reader)
 	if err == nil || !network.Unwritable(err) {
 		return key, err
 	}
 	a.warn("browsers are forgotten when this program ends: " + err.Error())
-	key = make([]byte, gate.KeySize)
+	key = make([]byte, httpdoor.KeySize)
 	_, _ = rand.Read(key) // it never fails: the program ends if there is nothing random
 	return key, nil
 }
 
 // curve is the table that turns scores into probabilities, if there is one.
-func (b *bureau) curve() (*confidence.Table, error) {
+func (b *uiApp) curve() (*confidence.Table, error) {
 	raw, err := network.CalibrationOf(b.c)
 	if err != nil || len(raw) == 0 {
 		return nil, err
@@ -291,62 +314,27 @@ func (b *bureau) curve() (*confidence.Table, error) {
 }
 
 // mind is who writes, for people.
-func (b *bureau) mind() string {
+func (b *uiApp) mind() string {
+	if b.cluster != nil {
+		return "the workers of the cluster"
+	}
 	return network.ChooseModel(b.c, b.base.Model, true).Name
 }
 
 // serve answers until ctx ends.
-func (b *bureau) serve(ctx context.Context, l net.Listener, o uiOptions, team bool) error {
-	srv := &http.Server{Handler: b.server.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(b.log.Handler(), slog.LevelDebug)}
-	srv.RegisterOnShutdown(b.server.Close)
+func (b *uiApp) serve(ctx context.Context, l net.Listener, o uiOptions, team bool) error {
 	b.runs.Recover()
-	go func() { _, _, _ = b.history.Find(ctx, history.Query{Limit: 1}, nil) }() // what was read once is remembered: the first page does not wait for it
-	scheme := "http"
-	if o.cert != "" {
-		scheme = "https"
-	}
-	base := strings.TrimSuffix(cmp.Or(o.publicURL, scheme+"://"+shownHost(l.Addr())), "/")
-	served := make(chan error, 1)
-	go func() {
-		if o.cert != "" {
-			served <- srv.ServeTLS(l, o.cert, o.key)
-			return
-		}
-		served <- srv.Serve(l)
-	}()
+	go func() { _, _, _ = b.history.Find(ctx, run.Query{Limit: 1}, nil) }() // what was read once is remembered: the first page does not wait for it
+	base := strings.TrimSuffix(cmp.Or(o.publicURL, httpdoor.Address(l.Addr(), o.cert != "")), "/")
 	if team {
 		b.a.note("the page is at %s; each user signs in with a token", base)
 	} else {
 		b.invite(ctx, base, o.noOpen)
 	}
-	select {
-	case err := <-served:
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "serve the page")
-	case <-ctx.Done():
-	}
-	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), uiGrace)
-	defer stop()
-	if err := srv.Shutdown(grace); err != nil {
-		return errors.Join(srv.Close()) // what was left is closed
-	}
-	return nil
+	return b.server.Serve(ctx, l, o.cert, o.key)
 }
 
-// uiGrace is how long requests in flight have to end.
-const uiGrace = 3 * time.Second
-
-// shownHost is an address for people to open: one that listens everywhere is shown by
-// a name that works on this machine.
-func shownHost(at net.Addr) string {
-	host, port, err := net.SplitHostPort(at.String())
-	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return net.JoinHostPort("localhost", port)
-	}
-	return at.String()
-}
-
-func (b *bureau) close() error {
+func (b *uiApp) close() error {
 	b.server.Close()
-	return errors.Join(b.runs.Close(context.Background()), b.records.Close())
+	return errors.Join(b.runs.Close(context.Background()), b.records.Close(), b.closeCluster())
 }

@@ -10,7 +10,7 @@ import (
 
 // invite prints a link that lets the local user's browser in and opens it; another at
 // every Enter.
-func (b *bureau) invite(ctx context.Context, base string, noOpen bool) {
+func (b *uiApp) invite(ctx context.Context, base string, noOpen bool) {
 	b.a.note("the page is at %s; this link lets your browser in, once:", base)
 	link := b.server.Link(base)
 	fmt.Fprintln(b.a.stdout, link)

@@ -12,8 +12,9 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -72,7 +73,7 @@ func TestUIOptions(t *testing.T) {
 func TestAnybodyCanBeChosen(t *testing.T) {
 	t.Parallel()
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": t.TempDir()})
-	base := network.Options{Choice: marchwarden.Choice{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Render: settings.RenderNever, Online: true, AllowEgress: []string{files.Name}}}
+	base := network.Options{Choice: marchwarden.Choice{Library: []string{"papers"}, Embedded: true, DB: "harbour.db", Search: "wikipedia", Render: settings.RenderNever, Online: true, AllowEgress: []string{researcher.FilesName}}}
 	for chosen := 1; chosen < 1<<len(settings.Builtin); chosen++ {
 		var names []string
 		for i, name := range settings.Builtin {
@@ -85,7 +86,7 @@ func TestAnybodyCanBeChosen(t *testing.T) {
 		if err := o.Check(&a.Host, c, settings.PI); err != nil {
 			t.Errorf("%q: %v", names, err)
 		}
-		if got := slices.Contains(names, files.Name); got != (len(o.Library) > 0) || got != o.Embedded {
+		if got := slices.Contains(names, researcher.FilesName); got != (len(o.Library) > 0) || got != o.Embedded {
 			t.Errorf("%q: the library is %q", names, o.Library)
 		}
 		if slices.Contains(names, database.Name) != (o.DB != "") {
@@ -124,12 +125,12 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id, err := findTrace(rec.Traces, "last")
+		id, err := run.FindID(rec.Traces, "last")
 		if err != nil {
 			t.Fatal(err)
 		}
-		clerk := clerk{&bureau{a: a, c: c, records: rec, base: network.Options{Choice: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}}}}
-		o, err := clerk.options(t.Context(), marchwarden.Request{Resume: id.String()})
+		page := uiResearcher{&uiApp{a: a, c: c, records: rec, base: network.Options{Choice: marchwarden.Choice{DB: "postgres://me:secret@127.0.0.1/harbour"}}}}
+		o, err := page.options(t.Context(), marchwarden.Request{Resume: id.String()})
 		if err == nil {
 			err = o.Check(&a.Host, c, network.ResearcherFor(c, o))
 		}
@@ -145,7 +146,7 @@ func TestGoingOnWithTheChosen(t *testing.T) {
 // A record without a choice, as earlier versions wrote it, is not asked.
 func TestNeverBegun(t *testing.T) {
 	t.Parallel()
-	if _, err := (clerk{&bureau{}}).options(context.Background(), marchwarden.Request{Question: "What causes tides?"}); !errors.Is(err, marchwarden.CodeCanceled) || errors.Is(err, trace.ErrGoing) {
+	if _, err := (uiResearcher{&uiApp{}}).options(context.Background(), marchwarden.Request{Question: "What causes tides?"}); !errors.Is(err, marchwarden.CodeCanceled) || errors.Is(err, trace.ErrGoing) {
 		t.Errorf("it says %v", err)
 	}
 }

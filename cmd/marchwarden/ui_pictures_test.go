@@ -22,7 +22,7 @@ func samplePages(s *uiServed, id, live string) []struct{ name, address, wait str
 		{"run", s.url + "/runs/" + live, "#live svg"},
 		{"answer", run + "?source=1", "#source.open #excerpt"},
 		{"history", s.url + "/history", ".entry"},
-		{"numbers", s.url + "/numbers?days=0", "main svg"},
+		{"numbers", s.url + "/numbers?days=0", "main meter"},
 		{"compare", s.url + "/compare?run=" + id + "&run=" + handID(1600).String(), ".versus"},
 		{"source", run + "/source/1", ".stored"},
 		{"drift", run + "/drift", ".passage"},

@@ -97,7 +97,7 @@ func TestPageTeam(t *testing.T) {
 		}
 	}
 	his.Go(s.url + "/numbers?days=0")
-	if facts := his.Text("main"); !strings.Contains(strings.Join(strings.Fields(facts), " "), "Runs 0") && his.Count("svg") != 0 {
+	if facts := his.Text("main"); !strings.Contains(strings.Join(strings.Fields(facts), " "), "Runs 0") && his.Count("main table") != 0 {
 		t.Errorf("his numbers are made of her runs: %s", facts)
 	}
 	w.hold(0)

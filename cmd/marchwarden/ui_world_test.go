@@ -54,6 +54,15 @@ func (r *rack) uiAt(t *testing.T, home, address string, args ...string) *uiServe
 	return s
 }
 
+// sample is how many of n things are tried on a page: two in the everyday form, all where
+// MARCHWARDEN_TEST_FULL is set.
+func sample(n int) int {
+	if longTests() {
+		return n
+	}
+	return min(n, 2)
+}
+
 // address is where it listens.
 func (s *uiServed) address(t *testing.T) string {
 	t.Helper()

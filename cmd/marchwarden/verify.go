@@ -5,21 +5,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/audit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/bundle"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
+	webfetch "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 const verifyHelp = `Check a result against the stored bytes: every excerpt at its place in the
@@ -51,6 +55,8 @@ EXIT STATUS
   1    something does not stand, or cannot be read; it is named
   2    wrong usage or bad input
   130  interrupted`
+
+const byUsage = "the bundle must be signed with the key whose public half is in `KEY.pub`; one of them if given several times"
 
 type verifyOptions struct {
 	live   bool
@@ -95,7 +101,7 @@ const unfinishedCheck = "the check is not complete"
 const maxResultBytes = 64 << 20
 
 func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error {
-	if isBundle(arg) {
+	if bundle.Named(arg) {
 		return a.verifyBundle(ctx, o, arg, nil)
 	}
 	var piped []byte
@@ -108,7 +114,7 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 		if err != nil {
 			return err
 		}
-		if isZip(piped) {
+		if bundle.Begins(piped) {
 			return a.verifyBundle(ctx, o, arg, piped)
 		}
 	}
@@ -131,14 +137,61 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions, arg string) error 
 		return err
 	}
 	defer rec.Close()
+	check, records := a.audit(o, c), audit.Records{Load: rec.Traces.Load, Blobs: rec.Blobs}
 	if fromFile != nil {
-		return (&verdicts{a: a}).result(ctx, shelfOf(rec), checking{fromFile, fromFile.TraceID, c, o}) // it may have no run here
+		return check.Result(ctx, records, fromFile.TraceID, fromFile) // it may have no run here
 	}
-	id, err := findTrace(rec.Traces, arg)
+	id, err := run.FindID(rec.Traces, arg)
 	if err != nil {
 		return err
 	}
-	return (&verdicts{a: a}).result(ctx, shelfOf(rec), checking{nil, id, c, o})
+	return check.Result(ctx, records, id, nil)
+}
+
+// audit makes the checks that the options ask for. Where they need no settings otherwise, c
+// is nil and they are read when they are needed.
+func (a *app) audit(o verifyOptions, c *settings.Settings) *audit.Audit {
+	cfg := audit.Config{
+		Print:   func(line string) error { _, err := fmt.Fprintln(a.stdout, line); return err },
+		Note:    a.note,
+		Warn:    a.warn,
+		Version: programVersion(),
+		Rerun: func(ctx context.Context, log *trace.Log, blobs blob.Store) (want, got []byte, err error) {
+			again, err := rerunOf(ctx, log, blobs, network.BuiltinVectors)
+			return again.Want, again.Got, err
+		},
+	}
+	if o.live {
+		cfg.Database = func(ctx context.Context) (*database.DB, error) {
+			return a.OpenDatabase(ctx, c, network.Options{Choice: marchwarden.Choice{DB: o.db}})
+		}
+	}
+	if o.online {
+		cfg.Registry = func() (*audit.Registry, func() error, error) { return a.openRegistry(c) }
+	}
+	return audit.New(cfg)
+}
+
+// probeTime is how long a page may take to say that it is there.
+const probeTime = 20 * time.Second
+
+// openRegistry opens what asks about locators.
+func (a *app) openRegistry(c *settings.Settings) (*audit.Registry, func() error, error) {
+	if c == nil {
+		var err error
+		if c, err = a.loadConfig(); err != nil {
+			return nil, nil, err
+		}
+	}
+	allow, err := network.FetchAllow(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	pages := webfetch.New(webfetch.Config{Guard: guard.New(allow), Now: a.Now, UserAgent: a.UserAgent(), Timeout: probeTime, Clean: a.Hide.Bytes})
+	api, indexes := a.OpenPapers(c)
+	return audit.NewRegistry(audit.RegistryConfig{
+		Pages: pages, ArXiv: api, Indexes: indexes, HandleURL: c.Text(settings.DOIURL), HTTP: a.ServiceClient(), UserAgent: a.UserAgent(),
+	}), pages.Close, nil
 }
 
 // resultFile reads the result that arg names, piped if that is stdin, or gives nil when
@@ -180,212 +233,44 @@ func readResult(arg string) ([]byte, error) {
 	return network.ReadLimited(f, maxResultBytes, "result")
 }
 
-// checking is what is to be checked: a given result or nil, and its run.
-type checking struct {
-	res *marchwarden.Result
-	id  marchwarden.TraceID
-	cfg *settings.Settings
-	o   verifyOptions
-}
-
-// result checks what the trace stored, then the result: the given one, or the
-// recorded one. A given result without a trace here is checked alone.
-func (v *verdicts) result(ctx context.Context, rec shelf, what checking) error {
-	res, id := what.res, what.id
-	log, err := rec.load(id)
-	switch {
-	case err == nil:
-		v.a.reportTorn(id, log)
-		v.blobs(ctx, "the run", log, rec.blobs)
-	case res != nil && errors.Is(err, marchwarden.CodeNotFound):
-		v.a.warn("the run of this result is not recorded here; only its citations are checked")
-	default:
-		return err
+// verifyBundle is verify for a bundle: the file at path, or what was piped in. It needs
+// no configuration and no home, writes nothing, and uses the network only if it is told to.
+func (a *app) verifyBundle(ctx context.Context, o verifyOptions, path string, piped []byte) error {
+	if o.live || o.db != "" {
+		return invalid("--live", "import it first: marchwarden import FILE.mwz", "is not for bundles")
 	}
-	if log != nil {
-		kept := v.recorded(ctx, id, log, rec.blobs)
-		if kept != nil && res != nil {
-			v.compare(kept, res)
-		}
-		if res == nil {
-			res = kept
-		}
-	}
-	if res == nil {
-		return v.close(ctx, id)
-	}
-	report, err := checked(ctx, rec.blobs, res)
+	keys, err := bundle.ReadPublicKeyFiles("--by", o.by)
 	if err != nil {
 		return err
 	}
-	v.report(report)
-	v.support(log, res)
-	if log != nil {
-		wrong, err := verify.CheckPlaces(ctx, rec.blobs, log, res)
-		if err != nil {
-			return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the places")
+	var b *bundle.Bundle
+	if piped == nil {
+		var file io.Closer
+		if b, file, err = openBundle(path); err == nil {
+			defer file.Close()
 		}
-		for _, f := range append(verify.CheckFetched(log, res), wrong...) {
-			v.check(f.Name()+" "+f.Locator, f.Problem)
-		}
-		v.rihlas(ctx, rec, log, res)
+	} else if b, err = bundle.Open(bytes.NewReader(piped), int64(len(piped))); err != nil {
+		err = fmt.Errorf("stdin is not a bundle that stands: %w", err)
 	}
-	if what.o.live {
-		if err := v.live(ctx, what.cfg, network.Options{Choice: marchwarden.Choice{DB: what.o.db}}, rec.blobs, res); err != nil {
-			return err
-		}
-	}
-	if what.o.online {
-		if err := v.online(ctx, what.cfg, res); err != nil {
-			return err
-		}
-	}
-	return v.close(ctx, id)
-}
-
-// verdicts prints checks as they are made and counts them.
-type verdicts struct {
-	a      *app
-	stood  int
-	failed []string // the problems, in order
-	err    error    // the first failure to print
-}
-
-func (v *verdicts) check(what, problem string) {
-	mark := "✓"
-	if problem == "" {
-		v.stood++
-	} else {
-		mark = "✗"
-		what += ": " + problem
-		v.failed = append(v.failed, problem)
-	}
-	v.print("%s %s", mark, what)
-}
-
-func (v *verdicts) print(format string, args ...any) {
-	if v.err == nil {
-		_, v.err = fmt.Fprintln(v.a.stdout, term.CleanLine(fmt.Sprintf(format, args...)))
-	}
-}
-
-// blobs reads every stored piece that the trace of what refers to, once, and names
-// those that are not what their hash says.
-func (v *verdicts) blobs(ctx context.Context, what string, log *trace.Log, store blob.Store) {
-	seen := map[blob.Ref]bool{}
-	bad := 0
-	for _, s := range log.Steps {
-		for _, ref := range trace.Refs(s) {
-			if seen[ref] || ctx.Err() != nil {
-				continue
-			}
-			seen[ref] = true
-			if _, err := store.Get(ctx, ref); err != nil && ctx.Err() == nil {
-				bad++
-				v.check(fmt.Sprintf("%s, step %d (%s)", what, s.Header().Step, s.Header().Action), naming(ref, err))
-			}
-		}
-	}
-	if bad == 0 && ctx.Err() == nil {
-		v.check(fmt.Sprintf("%s stored pieces of %s match their hashes", term.Count(len(seen)), what), "")
-	}
-}
-
-// rihlas checks the runs of an investigation's researchers that are recorded here.
-func (v *verdicts) rihlas(ctx context.Context, rec shelf, whole *trace.Log, res *marchwarden.Result) {
-	own := run.FactsOf(whole.Steps).Own(ctx, rec.blobs)
-	for i, r := range res.Rihlas {
-		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
-		log, err := rec.load(r.TraceID)
-		ours := slices.ContainsFunc(own, func(o *trace.RihlaComplete) bool { return o.TraceID == r.TraceID })
-		if !r.TraceID.Valid() || errors.Is(err, marchwarden.CodeNotFound) && !ours {
-			continue // of a researcher that is not ours, or that did not come back
-		}
-		if err != nil {
-			v.check(what, err.Error())
-			continue
-		}
-		v.blobs(ctx, what, log, rec.blobs)
-		wrong, err := verify.CheckPlaces(ctx, rec.blobs, log, res)
-		for _, f := range wrong {
-			v.check(f.Name()+" "+f.Locator, f.Problem)
-		}
-		if err != nil {
-			return // ctx is over, and the caller finds out
-		}
-		if log.Latest() == nil {
-			v.check(what, "its run did not end")
-		}
-	}
-}
-
-// naming is an error that surely contains the blob it is about.
-func naming(ref blob.Ref, err error) string {
-	if strings.Contains(err.Error(), ref.String()) {
-		return err.Error()
-	}
-	return ref.String() + ": " + err.Error()
-}
-
-// recorded is the result that the run ended with, or nil after saying why not.
-func (v *verdicts) recorded(ctx context.Context, id marchwarden.TraceID, log *trace.Log, store blob.Store) *marchwarden.Result {
-	done := log.Latest()
-	if done == nil {
-		v.check("result", "the run did not end, so there is none to check")
-		return nil
-	}
-	if log.Complete() == nil {
-		v.print("- the run went on after this result, and was cut off: 'marchwarden resume' resumes it")
-	}
-	data, err := store.Get(ctx, done.Result)
 	if err != nil {
-		return nil // said with the stored pieces
+		return err
 	}
-	res, err := marchwarden.DecodeResult(data)
-	if err != nil {
-		v.check("result", err.Error())
-		return nil
-	}
-	if res.TraceID != id {
-		v.check("result", fmt.Sprintf("the one recorded is of another run, %s", res.TraceID))
-	}
-	cost := res.CostMetadata
-	if done.Citations != len(res.Citations) || done.Confidence != res.Confidence || done.TokensUsed != cost.TokensUsed || done.Iterations != cost.IterationsRun {
-		v.check("result", "the last step of the trace has other numbers than the result")
-	}
-	return res
+	return a.audit(o, nil).Bundle(ctx, b, keys)
 }
 
-// compare holds a given result against the recorded one.
-func (v *verdicts) compare(kept, given *marchwarden.Result) {
-	want, err := marchwarden.EncodeResult(kept)
+// openBundle opens a bundle and reads nothing else. The caller closes the file.
+func openBundle(path string) (*bundle.Bundle, io.Closer, error) {
+	f, err := durable.OpenRegular(path)
 	if err != nil {
-		v.check("result", err.Error())
-		return
+		return nil, nil, invalid("FILE", "", fmt.Sprintf("%q cannot be read: %s", path, durable.Cause(err)))
 	}
-	handed := *given
-	handed.CheckedAt = nil // was added since
-	got, err := marchwarden.EncodeResult(&handed)
-	problem := ""
-	switch {
-	case err != nil:
-		problem = err.Error()
-	case !bytes.Equal(want, got):
-		problem = "it is not: " + difference(want, got)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look at %s", path), f.Close())
 	}
-	v.check("the result is the one that was recorded", problem)
-}
-
-// close says what it comes to, and fails if anything did not stand.
-func (v *verdicts) close(ctx context.Context, id marchwarden.TraceID) error {
-	if err := ctx.Err(); err != nil {
-		return marchwarden.Wrap(err, marchwarden.CodeCanceled, "verify")
+	b, err := bundle.Open(f, info.Size())
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s is not a bundle that stands: %w", path, err), f.Close())
 	}
-	if len(v.failed) > 0 {
-		const most = 3
-		return marchwarden.Errorf(marchwarden.CodeCorrupt, "%d of %d checks failed: %s",
-			len(v.failed), len(v.failed)+v.stood, strings.Join(v.failed[:min(most, len(v.failed))], "; "))
-	}
-	v.print("everything stands: %s of %s", term.Plural(v.stood, "check"), id)
-	return marchwarden.Wrap(v.err, marchwarden.CodeUnavailable, "print the verdicts")
+	return b, f, nil
 }

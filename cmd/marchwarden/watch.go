@@ -13,11 +13,11 @@ import (
 	xterm "golang.org/x/term"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term/live"
 )
 
 // watch follows a research for the people who wait: progress, warnings kept
@@ -25,7 +25,7 @@ import (
 // called one event at a time, as a marchwarden.Sink.
 type watch struct {
 	a        *app
-	progress *live.Progress                          // nil when quiet
+	progress *term.Progress                          // nil when quiet
 	read     func(marchwarden.TraceID) (stop func()) // has the progress follow the record; nil where it has none
 	stop     func()                                  // ends that; nil until it began
 	verbose  bool
@@ -39,7 +39,7 @@ type watch struct {
 
 	began   time.Time
 	stage   marchwarden.Stage
-	timings []term.Timing
+	timings []report.Timing
 }
 
 func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
@@ -50,7 +50,7 @@ func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
 	if !o.quiet && !o.jsonEvents {
 		cfg := a.liveOn(c, a.Stderr)
 		cfg.Live = cfg.Live && !o.plain
-		w.progress = live.New(a.Stderr, cfg)
+		w.progress = term.NewProgress(a.Stderr, cfg)
 		if cfg.Live && !o.away && !w.planOnly {
 			w.read = func(id marchwarden.TraceID) func() { return a.readAlong(c, id, w.progress) }
 		}
@@ -64,10 +64,10 @@ func (a *app) newWatch(c *settings.Settings, o askOptions) *watch {
 
 // liveOn is how progress is shown on a stream: live on a terminal that knows escape
 // codes, as long as nothing is logged beside it.
-func (a *app) liveOn(c *settings.Settings, w io.Writer) live.Config {
+func (a *app) liveOn(c *settings.Settings, w io.Writer) term.ProgressConfig {
 	st := a.style(w)
 	name, _ := a.Env("TERM")
-	return live.Config{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.Now}
+	return term.ProgressConfig{Style: st, Live: st.Width > 0 && name != "dumb" && name != "" && !c.On(settings.Debug), Size: sizeOf(w), ASCII: a.asciiOnly(name), Now: a.Now}
 }
 
 // sizeOf asks for the size of the terminal that a stream is, which may change.
@@ -111,7 +111,7 @@ const followEvery = 250 * time.Millisecond
 
 // readAlong shows what the record of a run of this process tells beyond its events, such
 // as tokens, until stop is called. Where it cannot be read, events have to do.
-func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *live.Progress) (stop func()) {
+func (a *app) readAlong(c *settings.Settings, id marchwarden.TraceID, to *term.Progress) (stop func()) {
 	rec, err := a.OpenKept(c)
 	if err != nil {
 		return func() {}
@@ -173,10 +173,10 @@ func (w *watch) enter(stage marchwarden.Stage) {
 	if name == "" {
 		name = "open"
 	}
-	i := slices.IndexFunc(w.timings, func(t term.Timing) bool { return t.Stage == name })
+	i := slices.IndexFunc(w.timings, func(t report.Timing) bool { return t.Stage == name })
 	if i < 0 {
 		i = len(w.timings)
-		w.timings = append(w.timings, term.Timing{Stage: name})
+		w.timings = append(w.timings, report.Timing{Stage: name})
 	}
 	w.timings[i].Duration += took
 	w.stage = stage

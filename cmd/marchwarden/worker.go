@@ -18,7 +18,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/network"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
@@ -137,11 +137,10 @@ func (a *app) runWorker(ctx context.Context, o workerOptions) error {
 	}
 	log := a.serverLog(c)
 	o.desk.Warn = sayOnce(func(message string) { log.Warn(message) })
-	s, err := a.OpenWorker(c, o.desk, nil, log)
+	s, err := a.OpenWorker(c, o.desk, log)
 	if err != nil {
 		return err
 	}
-	s.ForOthers = true
 	if o.piAlone {
 		s.Seats = nil
 	}
@@ -228,7 +227,7 @@ func (a *app) probe(ctx context.Context, address string, m *meter.Meter, ready f
 	if err != nil {
 		return err
 	}
-	metrics := door.NewMetrics(programVersion())
+	metrics := httpdoor.NewMetrics(programVersion())
 	if err := metrics.Add(m); err != nil {
 		return err
 	}

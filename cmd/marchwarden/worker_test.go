@@ -36,7 +36,7 @@ func TestEmployedVectorsAreLimited(t *testing.T) {
 	t.Parallel()
 	server := newEmbedServer(t)
 	a, c := appHere(t, map[string]string{"MARCHWARDEN_HOME": filepath.Join(t.TempDir(), "kept"), "MARCHWARDEN_EMBED": settings.EmbedOllama, "OLLAMA_HOST": server.URL})
-	s, err := a.OpenWorker(c, network.Options{}, nil, slog.New(slog.DiscardHandler))
+	s, err := a.OpenWorker(c, network.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

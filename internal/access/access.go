@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 )
@@ -117,14 +118,34 @@ func refuse(cause error) error {
 // kilobytes at most.
 const maxTokenBytes = 16 << 10
 
-// Any asks authenticators in turn and takes the first that accepts. If none does, the
-// error is of the one that knew most about the token: one that could not tell comes
-// before ErrScope, that before another reason, and last that the token is unknown.
-// Without authenticators every token is refused; nil ones are passed over.
-func Any(all ...Authenticator) Authenticator {
-	return chain(slices.DeleteFunc(slices.Clone(all), func(a Authenticator) bool { return a == nil }))
+// ErrNoToken says that others can reach an address, and that there is no token that they would
+// need.
+var ErrNoToken = errors.New("there is no token")
+
+// Open is who is accepted at an address: callers with a token of the file, those that are added
+// later too, and those that others accept. At an address that only this machine can reach, nil
+// says that there is no token and that every caller is accepted; elsewhere that is ErrNoToken.
+// The other errors are those of OpenTokens.
+func Open(file string, now func() time.Time, local bool, others ...Authenticator) (Authenticator, error) {
+	named, err := OpenTokens(file, now)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := named.List()
+	switch {
+	case err != nil:
+		return nil, err
+	case len(tokens) > 0 || len(others) > 0:
+		return chain(append(others, named)), nil
+	case local:
+		return nil, nil
+	}
+	return nil, ErrNoToken
 }
 
+// chain asks authenticators in turn and takes the first that accepts. If none does, the
+// error is of the one that knew most about the token: one that could not tell comes
+// before ErrScope, that before another reason, and last that the token is unknown.
 type chain []Authenticator
 
 func (c chain) Authenticate(ctx context.Context, token string) (Principal, error) {

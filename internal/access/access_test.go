@@ -52,12 +52,12 @@ func TestCheckScopes(t *testing.T) {
 
 func TestFixed(t *testing.T) {
 	const secret = "abcdefgh12345678"
-	f, err := Fixed("env", secret, ScopeRead)
+	f, err := Fixed("env", secret)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, err := f.Authenticate(context.Background(), secret)
-	if diff := cmp.Diff(Principal{"token:env", []string{ScopeRead}}, p); diff != "" || err != nil {
+	if diff := cmp.Diff(Principal{"token:env", Scopes()}, p); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
 	for _, bad := range []string{"", secret[1:], secret + "9", strings.ToUpper(secret)} {
@@ -65,22 +65,17 @@ func TestFixed(t *testing.T) {
 			t.Errorf("%q: %v, %v", bad, p, err)
 		}
 	}
-	for _, c := range []struct {
-		name, token string
-		scopes      []string
-	}{
-		{"env", secret[1:], []string{ScopeRead}},
-		{"env", secret + "\n", []string{ScopeRead}},
-		{"env", secret + " x", []string{ScopeRead}},
-		{"env", "=" + secret, []string{ScopeRead}},
-		{"env", secret + "é", []string{ScopeRead}},
-		{"env", strings.Repeat("x", maxTokenBytes+1), []string{ScopeRead}},
-		{"", secret, []string{ScopeRead}},
-		{"a b", secret, []string{ScopeRead}},
-		{"env", secret, nil},
-		{"env", secret, []string{"all"}},
+	for _, c := range []struct{ name, token string }{
+		{"env", secret[1:]},
+		{"env", secret + "\n"},
+		{"env", secret + " x"},
+		{"env", "=" + secret},
+		{"env", secret + "é"},
+		{"env", strings.Repeat("x", maxTokenBytes+1)},
+		{"", secret},
+		{"a b", secret},
 	} {
-		_, err := Fixed(c.name, c.token, c.scopes...)
+		_, err := Fixed(c.name, c.token)
 		if marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
 			t.Errorf("%+v: %v", c, err)
 		} else if strings.Contains(err.Error()+marchwarden.HintOf(err), secret[2:]) {
@@ -97,7 +92,7 @@ type static struct {
 
 func (s static) Authenticate(context.Context, string) (Principal, error) { return s.p, s.err }
 
-func TestAny(t *testing.T) {
+func TestChain(t *testing.T) {
 	unknown, scope, expired := static{err: refuse(errUnknown)}, static{err: refuse(ErrScope)}, static{err: refuse(errExpired)}
 	down := static{err: marchwarden.Errorf(marchwarden.CodeUnavailable, "down")}
 	one, two := static{p: Principal{ID: "token:1"}}, static{p: Principal{ID: "token:2"}}
@@ -108,7 +103,6 @@ func TestAny(t *testing.T) {
 		err  error
 	}{
 		{"none", nil, "", errUnknown},
-		{"a nil one", []Authenticator{nil, one}, "token:1", nil},
 		{"the first", []Authenticator{one, two}, "token:1", nil},
 		{"the second", []Authenticator{expired, two}, "token:2", nil},
 		{"one is down", []Authenticator{down, two}, "token:2", nil},
@@ -117,7 +111,7 @@ func TestAny(t *testing.T) {
 		{"scope", []Authenticator{unknown, scope, expired}, "", ErrScope},
 		{"expired", []Authenticator{unknown, expired, unknown}, "", errExpired},
 	} {
-		p, err := Any(c.all...).Authenticate(context.Background(), "x")
+		p, err := chain(c.all).Authenticate(context.Background(), "x")
 		if p.ID != c.id || !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, %v", c.name, p, err)
 		}
@@ -125,13 +119,9 @@ func TestAny(t *testing.T) {
 }
 
 func TestMetadata(t *testing.T) {
-	m := Metadata{Resource: "https://r.example.org/mcp", AuthorizationServers: []string{"https://as.example.org"}, ScopesSupported: Scopes(), ResourceName: "Marchwarden"}
-	text, err := m.JSON()
+	text, _, err := Metadata("https://r.example.org/mcp", "https://as.example.org", "Marchwarden")
 	want := `{"resource":"https://r.example.org/mcp","authorization_servers":["https://as.example.org"],"scopes_supported":["research","read","metrics"],"bearer_methods_supported":["header"],"resource_name":"Marchwarden"}`
 	if string(text) != want || err != nil {
-		t.Errorf("%s, %v", text, err)
-	}
-	if text, err := (Metadata{Resource: "http://127.0.0.1:8642"}).JSON(); string(text) != `{"resource":"http://127.0.0.1:8642","bearer_methods_supported":["header"]}` || err != nil {
 		t.Errorf("%s, %v", text, err)
 	}
 	for resource, want := range map[string]string{
@@ -145,7 +135,7 @@ func TestMetadata(t *testing.T) {
 		"https://r.example.org/?a=b":  "",
 		"https://r.example.org/#a":    "",
 	} {
-		got, err := Metadata{Resource: resource}.URL()
+		_, got, err := Metadata(resource, "", "")
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v", resource, got, err)
 		}

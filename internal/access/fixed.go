@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/binary"
-	"slices"
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -29,15 +28,11 @@ func digestOf(token string) digest {
 const minFixed = 16
 
 // Fixed accepts one token, such as one that a container gets by its environment, as
-// the principal "token:NAME". It keeps the hash alone. CodeInvalid if the name is not
-// one of a token, if there is no scope or one that does not exist, or if the token has
-// less than 16 characters or such as a header cannot carry.
-func Fixed(name, token string, scopes ...string) (Authenticator, error) {
+// the principal "token:NAME" with all scopes. It keeps the hash alone. CodeInvalid if the name
+// is not one of a token, or if the token has less than 16 characters or such as a header cannot
+// carry.
+func Fixed(name, token string) (Authenticator, error) {
 	if err := checkName(name); err != nil {
-		return nil, err
-	}
-	scopes, err := CheckScopes(scopes)
-	if err != nil {
 		return nil, err
 	}
 	if len(token) < minFixed || len(token) > maxTokenBytes {
@@ -47,7 +42,7 @@ func Fixed(name, token string, scopes ...string) (Authenticator, error) {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "the token " + name + " has a character that a bearer token cannot have",
 			Hint: "use letters, digits and - . _ ~ + / only, with no space or newline at the end"}
 	}
-	return &fixed{id: tokenPrefix + name, sum: digestOf(token), scopes: scopes}, nil
+	return &fixed{id: tokenPrefix + name, sum: digestOf(token)}, nil
 }
 
 // isBearer reports whether a text is of the characters that RFC 6750 gives a token.
@@ -56,9 +51,8 @@ func isBearer(s string) bool {
 }
 
 type fixed struct {
-	id     string
-	sum    digest
-	scopes []string
+	id  string
+	sum digest
 }
 
 func (f *fixed) Authenticate(_ context.Context, token string) (Principal, error) {
@@ -66,5 +60,5 @@ func (f *fixed) Authenticate(_ context.Context, token string) (Principal, error)
 	if subtle.ConstantTimeCompare(f.sum[:], sum[:]) != 1 {
 		return Principal{}, refuse(errUnknown)
 	}
-	return Principal{ID: f.id, Scopes: slices.Clone(f.scopes)}, nil
+	return Principal{ID: f.id, Scopes: Scopes()}, nil
 }

@@ -37,8 +37,6 @@ type OAuthConfig struct {
 	Audience string
 	// JWKSURL is where the issuer's keys are; "" asks its metadata.
 	JWKSURL string
-	// Scopes are those of ours that a token may grant; nil is all.
-	Scopes []string
 	// HTTP fetches metadata and keys. Redirects to other hosts are not followed,
 	// whatever it says about them.
 	HTTP *http.Client
@@ -53,7 +51,6 @@ type OAuthConfig struct {
 // good for a day when the issuer cannot be reached.
 type OAuth struct {
 	issuer    string
-	scopes    []string
 	parser    *jwt.Parser
 	validator *jwt.Validator
 	keys      *keyring
@@ -83,18 +80,12 @@ func NewOAuth(c OAuthConfig) (*OAuth, error) {
 	if c.HTTP == nil || c.Now == nil {
 		return wrong("http", "a client and a clock are needed")
 	}
-	if c.Scopes == nil {
-		c.Scopes = Scopes()
-	}
-	if c.Scopes, err = CheckScopes(c.Scopes); err != nil {
-		return nil, err
-	}
 	options := []jwt.ParserOption{
 		jwt.WithValidMethods(algorithms), jwt.WithIssuer(c.Issuer), jwt.WithAudience(c.Audience),
 		jwt.WithExpirationRequired(), jwt.WithLeeway(leeway), jwt.WithTimeFunc(c.Now), jwt.WithStrictDecoding(),
 	}
 	return &OAuth{
-		issuer: c.Issuer, scopes: c.Scopes, keys: newKeyring(c, issuer),
+		issuer: c.Issuer, keys: newKeyring(c, issuer),
 		parser: jwt.NewParser(options...), validator: jwt.NewValidator(options...),
 	}, nil
 }
@@ -124,7 +115,7 @@ func (o *OAuth) Authenticate(ctx context.Context, token string) (Principal, erro
 	if err != nil {
 		return Principal{}, err
 	}
-	scopes := slices.DeleteFunc(ours(granted(claims)), func(s string) bool { return !slices.Contains(o.scopes, s) })
+	scopes := ours(granted(claims))
 	if len(scopes) == 0 {
 		return Principal{}, refuse(ErrScope)
 	}

@@ -331,39 +331,23 @@ func TestOAuthFetchesLate(t *testing.T) {
 	}
 }
 
-func TestOAuthScopesOfTheServer(t *testing.T) {
-	i := newIssuer(t, jwk("k", edKey()))
-	c := i.config()
-	c.Scopes = []string{ScopeRead}
-	o := oauth(t, c)
-	p, err := o.Authenticate(context.Background(), sign(jwt.SigningMethodEdDSA, edKey(), nil, i.claims(nil)))
-	if !cmp.Equal(p.Scopes, []string{ScopeRead}) || err != nil {
-		t.Errorf("%v, %v", p, err)
-	}
-	if _, err := accepts(o, sign(jwt.SigningMethodEdDSA, edKey(), nil, i.claims(map[string]any{"scope": "metrics"}))); !errors.Is(err, ErrScope) {
-		t.Error(err)
-	}
-}
-
 func TestNewOAuthRefuses(t *testing.T) {
 	base := OAuthConfig{Issuer: "https://as.example.org/tenant", Audience: audience, HTTP: &http.Client{}, Now: newClock().now}
 	for name, change := range map[string]func(*OAuthConfig){
-		"":                 func(*OAuthConfig) {},
-		"loopback":         func(c *OAuthConfig) { c.Issuer = "http://[::1]:80"; c.JWKSURL = "http://localhost/keys" },
-		"no issuer":        func(c *OAuthConfig) { c.Issuer = "" },
-		"http":             func(c *OAuthConfig) { c.Issuer = "http://as.example.org" },
-		"near loopback":    func(c *OAuthConfig) { c.Issuer = "http://127.0.0.1.example.org" },
-		"ftp":              func(c *OAuthConfig) { c.Issuer = "ftp://127.0.0.1" },
-		"query":            func(c *OAuthConfig) { c.Issuer += "?a=b" },
-		"fragment":         func(c *OAuthConfig) { c.Issuer += "#" },
-		"password":         func(c *OAuthConfig) { c.Issuer = "https://me:" + canary + "@as.example.org" },
-		"keys over http":   func(c *OAuthConfig) { c.JWKSURL = "http://as.example.org/keys" },
-		"keys in a file":   func(c *OAuthConfig) { c.JWKSURL = "file:///etc/passwd" },
-		"no audience":      func(c *OAuthConfig) { c.Audience = "" },
-		"no client":        func(c *OAuthConfig) { c.HTTP = nil },
-		"no clock":         func(c *OAuthConfig) { c.Now = nil },
-		"unknown scope":    func(c *OAuthConfig) { c.Scopes = []string{"all"} },
-		"scopes, but none": func(c *OAuthConfig) { c.Scopes = []string{} },
+		"":               func(*OAuthConfig) {},
+		"loopback":       func(c *OAuthConfig) { c.Issuer = "http://[::1]:80"; c.JWKSURL = "http://localhost/keys" },
+		"no issuer":      func(c *OAuthConfig) { c.Issuer = "" },
+		"http":           func(c *OAuthConfig) { c.Issuer = "http://as.example.org" },
+		"near loopback":  func(c *OAuthConfig) { c.Issuer = "http://127.0.0.1.example.org" },
+		"ftp":            func(c *OAuthConfig) { c.Issuer = "ftp://127.0.0.1" },
+		"query":          func(c *OAuthConfig) { c.Issuer += "?a=b" },
+		"fragment":       func(c *OAuthConfig) { c.Issuer += "#" },
+		"password":       func(c *OAuthConfig) { c.Issuer = "https://me:" + canary + "@as.example.org" },
+		"keys over http": func(c *OAuthConfig) { c.JWKSURL = "http://as.example.org/keys" },
+		"keys in a file": func(c *OAuthConfig) { c.JWKSURL = "file:///etc/passwd" },
+		"no audience":    func(c *OAuthConfig) { c.Audience = "" },
+		"no client":      func(c *OAuthConfig) { c.HTTP = nil },
+		"no clock":       func(c *OAuthConfig) { c.Now = nil },
 	} {
 		c := base
 		change(&c)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 // maxFileBytes bounds a tokens file; 1,000 tokens with all they can have need less.
@@ -61,7 +61,7 @@ func parse(text []byte) ([]entry, error) {
 		return nil, nil
 	}
 	var form fileForm
-	if err := private.Decode(text, &form); err != nil {
+	if err := durable.DecodeStrict(text, &form); err != nil {
 		return nil, err
 	}
 	if form.Version != fileVersion {
@@ -109,7 +109,7 @@ func (f entryForm) entry() (entry, error) {
 
 // readFile is what is in a tokens file; a missing one is empty.
 func readFile(path string) ([]byte, error) {
-	text, err := private.Read(path, fileKind, maxFileBytes)
+	text, err := durable.ReadPrivate(path, fileKind, maxFileBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []byte{}, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/private"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
 const (
@@ -206,7 +206,7 @@ func (t *Tokens) load() {
 
 // change replaces the tokens by what edit makes of them, while no other process does.
 func (t *Tokens) change(edit func([]entry) ([]entry, error)) error {
-	err := private.Edit(t.path, fileKind, maxFileBytes, func(old []byte, _ bool) ([]byte, error) {
+	err := durable.EditPrivate(t.path, fileKind, maxFileBytes, func(old []byte, _ bool) ([]byte, error) {
 		entries, err := t.parse(old)
 		if err != nil {
 			return nil, err

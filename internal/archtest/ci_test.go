@@ -10,27 +10,39 @@ import (
 	"testing"
 )
 
-// What a test without an everyday form asks for, and the function that runs the
-// investigator's tests over every engine where it is given.
+// What a test that does less every day asks for, and the function that runs the
+// investigator's tests over every engine where the first is given.
 const (
 	longerTests = "MARCHWARDEN_TEST_CLUSTER"
+	wholeTests  = "MARCHWARDEN_TEST_FULL"
 	onRoads     = "onRoads"
 )
 
-// A test that is skipped unless the longer ones are asked for is one that .ci/run asks
-// for, by its name and with its package; and what it asks for is there.
+// A test that is skipped, wholly or in part, unless more is asked for is one that .ci/run
+// asks for, by its name and with its package; and what it asks for is there.
 func TestSkippedTestsAreRun(t *testing.T) {
 	script, err := os.ReadFile(filepath.FromSlash("../../.ci/run"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := regexp.MustCompile(`(?m)^more='([A-Za-z|]+)'\n` + longerTests + `=1 go test (.*)$`).FindStringSubmatch(string(script))
+	house, there := house(t), testNames(t, filepath.FromSlash("../.."))
+	for _, variable := range []string{longerTests, wholeTests} {
+		t.Run(variable, func(t *testing.T) { skippedAreRun(t, house, there, string(script), variable) })
+	}
+}
+
+var braces = regexp.MustCompile(`(\S*){([^}]*)}`)
+
+func skippedAreRun(t *testing.T, house *tree, there map[string]bool, script, variable string) {
+	list := regexp.MustCompile(`(?m)^\w+='([A-Za-z|]+)'\n` + variable + `=1 go test (.*)$`).FindStringSubmatch(script)
 	if list == nil {
-		t.Fatal(".ci/run asks for no longer tests")
+		t.Fatalf(".ci/run runs no test with %s", variable)
 	}
 	names := strings.Split(list[1], "|")
-	packages := strings.NewReplacer("{", "", "}", "", ",", " ./internal/dispatch/cluster/").Replace(list[2])
-	house, there := house(t), testNames(t, filepath.FromSlash("../.."))
+	packages := braces.ReplaceAllStringFunc(list[2], func(s string) string { // as the shell does
+		m := braces.FindStringSubmatch(s)
+		return m[1] + strings.ReplaceAll(m[2], ",", " "+m[1])
+	})
 	for _, name := range names {
 		if !there[name] {
 			t.Errorf(".ci/run asks for %s, which is not there", name)
@@ -40,7 +52,7 @@ func TestSkippedTestsAreRun(t *testing.T) {
 	for _, f := range house.files {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if !ok || !f.test || !strings.HasPrefix(fn.Name.Name, "Test") || !asksForMore(fn) {
+			if !ok || !f.test || !strings.HasPrefix(fn.Name.Name, "Test") || !asksForMore(fn, variable) {
 				continue
 			}
 			if found++; !slices.Contains(names, fn.Name.Name) || !slices.Contains(strings.Fields(packages), "./"+f.pkg) {
@@ -53,9 +65,9 @@ func TestSkippedTestsAreRun(t *testing.T) {
 	}
 }
 
-// asksForMore reports whether a test is skipped, or does less, unless longer ones are
-// asked for.
-func asksForMore(fn *ast.FuncDecl) bool {
+// asksForMore reports whether a test is skipped, wholly or in part, unless a variable is
+// set.
+func asksForMore(fn *ast.FuncDecl, variable string) bool {
 	more := false
 	ast.Inspect(fn, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -64,11 +76,11 @@ func asksForMore(fn *ast.FuncDecl) bool {
 		}
 		switch f := call.Fun.(type) {
 		case *ast.Ident:
-			more = more || f.Name == onRoads
+			more = more || f.Name == onRoads && variable == longerTests
 		case *ast.SelectorExpr:
 			for _, arg := range call.Args {
 				text, ok := arg.(*ast.BasicLit)
-				more = more || strings.HasPrefix(f.Sel.Name, "Skip") && ok && strings.Contains(text.Value, longerTests)
+				more = more || strings.HasPrefix(f.Sel.Name, "Skip") && ok && strings.Contains(text.Value, variable)
 			}
 		}
 		return true

@@ -14,18 +14,21 @@ import (
 type rule func(*tree) []string
 
 var rules = map[string]rule{
-	"imports":          imports,
-	"vendors":          vendorOwners,
-	"test packages":    testPackages,
-	"package comments": packageComments,
-	"package names":    packageNames,
-	"banned uses":      uses,
-	"file sizes":       fileSizes,
-	"function sizes":   functionSizes,
-	"package sizes":    packageSizes,
-	"interface sizes":  interfaceSizes,
-	"parameters":       parameters,
-	"plain words":      plainWords,
+	"imports":           imports,
+	"vendors":           vendorOwners,
+	"test packages":     testPackages,
+	"package comments":  packageComments,
+	"package names":     packageNames,
+	"banned uses":       uses,
+	"file sizes":        fileSizes,
+	"function sizes":    functionSizes,
+	"package sizes":     packageSizes,
+	"interface sizes":   interfaceSizes,
+	"parameters":        parameters,
+	"plain words":       plainWords,
+	"size of the house": houseSize,
+	"type sizes":        typeSizes,
+	"lone packages":     lonePackages,
 }
 
 func layerOf(pkg string) (layer, bool) {

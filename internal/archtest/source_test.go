@@ -73,16 +73,23 @@ func load(t *testing.T, root string) *tree {
 	return tr
 }
 
+// parsed is the house once it was read: no test changes it, and none is parallel.
+var parsed *tree
+
 // house is the module that this package is part of.
 func house(t *testing.T) *tree {
 	t.Helper()
+	if parsed != nil {
+		return parsed
+	}
 	dir, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return load(t, dir)
+			parsed = load(t, dir)
+			return parsed
 		}
 		up := filepath.Dir(dir)
 		if up == dir {

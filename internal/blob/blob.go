@@ -2,8 +2,8 @@
 // content, so that a reference names exactly one sequence of bytes for ever.
 //
 // It holds the reference type, the promises every store makes, the guard that
-// enforces them, and a store in memory. The store on disk is in package dir;
-// package blobtest checks any implementation against the promises.
+// enforces them, the form of a blob on any medium, and a store in memory. The store on
+// disk is in package dir; package blobtest checks any implementation against the promises.
 //
 // It does not know what the bytes mean (pages, extracted text, model replies),
 // and it keeps no names for them. A Store never deletes; a Shelf, which is a store that files can
@@ -62,20 +62,12 @@ type Store interface {
 	// reading the content: it is cheap, and only Get is proof. Its errors are
 	// those of Get.
 	Stat(ctx context.Context, ref Ref) (Info, error)
-
-	// Walk calls fn once for every stored blob, in ascending order of
-	// reference, damaged ones included, so that a checker can Get each. Blobs
-	// put during the walk may or may not be met. The first error of fn ends the
-	// walk and is returned as it is. fn may use the store.
-	Walk(ctx context.Context, fn func(Info) error) error
 }
 
 // Info describes a stored blob.
 type Info struct {
-	Ref Ref
-	// Size is the length of the content in bytes, however it is stored; -1
-	// from Walk if the blob is too damaged to tell.
-	Size int64
+	Ref  Ref
+	Size int64 // of the content in bytes, however it is stored
 }
 
 // Evidence is the content that the hash of a citation names, for checks. What was never stored is

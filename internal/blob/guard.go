@@ -20,8 +20,6 @@ type Keeper interface {
 	Read(ctx context.Context, ref Ref) ([]byte, error)
 	// Size returns the length Read would return bytes of. Errors as for Read.
 	Size(ctx context.Context, ref Ref) (int64, error)
-	// Walk is Store.Walk. Guard looks at the context between blobs.
-	Walk(ctx context.Context, fn func(Info) error) error
 }
 
 // Guard returns the Store over keeper. It is the one door through which bytes
@@ -73,18 +71,6 @@ func (g guard) Stat(ctx context.Context, ref Ref) (Info, error) {
 		return Info{}, fmt.Errorf("blob stat %s: %w", ref, err)
 	}
 	return Info{Ref: ref, Size: size}, nil
-}
-
-func (g guard) Walk(ctx context.Context, fn func(Info) error) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("blob walk: %w", err)
-	}
-	return g.keeper.Walk(ctx, func(info Info) error {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("blob walk: %w", err)
-		}
-		return fn(info)
-	})
 }
 
 // admit refuses calls that no Keeper should see.

@@ -3,8 +3,6 @@ package blob
 import (
 	"bytes"
 	"context"
-	"maps"
-	"slices"
 	"sync"
 )
 
@@ -46,25 +44,4 @@ func (m *memory) Size(_ context.Context, ref Ref) (int64, error) {
 		return 0, ErrNotFound
 	}
 	return int64(len(content)), nil
-}
-
-func (m *memory) Walk(_ context.Context, fn func(Info) error) error {
-	for _, info := range m.list() {
-		if err := fn(info); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// list is a snapshot in order, so that Walk holds no lock while fn runs.
-func (m *memory) list() []Info {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	refs := slices.SortedFunc(maps.Keys(m.content), Ref.Compare)
-	infos := make([]Info, len(refs))
-	for i, ref := range refs {
-		infos[i] = Info{Ref: ref, Size: int64(len(m.content[ref]))}
-	}
-	return infos
 }

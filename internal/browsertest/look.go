@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render/devtools"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 )
 
 // pause is between two looks at a page that is waited for.
@@ -72,7 +72,7 @@ func (p *Page) seek(what, script string, out any) {
 			Value   json.RawMessage
 		}
 		err := p.evaluate(script, &now, deadline)
-		var passing *devtools.Fault
+		var passing *render.Fault
 		switch {
 		case err == nil && now.Missing == "":
 			if out == nil {

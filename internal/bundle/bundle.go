@@ -29,6 +29,8 @@
 //	check.go      verification
 //	sign.go       keys and signatures
 //	import.go     the way into a home
+//	warc.go       the fetched pages as a web archive
+//	format.go     all forms in which a run can leave
 package bundle
 
 import (
@@ -42,16 +44,38 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// Format is the version of the form that this package writes, and the latest that
+// formatNow is the version of the form that this package writes, and the latest that
 // it reads.
-const Format = 1
+const formatNow = 1
 
 // Suffix ends the name of a bundle.
 const Suffix = ".mwz"
+
+// zipHead is how a zip with something in it begins.
+const zipHead = "PK\x03\x04"
+
+// Begins reports whether data begins as a bundle does.
+func Begins(data []byte) bool { return bytes.HasPrefix(data, []byte(zipHead)) }
+
+// Named reports whether a path names a bundle: by its ending, or by how the file begins.
+func Named(path string) bool {
+	if strings.HasSuffix(strings.ToLower(path), Suffix) {
+		return true
+	}
+	f, err := durable.OpenRegular(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, len(zipHead))
+	_, err = f.ReadAt(head, 0)
+	return err == nil && Begins(head)
+}
 
 // What a bundle may hold. A writer keeps to it and a reader refuses more, before
 // it has spent memory on it.
@@ -166,7 +190,7 @@ type Elsewhere struct {
 
 // aboutOf describes a run as its traces do.
 func aboutOf(run *run.Run, o Options) About {
-	a := About{Format: Format, Version: o.Version, Contract: marchwarden.ContractVersion, ExportedAt: o.Now.UTC().Truncate(time.Second),
+	a := About{Format: formatNow, Version: o.Version, Contract: marchwarden.ContractVersion, ExportedAt: o.Now.UTC().Truncate(time.Second),
 		TraceID: run.ID, Question: run.Start.Request.Question, Models: []string{}, Prompts: []Prompt{}, Elsewhere: []Elsewhere{}}
 	kept := map[marchwarden.TraceID]bool{}
 	for _, r := range run.All() {

@@ -216,11 +216,6 @@ func TestParts(t *testing.T) {
 			t.Errorf("Stat(%s) = %+v, %v", ref, info, err)
 		}
 	}
-	walked := 0
-	check(t, b.Blobs().Walk(ctx, func(blob.Info) error { walked++; return nil }))
-	if walked != len(run.Refs()) {
-		t.Errorf("Walk met %d blobs, want %d", walked, len(run.Refs()))
-	}
 	if _, err := b.Blobs().Get(ctx, blob.Of([]byte("none"))); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Get of what is not there: %v", err)
 	}

@@ -16,7 +16,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -86,7 +85,7 @@ func (in Imported) Brought() bool { return slices.Contains(in.New, in.Run.ID) }
 // placeAlone places what is missing while no other import does: what another has begun
 // to place, it may take back.
 func (b *Bundle) placeAlone(in *Imported, m mark, dst run.Store) error {
-	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), record.ImportLock))
+	unlock, err := durable.LockFile(filepath.Join(dst.Traces.Path(), trace.ImportLock))
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for another import")
 	}

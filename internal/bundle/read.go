@@ -54,8 +54,8 @@ func Open(r io.ReaderAt, size int64) (*Bundle, error) {
 	if err := json.Unmarshal(about, &head); err != nil {
 		return nil, corrupt(aboutName, "cannot be read: %v", err)
 	}
-	if head.Format != Format {
-		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the bundle is of format %d; this program reads format %d", head.Format, Format)
+	if head.Format != formatNow {
+		return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the bundle is of format %d; this program reads format %d", head.Format, formatNow)
 	}
 	if err := json.Unmarshal(about, &b.About); err != nil {
 		return nil, corrupt(aboutName, "cannot be read: %v", err)
@@ -212,47 +212,31 @@ func (b *Bundle) Load(id marchwarden.TraceID) (*trace.Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	start, err := log.Start()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if start.TraceID != id {
+		return nil, corrupt(name, "holds another run, %s", start.TraceID)
+	}
 	return log, nil
 }
 
 // Run is the run with those of its rihlas that are inside.
 func (b *Bundle) Run() (*run.Run, error) {
-	return b.run(b.About.TraceID, map[marchwarden.TraceID]*run.Run{})
-}
-
-// run reads a run that is not among those that were read, and its rihlas; what is nil
-// there is under way.
-func (b *Bundle) run(id marchwarden.TraceID, read map[marchwarden.TraceID]*run.Run) (*run.Run, error) {
-	log, err := b.Load(id)
+	whole, err := run.Load(b.About.TraceID, b.Load)
 	if err != nil {
 		return nil, err
 	}
-	start, err := log.Start()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", traceName(id), err)
-	}
-	if start.TraceID != id {
-		return nil, corrupt(traceName(id), "holds another run, %s", start.TraceID)
-	}
-	run := &run.Run{ID: id, Start: start, Log: log}
-	read[id] = nil
-	for _, part := range run.Facts().Parts {
-		if b.members[traceName(part)] == nil {
-			continue
+	for _, r := range whole.All() {
+		for _, part := range r.Facts().Parts {
+			listed := slices.ContainsFunc(r.Rihlas, func(rihla *run.Run) bool { return rihla.ID == part })
+			if b.members[traceName(part)] != nil && !listed {
+				return nil, corrupt(traceName(part), "the run is a rihla of itself")
+			}
 		}
-		rihla, known := read[part]
-		if !known {
-			rihla, err = b.run(part, read)
-		} else if rihla == nil {
-			err = corrupt(traceName(part), "the run is a rihla of itself")
-		}
-		if err != nil {
-			return nil, err
-		}
-		run.Rihlas = append(run.Rihlas, rihla)
 	}
-	read[id] = run
-	return run, nil
+	return whole, nil
 }
 
 // Blobs is what the bundle holds as a store. Putting into it is CodeUnsupported.
@@ -282,15 +266,4 @@ func (k keeper) Size(_ context.Context, ref blob.Ref) (int64, error) {
 		return 0, blob.ErrNotFound
 	}
 	return int64(f.UncompressedSize64), nil
-}
-
-func (k keeper) Walk(_ context.Context, fn func(blob.Info) error) error {
-	for _, name := range k.b.names { // in order of name, which is that of the hash
-		if ref := blobOf(name); ref.Valid() {
-			if err := fn(blob.Info{Ref: ref, Size: int64(k.b.members[name].UncompressedSize64)}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -443,7 +443,7 @@ func TestCircle(t *testing.T) {
 	write(t, loop, rihlaID, part, &trace.RihlaComplete{Effect: trace.Effect{OutputID: ref}, TraceID: id(t, mainID)}, &trace.Complete{Result: ref})
 	var b bytes.Buffer
 	p := &packer{w: &b, layout: newLayout(topPrefix+mainID+"/", when)}
-	about := About{Format: Format, TraceID: id(t, mainID), ExportedAt: when}
+	about := About{Format: formatNow, TraceID: id(t, mainID), ExportedAt: when}
 	head, err := encode(about)
 	check(t, err)
 	check(t, p.add(aboutName, head))

@@ -212,3 +212,38 @@ func (p *packer) write(b []byte) error {
 	p.pos += int64(n)
 	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write")
 }
+
+// inside counts documents by where they are from, in words.
+func inside(docs []run.Document) string {
+	kinds := []kindCount{
+		{one: "web page", many: "web pages"}, {one: "paper", many: "papers"}, {one: "of your own files", many: "of your own files"}, {one: "answer of a database", many: "answers of a database"},
+		{one: "document of the embedded library", many: "documents of the embedded library"}, {one: "document of other researchers", many: "documents of other researchers"},
+	}
+	seen := map[blob.Ref]bool{}
+	for _, d := range docs {
+		ref := d.Text
+		if !ref.Valid() {
+			ref = d.Raw
+		}
+		if seen[ref] { // an investigator has got hold of what a rihla had read
+			continue
+		}
+		seen[ref] = true
+		kind := len(kinds) - 1
+		switch d.Source {
+		case "web":
+			kind = 0
+		case "arxiv":
+			kind = 1
+		case "file":
+			kind = 2
+			if strings.HasPrefix(d.Locator, "embedded:") {
+				kind = 4
+			}
+		case "database":
+			kind = 3
+		}
+		kinds[kind].n++
+	}
+	return cmp.Or(counted(kinds), "no document: none was read")
+}

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 )
 
@@ -164,16 +164,13 @@ func (b *bench) markers(res *marchwarden.Result) {
 // minWords is how long a sentence is that can state something.
 const minWords = 3
 
-// stop is the end of a sentence with the markers that follow it.
-var stop = regexp.MustCompile(`[.!?]["'”’)*_]*(?:\s*\[\d[\d,\s]*\])*(?:\s+|$)`)
-
 // sentences are the statements of a Markdown text, roughly: headings, questions,
 // lines that lead to a list and fragments are none, and so is code.
 func sentences(markdown string) []string {
 	var all []string
 	code := false
 	for line := range strings.Lines(markdown) {
-		line = strings.TrimSpace(line)
+		line = strings.ReplaceAll(strings.TrimSpace(line), "][", "] [") // as marks of one sentence
 		if strings.HasPrefix(line, "```") {
 			code = !code
 			continue
@@ -181,28 +178,15 @@ func sentences(markdown string) []string {
 		if code || strings.HasPrefix(line, "#") || strings.HasSuffix(line, ":") {
 			continue
 		}
-		for line != "" {
-			end := len(line)
-			for _, at := range stop.FindAllStringIndex(line, -1) {
-				if at[1] == len(line) || beginsSentence(line[at[1]:]) {
-					end = at[1]
-					break
-				}
-			}
-			s := strings.TrimSpace(line[:end])
-			line = strings.TrimSpace(line[end:])
-			if len(strings.Fields(marker.ReplaceAllString(s, ""))) >= minWords && !strings.HasSuffix(strings.TrimSpace(marker.ReplaceAllString(s, "")), "?") {
+		for _, at := range lexicon.Sentences(line) {
+			s := line[at.Start:at.End]
+			bare := strings.TrimSpace(marker.ReplaceAllString(s, ""))
+			if len(strings.Fields(bare)) >= minWords && !strings.HasSuffix(bare, "?") {
 				all = append(all, s)
 			}
 		}
 	}
 	return all
-}
-
-// beginsSentence keeps abbreviations such as "approx. three" in one piece.
-func beginsSentence(rest string) bool {
-	r, _ := utf8.DecodeRuneInString(strings.TrimLeft(rest, `"'“‘(*_`))
-	return !unicode.IsLower(r)
 }
 
 // excerpts holds every citation to saying where it is from and what stands there.

@@ -136,7 +136,7 @@ func TestSentences(t *testing.T) {
 	for text, want := range map[string][]string{
 		"":                                    nil,
 		"One is so. [1] Two is so [2]. Three": {"One is so. [1]", "Two is so [2]."},
-		"It weighs approx. three tons. [1][2]\nNext line here.":                     {"It weighs approx. three tons. [1][2]", "Next line here."},
+		"It weighs approx. three tons. [1][2]\nNext line here.":                     {"It weighs approx. three tons. [1] [2]", "Next line here."},
 		"# A heading of words\n\nIs it so?\n\nThese are they:\n- it is so. [1, 2]":  {"- it is so. [1, 2]"},
 		"```\nThis is all code. Yes.\n```\n**Bold is this.** [3] “Quoted is that.”": {"**Bold is this.** [3]", "“Quoted is that.”"},
 		"About 3.5 kg of it [1]": {"About 3.5 kg of it [1]"},

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) {
 	mode := os.Getenv(childMode)
 	switch own, ok := strings.CutPrefix(mode, "own "); {
 	case mode == "":
+		datatest.Abreast(8)
 		goleak.VerifyTestMain(m)
 	case ok:
 		serveOwn(own)

@@ -33,7 +33,7 @@ func dialMySQL(u *url.URL, o Options) (*DB, error) {
 		return nil, withheld(cfg.DBName)
 	}
 	host, port := u.Hostname(), u.Port()
-	cfg.Net, cfg.Addr = "tcp", hostPort(host, port)
+	cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(cmp.Or(host, "localhost"), cmp.Or(port, "3306"))
 	for key, values := range u.Query() {
 		switch key {
 		case "tls":
@@ -61,19 +61,6 @@ func dialMySQL(u *url.URL, o Options) (*DB, error) {
 		wall: mysqlWall{bounded(sql.OpenDB(connector)), cfg, new(atomic.Int32)}, dialect: MySQL, opts: o,
 		name: Printable(serverName(cfg.DBName, host, port, "3306")), secret: secrets(u), address: serverAddress("mysql", host, cmp.Or(port, "3306"), cfg.DBName),
 	}, nil
-}
-
-func hostPort(host, port string) string {
-	if host == "" {
-		host = "localhost"
-	}
-	if port == "" {
-		port = "3306"
-	}
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	return host + ":" + port
 }
 
 func (w mysqlWall) read(ctx context.Context, statement string, o Options) (Rows, error) {

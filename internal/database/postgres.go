@@ -184,24 +184,12 @@ func hasReader(conn *pgconn.PgConn) bool {
 // receive reads the answer up to the caps.
 func receive(result *pgconn.ResultReader, o Options, stop func()) (Rows, error) {
 	var out Rows
-	fields := result.FieldDescriptions()
-	for _, f := range fields {
-		out.Columns = append(out.Columns, Printable(f.Name))
-	}
 	size := 0
 	for result.NextRow() {
-		if len(out.Columns) == 0 { // known with the first row at the latest
-			fields = result.FieldDescriptions()
-			for _, f := range fields {
-				out.Columns = append(out.Columns, Printable(f.Name))
-			}
+		if out.Truncated = len(out.Cells) >= o.MaxRows || size >= o.MaxBytes; out.Truncated {
+			break
 		}
-		if len(out.Cells) >= o.MaxRows || size >= o.MaxBytes {
-			out.Truncated = true
-			stop()
-			_, _ = result.Close() // stopped on purpose
-			return out, nil
-		}
+		fields := result.FieldDescriptions()
 		row := make([]Cell, len(fields))
 		for i, v := range result.Values() {
 			row[i] = postgresCell(v, fields[i].DataTypeOID)
@@ -209,10 +197,13 @@ func receive(result *pgconn.ResultReader, o Options, stop func()) (Rows, error) 
 		}
 		out.Cells = append(out.Cells, row)
 	}
-	if len(out.Columns) == 0 {
-		for _, f := range result.FieldDescriptions() {
-			out.Columns = append(out.Columns, Printable(f.Name))
-		}
+	for _, f := range result.FieldDescriptions() { // known with the first row at the latest
+		out.Columns = append(out.Columns, Printable(f.Name))
+	}
+	if out.Truncated {
+		stop()
+		_, _ = result.Close() // stopped on purpose
+		return out, nil
 	}
 	_, err := result.Close()
 	return out, err

@@ -3,7 +3,6 @@ package database
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"math"
 	"strconv"
@@ -138,7 +137,7 @@ func collect(rows *sql.Rows, o Options) (Rows, error) {
 // numeric are the names of types whose values drivers give as text or bytes.
 var numeric = map[string]bool{"NUMERIC": true, "DECIMAL": true, "INT": true, "BIGINT": true, "DOUBLE": true, "FLOAT": true, "SMALLINT": true, "TINYINT": true, "MEDIUMINT": true,
 	"UNSIGNED INT": true, "UNSIGNED BIGINT": true, "UNSIGNED SMALLINT": true, "UNSIGNED TINYINT": true, "UNSIGNED MEDIUMINT": true, "YEAR": true,
-	"INT2": true, "INT4": true, "INT8": true, "FLOAT4": true, "FLOAT8": true, "INTEGER": true, "REAL": true}
+	"INTEGER": true, "REAL": true}
 
 // cell writes a value as text.
 func cell(v any, typeName string) Cell {
@@ -165,11 +164,7 @@ func cell(v any, typeName string) Cell {
 }
 
 func bytesCell(v []byte, typeName string, number bool) Cell {
-	if strings.EqualFold(typeName, "UUID") && len(v) == 16 {
-		h := hex.EncodeToString(v)
-		return Cell{Text: h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]}
-	}
-	binary := strings.Contains(strings.ToUpper(typeName), "BLOB") || strings.EqualFold(typeName, "BYTEA") || strings.Contains(strings.ToUpper(typeName), "BINARY")
+	binary := strings.Contains(strings.ToUpper(typeName), "BLOB") || strings.Contains(strings.ToUpper(typeName), "BINARY")
 	if binary || !utf8.Valid(v) {
 		return Cell{Text: "[" + strconv.Itoa(len(v)) + " bytes]"}
 	}

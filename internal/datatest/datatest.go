@@ -1,7 +1,8 @@
 // Package datatest reads the public data sets that lie beside the repository, in
 // shared/data, for the tests that measure on them. The sets are no part of the
 // project: where they are missing a test that asks for one is skipped, and says so.
-// What is measured is held against a committed file.
+// What is measured is held against a committed file. The package also says which form
+// of a test is asked for.
 package datatest
 
 import (
@@ -10,12 +11,62 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
+
+// Full reports whether the whole form of a test is asked for: MARCHWARDEN_TEST_FULL is
+// set, as .ci/run and make do. The everyday form measures on a sample.
+func Full() bool { return os.Getenv("MARCHWARDEN_TEST_FULL") != "" }
+
+// Tried reports whether the i-th of many cases is tried: one of n every day, every one in
+// the whole form.
+func Tried(i, n int) bool { return Full() || i%n == 0 }
+
+// Abreast lets so many parallel tests of a package run at once, whatever the number of
+// processors, unless the command line says how many. It is for TestMain, in packages whose
+// tests wait more than they work.
+func Abreast(n int) {
+	if f := flag.Lookup("test.parallel"); f != nil {
+		f.DefValue = strconv.Itoa(n)
+		if err := f.Value.Set(f.DefValue); err != nil {
+			panic(err)
+		}
+	}
+}
+
+// FewChecks has rapid check a property twenty times instead of a hundred, except in the
+// whole form. It is for tests that take long and are not parallel.
+func FewChecks(t testing.TB) {
+	t.Helper()
+	checks := flag.Lookup("rapid.checks")
+	if Full() || checks == nil {
+		return
+	}
+	before := checks.Value.String()
+	t.Cleanup(func() { _ = checks.Value.Set(before) }) // it was set to it
+	if err := checks.Value.Set("20"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// PDFCache is a folder for the compiled reader of PDFs, which all tests share: to compile
+// it takes seconds.
+func PDFCache(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(os.TempDir(), "marchwarden-extract-test")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 // Path is where a data set is, such as "qa/squad2.jsonl.gz". It skips the test when
 // the set is not there.
@@ -125,4 +176,55 @@ func Golden(t testing.TB, path, got string, update bool) {
 	if string(want) != got {
 		t.Errorf("%s differs; if the change is meant, run the test with -update\n--- want\n%s--- got\n%s", path, want, got)
 	}
+}
+
+// GoldenNumbers compares lines of a set, words and a number with a committed file, or
+// rewrites it on update: the words must be the same, the numbers as near as the tolerance
+// says. In the everyday form, lines about sets that were not measured do not count.
+func GoldenNumbers(t testing.TB, path, got string, tolerance float64, update bool) {
+	t.Helper()
+	if update && Full() {
+		Golden(t, path, got, update)
+		return
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(data)
+	if strings.TrimSpace(got) == "" {
+		t.Fatalf("nothing was measured to compare with %s", path)
+	}
+	if !Full() {
+		want = Measured(want, got)
+	}
+	w, g := strings.Split(strings.TrimSpace(want), "\n"), strings.Split(strings.TrimSpace(got), "\n")
+	if len(w) != len(g) {
+		t.Fatalf("%d lines, %s has %d; run with MARCHWARDEN_TEST_FULL=1 and -update, and look at the diff", len(g), path, len(w))
+	}
+	for i := range w {
+		wi, gi := strings.LastIndexByte(w[i], ' ')+1, strings.LastIndexByte(g[i], ' ')+1
+		a, errA := strconv.ParseFloat(w[i][wi:], 64)
+		b, errB := strconv.ParseFloat(g[i][gi:], 64)
+		if w[i] != g[i] && (w[i][:wi] != g[i][:gi] || errA != nil || errB != nil || math.Abs(a-b) > tolerance) {
+			t.Errorf("%s changed:\n got %s\nwant %s", path, g[i], w[i])
+		}
+	}
+}
+
+// Measured is a golden file without the lines whose first word, the set, begins no line
+// of what was measured.
+func Measured(golden, got string) string {
+	set := func(line string) string { return strings.SplitN(strings.TrimSpace(line), " ", 2)[0] }
+	measured := map[string]bool{}
+	for line := range strings.Lines(got) {
+		measured[set(line)] = true
+	}
+	var b strings.Builder
+	for line := range strings.Lines(golden) {
+		if measured[set(line)] {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }

@@ -12,9 +12,8 @@ import (
 )
 
 // An Engine carries tasks from those who have questions to those who work on them,
-// keeps a record of each, and outlives both. Package pool is one of files and
-// goroutines, package cluster one of JetStream; package dispatchtest holds both to the
-// promises made here. All of it is safe for concurrent use.
+// keeps a record of each, and outlives both. Package cluster is one of JetStream; package
+// dispatchtest holds it to the promises made here. All of it is safe for concurrent use.
 type Engine interface {
 	Client
 	// Work takes tasks from a queue and has h work on them, until ctx ends. Then it

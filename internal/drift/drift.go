@@ -13,6 +13,7 @@
 //	passage.go  one passage in the text of now
 //	words.go    words, and what differs between two passages
 //	kept.go     the reports of earlier checks
+//	text.go     a report for people
 //	scratch.go  the store of what is fetched meanwhile
 package drift
 

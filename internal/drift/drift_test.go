@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/blobtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 )
@@ -202,13 +202,10 @@ func TestOnePageIsFetchedOnce(t *testing.T) {
 func TestCheckLeavesNothing(t *testing.T) {
 	s, w := newSite(t), newWorld(t)
 	s.set("/p", page(lamp))
+	noted := &blobtest.Noted{Store: w.store.Blobs}
+	w.store.Blobs = noted
 	run := w.run("", []cite{{s.URL + "/p", lamp}})
-	count := func() (n int) {
-		if err := w.store.Blobs.Walk(t.Context(), func(blob.Info) error { n++; return nil }); err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
+	count := func() int { return len(noted.Refs()) }
 	before := count()
 	s.set("/p", page(depth))
 	w.check(run)

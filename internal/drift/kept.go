@@ -75,27 +75,29 @@ func Forget(home string, id marchwarden.TraceID) error {
 
 // Last is the newest check of a result that is kept and can be read; false if there
 // is none. It is safe while others Keep.
-func Last(home string, id marchwarden.TraceID) (Report, bool, error) {
-	path := pathOf(home, id)
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Report{}, false, nil
-	}
-	if err != nil {
-		return Report{}, false, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
-	}
-	defer f.Close()
-	var last Report
-	found := false
-	err = durable.ScanLines(f, maxLine, func(line durable.Line) {
+func Last(home string, id marchwarden.TraceID) (last Report, found bool, err error) {
+	err = eachLine(pathOf(home, id), func(line durable.Line) {
 		if r, err := decodeLine(line.Text); err == nil && r.TraceID == id {
 			last, found = r, true
 		}
 	})
 	if err != nil {
-		return Report{}, false, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
+		return Report{}, false, err
 	}
 	return last, found, nil
+}
+
+// eachLine calls fn for every line of a file of checks. One that does not exist has none.
+func eachLine(path string, fn func(durable.Line)) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		defer f.Close()
+		err = durable.ScanLines(f, maxLine, fn)
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
 }
 
 var errLater = errors.New("made by a later version")
@@ -124,18 +126,9 @@ func decodeLine(text []byte) (Report, error) {
 }
 
 // Damage names the lines of a file of checks that cannot be used. A flipped bit in a
-// line of format 1 is found only if the line is no longer a report. A file that does
-// not exist has none.
+// line of format 1 is found only if the line is no longer a report.
 func Damage(path string) (bad []durable.BadLine, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
-	}
-	defer f.Close()
-	err = durable.ScanLines(f, maxLine, func(line durable.Line) {
+	err = eachLine(path, func(line durable.Line) {
 		r, problem := decodeLine(line.Text)
 		if problem == nil && r.TraceID.String()+suffix != filepath.Base(path) {
 			problem = errors.New("it is about another run, " + r.TraceID.String())
@@ -144,5 +137,5 @@ func Damage(path string) (bad []durable.BadLine, err error) {
 			bad = append(bad, durable.BadLine{Line: line, Problem: problem.Error(), Later: errors.Is(problem, errLater)})
 		}
 	})
-	return bad, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the checks in %s", path)
+	return bad, err
 }

@@ -39,8 +39,3 @@ func (s *Scratch) Stat(ctx context.Context, ref blob.Ref) (blob.Info, error) {
 	}
 	return info, err
 }
-
-// Walk meets what was put, and not what the record holds.
-func (s *Scratch) Walk(ctx context.Context, fn func(blob.Info) error) error {
-	return s.fetched.Walk(ctx, fn)
-}

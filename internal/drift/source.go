@@ -11,7 +11,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // The kinds of source that are told apart here.
@@ -82,10 +81,8 @@ func stopped(ctx context.Context, src Source, passages []Passage) (Source, []Pas
 // to. Only what was fetched from here before is fetched.
 func (cfg Config) fetcherOf(doc *run.Document) (fetcher fetch.Fetcher, kind, why string) {
 	kind = doc.Source
-	for _, step := range doc.Run.Log.Steps {
-		if e, ok := step.(*trace.Evidence); ok && kind == "" && e.Step == doc.Step && e.How == refetched {
-			kind = sourceWeb
-		}
+	if kind == "" && doc.How == refetched {
+		kind = sourceWeb
 	}
 	switch f := cfg.Fetchers[kind]; {
 	case f != nil:
@@ -256,4 +253,20 @@ func (c comparison) passage(p *Passage, by marchwarden.Citation) {
 		return
 	}
 	p.State, p.Now, p.Diff = Altered, now, Diff(excerpt, now)
+}
+
+// Files reads the files of folders again, and says which folder is wanted where it has none.
+func Files(from fetch.Fetcher, folders []*fetch.Folder) fetch.Fetcher { return files{from, folders} }
+
+type files struct {
+	from    fetch.Fetcher
+	folders []*fetch.Folder
+}
+
+// Fetch implements fetch.Fetcher.
+func (f files) Fetch(ctx context.Context, locator string) (fetch.Page, error) {
+	if !slices.ContainsFunc(f.folders, func(d *fetch.Folder) bool { _, ok := d.Resolve(locator); return ok }) {
+		return fetch.Page{}, marchwarden.Errorf(marchwarden.CodeDenied, "its folder is not in the library, or not any more: --library names the folder it is in")
+	}
+	return f.from.Fetch(ctx, locator)
 }

@@ -14,6 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
@@ -62,7 +63,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: run.Store{Traces: traces, Blobs: blob.NewMem()}, x: extract.New(extract.Config{}), now: noon, limit: 5 * time.Second}
+	w := &world{t: t, store: run.Store{Traces: traces, Blobs: blob.NewMem()}, x: extract.New(extract.Config{CacheDir: datatest.PDFCache(t)}), now: noon, limit: 5 * time.Second}
 	t.Cleanup(func() { _, _ = traces.Close(), w.x.Close() })
 	return w
 }

@@ -2,7 +2,9 @@
 // syncing a file makes its bytes durable; the name it was given, or renamed to,
 // is an entry of the folder and has to be synced on its own. It also keeps
 // processes apart that would write the same file, by advisory locks, and has files
-// to which lines with checksums are appended. What the lines say is their writers'.
+// to which lines with checksums are appended, and files with secrets that only their owner
+// may read (private.go), whose errors name a file and never quote it. What the lines and files
+// say is their writers'.
 package durable
 
 import (

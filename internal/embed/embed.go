@@ -1,7 +1,8 @@
 // Package embed says what a sentence vector is and what makes one. It owns the
-// interface that search, the extractive reasoner and the judge are written against, the
-// cosine, and a cache in front of any embedder. It knows no model and no disk: the
-// model in the binary is in embed/minilm, models from folders in embed/bert.
+// interface that search and the extractive reasoner are written against, the cosine, a
+// cache in front of any embedder with its store on disk, and how an embedder
+// that costs money asks the payer. It knows no model: the one in the binary is in
+// embed/minilm, models from folders in embed/bert.
 package embed
 
 import (

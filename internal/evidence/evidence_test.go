@@ -374,3 +374,32 @@ func TestQuestionsAndAnswers(t *testing.T) {
 		t.Errorf("got %+v", ps)
 	}
 }
+
+func TestLead(t *testing.T) {
+	const text = "# Flags\n\nFlags are bound to commands. Mark one as required like so:\n\ncmd.MarkFlagRequired(\"region\")\ncmd.Run()\n\nvar done = true;\n\nThen it is.\n\nSet it at once.\n\n$ tool --flag\n\n### More\n\n" +
+		"There are two ways of doing it and both of them work:\n\n- one\n- two\n\nMore of them.\n\nThe end:\n\n### Other\n\nlast()\n"
+	set := Set{}
+	src, _ := set.Add(fetch.Page{Locator: "flags.md"}, text)
+	for sentence, want := range map[string]string{
+		"Flags are bound to commands.":  "",
+		"Mark one as required like so:": "\n\ncmd.MarkFlagRequired(\"region\")\ncmd.Run()\n\nvar done = true;",
+		"Then it is.":                   "",
+		"Set it at once.":               "\n\n$ tool --flag",
+		"There are two ways of doing it and both of them work:": "\n\n- one\n- two",
+		"The end:": "", // a heading is below
+	} {
+		at := strings.Index(text, sentence)
+		span := marchwarden.Span{Start: at, End: at + len(sentence)}
+		p := slices.IndexFunc(src.Passages, func(p Passage) bool { return p.Span.Start <= span.Start && p.Span.End >= span.End })
+		got := src.Lead(&src.Passages[p], span, true, 500)
+		if text[span.End:got.End] != want || got.Start != span.Start {
+			t.Errorf("%s leads to %q, want %q", sentence, text[span.End:got.End], want)
+		}
+		if short := src.Lead(&src.Passages[p], span, true, len(sentence)+5); short != span {
+			t.Errorf("%s leads to %q in no room", sentence, text[span.End:short.End])
+		}
+		if got := src.Lead(&src.Passages[p], span, false, 500); (strings.HasSuffix(sentence, ".") || strings.HasPrefix(want, "\n\ncmd")) && got != span {
+			t.Errorf("%s leads to code, which is not wanted: %q", sentence, text[span.End:got.End])
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -58,7 +59,7 @@ func fit(text string, span marchwarden.Span, n int) (marchwarden.Span, bool) {
 
 // wordEnd returns where to cut s at or before limit.
 func wordEnd(s string, limit int) int {
-	if r, _ := utf8.DecodeRuneInString(s[limit:]); isSpace(r) {
+	if r, _ := utf8.DecodeRuneInString(s[limit:]); unicode.IsSpace(r) {
 		if end := trimRight(s, limit); end > 0 {
 			return end
 		}
@@ -66,7 +67,7 @@ func wordEnd(s string, limit int) int {
 	cut, back := limit, 0
 	for cut > 0 && back < lookBack {
 		r, w := utf8.DecodeLastRuneInString(s[:cut])
-		if isSpace(r) {
+		if unicode.IsSpace(r) {
 			if end := trimRight(s, cut); end > 0 {
 				return end
 			}
@@ -87,18 +88,7 @@ func wordEnd(s string, limit int) int {
 }
 
 // trimRight returns end less the white space before it.
-func trimRight(s string, end int) int {
-	for end > 0 {
-		r, w := utf8.DecodeLastRuneInString(s[:end])
-		if !isSpace(r) {
-			break
-		}
-		end -= w
-	}
-	return end
-}
-
-func isSpace(r rune) bool { return unicode.IsSpace(r) }
+func trimRight(s string, end int) int { return len(strings.TrimRightFunc(s[:end], unicode.IsSpace)) }
 
 // Around widens the span of a sentence to whole neighbouring sentences of the
 // same paragraph, those before and after it in turn, while the whole has at most
@@ -132,21 +122,76 @@ func Around(text string, passages []Passage, sentence marchwarden.Span, maxChars
 	return wide
 }
 
+// Lead widens the span of a sentence of a passage to what it leads to: the lines below it up to a
+// blank line, and more of them where code goes on, while the whole has at most maxChars characters.
+// A sentence leads to something if it ends with a colon, and to code, where that is wanted, if code
+// follows its paragraph. The span of any other is returned as it is.
+func (s *Source) Lead(p *Passage, sentence marchwarden.Span, code bool, maxChars int) marchwarden.Span {
+	text := s.Text[:min(len(s.Text), sentence.End+8*maxChars)] // more than can be shown, and no more
+	below := len(text) - len(strings.TrimLeft(text[sentence.End:], " \t\n"))
+	last := below >= p.Span.End
+	if last && (p.Index == len(s.Passages) || s.Passages[p.Index].IsHeading || s.Passages[p.Index].Path != p.Path) {
+		return sentence
+	}
+	first, rest, _ := strings.Cut(text[below:], "\n\n")
+	second, _, _ := strings.Cut(strings.TrimLeft(rest, "\n"), "\n\n")
+	toCode := isCode(first) || isCode(second)
+	colon := strings.HasSuffix(text[sentence.Start:sentence.End], ":")
+	if toCode && !code || !colon && (!last || !isCode(first) || isCode(p.Text)) {
+		return sentence
+	}
+	wide := sentence
+	for {
+		block, _, _ := strings.Cut(text[below:], "\n\n")
+		for line := range strings.Lines(block) {
+			end := below + len(strings.TrimRight(line, " \t\n"))
+			if longer(text[sentence.Start:end], maxChars) {
+				return wide
+			}
+			wide.End = end
+			below += len(line)
+		}
+		below = len(text) - len(strings.TrimLeft(text[below:], "\n"))
+		if next, _, _ := strings.Cut(text[below:], "\n\n"); !isCode(next) {
+			return wide
+		}
+	}
+}
+
+// codeSigns are characters that code has many of, and prose few.
+const (
+	codeSigns = "(){}[]<>=;$#&|\\/_*`+@\""
+	codeShare = 0.06
+)
+
+// isCode reports a text that is code or a command rather than prose, a heading or a list: its first
+// line and its end are not those of sentences, and signs are a good part of it.
+func isCode(text string) bool {
+	text = strings.TrimSpace(text)
+	line, _, _ := strings.Cut(text, "\n")
+	if line == "" || strings.ContainsAny(line[len(line)-1:], ".!?:") || strings.ContainsAny(text[len(text)-1:], ".!?") || strings.HasPrefix(line, "#") || bullet(line) > 0 {
+		return false
+	}
+	signs := 0
+	for _, r := range text {
+		if strings.ContainsRune(codeSigns, r) {
+			signs++
+		}
+	}
+	return strings.HasPrefix(line, "$ ") || float64(signs) >= codeShare*float64(len(text))
+}
+
 // paragraphOf returns the sentences of the paragraph that holds a sentence, and
 // its place among them, or -1.
 func paragraphOf(passages []Passage, sentence marchwarden.Span) ([]marchwarden.Span, int) {
+	var near []marchwarden.Span
 	number, at := 0, -1
 	for _, p := range passages {
-		for _, s := range p.Sentences {
-			if s == sentence {
-				number = p.Paragraph
+		if p.Paragraph != number {
+			if at >= 0 {
+				break
 			}
-		}
-	}
-	var near []marchwarden.Span
-	for _, p := range passages {
-		if number == 0 || p.Paragraph != number {
-			continue
+			near, number = nil, p.Paragraph
 		}
 		for _, s := range p.Sentences {
 			if s == sentence {

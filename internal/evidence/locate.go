@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"iter"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,8 +17,8 @@ import (
 // ends with whole words is returned, or else the first.
 //
 // Folding the text at the span gives the folded quote, but for white space and
-// cut marks. Locate takes time linear in the text and the quote. It knows no
-// shortest quote: whether a match of one letter says anything is the caller's
+// cut marks. Locate takes time linear in the text, and looks at a thousand places at most.
+// It knows no shortest quote: whether a match of one letter says anything is the caller's
 // decision.
 func Locate(text, quote string) (marchwarden.Span, bool) {
 	want := key(quote)
@@ -72,47 +73,20 @@ func wordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.Is(unicode.M, r)
 }
 
-// occurrences yields every place of want in s, overlapping ones too. It looks
-// for the first with the library's fast search, and only then builds the table
-// that keeps the rest linear.
-func occurrences(s []byte, want string) func(yield func(int) bool) {
-	return func(yield func(int) bool) {
-		at := bytes.Index(s, []byte(want))
-		if at < 0 || !yield(at) {
-			return
-		}
-		fail := failures(want)
-		matched := 0
-		for i := at + 1; i < len(s); i++ {
-			for matched > 0 && want[matched] != s[i] {
-				matched = fail[matched-1]
-			}
-			if want[matched] == s[i] {
-				matched++
-			}
-			if matched == len(want) {
-				if !yield(i + 1 - matched) {
-					return
-				}
-				matched = fail[matched-1]
-			}
-		}
-	}
-}
+// maxPlaces bounds the places of a quote that are looked at: one that stands in more of
+// them says nothing about any.
+const maxPlaces = 1000
 
-// failures is the table of Knuth, Morris and Pratt: for each prefix, the length
-// of its longest proper prefix that is also its suffix.
-func failures(want string) []int {
-	fail := make([]int, len(want))
-	matched := 0
-	for i := 1; i < len(want); i++ {
-		for matched > 0 && want[matched] != want[i] {
-			matched = fail[matched-1]
+// occurrences yields the first places of want in s, overlapping ones too.
+func occurrences(s []byte, want string) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		from := 0
+		for range maxPlaces {
+			at := bytes.Index(s[from:], []byte(want))
+			if at < 0 || !yield(from+at) {
+				return
+			}
+			from += at + 1
 		}
-		if want[matched] == want[i] {
-			matched++
-		}
-		fail[i] = matched
 	}
-	return fail
 }

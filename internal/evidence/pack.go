@@ -28,23 +28,16 @@ const (
 	openingScore = 1e-6
 )
 
-// labelTokens is what showing a passage costs on top of its text.
-const labelTokens = 8
-
 // Price is what showing a passage costs, in model tokens. first says that it is
 // the first one of its source, whose name is shown with it.
 type Price func(p Passage, first bool) int
-
-// plainPrice counts the text and a label.
-func plainPrice(p Passage, _ bool) int { return lexicon.EstimateTokens(p.Text) + labelTokens }
 
 // PackFor chooses what a model is shown of a set: the passages that serve the
 // queries best within an allowance of model tokens, in the order of the sources
 // and their texts. A query is stems, as lexicon.Terms gives them; several may be
 // parts of one question.
 //
-//   - The passages cost no more than tokens together, by the price given; nil is
-//     Pack's.
+//   - The passages cost no more than tokens together, by the price given.
 //   - The best passage of each query comes first, as far as they fit.
 //   - A passage gains by those around it under the same heading, so that what
 //     goes on from a hit comes along even if it holds no word of the queries.
@@ -59,9 +52,6 @@ func plainPrice(p Passage, _ bool) int { return lexicon.EstimateTokens(p.Text) +
 // Scores say in which order passages were preferred. The same set and queries
 // give the same passages; the set is not changed.
 func PackFor(set *Set, queries [][]string, tokens int, price Price) []Scored {
-	if price == nil {
-		price = plainPrice
-	}
 	firsts, ranked := set.preferred(queries)
 	var leaders []Scored
 	heard := map[int]bool{}

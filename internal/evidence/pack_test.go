@@ -38,7 +38,7 @@ func TestPackForProperties(t *testing.T) {
 		}
 		allowance := rapid.IntRange(-10, 3000).Draw(t, "allowance")
 		set := setFrom(texts...)
-		packed := PackFor(set, queries, allowance, nil)
+		packed := PackFor(set, queries, allowance, plainPrice)
 		used := 0
 		for i, p := range packed {
 			used += plainPrice(p.Passage, false)
@@ -52,7 +52,7 @@ func TestPackForProperties(t *testing.T) {
 		if used > max(allowance, 0) {
 			t.Fatalf("%d tokens used of %d", used, allowance)
 		}
-		if again := PackFor(setFrom(texts...), queries, allowance, nil); !cmp.Equal(packed, again) {
+		if again := PackFor(setFrom(texts...), queries, allowance, plainPrice); !cmp.Equal(packed, again) {
 			t.Fatalf("a second time gives %v, not %v", ids(again), ids(packed))
 		}
 	})
@@ -61,7 +61,7 @@ func TestPackForProperties(t *testing.T) {
 func TestPackForTakesWhatGoesOn(t *testing.T) {
 	long := func(s string) string { return s + strings.Repeat(" Nothing more is said about that here.", 11) }
 	set := setFrom(long("Weather is fine.") + "\n\n" + long("The frost of May killed the apples.") + "\n\n" + long("It came at night.") + "\n\n" + "## Other matters\n\n" + long("Roads are bad."))
-	got := ids(PackFor(set, [][]string{lexicon.Terms("What killed the apples?")}, 400, nil))
+	got := ids(PackFor(set, [][]string{lexicon.Terms("What killed the apples?")}, 400, plainPrice))
 	if d := cmp.Diff([]ID{"S1.1", "S1.2", "S1.3"}, got); d != "" {
 		t.Errorf("passages (-want +got):\n%s", d)
 	}
@@ -74,7 +74,7 @@ func TestPackForFollowsNames(t *testing.T) {
 		"The harbour was dug by Otto Brandt.",
 		"Otto Brandt was born in Kiel.",
 	)
-	got := ids(PackFor(set, [][]string{lexicon.Terms("Where was the planter of the garden on the hill born?")}, 45, nil))
+	got := ids(PackFor(set, [][]string{lexicon.Terms("Where was the planter of the garden on the hill born?")}, 45, plainPrice))
 	if d := cmp.Diff([]ID{"S1.1", "S2.1"}, got); d != "" {
 		t.Errorf("passages (-want +got):\n%s", d)
 	}
@@ -87,7 +87,7 @@ func TestPackForHearsEverySource(t *testing.T) {
 	}
 	set := setFrom(long.String(), "Once there was kale on the island.", "Über das Wetter ist nichts bekannt.")
 	heard := map[int]bool{}
-	for _, p := range PackFor(set, [][]string{{"kale"}}, 400, nil) {
+	for _, p := range PackFor(set, [][]string{{"kale"}}, 400, plainPrice) {
 		heard[p.Source] = true
 	}
 	if len(heard) != 3 {
@@ -97,7 +97,7 @@ func TestPackForHearsEverySource(t *testing.T) {
 
 func TestPackForServesEveryQuery(t *testing.T) {
 	set := setFrom("Kale likes cold. Kale is green. Kale is cheap.\n\nKale again, and kale, number kale.\n\n## Melons\n\nMelons like sand.")
-	got := PackFor(set, [][]string{{"kale"}, {"melon"}}, 45, nil)
+	got := PackFor(set, [][]string{{"kale"}, {"melon"}}, 45, plainPrice)
 	text := ""
 	for _, p := range got {
 		text += p.Text
@@ -122,15 +122,15 @@ func TestPackForLeavesOut(t *testing.T) {
 		"not a heading all by itself":  {[]string{"# The dam broke"}, []ID{"S1.1"}},
 		"nothing, but opens the other": {[]string{"Roads are bad.", story}, []ID{"S1.1", "S2.1"}},
 	} {
-		got := ids(PackFor(setFrom(c.texts...), [][]string{lexicon.Terms("When did the dam break?")}, 1000, nil))
+		got := ids(PackFor(setFrom(c.texts...), [][]string{lexicon.Terms("When did the dam break?")}, 1000, plainPrice))
 		if d := cmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
-	if got := PackFor(&Set{}, [][]string{{"dam"}}, 1000, nil); len(got) != 0 {
+	if got := PackFor(&Set{}, [][]string{{"dam"}}, 1000, plainPrice); len(got) != 0 {
 		t.Errorf("an empty set gives %v", ids(got))
 	}
-	if got := ids(PackFor(setFrom(garden, story), nil, 1000, nil)); len(got) == 0 || got[0] != "S1.2" {
+	if got := ids(PackFor(setFrom(garden, story), nil, 1000, plainPrice)); len(got) == 0 || got[0] != "S1.2" {
 		t.Errorf("without a query the sources are not shown from their beginnings: %v", got)
 	}
 }
@@ -144,7 +144,7 @@ func BenchmarkPackFor(b *testing.B) {
 	}
 	query := lexicon.Terms("How many days did the tomatoes in the garden of Dr. Weber need to ripen, and who measured the soil?")
 	for b.Loop() {
-		PackFor(s, [][]string{query}, 20000, nil)
+		PackFor(s, [][]string{query}, 20000, plainPrice)
 	}
 }
 
@@ -153,3 +153,9 @@ func TestSplitIsBounded(t *testing.T) {
 		t.Errorf("%d passages", n)
 	}
 }
+
+// labelTokens is what showing a passage costs on top of its text.
+const labelTokens = 8
+
+// plainPrice counts the text and a label.
+func plainPrice(p Passage, _ bool) int { return lexicon.EstimateTokens(p.Text) + labelTokens }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -281,10 +282,7 @@ func (b *builder) sentence(s marchwarden.Span, heading bool) {
 		if !cut {
 			return
 		}
-		s.Start = head.End
-		for r, n := utf8.DecodeRuneInString(b.text[s.Start:s.End]); isSpace(r); r, n = utf8.DecodeRuneInString(b.text[s.Start:s.End]) {
-			s.Start += n
-		}
+		s.Start = s.End - len(strings.TrimLeftFunc(b.text[head.End:s.End], unicode.IsSpace))
 	}
 }
 

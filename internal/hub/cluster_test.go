@@ -21,9 +21,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 )
 
 // authority makes certificates for loopback.
@@ -76,24 +76,10 @@ func (a *authority) make(t *testing.T, name string, key *ecdsa.PrivateKey) (*ecd
 }
 
 // files makes a certificate; with it goes the authority.
-func (a *authority) files(t *testing.T, name string) keys.Files {
+func (a *authority) files(t *testing.T, name string) hub.TLSFiles {
 	t.Helper()
 	a.make(t, name, a.key)
-	return keys.Files{Cert: filepath.Join(a.dir, name+".pem"), Key: filepath.Join(a.dir, name+".key"), CA: filepath.Join(a.dir, "ca.pem")}
-}
-
-// freePorts are addresses that were free just now.
-func freePorts(t *testing.T, n int) (addresses []string) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		addresses = append(addresses, l.Addr().String())
-	}
-	return addresses
+	return hub.TLSFiles{Cert: filepath.Join(a.dir, name+".pem"), Key: filepath.Join(a.dir, name+".key"), CA: filepath.Join(a.dir, "ca.pem")}
 }
 
 func secretFile(t *testing.T, text string) string {
@@ -111,13 +97,13 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	const secret = "between-hubs-9f2c"
 	ca, stranger := newAuthority(t), newAuthority(t)
-	routes := freePorts(t, 3)
+	routes := datatest.FreeAddresses(t, 3)
 	log, text := logged()
 	g, path := newKeys(t)
 	member := func(i int, store string) hub.Config {
 		return hub.Config{Store: store, Name: "hub" + string(rune('1'+i)), Listen: "127.0.0.1:0", ClusterListen: routes[i], Routes: routes, ClusterSecret: secretFile(t, secret), ClusterTLS: ca.files(t, "hub"), Keys: path, Log: log}
 	}
-	outside := func(name, secret string, files keys.Files) *hub.Hub {
+	outside := func(name, secret string, files hub.TLSFiles) *hub.Hub {
 		cfg := hub.Config{Name: name, ClusterListen: "127.0.0.1:0", Routes: routes, ClusterTLS: files, Listen: "127.0.0.1:0"}
 		if secret != "" {
 			cfg.ClusterSecret = secretFile(t, secret)
@@ -132,7 +118,7 @@ func TestCluster(t *testing.T) {
 	intruders := []*hub.Hub{
 		outside("wrong-secret", "guessed-but-not-right", ca.files(t, "in1")),
 		outside("no-secret", "", ca.files(t, "in2")),
-		outside("no-certificate", secret, keys.Files{}),
+		outside("no-certificate", secret, hub.TLSFiles{}),
 		outside("strange-certificate", secret, stranger.files(t, "in3")),
 	}
 	for _, h := range hubs {
@@ -188,7 +174,7 @@ func (g *guarded) throughAll(t *testing.T, hubs []*hub.Hub) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := cluster.Config{InProcess: access, Name: "hub", Inbox: access.Inbox, Seed: access.Seed, Now: time.Now}
+	cfg := cluster.Config{InProcess: access, Name: "hub", Seed: access.Seed, Now: time.Now}
 	if err := cluster.Prepare(within(t, 30*time.Second), cfg, cluster.Facts{Replicas: 3}); err != nil {
 		t.Fatal(err)
 	}
@@ -243,12 +229,12 @@ func TestTLS(t *testing.T) {
 	}
 	write(t, connect(t, url, nats.Secure(conf)), 1)
 	write(t, connect(t, "", nats.InProcessServer(h)), 1)
-	bare, err := keys.Files{CA: client.CA}.Client()
+	bare, err := hub.TLSFiles{CA: client.CA}.Client()
 	if err != nil {
 		t.Fatal(err)
 	}
 	foreign := newAuthority(t).files(t, "client")
-	strange, err := keys.Files{Cert: foreign.Cert, Key: foreign.Key, CA: client.CA}.Client()
+	strange, err := hub.TLSFiles{Cert: foreign.Cert, Key: foreign.Key, CA: client.CA}.Client()
 	if err != nil {
 		t.Fatal(err)
 	}

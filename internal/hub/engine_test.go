@@ -15,7 +15,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/steward"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
 )
 
@@ -50,7 +49,7 @@ func (g *guarded) engine(t *testing.T, key, name string) *cluster.Engine {
 	t.Helper()
 	v := violations{t: t, name: key, mu: new(sync.Mutex), over: new(bool)}
 	e, err := cluster.Open(within(t, 20*time.Second), cluster.Config{
-		URL: g.Address(), Name: name, Seed: func() ([]byte, error) { return g.seeds[key], nil }, Inbox: g.inbox(t, key), Now: time.Now, Log: v.log(),
+		URL: g.Address(), Name: name, Seed: func() ([]byte, error) { return g.seeds[key], nil }, Now: time.Now, Log: v.log(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -74,15 +73,12 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := cluster.Open(t.Context(), cluster.Config{InProcess: access, Name: "hub", Seed: access.Seed, Inbox: access.Inbox, Now: time.Now})
+	own, err := cluster.Open(t.Context(), cluster.Config{InProcess: access, Name: "hub", Seed: access.Seed, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer own.Close()
-	keeper, err := steward.New(steward.Config{Engine: own, Name: "hub", Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keeper := cluster.NewSteward(own, "hub")
 	ctx, cancel := context.WithCancel(within(t, 30*time.Second))
 	var all sync.WaitGroup
 	defer all.Wait()

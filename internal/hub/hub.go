@@ -1,6 +1,6 @@
 // Package hub runs the server that a cluster stands on, a JetStream server inside this
 // process, and is the only one that knows that server. It owns the folder in which the
-// server keeps its streams, who may connect and what each may do (package keys says),
+// server keeps its streams, who may connect and what each may do (rights.go says),
 // and how several hubs find and trust each other. What is in the streams is not its
 // matter.
 package hub
@@ -18,7 +18,6 @@ import (
 	"github.com/nats-io/nkeys"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 )
 
@@ -37,7 +36,7 @@ type Config struct {
 	// keys, or TLS with certificates of clients.
 	Listen string
 	// TLS is the certificate of the server, and with CA those that clients must show.
-	TLS keys.Files
+	TLS TLSFiles
 	// Keys is a file of keys. As long as there never was one, a client that can connect may do
 	// everything in DefaultAccount; from then on no hub starts on Store without the file. It is
 	// looked at every second.
@@ -52,7 +51,7 @@ type Config struct {
 	ClusterSecret string
 	// ClusterTLS is the certificate that a hub shows to others, and the authority that
 	// theirs must come from.
-	ClusterTLS keys.Files
+	ClusterTLS TLSFiles
 
 	Log *slog.Logger // nil is none
 }
@@ -70,7 +69,7 @@ type Hub struct {
 
 	mu     sync.Mutex               // guards what follows, and is held while options change
 	own    map[string]nkeys.KeyPair // by account: the hub's own keys, which are in no file
-	listed []keys.Key               // as the server knows them
+	listed []Key                    // as the server knows them
 	closed bool                     // the file has existed: no client connects without a key
 }
 
@@ -222,10 +221,8 @@ func (h *Hub) ClusterAddress() string {
 // Access is how the hub itself uses an account: with a key that it makes for this run, never gives
 // away, and that may do everything in the account.
 type Access struct {
-	*Hub    // for InProcessConn
-	Account string
-	Inbox   string // the prefix of the subjects for replies
-	seed    []byte
+	*Hub // for InProcessConn
+	seed []byte
 }
 
 // Seed is the seed of the key; it never fails.
@@ -235,23 +232,19 @@ func (a *Access) Seed() ([]byte, error) { return slices.Clone(a.seed), nil }
 // that it needs. "" is DefaultAccount. CodeNotFound if the hub has no such account.
 func (h *Hub) Account(name string) (*Access, error) {
 	if name == "" {
-		name = keys.DefaultAccount
+		name = DefaultAccount
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	pair, ok := h.own[name]
-	if !ok || name == keys.SystemAccount {
+	if !ok || name == SystemAccount {
 		return nil, marchwarden.Errorf(marchwarden.CodeNotFound, "the hub has no account %.64q", name)
 	}
 	seed, err := pair.Seed()
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
 	}
-	inbox, err := keys.Inbox(seed)
-	if err != nil {
-		return nil, err
-	}
-	return &Access{Hub: h, Account: name, Inbox: inbox, seed: slices.Clone(seed)}, nil
+	return &Access{Hub: h, seed: slices.Clone(seed)}, nil
 }
 
 // Accounts are the accounts that the hub has now, by name, without the hubs' own. More

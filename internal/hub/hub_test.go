@@ -19,7 +19,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 )
 
 func start(t *testing.T, cfg hub.Config) *hub.Hub {
@@ -221,7 +220,7 @@ func TestRefused(t *testing.T) {
 		"no secret":                 {hub.Config{ClusterListen: "127.0.0.1:0", Routes: routes, ClusterSecret: filepath.Join(dir, "none")}, "there is no file of the cluster's secret"},
 		"a secret that is short":    {hub.Config{ClusterListen: "127.0.0.1:0", Routes: routes, ClusterSecret: secret}, "cluster_secret: must have at least"},
 		"a secret of long letters":  {hub.Config{ClusterListen: "127.0.0.1:0", Routes: routes, ClusterSecret: few}, "cluster_secret: must have at least"},
-		"no key of the certificate": {hub.Config{Listen: "127.0.0.1:0", TLS: keys.Files{Cert: "c"}}, "must be given together"},
+		"no key of the certificate": {hub.Config{Listen: "127.0.0.1:0", TLS: hub.TLSFiles{Cert: "c"}}, "must be given together"},
 		"a name with blanks":        {hub.Config{Name: "a b"}, "name: must be"},
 		"a name that colours":       {hub.Config{Name: "a\x1b[31m"}, "name: must be"},
 		"alone, then a cluster":     {hub.Config{Store: alone, ClusterListen: "127.0.0.1:0", Routes: routes}, "is that of a hub that runs alone"},

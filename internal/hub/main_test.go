@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 )
 
@@ -18,6 +19,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(storeVariable); dir != "" {
 		os.Exit(runHub(dir))
 	}
+	datatest.Abreast(4)
 	os.Exit(m.Run())
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/nats-io/nkeys"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 )
 
 const (
@@ -52,7 +51,7 @@ func readTrust(cfg Config) (t trust, err error) {
 	if t.hubs, err = cfg.ClusterTLS.Peer(); err != nil || cfg.ClusterSecret == "" {
 		return t, err
 	}
-	line, err := keys.ReadSecret(cfg.ClusterSecret, "file of the cluster's secret")
+	line, err := ReadSecret(cfg.ClusterSecret, "file of the cluster's secret")
 	if err != nil {
 		return t, err
 	}
@@ -145,7 +144,7 @@ func (h *Hub) setAccounts(opts *server.Options) error {
 	for _, a := range opts.Accounts {
 		byName[a.Name] = a
 	}
-	for _, name := range append(accounts, keys.SystemAccount) {
+	for _, name := range append(accounts, SystemAccount) {
 		public, err := h.ownKey(name)
 		if err != nil {
 			return err
@@ -154,17 +153,17 @@ func (h *Hub) setAccounts(opts *server.Options) error {
 	}
 	for _, k := range h.listed {
 		account := byName[k.Account]
-		if k.Role == keys.Client {
+		if k.Role == RoleClient {
 			account = byName[clientsOf(k.Account)]
 		}
-		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: k.Public, Account: account, Permissions: permissions(k.Rights())})
+		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: k.Public, Account: account, Permissions: k.rights()})
 	}
 	if !h.closed {
 		public, err := h.ownKey(openUser)
 		if err != nil {
 			return err
 		}
-		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: byName[keys.DefaultAccount]})
+		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: byName[DefaultAccount]})
 		opts.NoAuthUser = public
 	}
 	return nil
@@ -177,7 +176,7 @@ func clientsOf(account string) string { return account + "/clients" }
 
 // describe is the text of a configuration with accounts. No name needs escapes.
 func describe(accounts []string) string {
-	services, streams := keys.Shared()
+	services, streams := sharedSubjects()
 	var exports strings.Builder
 	for _, s := range services {
 		fmt.Fprintf(&exports, "      { service: %q }\n", s)
@@ -186,7 +185,7 @@ func describe(accounts []string) string {
 		fmt.Fprintf(&exports, "      { stream: %q }\n", s)
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "system_account: %q\naccounts {\n  %q {}\n", keys.SystemAccount, keys.SystemAccount)
+	fmt.Fprintf(&text, "system_account: %q\naccounts {\n  %q {}\n", SystemAccount, SystemAccount)
 	for _, name := range accounts {
 		fmt.Fprintf(&text, "  %q {\n    jetstream: enabled\n    exports: [\n%s    ]\n  }\n", name, exports.String())
 		fmt.Fprintf(&text, "  %q {\n    imports: [\n", clientsOf(name))
@@ -204,7 +203,7 @@ func describe(accounts []string) string {
 
 // accounts are the names of all accounts but the hubs' own, in order.
 func (h *Hub) accounts() []string {
-	names := []string{keys.DefaultAccount}
+	names := []string{DefaultAccount}
 	for _, k := range h.listed {
 		names = append(names, k.Account)
 	}
@@ -227,15 +226,8 @@ func (h *Hub) ownKey(account string) (string, error) {
 	return public, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the hub's own key")
 }
 
-func permissions(r keys.Rights) *server.Permissions {
-	if r.All {
-		return nil
-	}
-	return &server.Permissions{Publish: &server.SubjectPermission{Allow: r.Publish}, Subscribe: &server.SubjectPermission{Allow: r.Subscribe}}
-}
-
 // check looks at whether a configuration is sound and safe, and reads its keys.
-func check(cfg Config) (listed []keys.Key, closed bool, err error) {
+func check(cfg Config) (listed []Key, closed bool, err error) {
 	if cfg.Store == "" {
 		return nil, false, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "store", Message: "must be a folder"}
 	}
@@ -243,7 +235,7 @@ func check(cfg Config) (listed []keys.Key, closed bool, err error) {
 		return nil, false, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "name", Message: "must be 1 to 64 bytes without blanks, dots, slashes or wildcards"}
 	}
 	if cfg.Keys != "" {
-		if listed, closed, err = keys.Read(cfg.Keys); err != nil {
+		if listed, closed, err = ReadKeys(cfg.Keys); err != nil {
 			return nil, false, err
 		}
 	}

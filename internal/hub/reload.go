@@ -6,7 +6,6 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 )
 
 const checkEvery = time.Second
@@ -40,7 +39,7 @@ func (h *Hub) Reload() error {
 	if h.cfg.Keys == "" {
 		return nil
 	}
-	listed, exists, err := keys.Read(h.cfg.Keys)
+	listed, exists, err := ReadKeys(h.cfg.Keys)
 	if err != nil {
 		return err
 	}

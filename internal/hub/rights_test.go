@@ -1,7 +1,6 @@
 package hub_test
 
 import (
-	"crypto/rand"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -13,13 +12,12 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 )
 
 // guarded is a hub with keys, and their seeds by name.
 type guarded struct {
 	*hub.Hub
-	file  *keys.File
+	file  hub.KeysFile
 	seeds map[string][]byte
 }
 
@@ -28,12 +26,8 @@ type guarded struct {
 func newKeys(t *testing.T) (g *guarded, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "keys.json")
-	file, err := keys.Open(path, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g = &guarded{file: file, seeds: map[string][]byte{}}
-	for _, role := range keys.Roles() {
+	g = &guarded{file: hub.KeysFile(path), seeds: map[string][]byte{}}
+	for _, role := range hub.Roles() {
 		for name, account := range map[string]string{"1": "main", "2": "main", "-press": "press"} {
 			g.add(t, string(role)+name, account, role)
 		}
@@ -49,9 +43,9 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-func (g *guarded) add(t *testing.T, name, account string, role keys.Role) {
+func (g *guarded) add(t *testing.T, name, account string, role hub.Role) {
 	t.Helper()
-	seed, err := g.file.Add(rand.Reader, name, account, role)
+	seed, err := g.file.Add(time.Now(), name, account, role)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +68,7 @@ func (g *guarded) options(t *testing.T, name string) []nats.Option {
 
 func (g *guarded) inbox(t *testing.T, name string) string {
 	t.Helper()
-	inbox, err := keys.Inbox(g.seeds[name])
+	inbox, err := hub.Inbox(g.seeds[name])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +83,7 @@ func (g *guarded) prepare(t *testing.T, facts cluster.Facts) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg := cluster.Config{InProcess: access, Name: "hub", Seed: access.Seed, Inbox: access.Inbox, Now: time.Now}
+		cfg := cluster.Config{InProcess: access, Name: "hub", Seed: access.Seed, Now: time.Now}
 		if err := cluster.Prepare(within(t, 30*time.Second), cfg, facts); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +210,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
 	g.prepare(t, cluster.Facts{})
-	for _, role := range keys.Roles() {
+	for _, role := range hub.Roles() {
 		p := g.prober(t, string(role)+"1")
 		for _, r := range rights {
 			want := strings.Contains(r.who, string(role[0]))
@@ -226,11 +220,11 @@ func TestRights(t *testing.T) {
 		}
 		// Its own replies, and no others.
 		for _, other := range []string{"hub1", "hub2", "worker1", "worker2", "client1", "client2"} {
-			want := other == string(role)+"1" || role == keys.Hub
+			want := other == string(role)+"1" || role == hub.RoleHub
 			if got := p.allowed(t, "subscribe "+g.inbox(t, other)+".>"); got != want {
 				t.Errorf("%s hears the replies of %s: %t", role, other, got)
 			}
-			if got := p.allowed(t, "publish "+g.inbox(t, other)+".x"); got != (role == keys.Hub) {
+			if got := p.allowed(t, "publish "+g.inbox(t, other)+".x"); got != (role == hub.RoleHub) {
 				t.Errorf("%s forges a reply to %s: %t", role, other, got)
 			}
 		}

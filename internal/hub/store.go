@@ -13,7 +13,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 )
 
 const (
@@ -109,7 +108,7 @@ func (s *store) identify(cfg Config) error {
 		err = errors.New("it does not name a hub")
 	}
 	for _, account := range s.form.Accounts {
-		err = errors.Join(err, keys.CheckAccount(account))
+		err = errors.Join(err, CheckAccount(account))
 	}
 	is := s.form
 	switch {

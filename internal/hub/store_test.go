@@ -3,6 +3,7 @@ package hub
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,5 +46,13 @@ func TestRemember(t *testing.T) {
 	}
 	if err := s.close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A key without a role that is known may do nothing.
+func TestNoRole(t *testing.T) {
+	r := Key{Public: "U"}.rights()
+	if r == nil || !slices.Equal(r.Publish.Allow, []string{"_INBOX_U.>"}) || !slices.Equal(r.Subscribe.Allow, r.Publish.Allow) {
+		t.Errorf("it may %+v", r)
 	}
 }

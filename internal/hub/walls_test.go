@@ -15,7 +15,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 )
 
 // An account knows nothing of another: not its messages, streams, evidence or replies.
@@ -165,7 +164,7 @@ func TestOneAnswer(t *testing.T) {
 		}
 	}
 	ask("at first")
-	g.add(t, "more", "elsewhere", keys.Client)
+	g.add(t, "more", "elsewhere", hub.RoleClient)
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -246,12 +245,12 @@ func TestReload(t *testing.T) {
 	goes := connect(t, g.Address(), append(g.options(t, "worker2"), nats.ClosedHandler(func(*nats.Conn) { close(gone) }))...)
 	write(t, connect(t, g.Address(), g.options(t, "hub1")...), 1)
 
-	g.add(t, "late", "desk", keys.Worker)
+	g.add(t, "late", "desk", hub.RoleWorker)
 	refuse("late")
 	if err := g.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	access, err := g.Account("desk")
+	_, err := g.Account("desk")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +261,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := js.Publish(within(t, 20*time.Second), "mw.task."+id1, []byte("x")); err != nil {
-		t.Errorf("in the new account %v: %v", access.Account, err)
+		t.Errorf("in the new account: %v", err)
 	}
 
 	if err := g.file.Remove("worker2"); err != nil {
@@ -287,17 +286,13 @@ func TestReload(t *testing.T) {
 func TestFirstKeyClosesTheDoor(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "keys.json")
-	file, err := keys.Open(path, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
 	cfg := hub.Config{Store: t.TempDir(), Listen: "127.0.0.1:0", Keys: path}
 	h := start(t, cfg)
-	g := &guarded{Hub: h, file: file, seeds: map[string][]byte{}}
+	g := &guarded{Hub: h, file: hub.KeysFile(path), seeds: map[string][]byte{}}
 	gone := make(chan struct{})
 	nc := connect(t, h.Address(), nats.ClosedHandler(func(*nats.Conn) { close(gone) }))
 	write(t, nc, 1)
-	g.add(t, "ops", "", keys.Hub)
+	g.add(t, "ops", "", hub.RoleHub)
 	if err := h.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +360,7 @@ func (g *guarded) restarts(t *testing.T, cfg hub.Config, path string) {
 		}
 	}
 	cfg.Keys = path
-	g.add(t, "anew", "", keys.Hub)
+	g.add(t, "anew", "", hub.RoleHub)
 	g.Hub = start(t, cfg)
 	if got := write(t, connect(t, g.Address(), g.options(t, "anew")...), 1); got != 3 {
 		t.Errorf("message %d: the streams are others", got)

@@ -20,7 +20,7 @@ func (d Date) Fits(o Date) bool {
 	return same(d.Year, o.Year) && same(d.Month, o.Month) && same(d.Day, o.Day)
 }
 
-const monthNames = `(?i:(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?)`
+var monthNames = `(?i:(` + strings.ReplaceAll(WordList("months")+" "+WordList("short months"), " ", "|") + `)\b\.?)`
 
 // dateForms are the ways in which dates are written.
 var dateForms = []struct {

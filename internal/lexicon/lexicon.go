@@ -1,9 +1,8 @@
-// Package lexicon knows the words of English text: tokens, stems, stop words,
-// sentences, quantities, names and negation. It owns the rules that turn a text
-// into such pieces and the spans where they stand. It knows no documents, does
-// no ranking and keeps no state: every function is pure, deterministic and safe
-// for concurrent use, and takes any bytes without panicking, invalid UTF-8
-// included.
+// Package lexicon reads English: tokens, stems, sentences, quantities, names and negation
+// of a text, and what a question asks for. It owns all lists of words, which are data in
+// the folder words, and the rules that go by them. It knows no documents: every function
+// is deterministic and safe for concurrent use, and takes any bytes without panicking,
+// invalid UTF-8 included.
 //
 // Offsets are byte offsets into the text that was passed in, and always lie on
 // rune boundaries of it.
@@ -111,6 +110,25 @@ func Terms(s string) []string {
 		}
 	}
 	return terms
+}
+
+// TermSet is the set of the terms of s.
+func TermSet(s string) map[string]bool {
+	set := map[string]bool{}
+	for _, stem := range Terms(s) {
+		set[stem] = true
+	}
+	return set
+}
+
+// SameWords is a key that texts of the same words share, in whatever order.
+func SameWords(s string) string {
+	stems := Terms(s)
+	if len(stems) == 0 {
+		return strings.ToLower(s)
+	}
+	slices.Sort(stems)
+	return strings.Join(slices.Compact(stems), " ")
 }
 
 // Token is one word or number of a text. Text is text[Start:End], without a

@@ -112,13 +112,13 @@ func (n nameFinder) ordinal(i int) bool {
 func Negated(s string) bool {
 	tokens := Tokens(s)
 	for i, t := range tokens {
-		word := strings.ReplaceAll(strings.ToLower(t.Text), "’", "'")
+		word := strings.ToLower(t.Text)
 		next := ""
 		if i+1 < len(tokens) {
 			next = strings.ToLower(tokens[i+1].Text)
 		}
 		switch {
-		case strings.HasSuffix(word, "n't"):
+		case t.Contracted():
 			return true
 		case (word == "no" || word == "nos") && i+1 < len(tokens) && tokens[i+1].Number && strings.HasPrefix(s[t.End:], "."):
 		case denials[word] && !harmless[word+"_"+next]:
@@ -130,5 +130,7 @@ func Negated(s string) bool {
 	return false
 }
 
-// refusals are stems of verbs that deny what they are followed by.
-var refusals = StemSet("fail refuse decline cease")
+// Contracted reports a word that ends in n't, for not.
+func (t Token) Contracted() bool {
+	return strings.HasSuffix(strings.ReplaceAll(strings.ToLower(t.Text), "’", "'"), "n't")
+}

@@ -52,7 +52,7 @@ func (o opening) starter() bool {
 }
 
 // speaker is who said what was quoted: "Smith asked", "He wrote".
-var speaker = regexp.MustCompile(`^(?:\p{Lu}\S*\s+){1,3}(?:` + strings.ReplaceAll(lists.Of("speech"), " ", "|") + `)\b`)
+var speaker = regexp.MustCompile(`^(?:\p{Lu}\S*\s+){1,3}(?:` + strings.ReplaceAll(WordList("speech"), " ", "|") + `)\b`)
 
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)

@@ -285,3 +285,11 @@ func Spelled(s string) []Number {
 	}
 	return out
 }
+
+// Counted is a number of things in words: "1 name", "3 names".
+func Counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -1,87 +1,117 @@
 package lexicon
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
+	"io/fs"
 	"strings"
+	"sync"
 )
 
-// StemSet is the set of the stems of the words of a list.
-func StemSet(list string) map[string]bool {
-	set := make(map[string]bool)
-	for w := range strings.FieldsSeq(list) {
-		set[Stem(w)] = true
+// The files of words hold lists by their names: a name, a colon and words, which go on
+// over indented lines. A line that begins with # explains.
+//
+//go:embed words/*.txt
+var wordFiles embed.FS
+
+// lists are those of all files. The files are part of the program: one that cannot be
+// read, or a name that stands twice, is a panic.
+var lists = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	err := fs.WalkDir(wordFiles, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := wordFiles.ReadFile(path)
+		readLists(all, string(text))
+		return err
+	})
+	if err != nil {
+		panic(err)
 	}
-	return set
-}
+	return all
+})
 
-// Lists are lists of words by their names.
-type Lists map[string]string
-
-// ReadLists reads a file of lists: a name, a colon and words, which go on over indented
-// lines. A line that begins with # explains.
-func ReadLists(file string) Lists {
-	lists := Lists{}
+func readLists(into map[string]string, text string) {
 	name := ""
-	for line := range strings.Lines(file) {
+	for line := range strings.Lines(text) {
 		words := line
 		if strings.TrimSpace(line) == "" || line[0] == '#' {
 			continue
 		}
 		if line[0] != '\t' {
 			name, words, _ = strings.Cut(line, ":")
+			if _, twice := into[name]; twice {
+				panic(fmt.Sprintf("two lists of words are called %q", name))
+			}
 		}
-		lists[name] = strings.TrimSpace(lists[name] + " " + strings.TrimSpace(words))
+		into[name] = strings.TrimSpace(into[name] + " " + strings.TrimSpace(words))
 	}
-	return lists
 }
 
-// Of is the list of a name. It panics where there is none: the file is part of the program.
-func (l Lists) Of(name string) string {
-	list, ok := l[name]
+// WordList is the list of a name. It panics where there is none.
+func WordList(name string) string {
+	list, ok := lists()[name]
 	if !ok {
 		panic(fmt.Sprintf("no list of words is called %q", name))
 	}
 	return list
 }
 
-// Words is the set of the words of a list.
-func (l Lists) Words(name string) map[string]bool {
+// WordSet is the set of the words of some lists.
+func WordSet(names ...string) map[string]bool {
 	set := make(map[string]bool)
-	for w := range strings.FieldsSeq(l.Of(name)) {
-		set[w] = true
+	for _, name := range names {
+		for w := range strings.FieldsSeq(WordList(name)) {
+			set[w] = true
+		}
 	}
 	return set
 }
 
-// Stems is the set of the stems of the words of a list.
-func (l Lists) Stems(name string) map[string]bool { return StemSet(l.Of(name)) }
+// StemSet is the set of the stems of the words of some lists.
+func StemSet(names ...string) map[string]bool {
+	set := make(map[string]bool)
+	for w := range WordSet(names...) {
+		set[Stem(w)] = true
+	}
+	return set
+}
 
-//go:embed words.txt
-var wordsFile string
-
-// What each list holds is said in the file.
+// What each list holds is said in the files.
 var (
-	lists = ReadLists(wordsFile)
+	stopWords  = WordSet("stop")
+	joining    = WordSet("joining")
+	ending     = WordSet("ending")
+	counting   = WordSet("counting")
+	labels     = WordSet("labels")
+	dangling   = WordSet("dangling")
+	exclaimed  = WordSet("exclaimed")
+	starters   = WordSet("starters")
+	zones      = WordSet("zones")
+	months     = WordSet("months", "short months")
+	weekdays   = WordSet("weekdays")
+	connectors = WordSet("connectors")
+	denials    = WordSet("denials")
+	refusals   = StemSet("refusals")
+	harmless   = WordSet("mere denials")
 
-	stopWords  = lists.Words("stop")
-	joining    = lists.Words("joining")
-	ending     = lists.Words("ending")
-	counting   = lists.Words("counting")
-	labels     = lists.Words("labels")
-	dangling   = lists.Words("dangling")
-	exclaimed  = lists.Words("exclaimed")
-	starters   = lists.Words("starters")
-	zones      = lists.Words("zones")
-	months     = lists.Words("months")
-	weekdays   = lists.Words("weekdays")
-	connectors = lists.Words("connectors")
-	denials    = lists.Words("denials")
-	harmless   = lists.Words("harmless")
+	lightWords   = StemSet("light")
+	vagueWords   = StemSet("vague")
+	aliases      = stemPairs(WordList("aliases"))
+	degreeWord   = WordSet("degree")
+	questionWord = WordSet("question")
+	yesOrNo      = WordSet("yes or no")
+	pronouns     = WordSet("pronouns")
+	timeWords    = StemSet("months", "spans of time")
+	noNames      = StemSet("scales", "weekdays")
+	articles     = WordSet("articles")
+	joints       = WordSet("joints")
+	clauseEnds   = WordSet("clause ends")
 
 	// units gives the normalised name of a unit as written. A form with a capital
 	// is looked up as it is, others in lower case.
-	units = readUnits(lists)
+	units = readUnits()
 
 	// signUnits are the units that are no words, or two, longest first.
 	signUnits = [][2]string{
@@ -113,9 +143,9 @@ var (
 )
 
 // readUnits makes a table of the lists that are called unit.
-func readUnits(lists Lists) map[string]string {
+func readUnits() map[string]string {
 	table := make(map[string]string)
-	for name, forms := range lists {
+	for name, forms := range lists() {
 		if unit, ok := strings.CutPrefix(name, "unit "); ok {
 			for form := range strings.FieldsSeq(forms) {
 				table[form] = unit
@@ -123,4 +153,16 @@ func readUnits(lists Lists) map[string]string {
 		}
 	}
 	return table
+}
+
+// stemPairs is the set of pairs of stems, either way round, of a list such as
+// "high low; rise fall".
+func stemPairs(list string) map[[2]string]bool {
+	set := map[[2]string]bool{}
+	for pair := range strings.SplitSeq(list, ";") {
+		a, b, _ := strings.Cut(strings.TrimSpace(pair), " ")
+		sa, sb := Stem(a), Stem(b)
+		set[[2]string{sa, sb}], set[[2]string{sb, sa}] = true, true
+	}
+	return set
 }

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// patience is how long a cell is tried before those who wait are told: longer than
+	// patience is how long a store is tried before those who wait are told: longer than
 	// hubs need to agree on another leader.
 	patience = 15 * time.Second
 	// longestPause is the longest between two tries.
@@ -23,7 +23,7 @@ const (
 	longestLead = int64(300 * time.Millisecond)
 )
 
-// job is what one exchange with the cell is about.
+// job is what one exchange with the store is about.
 type job struct {
 	waiters []*waiter
 	wants   []int
@@ -39,7 +39,7 @@ type outcome struct {
 	every bool
 }
 
-// exchange asks the cell for leave, for as long as a caller waits, and tells it what was given
+// exchange asks the store for leave, for as long as a caller waits, and tells it what was given
 // back.
 func (l *Limiter) exchange() {
 	for {
@@ -71,7 +71,7 @@ func (l *Limiter) next() (job, bool) {
 // deliver hands out what was given, and returns how long to rest before the next
 // exchange.
 func (l *Limiter) deliver(j job, out outcome) (pause int64) {
-	now := l.cfg.Cell.Now().UnixNano()
+	now := l.cfg.Store.Now().UnixNano()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, g := range out.given {
@@ -108,10 +108,10 @@ func (l *Limiter) answer(w *waiter, a answer) bool {
 	return true
 }
 
-// trade has one exchange with the cell, as often as others come first. It fails when the
-// cell has not answered for all of patience.
+// trade has one exchange with the store, as often as others come first. It fails when the
+// store has not answered for all of patience.
 func (l *Limiter) trade(j job) outcome {
-	heard := l.cfg.Now() // from the cell
+	heard := l.cfg.Now() // from the store
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 {
 			longest := max(int64(time.Millisecond)<<min(attempt, 6), l.took*int64(min(attempt, 4)))
@@ -163,7 +163,7 @@ func (l *Limiter) attempt(j job, reload bool) (out outcome, done bool, err error
 // load reads the state. One that is older than what is known was lost and made anew: what
 // is known is added to it.
 func (l *Limiter) load(ctx context.Context) error {
-	b, rev, err := l.cfg.Cell.Load(ctx)
+	b, rev, err := l.cfg.Store.Load(ctx)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (l *Limiter) load(ctx context.Context) error {
 		l.alg.merge(&s, l.known)
 	}
 	if rev == 0 && l.cfg.Strict {
-		l.alg.begin(&s, l.cfg.Cell.Now().UnixNano())
+		l.alg.begin(&s, l.cfg.Store.Now().UnixNano())
 	}
 	l.known, l.rev = s, rev
 	l.heard(s.Slow)
@@ -185,7 +185,7 @@ func (l *Limiter) load(ctx context.Context) error {
 
 // try works out what the state that is known allows and puts the next one in its place.
 func (l *Limiter) try(ctx context.Context, j job, fresh bool) (out outcome, done bool, err error) {
-	began := l.cfg.Cell.Now().UnixNano()
+	began := l.cfg.Store.Now().UnixNano()
 	s := l.known
 	s.Free, s.Used = slices.Clone(s.Free), slices.Clone(s.Used)
 	if slow, _ := l.look(); max(slow, j.slow) > began {
@@ -205,8 +205,8 @@ func (l *Limiter) try(ctx context.Context, j job, fresh bool) (out outcome, done
 	if err != nil {
 		return outcome{err: err, every: true}, true, nil
 	}
-	rev, err := l.cfg.Cell.Swap(ctx, b, l.rev)
-	if took := l.cfg.Cell.Now().UnixNano() - began; err == nil || errors.Is(err, ErrConflict) {
+	rev, err := l.cfg.Store.Swap(ctx, b, l.rev)
+	if took := l.cfg.Store.Now().UnixNano() - began; err == nil || errors.Is(err, ErrConflict) {
 		l.took = max(took, l.took-(l.took-took)/8)
 	}
 	switch {
@@ -238,7 +238,7 @@ func (l *Limiter) unreachable(fault error) outcome {
 		Message: l.cfg.Name + ": what others use of this limit cannot be known, so no call may be made", Hint: "check that the engine can be reached"}}}
 }
 
-// unreachableError says that a cell was tried for long enough.
+// unreachableError says that a store was tried for long enough.
 type unreachableError struct{ error }
 
 // Unwrap exposes the code.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
 const (
@@ -19,7 +18,7 @@ const (
 
 // gate is shut while a provider accepts no calls.
 type gate struct {
-	clock Cell // the shared clock alone is asked
+	clock Store // the shared clock alone is asked
 	now   func() time.Time
 
 	shut    sync.Mutex    // guards what follows
@@ -27,7 +26,7 @@ type gate struct {
 	changed chan struct{} // closed when that moves
 }
 
-func newGate(clock Cell, now func() time.Time) gate {
+func newGate(clock Store, now func() time.Time) gate {
 	return gate{clock: clock, now: now, changed: make(chan struct{})}
 }
 
@@ -100,43 +99,22 @@ func sleep(ctx context.Context, nanoseconds int64, changed <-chan struct{}) erro
 	return nil
 }
 
-// open is the limiter of what has no limit: it waits only while its provider accepts no calls. It
-// has no state in the cell, which would cost an exchange for each use; others know what it is told
-// by tell.
-type open struct {
-	gate
-	name string
-	tell func(until time.Time)
-}
-
-var _ dispatch.Limiter = (*open)(nil)
-
-// Take implements dispatch.Limiter.
-func (o *open) Take(ctx context.Context, _ int) (settle func(used int), err error) {
+// pass waits while the provider accepts no calls.
+func (g *gate) pass(ctx context.Context, name string) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
-		slow, changed := o.look()
-		now := o.clock.Now().UnixNano()
+		slow, changed := g.look()
+		now := g.clock.Now().UnixNano()
 		if now >= slow {
-			return func(int) {}, nil
+			return nil
 		}
-		if err := later(o.name, slow, now); err != nil {
-			return nil, err
+		if err := later(name, slow, now); err != nil {
+			return err
 		}
 		if err := sleep(ctx, slow-now, changed); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
-
-// Slow implements dispatch.Limiter.
-func (o *open) Slow(until time.Time) {
-	if at, is := o.slower(until); is && o.tell != nil {
-		o.tell(time.Unix(0, at))
-	}
-}
-
-// Limited implements dispatch.Limiter: there is no limit.
-func (*open) Limited() bool { return false }

@@ -17,12 +17,12 @@ import (
 //
 // Take fails at once with CodeExhausted if so much can never be used, or not today, and
 // with CodeRateLimited and a method RetryAfter if the provider accepts no calls for longer than 30
-// s. It fails with CodeUnavailable when the cell cannot be reached for 15 s: without knowing what
+// s. It fails with CodeUnavailable when the store cannot be reached for 15 s: without knowing what
 // others use, no call may be made.
 type Limiter struct {
 	gate
 	cfg  Config
-	alg  algorithm
+	alg  algorithm     // nil if there is no limit: then the store is not used, which would cost an exchange for each use
 	kick chan struct{} // wakes the exchange from its pause
 
 	mu      sync.Mutex // guards what follows
@@ -40,23 +40,23 @@ type Limiter struct {
 
 var _ dispatch.Limiter = (*Limiter)(nil)
 
-// Config is what a Limiter is made of. Rate, Cell and Now are needed.
+// Config is what a Limiter is made of. Store and Now are needed.
 type Config struct {
-	Name string // in errors, such as "anthropic/requests"
-	Rate Rate
-	Cell Cell
-	Now  func() time.Time // the clock of this process, which Slow is told by
+	Name  string // in errors, such as "anthropic/requests"
+	Rate  Rate   // none is no limit: it waits only while its provider accepts no calls
+	Store Store
+	Now   func() time.Time // the clock of this process, which Slow is told by
 	// Strict says that slots of a paced limit begin a moment later where there is no
 	// state, as it may be lost and others may hold slots of it.
 	Strict bool
-	// Tell is told, besides what is written into the cell, that no call may be made before a moment
+	// Tell is told, besides what is written into the store, that no call may be made before a moment
 	// of the shared clock, to tell others at once; nil tells no one.
 	Tell func(until time.Time)
 }
 
 // New makes a limiter.
 func New(cfg Config) *Limiter {
-	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), kick: make(chan struct{}, 1), gate: newGate(cfg.Cell, cfg.Now)}
+	return &Limiter{cfg: cfg, alg: algorithmOf(cfg.Rate), kick: make(chan struct{}, 1), gate: newGate(cfg.Store, cfg.Now)}
 }
 
 // waiter waits for leave to use n.
@@ -80,6 +80,9 @@ type returned struct {
 // or not. What is taken of a day and not settled keeps others waiting, as it may come back,
 // until it counts as used a quarter of an hour later.
 func (l *Limiter) Take(ctx context.Context, n int) (settle func(used int), err error) {
+	if l.alg == nil {
+		return func(int) {}, l.pass(ctx, l.cfg.Name)
+	}
 	if n <= 0 {
 		return func(int) {}, ctx.Err()
 	}
@@ -100,18 +103,29 @@ func (l *Limiter) Slow(until time.Time) {
 	if !later {
 		return
 	}
-	l.mu.Lock()
-	l.slowing = max(l.slowing, at)
-	l.run()
-	l.mu.Unlock()
-	l.wake()
+	if l.alg != nil {
+		l.mu.Lock()
+		l.slowing = max(l.slowing, at)
+		l.run()
+		l.mu.Unlock()
+		l.wake()
+	}
 	if l.cfg.Tell != nil {
 		l.cfg.Tell(time.Unix(0, at))
 	}
 }
 
-// Limited implements dispatch.Limiter: there is a limit.
-func (*Limiter) Limited() bool { return true }
+// Limited implements dispatch.Limiter.
+func (l *Limiter) Limited() bool { return l.alg != nil }
+
+// rests reports whether nothing is under way that would be lost.
+func (l *Limiter) rests() bool {
+	slow, _ := l.look()
+	now := l.cfg.Store.Now().UnixNano()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.running && slow <= now
+}
 
 // acquire waits until n may be used.
 func (l *Limiter) acquire(ctx context.Context, n int) (grant, error) {
@@ -154,7 +168,7 @@ func (l *Limiter) canceled(ctx context.Context) error {
 func (l *Limiter) await(ctx context.Context, g grant) (bool, error) {
 	for {
 		slow, changed := l.look()
-		now := l.cfg.Cell.Now().UnixNano()
+		now := l.cfg.Store.Now().UnixNano()
 		switch {
 		case g.when < slow && now < slow:
 			return false, nil
@@ -195,7 +209,7 @@ func (l *Limiter) quit(w *waiter) {
 	}
 }
 
-// giveBack has the exchange tell the cell, unless that would change nothing there.
+// giveBack has the exchange tell the store, unless that would change nothing there.
 func (l *Limiter) giveBack(b returned) {
 	if b.n == 0 && b.grant.day == "" {
 		return

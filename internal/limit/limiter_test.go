@@ -15,15 +15,15 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
-// limited is a limiter on a cell, by the clock of the bubble.
-func limited(t *testing.T, text string, cell Cell) *Limiter {
+// limited is a limiter on a store, by the clock of the bubble.
+func limited(t *testing.T, text string, store Store) *Limiter {
 	t.Helper()
 	rules, err := ParseRules([]string{"acme " + text})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rate, _ := rules.For(rules.Exact()[0])
-	return New(Config{Name: rules.Exact()[0], Rate: rate, Cell: cell, Now: time.Now})
+	return New(Config{Name: rules.Exact()[0], Rate: rate, Store: store, Now: time.Now})
 }
 
 // uses takes n and uses all of it.
@@ -51,15 +51,15 @@ func about(d, want time.Duration) bool { return d >= want && d < want+want/10+50
 func TestLostState(t *testing.T) {
 	for text, want := range map[string]marchwarden.Code{"money 1/day": marchwarden.CodeExhausted, "tokens 1000000/m": marchwarden.CodeCanceled} {
 		synctest.Test(t, func(t *testing.T) {
-			cell := &losable{memory: memory{now: time.Now}}
-			l := limited(t, text, cell)
+			store := &losable{memory: memory{now: time.Now}}
+			l := limited(t, text, store)
 			settle, err := l.Take(t.Context(), 900_000)
 			if err != nil {
 				t.Fatal(err)
 			}
 			settle(800_000)
 			synctest.Wait()
-			cell.lose()
+			store.lose()
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			if err := uses(ctx, l, 300_000); marchwarden.CodeOf(err) != want {
@@ -72,14 +72,14 @@ func TestLostState(t *testing.T) {
 	}
 }
 
-// late is a cell that takes a while to say that it did what it did.
+// late is a store that takes a while to say that it did what it did.
 type late struct {
-	Cell
+	Store
 	by atomic.Int64
 }
 
 func (l *late) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
-	next, err := l.Cell.Swap(ctx, state, rev)
+	next, err := l.Store.Swap(ctx, state, rev)
 	time.Sleep(time.Duration(l.by.Swap(0)))
 	return next, err
 }
@@ -89,7 +89,7 @@ func (l *late) Swap(ctx context.Context, state []byte, rev uint64) (uint64, erro
 func TestLateLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := Memory(time.Now)
-		slow := &late{Cell: shared}
+		slow := &late{Store: shared}
 		slow.by.Store(int64(4 * time.Second))
 		waits(t, limited(t, "tokens 100/m", slow), 100)
 		if d := waits(t, limited(t, "tokens 100/m", shared), 100); d < time.Minute {
@@ -181,8 +181,8 @@ func TestTooMuch(t *testing.T) {
 // TestCanceled: who gives up has used nothing, and what it had goes to others.
 func TestCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cell := Memory(time.Now)
-		l, other := limited(t, "requests 1/s", cell), limited(t, "requests 1/s", cell)
+		store := Memory(time.Now)
+		l, other := limited(t, "requests 1/s", store), limited(t, "requests 1/s", store)
 		waits(t, l, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 		defer cancel()
@@ -202,9 +202,9 @@ func TestCanceled(t *testing.T) {
 	})
 }
 
-// broken is a cell that can be out of reach.
+// broken is a store that can be out of reach.
 type broken struct {
-	Cell
+	Store
 	out atomic.Bool
 }
 
@@ -212,24 +212,24 @@ func (b *broken) Load(ctx context.Context) ([]byte, uint64, error) {
 	if b.out.Load() {
 		return nil, 0, errLost
 	}
-	return b.Cell.Load(ctx)
+	return b.Store.Load(ctx)
 }
 
 func (b *broken) Swap(ctx context.Context, state []byte, rev uint64) (uint64, error) {
 	if b.out.Load() {
 		return 0, errLost
 	}
-	return b.Cell.Swap(ctx, state, rev)
+	return b.Store.Swap(ctx, state, rev)
 }
 
-// TestUnreachable: without the cell no call is let through, every caller is told, and it continues
-// when the cell is back.
+// TestUnreachable: without the store no call is let through, every caller is told, and it continues
+// when the store is back.
 func TestUnreachable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cell := &broken{Cell: Memory(time.Now)}
-		l := limited(t, "requests 50/s", cell)
+		store := &broken{Store: Memory(time.Now)}
+		l := limited(t, "requests 50/s", store)
 		waits(t, l, 1)
-		cell.out.Store(true)
+		store.out.Store(true)
 		began := time.Now()
 		var wg sync.WaitGroup
 		for range 20 {
@@ -245,7 +245,7 @@ func TestUnreachable(t *testing.T) {
 		if d := time.Since(began); d < patience || d > 2*patience {
 			t.Errorf("it took %v", d)
 		}
-		time.AfterFunc(time.Second, func() { cell.out.Store(false) })
+		time.AfterFunc(time.Second, func() { store.out.Store(false) })
 		if d := waits(t, l, 1); d > 2*time.Second {
 			t.Errorf("%v after it was back", d)
 		}
@@ -285,16 +285,16 @@ func TestSet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cells := map[string]Cell{}
+		stores := map[string]Store{}
 		var mu sync.Mutex
 		var there *Set
-		config := SetConfig{Rules: rules, Now: time.Now, Cell: func(key string) Cell {
+		config := SetConfig{Rules: rules, Now: time.Now, Store: func(key string) Store {
 			mu.Lock()
 			defer mu.Unlock()
-			if cells[key] == nil {
-				cells[key] = Memory(time.Now)
+			if stores[key] == nil {
+				stores[key] = Memory(time.Now)
 			}
-			return cells[key]
+			return stores[key]
 		}}
 		there = NewSet(config)
 		config.Tell = func(key string, until time.Time) { there.Heard(key, until) }
@@ -332,7 +332,7 @@ func TestSetForgets(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s := NewSet(SetConfig{Rules: rules, Now: time.Now, Cell: func(string) Cell { return Memory(time.Now) }})
+			s := NewSet(SetConfig{Rules: rules, Now: time.Now, Store: func(string) Store { return Memory(time.Now) }})
 			for i := range mostKept {
 				waits(t, s.Limit(fmt.Sprintf("host:%d/requests", i)), 1)
 			}
@@ -351,7 +351,7 @@ func TestSetForgets(t *testing.T) {
 	}
 }
 
-// TestManyHosts counts what 200 hosts that all want the same cost the cell.
+// TestManyHosts counts what 200 hosts that all want the same cost the store.
 func TestManyHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{rate: Rate{N: 50, Per: time.Second}, hosts: 200, callers: 2, latency: 10 * time.Millisecond, lasts: 8 * time.Second}

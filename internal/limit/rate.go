@@ -1,7 +1,6 @@
 // Package limit shares what a provider allows among all users of one engine: requests a second,
 // tokens a minute, money a day. It owns the rules that people write, the arithmetic, and the
-// waiting; where the shared state is kept is a Cell, of which this package has one in memory and
-// one of files.
+// waiting; where the shared state is kept is a Store, of which this package has one of files.
 //
 // There are three kinds of rate, by their span:
 //

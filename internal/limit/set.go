@@ -12,14 +12,14 @@ import (
 // is one for each host that pages are read from.
 const mostKept = 4096
 
-// SetConfig is what a Set is made of. Cell and Now are needed.
+// SetConfig is what a Set is made of. Store and Now are needed.
 type SetConfig struct {
 	Rules Rules
-	// Cell is the cell of a key, always of the same state for the same key.
-	Cell func(key string) Cell
-	Now  func() time.Time // the clock of this process
+	// Store is the store of a key, always of the same state for the same key.
+	Store func(key string) Store
+	Now   func() time.Time // the clock of this process
 	// Tell tells others that no call may be made before a moment of the shared clock; they hand it
-	// to their Heard. Nil tells no one; then others learn it from the cell of a key that has a
+	// to their Heard. Nil tells no one; then others learn it from the store of a key that has a
 	// rule, and not at all of one that has none.
 	Tell func(key string, until time.Time)
 }
@@ -30,26 +30,19 @@ type Set struct {
 	cfg SetConfig
 
 	mu    sync.Mutex // guards what follows
-	byKey map[string]gated
-}
-
-// gated is a limiter of this package.
-type gated interface {
-	dispatch.Limiter
-	heard(at int64) bool
-	rests() bool // nothing would be lost with it
+	byKey map[string]*Limiter
 }
 
 // NewSet makes a set; nothing is read before a limit is used.
 func NewSet(cfg SetConfig) *Set {
-	return &Set{cfg: cfg, byKey: map[string]gated{}}
+	return &Set{cfg: cfg, byKey: map[string]*Limiter{}}
 }
 
 // Limit is the limit of a key such as "anthropic/requests" or
 // "host:example.org/requests". One that no rule limits waits only after Slow.
 func (s *Set) Limit(key string) dispatch.Limiter { return s.limit(key) }
 
-func (s *Set) limit(key string) gated {
+func (s *Set) limit(key string) *Limiter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l, ok := s.byKey[key]; ok {
@@ -63,18 +56,14 @@ func (s *Set) limit(key string) gated {
 	return l
 }
 
-func (s *Set) make(key string) gated {
+func (s *Set) make(key string) *Limiter {
 	var tell func(time.Time)
 	if s.cfg.Tell != nil {
 		tell = func(until time.Time) { s.cfg.Tell(key, until) }
 	}
-	cell := s.cfg.Cell(key)
 	one, ok := s.cfg.Rules.find(key)
-	if !ok {
-		return &open{gate: newGate(cell, s.cfg.Now), name: key, tell: tell}
-	}
-	own := Key(one.subject, one.measure) == key
-	return New(Config{Name: key, Rate: one.rate, Cell: cell, Now: s.cfg.Now, Strict: own, Tell: tell})
+	own := ok && Key(one.subject, one.measure) == key
+	return New(Config{Name: key, Rate: one.rate, Store: s.cfg.Store(key), Now: s.cfg.Now, Strict: own, Tell: tell})
 }
 
 // forget drops limiters that no call waits for and that hold no call back. The caller has mu.
@@ -87,24 +76,9 @@ func (s *Set) forget() {
 }
 
 // Heard is told that no call may be made before a moment of the shared clock. It is also remembered
-// for keys that are not in use here: what has no rule is in no cell to be read later.
+// for keys that are not in use here: what has no rule is in no store to be read later.
 func (s *Set) Heard(key string, until time.Time) {
 	s.limit(key).heard(until.UnixNano())
-}
-
-// rests reports whether the gate is open.
-func (o *open) rests() bool {
-	slow, _ := o.look()
-	return slow <= o.clock.Now().UnixNano()
-}
-
-// rests reports whether nothing is under way that would be lost.
-func (l *Limiter) rests() bool {
-	slow, _ := l.look()
-	now := l.cfg.Cell.Now().UnixNano()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.running && slow <= now
 }
 
 // Use is what is used of a limit at a moment, for people.
@@ -117,9 +91,9 @@ type Use struct {
 	Slow time.Time `json:"slow,omitzero"`
 }
 
-// Look reads what is used of a limit. Its errors are those of the cell.
-func Look(ctx context.Context, key string, rate Rate, cell Cell) (Use, error) {
-	b, _, err := cell.Load(ctx)
+// Look reads what is used of a limit. Its errors are those of the store.
+func Look(ctx context.Context, key string, rate Rate, store Store) (Use, error) {
+	b, _, err := store.Load(ctx)
 	if err != nil {
 		return Use{}, err
 	}
@@ -127,7 +101,7 @@ func Look(ctx context.Context, key string, rate Rate, cell Cell) (Use, error) {
 	if err != nil {
 		return Use{}, err
 	}
-	now := cell.Now().UnixNano()
+	now := store.Now().UnixNano()
 	u := Use{Key: key, Rate: rate.String(), Of: rate.N}
 	switch alg := algorithmOf(rate).(type) {
 	case paced:

@@ -24,16 +24,16 @@ type world struct {
 	hosts   int
 	callers int // on each host
 	skew    time.Duration
-	latency time.Duration // of a cell, at most
+	latency time.Duration // of a store, at most
 	way     time.Duration // to the provider, at most
 	stalls  int           // of a host, in all
-	faults  float64       // of exchanges with a cell, done or not
-	loses   bool          // the cell is emptied half-way
+	faults  float64       // of exchanges with a store, done or not
+	loses   bool          // the store is emptied half-way
 	gives   float64       // of waits that are given up, and of uses that cost less
 	weight  int           // of a use, at most
 	lasts   time.Duration
 	seed    uint64
-	count   func(swap bool) // is told of every exchange with the cell; nil: unused
+	count   func(swap bool) // is told of every exchange with the store; nil: unused
 
 	mu   sync.Mutex // guards what follows
 	rng  *rand.Rand
@@ -53,8 +53,8 @@ func (w *world) chance() float64 {
 
 func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.chance() * float64(d)) }
 
-// losable is a cell in memory that can be emptied. It counts revisions on, as a store of
-// many cells does.
+// losable is a store in memory that can be emptied. It counts revisions on, as a store of
+// many stores does.
 type losable struct {
 	memory
 	last uint64 // guarded by memory.mu
@@ -77,7 +77,7 @@ func (c *losable) lose() {
 	c.state, c.rev = nil, 0
 }
 
-// hostCell is a shared cell as one host sees it: slow, faulty, and with a clock that is
+// hostCell is a shared store as one host sees it: slow, faulty, and with a clock that is
 // not quite right.
 type hostCell struct {
 	inner *losable
@@ -147,8 +147,8 @@ func (w *world) run(t *testing.T) {
 	var wg sync.WaitGroup
 	for h := range w.hosts {
 		skew := time.Duration((2*float64(h)/float64(max(1, w.hosts-1)) - 1) * float64(w.skew))
-		cell := &hostCell{inner: shared, world: w, skew: skew}
-		l := New(Config{Name: "acme/requests", Rate: w.rate, Cell: cell, Now: time.Now, Strict: true})
+		store := &hostCell{inner: shared, world: w, skew: skew}
+		l := New(Config{Name: "acme/requests", Rate: w.rate, Store: store, Now: time.Now, Strict: true})
 		for range w.callers {
 			wg.Go(func() { w.call(ctx, t, l) })
 		}
@@ -157,7 +157,7 @@ func (w *world) run(t *testing.T) {
 				if sleep(ctx, int64(w.upTo(w.lasts/2)), nil) != nil {
 					return
 				}
-				cell.stall(time.Duration(float64(2*time.Second) * w.chance()))
+				store.stall(time.Duration(float64(2*time.Second) * w.chance()))
 			}
 		})
 	}
@@ -244,7 +244,7 @@ func TestPacedUse(t *testing.T) {
 	}
 }
 
-// TestPacedInvariant: whatever happens to hosts and cells, there is no second with more
+// TestPacedInvariant: whatever happens to hosts and stores, there is no second with more
 // than the limit and a twentieth.
 func TestPacedInvariant(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

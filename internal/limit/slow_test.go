@@ -12,16 +12,16 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
-// TestSlow: what ten say at once counts once, for all limiters of the cell, and no bunch of calls
+// TestSlow: what ten say at once counts once, for all limiters of the store, and no bunch of calls
 // comes afterwards.
 func TestSlow(t *testing.T) {
 	for _, text := range []string{"requests 20/s", "tokens 600/m", "requests 100/day"} {
 		t.Run(text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cell := Memory(time.Now)
+				store := Memory(time.Now)
 				var all []*Limiter
 				for range 10 {
-					all = append(all, limited(t, text, cell))
+					all = append(all, limited(t, text, store))
 				}
 				waits(t, all[0], 1)
 				began := time.Now()
@@ -72,7 +72,7 @@ func TestSlowReachesThoseWhoHaveSlots(t *testing.T) {
 func TestSlowIsTheLatest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
-		l := New(Config{Name: "acme/requests", Rate: Rate{N: 5, Per: time.Second}, Cell: Memory(time.Now), Now: time.Now, Tell: func(time.Time) { told++ }})
+		l := New(Config{Name: "acme/requests", Rate: Rate{N: 5, Per: time.Second}, Store: Memory(time.Now), Now: time.Now, Tell: func(time.Time) { told++ }})
 		began := time.Now()
 		for _, d := range []time.Duration{3, 1, 3, 2} {
 			l.Slow(began.Add(d * time.Second))
@@ -85,7 +85,7 @@ func TestSlowIsTheLatest(t *testing.T) {
 
 func TestSlowForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set := NewSet(SetConfig{Cell: func(string) Cell { return Memory(time.Now) }, Now: time.Now})
+		set := NewSet(SetConfig{Store: func(string) Store { return Memory(time.Now) }, Now: time.Now})
 		for _, l := range []dispatch.Limiter{limited(t, "requests 5/s", Memory(time.Now)), limited(t, "tokens 50/m", Memory(time.Now)), set.Limit("acme/requests")} {
 			l.Slow(time.Now().Add(24 * time.Hour))
 			began := time.Now()

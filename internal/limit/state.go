@@ -10,7 +10,7 @@ import (
 // formatVersion is the version of the state below. A reader refuses a later one.
 const formatVersion = 1
 
-// state is what all share of one limit, as it is kept in a cell. Times are nanoseconds
+// state is what all share of one limit, as it is kept in a store. Times are nanoseconds
 // since 1970 on the shared clock.
 type state struct {
 	V    int   `json:"v"`
@@ -75,9 +75,11 @@ type algorithm interface {
 	begin(s *state, now int64)
 }
 
-// algorithmOf is the arithmetic of a rate.
+// algorithmOf is the arithmetic of a rate; nil of none.
 func algorithmOf(r Rate) algorithm {
 	switch r.Per {
+	case 0:
+		return nil
 	case time.Second:
 		return newPaced(r)
 	case Day:
@@ -95,7 +97,7 @@ const (
 	// provider and for clocks that differ.
 	tooLate = int64(30 * time.Millisecond)
 	// ahead is how far into the future slots are given out: far enough for the slowest
-	// exchange with a cell, and not so far that a slot means nothing when it comes.
+	// exchange with a store, and not so far that a slot means nothing when it comes.
 	ahead = int64(time.Second)
 	// block is how much of the time ahead one exchange may take for itself.
 	block = ahead / 4

@@ -10,10 +10,10 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
@@ -121,7 +121,7 @@ func mend(gaps []marchwarden.Gap) []marchwarden.Gap {
 	return gaps
 }
 
-// blind reports that nobody could look: there is no evidence, and that is because
+// blind reports that nothing could be looked at: there is no evidence, and that is because
 // every search failed, what was found could not be read, or the caller stopped
 // the run first. Whether there are sources is then unknown.
 func (r *run) blind() bool {
@@ -131,7 +131,7 @@ func (r *run) blind() bool {
 	faults := r.interrupted && len(r.state.Searches) == 0
 	for _, s := range r.state.Searches {
 		if s.Err == nil && len(s.Hits) == 0 {
-			return false // somebody looked and there was nothing
+			return false // it was looked at, and there was nothing
 		}
 		faults = faults || s.Err != nil
 	}

@@ -10,9 +10,9 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -238,7 +238,7 @@ func TestACallerWhoStopsARunThatGoesOn(t *testing.T) {
 	d.req.Constraints = &marchwarden.Constraints{MaxIterations: &one}
 	d.engine.Hits["pods"], d.fetcher.Texts["pods.md"] = []search.Hit{{Locator: "pods.md"}}, "Pods are green."
 	d.begin(t, nil)
-	run, _, err := outcome.Desk{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }}.
+	run, _, err := outcome.Resumer{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }}.
 		Resume(t.Context(), marchwarden.Request{Resume: labID, Constraints: &marchwarden.Constraints{MaxIterations: &three}}, nil)
 	if err != nil {
 		t.Fatal(err)

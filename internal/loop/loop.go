@@ -29,13 +29,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Config is what a loop is made of. Engine, Fetcher and Model may be nil when the
@@ -127,7 +126,7 @@ type run struct {
 	fetcher fetch.Fetcher
 	filter  marchwarden.SourceFilter
 	meter   *budget.Meter
-	model   *metered.Model // nil for a mind without one
+	model   *llm.Metered // nil for a mind without one
 	vectors *vectors.Vectors
 	state   *reason.State
 	caller  context.Context // shielded; asked for the caller's patience at checkpoints only
@@ -161,14 +160,15 @@ func (l *Loop) newRun(j replay.Journal, start *trace.Start, clock func() time.Du
 		gaps:    slices.Clone(start.Gaps), cutShort: map[int]bool{},
 		state: &reason.State{
 			Request: start.Request, Limits: start.Limits, Now: start.StartedAt, Given: start.Given, Guide: start.Guide,
-			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: vs.Embedder(), Nonce: quoted.Nonce(start.TraceID),
+			Evidence: &evidence.Set{}, Asked: map[string]bool{}, Failed: map[string]error{}, Meter: meter, Vectors: vs.Embedder(), Nonce: llm.Nonce(start.TraceID),
+			Leads: start.Gate == verify.Rules,
 		},
 	}
 	if r.fetcher = replay.Fetcher(j, nil); l.cfg.Fetcher != nil {
 		r.fetcher = replay.Fetcher(j, reads{l.cfg.Fetcher, r})
 	}
 	if start.Model != "" {
-		r.model = metered.New(replay.Model(j, start.Model, l.cfg.Model), meter, r.note, r.asking)
+		r.model = llm.NewMetered(replay.Model(j, start.Model, l.cfg.Model), meter, r.note, r.asking)
 		r.state.Model, r.state.Scale, r.state.Paid = r.model, r.model.Scale, r.model.Paid
 	}
 	meter.Hold(r.writing(start.Limits.TokenBudget))

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -38,6 +38,6 @@ func safe(cfg Config) Config {
 	if cfg.Fetcher != nil {
 		cfg.Fetcher = safeFetcher{cfg.Fetcher}
 	}
-	cfg.Model = metered.Safe(cfg.Model)
+	cfg.Model = llm.Safe(cfg.Model)
 	return cfg
 }

@@ -15,10 +15,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/resumetest"
+	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -108,9 +108,9 @@ func (d *desk) begin(t *testing.T, breaks func(w *trace.Writer)) *marchwarden.Re
 }
 
 // goOn goes on with the run, and holds that its rerun gives the same.
-func (d *desk) goOn(t *testing.T, more *marchwarden.Constraints) (*marchwarden.Result, *outcome.Run, []string) {
+func (d *desk) goOn(t *testing.T, more *marchwarden.Constraints) (*marchwarden.Result, *outcome.Resumed, []string) {
 	t.Helper()
-	run, res, err := outcome.Desk{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }, More: d.more}.
+	run, res, err := outcome.Resumer{Traces: d.traces, Blobs: d.blobs, Version: "test", Now: func() time.Time { return d.began }, More: d.more}.
 		Resume(t.Context(), marchwarden.Request{Resume: labID, Constraints: more}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func (w *whim) Embed(ctx context.Context, texts []string) ([]embed.Vector, error
 	if w.grows {
 		price *= call
 	}
-	settle, err := embed.Of(ctx).Reserve(price*len(texts) + 1)
+	settle, err := embed.AccountOf(ctx).Reserve(price*len(texts) + 1)
 	if err != nil {
 		return nil, err
 	}

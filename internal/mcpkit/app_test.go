@@ -13,7 +13,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 )
 
@@ -88,8 +87,8 @@ func TestWhoGetsAView(t *testing.T) {
 		} {
 			s, _ := newTestServer(t, echo, appOf(func(r *marchwarden.Result) (string, error) { return "<p>" + r.Answer + "</p>", nil }))
 			res := call(t, dial(s, showing(tc.settings)), map[string]any{"question": "q"})
-			if res.Meta[wire.MetaView] != tc.want || res.IsError {
-				t.Errorf("%v: the view is %v", tc.settings, res.Meta[wire.MetaView])
+			if res.Meta[MetaView] != tc.want || res.IsError {
+				t.Errorf("%v: the view is %v", tc.settings, res.Meta[MetaView])
 			}
 		}
 	})
@@ -119,12 +118,12 @@ func TestViewsThatAreLeftOut(t *testing.T) {
 				return res, tc.err
 			}), appOf(tc.body))
 			res := call(t, dialMemory(t, s, "2026-07-28", showing(shown)), map[string]any{"question": "q"})
-			view, _ := res.Meta[wire.MetaView].(string)
+			view, _ := res.Meta[MetaView].(string)
 			failed := tc.err != nil || tc.odd
 			if len(view) != tc.want || res.IsError != failed || (!failed && resultIn(t, res.StructuredContent).Answer != "yes [1]") {
 				t.Errorf("%d bytes, %+v", len(view), res.IsError)
 			}
-			if failed && res.Meta[wire.MetaError] == nil {
+			if failed && res.Meta[MetaError] == nil {
 				t.Errorf("the failure has lost its facts: %v", res.Meta)
 			}
 			if logged := strings.Contains(log.String(), "no ink"); logged != (name == "broken") {
@@ -147,7 +146,7 @@ func TestViewsOfLargeAndUnfinishedResults(t *testing.T) {
 		}))
 		a := ask(t.Context(), dialMemory(t, s, "2026-07-28", showing(shown)), map[string]any{"question": "q"}, nil)
 		res := a.result(t)
-		if view, _ := a.res.Meta[wire.MetaView].(string); !unfinished(res) || view != res.Answer || len(res.Claims) != 0 {
+		if view, _ := a.res.Meta[MetaView].(string); !unfinished(res) || view != res.Answer || len(res.Claims) != 0 {
 			t.Errorf("the view is %q", view)
 		}
 	})
@@ -155,7 +154,7 @@ func TestViewsOfLargeAndUnfinishedResults(t *testing.T) {
 
 // The page and the server agree on where the view is.
 func TestThePageLooksWhereTheViewIs(t *testing.T) {
-	if !strings.Contains(string(report.AppPage()), wire.MetaView) {
-		t.Errorf("the page does not name %s", wire.MetaView)
+	if !strings.Contains(string(report.AppPage()), MetaView) {
+		t.Errorf("the page does not name %s", MetaView)
 	}
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 )
 
 // dialHTTP connects through the door, as clients on this machine do.
 func dialHTTP(t *testing.T, s *Server, era string, o *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
-	d, err := door.New(door.Config{MCP: s.Handler(HTTPOptions{}), Now: time.Now})
+	d, err := httpdoor.New(httpdoor.Config{MCP: s.Handler(0), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

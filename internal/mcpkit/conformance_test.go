@@ -19,8 +19,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -75,8 +74,8 @@ func newFixtureServer() (*Server, error) {
 }
 
 // fixtureDoor is a door for one who asks more often than people do.
-func fixtureDoor(s *Server) (*door.Door, error) {
-	return door.New(door.Config{MCP: s.Handler(HTTPOptions{}), Now: time.Now, Rate: 100_000})
+func fixtureDoor(s *Server) (*httpdoor.Door, error) {
+	return httpdoor.New(httpdoor.Config{MCP: s.Handler(0), Now: time.Now, Rate: 100_000})
 }
 
 // endless are records of a run that goes on for ever.
@@ -140,7 +139,7 @@ func TestConformanceFixtures(t *testing.T) {
 				t.Errorf("greet: %v, %v", res, err)
 			}
 			_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "failing_job"})
-			if err == nil || !strings.Contains(err.Error(), wire.TasksExtension) {
+			if err == nil || !strings.Contains(err.Error(), TasksExtension) {
 				t.Errorf("failing_job of a client that knows no tasks: %v", err)
 			}
 			page, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "test://template/123/data"})

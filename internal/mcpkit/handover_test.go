@@ -18,8 +18,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
 // labour is a researcher that takes its time, and says how it ended.
@@ -117,8 +115,8 @@ func bubbles(t *testing.T, test func(t *testing.T, era string)) {
 // says how long it waits, does not, unless the server was told to.
 func TestWhenACallIsHandedOver(t *testing.T) {
 	const work = 10 * time.Minute
-	token, wait := mcp.Meta{"progressToken": "p"}, mcp.Meta{wire.MetaWall: 60_000}
-	both := mcp.Meta{"progressToken": "p", wire.MetaWall: 60_000}
+	token, wait := mcp.Meta{"progressToken": "p"}, mcp.Meta{MetaWall: 60_000}
+	both := mcp.Meta{"progressToken": "p", MetaWall: 60_000}
 	for name, tc := range map[string]struct {
 		wall    time.Duration
 		meta    mcp.Meta
@@ -202,12 +200,12 @@ func TestHandedOverWorkGoesOn(t *testing.T) {
 			t.Errorf("the result meanwhile: %+v, %v", during, err)
 		}
 		resume := map[string]any{"resume": id}
-		waiting := []*outing{ask(t.Context(), cs, resume, mcp.Meta{"progressToken": 1}), ask(t.Context(), cs, resume, mcp.Meta{"progressToken": 2}), ask(t.Context(), cs, resume, mcp.Meta{wire.MetaWall: 3_600_000})}
+		waiting := []*outing{ask(t.Context(), cs, resume, mcp.Meta{"progressToken": 1}), ask(t.Context(), cs, resume, mcp.Meta{"progressToken": 2}), ask(t.Context(), cs, resume, mcp.Meta{MetaWall: 3_600_000})}
 		again := ask(t.Context(), cs, resume, nil)
 		if res := again.result(t); !unfinished(res) || res.TraceID.String() != id || again.took != DefaultMaxWall {
 			t.Errorf("a second wait: after %v, %q", again.took, res.Answer)
 		}
-		short := ask(t.Context(), cs, resume, mcp.Meta{wire.MetaWall: 5000})
+		short := ask(t.Context(), cs, resume, mcp.Meta{MetaWall: 5000})
 		if res := short.result(t); !unfinished(res) || short.took != 5*time.Second {
 			t.Errorf("a short wait: after %v, %q", short.took, res.Answer)
 		}
@@ -311,12 +309,8 @@ func TestAKeepThatFails(t *testing.T) {
 	bubbles(t, func(t *testing.T, era string) {
 		dir := filepath.Join(t.TempDir(), "runs")
 		l := &labour{takes: 10 * time.Minute}
-		desk, err := runs.Open(runs.Config{Researcher: l, Now: time.Now, Dir: dir, Name: "files"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer desk.Close(context.Background())
-		s, log := newTestServer(t, l, func(c *Config) { c.Runs = desk })
+		s, log := newTestServer(t, l, func(c *Config) { c.RunsDir = dir })
+		defer s.Close()
 		cs := dialMemory(t, s, era, nil)
 		a := ask(t.Context(), cs, map[string]any{"question": "q"}, nil)
 		time.Sleep(time.Second)
@@ -370,7 +364,7 @@ func TestTheLastCallerStopsTheRun(t *testing.T) {
 			id := sample("").TraceID.String()
 			first, leave1 := context.WithCancel(t.Context())
 			second, leave2 := context.WithCancel(t.Context())
-			a := ask(first, cs, map[string]any{"question": "q"}, mcp.Meta{wire.MetaTrace: id})
+			a := ask(first, cs, map[string]any{"question": "q"}, mcp.Meta{MetaTrace: id})
 			synctest.Wait()
 			b := ask(second, cs, map[string]any{"resume": id}, nil)
 			synctest.Wait()
@@ -410,7 +404,7 @@ func TestOnlyTheLocalUserChoosesIDs(t *testing.T) {
 			return sample("yes [1]"), nil
 		}))
 		cs := dialAs(t, s, who, "2026-07-28", nil)
-		ask(t.Context(), cs, map[string]any{"question": "q"}, mcp.Meta{wire.MetaTrace: id}).result(t)
+		ask(t.Context(), cs, map[string]any{"question": "q"}, mcp.Meta{MetaTrace: id}).result(t)
 		if (got.String() == id) != who.SeesAll() || !got.Valid() {
 			t.Errorf("%s: the run is %s", who.ID, got)
 		}

@@ -2,6 +2,7 @@ package mcpkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,43 +42,25 @@ const (
 	sdkMaxBody = 4 << 20
 )
 
-// HTTPOptions are about serving over HTTP.
-type HTTPOptions struct {
-	// SessionTimeout is how long a session of the earlier protocol may be idle; 0 means
-	// ten minutes.
-	SessionTimeout time.Duration
-	// Return is how long a client of the earlier protocol may take to come back after
-	// its connection broke before its calls are stopped; 0 means ten seconds.
-	Return time.Duration
-	// MaxBody bounds the body of a request; 0 is the SDK's own limit of 4 MiB.
-	MaxBody int64
-}
-
 // Handler serves both eras of the protocol at one address: requests that say that they
 // are of 2026-07-28 or later without sessions, others with. The caller that puts it behind an
 // address also decides who gets there: a request is of the principal in its context (access.With);
-// without one it may do nothing.
-func (s *Server) Handler(o HTTPOptions) http.Handler {
-	if o.SessionTimeout == 0 {
-		o.SessionTimeout = defaultSessionTimeout
-	}
-	if o.Return == 0 {
-		o.Return = defaultReturn
-	}
+// without one it may do nothing. A session of the earlier protocol may be idle for as long as the
+// timeout; 0 means ten minutes.
+func (s *Server) Handler(sessionTimeout time.Duration) http.Handler {
 	get := func(*http.Request) *mcp.Server { return s.mcp }
 	log := quiet(s.cfg.Log)
 	store := mcp.NewMemoryEventStore(nil)
 	store.SetMaxBytes(maxStreamBytes)
 	// Which hosts may be named is the door's affair.
-	modern := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: o.MaxBody, Logger: log, DisableLocalhostProtection: true})
-	legacy := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: store, SessionTimeout: o.SessionTimeout, MaxRequestBodyBytes: o.MaxBody, Logger: log, DisableLocalhostProtection: true})
-	s.lines.patience = o.Return
+	modern := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, Logger: log, DisableLocalhostProtection: true})
+	legacy := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{EventStore: store, SessionTimeout: cmp.Or(sessionTimeout, defaultSessionTimeout), Logger: log, DisableLocalhostProtection: true})
 	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Protocol-Version") >= modernEra {
 			modern.ServeHTTP(w, r)
 			return
 		}
-		if r.Method == http.MethodPost && batch(r, o.MaxBody) > maxBatch {
+		if r.Method == http.MethodPost && batch(r) > maxBatch {
 			http.Error(w, fmt.Sprintf("a batch may hold at most %d messages", maxBatch), http.StatusBadRequest)
 			return
 		}
@@ -89,12 +72,9 @@ func (s *Server) Handler(o HTTPOptions) http.Handler {
 
 // batch is how many messages a request holds if it is a batch. Its body can be read
 // again; one that is too large, broken or no JSON is left to the SDK to refuse.
-func batch(r *http.Request, limit int64) int {
-	if limit == 0 {
-		limit = sdkMaxBody
-	}
+func batch(r *http.Request) int {
 	body := r.Body
-	data, err := io.ReadAll(io.LimitReader(body, limit))
+	data, err := io.ReadAll(io.LimitReader(body, sdkMaxBody))
 	rest := io.Reader(body)
 	if err != nil {
 		rest = failing{err}

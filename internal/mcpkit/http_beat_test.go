@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 )
 
 // wireLog is the caller's end of an answer, with the time of everything that came.
@@ -83,7 +83,7 @@ func silentCall(t *testing.T, era string, wants bool, silence time.Duration) {
 		time.Sleep(silence)
 		return sample(req.Question + " [1]"), nil
 	}), func(c *Config) { c.MaxWall = -1 })
-	d, err := door.New(door.Config{MCP: s.Handler(HTTPOptions{}), Now: time.Now})
+	d, err := httpdoor.New(httpdoor.Config{MCP: s.Handler(0), Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,8 @@ func TestClientGone(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			r := newSlow()
 			s, _ := newTestServer(t, r)
-			url := listen(t, s, HTTPOptions{Return: window})
+			s.lines.patience = window
+			url := listen(t, s, 0)
 			era, session := modernEra, ""
 			if how != "modern" {
 				era, session = legacyEra, hello(t, http.DefaultClient, url)

@@ -34,9 +34,9 @@ func welcomed(next http.Handler) http.Handler {
 }
 
 // listen serves over HTTP until the test ends.
-func listen(t *testing.T, s *Server, o HTTPOptions) string {
+func listen(t *testing.T, s *Server, sessionTimeout time.Duration) string {
 	t.Helper()
-	srv := httptest.NewServer(welcomed(s.Handler(o)))
+	srv := httptest.NewServer(welcomed(s.Handler(sessionTimeout)))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
 		srv.Close()

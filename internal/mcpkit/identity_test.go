@@ -18,7 +18,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 var (
@@ -229,7 +228,7 @@ func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
 		{"resources/read", `"uri":"marchwarden://trace/` + sample("").TraceID.String() + `"`, traceTemplate, "canceled"},
 		{"resources/read", `"uri":"marchwarden://trace/` + secret + `"`, traceTemplate, "invalid"},
 		{"resources/read", `"uri":"marchwarden://result/` + secret + `"`, resultTemplate, "invalid"},
-		{"resources/read", `"uri":"` + wire.EvidencePrefix + strings.Repeat("a", 64) + `"`, evidenceTemplate, "internal"},
+		{"resources/read", `"uri":"` + EvidencePrefix + strings.Repeat("a", 64) + `"`, evidenceTemplate, "internal"},
 		{"resources/read", `"uri":"file:///` + secret + `"`, "", "invalid"},
 		{"resources/read", `"uri":"marchwarden://contract"`, contractURI, ""},
 		{"tasks/get", `"taskId":"` + secret + `"`, "", "invalid"},
@@ -248,7 +247,7 @@ func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
 		}
 		op := failed[i]
 		mu.Unlock()
-		if op.Method != a.method || op.Target != a.target || op.Failed != a.failed || op.Transport != "pipe" || op.Took < 0 {
+		if op.Method != a.method || op.Tool+op.Resource+op.Prompt != a.target || op.Failed != a.failed || op.Transport != "pipe" || op.Took < 0 {
 			t.Errorf("%s %s: %+v", a.method, a.params, op)
 		}
 	}
@@ -265,7 +264,7 @@ func TestObserversLearnNothingOfWhatWasAsked(t *testing.T) {
 func TestTransports(t *testing.T) {
 	for want, extra := range map[string]*mcp.RequestExtra{"tcp": {Header: http.Header{"X-Secret": {"Zanzibar"}}}, "pipe": {}} {
 		op := operationOf("tools/call", &mcp.CallToolRequest{Extra: extra, Params: &mcp.CallToolParamsRaw{Name: "research"}})
-		if op != (Operation{Method: "tools/call", Target: "research", Transport: want}) {
+		if op != (Operation{Method: "tools/call", Tool: "research", Transport: want}) {
 			t.Errorf("%+v", op)
 		}
 	}

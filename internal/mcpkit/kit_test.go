@@ -27,8 +27,6 @@ func TestMain(m *testing.M) {
 	run := func() error { goleak.VerifyTestMain(m); return nil }
 	if address := os.Getenv(fixtureEnv); address != "" {
 		run = func() error { return serveFixtures(address) }
-	} else if os.Getenv(scenarioEnv) != "" {
-		run = func() error { return visit(os.Args[len(os.Args)-1]) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -12,7 +12,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -24,7 +23,7 @@ const (
 
 	traceTemplate    = tracePrefix + "{id}"
 	resultTemplate   = resultPrefix + "{id}"
-	evidenceTemplate = wire.EvidencePrefix + "{hex}"
+	evidenceTemplate = EvidencePrefix + "{hex}"
 
 	// uiExtension is the name of MCP Apps, appURI where the view is, and appType what
 	// it is.
@@ -123,7 +122,7 @@ func idIn(uri, prefix string) (marchwarden.TraceID, bool) {
 
 // notFound is the one answer for what is not there, has another owner, or is no address at all.
 func notFound(uri string) error {
-	data, err := json.Marshal(map[string]string{"uri": wire.Clip(wire.Plain(uri), wire.MaxProgressChars)})
+	data, err := json.Marshal(map[string]string{"uri": Clip(Plain(uri), MaxProgressChars)})
 	if err != nil {
 		data = nil // text always marshals
 	}
@@ -173,8 +172,8 @@ func contents(uri, mime string, data []byte, ttl int) (*mcp.ReadResourceResult, 
 // evidence serves one stored document.
 func (s *Server) evidence(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri := req.Params.URI
-	hex, ok := strings.CutPrefix(uri, wire.EvidencePrefix)
-	if !ok || !wire.IsHex(hex) || !s.runs.MaySee(ctx, "sha256:"+hex) {
+	hex, ok := strings.CutPrefix(uri, EvidencePrefix)
+	if !ok || !IsHex(hex) || !s.runs.MaySee(ctx, "sha256:"+hex) {
 		return nil, notFound(uri)
 	}
 	data, err := s.cfg.Evidence(ctx, "sha256:"+hex)
@@ -300,13 +299,13 @@ func (s *Server) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error
 	if err != nil {
 		return s.unreadable(uri, err)
 	}
-	if err := s.live.Follow(req.Session, uri, id, size); err != nil {
+	if err := s.live.follow(req.Session, uri, id, size); err != nil {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 	}
 	return nil
 }
 
 func (s *Server) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) error {
-	s.live.Leave(req.Session, req.Params.URI)
+	s.live.leave(req.Session, req.Params.URI)
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 // books are records of the test's own making, which note what they are asked for.
@@ -84,7 +83,7 @@ func TestAddressesThatAreNone(t *testing.T) {
 			c.Evidence = func(context.Context, string) ([]byte, error) { t.Error("the evidence was asked"); return nil, nil }
 		})
 		cs := dial(s, nil)
-		for _, prefix := range []string{tracePrefix, resultPrefix, wire.EvidencePrefix, "marchwarden://", "marchwarden://trace", "MARCHWARDEN://trace/", ""} {
+		for _, prefix := range []string{tracePrefix, resultPrefix, EvidencePrefix, "marchwarden://", "marchwarden://trace", "MARCHWARDEN://trace/", ""} {
 			for _, id := range foreign {
 				if prefix == resultPrefix || prefix == tracePrefix {
 					id = strings.Replace(id, "\\\\", "\\", 1)
@@ -213,7 +212,7 @@ func TestResourcesThatFail(t *testing.T) {
 			c.Evidence = func(context.Context, string) ([]byte, error) { return nil, tc.fails }
 		})
 		cs := dialMemory(t, s, "2026-07-28", nil)
-		for i, uri := range []string{tracePrefix + id, resultPrefix + id, wire.EvidencePrefix + strings.Repeat("a", 64)} {
+		for i, uri := range []string{tracePrefix + id, resultPrefix + id, EvidencePrefix + strings.Repeat("a", 64)} {
 			_, fault := read(t, cs, uri)
 			if fault == nil || fault.Code != tc.codes[i] || strings.Contains(fault.Message+string(fault.Data), "secret") {
 				t.Errorf("%v: %s: %v", tc.fails, uri, fault)
@@ -254,7 +253,7 @@ func TestSizesOfResources(t *testing.T) {
 				c.Evidence = func(context.Context, string) ([]byte, error) { return tc.data, nil }
 			})
 			cs := dialMemory(t, s, "2026-07-28", nil)
-			for uri, mime := range map[string]string{tracePrefix + id: "application/jsonl", wire.EvidencePrefix + strings.Repeat("a", 64): tc.mime} {
+			for uri, mime := range map[string]string{tracePrefix + id: "application/jsonl", EvidencePrefix + strings.Repeat("a", 64): tc.mime} {
 				res, fault := read(t, cs, uri)
 				if tc.gone {
 					if fault == nil || fault.Code != jsonrpc.CodeInternalError || fault.Message != "it has 8388609 bytes; at most 8388608 are handed over" {
@@ -273,7 +272,7 @@ func TestSizesOfResources(t *testing.T) {
 				if !bytes.Equal(got, tc.data) || c.MIMEType != mime || c.URI != uri || (tc.text && c.Blob != nil) || (!tc.text && c.Text != "") {
 					t.Errorf("%s: %d bytes of %s, text %d", uri, len(c.Blob), c.MIMEType, len(c.Text))
 				}
-				if res.CacheScope != "private" || (res.TTLMs == evidenceTTL) != strings.HasPrefix(uri, wire.EvidencePrefix) {
+				if res.CacheScope != "private" || (res.TTLMs == evidenceTTL) != strings.HasPrefix(uri, EvidencePrefix) {
 					t.Errorf("%s: %+v", uri, res.Cacheable)
 				}
 			}
@@ -303,12 +302,12 @@ func TestResourcesOfOthers(t *testing.T) {
 		})
 		hash := strings.Repeat("ab", 32) // which sample cites
 		first := dialAs(t, s, alice, era, nil)
-		if _, fault := read(t, first, wire.EvidencePrefix+hash); fault == nil {
+		if _, fault := read(t, first, EvidencePrefix+hash); fault == nil {
 			t.Error("a document is read before anything cites it")
 		}
 		made := call(t, first, map[string]any{"question": "q"})
 		id := made.StructuredContent.(map[string]any)["trace_id"].(string)
-		uris := []string{tracePrefix + id, resultPrefix + id, resultPrefix + strings.ToUpper(id), wire.EvidencePrefix + hash}
+		uris := []string{tracePrefix + id, resultPrefix + id, resultPrefix + strings.ToUpper(id), EvidencePrefix + hash}
 		for who, sees := range map[string]bool{"token:alice": true, "token:bob": false, "anonymous": false, "local": true, "token:alice ": false, "": false} {
 			cs := dialAs(t, s, access.Principal{ID: who, Scopes: access.Scopes()}, era, nil)
 			before := len(kept.questions()) + len(stored)
@@ -321,7 +320,7 @@ func TestResourcesOfOthers(t *testing.T) {
 			if asked := len(kept.questions()) + len(stored) - before; (asked > 0) != sees {
 				t.Errorf("%s: %q: the stores were asked %d times", era, who, asked)
 			}
-			if _, fault := read(t, cs, wire.EvidencePrefix+strings.Repeat("cd", 32)); (fault == nil) != (who == "local") { // which nothing cites
+			if _, fault := read(t, cs, EvidencePrefix+strings.Repeat("cd", 32)); (fault == nil) != (who == "local") { // which nothing cites
 				t.Errorf("%s: %q reads a document of nobody's: %v", era, who, fault)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 // A counter of requests counts a batch as one, so a batch must not be thousands.
 func TestBatchesAreSmall(t *testing.T) {
 	s, _ := newTestServer(t, echo)
-	url := listen(t, s, HTTPOptions{})
+	url := listen(t, s, 0)
 	client := &http.Client{}
 	t.Cleanup(client.CloseIdleConnections)
 	session := hello(t, client, url)
@@ -69,7 +69,7 @@ func TestFewLargeResourcesAtOnce(t *testing.T) {
 			var loaded atomic.Int64
 			kept := &books{trace: bytes.Repeat([]byte("x"), 8<<20-1)}
 			s, _ := newTestServer(t, echo, func(c *Config) { c.Records = loadCounter{kept, &loaded} })
-			url := listen(t, s, HTTPOptions{})
+			url := listen(t, s, 0)
 			res, err := dialAt(t, url, era, nil).CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "What?"}})
 			if err != nil || res.IsError {
 				t.Fatal(toolText(res, err))
@@ -139,7 +139,7 @@ func (c loadCounter) Trace(ctx context.Context, id marchwarden.TraceID) ([]byte,
 // Small resources do not wait, and leave no room taken.
 func TestSmallResourcesTakeNoRoom(t *testing.T) {
 	s, _ := newTestServer(t, echo, func(c *Config) { c.Records = &books{trace: []byte("{}\n")} })
-	url := listen(t, s, HTTPOptions{})
+	url := listen(t, s, 0)
 	cs := dialAt(t, url, modernEra, nil)
 	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "What?"}}); err != nil {
 		t.Fatal(err)

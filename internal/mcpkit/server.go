@@ -3,9 +3,10 @@
 //
 // It owns what lies between the wire and the contract: the tool's surface, the
 // connections, progress, cancellation, tasks, resources and prompts, the limit on
-// concurrent calls, the panic barrier and the table from error code to tool error. It
-// and the client below it are the only packages that import the MCP SDK, and no SDK
-// type leaves them.
+// concurrent calls, the panic barrier and the table from error code to tool error. What
+// the client below it has to know as well is here, too: names on the wire (wire.go), lines
+// as a transport (lines.go) and how hosts are told of a server (hosts.go). The two are the
+// only packages that import the MCP SDK, and no SDK type leaves them.
 //
 // It does not own research, traces, budgets or evidence: those are the
 // researcher's, and a result passes through unchanged. Who may see what is decided
@@ -30,8 +31,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/follow"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -50,8 +49,6 @@ const (
 type Config struct {
 	// Name is the researcher's kind, such as "files". Required.
 	Name string
-	// Title is the name people read; empty gives one made from Name.
-	Title string
 	// Version is the program's version; empty means "dev".
 	Version string
 	// Scope is one sentence on what this researcher covers. Callers choose a
@@ -73,9 +70,9 @@ type Config struct {
 	Evidence func(ctx context.Context, hash string) ([]byte, error)
 	// Now is the clock. Required.
 	Now func() time.Time
-	// Runs keeps the research that is under way, by the same Researcher. nil means a
-	// desk of the server's own, which forgets with the process.
-	Runs *runs.Desk
+	// RunsDir is the folder that keeps the research that is under way; "" forgets it with
+	// the process.
+	RunsDir string
 	// Records are the runs of the past, as resources; nil serves none of them.
 	Records Records
 	// App shows a result to people in hosts that can; nil leaves it to them.
@@ -92,23 +89,24 @@ type Config struct {
 	// Log gets faults, with stacks, and one debug line a call; nil discards them.
 	Log *slog.Logger
 	// MaxConcurrent is how many calls may run at once before further ones wait for
-	// their turn; 0 means 8. It is for a desk of the server's own.
+	// their turn; 0 means 8.
 	MaxConcurrent int
 	// Grace is how long a stopped call may take to hand over what it has before
 	// it is abandoned; 0 means two seconds.
 	Grace time.Duration
-	// Text renders a result for people and for clients that ignore structured
-	// content; nil means a short built-in rendering.
-	Text func(*marchwarden.Result) string
 
-	// install adds to the server before it is served, for tests.
+	// What tests set: install adds to the server before it is served, text renders a result
+	// for people.
 	install func(*Server)
+	text    func(*marchwarden.Result) string
 }
 
 // Operation is a request as those see it who count and trace.
 type Operation struct {
-	Method    string
-	Target    string // the tool, prompt or template of a resource that it names; never what was asked
+	Method string
+	// What it names, never what was asked: a tool, the template of a resource, or a prompt.
+	Tool, Resource, Prompt string
+
 	Session   string
 	Protocol  string
 	Transport string // "pipe" or "tcp"
@@ -131,9 +129,6 @@ func (c *Config) normalize() error {
 	case c.Grace < 0:
 		return marchwarden.Errorf(marchwarden.CodeInvalid, "mcp server: grace must not be negative, is %v", c.Grace)
 	}
-	if c.Title == "" {
-		c.Title = "Marchwarden " + c.Name + " researcher"
-	}
 	if c.Version == "" {
 		c.Version = "dev"
 	}
@@ -144,10 +139,10 @@ func (c *Config) normalize() error {
 		c.MaxConcurrent = DefaultConcurrent
 	}
 	if c.Grace == 0 {
-		c.Grace = wire.Grace
+		c.Grace = Grace
 	}
-	if c.Text == nil {
-		c.Text = shortText
+	if c.text == nil {
+		c.text = shortText
 	}
 	return nil
 }
@@ -160,9 +155,9 @@ type Server struct {
 	mcp    *mcp.Server
 	output *jsonschema.Resolved // what structured content must satisfy
 	runs   *runs.Desk
-	tasks  taskSource                        // who works on tasks
-	live   *follow.Tails[*mcp.ServerSession] // the runs that clients follow; nil without records
-	lines  *lines                            // the HTTP requests that are open
+	tasks  taskSource // who works on tasks
+	live   *tails     // the runs that clients follow; nil without records
+	lines  *lines     // the HTTP requests that are open
 }
 
 // NewServer builds the server. It is cheap, starts nothing and touches nothing
@@ -176,13 +171,9 @@ func NewServer(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, output: output, runs: cfg.Runs, lines: newLines()}
-	if s.runs == nil {
-		s.runs, err = runs.Open(runs.Config{Researcher: cfg.Researcher, Now: cfg.Now, Name: cfg.Name,
-			MaxRunning: cfg.MaxConcurrent, Grace: cfg.Grace, Log: cfg.Log})
-		if err != nil {
-			return nil, err
-		}
+	s := &Server{cfg: cfg, output: output, lines: newLines()}
+	if s.runs, err = openRuns(cfg); err != nil {
+		return nil, err
 	}
 	s.tasks = researchTasks{s}
 	options := &mcp.ServerOptions{
@@ -192,12 +183,12 @@ func NewServer(cfg Config) (*Server, error) {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 	}
 	if cfg.Records != nil {
-		s.live = follow.New[*mcp.ServerSession](cfg.Records.Size, func(ctx context.Context, uri string) error {
+		s.live = newTails(cfg.Records.Size, func(ctx context.Context, uri string) error {
 			return s.mcp.ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri})
 		})
 		options.SubscribeHandler, options.UnsubscribeHandler = s.subscribe, s.unsubscribe
 	}
-	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "marchwarden-" + cfg.Name, Title: cfg.Title, Version: cfg.Version}, options)
+	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "marchwarden-" + cfg.Name, Title: title(cfg), Version: cfg.Version}, options)
 	s.mcp.AddTool(tool, s.research)
 	s.addResources()
 	s.addPrompts()
@@ -217,7 +208,7 @@ func NewServer(cfg Config) (*Server, error) {
 func offers(cfg Config) *mcp.ServerCapabilities {
 	o := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: cfg.Records != nil}}
-	o.AddExtension(wire.TasksExtension, nil)
+	o.AddExtension(TasksExtension, nil)
 	if cfg.App != nil {
 		o.AddExtension(uiExtension, nil)
 	}
@@ -244,17 +235,12 @@ func (h asDebug) WithAttrs(attrs []slog.Attr) slog.Handler {
 }
 func (h asDebug) WithGroup(name string) slog.Handler { return asDebug{h.Handler.WithGroup(name)} }
 
-// Close ends every session and whatever still follows a trace, and, of a desk of the
-// server's own, the research. A desk of the caller's is to be closed before, as sessions end when
-// their calls have.
+// Close ends the research, every session and whatever still follows a trace.
 func (s *Server) Close() error {
 	if s.live != nil {
-		s.live.Close()
+		s.live.close()
 	}
-	var err error
-	if s.cfg.Runs == nil {
-		err = s.runs.Close(context.Background()) // first: a session ends when its calls have
-	}
+	err := s.runs.Close(context.Background()) // first: a session ends when its calls have
 	for session := range s.mcp.Sessions() {
 		_ = session.Close() // the client notices
 	}
@@ -298,7 +284,7 @@ func (s *Server) barrier(next mcp.MethodHandler) mcp.MethodHandler {
 			end(res, err)
 		}()
 		ctx = access.With(ctx, caller(ctx, req))
-		if metaOf(req)[wire.MetaWhole] == true {
+		if metaOf(req)[MetaWhole] == true {
 			ctx = context.WithValue(ctx, wholeKey{}, true)
 		}
 		ctx, end = s.observe(ctx, method, req)
@@ -356,7 +342,7 @@ func classed(res mcp.Result, err error) error {
 	var wrong *jsonrpc.Error
 	switch r, answered := res.(*mcp.CallToolResult); {
 	case err == nil && answered && r.IsError:
-		facts, _ := r.Meta[wire.MetaError].(map[string]any)
+		facts, _ := r.Meta[MetaError].(map[string]any)
 		code, _ := facts["code"].(string)
 		return marchwarden.Code(code)
 	case err == nil:
@@ -383,13 +369,13 @@ func operationOf(method string, req mcp.Request) Operation {
 	switch r := req.(type) {
 	case *mcp.CallToolRequest:
 		op.Protocol = r.ProtocolVersion()
-		if r.Params != nil && r.Params.Name == wire.Tool {
-			op.Target = wire.Tool
+		if r.Params != nil && r.Params.Name == Tool {
+			op.Tool = Tool
 		}
 	case *mcp.ReadResourceRequest:
-		op.Protocol, op.Target = r.ProtocolVersion(), templateOf(r.Params.URI)
+		op.Protocol, op.Resource = r.ProtocolVersion(), templateOf(r.Params.URI)
 	case *mcp.GetPromptRequest:
-		op.Protocol, op.Target = r.ProtocolVersion(), promptNamed(r.Params.Name)
+		op.Protocol, op.Prompt = r.ProtocolVersion(), promptNamed(r.Params.Name)
 	}
 	return op
 }

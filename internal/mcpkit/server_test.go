@@ -18,7 +18,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 func TestNewServerNeedsItsFields(t *testing.T) {
@@ -59,7 +58,7 @@ func TestSurface(t *testing.T) {
 
 		init := cs.InitializeResult()
 		want := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{}, Resources: &mcp.ResourceCapabilities{}}
-		want.AddExtension(wire.TasksExtension, nil)
+		want.AddExtension(TasksExtension, nil)
 		if diff := cmp.Diff(want, init.Capabilities); diff != "" {
 			t.Errorf("capabilities (-want +got):\n%s", diff)
 		}
@@ -192,7 +191,7 @@ func (noRecords) SoFar(context.Context, marchwarden.TraceID) (*marchwarden.Resul
 func TestBarrier(t *testing.T) {
 	eachLink(t, func(t *testing.T, dial func(*Server, *mcp.ClientOptions) *mcp.ClientSession) {
 		s, log := newTestServer(t, echo, func(c *Config) {
-			c.Text = func(*marchwarden.Result) string { panic("boom in rendering") }
+			c.text = func(*marchwarden.Result) string { panic("boom in rendering") }
 		})
 		cs := dial(s, nil)
 		_, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "why"}})
@@ -233,7 +232,7 @@ func TestEvidenceSurface(t *testing.T) {
 		})
 		cs := dial(s, nil)
 		tools, err := cs.ListTools(t.Context(), nil)
-		if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Meta[wire.MetaPrivate] != true {
+		if err != nil || len(tools.Tools) != 1 || tools.Tools[0].Meta[MetaPrivate] != true {
 			t.Errorf("tools: %+v, %v", tools, err)
 		}
 		templates, err := cs.ListResourceTemplates(t.Context(), nil)
@@ -245,7 +244,7 @@ func TestEvidenceSurface(t *testing.T) {
 		}
 		var fault *jsonrpc.Error
 		for _, name := range []string{"", "..%2f..%2fetc", strings.Repeat("A", 64), strings.Repeat("a", 63), strings.Repeat("a", 65)} {
-			_, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: wire.EvidencePrefix + name})
+			_, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: EvidencePrefix + name})
 			if !errors.As(err, &fault) || fault.Code != jsonrpc.CodeInvalidParams {
 				t.Errorf("%q: got %v, want not found", name, err)
 			}
@@ -253,14 +252,14 @@ func TestEvidenceSurface(t *testing.T) {
 		if len(asked) > 0 {
 			t.Errorf("the store was asked for %q", <-asked)
 		}
-		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: wire.EvidencePrefix + strings.Repeat("a", 64)})
+		_, err = cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: EvidencePrefix + strings.Repeat("a", 64)})
 		if !errors.As(err, &fault) || fault.Code != jsonrpc.CodeInternalError || strings.Contains(err.Error(), "fire") {
 			t.Errorf("a broken store: got %v", err)
 		}
 		if got := <-asked; got != "sha256:"+strings.Repeat("a", 64) || !strings.Contains(log.String(), "on fire") {
 			t.Errorf("asked for %q, log %s", got, log)
 		}
-		if err := cs.Subscribe(t.Context(), &mcp.SubscribeParams{URI: wire.EvidencePrefix + strings.Repeat("a", 64)}); err == nil && cs.InitializeResult().ProtocolVersion < "2026" {
+		if err := cs.Subscribe(t.Context(), &mcp.SubscribeParams{URI: EvidencePrefix + strings.Repeat("a", 64)}); err == nil && cs.InitializeResult().ProtocolVersion < "2026" {
 			t.Error("subscribing works")
 		}
 	})
@@ -272,7 +271,7 @@ func TestEvidenceIsCachedPrivately(t *testing.T) {
 		c.Evidence = func(context.Context, string) ([]byte, error) { return []byte("text"), nil }
 	})
 	cs := dialMemory(t, s, "2026-07-28", nil)
-	res, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: wire.EvidencePrefix + strings.Repeat("a", 64)})
+	res, err := cs.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: EvidencePrefix + strings.Repeat("a", 64)})
 	if err != nil || res.CacheScope != "private" || res.TTLMs != evidenceTTL || res.Contents[0].Text != "text" || res.Contents[0].MIMEType != "text/plain" {
 		t.Errorf("got %+v, %v", res, err)
 	}

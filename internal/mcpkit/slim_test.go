@@ -18,7 +18,6 @@ import (
 	"pgregory.net/rapid"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 // bulky is a result with so many citations, each as long as the contract lets it be, of
@@ -180,7 +179,7 @@ func TestResultsOfEverySize(t *testing.T) {
 			whole.Contradictions, whole.Rihlas, whole.Decisions = nil, nil, nil
 		}
 		before := encodedResult(t, whole)
-		text := s.cfg.Text(whole)
+		text := s.cfg.text(whole)
 		res := s.answer(context.Background(), outcome{res: whole})
 		if res.IsError {
 			t.Fatalf("%+v", res)
@@ -214,7 +213,7 @@ func TestLargeResultsOnTheWire(t *testing.T) {
 		}), func(c *Config) { c.Records = noRecords{} })
 		cs := dial(s, nil)
 		for _, all := range []any{nil, "true", true} {
-			res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "q"}, Meta: mcp.Meta{wire.MetaWhole: all}})
+			res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "research", Arguments: map[string]any{"question": "q"}, Meta: mcp.Meta{MetaWhole: all}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +236,7 @@ func TestLargePartialResults(t *testing.T) {
 		kept := &books{sofar: func() *marchwarden.Result { return bulky(200, "a") }}
 		s, _ := newTestServer(t, &labour{takes: time.Hour}, func(c *Config) { c.Records = kept })
 		cs := dialMemory(t, s, "2026-07-28", nil)
-		for _, meta := range []mcp.Meta{nil, {wire.MetaWhole: true}} {
+		for _, meta := range []mcp.Meta{nil, {MetaWhole: true}} {
 			a := ask(t.Context(), cs, map[string]any{"question": "q"}, meta)
 			res := a.result(t)
 			id := res.TraceID.String()

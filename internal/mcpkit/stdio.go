@@ -1,7 +1,6 @@
 package mcpkit
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -16,7 +15,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 // ServeStdio serves one client, one JSON-RPC message a line, until in ends or
@@ -34,7 +32,7 @@ import (
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	calls, stopCalls := context.WithCancel(ctx)
 	defer stopCalls()
-	conn := newLineConn(in, out, s.cfg.Grace, stopCalls)
+	conn := newStdioConn(in, out, s.cfg.Grace, stopCalls)
 	defer conn.Close()
 	session, err := s.mcp.Connect(access.With(context.WithValue(ctx, sessionKey{}, calls), access.Local()), conn, nil)
 	if err != nil {
@@ -89,107 +87,49 @@ func joinSession(ctx context.Context) (context.Context, context.CancelFunc) {
 // far below it.
 const maxLineBytes = 1 << 20
 
-// lineConn is a connection of one JSON-RPC message a line. It differs from the
-// SDK's own in three ways that a long-lived server needs:
+// stdioConn is a LineConn of a server, which needs more than the SDK's own does:
 //
 //   - a line that is no message is answered with an error, and the next one is
 //     read; the SDK would end the session;
 //   - it knows which calls have no answer yet, so that a session can end after
 //     their answers instead of before;
 //   - a call that the client cancelled is not answered, as the protocol asks.
-type lineConn struct {
+type stdioConn struct {
+	*LineConn
 	grace     time.Duration
 	stopCalls func() // ends the contexts of running calls
-
-	lines   chan wire.Line // closed after the last one
-	readErr error          // why lines was closed; set before that
-
-	closeOnce sync.Once
-	closed    chan struct{}
-
-	writeMu sync.Mutex // guards out: one message at a time
-	out     io.Writer
 
 	liveMu   sync.Mutex          // guards live
 	live     map[jsonrpc.ID]bool // calls without an answer; true: cancelled by the client
 	answered chan struct{}       // tells drain that live has shrunk
 }
 
-func newLineConn(in io.Reader, out io.Writer, grace time.Duration, stopCalls func()) *lineConn {
-	c := &lineConn{
-		grace:     grace,
-		stopCalls: stopCalls,
-		lines:     make(chan wire.Line),
-		closed:    make(chan struct{}),
-		out:       out,
-		live:      map[jsonrpc.ID]bool{},
-		answered:  make(chan struct{}, 1),
-	}
-	go c.scan(in)
-	return c
+func newStdioConn(in io.Reader, out io.Writer, grace time.Duration, stopCalls func()) *stdioConn {
+	return &stdioConn{LineConn: NewLineConn(in, out, maxLineBytes, decodeLine), grace: grace, stopCalls: stopCalls,
+		live: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}
 }
 
-// Connect makes a lineConn its own transport, for one session.
-func (c *lineConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
-
-// SessionID is empty: a stream has one session.
-func (c *lineConn) SessionID() string { return "" }
-
-// Close ends reading and writing. It leaves in and out open: the caller of
-// ServeStdio owns them.
-func (c *lineConn) Close() error {
-	c.closeOnce.Do(func() { close(c.closed) })
-	return nil
-}
-
-// scan reads lines until in ends or the connection is closed.
-func (c *lineConn) scan(in io.Reader) {
-	defer close(c.lines)
-	r := bufio.NewReaderSize(in, 64<<10)
-	for {
-		l, err := wire.ReadLine(r, maxLineBytes)
-		if len(bytes.TrimSpace(l.Text)) > 0 || l.TooLong {
-			select {
-			case c.lines <- l:
-			case <-c.closed:
-				return
-			}
-		}
-		if err != nil {
-			c.readErr = err
-			return
-		}
-	}
-}
+// Connect makes a connection its own transport.
+func (c *stdioConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
 // Read gives the next message. At the end of input it first lets the running
 // calls answer, because the SDK drops answers once Read has failed.
-func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-c.closed:
-			return nil, io.EOF
-		case l, more := <-c.lines:
-			if !more {
-				c.finish()
-				return nil, c.readErr
-			}
-			msg, wrong := decodeLine(l)
-			if wrong != nil {
-				if err := c.write(wrong); err != nil {
-					return nil, fmt.Errorf("answer a malformed line: %w", err)
-				}
-				continue
-			}
-			c.track(msg)
-			return msg, nil
-		}
+func (c *stdioConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.LineConn.Read(ctx)
+	if err != nil && ctx.Err() == nil {
+		c.finish()
 	}
+	c.track(msg)
+	return msg, err
 }
 
-func (c *lineConn) finish() {
+// finish lets running calls answer, and stops those that take too long.
+func (c *stdioConn) finish() {
+	select {
+	case <-c.closed:
+		return
+	default:
+	}
 	if !c.drain(c.grace) {
 		c.stopCalls()
 		c.drain(handover(c.grace))
@@ -197,7 +137,7 @@ func (c *lineConn) finish() {
 }
 
 // track notes calls as they come in, and their cancellation.
-func (c *lineConn) track(msg jsonrpc.Message) {
+func (c *stdioConn) track(msg jsonrpc.Message) {
 	req, ok := msg.(*jsonrpc.Request)
 	if !ok {
 		return
@@ -227,10 +167,7 @@ func (c *lineConn) track(msg jsonrpc.Message) {
 }
 
 // Write sends one message. The answer of a cancelled call is swallowed.
-func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
+func (c *stdioConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	resp, isAnswer := msg.(*jsonrpc.Response)
 	if isAnswer {
 		defer c.settle(resp.ID)
@@ -238,20 +175,16 @@ func (c *lineConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 			return nil
 		}
 	}
-	data, err := jsonrpc.EncodeMessage(msg)
-	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
-	}
-	return c.write(data)
+	return c.LineConn.Write(ctx, msg)
 }
 
-func (c *lineConn) cancelled(id jsonrpc.ID) bool {
+func (c *stdioConn) cancelled(id jsonrpc.ID) bool {
 	c.liveMu.Lock()
 	defer c.liveMu.Unlock()
 	return c.live[id]
 }
 
-func (c *lineConn) settle(id jsonrpc.ID) {
+func (c *stdioConn) settle(id jsonrpc.ID) {
 	c.liveMu.Lock()
 	delete(c.live, id)
 	c.liveMu.Unlock()
@@ -261,22 +194,9 @@ func (c *lineConn) settle(id jsonrpc.ID) {
 	}
 }
 
-// write sends one line in one piece, unless the connection is closed.
-func (c *lineConn) write(data []byte) error {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	select {
-	case <-c.closed:
-		return io.ErrClosedPipe
-	default:
-	}
-	_, err := c.out.Write(append(data, '\n'))
-	return err
-}
-
 // drain waits until every call has its answer, at most for the limit or until
 // the connection is closed, and reports whether there is none left.
-func (c *lineConn) drain(limit time.Duration) bool {
+func (c *stdioConn) drain(limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -297,22 +217,21 @@ func (c *lineConn) drain(limit time.Duration) bool {
 }
 
 // decodeLine gives the message in a line, or the error to answer it with.
-func decodeLine(l wire.Line) (jsonrpc.Message, []byte) {
+func decodeLine(l Line) (msg jsonrpc.Message, answer []byte, err error) {
 	switch {
 	case l.TooLong:
-		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message must be at most %d bytes", maxLineBytes))
+		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message must be at most %d bytes", maxLineBytes)), nil
 	case !utf8.Valid(l.Text):
-		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be valid UTF-8")
+		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be valid UTF-8"), nil
 	case !json.Valid(l.Text):
-		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be one JSON object on one line")
+		return nil, protocolError(nil, jsonrpc.CodeParseError, "a message must be one JSON object on one line"), nil
 	case bytes.TrimSpace(l.Text)[0] == '[':
-		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a line")
+		return nil, protocolError(nil, jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a line"), nil
 	}
-	msg, err := jsonrpc.DecodeMessage(l.Text)
-	if err != nil {
-		return nil, protocolError(l.Text, jsonrpc.CodeInvalidRequest, err.Error())
+	if msg, err = jsonrpc.DecodeMessage(l.Text); err != nil {
+		return nil, protocolError(l.Text, jsonrpc.CodeInvalidRequest, err.Error()), nil
 	}
-	return msg, nil
+	return msg, nil, nil
 }
 
 // protocolError is the answer to something that is no message. It carries the

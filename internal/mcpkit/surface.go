@@ -15,7 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 // researchTool is the advertised surface, and the schema that results are held
@@ -33,9 +32,9 @@ func researchTool(cfg Config) (*mcp.Tool, *jsonschema.Resolved, error) {
 		return nil, nil, fmt.Errorf("resolve the result schema: %w", err)
 	}
 	no := false
-	meta := mcp.Meta{wire.MetaContract: marchwarden.ContractVersion}
+	meta := mcp.Meta{MetaContract: marchwarden.ContractVersion}
 	if cfg.Private {
-		meta[wire.MetaPrivate] = true
+		meta[MetaPrivate] = true
 	}
 	if cfg.App != nil {
 		meta["ui"] = map[string]any{"resourceUri": appURI, "visibility": []string{"model"}}
@@ -44,7 +43,7 @@ func researchTool(cfg Config) (*mcp.Tool, *jsonschema.Resolved, error) {
 	openWorld := cfg.OpenWorld
 	return &mcp.Tool{
 		Meta:         meta,
-		Name:         wire.Tool,
+		Name:         Tool,
 		Title:        "Research a question",
 		Description:  description(cfg.Scope),
 		InputSchema:  &in,
@@ -67,8 +66,11 @@ func description(scope string) string {
 		" is not the answer yet: call again with nothing but resume and its trace_id."
 }
 
+// title is the name of a server that people read.
+func title(cfg Config) string { return "Marchwarden " + cfg.Name + " researcher" }
+
 func instructions(cfg Config) string {
-	return cfg.Title + ". " + sentence(cfg.Scope) +
+	return title(cfg) + ". " + sentence(cfg.Scope) +
 		" Call research with one self-contained question, and put what you already know into context." +
 		" Check raw_excerpt before relying on a claim; read confidence and gaps before acting on the answer," +
 		" and let a gap's category decide what to try next. trace_id names the recorded run:" +
@@ -167,7 +169,7 @@ func (s *Server) addPrompts() {
 func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
 	args := map[string]string{}
 	for _, a := range p.arguments {
-		text := strings.TrimSpace(wire.Block(given[a.Name]))
+		text := strings.TrimSpace(Block(given[a.Name]))
 		switch n := utf8.RuneCountInString(text); {
 		case n > maxArgument:
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%s: must be at most %d characters, has %d", a.Name, maxArgument, n)}
@@ -178,7 +180,7 @@ func (p prompt) get(given map[string]string) (*mcp.GetPromptResult, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, known := args[name]; !known {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%q is no argument; there are %s", wire.Clip(wire.Plain(name), 60), p.names())}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("%q is no argument; there are %s", Clip(Plain(name), 60), p.names())}
 		}
 	}
 	words := p.write(func(name string) string { return args[name] })

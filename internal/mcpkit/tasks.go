@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -67,7 +66,7 @@ type taskSource interface {
 type researchTasks struct{ *Server }
 
 func (t researchTasks) Begin(ctx context.Context, req *mcp.CallToolRequest) (*taskState, *mcp.CallToolResult, error) {
-	if req.Params.Name != wire.Tool {
+	if req.Params.Name != Tool {
 		return nil, nil, nil
 	}
 	visit, err := t.begin(ctx, req, runs.Task, nil)
@@ -185,7 +184,7 @@ func (s *Server) addTasks() error {
 			}
 			got := &gottenTask{ResultType: "complete", wireTask: state.wire(), Result: state.Result, Error: state.Error, InputRequests: state.Inputs}
 			if state.Event != nil {
-				got.SetMeta(map[string]any{wire.MetaEvent: state.Event})
+				got.SetMeta(map[string]any{MetaEvent: state.Event})
 			}
 			return got, nil
 		}),
@@ -231,7 +230,7 @@ func (s *Server) taskWay(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		if extra := req.GetExtra(); extra != nil && extra.Header != nil {
 			if name := extra.Header.Get("Mcp-Name"); name != id {
-				return nil, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: fmt.Sprintf("the header Mcp-Name is %q and the taskId is another", wire.Clip(wire.Plain(name), 60))}
+				return nil, &jsonrpc.Error{Code: mcp.CodeHeaderMismatch, Message: fmt.Sprintf("the header Mcp-Name is %q and the taskId is another", Clip(Plain(name), 60))}
 			}
 		}
 		return next(ctx, method, req)
@@ -268,11 +267,11 @@ func knowsTasks(req mcp.Request) bool {
 	if json.Unmarshal(raw, &c) != nil {
 		return false
 	}
-	_, ok := c.Extensions[wire.TasksExtension]
+	_, ok := c.Extensions[TasksExtension]
 	return ok
 }
 
 // errTasksUndeclared is the answer to a client that uses tasks and does not say that
 // it knows them.
-var errTasksUndeclared = &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client has not declared the extension " + wire.TasksExtension,
-	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + wire.TasksExtension + `":{}}}}`)}
+var errTasksUndeclared = &jsonrpc.Error{Code: mcp.CodeMissingRequiredClientCapabilities, Message: "the client has not declared the extension " + TasksExtension,
+	Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"` + TasksExtension + `":{}}}}`)}

@@ -16,7 +16,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -124,7 +123,7 @@ func TestTasksThatFail(t *testing.T) {
 	for _, args := range []string{`{}`, `7`, `{"question":""}`, `{"resume":"x"}`, `{"resume":"` + sample("").TraceID.String() + `"}`} {
 		var res mcp.CallToolResult
 		l.get(&res, "tools/call", modern(tasksDeclared, `"name":"research","arguments":`+args))
-		if !res.IsError || res.Meta[wire.MetaError] == nil {
+		if !res.IsError || res.Meta[MetaError] == nil {
 			t.Errorf("%s: %+v", args, res)
 		}
 	}
@@ -228,17 +227,13 @@ func TestTasksSurviveARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		serve := func(l *labour) (*Server, *runs.Desk) {
-			desk, err := runs.Open(runs.Config{Researcher: l, Now: time.Now, Dir: dir, Name: "files", Retention: 3 * time.Hour, Grace: time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, _ := newTestServer(t, l, func(c *Config) { c.Runs = desk })
-			return s, desk
+			s, _ := newTestServer(t, l, func(c *Config) { c.RunsDir, c.Grace = dir, time.Second })
+			return s, s.runs
 		}
 		before := &labour{takes: time.Hour}
 		s, desk := serve(before)
 		made := linkAs(t, s, alice).begin(`{"question":"q"}`)
-		if *made.TTLMs != 3*3600*1000 {
+		if *made.TTLMs != 7*24*3600*1000 {
 			t.Errorf("it is kept for %d ms", *made.TTLMs)
 		}
 		time.Sleep(time.Minute)

@@ -13,7 +13,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -50,11 +49,11 @@ func failure(err error) *mcp.CallToolResult {
 	text := remedy.instead
 	if text == "" {
 		first, _, _ := strings.Cut(err.Error(), "\n")
-		text = wire.Clip(wire.Plain(first), wire.MaxErrorChars)
+		text = Clip(Plain(first), MaxErrorChars)
 	}
 	hint := remedy.hint
 	if own := marchwarden.HintOf(err); own != "" && remedy.instead == "" {
-		hint = wire.Clip(wire.Plain(own), wire.MaxErrorChars)
+		hint = Clip(Plain(own), MaxErrorChars)
 	}
 	facts := map[string]any{"code": string(code), "hint": hint}
 	var e *marchwarden.Error
@@ -62,8 +61,8 @@ func failure(err error) *mcp.CallToolResult {
 		facts["field"] = e.Field
 	}
 	return &mcp.CallToolResult{
-		Meta:    mcp.Meta{wire.MetaError: facts},
-		Content: []mcp.Content{&mcp.TextContent{Text: text + wire.HintMark + hint}},
+		Meta:    mcp.Meta{MetaError: facts},
+		Content: []mcp.Content{&mcp.TextContent{Text: text + HintMark + hint}},
 		IsError: true,
 	}
 }
@@ -77,12 +76,12 @@ const maxShownExcerpt = 240
 func shortText(r *marchwarden.Result) string {
 	var b strings.Builder
 	for _, w := range r.Warnings {
-		b.WriteString("Warning: " + wire.Plain(w) + "\n\n")
+		b.WriteString("Warning: " + Plain(w) + "\n\n")
 	}
-	if lead := wire.Plain(r.Lead()); lead != "" {
+	if lead := Plain(r.Lead()); lead != "" {
 		b.WriteString(lead + "\n\n")
 	}
-	b.WriteString(strings.TrimSpace(wire.Block(r.Answer)))
+	b.WriteString(strings.TrimSpace(Block(r.Answer)))
 	b.WriteString("\n")
 	if len(r.Closest) > 0 {
 		b.WriteString("\nClosest passages (not an answer)\n")
@@ -100,7 +99,7 @@ func shortText(r *marchwarden.Result) string {
 		b.WriteString("\nGaps\n")
 	}
 	for _, g := range r.Gaps {
-		fmt.Fprintf(&b, "- %s (%s): %s\n", wire.Plain(g.Topic), categoryWords(g.Category), wire.Plain(g.Detail))
+		fmt.Fprintf(&b, "- %s (%s): %s\n", Plain(g.Topic), categoryWords(g.Category), Plain(g.Detail))
 	}
 	fmt.Fprintf(&b, "\nConfidence %.2f · trace %s\n", float64(r.Confidence), r.TraceID)
 	return b.String()
@@ -108,11 +107,11 @@ func shortText(r *marchwarden.Result) string {
 
 // shownSource renders a source and its excerpt under a mark.
 func shownSource(b *strings.Builder, mark string, c marchwarden.Citation) {
-	fmt.Fprintf(b, "%s %s", mark, wire.Plain(c.Locator))
+	fmt.Fprintf(b, "%s %s", mark, Plain(c.Locator))
 	if c.Title != "" {
-		fmt.Fprintf(b, " (%s)", wire.Plain(c.Title))
+		fmt.Fprintf(b, " (%s)", Plain(c.Title))
 	}
-	fmt.Fprintf(b, "\n    \"%s\"\n", wire.Clip(wire.Plain(c.RawExcerpt), maxShownExcerpt))
+	fmt.Fprintf(b, "\n    \"%s\"\n", Clip(Plain(c.RawExcerpt), maxShownExcerpt))
 }
 
 // categoryWords says what a category of gaps means; one that is not in the contract
@@ -130,7 +129,7 @@ func categoryWords(c marchwarden.GapCategory) string {
 	case marchwarden.ScopeExceeded:
 		return "needs another kind of researcher"
 	}
-	return wire.Plain(string(c))
+	return Plain(string(c))
 }
 
 // sofar is the result of a run that goes on: what it has found, if that can be told,
@@ -153,7 +152,7 @@ func (s *Server) sofar(ctx context.Context, run *runs.Run) *marchwarden.Result {
 	how := fmt.Sprintf("call research with nothing but resume %q to get the finished answer, or read %s%s", run.ID(), resultPrefix, run.ID())
 	answer := fmt.Sprintf("The research goes on and this is not the answer yet: %s.", how)
 	if state.Message != "" {
-		answer += " Last step: " + wire.Clip(wire.Plain(state.Message), wire.MaxProgressChars) + "."
+		answer += " Last step: " + Clip(Plain(state.Message), MaxProgressChars) + "."
 	}
 	if res.Answer != "" {
 		answer += "\n\nFound so far:\n\n" + res.Answer
@@ -248,7 +247,7 @@ func shorten(r *marchwarden.Result, n int) {
 // slim gives a tool result that hosts take: one that is too large for them is
 // shortened, and says where the whole is.
 func (s *Server) slim(res *mcp.CallToolResult, whole *marchwarden.Result) *mcp.CallToolResult {
-	encoded, text := res.StructuredContent.(json.RawMessage), s.cfg.Text(whole)
+	encoded, text := res.StructuredContent.(json.RawMessage), s.cfg.text(whole)
 	if len(encoded)+len(text) <= maxResultBytes {
 		return res
 	}
@@ -277,8 +276,8 @@ func (s *Server) shownText(short *marchwarden.Result, brief bool) string {
 		more = fmt.Sprintf("%d more sources are in the structured content. ", n)
 	}
 	if brief {
-		shown.Answer, shown.Citations, shown.Gaps = wire.Clip(short.Answer, maxBriefAnswer), nil, nil
+		shown.Answer, shown.Citations, shown.Gaps = Clip(short.Answer, maxBriefAnswer), nil, nil
 		more = "The whole answer and its sources are in the structured content. "
 	}
-	return s.cfg.Text(&shown) + more + "This result was shortened; the whole is at " + resultPrefix + short.TraceID.String() + "\n"
+	return s.cfg.text(&shown) + more + "This result was shortened; the whole is at " + resultPrefix + short.TraceID.String() + "\n"
 }

@@ -14,7 +14,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
@@ -74,7 +73,7 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest, kind runs.
 		defer stop() // the run keeps the deadline, and not the cancellation
 	}
 	// Only the process that started this one may choose the id of a run.
-	if text, ok := req.Params.Meta[wire.MetaTrace].(string); ok && access.From(ctx).SeesAll() {
+	if text, ok := req.Params.Meta[MetaTrace].(string); ok && access.From(ctx).SeesAll() {
 		if id, err := marchwarden.ParseTraceID(text); err == nil {
 			ctx = marchwarden.WithTraceID(ctx, id)
 		}
@@ -88,7 +87,7 @@ const maxWall = 24 * time.Hour
 // wallTime is how long the caller waits, if it says so. The call is stopped then,
 // and what it has comes back while the caller is still there to read it.
 func wallTime(req *mcp.CallToolRequest) (time.Duration, bool) {
-	ms, ok := req.Params.Meta[wire.MetaWall].(float64)
+	ms, ok := req.Params.Meta[MetaWall].(float64)
 	if !ok || !(ms > 0) || ms > float64(maxWall.Milliseconds()) {
 		return 0, false
 	}
@@ -158,7 +157,7 @@ func (s *Server) present(ctx context.Context, req *mcp.CallToolRequest, out outc
 		return res
 	}
 	if len(view) <= maxViewBytes {
-		res.Meta = mcp.Meta{wire.MetaView: view}
+		res.Meta = mcp.Meta{MetaView: view}
 	}
 	return res
 }
@@ -200,7 +199,7 @@ func (s *Server) answer(ctx context.Context, out outcome) *mcp.CallToolResult {
 		return failure(err)
 	}
 	s.cfg.Log.Debug("research answered", "trace_id", out.res.TraceID.String(), "citations", len(out.res.Citations), "gaps", len(out.res.Gaps))
-	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.Text(out.res)}}, StructuredContent: encoded}
+	res := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.cfg.text(out.res)}}, StructuredContent: encoded}
 	if ctx.Value(wholeKey{}) == nil {
 		res = s.slim(res, out.res)
 	}
@@ -266,7 +265,7 @@ func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
 		send: func(n int, said note) {
 			params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: said.message}
 			if said.event != nil {
-				params.Meta = mcp.Meta{wire.MetaEvent: said.event}
+				params.Meta = mcp.Meta{MetaEvent: said.event}
 			}
 			// A message that cannot be sent is lost: the connection notices its own
 			// faults, and a stopped call needs no progress.
@@ -308,7 +307,7 @@ func (p *progress) sink() marchwarden.Sink {
 		if e.Message == "" {
 			e.Message = string(e.Stage)
 		}
-		e.Message = wire.Clip(wire.Plain(e.Message), wire.MaxProgressChars)
+		e.Message = Clip(Plain(e.Message), MaxProgressChars)
 		p.push(note{e.Message, &e})
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
 )
 
 func TestCallReturnsTheResult(t *testing.T) {
@@ -138,8 +137,8 @@ func TestBadInput(t *testing.T) {
 			if !strings.HasPrefix(text, tc.want) || !strings.Contains(text, "\nhint: ") {
 				t.Errorf("got %q, want %q and a hint", text, tc.want)
 			}
-			facts, _ := res.Meta[wire.MetaError].(map[string]any)
-			if hint, _ := facts["hint"].(string); !strings.HasSuffix(text, wire.HintMark+hint) {
+			facts, _ := res.Meta[MetaError].(map[string]any)
+			if hint, _ := facts["hint"].(string); !strings.HasSuffix(text, HintMark+hint) {
 				t.Errorf("the hint in _meta is %q, the text %q", hint, text)
 			}
 			delete(facts, "hint")
@@ -226,7 +225,7 @@ func TestACallWaitsForItsTurn(t *testing.T) {
 		}})
 		var wg sync.WaitGroup
 		ask := func() {
-			params := &mcp.CallToolParams{Name: wire.Tool, Arguments: map[string]any{"question": "q"}, Meta: mcp.Meta{}}
+			params := &mcp.CallToolParams{Name: Tool, Arguments: map[string]any{"question": "q"}, Meta: mcp.Meta{}}
 			params.SetProgressToken("token")
 			if res, err := cs.CallTool(t.Context(), params); err != nil || res.IsError {
 				t.Errorf("a call failed: %v, %+v", err, res)
@@ -315,7 +314,7 @@ func TestProgress(t *testing.T) {
 				t.Fatalf("only %d messages came: %q", len(messages), messages)
 			}
 		}
-		want := []string{"research started", "planning 3 searches", "search", wire.Clip("reading [31mutah.md "+strings.TrimSpace(strings.Repeat("long ", 80)), 200), "done"}
+		want := []string{"research started", "planning 3 searches", "search", Clip("reading [31mutah.md "+strings.TrimSpace(strings.Repeat("long ", 80)), 200), "done"}
 		if diff := cmp.Diff(want, messages); diff != "" {
 			t.Errorf("progress (-want +got):\n%s", diff)
 		}
@@ -371,7 +370,7 @@ func TestWallTime(t *testing.T) {
 		"words":    {"soon", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := wallTime(&mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: mcp.Meta{wire.MetaWall: tc.said}}})
+			got, ok := wallTime(&mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Meta: mcp.Meta{MetaWall: tc.said}}})
 			if got != tc.want || ok != (tc.want > 0) {
 				t.Errorf("got %v, %v", got, ok)
 			}

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	dbresearcher "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
+
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -20,13 +20,13 @@ import (
 type builtin struct {
 	// fixed is its scope, or "" if that depends on what it is given; scope asks.
 	fixed     string
-	scope     func(a *Host, c *settings.Settings, o Options) (string, error)
+	scope     func(h *Host, c *settings.Settings, o Options) (string, error)
 	OpenWorld bool // what it is asked leaves this machine
 	// off says why it is not in the network unasked; "" if it is.
-	off func(a *Host, c *settings.Settings, o Options) string
+	off func(h *Host, c *settings.Settings, o Options) string
 	// private says whether what it finds is the user's own.
-	private func(a *Host, c *settings.Settings, o Options) bool
-	open    func(a *Host, c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error)
+	private func(h *Host, c *settings.Settings, o Options) bool
+	open    func(h *Host, c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error)
 }
 
 // BuiltinNamed is one of them. Asking for another is a bug.
@@ -34,14 +34,14 @@ func BuiltinNamed(name string) builtin {
 	yes := func(*Host, *settings.Settings, Options) bool { return true }
 	no := func(*Host, *settings.Settings, Options) bool { return false }
 	switch name {
-	case files.Name:
-		return builtin{files.Scope, nil, false, noFolders, (*Host).hasFolders, (*Host).openFiles}
-	case database.Name:
+	case researcher.FilesName:
+		return builtin{researcher.FilesScope, nil, false, noFolders, (*Host).hasFolders, (*Host).openFiles}
+	case dbresearcher.Name:
 		return builtin{"", (*Host).databaseScope, false, noDatabase, yes, (*Host).openDatabaseRunner}
-	case web.Name:
-		return builtin{web.Scope, nil, true, offline, no, (*Host).openWeb}
+	case researcher.WebName:
+		return builtin{researcher.WebScope, nil, true, offline, no, (*Host).openWeb}
 	default:
-		return builtin{arxiv.Scope, nil, true, offline, no, (*Host).openArxiv}
+		return builtin{researcher.ArxivScope, nil, true, offline, no, (*Host).openArxiv}
 	}
 }
 
@@ -60,7 +60,7 @@ const unknownDatabase = "anything: it has not said what is in it"
 
 // hasFolders reports whether the files researcher reads anything but what ships
 // with the program.
-func (a *Host) hasFolders(c *settings.Settings, o Options) bool {
+func (h *Host) hasFolders(c *settings.Settings, o Options) bool {
 	if len(o.Library) > 0 || len(c.List(settings.Library)) > 0 {
 		return true
 	}
@@ -70,16 +70,16 @@ func (a *Host) hasFolders(c *settings.Settings, o Options) bool {
 
 // noFolders says why no files are searched: what ships with the program is there for
 // a network in which there is nothing else to ask.
-func noFolders(a *Host, c *settings.Settings, o Options) string {
-	alone := offline(a, c, o) != "" && noDatabase(a, c, o) != "" && !slices.ContainsFunc(c.Members, func(m settings.Member) bool { return m.External() && !m.Off })
-	if a.hasFolders(c, o) || o.Embedded || slices.Contains(o.Researchers, files.Name) || alone {
+func noFolders(h *Host, c *settings.Settings, o Options) string {
+	alone := offline(h, c, o) != "" && noDatabase(h, c, o) != "" && !slices.ContainsFunc(c.Members, func(m settings.Member) bool { return m.External() && !m.Off })
+	if h.hasFolders(c, o) || o.Embedded || slices.Contains(o.Researchers, researcher.FilesName) || alone {
 		return ""
 	}
 	return "no folder of yours is set; --library DIR brings one in, --embedded the embedded library"
 }
 
 func noDatabase(_ *Host, c *settings.Settings, o Options) string {
-	if DatabaseURL(c, o) == "" {
+	if databaseURL(c, o) == "" {
 		return "no database is set; --db or " + settings.EnvOf(settings.DB) + " names one"
 	}
 	return ""
@@ -89,7 +89,7 @@ func noDatabase(_ *Host, c *settings.Settings, o Options) string {
 // words or by naming a search engine. A key asks for nothing: it may be in the
 // environment for another program, since hosts pass on all of theirs.
 func offline(_ *Host, c *settings.Settings, o Options) string {
-	asked := o.Online || o.Search != "" || slices.Contains(o.Researchers, web.Name) || slices.Contains(o.Researchers, arxiv.Name)
+	asked := o.Online || o.Search != "" || slices.Contains(o.Researchers, researcher.WebName) || slices.Contains(o.Researchers, researcher.ArxivName)
 	if c.Given(settings.Online) && !c.On(settings.Online) && !asked {
 		return c.Label(settings.Online) + " is false"
 	}
@@ -104,21 +104,21 @@ func offline(_ *Host, c *settings.Settings, o Options) string {
 	return "nothing leaves this machine unasked; --online, " + settings.EnvOf(settings.Online) + "=1 or a search engine that is named switches it on"
 }
 
-// DatabaseURL is the database that the flag or the setting names.
-func DatabaseURL(c *settings.Settings, o Options) string {
+// databaseURL is the database that the flag or the setting names.
+func databaseURL(c *settings.Settings, o Options) string {
 	return cmp.Or(o.DB, c.Text(settings.DB))
 }
 
-// ScopeTime bounds how long a database may take to say what is in it.
-const ScopeTime = 3 * time.Second
+// scopeTime bounds how long a database may take to say what is in it.
+const scopeTime = 3 * time.Second
 
 // databaseScope says what is in the database. One that does not answer has no
 // tables to name; asking it will say why. An address that cannot be one of a
 // database is an error.
-func (a *Host) databaseScope(c *settings.Settings, o Options) (string, error) {
-	ctx, done := context.WithTimeout(context.Background(), ScopeTime)
+func (h *Host) databaseScope(c *settings.Settings, o Options) (string, error) {
+	ctx, done := context.WithTimeout(context.Background(), scopeTime)
 	defer done()
-	db, err := a.OpenDatabase(ctx, c, o)
+	db, err := h.OpenDatabase(ctx, c, o)
 	if errors.Is(err, marchwarden.CodeInvalid) {
 		return "", err
 	}
@@ -127,5 +127,71 @@ func (a *Host) databaseScope(c *settings.Settings, o Options) (string, error) {
 	}
 	defer db.Close()
 	schema, _ := db.Schema(ctx) // without one the name says what there is to say
-	return database.Scope(db, schema), nil
+	return dbresearcher.Scope(db, schema), nil
+}
+
+// openArxiv opens the researcher of papers.
+func (h *Host) openArxiv(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
+	d, pages, err := h.newPagesRunner(c, o, &lab, settings.RenderNever)
+	if err != nil {
+		return nil, err
+	}
+	api, indexes := h.OpenPapers(c)
+	papers := researcher.NewPapers(researcher.PapersConfig{Store: d.Records.Blobs, API: api, Scholar: indexes, Web: pages, Site: c.Text(settings.ArxivSite), Now: h.Now})
+	d.Name, d.Scope, d.OpenWorld = researcher.ArxivName, researcher.ArxivScope, true
+	d.Researcher = researcher.NewArxiv(researcher.ArxivConfig{Lab: lab, Engine: researcher.Together(h.Now, api, indexes.Engine()), Fetcher: papers})
+	return d, nil
+}
+
+// OpenPapers makes the clients of the services that know papers.
+func (h *Host) OpenPapers(c *settings.Settings) (*scholar.Arxiv, *scholar.Service) {
+	api := scholar.NewArxiv(scholar.ArxivConfig{BaseURL: c.Text(settings.ArxivURL), HTTP: h.sharedClient("arxiv"), UserAgent: h.UserAgent(), Now: h.Now})
+	indexes := scholar.New(scholar.Config{
+		CrossrefURL: c.Text(settings.CrossrefURL), OpenAlexURL: c.Text(settings.OpenAlexURL), SemanticScholarURL: c.Text(settings.ScholarURL),
+		Mailto: c.Text(settings.Mailto), SemanticScholarKey: c.Text(settings.ScholarKey), OpenAlexKey: c.Text(settings.OpenAlexKey), HTTP: h.sharedClient("scholar"), UserAgent: h.UserAgent(),
+	})
+	return api, indexes
+}
+
+// OpenDatabase opens the database that the options or the settings name.
+func (h *Host) OpenDatabase(ctx context.Context, c *settings.Settings, o Options) (*database.DB, error) {
+	address := databaseURL(c, o)
+	if address == "" {
+		return nil, settings.Invalid("--db", "for example postgres://user@localhost/trials or ~/data.sqlite", "is missing")
+	}
+	if database.IsFile(address) {
+		address = h.Source().Absolute(address, h.Dir)
+	}
+	db, err := database.Open(ctx, address, database.Options{})
+	var e *marchwarden.Error
+	if errors.As(err, &e) && slices.Contains([]marchwarden.Code{marchwarden.CodeInvalid, marchwarden.CodeNotFound, marchwarden.CodeUnsupported, marchwarden.CodeDenied}, e.Code) {
+		field := "--db"
+		if o.DB == "" {
+			field = c.Label(settings.DB)
+		}
+		return nil, settings.Invalid(field, e.Hint, e.Message) // what was given is wrong, and not the database
+	}
+	return db, err
+}
+
+// openDatabaseRunner opens the researcher of a database.
+func (h *Host) openDatabaseRunner(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
+	ctx, done := context.WithTimeout(context.Background(), scopeTime)
+	defer done()
+	db, err := h.OpenDatabase(ctx, c, o)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.newRunner(c, o, &lab)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	if warning := db.Warning(ctx); warning != "" {
+		o.Warn(warning)
+	}
+	schema, _ := db.Schema(ctx) // a database that does not answer is a gap of each research
+	d.Name, d.Scope, d.Private = dbresearcher.Name, dbresearcher.Scope(db, schema), true
+	d.Researcher = dbresearcher.New(dbresearcher.Config{Lab: lab, DB: db, Samples: o.AllowSamples})
+	d.Closers = []func() error{db.Close}
+	return d, nil
 }

@@ -19,68 +19,64 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/brave"
-	searchrationed "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rationed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/searxng"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/tavily"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/wikipedia"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/engines"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // UserAgent is how the program names itself to pages and public services.
-func (a *Host) UserAgent() string {
-	return "marchwarden/" + a.Version + " (+https://forgejo.labbity.unbiasedgeek.com/archeious/marchwarden)"
+func (h *Host) UserAgent() string {
+	return "marchwarden/" + h.Version + " (+https://forgejo.labbity.unbiasedgeek.com/archeious/marchwarden)"
 }
 
-// EngineKind is a search engine of the web and what it needs.
-type EngineKind struct {
+// engineKind is a search engine of the web and what it needs.
+type engineKind struct {
 	Name  string
 	Needs string // the setting without which it cannot work; "" for none
-	open  func(a *Host, c *settings.Settings, client *http.Client) search.Engine
+	open  func(h *Host, c *settings.Settings, client *http.Client) search.Engine
 }
 
-// EngineKinds are all there are, in the order in which they are asked.
-var EngineKinds = []EngineKind{
-	{"tavily", settings.TavilyKey, func(a *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return tavily.New(tavily.Config{Key: c.Text(settings.TavilyKey), BaseURL: c.Text(settings.TavilyURL), HTTP: client, UserAgent: a.UserAgent()})
+// engineKinds are all there are, in the order in which they are asked.
+var engineKinds = []engineKind{
+	{"tavily", settings.TavilyKey, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
+		return engines.NewTavily(engines.Config{Key: c.Text(settings.TavilyKey), BaseURL: c.Text(settings.TavilyURL), HTTP: client, UserAgent: h.UserAgent()})
 	}},
-	{"brave", settings.BraveKey, func(a *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return brave.New(brave.Config{Now: a.Now, Key: c.Text(settings.BraveKey), BaseURL: c.Text(settings.BraveURL), HTTP: client, UserAgent: a.UserAgent()})
+	{"brave", settings.BraveKey, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
+		return engines.NewBrave(engines.Config{Now: h.Now, Key: c.Text(settings.BraveKey), BaseURL: c.Text(settings.BraveURL), HTTP: client, UserAgent: h.UserAgent()})
 	}},
-	{"searxng", settings.SearxngURL, func(a *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return searxng.New(searxng.Config{BaseURL: c.Text(settings.SearxngURL), Now: a.Now, HTTP: client, UserAgent: a.UserAgent()})
+	{"searxng", settings.SearxngURL, func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
+		return engines.NewSearxng(engines.Config{BaseURL: c.Text(settings.SearxngURL), Now: h.Now, HTTP: client, UserAgent: h.UserAgent()})
 	}},
-	{"wikipedia", "", func(a *Host, c *settings.Settings, client *http.Client) search.Engine {
-		return wikipedia.New(wikipedia.Config{BaseURL: c.Text(settings.WikipediaURL), HTTP: client, UserAgent: a.UserAgent()})
+	{"wikipedia", "", func(h *Host, c *settings.Settings, client *http.Client) search.Engine {
+		return engines.NewWikipedia(engines.Config{BaseURL: c.Text(settings.WikipediaURL), HTTP: client, UserAgent: h.UserAgent()})
 	}},
 }
 
-// Configured reports whether the engine has what it needs.
-func (k EngineKind) Configured(c *settings.Settings) bool {
+// configured reports whether the engine has what it needs.
+func (k engineKind) configured(c *settings.Settings) bool {
 	return k.Needs == "" || c.Text(k.Needs) != ""
 }
 
 func EngineNames() []string {
 	var names []string
-	for _, k := range EngineKinds {
+	for _, k := range engineKinds {
 		names = append(names, k.Name)
 	}
 	return names
 }
 
-// NamedEngines are the engines that the flag or else the setting names, in that
+// namedEngines are the engines that the flag or else the setting names, in that
 // order; none if neither does. An unknown name is an error that says whose it is.
-func NamedEngines(c *settings.Settings, flag string) (named []EngineKind, saidBy string, err error) {
+func namedEngines(c *settings.Settings, flag string) (named []engineKind, saidBy string, err error) {
 	names, given, origin := c.List(settings.Search), c.Given(settings.Search), c.Label(settings.Search)
 	if flag != "" {
 		names, given, origin = settings.SplitWords(flag), true, "--search"
 	}
 	for _, name := range names {
-		i := slices.IndexFunc(EngineKinds, func(k EngineKind) bool { return k.Name == name })
+		i := slices.IndexFunc(engineKinds, func(k engineKind) bool { return k.Name == name })
 		if i < 0 {
 			return nil, "", settings.Invalid(origin, "", fmt.Sprintf("must be a list of %s, not %q", settings.Either(EngineNames()), plaintext.Clip(name, 40)))
 		}
-		named = append(named, EngineKinds[i])
+		named = append(named, engineKinds[i])
 	}
 	if given && len(named) == 0 {
 		return nil, "", settings.Invalid(origin, "", fmt.Sprintf("must be a list of %s, and names none", settings.Either(EngineNames())))
@@ -90,33 +86,33 @@ func NamedEngines(c *settings.Settings, flag string) (named []EngineKind, saidBy
 
 // openEngines makes the chain of search engines: those that were named, or all
 // that are configured, with Wikipedia, which needs no key, at the end.
-func (a *Host) openEngines(c *settings.Settings, flag string) (search.Engine, error) {
-	kinds, origin, err := NamedEngines(c, flag)
+func (h *Host) openEngines(c *settings.Settings, flag string) (search.Engine, error) {
+	kinds, origin, err := namedEngines(c, flag)
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range kinds {
-		if !k.Configured(c) {
+		if !k.configured(c) {
 			return nil, settings.Invalid(origin, "set "+settings.EnvOf(k.Needs)+" in the environment or in .env", k.Name+" is not configured")
 		}
 	}
 	if len(kinds) == 0 {
-		kinds = slices.DeleteFunc(slices.Clone(EngineKinds), func(k EngineKind) bool { return !k.Configured(c) })
+		kinds = slices.DeleteFunc(slices.Clone(engineKinds), func(k engineKind) bool { return !k.configured(c) })
 	}
 	var engines []search.Engine
 	for _, k := range kinds {
-		engines = append(engines, a.OpenEngine(c, k))
+		engines = append(engines, h.OpenEngine(c, k))
 	}
-	return search.Chain(engines, a.Now), nil
+	return search.Chain(engines, h.Now), nil
 }
 
 // OpenEngine makes one engine. Its limit is shared with all who work for the same engine of
 // tasks, if there is one.
-func (a *Host) OpenEngine(c *settings.Settings, k EngineKind) search.Engine {
-	if a.Limits == nil {
-		return k.open(a, c, a.ServiceClient())
+func (h *Host) OpenEngine(c *settings.Settings, k engineKind) search.Engine {
+	if h.Limits == nil {
+		return k.open(h, c, h.ServiceClient())
 	}
-	return searchrationed.New(a.Limits(limit.Key(k.Name, limit.Requests)), a.Now, a.ServiceClient(), func(client *http.Client) search.Engine { return k.open(a, c, client) })
+	return engines.NewRationed(h.Limits(limit.Key(k.Name, limit.Requests)), h.Now, h.ServiceClient(), func(client *http.Client) search.Engine { return k.open(h, c, client) })
 }
 
 // RendersPages reports whether pages that need JavaScript are run in a browser, by the
@@ -131,21 +127,21 @@ func RendersPages(c *settings.Settings, flag string) bool {
 }
 
 // openWebFetcher makes the fetcher of the open web: guarded, polite, bounded.
-func (a *Host) openWebFetcher(c *settings.Settings, rec *Records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
+func (h *Host) openWebFetcher(c *settings.Settings, rec *Records, x *extract.Extractor, rendering string) (*webfetch.Fetcher, error) {
 	allow, err := FetchAllow(c)
 	if err != nil {
 		return nil, err
 	}
 	g := guard.New(allow)
 	cfg := webfetch.Config{
-		Clean: a.Hide.Bytes,
-		Store: rec.Blobs, Extract: x, Guard: g, Now: a.Now, UserAgent: a.UserAgent(), CacheDir: filepath.Join(c.CachePath(), "pages"),
+		Clean: h.Hide.Bytes,
+		Store: rec.Blobs, Extract: x, Guard: g, Now: h.Now, UserAgent: h.UserAgent(), CacheDir: filepath.Join(c.CachePath(), "pages"),
 	}
-	if a.Limits != nil {
-		cfg.Share = func(host string) webfetch.Share { return a.Limits("host:" + host + "/requests") }
+	if h.Limits != nil {
+		cfg.Share = func(host string) webfetch.Share { return h.Limits("host:" + host + "/requests") }
 	}
 	if chromium, ok := FindChromium(c); ok && RendersPages(c, rendering) {
-		cfg.Renderer = Browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: a.UserAgent()})}
+		cfg.Renderer = Browser{render.New(render.Config{Chromium: chromium, Dial: g.DialContext, UserAgent: h.UserAgent()})}
 	}
 	return webfetch.New(cfg), nil
 }
@@ -175,9 +171,9 @@ func FindChromium(c *settings.Settings) (string, bool) {
 	return render.Find(c.Text(settings.Chromium), exec.LookPath)
 }
 
-// ChromiumProblem says that the browser which the settings name cannot be run; ""
+// chromiumProblem says that the browser which the settings name cannot be run; ""
 // if it can, or if none is named.
-func ChromiumProblem(c *settings.Settings) string {
+func chromiumProblem(c *settings.Settings) string {
 	if _, ok := FindChromium(c); ok || c.Text(settings.Chromium) == "" {
 		return ""
 	}

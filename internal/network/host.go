@@ -46,8 +46,8 @@ type Host struct {
 }
 
 // Source is where the settings of this program are read from.
-func (a *Host) Source() settings.Source {
-	return settings.Source{Env: a.Env, Dir: a.Dir, UserHome: a.UserHome, Warn: a.Say}
+func (h *Host) Source() settings.Source {
+	return settings.Source{Env: h.Env, Dir: h.Dir, UserHome: h.UserHome, Warn: h.Say}
 }
 
 // tracingEnd is how long a command waits, when it is done, for a collector to take the
@@ -56,22 +56,22 @@ const tracingEnd = 2 * time.Second
 
 // StartTracing begins to send spans, once, if OTEL_* says where to. The first call is to
 // have returned before any other call: later ones only look.
-func (a *Host) StartTracing(c *settings.Settings) (err error) {
-	if a.Traced {
+func (h *Host) StartTracing(c *settings.Settings) (err error) {
+	if h.Traced {
 		return nil
 	}
 	look := func(name string) string {
-		v, _ := a.Env(name)
+		v, _ := h.Env(name)
 		return v
 	}
-	a.Tracer, err = telemetry.Start(telemetry.Config{Env: look, Service: "marchwarden", Version: a.Version, Now: a.Now, Log: a.Log(c)})
-	a.Traced = err == nil
+	h.Tracer, err = telemetry.Start(telemetry.Config{Env: look, Version: h.Version, Now: h.Now, Log: h.Log(c)})
+	h.Traced = err == nil
 	return err
 }
 
 // EndTracing sends what there is left to send.
-func (a *Host) EndTracing() {
+func (h *Host) EndTracing() {
 	ctx, cancel := context.WithTimeout(context.Background(), tracingEnd)
 	defer cancel()
-	_ = a.Tracer.Close(ctx) // spans that a collector does not take are lost, and nothing else
+	_ = h.Tracer.Close(ctx) // spans that a collector does not take are lost, and nothing else
 }

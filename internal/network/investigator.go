@@ -5,22 +5,25 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
 // Minds are how an investigator plans and writes: with a model, or without.
 // vectorsOf finds the embedder of an earlier run.
 func Minds(vectorsOf func(id string) (embed.Embedder, error)) pi.Minds {
-	return pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind, Vectors: vectorsOf}
+	return pi.Minds{Planner: func(id string) pi.Planner { return pi.PlannerFor(id, derive.New()) }, Writer: researcher.Mind, Vectors: vectorsOf}
 }
 
 // termsFor are what follows for an investigation from whom it may ask.
@@ -45,55 +48,72 @@ func TermsFor(c *settings.Settings, members []dispatch.Member, o Options, begunB
 }
 
 // openInvestigator opens the investigator over the network that the options mean.
-func (a *Host) openInvestigator(c *settings.Settings, o Options) (*Runner, error) {
-	if err := a.checkBeforehand(c, o); err != nil {
+func (h *Host) openInvestigator(c *settings.Settings, o Options) (*Runner, error) {
+	if err := h.checkBeforehand(c, o); err != nil {
 		return nil, err
 	}
-	network, err := a.OpenPool(c, o)
+	network, err := h.OpenPool(c, o)
 	if err != nil {
 		return nil, err
 	}
+	d := &Runner{Name: settings.PI, Scope: pi.Scope, Host: h, Settings: c, Warn: o.Warn, Told: o.Told, Pool: network, Closers: []func() error{network.Close}}
+	if err := d.investigates(o, network); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// investigates makes the runner one of an investigator that asks by a dispatcher. Nothing is
+// written before all of it is known to be right.
+func (d *Runner) investigates(o Options, network dispatch.Dispatcher) error {
 	members := network.Members()
-	t := TermsFor(c, members, o, o.BegunBy)
+	t := TermsFor(d.Settings, members, o, o.BegunBy)
+	cfg, err := d.Host.investigator(d.Settings, o, t)
+	if err != nil {
+		return err
+	}
+	if cfg.Model, err = d.Host.OpenModel(d.Settings, t.Model.chosenModel, t.Model.Public); err != nil {
+		return err
+	}
+	if cfg.Calibration, err = CalibrationOf(d.Settings); err != nil {
+		return err
+	}
+	vs, err := d.Host.OpenVectors(d.Settings)
+	if err != nil {
+		return err
+	}
+	d.Closers = append(d.Closers, vs.Close)
+	if d.Records, err = d.Host.OpenWorking(d.Settings); err != nil {
+		return err
+	}
+	cfg.Traces, cfg.Blobs, cfg.Dispatcher = d.Records.Traces, d.Records.Blobs, network
+	cfg.Minds, cfg.Vectors = Minds(vs.Of), vs.Embedder
+	cfg.Spent = func(call pi.Call) { d.Enter(Finished{call.Start, call.Result, call.Before}) }
+	if d.Host.mayRefetch(d.Settings, o, members) {
+		if cfg.Refetch, err = d.Host.refetcher(d.Settings, o, d); err != nil {
+			return err
+		}
+	}
+	d.OpenWorld, d.Private, d.Researcher = t.Outside, t.Private, pi.New(cfg)
+	return nil
+}
+
+// investigator is how a question is investigated, as far as it is the same for a command and
+// for a worker of an engine.
+func (h *Host) investigator(c *settings.Settings, o Options, t terms) (pi.Config, error) {
 	deadline, err := c.Deadline(o.Timeout, t.Outside)
-	if err != nil {
-		return nil, errors.Join(err, network.Close())
-	}
-	model, err := a.OpenModel(c, t.Model.chosenModel, t.Model.Public)
-	if err != nil {
-		return nil, errors.Join(err, network.Close())
-	}
-	table, err := CalibrationOf(c)
-	if err != nil {
-		return nil, errors.Join(err, network.Close())
-	}
-	vs, err := a.OpenVectors(c)
-	if err != nil {
-		return nil, errors.Join(err, network.Close())
-	}
-	rec, err := a.OpenWorking(c)
-	if err != nil {
-		return nil, errors.Join(err, vs.Close(), network.Close())
-	}
-	d := &Runner{Name: settings.PI, Scope: pi.Scope, OpenWorld: t.Outside, Private: t.Private, Host: a, Settings: c, Records: rec, Warn: o.Warn, Told: o.Told}
-	cfg := pi.Config{
-		Traces: rec.Traces, Blobs: rec.Blobs, Version: a.Version, Now: a.Now, NewID: a.NewID,
-		Dispatcher: network, Minds: Minds(vs.Of), Model: model, Vectors: vs.Embedder, Calibration: table,
+	return pi.Config{
+		Version: h.Version, Now: h.Now, NewID: h.NewID, Say: o.Warn,
 		Options: pi.Options{
 			Parallel: o.Parallel, MaxRihlas: o.MaxRihlas, Deadline: deadline, PlanOnly: o.PlanOnly,
 			AllowEgress: egressOf(c, o), ModelSeesPrivate: t.SeesPrivate, Choice: o.Begun, More: o.More,
 		},
-		Spent: func(call pi.Call) { d.Enter(Finished{call.Start, call.Result, call.Before}) },
-		Say:   o.Warn,
-	}
-	d.Pool, d.Closers = network, []func() error{network.Close, vs.Close}
-	if offline(a, c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own }) {
-		if cfg.Refetch, err = a.refetcher(c, o, d); err != nil {
-			return nil, errors.Join(err, d.Close())
-		}
-	}
-	d.Researcher = pi.New(cfg)
-	return d, nil
+	}, err
+}
+
+// mayRefetch reports whether documents that external researchers cite are fetched again.
+func (h *Host) mayRefetch(c *settings.Settings, o Options, members []dispatch.Member) bool {
+	return offline(h, c, o) == "" && slices.ContainsFunc(members, func(m dispatch.Member) bool { return m.Trust != dispatch.Own })
 }
 
 // egressOf are the members whose findings others may be told.
@@ -103,15 +123,15 @@ func egressOf(c *settings.Settings, o Options) []string {
 
 // checkBeforehand finds what is wrong with the options of a network's members
 // before any of them is started: a child process could only fail with it.
-func (a *Host) checkBeforehand(c *settings.Settings, o Options) error {
-	library, err := a.OpenLibrary(c, o.Library, o.Embedded)
+func (h *Host) checkBeforehand(c *settings.Settings, o Options) error {
+	library, err := h.OpenLibrary(c, o.Library, o.Embedded)
 	if err != nil {
 		return err
 	}
 	if err := CloseFolders(library); err != nil {
 		return err
 	}
-	if _, err := a.openEngines(c, o.Search); err != nil && offline(a, c, o) == "" && o.wants(web.Name) {
+	if _, err := h.openEngines(c, o.Search); err != nil && offline(h, c, o) == "" && o.wants(researcher.WebName) {
 		return err
 	}
 	_, err = FetchAllow(c)
@@ -119,9 +139,9 @@ func (a *Host) checkBeforehand(c *settings.Settings, o Options) error {
 }
 
 // refetcher gets documents again that an external researcher cites.
-func (a *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (pi.Document, error), error) {
-	x := a.Extractor(c)
-	pages, err := a.openWebFetcher(c, d.Records, x, o.Render)
+func (h *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(context.Context, string) (pi.Document, error), error) {
+	x := h.Extractor(c)
+	pages, err := h.openWebFetcher(c, d.Records, x, o.Render)
 	if err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
@@ -136,4 +156,134 @@ func (a *Host) refetcher(c *settings.Settings, o Options, d *Runner) (func(conte
 		}
 		return pi.Document{Text: p.Text, Title: p.Title, Published: p.Published, FetchedAt: p.FetchedAt}, nil
 	}, nil
+}
+
+// rollCall is how long an investigation waits for a member to ask: workers that start
+// together announce themselves one after the other.
+const rollCall = 3 * time.Second
+
+// investigate has the investigator work on a task. It asks its researchers by the
+// engine, wherever they are.
+func (s *Worker) investigate(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	members, err := s.present(ctx, t.Wishes.Only)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := s.investigator(t, req, members)
+	if err != nil {
+		return nil, err
+	}
+	req.Question, req.Context = s.Host.Hide.Text(req.Question), s.Host.Hide.Text(req.Context) // as a desk does
+	return s.Host.Tracer.Research(pi.New(cfg), settings.PI).Research(ctx, req, sink)
+}
+
+// present waits until there is a member to ask, and those that were named are there.
+func (s *Worker) present(ctx context.Context, names []string) ([]dispatch.Member, error) {
+	patience, done := context.WithTimeout(ctx, rollCall)
+	defer done()
+	for {
+		members := only(s.network(), names)
+		if len(members) > 0 && len(members) >= len(names) {
+			return members, nil
+		}
+		select {
+		case <-time.After(rollCall / 30):
+			continue
+		case <-patience.Done():
+		}
+		if ctx.Err() != nil {
+			return nil, marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "wait for researchers")
+		}
+		if len(members) > 0 {
+			return members, nil
+		}
+		e := &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "no worker has a researcher to ask", Hint: "start one: marchwarden worker --engine URL"}
+		if len(names) > 0 {
+			e.Message = "no worker has the researcher " + strings.Join(names, " or ")
+		}
+		return nil, e
+	}
+}
+
+// investigator is how a task is investigated.
+func (s *Worker) investigator(t dispatch.Task, req marchwarden.Request, members []dispatch.Member) (pi.Config, error) {
+	o := s.Options
+	o.Parallel, o.MaxRihlas, o.PlanOnly = min(t.Wishes.Parallel, MaxParallel), min(t.Wishes.MaxRihlas, MaxRihlas), t.Wishes.PlanOnly
+	terms := TermsFor(s.Settings, members, o, s.begunBy(t, req))
+	model, err := s.model(terms.Model)
+	if err != nil {
+		return pi.Config{}, err
+	}
+	terms.Outside = true // a member on another host may not come back
+	cfg, err := s.Host.investigator(s.Settings, o, terms)
+	if err != nil {
+		return pi.Config{}, err
+	}
+	cfg.Traces, cfg.Blobs = s.Place.held, s.Place.Records(s.Settings).Blobs
+	cfg.Dispatcher = submit.NewDispatcher(submit.DispatcherConfig{
+		Engine: s.Place.engine, Blobs: s.Place.engine.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
+		Members: func() []dispatch.Member { return slices.Clone(members) }, Now: s.Host.Now, Span: s.Host.Tracer.Carry,
+	})
+	cfg.Minds, cfg.Model, cfg.Vectors, cfg.Calibration = Minds(s.Vectors.Of), model, s.Vectors.Embedder, s.table
+	cfg.Options.AllowEgress = s.AllowEgress(t)
+	if s.Host.mayRefetch(s.Settings, s.Options, members) {
+		cfg.Refetch, err = s.refetch()
+	}
+	return cfg, err
+}
+
+// AllowEgress are the members whose findings others may be told. The owner of the worker says
+// whose at most, since the sources are not the caller's; a caller can wish for less.
+func (s *Worker) AllowEgress(t dispatch.Task) []string {
+	own := egressOf(s.Settings, s.Options)
+	if len(t.Wishes.AllowEgress) == 0 {
+		return own
+	}
+	return slices.DeleteFunc(own, func(name string) bool { return !slices.Contains(t.Wishes.AllowEgress, name) })
+}
+
+// begunBy is the model of a resumed run, which keeps it; "" for a new run.
+func (s *Worker) begunBy(t dispatch.Task, req marchwarden.Request) string {
+	if req.Resume == "" {
+		return ""
+	}
+	log, err := s.Place.held.Load(t.Record)
+	if err != nil {
+		return ""
+	}
+	start, err := log.Start()
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(start.Model, NoModel)
+}
+
+// model opens a model once.
+func (s *Worker) model(m chosenFor) (llm.Model, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if model, open := s.minds[m]; open {
+		return model, nil
+	}
+	model, err := s.Host.OpenModel(s.Settings, m.chosenModel, m.Public)
+	if err == nil {
+		s.minds[m] = model
+	}
+	return model, err
+}
+
+// refetch gets documents again that an external researcher cites.
+func (s *Worker) refetch() (func(context.Context, string) (pi.Document, error), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.again != nil {
+		return s.again, nil
+	}
+	d := &Runner{Host: s.Host, Settings: s.Settings, Records: s.Place.Records(s.Settings), Warn: s.Options.Warn}
+	again, err := s.Host.refetcher(s.Settings, s.Options, d)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	s.again, s.files = again, append(s.files, d.Close)
+	return again, nil
 }

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -9,17 +10,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // OpenLibrary opens what a research searches: the folders given here or by the
 // setting, those added by 'library add', and the embedded library if asked for
 // or if there is nothing else. The caller closes the folders.
-func (a *Host) OpenLibrary(c *settings.Settings, given []string, embedded bool) ([]*fetch.Folder, error) {
+func (h *Host) OpenLibrary(c *settings.Settings, given []string, embedded bool) ([]*fetch.Folder, error) {
 	if len(given) == 0 {
 		given = c.List(settings.Library)
 	}
@@ -32,7 +38,7 @@ func (a *Host) OpenLibrary(c *settings.Settings, given []string, embedded bool) 
 		open = append(open, f)
 	}
 	for _, path := range given {
-		f, err := a.OpenFolder("--library", path)
+		f, err := h.OpenFolder("--library", path)
 		if err != nil {
 			return nil, errors.Join(err, CloseFolders(open))
 		}
@@ -45,7 +51,7 @@ func (a *Host) OpenLibrary(c *settings.Settings, given []string, embedded bool) 
 	for _, path := range kept {
 		f, err := fetch.OpenFolder(path)
 		if err != nil {
-			a.Say(fmt.Sprintf("%v; 'marchwarden library remove %s' forgets it", err, path))
+			h.Say(fmt.Sprintf("%v; 'marchwarden library remove %s' forgets it", err, path))
 			continue
 		}
 		add(f)
@@ -55,7 +61,7 @@ func (a *Host) OpenLibrary(c *settings.Settings, given []string, embedded bool) 
 			Hint: "use --embedded to search the embedded library"}
 	}
 	if embedded || len(open) == 0 {
-		add(files.Embedded())
+		add(researcher.Embedded())
 	}
 	return open, nil
 }
@@ -63,11 +69,11 @@ func (a *Host) OpenLibrary(c *settings.Settings, given []string, embedded bool) 
 // OpenFolder opens a folder that the user named in field. A blank name is an
 // error: it comes from a variable that is not set, and is not meant to be the
 // working directory.
-func (a *Host) OpenFolder(field, path string) (*fetch.Folder, error) {
+func (h *Host) OpenFolder(field, path string) (*fetch.Folder, error) {
 	if strings.TrimSpace(path) == "" {
 		return nil, settings.Invalid(field, "use . for the working directory", "must not be blank")
 	}
-	return fetch.OpenFolder(a.Source().Absolute(path, a.Dir))
+	return fetch.OpenFolder(h.Source().Absolute(path, h.Dir))
 }
 
 func CloseFolders(fs []*fetch.Folder) error {
@@ -148,4 +154,104 @@ func KeptFolders(dir string) ([]string, error) {
 	}
 	slices.Sort(paths)
 	return paths, nil
+}
+
+// WithIndex opens the index of the user's folders for one piece of work.
+func (h *Host) WithIndex(ctx context.Context, c *settings.Settings, work func(*local.Index) error) error {
+	if err := os.MkdirAll(c.Home(), 0o700); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "make the home folder")
+	}
+	ix, err := local.Open(ctx, c.IndexPath())
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(ix), ix.Close())
+}
+
+// FolderInfo is a row of 'library list', and its form in JSON. Fields are only
+// ever added.
+type FolderInfo struct {
+	Path    string     `json:"path"`
+	Files   int        `json:"files"`
+	Bytes   int64      `json:"bytes"`
+	Updated *time.Time `json:"updated,omitempty"`
+	Missing bool       `json:"missing,omitempty"`
+}
+
+// FolderInfos joins what was added with what the index holds of it.
+func (h *Host) FolderInfos(ctx context.Context, c *settings.Settings) ([]FolderInfo, error) {
+	kept, err := KeptFolders(c.FoldersPath())
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]FolderInfo, len(kept))
+	infos := map[string]local.FolderInfo{}
+	if len(kept) > 0 {
+		err = h.WithIndex(ctx, c, func(ix *local.Index) error {
+			list, err := ix.Folders(ctx)
+			for _, f := range list {
+				infos[f.Path] = f
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, path := range kept {
+		info := infos[path]
+		rows[i] = FolderInfo{Path: path, Files: info.Files, Bytes: info.Bytes}
+		if !info.Updated.IsZero() {
+			rows[i].Updated = &info.Updated
+		}
+		if stat, err := os.Stat(path); err != nil || !stat.IsDir() {
+			rows[i].Missing = true
+		}
+	}
+	return rows, nil
+}
+
+// SearchLibrary brings the index up to date and searches it. Without folders of the
+// user's the index is in memory, as it is for 'ask'.
+func (h *Host) SearchLibrary(ctx context.Context, c *settings.Settings, library []*fetch.Folder, q search.Query) (hits []search.Hit, err error) {
+	x := h.Extractor(c)
+	defer x.Close()
+	path := ""
+	for _, f := range library {
+		if !f.Embedded() {
+			path = c.IndexPath()
+		}
+	}
+	ix, err := local.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ix.Close()) }()
+	for _, f := range library {
+		r, err := ix.Update(ctx, f, local.UpdateOptions{Extract: x, Now: h.Now})
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Notes) > 0 {
+			h.Say(fmt.Sprintf("%s of %s could not be read; 'marchwarden library add %s' tells which", term.Plural(len(r.Notes), "file"), f.Name, f.Name))
+		}
+	}
+	vs, err := h.OpenVectors(c)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, vs.Close()) }()
+	e, pure := vs.Embedder.(embed.Pure)
+	if !pure { // a provider of vectors is for research, which has a budget
+		return listed(ix.Engine(library...).Search(ctx, q))
+	}
+	return listed(ix.EngineWith(e, library...).Search(ctx, q))
+}
+
+// listed is hits as a list, empty or not.
+func listed(hits []search.Hit, err error) ([]search.Hit, error) {
+	if hits == nil {
+		hits = []search.Hit{}
+	}
+	return hits, err
 }

@@ -7,18 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/guard"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/telemetry"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
@@ -26,12 +28,12 @@ import (
 
 // Seats are the members of the network that the options and the configuration
 // mean. Nothing is started.
-func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
+func (h *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 	var out []pool.Seat
 	for _, name := range settings.Builtin {
 		b := BuiltinNamed(name)
 		conf := c.MemberNamed(name)
-		off := a.WhyOff(c, o, name)
+		off := h.WhyOff(c, o, name)
 		if off != "" && slices.Contains(o.Researchers, name) {
 			return nil, settings.Invalid("--researchers", "", name+": "+off)
 		}
@@ -42,18 +44,18 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 		seat.Name, seat.Scope, seat.Share, seat.Trust = name, b.fixed, conf.Share, dispatch.Own
 		if b.fixed == "" {
 			var err error
-			if seat.Scope, err = b.scope(a, c, o); err != nil {
+			if seat.Scope, err = b.scope(h, c, o); err != nil {
 				return nil, err
 			}
 		}
-		seat.Private, seat.OpenWorld = b.private(a, c, o), b.OpenWorld
-		seat.Transport, seat.Open = "in process", a.inProcess(c, o, name)
+		seat.Private, seat.OpenWorld = b.private(h, c, o), b.OpenWorld
+		seat.Transport, seat.Open = "in process", h.inProcess(c, o, name)
 		if o.Isolate {
-			target, err := a.Child(c, o, name)
+			target, err := h.Child(c, o, name)
 			if err != nil {
 				return nil, err
 			}
-			seat.Transport, seat.Open = "marchwarden serve "+name, a.dial(c, o, name, target)
+			seat.Transport, seat.Open = "marchwarden serve "+name, h.dial(c, o, name, target)
 		}
 		out = append(out, seat)
 	}
@@ -67,11 +69,11 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 			}
 			continue
 		}
-		target, err := a.Target(c, m)
+		target, err := h.Target(c, m)
 		if err != nil {
 			return nil, err
 		}
-		seat := pool.Seat{Timeout: m.Timeout, Pinned: true, Open: a.dial(c, o, m.Name, target)}
+		seat := pool.Seat{Timeout: m.Timeout, Pinned: true, Open: h.dial(c, o, m.Name, target)}
 		seat.Name, seat.Scope, seat.Share, seat.Trust, seat.Private, seat.OpenWorld = m.Name, m.Scope, m.Share, m.Trust, m.Private, true
 		seat.Transport = m.Transport()
 		out = append(out, seat)
@@ -89,49 +91,49 @@ func (a *Host) Seats(c *settings.Settings, o Options) ([]pool.Seat, error) {
 const OffInFile = "off in config.yaml"
 
 // WhyOff says why a built-in researcher is not in the network; "" if it is.
-func (a *Host) WhyOff(c *settings.Settings, o Options, name string) string {
+func (h *Host) WhyOff(c *settings.Settings, o Options, name string) string {
 	if c.MemberNamed(name).Off {
 		return OffInFile
 	}
-	return BuiltinNamed(name).off(a, c, o)
+	return BuiltinNamed(name).off(h, c, o)
 }
 
 // OpenPool makes the network of the options.
-func (a *Host) OpenPool(c *settings.Settings, o Options) (*pool.Pool, error) {
-	seats, err := a.Seats(c, o)
+func (h *Host) OpenPool(c *settings.Settings, o Options) (*pool.Pool, error) {
+	seats, err := h.Seats(c, o)
 	if err != nil {
 		return nil, err
 	}
-	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.PinsPath()), Now: a.Now, Log: a.sessionLog(c, o)})
+	return pool.New(pool.Config{Seats: seats, Pins: pool.FilePins(c.PinsPath()), Now: h.Now, Log: h.sessionLog(c, o)})
 }
 
 // sessionLog is where sessions log: beside the other logs of a server, and else
 // only for those who look for a fault, since a gap says what went wrong.
-func (a *Host) sessionLog(c *settings.Settings, o Options) *slog.Logger {
+func (h *Host) sessionLog(c *settings.Settings, o Options) *slog.Logger {
 	switch {
 	case o.Log != nil:
 		return o.Log
 	case c.On(settings.Debug):
-		return a.Log(c)
+		return h.Log(c)
 	}
 	return slog.New(slog.DiscardHandler)
 }
 
 // dial is Dial for a member of the configuration.
-func (a *Host) dial(c *settings.Settings, o Options, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
+func (h *Host) dial(c *settings.Settings, o Options, name string, t client.Target) func(context.Context) (pool.Session, pool.Card, error) {
 	transport := "tcp"
 	if len(t.Command) > 0 {
 		transport = "pipe"
 	}
-	d := client.Dialer{Version: a.Version, Now: a.Now, HTTP: a.ServiceClient(), Log: a.sessionLog(c, o)}
-	if a.Tracer != nil {
+	d := client.Dialer{Version: h.Version, Now: h.Now, HTTP: h.ServiceClient(), Log: h.sessionLog(c, o)}
+	if h.Tracer != nil {
 		d.Trace = func(ctx context.Context, meta map[string]any) (context.Context, func(error)) {
-			return a.Tracer.Call(ctx, telemetry.Op{Method: "tools/call", Tool: "research", Transport: transport}, meta)
+			return h.Tracer.Call(ctx, telemetry.Op{Method: "tools/call", Tool: "research", Transport: transport}, meta)
 		}
 	}
 	return Dial(d, func() client.Target {
 		if len(t.Command) > 0 {
-			t.Stderr = a.newChildLog(c, name, o.Warn)
+			t.Stderr = h.newChildLog(c, name, o.Warn)
 		}
 		return t
 	})
@@ -151,18 +153,18 @@ func Dial(d client.Dialer, target func() client.Target) func(context.Context) (p
 
 // Target is where an external researcher is. It gets a small environment, and what the
 // configuration names.
-func (a *Host) Target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
-	t = client.Target{Command: m.Command, URL: m.URL, Dir: a.Dir, Patience: m.Timeout} // the start is part of a call
-	if t.Token, err = a.secretOf(m, "token_env", m.TokenEnv); err != nil {
+func (h *Host) Target(c *settings.Settings, m settings.Member) (t client.Target, err error) {
+	t = client.Target{Command: m.Command, URL: m.URL, Dir: h.Dir, Patience: m.Timeout} // the start is part of a call
+	if t.Token, err = h.secretOf(m, "token_env", m.TokenEnv); err != nil {
 		return t, err
 	}
 	if m.URL != "" && m.TokenEnv == "" && c.MemberNamed(m.Name).URL == m.URL {
-		if t.Login, err = a.loginOf(c, m); err != nil {
+		if t.Login, err = h.loginOf(c, m); err != nil {
 			return t, err
 		}
 	}
 	for _, name := range append([]string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR", "TZ", "SYSTEMROOT"}, m.Env...) {
-		if v, ok := a.Env(name); ok {
+		if v, ok := h.Env(name); ok {
 			t.Env = append(t.Env, name+"="+v)
 		}
 	}
@@ -171,8 +173,8 @@ func (a *Host) Target(c *settings.Settings, m settings.Member) (t client.Target,
 
 // Child is this program once more, as a server of one researcher. It gets the whole
 // environment, and what flags said.
-func (a *Host) Child(c *settings.Settings, o Options, name string) (client.Target, error) {
-	self, err := a.Self()
+func (h *Host) Child(c *settings.Settings, o Options, name string) (client.Target, error) {
+	self, err := h.Self()
 	if err != nil {
 		return client.Target{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "find this program to start a researcher")
 	}
@@ -184,16 +186,16 @@ func (a *Host) Child(c *settings.Settings, o Options, name string) (client.Targe
 	}
 	add("--model", o.Model)
 	add("--timeout", o.Timeout)
-	env := append(withoutToken(a.Environ()), settings.EnvOf(settings.Home)+"="+c.Home())
+	env := append(withoutToken(h.Environ()), settings.EnvOf(settings.Home)+"="+c.Home())
 	switch name {
-	case files.Name:
+	case researcher.FilesName:
 		for _, dir := range o.Library {
 			add("--library", dir)
 		}
 		if o.Embedded {
 			args = append(args, "--embedded")
 		}
-	case web.Name:
+	case researcher.WebName:
 		add("--search", o.Search)
 		add("--render", o.Render)
 	case database.Name:
@@ -204,7 +206,7 @@ func (a *Host) Child(c *settings.Settings, o Options, name string) (client.Targe
 			args = append(args, "--allow-samples")
 		}
 	}
-	return client.Target{Command: args, Dir: a.Dir, Env: env}, nil
+	return client.Target{Command: args, Dir: h.Dir, Env: env}, nil
 }
 
 // withoutToken is an environment without the token by which clients come in here: it opens this
@@ -214,9 +216,9 @@ func withoutToken(env []string) []string {
 }
 
 // inProcess makes the opener of a built-in researcher that runs in this process.
-func (a *Host) inProcess(c *settings.Settings, o Options, name string) func(context.Context) (pool.Session, pool.Card, error) {
+func (h *Host) inProcess(c *settings.Settings, o Options, name string) func(context.Context) (pool.Session, pool.Card, error) {
 	return func(context.Context) (pool.Session, pool.Card, error) {
-		d, err := a.Open(c, o.PartFor(name))
+		d, err := h.Open(c, o.PartFor(name))
 		if err != nil {
 			return nil, pool.Card{}, err
 		}
@@ -247,15 +249,15 @@ type childLog struct {
 // maxGrumble bounds one line.
 const maxGrumble = 4 << 10
 
-func (a *Host) newChildLog(c *settings.Settings, name string, warn func(string)) *childLog {
+func (h *Host) newChildLog(c *settings.Settings, name string, warn func(string)) *childLog {
 	g := &childLog{name: name, warn: warn}
 	if c.On(settings.Debug) {
 		g.debug = func(line string) {
 			if json.Valid([]byte(line)) { // a log like our own
-				fmt.Fprintln(a.Stderr, line)
+				fmt.Fprintln(h.Stderr, line)
 				return
 			}
-			a.Note(name + ": " + line)
+			h.Note(name + ": " + line)
 		}
 	}
 	return g
@@ -291,4 +293,46 @@ func (g *childLog) line(line []byte) {
 	if g.debug != nil {
 		g.debug(term.CleanLine(string(line)))
 	}
+}
+
+// loginOf is the user's login with a researcher at an address.
+func (h *Host) loginOf(c *settings.Settings, m settings.Member) (*client.Login, error) {
+	secret, err := h.secretOf(m, "client_secret_env", m.SecretEnv)
+	if err != nil {
+		return nil, err
+	}
+	home, err := url.Parse(m.URL)
+	if err != nil {
+		return nil, settings.Invalid(m.At, "", "url of "+m.Name+" cannot be read")
+	}
+	allow, err := FetchAllow(c)
+	if err != nil {
+		return nil, err
+	}
+	return &client.Login{
+		URL: m.URL, Name: m.Name, File: c.LoginsPath(), ClientID: m.ClientID, ClientSecret: secret, Now: h.Now, Hide: h.Hide.Learn,
+		// Answers hold the secrets that are to be kept: they are not cleaned as others are.
+		HTTP: client.LoginClient(home, serviceTransport(), guard.New(allow).Transport()),
+	}, nil
+}
+
+// secretOf is what is in the variable that a key of a researcher names; "" if none does.
+func (h *Host) secretOf(m settings.Member, key, variable string) (string, error) {
+	if variable == "" {
+		return "", nil
+	}
+	value, _ := h.Env(variable)
+	if value = strings.TrimSpace(value); value == "" {
+		return "", settings.Invalid(m.At, "set it in the environment", key+" of "+m.Name+" names "+variable+", which is not set")
+	}
+	return value, nil
+}
+
+// WorkerFor is who works on what a researcher is asked, and the only members it may send; none
+// means all. An external researcher is asked by an investigator, which checks what it says.
+func WorkerFor(name string, only []string) (queue string, send []string) {
+	if name == settings.PI || settings.IsBuiltin(name) {
+		return name, only
+	}
+	return settings.PI, []string{name}
 }

@@ -14,10 +14,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/anthropic"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/openai"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/rationed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/steady"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	searchrationed "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/rationed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/engines"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -94,23 +92,23 @@ func ChooseModel(c *settings.Settings, flag string, public bool) chosenModel {
 // or "claude-…"; nil for the extractive reasoner. For public sources the fallback
 // stands behind it: what is in the user's folders goes to the model that was named
 // and to no other.
-func (a *Host) OpenModel(c *settings.Settings, chosen chosenModel, public bool) (llm.Model, error) {
-	primary, err := a.BareModel(c, chosen.Name, chosen.Origin)
+func (h *Host) OpenModel(c *settings.Settings, chosen chosenModel, public bool) (llm.Model, error) {
+	primary, err := h.bareModel(c, chosen.Name, chosen.Origin)
 	if err != nil || primary == nil {
 		return nil, err
 	}
-	breakers := map[string]*steady.Breaker{}
+	breakers := map[string]*llm.Breaker{}
 	with := func(m llm.Model, fallback llm.Model) llm.Model {
 		provider, _, _ := strings.Cut(m.ID(), "/")
 		if breakers[provider] == nil {
-			breakers[provider] = &steady.Breaker{}
+			breakers[provider] = &llm.Breaker{}
 		}
-		return steady.New(m, steady.Config{Fallback: fallback, Breaker: breakers[provider], Now: a.Now})
+		return llm.NewSteady(m, llm.SteadyConfig{Fallback: fallback, Breaker: breakers[provider], Now: h.Now})
 	}
 	if !public {
 		return with(primary, nil), nil
 	}
-	fallback, err := a.BareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
+	fallback, err := h.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +118,7 @@ func (a *Host) OpenModel(c *settings.Settings, chosen chosenModel, public bool) 
 	return with(primary, fallback), nil
 }
 
-func (a *Host) BareModel(c *settings.Settings, name, origin string) (llm.Model, error) {
+func (h *Host) bareModel(c *settings.Settings, name, origin string) (llm.Model, error) {
 	if name == "" || name == NoModel {
 		return nil, nil
 	}
@@ -135,9 +133,9 @@ func (a *Host) BareModel(c *settings.Settings, name, origin string) (llm.Model, 
 			Hint: "set " + settings.EnvOf(p.key) + " in the environment or in .env, or use --model " + NoModel}
 	}
 	if p.Name == "anthropic" {
-		return rationed.New(a.Tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: a.ServiceClient()})), a.Limits, a.Now), nil
+		return llm.NewRationed(h.Tracer.Model(anthropic.New(anthropic.Config{Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()})), h.Limits, h.Now), nil
 	}
-	return rationed.New(a.Tracer.Model(openai.New(openai.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: a.ServiceClient()})), a.Limits, a.Now), nil
+	return llm.NewRationed(h.Tracer.Model(openai.New(openai.Config{Provider: p.Name, Idle: p.idle, Key: key, BaseURL: address, Model: model, HTTP: h.ServiceClient()})), h.Limits, h.Now), nil
 }
 
 // Address is where the provider is. The path that its protocol is under may be in
@@ -193,8 +191,8 @@ func ParseModel(name, origin string) (provider, string, error) {
 // engines: it honours the proxy of the environment and bounds every phase but the
 // reading of the reply, which its readers bound. A service that repeats a secret, its
 // own or another's, is not heard.
-func (a *Host) ServiceClient() *http.Client {
-	return &http.Client{Transport: a.Hide.Transport(serviceTransport())}
+func (h *Host) ServiceClient() *http.Client {
+	return &http.Client{Transport: h.Hide.Transport(serviceTransport())}
 }
 
 func serviceTransport() *http.Transport {
@@ -206,10 +204,10 @@ func serviceTransport() *http.Transport {
 
 // sharedClient is serviceClient for a service whose limit all who work for one engine
 // share, by its name.
-func (a *Host) sharedClient(service string) *http.Client {
-	client := a.ServiceClient()
-	if a.Limits != nil {
-		client.Transport = searchrationed.Transport(a.Limits(limit.Key(service, limit.Requests)), a.Now, client.Transport)
+func (h *Host) sharedClient(service string) *http.Client {
+	client := h.ServiceClient()
+	if h.Limits != nil {
+		client.Transport = engines.Transport(h.Limits(limit.Key(service, limit.Requests)), h.Now, client.Transport)
 	}
 	return client
 }

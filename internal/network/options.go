@@ -13,10 +13,8 @@ import (
 	dbase "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -44,7 +42,7 @@ type Options struct {
 }
 
 // flagsFor refuses flags that are for a researcher who is not asked.
-func (o Options) flagsFor(a *Host, c *settings.Settings, name string) error {
+func (o Options) flagsFor(h *Host, c *settings.Settings, name string) error {
 	for _, f := range flagsOf {
 		asked := slices.Contains(f.names, name)
 		if name == settings.PI {
@@ -60,7 +58,7 @@ func (o Options) flagsFor(a *Host, c *settings.Settings, name string) error {
 			return settings.Invalid(f.flag, "use --researcher "+f.names[0]+", or leave it out", "is not for the researcher "+name)
 		}
 	}
-	if o.Render != "" && name == settings.PI && offline(a, c, o) != "" {
+	if o.Render != "" && name == settings.PI && offline(h, c, o) != "" {
 		return settings.Invalid("--render", "add --online", "is for the web, which is not asked")
 	}
 	return nil
@@ -69,25 +67,25 @@ func (o Options) flagsFor(a *Host, c *settings.Settings, name string) error {
 // Narrowed leaves out what is for researchers that are not among those named: settings and
 // flags of a program may bring in a library that one question is not asked of.
 func (o Options) Narrowed(names []string) Options {
-	if !slices.Contains(names, files.Name) {
+	if !slices.Contains(names, researcher.FilesName) {
 		o.Library, o.Embedded = nil, false
 	}
 	if !slices.Contains(names, database.Name) {
 		o.DB, o.AllowSamples = "", false
 	}
-	if !slices.Contains(names, web.Name) {
+	if !slices.Contains(names, researcher.WebName) {
 		o.Search, o.Render = "", ""
 	}
-	o.Online = o.Online && (slices.Contains(names, web.Name) || slices.Contains(names, arxiv.Name))
+	o.Online = o.Online && (slices.Contains(names, researcher.WebName) || slices.Contains(names, researcher.ArxivName))
 	return o
 }
 
 // Check refuses options that do not go together.
-func (o Options) Check(a *Host, c *settings.Settings, name string) error {
+func (o Options) Check(h *Host, c *settings.Settings, name string) error {
 	if !slices.Contains(c.ResearcherNames(), name) {
 		return settings.Invalid("--researcher", "", fmt.Sprintf("must be %s, not %q", settings.Either(c.ResearcherNames()), plaintext.Clip(name, 40)))
 	}
-	if err := o.flagsFor(a, c, name); err != nil {
+	if err := o.flagsFor(h, c, name); err != nil {
 		return err
 	}
 	if o.Render != "" && o.Render != settings.RenderAuto && o.Render != settings.RenderNever {
@@ -119,9 +117,9 @@ func (o Options) wants(name string) bool {
 func (o Options) PartFor(name string) Options {
 	part := Options{Choice: marchwarden.Choice{Researcher: name, Model: o.Model}, PartOf: true, Timeout: o.Timeout, Log: o.Log, Warn: o.Warn}
 	switch name {
-	case files.Name:
+	case researcher.FilesName:
 		part.Library, part.Embedded = o.Library, o.Embedded
-	case web.Name:
+	case researcher.WebName:
 		part.Search, part.Render = o.Search, o.Render
 	case database.Name:
 		part.DB, part.AllowSamples = o.DB, o.AllowSamples
@@ -131,7 +129,7 @@ func (o Options) PartFor(name string) Options {
 
 // Recorded is the choice as a run records it, wherever it was set. A database's address
 // with a password stays out.
-func (o Options) Recorded(a *Host, c *settings.Settings) *marchwarden.Choice {
+func (o Options) Recorded(h *Host, c *settings.Settings) *marchwarden.Choice {
 	ch := o.Choice
 	library := o.Library
 	if len(library) == 0 {
@@ -139,21 +137,59 @@ func (o Options) Recorded(a *Host, c *settings.Settings) *marchwarden.Choice {
 	}
 	ch.Library = nil
 	for _, dir := range library {
-		ch.Library = append(ch.Library, a.Source().Absolute(dir, a.Dir))
+		ch.Library = append(ch.Library, h.Source().Absolute(dir, h.Dir))
 	}
-	ch.DB = a.openAddress(DatabaseURL(c, o))
+	ch.DB = h.openAddress(databaseURL(c, o))
 	return &ch
 }
 
 // openAddress is the address of a database without its secrets: a file by its whole
 // path, and "" for one that may hold a password.
-func (a *Host) openAddress(db string) string {
+func (h *Host) openAddress(db string) string {
 	if dbase.IsFile(db) {
-		return a.Source().Absolute(db, a.Dir)
+		return h.Source().Absolute(db, h.Dir)
 	}
 	u, err := url.Parse(db)
 	if err != nil || u.User != nil && strings.Contains(u.User.String(), ":") || strings.Contains(strings.ToLower(u.RawQuery), "pass") {
 		return ""
 	}
 	return db
+}
+
+// aside are the settings that change no answer: where records lie, what is shown, and
+// who else is served. Those of an engine and of a hub are, too.
+var aside = []string{settings.Home, settings.TraceDir, settings.Ledger, settings.LogFormat, settings.Debug, settings.NoColor, settings.HTTPToken, settings.Worker, settings.Limits, settings.Blobs, settings.S3Key, settings.S3Secret}
+
+// Means are everything besides a question that can change its answer: the settings, or the
+// flags in their place, the folders of the library, the researchers of config.yaml and the
+// table of confidence. Of a secret they tell that it is there.
+func (o Options) Means(a *Host, c *settings.Settings) ([]string, error) {
+	flags := map[string][]string{settings.Model: {o.Model}, settings.Search: {o.Search}, settings.Render: {o.Render}, settings.Timeout: {o.Timeout}, settings.DB: {o.DB}, settings.Library: {}}
+	for _, dir := range o.Library {
+		flags[settings.Library] = append(flags[settings.Library], a.Source().Absolute(dir, a.Dir))
+	}
+	all := []string{fmt.Sprintf("online=%t embedded=%t", o.Online, o.Embedded)}
+	for _, s := range settings.All {
+		if slices.Contains(aside, s.Name) || strings.HasPrefix(s.Name, "engine") || strings.HasPrefix(s.Name, "hub_") {
+			continue
+		}
+		texts := slices.DeleteFunc(flags[s.Name], func(t string) bool { return t == "" })
+		if len(texts) == 0 {
+			texts = c.List(s.Name)
+		}
+		if s.Name == settings.DB && len(texts) == 1 && dbase.IsFile(texts[0]) {
+			texts = []string{a.Source().Absolute(texts[0], a.Dir)}
+		}
+		all = append(all, a.Hide.Text(fmt.Sprintf("%s=%q", s.Name, texts)))
+	}
+	for _, m := range c.Members {
+		m.At = ""
+		all = append(all, a.Hide.Text(fmt.Sprintf("%+v", m)))
+	}
+	kept, err := KeptFolders(c.FoldersPath())
+	if err != nil {
+		return nil, err
+	}
+	table, err := CalibrationOf(c)
+	return append(all, fmt.Sprintf("%q", kept), string(table)), err
 }

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"syscall"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
@@ -75,32 +78,32 @@ func (d *Evidence) Settle(ctx context.Context, refs ...blob.Ref) error {
 }
 
 // OpenRecords opens them, making what is missing.
-func (a *Host) OpenRecords(c *settings.Settings) (*Records, error) {
+func (h *Host) OpenRecords(c *settings.Settings) (*Records, error) {
 	const hint = "set MARCHWARDEN_HOME to a folder that can be written"
 	if err := durable.MakeDir(c.Home()); err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "make the home folder " + c.Home(), Err: err, Hint: hint}
 	}
-	traces, err := trace.OpenDir(c.Text(settings.TraceDir), a.Now)
+	traces, err := trace.OpenDir(c.Text(settings.TraceDir), h.Now)
 	if err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the traces", Hint: hint, Err: err}
 	}
-	traces.Clean = a.Hide.Bytes
+	traces.Clean = h.Hide.Bytes
 	blobs, err := blobdir.Open(c.BlobPath())
 	if err != nil {
 		return nil, errors.Join(&marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "open the evidence store", Hint: hint, Err: err}, traces.Close())
 	}
-	return &Records{Traces: traces, Blobs: NewEvidence(blobs, a.Hide)}, nil
+	return &Records{Traces: traces, Blobs: NewEvidence(blobs, h.Hide)}, nil
 }
 
 // OpenWorking is openRecords for a research, which is worth its answer even where
 // nothing can be written: then it works in memory, and its result says that there is
 // no record of it.
-func (a *Host) OpenWorking(c *settings.Settings) (*Records, error) {
-	rec, err := a.OpenRecords(c)
+func (h *Host) OpenWorking(c *settings.Settings) (*Records, error) {
+	rec, err := h.OpenRecords(c)
 	if err == nil || !Unwritable(err) {
 		return rec, err
 	}
-	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), err), Blobs: NewEvidence(nil, a.Hide)}, nil
+	return &Records{Traces: trace.Nowhere(c.Text(settings.TraceDir), err), Blobs: NewEvidence(nil, h.Hide)}, nil
 }
 
 // Unwritable reports whether a place cannot be written for a reason that lies with
@@ -112,14 +115,14 @@ func Unwritable(err error) bool {
 
 // OpenKept is openRecords for commands that only look: where nothing was kept
 // yet, it makes nothing and says so with CodeNotFound.
-func (a *Host) OpenKept(c *settings.Settings) (*Records, error) {
+func (h *Host) OpenKept(c *settings.Settings) (*Records, error) {
 	for _, path := range []string{c.Text(settings.TraceDir), c.BlobPath()} {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("nothing is recorded yet: %s does not exist", path),
 				Hint: `ask something first: marchwarden ask "…"`}
 		}
 	}
-	return a.OpenRecords(c)
+	return h.OpenRecords(c)
 }
 
 func (r *Records) Close() error {
@@ -127,6 +130,40 @@ func (r *Records) Close() error {
 		return r.Traces.Close()
 	}
 	return errors.Join(r.Traces.Close(), r.Blobs.Close())
+}
+
+// Trace gives the whole lines of a trace.
+func (r *Records) Trace(_ context.Context, id marchwarden.TraceID) ([]byte, error) {
+	f, err := r.Traces.Raw(id)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines, err := io.ReadAll(f)
+	return lines, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read trace %s", id)
+}
+
+// Size says how long a trace is, and whether it is complete.
+func (r *Records) Size(ctx context.Context, id marchwarden.TraceID) (int64, bool, error) {
+	return r.Traces.Size(ctx, id)
+}
+
+// Result gives the result of a run that has ended.
+func (r *Records) Result(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
+	log, err := r.Traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return run.Recorded(ctx, r.Blobs, log)
+}
+
+// SoFar gives what a run that goes on has found.
+func (r *Records) SoFar(ctx context.Context, id marchwarden.TraceID) (*marchwarden.Result, error) {
+	log, err := r.Traces.Load(id)
+	if err != nil {
+		return nil, err
+	}
+	return run.SoFar(ctx, r.Blobs, log)
 }
 
 // ReadLimited reads everything, or fails when it is more than most bytes.
@@ -139,4 +176,35 @@ func ReadLimited(r io.Reader, most int64, what string) ([]byte, error) {
 		return nil, settings.Invalid(what, "", fmt.Sprintf("must be at most %d bytes", most))
 	}
 	return data, nil
+}
+
+// CalibrationOf is the table that answers are scored with: the user's own, or the one
+// that comes with the program.
+func CalibrationOf(c *settings.Settings) (json.RawMessage, error) {
+	path := c.CalibrationPath()
+	b, err := readTable(path)
+	var t *confidence.Table
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		t, err = confidence.Shipped()
+	case err == nil:
+		t, err = confidence.ParseTable(b)
+	}
+	if err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: path, Message: "the calibration table cannot be used",
+			Hint: "remove the file to use the table that comes with the program, or make it anew with 'marchwarden-lab calibrate'", Err: err}
+	}
+	return json.Marshal(t)
+}
+
+// readTable reads a table, which is a regular file of modest size: it goes into the
+// record of every run.
+func readTable(path string) ([]byte, error) {
+	const most = 1 << 20
+	f, err := durable.OpenRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return ReadLimited(f, most, "the table")
 }

@@ -13,10 +13,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/arxiv"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/web"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
@@ -59,26 +56,26 @@ func ResearcherFor(c *settings.Settings, o Options) string {
 
 // Open opens a researcher for a command. The options are checked before
 // anything is made.
-func (a *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
+func (h *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	name := ResearcherFor(c, o)
-	if err := o.Check(a, c, name); err != nil {
+	if err := o.Check(h, c, name); err != nil {
 		return nil, err
 	}
-	if err := a.StartTracing(c); err != nil {
+	if err := h.StartTracing(c); err != nil {
 		return nil, err
 	}
 	if o.Begun == nil && !o.PartOf && o.shared == nil {
-		o.Begun = o.Recorded(a, c)
+		o.Begun = o.Recorded(h, c)
 	}
 	if name, o.Researchers = WorkerFor(name, o.Researchers); name == settings.PI {
-		return a.openInvestigator(c, o)
+		return h.openInvestigator(c, o)
 	}
-	deadline, err := c.Deadline(o.Timeout, name == web.Name || name == arxiv.Name)
+	deadline, err := c.Deadline(o.Timeout, name == researcher.WebName || name == researcher.ArxivName)
 	if err != nil {
 		return nil, err
 	}
-	public := name == web.Name || name == arxiv.Name
-	model, err := a.OpenModel(c, ChooseModel(c, cmp.Or(o.BegunBy, o.Model), public), public)
+	public := name == researcher.WebName || name == researcher.ArxivName
+	model, err := h.OpenModel(c, ChooseModel(c, cmp.Or(o.BegunBy, o.Model), public), public)
 	if err != nil {
 		return nil, err
 	}
@@ -86,13 +83,13 @@ func (a *Host) Open(c *settings.Settings, o Options) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	vs, err := a.OpenVectors(c)
+	vs, err := h.OpenVectors(c)
 	if err != nil {
 		return nil, err
 	}
-	lab := researcher.Lab{Version: a.Version, Now: a.Now, NewID: a.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
+	lab := researcher.Lab{Version: h.Version, Now: h.Now, NewID: h.NewID, Deadline: deadline, Model: model, Choice: o.Begun, More: o.More, Say: o.Warn,
 		Vectors: vs.Embedder, VectorsOf: vs.Of, Calibration: table}
-	d, err := BuiltinNamed(name).open(a, c, o, lab)
+	d, err := BuiltinNamed(name).open(h, c, o, lab)
 	if err != nil {
 		return nil, errors.Join(err, vs.Close())
 	}
@@ -106,13 +103,13 @@ var flagsOf = []struct {
 	given func(o Options) bool
 	names []string
 }{
-	{"--library", func(o Options) bool { return len(o.Library) > 0 }, []string{files.Name}},
-	{"--embedded", func(o Options) bool { return o.Embedded }, []string{files.Name}},
-	{"--online", func(o Options) bool { return o.Online }, []string{web.Name, arxiv.Name}},
+	{"--library", func(o Options) bool { return len(o.Library) > 0 }, []string{researcher.FilesName}},
+	{"--embedded", func(o Options) bool { return o.Embedded }, []string{researcher.FilesName}},
+	{"--online", func(o Options) bool { return o.Online }, []string{researcher.WebName, researcher.ArxivName}},
 	{"--db", func(o Options) bool { return o.DB != "" }, []string{database.Name}},
 	{"--allow-samples", func(o Options) bool { return o.AllowSamples }, []string{database.Name}},
-	{"--search", func(o Options) bool { return o.Search != "" }, []string{web.Name}},
-	{"--render", func(o Options) bool { return o.Render != "" }, []string{web.Name}},
+	{"--search", func(o Options) bool { return o.Search != "" }, []string{researcher.WebName}},
+	{"--render", func(o Options) bool { return o.Render != "" }, []string{researcher.WebName}},
 	{"--researchers", func(o Options) bool { return len(o.Researchers) > 0 }, nil},
 	{"--plan", func(o Options) bool { return o.PlanOnly }, nil},
 	{"--parallel", func(o Options) bool { return o.Parallel != 0 }, nil},
@@ -127,47 +124,47 @@ const (
 )
 
 // openFiles opens the researcher of local documents.
-func (a *Host) openFiles(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
-	library, err := a.OpenLibrary(c, o.Library, o.Embedded)
+func (h *Host) openFiles(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
+	library, err := h.OpenLibrary(c, o.Library, o.Embedded)
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.newRunner(c, o, &lab)
+	d, err := h.newRunner(c, o, &lab)
 	if err != nil {
 		return nil, errors.Join(err, CloseFolders(library))
 	}
-	x := a.Extractor(c)
-	r := files.New(files.Config{Lab: lab, Library: library, IndexPath: c.IndexPath(), Extractor: x, Warn: o.Warn})
-	d.Name, d.Scope, d.Researcher, d.Private = files.Name, files.Scope, r, a.hasFolders(c, o)
+	x := h.Extractor(c)
+	r := researcher.NewFiles(researcher.FilesConfig{Lab: lab, Library: library, IndexPath: c.IndexPath(), Extractor: x, Warn: o.Warn})
+	d.Name, d.Scope, d.Researcher, d.Private = researcher.FilesName, researcher.FilesScope, r, h.hasFolders(c, o)
 	d.Closers = []func() error{r.Close, x.Close, func() error { return CloseFolders(library) }}
 	return d, nil
 }
 
 // openWeb opens the researcher of the open web.
-func (a *Host) openWeb(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
-	engine, err := a.openEngines(c, o.Search)
+func (h *Host) openWeb(c *settings.Settings, o Options, lab researcher.Lab) (*Runner, error) {
+	engine, err := h.openEngines(c, o.Search)
 	if err != nil {
 		return nil, err
 	}
-	d, fetcher, err := a.newPagesRunner(c, o, &lab, o.Render)
+	d, fetcher, err := h.newPagesRunner(c, o, &lab, o.Render)
 	if err != nil {
 		return nil, err
 	}
-	if problem := ChromiumProblem(c); problem != "" && RendersPages(c, o.Render) {
+	if problem := chromiumProblem(c); problem != "" && RendersPages(c, o.Render) {
 		o.Warn(problem + "; pages that need JavaScript are read without it")
 	}
-	d.Name, d.Scope, d.OpenWorld = web.Name, web.Scope, true
-	d.Researcher = web.New(web.Config{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.Secrets()})
+	d.Name, d.Scope, d.OpenWorld = researcher.WebName, researcher.WebScope, true
+	d.Researcher = researcher.NewWeb(researcher.WebConfig{Lab: lab, Engine: engine, Fetcher: fetcher, Secrets: c.Secrets()})
 	return d, nil
 }
 
 // newRunner opens the records and completes the lab with them.
-func (a *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (*Runner, error) {
-	rec, err := a.recordsFor(c, o)
+func (h *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (*Runner, error) {
+	rec, err := h.recordsFor(c, o)
 	if err != nil {
 		return nil, err
 	}
-	d := &Runner{Host: a, Settings: c, Records: rec, Warn: o.Warn, Told: o.Told, PartOf: o.PartOf, Silent: o.shared != nil}
+	d := &Runner{Host: h, Settings: c, Records: rec, Warn: o.Warn, Told: o.Told, PartOf: o.PartOf, Silent: o.shared != nil}
 	lab.Traces, lab.Blobs, lab.PartOf = rec.book(), rec.Blobs, o.PartOf
 	lab.Spent = func(call researcher.Call) {
 		d.Enter(Finished{call.Start, call.Result, call.Before})
@@ -177,16 +174,16 @@ func (a *Host) newRunner(c *settings.Settings, o Options, lab *researcher.Lab) (
 
 // newPagesRunner is newDesk for a researcher that reads pages of the open web, which
 // the desk closes.
-func (a *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab, rendering string) (*Runner, *webfetch.Fetcher, error) {
+func (h *Host) newPagesRunner(c *settings.Settings, o Options, lab *researcher.Lab, rendering string) (*Runner, *webfetch.Fetcher, error) {
 	if _, err := FetchAllow(c); err != nil {
 		return nil, nil, err
 	}
-	d, err := a.newRunner(c, o, lab)
+	d, err := h.newRunner(c, o, lab)
 	if err != nil {
 		return nil, nil, err
 	}
-	x := a.Extractor(c)
-	pages, err := a.openWebFetcher(c, d.Records, x, rendering)
+	x := h.Extractor(c)
+	pages, err := h.openWebFetcher(c, d.Records, x, rendering)
 	if err != nil {
 		return nil, nil, errors.Join(err, x.Close(), d.Records.Close())
 	}
@@ -209,7 +206,7 @@ func (d *Runner) Evidence(ctx context.Context, hash string) ([]byte, error) {
 	return blob.Evidence(ctx, d.Records.Blobs, hash)
 }
 
-func (a *Host) Extractor(c *settings.Settings) *extract.Extractor {
+func (h *Host) Extractor(c *settings.Settings) *extract.Extractor {
 	return extract.New(extract.Config{CacheDir: c.CachePath()})
 }
 
@@ -263,7 +260,10 @@ func (d *Runner) Close() error {
 	for _, c := range d.Closers {
 		errs = append(errs, c())
 	}
-	return errors.Join(append(errs, d.Records.Close())...)
+	if d.Records != nil {
+		errs = append(errs, d.Records.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Complete looks at a run that had ended before: the process that ended it may have died before it

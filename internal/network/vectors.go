@@ -6,13 +6,11 @@ import (
 	"os"
 	"strings"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/remote"
-	vectorshelf "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/shelf"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
 )
 
@@ -20,17 +18,17 @@ import (
 // Close it when done.
 type Vectors struct {
 	Embedder embed.Embedder // nil for none
-	shelf    *vectorshelf.Shelf
+	shelf    *embed.DiskStore
 }
 
 // OpenVectors opens what the settings name. A program that was built without the model
 // goes without unless another is named.
-func (a *Host) OpenVectors(c *settings.Settings) (*Vectors, error) {
-	e, err := a.BareEmbedder(c)
+func (h *Host) OpenVectors(c *settings.Settings) (*Vectors, error) {
+	e, err := h.bareEmbedder(c)
 	if err != nil && !errors.Is(err, minilm.ErrNoModel) {
 		return nil, err
 	}
-	v := &Vectors{shelf: vectorshelf.Open(c.VectorsPath(), 0)}
+	v := &Vectors{shelf: embed.OpenDiskStore(c.VectorsPath(), 0)}
 	if e != nil {
 		v.Embedder = embed.Cached(e, v.shelf)
 	}
@@ -38,8 +36,8 @@ func (a *Host) OpenVectors(c *settings.Settings) (*Vectors, error) {
 }
 
 // checkVectors refuses what openVectors would, and opens nothing.
-func (a *Host) checkVectors(c *settings.Settings) error {
-	_, err := a.BareEmbedder(c)
+func (h *Host) checkVectors(c *settings.Settings) error {
+	_, err := h.bareEmbedder(c)
 	if errors.Is(err, minilm.ErrNoModel) {
 		return nil
 	}
@@ -69,9 +67,9 @@ func BuiltinVectors(id string) (embed.Embedder, error) {
 
 func (v *Vectors) Close() error { return v.shelf.Close() }
 
-// BareEmbedder is the embedder that the settings name, or nil. It is minilm.ErrNoModel
+// bareEmbedder is the embedder that the settings name, or nil. It is minilm.ErrNoModel
 // where the one in the program is meant and there is none.
-func (a *Host) BareEmbedder(c *settings.Settings) (embed.Embedder, error) {
+func (h *Host) bareEmbedder(c *settings.Settings) (embed.Embedder, error) {
 	model := c.Text(settings.EmbedModel)
 	switch how := c.Text(settings.Embed); {
 	case how == settings.EmbedOff:
@@ -81,23 +79,23 @@ func (a *Host) BareEmbedder(c *settings.Settings) (embed.Embedder, error) {
 		if c.Text(settings.OpenAIKey) == "" && !custom {
 			return nil, settings.Invalid(c.Label(settings.Embed), "set "+settings.EnvOf(settings.OpenAIKey)+" in the environment or in .env, or set "+settings.EnvOf(settings.Embed)+" to "+settings.EmbedBuiltin, settings.EmbedOpenAI+" needs a key")
 		}
-		return remote.OpenAI(remote.Config{Key: c.Text(settings.OpenAIKey), BaseURL: c.Text(settings.OpenAIURL), Model: model, HTTP: a.sharedClient(settings.EmbedOpenAI), UserAgent: a.UserAgent()}), nil
+		return remote.OpenAI(remote.Config{Key: c.Text(settings.OpenAIKey), BaseURL: c.Text(settings.OpenAIURL), Model: model, HTTP: h.sharedClient(settings.EmbedOpenAI), UserAgent: h.UserAgent()}), nil
 	case how == settings.EmbedOllama:
 		at := strings.TrimSuffix(providerNamed(settings.EmbedOllama).Address(c), "/v1")
-		return remote.Ollama(remote.Config{BaseURL: at, Model: model, HTTP: a.sharedClient(settings.EmbedOllama), UserAgent: a.UserAgent()}), nil
+		return remote.Ollama(remote.Config{BaseURL: at, Model: model, HTTP: h.sharedClient(settings.EmbedOllama), UserAgent: h.UserAgent()}), nil
 	case model == "":
 		return minilm.New()
 	}
-	return a.folderEmbedder(c, model)
+	return h.folderEmbedder(c, model)
 }
 
 // folderEmbedder loads a model from a folder of the user's.
-func (a *Host) folderEmbedder(c *settings.Settings, path string) (embed.Embedder, error) {
-	base := a.Dir
+func (h *Host) folderEmbedder(c *settings.Settings, path string) (embed.Embedder, error) {
+	base := h.Dir
 	if c.Origin(settings.EmbedModel) == settings.FromFile {
 		base = c.Home()
 	}
-	path = a.Source().Absolute(path, base)
+	path = h.Source().Absolute(path, base)
 	const hint = "a folder with config.json, vocab.txt or tokenizer.json, and model.safetensors of a BERT-family model"
 	wrong := func(why string) error { return settings.Invalid(c.Label(settings.EmbedModel), hint, path+" "+why) }
 	root, err := os.OpenRoot(path)
@@ -113,13 +111,4 @@ func (a *Host) folderEmbedder(c *settings.Settings, path string) (embed.Embedder
 		return nil, wrong("holds no model that can be used: " + err.Error())
 	}
 	return e, nil
-}
-
-// ReadableVectors refuses what the settings of vectors cannot mean.
-func (a *Host) ReadableVectors(c *settings.Settings) error {
-	_, err := a.BareEmbedder(c)
-	if c.Text(settings.Embed) == settings.EmbedBuiltin && errors.Is(err, marchwarden.CodeInvalid) {
-		return err
-	}
-	return nil
 }

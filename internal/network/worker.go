@@ -13,11 +13,11 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/secret"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -29,10 +29,10 @@ type WorkerRecords struct {
 	hide   *secret.Redactor
 }
 
-func (a *Host) NewWorkerRecords(e dispatch.Engine) *WorkerRecords {
-	held := trace.NewHeld(a.Now)
-	held.Clean = a.Hide.Bytes
-	return &WorkerRecords{engine: e, held: held, hide: a.Hide}
+func (h *Host) NewWorkerRecords(e dispatch.Engine) *WorkerRecords {
+	held := trace.NewHeld(h.Now)
+	held.Clean = h.Hide.Bytes
+	return &WorkerRecords{engine: e, held: held, hide: h.Hide}
 }
 
 // Records are those of the workplace as a desk has them.
@@ -42,14 +42,14 @@ func (w *WorkerRecords) Records(c *settings.Settings) *Records {
 }
 
 // recordsFor opens the records of a desk.
-func (a *Host) recordsFor(c *settings.Settings, o Options) (*Records, error) {
+func (h *Host) recordsFor(c *settings.Settings, o Options) (*Records, error) {
 	if o.shared != nil {
 		return o.shared.Records(c), nil
 	}
-	return a.OpenWorking(c)
+	return h.OpenWorking(c)
 }
 
-// Worker are the researchers and the investigator of one process, at work for an engine.
+// Worker are the researchers and the investigator of one process, at work for a cluster.
 // Close it when done.
 type Worker struct {
 	Host     *Host
@@ -61,10 +61,6 @@ type Worker struct {
 	sessions *pool.Pool // with the external ones
 	// network are all who may be asked in an investigation, on whatever host.
 	network func() []dispatch.Member
-	// ForOthers says that it works for a cluster: investigations have a time even if
-	// nothing leaves the machine, since a member that they ask may not come back; and the caller
-	// can wish for less than this worker allows, never for more.
-	ForOthers bool
 	// Measured is put around every handler; nil is nothing.
 	Measured func(dispatch.Handler) dispatch.Handler
 	Vectors  *Vectors
@@ -89,28 +85,28 @@ type chosenFor struct {
 	Public bool
 }
 
-// OpenWorker finds who works for an engine in this process, as the options say. No researcher is
-// started before there is a task. An engine that is still to be found is nil until employ.
-func (a *Host) OpenWorker(c *settings.Settings, o Options, e dispatch.Engine, log *slog.Logger) (*Worker, error) {
-	o.Isolate, o.Log, o.shared = false, log, a.NewWorkerRecords(e)
+// OpenWorker finds who works for a cluster in this process, as the options say; Employ names the
+// cluster. No researcher is started before there is a task.
+func (h *Host) OpenWorker(c *settings.Settings, o Options, log *slog.Logger) (*Worker, error) {
+	o.Isolate, o.Log, o.shared = false, log, h.NewWorkerRecords(nil)
 	if o.Told == nil {
 		o.Told = func(Finished) {}
 	}
-	if err := o.Check(a, c, settings.PI); err != nil {
+	if err := o.Check(h, c, settings.PI); err != nil {
 		return nil, err
 	}
-	if err := a.StartTracing(c); err != nil {
+	if err := h.StartTracing(c); err != nil {
 		return nil, err
 	}
-	if err := a.checkBeforehand(c, o); err != nil {
+	if err := h.checkBeforehand(c, o); err != nil {
 		return nil, err
 	}
-	if err := a.checkForAll(c, o); err != nil {
+	if err := h.checkForAll(c, o); err != nil {
 		return nil, err
 	}
-	s := &Worker{Host: a, Settings: c, Options: o, Place: o.shared, log: log, Runners: map[Post]*Runner{}, minds: map[chosenFor]llm.Model{}}
+	s := &Worker{Host: h, Settings: c, Options: o, Place: o.shared, log: log, Runners: map[Post]*Runner{}, minds: map[chosenFor]llm.Model{}}
 	var err error
-	if s.Seats, err = a.Seats(c, o); err != nil {
+	if s.Seats, err = h.Seats(c, o); err != nil {
 		return nil, err
 	}
 	s.network = s.Members
@@ -120,18 +116,13 @@ func (a *Host) OpenWorker(c *settings.Settings, o Options, e dispatch.Engine, lo
 			strangers = append(strangers, seat)
 		}
 	}
-	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.PinsPath()), Now: a.Now, Log: log}); err != nil {
+	if s.sessions, err = pool.New(pool.Config{Seats: strangers, Pins: pool.FilePins(c.PinsPath()), Now: h.Now, Log: log}); err != nil {
 		return nil, err
 	}
 	if s.table, err = CalibrationOf(c); err != nil {
 		return nil, errors.Join(err, s.sessions.Close())
 	}
-	if e == nil { // it may limit who makes the vectors
-		err = a.checkVectors(c)
-	} else {
-		s.Vectors, err = a.OpenVectors(c)
-	}
-	if err != nil {
+	if err := h.checkVectors(c); err != nil { // they are opened when the limits of the cluster are known
 		return nil, errors.Join(err, s.sessions.Close())
 	}
 	return s, nil
@@ -139,12 +130,12 @@ func (a *Host) OpenWorker(c *settings.Settings, o Options, e dispatch.Engine, lo
 
 // checkForAll finds what would make every task fail, before one is taken: a task that
 // failed is not tried again.
-func (a *Host) checkForAll(c *settings.Settings, o Options) error {
-	public := offline(a, c, o) == ""
+func (h *Host) checkForAll(c *settings.Settings, o Options) error {
+	public := offline(h, c, o) == ""
 	if _, err := c.Deadline(o.Timeout, public); err != nil {
 		return err
 	}
-	_, err := a.OpenModel(c, ChooseModel(c, o.Model, public), public)
+	_, err := h.OpenModel(c, ChooseModel(c, o.Model, public), public)
 	return err
 }
 
@@ -167,7 +158,7 @@ func (s *Worker) Handler(queue string) dispatch.Handler {
 	case settings.IsBuiltin(queue):
 		work = s.research
 	}
-	serve := relay.Serve(s.Place.held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	serve := submit.Serve(s.Place.held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 		ctx, told := s.Host.Tracer.Work(ctx, t.Queue, t.Span)
 		res, err := work(ctx, t, req, sink)
 		told(err)
@@ -217,7 +208,7 @@ func (s *Worker) stranger(ctx context.Context, t dispatch.Task, req marchwarden.
 	}
 	late, done := context.WithTimeout(context.WithoutCancel(ctx), evidenceTime)
 	defer done()
-	return res, relay.Bring(late, s.Place.engine.Blobs(), s.sessions, t.Queue, res)
+	return res, submit.Bring(late, s.Place.engine.Blobs(), s.sessions, t.Queue, res)
 }
 
 // evidenceTime is how long an external researcher may take to hand over what it cites.
@@ -299,7 +290,7 @@ type employer interface {
 func (s *Worker) Employ(e employer) (err error) {
 	s.Place.engine, s.Host.Limits = e, e.Limit
 	s.network = func() []dispatch.Member {
-		ctx, done := context.WithTimeout(context.Background(), ScopeTime)
+		ctx, done := context.WithTimeout(context.Background(), scopeTime)
 		defer done()
 		members, err := e.Members(ctx)
 		if err != nil { // it may come back; those here are there

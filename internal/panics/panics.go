@@ -1,6 +1,7 @@
 // Package panics turns a panic into an error, so that one research that meets a
 // bug does not take down the process and every other with it. It owns what is told
-// of a panic, and what is not.
+// of a panic, and what is not. It is small and a package of its own, since fetchers, models,
+// the loop, engines of tasks and the page all need it, and none of them may import another.
 package panics
 
 import (

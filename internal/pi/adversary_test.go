@@ -66,7 +66,7 @@ func endless(a *actor, n int, req marchwarden.Request) *marchwarden.Result {
 
 // TestEndlessDiscoveries is an investigation among researchers who never come to
 // an end: it does, within its caps, and asks nobody the same thing twice.
-func TestEndlessDiscoveries(t *testing.T) { onRoads(t, endlessDiscoveries, overFiles) }
+func TestEndlessDiscoveries(t *testing.T) { onRoads(t, endlessDiscoveries, overStream) }
 
 func endlessDiscoveries(t *testing.T, o *office) {
 	var roles []role

@@ -49,7 +49,7 @@ type admission struct {
 
 // admit checks every citation of a report: the document is got hold of, and the
 // excerpt must stand in it. What does not stand is dropped and named.
-func (r *run) admit(ctx context.Context, jr *journey) error {
+func (f *findings) admit(ctx context.Context, jr *journey) error {
 	if jr.res == nil {
 		err := cmp.Or[error](jr.err, marchwarden.Errorf(marchwarden.CodeMalformed, "it gave neither a result nor an error"))
 		gap := marchwarden.GapFor("researcher "+jr.Researcher, err)
@@ -57,12 +57,12 @@ func (r *run) admit(ctx context.Context, jr *journey) error {
 		jr.gaps = []marchwarden.Gap{gap}
 		return nil
 	}
-	jr.gaps = r.gapsOf(jr)
+	jr.gaps = f.gapsOf(jr)
 	citations := jr.res.Citations[:min(len(jr.res.Citations), maxCitations)]
 	if more := len(jr.res.Citations) - len(citations); more > 0 {
 		jr.leavesOut("citations", fmt.Sprintf("%s cites %d more than the %d that are looked at", jr.Researcher, more, maxCitations))
 	}
-	documents, err := r.documents(ctx, jr, citations)
+	documents, err := f.documents(ctx, jr, citations)
 	if err != nil {
 		return err
 	}
@@ -73,11 +73,11 @@ func (r *run) admit(ctx context.Context, jr *journey) error {
 		}
 		h := documents[documentOf(c)]
 		if !h.Text.Valid() { // there is its word only
-			if h, err = r.evidence(ctx, jr, c, r.report); err != nil {
+			if h, err = f.evidence(ctx, jr, c, f.report); err != nil {
 				return err
 			}
 		}
-		if err := r.hear(ctx, jr, i+1, c, h); err != nil {
+		if err := f.hear(ctx, jr, i+1, c, h); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func documentOf(c marchwarden.Citation) document { return document{bare(c), c.Co
 
 // documents gets hold of what a report cites, each document once, several at a
 // time. One that cannot be had is missing.
-func (r *run) documents(ctx context.Context, jr *journey, citations []marchwarden.Citation) (map[document]replay.Held, error) {
+func (f *findings) documents(ctx context.Context, jr *journey, citations []marchwarden.Citation) (map[document]replay.Held, error) {
 	var wanted []marchwarden.Citation
 	for _, c := range citations {
 		known := func(o marchwarden.Citation) bool { return documentOf(o) == documentOf(c) }
@@ -123,7 +123,7 @@ func (r *run) documents(ctx context.Context, jr *journey, citations []marchwarde
 	g.SetLimit(fetchesAtOnce)
 	for i, c := range wanted {
 		g.Go(func() (err error) {
-			held[i], err = r.evidence(ctx, jr, c, r.obtain)
+			held[i], err = f.evidence(ctx, jr, c, f.obtain)
 			return err
 		})
 	}
@@ -139,10 +139,10 @@ func (r *run) documents(ctx context.Context, jr *journey, citations []marchwarde
 
 // evidence runs one of the ways to a document as a recorded effect. What fails is
 // not there; only a broken record is an error.
-func (r *run) evidence(ctx context.Context, jr *journey, c marchwarden.Citation, way func(context.Context, dispatch.Member, marchwarden.Citation) (replay.Held, error)) (replay.Held, error) {
-	h, err := replay.Evidence(replay.Shield(ctx), r.j, jr.Researcher, c, func(ctx context.Context) (h replay.Held, err error) {
+func (f *findings) evidence(ctx context.Context, jr *journey, c marchwarden.Citation, way func(context.Context, dispatch.Member, marchwarden.Citation) (replay.Held, error)) (replay.Held, error) {
+	h, err := replay.Evidence(replay.Shield(ctx), f.j, jr.Researcher, c, func(ctx context.Context) (h replay.Held, err error) {
 		defer panics.Caught(&err, "getting hold of evidence")
-		return way(ctx, r.members[jr.Researcher], c)
+		return way(ctx, f.members[jr.Researcher], c)
 	})
 	if err != nil && !replay.Fatal(err) {
 		return replay.Held{}, nil
@@ -159,51 +159,51 @@ const (
 // obtain gets hold of a cited document: as a researcher of this program has stored
 // it already, as the researcher hands it over by hash, or from where it says it
 // found it.
-func (r *run) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
+func (f *findings) obtain(ctx context.Context, m dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
 	ours := context.WithoutCancel(ctx) // a caller who leaves must not make a liar of a researcher
 	if ref, err := blob.Parse(c.ContentHash); err == nil && m.Trust != dispatch.Unknown {
 		// A stranger may know a document of the user's by its hash alone: it has to
 		// hand over what it says it read.
-		if _, err := r.blobs.Get(ours, ref); err == nil && (m.Trust == dispatch.Own || r.heard(ref)) {
+		if _, err := f.blobs.Get(ours, ref); err == nil && (m.Trust == dispatch.Own || f.heard(ref)) {
 			return replay.Held{Text: ref, How: howStored}, nil
 		}
-		if content, err := r.handed(ctx, m, c.ContentHash); err == nil {
-			got, err := r.blobs.Put(ours, content)
+		if content, err := f.handed(ctx, m, c.ContentHash); err == nil {
+			got, err := f.blobs.Put(ours, content)
 			if err == nil && got == ref {
 				return replay.Held{Text: ref, How: howStored}, nil
 			}
 		}
 	}
 	// An address may carry out what a private source holds.
-	mayFetch := !m.Private || r.allowed(m.Name)
-	if address, ok := locator.Canonical(c.Locator); ok && mayFetch && r.world.Refetch != nil && r.start.Request.Filter().Allows(locator.Host(address)) {
-		if doc, err := r.world.Refetch(ctx, address); err == nil {
+	mayFetch := !m.Private || f.allowed(m.Name)
+	if address, ok := locator.Canonical(c.Locator); ok && mayFetch && f.world.Refetch != nil && f.start.Request.Filter().Allows(locator.Host(address)) {
+		if doc, err := f.world.Refetch(ctx, address); err == nil {
 			return replay.Held{Text: doc.Text, How: howRefetched, Title: doc.Title, Published: doc.Published, FetchedAt: doc.FetchedAt}, nil
 		}
 	}
 	return replay.Held{}, marchwarden.Errorf(marchwarden.CodeNotFound, "%s has no document at %s that can be had", m.Name, c.Locator)
 }
 
-// heard reports whether a document is in the evidence already, from somebody whose
-// findings are no secret: nobody learns anything if another cites it, too.
-func (r *run) heard(ref blob.Ref) bool {
-	return slices.ContainsFunc(r.cited, func(a admission) bool {
-		src := r.set.Sources()[a.source-1]
-		return src.Page.Text == ref && !src.Page.Unchecked && !r.secret(r.journeys[a.journey-1].Researcher)
+// heard reports whether a document is in the evidence already, from a member whose
+// findings are no secret: no member learns anything if another cites it, too.
+func (f *findings) heard(ref blob.Ref) bool {
+	return slices.ContainsFunc(f.cited, func(a admission) bool {
+		src := f.set.Sources()[a.source-1]
+		return src.Page.Text == ref && !src.Page.Unchecked && !f.secret(f.journeys[a.journey-1].Researcher)
 	})
 }
 
 // handed is a document that a researcher hands over. Strangers cannot fill the
 // memory with it.
-func (r *run) handed(ctx context.Context, m dispatch.Member, hash string) ([]byte, error) {
-	if m.Trust != dispatch.Own && r.taken.Load() > maxDocuments {
+func (f *findings) handed(ctx context.Context, m dispatch.Member, hash string) ([]byte, error) {
+	if m.Trust != dispatch.Own && f.taken.Load() > maxDocuments {
 		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "strangers have handed over more than %d bytes", maxDocuments)
 	}
-	content, err := r.world.Dispatcher.Evidence(ctx, m.Name, hash)
+	content, err := f.world.Dispatcher.Evidence(ctx, m.Name, hash)
 	if err != nil || m.Trust == dispatch.Own {
 		return content, err
 	}
-	r.taken.Add(int64(len(content)))
+	f.taken.Add(int64(len(content)))
 	if len(content) > maxDocument {
 		return nil, marchwarden.Errorf(marchwarden.CodeExhausted, "a document of %d bytes is too large", len(content))
 	}
@@ -211,8 +211,8 @@ func (r *run) handed(ctx context.Context, m dispatch.Member, hash string) ([]byt
 }
 
 // report stores the bare word of a researcher.
-func (r *run) report(ctx context.Context, _ dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
-	ref, err := r.blobs.Put(context.WithoutCancel(ctx), []byte(wording(c.RawExcerpt)))
+func (f *findings) report(ctx context.Context, _ dispatch.Member, c marchwarden.Citation) (replay.Held, error) {
+	ref, err := f.blobs.Put(context.WithoutCancel(ctx), []byte(wording(c.RawExcerpt)))
 	return replay.Held{Text: ref, How: howReported}, err
 }
 
@@ -220,8 +220,8 @@ func (r *run) report(ctx context.Context, _ dispatch.Member, c marchwarden.Citat
 func wording(excerpt string) string { return strings.TrimSuffix(excerpt, marchwarden.ExcerptCut) }
 
 // hear holds one citation against the document and takes it into the evidence.
-func (r *run) hear(ctx context.Context, jr *journey, index int, c marchwarden.Citation, h replay.Held) error {
-	text, err := r.textOf(ctx, h)
+func (f *findings) hear(ctx context.Context, jr *journey, index int, c marchwarden.Citation, h replay.Held) error {
+	text, err := f.textOf(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -230,23 +230,23 @@ func (r *run) hear(ctx context.Context, jr *journey, index int, c marchwarden.Ci
 		jr.misquotes(c)
 		return nil
 	}
-	member := r.members[jr.Researcher]
-	c, standing := r.attributed(c, h, member), rank(h, member)
-	src, fresh := r.set.Add(evidence.Cited(c, h.Text, len(text)), text)
+	member := f.members[jr.Researcher]
+	c, standing := f.attributed(c, h, member), rank(h, member)
+	src, fresh := f.set.Add(evidence.Cited(c, h.Text, len(text)), text)
 	switch {
 	case fresh:
-		r.ranks[src.Page.Locator] = standing
-	case standing > r.ranks[src.Page.Locator]:
-		src = r.supersede(src.N, c, h.Text, text)
-		r.ranks[src.Page.Locator] = standing
+		f.ranks[src.Page.Locator] = standing
+	case standing > f.ranks[src.Page.Locator]:
+		src = f.supersede(src.N, c, h.Text, text)
+		f.ranks[src.Page.Locator] = standing
 	}
 	if src.Page.Text != h.Text { // another state of the document was there first
 		at, found := evidence.Locate(src.Text, wording(c.RawExcerpt))
-		if !found && standing == r.ranks[src.Page.Locator] { // neither is better: both are kept
+		if !found && standing == f.ranks[src.Page.Locator] { // neither is better: both are kept
 			also := c
 			also.Locator = jr.Researcher + ":" + c.Locator
-			src, _ = r.set.Add(evidence.Cited(also, h.Text, len(text)), text)
-			r.ranks[src.Page.Locator] = standing
+			src, _ = f.set.Add(evidence.Cited(also, h.Text, len(text)), text)
+			f.ranks[src.Page.Locator] = standing
 			at, found = span, src.Page.Text == h.Text
 		}
 		if !found {
@@ -257,7 +257,7 @@ func (r *run) hear(ctx context.Context, jr *journey, index int, c marchwarden.Ci
 		span = at
 	}
 	c.Span, c.ContentHash = &span, src.Page.Text.String()
-	r.cited = append(r.cited, admission{journey: jr.number, index: index, source: src.N, span: span, citation: c})
+	f.cited = append(f.cited, admission{journey: jr.number, index: index, source: src.N, span: span, citation: c})
 	jr.admitted++
 	return nil
 }
@@ -282,25 +282,25 @@ func (jr *journey) misquotes(c marchwarden.Citation) {
 }
 
 // supersede puts a document in the place of one that stands lower: a stranger's, or
-// its bare word. Whoever brought that is held to the better one from then on.
-func (r *run) supersede(n int, c marchwarden.Citation, ref blob.Ref, text string) *evidence.Source {
+// its bare word. The member that brought it is held to the better one from then on.
+func (f *findings) supersede(n int, c marchwarden.Citation, ref blob.Ref, text string) *evidence.Source {
 	set, moved := &evidence.Set{}, map[int]*evidence.Source{}
-	for _, s := range r.set.Sources() {
+	for _, s := range f.set.Sources() {
 		page, body := s.Page, s.Text
 		if s.N == n || page.Unchecked && page.Text == ref {
 			page, body = evidence.Cited(c, ref, len(text)), text
 		}
 		moved[s.N], _ = set.Add(page, body)
 	}
-	r.set = set
+	f.set = set
 	var cited []admission
-	for _, a := range r.cited {
+	for _, a := range f.cited {
 		src, ok := moved[a.source], true
 		if src.Page.Text.String() != a.citation.ContentHash {
 			a.span, ok = evidence.Locate(src.Text, wording(a.citation.RawExcerpt))
 		}
 		if !ok {
-			jr := r.journeys[a.journey-1]
+			jr := f.journeys[a.journey-1]
 			jr.admitted--
 			jr.misquotes(a.citation)
 			continue
@@ -309,23 +309,23 @@ func (r *run) supersede(n int, c marchwarden.Citation, ref blob.Ref, text string
 		a.source, a.citation.Span, a.citation.ContentHash, a.citation.Unchecked = src.N, &at, src.Page.Text.String(), src.Page.Unchecked
 		cited = append(cited, a)
 	}
-	r.cited = cited
+	f.cited = cited
 	return moved[n]
 }
 
-// inOrder puts the evidence into the order of the rihlas, whoever came back first: what
+// inOrder puts the evidence into the order of the rihlas, in whatever order they came back: what
 // is written from it must not depend on who was fastest.
-func (r *run) inOrder() {
-	slices.SortStableFunc(r.cited, func(a, b admission) int {
+func (f *findings) inOrder() {
+	slices.SortStableFunc(f.cited, func(a, b admission) int {
 		return cmp.Or(cmp.Compare(a.journey, b.journey), cmp.Compare(a.index, b.index))
 	})
 	var order []int
-	for _, a := range r.cited {
+	for _, a := range f.cited {
 		if !slices.Contains(order, a.source) {
 			order = append(order, a.source)
 		}
 	}
-	for _, s := range r.set.Sources() { // what nobody cites any more
+	for _, s := range f.set.Sources() { // those that no citation needs any more
 		if !slices.Contains(order, s.N) {
 			order = append(order, s.N)
 		}
@@ -335,21 +335,21 @@ func (r *run) inOrder() {
 	}
 	set, moved := &evidence.Set{}, map[int]int{}
 	for _, n := range order {
-		src, _ := set.Add(r.set.Sources()[n-1].Page, r.set.Sources()[n-1].Text)
+		src, _ := set.Add(f.set.Sources()[n-1].Page, f.set.Sources()[n-1].Text)
 		moved[n] = src.N
 	}
-	for i := range r.cited {
-		r.cited[i].source = moved[r.cited[i].source]
+	for i := range f.cited {
+		f.cited[i].source = moved[f.cited[i].source]
 	}
-	r.set = set
+	f.set = set
 }
 
 // textOf is the stored text, if there is one.
-func (r *run) textOf(ctx context.Context, h replay.Held) (string, error) {
+func (f *findings) textOf(ctx context.Context, h replay.Held) (string, error) {
 	if !h.Text.Valid() {
 		return "", nil
 	}
-	b, err := r.blobs.Get(context.WithoutCancel(ctx), h.Text)
+	b, err := f.blobs.Get(context.WithoutCancel(ctx), h.Text)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", replay.ErrJournal, err)
 	}
@@ -369,7 +369,7 @@ func placeOf(c marchwarden.Citation, text string) (marchwarden.Span, bool) {
 
 // attributed is a citation with what may be believed of its source: everything of
 // this program's researchers; of others, no more than the address tells.
-func (r *run) attributed(c marchwarden.Citation, h replay.Held, m dispatch.Member) marchwarden.Citation {
+func (f *findings) attributed(c marchwarden.Citation, h replay.Held, m dispatch.Member) marchwarden.Citation {
 	c.Locator, c.Unchecked = bare(c), h.How == howReported
 	if h.How == howRefetched {
 		c.Title, c.Published, c.FetchedAt = h.Title, h.Published, &h.FetchedAt
@@ -382,7 +382,7 @@ func (r *run) attributed(c marchwarden.Citation, h replay.Held, m dispatch.Membe
 	if c.Origin == "" {
 		c.Origin = "researcher " + m.Name
 	}
-	if c.Source != "web" { // what it calls a file or a database, nobody has seen
+	if c.Source != "web" { // what it calls a file or a database was not seen here
 		c.Authority = marchwarden.LowAuthority
 	}
 	if c.Unchecked {

@@ -16,16 +16,16 @@ import (
 
 // external reports whether a member is one of them. A run that was recorded before they
 // were heeded has none.
-func (r *run) external(name string) bool {
-	return r.since(4) && r.members[name].Trust != dispatch.Own
+func (b *book) external(name string) bool {
+	return b.since(4) && b.members[name].Trust != dispatch.Own
 }
 
 // unheard names the external researchers that were sent and gave no answer, and says how.
-func (r *run) unheard() []string {
+func (b *book) unheard() []string {
 	var out []string
-	for _, jr := range r.journeys {
+	for _, jr := range b.journeys {
 		answered := func(o *journey) bool { return o.Researcher == jr.Researcher && !o.lost && o.res != nil }
-		if !r.external(jr.Researcher) || slices.ContainsFunc(r.journeys, answered) {
+		if !b.external(jr.Researcher) || slices.ContainsFunc(b.journeys, answered) {
 			continue
 		}
 		how := jr.Researcher + " did not answer"
@@ -45,14 +45,14 @@ const mostHeard = 5
 
 // unsaid are the claims of an external researcher that a draft does not say, on the
 // evidence of it that stood the check.
-func (r *run) unsaid(d reason.Draft, jr *journey) []reason.Claim {
+func (f *findings) unsaid(d reason.Draft, jr *journey) []reason.Claim {
 	words := map[string]bool{}
 	for _, c := range d.Claims {
 		for _, w := range lexicon.Terms(c.Text) {
 			words[w] = true
 		}
 	}
-	claims := slices.DeleteFunc(r.adopt([]*journey{jr}).Claims, func(c reason.Claim) bool { return saidBy(words, c.Text) })
+	claims := slices.DeleteFunc(f.adopt([]*journey{jr}).Claims, func(c reason.Claim) bool { return saidBy(words, c.Text) })
 	return claims[:min(mostHeard, len(claims))]
 }
 
@@ -73,13 +73,13 @@ const unsure = 0.4
 
 // seconds are the rihlas of a second opinion: external researchers that were not asked
 // the question, where ours are unsure of their answer to it.
-func (r *run) seconds(jr *journey) []Sending {
-	if jr.depth > 0 || !r.asksAll(jr) || r.external(jr.Researcher) || jr.admitted == 0 || jr.res.Confidence >= unsure {
+func (b *book) seconds(jr *journey) []Sending {
+	if jr.depth > 0 || !b.asksAll(jr) || b.external(jr.Researcher) || jr.admitted == 0 || jr.res.Confidence >= unsure {
 		return nil
 	}
 	var out []Sending
-	for _, m := range r.inv.Members {
-		if _, asked := r.asked[key(m.Name, jr.Question)]; r.external(m.Name) && !asked {
+	for _, m := range b.inv.Members {
+		if _, asked := b.asked[key(m.Name, jr.Question)]; b.external(m.Name) && !asked {
 			out = append(out, Sending{m.Name, jr.Question, jr.Researcher + " is unsure of its answer"})
 		}
 	}

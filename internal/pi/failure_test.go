@@ -12,7 +12,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
@@ -26,7 +25,7 @@ const gallium = "What is the melting point of gallium?"
 func TestThreeOfFourFail(t *testing.T) {
 	onRoads(t, func(t *testing.T, o *office) {
 		together(o.times(100, 9), 10, func(i int) { threeOfFour(t, o, []string{"junk", "schema", "lie"}[i%3]) })
-	}, overFiles)
+	}, overStream)
 }
 
 func threeOfFour(t *testing.T, o *office, garbage string) {
@@ -80,7 +79,7 @@ func advised(m *llmtest.Model) pi.Config {
 		})
 	}
 	return pi.Config{Dispatcher: s, Model: m, Options: pi.Options{ModelSeesPrivate: true}, Minds: pi.Minds{
-		Planner: func(id string) pi.Planner { return advise.New(id, everybody{}) },
+		Planner: func(id string) pi.Planner { return pi.NewAdviser(id, everybody{}) },
 		Writer: func(id string) reason.Reasoner {
 			if id == "" {
 				return extractive.New()

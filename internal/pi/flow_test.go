@@ -77,7 +77,7 @@ func TestInterrupt(t *testing.T) {
 		if moments["partial"] == 0 {
 			t.Error("nothing was interrupted in the middle")
 		}
-	}, overFiles)
+	}, overStream)
 }
 
 func interrupted(t *testing.T, o *office, moment time.Duration) string {
@@ -146,7 +146,7 @@ func TestNothingIsLeft(t *testing.T) {
 
 // TestEventsStream watches a slow researcher at work: its progress comes while it
 // works, and says whose it is.
-func TestEventsStream(t *testing.T) { onRoads(t, eventsStream, overFiles) }
+func TestEventsStream(t *testing.T) { onRoads(t, eventsStream, overStream) }
 
 func eventsStream(t *testing.T, o *office) {
 	said := answering(doc{At: "https://slow.example/", Text: height})

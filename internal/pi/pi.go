@@ -35,11 +35,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -57,7 +57,7 @@ const Logic = "pi/4"
 var logics = []string{"", "pi/2", "pi/3", Logic}
 
 // since reports whether a run works by the logic of a number, from 1, or a later one.
-func (r *run) since(n int) bool { return slices.Index(logics, r.inv.Logic) >= n-1 }
+func (b *book) since(n int) bool { return slices.Index(logics, b.inv.Logic) >= n-1 }
 
 // Scope says in a sentence what an investigator covers.
 const Scope = "everything that the researchers of its network cover: it plans, asks them in parallel, follows up, compares their evidence and writes one answer"
@@ -94,10 +94,9 @@ type Config struct {
 	// Refetch gets a document again that a researcher cites and does not hand
 	// over; nil leaves such citations unchecked. It stores the text.
 	Refetch func(ctx context.Context, locator string) (Document, error)
-	// Spent is told of every finished investigation, for the ledger; nil for nobody.
+	// Spent is told of every finished investigation, for the ledger; nil: unused.
 	Spent func(Call)
-	// Say is told what a person should know about an investigation that goes on; nil
-	// for nobody.
+	// Say is told what a person should know about an investigation that resumes; nil: unused.
 	Say func(string)
 }
 
@@ -195,9 +194,9 @@ func (p *PI) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result,
 	return c.Result, nil
 }
 
-// resume goes on with an investigation.
+// resume resumes an investigation.
 func (p *PI) resume(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (res *marchwarden.Result, err error) {
-	desk := outcome.Desk{Traces: p.cfg.Traces, Blobs: p.cfg.Blobs, Version: p.cfg.Version, Now: p.cfg.Now, Researcher: Name, More: p.cfg.Options.More}
+	desk := outcome.Resumer{Traces: p.cfg.Traces, Blobs: p.cfg.Blobs, Version: p.cfg.Version, Now: p.cfg.Now, Researcher: Name, More: p.cfg.Options.More}
 	run, res, err := desk.Resume(ctx, req, sink)
 	if run == nil {
 		return res, err
@@ -292,7 +291,7 @@ func capsOf(d marchwarden.Depth) caps {
 	return caps{8, 2}
 }
 
-// Again investigates once more on a record: nobody is asked and nothing fetched.
+// Again investigates once more on a record: no member is asked and nothing fetched.
 // Its want and got are equal to the byte unless the program or the record changed.
 func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (want, got []byte, err error) {
 	defer panics.Caught(&err, "a rerun")
@@ -328,8 +327,8 @@ func Again(ctx context.Context, log *trace.Log, blobs blob.Store, minds Minds) (
 
 // reader is that of the run, nil where it has none, or none any more: the writer says
 // that.
-func (r *run) reader() reader.Reader {
-	read, err := vectors.Reader(r.start, r.embedder)
+func (f *findings) reader() reader.Reader {
+	read, err := vectors.Reader(f.start, f.embedder)
 	if err != nil {
 		return nil
 	}

@@ -10,11 +10,10 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
@@ -45,7 +44,7 @@ type Brief struct {
 	Members []dispatch.Member
 	// Untold names members whose Scope no model may be shown: it says what is in
 	// sources of the user's own, such as the columns of tables, and what a plan asks
-	// goes out to everybody.
+	// goes out to all members.
 	Untold []string
 	// Most is how many rihlas there may still be.
 	Most int
@@ -79,7 +78,7 @@ type Report struct {
 func (r *run) brief() *Brief {
 	b := &Brief{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Members: r.inv.Members,
-		Most: r.inv.MaxRihlas + r.extra - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: quoted.Nonce(r.start.TraceID),
+		Most: r.inv.MaxRihlas + r.extra - len(r.journeys) - len(r.waiting), Meter: r.meter, Nonce: llm.Nonce(r.start.TraceID),
 	}
 	for _, m := range r.inv.Members {
 		if r.secret(m.Name) {
@@ -97,13 +96,13 @@ func (r *run) brief() *Brief {
 
 // heardPrivate reports whether a private member has reported. What is asked from
 // then on may come of it.
-func (r *run) heardPrivate() bool {
-	return slices.ContainsFunc(r.journeys, func(jr *journey) bool { return jr.arrived && r.private(jr.Researcher) })
+func (b *book) heardPrivate() bool {
+	return slices.ContainsFunc(b.journeys, func(jr *journey) bool { return jr.arrived && b.private(jr.Researcher) })
 }
 
 // plan asks the planner for the first rihlas and puts them into the queue. What
-// the planner proposes that cannot be is left out; if nothing is left, everybody
-// is asked the question itself.
+// the planner proposes that cannot be is left out; if nothing is left, every
+// member is asked the question itself.
 func (r *run) plan(ctx context.Context) error {
 	r.live(marchwarden.StagePlan, "planning")
 	thinking, done := replay.Limited(ctx, time.Duration(planShare*float64(r.start.Wall)))
@@ -148,36 +147,36 @@ func (r *run) failed(topic string, err error) {
 }
 
 // passedOver names the members for whom the cap on rihlas left no place.
-func (r *run) passedOver() {
-	if len(r.waiting) < r.inv.MaxRihlas {
+func (b *book) passedOver() {
+	if len(b.waiting) < b.inv.MaxRihlas {
 		return
 	}
-	for _, m := range r.inv.Members {
-		if !slices.ContainsFunc(r.waiting, func(it *item) bool { return it.Researcher == m.Name }) {
-			r.gaps = append(r.gaps, marchwarden.Gap{Topic: "researcher " + m.Name, Category: marchwarden.BudgetExhausted,
-				Detail: fmt.Sprintf("it was not asked: there are %d rihlas at most (--max-rihlas allows more)", r.inv.MaxRihlas)})
+	for _, m := range b.inv.Members {
+		if !slices.ContainsFunc(b.waiting, func(it *item) bool { return it.Researcher == m.Name }) {
+			b.gaps = append(b.gaps, marchwarden.Gap{Topic: "researcher " + m.Name, Category: marchwarden.BudgetExhausted,
+				Detail: fmt.Sprintf("it was not asked: there are %d rihlas at most (--max-rihlas allows more)", b.inv.MaxRihlas)})
 		}
 	}
 }
 
 // planned asks the planner, whose panics are failures.
-func (r *run) planned(ask func() ([]Sending, error)) (sendings []Sending, err error) {
+func (b *book) planned(ask func() ([]Sending, error)) (sendings []Sending, err error) {
 	defer panics.Caught(&err, "the planner")
 	return ask()
 }
 
 // propose takes over what a planner wants for a start.
-func (r *run) propose(sendings []Sending) {
+func (b *book) propose(sendings []Sending) {
 	for _, s := range sendings {
 		s.Question, s.Reason = asQuestion(s.Question), plaintext.Line(s.Reason, maxDetail)
-		_, known := r.members[s.Researcher]
-		_, repeat := r.asked[key(s.Researcher, s.Question)]
-		if !known || repeat || s.Question == "" || len(r.waiting) >= r.inv.MaxRihlas {
+		_, known := b.members[s.Researcher]
+		_, repeat := b.asked[key(s.Researcher, s.Question)]
+		if !known || repeat || s.Question == "" || len(b.waiting) >= b.inv.MaxRihlas {
 			continue
 		}
-		r.asked[key(s.Researcher, s.Question)] = len(r.waiting) + 1
-		r.public = append(r.public, s.Question)
-		r.push(&item{Sending: s, priority: planPriority, about: -1})
+		b.asked[key(s.Researcher, s.Question)] = len(b.waiting) + 1
+		b.public = append(b.public, s.Question)
+		b.push(&item{Sending: s, priority: planPriority, about: -1})
 	}
 }
 
@@ -191,38 +190,38 @@ func asQuestion(s string) string {
 }
 
 // extend goes past an end of the gathering, if the investigation did: it has what
-// was added to its limits, sends what it had left out, and goes on with the rihlas
+// was added to its limits, sends what it had left out, and resumes the rihlas
 // that had ended before they were done. It reports false at the last end.
-func (r *run) extend() (bool, error) {
-	if r.past == len(r.start.Extended) {
+func (b *book) extend() (bool, error) {
+	if b.past == len(b.start.Extended) {
 		return false, nil
 	}
-	e := r.start.Extended[r.past]
-	r.past++
-	r.j.Past(r.past)
-	r.meter.Extend(e.Limits(), e.Wall, e.Spent)
-	r.interrupted, r.stopped, r.compared = false, false, false
+	e := b.start.Extended[b.past]
+	b.past++
+	b.j.Past(b.past)
+	b.meter.Extend(e.Limits(), e.Wall, e.Spent)
+	b.interrupted, b.stopped, b.compared = false, false, false
 
-	left := r.dropped
-	r.dropped = nil
+	left := b.dropped
+	b.dropped = nil
 	for _, d := range left {
-		r.asked[key(d.Researcher, d.Question)] = len(r.journeys) + len(r.waiting) + 1
+		b.asked[key(d.Researcher, d.Question)] = len(b.journeys) + len(b.waiting) + 1
 		if d.about >= 0 {
-			said := &r.decisions[d.about]
+			said := &b.decisions[d.about]
 			said.Action, said.Reason = marchwarden.Dispatched, d.Reason
-			if err := r.tell(*said); err != nil {
+			if err := b.tell(*said); err != nil {
 				return false, err
 			}
 		}
-		r.push(d.item)
+		b.push(d.item)
 	}
-	for _, jr := range slices.Clone(r.journeys) {
-		if !r.unfinished(jr) {
+	for _, jr := range slices.Clone(b.journeys) {
+		if !b.unfinished(jr) {
 			continue
 		}
-		stopped := !jr.lost && jr.res == nil && r.since(3) // it came back when the caller left, with nothing
+		stopped := !jr.lost && jr.res == nil && b.since(3) // it came back when the caller left, with nothing
 		if jr.lost || stopped {                            // what it read is not known, and is read again
-			r.meter.ReturnSources(jr.sources)
+			b.meter.ReturnSources(jr.sources)
 			jr.sources = 0
 		}
 		if stopped {
@@ -233,18 +232,18 @@ func (r *run) extend() (bool, error) {
 			from = from.goesOn
 		}
 		jr.followed = true
-		r.extra++
+		b.extra++
 		s := Sending{jr.Researcher, jr.Question, fmt.Sprintf("rihla %d had ended before it was done", jr.number)}
-		r.push(&item{Sending: s, priority: jr.priority, parent: jr.number, depth: jr.depth, about: -1, goesOn: from})
+		b.push(&item{Sending: s, priority: jr.priority, parent: jr.number, depth: jr.depth, about: -1, goesOn: from})
 	}
 	return true, nil
 }
 
 // unfinished reports whether a journey ended at a cap, or with the patience of the
-// caller, or failed to go on with such a one, and nobody was sent after it.
-func (r *run) unfinished(jr *journey) bool {
+// caller, or failed to resume such a one, and no rihla was sent after it.
+func (b *book) unfinished(jr *journey) bool {
 	switch {
-	case jr.followed || jr.replaced || r.sentAgain(jr):
+	case jr.followed || jr.replaced || b.sentAgain(jr):
 		return false
 	case jr.lost:
 		return true
@@ -254,42 +253,42 @@ func (r *run) unfinished(jr *journey) bool {
 	return jr.res.CostMetadata.BudgetExhausted
 }
 
-// continues reports whether a journey can be gone on with as the same run: it is one
+// continues reports whether a journey can resume as the same run: it is one
 // of this program's, and told which run it was. Any other is made anew.
-func (r *run) continues(jr *journey) bool {
-	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && r.members[jr.Researcher].Trust == dispatch.Own
+func (b *book) continues(jr *journey) bool {
+	return jr != nil && !jr.lost && jr.res != nil && jr.res.TraceID.Valid() && b.members[jr.Researcher].Trust == dispatch.Own
 }
 
-// replace takes a report in the place of the one that it goes on with. If there is
+// replace takes a report in the place of the one that it resumes. If there is
 // none, the earlier one stands.
-func (r *run) replace(jr *journey) {
+func (f *findings) replace(jr *journey) {
 	was := jr.goesOn
 	if was == nil || jr.res == nil {
 		return
 	}
 	was.replaced, was.gaps, was.admitted = true, nil, 0
-	r.cited = slices.DeleteFunc(r.cited, func(a admission) bool { return a.journey == was.number })
-	for i := range r.decisions {
-		if r.decisions[i].Rihla == was.number {
-			r.decisions[i].Rihla = jr.number
+	f.cited = slices.DeleteFunc(f.cited, func(a admission) bool { return a.journey == was.number })
+	for i := range f.decisions {
+		if f.decisions[i].Rihla == was.number {
+			f.decisions[i].Rihla = jr.number
 		}
 	}
 }
 
 // forsake leaves what was set aside for a rihla that broke off where it is: what it
 // used is not known, so that it is neither given to another nor counted as used.
-func (r *run) forsake(jr *journey) {
-	if !r.since(3) { // as it was counted before
+func (b *book) forsake(jr *journey) {
+	if !b.since(3) { // as it was counted before
 		jr.reserved.Settle(jr.grant)
 	}
 }
 
 // sourcesRead is how many documents were read. What a rihla that broke off had of them
 // is not known, and not counted.
-func (r *run) sourcesRead() int {
-	n := r.meter.Usage().Sources
-	for _, jr := range r.journeys {
-		if r.since(3) && (jr.lost || !jr.unasked && jr.res == nil) { // a lost one may still be written
+func (b *book) sourcesRead() int {
+	n := b.meter.Usage().Sources
+	for _, jr := range b.journeys {
+		if b.since(3) && (jr.lost || !jr.unasked && jr.res == nil) { // a lost one may still be written
 			n -= jr.sources
 		}
 	}
@@ -298,22 +297,22 @@ func (r *run) sourcesRead() int {
 
 // used is what a rihla has used: what it says. A stranger cannot charge more than it
 // was given.
-func (r *run) used(jr *journey) int {
+func (b *book) used(jr *journey) int {
 	switch {
 	case jr.unasked:
 		return 0
-	case r.members[jr.Researcher].Trust != dispatch.Own:
+	case b.members[jr.Researcher].Trust != dispatch.Own:
 		return min(jr.res.CostMetadata.TokensUsed, jr.grant)
-	case r.continues(jr.goesOn): // it reports for both
+	case b.continues(jr.goesOn): // it reports for both
 		return max(0, jr.res.CostMetadata.TokensUsed-jr.goesOn.res.CostMetadata.TokensUsed)
 	}
 	return jr.res.CostMetadata.TokensUsed
 }
 
 // read is how many documents a rihla has read.
-func (r *run) read(jr *journey) int {
+func (b *book) read(jr *journey) int {
 	n := jr.res.CostMetadata.SourcesRead
-	if r.continues(jr.goesOn) {
+	if b.continues(jr.goesOn) {
 		n -= jr.goesOn.res.CostMetadata.SourcesRead
 	}
 	return max(0, n)
@@ -321,12 +320,12 @@ func (r *run) read(jr *journey) int {
 
 // inFull is an open question as it can be asked by itself: a part of the question that
 // its rihla was asked names its subject.
-func (r *run) inFull(n notice) string {
-	if !r.since(3) {
+func (b *book) inFull(n notice) string {
+	if !b.since(3) {
 		return n.topic
 	}
-	for _, p := range question.Read(n.from.Question, "").Parts {
-		if question.Plain(p.Label) == question.Plain(n.topic) {
+	for _, p := range lexicon.ReadQuestion(n.from.Question, "").Parts {
+		if lexicon.Plain(p.Label) == lexicon.Plain(n.topic) {
 			return p.Question()
 		}
 	}

@@ -56,9 +56,9 @@ const aboutOpenQuestion = "open_question"
 // rule is one row of the policy.
 type rule struct {
 	priority int
-	// target says whom to ask what; ok is false for nobody.
-	target func(r *run, n notice) (s Sending, tokens int, ok bool)
-	action marchwarden.Action // when there is nobody
+	// target says whom to ask what; ok is false if there is no one to ask.
+	target func(b *book, n notice) (s Sending, tokens int, ok bool)
+	action marchwarden.Action // when there is no one to ask
 	why    string             // then
 }
 
@@ -74,7 +74,7 @@ type notice struct {
 
 // notices are what a report asks for attention for, bounded: gaps first, then
 // discoveries, then open questions of high priority.
-func (r *run) notices(jr *journey) []notice {
+func (f *findings) notices(jr *journey) []notice {
 	var out []notice
 	for _, g := range jr.gaps {
 		out = append(out, notice{about: string(g.Category), topic: g.Topic, detail: g.Detail, from: jr})
@@ -85,7 +85,7 @@ func (r *run) notices(jr *journey) []notice {
 			if quarrel && d.Type == marchwarden.ContradictionDetected && d.SuggestedResearcher == "" {
 				continue // the gap says the same, and more
 			}
-			out = append(out, notice{about: string(d.Type), topic: r.said(jr, d.Query, maxTopic), detail: d.Reason, suggests: d.SuggestedResearcher, from: jr})
+			out = append(out, notice{about: string(d.Type), topic: f.said(jr, d.Query, maxTopic), detail: d.Reason, suggests: d.SuggestedResearcher, from: jr})
 		}
 		for _, q := range jr.res.OpenQuestions {
 			if q.Priority == marchwarden.High {
@@ -104,9 +104,9 @@ const (
 
 // follow decides on everything that a rihla reported. Each decision is recorded
 // with its reason.
-func (r *run) follow(jr *journey) error {
-	for _, n := range r.notices(jr) {
-		if err := r.followOne(n); err != nil {
+func (f *findings) follow(jr *journey) error {
+	for _, n := range f.notices(jr) {
+		if err := f.followOne(n); err != nil {
 			return err
 		}
 	}
@@ -114,57 +114,57 @@ func (r *run) follow(jr *journey) error {
 }
 
 // followOne decides on one thing.
-func (r *run) followOne(n notice) error {
+func (b *book) followOne(n notice) error {
 	known, ok := policy[n.about]
 	if !ok {
 		return nil // of no kind that there is: it stays in the report
 	}
 	d := marchwarden.Decision{About: n.about, Topic: plaintext.Line(n.topic, maxTopic), From: n.from.number, Action: known.action, Reason: known.why}
-	if s, tokens, ok := known.target(r, n); ok && s.Question != "" {
-		it := &item{Sending: s, priority: known.priority, parent: n.from.number, depth: n.from.depth + 1, tokens: tokens, about: len(r.decisions)}
-		if d.Action, d.Reason = r.judge(it, n.from); d.Action == marchwarden.Dispatched {
-			r.push(it)
+	if s, tokens, ok := known.target(b, n); ok && s.Question != "" {
+		it := &item{Sending: s, priority: known.priority, parent: n.from.number, depth: n.from.depth + 1, tokens: tokens, about: len(b.decisions)}
+		if d.Action, d.Reason = b.judge(it, n.from); d.Action == marchwarden.Dispatched {
+			b.push(it)
 		}
 	}
-	return r.decide(d)
+	return b.decide(d)
 }
 
 // judge says whether a follow-up goes ahead: not twice, not beyond the caps, and
-// not if it would tell somebody what is private.
-func (r *run) judge(it *item, from *journey) (marchwarden.Action, string) {
+// not if it would tell another member what is private.
+func (b *book) judge(it *item, from *journey) (marchwarden.Action, string) {
 	same := key(it.Researcher, it.Question)
-	before, repeat := r.asked[same]
+	before, repeat := b.asked[same]
 	switch {
 	case repeat && it.tokens == 0:
-		if before > len(r.journeys) || key(it.Researcher, r.journeys[before-1].Question) != same { // it waits, and others went first
+		if before > len(b.journeys) || key(it.Researcher, b.journeys[before-1].Question) != same { // it waits, and others went first
 			return marchwarden.Accepted, it.Researcher + " is asked this already"
 		}
 		return marchwarden.Accepted, fmt.Sprintf("%s was asked this already (rihla %d)", it.Researcher, before)
-	case r.stopped:
+	case b.stopped:
 		return marchwarden.Capped, "the investigation was ending"
-	case it.depth > r.inv.MaxDepth:
-		return marchwarden.Capped, fmt.Sprintf("follow-ups go %d deep at most", r.inv.MaxDepth)
-	case r.ledTo(from.number) >= maxPerReport:
+	case it.depth > b.inv.MaxDepth:
+		return marchwarden.Capped, fmt.Sprintf("follow-ups go %d deep at most", b.inv.MaxDepth)
+	case b.ledTo(from.number) >= maxPerReport:
 		return marchwarden.Capped, fmt.Sprintf("one report leads to %d rihlas at most", maxPerReport)
-	case len(r.journeys)+len(r.waiting) >= r.inv.MaxRihlas+r.extra:
-		return marchwarden.Capped, fmt.Sprintf("there are %d rihlas at most", r.inv.MaxRihlas)
-	case !r.mayTell(from.Researcher, it.Researcher, it.Question):
-		r.withheld(from.Researcher, it)
+	case len(b.journeys)+len(b.waiting) >= b.inv.MaxRihlas+b.extra:
+		return marchwarden.Capped, fmt.Sprintf("there are %d rihlas at most", b.inv.MaxRihlas)
+	case !b.mayTell(from.Researcher, it.Researcher, it.Question):
+		b.withheld(from.Researcher, it)
 		return marchwarden.Withheld, fmt.Sprintf("it would tell %s what %s found, which is private", it.Researcher, from.Researcher)
 	}
-	r.asked[key(it.Researcher, it.Question)] = len(r.journeys) + len(r.waiting) + 1
+	b.asked[key(it.Researcher, it.Question)] = len(b.journeys) + len(b.waiting) + 1
 	return marchwarden.Dispatched, it.Reason
 }
 
 // ledTo is how many rihlas a report has led to, waiting ones included.
-func (r *run) ledTo(report int) int {
+func (b *book) ledTo(report int) int {
 	n := 0
-	for _, jr := range r.journeys {
+	for _, jr := range b.journeys {
 		if jr.parent == report {
 			n++
 		}
 	}
-	for _, it := range r.waiting {
+	for _, it := range b.waiting {
 		if it.parent == report {
 			n++
 		}
@@ -173,8 +173,8 @@ func (r *run) ledTo(report int) int {
 }
 
 // withheld is the gap of a rihla that would have told private things.
-func (r *run) withheld(from string, it *item) {
-	r.gaps = append(r.gaps, marchwarden.Gap{
+func (b *book) withheld(from string, it *item) {
+	b.gaps = append(b.gaps, marchwarden.Gap{
 		Topic: it.Question, Category: marchwarden.AccessDenied,
 		Detail: fmt.Sprintf("%s was not asked, because that would have told it what %s found (--allow-egress %s allows it)", it.Researcher, from, from),
 	})
@@ -187,62 +187,62 @@ func (r *run) withheld(from string, it *item) {
 
 // mayTell reports whether a question that came of member from's report may be sent
 // to member to.
-func (r *run) mayTell(from, to, question string) bool {
-	return from == to || !r.secret(from) || r.clean(question)
+func (b *book) mayTell(from, to, question string) bool {
+	return from == to || !b.secret(from) || b.clean(question)
 }
 
 // private reports whether what a member says is the user's own. One that is not
-// of this investigation is nobody's.
-func (r *run) private(member string) bool {
-	m, ok := r.members[member]
+// of this investigation is not private.
+func (b *book) private(member string) bool {
+	m, ok := b.members[member]
 	return ok && m.Private
 }
 
 // secret reports whether what a member says is kept from the others.
-func (r *run) secret(member string) bool { return r.private(member) && !r.allowed(member) }
+func (b *book) secret(member string) bool { return b.private(member) && !b.allowed(member) }
 
 // clean reports whether a question tells nothing that was found: it is one of
 // those from before, to the letter. Even a part of one would tell which part, and
 // other capitals or marks could tell something too.
-func (r *run) clean(question string) bool { return slices.Contains(r.public, question) }
+func (b *book) clean(question string) bool { return slices.Contains(b.public, question) }
 
 // allowed reports whether a member's findings may be told to others.
-func (r *run) allowed(member string) bool { return slices.Contains(r.inv.AllowEgress, member) }
+func (b *book) allowed(member string) bool { return slices.Contains(b.inv.AllowEgress, member) }
 
 // decide records a decision.
-func (r *run) decide(d marchwarden.Decision) error {
-	r.decisions = append(r.decisions, d)
-	return r.tell(d)
+func (b *book) decide(d marchwarden.Decision) error {
+	b.decisions = append(b.decisions, d)
+	return b.tell(d)
 }
 
 // tell writes a decision into the trace; one that came to be another is told again.
-func (r *run) tell(d marchwarden.Decision) error {
+func (b *book) tell(d marchwarden.Decision) error {
 	did := fmt.Sprintf("%s %q of rihla %d: %s, %s", strings.ReplaceAll(d.About, "_", " "), d.Topic, d.From, d.Action, d.Reason)
-	return r.j.Note(&trace.Decision{Head: trace.Head{Decision: did}, What: d})
+	return b.j.Note(&trace.Decision{Head: trace.Head{Decision: did}, What: d})
 }
 
 // elsewhere asks another researcher the question of the rihla, once.
-func elsewhere(r *run, n notice) (Sending, int, bool) {
-	to, ok := r.onceElsewhere(n.from)
+func elsewhere(b *book, n notice) (Sending, int, bool) {
+	to, ok := b.onceElsewhere(n.from)
 	return Sending{to, n.from.Question, fmt.Sprintf("%s has nothing on %q", n.from.Researcher, plaintext.Line(n.topic, maxWord))}, 0, ok
 }
 
 // instead asks another researcher when this one came back with nothing at all;
 // with one page out of reach among others the answer stands.
-func instead(r *run, n notice) (Sending, int, bool) {
+func instead(b *book, n notice) (Sending, int, bool) {
 	if n.from.admitted > 0 {
 		return Sending{}, 0, false
 	}
-	to, ok := r.onceElsewhere(n.from)
+	to, ok := b.onceElsewhere(n.from)
 	return Sending{to, n.from.Question, n.from.Researcher + " could not look"}, 0, ok
 }
 
 // again sends the same researcher once more, with a larger budget, if what it
 // brought is little and the investigation can pay for it.
-func again(r *run, n notice) (Sending, int, bool) {
+func again(b *book, n notice) (Sending, int, bool) {
 	const enough, larger = 0.7, 1.5
 	want := int(float64(n.from.grant) * larger)
-	if n.from.retry || n.from.res == nil || n.from.admitted > 0 && n.from.res.Confidence >= enough || r.meter.Room() < want {
+	if n.from.retry || n.from.res == nil || n.from.admitted > 0 && n.from.res.Confidence >= enough || b.meter.Room() < want {
 		return Sending{}, 0, false
 	}
 	n.from.retry = true
@@ -250,32 +250,32 @@ func again(r *run, n notice) (Sending, int, bool) {
 }
 
 // arbiter asks a researcher who has no part in a disagreement about its very point.
-func arbiter(r *run, n notice) (Sending, int, bool) {
+func arbiter(b *book, n notice) (Sending, int, bool) {
 	question := asQuestion("Which is right about " + n.topic + "?")
-	to, ok := r.another(n.from, question, n.parties...)
+	to, ok := b.another(n.from, question, n.parties...)
 	return Sending{to, question, n.from.Researcher + " found sources that disagree"}, 0, ok
 }
 
 // specialist asks the researcher whose scope speaks to the topic.
-func specialist(r *run, n notice) (Sending, int, bool) {
-	to, ok := r.suited(n.topic+" "+n.detail, n.from.Researcher)
+func specialist(b *book, n notice) (Sending, int, bool) {
+	to, ok := b.suited(n.topic+" "+n.detail, n.from.Researcher)
 	return Sending{to, asQuestion(n.topic), "outside the scope of " + n.from.Researcher}, 0, ok
 }
 
 // suggested asks the researcher that a discovery suggests.
-func suggested(r *run, n notice) (Sending, int, bool) {
-	_, ok := r.members[n.suggests]
+func suggested(b *book, n notice) (Sending, int, bool) {
+	_, ok := b.members[n.suggests]
 	if !ok && n.suggests == "" {
-		n.suggests, ok = r.suited(n.topic+" "+n.detail, n.from.Researcher)
+		n.suggests, ok = b.suited(n.topic+" "+n.detail, n.from.Researcher)
 	}
 	return Sending{n.suggests, asQuestion(n.topic), fmt.Sprintf("%s met it: %s", n.from.Researcher, plaintext.Line(n.detail, maxWord))}, 0, ok
 }
 
-// answerer asks whoever covers an open question, or the one who raised it.
-func answerer(r *run, n notice) (Sending, int, bool) {
-	open := r.inFull(n)
-	to, ok := r.suited(open, "")
-	if !ok || !r.mayTell(n.from.Researcher, to, open) {
+// answerer asks the member that covers an open question, or the one who raised it.
+func answerer(b *book, n notice) (Sending, int, bool) {
+	open := b.inFull(n)
+	to, ok := b.suited(open, "")
+	if !ok || !b.mayTell(n.from.Researcher, to, open) {
 		to = n.from.Researcher
 	}
 	return Sending{to, asQuestion(open), n.from.Researcher + " left it open"}, 0, true
@@ -283,21 +283,21 @@ func answerer(r *run, n notice) (Sending, int, bool) {
 
 // onceElsewhere is another researcher for the question of a rihla, unless one was
 // found for that question before.
-func (r *run) onceElsewhere(from *journey) (string, bool) {
+func (b *book) onceElsewhere(from *journey) (string, bool) {
 	words := flatten(from.Question)
-	if r.moved[words] {
+	if b.moved[words] {
 		return "", false
 	}
-	to, ok := r.another(from, from.Question)
-	r.moved[words] = ok
+	to, ok := b.another(from, from.Question)
+	b.moved[words] = ok
 	return to, ok
 }
 
 // another is the best researcher that was not asked a question yet: general ones
 // before specialists, in the order of the network.
-func (r *run) another(from *journey, question string, not ...string) (string, bool) {
-	for _, m := range r.inv.Members {
-		if _, done := r.asked[key(m.Name, question)]; m.Name != from.Researcher && !done && !slices.Contains(not, m.Name) {
+func (b *book) another(from *journey, question string, not ...string) (string, bool) {
+	for _, m := range b.inv.Members {
+		if _, done := b.asked[key(m.Name, question)]; m.Name != from.Researcher && !done && !slices.Contains(not, m.Name) {
 			return m.Name, true
 		}
 	}
@@ -306,7 +306,7 @@ func (r *run) another(from *journey, question string, not ...string) (string, bo
 
 // suited is the researcher whose name or scope shares most words with a text; one
 // word of scope at least, in a tie the earlier one.
-func (r *run) suited(text, not string) (string, bool) {
+func (b *book) suited(text, not string) (string, bool) {
 	words := lexicon.Terms(text)
 	shared := func(m dispatch.Member) int {
 		scope := lexicon.Terms(m.Name + " " + m.Scope)
@@ -321,7 +321,7 @@ func (r *run) suited(text, not string) (string, bool) {
 		}
 		return n
 	}
-	candidates := slices.DeleteFunc(slices.Clone(r.inv.Members), func(m dispatch.Member) bool { return m.Name == not || shared(m) == 0 })
+	candidates := slices.DeleteFunc(slices.Clone(b.inv.Members), func(m dispatch.Member) bool { return m.Name == not || shared(m) == 0 })
 	if len(candidates) == 0 {
 		return "", false
 	}
@@ -331,32 +331,32 @@ func (r *run) suited(text, not string) (string, bool) {
 
 // compareReports looks for contradictions across the first reports, once, and lets
 // the policy decide about them. It reports whether there is more to do.
-func (r *run) compareReports() (bool, error) {
-	if r.compared || r.stopped {
-		return len(r.waiting) > 0, nil
+func (f *findings) compareReports() (bool, error) {
+	if f.compared || f.stopped {
+		return len(f.waiting) > 0, nil
 	}
-	r.compared = true
-	r.live(marchwarden.StageCheck, "comparing the reports")
-	for _, c := range r.across() {
-		from, parties, several := r.reporter(c)
+	f.compared = true
+	f.live(marchwarden.StageCheck, "comparing the reports")
+	for _, c := range f.across() {
+		from, parties, several := f.reporter(c)
 		if !several { // one report has both sides, and says so itself
 			continue
 		}
 		n := notice{about: string(marchwarden.ContradictorySources), topic: c.Subject + ": " + c.Attribute, detail: c.Detail, from: from, parties: parties}
-		if err := r.followOne(n); err != nil {
+		if err := f.followOne(n); err != nil {
 			return false, err
 		}
 	}
-	return len(r.waiting) > 0, nil
+	return len(f.waiting) > 0, nil
 }
 
 // reporter is the journey that reported the later side of a contradiction, the
 // one whose findings are secret if one is; parties are the researchers of both
 // sides, and several says that no single rihla reported both.
-func (r *run) reporter(c marchwarden.Contradiction) (from *journey, parties []string, several bool) {
+func (f *findings) reporter(c marchwarden.Contradiction) (from *journey, parties []string, several bool) {
 	a, b := map[int]bool{}, map[int]bool{}
-	for _, ad := range r.cited {
-		src, jr := r.set.Sources()[ad.source-1], r.journeys[ad.journey-1]
+	for _, ad := range f.cited {
+		src, jr := f.set.Sources()[ad.source-1], f.journeys[ad.journey-1]
 		switch src.Page.Locator {
 		case c.A.Locator:
 			a[ad.journey] = true
@@ -366,7 +366,7 @@ func (r *run) reporter(c marchwarden.Contradiction) (from *journey, parties []st
 			continue
 		}
 		parties = append(parties, jr.Researcher)
-		if from == nil || !r.secret(from.Researcher) {
+		if from == nil || !f.secret(from.Researcher) {
 			from = jr
 		}
 	}
@@ -379,15 +379,15 @@ func (r *run) reporter(c marchwarden.Contradiction) (from *journey, parties []st
 }
 
 // across are the contradictions between excerpts that different rihlas cited.
-func (r *run) across() []marchwarden.Contradiction {
+func (f *findings) across() []marchwarden.Contradiction {
 	var ids []evidence.ID
-	for _, a := range r.cited {
-		src := r.set.Sources()[a.source-1]
+	for _, a := range f.cited {
+		src := f.set.Sources()[a.source-1]
 		for _, p := range src.Passages {
 			if p.Span.Start < a.span.End && a.span.Start < p.Span.End {
 				ids = append(ids, p.ID)
 			}
 		}
 	}
-	return verify.Contradictions(context.Background(), r.reader(), r.start.Request.Question, r.set, ids)
+	return verify.Contradictions(context.Background(), f.reader(), f.start.Request.Question, f.set, ids)
 }

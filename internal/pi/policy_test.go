@@ -172,7 +172,7 @@ var cappedTurns = []turn{
 
 // TestPolicy acts out the follow-up policy with researchers in processes of their
 // own, which write down what they are asked.
-func TestPolicy(t *testing.T) { onRoads(t, policy, overFiles, overStream) }
+func TestPolicy(t *testing.T) { onRoads(t, policy, overStream) }
 
 func policy(t *testing.T, o *office) {
 	turns := slices.Concat(gapTurns, leadTurns, cappedTurns)

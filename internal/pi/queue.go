@@ -29,7 +29,7 @@ type item struct {
 	depth    int // 0 for the plan's
 	tokens   int // at least so many are wanted; 0 for a share
 	about    int // index of the decision that it came of, or -1
-	// goesOn is the journey that it goes on with, which had ended before it was done.
+	// goesOn is the journey that it resumes, which had ended before it was done.
 	goesOn *journey
 }
 
@@ -52,13 +52,13 @@ func (q *queue) Pop() any {
 	return last
 }
 
-func (r *run) push(it *item) {
-	it.seq = r.seq
-	r.seq++
-	heap.Push(&r.waiting, it)
+func (b *book) push(it *item) {
+	it.seq = b.seq
+	b.seq++
+	heap.Push(&b.waiting, it)
 }
 
-func (r *run) pop() *item { return heap.Pop(&r.waiting).(*item) }
+func (b *book) pop() *item { return heap.Pop(&b.waiting).(*item) }
 
 // key makes the same question to the same researcher the same rihla, in whatever
 // order or form its words are.
@@ -73,7 +73,7 @@ func key(researcher, question string) string {
 
 // hold splits the tokens before anything is sent: some are kept for the writing,
 // the plan's rihlas share most of the rest. For a plan of one rihla nothing is
-// kept, since its own claims can be the answer; if there is nobody else, it gets
+// kept, since its own claims can be the answer; if there is no other member, it gets
 // everything. Nor is anything kept where the models of several would be left with too
 // little to write: what they wrote can be the answer, too. What is not used comes back.
 // A model whose plan cost more than it was allowed to does not cost the question its
@@ -139,27 +139,27 @@ func (r *run) sendAll(ctx context.Context) error {
 
 // drop leaves rihlas out that cannot be sent any more: those given, or all that
 // wait. Each is a gap.
-func (r *run) drop(why string, items ...*item) error {
+func (b *book) drop(why string, items ...*item) error {
 	if len(items) == 0 {
-		for len(r.waiting) > 0 {
-			items = append(items, r.pop())
+		for len(b.waiting) > 0 {
+			items = append(items, b.pop())
 		}
 	}
 	for _, it := range items {
-		r.unask(key(it.Researcher, it.Question))
+		b.unask(key(it.Researcher, it.Question))
 		if it.about >= 0 {
-			d := &r.decisions[it.about]
+			d := &b.decisions[it.about]
 			d.Action, d.Reason = marchwarden.Capped, why
-			if err := r.tell(*d); err != nil {
+			if err := b.tell(*d); err != nil {
 				return err
 			}
 		}
-		if it.goesOn != nil { // what went before says itself what is missing, and may be gone on with later
-			r.journeys[it.parent-1].followed = false
-			r.extra--
+		if it.goesOn != nil { // what went before says itself what is missing, and may be resumed later
+			b.journeys[it.parent-1].followed = false
+			b.extra--
 		} else {
 			gap := marchwarden.Gap{Topic: it.Question, Category: marchwarden.BudgetExhausted, Detail: fmt.Sprintf("%s was not asked: %s", it.Researcher, why)}
-			r.dropped = append(r.dropped, dropped{it, gap})
+			b.dropped = append(b.dropped, dropped{it, gap})
 		}
 	}
 	return nil
@@ -167,11 +167,11 @@ func (r *run) drop(why string, items ...*item) error {
 
 // unask forgets a rihla that is left out after all; an earlier one that was the same
 // was sent, and stays known.
-func (r *run) unask(same string) {
-	delete(r.asked, same)
-	for _, jr := range r.journeys {
+func (b *book) unask(same string) {
+	delete(b.asked, same)
+	for _, jr := range b.journeys {
 		if key(jr.Researcher, jr.Question) == same {
-			r.asked[same] = jr.number
+			b.asked[same] = jr.number
 		}
 	}
 }
@@ -185,45 +185,45 @@ type dropped struct {
 // grant gives a rihla its share of tokens and documents by its weight: the plan's
 // rihlas of what was there for them, later ones of what is left. Without a journey
 // it says why there is none.
-func (r *run) grant(it *item) (*journey, shortage, error) {
-	weight, all := r.weight(it), r.weight(it)
-	for _, w := range r.waiting {
-		all += r.weight(w)
+func (b *book) grant(it *item) (*journey, shortage, error) {
+	weight, all := b.weight(it), b.weight(it)
+	for _, w := range b.waiting {
+		all += b.weight(w)
 	}
-	room, left := r.meter.Room(), r.meter.Limits().MaxSources-r.meter.Usage().Sources
-	if r.continues(it.goesOn) {
-		return r.grantMore(it, int(float64(room)*weight/all), int(float64(left)*weight/all))
+	room, left := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
+	if b.continues(it.goesOn) {
+		return b.grantMore(it, int(float64(room)*weight/all), int(float64(left)*weight/all))
 	}
 	tokens, sources := int(float64(room)*weight/all), int(float64(left)*weight/all)
-	if r.overdrawn && it.depth == 0 {
+	if b.overdrawn && it.depth == 0 {
 		room = marchwarden.MinTokenBudget
 	}
 	if it.depth == 0 {
-		tokens, sources = int(r.firstTokens*weight/r.firstWeight), int(float64(r.firstSources)*weight/r.firstWeight)
+		tokens, sources = int(b.firstTokens*weight/b.firstWeight), int(float64(b.firstSources)*weight/b.firstWeight)
 	}
 	tokens = min(room, max(tokens, it.tokens, marchwarden.MinTokenBudget))
-	spent, read := budget.TokenCap(r.meter.Limits().TokenBudget), budget.SourceCap(r.meter.Limits().MaxSources)
+	spent, read := budget.TokenCap(b.meter.Limits().TokenBudget), budget.SourceCap(b.meter.Limits().MaxSources)
 	switch {
 	case tokens < marchwarden.MinTokenBudget:
 		return nil, shortage{spent, fmt.Sprintf("%d tokens are left, and a rihla needs %d", room, marchwarden.MinTokenBudget)}, nil
 	case tokens < it.tokens: // others were sent in the meantime
 		return nil, shortage{spent, fmt.Sprintf("%d tokens are left, and %d would be more than it had", room, it.tokens)}, nil
 	case left < 1:
-		return nil, shortage{read, fmt.Sprintf("all %d documents are given away", r.meter.Limits().MaxSources)}, nil
+		return nil, shortage{read, fmt.Sprintf("all %d documents are given away", b.meter.Limits().MaxSources)}, nil
 	}
 	sources = min(left, max(1, sources))
-	reserved, err := r.meter.Reserve(min(tokens, r.meter.Room()))
+	reserved, err := b.meter.Reserve(min(tokens, b.meter.Room()))
 	if err != nil {
 		return nil, shortage{}, err
 	}
-	return &journey{item: *it, grant: tokens, sources: r.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan struct{})}, shortage{}, nil
+	return &journey{item: *it, grant: tokens, sources: b.meter.TakeSources(sources), reserved: reserved, retry: it.tokens > 0, back: make(chan struct{})}, shortage{}, nil
 }
 
 // shortage is the cap that left no room for a rihla, and how, in words.
 type shortage struct{ cap, words string }
 
-func (r *run) weight(it *item) float64 {
-	if w := r.members[it.Researcher].Share; w > 0 {
+func (b *book) weight(it *item) float64 {
+	if w := b.members[it.Researcher].Share; w > 0 {
 		return w
 	}
 	return 1
@@ -314,54 +314,54 @@ func (r *run) send(ctx context.Context, jr *journey, req marchwarden.Request) (*
 
 // requestOf is what a researcher is told: the question of its rihla, the context, and
 // the part of the budget that is its own. Nothing that was found is in it.
-func (r *run) requestOf(jr *journey) marchwarden.Request {
-	if r.continues(jr.goesOn) {
-		return r.moreOf(jr)
+func (b *book) requestOf(jr *journey) marchwarden.Request {
+	if b.continues(jr.goesOn) {
+		return b.moreOf(jr)
 	}
-	tokens, sources, iterations := jr.grant, jr.sources, r.meter.Limits().MaxIterations
+	tokens, sources, iterations := jr.grant, jr.sources, b.meter.Limits().MaxIterations
 	return marchwarden.Request{
-		Question: jr.Question, Context: r.contextOf(jr), Depth: r.start.Request.Depth,
+		Question: jr.Question, Context: b.contextOf(jr), Depth: b.start.Request.Depth,
 		Constraints: &marchwarden.Constraints{MaxIterations: &iterations, TokenBudget: &tokens, MaxSources: &sources,
-			SourceFilter: r.start.Request.Filter().String()},
+			SourceFilter: b.start.Request.Filter().String()},
 	}
 }
 
 // contextOf is the context of a rihla in the user's own words: what they said, and of an
 // open question also what they asked.
-func (r *run) contextOf(jr *journey) string {
-	said, asked := r.start.Request.Context, r.start.Request.Question
-	if !r.since(3) || jr.about < 0 || r.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
+func (b *book) contextOf(jr *journey) string {
+	said, asked := b.start.Request.Context, b.start.Request.Question
+	if !b.since(3) || jr.about < 0 || b.decisions[jr.about].About != aboutOpenQuestion || jr.Question == asked {
 		return said
 	}
 	return plaintext.Clip(strings.TrimSpace(said+"\nThis came up while answering: "+asked), marchwarden.MaxContextChars-1)
 }
 
-// grantMore lets a rihla go on with one that had ended: what that one had left, and
+// grantMore lets a rihla resume one that had ended: what that one had left, and
 // so much more.
-func (r *run) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
+func (b *book) grantMore(it *item, tokens, sources int) (*journey, shortage, error) {
 	was := it.goesOn
-	room, free := r.meter.Room(), r.meter.Limits().MaxSources-r.meter.Usage().Sources
-	rest, unread := max(0, was.grant-r.used(was)), max(0, was.sources-r.read(was))
+	room, free := b.meter.Room(), b.meter.Limits().MaxSources-b.meter.Usage().Sources
+	rest, unread := max(0, was.grant-b.used(was)), max(0, was.sources-b.read(was))
 	if tokens = min(tokens, room-rest); tokens < marchwarden.MinTokenBudget {
 		tokens = 0
 	}
 	sources = max(0, min(sources, free-unread))
 	switch {
 	case rest > room || tokens+rest == 0:
-		return nil, shortage{budget.TokenCap(r.meter.Limits().TokenBudget), fmt.Sprintf("%d tokens are left", room)}, nil
+		return nil, shortage{budget.TokenCap(b.meter.Limits().TokenBudget), fmt.Sprintf("%d tokens are left", room)}, nil
 	case unread > free:
-		return nil, shortage{budget.SourceCap(r.meter.Limits().MaxSources), fmt.Sprintf("%d documents are left", free)}, nil
+		return nil, shortage{budget.SourceCap(b.meter.Limits().MaxSources), fmt.Sprintf("%d documents are left", free)}, nil
 	}
-	reserved, err := r.meter.Reserve(tokens + rest)
+	reserved, err := b.meter.Reserve(tokens + rest)
 	if err != nil {
 		return nil, shortage{}, err
 	}
-	return &journey{item: *it, grant: tokens + rest, sources: r.meter.TakeSources(sources + unread), moreTokens: tokens, moreSources: sources,
+	return &journey{item: *it, grant: tokens + rest, sources: b.meter.TakeSources(sources + unread), moreTokens: tokens, moreSources: sources,
 		reserved: reserved, retry: true, back: make(chan struct{})}, shortage{}, nil
 }
 
-// moreOf is the request of a rihla that goes on with another.
-func (r *run) moreOf(jr *journey) marchwarden.Request {
+// moreOf is the request of a rihla that resumes another.
+func (b *book) moreOf(jr *journey) marchwarden.Request {
 	var more marchwarden.Constraints
 	if jr.moreTokens > 0 {
 		more.TokenBudget = &jr.moreTokens
@@ -369,7 +369,7 @@ func (r *run) moreOf(jr *journey) marchwarden.Request {
 	if jr.moreSources > 0 {
 		more.MaxSources = &jr.moreSources
 	}
-	if n := r.start.Extended[r.past-1].Iterations; n > 0 {
+	if n := b.start.Extended[b.past-1].Iterations; n > 0 {
 		more.MaxIterations = &n
 	}
 	req := marchwarden.Request{Question: jr.Question, Resume: jr.goesOn.res.TraceID.String()}

@@ -12,10 +12,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
@@ -87,38 +87,38 @@ func (r *run) assemble(draft reason.Draft, g verify.Grounded) *marchwarden.Resul
 }
 
 // decided are the decisions, in the order of the rihlas that they are about.
-func (r *run) decided() []marchwarden.Decision {
-	if !r.since(2) {
-		return r.decisions
+func (b *book) decided() []marchwarden.Decision {
+	if !b.since(2) {
+		return b.decisions
 	}
-	return slices.SortedStableFunc(slices.Values(r.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From })
+	return slices.SortedStableFunc(slices.Values(b.decisions), func(a, b marchwarden.Decision) int { return a.From - b.From })
 }
 
 // cutShort reports whether a researcher ended at a cap, and was not sent again.
-func (r *run) cutShort() bool {
-	return slices.ContainsFunc(r.journeys, func(jr *journey) bool {
-		return !jr.lost && !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !r.sentAgain(jr)
+func (b *book) cutShort() bool {
+	return slices.ContainsFunc(b.journeys, func(jr *journey) bool {
+		return !jr.lost && !jr.replaced && jr.res != nil && jr.res.CostMetadata.BudgetExhausted && !b.sentAgain(jr)
 	})
 }
 
 // sentAgain reports whether a journey was made once more, with a larger budget.
-func (r *run) sentAgain(jr *journey) bool {
-	return slices.ContainsFunc(r.journeys, func(o *journey) bool {
+func (b *book) sentAgain(jr *journey) bool {
+	return slices.ContainsFunc(b.journeys, func(o *journey) bool {
 		return o.parent == jr.number && o.retry && o.Sending.Researcher == jr.Researcher && o.Question == jr.Question && (o.goesOn == nil || !o.lost && o.res != nil)
 	})
 }
 
 // locatorOf is the locator of a citation: with the place in the document, if the
 // researcher that cited the same words said where they stand.
-func (r *run) locatorOf(source int, c *marchwarden.Citation) string {
-	at := r.set.Sources()[source-1].Page.Locator
-	for _, a := range r.cited {
-		said := r.journeys[a.journey-1].res.Citations[a.index-1]
+func (f *findings) locatorOf(source int, c *marchwarden.Citation) string {
+	at := f.set.Sources()[source-1].Page.Locator
+	for _, a := range f.cited {
+		said := f.journeys[a.journey-1].res.Citations[a.index-1]
 		if a.source == source && bare(said) == at && c.Span != nil && a.span.Start == c.Span.Start && (said.ContentHash == c.ContentHash || said.ContentHash == "") {
 			return said.Locator
 		}
 	}
-	for _, a := range r.cited {
+	for _, a := range f.cited {
 		if a.source == source {
 			return a.citation.Locator // as the one who brought the document calls it
 		}
@@ -127,28 +127,28 @@ func (r *run) locatorOf(source int, c *marchwarden.Citation) string {
 }
 
 // generations is how many rounds of rihlas there were.
-func (r *run) generations() int {
+func (b *book) generations() int {
 	n := 0
-	for _, jr := range r.journeys {
+	for _, jr := range b.journeys {
 		n = max(n, jr.depth+1)
 	}
 	return n
 }
 
 // rihlas are the journeys, and what of the plan was never sent.
-func (r *run) rihlas() []marchwarden.Rihla {
+func (b *book) rihlas() []marchwarden.Rihla {
 	var out []marchwarden.Rihla
-	for _, jr := range r.journeys {
+	for _, jr := range b.journeys {
 		rihla := marchwarden.Rihla{Researcher: jr.Researcher, Question: jr.Question, Reason: jr.Reason, Parent: jr.parent,
 			Outcome: outcomeOf(jr), WallTimeSec: jr.took.Seconds()}
 		if !jr.lost && jr.res != nil {
-			rihla.TraceID, rihla.TokensUsed, rihla.Citations = jr.res.TraceID, r.used(jr), jr.admitted
+			rihla.TraceID, rihla.TokensUsed, rihla.Citations = jr.res.TraceID, b.used(jr), jr.admitted
 		}
 		out = append(out, rihla)
 	}
-	if r.inv.PlanOnly {
-		for len(r.waiting) > 0 {
-			it := r.pop()
+	if b.inv.PlanOnly {
+		for len(b.waiting) > 0 {
+			it := b.pop()
 			out = append(out, marchwarden.Rihla{Researcher: it.Researcher, Question: it.Question, Reason: it.Reason, Outcome: "planned"})
 		}
 	}
@@ -177,13 +177,13 @@ func outcomeOf(jr *journey) string {
 }
 
 // gapsOf are the gaps of a report as a result may carry them.
-func (r *run) gapsOf(jr *journey) []marchwarden.Gap {
+func (f *findings) gapsOf(jr *journey) []marchwarden.Gap {
 	gaps := slices.Clone(jr.res.Gaps[:min(len(jr.res.Gaps), maxNotices)])
-	own := r.members[jr.Researcher].Trust == dispatch.Own
+	own := f.members[jr.Researcher].Trust == dispatch.Own
 	for i := range gaps {
 		g := &gaps[i]
 		if !own {
-			g.Topic, g.Detail = r.line(g.Topic, maxTopic), r.line(g.Detail, maxDetail)
+			g.Topic, g.Detail = f.line(g.Topic, maxTopic), f.line(g.Detail, maxDetail)
 		}
 		if !g.Category.Known() {
 			g.Category = marchwarden.AccessDenied
@@ -194,7 +194,7 @@ func (r *run) gapsOf(jr *journey) []marchwarden.Gap {
 
 // mergeGaps are the gaps that remain: what a later rihla answered is none any
 // more, and what several report is one.
-func (r *run) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchwarden.Gap {
+func (b *book) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchwarden.Gap {
 	var out []marchwarden.Gap
 	at := map[string]int{}
 	add := func(g marchwarden.Gap, from string) {
@@ -211,20 +211,20 @@ func (r *run) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchw
 			out[i].Detail = plaintext.Line(out[i].Detail+"; "+strings.TrimSpace(from+" "+g.Detail), maxDetail)
 		}
 	}
-	for _, g := range r.gaps {
+	for _, g := range b.gaps {
 		add(g, "")
 	}
-	for _, d := range r.dropped {
+	for _, d := range b.dropped {
 		add(d.gap, "")
 	}
-	several, said := len(r.brought()) > 1, wordsOf(res)
-	for _, jr := range r.journeys {
+	several, said := len(b.brought()) > 1, wordsOf(res)
+	for _, jr := range b.journeys {
 		for _, g := range jr.gaps {
-			if r.resolved(jr, g) || several && r.answeredBy(said, g) {
+			if b.resolved(jr, g) || several && b.answeredBy(said, g) {
 				continue
 			}
 			from := ""
-			if len(r.journeys) > 1 {
+			if len(b.journeys) > 1 {
 				from = jr.Researcher
 			}
 			add(g, from)
@@ -233,8 +233,8 @@ func (r *run) mergeGaps(res *marchwarden.Result, own []marchwarden.Gap) []marchw
 	for _, g := range own {
 		add(g, "")
 	}
-	if ex := r.meter.Usage().Exhausted; len(ex) > 0 {
-		add(marchwarden.Gap{Topic: "the rest of: " + r.start.Request.Question, Category: marchwarden.BudgetExhausted, Detail: "the work ended at the " + strings.Join(ex, " and the ")}, "")
+	if ex := b.meter.Usage().Exhausted; len(ex) > 0 {
+		add(marchwarden.Gap{Topic: "the rest of: " + b.start.Request.Question, Category: marchwarden.BudgetExhausted, Detail: "the work ended at the " + strings.Join(ex, " and the ")}, "")
 	}
 	return out
 }
@@ -262,7 +262,7 @@ func wordsOf(res *marchwarden.Result) map[string]bool {
 
 // answeredBy reports whether the answer speaks of everything that one researcher
 // did not find: another did.
-func (r *run) answeredBy(said map[string]bool, g marchwarden.Gap) bool {
+func (b *book) answeredBy(said map[string]bool, g marchwarden.Gap) bool {
 	topic := lexicon.Terms(g.Topic)
 	if g.Category != marchwarden.SourceNotFound || len(topic) == 0 {
 		return false
@@ -272,26 +272,26 @@ func (r *run) answeredBy(said map[string]bool, g marchwarden.Gap) bool {
 
 // resolved reports whether a gap was followed by a rihla that found something.
 // Contradictions are never resolved that way: they are shown.
-func (r *run) resolved(jr *journey, g marchwarden.Gap) bool {
+func (b *book) resolved(jr *journey, g marchwarden.Gap) bool {
 	if g.Category == marchwarden.ContradictorySources {
 		return false
 	}
-	return r.filled(jr, string(g.Category), g.Topic)
+	return b.filled(jr, string(g.Category), g.Topic)
 }
 
-// filled reports whether what a journey reported, or the one that it goes on with, led
+// filled reports whether what a journey reported, or the one that it resumes, led
 // to a rihla that found something.
-func (r *run) filled(jr *journey, about, topic string) bool {
+func (b *book) filled(jr *journey, about, topic string) bool {
 	topic = plaintext.Line(topic, maxTopic)
-	return slices.ContainsFunc(r.decisions, func(d marchwarden.Decision) bool {
-		return d.From == jr.number && d.About == about && d.Topic == topic && d.Rihla > 0 && r.journeys[d.Rihla-1].admitted > 0
-	}) || jr.goesOn != nil && r.filled(jr.goesOn, about, topic)
+	return slices.ContainsFunc(b.decisions, func(d marchwarden.Decision) bool {
+		return d.From == jr.number && d.About == about && d.Topic == topic && d.Rihla > 0 && b.journeys[d.Rihla-1].admitted > 0
+	}) || jr.goesOn != nil && b.filled(jr.goesOn, about, topic)
 }
 
 // leads are the discoveries and open questions of all reports, each once. What a
 // rihla followed and answered is no open question any more; a discovery that
-// nobody of this network could follow is one.
-func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion) {
+// no member of this network could follow is one.
+func (f *findings) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion) {
 	var events []marchwarden.DiscoveryEvent
 	var open []marchwarden.OpenQuestion
 	seen := map[string]bool{}
@@ -306,34 +306,34 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 			open = append(open, q)
 		}
 	}
-	for _, jr := range r.journeys {
+	for _, jr := range f.journeys {
 		if jr.lost || jr.res == nil {
 			continue
 		}
 		for _, e := range jr.res.DiscoveryEvents {
-			e.Query, e.Reason, e.SuggestedResearcher = r.said(jr, e.Query, maxTopic), r.said(jr, e.Reason, maxDetail), plaintext.Line(e.SuggestedResearcher, maxWord)
-			e.SourceLocator = r.met(e.SourceLocator)
+			e.Query, e.Reason, e.SuggestedResearcher = f.said(jr, e.Query, maxTopic), f.said(jr, e.Reason, maxDetail), plaintext.Line(e.SuggestedResearcher, maxWord)
+			e.SourceLocator = f.met(e.SourceLocator)
 			if len(events) < maxLeads && e.Type.Known() && e.Query != "" && e.Query != verify.Removed && first(string(e.Type), e.Query) {
 				events = append(events, e)
 			}
 		}
 		for _, q := range jr.res.OpenQuestions {
-			if !q.Priority.Known() || r.filled(jr, aboutOpenQuestion, q.Question) {
+			if !q.Priority.Known() || f.filled(jr, aboutOpenQuestion, q.Question) {
 				continue
 			}
-			ask(marchwarden.OpenQuestion{Question: r.said(jr, q.Question, maxTopic), Context: r.said(jr, q.Context, maxDetail), Priority: q.Priority, SourceLocator: r.met(q.SourceLocator)})
+			ask(marchwarden.OpenQuestion{Question: f.said(jr, q.Question, maxTopic), Context: f.said(jr, q.Context, maxDetail), Priority: q.Priority, SourceLocator: f.met(q.SourceLocator)})
 		}
 	}
-	for _, d := range r.decisions {
-		from := r.journeys[d.From-1]
-		if d.Rihla > 0 || d.Action == marchwarden.Dispatched || from.goesOn != nil && r.filled(from, d.About, d.Topic) {
+	for _, d := range f.decisions {
+		from := f.journeys[d.From-1]
+		if d.Rihla > 0 || d.Action == marchwarden.Dispatched || from.goesOn != nil && f.filled(from, d.About, d.Topic) {
 			continue
 		}
 		switch d.About {
 		case string(marchwarden.RelatedResearch), string(marchwarden.NewSource), string(marchwarden.ContradictionDetected):
-			ask(marchwarden.OpenQuestion{Question: r.said(from, d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.Medium})
+			ask(marchwarden.OpenQuestion{Question: f.said(from, d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.Medium})
 		case string(marchwarden.ScopeExceeded): // contradictions have a list of their own
-			ask(marchwarden.OpenQuestion{Question: r.said(from, d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.High})
+			ask(marchwarden.OpenQuestion{Question: f.said(from, d.Topic, maxTopic), Context: d.Reason, Priority: marchwarden.High})
 		}
 	}
 	return events, open
@@ -341,26 +341,26 @@ func (r *run) leads() ([]marchwarden.DiscoveryEvent, []marchwarden.OpenQuestion)
 
 // said is a text of a journey's report as a result may carry it. Researchers of this
 // program have taken out the addresses that they did not meet.
-func (r *run) said(jr *journey, s string, most int) string {
-	if r.members[jr.Researcher].Trust == dispatch.Own {
+func (f *findings) said(jr *journey, s string, most int) string {
+	if f.members[jr.Researcher].Trust == dispatch.Own {
 		return plaintext.Line(s, most)
 	}
-	return r.line(s, most)
+	return f.line(s, most)
 }
 
-// line is a foreign text on one line, without addresses that nobody here has met.
-func (r *run) line(s string, most int) string {
+// line is a foreign text on one line, without addresses that were not met here.
+func (f *findings) line(s string, most int) string {
 	return plaintext.Line(verify.Unlink(s, func(a string) bool {
-		return strings.Contains(r.start.Request.Question, a) ||
-			slices.ContainsFunc(r.set.Sources(), func(src *evidence.Source) bool {
+		return strings.Contains(f.start.Request.Question, a) ||
+			slices.ContainsFunc(f.set.Sources(), func(src *evidence.Source) bool {
 				return src.Page.Locator == a || strings.Contains(src.Text, a)
 			})
 	}), most)
 }
 
 // met is a locator that is in the evidence, or "".
-func (r *run) met(at string) string {
-	if slices.ContainsFunc(r.set.Sources(), func(src *evidence.Source) bool { return src.Page.Locator == at }) {
+func (f *findings) met(at string) string {
+	if slices.ContainsFunc(f.set.Sources(), func(src *evidence.Source) bool { return src.Page.Locator == at }) {
 		return at
 	}
 	return ""

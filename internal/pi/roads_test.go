@@ -9,13 +9,11 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 )
 
 // roadsAsked says that the bars are tested over all engines: for "full" with all
@@ -32,7 +30,6 @@ type road struct {
 
 var (
 	direct     = road{name: "direct"}
-	overFiles  = road{"pool engine", openFiles}
 	overStream = road{"cluster engine", openStream}
 )
 
@@ -40,7 +37,7 @@ var (
 // who do so by tasks of an engine.
 func onRoads(t *testing.T, test func(t *testing.T, o *office), roads ...road) {
 	if roadsAsked != "" {
-		roads = []road{overFiles, overStream}
+		roads = []road{overStream}
 	}
 	t.Parallel()
 	for _, r := range append([]road{direct}, roads...) {
@@ -58,21 +55,9 @@ func onRoads(t *testing.T, test func(t *testing.T, o *office), roads ...road) {
 // times is how often something is repeated on a road.
 func (o *office) times(all, few int) int {
 	if o.network != nil && roadsAsked != "full" {
-		return max(1, few/5)
+		return max(2, few/15)
 	}
 	return times(all, few)
-}
-
-func openFiles(t testing.TB) func(string) dispatch.Engine {
-	dir, blobs := t.TempDir(), blob.NewMem()
-	return func(name string) dispatch.Engine {
-		e, err := pool.OpenEngine(pool.EngineConfig{Dir: dir, Blobs: blobs, Now: time.Now, Name: name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = e.Close() })
-		return e
-	}
 }
 
 func openStream(t testing.TB) func(string) dispatch.Engine {
@@ -85,7 +70,7 @@ func openStream(t testing.TB) func(string) dispatch.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := cluster.Config{InProcess: account, Seed: account.Seed, Inbox: account.Inbox, Now: time.Now, Name: "hub"}
+	cfg := cluster.Config{InProcess: account, Seed: account.Seed, Now: time.Now, Name: "hub"}
 	if err := cluster.Prepare(t.Context(), cfg, cluster.Facts{Lease: 2 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +119,7 @@ func (n *network) through(d dispatch.Dispatcher) dispatch.Dispatcher {
 			n.work(m.Name)
 		}
 	}
-	return relay.New(relay.Config{Engine: n.client, Blobs: n.client.Blobs(), Investigation: id, Owner: "somebody", Priority: dispatch.Normal, Members: d.Members, Now: time.Now})
+	return submit.NewDispatcher(submit.DispatcherConfig{Engine: n.client, Blobs: n.client.Blobs(), Investigation: id, Owner: "a-caller", Priority: dispatch.Normal, Members: d.Members, Now: time.Now})
 }
 
 // work has a worker for a queue, until the test ends. It is ready when work returns, so
@@ -179,5 +164,5 @@ func (n *network) handle(ctx context.Context, t dispatch.Task, _ dispatch.Lines,
 	if err != nil {
 		return nil, err
 	}
-	return res, relay.Bring(context.WithoutCancel(ctx), n.worker.Blobs(), d, t.Queue, res)
+	return res, submit.Bring(context.WithoutCancel(ctx), n.worker.Blobs(), d, t.Queue, res)
 }

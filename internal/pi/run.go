@@ -14,7 +14,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/metered"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
@@ -34,23 +34,13 @@ const (
 	waitForLate = 4 * time.Second
 )
 
-// run is one investigation. Its fields belong to the goroutine that investigates;
-// rihlas under way touch only their own journey.
-type run struct {
+// book keeps the journeys of an investigation: what was asked of whom, what waits, what it may
+// spend, and what was decided.
+type book struct {
 	j       replay.Journal
-	blobs   blob.Store
 	start   *trace.Start
 	inv     *trace.Investigation
-	planner Planner
-	writer  reason.Reasoner
-	plain   reason.Reasoner // writes what a model must not see
-	world   *Config         // nil in a rerun
-	clock   func() time.Duration
-	caller  context.Context             // shielded; asked for the caller's patience at checkpoints only
-	began   map[int]marchwarden.TraceID // the runs of rihlas that were under way when the investigation was cut off
-
 	meter   *budget.Meter
-	model   *metered.Model // nil without one
 	members map[string]dispatch.Member
 
 	waiting  queue
@@ -59,31 +49,52 @@ type run struct {
 	moved    map[string]bool // questions that were taken elsewhere
 	public   []string        // questions that were made before anything was found
 	journeys []*journey      // by number, from one
-	ended    chan int        // numbers of journeys that came back
 	arrivals int
 	stopped  bool // no further rihla is sent
 	compared bool // across reports, when the first ones were in
 	dropped  []dropped
-	past     int // ends that the investigation has gone past
-	extra    int // rihlas that only go on with others, and count for none
+	past     int // ends after which the investigation was resumed
+	extra    int // rihlas that only continue others, and count for none
 	// What the plan's rihlas share: tokens, and the sum of their weights.
 	firstTokens, firstWeight float64
 	firstSources             int  // documents
 	overdrawn                bool // the plan cost all tokens
-	table                    *confidence.Table
-	embedder                 embed.Embedder // nil for a run without vectors, and where they are recorded
+	interrupted              bool
 
-	set         *evidence.Set
-	ranks       map[string]int // of the documents in it, by locator; see rank
-	taken       atomic.Int64   // bytes that strangers have handed over
-	cited       []admission
-	decisions   []marchwarden.Decision
-	gaps        []marchwarden.Gap
-	wrote       bool   // the answer is the writer's, and no rihla's own
-	by, fault   string // who wrote in place of the model; how the model failed first
-	unwritten   bool   // the writing was cut short
-	starved     bool   // the model had too few tokens left to write: what the researchers' models wrote stands
-	interrupted bool
+	decisions []marchwarden.Decision
+	gaps      []marchwarden.Gap
+}
+
+// findings are what the journeys brought: citations that stood the check, and their documents.
+type findings struct {
+	book
+	blobs    blob.Store
+	world    *Config // nil in a rerun
+	set      *evidence.Set
+	ranks    map[string]int // of the documents in it, by locator; see rank
+	taken    atomic.Int64   // bytes that external researchers have handed over
+	cited    []admission
+	table    *confidence.Table
+	embedder embed.Embedder // nil for a run without vectors, and where they are recorded
+}
+
+// run is one investigation: its stages, over what they gather. Its fields belong to the
+// goroutine that investigates; rihlas under way touch only their own journey.
+type run struct {
+	findings
+	planner Planner
+	writer  reason.Reasoner
+	plain   reason.Reasoner // writes what a model must not see
+	model   *llm.Metered    // nil without one
+	clock   func() time.Duration
+	caller  context.Context             // shielded; asked for the caller's patience at checkpoints only
+	began   map[int]marchwarden.TraceID // the runs of rihlas that were under way when the investigation was cut off
+	ended   chan int                    // numbers of journeys that came back
+
+	wrote     bool   // the answer is the writer's, and no rihla's own
+	by, fault string // who wrote in place of the model; how the model failed first
+	unwritten bool   // the writing was cut short
+	starved   bool   // the model had too few tokens left to write: what the researchers' models wrote stands
 }
 
 // journey is a rihla that was sent.
@@ -100,11 +111,11 @@ type journey struct {
 	res  *marchwarden.Result
 	err  error
 
-	moreTokens, moreSources int // what is added to that which the journey it goes on with had
+	moreTokens, moreSources int // what is added to that which the journey it resumes had
 
 	arrived  bool
-	replaced bool // another went on with it, and reports for both
-	followed bool // another was to go on with it
+	replaced bool // another resumed it, and reports for both
+	followed bool // another was to resume it
 	unasked  bool // was not reached: nothing was spent
 	lost     bool // never came back: res and err are not to be looked at
 	admitted int  // citations that stood the check
@@ -113,18 +124,16 @@ type journey struct {
 }
 
 func newRun(minds Minds, blobs blob.Store, j replay.Journal, start *trace.Start) *run {
-	r := &run{
-		j: j, blobs: blobs, start: start, inv: start.Investigation,
-		planner: minds.Planner(start.Model), writer: minds.Writer(start.Model), plain: minds.Writer(""),
-		meter:   budget.New(start.Limits, start.Wall),
-		members: map[string]dispatch.Member{}, asked: map[string]int{}, moved: map[string]bool{},
-		set: &evidence.Set{}, ranks: map[string]int{},
+	r := &run{planner: minds.Planner(start.Model), writer: minds.Writer(start.Model), plain: minds.Writer("")}
+	r.book = book{
+		j: j, start: start, inv: start.Investigation, meter: budget.New(start.Limits, start.Wall),
+		members: map[string]dispatch.Member{}, asked: map[string]int{}, moved: map[string]bool{}, gaps: slices.Clone(start.Gaps),
 	}
+	r.blobs, r.set, r.ranks = blobs, &evidence.Set{}, map[string]int{}
 	for _, m := range r.inv.Members {
 		r.members[m.Name] = m
 	}
 	r.ended = make(chan int, 2*r.inv.MaxRihlas*(len(start.Extended)+1)) // more than there can be
-	r.gaps = slices.Clone(start.Gaps)
 	return r
 }
 
@@ -167,9 +176,9 @@ func (r *run) openModel() {
 	}
 	inner := replay.Model(r.j, r.start.Model, nil)
 	if r.world != nil {
-		inner = replay.Model(r.j, r.start.Model, metered.Safe(r.world.Model))
+		inner = replay.Model(r.j, r.start.Model, llm.Safe(r.world.Model))
 	}
-	r.model = metered.New(inner, r.meter, r.j.Note, func(prompt string) {
+	r.model = llm.NewMetered(inner, r.meter, r.j.Note, func(prompt string) {
 		r.live(marchwarden.StagePlan, "asking "+r.start.Model+" to "+prompt)
 	})
 }
@@ -220,9 +229,9 @@ func (r *run) gatherToEnd(ctx context.Context) error {
 	}
 }
 
-func (r *run) underWay() int {
+func (b *book) underWay() int {
 	n := 0
-	for _, jr := range r.journeys {
+	for _, jr := range b.journeys {
 		if !jr.arrived {
 			n++
 		}
@@ -253,9 +262,9 @@ func (r *run) next(ctx context.Context) (*journey, time.Duration, error) {
 	return jr, a.Elapsed, nil
 }
 
-func (r *run) interrupt() {
-	r.interrupted, r.stopped = true, true
-	r.meter.Exhaust("patience of the caller, who stopped the run")
+func (b *book) interrupt() {
+	b.interrupted, b.stopped = true, true
+	b.meter.Exhaust("patience of the caller, who stopped the run")
 }
 
 // wait is the number of the next journey that comes back, or 0 when the time is
@@ -289,16 +298,16 @@ func (r *run) back(enough <-chan struct{}) int {
 }
 
 // abandon gives up journeys that did not come back when they were told to.
-func (r *run) abandon(at time.Duration) error {
-	for _, jr := range r.journeys {
+func (b *book) abandon(at time.Duration) error {
+	for _, jr := range b.journeys {
 		if jr.arrived {
 			continue
 		}
 		jr.arrived, jr.lost, jr.took = true, true, at-jr.took
-		r.forsake(jr)
+		b.forsake(jr)
 		jr.gaps = []marchwarden.Gap{{Topic: "researcher " + jr.Researcher, Category: marchwarden.AccessDenied, Detail: "it did not come back in time, even after it was told to"}}
 	}
-	return r.drop("the time was over")
+	return b.drop("the time was over")
 }
 
 // take looks at one report: it settles the budget, checks the evidence, and
@@ -344,18 +353,18 @@ func (r *run) take(ctx context.Context, jr *journey) error {
 
 // hop puts a planner's further rihlas into the queue, under the same rules as
 // what the policy wants.
-func (r *run) hop(jr *journey, hops []Sending) error {
+func (b *book) hop(jr *journey, hops []Sending) error {
 	for _, s := range hops {
 		s.Question, s.Reason = asQuestion(s.Question), plaintext.Line(s.Reason, maxDetail)
-		if _, known := r.members[s.Researcher]; !known || s.Question == "" {
+		if _, known := b.members[s.Researcher]; !known || s.Question == "" {
 			continue
 		}
-		it := &item{Sending: s, priority: hopPriority, parent: jr.number, depth: jr.depth + 1, about: len(r.decisions)}
+		it := &item{Sending: s, priority: hopPriority, parent: jr.number, depth: jr.depth + 1, about: len(b.decisions)}
 		d := marchwarden.Decision{About: "next_hop", Topic: plaintext.Line(s.Question, maxTopic), From: jr.number}
-		if d.Action, d.Reason = r.judge(it, jr); d.Action == marchwarden.Dispatched {
-			r.push(it)
+		if d.Action, d.Reason = b.judge(it, jr); d.Action == marchwarden.Dispatched {
+			b.push(it)
 		}
-		if err := r.decide(d); err != nil {
+		if err := b.decide(d); err != nil {
 			return err
 		}
 	}
@@ -363,13 +372,13 @@ func (r *run) hop(jr *journey, hops []Sending) error {
 }
 
 // live passes progress of the investigator's own work on.
-func (r *run) live(stage marchwarden.Stage, message string) {
-	r.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: r.start.TraceID})
+func (b *book) live(stage marchwarden.Stage, message string) {
+	b.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: b.start.TraceID})
 }
 
 // liveOf passes progress of a rihla on.
-func (r *run) liveOf(jr *journey, stage marchwarden.Stage, message string) {
-	r.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: r.start.TraceID, Rihla: jr.number, Researcher: jr.Researcher})
+func (b *book) liveOf(jr *journey, stage marchwarden.Stage, message string) {
+	b.j.Live(marchwarden.Event{Stage: stage, Message: message, TraceID: b.start.TraceID, Rihla: jr.number, Researcher: jr.Researcher})
 }
 
 // count is a number of things in words.

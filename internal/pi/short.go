@@ -12,24 +12,24 @@ import (
 
 // inShort gives a draft what it lacks: the short answer of a report, or, where there
 // is no answer, what the reports call closest.
-func (r *run) inShort(ctx context.Context, d *reason.Draft) error {
+func (f *findings) inShort(ctx context.Context, d *reason.Draft) error {
 	if len(d.Claims) == 0 {
-		return r.near(ctx, d)
+		return f.near(ctx, d)
 	}
 	if d.Short != nil {
 		return nil
 	}
 	var leads []int // the sources of the first claim
 	for _, id := range d.Claims[0].Passages {
-		if src, _, ok := r.set.Passage(id); ok {
+		if src, _, ok := f.set.Passage(id); ok {
 			leads = append(leads, src.N)
 		}
 	}
-	for _, jr := range r.brought() {
-		if !r.asksAll(jr) {
+	for _, jr := range f.brought() {
+		if !f.asksAll(jr) {
 			continue // a part of the answer is none
 		}
-		if s, source := r.shortOf(jr); s != nil && slices.Contains(leads, source) {
+		if s, source := f.shortOf(jr); s != nil && slices.Contains(leads, source) {
 			d.Short = s
 			return nil
 		}
@@ -38,23 +38,23 @@ func (r *run) inShort(ctx context.Context, d *reason.Draft) error {
 }
 
 // asksAll reports whether a journey was sent with the whole question.
-func (r *run) asksAll(jr *journey) bool {
-	return flatten(jr.Question) == flatten(r.start.Request.Question)
+func (b *book) asksAll(jr *journey) bool {
+	return flatten(jr.Question) == flatten(b.start.Request.Question)
 }
 
 // shortOf is the short answer of a report in the evidence, and its source; nil if its
 // words do not stand there. What a stranger calls yes or no is its word only.
-func (r *run) shortOf(jr *journey) (*reason.Short, int) {
+func (f *findings) shortOf(jr *journey) (*reason.Short, int) {
 	s := jr.res.ShortAnswer
-	if s == nil || s.Validate(len(jr.res.Citations)) != nil || s.Kind.Decides() && r.members[jr.Researcher].Trust != dispatch.Own {
+	if s == nil || s.Validate(len(jr.res.Citations)) != nil || s.Kind.Decides() && f.members[jr.Researcher].Trust != dispatch.Own {
 		return nil, 0
 	}
-	at := slices.IndexFunc(r.cited, func(a admission) bool { return a.journey == jr.number && a.index == s.Citation })
+	at := slices.IndexFunc(f.cited, func(a admission) bool { return a.journey == jr.number && a.index == s.Citation })
 	if at < 0 {
 		return nil, 0
 	}
-	a := r.cited[at]
-	src := r.set.Sources()[a.source-1]
+	a := f.cited[at]
+	src := f.set.Sources()[a.source-1]
 	if src.Page.Unchecked {
 		return nil, 0
 	}
@@ -71,14 +71,14 @@ func (r *run) shortOf(jr *journey) (*reason.Short, int) {
 
 // near takes what the researchers of this program call closest into the evidence, of
 // those first that had the whole question. Nothing is written from it any more.
-func (r *run) near(ctx context.Context, d *reason.Draft) error {
+func (f *findings) near(ctx context.Context, d *reason.Draft) error {
 	for _, all := range []bool{true, false} {
-		for _, jr := range r.journeys {
-			if jr.lost || jr.replaced || jr.res == nil || r.members[jr.Researcher].Trust != dispatch.Own || r.asksAll(jr) != all {
+		for _, jr := range f.journeys {
+			if jr.lost || jr.replaced || jr.res == nil || f.members[jr.Researcher].Trust != dispatch.Own || f.asksAll(jr) != all {
 				continue
 			}
 			for _, c := range jr.res.Closest[:min(len(jr.res.Closest), maxNotices)] {
-				if err := r.nearBy(ctx, jr, c, d); err != nil {
+				if err := f.nearBy(ctx, jr, c, d); err != nil {
 					return err
 				}
 			}
@@ -88,23 +88,23 @@ func (r *run) near(ctx context.Context, d *reason.Draft) error {
 }
 
 // nearBy adds one passage to a draft, if it stands in its document.
-func (r *run) nearBy(ctx context.Context, jr *journey, near marchwarden.Closest, d *reason.Draft) error {
+func (f *findings) nearBy(ctx context.Context, jr *journey, near marchwarden.Closest, d *reason.Draft) error {
 	c := near.Citation()
 	if len(d.Closest) >= marchwarden.MaxClosest || unusable(c) != "" {
 		return nil
 	}
 	whole := c
 	whole.Locator, whole.RawExcerpt = bare(c), "" // of the document alone
-	h, err := r.evidence(ctx, jr, whole, r.obtain)
+	h, err := f.evidence(ctx, jr, whole, f.obtain)
 	if err != nil || !h.Text.Valid() {
 		return err
 	}
-	text, err := r.textOf(ctx, h)
+	text, err := f.textOf(ctx, h)
 	if err != nil {
 		return err
 	}
 	span, ok := placeOf(c, text)
-	src, _ := r.set.Add(evidence.Cited(r.attributed(c, h, r.members[jr.Researcher]), h.Text, len(text)), text)
+	src, _ := f.set.Add(evidence.Cited(f.attributed(c, h, f.members[jr.Researcher]), h.Text, len(text)), text)
 	if ok && src.Page.Text == h.Text {
 		d.Closest = append(d.Closest, reason.Near{Passage: passageAt(src, span), Span: span, Reason: near.Reason})
 	}

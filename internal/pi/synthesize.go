@@ -13,13 +13,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	outcome "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // synthesize makes one draft of all reports. If one rihla brought everything, its
@@ -66,11 +66,11 @@ func (r *run) synthesize(ctx context.Context) (reason.Draft, error) {
 
 // refusal is what is said where nothing was brought: what the one researcher of this
 // program said who was asked, or else who gave no answer, and that the gaps say why.
-func (r *run) refusal() string {
-	if len(r.journeys) == 1 && r.journeys[0].res != nil && r.journeys[0].res.Refused() && r.members[r.journeys[0].Researcher].Trust == dispatch.Own {
-		return r.journeys[0].res.Answer
+func (b *book) refusal() string {
+	if len(b.journeys) == 1 && b.journeys[0].res != nil && b.journeys[0].res.Refused() && b.members[b.journeys[0].Researcher].Trust == dispatch.Own {
+		return b.journeys[0].res.Answer
 	}
-	if how := r.unheard(); len(how) > 0 {
+	if how := b.unheard(); len(how) > 0 {
 		return strings.Join(how, ", ") + ", and no other researcher brought evidence, so the question is not answered; the gaps say why."
 	}
 	return "No researcher brought evidence, so the question is not answered; the gaps say why."
@@ -106,23 +106,23 @@ func (r *run) compose(ctx context.Context, brought []*journey) (reason.Draft, er
 // completed adds what the writer passed over: the first claim of each rihla of the plan
 // that was sent for a part of the question, or of whose evidence nothing is said; and
 // what external researchers answered to the whole of it.
-func (r *run) completed(d reason.Draft, brought []*journey) reason.Draft {
+func (f *findings) completed(d reason.Draft, brought []*journey) reason.Draft {
 	said := map[string]bool{}
 	for _, c := range d.Claims {
 		said[flatten(c.Text)] = true
 	}
 	for _, jr := range brought {
-		if r.external(jr.Researcher) && r.asksAll(jr) {
-			for i, c := range r.unsaid(d, jr) {
+		if f.external(jr.Researcher) && f.asksAll(jr) {
+			for i, c := range f.unsaid(d, jr) {
 				c.Paragraph = i == 0
 				said[flatten(c.Text)], d.Claims = true, append(d.Claims, c)
 			}
 			continue
 		}
-		if jr.depth > 0 || r.asksAll(jr) && r.saysOf(d, jr) {
+		if jr.depth > 0 || f.asksAll(jr) && f.saysOf(d, jr) {
 			continue
 		}
-		part := r.adopt([]*journey{jr}).Claims
+		part := f.adopt([]*journey{jr}).Claims
 		if len(part) > 0 && !said[flatten(part[0].Text)] {
 			said[flatten(part[0].Text)] = true
 			part[0].Paragraph = true
@@ -133,19 +133,19 @@ func (r *run) completed(d reason.Draft, brought []*journey) reason.Draft {
 }
 
 // saysOf reports whether a draft says something of what a journey brought.
-func (r *run) saysOf(d reason.Draft, jr *journey) bool {
+func (f *findings) saysOf(d reason.Draft, jr *journey) bool {
 	return slices.ContainsFunc(d.Claims, func(c reason.Claim) bool {
 		return slices.ContainsFunc(c.Passages, func(id evidence.ID) bool {
-			src, _, ok := r.set.Passage(id)
-			return ok && slices.ContainsFunc(r.cited, func(a admission) bool { return a.journey == jr.number && a.source == src.N })
+			src, _, ok := f.set.Passage(id)
+			return ok && slices.ContainsFunc(f.cited, func(a admission) bool { return a.journey == jr.number && a.source == src.N })
 		})
 	})
 }
 
 // brought are the journeys that brought evidence, in their order.
-func (r *run) brought() []*journey {
+func (b *book) brought() []*journey {
 	var out []*journey
-	for _, jr := range r.journeys {
+	for _, jr := range b.journeys {
 		if !jr.lost && jr.admitted > 0 {
 			out = append(out, jr)
 		}
@@ -159,7 +159,8 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 	vs := vectors.New(r.j, r.start, r.embedder, r.meter)
 	st := &reason.State{
 		Request: r.start.Request, Limits: r.meter.Limits(), Now: r.start.StartedAt, Iteration: 1, Evidence: r.set,
-		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: vs.Embedder(), Nonce: quoted.Nonce(r.start.TraceID), Interrupted: r.interrupted,
+		Asked: map[string]bool{}, Failed: map[string]error{}, Meter: r.meter, Vectors: vs.Embedder(), Nonce: llm.Nonce(r.start.TraceID), Interrupted: r.interrupted,
+		Leads: r.start.Gate == verify.Rules,
 	}
 	var err error
 	if st.Reader, err = vectors.Reader(r.start, r.embedder); err != nil {
@@ -197,26 +198,26 @@ func (r *run) write(ctx context.Context) (reason.Draft, error) {
 }
 
 // holdsPrivate reports whether any evidence came from a private source.
-func (r *run) holdsPrivate() bool {
-	return slices.ContainsFunc(r.cited, func(a admission) bool { return r.private(r.journeys[a.journey-1].Researcher) })
+func (f *findings) holdsPrivate() bool {
+	return slices.ContainsFunc(f.cited, func(a admission) bool { return f.private(f.journeys[a.journey-1].Researcher) })
 }
 
-// unseen reports whether nobody but a reporter has seen any of the passages.
-func (r *run) unseen(ids []evidence.ID) bool {
+// unseen reports whether only a reporter has seen the passages.
+func (f *findings) unseen(ids []evidence.ID) bool {
 	return !slices.ContainsFunc(ids, func(id evidence.ID) bool {
-		src, _, ok := r.set.Passage(id)
+		src, _, ok := f.set.Passage(id)
 		return ok && !src.Page.Unchecked
 	})
 }
 
 // adopt makes a draft of the claims of journeys, each sentence once.
-func (r *run) adopt(journeys []*journey) reason.Draft {
+func (f *findings) adopt(journeys []*journey) reason.Draft {
 	var d reason.Draft
 	said := map[string]bool{}
 	for _, jr := range journeys {
-		own := r.members[jr.Researcher].Trust == dispatch.Own
+		own := f.members[jr.Researcher].Trust == dispatch.Own
 		for i, c := range claimsOf(jr.res) {
-			claim := r.adopted(jr, c, own)
+			claim := f.adopted(jr, c, own)
 			if len(claim.Passages) == 0 || said[flatten(c.Text)] {
 				continue
 			}
@@ -228,7 +229,7 @@ func (r *run) adopt(journeys []*journey) reason.Draft {
 	}
 	if len(d.Claims) == 0 {
 		d.Refusal = "The evidence that was found does not answer the question; the gaps say what is missing."
-		if len(journeys) == 1 && r.members[journeys[0].Researcher].Trust == dispatch.Own {
+		if len(journeys) == 1 && f.members[journeys[0].Researcher].Trust == dispatch.Own {
 			d.Refusal = journeys[0].res.Answer
 		}
 	}
@@ -248,29 +249,29 @@ func matchOf(jr *journey, own bool) float64 {
 // adopted is one claim of a report on the citations of it that stood the check.
 // The verdict of a stranger on its own sentence is none; the judge's counts, unless
 // the sentence is its source's.
-func (r *run) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
+func (f *findings) adopted(jr *journey, c marchwarden.Claim, own bool) reason.Claim {
 	out := reason.Claim{Text: c.Text, Support: c.Support, Judge: c.Judge}
 	verbatim := false
-	var excerpts []judge.Excerpt
-	for _, a := range r.cited {
+	var excerpts []verify.Excerpt
+	for _, a := range f.cited {
 		if a.journey != jr.number || !slices.Contains(c.Citations, a.index) {
 			continue
 		}
-		src := r.set.Sources()[a.source-1]
+		src := f.set.Sources()[a.source-1]
 		out.Passages, out.Spans = append(out.Passages, passageAt(src, a.span)), append(out.Spans, a.span)
 		_, holds := evidence.Locate(src.Text[a.span.Start:a.span.End], c.Text)
 		verbatim = verbatim || holds && !src.Page.Unchecked
 		if !src.Page.Unchecked {
-			excerpts = append(excerpts, judge.Excerpt{Heading: src.Page.Title, Text: src.Text[a.span.Start:a.span.End]})
+			excerpts = append(excerpts, verify.Excerpt{Heading: src.Page.Title, Text: src.Text[a.span.Start:a.span.End]})
 		}
 	}
 	switch {
-	case r.unseen(out.Passages):
+	case f.unseen(out.Passages):
 		out.Support = marchwarden.Unchecked
 	case !own && verbatim:
 		out.Support = marchwarden.Supported
 	case !own:
-		o, _ := judge.New(r.reader()).Judge(context.Background(), c.Text, excerpts) // not broken off, so that a rerun comes to the same
+		o, _ := verify.NewJudge(f.reader()).Judge(context.Background(), c.Text, excerpts) // not broken off, so that a rerun comes to the same
 		out.Support, out.Conflict, out.Judge = o.Verdict.Wire(), o.Against(), marchwarden.JudgeLocal
 	}
 	return out
@@ -290,16 +291,16 @@ func passageAt(src *evidence.Source, span marchwarden.Span) evidence.ID {
 
 // contradictions are all that were found: by the writer, across the reports, and
 // by the researchers themselves; each once, with what is known of both sides.
-func (r *run) contradictions(written []marchwarden.Contradiction) []marchwarden.Contradiction {
-	all := slices.Concat(written, r.across())
-	for _, jr := range r.brought() {
+func (f *findings) contradictions(written []marchwarden.Contradiction) []marchwarden.Contradiction {
+	all := slices.Concat(written, f.across())
+	for _, jr := range f.brought() {
 		all = append(all, jr.res.Contradictions[:min(len(jr.res.Contradictions), maxNotices)]...)
 	}
 	var out []marchwarden.Contradiction
 	seen := map[string]bool{}
 	for _, c := range all {
-		c.A, c.B = r.side(c.A), r.side(c.B)
-		c.Subject, c.Attribute, c.Detail = r.line(c.Subject, maxTopic), r.line(c.Attribute, maxTopic), r.line(c.Detail, maxDetail)
+		c.A, c.B = f.side(c.A), f.side(c.B)
+		c.Subject, c.Attribute, c.Detail = f.line(c.Subject, maxTopic), f.line(c.Attribute, maxTopic), f.line(c.Detail, maxDetail)
 		ends := []string{c.A.RawExcerpt, c.B.RawExcerpt}
 		slices.Sort(ends)
 		if key := strings.Join(ends, "\x00"); !seen[key] && c.A.RawExcerpt != c.B.RawExcerpt {
@@ -312,21 +313,21 @@ func (r *run) contradictions(written []marchwarden.Contradiction) []marchwarden.
 
 // side is one half of a contradiction with what is known of its source: the one
 // at its locator, or the one that has its words.
-func (r *run) side(s marchwarden.Side) marchwarden.Side {
-	at := slices.IndexFunc(r.set.Sources(), func(src *evidence.Source) bool {
+func (f *findings) side(s marchwarden.Side) marchwarden.Side {
+	at := slices.IndexFunc(f.set.Sources(), func(src *evidence.Source) bool {
 		return src.Page.Locator == bare(marchwarden.Citation{Source: src.Page.Source, Locator: s.Locator}) && strings.Contains(src.Text, s.RawExcerpt)
 	})
 	if at < 0 {
-		at = slices.IndexFunc(r.set.Sources(), func(src *evidence.Source) bool { return strings.Contains(src.Text, s.RawExcerpt) })
+		at = slices.IndexFunc(f.set.Sources(), func(src *evidence.Source) bool { return strings.Contains(src.Text, s.RawExcerpt) })
 	}
 	if at < 0 {
 		return s // the gate will drop it
 	}
-	page := r.set.Sources()[at].Page
+	page := f.set.Sources()[at].Page
 	s.Locator, s.Title, s.Published, s.Authority = page.Locator, page.Title, page.Published, confidence.Authority(page)
 	s.Researcher = ""
-	if i := slices.IndexFunc(r.cited, func(a admission) bool { return a.source == at+1 }); i >= 0 {
-		s.Researcher = r.journeys[r.cited[i].journey-1].Researcher
+	if i := slices.IndexFunc(f.cited, func(a admission) bool { return a.source == at+1 }); i >= 0 {
+		s.Researcher = f.journeys[f.cited[i].journey-1].Researcher
 	}
 	return s
 }

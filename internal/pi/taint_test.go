@@ -20,7 +20,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/llmtest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
@@ -157,7 +156,7 @@ func TestPrivateStaysPrivate(t *testing.T) {
 		if withheld.Load() == 0 {
 			t.Error("nothing was withheld, so nothing was tried")
 		}
-	}, overFiles)
+	}, overStream)
 }
 
 // order is a network in the order that a seed says, and who of it is asked first.
@@ -278,7 +277,7 @@ func TestModelSeesPrivateOnlyIfNamed(t *testing.T) {
 					if i%2 == 0 {
 						return curious{everybody{plan}}
 					}
-					return advise.New(id, everybody{plan})
+					return pi.NewAdviser(id, everybody{plan})
 				},
 				Writer: func(id string) reason.Reasoner {
 					if id == "" {

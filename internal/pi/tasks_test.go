@@ -18,14 +18,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -45,8 +44,8 @@ func works(t *testing.T, e dispatch.Engine, queue string, h dispatch.Handler) {
 // tasks of the same engine.
 func investigates(e dispatch.Engine, members []dispatch.Member, m pi.Minds) dispatch.Handler {
 	held := trace.NewHeld(func() time.Time { return crewTime })
-	return relay.Serve(held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-		network := relay.New(relay.Config{Engine: e, Blobs: e.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
+	return submit.Serve(held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		network := submit.NewDispatcher(submit.DispatcherConfig{Engine: e, Blobs: e.Blobs(), Investigation: t.Record, Asker: t.ID, Owner: t.Owner, Priority: t.Priority,
 			Members: func() []dispatch.Member { return members }, Now: time.Now})
 		return pi.New(pi.Config{Traces: held, Blobs: e.Blobs(), Version: "test", Now: func() time.Time { return crewTime }, NewID: dispatchtest.ID,
 			Dispatcher: network, Minds: m}).Research(ctx, req, sink)
@@ -134,7 +133,7 @@ func investigation(t *testing.T, r road, lines int) (res *marchwarden.Result, lo
 			if err != nil {
 				return nil, err
 			}
-			return res, relay.Bring(ctx, client.Blobs(), c, t.Queue, res)
+			return res, submit.Bring(ctx, client.Blobs(), c, t.Queue, res)
 		})
 	}
 	m := minds()
@@ -204,80 +203,66 @@ func shapeOf(res *marchwarden.Result) []string {
 // byte.
 func TestALostInvestigationIsTakenUp(t *testing.T) {
 	t.Parallel()
-	whole, log, asked := investigation(t, overFiles, 0)
+	whole, log, asked := investigation(t, overStream, 0)
 	if len(whole.Rihlas) < 6 || len(slices.Compact(slices.Clone(asked))) != len(asked) {
 		t.Fatalf("too little happens, or too often: %d rihlas, %v", len(whole.Rihlas), asked)
 	}
-	for _, r := range []road{overFiles, overStream} {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			cuts := 1
-			switch {
-			case roadsAsked == "full":
-				cuts = len(log.Steps) - 1
-			case r.name == overFiles.name:
-				cuts = 4
-			}
-			together(cuts, 3, func(i int) {
-				line := 1 + (2*i+1)*(len(log.Steps)-2)/(2*cuts)
-				t.Run(fmt.Sprint("line ", line), func(t *testing.T) {
-					res, log, again := investigation(t, r, line)
-					defer told(t, log)
-					if diff := cmp.Diff(shapeOf(whole), shapeOf(res)); diff != "" {
-						t.Error(diff)
-					}
-					if diff := cmp.Diff(asked, again); diff != "" {
-						t.Errorf("asked (-whole +cut)\n%s", diff)
-					}
-				})
-			})
-		})
+	cuts := 2
+	if roadsAsked == "full" {
+		cuts = len(log.Steps) - 1
 	}
+	together(cuts, 3, func(i int) {
+		line := 1 + (2*i+1)*(len(log.Steps)-2)/(2*cuts)
+		t.Run(fmt.Sprint("line ", line), func(t *testing.T) {
+			res, log, again := investigation(t, overStream, line)
+			defer told(t, log)
+			if diff := cmp.Diff(shapeOf(whole), shapeOf(res)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(asked, again); diff != "" {
+				t.Errorf("asked (-whole +cut)\n%s", diff)
+			}
+		})
+	})
 }
 
 // An investigation and its rihlas made by tasks are the same records as local ones: put
 // in a home they are sound, and run again to the byte.
 func TestRunsOfAnEngineAreRunsLikeAnyOther(t *testing.T) {
 	t.Parallel()
-	roads := []road{overFiles, overStream}
-	for _, r := range roads {
-		t.Run(r.name, func(t *testing.T) {
-			t.Parallel()
-			home := t.TempDir()
-			e := r.open(t)("one")
-			member := dispatch.Member{Name: files.Name, Scope: files.Scope, Trust: dispatch.Own}
-			held := trace.NewHeld(time.Now)
-			garden := filepath.Join(home, "garden")
-			if err := os.MkdirAll(garden, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(garden, "peas.txt"), []byte("Peas like cool weather. Peas are sown in March.\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			folder, err := fetch.OpenFolder(garden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer folder.Close()
-			f := files.New(files.Config{Lab: researcher.Lab{Traces: held, Blobs: e.Blobs(), Version: "test", Now: time.Now, NewID: dispatchtest.ID, PartOf: true},
-				Library: []*fetch.Folder{folder}, IndexPath: filepath.Join(home, "index"), Extractor: extract.New(extract.Config{})})
-			defer f.Close()
-			works(t, e, files.Name, relay.Serve(held, func(ctx context.Context, _ dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
-				return f.Research(ctx, req, sink)
-			}))
-			works(t, e, "pi", investigates(e, []dispatch.Member{member}, minds()))
-			task := dispatchtest.Task("pi")
-			task.Request = marchwarden.Request{Question: "When are peas sown?"}
-			if err := e.Submit(t.Context(), task); err != nil {
-				t.Fatal(err)
-			}
-			res, end := finished(t, e, task)
-			if len(res.Citations) == 0 {
-				t.Fatalf("nothing was found: %+v", res)
-			}
-			brought(t, e, home, task.ID, end)
-		})
+	home := t.TempDir()
+	e := overStream.open(t)("one")
+	member := dispatch.Member{Name: researcher.FilesName, Scope: researcher.FilesScope, Trust: dispatch.Own}
+	held := trace.NewHeld(time.Now)
+	garden := filepath.Join(home, "garden")
+	if err := os.MkdirAll(garden, 0o700); err != nil {
+		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(garden, "peas.txt"), []byte("Peas like cool weather. Peas are sown in March.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := fetch.OpenFolder(garden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	f := researcher.NewFiles(researcher.FilesConfig{Lab: researcher.Lab{Traces: held, Blobs: e.Blobs(), Version: "test", Now: time.Now, NewID: dispatchtest.ID, PartOf: true},
+		Library: []*fetch.Folder{folder}, IndexPath: filepath.Join(home, "index"), Extractor: extract.New(extract.Config{})})
+	defer f.Close()
+	works(t, e, researcher.FilesName, submit.Serve(held, func(ctx context.Context, _ dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+		return f.Research(ctx, req, sink)
+	}))
+	works(t, e, "pi", investigates(e, []dispatch.Member{member}, minds()))
+	task := dispatchtest.Task("pi")
+	task.Request = marchwarden.Request{Question: "When are peas sown?"}
+	if err := e.Submit(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	res, end := finished(t, e, task)
+	if len(res.Citations) == 0 {
+		t.Fatalf("nothing was found: %+v", res)
+	}
+	brought(t, e, home, task.ID, end)
 }
 
 // brought puts an investigation of files alone into a home and checks all of it.
@@ -293,28 +278,35 @@ func brought(t *testing.T, e dispatch.Engine, home string, id marchwarden.TraceI
 		t.Fatal(err)
 	}
 	defer blobs.Close()
-	err = e.Blobs().Walk(t.Context(), func(i blob.Info) error {
-		content, err := e.Blobs().Get(t.Context(), i.Ref)
-		if err == nil {
-			_, err = blobs.Put(t.Context(), content)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	log := exported(t, e, traces, id, end)
 	parts := run.FactsOf(log.Steps).Parts
 	if len(parts) == 0 {
 		t.Fatal("there are no rihlas")
 	}
+	logs, results := map[marchwarden.TraceID]*trace.Log{}, map[marchwarden.TraceID]blob.Ref{}
 	for _, part := range parts {
 		s, err := e.Look(t.Context(), part)
 		if err != nil || s.End == nil {
 			t.Fatalf("rihla %s: %+v, %v", part, s, err)
 		}
-		again, err := researcher.Again(t.Context(), exported(t, e, traces, part, s.End), blobs)
-		if err != nil || !again.Same() || blob.Of(again.Want) != s.End.Result {
+		logs[part], results[part] = exported(t, e, traces, part, s.End), s.End.Result
+	}
+	whole, err := run.Store{Traces: traces, Blobs: e.Blobs()}.Load(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range whole.Refs() {
+		content, err := e.Blobs().Get(t.Context(), ref)
+		if err == nil {
+			_, err = blobs.Put(t.Context(), content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, part := range parts {
+		again, err := researcher.Again(t.Context(), logs[part], blobs, nil)
+		if err != nil || !again.Same() || blob.Of(again.Want) != results[part] {
 			t.Errorf("the rerun of %s differs: %v\n%s\n%s", part, err, again.Want, again.Got)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
@@ -36,24 +37,20 @@ func TestMain(m *testing.M) {
 		perform(file)
 		return
 	}
+	datatest.Abreast(4)
 	goleak.VerifyTestMain(m)
 }
 
 // full says that the bars are tested with all their repetitions.
 func full() bool { return os.Getenv("MARCHWARDEN_TEST_FULL") != "" }
 
-var raceEnabled = false // see race_test.go
-
-// times is how often something is repeated: all of them, fewer in everyday runs,
-// and fewer still where everything is slow.
+// times is how often something is repeated: all of them, or a part of the few in
+// everyday runs.
 func times(all, few int) int {
-	switch {
-	case full():
+	if full() {
 		return all
-	case raceEnabled:
-		return max(3, few/4)
 	}
-	return few
+	return max(3, few/4)
 }
 
 // together runs fn n times, so many at once. They sleep most of the time, so there

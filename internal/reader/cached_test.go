@@ -8,7 +8,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/shelf"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -59,21 +58,28 @@ func (l lying) Get(_ string, texts []string) ([]embed.Vector, error) {
 }
 func (lying) Put(string, []string, []embed.Vector) error { return nil }
 
+// forgetful is a store that keeps nothing.
+type forgetful struct{}
+
+func (forgetful) Get(_ string, texts []string) ([]embed.Vector, error) {
+	return make([]embed.Vector, len(texts)), nil
+}
+func (forgetful) Put(string, []string, []embed.Vector) error { return nil }
+
 var cachedPassages = []Passage{{"h", "some text"}, {"", "hsome text"}, {"h", "some text"}, {"", ""}, {"hs", "ome text"}}
 var cachedPairs = []Pair{{"a", "bc"}, {"ab", "c"}, {"a", "bc"}}
 
 // TestCached: every store gives what the reader gives, and those that keep
 // something ask once.
 func TestCached(t *testing.T) {
-	kept := shelf.Open(t.TempDir(), 0)
+	kept := embed.OpenDiskStore(t.TempDir(), 0)
 	t.Cleanup(func() { kept.Close() })
 	for name, c := range map[string]struct {
 		store         embed.Store
 		read, related int
 	}{
-		"memory":    {embed.NewMemory(1 << 20), 4, 2},
-		"shelf":     {kept, 4, 2},
-		"forgetful": {embed.NewMemory(0), 8, 4},
+		"kept":      {kept, 4, 2},
+		"forgetful": {forgetful{}, 8, 4},
 		"broken":    {broken{}, 8, 4},
 		"lying":     {lying{make(embed.Vector, 7)}, 8, 4},
 	} {

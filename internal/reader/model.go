@@ -6,7 +6,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/bert"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/wordpiece"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -31,7 +30,7 @@ func (m *model) Read(ctx context.Context, question string, passages []Passage) (
 	asked := m.tokens(question, maxQuestion)
 	plans := make([]plan, len(passages))
 	for i, p := range passages {
-		var heading []wordpiece.Token
+		var heading []bert.Token
 		if p.Heading != "" {
 			heading = m.tokens(p.Heading+".", maxHeading)
 		}
@@ -77,7 +76,7 @@ func (m *model) Relate(ctx context.Context, pairs []Pair) ([]Relation, error) {
 	return out, nil
 }
 
-func (m *model) tokens(text string, limit int) []wordpiece.Token {
+func (m *model) tokens(text string, limit int) []bert.Token {
 	return m.net.Words().Tokens(text, limit)
 }
 
@@ -96,9 +95,9 @@ func windows(n, size, stride int) []int {
 
 // plan is one text to read: its windows, and how they lie in it.
 type plan struct {
-	tokens  []wordpiece.Token // of the whole text
-	size    int               // tokens of the text in a window
-	before  int               // tokens before those of the text in a window
+	tokens  []bert.Token // of the whole text
+	size    int          // tokens of the text in a window
+	before  int          // tokens before those of the text in a window
 	windows []*window
 }
 
@@ -112,10 +111,10 @@ type window struct {
 
 // window lays two texts side by side: [CLS] first [SEP] second [SEP], the second in
 // two parts.
-func (m *model) window(first, heading, second []wordpiece.Token) *window {
+func (m *model) window(first, heading, second []bert.Token) *window {
 	begin, end := m.net.Words().Ends()
 	w := &window{ids: make([]int32, 0, marks+len(first)+len(heading)+len(second))}
-	add := func(tokens []wordpiece.Token) {
+	add := func(tokens []bert.Token) {
 		for _, t := range tokens {
 			w.ids = append(w.ids, t.ID)
 		}

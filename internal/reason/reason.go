@@ -56,6 +56,8 @@ type State struct {
 	// Guide says what a search may ask for where that is not plain words, such as
 	// the tables of a database and that a query may be SQL; "" for nothing.
 	Guide string
+	// Leads lets a sentence be shown with the lines that it leads to, as runs of these rules do.
+	Leads bool
 	// Interrupted is set when the caller has stopped the run: what is written now
 	// must be written at once, without a model.
 	Interrupted bool

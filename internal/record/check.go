@@ -94,8 +94,8 @@ type Report struct {
 	OrphanBytes int64 `json:"orphan_bytes"`
 	// Leftovers are files of writes that were broken off more than an hour ago.
 	Leftovers int `json:"leftovers"`
-	// Strays are paths of what nobody of this program made, or what is left of an
-	// import that was broken off. They are no damage, and nobody's to remove.
+	// Strays are paths of what this program did not make, or what is left of an
+	// import that was broken off. They are no damage, and stay.
 	Strays []string `json:"strays,omitempty"`
 	// Empty counts traces of the last hour in which no run was begun.
 	Empty int `json:"empty"`
@@ -152,11 +152,11 @@ type CheckOptions struct {
 	// cannot be repaired because a file cannot be written is no error; it is said in
 	// the report.
 	Repair bool
-	// Progress is told how many blobs were read, from one goroutine; nil for nobody.
+	// Progress is told how many blobs were read, from one goroutine; nil: unused.
 	Progress func(blobs int)
 }
 
-// leftoverAge is after what time a file that was never renamed belongs to nobody.
+// leftoverAge is after what time a file that was never renamed has no writer.
 const leftoverAge = time.Hour
 
 // Check reads every trace and every blob and says what is wrong, and who depends

@@ -16,7 +16,7 @@ import (
 
 // Family is a run with its rihlas: they are kept and removed together. A rihla
 // that no investigation here names, or more than one, is a family of its own, and so
-// is a run that was none of somebody's rihlas, whatever an investigation says that was
+// is a run that was no rihla, whatever an investigation says that was
 // imported. They go no earlier than what names them.
 type Family struct {
 	// IDs are the traces, the investigation first.
@@ -29,7 +29,7 @@ type Family struct {
 	// Unreadable says that one of its traces cannot be read.
 	Unreadable bool `json:"unreadable,omitempty"`
 
-	busy   bool                  // somebody writes one of its traces
+	busy   bool                  // a process writes one of its traces
 	orphan bool                  // a rihla whose investigation is not known
 	sealed bool                  // a trace of it, or one that mentions it, cannot be read
 	others []marchwarden.TraceID // traces that it names and that are not of it
@@ -104,7 +104,7 @@ func (h Home) families(ctx context.Context, mention func(blob.Ref)) (all []Famil
 
 // claim leaves those traces as parts of one which it alone names and of which it is not
 // known that they are no rihlas. What one mentions that cannot be read is a part only if
-// it is known to be a rihla, and if nobody names it.
+// it is known to be a rihla, and if no other names it.
 func (m *member) claim(members map[marchwarden.TraceID]*member, named map[marchwarden.TraceID]int, claimed map[marchwarden.TraceID]bool) {
 	by := 1
 	if m.sealed {

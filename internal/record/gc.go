@@ -10,6 +10,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -75,7 +76,7 @@ type Collected struct {
 
 // PlanCollection finds out what may go, and changes nothing. A run that is asked for
 // by name is CodeNotFound if it is not there, CodeInvalid if it is a rihla of an
-// investigation, and CodeUnavailable if somebody is at work on it.
+// investigation, and CodeUnavailable if a process is at work on it.
 func (h Home) PlanCollection(ctx context.Context, o CollectOptions) (*Plan, error) {
 	p := &Plan{home: h, options: o, Families: []Family{}}
 	uses := map[blob.Ref]int{} // how often traces mention a blob
@@ -218,7 +219,7 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 	}
 	if len(p.garbage) > 0 {
 		n := needs{home: p.home, seen: map[marchwarden.TraceID]trace.File{}, refs: map[blob.Ref]bool{}}
-		// Now, so that little is left to be read while nobody else can write.
+		// Now, so that little is left to be read while no other process can write.
 		if err := n.refresh(); err != nil {
 			return c, err
 		}
@@ -235,10 +236,10 @@ func (p *Plan) Run(ctx context.Context) (Collected, error) {
 	return c, err
 }
 
-// remove removes the traces of a family, the investigation first: what a crash
+// remove removes the traces of a family with the checks of their sources, the investigation first: what a crash
 // leaves of it are rihlas without one, which are whole in themselves. It takes the
-// lock of every trace before it removes the first, so that nobody can go on with a
-// run meanwhile; a family that somebody went on with since the plan stays.
+// lock of every trace before it removes the first, so that no run is
+// resumed meanwhile; a family that was written since the plan stays.
 func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err error) {
 	for _, id := range f.IDs {
 		release, ok, err := p.home.hold(id)
@@ -269,6 +270,12 @@ func (p *Plan) remove(ctx context.Context, f Family) (n int, bytes int64, err er
 			return n, bytes, err
 		}
 		n, bytes = n+1, bytes+info.Size()
+		if p.home.Folder == "" {
+			continue
+		}
+		if err := drift.Forget(p.home.Folder, id); err != nil {
+			return n, bytes, err
+		}
 	}
 	return n, bytes, nil
 }
@@ -283,7 +290,7 @@ type needs struct {
 }
 
 // refreshEvery is for how many blobs one look at the traces is good enough. It is
-// made while nobody can put a blob, and a trace names a blob after it was put.
+// made while no blob can be put, and a trace names a blob after it was put.
 const refreshEvery = 256
 
 func (n *needs) needed(ref blob.Ref) (bool, error) {

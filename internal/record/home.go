@@ -7,6 +7,8 @@
 //	strays.go     what is in their folders and is no run, or no longer a whole one
 //	repair.go     what can safely be done about it
 //	family.go     which traces belong together
+//	files.go      the other files of a home: ledger, pins, folders, index, reports of drift
+//	text.go       a report for people
 //	gc.go         removing old families, and blobs that nothing mentions
 package record
 
@@ -25,6 +27,8 @@ import (
 type Home struct {
 	run.Store
 	Shelf blob.Shelf // the files behind Store.Blobs
+	// Folder is the home folder, in which checks of sources are kept; "" has none.
+	Folder string
 	// Damaged is the folder to which damaged files are moved; it is made when needed.
 	Damaged string
 	// Strays lists what is in the evidence store and is none of its files; nil lists

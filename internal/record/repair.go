@@ -144,7 +144,7 @@ func (c *checker) moveAside(f *Finding) error {
 	return nil
 }
 
-// cut removes the torn tail of a trace that nobody writes, and keeps a copy.
+// cut removes the torn tail of a trace that no process writes, and keeps a copy.
 func (c *checker) cut(f *Finding) error {
 	tail, torn, err := c.tailOf(f.id)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *checker) cut(f *Finding) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(path, tail); err != nil {
+	if err := durable.ReplaceFile(path, tail); err != nil {
 		return err
 	}
 	w, _, err := c.Traces.Append(f.id)
@@ -202,18 +202,6 @@ func (c *checker) aside(name string) (string, error) {
 		}
 		path = filepath.Join(c.Damaged, fmt.Sprintf("%s.%d", name, i))
 	}
-}
-
-func writeFile(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return durable.SyncDir(os.Open(filepath.Dir(path)))
 }
 
 // restore puts the content of blobs back that is found elsewhere in the store.

@@ -19,10 +19,6 @@ import (
 
 const traceSuffix = ".jsonl"
 
-// ImportLock is the file in the folder of traces that an import locks while it puts
-// traces there.
-const ImportLock = "lock"
-
 // brokenOff is the name of a file that an import was about to rename.
 var brokenOff = regexp.MustCompile(`^\.` + idShape.String() + `(\.jsonl|\.imported)\.[A-Z2-7]{26}\.tmp$`)
 
@@ -65,7 +61,7 @@ func (c *checker) stray(e fs.DirEntry) {
 	path := filepath.Join(c.Traces.Path(), e.Name())
 	id, err := marchwarden.ParseTraceID(strings.TrimSuffix(e.Name(), traceSuffix))
 	switch isTrace := err == nil && strings.HasSuffix(e.Name(), traceSuffix); {
-	case (isTrace || e.Name() == ImportLock) && e.Type().IsRegular():
+	case (isTrace || e.Name() == trace.ImportLock) && e.Type().IsRegular():
 	case isTrace:
 		c.found(Finding{Kind: DamagedTrace, Object: "trace " + id.String(), Problem: "what stands in its place is " + typeOf(e.Type()), Repairable: true, inPlace: path})
 	case brokenOff.MatchString(e.Name()) && e.Type().IsRegular():
@@ -88,7 +84,7 @@ func typeOf(mode fs.FileMode) string {
 	return "no regular file"
 }
 
-// hold takes the lock of a trace, whatever is in it; ok is false while somebody
+// hold takes the lock of a trace, whatever is in it; ok is false while a process
 // writes it. Where a file system has no locks it takes none.
 func (h Home) hold(id marchwarden.TraceID) (release func() error, ok bool, err error) {
 	root, err := os.OpenRoot(h.Traces.Path())
@@ -123,7 +119,7 @@ func (c *checker) begun(id marchwarden.TraceID, log *trace.Log) error {
 	return nil
 }
 
-// unbegun looks at a trace without a step that nobody writes. If its first line was
+// unbegun looks at a trace without a step that no process writes. If its first line was
 // never written whole, nothing was ever acknowledged and no run is in it.
 func (c *checker) unbegun(id marchwarden.TraceID) error {
 	_, whole, err := c.emptyTrace(id)
@@ -191,7 +187,7 @@ func (c *checker) clear(f *Finding) error {
 		if err != nil {
 			return err
 		}
-		if err := writeFile(path, text); err != nil {
+		if err := durable.ReplaceFile(path, text); err != nil {
 			return err
 		}
 		f.Done = fmt.Sprintf("removed: no run is in it; its %d bytes are kept as %s", len(text), path)

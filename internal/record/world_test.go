@@ -14,7 +14,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/record"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
@@ -119,10 +118,10 @@ func stands(p *place, id marchwarden.TraceID) error {
 	}
 	var got []byte
 	if run.Start.Investigation == nil {
-		again, rerunErr := researcher.Again(ctx, run.Log, p.blobs)
+		again, rerunErr := researcher.Again(ctx, run.Log, p.blobs, nil)
 		got, err = again.Got, rerunErr
 	} else {
-		_, got, err = pi.Again(ctx, run.Log, p.blobs, pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind})
+		_, got, err = pi.Again(ctx, run.Log, p.blobs, pi.Minds{Planner: func(id string) pi.Planner { return pi.PlannerFor(id, derive.New()) }, Writer: researcher.Mind})
 	}
 	if err != nil {
 		return fmt.Errorf("rerun: %w", err)

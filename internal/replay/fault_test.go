@@ -44,8 +44,6 @@ func (b *bent) Size(ctx context.Context, ref blob.Ref) (int64, error) {
 	return int64(len(content)), err
 }
 
-func (b *bent) Walk(context.Context, func(blob.Info) error) error { return nil }
-
 // A flipped bit in any blob of a run, or a lost one, is found by CheckBlobs and,
 // where it is an outcome, by the rerun; both name the blob.
 func TestDamageNamesTheBlob(t *testing.T) {

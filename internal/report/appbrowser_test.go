@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render"
 	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
@@ -165,6 +166,9 @@ func (s seen) fine(t *testing.T, atLeast int) {
 // TestAppBrowserHears shows that the tests above would notice: without the script's own
 // care the policy is all that holds, and without both, things run and are asked for.
 func TestAppBrowserHears(t *testing.T) {
+	if !datatest.Full() {
+		t.Skip("set MARCHWARDEN_TEST_FULL=1")
+	}
 	chromium := chromiumOf(t)
 	careless := strings.Replace(appScript, `clean(new DOMParser().parseFromString(html, "text/html").body, fresh)`, `fresh.append(document.createRange().createContextualFragment(html))`, 1)
 	if careless == appScript {

@@ -309,7 +309,7 @@ func questions(res *marchwarden.Result) h.Node {
 func rihlas(res *marchwarden.Result) h.Node {
 	var out []h.Node
 	for _, r := range res.Rihlas {
-		out = append(out, item(h.Join(h.El(h.Strong, nil, h.Text(known(r.Researcher))), h.Text(" — "), foreign(h.Span, r.Question)), rihlaFacts(r)))
+		out = append(out, item(h.Join(h.El(h.Strong, nil, h.Text(known(r.Researcher))), h.Text(" — "), foreign(h.Span, r.Question)), rihlaFacts(r, false)))
 	}
 	return listed(h.Ol, out)
 }

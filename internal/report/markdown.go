@@ -230,7 +230,7 @@ func (m *markdown) rihlas() {
 	}
 	m.line("## Researchers asked")
 	for i, r := range m.res.Rihlas {
-		m.item(fmt.Sprintf("%d.", i+1), esc(joined(" — ", r.Researcher, r.Question)), esc(strings.Join(rihlaFacts(r), " · ")))
+		m.item(fmt.Sprintf("%d.", i+1), esc(joined(" — ", r.Researcher, r.Question)), esc(strings.Join(rihlaFacts(r, false), " · ")))
 	}
 	m.end()
 }

@@ -1,6 +1,6 @@
-// Package report writes what a run found as files that people keep and pass on: a
-// report in Markdown, a report as one page of HTML, and a list of the cited sources
-// for reference managers. Every form has the answer, the evidence, what is missing
+// Package report writes what a run found: on a terminal, and as files that people keep and
+// pass on, which are a report in Markdown, a report as one page of HTML, and a list of the
+// cited sources for reference managers. Every form has the answer, the evidence, what is missing
 // and how to check it.
 //
 // It owns the form. It judges nothing: verdicts, confidence and gaps are those of
@@ -9,13 +9,16 @@
 // of a result comes from outside and reaches no file as markup.
 //
 //	report.go    what a report is made of
+//	answer.go    sentences, markers and claims of an answer
 //	words.go     what the forms say in the same words
-//	view.go      the same as plain data, for pages that other packages make
+//	view.go      the same as plain data
+//	terminal.go  a result as a screen; reading.go an answer with its evidence at its place
 //	markdown.go  the report as Markdown
 //	html.go      the report as a page: its parts and the whole
 //	sources.go   the sources of that page, each excerpt at its place in the text
 //	style.css    the style sheet of that page
 //	app.go       the same page for an MCP host that shows it, with its app.js
+//	prose.go     the Markdown of an answer as HTML, for the page of marchwarden ui
 //	entries.go   the cited sources for package biblio
 package report
 

@@ -123,7 +123,7 @@ func (r *Report) View() *View {
 		v.Questions = append(v.Questions, asked(q))
 	}
 	for _, x := range res.Rihlas {
-		v.Rihlas = append(v.Rihlas, Item{Head: known(x.Researcher), Text: plaintext.Fold(x.Question), Facts: rihlaFacts(x)})
+		v.Rihlas = append(v.Rihlas, Item{Head: known(x.Researcher), Text: plaintext.Fold(x.Question), Facts: rihlaFacts(x, false)})
 	}
 	for i := range res.Citations {
 		v.Sources = append(v.Sources, r.sourceView(i))

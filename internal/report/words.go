@@ -196,12 +196,17 @@ func gaps(res *marchwarden.Result) []GapGroup {
 	return out
 }
 
-// done is what was decided about a gap. The topic of a decision may have been cut.
+// sameTopic reports whether the topic of a decision, which may have been cut, is another one.
+func sameTopic(decided, topic string) bool {
+	begin, cut := strings.CutSuffix(decided, "…")
+	return begin == topic || cut && begin != "" && strings.HasPrefix(topic, begin)
+}
+
+// done is what was decided about a gap.
 func done(res *marchwarden.Result, g marchwarden.Gap) []string {
 	var out []string
 	for _, d := range res.Decisions {
-		topic, cut := strings.CutSuffix(d.Topic, "…")
-		if d.About != string(g.Category) || topic != g.Topic && !(cut && topic != "" && strings.HasPrefix(g.Topic, topic)) {
+		if d.About != string(g.Category) || !sameTopic(d.Topic, g.Topic) {
 			continue
 		}
 		if words := decision(d); !slices.Contains(out, words) {
@@ -283,8 +288,13 @@ func openQuestions(res *marchwarden.Result) []marchwarden.OpenQuestion {
 	return sorted
 }
 
-// rihlaFacts are what became of a rihla.
-func rihlaFacts(r marchwarden.Rihla) []string {
+// shownID is how much of a trace id tells it from those of the same moment; the
+// commands take the beginning of an id for the whole.
+const shownID = 18
+
+// rihlaFacts are what became of a rihla. In brief they are without its tokens, and its
+// trace id is cut.
+func rihlaFacts(r marchwarden.Rihla, brief bool) []string {
 	var parent, cited, tokens, wall string
 	if r.Parent > 0 {
 		parent = term.Count(r.Parent)
@@ -292,17 +302,18 @@ func rihlaFacts(r marchwarden.Rihla) []string {
 	if r.Citations > 0 && !strings.Contains(r.Outcome, "citation") {
 		cited = term.Plural(r.Citations, "citation")
 	}
-	if r.TokensUsed > 0 {
+	if r.TokensUsed > 0 && !brief {
 		tokens = term.Plural(r.TokensUsed, "token")
 	}
 	if r.WallTimeSec > 0 {
-		wall = seconds(r.WallTimeSec)
+		wall = term.Seconds(r.WallTimeSec)
 	}
-	return said(Fact{"after rihla ", parent}, Fact{"", r.Reason}, Fact{"", r.Outcome}, Fact{"", cited}, Fact{"", tokens}, Fact{"", wall},
-		Fact{"trace ", r.TraceID.String()})
+	id := r.TraceID.String()
+	if brief {
+		id = id[:min(len(id), shownID)]
+	}
+	return said(Fact{"after rihla ", parent}, Fact{"", r.Reason}, Fact{"", r.Outcome}, Fact{"", cited}, Fact{"", tokens}, Fact{"", wall}, Fact{"trace ", id})
 }
-
-func seconds(s float64) string { return term.Duration(time.Duration(s * float64(time.Second))) }
 
 // costs are what the run consumed.
 func (r *Report) costs() []Fact {
@@ -320,7 +331,7 @@ func (r *Report) costs() []Fact {
 	}
 	return facts(
 		Fact{"Tokens", tokens}, Fact{"Iterations", term.Count(c.IterationsRun)}, Fact{"Documents read", read},
-		Fact{"Time", seconds(c.WallTimeSec)}, Fact{"Model", plaintext.Fold(c.ModelID)}, Fact{"Written by", plaintext.Fold(c.ReasonerID)},
+		Fact{"Time", term.Seconds(c.WallTimeSec)}, Fact{"Model", plaintext.Fold(c.ModelID)}, Fact{"Written by", plaintext.Fold(c.ReasonerID)},
 	)
 }
 

@@ -11,8 +11,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	vectors "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/metered"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
@@ -28,17 +28,12 @@ func (r Rerun) Same() bool { return bytes.Equal(r.Want, r.Got) }
 
 // Again re-executes a complete run on its record: no engine, no fetcher and no
 // model is made. Every blob that the trace names is checked first; a damaged or
-// missing one is an error that names it. A run whose vectors would have to be
-// computed again is CodeUnsupported; AgainWith can.
-func Again(ctx context.Context, log *trace.Log, blobs blob.Store) (Rerun, error) {
-	return AgainWith(ctx, log, blobs, nil)
-}
-
-// AgainWith is Again with what finds the embedder of an id.
-func AgainWith(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (Rerun, error) {
+// missing one is an error that names it. vectorsOf finds the embedder of an id; nil finds
+// none, and a run whose vectors would have to be computed again is CodeUnsupported.
+func Again(ctx context.Context, log *trace.Log, blobs blob.Store, vectorsOf func(id string) (embed.Embedder, error)) (Rerun, error) {
 	var e embed.Embedder
-	start, want, err := outcome.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
-		if err = outcome.SameMind(start, Mind(start.Model)); err == nil {
+	start, want, err := run.Again(ctx, log, blobs, func(start *trace.Start) (err error) {
+		if err = run.SameMind(start, Mind(start.Model)); err == nil {
 			e, err = vectors.Recall(start, vectorsOf)
 		}
 		return err

@@ -1,6 +1,7 @@
-// Package researcher is what the researchers of this program share: one research
-// call under a trace of its own, the return of an earlier one, and the rerun of a
-// record. Which engines and fetchers a researcher has is in the packages below.
+// Package researcher has the researchers of this program that read documents: files.go of
+// local folders and the embedded library, web.go of the open web, arxiv.go of scientific
+// papers. What they share is here: one research call under a trace of its own, the return of
+// an earlier one, and the rerun of a record.
 package researcher
 
 import (
@@ -18,11 +19,11 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/loop"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/outcome"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/model"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
@@ -183,7 +184,7 @@ func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result
 	if err != nil {
 		return nil, fmt.Errorf("research %s: %w", c.Start.TraceID, err)
 	}
-	if warning := outcome.Unrecorded(j.Lost()); warning != "" {
+	if warning := run.Unrecorded(j.Lost()); warning != "" {
 		c.Result.Warnings = append(c.Result.Warnings, warning)
 	}
 	if l.Spent != nil {
@@ -194,14 +195,14 @@ func (l *Lab) finish(j *replay.Recorder, c Call, err error) (*marchwarden.Result
 
 // resume resumes a run.
 func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *marchwarden.Result, err error) {
-	desk := outcome.Desk{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: asked.Name, PartOf: l.PartOf, More: l.More}
-	run, res, err := desk.Resume(ctx, asked.Request, asked.Sink)
-	if run == nil {
+	resumer := run.Resumer{Traces: l.Traces, Blobs: l.Blobs, Version: l.Version, Now: l.Now, Researcher: asked.Name, PartOf: l.PartOf, More: l.More}
+	on, res, err := resumer.Resume(ctx, asked.Request, asked.Sink)
+	if on == nil {
 		return res, err
 	}
-	defer func() { _ = run.Close() }() // every line is synced already
-	start := run.Start
-	if err := outcome.SameModel(start.Model, llm.ID(l.Model)); err != nil {
+	defer func() { _ = on.Close() }() // every line is synced already
+	start := on.Start
+	if err := run.SameModel(start.Model, llm.ID(l.Model)); err != nil {
 		return nil, err
 	}
 	e, err := vectors.GoOn(start, l.vectorsOf)
@@ -219,16 +220,16 @@ func (l *Lab) resume(ctx context.Context, asked Asked, prepare Preparing) (res *
 	if start.Model != "" {
 		version = model.Version
 	}
-	said, err := run.Begin(outcome.Minds{Mind: Mind(start.Model).ID(), Version: version}, &trace.Found{Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps})
+	said, err := on.Begin(run.Minds{Mind: Mind(start.Model).ID(), Version: version}, &trace.Found{Library: s.Library, Fingerprint: s.Fingerprint, Gaps: s.Gaps})
 	if err != nil {
 		return nil, err
 	}
-	res, err = l.loop(s, start.Model, e).Run(ctx, run, start, run.Clock)
-	if where := run.Diverged(); where != "" && err == nil {
+	res, err = l.loop(s, start.Model, e).Run(ctx, on, start, on.Clock)
+	if where := on.Diverged(); where != "" && err == nil {
 		said = append(said, where)
 	}
 	l.say(said)
-	return l.finish(run.Recorder, Call{Start: start, Result: res, Before: run.Before()}, err)
+	return l.finish(on.Recorder, Call{Start: start, Result: res, Before: on.Before()}, err)
 }
 
 func (l *Lab) say(said []string) {

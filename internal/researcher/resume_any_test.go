@@ -53,7 +53,7 @@ func anyLimits(t *rapid.T, always bool) *marchwarden.Constraints {
 // and given more: what was paid for is not paid for again, the budget of all parts
 // holds, and the record gives the same bytes again.
 func TestAnySequenceOfCutsStopsAndAdditions(t *testing.T) {
-	resumetest.Checks(t, size(15, 250, 2500))
+	resumetest.Checks(t, effort(15, 250, 2500))
 	top := resumetest.Memory(t)
 	var cases, ops atomic.Int64
 	rapid.Check(t, func(t *rapid.T) {

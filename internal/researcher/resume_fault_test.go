@@ -27,7 +27,7 @@ import (
 func TestTheDiskIsFullFromAnyWriteOn(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		_, want := complete(t, garden(), model, marchwarden.Constraints{})
-		step := size(5, 1, 1)
+		step := effort(5, 1, 1)
 		for room := 0; ; room += step {
 			b := newBench(t, resumetest.Memory(t), garden(), model)
 			mem := b.Blobs

@@ -35,7 +35,7 @@ func TestCutAtEveryLine(t *testing.T) {
 			t.Fatalf("too little happens in this world: %+v", want)
 		}
 		lines := len(b.Log(t).Steps)
-		for k := 1; k <= lines; k += size(3, 1, 1) {
+		for k := 1; k <= lines; k += effort(3, 1, 1) {
 			c := b.cut(t, resumetest.Memory(t), k, k%3*20)
 			done, open := effects(c.Log(t))
 			c.forget()
@@ -82,7 +82,7 @@ func (b *bench) accounts(t resumetest.T, k int, done, open map[string]bool) {
 func TestCutAgainAndAgain(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		b, want := complete(t, garden(), model, marchwarden.Constraints{})
-		for by := 1; by <= 7; by += size(6, 2, 1) {
+		for by := 1; by <= 7; by += effort(6, 2, 1) {
 			c := b.cut(t, resumetest.Memory(t), 1, 0)
 			for cuts := 1; ; cuts++ {
 				before := len(c.Log(t).Steps)
@@ -115,7 +115,7 @@ func TestWhatCutsARunOffIsGivenUp(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if n++; n%size(5, 1, 1) != 0 {
+			if n++; n%effort(5, 1, 1) != 0 {
 				continue
 			}
 			tried++
@@ -162,7 +162,7 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 	each(t, func(t *testing.T, model bool) {
 		_, want := complete(t, garden(), model, marchwarden.Constraints{})
 		same, runs := 0, 0
-		for n := 1; ; n += size(2, 1, 1) {
+		for n := 1; ; n += effort(2, 1, 1) {
 			b := newBench(t, resumetest.Memory(t), garden(), model)
 			ctx, cancel := context.WithCancel(t.Context())
 			b.hook = func(i int, _ string) {
@@ -212,7 +212,7 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 				}
 			}
 			for _, c := range part.Citations {
-				if !read(b.Log(t), c.ContentHash) {
+				if !wasRead(b.Log(t), c.ContentHash) {
 					t.Errorf("stopped at effect %d: %s is lost", n, c.Locator)
 				}
 			}
@@ -229,7 +229,7 @@ func TestInterruptedAtEveryEffect(t *testing.T) {
 	})
 }
 
-func read(log *trace.Log, hash string) bool {
+func wasRead(log *trace.Log, hash string) bool {
 	for _, s := range log.Steps {
 		if f, ok := s.(*trace.FetchComplete); ok && f.ContentHash.String() == hash {
 			return true

@@ -23,9 +23,9 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-// size is how much of a large test is run: little of it in everyday runs, all of it
+// effort is how much of a large test is run: little of it in everyday runs, all of it
 // where MARCHWARDEN_TEST_FULL is set, and more where that is "torture".
-func size(few, all, torture int) int {
+func effort(few, all, torture int) int {
 	switch os.Getenv("MARCHWARDEN_TEST_FULL") {
 	case "":
 		return few
@@ -329,7 +329,7 @@ func effects(log *trace.Log) (done, open map[string]bool) {
 func (b *bench) whole(t resumetest.T, res *marchwarden.Result) {
 	t.Helper()
 	b.Whole(t, res, func(ctx context.Context, log *trace.Log, blobs blob.Store) (want, got []byte, err error) {
-		again, err := researcher.Again(ctx, log, blobs)
+		again, err := researcher.Again(ctx, log, blobs, nil)
 		return again.Want, again.Got, err
 	})
 }

@@ -1,21 +1,24 @@
 // Package run is what a run left behind, read in one place: its own trace and those of
-// the rihlas that it sent, folded into where it stands, what it spent, what it was at
-// and when, which documents it read, and its result, or what it has found so far. It
-// reads, and never writes. What a run writes is package replay's, its end and its going
-// on are package outcome's, and looking after all records is package record's.
+// the rihlas that it sent, folded into where it stands, what it spent, what it did and
+// when, which documents it read, and its result, or what it has found so far. It ends
+// runs, resumes those that were cut off, and finds past ones. What a run writes on its way
+// is package replay's, and looking after all records is package record's.
 //
-//	run.go        a run and its parts
-//	facts.go      what the steps of a trace tell, in one pass
-//	spent.go      what a run and its rihlas used, and its price
-//	documents.go  the documents that it read
-//	sofar.go      its result, or what it has found so far
-//	lanes.go      the Board: lanes on one time axis, and what is in them
-//	fold.go       the steps of a run and of its rihlas
-//	track.go      one run's steps as states and numbers
-//	event.go      the same from events, for those who read no trace
-//	board.go      a Board of what was folded
-//	path.go       where time and tokens went, and what the end waited for
-//	follow.go     a run that is being written
+//	run.go       a run and its parts; where it stands
+//	facts.go     what the steps of a trace tell, in one pass; what a run used, and its price
+//	result.go    its result, or what it has found so far; the documents that it read
+//	timeline.go  the Board: lanes on one time axis, where time and tokens went
+//	fold.go      the steps of a run and of its rihlas, or its events, one after the other
+//	track.go     one run's steps as states and numbers
+//	board.go     a Board of what was folded
+//	follow.go    a run that is being written
+//	end.go       the end of a run: checked once more, stored, sealed
+//	resume.go    a run that was cut off, continued
+//	history.go   past runs: entries, queries, Find
+//	memory.go    what was read of them before, and reading the rest
+//	read.go      one trace and its result as an entry
+//	search.go    words and phrases
+//	compare.go   two results held against each other
 package run
 
 import (
@@ -44,14 +47,23 @@ type Run struct {
 
 // Load reads a run and its rihlas. A rihla that is not kept here is left out; one
 // that is and cannot be read is an error.
-func (s Store) Load(id marchwarden.TraceID) (*Run, error) {
-	return s.load(id, map[marchwarden.TraceID]*Run{})
+func (s Store) Load(id marchwarden.TraceID) (*Run, error) { return Load(id, s.Traces.Load) }
+
+// Load reads a run and its rihlas with what loads a trace, or fails with CodeNotFound for
+// one that is kept elsewhere.
+func Load(id marchwarden.TraceID, trace func(marchwarden.TraceID) (*trace.Log, error)) (*Run, error) {
+	return loader{trace, map[marchwarden.TraceID]*Run{}}.load(id)
+}
+
+type loader struct {
+	trace func(marchwarden.TraceID) (*trace.Log, error)
+	read  map[marchwarden.TraceID]*Run // nil for one that is under way
 }
 
 // load reads a run that is not among those that were read. One that is named a second
 // time is the same; one that names itself, or one above it, has no such part.
-func (s Store) load(id marchwarden.TraceID, read map[marchwarden.TraceID]*Run) (*Run, error) {
-	log, err := s.Traces.Load(id)
+func (l loader) load(id marchwarden.TraceID) (*Run, error) {
+	log, err := l.trace(id)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +72,11 @@ func (s Store) load(id marchwarden.TraceID, read map[marchwarden.TraceID]*Run) (
 		return nil, err
 	}
 	run := &Run{ID: id, Start: start, Log: log}
-	read[id] = nil // under way: a run that names it now is below it
+	l.read[id] = nil // a run that names it now is below it
 	for _, part := range FactsOf(log.Steps).Parts {
-		rihla, known := read[part]
+		rihla, known := l.read[part]
 		if !known {
-			rihla, err = s.load(part, read)
+			rihla, err = l.load(part)
 		}
 		if marchwarden.CodeOf(err) == marchwarden.CodeNotFound {
 			err = nil
@@ -77,7 +89,7 @@ func (s Store) load(id marchwarden.TraceID, read map[marchwarden.TraceID]*Run) (
 			run.Rihlas = append(run.Rihlas, rihla)
 		}
 	}
-	read[id] = run
+	l.read[id] = run
 	return run, nil
 }
 
@@ -109,12 +121,10 @@ func (r *Run) Refs() []blob.Ref {
 	var refs []blob.Ref
 	seen := map[blob.Ref]bool{}
 	for _, run := range r.All() {
-		for _, s := range run.Log.Steps {
-			for _, ref := range trace.Refs(s) {
-				if !seen[ref] {
-					seen[ref] = true
-					refs = append(refs, ref)
-				}
+		for _, ref := range run.Log.Refs() {
+			if !seen[ref] {
+				seen[ref] = true
+				refs = append(refs, ref)
 			}
 		}
 	}
@@ -129,7 +139,7 @@ func (s Store) Result(ctx context.Context, r *Run) ([]byte, *marchwarden.Result,
 	done := r.Log.Latest()
 	if done == nil {
 		return nil, nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: "run " + r.ID.String() + " has no result yet",
-			Hint: "go on with it: marchwarden resume " + r.ID.String()}
+			Hint: "resume it: marchwarden resume " + r.ID.String()}
 	}
 	return ResultOf(ctx, s.Blobs, done.Result)
 }
@@ -142,4 +152,113 @@ func ResultOf(ctx context.Context, blobs blob.Store, ref blob.Ref) ([]byte, *mar
 	}
 	res, err := marchwarden.DecodeResult(stored)
 	return stored, res, err
+}
+
+// Statuses are the states of whole runs, in the order in which people are told.
+func Statuses() []State {
+	return []State{Complete, Planned, Interrupted, Running, Damaged}
+}
+
+// Standing is where a run stands, and what can be done about it.
+type Standing struct {
+	Status    State // one of Statuses
+	Resumable bool  // it can be resumed
+	Partial   bool  // there is a partial result
+	Imported  bool
+	Problem   string // why it is damaged
+}
+
+// Look is the entry of one run as its trace tells it by itself: no stored document is
+// looked at, and what was spent is not told. It has figures only from its end on. One
+// that cannot be read is damaged, and says why.
+func Look(d *trace.Dir, id marchwarden.TraceID) Entry {
+	// First the lock and then the lines: a run that ends in between is held to be
+	// running, not to be cut off.
+	writing := busy(d, id)
+	log, err := skim(d, id)
+	foreign := false
+	if err == nil {
+		foreign, err = d.Foreign(id)
+	}
+	s := stateOfTrace(log, err)
+	e := Entry{ID: id, Standing: s.standing(foreign, writing), Rihla: s.rihla}
+	if !s.begun {
+		return e
+	}
+	start, done := log.Steps[0].(*trace.Start), log.Complete()
+	e.Began, e.Researcher, e.Question = start.StartedAt, start.Researcher, start.Request.Question
+	if done != nil && e.Status != Planned {
+		e.Citations, e.Confidence = done.Citations, &done.Confidence
+	}
+	return e
+}
+
+// skim reads of a trace what is told of it here: the states of all runs are told from the
+// same steps, and the others need not be understood to be whole.
+func skim(d *trace.Dir, id marchwarden.TraceID) (*trace.Log, error) {
+	return d.Skim(id, trace.ActionStart, trace.ActionResume, trace.ActionComplete, trace.ActionModelComplete, trace.ActionEmbedComplete,
+		trace.ActionRihla, trace.ActionRihlaUnderWay, trace.ActionRihlaComplete)
+}
+
+// busy reports whether a process writes a trace. One that cannot be told is at rest.
+func busy(d *trace.Dir, id marchwarden.TraceID) bool {
+	busy, err := d.Busy(id)
+	return err == nil && busy
+}
+
+// state is what the lines of a trace say about where its run stands.
+type state struct {
+	problem string // why it cannot be read, or begins with something else than a run
+	unread  bool
+	empty   bool // not a line is in it
+	begun   bool // a run was begun in it
+	ended   bool // and has not gone on after that
+	stopped bool // its caller ended it
+	planned bool // a plan is all it was to make
+	rihla   bool
+}
+
+// stateOf reads a log, or the failure to read it.
+func stateOfTrace(log *trace.Log, err error) state {
+	if err != nil {
+		return state{problem: err.Error(), unread: true}
+	}
+	start, err := log.Start()
+	switch {
+	case err != nil && len(log.Steps) == 0:
+		return state{empty: true}
+	case err != nil:
+		return state{problem: err.Error()}
+	}
+	s := state{begun: true, rihla: start.PartOf, planned: start.Investigation != nil && start.Investigation.PlanOnly}
+	if done := log.Complete(); done != nil {
+		s.ended, s.stopped = true, done.Interrupted
+	}
+	return s
+}
+
+// standing is where the run stands, given where its trace is from and whether a
+// process writes it.
+func (s state) standing(foreign, busy bool) Standing {
+	if s.unread {
+		return Standing{Status: Damaged, Imported: foreign, Problem: s.problem}
+	}
+	at := Standing{Status: Interrupted, Imported: foreign}
+	switch {
+	case s.problem != "":
+		at.Status, at.Problem = Damaged, s.problem
+	case busy:
+		at.Status = Running
+	case s.empty:
+		at.Status, at.Problem = Damaged, "no run was begun in it"
+	case !s.ended:
+		at.Resumable = !foreign && !s.rihla
+	case s.stopped:
+		at.Resumable, at.Partial = !foreign && !s.rihla, true
+	case s.planned: // there is no answer that could have citations
+		at.Status = Planned
+	default:
+		at.Status = Complete
+	}
+	return at
 }

@@ -49,7 +49,7 @@ func sentRihlas(t *testing.T, start *trace.Start) *investigation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.traces.Close() })
-	start.Format, start.TraceID, start.StartedAt, start.Request = trace.Format, runID(t, 1), in.now, marchwarden.Request{Question: "What is it?"}
+	start.Format, start.TraceID, start.StartedAt, start.Request = trace.Format, idOf(1), in.now, marchwarden.Request{Question: "What is it?"}
 	w, err := in.traces.Create(start.TraceID)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func (in *investigation) sends(researcher string, report *marchwarden.Result, fa
 // sofar is what there is, which stands as any result does.
 func (in *investigation) sofar() *marchwarden.Result {
 	in.t.Helper()
-	log, err := in.traces.Load(runID(in.t, 1))
+	log, err := in.traces.Load(idOf(1))
 	if err != nil {
 		in.t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ const (
 // still means its own source. What failed, or no longer stands, is not told.
 func TestSoFarOfAnInvestigation(t *testing.T) {
 	in := sentRihlas(t, &trace.Start{Mind: "extractive", Model: "m/1", Investigation: &trace.Investigation{}})
-	if res := in.sofar(); res.Answer != "" || len(res.Citations) != 0 || res.Confidence != 0 || res.TraceID != runID(t, 1) || res.ConfidenceFactors.SourceAuthority != marchwarden.LowAuthority {
+	if res := in.sofar(); res.Answer != "" || len(res.Citations) != 0 || res.Confidence != 0 || res.TraceID != idOf(1) || res.ConfidenceFactors.SourceAuthority != marchwarden.LowAuthority {
 		t.Errorf("at the beginning: %+v", res)
 	}
 	in.sends("web", in.finds(rihla1, 0.9, "Peas are green.", "Peas are round."), nil)
@@ -251,7 +251,7 @@ func TestSoFarOfResearch(t *testing.T) {
 		}
 	}
 	res := in.sofar()
-	want := &marchwarden.Result{TraceID: runID(t, 1), ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority},
+	want := &marchwarden.Result{TraceID: idOf(1), ConfidenceFactors: marchwarden.ConfidenceFactors{SourceAuthority: marchwarden.LowAuthority},
 		CostMetadata: marchwarden.CostMetadata{TokensUsed: 17, IterationsRun: 2, WallTimeSec: 90, ModelID: "extractive", SourcesRead: 1}}
 	want.Normalize()
 	if diff := cmp.Diff(want, res, cmp.Comparer(func(a, b marchwarden.TraceID) bool { return a == b })); diff != "" {
@@ -263,7 +263,7 @@ func TestSoFarOfResearch(t *testing.T) {
 func TestSoFarThatCannotBeTold(t *testing.T) {
 	in := sentRihlas(t, &trace.Start{Mind: "m", Investigation: &trace.Investigation{}})
 	in.sends("web", in.finds(rihla1, 0.5, "Peas are green."), nil)
-	log, err := in.traces.Load(runID(t, 1))
+	log, err := in.traces.Load(idOf(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package run_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"testing"
 
@@ -14,11 +13,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
-const (
-	priced   = "openai/gpt-4.1" // 2 and 8 dollars for a million tokens
-	unpriced = "openai/nobody-knows"
-)
-
 func model(in, out int) *trace.ModelComplete {
 	return &trace.ModelComplete{Model: priced, TokensIn: in, TokensOut: out}
 }
@@ -27,16 +21,16 @@ func model(in, out int) *trace.ModelComplete {
 // that reported before are not counted once more.
 func TestTogether(t *testing.T) {
 	t.Parallel()
-	first, second, stranger := runID(t, 2), runID(t, 3), runID(t, 4)
+	first, second, stranger := idOf(2), idOf(3), idOf(4)
 	logs := map[marchwarden.TraceID]*trace.Log{
-		runID(t, 1): {Steps: []trace.Step{
+		idOf(1): {Steps: []trace.Step{
 			&trace.Start{Library: []string{"mine"}}, model(100, 10), &trace.SearchComplete{}, &trace.RihlaComplete{TraceID: first}, &trace.BudgetExhausted{What: []string{"token_budget"}}, &trace.Complete{Interrupted: true},
 			&trace.Resume{}, model(1, 2), &trace.EmbedComplete{Model: priced, TokensIn: 4}, &trace.FetchComplete{}, &trace.FetchComplete{Effect: trace.Effect{Error: marchwarden.CodeDenied}}, &trace.RihlaComplete{TraceID: second}, &trace.Complete{},
 		}},
 		first:  {Steps: []trace.Step{&trace.Start{Library: []string{"lib"}}, model(1000, 0), &trace.FetchComplete{}, &trace.Complete{}}},
 		second: {Steps: []trace.Step{&trace.Start{Library: []string{"lib", "web"}}, model(2000, 0), &trace.BudgetExhausted{What: []string{"max_sources"}}, &trace.Complete{}}},
 	}
-	res := &marchwarden.Result{TraceID: runID(t, 1), Rihlas: []marchwarden.Rihla{{Researcher: "files", TraceID: first}, {Researcher: "web", TraceID: second}, {Researcher: "web", TraceID: second}}}
+	res := &marchwarden.Result{TraceID: idOf(1), Rihlas: []marchwarden.Rihla{{Researcher: "files", TraceID: first}, {Researcher: "web", TraceID: second}, {Researcher: "web", TraceID: second}}}
 	tell := func(res *marchwarden.Result, of run.Scope) (run.Spent, []string) {
 		return run.Together(res, func(id marchwarden.TraceID) (run.Trail, error) {
 			if log := logs[id]; log != nil {
@@ -63,7 +57,7 @@ func TestTogether(t *testing.T) {
 	if got, searched := tell(res, run.Whole); !got.Unpriced || !cmp.Equal(searched, []string{"lib", "web"}) {
 		t.Errorf("with one that failed: %+v, %v", got, searched)
 	}
-	if got, _ := tell(&marchwarden.Result{TraceID: runID(t, 9)}, run.Whole); got.Known || got.Tokens == nil {
+	if got, _ := tell(&marchwarden.Result{TraceID: idOf(9)}, run.Whole); got.Known || got.Tokens == nil {
 		t.Errorf("without a trace: %+v", got)
 	}
 }
@@ -76,8 +70,8 @@ func TestCost(t *testing.T) {
 		cost marchwarden.CostMetadata
 		want *float64
 	}{
-		"nothing used":     {run.Spent{}, marchwarden.CostMetadata{ModelID: "whoever"}, new(0.0)},
-		"one that failed":  {run.Spent{Unpriced: true}, marchwarden.CostMetadata{ModelID: "whoever"}, nil},
+		"nothing used":     {run.Spent{}, marchwarden.CostMetadata{ModelID: "a-model"}, new(0.0)},
+		"one that failed":  {run.Spent{Unpriced: true}, marchwarden.CostMetadata{ModelID: "a-model"}, nil},
 		"a free mind":      {run.Spent{}, marchwarden.CostMetadata{TokensUsed: 500, ModelID: "extractive/1"}, new(0.0)},
 		"a model":          {run.Spent{Tokens: used}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, new(2.0)},
 		"only the sum":     {run.Spent{}, marchwarden.CostMetadata{TokensUsed: 1000000, ModelID: priced}, nil},
@@ -89,13 +83,4 @@ func TestCost(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-}
-
-func runID(tb testing.TB, n int) marchwarden.TraceID {
-	tb.Helper()
-	id, err := marchwarden.ParseTraceID(fmt.Sprintf("0198c0de-7a3b-7c11-9d55-%012x", n))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return id
 }

@@ -75,7 +75,6 @@ type Desk struct {
 	cfg     Config
 	records *shelf // nil without a folder
 	seen    *index
-	others  *index         // of the records of other researchers: whose they are, and nothing else
 	group   sync.WaitGroup // everything that goes on in the background
 	pruning sync.Mutex
 
@@ -112,7 +111,7 @@ func Open(cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Desk{cfg: cfg, seen: newIndex(), others: newIndex(), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
+	d := &Desk{cfg: cfg, seen: newIndex(), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
 	if cfg.Dir == "" {
 		return d, nil
 	}
@@ -121,10 +120,9 @@ func Open(cfg Config) (*Desk, error) {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")
 	}
 	if err := d.refresh(); err != nil {
-		d.records.close()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the folder of the runs")
 	}
-	for _, rec := range d.seen.unended() {
+	for _, rec := range d.seen.unended(cfg.Name) {
 		r := d.newRun(context.Background(), rec)
 		r.recorded, r.attended, r.ours = true, false, false
 		r.rec.Message = waitingText

@@ -70,12 +70,12 @@ func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
 	if r != nil && r.visibleTo(who) {
 		return true
 	}
-	owns := func() bool { return d.seen.owns(who.ID, id) || d.others.owns(who.ID, id) }
+	owns := func() bool { return d.seen.owns(who.ID, id) }
 	if owns() {
 		return true
 	}
 	if rec, err := d.records.read(id); err == nil {
-		d.indexOf(rec).add(rec)
+		d.seen.add(rec)
 	}
 	return owns() || (d.look() && owns())
 }
@@ -92,16 +92,8 @@ func (d *Desk) MaySee(ctx context.Context, hash string) bool {
 	case who.SeesAll():
 		return true
 	}
-	cites := func() bool { return d.seen.cites(who.ID, h) || d.others.cites(who.ID, h) }
+	cites := func() bool { return d.seen.cites(who.ID, h) }
 	return cites() || (d.look() && cites())
-}
-
-// indexOf is where a record belongs.
-func (d *Desk) indexOf(rec record) *index {
-	if rec.Researcher != d.cfg.Name {
-		return d.others
-	}
-	return d.seen
 }
 
 // look takes in what other processes have written, and reports whether it looked.
@@ -119,12 +111,11 @@ func (d *Desk) look() bool {
 // refresh reads the records that are new or have changed. A folder
 // is of use without one that cannot be read now, which is tried again next time.
 func (d *Desk) refresh() error {
-	ids, stamps, err := d.records.list()
+	stamps, err := d.records.list()
 	if err != nil {
 		return err
 	}
-	d.others.keep(stamps)
-	for _, id := range d.seen.changed(ids, stamps) {
+	for _, id := range d.seen.changed(stamps) {
 		rec, err := d.records.read(id)
 		switch {
 		case errors.Is(err, errNone), errors.Is(err, errDamaged), errors.Is(err, errForeign):
@@ -132,7 +123,7 @@ func (d *Desk) refresh() error {
 			d.seen.unread(id)
 			d.cfg.Log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
 		default:
-			d.indexOf(rec).add(rec)
+			d.seen.add(rec)
 		}
 	}
 	return nil
@@ -187,7 +178,7 @@ func (d *Desk) prune() {
 		return
 	}
 	defer d.pruning.Unlock()
-	for _, old := range d.seen.expired(d.cfg.Now().Add(-d.cfg.Retention)) {
+	for _, old := range d.seen.expired(d.cfg.Name, d.cfg.Now().Add(-d.cfg.Retention)) {
 		d.mu.Lock()
 		r := d.runs[old.ID]
 		d.mu.Unlock()

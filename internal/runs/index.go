@@ -36,13 +36,13 @@ func parseHash(s string) (h hash, ok bool) {
 	return h, err == nil
 }
 
-// index knows from the records who may see what.
+// index knows from the records, of all researchers in the folder, who may see what.
 type index struct {
 	mu      sync.Mutex
 	entries map[marchwarden.TraceID]entry
 	traces  map[ownedTrace]int // how many runs name it
 	hashes  map[ownedHash]int
-	stamps  map[marchwarden.TraceID]stamp // of the records that were read, also those of others
+	stamps  map[marchwarden.TraceID]stamp // of the records that were read
 	looked  time.Time                     // when the folder was last looked through
 }
 
@@ -137,14 +137,14 @@ func (x *index) cites(owner string, h hash) bool {
 	return x.hashes[ownedHash{owner, h}] > 0
 }
 
-// unended are the records of kept runs that have not ended, from the first that was
-// begun to the last.
-func (x *index) unended() []record {
+// unended are the records of kept runs of a researcher that have not ended, from the first
+// that was begun to the last.
+func (x *index) unended(researcher string) []record {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var recs []record
 	for _, e := range x.entries {
-		if e.rec.Kept && !e.rec.over() {
+		if e.rec.Researcher == researcher && e.rec.Kept && !e.rec.over() {
 			recs = append(recs, e.rec)
 		}
 	}
@@ -156,14 +156,19 @@ func byAge(a, b record) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID.String(), b.ID.String()))
 }
 
-// expired are the records that are to be removed: those that ended before a time,
-// and calls that never ended, which began before it; and of too many the oldest of those
+// expired are the records of a researcher that are to be removed: those that ended before a
+// time, and calls that never ended, which began before it; and of too many the oldest of those
 // who have the most.
-func (x *index) expired(before time.Time) []record {
+func (x *index) expired(researcher string, before time.Time) []record {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var all []record
+	count := 0
 	for _, e := range x.entries {
+		if e.rec.Researcher != researcher {
+			continue
+		}
+		count++
 		if e.rec.over() || !e.rec.Kept {
 			all = append(all, e.rec)
 		}
@@ -175,7 +180,7 @@ func (x *index) expired(before time.Time) []record {
 	for n < len(all) && all[n].lastSign().Before(before) {
 		n++
 	}
-	surplus := len(x.entries) - maxRecords
+	surplus := count - maxRecords
 	if surplus > 0 {
 		surplus += maxRecords / 10 // so that it is not done for each
 	}
@@ -201,36 +206,36 @@ func oldestOfMost(recs []record, n int) []record {
 	return picked
 }
 
-func (x *index) len() int {
+// count is how many records of a researcher there are.
+func (x *index) count(researcher string) (n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return len(x.entries)
+	for _, e := range x.entries {
+		if e.rec.Researcher == researcher {
+			n++
+		}
+	}
+	return n
 }
 
-// changed picks those records that have not been read as they are now, and takes them
-// as read. Stamps of records that are gone are forgotten.
-func (x *index) changed(ids []marchwarden.TraceID, stamps map[marchwarden.TraceID]stamp) []marchwarden.TraceID {
+// changed picks those records that have not been read as they are now, in the order of their
+// ids, and takes them as read. What is known of records that are gone is forgotten.
+func (x *index) changed(stamps map[marchwarden.TraceID]stamp) (news []marchwarden.TraceID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var news []marchwarden.TraceID
-	for _, id := range ids {
-		if x.stamps[id] != stamps[id] {
+	for id, s := range stamps {
+		if x.stamps[id] != s {
 			news = append(news, id)
 		}
 	}
-	x.stamps = stamps
-	return news
-}
-
-// keep forgets the records that are gone.
-func (x *index) keep(there map[marchwarden.TraceID]stamp) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for id := range x.entries {
-		if _, ok := there[id]; !ok {
+	for id := range x.stamps {
+		if _, there := stamps[id]; !there {
 			x.drop(id)
 		}
 	}
+	x.stamps = stamps
+	slices.SortFunc(news, func(a, b marchwarden.TraceID) int { return strings.Compare(a.String(), b.String()) })
+	return news
 }
 
 // unread has a record read again.

@@ -284,7 +284,7 @@ func (d *Desk) Close(ctx context.Context) error {
 	defer grace.Stop()
 	select {
 	case <-quiet:
-		return d.records.close()
+		return nil
 	case <-grace.C:
 	case <-ctx.Done():
 	}
@@ -297,7 +297,7 @@ func (d *Desk) Close(ctx context.Context) error {
 	}
 	if late == 0 {
 		<-quiet
-		return d.records.close()
+		return nil
 	}
 	return marchwarden.Errorf(marchwarden.CodeTimeout, "%d research calls did not end within %v after they were stopped", late, d.cfg.Grace)
 }

@@ -26,7 +26,7 @@ func TestNobodyLosesRecordsByWhatOthersAsk(t *testing.T) {
 		}
 		x.add(rec)
 	}
-	gone := x.expired(start.Add(-time.Hour))
+	gone := x.expired("", start.Add(-time.Hour))
 	if len(gone) != maxRecords/10+1 {
 		t.Fatalf("%d are to go", len(gone))
 	}

@@ -1,14 +1,14 @@
 package runs
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +70,6 @@ const (
 	recordSuffix = ".json"
 	lockSuffix   = ".lock"
 	stopSuffix   = ".stop"
-	tempSuffix   = ".tmp"
 	asideSuffix  = ".damaged"
 
 	// maxRecordBytes is far above the largest record that is written.
@@ -81,6 +80,9 @@ const (
 	oldScrap = time.Hour
 )
 
+// scrapSuffixes end the names of unfinished files; the second is that of earlier versions.
+var scrapSuffixes = []string{recordSuffix + ".new", ".tmp"}
+
 var (
 	errNone    = errors.New("there is no such record")
 	errDamaged = errors.New("the record is damaged")
@@ -90,26 +92,20 @@ var (
 
 // shelf is the folder of the records. A nil shelf keeps nothing.
 type shelf struct {
-	root *os.Root
-	log  *slog.Logger
+	dir string
+	log *slog.Logger
 }
 
 func openShelf(dir string, log *slog.Logger) (*shelf, error) {
 	if err := durable.MakeDir(dir); err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &shelf{root: root, log: log}, nil
+	return &shelf{dir, log}, nil
 }
 
-func (s *shelf) close() error {
-	if s == nil {
-		return nil
-	}
-	return s.root.Close()
+// path is a file of a run.
+func (s *shelf) path(id marchwarden.TraceID, suffix string) string {
+	return filepath.Join(s.dir, id.String()+suffix)
 }
 
 // stamp tells one version of a record from another.
@@ -118,28 +114,24 @@ type stamp struct {
 	size     int64
 }
 
-// list gives the ids of all records with their stamps, in the order of the ids.
-func (s *shelf) list() ([]marchwarden.TraceID, map[marchwarden.TraceID]stamp, error) {
-	names, err := fs.ReadDir(s.root.FS(), ".")
+// list gives the stamps of all records.
+func (s *shelf) list() (map[marchwarden.TraceID]stamp, error) {
+	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	var ids []marchwarden.TraceID
 	stamps := make(map[marchwarden.TraceID]stamp)
-	for _, name := range names {
-		text, ok := strings.CutSuffix(name.Name(), recordSuffix)
+	for _, entry := range entries {
+		text, ok := strings.CutSuffix(entry.Name(), recordSuffix)
 		id, err := marchwarden.ParseTraceID(text)
 		if !ok || err != nil || id.String() != text {
 			continue
 		}
-		info, err := name.Info()
-		if err != nil {
-			continue // removed a moment ago
+		if info, err := entry.Info(); err == nil { // else it was removed a moment ago
+			stamps[id] = stamp{info.ModTime(), info.Size()}
 		}
-		ids = append(ids, id)
-		stamps[id] = stamp{info.ModTime(), info.Size()}
 	}
-	return ids, stamps, nil
+	return stamps, nil
 }
 
 // read gives a record. One that is damaged is set aside first: errDamaged.
@@ -147,21 +139,21 @@ func (s *shelf) read(id marchwarden.TraceID) (record, error) {
 	if s == nil || !id.Valid() {
 		return record{}, errNone
 	}
-	data, err := s.load(id.String() + recordSuffix)
+	path := s.path(id, recordSuffix)
+	data, err := load(path)
 	var rec record
 	if err == nil {
 		rec, err = parseRecord(data, id)
 	}
 	if errors.Is(err, errDamaged) {
-		aside := id.String() + recordSuffix + asideSuffix
-		moved := s.root.Rename(id.String()+recordSuffix, aside)
-		s.log.Error("the record of a run is damaged and was set aside: it has no owner", "file", aside, "error", errors.Join(err, moved))
+		moved := os.Rename(path, path+asideSuffix)
+		s.log.Error("the record of a run is damaged and was set aside: it has no owner", "file", filepath.Base(path)+asideSuffix, "error", errors.Join(err, moved))
 	}
 	return rec, err
 }
 
-func (s *shelf) load(name string) ([]byte, error) {
-	info, err := s.root.Lstat(name)
+func load(path string) ([]byte, error) {
+	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, errNone
@@ -172,15 +164,11 @@ func (s *shelf) load(name string) ([]byte, error) {
 	case info.Size() > maxRecordBytes:
 		return nil, fmt.Errorf("%w: it has %d bytes", errDamaged, info.Size())
 	}
-	f, err := s.root.Open(name)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errNone
 	}
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxRecordBytes))
-	return data, errors.Join(err, f.Close())
+	return data, err
 }
 
 func parseRecord(data []byte, id marchwarden.TraceID) (record, error) {
@@ -208,8 +196,7 @@ func parseRecord(data []byte, id marchwarden.TraceID) (record, error) {
 	return rec, nil
 }
 
-// write makes a record durable: it is written and synced under another name first, so
-// that no crash leaves half of it.
+// write makes a record durable. No crash leaves half of it.
 func (s *shelf) write(rec record) error {
 	if s == nil {
 		return nil
@@ -218,12 +205,7 @@ func (s *shelf) write(rec record) error {
 	if err != nil {
 		return err
 	}
-	name := rec.ID.String() + recordSuffix
-	temp := "." + name + "." + rand.Text() + tempSuffix
-	if err := durable.Replace(s.root, name, temp, append(data, '\n')); err != nil {
-		return err // what it left, tidy removes one day
-	}
-	return durable.SyncDir(s.root.Open("."))
+	return durable.ReplaceFile(s.path(rec.ID, recordSuffix), append(data, '\n'))
 }
 
 // lock takes the lock of a run, or says durable.ErrLocked at once. On a file system without locks
@@ -232,29 +214,10 @@ func (s *shelf) lock(id marchwarden.TraceID) (*os.File, error) {
 	if s == nil {
 		return nil, nil
 	}
-	name := id.String() + lockSuffix
-	for {
-		f, err := s.root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err := durable.Lock(f, false); errors.Is(err, durable.ErrLocked) {
-			return nil, errors.Join(err, f.Close())
-		}
-		// Its last holder may have removed the file between the two calls, and then
-		// the next comer would make another and lock that.
-		here, err := f.Stat()
-		there, err2 := s.root.Stat(name)
-		if err == nil && err2 == nil && os.SameFile(here, there) {
-			return f, nil
-		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			return nil, err
-		}
-		if err2 != nil && !errors.Is(err2, fs.ErrNotExist) {
-			return nil, err2
-		}
+	if _, err := os.Stat(s.dir); err != nil { // it is not made again: it may be a disk that is away
+		return nil, err
 	}
+	return durable.Own(s.path(id, lockSuffix), func(f *os.File) error { return durable.Hold(f, 0) })
 }
 
 // unlock gives a lock back and removes its file.
@@ -263,20 +226,20 @@ func (s *shelf) unlock(id marchwarden.TraceID, f *os.File) {
 		return
 	}
 	// Where an open file cannot be removed, prune does it with the record.
-	_ = s.root.Remove(id.String() + lockSuffix)
+	_ = os.Remove(s.path(id, lockSuffix))
 	_ = f.Close() // nothing was written
 }
 
 // askToStop asks the process that has a run to stop it for good.
 func (s *shelf) askToStop(id marchwarden.TraceID) error {
-	f, err := s.root.OpenFile(id.String()+stopSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(s.path(id, stopSuffix), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		err = f.Close()
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if err != nil {
 		return err
 	}
-	return durable.SyncDir(s.root.Open("."))
+	return durable.SyncDir(os.Open(s.dir))
 }
 
 // toStop reports whether there is that wish.
@@ -284,14 +247,14 @@ func (s *shelf) toStop(id marchwarden.TraceID) bool {
 	if s == nil {
 		return false
 	}
-	_, err := s.root.Lstat(id.String() + stopSuffix)
+	_, err := os.Lstat(s.path(id, stopSuffix))
 	return err == nil
 }
 
 // heeded removes the wish.
 func (s *shelf) heeded(id marchwarden.TraceID) {
 	if s != nil {
-		_ = s.root.Remove(id.String() + stopSuffix) // most have none; one that stays is tidied away
+		_ = os.Remove(s.path(id, stopSuffix)) // most have none; one that stays is tidied away
 	}
 }
 
@@ -313,7 +276,7 @@ func (s *shelf) remove(known record) error {
 	case !now.lastSign().Equal(known.lastSign()):
 		return errChanged
 	}
-	if err := s.root.Remove(known.ID.String() + recordSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(s.path(known.ID, recordSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	s.heeded(known.ID)
@@ -323,29 +286,30 @@ func (s *shelf) remove(known record) error {
 // tidy removes what crashes have left behind: unfinished files, and locks and wishes
 // without a record.
 func (s *shelf) tidy(now time.Time) {
-	names, err := fs.ReadDir(s.root.FS(), ".")
+	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		s.log.Error("the folder of the runs could not be tidied", "error", err)
 		return
 	}
-	for _, entry := range names {
+	for _, entry := range entries {
 		name := entry.Name()
 		info, err := entry.Info()
 		if err != nil || now.Sub(info.ModTime()) < oldScrap {
 			continue
 		}
-		id, isLock := strings.CutSuffix(name, lockSuffix)
+		if slices.ContainsFunc(scrapSuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) }) {
+			_ = os.Remove(filepath.Join(s.dir, name)) // again next time
+		}
+		text, isLock := strings.CutSuffix(name, lockSuffix)
 		if !isLock {
-			id, _ = strings.CutSuffix(name, stopSuffix)
+			text, _ = strings.CutSuffix(name, stopSuffix)
 		}
-		parsed, err := marchwarden.ParseTraceID(id)
-		if err == nil && id != name {
-			if _, err := s.root.Lstat(id + recordSuffix); errors.Is(err, fs.ErrNotExist) {
-				_ = s.remove(record{ID: parsed}) // one that is locked stays
-			}
+		id, err := marchwarden.ParseTraceID(text)
+		if err != nil || text == name {
+			continue
 		}
-		if strings.HasPrefix(name, ".") && strings.HasSuffix(name, tempSuffix) {
-			_ = s.root.Remove(name) // again next time
+		if _, err := os.Lstat(s.path(id, recordSuffix)); errors.Is(err, fs.ErrNotExist) {
+			_ = s.remove(record{ID: id}) // one that is locked stays
 		}
 	}
 }

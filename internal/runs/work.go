@@ -62,7 +62,7 @@ func (d *Desk) put(rec record) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the record of run %s", rec.ID)
 	}
 	d.seen.add(rec)
-	if d.seen.len() > maxRecords {
+	if d.seen.count(d.cfg.Name) > maxRecords {
 		d.prune()
 	}
 	return nil

@@ -292,15 +292,6 @@ func (s Setting) split(v string) []string {
 // SplitWords is a list of words as a flag or a variable has it.
 func SplitWords(v string) []string { return Setting{Kind: words}.split(v) }
 
-// ParseSpan reads a time such as 90s, or says what is wrong.
-func ParseSpan(v string) (d time.Duration, problem string) {
-	read, problem := Setting{Kind: span}.Read([]string{v}, nil)
-	if problem == "" {
-		d, _ = time.ParseDuration(read[0]) // read has parsed it
-	}
-	return d, problem
-}
-
 // Present reports whether an environment variable says anything: one that is empty
 // does not, nor does a key of white space.
 func (s Setting) Present(v string) bool { return v != "" && !(s.Secret && strings.TrimSpace(v) == "") }
@@ -386,9 +377,4 @@ func (s Setting) byDefault(home string) Value {
 		return Value{[]string{filepath.Join(home, s.Def)}, FromDefault}
 	}
 	return Value{[]string{s.Def}, FromDefault}
-}
-
-// Invalid makes the error of an argument, flag or setting that is wrong.
-func Invalid(field, hint, message string) error {
-	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: message, Hint: hint}
 }

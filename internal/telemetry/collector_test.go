@@ -273,9 +273,9 @@ func start(t *testing.T, env map[string]string) rig {
 	r := rig{clock: newClock(), log: &lines{}}
 	tracer, err := telemetry.Start(telemetry.Config{
 		Env:     func(k string) string { return env[k] },
-		Service: "marchwarden-test", Version: "v1.2.3",
-		Now: r.clock.now,
-		Log: slog.New(slog.NewTextHandler(r.log, nil)),
+		Version: "v1.2.3",
+		Now:     r.clock.now,
+		Log:     slog.New(slog.NewTextHandler(r.log, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

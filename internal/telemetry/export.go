@@ -40,7 +40,6 @@ const (
 type exporter struct {
 	settings *settings
 	client   *http.Client
-	own      bool // the client is ours to close
 	resource []wireAttribute
 	now      func() time.Time
 	log      *slog.Logger
@@ -70,21 +69,18 @@ func (c *counted) OnEnd(s sdktrace.ReadOnlySpan) {
 }
 
 func newExporter(s *settings, cfg Config, log *slog.Logger) *exporter {
-	e := &exporter{settings: s, own: cfg.HTTP == nil, resource: wireAttributes(s.resource), now: cfg.Now, log: log, hurried: make(chan struct{})}
-	client := http.Client{}
-	if e.own {
-		client.Transport = &http.Transport{
+	e := &exporter{settings: s, resource: wireAttributes(s.resource), now: cfg.Now, log: log, hurried: make(chan struct{})}
+	e.client = &http.Client{
+		// The headers are for one collector.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
 			TLSHandshakeTimeout: 10 * time.Second,
 			IdleConnTimeout:     90 * time.Second,
 			MaxIdleConns:        2,
 			ForceAttemptHTTP2:   true,
-		}
-	} else {
-		client = *cfg.HTTP
+		},
 	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	e.client = &client
 	e.life, e.kill = context.WithCancel(context.Background())
 	return e
 }
@@ -95,9 +91,7 @@ func (e *exporter) hurry() { close(e.hurried) }
 // end stops all sending. Whether it was done tells the cause of what is missing.
 func (e *exporter) end(done bool) {
 	e.kill()
-	if e.own {
-		e.client.CloseIdleConnections()
-	}
+	e.client.CloseIdleConnections()
 	why := "the time to send the last ones was over"
 	if done {
 		why = "the queue was full, or the collector refused them"

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -66,7 +65,7 @@ type (
 		String *string    `json:"stringValue,omitempty"`
 		Bool   *bool      `json:"boolValue,omitempty"`
 		Int    *string    `json:"intValue,omitempty"`
-		Double any        `json:"doubleValue,omitempty"` // a number, or the name of what JSON has no number for
+		Double *float64   `json:"doubleValue,omitempty"`
 		Array  *wireArray `json:"arrayValue,omitempty"`
 	}
 	wireArray struct {
@@ -188,7 +187,8 @@ func wireValueOf(v attribute.Value) wireValue {
 		n := strconv.FormatInt(v.AsInt64(), 10)
 		return wireValue{Int: &n}
 	case attribute.FLOAT64:
-		return wireValue{Double: double(v.AsFloat64())}
+		f := v.AsFloat64()
+		return wireValue{Double: &f}
 	case attribute.STRINGSLICE:
 		array := &wireArray{Values: []wireValue{}}
 		for _, s := range v.AsStringSlice() {
@@ -201,16 +201,4 @@ func wireValueOf(v attribute.Value) wireValue {
 		s = v.AsString()
 	}
 	return wireValue{String: &s}
-}
-
-func double(f float64) any {
-	switch {
-	case math.IsNaN(f):
-		return "NaN"
-	case math.IsInf(f, 1):
-		return "Infinity"
-	case math.IsInf(f, -1):
-		return "-Infinity"
-	}
-	return f
 }

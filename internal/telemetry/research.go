@@ -46,17 +46,10 @@ func (m *model) Generate(ctx context.Context, c llm.Call) (reply llm.Reply, err 
 	if c.Attempt > 0 {
 		list = append(list, keyOwnAttempt.Int(c.Attempt))
 	}
-	ctx, span := m.tracer.start(ctx, opChat+" "+asked, trace.SpanKindClient, trace.WithAttributes(list...))
-	returned := false
-	defer func() {
-		if !returned { // it panics
-			failed(span, string(marchwarden.CodeInternal))
-		}
-		m.tracer.finish(span)
-	}()
-	reply, err = m.inner.Generate(ctx, c)
-	returned = true
-	tellReply(span, id, reply, err)
+	m.tracer.within(ctx, opChat+" "+asked, trace.SpanKindClient, list, func(ctx context.Context, span trace.Span) {
+		reply, err = m.inner.Generate(ctx, c)
+		tellReply(span, id, reply, err)
+	})
 	return reply, err
 }
 
@@ -122,23 +115,30 @@ func (r *researcher) Research(ctx context.Context, req marchwarden.Request, sink
 		keyAgent.String(agent),
 	}
 	list = append(list, asked(ctx, req)...)
-	ctx, span := r.tracer.start(ctx, opInvokeAgent+" "+agent, trace.SpanKindInternal, trace.WithAttributes(list...))
+	r.tracer.within(ctx, opInvokeAgent+" "+agent, trace.SpanKindInternal, list, func(ctx context.Context, span trace.Span) {
+		res, err = r.inner.Research(ctx, req, sink)
+		if err != nil {
+			failed(span, string(marchwarden.CodeOf(err)))
+		}
+		if res != nil {
+			span.SetAttributes(found(res)...)
+		}
+	})
+	return res, err
+}
+
+// within does something within a span. One that panics has failed.
+func (t *Tracer) within(ctx context.Context, name string, kind trace.SpanKind, list []attribute.KeyValue, do func(context.Context, trace.Span)) {
+	ctx, span := t.start(ctx, name, kind, trace.WithAttributes(list...))
 	returned := false
 	defer func() {
-		if !returned { // it panics
+		if !returned {
 			failed(span, string(marchwarden.CodeInternal))
 		}
-		r.tracer.finish(span)
+		t.finish(span)
 	}()
-	res, err = r.inner.Research(ctx, req, sink)
+	do(ctx, span)
 	returned = true
-	if err != nil {
-		failed(span, string(marchwarden.CodeOf(err)))
-	}
-	if res != nil {
-		span.SetAttributes(found(res)...)
-	}
-	return res, err
 }
 
 // asked is what is told of a request, which may be one that breaks the contract.

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -78,9 +77,6 @@ func (e *env) bad(name, format string, args ...any) {
 
 // readSettings reads the settings; nil is that there is nothing to do.
 func readSettings(cfg Config) (*settings, error) {
-	if cfg.Env == nil {
-		return nil, nil
-	}
 	e := &env{look: cfg.Env}
 	if _, at := e.otlp("ENDPOINT"); at == "" || !e.enabled() {
 		return nil, e.err
@@ -299,7 +295,7 @@ func (e *env) milliseconds(name, value string, byDefault time.Duration) time.Dur
 // resource reads who sends.
 func (e *env) resource(s *settings, cfg Config) {
 	const list = "OTEL_RESOURCE_ATTRIBUTES"
-	named := []attribute.KeyValue{keyServiceName.String(cmp.Or(cfg.Service, scopeName))}
+	named := []attribute.KeyValue{keyServiceName.String(scopeName)}
 	if cfg.Version != "" {
 		named = append(named, keyServiceVersion.String(cfg.Version))
 	}

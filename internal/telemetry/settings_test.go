@@ -3,7 +3,6 @@ package telemetry_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -57,9 +56,6 @@ func TestBadSettings(t *testing.T) {
 		if !errors.Is(err, marchwarden.CodeInvalid) || !strings.HasPrefix(err.Error(), "OTEL_TRACES_SAMPLER_ARG: ") {
 			t.Errorf("%s: %v", arg, err)
 		}
-	}
-	if _, err := telemetry.Start(telemetry.Config{Env: func(k string) string { return map[string]string{base: "http://127.0.0.1"}[k] }}); !errors.Is(err, marchwarden.CodeInternal) {
-		t.Errorf("no clock: %v", err)
 	}
 }
 
@@ -134,30 +130,3 @@ func TestSamplers(t *testing.T) {
 		}
 	}
 }
-
-func TestACallersClient(t *testing.T) {
-	c := collect(t, nil)
-	used := 0
-	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		used++
-		return http.DefaultTransport.RoundTrip(r)
-	})}
-	env := at(c)
-	tracer, err := telemetry.Start(telemetry.Config{Env: func(k string) string { return env[k] }, Now: time.Now, HTTP: client})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, end := tracer.Serve(context.Background(), telemetry.Op{Method: "ping"}, nil)
-	end(nil)
-	if err := tracer.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	if c.named("ping"); used != 1 || client.CheckRedirect != nil || c.resource["service.name"] != "marchwarden" {
-		t.Errorf("used %d times; changed: %v; %v", used, client.CheckRedirect != nil, c.resource)
-	}
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

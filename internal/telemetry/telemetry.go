@@ -21,7 +21,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -35,16 +34,11 @@ import (
 
 // Config is what a tracer needs from its process.
 type Config struct {
-	// Env looks a setting up; "" is unset. Nil has no settings.
+	// Env looks a setting up; "" is unset.
 	Env func(string) string
-	// Service and Version name the process where OTEL_SERVICE_NAME and
-	// OTEL_RESOURCE_ATTRIBUTES do not. An empty Service is "marchwarden".
-	Service, Version string
-	// HTTP reaches the collector, which commonly is on a private address: it must not
-	// be a client that refuses those. Nil is a client of its own. Redirects are not
-	// followed, whatever the client says: the headers are for one collector.
-	HTTP *http.Client
-	// Now is the clock of spans; it must be set where tracing is on.
+	// Version is that of the program.
+	Version string
+	// Now is the clock of spans.
 	Now func() time.Time
 	// Log gets warnings, at most one a minute once the process runs; nil drops them.
 	// No setting's value that may be a secret is ever logged.
@@ -78,9 +72,6 @@ func Start(cfg Config) (*Tracer, error) {
 	s, err := readSettings(cfg)
 	if err != nil || s == nil {
 		return nil, err
-	}
-	if cfg.Now == nil {
-		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "start tracing: there is no clock")
 	}
 	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	for _, note := range s.notes {

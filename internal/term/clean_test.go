@@ -49,15 +49,6 @@ var cleanCases = []struct{ name, in, want string }{
 	{"separators", "a\u2028b\u2029c", "a\nb\nc"},
 }
 
-// hostileTexts are the inputs of cleanCases.
-func hostileTexts() []string {
-	var out []string
-	for _, c := range cleanCases {
-		out = append(out, c.in)
-	}
-	return out
-}
-
 // firstControl is where text has something that must not reach a terminal, or
 // -1. It states the rule apart from the code that enforces it.
 func firstControl(s string) int {

@@ -59,12 +59,12 @@ func Bytes(n int64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64) + " " + unit
 }
 
-// seconds is a number of seconds from outside as a duration, kept in range.
-func seconds(s float64) time.Duration {
+// Seconds writes a number of seconds from outside as a duration, kept in range.
+func Seconds(s float64) string {
 	if math.IsNaN(s) || s <= 0 {
-		return 0
+		s = 0
 	}
-	return time.Duration(min(s, 1e9) * float64(time.Second))
+	return Duration(time.Duration(min(s, 1e9) * float64(time.Second)))
 }
 
 // Plural writes a count and its noun, which takes an s: 1 source, 7 sources.

@@ -11,13 +11,13 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
-	tablecells "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/cells"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mdtable"
 )
 
 // markdownParser is CommonMark with tables and without link reference
 // definitions: a line "[1]: https://…" in an answer must not turn its markers
 // into links.
-var markdownParser = parser.NewParser(append(tablecells.Options(),
+var markdownParser = parser.NewParser(append(mdtable.Options(),
 	parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 	parser.WithInlineParsers(parser.DefaultInlineParsers()...),
 )...)
@@ -47,21 +47,21 @@ func (m *margin) nest(first, rest string) *margin {
 
 // markdown draws one document onto a page.
 type markdown struct {
-	*page
+	*Page
 	source []byte
 }
 
-// markdown writes Markdown from outside onto the page. Its markers may name the
+// Markdown writes Markdown from outside onto the page. Its markers may name the
 // citations from 1 to cited. What is longer than maxMarkdown is written as plain
 // text.
-func (p *page) markdown(src string, cited int) {
-	p.cited = cited
-	defer func() { p.cited = 0 }() // brackets elsewhere are no markers
+func (p *Page) Markdown(src string, cited int) {
+	p.Cited = cited
+	defer func() { p.Cited = 0 }() // brackets elsewhere are no markers
 	if len(src) > maxMarkdown {
-		p.text("", "", Run{strings.Trim(Clean(src), "\n"), Plain})
+		p.Text("", "", Run{strings.Trim(Clean(src), "\n"), Plain})
 		return
 	}
-	md := markdown{page: p, source: []byte(Clean(src))}
+	md := markdown{Page: p, source: []byte(Clean(src))}
 	md.blocks(markdownParser.Parse(text.NewReader(md.source)), &margin{}, false)
 }
 
@@ -79,7 +79,7 @@ func (md markdown) block(n ast.Node, m *margin) {
 	switch n := n.(type) {
 	case *ast.Heading:
 		runs := []Run{{strings.Repeat("#", n.Level) + " ", Dim}}
-		md.text(m.next(), m.rest, append(runs, md.inline(n, Bold)...)...)
+		md.Text(m.next(), m.rest, append(runs, md.inline(n, Bold)...)...)
 	case *ast.List:
 		md.list(n, m)
 	case *ast.Blockquote:
@@ -87,11 +87,11 @@ func (md markdown) block(n ast.Node, m *margin) {
 	case *ast.CodeBlock, *ast.FencedCodeBlock, *ast.HTMLBlock:
 		md.verbatim(n, m)
 	case *ast.ThematicBreak:
-		md.text(m.next(), m.rest, Run{"* * *", Dim})
+		md.Text(m.next(), m.rest, Run{"* * *", Dim})
 	case *extast.Table:
 		md.table(n, m)
 	default:
-		md.text(m.next(), m.rest, md.inline(n, Plain)...)
+		md.Text(m.next(), m.rest, md.inline(n, Plain)...)
 	}
 }
 
@@ -108,7 +108,7 @@ func (md markdown) list(n *ast.List, m *margin) {
 		}
 		item := m.nest(bullet, strings.Repeat(" ", uniseg.StringWidth(bullet)))
 		if c.FirstChild() == nil {
-			md.text(item.next(), item.rest)
+			md.Text(item.next(), item.rest)
 		}
 		md.blocks(c, item, n.IsTight)
 	}
@@ -142,7 +142,7 @@ func (md markdown) table(n *extast.Table, m *margin) {
 		}
 		var cols []line
 		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
-			l := line(cells(md.inline(c, look), md.cited))
+			l := line(cells(md.inline(c, look), md.Cited))
 			if len(cols) == len(widths) {
 				widths = append(widths, 0)
 			}
@@ -182,7 +182,7 @@ func (md markdown) tableRows(n *extast.Table, m *margin) {
 				runs = append(md.inline(h, Bold), Run{": ", Bold})
 				h = h.NextSibling()
 			}
-			md.text(item.next(), item.rest, append(runs, md.inline(c, Plain)...)...)
+			md.Text(item.next(), item.rest, append(runs, md.inline(c, Plain)...)...)
 		}
 	}
 }
@@ -197,16 +197,16 @@ func (md markdown) inline(n ast.Node, look Look) []Run {
 		case *ast.String:
 			out = append(out, Run{string(c.Value), look})
 		case *ast.CodeSpan:
-			out = append(out, Run{"`" + md.raw(c) + "`", look.and(Tint)})
+			out = append(out, Run{"`" + md.raw(c) + "`", look.And(Tint)})
 		case *ast.Emphasis:
-			out = append(out, md.inline(c, look.and([]Look{Italic, Bold}[min(c.Level, 2)-1]))...)
+			out = append(out, md.inline(c, look.And([]Look{Italic, Bold}[min(c.Level, 2)-1]))...)
 		case *ast.Link:
 			out = append(out, md.link(md.inline(c, look), c.Destination)...)
 		case *ast.Image:
 			alt := append([]Run{{"[image: ", look}}, md.inline(c, look)...)
 			out = append(out, md.link(append(alt, Run{"]", look}), c.Destination)...)
 		case *ast.AutoLink:
-			out = append(out, Run{string(c.Label(md.source)), look.and(Tint)})
+			out = append(out, Run{string(c.Label(md.source)), look.And(Tint)})
 		case *ast.RawHTML:
 			for i := range c.Segments.Len() {
 				seg := c.Segments.At(i)

@@ -10,9 +10,9 @@ import (
 )
 
 func drawn(st Style, src string) string {
-	p := &page{st: st}
-	p.markdown(src, 3)
-	return p.String()
+	p := st.NewPage()
+	p.Markdown(src, 3)
+	return p.b.String()
 }
 
 func TestMarkdown(t *testing.T) {
@@ -104,13 +104,6 @@ func FuzzMarkdown(f *testing.F) {
 			t.Fatalf("colour changes words: %q and %q", coloured, got)
 		}
 	})
-}
-
-func BenchmarkResult(b *testing.B) {
-	r, o := rich(b)
-	for b.Loop() {
-		screen(b, Style{Color: true, Width: 100}, r, o)
-	}
 }
 
 // Runs are cleaned where they become cells, whatever their maker did.

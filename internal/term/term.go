@@ -1,6 +1,5 @@
-// Package term is what people see in a terminal: the result of a research, errors,
-// warnings and tables. Package live, below it, shows a run that goes on, and package
-// reading an answer with the texts that it rests on; they use the pages of this one.
+// Package term is what people see in a terminal: pages of text, errors, warnings, tables,
+// and a run that goes on. What a page says of a result is package report's.
 //
 // The rules of the user interface:
 //
@@ -25,8 +24,7 @@
 //   - The same input gives the same bytes.
 //
 // The package reads no environment, no clock and no flags: cmd passes them in.
-// It decides how things look, not what is said: it computes nothing about a
-// result beyond counting and sorting.
+// It decides how things look, not what is said.
 package term
 
 import (
@@ -101,8 +99,8 @@ const (
 	Tint   Look = "36" // markers, code and what they point to
 )
 
-// and adds a code to another.
-func (a Look) and(b Look) Look {
+// And adds a code to another.
+func (a Look) And(b Look) Look {
 	if a == "" || b == "" {
 		return a + b
 	}

@@ -85,7 +85,7 @@ func cells(runs []Run, cited int) []cell {
 				glue(out)
 			}
 			if names(s[markers[0][0]+1:markers[0][1]-1], cited) {
-				c.look = c.look.and(Tint)
+				c.look = c.look.And(Tint)
 			}
 		}
 		at += len(cluster)
@@ -97,7 +97,7 @@ func cells(runs []Run, cited int) []cell {
 // series is short facts in a row. Lines are broken between facts; within one only
 // if it is too long to be sure of fitting on a line.
 func series(facts []string, separator string, look Look) []cell {
-	const sure = minText - factRow
+	const sure = minText - 11 // beside the longest label
 	var out []cell
 	for i, f := range facts {
 		if i < len(facts)-1 {
@@ -185,65 +185,4 @@ func (st Style) render(l line) string {
 		i = j
 	}
 	return b.String()
-}
-
-// page is a screen being written.
-type page struct {
-	strings.Builder
-	st    Style
-	cited int // how many citations the markers of what is written now can name
-}
-
-// text writes runs as a wrapped paragraph behind margins: first before its first
-// line, rest before the others. Margins are our own strings.
-func (p *page) text(first, rest string, runs ...Run) {
-	p.lay(first, rest, cells(runs, p.cited))
-}
-
-// lay is text for what was cut into cells already.
-func (p *page) lay(first, rest string, cs []cell) {
-	width := p.st.textWidth()
-	lines := wrap(cs, width-uniseg.StringWidth(first), width-uniseg.StringWidth(rest))
-	if len(lines) == 0 {
-		lines = []line{nil}
-	}
-	margin := first
-	for _, l := range lines {
-		p.line(margin, p.st.render(l))
-		margin = rest
-	}
-}
-
-// line writes one rendered line behind a margin.
-func (p *page) line(margin, rendered string) {
-	if rendered == "" {
-		margin = strings.TrimRight(margin, " ")
-	}
-	body := strings.TrimLeft(margin, " ")
-	p.WriteString(margin[:len(margin)-len(body)])
-	p.WriteString(p.st.Paint(Dim, body))
-	p.WriteString(rendered + "\n")
-}
-
-// gap writes an empty line.
-func (p *page) gap() { p.WriteString("\n") }
-
-// columns writes two stacks of lines side by side behind a margin, the left one
-// as wide as said.
-func (p *page) columns(margin string, width int, left, right []line) {
-	for i := range max(len(left), len(right)) {
-		var l, r line
-		if i < len(left) {
-			l = left[i]
-		}
-		if i < len(right) {
-			r = right[i]
-		}
-		fill := strings.Repeat(" ", max(0, width-l.width()))
-		bar := " │ "
-		if len(r) == 0 {
-			bar = " │"
-		}
-		p.line(margin, p.st.render(l)+fill+p.st.Paint(Dim, bar)+p.st.render(r))
-	}
 }

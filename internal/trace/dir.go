@@ -1,9 +1,9 @@
 package trace
 
 import (
+	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -23,6 +22,9 @@ const suffix = ".jsonl"
 // ForeignSuffix ends the name of the file that marks a trace as one that came from
 // somewhere else.
 const ForeignSuffix = ".imported"
+
+// ImportLock is the file in the folder that an import locks while it puts traces there.
+const ImportLock = "lock"
 
 // Dir is a folder of traces. It is safe for concurrent use, by several processes
 // too: each run writes a file of its own, and holds a lock on it while it does.
@@ -64,7 +66,8 @@ func (d *Dir) Close() error {
 // Path is where the folder is.
 func (d *Dir) Path() string { return d.path }
 
-// Create begins a new trace; the id must not have been used before.
+// Create begins a new trace; the id must not have been used before. A file in which no whole
+// line stands, since a crash came before the first, is begun again.
 func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
 	if !id.Valid() {
 		return nil, marchwarden.Errorf(marchwarden.CodeInternal, "a trace needs an id")
@@ -73,15 +76,74 @@ func (d *Dir) Create(id marchwarden.TraceID) (*Writer, error) {
 		return nil, d.err
 	}
 	f, err := d.root.OpenFile(id.String()+suffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	used := errors.Is(err, fs.ErrExist)
+	if used {
+		f, err = d.root.OpenFile(id.String()+suffix, os.O_WRONLY|os.O_APPEND, 0o600)
+	}
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
-	if err := errors.Join(durable.Hold(f, holdLimit), d.sync()); err != nil {
+	err = durable.Hold(f, holdLimit)
+	if err == nil && used {
+		err = d.empty(id, f)
+	}
+	if err := errors.Join(err, d.sync()); err != nil {
 		f.Close()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "create trace %s", id)
 	}
 	return &Writer{f: f, now: d.now, clean: d.Clean, sums: true}, nil
 }
+
+// empty makes the file of a trace empty, unless something is recorded in it.
+func (d *Dir) empty(id marchwarden.TraceID, f *os.File) error {
+	log, err := d.Load(id)
+	if err == nil && (len(log.Steps) > 0 || log.Damaged) {
+		err = fs.ErrExist
+	}
+	if err != nil {
+		return err
+	}
+	return f.Truncate(0)
+}
+
+// Mirror is the trace of a run that another machine records, as it grows: it is listed and
+// followed like any other. It holds the lock of the trace.
+type Mirror struct {
+	f        *os.File
+	at, size int64
+}
+
+// Mirror opens the trace of a run to add lines that are written elsewhere, from the first on.
+func (d *Dir) Mirror(id marchwarden.TraceID) (*Mirror, error) {
+	if d.root == nil {
+		return nil, d.err
+	}
+	f, err := d.root.OpenFile(id.String()+suffix, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open trace %s", id)
+	}
+	err = durable.Lock(f, false)
+	info, failed := f.Stat()
+	if err = errors.Join(err, failed); err != nil {
+		f.Close()
+		return nil, Going(id)
+	}
+	return &Mirror{f: f, size: info.Size()}, nil
+}
+
+// Onward says that the next line comes after those that are here.
+func (m *Mirror) Onward() { m.at = max(m.at, m.size) }
+
+// Add adds a line, unless it is here.
+func (m *Mirror) Add(line []byte) error {
+	here := min(max(0, m.size-m.at), int64(len(line)))
+	m.at += int64(len(line))
+	_, err := m.f.Write(line[here:])
+	return err
+}
+
+// Close gives the trace up.
+func (m *Mirror) Close() error { return m.f.Close() }
 
 // Unrecorded begins the warning of a result whose run could not be recorded.
 const Unrecorded = "this answer is not recorded"
@@ -234,6 +296,27 @@ func (d *Dir) open(id marchwarden.TraceID) (*os.File, error) {
 	return f, nil
 }
 
+// Beginning is how a run was begun, by its first line alone: there may be thousands of
+// traces. The start is nil if the line cannot be read, and begun is false if it was never
+// written whole: no run is in it.
+func (d *Dir) Beginning(id marchwarden.TraceID) (start *Start, begun bool) {
+	f, err := d.Raw(id)
+	if err != nil {
+		return nil, marchwarden.CodeOf(err) != marchwarden.CodeNotFound
+	}
+	defer f.Close()
+	first, err := bufio.NewReader(f).ReadBytes('\n')
+	if err != nil {
+		return nil, !errors.Is(err, io.EOF)
+	}
+	log, err := Read(bytes.NewReader(first))
+	if err != nil {
+		return nil, true
+	}
+	start, _ = log.Start() // nil with its error
+	return start, true
+}
+
 // List returns the ids of all traces, newest file first.
 func (d *Dir) List() ([]marchwarden.TraceID, error) {
 	files, err := d.Files()
@@ -294,98 +377,4 @@ func (d *Dir) Files() ([]File, error) {
 // sync makes a new name in the folder survive a power loss.
 func (d *Dir) sync() error {
 	return durable.SyncDir(d.root.Open("."))
-}
-
-// Writer appends steps to one trace. It is safe for concurrent use within a
-// process; two writers on one file are not.
-type Writer struct {
-	now   func() time.Time
-	clean func([]byte) []byte // nil for none
-
-	mu    sync.Mutex // guards what follows
-	f     file
-	steps int
-	sums  bool   // lines have checksums
-	sum   string // of the last line
-	err   error  // the first failure: a stump may be in the file, so nothing follows it
-}
-
-// file is what a Writer needs of *os.File.
-type file interface {
-	io.WriteCloser
-	Sync() error
-}
-
-// Append numbers and dates the step, writes it as one line and syncs it to disk.
-// After a failure the writer is broken: that and every later Append returns the
-// first error, so that a half-written line is never followed by another. A step
-// whose line Read would refuse (one of unknown action, one that is too long) is a
-// failure too.
-func (w *Writer) Append(s Step) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err != nil {
-		return w.err
-	}
-	h := s.Header()
-	h.Step, h.Action, h.Timestamp = w.steps+1, s.action(), w.now().UTC()
-	if err := w.write(s); err != nil {
-		w.err = marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write trace step %d", h.Step)
-		return w.err
-	}
-	w.steps++
-	return nil
-}
-
-func (w *Writer) write(s Step) error {
-	if _, ok := s.(*Unknown); ok {
-		return errors.New("a step of unknown action can be read only")
-	}
-	line, err := encode(s)
-	if err != nil {
-		return err
-	}
-	if w.clean != nil {
-		line = w.clean(line)
-	}
-	sum := ""
-	if w.sums {
-		line, sum = withSum(w.sum, line)
-	}
-	if len(line) > maxLine {
-		return fmt.Errorf("its line has %d bytes, more than %d", len(line), maxLine)
-	}
-	n, err := w.f.Write(line)
-	if err == nil && n < len(line) {
-		err = io.ErrShortWrite
-	}
-	if err != nil {
-		return err
-	}
-	if err := w.f.Sync(); err != nil {
-		return err
-	}
-	w.sum = sum
-	return nil
-}
-
-// Close closes the file. Closing twice is an error of the second call only, and closing
-// the writer of a trace that could not be made is none.
-func (w *Writer) Close() error {
-	if w == nil {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.f.Close()
-}
-
-func encode(s Step) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
 }

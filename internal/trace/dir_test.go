@@ -148,6 +148,26 @@ func TestCreateAndAppendRefuse(t *testing.T) {
 	}
 }
 
+// A crash between the making of a file and its first whole line leaves nothing that is in the way.
+func TestCreateAfterACrash(t *testing.T) {
+	for n, left := range []string{"", `{"step":1,"act`} {
+		d, id := newDir(t), testID(t, n)
+		if err := os.WriteFile(filepath.Join(d.Path(), id.String()+suffix), []byte(left), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w, err := d.Create(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(w.Append(message(1)), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if log, err := d.Load(id); err != nil || len(log.Steps) != 1 || log.Torn > 0 {
+			t.Errorf("after %q: %+v, %v", left, log, err)
+		}
+	}
+}
+
 func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	d := newDir(t)
 	w, err := d.Create(testID(t, 1))

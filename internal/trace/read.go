@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"reflect"
 	"slices"
 	"strconv"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 )
 
 // maxLine bounds one line of a trace; the program writes far shorter ones.
@@ -70,6 +72,31 @@ func (l *Log) Latest() *Complete {
 		}
 	}
 	return nil
+}
+
+// Refs are the blobs that the trace needs, each once, with the first step that names it.
+func (l *Log) Refs() iter.Seq2[Step, blob.Ref] {
+	return func(yield func(Step, blob.Ref) bool) {
+		seen := map[blob.Ref]bool{}
+		for _, s := range l.Steps {
+			for _, ref := range Refs(s) {
+				if seen[ref] {
+					continue
+				}
+				if seen[ref] = true; !yield(s, ref) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// TornWords says that a crash tore the last line of the trace of a run; "" if none did.
+func (l *Log) TornWords(id marchwarden.TraceID) string {
+	if l.Torn == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the last line of trace %s is torn: %d bytes that a crash left carry no step", id, l.Torn)
 }
 
 // Read reads a trace. A last line without its newline was never acknowledged,

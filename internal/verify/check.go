@@ -72,23 +72,19 @@ type Report struct {
 func (r Report) OK() bool { return r.Problems() == 0 }
 
 // Problems counts what does not stand.
-func (r Report) Problems() int {
-	n := len(r.Answer)
-	for _, f := range slices.Concat(r.Citations, r.Closest) {
-		if f.Problem != "" {
-			n++
-		}
-	}
-	for _, c := range r.Claims {
-		if c.Problem != "" {
-			n++
-		}
-	}
-	return n
-}
+func (r Report) Problems() int { return len(r.problems()) }
 
 // String names the first problems.
 func (r Report) String() string {
+	all := r.problems()
+	if len(all) == 0 {
+		return "everything stands"
+	}
+	return strings.Join(all[:min(3, len(all))], "; ")
+}
+
+// problems says what does not stand.
+func (r Report) problems() []string {
 	var all []string
 	for _, f := range slices.Concat(r.Citations, r.Closest) {
 		if f.Problem != "" {
@@ -101,10 +97,7 @@ func (r Report) String() string {
 			all = append(all, fmt.Sprintf("claim %q: %s", clip(c.Text), c.Problem))
 		}
 	}
-	if len(all) == 0 {
-		return "everything stands"
-	}
-	return strings.Join(all[:min(3, len(all))], "; ")
+	return all
 }
 
 // Check holds a result against the stored bytes: every excerpt at its span, every

@@ -61,8 +61,12 @@ func (g Grounded) Step() *trace.Verify {
 
 // Rules names how the gate works, and changes when that does. A run keeps those that
 // it began with, so that it can be run again: those without a name, "", called
-// nothing quoted, named no judge, did not say that a refusal is one and gave no snippets.
-const Rules = "gate/3"
+// nothing quoted, named no judge, did not say that a refusal is one and gave no snippets;
+// under "gate/3" a sentence was shown without the lines that it leads to.
+const Rules = "gate/4"
+
+// KnowsRules reports whether this program can work by the rules of a run.
+func KnowsRules(rules string) bool { return rules == "" || rules == "gate/3" || rules == Rules }
 
 // Gate grounds a draft in the evidence, by the rules of the run. Every text it cuts
 // from is read from the store, where its hash is checked; an error means that the

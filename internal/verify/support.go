@@ -7,7 +7,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
 // CheckSupport judges the claims of a result once more that were not called quoted or
@@ -15,15 +14,15 @@ import (
 // them the excerpts deny or say nothing of. What the judge merely cannot confirm is no
 // problem. The reader may be nil. An error means only that ctx ended.
 func CheckSupport(ctx context.Context, r reader.Reader, res *marchwarden.Result, report *Report) error {
-	j := judge.New(r)
+	j := NewJudge(r)
 	for i, c := range res.Claims {
 		if c.Support == marchwarden.Quoted || c.Support == marchwarden.Unsupported || report.Claims[i].Problem != "" {
 			continue
 		}
-		var excerpts []judge.Excerpt
+		var excerpts []Excerpt
 		for _, n := range c.Citations {
 			if x := res.Citations[n-1]; x.RawExcerpt != marchwarden.ExcerptNonText {
-				excerpts = append(excerpts, judge.Excerpt{Heading: x.Title, Text: x.RawExcerpt})
+				excerpts = append(excerpts, Excerpt{Heading: x.Title, Text: x.RawExcerpt})
 			}
 		}
 		o, err := j.Judge(ctx, c.Text, excerpts)

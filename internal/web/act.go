@@ -13,8 +13,8 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
@@ -32,7 +32,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, id marchwarden.T
 		}
 		tokens = n
 	}
-	if err := s.Office.Resume(r.Context(), id, tokens); err != nil {
+	if err := s.App.Resume(r.Context(), id, tokens); err != nil {
 		return err
 	}
 	return s.back(w, r, id, "resumed")
@@ -40,7 +40,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, id marchwarden.T
 
 // rerun runs a run again on its record. Nothing is searched, fetched or asked.
 func (s *Server) rerun(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
-	same, words, err := s.Tests.Rerun(r.Context(), id)
+	same, words, err := s.App.Rerun(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (s *Server) drift(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 		return err
 	}
 	s.checks.begin(r.Context(), id, func(ctx context.Context, told func()) error {
-		_, err := s.Tests.Drift(ctx, id, told)
+		_, err := s.App.Drift(ctx, id, told)
 		if err != nil && marchwarden.CodeOf(err) != marchwarden.CodeCanceled {
 			s.Log.Warn("a check of sources failed", "trace_id", id.String(), "error", err)
 		}
@@ -191,8 +191,8 @@ func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarde
 	}
 	v := page.Drift{Frame: s.frame(r, "Sources of: "+t.view.Title), ID: id.String(), Question: t.Question, CanCheck: may(r.Context(), access.ScopeResearch)}
 	done, going, failed := s.checks.find(id, r.Method == http.MethodGet)
-	if last, words, ok := s.Tests.Drifted(id); ok { // after that: one that ends in between is there
-		s.fillDrift(&v, last, words)
+	if last, words, ok := s.App.Drifted(id); ok { // after that: one that ends in between is there
+		v.Report, v.CheckedAt, v.Summary = last, s.local(last.CheckedAt), words
 	}
 	switch {
 	case going:
@@ -205,42 +205,11 @@ func (s *Server) driftPage(w http.ResponseWriter, r *http.Request, id marchwarde
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Drift(w, v) })
 }
 
-func (s *Server) fillDrift(v *page.Drift, last drift.Report, words string) {
-	v.CheckedAt, v.Summary = s.local(last.CheckedAt), words
-	for _, src := range last.Sources {
-		d := page.DriftSource{Title: src.Title, Locator: src.Locator, State: driftState(src), Detail: src.Detail, MovedTo: src.MovedTo, Fetched: s.local(src.FetchedAt)}
-		for _, n := range src.Citations {
-			if n < 1 || n > len(last.Passages) {
-				continue
-			}
-			p := last.Passages[n-1]
-			passage := page.DriftPassage{Citation: p.Citation, State: string(p.State), Excerpt: p.Excerpt}
-			for _, e := range p.Diff {
-				passage.Diff = append(passage.Diff, page.Edit{Text: e.Text, Went: e.Op == drift.Removed, Came: e.Op == drift.Added})
-			}
-			d.Passages = append(d.Passages, passage)
-		}
-		v.Sources = append(v.Sources, d)
-	}
-	for _, c := range last.Claims {
-		v.Claims = append(v.Claims, page.DriftClaim{Text: c.Text, State: string(c.State), Citations: c.Citations})
-	}
-}
-
-// driftState is what became of a source, in one word: why it could not be had, if it
-// could not.
-func driftState(src drift.Source) string {
-	if src.State == drift.Unreachable && src.Why != "" {
-		return string(src.Why)
-	}
-	return string(src.State)
-}
-
 // export sends a run in another form. It is made as a whole first, so that what fails
 // is a page that says so and not half a file.
 func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID) error {
 	name := r.PathValue("format")
-	for _, f := range s.Tests.Formats() {
+	for _, f := range s.App.Formats() {
 		if f.Name != name {
 			continue
 		}
@@ -250,7 +219,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, id marchwarden.T
 		}
 		defer os.Remove(file.Name())
 		defer file.Close()
-		if err := s.Tests.Export(r.Context(), id, f.Name, file); err != nil {
+		if err := s.App.Export(r.Context(), id, f.Name, file); err != nil {
 			return err
 		}
 		size, err := file.Seek(0, io.SeekCurrent)
@@ -276,7 +245,7 @@ func (s *Server) confirmDelete(w http.ResponseWriter, r *http.Request, id marchw
 		Message: "The run goes with its rihlas and with every stored text that no other run needs. This cannot be undone; export it first if you may want it again."}
 	if run, err := s.Store.Load(id); err == nil { // a damaged one can be deleted, too
 		v.Question = run.Start.Request.Question
-		v.Facts = []page.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Rihlas", Value: term.Count(len(run.Rihlas))}}
+		v.Facts = []report.Fact{{Label: "Asked", Value: s.local(run.Start.StartedAt).Format("2 Jan 2006, 15:04 MST")}, {Label: "Rihlas", Value: term.Count(len(run.Rihlas))}}
 	}
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Confirm(w, v) })
 }
@@ -291,7 +260,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	}
 	s.checks.stop(r.Context(), id) // or it would keep a report on what is gone
 	whole := context.WithoutCancel(r.Context())
-	if err := s.Office.Remove(whole, id); err != nil { // who leaves does not leave half of it
+	if err := s.App.Remove(whole, id); err != nil { // who leaves does not leave half of it
 		return err
 	}
 	s.reports.forget(id)

@@ -29,9 +29,9 @@ func TestResume(t *testing.T) {
 		has(t, page, "token_budget: must be a whole number of at least 1000")
 	}
 	for text, want := range map[string]int{"": 0, " ": 0, "1000": 1000, " 25000 ": 25000} {
-		w.office.resumed = nil
-		if status, to, _ := b.post(path(id, "/resume"), url.Values{"token_budget": {text}}); status != 303 || to != path(id, "?notice=resumed") || len(w.office.resumed) != 1 || w.office.resumed[0] != want {
-			t.Errorf("%q: %d %s %v", text, status, to, w.office.resumed)
+		w.actor.resumed = nil
+		if status, to, _ := b.post(path(id, "/resume"), url.Values{"token_budget": {text}}); status != 303 || to != path(id, "?notice=resumed") || len(w.actor.resumed) != 1 || w.actor.resumed[0] != want {
+			t.Errorf("%q: %d %s %v", text, status, to, w.actor.resumed)
 		}
 	}
 }
@@ -233,19 +233,19 @@ func TestDelete(t *testing.T) {
 	_, text := b.get(path(id, "/delete"))
 	has(t, text, "Delete this run?", question, `name="confirmed" value="yes"`)
 	for _, word := range []string{"", "no", "YES", "yes "} {
-		if status, _, _ := b.post(path(id, "/delete"), url.Values{"confirmed": {word}}); status != 400 || len(w.office.removed) > 0 {
+		if status, _, _ := b.post(path(id, "/delete"), url.Values{"confirmed": {word}}); status != 400 || len(w.actor.removed) > 0 {
 			t.Errorf("%q: %d", word, status)
 		}
 	}
 	if resp, _ := b.send("POST", path(id, "/delete?confirmed=yes"), url.Values{"csrf": {b.csrf}}); resp.StatusCode != 400 {
 		t.Errorf("by the address: %d", resp.StatusCode)
 	}
-	b.get(path(id, "")) // it is on the shelf
+	b.get(path(id, "")) // it is kept
 	s := w.slowly(nil)
 	b.post(path(id, "/drift"), nil)
 	<-s.begun
 	status, to, _ := b.post(path(id, "/delete"), url.Values{"confirmed": {"yes"}})
-	if status != 303 || to != "/history?notice=deleted" || len(w.office.removed) != 1 {
+	if status != 303 || to != "/history?notice=deleted" || len(w.actor.removed) != 1 {
 		t.Fatalf("%d %s", status, to)
 	}
 	select {

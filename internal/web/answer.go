@@ -8,16 +8,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/prose"
 )
 
 // told is a run that has a result: what its page and its sources are made of.
@@ -27,74 +24,13 @@ type told struct {
 	board *run.Board
 }
 
-// shelf keeps the reports that were looked at last: a reader who clicks through the
-// sources of an answer does not have all of them read again each time. A run that went
-// on has another report, so the length of its trace is part of the key.
-type shelf struct {
-	mu   sync.Mutex // guards what follows
-	kept []shelved  // the latest last
-	held int        // bytes of all
-}
-
-type shelved struct {
-	id    marchwarden.TraceID
-	bytes int64
-	told  *told
-	size  int // about how many bytes it takes
-}
-
-const (
-	// shelfRoom is how many reports are kept, and shelfBytes how large they are together.
-	// One that is larger is read each time.
-	shelfRoom  = 8
-	shelfBytes = 64 << 20
-)
-
-func (h *shelf) find(id marchwarden.TraceID, bytes int64) *told {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	i := slices.IndexFunc(h.kept, func(s shelved) bool { return s.id == id && s.bytes == bytes })
-	if i < 0 {
-		return nil
-	}
-	s := h.kept[i]
-	h.kept = append(slices.Delete(h.kept, i, i+1), s)
-	return s.told
-}
-
-func (h *shelf) put(s shelved) {
-	h.forget(s.id)
-	if s.size > shelfBytes {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.kept = append(h.kept, s)
-	h.held += s.size
-	for len(h.kept) > shelfRoom || h.held > shelfBytes {
-		h.held -= h.kept[0].size
-		h.kept = slices.Delete(h.kept, 0, 1)
-	}
-}
-
-func (h *shelf) forget(id marchwarden.TraceID) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.kept = slices.DeleteFunc(h.kept, func(s shelved) bool {
-		if s.id == id {
-			h.held -= s.size
-		}
-		return s.id == id
-	})
-}
-
 // tell reads a run that has a result. board may be nil.
 func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Board) (*told, error) {
 	bytes, _, err := s.Store.Traces.Size(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if t := s.reports.find(id, bytes); t != nil {
+	if t, ok := s.reports.find(id, bytes); ok {
 		return t, nil
 	}
 	run, err := s.Store.Load(id)
@@ -115,7 +51,7 @@ func (s *Server) tell(ctx context.Context, id marchwarden.TraceID, board *run.Bo
 	}
 	size := share(r) + int(bytes)
 	t := &told{r, r.View(), board}
-	s.reports.put(shelved{id, bytes, t, size})
+	s.reports.put(id, bytes, t, size)
 	return t, nil
 }
 
@@ -149,7 +85,7 @@ func share(r *report.Report) (size int) {
 
 // answerPage is the page of a run that has ended.
 func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchwarden.TraceID, board *run.Board) error {
-	standing := history.Look(s.Store.Traces, id)
+	standing := run.Look(s.Store.Traces, id)
 	t, err := s.tell(r.Context(), id, board)
 	switch marchwarden.CodeOf(err) {
 	case marchwarden.CodeUnsupported:
@@ -163,7 +99,7 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, id marchward
 	v := s.answer(t, standing)
 	v.Can = can(r.Context(), v.Can)
 	v.Frame = s.frame(r, t.view.Title)
-	last, words, checked := s.Tests.Drifted(id)
+	last, words, checked := s.App.Drifted(id)
 	v.Drift = words
 	if checked {
 		for i := range v.Sources {
@@ -193,7 +129,7 @@ func firstCited(v *report.View) int {
 }
 
 // damaged is the page of a run whose record cannot be read. It can be deleted.
-func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Board, g history.Entry, err error) error {
+func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, err error) error {
 	s.Log.Warn("the record of a run cannot be read", "trace_id", g.ID.String(), "error", err)
 	if board == nil {
 		board = &run.Board{Question: g.Question, Researcher: g.Researcher}
@@ -204,53 +140,36 @@ func (s *Server) damaged(w http.ResponseWriter, r *http.Request, board *run.Boar
 
 // unanswered is the page of a run that goes on no more and has no result: its lanes as
 // far as they came, and how to go on.
-func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g history.Entry, why string) error {
+func (s *Server) unanswered(w http.ResponseWriter, r *http.Request, board *run.Board, g run.Entry, why string) error {
 	live := s.live(g.ID, board, true)
 	v := page.Answer{Frame: s.frame(r, board.Question), ID: g.ID.String(), Question: board.Question, Researcher: board.Researcher, Began: s.local(board.Began),
-		Warnings: []string{why}, Lanes: live.Lanes, Gaps: live.Gaps, Discoveries: live.Discoveries, Decisions: live.Decisions}
+		Warnings: []string{why}, Lanes: live.Picture, Gaps: live.Gaps, Discoveries: live.Discoveries, Decisions: live.Decisions}
 	v.Can = can(r.Context(), page.Can{Resume: g.Resumable, Delete: true})
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Answer(w, v) })
 }
 
 // answer is a result as a view.
-func (s *Server) answer(t *told, g history.Entry) page.Answer {
+func (s *Server) answer(t *told, g run.Entry) page.Answer {
 	res := t.Result
 	v := page.Answer{ID: res.TraceID.String(), Question: t.Question, Researcher: t.Researcher, Began: s.local(t.StartedAt), Took: seconds(res.CostMetadata.WallTimeSec),
-		Partial: g.Partial, Warnings: t.view.Notices, Lead: t.view.Lead, LeadsTo: t.view.LeadsTo, Body: prose.Answer(res), Confidence: confidenceOf(res, t.view.Factors), Gaps: gapGroups(t.view.Gaps),
-		Cost: facts(t.view.Cost), Provenance: facts(t.view.Provenance), Lanes: Lanes(t.board, t.board.Last, false), Stages: Stages(t.board)}
-	for _, c := range t.view.Claims {
-		v.Claims = append(v.Claims, page.Claim{Number: c.Number, Text: c.Text, Support: c.Verdict, Citations: c.Sources})
-	}
-	for i := range t.view.Closest {
-		c := res.Closest[i]
-		v.Closest = append(v.Closest, page.Near{Title: c.Title, Locator: c.Locator, Excerpt: c.RawExcerpt, Reason: c.Reason})
-	}
-	for i, c := range t.view.Contradictions {
-		was := res.Contradictions[i]
-		v.Contradictions = append(v.Contradictions, page.Contradiction{Subject: was.Subject, Attribute: was.Attribute, Detail: c.Detail, A: side(was.A, c.Sides[0]), B: side(was.B, c.Sides[1])})
-	}
+		Partial: g.Partial, Warnings: t.view.Notices, Lead: t.view.Lead, LeadsTo: t.view.LeadsTo, Body: report.AnswerHTML(res), Closest: t.view.Closest,
+		Confidence: confidenceOf(res, t.view.Factors), Claims: t.view.Claims, Contradictions: t.view.Contradictions, Gaps: t.view.Gaps, Questions: res.OpenQuestions,
+		Rihlas: t.view.Rihlas, Cost: t.view.Cost, Provenance: t.view.Provenance, Lanes: page.Lanes(t.board, t.board.Last, false), Stages: stagesTable(t.board.Stages())}
 	for _, d := range res.DiscoveryEvents {
 		if d.Type == marchwarden.ContradictionDetected && len(res.Contradictions) > 0 {
 			continue // it stands with the contradictions
 		}
-		v.Discoveries = append(v.Discoveries, discovery(d, ""))
-	}
-	for _, q := range res.OpenQuestions {
-		v.Questions = append(v.Questions, page.OpenQuestion{Question: q.Question, Context: q.Context, Priority: string(q.Priority)})
+		v.Discoveries = append(v.Discoveries, page.Discovery{DiscoveryEvent: d})
 	}
 	for _, d := range res.Decisions {
 		if !marchwarden.GapCategory(d.About).Known() {
-			v.Decisions = append(v.Decisions, decision(d))
+			v.Decisions = append(v.Decisions, d)
 		}
-	}
-	for i, x := range res.Rihlas {
-		v.Rihlas = append(v.Rihlas, page.Rihla{Number: i + 1, Parent: x.Parent, Researcher: x.Researcher, Question: x.Question, Reason: x.Reason, Outcome: x.Outcome,
-			Citations: x.Citations, Tokens: x.TokensUsed, Took: seconds(x.WallTimeSec)})
 	}
 	for i, c := range res.Citations {
 		v.Sources = append(v.Sources, sourceLine(c, i+1))
 	}
-	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Exports: exports(s.Tests.Formats())}
+	v.Can = page.Can{Resume: g.Resumable, Rerun: !g.Imported, Check: true, Delete: true, Exports: exports(s.App.Formats())}
 	if res.CostMetadata.BudgetExhausted && !g.Partial { // one that was stopped continues with what is left
 		v.Can.More = t.Limits.TokenBudget
 	}
@@ -271,10 +190,6 @@ func exports(formats []Format) []page.Export {
 		out = append(out, page.Export{Format: f.Name, About: f.About})
 	}
 	return out
-}
-
-func side(s marchwarden.Side, v report.SideView) page.Side {
-	return page.Side{Number: v.Source, Title: s.Title, Locator: s.Locator, Excerpt: s.RawExcerpt, Value: s.Value, Published: s.Published, Authority: string(s.Authority), Researcher: s.Researcher}
 }
 
 func sourceLine(c marchwarden.Citation, n int) page.SourceLine {
@@ -357,7 +272,7 @@ func joined(texts ...string) string {
 func stateIn(last drift.Report, n int) (state, detail string) {
 	for _, src := range last.Sources {
 		if slices.Contains(src.Citations, n) {
-			return driftState(src), joined(passageWords[passageIn(last, n)], src.Detail)
+			return page.DriftState(src), joined(passageWords[passageIn(last, n)], src.Detail)
 		}
 	}
 	return "", ""

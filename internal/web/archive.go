@@ -11,13 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
@@ -33,8 +32,8 @@ func (s *Server) visible(r *http.Request) func(marchwarden.TraceID) bool {
 
 // latest are some runs that go on and some that do not, the newest of those that the
 // caller may see.
-func (s *Server) latest(r *http.Request) (going, ended []page.Entry, err error) {
-	found, _, err := s.History.Find(r.Context(), history.Query{}, s.visible(r))
+func (s *Server) latest(r *http.Request) (going, ended []run.Entry, err error) {
+	found, _, err := s.History.Find(r.Context(), run.Query{}, s.visible(r))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,16 +55,16 @@ func (s *Server) historyPage(w http.ResponseWriter, r *http.Request) error {
 	get := func(name string) string { return strings.TrimSpace(form.Get(name)) }
 	v := page.History{Frame: s.frame(r, "History"), Words: get("q"), MinCost: get("min_cost"), MaxCost: get("max_cost"), MinConfidence: get("min_confidence"),
 		MaxConfidence: get("max_confidence"), Since: get("since"), Until: get("until"), With: get("with")}
-	q := history.Query{Words: v.Words, Researcher: form["researcher"], Limit: pageRuns}
-	for _, status := range history.Statuses() {
+	q := run.Query{Words: v.Words, Researcher: form["researcher"], Limit: pageRuns}
+	for _, status := range run.Statuses() {
 		chosen := slices.Contains(form["status"], string(status))
 		if chosen {
 			q.Status = append(q.Status, status)
 		}
-		v.Statuses = append(v.Statuses, page.Option{Value: string(status), Name: string(status), Chosen: chosen})
+		v.Statuses = append(v.Statuses, page.Option{Value: string(status), Chosen: chosen})
 	}
-	for _, m := range s.Office.Members() {
-		v.Researchers = append(v.Researchers, page.Option{Value: m.Name, Name: m.Name, Chosen: slices.Contains(q.Researcher, m.Name)})
+	for _, m := range s.App.Members() {
+		v.Researchers = append(v.Researchers, page.Option{Value: m.Name, Chosen: slices.Contains(q.Researcher, m.Name)})
 	}
 	q.MinCost, q.MaxCost = decimal(v.MinCost, "min_cost", &v.Faults), decimal(v.MaxCost, "max_cost", &v.Faults)
 	q.MinConfidence, q.MaxConfidence = decimal(v.MinConfidence, "min_confidence", &v.Faults), decimal(v.MaxConfidence, "max_confidence", &v.Faults)
@@ -162,9 +161,8 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 			return missing(err)
 		}
 	}
-	v := comparison(history.Compare(sides[0].Result, sides[1].Result))
-	v.Frame = s.frame(r, "Compare two runs")
-	for i, side := range []*page.Entry{&v.A, &v.B} {
+	v := page.Compare{Frame: s.frame(r, "Compare two runs"), Comparison: run.Compare(sides[0].Result, sides[1].Result)}
+	for i, side := range []*run.Entry{&v.A, &v.B} {
 		e, err := s.History.One(r.Context(), sides[i].Result.TraceID)
 		if err != nil {
 			return missing(err)
@@ -172,83 +170,6 @@ func (s *Server) comparePage(w http.ResponseWriter, r *http.Request) error {
 		*side = s.entry(e)
 	}
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Compare(w, v) })
-}
-
-// comparison is a comparison as a view.
-func comparison(c history.Comparison) page.Compare {
-	var v page.Compare
-	count := func(name string, a, b int) {
-		m := page.Measure{Name: name, A: term.Count(a), B: term.Count(b)}
-		if a != b {
-			m.Difference = signed(b - a)
-		}
-		v.Rows = append(v.Rows, m)
-	}
-	for _, f := range c.Factors {
-		m := page.Measure{Name: nonEmpty(factorNames[f.Name], strings.ReplaceAll(f.Name, "_", " ")), A: yesNo(f.A), B: yesNo(f.B)}
-		if !f.Same {
-			m.Difference = "differs"
-		}
-		if f.Name == "confidence" && !f.Same {
-			m.Difference = fmt.Sprintf("%+.2f", float64(c.B.Confidence-c.A.Confidence))
-		}
-		v.Rows = append(v.Rows, m)
-	}
-	count("claims", c.A.Claims, c.B.Claims)
-	count("citations", c.A.Citations, c.B.Citations)
-	count("gaps", c.A.Gaps, c.B.Gaps)
-	count("contradictions", c.A.Contradictions, c.B.Contradictions)
-	count("tokens", c.A.Cost.TokensUsed, c.B.Cost.TokensUsed)
-	v.Rows = append(v.Rows, page.Measure{Name: "time", A: term.Duration(seconds(c.A.Cost.WallTimeSec)), B: term.Duration(seconds(c.B.Cost.WallTimeSec))})
-	for _, p := range c.Claims {
-		v.Claims = append(v.Claims, page.Pair{A: pairClaim(p.A), B: pairClaim(p.B), Changed: p.Kind == history.Changed || p.Support})
-	}
-	for _, p := range c.Sources {
-		src := p.A
-		if src == nil {
-			src = p.B
-		}
-		v.Sources = append(v.Sources, page.Shared{Text: src.Title, Locator: src.Locator, InA: p.A != nil, InB: p.B != nil})
-	}
-	for _, p := range c.Gaps {
-		gap := p.A
-		if gap == nil {
-			gap = p.B
-		}
-		v.Gaps = append(v.Gaps, page.Shared{Text: gap.Topic, InA: p.A != nil, InB: p.B != nil})
-	}
-	return v
-}
-
-// factorNames are the words of reports for the factors of a confidence.
-var factorNames = map[string]string{
-	"num_corroborating_sources": "independent origins", "source_authority": "authority of the sources", "contradiction_detected": "contradiction found",
-	"query_specificity_match": "evidence on what was asked", "budget_exhausted": "budget exhausted",
-}
-
-func yesNo(s string) string {
-	switch s {
-	case "true":
-		return "yes"
-	case "false":
-		return "no"
-	}
-	return s
-}
-
-// signed is a difference with its sign.
-func signed(n int) string {
-	if n < 0 {
-		return "−" + term.Count(-n)
-	}
-	return "+" + term.Count(n)
-}
-
-func pairClaim(c *marchwarden.Claim) *page.Claim {
-	if c == nil {
-		return nil
-	}
-	return &page.Claim{Text: c.Text, Support: string(c.Support), Citations: c.Citations}
 }
 
 const (
@@ -274,7 +195,7 @@ func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 	}{{7, "7 days"}, {usualDays, "30 days"}, {365, "a year"}, {0, "all"}} {
 		v.Spans = append(v.Spans, page.Option{Value: strconv.Itoa(o.days), Name: o.name, Chosen: o.days == days})
 	}
-	q := history.Query{Limit: maxNumbered}
+	q := run.Query{Limit: maxNumbered}
 	if days > 0 {
 		q.Since = s.Now().In(s.Zone).AddDate(0, 0, -min(days, maxDays))
 	}
@@ -311,7 +232,7 @@ func (s *Server) numbersPage(w http.ResponseWriter, r *http.Request) error {
 
 // stages are where the tokens and the time of the newest runs went. One that cannot be
 // read is left out: the history says that it is damaged.
-func (s *Server) stages(ctx context.Context, found []history.Entry) ([][]run.Stage, error) {
+func (s *Server) stages(ctx context.Context, found []run.Entry) ([][]run.Stage, error) {
 	var out [][]run.Stage
 	for _, e := range found[:min(len(found), maxBoards)] {
 		bytes, idle, err := s.Store.Traces.Size(ctx, e.ID)
@@ -328,7 +249,7 @@ func (s *Server) stages(ctx context.Context, found []history.Entry) ([][]run.Sta
 				continue
 			}
 			if stages = board.Stages(); idle {
-				s.tallies.put(e.ID, tally{bytes, stages})
+				s.tallies.put(e.ID, bytes, stages, 1)
 			}
 		}
 		out = append(out, stages)
@@ -336,39 +257,8 @@ func (s *Server) stages(ctx context.Context, found []history.Entry) ([][]run.Sta
 	return out, nil
 }
 
-// tallies remember where tokens and time of runs at rest went, by the length of their
-// traces.
-type tallies struct {
-	mu sync.Mutex // guards of
-	of map[marchwarden.TraceID]tally
-}
-
-type tally struct {
-	bytes  int64
-	stages []run.Stage
-}
-
-// maxTallies is how many are remembered: those of several principals.
-const maxTallies = 20 * maxBoards
-
-func (t *tallies) find(id marchwarden.TraceID, bytes int64) ([]run.Stage, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	one, ok := t.of[id]
-	return one.stages, ok && one.bytes == bytes
-}
-
-func (t *tallies) put(id marchwarden.TraceID, one tally) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.of == nil || len(t.of) >= maxTallies {
-		t.of = map[marchwarden.TraceID]tally{} // from the beginning: that is seldom, and cheap
-	}
-	t.of[id] = one
-}
-
 // totals are the numbers that need no picture.
-func totals(found []history.Entry, total int) []page.Fact {
+func totals(found []run.Entry, total int) []report.Fact {
 	tokens, unknown, answered := 0, 0, 0
 	cost, took := 0.0, time.Duration(0)
 	for _, e := range found {
@@ -383,7 +273,7 @@ func totals(found []history.Entry, total int) []page.Fact {
 			answered++
 		}
 	}
-	spent := money(&cost)
+	spent := page.Money(&cost)
 	if unknown > 0 {
 		spent += ", and " + term.Plural(unknown, "run") + " of unknown cost"
 	}
@@ -391,6 +281,6 @@ func totals(found []history.Entry, total int) []page.Fact {
 	if len(found) < total {
 		runs += fmt.Sprintf(", of which the newest %s are counted here", term.Count(len(found)))
 	}
-	return []page.Fact{{Label: "Runs", Value: runs}, {Label: "Complete", Value: term.Count(answered)}, {Label: "Tokens", Value: term.Count(tokens)},
+	return []report.Fact{{Label: "Runs", Value: runs}, {Label: "Complete", Value: term.Count(answered)}, {Label: "Tokens", Value: term.Count(tokens)},
 		{Label: "Time at work", Value: term.Duration(took)}, {Label: "Cost", Value: spent}}
 }

@@ -21,7 +21,7 @@ const recentRuns = 8
 func (s *Server) askPage(w http.ResponseWriter, r *http.Request) error {
 	v := page.Ask{Frame: s.frame(r, "Ask"), Mind: s.Mind}
 	chosen := map[string]bool{}
-	for _, m := range s.Office.Members() {
+	for _, m := range s.App.Members() {
 		chosen[m.Name] = m.On && m.Down == ""
 	}
 	if from, err := marchwarden.ParseTraceID(r.URL.Query().Get("from")); err == nil && s.Runs.Owns(r.Context(), from) {
@@ -46,7 +46,7 @@ func typed(n *int) string {
 
 // form shows the form as it is filled in, with the runs below it.
 func (s *Server) form(w http.ResponseWriter, r *http.Request, v page.Ask, chosen map[string]bool, status int) error {
-	for _, m := range s.Office.Members() {
+	for _, m := range s.App.Members() {
 		c := page.Choice{Name: m.Name, Scope: m.Scope, Leaves: m.OpenWorld, Chosen: chosen[m.Name], Down: m.Down}
 		v.Researchers = append(v.Researchers, c)
 	}
@@ -89,7 +89,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 		v.Faults = append(v.Faults, s.fault(r.Context(), err))
 	}
 	if len(v.Faults) == 0 {
-		id, err := s.Office.Ask(r.Context(), q)
+		id, err := s.App.Ask(r.Context(), q)
 		if err == nil {
 			http.Redirect(w, r, page.RunPath(id.String()), http.StatusSeeOther)
 			return nil

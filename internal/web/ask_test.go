@@ -85,8 +85,8 @@ func TestFaultsOfAQuestion(t *testing.T) {
 	form.Set("question", "")
 	_, _, text := b.post("/ask", form)
 	has(t, text, `id="token_budget-fault"`, `id="max_sources-fault"`, `id="question-fault"`) // all at once
-	if len(w.office.asked) > 0 {
-		t.Errorf("it was asked: %+v", w.office.asked)
+	if len(w.actor.asked) > 0 {
+		t.Errorf("it was asked: %+v", w.actor.asked)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestSubmit(t *testing.T) {
 		t.Fatalf("%d", status)
 	}
 	w.ended(mustID(t, to))
-	q := w.office.asked[0]
+	q := w.actor.asked[0]
 	if q.Request.Question != "What grows?\nAnd why?\nHow?" || q.Request.Context != "a\nb" || *q.Request.Constraints.TokenBudget != 5000 || q.Request.Constraints.MaxSources != nil || strings.Join(q.Researchers, " ") != "files web" {
 		t.Errorf("%+v %+v", q, q.Request.Constraints)
 	}
@@ -113,7 +113,7 @@ func TestSubmit(t *testing.T) {
 		{&marchwarden.Error{Code: marchwarden.CodeDenied, Message: "not you"}, 403, "not you"},
 		{strange("no code"), 500, inTheLog},
 	} {
-		w.office.refuse = c.err
+		w.actor.refuse = c.err
 		status, _, text := b.post("/ask", url.Values{"question": {"Kept?"}, "researcher": {"nobody"}})
 		if status != c.status {
 			t.Errorf("%v: %d", c.err, status)
@@ -134,7 +134,7 @@ func (s strange) Error() string { return string(s) }
 func TestATooLargeForm(t *testing.T) {
 	w := newWorld(t, nil)
 	status, _, text := w.local().post("/ask", url.Values{"question": {strings.Repeat("q", maxForm)}, "researcher": {"files"}})
-	if status != 413 || len(w.office.asked) > 0 {
+	if status != 413 || len(w.actor.asked) > 0 {
 		t.Errorf("%d %s", status, mainOf(text))
 	}
 	lacks(t, text, "qqqq")

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -27,39 +26,6 @@ type client struct {
 
 	mu   sync.Mutex // guards the write deadline and what follows
 	gone bool       // nothing is to be written any more
-}
-
-// watch sends what there is to see of a run from now on, but for the picture that the
-// client has. It gives an error when the client could not be written to.
-func (c *client) watch(ctx context.Context, r *shown, has string, every time.Duration) error {
-	if err := c.send(greeting); err != nil {
-		return err
-	}
-	beat := time.NewTimer(every)
-	defer beat.Stop()
-	for ctx.Err() == nil {
-		now, changed := r.see()
-		if now.id != has && now.id != "" {
-			if err := c.send(now.picture); err != nil {
-				return err
-			}
-			has = now.id
-			beat.Reset(every)
-		}
-		if now.last != nil {
-			return c.send(now.last)
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-beat.C:
-			if err := c.send(silence); err != nil {
-				return err
-			}
-			beat.Reset(every)
-		}
-	}
-	return nil
 }
 
 // send writes and flushes in pieces, each of which the client has time to read.

@@ -1,10 +1,10 @@
 package web
 
-// Count is how many clients there are, and how many runs are watched.
-func (h *Hub) Count() (clients, runs int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.clients, len(h.runs)
+// Count is how many clients there are.
+func (s *Streams) Count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clients
 }
 
 // Event is an event as it goes over the wire.

@@ -1,107 +1,68 @@
 package web
 
-// This part chooses what is drawn of runs: which numbers of a board, of past runs
-// and of the ledger go into which chart, and under which words. How a chart looks is
-// package chart's; what stands around it is package page's.
+// This part chooses which numbers of runs and of the ledger go into which figure, and
+// under which words. How they look is package page's.
 
 import (
+	"cmp"
 	"fmt"
-	"html/template"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/chart"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
-// Lanes draws a run on one axis of time. Once it is over, what its end waited for is
-// marked: while it goes on that is not known.
-func Lanes(b *run.Board, now time.Time, going bool) template.HTML {
-	critical := map[int][]run.Span{}
-	if !going {
-		for _, p := range b.Critical() {
-			critical[p.Lane] = append(critical[p.Lane], p.Span)
-		}
-	}
-	t := chart.Timeline{Title: "How the research goes", Began: b.Began, Now: now, Going: going}
-	if !going {
-		t.Title = "How the research went"
-	}
-	for _, l := range b.Lanes {
-		lane := chart.Lane{Label: l.Researcher, State: l.State}
-		if l.Number == 0 && len(b.Lanes) > 1 {
-			lane.Label = "investigator"
-		}
-		if l.Number > 0 {
-			lane.Label = fmt.Sprintf("%d %s", l.Number, l.Researcher)
-		}
-		for _, s := range l.Spans {
-			lane.Segments = append(lane.Segments, segments(s, critical[l.Number])...)
-		}
-		t.Lanes = append(t.Lanes, lane)
-	}
-	return chart.Lanes(t).Figure()
-}
+const stagesTitle = "Tokens and time by stage"
 
-// segments is a span as parts of a lane, cut where what is critical of it begins and
-// ends.
-func segments(s run.Span, critical []run.Span) []chart.Segment {
-	for _, c := range critical {
-		from, to := later(s.From, c.From), earlier(s.To, c.To)
-		if s.To.IsZero() || !to.After(from) {
-			continue
-		}
-		var out []chart.Segment
-		if from.After(s.From) {
-			out = append(out, segments(run.Span{State: s.State, From: s.From, To: from}, critical)...)
-		}
-		out = append(out, chart.Segment{State: s.State, From: from, To: to, Critical: true})
-		if s.To.After(to) {
-			out = append(out, segments(run.Span{State: s.State, From: to, To: s.To}, critical)...)
-		}
-		return out
+// stagesTable is where tokens and time went.
+func stagesTable(all []run.Stage) markup.Node {
+	tokens, took := 0, time.Duration(0)
+	mostTokens, longest := 0, time.Duration(0)
+	for _, s := range all {
+		tokens, took = tokens+s.Tokens, took+s.Time
+		mostTokens, longest = max(mostTokens, s.Tokens), max(longest, s.Time)
 	}
-	return []chart.Segment{{State: s.State, From: s.From, To: s.To}}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-// Stages draws where the tokens and the time of a run went.
-func Stages(b *run.Board) template.HTML {
-	return chart.Share("Tokens and time by stage", stages(b.Stages())).Figure()
-}
-
-func stages(all []run.Stage) []chart.Stage {
-	var out []chart.Stage
+	var rows [][]page.Cell
 	for _, s := range all {
 		if s.Tokens == 0 && s.Time == 0 {
 			continue
 		}
-		name := string(s.State)
-		if name == "" {
-			name = "other" // tokens of which nothing tells what they were spent on
-		}
-		out = append(out, chart.Stage{Name: name, Tokens: s.Tokens, Time: s.Time, Critical: s.Critical})
+		name := cmp.Or(string(s.State), "other") // tokens of which nothing tells what they were spent on
+		rows = append(rows, []page.Cell{{Text: name},
+			bar(float64(s.Tokens), float64(mostTokens), term.Count(s.Tokens)+" · "+percent(float64(s.Tokens), float64(tokens))),
+			bar(float64(s.Time), float64(longest), term.Duration(s.Time)+" · "+percent(float64(s.Time), float64(took))),
+			{Text: term.Duration(s.Critical)}})
 	}
-	return out
+	return page.Bars(stagesTitle, []string{"Stage", "Tokens", "Time", "The end waited for"}, rows)
 }
 
-// AllStages draws the same for many runs together.
+// bar is a number as a cell with a bar, as long as its part of the largest.
+func bar(value, largest float64, words string) page.Cell {
+	if largest <= 0 {
+		return page.Cell{Text: words, Bar: true}
+	}
+	return page.Cell{Text: words, Bar: true, Part: value / largest}
+}
+
+// percent is a part of a whole in words.
+func percent(part, whole float64) string {
+	if whole <= 0 {
+		return "–"
+	}
+	if p := 100 * part / whole; p == 0 || p >= 1 {
+		return fmt.Sprintf("%.0f %%", p)
+	}
+	return "< 1 %"
+}
+
+// AllStages is where the tokens and the time of many runs together went.
 func AllStages(runs [][]run.Stage) page.Figure {
 	var sum []run.Stage
 	at := map[run.State]int{}
@@ -118,21 +79,83 @@ func AllStages(runs [][]run.Stage) page.Figure {
 			sum[i].Critical += s.Critical
 		}
 	}
-	return page.Figure{Title: "Tokens and time by stage", About: "Where the work of these runs went. Hatched is the time that their ends waited for; the rest was done besides.",
-		Body: chart.Share("Tokens and time by stage", stages(sum)).Figure()}
+	return page.Figure{Title: stagesTitle, About: "Where the work of these runs went, and how much of the time their ends waited for; the rest was done besides.", Body: stagesTable(sum)}
 }
 
-// Costs draws what was spent by day and model.
+// spending is what runs of one day cost, or of one month.
+type spending struct {
+	when    string
+	first   time.Time
+	total   float64
+	by      map[string]float64 // by model
+	unknown int                // runs
+}
+
+// mostDays is how many days are shown one by one; more are put together by month.
+const mostDays = 62
+
+// Costs is what was spent by day and model. Days without a run are left out.
 func Costs(spent []ledger.Entry, zone *time.Location) page.Figure {
-	var all []chart.Cost
-	for _, e := range spent {
-		all = append(all, chart.Cost{Day: e.Time.In(zone), Model: e.Model, USD: e.CostUSD})
+	all := spentBy(spent, zone, "2 January 2006")
+	head := "Day"
+	if len(all) > mostDays {
+		all, head = spentBy(spent, zone, "January 2006"), "Month"
 	}
-	return page.Figure{Title: "Cost by day and model", About: "Estimates by the program's own table of prices. Work without a model costs nothing.", Body: chart.Bars("Cost by day and model", all).Figure()}
+	top := 0.0
+	for _, s := range all {
+		top = max(top, s.total)
+	}
+	var rows [][]page.Cell
+	for _, s := range all {
+		words := page.Money(&s.total)
+		if s.unknown > 0 {
+			words += ", and " + term.Plural(s.unknown, "run") + " of unknown cost"
+		}
+		rows = append(rows, []page.Cell{{Text: s.when}, bar(s.total, top, words), {Text: s.models()}})
+	}
+	return page.Figure{Title: "Cost by day and model", About: "Estimates by the program's own table of prices. Work without a model costs nothing.", Body: page.Bars("Cost by day and model", []string{head, "Cost", "By model"}, rows)}
 }
 
-// CostsOf draws the same from the runs themselves, for who does not see the ledger.
-func CostsOf(runs []history.Entry, zone *time.Location) page.Figure {
+// spentBy puts costs together by their times in a layout, the newest first.
+func spentBy(spent []ledger.Entry, zone *time.Location, layout string) []*spending {
+	var out []*spending
+	of := map[string]*spending{}
+	for _, e := range spent {
+		at := e.Time.In(zone)
+		when := at.Format(layout)
+		s := of[when]
+		if s == nil {
+			s = &spending{when: when, first: at, by: map[string]float64{}}
+			of[when], out = s, append(out, s)
+		}
+		if e.CostUSD == nil || math.IsNaN(*e.CostUSD) || math.IsInf(*e.CostUSD, 0) || *e.CostUSD < 0 {
+			s.unknown++
+			s.by[e.Model] += 0
+			continue
+		}
+		s.total += *e.CostUSD
+		s.by[e.Model] += *e.CostUSD
+	}
+	slices.SortStableFunc(out, func(a, b *spending) int { return b.first.Compare(a.first) })
+	return out
+}
+
+// models are the models with what each cost, the dearest first.
+func (s *spending) models() string {
+	var names, out []string
+	for name := range s.by {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(s.by[b], s.by[a]), cmp.Compare(a, b)) })
+	for _, name := range names {
+		cost := s.by[name]
+		out = append(out, cmp.Or(name, "no model")+" "+page.Money(&cost))
+	}
+	return strings.Join(out, ", ")
+}
+
+// CostsOf is the same from the runs themselves, for who does not see the ledger.
+func CostsOf(runs []run.Entry, zone *time.Location) page.Figure {
 	var spent []ledger.Entry
 	for _, r := range runs {
 		spent = append(spent, ledger.Entry{Time: r.Began, Model: r.Model, CostUSD: r.CostUSD})
@@ -140,29 +163,40 @@ func CostsOf(runs []history.Entry, zone *time.Location) page.Figure {
 	return Costs(spent, zone)
 }
 
-// Use draws how much of their budgets runs used.
-func Use(runs []history.Entry) page.Figure {
-	var all []chart.Budget
+// Use is how many runs used how much of their budgets, by tenths.
+func Use(runs []run.Entry) page.Figure {
+	var counts [11]int // the last one is beyond the budget
+	all, top := 0, 0
 	for _, r := range runs {
-		if r.Budget > 0 {
-			all = append(all, chart.Budget{Label: r.Question, Used: r.Tokens, Allowed: r.Budget})
+		if r.Budget <= 0 {
+			continue
 		}
+		tenth := int(math.Ceil(10*float64(max(0, r.Tokens))/float64(r.Budget))) - 1
+		i := min(max(0, tenth), len(counts)-1)
+		counts[i]++
+		all, top = all+1, max(top, counts[i])
 	}
-	return page.Figure{Title: "Use of budgets", About: "Tokens that runs used of those that they were allowed. None uses more.", Body: chart.Use("Use of budgets", all).Figure()}
+	var rows [][]page.Cell
+	for i, n := range counts {
+		name := fmt.Sprintf("up to %d %%", 10*(i+1))
+		if i == len(counts)-1 {
+			name = "more"
+		}
+		rows = append(rows, []page.Cell{{Text: name}, bar(float64(n), float64(top), term.Plural(n, "run")+" · "+percent(float64(n), float64(all)))})
+	}
+	return page.Figure{Title: "Use of budgets", About: "Tokens that runs used of those that they were allowed. None uses more.", Body: page.Bars("Use of budgets", []string{"Used of the budget", "Runs"}, rows)}
 }
 
-// points is how finely a curve is drawn.
-const points = 50
-
-// Curve draws how a score becomes a probability.
+// Curve is how a score becomes a probability.
 func Curve(t *confidence.Table) page.Figure {
-	c := chart.Calibration{Title: "Confidence as it was measured"}
-	for i := range points + 1 {
-		score := float64(i) / points
-		c.Curve = append(c.Curve, chart.Point{Score: score, Probability: t.At(score)})
+	var rows [][]page.Cell
+	for i := range 11 {
+		score := float64(i) / 10
+		p := t.At(score)
+		rows = append(rows, []page.Cell{{Text: fmt.Sprintf("%.1f", score)}, bar(p, 1, fmt.Sprintf("%.0f %%", 100*p))})
 	}
 	return page.Figure{Title: "Calibration of confidence",
-		About: fmt.Sprintf("How often answers of a score were right, measured on %d answers (%s, %s). On the diagonal the score itself would be the probability. Expected calibration error: %.3f before calibration, %.3f after.",
+		About: fmt.Sprintf("How often answers of a score were right, measured on %d answers (%s, %s). Expected calibration error: %.3f before calibration, %.3f after.",
 			t.Answers, t.Data, t.Made, t.Before.ECE, t.After.ECE),
-		Body: chart.Reliability(c).Figure()}
+		Body: page.Bars("Calibration of confidence", []string{"Score", "Right"}, rows)}
 }

@@ -47,7 +47,7 @@ func TestMethods(t *testing.T) {
 			}
 		}
 	}
-	if len(w.office.removed) > 0 {
+	if len(w.actor.removed) > 0 {
 		t.Error("something was deleted")
 	}
 	for _, path := range []string{"/", "/history", "/numbers", "/runs/" + id.String(), "/runs/" + id.String() + "/drift", "/runs/" + id.String() + "/panel?source=1"} {
@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 				err = context.Canceled // of another package's making, and with no code of ours
 				c.status = 503
 			}
-			w.office.refuse, w.tests.err = err, err
+			w.actor.refuse, w.tests.err = err, err
 			for _, act := range []string{"/resume", "/rerun", "/delete"} {
 				status, _, text := people["ann"].post(path(id, act), url.Values{"confirmed": {"yes"}})
 				if status != c.status {
@@ -165,7 +165,7 @@ func TestRefusals(t *testing.T) {
 	}
 	w := newWorld(t, nil)
 	id := w.run("", question)
-	w.office.refuse = &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "it is busy", Hint: "wait", Err: cause}
+	w.actor.refuse = &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "it is busy", Hint: "wait", Err: cause}
 	_, _, text := w.local().post(path(id, "/resume"), nil)
 	has(t, text, "it is busy: open /srv/secret/store", "wait") // it is the local user's own machine
 	has(t, w.log.String(), "a page failed")

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,7 +11,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
@@ -23,7 +23,7 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 		return s.beginning(w, r, id)
 	}
 	if errors.Is(unreadable(err), marchwarden.CodeCorrupt) {
-		return s.damaged(w, r, board, history.Look(s.Store.Traces, id), err)
+		return s.damaged(w, r, board, run.Look(s.Store.Traces, id), err)
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Server) beginning(w http.ResponseWriter, r *http.Request, id marchwarde
 		return s.unbegun(r.Context(), err)
 	}
 	state := began.State()
-	question := nonEmpty(state.Question, "What was just asked") // the page stays with it until the run ends
+	question := cmp.Or(state.Question, "What was just asked") // the page stays with it until the run ends
 	v := page.Run{Frame: s.frame(r, question), ID: id.String(), Question: question,
 		Live:      page.Live{ID: id.String(), State: string(run.Planned), Summary: "the run begins", Began: s.local(state.Created)},
 		CanCancel: may(r.Context(), access.ScopeResearch)}
@@ -171,12 +171,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id marchwarden.T
 	return nil
 }
 
-// watch begins to look at a run for all who watch it.
-func (s *Server) watch(_ context.Context, id marchwarden.TraceID) (Source, error) {
-	return &watched{s: s, id: id, run: run.Follow(s.Store.Traces, s.Store.Blobs, id)}, nil
+// watch begins to look at a run for one client.
+func (s *Server) watch(id marchwarden.TraceID) Source {
+	return &watched{s: s, id: id, run: run.Follow(s.Store.Traces, s.Store.Blobs, id)}
 }
 
-// watched is a run that clients watch.
+// watched is a run that a client watches.
 type watched struct {
 	s     *Server
 	id    marchwarden.TraceID

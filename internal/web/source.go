@@ -34,7 +34,7 @@ func (s *Server) panel(w http.ResponseWriter, r *http.Request, id marchwarden.Tr
 	if err != nil {
 		return err
 	}
-	last, _, checked := s.Tests.Drifted(id)
+	last, _, checked := s.App.Drifted(id)
 	e := s.evidence(t, n, last, checked)
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Panel(w, e) })
 }
@@ -55,20 +55,16 @@ func (s *Server) cited(r *http.Request, id marchwarden.TraceID) (*told, int, err
 // evidence is the source with a number, with the stored text around its excerpt.
 func (s *Server) evidence(t *told, n int, last drift.Report, checked bool) page.Evidence {
 	c, v := t.Result.Citations[n-1], t.view.Sources[n-1]
-	e := page.Evidence{RunID: t.Result.TraceID.String(), Number: n, Of: len(t.Result.Citations), Title: c.Title, Locator: c.Locator, Kind: c.Source, Origin: c.Origin,
-		Published: c.Published, Authority: string(c.Authority), Hash: c.ContentHash, Confidence: (*float64)(&c.Confidence), Unchecked: c.Unchecked, Notes: v.Problems, Excerpt: c.RawExcerpt}
+	e := page.Evidence{RunID: t.Result.TraceID.String(), Number: n, Of: len(t.Result.Citations), Cited: c, Notes: v.Problems}
 	if c.FetchedAt != nil {
-		e.Fetched = s.local(*c.FetchedAt)
-	}
-	if c.Span != nil {
-		e.Start, e.End = c.Span.Start, c.Span.End
+		at := s.local(*c.FetchedAt)
+		e.Cited.FetchedAt = &at
 	}
 	if n <= len(t.Sources) {
 		e.Author, e.Problem = t.Sources[n-1].Page.Author, t.Sources[n-1].Problem
 	}
 	for _, k := range v.Claims {
-		claim := t.view.Claims[k-1]
-		e.Claims = append(e.Claims, page.Claim{Number: claim.Number, Text: claim.Text, Support: claim.Verdict, Citations: claim.Sources})
+		e.Claims = append(e.Claims, t.view.Claims[k-1])
 	}
 	if checked {
 		e.State, e.Detail = stateIn(last, n)
@@ -87,7 +83,7 @@ func (s *Server) sourcePage(w http.ResponseWriter, r *http.Request, id marchward
 	if err != nil {
 		return err
 	}
-	last, _, checked := s.Tests.Drifted(id)
+	last, _, checked := s.App.Drifted(id)
 	v := page.Source{Frame: s.frame(r, t.view.Sources[n-1].Heading), RunID: id.String(), Question: t.Question, Evidence: s.evidence(t, n, last, checked)}
 	c := t.Result.Citations[n-1]
 	if n <= len(t.Sources) && c.Span != nil && c.Span.In(len(t.Sources[n-1].Text)) {

@@ -154,29 +154,33 @@ func TestALongText(t *testing.T) {
 	}
 }
 
-// What is kept of reports is bounded in number and in bytes, and a text that is cited
-// often is kept once.
-func TestShelf(t *testing.T) {
-	var h shelf
+// What is kept is bounded, the oldest goes first, and a text that is cited often is kept
+// once.
+func TestCache(t *testing.T) {
+	c := cache[int]{room: 8}
+	has := func(n int, bytes int64) bool {
+		got, ok := c.find(idOf(n), bytes)
+		return ok && got == n
+	}
 	for i := range 20 {
-		h.put(shelved{id: idOf(i), bytes: 1, told: &told{}, size: 1 << 20})
+		c.put(idOf(i), 1, i, 1)
 	}
-	if len(h.kept) != shelfRoom || h.held != shelfRoom<<20 || h.find(idOf(19), 1) == nil || h.find(idOf(19), 2) != nil || h.find(idOf(0), 1) != nil {
-		t.Errorf("%d reports of %d bytes", len(h.kept), h.held)
+	if len(c.kept) != 8 || c.held != 8 || !has(19, 1) || has(19, 2) || has(0, 1) {
+		t.Errorf("%d of size %d", len(c.kept), c.held)
 	}
-	h.put(shelved{id: idOf(50), bytes: 1, told: &told{}, size: shelfBytes - 2<<20})
-	if len(h.kept) != 3 || h.held != shelfBytes || h.find(idOf(18), 1) == nil {
-		t.Errorf("%d reports of %d bytes", len(h.kept), h.held)
+	c.put(idOf(50), 1, 50, 6)
+	if len(c.kept) != 3 || c.held != 8 || !has(18, 1) {
+		t.Errorf("%d of size %d", len(c.kept), c.held)
 	}
-	h.put(shelved{id: idOf(18), bytes: 2, told: &told{}, size: shelfBytes + 1})
-	if h.find(idOf(18), 1) != nil || h.find(idOf(18), 2) != nil || len(h.kept) != 2 {
-		t.Errorf("%d reports of %d bytes", len(h.kept), h.held)
+	c.put(idOf(18), 2, 18, 9)
+	if has(18, 1) || has(18, 2) || len(c.kept) != 2 {
+		t.Errorf("%d of size %d", len(c.kept), c.held)
 	}
-	h.forget(idOf(19))
-	h.forget(idOf(50))
-	h.forget(idOf(50))
-	if len(h.kept) != 0 || h.held != 0 {
-		t.Errorf("%d reports of %d bytes", len(h.kept), h.held)
+	c.forget(idOf(19))
+	c.forget(idOf(50))
+	c.forget(idOf(50))
+	if len(c.kept) != 0 || c.held != 0 {
+		t.Errorf("%d of size %d", len(c.kept), c.held)
 	}
 	text := strings.Repeat("x", 1<<20)
 	r := &report.Report{Result: &marchwarden.Result{}}

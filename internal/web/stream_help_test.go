@@ -23,10 +23,8 @@ type film struct {
 	restless,
 	over bool // restless: every look says that the picture has changed
 	err    error
-	fails  error                 // of opening
 	before func(context.Context) // every look
-	opened int
-	looks  []time.Time
+	looks  int
 }
 
 func (f *film) set(change func()) {
@@ -35,18 +33,13 @@ func (f *film) set(change func()) {
 	change()
 }
 
-func (f *film) count() (opened, looks int) {
+func (f *film) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.opened, len(f.looks)
+	return f.looks
 }
 
-func (f *film) open(context.Context, marchwarden.TraceID) (web.Source, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.opened++
-	return &screening{film: f}, f.fails
-}
+func (f *film) open(marchwarden.TraceID) web.Source { return &screening{film: f} }
 
 // screening is one source of a film.
 type screening struct {
@@ -57,7 +50,7 @@ type screening struct {
 func (s *screening) Next(ctx context.Context) ([]byte, bool, bool, error) {
 	s.mu.Lock()
 	before := s.before
-	s.looks = append(s.looks, time.Now())
+	s.looks++
 	s.mu.Unlock()
 	if before != nil {
 		before(ctx)
@@ -96,10 +89,10 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 
-// theatre is a hub behind a server on pipes.
+// theatre is streams behind a server on pipes.
 type theatre struct {
 	*testing.T
-	hub  *web.Hub
+	hub  *web.Streams
 	door *pipes
 }
 
@@ -117,7 +110,7 @@ func id(n byte) marchwarden.TraceID {
 func newTheatre(t *testing.T, cfg web.StreamConfig) *theatre {
 	t.Helper()
 	cfg.Now = time.Now
-	th := &theatre{T: t, hub: web.NewStream(cfg), door: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
+	th := &theatre{T: t, hub: web.NewStreams(cfg), door: &pipes{conns: make(chan net.Conn), done: make(chan struct{})}}
 	// Times such as careful servers have, which must not end a stream.
 	srv := &http.Server{ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { th.hub.Serve(w, r, id(r.URL.Path[1]-'0')) })}
 	done := make(chan struct{})
@@ -158,9 +151,8 @@ func (th *theatre) watch(path string, header ...string) *viewer {
 
 // viewer reads a stream as the standard says that browsers do.
 type viewer struct {
-	conn  io.Closer
-	done  chan struct{}
-	brief func(data string) string // what is kept of data; nil is all
+	conn io.Closer
+	done chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	status int
@@ -174,14 +166,10 @@ type viewer struct {
 // message is an event that came.
 type message struct {
 	Name, ID, Data string
-	at             time.Time
 }
 
-func view(conn net.Conn) *viewer { return skim(conn, nil) }
-
-// skim is view for those who keep less.
-func skim(conn net.Conn, brief func(string) string) *viewer {
-	v := &viewer{conn: conn, done: make(chan struct{}), brief: brief}
+func view(conn net.Conn) *viewer {
+	v := &viewer{conn: conn, done: make(chan struct{})}
 	go func() {
 		defer close(v.done)
 		in := bufio.NewReaderSize(conn, 4<<10)
@@ -221,10 +209,7 @@ func (v *viewer) read(in *bufio.Reader) {
 		switch {
 		case line == "\n":
 			if data != nil {
-				m.Data, m.ID, m.at = strings.Join(data, "\n"), last, time.Now()
-				if v.brief != nil {
-					m.Data = v.brief(m.Data)
-				}
+				m.Data, m.ID = strings.Join(data, "\n"), last
 				v.got = append(v.got, m)
 			}
 			m, data = message{}, nil

@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web"
 )
 
@@ -22,8 +22,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// Every client gets every picture that is there long enough, none twice, then the end; the
-// source is looked at as often for three as for one.
+// Every client gets every picture that is there long enough, none twice, then the end.
 func TestPictures(t *testing.T) {
 	for _, clients := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -51,18 +50,18 @@ func TestPictures(t *testing.T) {
 				}
 			}
 			pass(time.Minute)
-			if opened, looks := f.count(); opened != 1 || looks != 6 {
-				t.Errorf("opened %d times, looked at %d times, want 1, 6", opened, looks)
+			if looks := f.count(); looks != 6*clients {
+				t.Errorf("looked at %d times, want %d", looks, 6*clients)
 			}
-			if clients, runs := th.hub.Count(); clients+runs != 0 {
-				t.Errorf("left: %d clients, %d runs", clients, runs)
+			if left := th.hub.Count(); left != 0 {
+				t.Errorf("left: %d clients", left)
 			}
 		})
 	}
 }
 
-// Who comes back says what picture it has, and gets others only: from the same source,
-// from another one of the same run, and when the run has ended meanwhile.
+// Who comes back says what picture it has, and gets others only, also when the run has
+// ended meanwhile.
 func TestComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
@@ -86,8 +85,8 @@ func TestComesBack(t *testing.T) {
 		pass(every)
 		f.set(func() { f.picture = "two" })
 		pass(every)
-		if opened, _ := f.count(); opened != 2 || again.seen() != "picture two" {
-			t.Errorf("opened %d times; back with it: %q", opened, again.seen())
+		if again.seen() != "picture two" {
+			t.Errorf("back with it: %q", again.seen())
 		}
 		f.set(func() { f.over = true })
 		pass(every)
@@ -99,9 +98,8 @@ func TestComesBack(t *testing.T) {
 	})
 }
 
-// One that does not read is dropped when its time is over. Until then nothing waits for it: neither
-// the source nor the others. One that reads again in time has lost what was between, and has the
-// latest.
+// One that does not read is dropped when its time is over. Until then the others do not wait
+// for it. One that reads again in time has lost what was between, and has the latest.
 func TestNeverReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "0"}
@@ -117,32 +115,27 @@ func TestNeverReads(t *testing.T) {
 		if got := strings.Count(reader.seen(), "picture"); got != 30 {
 			t.Errorf("the one that reads got %d pictures", got)
 		}
-		_, looks := f.count()
-		if want := 30 + 1; looks != want {
-			t.Errorf("looked at %d times, want %d", looks, want)
-		}
 		v := view(slow)
 		synctest.Wait()
 		if v.seen() != "picture 29" {
 			t.Errorf("the slow one got %q", v.seen())
 		}
-		if clients, _ := th.hub.Count(); clients != 3 {
+		if clients := th.hub.Count(); clients != 3 {
 			t.Errorf("%d clients before the time is over", clients)
 		}
 		pass(time.Until(began.Add(10*time.Second - time.Millisecond)))
-		if clients, _ := th.hub.Count(); clients != 3 {
+		if clients := th.hub.Count(); clients != 3 {
 			t.Errorf("%d clients just before the time is over", clients)
 		}
 		pass(time.Millisecond)
-		if clients, _ := th.hub.Count(); clients != 2 {
+		if clients := th.hub.Count(); clients != 2 {
 			t.Errorf("%d clients when the time is over", clients)
 		}
 	})
 }
 
-// A run is looked at until its last client has left, and by one goroutine: one that
-// comes before the next look gets the same source, a later one has its own.
-func TestLastLeaves(t *testing.T) {
+// A run is not looked at for a client that has left.
+func TestLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
 		th := newTheatre(t, web.StreamConfig{Open: f.open})
@@ -150,25 +143,10 @@ func TestLastLeaves(t *testing.T) {
 		pass(every + every/2)
 		_ = v.conn.Close()
 		pass(time.Millisecond)
-		v = th.watch("/1")
-		pass(every)
-		if opened, _ := f.count(); opened != 1 || v.seen() != "picture one" {
-			t.Errorf("opened %d times; %q", opened, v.seen())
-		}
-		_, before := f.count()
-		_ = v.conn.Close()
-		pass(every)
-		if clients, runs := th.hub.Count(); clients+runs != 0 {
-			t.Errorf("left: %d clients, %d runs", clients, runs)
-		}
+		before := f.count()
 		pass(time.Minute)
-		if _, looks := f.count(); looks != before {
-			t.Errorf("looked at %d times when nobody was there", looks-before)
-		}
-		v = th.watch("/1")
-		pass(every)
-		if opened, _ := f.count(); opened != 2 || v.seen() != "picture one" {
-			t.Errorf("opened %d times; %q", opened, v.seen())
+		if looks := f.count(); looks != before || th.hub.Count() != 0 {
+			t.Errorf("%d clients; looked at %d times when there was none", th.hub.Count(), looks-before)
 		}
 	})
 }
@@ -215,11 +193,11 @@ func TestFarewell(t *testing.T) {
 	})
 }
 
-// There is an end to clients and to runs; HEAD takes no place.
+// There is an end to clients; HEAD takes no place.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &film{picture: "one"}
-		th := newTheatre(t, web.StreamConfig{Open: f.open, MaxClients: 3, MaxRuns: 2})
+		th := newTheatre(t, web.StreamConfig{Open: f.open, MaxClients: 2})
 		refused := func(path string, want bool) *viewer {
 			t.Helper()
 			v := th.watch(path)
@@ -232,19 +210,13 @@ func TestBounds(t *testing.T) {
 		refused("/1", false)
 		second := refused("/2", false)
 		refused("/3", true)
-		third := refused("/1", false)
-		refused("/1", true)
-		_ = third.conn.Close()
 		_ = second.conn.Close()
 		pass(every)
 		refused("/3", false)
 		rec := httptest.NewRecorder()
 		th.hub.Serve(rec, httptest.NewRequest(http.MethodHead, "/1", nil), id(1))
-		if rec.Code != http.StatusOK || rec.Header().Get("Content-Type") != "text/event-stream" {
-			t.Errorf("HEAD: %d %v", rec.Code, rec.Header())
-		}
-		if clients, runs := th.hub.Count(); clients != 2 || runs != 2 {
-			t.Errorf("%d clients, %d runs", clients, runs)
+		if rec.Code != http.StatusOK || rec.Header().Get("Content-Type") != "text/event-stream" || th.hub.Count() != 2 {
+			t.Errorf("HEAD: %d %v, %d clients", rec.Code, rec.Header(), th.hub.Count())
 		}
 		th.hub.Close()
 		refused("/1", true)
@@ -254,7 +226,7 @@ func TestBounds(t *testing.T) {
 // A writer without deadlines is refused, rather than held by a client that never reads.
 func TestNoDeadlines(t *testing.T) {
 	f := &film{picture: "one"}
-	h := web.NewStream(web.StreamConfig{Open: f.open, Now: time.Now})
+	h := web.NewStreams(web.StreamConfig{Open: f.open, Now: time.Now})
 	defer h.Close()
 	rec := httptest.NewRecorder()
 	h.Serve(rec, httptest.NewRequest(http.MethodGet, "/1", nil), id(1))
@@ -291,28 +263,42 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Close does not wait for a source that does not listen, and does not report an error that it made
-// itself.
-func TestCloseDeafSource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		wake := make(chan struct{})
-		f := &film{before: func(context.Context) { <-wake }}
-		th := newTheatre(t, web.StreamConfig{Open: f.open})
-		v := th.watch("/1")
-		f2 := &film{before: func(ctx context.Context) { <-ctx.Done() }, err: context.Canceled}
-		th2 := newTheatre(t, web.StreamConfig{Open: f2.open})
-		v2 := th2.watch("/1")
-		pass(time.Second)
-		began := time.Now()
-		th.hub.Close()
-		th2.hub.Close()
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("closing took %v", took)
+// Over HTTP/2, where streams share a connection, one that is not read is dropped as well.
+// Another on its connection lives on, also when it is silent for longer than a write may
+// take.
+func TestHTTP2(t *testing.T) {
+	const patience = 500 * time.Millisecond
+	films := map[marchwarden.TraceID]*film{id(1): {picture: strings.Repeat("x", 12<<20)}, id(2): {picture: "small"}} // more than windows hold
+	h := web.NewStreams(web.StreamConfig{Now: time.Now, Patience: patience, Open: func(run marchwarden.TraceID) web.Source { return films[run].open(run) }})
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.Serve(w, r, id(r.URL.Path[1]-'0')) }))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	defer h.Close()
+	get := func(path string) io.ReadCloser {
+		t.Helper()
+		resp, err := srv.Client().Get(srv.URL + path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		synctest.Wait()
-		if !v.ended() || !v2.ended() || v.seen()+v2.seen() != "" {
-			t.Errorf("ended: %v, %v; %q, %q", v.ended(), v2.ended(), v.seen(), v2.seen())
+		if resp.ProtoMajor != 2 {
+			t.Fatal(resp.Proto)
 		}
-		close(wake)
-	})
+		return resp.Body
+	}
+	reader := get("/2")
+	defer func() { _ = reader.Close() }()
+	stuck := get("/1")
+	defer func() { _ = stuck.Close() }()
+	for films[id(1)].count() == 0 || h.Count() != 1 { // one that does not read is dropped
+		if t.Context().Err() != nil {
+			t.Fatal("it is not dropped")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(2 * patience)
+	films[id(2)].set(func() { films[id(2)].over = true })
+	if all, err := io.ReadAll(reader); err != nil || !strings.HasSuffix(string(all), "data: small\n\nevent: over\ndata: {}\n\n") {
+		t.Errorf("the other: %q, %v", all, err)
+	}
 }

@@ -2,8 +2,8 @@
 // a view is filled with, and who may see and change what.
 //
 // It owns the routes and the way from records to views. What a page looks like is
-// package page's, who comes in package gate's, how a run is followed package
-// stream's; what is done with a run, the Office does, which the command wires. Nothing
+// package page's, who comes in package httpdoor's, how a run is followed package
+// stream's; what is done with a run, the App does, which the command wires. Nothing
 // here takes part in a research: a page can ask for one, watch it and stop it, and
 // can change no answer.
 //
@@ -32,12 +32,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/confidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/ledger"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/chart"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/page"
 )
 
@@ -55,8 +53,14 @@ type Member struct {
 	Down        string // why it cannot be asked, or ""
 }
 
-// Office does what is asked for on a page, in the name of the principal of ctx.
-type Office interface {
+// App does what is asked for on a page, in the name of the principal of ctx.
+type App interface {
+	Asker
+	Examiner
+}
+
+// Asker begins runs and ends them for good.
+type Asker interface {
 	// Members are those who can be asked.
 	Members() []Member
 	// Ask begins a run that goes on without its caller, and after a restart.
@@ -67,9 +71,8 @@ type Office interface {
 	Remove(ctx context.Context, id marchwarden.TraceID) error
 }
 
-// Tests are what can be found out about a run that has ended, and the forms in which
-// it can leave.
-type Tests interface {
+// Examiner finds out about a run that has ended, and writes it in other forms.
+type Examiner interface {
 	// Rerun runs it again on its record and says whether the result is the same to the
 	// byte, and what it found, in a sentence.
 	Rerun(ctx context.Context, id marchwarden.TraceID) (same bool, words string, err error)
@@ -87,12 +90,11 @@ type Format struct{ Name, About, Suffix, Type string }
 
 // Config is what the server works with. All but Spent, Curve, Mind and Log is needed.
 type Config struct {
-	Gate    gate.Config // what it shows is filled in here
-	Runs    *runs.Desk  // who began what, and what goes on
+	Gate    httpdoor.SignInConfig // what it shows is filled in here
+	Runs    *runs.Desk            // who began what, and what goes on
 	Store   run.Store
-	History *history.History
-	Office  Office
-	Tests   Tests
+	History *run.History
+	App     App
 	// Spent are the lines of the ledger. They cover all users, so only a user who may see all runs
 	// sees them.
 	Spent func() ([]ledger.Entry, error)
@@ -107,32 +109,29 @@ type Config struct {
 // Server is the page. Close it when done.
 type Server struct {
 	Config
-	gate    *gate.Gate
+	gate    *httpdoor.SignIn
 	pages   *page.Set
-	streams *Hub
-	reports shelf
-	tallies tallies
+	streams *Streams
+	reports cache[*told]       // those that were looked at last: who clicks through sources does not have all of them read again
+	tallies cache[[]run.Stage] // where tokens and time of runs at rest went
 	checks  checks
 }
 
 // New makes the server. It listens to nothing.
 func New(cfg Config) (*Server, error) {
-	pages, err := page.New(page.Sheet{Name: "chart.css", CSS: []byte(chart.Style)})
-	if err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "read the pages")
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Zone == nil {
 		cfg.Zone = time.UTC
 	}
-	s := &Server{Config: cfg, pages: pages}
+	s := &Server{Config: cfg, pages: page.New(), reports: cache[*told]{room: reportBytes}, tallies: cache[[]run.Stage]{room: maxTallies}}
 	cfg.Gate.Public, cfg.Gate.Page = []string{page.StaticPath}, s.gatePage
-	if s.gate, err = gate.New(cfg.Gate); err != nil {
+	var err error
+	if s.gate, err = httpdoor.NewSignIn(cfg.Gate); err != nil {
 		return nil, err
 	}
-	s.streams = NewStream(StreamConfig{Open: s.watch, Now: cfg.Now, Log: cfg.Log})
+	s.streams = NewStreams(StreamConfig{Open: s.watch, Now: cfg.Now, Log: cfg.Log})
 	return s, nil
 }
 
@@ -207,7 +206,7 @@ func (s *Server) handler(scope string, handle func(http.ResponseWriter, *http.Re
 func (s *Server) Link(base string) string { return s.gate.Link(base) }
 
 // gatePage is the page that asks for a sign-in, or says why it is refused.
-func (s *Server) gatePage(v gate.View) ([]byte, error) {
+func (s *Server) gatePage(v httpdoor.SignInView) ([]byte, error) {
 	var buf bytes.Buffer
 	f := page.Frame{Title: "Sign in", CSRF: v.CSRF, User: v.Who, Bare: true}
 	if v.Form || v.Elsewhere || v.Status == http.StatusUnauthorized {

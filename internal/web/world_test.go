@@ -23,11 +23,10 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	evaldesk "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/desk"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/history"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/web/gate"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
@@ -68,8 +67,14 @@ func (f researchFunc) Research(ctx context.Context, req marchwarden.Request, sin
 	return f(ctx, req, sink)
 }
 
-// office is one that does what it is told; without that it asks the desk.
-type office struct {
+// testApp is what a server is given.
+type testApp struct {
+	*actor
+	*probe
+}
+
+// actor does what it is told; without that it asks the desk.
+type actor struct {
 	w       *world
 	members []Member
 	asked   []Question
@@ -78,9 +83,9 @@ type office struct {
 	refuse  error // every act
 }
 
-func (o *office) Members() []Member { return o.members }
+func (o *actor) Members() []Member { return o.members }
 
-func (o *office) Ask(ctx context.Context, q Question) (marchwarden.TraceID, error) {
+func (o *actor) Ask(ctx context.Context, q Question) (marchwarden.TraceID, error) {
 	o.asked = append(o.asked, q)
 	if o.refuse != nil {
 		return marchwarden.TraceID{}, o.refuse
@@ -88,12 +93,12 @@ func (o *office) Ask(ctx context.Context, q Question) (marchwarden.TraceID, erro
 	return o.w.begin(ctx, q.Request), nil
 }
 
-func (o *office) Resume(_ context.Context, _ marchwarden.TraceID, tokens int) error {
+func (o *actor) Resume(_ context.Context, _ marchwarden.TraceID, tokens int) error {
 	o.resumed = append(o.resumed, tokens)
 	return o.refuse
 }
 
-func (o *office) Remove(_ context.Context, id marchwarden.TraceID) error {
+func (o *actor) Remove(_ context.Context, id marchwarden.TraceID) error {
 	if o.refuse != nil {
 		return o.refuse
 	}
@@ -164,7 +169,7 @@ type world struct {
 	traces  *trace.Dir
 	blobs   blob.Store
 	desk    *runs.Desk
-	office  *office
+	actor   *actor
 	tests   *probe
 	log     *logged
 	server  *Server
@@ -177,7 +182,7 @@ type world struct {
 func newWorld(t *testing.T, change func(*Config)) *world {
 	t.Helper()
 	w := &world{t: t, home: t.TempDir(), blobs: blob.NewMem(), tests: &probe{same: true}, log: &logged{}}
-	w.office = &office{w: w, members: []Member{{Name: "files", Scope: "your files", On: true}, {Name: "web", Scope: "the web", OpenWorld: true}, {Name: "arxiv", Scope: "papers", Down: "no network"}}}
+	w.actor = &actor{w: w, members: []Member{{Name: "files", Scope: "your files", On: true}, {Name: "web", Scope: "the web", OpenWorld: true}, {Name: "arxiv", Scope: "papers", Down: "no network"}}}
 	w.asks = func(ctx context.Context, req marchwarden.Request, _ marchwarden.Sink) (*marchwarden.Result, error) {
 		return w.lib(false).Ask(ctx, req)
 	}
@@ -195,8 +200,8 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 	}
 	t.Cleanup(func() { _ = w.desk.Close(context.Background()) })
 	store := run.Store{Traces: w.traces, Blobs: w.blobs}
-	cfg := Config{Gate: gate.Config{Now: time.Now, Key: bytes.Repeat([]byte{7}, gate.KeySize), Log: log}, Runs: w.desk, Store: store,
-		History: history.Open(history.Config{Store: store, Now: time.Now}), Office: w.office, Tests: w.tests, Now: time.Now, Log: log, Mind: "extractive"}
+	cfg := Config{Gate: httpdoor.SignInConfig{Now: time.Now, Key: bytes.Repeat([]byte{7}, httpdoor.KeySize), Log: log}, Runs: w.desk, Store: store,
+		History: run.OpenHistory(run.HistoryConfig{Store: store, Now: time.Now}), App: testApp{w.actor, w.tests}, Now: time.Now, Log: log, Mind: "extractive"}
 	if change != nil {
 		change(&cfg)
 	}

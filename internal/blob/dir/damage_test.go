@@ -12,15 +12,14 @@ import (
 	"testing"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 )
 
 // Both kinds of body, every bit of the file: each flip is found by Get and
 // named, none is found by luck of the digest only, and a Put heals the last.
 func TestEveryFlippedBitIsFound(t *testing.T) {
 	for kind, content := range map[byte]string{
-		form.Raw:  "a short page",
-		form.Zstd: strings.Repeat("a page that compresses ", 20),
+		blob.RawBody:  "a short page",
+		blob.ZstdBody: strings.Repeat("a page that compresses ", 20),
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			path := t.TempDir()
@@ -89,16 +88,16 @@ func TestReadingIsBounded(t *testing.T) {
 	ref := put(t, s, "small")
 	name := filepath.Join(path, nameOf(ref))
 	forge := func(size int, body []byte) {
-		file := append(make([]byte, form.HeaderLen), body...)
-		form.Seal(file, ref, form.Zstd, size)
+		file := append(make([]byte, blob.FormHeader), body...)
+		blob.Seal(file, ref, blob.ZstdBody, size)
 		writeFile(t, name, file)
 	}
-	bomb := s.files.codec.Encode(ref, make([]byte, 256<<20))[form.HeaderLen:]
+	bomb := s.files.codec.Encode(ref, make([]byte, 256<<20))[blob.FormHeader:]
 	for what, plant := range map[string]func(){
 		"bomb behind a small length": func() { forge(100, bomb) },
 		"length over the limit":      func() { forge(blob.MaxSize+1, bomb) },
 		"file over the limit": func() {
-			if err := os.Truncate(name, form.MaxLen+1); err != nil { // sparse
+			if err := os.Truncate(name, blob.MaxForm+1); err != nil { // sparse
 				t.Skip(err)
 			}
 		},

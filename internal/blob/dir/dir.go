@@ -1,7 +1,6 @@
 // Package dir is the evidence store in a directory. It owns the layout of that
-// directory and the order of writes that makes them
-// durable. The form of a file is package form's; what a store promises, and the check of
-// the digest, are package blob's.
+// directory and the order of writes that makes them durable. The form of a file, what a
+// store promises, and the check of the digest are package blob's.
 //
 // Layout, below the directory given to Open:
 //
@@ -49,7 +48,6 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
@@ -89,26 +87,16 @@ func (s *Store) Close() error {
 // an error and without harm to the store.
 func (s *Store) Sweep(ctx context.Context, before time.Time) (int, error) {
 	removed := 0
-	err := s.files.each(func(name string) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if _, ours := leftoverOf(name); !ours {
+	err := s.Files(ctx, func(file blob.File) error {
+		if !file.Leftover || !file.Used.Before(before) {
 			return nil
 		}
-		info, err := s.files.root.Lstat(name)
+		err := s.files.root.Remove(file.Name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // its writer has finished
 		}
-		if err != nil || !info.Mode().IsRegular() || !info.ModTime().Before(before) {
-			return err
-		}
-		err = s.files.root.Remove(name)
 		if err == nil {
 			removed++
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
 		}
 		return err
 	})
@@ -131,7 +119,7 @@ func openFiles(path string) (*files, error) {
 		return nil, err
 	}
 	f := &files{path: path, root: root, lock: sharedLock{root: root}}
-	if f.codec, err = form.New(); err == nil {
+	if f.codec, err = blob.NewCodec(); err == nil {
 		err = f.makeDigestDir()
 	}
 	if err != nil {

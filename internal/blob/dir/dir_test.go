@@ -86,24 +86,6 @@ func TestFailedPutLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestWalkMeetsDamagedBlobs(t *testing.T) {
-	path := t.TempDir()
-	s := open(t, path)
-	intact, damaged := put(t, s, "intact"), put(t, s, "damaged")
-	writeFile(t, filepath.Join(path, nameOf(damaged)), nil)
-	if _, err := s.Stat(context.Background(), damaged); !errors.Is(err, blob.ErrCorrupt) {
-		t.Errorf("Stat of a damaged header: %v, want ErrCorrupt", err)
-	}
-	sizes := make(map[blob.Ref]int64)
-	err := s.Walk(context.Background(), func(info blob.Info) error {
-		sizes[info.Ref] = info.Size
-		return nil
-	})
-	if err != nil || len(sizes) != 2 || sizes[intact] != 6 || sizes[damaged] != -1 {
-		t.Errorf("Walk = %v, %v, want 6 for the intact blob and -1 for the damaged one", sizes, err)
-	}
-}
-
 func TestLeftoversAreIgnoredAndSwept(t *testing.T) {
 	path := t.TempDir()
 	s := open(t, path)
@@ -121,14 +103,6 @@ func TestLeftoversAreIgnoredAndSwept(t *testing.T) {
 	writeFile(t, filepath.Join(path, digestDir, "notes.txt"), nil)
 
 	s = open(t, path)
-	var met []blob.Ref
-	err := s.Walk(context.Background(), func(info blob.Info) error {
-		met = append(met, info.Ref)
-		return nil
-	})
-	if err != nil || len(met) != 1 || met[0] != ref {
-		t.Errorf("Walk met %v, %v, want only %s", met, err, ref)
-	}
 	if _, err := s.Get(context.Background(), lost); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Get of the unfinished blob: %v, want ErrNotFound", err)
 	}
@@ -208,8 +182,8 @@ func TestLinksOutOfTheStoreAreNotFollowed(t *testing.T) {
 		if _, err := s.Put(context.Background(), []byte(content)); err == nil {
 			t.Error("Put through the link succeeded")
 		}
-		if err := s.Walk(context.Background(), func(blob.Info) error { return nil }); err == nil {
-			t.Error("Walk through the link succeeded")
+		if err := s.Files(context.Background(), func(blob.File) error { return nil }); err == nil {
+			t.Error("Files through the link succeeded")
 		}
 		if after := tree(t, outside); len(after) != len(before) {
 			t.Errorf("outside: %v, want %v", after, before)

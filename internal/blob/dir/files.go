@@ -16,7 +16,6 @@ import (
 	"sync"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
@@ -24,7 +23,7 @@ import (
 type files struct {
 	path  string // absolute, for messages and to sync its parent
 	root  *os.Root
-	codec *form.Codec
+	codec *blob.Codec
 	lock  sharedLock // see the package comment
 
 	clockMu sync.Mutex
@@ -62,7 +61,7 @@ func (f *files) Keep(ctx context.Context, ref blob.Ref, content []byte) error {
 	defer done()
 	// Whatever hinders reading (nothing there, damage, a bad sector) or setting the
 	// time, a fresh file is the remedy, so the error is not needed.
-	old, err := f.peek(ref)
+	old, err := f.decode(ref, nameOf(ref))
 	if err != nil || !bytes.Equal(old, content) || !f.touched(ref) {
 		if err := f.write(nameOf(ref), f.codec.Encode(ref, content)); err != nil {
 			return fmt.Errorf("in %s: %w", f.path, err)
@@ -117,7 +116,7 @@ func (f *files) write(name string, data []byte) error {
 
 // Read reads a blob and marks that it was used.
 func (f *files) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	content, err := f.peek(ref)
+	content, err := f.decode(ref, nameOf(ref))
 	if err == nil {
 		err = f.mark(ctx, ref)
 	}
@@ -127,9 +126,9 @@ func (f *files) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
 	return content, nil
 }
 
-// peek reads a blob and leaves no mark.
-func (f *files) peek(ref blob.Ref) ([]byte, error) {
-	data, err := f.load(ref, form.MaxLen)
+// decode reads a blob from a file, and leaves no mark.
+func (f *files) decode(ref blob.Ref, name string) ([]byte, error) {
+	data, err := f.read(name, blob.MaxForm)
 	if err != nil {
 		return nil, err
 	}
@@ -137,16 +136,13 @@ func (f *files) peek(ref blob.Ref) ([]byte, error) {
 }
 
 func (f *files) Size(_ context.Context, ref blob.Ref) (int64, error) {
-	data, err := f.load(ref, form.HeaderLen)
+	data, err := f.read(nameOf(ref), blob.FormHeader)
 	if err != nil {
 		return 0, err
 	}
-	size, err := form.Size(ref, data)
+	size, err := blob.FormSize(ref, data)
 	return int64(size), err
 }
-
-// load returns up to limit bytes from the start of a blob's file.
-func (f *files) load(ref blob.Ref, limit int64) ([]byte, error) { return f.read(nameOf(ref), limit) }
 
 // read returns up to limit bytes from the start of a file.
 func (f *files) read(name string, limit int64) ([]byte, error) {
@@ -161,8 +157,8 @@ func (f *files) read(name string, limit int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: %s is not a regular file", blob.ErrCorrupt, filepath.Join(f.path, name))
 	}
-	if info.Size() > form.MaxLen {
-		return nil, fmt.Errorf("%w: the file has %d bytes, the limit is %d", blob.ErrCorrupt, info.Size(), form.MaxLen)
+	if info.Size() > blob.MaxForm {
+		return nil, fmt.Errorf("%w: the file has %d bytes, the limit is %d", blob.ErrCorrupt, info.Size(), blob.MaxForm)
 	}
 	file, err := f.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -179,26 +175,6 @@ func (f *files) read(name string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("in %s: %w", f.path, err)
 	}
 	return buf.Bytes(), nil
-}
-
-func (f *files) Walk(ctx context.Context, fn func(blob.Info) error) error {
-	return f.each(func(name string) error {
-		ref, ok := refOf(name)
-		if !ok {
-			return nil
-		}
-		size, err := f.Size(ctx, ref)
-		if errors.Is(err, blob.ErrNotFound) {
-			return nil // removed since
-		}
-		if errors.Is(err, blob.ErrCorrupt) {
-			size, err = -1, nil
-		}
-		if err != nil {
-			return fmt.Errorf("blob walk: %s: %w", ref, err)
-		}
-		return fn(blob.Info{Ref: ref, Size: size})
-	})
 }
 
 // each calls fn with the name of every file in the shards, in order.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
 )
 
@@ -45,7 +44,7 @@ func (s *Store) Files(ctx context.Context, fn func(blob.File) error) error {
 		if file.Ref, ok = refOf(name); ok {
 			return fn(file)
 		}
-		if file.Ref, file.Leftover = leftoverOf(name); file.Leftover {
+		if file.Ref, file.Leftover = leftoverOf(name); file.Leftover && info.Mode().IsRegular() {
 			return fn(file)
 		}
 		return nil
@@ -97,7 +96,11 @@ func leftoverOf(name string) (blob.Ref, bool) {
 
 // Inspect implements blob.Shelf.
 func (s *Store) Inspect(_ context.Context, file blob.File) ([]byte, error) {
-	content, err := s.files.inspect(file)
+	name := file.Name
+	if !file.Leftover {
+		name = nameOf(file.Ref)
+	}
+	content, err := s.files.decode(file.Ref, name)
 	if err == nil && blob.Of(content) != file.Ref {
 		err = blob.ErrCorrupt
 	}
@@ -105,17 +108,6 @@ func (s *Store) Inspect(_ context.Context, file blob.File) ([]byte, error) {
 		return nil, fmt.Errorf("blob %s: %w", file.Ref, err)
 	}
 	return content, nil
-}
-
-func (f *files) inspect(file blob.File) ([]byte, error) {
-	if !file.Leftover {
-		return f.peek(file.Ref)
-	}
-	data, err := f.read(file.Name, form.MaxLen)
-	if err != nil {
-		return nil, err
-	}
-	return f.codec.Decode(file.Ref, data)
 }
 
 // Remove implements blob.Shelf. before must reach further back than freshFor; see

@@ -10,29 +10,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
-	"golang.org/x/sync/errgroup"
 
-	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 )
 
 const (
 	contentType = "application/octet-stream"
 	perSecond   = 1 << 20 // the slowest transfer that is waited for, in bytes
-	abreast     = 16      // sizes that Walk asks for at once
-	listed      = 1000    // objects in a page of a list
 )
 
 // keeper is the blob.Keeper over a bucket.
 type keeper struct {
 	client   *minio.Core
-	codec    *form.Codec
+	codec    *blob.Codec
 	bucket   string
 	prefix   string // "" or ends in a slash
 	timeout  time.Duration
@@ -42,12 +35,6 @@ type keeper struct {
 
 func (k *keeper) nameOf(ref blob.Ref) string {
 	return k.prefix + "sha256/" + ref.Hex()[:2] + "/" + ref.Hex()
-}
-
-// refOf is the inverse of nameOf.
-func (k *keeper) refOf(name string) (blob.Ref, bool) {
-	ref, err := blob.Parse("sha256:" + path.Base(name))
-	return ref, err == nil && k.nameOf(ref) == name
 }
 
 // Keep writes the object unless an intact one is there.
@@ -104,7 +91,7 @@ func (k *keeper) within(ctx context.Context, size int) (context.Context, context
 }
 
 func (k *keeper) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
-	file, err := k.fetch(ctx, k.nameOf(ref), form.MaxLen)
+	file, err := k.fetch(ctx, k.nameOf(ref), blob.MaxForm)
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +99,11 @@ func (k *keeper) Read(ctx context.Context, ref blob.Ref) ([]byte, error) {
 }
 
 func (k *keeper) Size(ctx context.Context, ref blob.Ref) (int64, error) {
-	head, err := k.fetch(ctx, k.nameOf(ref), form.HeaderLen)
+	head, err := k.fetch(ctx, k.nameOf(ref), blob.FormHeader)
 	if err != nil {
 		return 0, err
 	}
-	size, err := form.Size(ref, head)
+	size, err := blob.FormSize(ref, head)
 	return int64(size), err
 }
 
@@ -124,7 +111,7 @@ func (k *keeper) Size(ctx context.Context, ref blob.Ref) (int64, error) {
 // any blob is damaged.
 func (k *keeper) fetch(ctx context.Context, name string, limit int) ([]byte, error) {
 	var opts minio.GetObjectOptions
-	part := limit < form.MaxLen
+	part := limit < blob.MaxForm
 	if part {
 		if err := opts.SetRange(0, int64(limit)-1); err != nil {
 			return nil, fmt.Errorf("s3: %w", err)
@@ -142,8 +129,8 @@ func (k *keeper) fetch(ctx context.Context, name string, limit int) ([]byte, err
 		return nil, k.explain(ctx, err)
 	}
 	defer body.Close()
-	if info.Size > form.MaxLen {
-		return nil, fmt.Errorf("%w: the object has %d bytes, the limit is %d", blob.ErrCorrupt, info.Size, form.MaxLen)
+	if info.Size > blob.MaxForm {
+		return nil, fmt.Errorf("%w: the object has %d bytes, the limit is %d", blob.ErrCorrupt, info.Size, blob.MaxForm)
 	}
 	late.Reset(k.timeout + time.Duration(info.Size/perSecond)*time.Second)
 	buf := bytes.NewBuffer(make([]byte, 0, max(0, min(info.Size, int64(limit)))+bytes.MinRead))
@@ -151,81 +138,4 @@ func (k *keeper) fetch(ctx context.Context, name string, limit int) ([]byte, err
 		return nil, k.explain(ctx, err)
 	}
 	return buf.Bytes(), nil
-}
-
-// Walk follows the service's list, which is in order, a page at a time; the sizes of a
-// page are asked for together.
-func (k *keeper) Walk(ctx context.Context, fn func(blob.Info) error) error {
-	page := make([]blob.Ref, 0, listed)
-	flush := func() error {
-		infos, err := k.sizes(ctx, page)
-		page = page[:0]
-		if err != nil {
-			return fmt.Errorf("blob walk: %w", err)
-		}
-		for _, info := range infos {
-			if err := fn(info); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	list, stop := context.WithCancel(ctx)
-	defer stop()
-	late := time.AfterFunc(k.timeout, stop) // reset as the list goes on
-	defer late.Stop()
-	last := ""
-	for object := range k.client.ListObjectsIter(list, k.bucket, minio.ListObjectsOptions{Prefix: k.prefix + "sha256/", Recursive: true, MaxKeys: listed}) {
-		if object.Err != nil {
-			return fmt.Errorf("blob walk: %w", k.explain(ctx, object.Err))
-		}
-		if strings.Compare(object.Key, last) < 0 {
-			return marchwarden.Errorf(marchwarden.CodeUnsupported, "blob walk: the service lists %.200q before %.200q: its lists have no order", last, object.Key)
-		}
-		last = object.Key
-		late.Stop()
-		if ref, ok := k.refOf(object.Key); ok {
-			if page = append(page, ref); len(page) == listed {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
-		}
-		late.Reset(k.timeout)
-	}
-	late.Stop()
-	if list.Err() != nil {
-		return fmt.Errorf("blob walk: %w", k.explain(ctx, list.Err()))
-	}
-	return flush()
-}
-
-// sizes asks for the sizes of blobs and leaves out those that are gone.
-func (k *keeper) sizes(ctx context.Context, refs []blob.Ref) ([]blob.Info, error) {
-	infos := make([]blob.Info, len(refs))
-	group, gctx := errgroup.WithContext(ctx)
-	group.SetLimit(abreast)
-	for i, ref := range refs {
-		group.Go(func() error {
-			size, err := k.Size(gctx, ref)
-			switch {
-			case errors.Is(err, blob.ErrNotFound):
-				return nil
-			case errors.Is(err, blob.ErrCorrupt):
-				size, err = -1, nil
-			}
-			infos[i] = blob.Info{Ref: ref, Size: size}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	there := infos[:0]
-	for _, info := range infos {
-		if info.Ref.Valid() {
-			there = append(there, info)
-		}
-	}
-	return there, nil
 }

@@ -1,7 +1,7 @@
 // Package s3 is the evidence store in a bucket of any service that speaks S3. It owns the
 // names of the objects, what is asked of the service, and what its errors mean.
 //
-// Layout: one object for each blob, in the form of package form, under
+// Layout: one object for each blob, in the form of package blob, under
 //
 //	<prefix>/sha256/ab/<hex>    "ab" are the first two of the 64 digits of <hex>
 //
@@ -30,7 +30,6 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/form"
 )
 
 const (
@@ -52,14 +51,12 @@ type Config struct {
 	// Timeout bounds a request and its retries, not counting the time that content
 	// takes at a megabyte per second; 0 is 30 seconds.
 	Timeout time.Duration
-	// HTTP is used in place of a transport of its own, if it is not nil.
-	HTTP *http.Transport
 }
 
 // Open opens the store and asks the service once, so that a wrong name, key or address is
 // found here. The bucket must exist. Calls give CodeDenied where the service refuses the
 // key, and CodeUnavailable where it cannot be reached or fails; the secret key is in no
-// error. There is nothing to close but Config.HTTP, which is the caller's.
+// error. There is nothing to close.
 func Open(ctx context.Context, config Config) (blob.Store, error) {
 	keeper, err := newKeeper(config)
 	if err != nil {
@@ -82,20 +79,17 @@ func newKeeper(config Config) (*keeper, error) {
 	if config.Timeout == 0 {
 		config.Timeout = defaultTimeout
 	}
-	if config.HTTP == nil {
-		config.HTTP = newTransport()
-	}
 	client, err := minio.NewCore(config.Endpoint, &minio.Options{
 		Creds:      credentials.NewStaticV4(config.AccessKey, config.SecretKey, ""),
 		Secure:     !config.Plain,
 		Region:     config.Region,
-		Transport:  config.HTTP,
+		Transport:  newTransport(),
 		MaxRetries: defaultRetries,
 	})
 	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "s3 endpoint %q", config.Endpoint)
 	}
-	codec, err := form.New()
+	codec, err := blob.NewCodec()
 	if err != nil {
 		return nil, fmt.Errorf("s3: %w", err)
 	}
@@ -123,10 +117,10 @@ func newTransport() *http.Transport {
 
 // ParseURL reads "s3://bucket/prefix?endpoint=https://host:port&region=name". The keys
 // are not part of it: an address ends up in files, logs and lists of processes, so one
-// that has any is refused, without repeating it.
-func ParseURL(address string) (Config, error) {
+// that has any is refused, without repeating it. Errors are of field.
+func ParseURL(field, address string) (Config, error) {
 	refuse := func(format string, args ...any) (Config, error) {
-		return Config{}, &marchwarden.Error{Code: marchwarden.CodeInvalid, Message: "s3 address: " + fmt.Sprintf(format, args...),
+		return Config{}, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "s3 address: " + fmt.Sprintf(format, args...),
 			Hint: "write s3://bucket/prefix?endpoint=https://host&region=name; keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"}
 	}
 	u, err := url.Parse(address)

@@ -12,7 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
 )
 
@@ -73,9 +73,9 @@ func TestLostConsumers(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, e, task)
-	for band := range jet.Bands {
-		for lane := range jet.Lanes {
-			if err := e.JetStream().DeleteConsumer(t.Context(), jet.StreamWork, jet.ConsumerName("web", band, lane)); err != nil {
+	for band := range streams.Bands {
+		for lane := range streams.Lanes {
+			if err := e.JetStream().DeleteConsumer(t.Context(), streams.StreamWork, streams.ConsumerName("web", band, lane)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -146,7 +146,7 @@ func TestHalfSubmitted(t *testing.T) {
 	if err := e.Submit(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
-	stream, err := e.JetStream().Stream(t.Context(), jet.StreamWork)
+	stream, err := e.JetStream().Stream(t.Context(), streams.StreamWork)
 	if err == nil {
 		err = stream.Purge(t.Context())
 	}
@@ -190,7 +190,7 @@ func TestPrepareAgain(t *testing.T) {
 	if got := w.open(t, "two").Facts().Lease; got != 20*time.Second {
 		t.Errorf("the lease is %s", got)
 	}
-	consumer, err := e.JetStream().Consumer(t.Context(), jet.StreamWork, jet.ConsumerName("web", 1, 0))
+	consumer, err := e.JetStream().Consumer(t.Context(), streams.StreamWork, streams.ConsumerName("web", 1, 0))
 	if err != nil || consumer.CachedInfo().Config.AckWait != 20*time.Second {
 		t.Errorf("%+v, %v", consumer.CachedInfo().Config, err)
 	}

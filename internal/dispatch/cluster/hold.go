@@ -12,7 +12,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
 )
 
@@ -20,7 +20,7 @@ import (
 type hold struct {
 	e       *Engine
 	task    dispatch.Task
-	pointer *jet.Pointer
+	pointer *streams.Pointer
 	head    head // of what is written under this claim
 	nonce   string
 
@@ -191,7 +191,7 @@ func (h *hold) run(handle dispatch.Handler) (result *marchwarden.Result, err err
 func (h *hold) tell(event marchwarden.Event) {
 	data, err := json.Marshal(event)
 	if err == nil && h.life.Err() == nil {
-		_ = h.e.conn.NATS().Publish(jet.LiveSubject(h.task.Investigation, h.task.ID), data) // nothing depends on it
+		_ = h.e.conn.NATS().Publish(streams.LiveSubject(h.task.Investigation, h.task.ID), data) // nothing depends on it
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
 )
 
 // openQueue opens the queue web.
-func openQueue(t *testing.T, w *world, e *cluster.Engine) *jet.Queue {
+func openQueue(t *testing.T, w *world, e *cluster.Engine) *streams.Queue {
 	t.Helper()
 	q, err := e.Conn().OpenQueue(t.Context(), "web", w.lease)
 	if err != nil {
@@ -44,7 +44,7 @@ func submit(t *testing.T, e *cluster.Engine, lane string) {
 	}
 }
 
-func next(t *testing.T, q *jet.Queue) *jet.Pointer {
+func next(t *testing.T, q *streams.Queue) *streams.Pointer {
 	t.Helper()
 	p, err := q.Next(within(t, 20*time.Second))
 	if err != nil {
@@ -54,7 +54,7 @@ func next(t *testing.T, q *jet.Queue) *jet.Pointer {
 }
 
 // none says what a queue gives that should give nothing.
-func none(t *testing.T, q *jet.Queue, d time.Duration) {
+func none(t *testing.T, q *streams.Queue, d time.Duration) {
 	t.Helper()
 	if p, err := q.Next(within(t, d)); p != nil || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the queue gives %+v, %v", p, err)
@@ -81,7 +81,7 @@ func TestLateAnswerIsNotTaken(t *testing.T) {
 	time.AfterFunc(3300*time.Millisecond, l.resume) // longer than one request is waited for
 	next(t, q)
 	time.Sleep(50 * time.Millisecond)
-	lane, err := other.JetStream().Consumer(t.Context(), jet.StreamWork, jet.ConsumerName("web", 0, 1))
+	lane, err := other.JetStream().Consumer(t.Context(), streams.StreamWork, streams.ConsumerName("web", 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,55 +3,31 @@
 // any time. What a task's record says is the truth; the queue only says that a worker should look
 // at it.
 //
-// The package owns what the messages mean and in which order they are written. How they
-// are carried is package jet's, the server is package hub's, and maintenance is package steward's.
+// The package owns what the messages mean and in which order they are written, and the
+// steward, which puts right what went wrong. How messages are carried and kept is package
+// streams', and the server is package hub's.
 package cluster
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/depot"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/objects"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/cell"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
 var _ dispatch.Engine = (*Engine)(nil)
 
 // Config says how to reach a cluster, and as whom.
-type Config struct {
-	URL string // of one hub or several, with commas between
-	// InProcess is a hub of this process; URL is not used then.
-	InProcess interface{ InProcessConn() (net.Conn, error) }
-	Name      string // who this is, as others see it
-	Inbox     string // the prefix of reply subjects; "" is made of the key, or the name
-	// Seed is the private nkey, read anew at each connect; nil is none.
-	Seed func() ([]byte, error)
-	TLS  *tls.Config
-	// Now is the clock. Leases are measured by it, so it must have a monotonic reading
-	// where it is to be relied on.
-	Now func() time.Time
-	Log *slog.Logger // nil: no log
-	// Blobs opens the evidence that the facts name. No function, or no store and no
-	// error, is the one in the cluster's own stream.
-	Blobs func(ctx context.Context, facts Facts) (blob.Store, error)
-}
+type Config = streams.Config
 
 // Facts are what all who use a cluster must agree on. Hubs write them, all read them.
 type Facts struct {
@@ -62,10 +38,8 @@ type Facts struct {
 	Lease time.Duration `json:"lease_ns"`
 	// Blobs is the address of the evidence; "" and "jetstream" are the cluster's own stream.
 	Blobs string `json:"blobs,omitempty"`
-	// BlobBytes bounds the cluster's own evidence; 0 leaves that to the hubs' disks.
-	BlobBytes int64 `json:"blob_bytes,omitempty"`
 	// Keep is how long hubs keep what is over. Ends must outlive records.
-	Keep jet.Keep `json:"keep,omitzero"`
+	Keep streams.Keep `json:"keep,omitzero"`
 	// Limits are what providers allow all workers together, as package limit reads them.
 	Limits []string `json:"limits,omitempty"`
 }
@@ -80,22 +54,18 @@ const factsKey = "facts"
 
 // Engine is a cluster as one process sees it. It is safe for concurrent use.
 type Engine struct {
-	conn  *jet.Conn
+	conn  *streams.Conn
 	cfg   Config
 	log   *slog.Logger
 	facts Facts
 	blobs blob.Store
 	roll  roll
 
-	limits *cell.Limits
+	limits *streams.Limits
 
 	mu     sync.Mutex // guards what follows
 	closed bool
 	holds  map[marchwarden.TraceID]*hold // the tasks that this process works on
-}
-
-func (cfg Config) jet() jet.Config {
-	return jet.Config{URL: cfg.URL, InProcess: cfg.InProcess, Name: cfg.Name, Inbox: cfg.Inbox, Seed: cfg.Seed, TLS: cfg.TLS, Now: cfg.Now, Log: cfg.Log}
 }
 
 // Prepare makes a cluster of hubs ready, or brings it up to date: its streams, and its
@@ -110,7 +80,7 @@ func Prepare(ctx context.Context, cfg Config, facts Facts) error {
 	if _, err := limit.ParseRules(facts.Limits); err != nil {
 		return err
 	}
-	conn, err := jet.Connect(ctx, cfg.jet())
+	conn, err := streams.Connect(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -118,10 +88,8 @@ func Prepare(ctx context.Context, cfg Config, facts Facts) error {
 	if err := conn.Prepare(ctx, facts.Replicas, facts.Lease, facts.Keep); err != nil {
 		return err
 	}
-	if facts.Blobs == "" || facts.Blobs == depot.JetStream {
-		if err := conn.Insist(ctx, "prepare the evidence", func(ctx context.Context) error {
-			return objects.Prepare(ctx, conn.JetStream(), objects.Limits{Replicas: facts.Replicas, MaxBytes: facts.BlobBytes})
-		}); err != nil {
+	if facts.Blobs == "" || facts.Blobs == streams.OwnBlobs {
+		if err := conn.PrepareBlobs(ctx, facts.Replicas); err != nil {
 			return err
 		}
 	}
@@ -130,16 +98,16 @@ func Prepare(ctx context.Context, cfg Config, facts Facts) error {
 	})
 }
 
-func writeFacts(ctx context.Context, conn *jet.Conn, facts Facts) error {
+func writeFacts(ctx context.Context, conn *streams.Conn, facts Facts) error {
 	data, err := json.Marshal(facts)
 	if err != nil {
 		return fmt.Errorf("encode the facts: %w", err)
 	}
-	old, found, err := conn.Key(ctx, jet.BucketFacts, factsKey)
+	old, found, err := conn.Key(ctx, streams.BucketFacts, factsKey)
 	if err != nil || found && string(old) == string(data) {
 		return err
 	}
-	kv, err := conn.JetStream().KeyValue(ctx, jet.BucketFacts)
+	kv, err := conn.JetStream().KeyValue(ctx, streams.BucketFacts)
 	if err != nil {
 		return fmt.Errorf("open the bucket: %w", err)
 	}
@@ -149,7 +117,7 @@ func writeFacts(ctx context.Context, conn *jet.Conn, facts Facts) error {
 
 // Open joins a cluster that is prepared. The caller closes it.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	conn, err := jet.Connect(ctx, cfg.jet())
+	conn, err := streams.Connect(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -166,14 +134,14 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 
 // join reads what all agree on, and opens what it names.
 func (e *Engine) join(ctx context.Context) error {
-	trying, stop := context.WithTimeout(ctx, jet.Patience)
+	trying, stop := context.WithTimeout(ctx, streams.Patience)
 	defer stop()
-	data, found, err := e.conn.Key(trying, jet.BucketFacts, factsKey)
+	data, found, err := e.conn.Key(trying, streams.BucketFacts, factsKey)
 	if err != nil {
 		return fmt.Errorf("read the facts of the cluster: %w", err)
 	}
 	if !found {
-		return jet.ErrUnprepared
+		return streams.ErrUnprepared
 	}
 	if err := json.Unmarshal(data, &e.facts); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read the facts of the cluster")
@@ -186,44 +154,16 @@ func (e *Engine) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.limits = cell.New(e.conn.NATS(), e.conn.JetStream(), jet.BucketLimit, rules, e.cfg.Now)
-	e.blobs, err = e.openBlobs(ctx)
+	e.limits = e.conn.Limits(rules)
+	e.blobs, err = e.conn.OpenBlobs(ctx, e.facts.Blobs)
 	return err
 }
-
-func (e *Engine) openBlobs(ctx context.Context) (blob.Store, error) {
-	if e.cfg.Blobs != nil {
-		if store, err := e.cfg.Blobs(ctx, e.facts); store != nil || err != nil {
-			return store, err
-		}
-	}
-	ctx, stop := context.WithTimeout(ctx, jet.Patience)
-	defer stop()
-	var store blob.Store
-	err := e.conn.Insist(ctx, "open the evidence", func(ctx context.Context) (err error) {
-		store, err = objects.Open(ctx, e.conn.JetStream())
-		return err
-	})
-	return store, err
-}
-
-// Facts are those of the cluster when it was opened.
-func (e *Engine) Facts() Facts { return e.facts }
-
-// Conn is the connection, for those who look after the cluster.
-func (e *Engine) Conn() *jet.Conn { return e.conn }
-
-// JetStream is the connection's, for those who look after the cluster.
-func (e *Engine) JetStream() jetstream.JetStream { return e.conn.JetStream() }
 
 // Blobs is the evidence.
 func (e *Engine) Blobs() blob.Store { return e.blobs }
 
 // Limit is what all share of a provider, by a key such as "anthropic/requests".
 func (e *Engine) Limit(key string) dispatch.Limiter { return e.limits.Limit(key) }
-
-// Limits are all limits of the cluster, for those who look after it.
-func (e *Engine) Limits() *cell.Limits { return e.limits }
 
 // Close leaves the cluster. What is worked on here is given up as if the process had
 // died. It may be repeated.
@@ -241,11 +181,4 @@ func (e *Engine) Close() error {
 	err := e.limits.Close()
 	e.conn.Close()
 	return err
-}
-
-// nonce is what tells the writes of one claim from those of every other.
-func nonce() string {
-	b := make([]byte, 12)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
 }

@@ -9,14 +9,14 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
 )
 
 // publish writes what the holder of a client's key may write, by another way than Submit.
 func publish(t *testing.T, e *cluster.Engine, subject, data string) {
 	t.Helper()
-	if _, _, err := e.Conn().Publish(t.Context(), jet.Message{Subject: subject, Data: []byte(data)}); err != nil {
+	if _, _, err := e.Conn().Publish(t.Context(), streams.Message{Subject: subject, Data: []byte(data)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -43,15 +43,15 @@ func TestPointersFromElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	publish(t, e, jet.TaskSubject(usual.ID), string(spec))
+	publish(t, e, streams.TaskSubject(usual.ID), string(spec))
 	badName, noTask := dispatchtest.ID(), dispatchtest.ID()
-	publish(t, e, jet.TaskSubject(badName), `{"id":"`+badName.String()+`","queue":"a b"}`)
-	publish(t, e, jet.TaskSubject(noTask), "{")
+	publish(t, e, streams.TaskSubject(badName), `{"id":"`+badName.String()+`","queue":"a b"}`)
+	publish(t, e, streams.TaskSubject(noTask), "{")
 	forged := map[string]string{
-		"of another queue":      jet.WorkSubject("web", int(files.Priority), files.Owner, files.ID),
-		"of a less urgent band": jet.WorkSubject("web", int(dispatch.Urgent), usual.Owner, usual.ID),
-		"of no queue":           jet.WorkSubject("web", int(dispatch.Normal), "", badName),
-		"unreadable":            jet.WorkSubject("web", int(dispatch.Normal), "", noTask),
+		"of another queue":      streams.WorkSubject("web", int(files.Priority), files.Owner, files.ID),
+		"of a less urgent band": streams.WorkSubject("web", int(dispatch.Urgent), usual.Owner, usual.ID),
+		"of no queue":           streams.WorkSubject("web", int(dispatch.Normal), "", badName),
+		"unreadable":            streams.WorkSubject("web", int(dispatch.Normal), "", noTask),
 	}
 	for _, subject := range forged {
 		publish(t, e, subject, "")

@@ -18,7 +18,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
 // Presence is what a worker says of itself while it lives.
@@ -46,9 +46,9 @@ type Load struct {
 
 // The keys of the bucket of workers.
 const (
-	// StewardKey is the entry of the hub that leads, and, in the bucket of facts, what
+	// stewardKey is the entry of the hub that leads, and, in the bucket of facts, what
 	// it notes down for the next.
-	StewardKey = "steward"
+	stewardKey = "steward"
 	workerKeys = "worker."
 )
 
@@ -58,8 +58,8 @@ const (
 // lease counts as gone until it is heard again.
 func (e *Engine) Announce(ctx context.Context, say func() Presence) error {
 	var kv jetstream.KeyValue
-	err := e.conn.Insist(ctx, "open the bucket "+jet.BucketWorker, func(ctx context.Context) (err error) {
-		kv, err = e.JetStream().KeyValue(ctx, jet.BucketWorker)
+	err := e.conn.Insist(ctx, "open the bucket "+streams.BucketWorker, func(ctx context.Context) (err error) {
+		kv, err = e.conn.JetStream().KeyValue(ctx, streams.BucketWorker)
 		return err
 	})
 	if ctx.Err() != nil {
@@ -69,7 +69,7 @@ func (e *Engine) Announce(ctx context.Context, say func() Presence) error {
 		return err
 	}
 	key := workerKeys + rand.Text() // names may be given twice
-	every := e.Facts().Lease / 3
+	every := e.facts.Lease / 3
 	ticker := time.NewTicker(min(time.Second, every))
 	defer ticker.Stop()
 	var told string
@@ -109,21 +109,12 @@ func (e *Engine) Ready() error {
 // readersAtOnce bounds how many entries are read at once.
 const readersAtOnce = 16
 
-// Workers are those that live, by name and age.
+// Workers are those that live, by name and age. Asking makes no consumer, so a client with
+// read access may ask, and often.
 func (e *Engine) Workers(ctx context.Context) ([]Presence, error) {
-	values, err := e.entries(ctx, jet.BucketWorker, workerKeys+">")
+	list, err := e.workers(ctx)
 	if err != nil {
-		return nil, err
-	}
-	list := make([]Presence, 0, len(values))
-	for _, v := range values {
-		var p Presence
-		if err := json.Unmarshal(v.value, &p); err != nil {
-			e.log.Warn("the entry of a worker cannot be read", "key", v.key, "error", err) // the others are there all the same
-			continue
-		}
-		p.key, p.Heard = v.key, v.at
-		list = append(list, p)
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the bucket %s", streams.BucketWorker)
 	}
 	slices.SortStableFunc(list, func(a, b Presence) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), a.Since.Compare(b.Since))
@@ -131,51 +122,23 @@ func (e *Engine) Workers(ctx context.Context) ([]Presence, error) {
 	return list, nil
 }
 
-// Same reports whether two entries are of one process.
-func (p Presence) Same(other Presence) bool { return p.key == other.key }
-
-// Left reports whether a worker whose entry is gone has said that it leaves. It can be told
-// for a lease.
-func (e *Engine) Left(ctx context.Context, p Presence) (bool, error) {
-	stream, err := e.JetStream().Stream(ctx, "KV_"+jet.BucketWorker)
+// workers are those that live, by their keys.
+func (e *Engine) workers(ctx context.Context) ([]Presence, error) {
+	kv, err := e.conn.JetStream().KeyValue(ctx, streams.BucketWorker)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	_, err = stream.GetLastMsgForSubject(ctx, "$KV."+jet.BucketWorker+"."+p.key)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// keyed is an entry of a bucket.
-type keyed struct {
-	key   string
-	value []byte
-	at    time.Time
-}
-
-// entries are those of a bucket whose keys fit a pattern, by key. It makes no consumer, so a client
-// with read access may call it, and often.
-func (e *Engine) entries(ctx context.Context, bucket, pattern string) ([]keyed, error) {
-	unavailable := func(err error) error {
-		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the bucket %s", bucket)
-	}
-	kv, err := e.JetStream().KeyValue(ctx, bucket)
+	stream, err := e.conn.JetStream().Stream(ctx, "KV_"+streams.BucketWorker)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
-	prefix := "$KV." + bucket + "."
-	stream, err := e.JetStream().Stream(ctx, "KV_"+bucket)
+	const prefix = "$KV." + streams.BucketWorker + "."
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+workerKeys+">"))
 	if err != nil {
-		return nil, unavailable(err)
-	}
-	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+pattern))
-	if err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
 	subjects := slices.Sorted(maps.Keys(info.State.Subjects))
-	list := make([]keyed, len(subjects))
+	list := make([]Presence, len(subjects))
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(readersAtOnce)
 	for i, subject := range subjects {
@@ -188,14 +151,34 @@ func (e *Engine) entries(ctx context.Context, bucket, pattern string) ([]keyed, 
 			if err != nil {
 				return fmt.Errorf("read %s: %w", key, err)
 			}
-			list[i] = keyed{key, entry.Value(), entry.Created()}
+			var p Presence
+			if err := json.Unmarshal(entry.Value(), &p); err != nil {
+				e.log.Warn("the entry of a worker cannot be read", "key", key, "error", err) // the others are there all the same
+				return nil
+			}
+			p.key, p.Heard = key, entry.Created()
+			list[i] = p
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, unavailable(err)
+		return nil, err
 	}
-	return slices.DeleteFunc(list, func(k keyed) bool { return k.key == "" }), nil
+	return slices.DeleteFunc(list, func(p Presence) bool { return p.key == "" }), nil
+}
+
+// left reports whether a worker whose entry is gone has said that it leaves. It can be told
+// for a lease.
+func (e *Engine) left(ctx context.Context, p Presence) (bool, error) {
+	stream, err := e.conn.JetStream().Stream(ctx, "KV_"+streams.BucketWorker)
+	if err != nil {
+		return false, err
+	}
+	_, err = stream.GetLastMsgForSubject(ctx, "$KV."+streams.BucketWorker+"."+p.key)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // roll is who can be asked, as of a while ago.
@@ -212,7 +195,7 @@ func (e *Engine) Members(ctx context.Context) ([]dispatch.Member, error) {
 	e.roll.mu.Lock()
 	defer e.roll.mu.Unlock()
 	now := e.cfg.Now()
-	if e.roll.at.IsZero() || now.Sub(e.roll.at) >= e.Facts().Lease/3 {
+	if e.roll.at.IsZero() || now.Sub(e.roll.at) >= e.facts.Lease/3 {
 		workers, err := e.Workers(ctx)
 		if err != nil {
 			return nil, err

@@ -18,7 +18,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
 )
 
@@ -144,13 +144,13 @@ func TestOwnersTakeTurns(t *testing.T) {
 	}
 	g := newGate()
 	work(t, works, 1, g.handle)
-	for range jet.Lanes {
+	for range streams.Lanes {
 		if g.next(t).ID == lone.ID {
 			return
 		}
 		g.let <- struct{}{}
 	}
-	t.Errorf("the one task is not among the first %d", jet.Lanes)
+	t.Errorf("the one task is not among the first %d", streams.Lanes)
 }
 
 // What is announced to one who has no more room is taken by another who has.
@@ -289,7 +289,7 @@ func TestEndOutlivesTheRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	log, err := e.JetStream().Stream(t.Context(), jet.StreamLog)
+	log, err := e.JetStream().Stream(t.Context(), streams.StreamLog)
 	if err == nil {
 		err = log.Purge(t.Context())
 	}

@@ -13,7 +13,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
 // The kinds of entries of a record.
@@ -35,9 +35,9 @@ const (
 	headerBlob    = "Mw-Blob"   // where the body is if it is long
 )
 
-// HeaderFlawed is on the copy of an end of an investigation that failed or whose result
+// headerFlawed is on the copy of an end of an investigation that failed or whose result
 // carries warnings.
-const HeaderFlawed = "Mw-Flawed"
+const headerFlawed = "Mw-Flawed"
 
 // maxBody is the longest body that travels in a message, in bytes.
 const maxBody = 128 << 10
@@ -51,7 +51,7 @@ type head struct {
 
 // headOf reads the headers of an entry. Something that is none is no part of a record: it
 // came to the subject by another way.
-func headOf(e jet.Entry) (head, bool) {
+func headOf(e streams.Entry) (head, bool) {
 	h := head{kind: e.Header.Get(headerKind), worker: e.Header.Get(headerWorker), blob: e.Header.Get(headerBlob)}
 	var err1, err2, err3 error
 	h.task, err1 = marchwarden.ParseTraceID(e.Header.Get(headerTask))
@@ -77,7 +77,7 @@ func (h head) header() nats.Header {
 	return header
 }
 
-func decodeEnd(entry jet.Entry) (*dispatch.End, error) {
+func decodeEnd(entry streams.Entry) (*dispatch.End, error) {
 	var end dispatch.End
 	if err := json.Unmarshal(entry.Data, &end); err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read the end in entry %d of %s", entry.Seq, entry.Subject)
@@ -101,7 +101,7 @@ func (e *Engine) read(ctx context.Context, t dispatch.Task) (*record, error) {
 	r := &record{}
 	held := false // a worker began the task and neither ended it nor handed it back
 	for {
-		entry, found, err := e.conn.Next(ctx, LogSubject(t), r.last+1)
+		entry, found, err := e.conn.Next(ctx, logSubject(t), r.last+1)
 		if err != nil {
 			return nil, fmt.Errorf("read record %s: %w", t.Record, err)
 		}
@@ -178,12 +178,12 @@ func (e *Engine) write(ctx context.Context, t dispatch.Task, h head, data []byte
 		h.blob, data = ref.String(), nil
 	}
 	for {
-		seq, _, err := e.conn.Publish(ctx, jet.Message{Subject: LogSubject(t), Header: h.header(), Data: data, ID: id, After: &last})
-		if !errors.Is(err, jet.ErrFenced) {
+		seq, _, err := e.conn.Publish(ctx, streams.Message{Subject: logSubject(t), Header: h.header(), Data: data, ID: id, After: &last})
+		if !errors.Is(err, streams.ErrFenced) {
 			return seq, err
 		}
 		// What is not an entry fences no worker.
-		entry, found, readErr := e.conn.Next(ctx, LogSubject(t), last+1)
+		entry, found, readErr := e.conn.Next(ctx, logSubject(t), last+1)
 		if readErr != nil {
 			return 0, readErr
 		}
@@ -199,14 +199,14 @@ func (e *Engine) write(ctx context.Context, t dispatch.Task, h head, data []byte
 
 // put stores content, for as long as a change of leaders may take.
 func (e *Engine) put(ctx context.Context, content []byte) (blob.Ref, error) {
-	ctx, stop := context.WithTimeout(ctx, jet.Patience)
+	ctx, stop := context.WithTimeout(ctx, streams.Patience)
 	defer stop()
 	for {
 		ref, err := e.blobs.Put(ctx, content)
 		if err == nil || ctx.Err() != nil || errors.Is(err, blob.ErrTooLarge) || errors.Is(err, marchwarden.CodeDenied) {
 			return ref, err
 		}
-		if jet.Pause(ctx, retryEvery) != nil {
+		if streams.Pause(ctx, retryEvery) != nil {
 			return ref, err
 		}
 	}
@@ -231,5 +231,5 @@ func (e *Engine) finish(ctx context.Context, t dispatch.Task, r *record, end dis
 		return err
 	}
 	r.last, r.end = seq, &end
-	return e.CopyEnd(ctx, t, end)
+	return e.copyEnd(ctx, t, end)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
 // Preparing what stands touches nothing; what is to be kept for another time is changed.
@@ -22,7 +22,7 @@ func TestPrepareTouchesOnlyWhatChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, keep := range []jet.Keep{{}, {Log: time.Hour}} {
+	for _, keep := range []streams.Keep{{}, {Log: time.Hour}} {
 		if err := cluster.Prepare(t.Context(), w.config("hub", w.server), cluster.Facts{Lease: w.lease, Keep: keep}); err != nil {
 			t.Fatal(err)
 		}
@@ -35,10 +35,10 @@ func TestPrepareTouchesOnlyWhatChanges(t *testing.T) {
 		touched[strings.TrimPrefix(m.Subject, "$JS.EVENT.ADVISORY.STREAM.UPDATED.")]++
 	}
 	delete(touched, "MW_BLOB") // the evidence looks after itself
-	if diff := cmp.Diff(map[string]int{jet.StreamLog: 1}, touched); diff != "" {
+	if diff := cmp.Diff(map[string]int{streams.StreamLog: 1}, touched); diff != "" {
 		t.Error(diff)
 	}
-	stream, err := e.JetStream().Stream(t.Context(), jet.StreamLog)
+	stream, err := e.JetStream().Stream(t.Context(), streams.StreamLog)
 	if err != nil || stream.CachedInfo().Config.MaxAge != time.Hour {
 		t.Errorf("records are kept %s; %v", stream.CachedInfo().Config.MaxAge, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
 )
 
@@ -67,8 +67,8 @@ type Stream struct {
 
 // Queue is what waits for one kind of worker.
 type Queue struct {
-	Name  string          `json:"name"`
-	Bands [jet.Bands]Band `json:"bands"` // by priority
+	Name  string              `json:"name"`
+	Bands [streams.Bands]Band `json:"bands"` // by priority
 	// Workers serve it, with so many slots of which so many are in use.
 	Workers int `json:"workers"`
 	Slots   int `json:"slots"`
@@ -148,11 +148,11 @@ func (e *Engine) steward(ctx context.Context) (*Stewardship, error) {
 	unavailable := func(err error) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "look who is steward")
 	}
-	kv, err := e.JetStream().KeyValue(ctx, jet.BucketWorker)
+	kv, err := e.conn.JetStream().KeyValue(ctx, streams.BucketWorker)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	entry, err := kv.Get(ctx, StewardKey)
+	entry, err := kv.Get(ctx, stewardKey)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return nil, nil
 	}
@@ -176,8 +176,8 @@ func (e *Engine) streamsInto(ctx context.Context, s *Status) error {
 		hubs[name].Keeps++
 		return hubs[name]
 	}
-	for _, name := range []string{jet.StreamTask, jet.StreamWork, jet.StreamLog, jet.StreamDone} {
-		stream, err := e.JetStream().Stream(ctx, name)
+	for _, name := range []string{streams.StreamTask, streams.StreamWork, streams.StreamLog, streams.StreamDone} {
+		stream, err := e.conn.JetStream().Stream(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -226,14 +226,14 @@ func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
 			q.Busy += load.Busy
 		}
 	}
-	stream, err := e.JetStream().Stream(ctx, jet.StreamWork)
+	stream, err := e.conn.JetStream().Stream(ctx, streams.StreamWork)
 	if err != nil {
 		return err
 	}
 	s.Unserved = int(stream.CachedInfo().State.Msgs)
 	list := stream.ListConsumers(ctx)
 	for info := range list.Info() {
-		name, band, _, ok := jet.ParseLane(info.Config.FilterSubject)
+		name, band, _, ok := streams.ParseLane(info.Config.FilterSubject)
 		if !ok {
 			continue
 		}
@@ -250,38 +250,38 @@ func (e *Engine) queuesInto(ctx context.Context, s *Status) error {
 	return list.Err()
 }
 
-// Trail is the end of a record, as the steward needs to know it.
-type Trail struct {
+// tail is the end of a record, as the steward needs to know it.
+type tail struct {
 	Seq  uint64              // of the last entry; 0 if there is none
 	Task marchwarden.TraceID // that wrote it
 	Idle bool                // no worker has the record, as far as it says
 	End  *dispatch.End       // of Task, if that was the last
 }
 
-// Trail reads the end of the record of a task.
-func (e *Engine) Trail(ctx context.Context, t dispatch.Task) (Trail, error) {
-	entry, found, err := e.conn.Last(ctx, LogSubject(t))
+// tail reads the end of the record of a task.
+func (e *Engine) tail(ctx context.Context, t dispatch.Task) (tail, error) {
+	entry, found, err := e.conn.Last(ctx, logSubject(t))
 	if err != nil {
-		return Trail{}, fmt.Errorf("look at the record of task %s: %w", t.ID, err)
+		return tail{}, fmt.Errorf("look at the record of task %s: %w", t.ID, err)
 	}
 	if !found {
-		return Trail{Idle: true}, nil
+		return tail{Idle: true}, nil
 	}
-	trail := Trail{Seq: entry.Seq}
+	last := tail{Seq: entry.Seq}
 	h, ok := headOf(entry)
 	if !ok {
-		return trail, nil
+		return last, nil
 	}
-	trail.Task, trail.Idle = h.task, h.kind == kindEnd || h.kind == kindRelease
+	last.Task, last.Idle = h.task, h.kind == kindEnd || h.kind == kindRelease
 	if h.kind == kindEnd {
-		trail.End, err = decodeEnd(entry)
+		last.End, err = decodeEnd(entry)
 	}
-	return trail, err
+	return last, err
 }
 
-// Unwanted is the end of a task that is to be canceled, alone or with its investigation, while no
+// unwanted is the end of a task that is to be canceled, alone or with its investigation, while no
 // worker has it. nil says that it is still wanted.
-func (e *Engine) Unwanted(ctx context.Context, t dispatch.Task) (*dispatch.End, error) {
+func (e *Engine) unwanted(ctx context.Context, t dispatch.Task) (*dispatch.End, error) {
 	w, err := e.canceled(ctx, t)
 	if w == nil || err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
 )
 
@@ -173,7 +173,7 @@ func TestUnreadablePresence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, lease)
 	e := w.open(t, "one")
-	kv, err := e.JetStream().KeyValue(t.Context(), jet.BucketWorker)
+	kv, err := e.JetStream().KeyValue(t.Context(), streams.BucketWorker)
 	if err != nil {
 		t.Fatal(err)
 	}

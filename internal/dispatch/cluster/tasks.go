@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,19 +13,19 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
 // maxSpec is the longest specification of a task, in bytes: it travels in one message.
 const maxSpec = 512 << 10
 
-// WorkSubject is where the pointer to a task waits.
-func WorkSubject(t dispatch.Task) string {
-	return jet.WorkSubject(t.Queue, int(t.Priority), t.Owner, t.ID)
+// workSubject is where the pointer to a task waits.
+func workSubject(t dispatch.Task) string {
+	return streams.WorkSubject(t.Queue, int(t.Priority), t.Owner, t.ID)
 }
 
-// LogSubject is where the record of a task is.
-func LogSubject(t dispatch.Task) string { return jet.LogSubject(t.Investigation, t.Record) }
+// logSubject is where the record of a task is.
+func logSubject(t dispatch.Task) string { return streams.LogSubject(t.Investigation, t.Record) }
 
 // Submit implements dispatch.Client.
 func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
@@ -41,44 +42,44 @@ func (e *Engine) Submit(ctx context.Context, t dispatch.Task) error {
 			Message: fmt.Sprintf("the task takes %d bytes; at most %d are allowed", len(spec), maxSpec)}
 	}
 	first := uint64(0)
-	_, old, err := e.conn.Publish(ctx, jet.Message{Subject: jet.TaskSubject(t.ID), Data: spec, ID: "task." + t.ID.String(), After: &first})
-	if old || errors.Is(err, jet.ErrFenced) || errors.Is(err, jet.ErrFull) {
+	_, old, err := e.conn.Publish(ctx, streams.Message{Subject: streams.TaskSubject(t.ID), Data: spec, ID: "task." + t.ID.String(), After: &first})
+	if old || errors.Is(err, streams.ErrFenced) || errors.Is(err, streams.ErrFull) {
 		return e.submitAgain(ctx, t.ID)
 	}
 	if err != nil {
 		return fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
-	return e.Requeue(ctx, t)
+	return e.requeue(ctx, t)
 }
 
 // submitAgain makes sure that a task which is known waits for a worker, unless it ended: its first
 // client may have died between the two.
 func (e *Engine) submitAgain(ctx context.Context, id marchwarden.TraceID) error {
-	if _, found, err := e.conn.Last(ctx, jet.DoneSubject(id)); found || err != nil {
+	if _, found, err := e.conn.Last(ctx, streams.DoneSubject(id)); found || err != nil {
 		return err
 	}
-	t, err := e.Spec(ctx, id)
+	t, err := e.spec(ctx, id)
 	if err != nil {
 		return err
 	}
-	return e.Requeue(ctx, t)
+	return e.requeue(ctx, t)
 }
 
-// Requeue makes sure that a worker looks at a task. One that waits already waits once. The worker
+// requeue makes sure that a worker looks at a task. One that waits already waits once. The worker
 // finds out if the task has ended.
-func (e *Engine) Requeue(ctx context.Context, t dispatch.Task) error {
+func (e *Engine) requeue(ctx context.Context, t dispatch.Task) error {
 	// The id of the publication is not the task's alone: one who was in the queue before
 	// must be able to come back.
-	_, _, err := e.conn.Publish(ctx, jet.Message{Subject: WorkSubject(t), ID: "work." + t.ID.String() + "." + nonce()})
-	if err != nil && !errors.Is(err, jet.ErrFull) {
+	_, _, err := e.conn.Publish(ctx, streams.Message{Subject: workSubject(t), ID: "work." + t.ID.String() + "." + rand.Text()})
+	if err != nil && !errors.Is(err, streams.ErrFull) {
 		return fmt.Errorf("queue task %s: %w", t.ID, err)
 	}
 	return nil
 }
 
-// Spec is a task as it was submitted. An unknown one is CodeNotFound.
-func (e *Engine) Spec(ctx context.Context, id marchwarden.TraceID) (dispatch.Task, error) {
-	entry, found, err := e.conn.Last(ctx, jet.TaskSubject(id))
+// spec is a task as it was submitted. An unknown one is CodeNotFound.
+func (e *Engine) spec(ctx context.Context, id marchwarden.TraceID) (dispatch.Task, error) {
+	entry, found, err := e.conn.Last(ctx, streams.TaskSubject(id))
 	if err != nil {
 		return dispatch.Task{}, fmt.Errorf("read task %s: %w", id, err)
 	}
@@ -102,7 +103,8 @@ func decodeSpec(id marchwarden.TraceID, data []byte) (dispatch.Task, error) {
 	if t.Priority < dispatch.Urgent || t.Priority > dispatch.Low {
 		return t, marchwarden.Errorf(marchwarden.CodeCorrupt, "read task %s: it has the priority %d", id, t.Priority)
 	}
-	return t.Completed(), marchwarden.Wrap(jet.ValidQueue(t.Queue), marchwarden.CodeCorrupt, "read task %s", id)
+	queue := dispatch.Job{Queue: t.Queue, Slots: 1}
+	return t.Completed(), marchwarden.Wrap(queue.Check(), marchwarden.CodeCorrupt, "read task %s", id)
 }
 
 // done is what is kept of a task when it has ended: all of it but the request.
@@ -111,8 +113,8 @@ type done struct {
 	End  dispatch.End  `json:"end"`
 }
 
-// Ended is how a task ended, if it has.
-func (e *Engine) Ended(ctx context.Context, id marchwarden.TraceID) (*dispatch.End, error) {
+// ended is how a task ended, if it has.
+func (e *Engine) ended(ctx context.Context, id marchwarden.TraceID) (*dispatch.End, error) {
 	d, err := e.readDone(ctx, id)
 	if d == nil || err != nil {
 		return nil, err
@@ -121,7 +123,7 @@ func (e *Engine) Ended(ctx context.Context, id marchwarden.TraceID) (*dispatch.E
 }
 
 func (e *Engine) readDone(ctx context.Context, id marchwarden.TraceID) (*done, error) {
-	entry, found, err := e.conn.Last(ctx, jet.DoneSubject(id))
+	entry, found, err := e.conn.Last(ctx, streams.DoneSubject(id))
 	if err != nil {
 		return nil, fmt.Errorf("read the end of task %s: %w", id, err)
 	}
@@ -135,9 +137,9 @@ func (e *Engine) readDone(ctx context.Context, id marchwarden.TraceID) (*done, e
 	return &d, nil
 }
 
-// CopyEnd keeps the end of a task, as its record has it, for longer than the record is
+// copyEnd keeps the end of a task, as its record has it, for longer than the record is
 // kept. It may be repeated.
-func (e *Engine) CopyEnd(ctx context.Context, t dispatch.Task, end dispatch.End) error {
+func (e *Engine) copyEnd(ctx context.Context, t dispatch.Task, end dispatch.End) error {
 	t.Request, t.Wishes = marchwarden.Request{}, dispatch.Wishes{}
 	data, err := json.Marshal(done{t, end})
 	if err != nil {
@@ -145,10 +147,10 @@ func (e *Engine) CopyEnd(ctx context.Context, t dispatch.Task, end dispatch.End)
 	}
 	first, header := uint64(0), nats.Header{}
 	if t.ID == t.Investigation && (end.Warned || end.Status == dispatch.Failed) {
-		header.Set(HeaderFlawed, string(end.Status))
+		header.Set(headerFlawed, string(end.Status))
 	}
-	_, _, err = e.conn.Publish(ctx, jet.Message{Subject: jet.DoneSubject(t.ID), Header: header, Data: data, ID: "done." + t.ID.String(), After: &first})
-	if err != nil && !errors.Is(err, jet.ErrFenced) && !errors.Is(err, jet.ErrFull) {
+	_, _, err = e.conn.Publish(ctx, streams.Message{Subject: streams.DoneSubject(t.ID), Header: header, Data: data, ID: "done." + t.ID.String(), After: &first})
+	if err != nil && !errors.Is(err, streams.ErrFenced) && !errors.Is(err, streams.ErrFull) {
 		return fmt.Errorf("keep the end of task %s: %w", t.ID, err)
 	}
 	return nil
@@ -182,7 +184,7 @@ func (e *Engine) Cancel(ctx context.Context, id marchwarden.TraceID, reason stri
 		}
 	}
 	// What is lost of this, the next claim and the steward make up for.
-	if err := e.conn.NATS().Publish(jet.StopSubject(id), nil); err != nil {
+	if err := e.conn.NATS().Publish(streams.StopSubject(id), nil); err != nil {
 		e.log.Warn("told no worker of a canceled task", "task", id, "error", err)
 	}
 	return nil
@@ -195,9 +197,9 @@ func (e *Engine) wish(ctx context.Context, id marchwarden.TraceID, after uint64,
 	if err != nil {
 		return fmt.Errorf("encode the wish to cancel task %s: %w", id, err)
 	}
-	first, subject := uint64(0), jet.CancelSubject(id, after)
-	_, _, err = e.conn.Publish(ctx, jet.Message{Subject: subject, Data: data, ID: subject, After: &first})
-	if err != nil && !errors.Is(err, jet.ErrFenced) && !errors.Is(err, jet.ErrFull) {
+	first, subject := uint64(0), streams.CancelSubject(id, after)
+	_, _, err = e.conn.Publish(ctx, streams.Message{Subject: subject, Data: data, ID: subject, After: &first})
+	if err != nil && !errors.Is(err, streams.ErrFenced) && !errors.Is(err, streams.ErrFull) {
 		return fmt.Errorf("cancel task %s: %w", id, err)
 	}
 	return nil
@@ -214,7 +216,7 @@ func (e *Engine) canceled(ctx context.Context, t dispatch.Task) (*wish, error) {
 	if w == nil || err != nil {
 		return nil, err
 	}
-	spec, found, err := e.conn.Last(ctx, jet.TaskSubject(t.ID))
+	spec, found, err := e.conn.Last(ctx, streams.TaskSubject(t.ID))
 	if err != nil || found && spec.Seq > at {
 		return nil, err
 	}
@@ -229,7 +231,7 @@ const maxWishes = 100
 // that is one which all that ever comes is older than.
 func (e *Engine) wished(ctx context.Context, id marchwarden.TraceID) (w *wish, seq uint64, err error) {
 	for range maxWishes {
-		entry, found, err := e.conn.Last(ctx, jet.CancelSubject(id, seq))
+		entry, found, err := e.conn.Last(ctx, streams.CancelSubject(id, seq))
 		if err != nil {
 			return nil, 0, fmt.Errorf("read whether task %s is canceled: %w", id, err)
 		}
@@ -249,7 +251,7 @@ func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.Sta
 	if err != nil {
 		return dispatch.State{}, err
 	}
-	t, err := e.Spec(ctx, id)
+	t, err := e.spec(ctx, id)
 	if d != nil {
 		if err != nil {
 			t = d.Task // the specification is not kept as long as the end
@@ -260,7 +262,7 @@ func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.Sta
 		return dispatch.State{}, err
 	}
 	state := dispatch.State{Task: t, Status: dispatch.Waiting}
-	last, found, err := e.conn.Last(ctx, LogSubject(t))
+	last, found, err := e.conn.Last(ctx, logSubject(t))
 	if err != nil {
 		return dispatch.State{}, fmt.Errorf("look at task %s: %w", id, err)
 	}
@@ -283,44 +285,44 @@ func (e *Engine) Look(ctx context.Context, id marchwarden.TraceID) (dispatch.Sta
 	return state, nil
 }
 
-// EndWaiting ends a task as canceled if it is to be canceled and no worker has it. A worker that
+// endWaiting ends a task as canceled if it is to be canceled and no worker has it. A worker that
 // takes it at the same moment is fenced, or fences this.
-func (e *Engine) EndWaiting(ctx context.Context, id marchwarden.TraceID) error {
+func (e *Engine) endWaiting(ctx context.Context, id marchwarden.TraceID) error {
 	state, err := e.Look(ctx, id)
 	if err != nil || state.Status != dispatch.Waiting {
 		return err
 	}
-	end, err := e.Unwanted(ctx, state.Task)
+	end, err := e.unwanted(ctx, state.Task)
 	if end == nil || err != nil {
 		return err
 	}
-	trail, err := e.Trail(ctx, state.Task)
-	if err != nil || trail.Task == id && !trail.Idle {
+	last, err := e.tail(ctx, state.Task)
+	if err != nil || last.Task == id && !last.Idle {
 		return err
 	}
-	err = e.Settle(ctx, state.Task, *end, trail.Seq)
+	err = e.settle(ctx, state.Task, *end, last.Seq)
 	if errors.Is(err, dispatch.ErrReleased) {
 		return nil
 	}
 	return err
 }
 
-// Settle ends a task that no worker has: if the last entry of its record has the sequence
+// settle ends a task that no worker has: if the last entry of its record has the sequence
 // after (0 for none), its record is sealed and the end written and kept. ErrReleased says
 // that something was written meanwhile, or that another task of the record has not ended.
 // The pointer stays, and is dropped by who finds it.
-func (e *Engine) Settle(ctx context.Context, t dispatch.Task, end dispatch.End, after uint64) error {
+func (e *Engine) settle(ctx context.Context, t dispatch.Task, end dispatch.End, after uint64) error {
 	r, err := e.read(ctx, t)
 	if err != nil {
 		return err
 	}
 	if r.end != nil {
-		return e.CopyEnd(ctx, t, *r.end)
+		return e.copyEnd(ctx, t, *r.end)
 	}
 	// The end of this task would fence a worker on another task of the record.
 	if r.last != after || r.other.Valid() {
 		return fmt.Errorf("end task %s: %w", t.ID, dispatch.ErrReleased)
 	}
 	end.Attempt, end.At = r.attempt, e.cfg.Now().UTC()
-	return e.finish(ctx, t, r, end, nonce())
+	return e.finish(ctx, t, r, end, rand.Text())
 }

@@ -14,7 +14,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
 // A watcher that hears nothing asks after a while, and then ever less often; that the
@@ -105,7 +105,7 @@ func (v *watcher) aim(ctx context.Context, w dispatch.Watching) (live, seen stri
 	if !v.until.Valid() {
 		return "", "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "investigation", Message: "nothing is named that could be watched"}
 	}
-	t, err := v.e.Spec(ctx, v.until)
+	t, err := v.e.spec(ctx, v.until)
 	if errors.Is(err, marchwarden.CodeNotFound) {
 		d, doneErr := v.e.readDone(ctx, v.until)
 		if doneErr != nil {
@@ -119,11 +119,11 @@ func (v *watcher) aim(ctx context.Context, w dispatch.Watching) (live, seen stri
 		return "", "", err
 	}
 	if !w.Task.Valid() {
-		v.subject = jet.LogSubject(w.Investigation, w.Task)
-		return jet.LiveSubject(w.Investigation, w.Task), jet.SeenSubject(w.Investigation, w.Task), nil
+		v.subject = streams.LogSubject(w.Investigation, w.Task)
+		return streams.LiveSubject(w.Investigation, w.Task), streams.SeenSubject(w.Investigation, w.Task), nil
 	}
-	v.subject = LogSubject(t)
-	return jet.LiveSubject(t.Investigation, t.ID), jet.SeenSubject(t.Investigation, t.Record), nil
+	v.subject = logSubject(t)
+	return streams.LiveSubject(t.Investigation, t.ID), streams.SeenSubject(t.Investigation, t.Record), nil
 }
 
 // ask reads what is new, and looks whether the end is kept where the record is not.
@@ -131,7 +131,7 @@ func (v *watcher) ask(ctx context.Context) error {
 	if err := v.catchUp(ctx, 0); err != nil {
 		return err
 	}
-	end, err := v.e.Ended(ctx, v.until)
+	end, err := v.e.ended(ctx, v.until)
 	if end == nil || err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (v *watcher) heard(ctx context.Context, m *nats.Msg) error {
 	}
 	// What is repeated by the stream names its predecessor in the record: a gap shows.
 	if v.only.Valid() && before == v.last {
-		return v.entry(ctx, jet.Entry{Subject: v.subject, Seq: seq, Header: m.Header, Data: m.Data})
+		return v.entry(ctx, streams.Entry{Subject: v.subject, Seq: seq, Header: m.Header, Data: m.Data})
 	}
 	return v.catchUp(ctx, seq)
 }
@@ -192,7 +192,7 @@ func (v *watcher) progress(m *nats.Msg) error {
 }
 
 // entry gives an entry of a record to the watcher.
-func (v *watcher) entry(ctx context.Context, entry jet.Entry) error {
+func (v *watcher) entry(ctx context.Context, entry streams.Entry) error {
 	v.last = entry.Seq
 	h, ok := headOf(entry)
 	if !ok || v.only.Valid() && h.task != v.only {

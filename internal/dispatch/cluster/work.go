@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -12,7 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/jet"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
 )
 
 const (
@@ -65,7 +66,7 @@ type crew struct {
 }
 
 // take begins tasks as long as there is room, until ctx ends.
-func (w *crew) take(ctx context.Context, queue *jet.Queue) error {
+func (w *crew) take(ctx context.Context, queue *streams.Queue) error {
 	for {
 		select {
 		case w.slots <- struct{}{}:
@@ -97,7 +98,7 @@ func (w *crew) take(ctx context.Context, queue *jet.Queue) error {
 }
 
 // work claims a task, has it worked on, and ends it.
-func (w *crew) work(ctx context.Context, p *jet.Pointer) {
+func (w *crew) work(ctx context.Context, p *streams.Pointer) {
 	stopRenewing := w.e.renewWhile(p)
 	h, err := w.e.claim(ctx, p)
 	stopRenewing()
@@ -137,12 +138,12 @@ func (w *crew) hold(h *hold) bool {
 
 // renewWhile renews a pointer until stop is called, so that a claim which takes long,
 // because leaders change or a machine is busy, is not overtaken by the end of its lease.
-func (e *Engine) renewWhile(p *jet.Pointer) (stop func()) {
+func (e *Engine) renewWhile(p *streams.Pointer) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for jet.Pause(ctx, e.facts.Lease/4) == nil {
+		for streams.Pause(ctx, e.facts.Lease/4) == nil {
 			_ = p.Renew(ctx) // what counts is when it last worked
 		}
 	}()
@@ -181,7 +182,7 @@ func (w *crew) drain(patience time.Duration) {
 
 // claim makes the task of a pointer this process's own, by an entry in its record that fences all
 // earlier workers. It returns nil if there is nothing to do.
-func (e *Engine) claim(ctx context.Context, p *jet.Pointer) (*hold, error) {
+func (e *Engine) claim(ctx context.Context, p *streams.Pointer) (*hold, error) {
 	if !p.Task.Valid() {
 		return nil, p.Drop(ctx)
 	}
@@ -192,8 +193,8 @@ func (e *Engine) claim(ctx context.Context, p *jet.Pointer) (*hold, error) {
 		wish    *wish
 	)
 	group, inner := errgroup.WithContext(ctx)
-	group.Go(func() error { t, specErr = e.Spec(inner, p.Task); return specErr })
-	group.Go(func() (err error) { end, err = e.Ended(context.WithoutCancel(inner), p.Task); return err })
+	group.Go(func() error { t, specErr = e.spec(inner, p.Task); return specErr })
+	group.Go(func() (err error) { end, err = e.ended(context.WithoutCancel(inner), p.Task); return err })
 	group.Go(func() (err error) { wish, _, err = e.wished(inner, p.Task); return err })
 	err := group.Wait()
 	if end != nil || e.pointless(p, t, specErr) {
@@ -216,12 +217,12 @@ func (e *Engine) claim(ctx context.Context, p *jet.Pointer) (*hold, error) {
 
 // pointless says that a pointer leads to no work for its taker; err is what kept its task from
 // being read.
-func (e *Engine) pointless(p *jet.Pointer, t dispatch.Task, err error) bool {
+func (e *Engine) pointless(p *streams.Pointer, t dispatch.Task, err error) bool {
 	switch {
 	case err == nil:
 		// A worker serves its own queue only, whatever a pointer says. The steward queues a
 		// misplaced task where it belongs.
-		if p.Subject == WorkSubject(t) {
+		if p.Subject == workSubject(t) {
 			return false
 		}
 		e.log.Warn("dropped a pointer that is not where its task belongs", "pointer", p.Subject, "task", t.ID, "queue", t.Queue)
@@ -238,7 +239,7 @@ func (e *Engine) pointless(p *jet.Pointer, t dispatch.Task, err error) bool {
 }
 
 // seize reads the record and writes the claim after its last entry.
-func (e *Engine) seize(ctx context.Context, p *jet.Pointer, t dispatch.Task, w *wish) (*hold, error) {
+func (e *Engine) seize(ctx context.Context, p *streams.Pointer, t dispatch.Task, w *wish) (*hold, error) {
 	r, err := e.read(ctx, t)
 	if err != nil {
 		return nil, err
@@ -246,7 +247,7 @@ func (e *Engine) seize(ctx context.Context, p *jet.Pointer, t dispatch.Task, w *
 	end, over := verdict(r, w)
 	switch {
 	case r.end != nil:
-		if err := e.CopyEnd(ctx, t, *r.end); err != nil {
+		if err := e.copyEnd(ctx, t, *r.end); err != nil {
 			return nil, err
 		}
 		return nil, p.Drop(ctx)
@@ -256,12 +257,12 @@ func (e *Engine) seize(ctx context.Context, p *jet.Pointer, t dispatch.Task, w *
 		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of task %s has ended", t.ID)
 	case over:
 		end.Worker, end.Attempt, end.At = e.cfg.Name, r.attempt, e.cfg.Now().UTC()
-		if err := e.finish(ctx, t, r, end, nonce()); err != nil {
+		if err := e.finish(ctx, t, r, end, rand.Text()); err != nil {
 			return nil, err
 		}
 		return nil, p.Drop(ctx)
 	}
-	h := &hold{e: e, task: t, pointer: p, record: r, nonce: nonce(),
+	h := &hold{e: e, task: t, pointer: p, record: r, nonce: rand.Text(),
 		head: head{task: t.ID, worker: e.cfg.Name, attempt: r.attempt + 1, deaths: r.deaths}}
 	claim := h.head
 	claim.kind = kindClaim
@@ -293,7 +294,7 @@ func (e *Engine) before(ctx context.Context, t dispatch.Task, r *record) (string
 	if t.ID == t.Record || r.last != 0 {
 		return "", nil
 	}
-	end, err := e.Ended(ctx, t.Record)
+	end, err := e.ended(ctx, t.Record)
 	if err != nil || end == nil || !end.Trace.Valid() {
 		return "", err
 	}
@@ -321,7 +322,7 @@ func (e *Engine) keep(h *hold) error {
 // those that no worker has begun.
 func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	mine, err := e.conn.NATS().Subscribe(jet.StopSubject(marchwarden.TraceID{}), func(m *nats.Msg) {
+	mine, err := e.conn.NATS().Subscribe(streams.StopSubject(marchwarden.TraceID{}), func(m *nats.Msg) {
 		id, _ := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
 		for _, h := range e.concerned(id) {
 			h.heed(own)
@@ -331,10 +332,10 @@ func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 		cancel()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "listen to what is canceled")
 	}
-	anybodys, err := e.conn.NATS().QueueSubscribe(jet.StopSubject(marchwarden.TraceID{}), "mw", func(m *nats.Msg) {
+	inTurn, err := e.conn.NATS().QueueSubscribe(streams.StopSubject(marchwarden.TraceID{}), "mw", func(m *nats.Msg) {
 		id, err := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
 		if err == nil {
-			err = e.EndWaiting(own, id)
+			err = e.endWaiting(own, id)
 		}
 		if err != nil && own.Err() == nil {
 			e.log.Warn("could not end a canceled task", "subject", m.Subject, "error", err)
@@ -342,7 +343,7 @@ func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 	})
 	stop = func() {
 		cancel()
-		for _, sub := range []*nats.Subscription{mine, anybodys} {
+		for _, sub := range []*nats.Subscription{mine, inTurn} {
 			if sub != nil {
 				_ = sub.Unsubscribe() // fails if the connection is closed, which ends it too
 			}

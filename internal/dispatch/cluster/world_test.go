@@ -13,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/dispatchtest"
@@ -20,6 +21,11 @@ import (
 
 // full says that the long tests are wanted.
 func full() bool { return os.Getenv("MARCHWARDEN_TEST_CLUSTER") == "full" }
+
+func TestMain(m *testing.M) {
+	datatest.Abreast(4)
+	os.Exit(m.Run())
+}
 
 // lease is long enough for a busy machine to renew in.
 const lease = 2 * time.Second
@@ -83,11 +89,12 @@ func (w *world) open(t *testing.T, name string) *cluster.Engine {
 func (w *world) openOn(t *testing.T, name string, evidence blob.Store, now func() time.Time) *cluster.Engine {
 	t.Helper()
 	cfg := w.config(name, w.server)
-	cfg.Now, cfg.Blobs = now, func(context.Context, cluster.Facts) (blob.Store, error) { return evidence, nil }
+	cfg.Now = now
 	e, err := cluster.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.UseBlobs(evidence)
 	t.Cleanup(func() { _ = e.Close() })
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -220,7 +221,7 @@ func zombie(b *bench) {
 }
 
 func maxAttempts(b *bench) {
-	if b.Lease > time.Second/2 && !full() {
+	if b.Lease > time.Second/2 && os.Getenv("MARCHWARDEN_TEST_CLUSTER") == "" {
 		b.Skip("it takes as many leases as attempts")
 	}
 	last := b.engine("last")

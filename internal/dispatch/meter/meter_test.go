@@ -16,13 +16,13 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/meter"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/door"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpdoor"
 )
 
 // page is the measurements as they can be read.
 func page(t *testing.T, m *meter.Meter) string {
 	t.Helper()
-	metrics := door.NewMetrics("v")
+	metrics := httpdoor.NewMetrics("v")
 	if err := metrics.Add(m); err != nil {
 		t.Fatal(err)
 	}

@@ -17,12 +17,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
-// TestMain plays a process that shares a file of pins, or an engine, when it is told to.
+// TestMain plays a process that shares a file of pins when it is told to.
 func TestMain(m *testing.M) {
-	if at := os.Getenv(engineDir); at != "" {
-		victim(at)
-		os.Exit(1)
-	}
 	if path := os.Getenv(childPath); path != "" {
 		if err := childSets(path, os.Getenv(childName)); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -2,7 +2,7 @@
 // text to its vector and from two texts to what heads say of them, the packed files
 // of weights, and reading a model from a folder. Weights are of 8
 // bits and activations of 16, so that all matrix products are of integers, and a
-// result has the same bits on every machine. The tokenizer is in embed/wordpiece, the
+// result has the same bits on every machine. The tokenizer is here, too, the
 // arithmetic in embed/kernel, the models that come with the program in embed/minilm
 // and in reader.
 package bert
@@ -14,14 +14,13 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/wordpiece"
 	"golang.org/x/sync/errgroup"
 )
 
 // model is an encoder with its tokenizer: an embed.Pure.
 type model struct {
 	id     string
-	words  *wordpiece.Tokenizer
+	words  *Tokenizer
 	enc    *encoder
 	kernel *kernel.Kernel
 }
@@ -37,7 +36,7 @@ func Open(id string, packed []byte, vocabulary string) (embed.Embedder, error) {
 	if enc.pair {
 		return nil, invalid("weights", "a model of two texts is no embedder")
 	}
-	return newModel(id, enc, wordpiece.ParseVocabulary(vocabulary))
+	return newModel(id, enc, ParseVocabulary(vocabulary))
 }
 
 func newModel(id string, enc *encoder, vocabulary []string) (embed.Embedder, error) {
@@ -49,11 +48,11 @@ func newModel(id string, enc *encoder, vocabulary []string) (embed.Embedder, err
 }
 
 // tokenizer makes that of a vocabulary, with the settings of the encoder.
-func (e *encoder) tokenizer(vocabulary []string) (*wordpiece.Tokenizer, error) {
+func (e *encoder) tokenizer(vocabulary []string) (*Tokenizer, error) {
 	if len(vocabulary) > e.vocabulary {
 		return nil, invalid("vocabulary", "%d tokens, and the weights are for %d", len(vocabulary), e.vocabulary)
 	}
-	words, err := wordpiece.New(vocabulary, wordpiece.Config{Lower: e.lower, StripAccents: e.stripAccents, SplitHan: e.splitHan})
+	words, err := NewTokenizer(vocabulary, TokenizerConfig{Lower: e.lower, StripAccents: e.stripAccents, SplitHan: e.splitHan})
 	if err != nil {
 		return nil, invalid("vocabulary", "%v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/wordpiece"
 )
 
 // The rows of the heads. The first five are of the pooled row, the last two of
@@ -40,7 +39,7 @@ func (h *heads) turn(hidden int) {
 // bits on every machine.
 type Cross struct {
 	enc    *encoder
-	words  *wordpiece.Tokenizer
+	words  *Tokenizer
 	kernel *kernel.Kernel
 }
 
@@ -74,7 +73,7 @@ func OpenCross(packed, embedder []byte, vocabulary string) (*Cross, error) {
 	}
 	enc.tokens = under.tokens
 	enc.says.turn(enc.hidden)
-	words, err := enc.tokenizer(wordpiece.ParseVocabulary(vocabulary))
+	words, err := enc.tokenizer(ParseVocabulary(vocabulary))
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +84,7 @@ func OpenCross(packed, embedder []byte, vocabulary string) (*Cross, error) {
 func (c *Cross) With(k *kernel.Kernel) *Cross { return &Cross{enc: c.enc, words: c.words, kernel: k} }
 
 // Words is the tokenizer.
-func (c *Cross) Words() *wordpiece.Tokenizer { return c.words }
+func (c *Cross) Words() *Tokenizer { return c.words }
 
 // Window is how many tokens are read at a time.
 func (c *Cross) Window() int { return c.enc.window }
@@ -139,7 +138,7 @@ func PackCross(layers, embedder []byte, window int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := Parse(layers)
+	f, err := parseTensors(layers)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +183,7 @@ func (e *encoder) readCross(r *tensors) error {
 	if r.err != nil {
 		return r.err
 	}
-	if over := fmt.Sprintf("layers.%d.qkv.weight", e.depth); r.file.Has(over) {
+	if over := fmt.Sprintf("layers.%d.qkv.weight", e.depth); r.file.has(over) {
 		return invalid(over, "more layers than the %d of the embedder", e.depth)
 	}
 	return nil

@@ -17,7 +17,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/wordpiece"
 )
 
 // The largest files that are read.
@@ -198,7 +197,7 @@ func (e *encoder) readWords(fsys fs.FS) ([]string, error) {
 
 	text, err := readFile(fsys, "vocab.txt", maxText)
 	if err == nil {
-		return wordpiece.ParseVocabulary(string(text)), nil
+		return ParseVocabulary(string(text)), nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) || file.Model.Vocabulary == nil {
 		return nil, err
@@ -218,12 +217,12 @@ func (e *encoder) readWeights(fsys fs.FS, kinds int) error {
 	if err != nil {
 		return err
 	}
-	f, err := Parse(b)
+	f, err := parseTensors(b)
 	if err != nil {
 		return fmt.Errorf("model.safetensors: %w", err)
 	}
 	r := tensors{file: f}
-	if f.Has("bert.embeddings.word_embeddings.weight") {
+	if f.has("bert.embeddings.word_embeddings.weight") {
 		r.prefix = "bert."
 	}
 	h := e.hidden
@@ -253,7 +252,7 @@ func (e *encoder) readWeights(fsys fs.FS, kinds int) error {
 
 // tensors reads from a file and keeps the first error.
 type tensors struct {
-	file   *File
+	file   *tensorFile
 	prefix string
 	err    error
 }
@@ -262,7 +261,7 @@ func (r *tensors) get(name string, shape ...int) []float32 {
 	if r.err != nil {
 		return nil
 	}
-	out, err := r.file.Floats(r.prefix+name, maxWeight, shape...)
+	out, err := r.file.floats(r.prefix+name, maxWeight, shape...)
 	r.err = err
 	return out
 }
@@ -296,7 +295,7 @@ func (r *tensors) bytes(name string, shape ...int) []byte {
 	if r.err != nil {
 		return nil
 	}
-	out, err := r.file.Bytes(r.prefix+name, shape...)
+	out, err := r.file.bytes(r.prefix+name, shape...)
 	r.err = err
 	return out
 }

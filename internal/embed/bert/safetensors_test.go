@@ -28,7 +28,7 @@ func TestFloats(t *testing.T) {
 		0, 0x3C, 0, 0xC5, 1, 0, 0, 0x80, 0xFF, 0x7B, 0xFF, 0x03, // 1, -5, 2⁻²⁴, -0, 65504, the largest below normal
 		0x80, 0x3F, 0x20, 0xC1,
 		1, 2, 3, 4, 5, 6, 7, 8)
-	f, err := Parse(b)
+	f, err := parseTensors(b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,12 +42,12 @@ func TestFloats(t *testing.T) {
 		{"bf16", []int{2}, []float32{1, -10}},
 		{"none", []int{0, 7}, []float32{}},
 	} {
-		got, err := f.Floats(c.name, 1e6, c.shape...)
+		got, err := f.floats(c.name, 1e6, c.shape...)
 		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", c.name, err, diff)
 		}
 	}
-	if !f.Has("ids") || f.Has("__metadata__") || f.Has("other") {
+	if !f.has("ids") || f.has("__metadata__") || f.has("other") {
 		t.Error("Has is wrong")
 	}
 	for _, c := range []struct {
@@ -62,18 +62,18 @@ func TestFloats(t *testing.T) {
 		{"f32", 9, []int{1, 2}, "f32"},
 		{"ids", 100, []int{1}, "ids.dtype"},
 	} {
-		_, err := f.Floats(c.name, c.limit, c.shape...)
+		_, err := f.floats(c.name, c.limit, c.shape...)
 		wantTensorField(t, err, c.field)
 	}
 }
 
 func TestBytes(t *testing.T) {
-	f, err := Parse(file(`{"i8":{"dtype":"I8","shape":[2,2],"data_offsets":[0,4]},"low":{"dtype":"I8","shape":[1],"data_offsets":[4,5]},
+	f, err := parseTensors(file(`{"i8":{"dtype":"I8","shape":[2,2],"data_offsets":[0,4]},"low":{"dtype":"I8","shape":[1],"data_offsets":[4,5]},
 		"f32":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 1, 0xFF, 0x81, 0x7F, 0x80))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := f.Bytes("i8", 2, 2)
+	got, err := f.bytes("i8", 2, 2)
 	if diff := cmp.Diff([]byte{1, 0xFF, 0x81, 0x7F}, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -87,10 +87,10 @@ func TestBytes(t *testing.T) {
 		{"low", []int{1}, "low"},
 		{"f32", []int{1}, "f32.dtype"},
 	} {
-		_, err := f.Bytes(c.name, c.shape...)
+		_, err := f.bytes(c.name, c.shape...)
 		wantTensorField(t, err, c.field)
 	}
-	_, err = f.Floats("i8", 1e6, 2, 2)
+	_, err = f.floats("i8", 1e6, 2, 2)
 	wantTensorField(t, err, "i8.dtype")
 }
 
@@ -126,7 +126,7 @@ func TestParseRefuses(t *testing.T) {
 		{"first of two in order", file(`{"y":1,"x":2}`), "x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := Parse(c.file)
+			_, err := parseTensors(c.file)
 			wantTensorField(t, err, c.field)
 		})
 	}
@@ -137,7 +137,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(file(`{"x":{"dtype":"F32","shape":[0],"data_offsets":[4,4]},"__metadata__":{}}`, 1, 2, 3, 4))
 	f.Add([]byte(strings.Repeat("\xff", 20)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		file, err := Parse(b)
+		file, err := parseTensors(b)
 		if err != nil {
 			if marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
 				t.Fatalf("%v is %s", err, marchwarden.CodeOf(err))
@@ -149,7 +149,7 @@ func FuzzParse(f *testing.F) {
 			for _, d := range tensor.Shape {
 				shape = append(shape, int(d))
 			}
-			if _, err := file.Floats(name, 1e30, shape...); err != nil && marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
+			if _, err := file.floats(name, 1e30, shape...); err != nil && marchwarden.CodeOf(err) != marchwarden.CodeInvalid {
 				t.Fatal(err)
 			}
 		}

@@ -90,7 +90,7 @@ type heard struct{ embed.Embedder }
 
 func (h heard) Embed(ctx context.Context, texts []string) ([]embed.Vector, error) {
 	vs, err := h.Embedder.Embed(ctx, texts)
-	if b, ok := embed.Of(ctx).(*bill); ok && err != nil {
+	if b, ok := embed.AccountOf(ctx).(*bill); ok && err != nil {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.failed == nil {

@@ -166,7 +166,7 @@ func (v *Vectors) Embed(ctx context.Context, texts []string) ([]embed.Vector, er
 		if v.inner == nil {
 			return e, marchwarden.Errorf(marchwarden.CodeNotRecorded, "there is no embedder in a rerun")
 		}
-		e.Vectors, err = v.inner.Embed(embed.With(ctx, b), texts)
+		e.Vectors, err = v.inner.Embed(embed.WithAccount(ctx, b), texts)
 		if err == nil && len(e.Vectors) != len(texts) {
 			err = marchwarden.Errorf(marchwarden.CodeMalformed, "%s gave %d vectors for %d texts", v.id, len(e.Vectors), len(texts))
 		}
@@ -234,7 +234,7 @@ func (e *billed) Search(ctx context.Context, q search.Query) ([]search.Hit, erro
 	if err := e.v.failure(); err != nil {
 		b.refuse(err)
 	}
-	return e.Engine.Search(embed.With(ctx, b), q)
+	return e.Engine.Search(embed.WithAccount(ctx, b), q)
 }
 
 // billOf is the bill of a search; equal searches are one.

@@ -1,7 +1,7 @@
 // Package minilm is the sentence encoder that comes with the program:
 // all-MiniLM-L6-v2, 384 dimensions, English. It owns the weights and the vocabulary
 // and nothing else; the file NOTICE beside them says where they come from. Building
-// with -tags nomodel leaves both out.
+// with -tags nomodel leaves both out, which is why they stand apart.
 package minilm
 
 import "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"

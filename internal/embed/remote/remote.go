@@ -72,7 +72,7 @@ type answer struct {
 // OpenAI makes an embedder of a service that speaks OpenAI's protocol. Its id is
 // "openai/" and the model, and the host of a service that is not OpenAI's own. Errors
 // are those of httpapi.Service and never hold the key. It asks the account of the
-// context (package toll) before each request.
+// context (embed.AccountOf) before each request.
 func OpenAI(c Config) embed.Embedder {
 	return newService("openai", c, openAIBase, openAIModel, askOpenAI)
 }
@@ -163,7 +163,7 @@ func (s *service) request(ctx context.Context, texts []string) ([]embed.Vector, 
 		estimate += llm.EstimateText(t) + 2 // what models put around a text
 		least += len(t)
 	}
-	settle, err := embed.Of(ctx).Reserve(estimate)
+	settle, err := embed.AccountOf(ctx).Reserve(estimate)
 	if err != nil {
 		return nil, err
 	}

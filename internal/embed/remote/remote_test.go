@@ -136,7 +136,7 @@ func TestEmbed(t *testing.T) {
 		}
 		s.asked = nil
 		acc := &account{most: 1 << 20}
-		got, err := e.Embed(embed.With(t.Context(), acc), texts)
+		got, err := e.Embed(embed.WithAccount(t.Context(), acc), texts)
 		if err != nil || len(got) != len(texts) {
 			t.Fatalf("%s: %d vectors: %v", name, len(got), err)
 		}
@@ -255,7 +255,7 @@ func TestFaults(t *testing.T) {
 			s.answer = tt.answer
 			for service, e := range both(s) {
 				acc := &account{most: 1000}
-				vs, err := e.Embed(embed.With(t.Context(), acc), []string{"x", "y"})
+				vs, err := e.Embed(embed.WithAccount(t.Context(), acc), []string{"x", "y"})
 				if !errors.Is(err, tt.code) || vs != nil || !strings.Contains(err.Error(), service) || strings.Contains(fmt.Sprintf("%+v %s", err, marchwarden.HintOf(err)), key) {
 					t.Errorf("%s: %v, %v", service, vs, err)
 				}
@@ -290,7 +290,7 @@ func TestNotAsked(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	for name, e := range both(s) {
-		if _, err := e.Embed(embed.With(t.Context(), &account{}), []string{"a text"}); !errors.Is(err, marchwarden.CodeExhausted) {
+		if _, err := e.Embed(embed.WithAccount(t.Context(), &account{}), []string{"a text"}); !errors.Is(err, marchwarden.CodeExhausted) {
 			t.Errorf("%s: %v", name, err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
@@ -96,9 +97,15 @@ func starting(t testing.TB) []result {
 		side{"FTS5, words and stems: the former index", func() { newFTS(t, l, "words", "stems").search(t, "a b", 10) }})
 }
 
+// TestIndexingRatios compares how a small library is indexed, and a larger one where
+// MARCHWARDEN_TEST_FULL is set.
 func TestIndexingRatios(t *testing.T) {
 	timesCount(t)
-	for _, r := range indexing(t, 2000, 3) {
+	indexed, rounds := 500, 2
+	if datatest.Full() {
+		indexed, rounds = 2000, 3
+	}
+	for _, r := range indexing(t, indexed, rounds) {
 		t.Logf("%+v", r)
 		if r.ratio < 0.3 {
 			t.Errorf("%s: %s beside %s of %s", r.what, r.ours, r.theirs, r.baseline)

@@ -94,8 +94,9 @@ func packing(t testing.TB) []result {
 		}
 		return float64(n) / pages
 	}
+	price := func(p evidence.Passage, _ bool) int { return lexicon.EstimateTokens(p.Text) + 8 }
 	var ours, first strings.Builder
-	for _, s := range evidence.PackFor(set, query, allowance, nil) {
+	for _, s := range evidence.PackFor(set, query, allowance, price) {
 		ours.WriteString(s.Text + "\n")
 	}
 	for _, text := range texts {
@@ -107,7 +108,7 @@ func packing(t testing.TB) []result {
 	}
 	const name = "the first 3,000 characters of each"
 	return append([]result{{"what was asked for, among what a model is shown of 20 pages, for as many tokens", fmt.Sprintf("%.0f %%", 100*a), name, fmt.Sprintf("%.0f %%", 100*b), a / b}},
-		times("choosing it", 10, side{"", func() { evidence.PackFor(set, query, allowance, nil) }},
+		times("choosing it", 10, side{"", func() { evidence.PackFor(set, query, allowance, price) }},
 			side{name, func() {
 				for _, text := range texts {
 					_ = strings.Clone(text[:min(len(text), 3000)])
@@ -218,7 +219,9 @@ func vectors(t testing.TB) []result {
 			t.Fatal(err)
 		}
 	}
-	kept := embed.Cached(e, embed.NewMemory(1<<20))
+	store := embed.OpenDiskStore(t.TempDir(), 0)
+	t.Cleanup(func() { store.Close() })
+	kept := embed.Cached(e, store)
 	embedAll(kept)
 	return times("vectors of 16 passages, kept since the first time", 3, side{"", func() { embedAll(kept) }},
 		side{"computed again", func() { embedAll(e) }})

@@ -8,7 +8,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/conflict"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // falseAlarms is the mean number of reports for a question about documents that are not
@@ -121,7 +121,7 @@ func (s *agreeSession) Run(ctx context.Context, id string) (eval.Row, error) {
 		return eval.Row{}, err
 	}
 	out := eval.Row{ID: id, Group: a.group, Values: map[string]float64{}}
-	found := conflict.Find(ctx, s.reader, a.question, a.set, passages(a.set))
+	found := verify.Contradictions(ctx, s.reader, a.question, a.set, passages(a.set))
 	out.Values[falseAlarms] = float64(len(found))
 	if len(found) > 0 {
 		out.Note = found[0].Detail

@@ -1,7 +1,7 @@
 // Package conflict measures whether documents that contradict each other are reported
 // as doing so, and documents that agree are not. It owns two suites: ramdocs, in which
 // some documents were given a wrong answer, and agreeing, whose documents come from one
-// encyclopaedia. It does not find contradictions: package verify/conflict does.
+// encyclopaedia. It does not find contradictions: package verify does.
 package conflict
 
 import (
@@ -19,7 +19,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/conflict"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // Suites are the suites of this package.
@@ -256,7 +256,7 @@ func (r row) find(ctx context.Context, read reader.Reader, numbers ...int) []mar
 	for _, i := range numbers {
 		add(set, fmt.Sprintf("d%d", i), "", r.Documents[i].Text)
 	}
-	return conflict.Find(ctx, read, r.Question, set, passages(set))
+	return verify.Contradictions(ctx, read, r.Question, set, passages(set))
 }
 
 func add(set *evidence.Set, locator, title, text string) {

@@ -10,22 +10,20 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/pool"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/advise"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi/derive"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/files"
 )
 
 // filesName is who is asked: a library stands for the user's documents.
-const filesName = files.Name
+const filesName = researcher.FilesName
 
 // investigate asks an investigator whose network has one member, the library's.
 func (l *library) investigate(ctx context.Context, req marchwarden.Request, model llm.Model) (res *marchwarden.Result, err error) {
 	r := l.cfg.Records
-	seat := pool.Seat{Member: dispatch.Member{Name: filesName, Scope: files.Scope, Transport: "in process", Trust: dispatch.Own}}
+	seat := pool.Seat{Member: dispatch.Member{Name: filesName, Scope: researcher.FilesScope, Transport: "in process", Trust: dispatch.Own}}
 	seat.Open = func(context.Context) (pool.Session, pool.Card, error) {
 		evidence := func(ctx context.Context, hash string) ([]byte, error) { return blob.Evidence(ctx, l.blobs, hash) }
-		return pool.InProcess(l.researcher(model, true), evidence), pool.Card{Contract: marchwarden.ContractVersion, Description: files.Scope}, nil
+		return pool.InProcess(l.researcher(model, true), evidence), pool.Card{Contract: marchwarden.ContractVersion, Description: researcher.FilesScope}, nil
 	}
 	network, err := pool.New(pool.Config{Seats: []pool.Seat{seat}, Now: r.Now})
 	if err != nil {
@@ -34,6 +32,6 @@ func (l *library) investigate(ctx context.Context, req marchwarden.Request, mode
 	defer func() { err = errors.Join(err, network.Close()) }()
 	return pi.New(pi.Config{
 		Traces: r.Traces, Blobs: l.blobs, Version: r.Version, Now: r.Now, NewID: r.NewID, Dispatcher: network, Model: model, Vectors: l.cfg.Embed, Calibration: l.cfg.Calibration,
-		Minds: pi.Minds{Planner: func(id string) pi.Planner { return advise.For(id, derive.New()) }, Writer: researcher.Mind},
+		Minds: pi.Minds{Planner: func(id string) pi.Planner { return pi.PlannerFor(id, derive.New()) }, Writer: researcher.Mind},
 	}).Research(ctx, req, nil)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // pair is a claim beside its evidence and what people said of the two.
@@ -19,14 +19,14 @@ type pair struct {
 	heading  string // above the evidence
 	claim    string
 	excerpts []string
-	label    judge.Verdict
+	label    verify.Verdict
 	open     bool // of claims: the half that the cuts may be read off
 }
 
-func (p pair) evidence() []judge.Excerpt {
-	out := make([]judge.Excerpt, len(p.excerpts))
+func (p pair) evidence() []verify.Excerpt {
+	out := make([]verify.Excerpt, len(p.excerpts))
 	for i, x := range p.excerpts {
-		out[i] = judge.Excerpt{Heading: p.heading, Text: x}
+		out[i] = verify.Excerpt{Heading: p.heading, Text: x}
 	}
 	return out
 }
@@ -100,14 +100,14 @@ func ours(name string) ([]pair, error) {
 }
 
 // labels are the words of the sets for verdicts.
-var labels = map[string]judge.Verdict{
-	"attributable": judge.Supported, "not attributable": judge.Unsupported,
-	"supported": judge.Supported, "partially_supported": judge.Partial, "not_supported": judge.Unsupported,
-	"SUPPORTS": judge.Supported, "REFUTES": judge.Contradicted, "NOT_ENOUGH_INFO": judge.Unsupported,
-	"Supports": judge.Supported, "Refutes": judge.Contradicted, "Neutral": judge.Unsupported,
-	"SUPPORT": judge.Supported, "CONTRADICT": judge.Contradicted,
-	"Supported": judge.Supported, "Refuted": judge.Contradicted, "Not Enough Evidence": judge.Unsupported, "Conflicting Evidence/Cherrypicking": judge.Partial,
-	"true": judge.Supported, "quoted": judge.Supported, "false": judge.Unsupported, "refuted": judge.Contradicted,
+var labels = map[string]verify.Verdict{
+	"attributable": verify.VerdictSupported, "not attributable": verify.VerdictUnsupported,
+	"supported": verify.VerdictSupported, "partially_supported": verify.VerdictPartial, "not_supported": verify.VerdictUnsupported,
+	"SUPPORTS": verify.VerdictSupported, "REFUTES": verify.VerdictContradicted, "NOT_ENOUGH_INFO": verify.VerdictUnsupported,
+	"Supports": verify.VerdictSupported, "Refutes": verify.VerdictContradicted, "Neutral": verify.VerdictUnsupported,
+	"SUPPORT": verify.VerdictSupported, "CONTRADICT": verify.VerdictContradicted,
+	"Supported": verify.VerdictSupported, "Refuted": verify.VerdictContradicted, "Not Enough Evidence": verify.VerdictUnsupported, "Conflicting Evidence/Cherrypicking": verify.VerdictPartial,
+	"true": verify.VerdictSupported, "quoted": verify.VerdictSupported, "false": verify.VerdictUnsupported, "refuted": verify.VerdictContradicted,
 }
 
 func labelled(p pair, word string) (pair, error) {

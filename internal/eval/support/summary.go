@@ -10,7 +10,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // How often a verdict on unseen pairs must be right for the judge to give it, and how
@@ -28,12 +28,12 @@ const (
 
 // cuts reads the cuts off predictions: as low as the sets allow, and no open claim is
 // on the wrong side.
-func cuts(all []example, p map[string]float64) judge.Cuts {
+func cuts(all []example, p map[string]float64) verify.Cuts {
 	at := func(x example) float64 { return p[x.key()] }
 	against := func(x example) float64 { return x.read.Contradicted }
 	entailed := func(x example) float64 { return x.read.Entailed }
 	pick := func(is func(example) bool) []example { return kept(all, is) }
-	var c judge.Cuts
+	var c verify.Cuts
 	alike := pick(func(x example) bool { return x.of.short && (x.of.name != "claims" || x.open) && !x.read.Ruled(c) })
 	c.Entailed = min(mostEntailed, max(leastEntailed, cut(alike, entailed, example.supported, sureEntailed)))
 	for _, x := range alike {
@@ -88,7 +88,7 @@ func round(t *stat.Trees) {
 
 // summary is what cross-validation says, set by set: of sets that are fitted on, by
 // folds. Of contradictions it says how many are found where four of five are right.
-func summary(all []example, p map[string]float64, c judge.Cuts) string {
+func summary(all []example, p map[string]float64, c verify.Cuts) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %-17s %5s %5s  %-8s %-8s %s\n", "", "pairs", "", "macro-F1", "AUROC", "contradicted: AUROC, found at .8")
 	for _, name := range namesOf(all) {

@@ -1,5 +1,5 @@
 // Package support holds the suites that measure whether claims stand on their
-// evidence: the judge of package verify/judge against labels of people, beside plain
+// evidence: the judge of package verify against labels of people, beside plain
 // word overlap in the same run, and how answers are split into claims. It owns the
 // reading of these sets and the training of the judge's weights; the judge itself
 // knows no data.
@@ -15,7 +15,7 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // about is what 'marchwarden-lab list' says of the suites.
@@ -58,7 +58,7 @@ func Suites() []eval.Suite {
 
 // session is one set.
 type session struct {
-	judge *judge.Judge
+	judge *verify.Judge
 	ids   []string
 	pairs map[string]pair
 	// cross fits a crossed set fold by fold, when a case is run for the first time: one
@@ -76,7 +76,7 @@ func open(s set, env eval.Env) (eval.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &session{judge: judge.New(env.Reader), pairs: map[string]pair{}}
+	out := &session{judge: verify.NewJudge(env.Reader), pairs: map[string]pair{}}
 	for _, p := range pairs {
 		out.ids = append(out.ids, p.id)
 		out.pairs[p.id] = p
@@ -131,7 +131,7 @@ func (s *session) Run(ctx context.Context, id string) (eval.Row, error) {
 		return eval.Row{}, err
 	}
 	v := map[string]float64{
-		"supported": number(p.label == judge.Supported), "contradicted": number(p.label == judge.Contradicted), "overlap": overlap(p.claim, p.excerpts),
+		"supported": number(p.label == verify.VerdictSupported), "contradicted": number(p.label == verify.VerdictContradicted), "overlap": overlap(p.claim, p.excerpts),
 		"p_shipped": o.Support, "p_conflict": o.Conflict, "said": float64(place(o.Verdict)), "label": float64(place(p.label)),
 	}
 	if s.cross != nil {
@@ -147,9 +147,9 @@ func (s *session) Run(ctx context.Context, id string) (eval.Row, error) {
 }
 
 // verdicts in the order of their numbers in a row.
-var verdicts = []judge.Verdict{judge.Unsupported, judge.Supported, judge.Partial, judge.Contradicted, judge.Unchecked}
+var verdicts = []verify.Verdict{verify.VerdictUnsupported, verify.VerdictSupported, verify.VerdictPartial, verify.VerdictContradicted, verify.VerdictUnchecked}
 
-func place(v judge.Verdict) int {
+func place(v verify.Verdict) int {
 	for i, known := range verdicts {
 		if v == known {
 			return i
@@ -244,11 +244,11 @@ func overlapMetrics(rows []eval.Row) []eval.Metric {
 // verdictMetrics are those of the five words of the judge as it is shipped: how often
 // it gives a verdict, how often that one is right, and contradictions.
 func verdictMetrics(rows []eval.Row) []eval.Metric {
-	said := func(r eval.Row) judge.Verdict {
+	said := func(r eval.Row) verify.Verdict {
 		if n := int(r.Values["said"]); n >= 0 && n < len(verdicts) {
 			return verdicts[n]
 		}
-		return judge.Unchecked // a report may come from anywhere
+		return verify.VerdictUnchecked // a report may come from anywhere
 	}
 	share := func(name string, of, holds func(eval.Row) bool) eval.Metric {
 		n, ok := 0, 0.0
@@ -263,7 +263,7 @@ func verdictMetrics(rows []eval.Row) []eval.Metric {
 	all := func(eval.Row) bool { return true }
 	right := func(r eval.Row) bool { return r.Values["supported"] > 0 }
 	denied := func(r eval.Row) bool { return r.Values["contradicted"] > 0 }
-	says := func(vs ...judge.Verdict) func(eval.Row) bool {
+	says := func(vs ...verify.Verdict) func(eval.Row) bool {
 		return func(r eval.Row) bool {
 			for _, v := range vs {
 				if said(r) == v {
@@ -274,17 +274,17 @@ func verdictMetrics(rows []eval.Row) []eval.Metric {
 		}
 	}
 	out := []eval.Metric{
-		share("checked", all, func(r eval.Row) bool { return said(r) != judge.Unchecked }),
-		share("said_supported_right", says(judge.Supported), right),
-		share("said_otherwise_right", says(judge.Unsupported, judge.Partial, judge.Contradicted), func(r eval.Row) bool { return !right(r) }),
+		share("checked", all, func(r eval.Row) bool { return said(r) != verify.VerdictUnchecked }),
+		share("said_supported_right", says(verify.VerdictSupported), right),
+		share("said_otherwise_right", says(verify.VerdictUnsupported, verify.VerdictPartial, verify.VerdictContradicted), func(r eval.Row) bool { return !right(r) }),
 	}
 	for _, r := range rows {
 		if denied(r) {
 			return append(out,
 				eval.Metric{Name: "conflict_auroc", Value: area(rows, "contradicted", "p_conflict"), N: len(rows)},
 				found(rows),
-				share("conflict_precision", says(judge.Contradicted), denied),
-				share("conflict_recall", denied, says(judge.Contradicted)))
+				share("conflict_precision", says(verify.VerdictContradicted), denied),
+				share("conflict_recall", denied, says(verify.VerdictContradicted)))
 		}
 	}
 	return out

@@ -17,7 +17,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/evaltest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 func suite(t *testing.T, name string) eval.Suite {
@@ -112,15 +112,15 @@ func TestOtherSets(t *testing.T) {
 		"claims/scifact-corpus.jsonl.gz": evaltest.Lines(t, row{"doc_id": 10, "abstract": []string{texts[0]}}, row{"doc_id": 11, "abstract": []string{texts[1]}}),
 		"claims/averitec.jsonl.gz":       evaltest.Lines(t, row{"claim": claims[0], "label": "Refuted", "questions": []row{{"question": "When?", "answers": []row{{"answer": texts[0]}}}}}),
 	}
-	for name, want := range map[string][]judge.Verdict{
-		"healthver":       {judge.Supported, judge.Contradicted, judge.Unsupported},
-		"fever-symmetric": {judge.Supported, judge.Contradicted, judge.Supported, judge.Supported},
-		"climate-fever":   {judge.Supported, judge.Unsupported},
-		"scifact-claims":  {judge.Contradicted, judge.Unsupported},
-		"averitec":        {judge.Contradicted},
+	for name, want := range map[string][]verify.Verdict{
+		"healthver":       {verify.VerdictSupported, verify.VerdictContradicted, verify.VerdictUnsupported},
+		"fever-symmetric": {verify.VerdictSupported, verify.VerdictContradicted, verify.VerdictSupported, verify.VerdictSupported},
+		"climate-fever":   {verify.VerdictSupported, verify.VerdictUnsupported},
+		"scifact-claims":  {verify.VerdictContradicted, verify.VerdictUnsupported},
+		"averitec":        {verify.VerdictContradicted},
 	} {
 		r := evaltest.Run(t, suite(t, name), evaltest.Env(t, data.Folder(), nil), 0)
-		var got []judge.Verdict
+		var got []verify.Verdict
 		for _, c := range r.Rows {
 			got = append(got, verdicts[int(c.Values["label"])])
 		}
@@ -202,9 +202,9 @@ func TestFacts(t *testing.T) {
 func TestCut(t *testing.T) {
 	var xs []example
 	for i := range 100 { // the higher, the more supported; wrong once in ten
-		x := example{pair: pair{id: fmt.Sprint(i), label: judge.Unsupported}}
+		x := example{pair: pair{id: fmt.Sprint(i), label: verify.VerdictUnsupported}}
 		if i >= 50 != (i%10 == 0) {
-			x.label = judge.Supported
+			x.label = verify.VerdictSupported
 		}
 		xs = append(xs, x)
 	}
@@ -270,11 +270,11 @@ func TestTrainer(t *testing.T) {
 	if err != nil || string(a) != string(b) || said != again {
 		t.Errorf("%v: another run makes other weights", err)
 	}
-	w, err := judge.Parse(a)
+	w, err := verify.ParseWeights(a)
 	if err != nil || !strings.Contains(said, "wice") {
 		t.Fatalf("%v; %s", err, said)
 	}
-	o, err := judge.With(w, nil).Judge(t.Context(), "Bananas ripen quickly beside apples in the closed paper bags.", []judge.Excerpt{{Text: texts[0]}})
+	o, err := verify.NewJudgeWith(w, nil).Judge(t.Context(), "Bananas ripen quickly beside apples in the closed paper bags.", []verify.Excerpt{{Text: texts[0]}})
 	if err != nil || o.Support > 0.5 {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/eval/metric"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/stat"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // trees are how the model is fitted. Between 120 and 300 trees, of depth 2 or 3,
@@ -35,16 +35,16 @@ const (
 type example struct {
 	pair
 	of   set
-	read judge.Reading
+	read verify.ClaimReading
 }
 
-func (x example) supported() bool { return x.label == judge.Supported }
+func (x example) supported() bool { return x.label == verify.VerdictSupported }
 
-func (x example) contradicted() bool { return x.label == judge.Contradicted }
+func (x example) contradicted() bool { return x.label == verify.VerdictContradicted }
 
 // values are those of the features by words alone, or of all.
 func (x example) values(withReader bool) []float64 {
-	return x.read.Values[:len(judge.Names(withReader))]
+	return x.read.Values[:len(verify.FeatureNames(withReader))]
 }
 
 // parallel is how many pairs are measured at once.
@@ -57,7 +57,7 @@ func measure(ctx context.Context, r reader.Reader, of set, pairs []pair) ([]exam
 	g.SetLimit(parallel)
 	for i, p := range pairs {
 		g.Go(func() error {
-			read, err := judge.Read(ctx, r, p.claim, p.evidence())
+			read, err := verify.ReadClaim(ctx, r, p.claim, p.evidence())
 			if err == nil && r != nil && !read.Read {
 				err = errors.New("the reader says nothing of a pair")
 			}
@@ -74,7 +74,7 @@ func fit(xs []example, withReader bool) *stat.Trees {
 	for i, e := range xs {
 		x[i], y[i] = e.values(withReader), number(e.supported())
 	}
-	m := metric.FitTrees(x, y, judge.Names(withReader), trees)
+	m := metric.FitTrees(x, y, verify.FeatureNames(withReader), trees)
 	return &m
 }
 
@@ -138,7 +138,7 @@ func unseen(xs []example, withReader bool, dealing uint64) []float64 {
 
 // Trainers are what this package can fit.
 func Trainers() []eval.Trainer {
-	t := eval.Trainer{Name: "support", Writes: "internal/verify/judge/weights.json", Fit: train}
+	t := eval.Trainer{Name: "support", Writes: "internal/verify/weights.json", Fit: train}
 	for _, s := range trained() {
 		t.Files = append(t.Files, s.files...)
 	}
@@ -172,7 +172,7 @@ func train(ctx context.Context, env eval.Env) ([]byte, string, error) {
 			from = append(from, s.name)
 		}
 	}
-	w := judge.Weights{Made: env.Now.Format("2006-01-02"), Command: "marchwarden-lab train support --write", Data: strings.Join(from, ", "), ReadBy: env.Reader.ID()}
+	w := verify.Weights{Made: env.Now.Format("2006-01-02"), Command: "marchwarden-lab train support --write", Data: strings.Join(from, ", "), ReadBy: env.Reader.ID()}
 	var words, read string
 	w.Words, words = model(all, false)
 	w.Reader, read = model(all, true)
@@ -181,12 +181,12 @@ func train(ctx context.Context, env eval.Env) ([]byte, string, error) {
 		return nil, "", fmt.Errorf("encode weights: %w", err)
 	}
 	b = bytes.ReplaceAll(b, []byte("}],[{"), []byte("}],\n[{")) // a line for each tree
-	_, err = judge.Parse(b)
+	_, err = verify.ParseWeights(b)
 	return append(b, '\n'), "by words:\n" + words + "with the reader:\n" + read, err
 }
 
 // model fits a model and reads the cuts off what was predicted for unseen pairs.
-func model(all []example, withReader bool) (judge.Model, string) {
+func model(all []example, withReader bool) (verify.WeightsModel, string) {
 	if !withReader { // of claims in other words, words tell nothing
 		all = slices.Clone(all)
 		for i := range all {
@@ -195,7 +195,7 @@ func model(all []example, withReader bool) (judge.Model, string) {
 		}
 	}
 	on := kept(all, func(x example) bool { return x.of.fitted })
-	m := judge.Model{Support: fit(thinned(on), withReader)}
+	m := verify.WeightsModel{Support: fit(thinned(on), withReader)}
 	round(m.Support)
 	p := map[string]float64{}
 	for _, x := range all {

@@ -20,11 +20,13 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
 	"pgregory.net/rapid"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 func newExtractor(t testing.TB, cfg Config) *Extractor {
 	t.Helper()
-	cfg.CacheDir = pdfCache(t)
+	cfg.CacheDir = datatest.PDFCache(t)
 	x := New(cfg)
 	t.Cleanup(func() {
 		if err := x.Close(); err != nil {

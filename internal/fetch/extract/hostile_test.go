@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 // TestHostileFiles gives every file of the hostile and PDF sets, and every member of their archives, to the extractor under names that lead to different readers.
-// None may panic, none may take longer than its size allows, and what comes out has the promised form.
+// None may panic, none may take longer than its size allows, and what comes out has the promised form. In the everyday form each file has one of the names.
 func TestHostileFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hostile: skipped with -short")
@@ -48,10 +50,14 @@ func TestHostileFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	start, slowest, slowestName := time.Now(), 0.0, ""
-	for _, name := range sortedNames(files) {
-		for _, as := range []struct{ name, contentType string }{
-			{"x.html", ""}, {"x.json", ""}, {"x.xml", ""}, {"x", ""}, {"https://example.org/x", "text/html; charset=shift_jis"}, {"x.pdf", "application/pdf"},
-		} {
+	types := []struct{ name, contentType string }{
+		{"x.html", ""}, {"x.json", ""}, {"x.xml", ""}, {"x", ""}, {"https://example.org/x", "text/html; charset=shift_jis"}, {"x.pdf", "application/pdf"},
+	}
+	for i, name := range sortedNames(files) {
+		for j, as := range types {
+			if i%len(types) != j && !datatest.Full() {
+				continue
+			}
 			allowed := 5*time.Second + time.Duration(len(files[name])>>10)*20*time.Millisecond
 			began := time.Now()
 			d, err := x.ExtractAs(t.Context(), as.name, as.contentType, files[name])

@@ -8,8 +8,6 @@ import (
 	readability "codeberg.org/readeck/go-readability/v2"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract/hidden"
 )
 
 const (
@@ -32,7 +30,7 @@ func readHTML(src, name string) Document {
 	}
 	base := pageBase(root, name)
 	pageMetadata(root, base, &doc)
-	hidden.Remove(root)
+	removeHidden(root)
 	headings := headingsUnder(root)
 	pageLinks := linksUnder(root, base)
 	body := findElement(root, atom.Body)
@@ -115,7 +113,7 @@ func htmlFragment(src string) (string, []string) {
 		text, _ := htmlTokens(src)
 		return text, nil
 	}
-	hidden.Remove(root)
+	removeHidden(root)
 	return htmlText(root), linksUnder(root, nil)
 }
 
@@ -148,7 +146,7 @@ func htmlTokens(src string) (text, title string) {
 // tokenReader follows the tags of a page. Inside an element that is left out it counts only elements of the same name, so that it finds the end.
 type tokenReader struct {
 	out   textWriter
-	sheet hidden.Sheet
+	sheet sheet
 	title string
 	at    atom.Atom // the last start tag, 0 after an end tag
 	skip  string    // the name of the element that is left out, or ""

@@ -14,11 +14,11 @@ import (
 	"github.com/yuin/goldmark/util"
 	"go.yaml.in/yaml/v3"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/cells"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mdtable"
 )
 
 // markdownParser is shared: a goldmark parser keeps no state between documents.
-var markdownParser = goldmark.New(goldmark.WithExtensions(extension.Linkify, cells.Table, extension.Strikethrough, extension.TaskList, extension.Footnote, extension.DefinitionList)).Parser()
+var markdownParser = goldmark.New(goldmark.WithExtensions(extension.Linkify, mdtable.Table, extension.Strikethrough, extension.TaskList, extension.Footnote, extension.DefinitionList)).Parser()
 
 // maxFrontMatter bounds the block of metadata at the start of a Markdown file.
 const maxFrontMatter = 64 << 10

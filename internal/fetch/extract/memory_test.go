@@ -7,10 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 // A page of legal size must not grow into gigabytes: whatever its tags are, heap
-// in use stays within 64 MiB of where it was.
+// in use stays within 64 MiB of where it was. In the everyday form the largest page has
+// one kind of tag.
 func TestMarkupIsNoBomb(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: measures the heap")
@@ -18,6 +21,9 @@ func TestMarkupIsNoBomb(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(10)) // garbage is not what is measured
 	for name, unit := range map[string]string{"paragraphs": "<p>a", "links": "<a href=/x>y</a>", "cells": "<td>1", "attributes": `<i a=1 b=2 c=3 d=4>x</i>`} {
 		for _, size := range []int{300 << 10, 15 << 20} {
+			if size > 1<<20 && name != "cells" && !datatest.Full() {
+				continue
+			}
 			raw := []byte("<html><body>" + strings.Repeat(unit, size/len(unit)))
 			x := New(Config{})
 			runtime.GC()

@@ -5,8 +5,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
-
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract/hidden"
 )
 
 var otherEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n\n")
@@ -74,7 +72,7 @@ func seen(line string) string {
 	if plain(line) {
 		return line
 	}
-	return hidden.Joiners(strings.Map(visible, line))
+	return withoutJoiners(strings.Map(visible, line))
 }
 
 // plain reports whether all characters of a line are ASCII that is seen: most lines are,
@@ -88,7 +86,7 @@ func plain(line string) bool {
 	return true
 }
 
-// visible drops what hidden.Character does. The upper control characters come from windows-1252 taken for Latin-1: they become the punctuation they were.
+// visible drops what visibleRune does. The upper control characters come from windows-1252 taken for Latin-1: they become the punctuation they were.
 func visible(r rune) rune {
 	switch {
 	case r >= 0x20 && r < 0x7f, r == '\t':
@@ -99,5 +97,5 @@ func visible(r rune) rune {
 		}
 		return -1
 	}
-	return hidden.Character(r)
+	return visibleRune(r)
 }

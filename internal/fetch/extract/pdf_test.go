@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 // makePDF writes a PDF with one page for each text.
@@ -131,7 +133,7 @@ func TestPDFMemoryLimit(t *testing.T) {
 
 func TestPDFConcurrentAndClosed(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	x := New(Config{CacheDir: pdfCache(t), PDFWorkers: 3})
+	x := New(Config{CacheDir: datatest.PDFCache(t), PDFWorkers: 3})
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
@@ -154,8 +156,8 @@ func TestPDFConcurrentAndClosed(t *testing.T) {
 }
 
 func TestPDFUnusableCache(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the module")
+	if !datatest.Full() {
+		t.Skip("compiles the module, which takes seconds: set MARCHWARDEN_TEST_FULL=1")
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -173,8 +175,8 @@ func TestPDFUnusableCache(t *testing.T) {
 // TestCloseDoesNotWaitForTheCompiler holds Ctrl-C to its two seconds: compiling
 // the module takes longer on a slow machine, and cannot be interrupted.
 func TestCloseDoesNotWaitForTheCompiler(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the module once more")
+	if !datatest.Full() {
+		t.Skip("compiles the module once more: set MARCHWARDEN_TEST_FULL=1")
 	}
 	x := New(Config{}) // no cache directory: it has to compile
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"net/url"
 	"os"
 	"path"
@@ -25,6 +24,8 @@ import (
 	readability "codeberg.org/readeck/go-readability/v2"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/quality.txt")
@@ -48,7 +49,7 @@ const qualityHeader = `# set metric value; compared within 0.005
 const maxOverParse, maxOverLibrary = 12, 5
 
 // TestQuality measures extraction on public sets and compares with the committed numbers. A change for the worse or the better shows in the diff of
-// testdata/quality.txt, rewritten with -update.
+// testdata/quality.txt, rewritten with -update. The everyday form measures one set; MARCHWARDEN_TEST_FULL=1 measures all.
 func TestQuality(t *testing.T) {
 	if testing.Short() {
 		t.Skip("quality: skipped with -short")
@@ -56,7 +57,7 @@ func TestQuality(t *testing.T) {
 	if _, err := os.Stat(sharedData); err != nil {
 		t.Skipf("quality: no benchmark data at %s", sharedData)
 	}
-	x := New(Config{CacheDir: pdfCache(t)})
+	x := New(Config{CacheDir: datatest.PDFCache(t)})
 	t.Cleanup(func() {
 		if err := x.Close(); err != nil {
 			t.Error(err)
@@ -64,41 +65,15 @@ func TestQuality(t *testing.T) {
 	})
 	var report strings.Builder
 	report.WriteString(qualityHeader)
-	readabilityQuality(t, x, &report)
+	if datatest.Full() {
+		readabilityQuality(t, x, &report)
+	}
 	trafilaturaQuality(t, x, &report)
-	pdfQuality(t, x, &report)
+	if datatest.Full() {
+		pdfQuality(t, x, &report)
+	}
 	t.Log("\n" + report.String())
-	const golden = "testdata/quality.txt"
-	if *update {
-		if err := os.WriteFile(golden, []byte(report.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	compareNumbers(t, string(want), report.String())
-}
-
-func compareNumbers(t *testing.T, want, got string) {
-	t.Helper()
-	w, g := strings.Split(strings.TrimSpace(want), "\n"), strings.Split(strings.TrimSpace(got), "\n")
-	if len(w) != len(g) {
-		t.Fatalf("quality has %d lines, golden file %d; run with -update and look at the diff", len(g), len(w))
-	}
-	for i := range w {
-		var a, b float64
-		wi, gi := strings.LastIndexByte(w[i], ' '), strings.LastIndexByte(g[i], ' ')
-		_, errA := fmt.Sscan(w[i][wi+1:], &a)
-		_, errB := fmt.Sscan(g[i][gi+1:], &b)
-		if w[i] == g[i] {
-			continue
-		}
-		if w[i][:wi] != g[i][:gi] || errA != nil || errB != nil || math.Abs(a-b) > 0.005 {
-			t.Errorf("quality changed:\n got %s\nwant %s", g[i], w[i])
-		}
-	}
+	datatest.GoldenNumbers(t, "testdata/quality.txt", report.String(), 0.005, *update)
 }
 
 // readabilityQuality takes the word-level F1 against the expected article. The set was made by running readability, so the library without our pruning has its own
@@ -354,14 +329,4 @@ func untar(t *testing.T, name string) map[string][]byte {
 			t.Fatal(err)
 		}
 	}
-}
-
-// pdfCache is a compiled-module cache that all tests of one run share.
-func pdfCache(t testing.TB) string {
-	t.Helper()
-	dir := filepath.Join(os.TempDir(), "marchwarden-extract-test")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render/devtools"
 )
 
 // Config says which browser to run and within which limits. Chromium and Dial are required; the rest has defaults.
@@ -103,7 +102,7 @@ func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
 		return Page{}, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "url", Message: "only http and https addresses can be rendered"}
 	}
-	if !devtools.Supported {
+	if !Supported {
 		return Page{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "pages with scripts cannot be rendered on this system: the browser can be told what to do only where it inherits pipes")
 	}
 	select {
@@ -131,8 +130,8 @@ func (r *Renderer) Render(ctx context.Context, address string) (Page, error) {
 }
 
 func (r *Renderer) load(ctx context.Context, u *url.URL) (page Page, err error) {
-	profile, scratch, err := devtools.MakeProfile(r.cfg.TempDir, preferences)
-	defer func() { err = errors.Join(err, devtools.RemoveProfile(profile), devtools.RemoveProfile(scratch)) }()
+	profile, scratch, err := MakeProfile(r.cfg.TempDir, preferences)
+	defer func() { err = errors.Join(err, RemoveProfile(profile), RemoveProfile(scratch)) }()
 	if err != nil {
 		return Page{}, fmt.Errorf("make profile: %w", err)
 	}
@@ -148,10 +147,10 @@ func (r *Renderer) load(ctx context.Context, u *url.URL) (page Page, err error) 
 	defer closing.Stop()
 	late := time.NewTimer(r.cfg.Timeout * 8 / 10)
 	defer late.Stop()
-	program := devtools.Program{Path: r.cfg.Chromium, Args: r.arguments(profile, way.address()), Env: devtools.Environment(profile, scratch),
+	program := Program{Path: r.cfg.Chromium, Args: r.arguments(profile, way.address()), Env: Environment(profile, scratch),
 		// A document is at most six times as long when every character of it is escaped; what else the browser says is short.
 		MaxMessage: 6*r.cfg.MaxBytes + 1<<20}
-	err = devtools.Run(ctx, program, func(w *devtools.Wire) error {
+	err = Run(ctx, program, func(w *Wire) error {
 		s, err := openSession(w)
 		if err != nil {
 			return err
@@ -198,7 +197,7 @@ func targetOf(u *url.URL) string {
 }
 
 func (r *Renderer) arguments(profile, proxy string) []string {
-	args := append(devtools.Flags(profile),
+	args := append(Flags(profile),
 		// The only way out is the proxy, for loopback addresses too; no name is resolved here, and nothing goes out but TCP to the proxy.
 		"--proxy-server=http://"+proxy, "--proxy-bypass-list=<-loopback>", "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
 		"--blink-settings=imagesEnabled=false", "--renderer-process-limit=2",

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/render/devtools"
 )
 
 const (
@@ -34,7 +33,7 @@ type params map[string]any
 
 // session is the one page of a browser.
 type session struct {
-	wire   *devtools.Wire
+	wire   *Wire
 	id     string
 	budget time.Duration // of each document
 	moves  int           // documents that the top frame had
@@ -44,7 +43,7 @@ type session struct {
 }
 
 // openSession makes a page in the browser, with nothing in it and its time standing still.
-func openSession(w *devtools.Wire) (*session, error) {
+func openSession(w *Wire) (*session, error) {
 	s := &session{wire: w, push: time.NewTimer(stall)}
 	s.push.Stop()
 	var target struct {
@@ -127,7 +126,7 @@ func (s *session) read(limit int64) (Page, error) {
 	var seen [2]string
 	for range mostReads {
 		page, err := s.take(limit)
-		var passing *devtools.Fault // the document went away before it was read
+		var passing *Fault // the document went away before it was read
 		if errors.As(err, &passing) {
 			continue
 		}
@@ -265,7 +264,7 @@ func (s *session) call(method string, with params, result any) error {
 }
 
 // receive takes note of an event.
-func (s *session) receive(m devtools.Message) error {
+func (s *session) receive(m Message) error {
 	switch m.Method {
 	case "Page.javascriptDialogOpening":
 		return s.answerDialog(m.Params)

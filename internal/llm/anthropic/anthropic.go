@@ -1,6 +1,6 @@
 // Package anthropic speaks to Anthropic's Messages API, and to servers that speak
-// like it, through the official SDK: one streaming request a call. It owns the
-// translation of calls, replies, usage and faults. It does not repeat a request,
+// like it: one streaming request a call. It owns the requests and events on the wire
+// and the translation of calls, replies, usage and faults. It does not repeat a request,
 // keeps no history, and reads nothing from the environment: package steady
 // repeats, and what is configured comes in a Config.
 package anthropic
@@ -15,10 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -26,7 +22,7 @@ import (
 )
 
 // DefaultModel is the model of a Config that names none.
-const DefaultModel = string(sdk.ModelClaudeSonnet5_5)
+const DefaultModel = "claude-sonnet-5-5"
 
 // What a Config leaves open.
 const (
@@ -57,8 +53,9 @@ type Model struct {
 	secrets  []string // that no error repeats
 	hide     *secret.Redactor
 	idle     time.Duration
-	messages sdk.MessageService
-	badURL   bool        // BaseURL is unusable, which every call says
+	address  string // where messages are sent; "" where BaseURL is unusable, which every call says
+	client   *http.Client
+	maxReply int64
 	noSchema atomic.Bool // the model has refused a schema and answered without
 }
 
@@ -83,22 +80,10 @@ func New(cfg Config) *Model {
 	if base == "" {
 		base = defaultBaseURL
 	}
-	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		m.badURL = true
+	if u, err := url.Parse(base); err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") {
+		m.address = u.JoinPath("v1", "messages").String()
 	}
-	// The service alone, not the SDK's client: the client reads keys, addresses,
-	// headers and profiles from the environment and the home folder.
-	opts := []option.RequestOption{
-		option.WithBaseURL(base),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(),
-		option.WithHTTPClient(newDoer(cfg.HTTP, cfg.MaxReply)),
-		option.WithHeader("User-Agent", "marchwarden"),
-	}
-	if m.key != "" {
-		opts = append(opts, option.WithAPIKey(m.key))
-	}
-	m.messages = sdk.NewMessageService(opts...)
+	m.client, m.maxReply = newClient(cfg.HTTP), cfg.MaxReply
 	return m
 }
 
@@ -113,7 +98,7 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	if m.noSchema.Load() {
 		c.Schema = nil
 	}
-	if _, err := m.params(c); err != nil {
+	if _, err := m.body(c); err != nil {
 		return llm.Reply{}, err // wrong here, not there
 	}
 	reply, err := m.generate(ctx, c)
@@ -130,23 +115,26 @@ func (m *Model) Generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 }
 
 func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
-	if m.badURL {
+	if m.address == "" {
 		return llm.Reply{}, newFault(marchwarden.CodeInvalid, false, "check ANTHROPIC_BASE_URL", "the base URL for anthropic is no http or https address")
 	}
-	params, err := m.params(c)
+	body, err := m.body(c)
 	if err != nil {
 		return llm.Reply{}, err
 	}
 	w := newWatch(ctx, m.idle)
 	defer w.stop()
 	var sent atomic.Bool
-	stream := m.messages.NewStreaming(httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
-		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(sent.Load() || i.Err == nil) },
-	}), params)
-	defer func() { _ = stream.Close() }() // the reply has been read, or is not wanted
-	opened := stream.Err() == nil
 	var r reading
-	if err := r.read(stream, w); err != nil {
+	stream, err := m.send(httptrace.WithClientTrace(w.ctx, &httptrace.ClientTrace{
+		WroteRequest: func(i httptrace.WroteRequestInfo) { sent.Store(sent.Load() || i.Err == nil) },
+	}), body)
+	opened := err == nil
+	if opened {
+		defer func() { _ = stream.Close() }() // the reply has been read, or is not wanted
+		err = r.read(stream, w)
+	}
+	if err != nil {
 		f := m.fault(ctx, w, err, opened)
 		// Once the stream has opened, or the fate of a request that went out is unknown, the call
 		// counts. A request that was refused costs nothing.
@@ -162,50 +150,43 @@ func (m *Model) generate(ctx context.Context, c llm.Call) (llm.Reply, error) {
 	return reply.Without(m.hide), nil
 }
 
-// params translates a call. System and tools come first and bear cache marks, so
-// that calls of one prompt share them.
-func (m *Model) params(c llm.Call) (sdk.MessageNewParams, error) {
-	p := sdk.MessageNewParams{Model: sdk.Model(m.name), MaxTokens: int64(c.MaxTokens)}
+// body writes a call as a request. System and tools come first and bear cache marks,
+// so that calls of one prompt share them.
+func (m *Model) body(c llm.Call) ([]byte, error) {
 	if c.MaxTokens <= 0 {
-		return p, newFault(marchwarden.CodeInvalid, false, "", "max_tokens must be above 0")
+		return nil, newFault(marchwarden.CodeInvalid, false, "", "max_tokens must be above 0")
 	}
 	if strings.TrimSpace(c.Input) == "" {
-		return p, newFault(marchwarden.CodeInvalid, false, "", "the input of a call must not be empty")
+		return nil, newFault(marchwarden.CodeInvalid, false, "", "the input of a call must not be empty")
 	}
-	p.Messages = []sdk.MessageParam{sdk.NewUserMessage(sdk.NewTextBlock(c.Input))}
+	r := request{Model: m.name, MaxTokens: c.MaxTokens, Stream: true, Messages: []message{{Role: "user", Content: []text{{Type: "text", Text: c.Input}}}}}
 	if strings.TrimSpace(c.System) != "" {
-		p.System = []sdk.TextBlockParam{{Text: c.System, CacheControl: sdk.NewCacheControlEphemeralParam()}}
+		r.System = []text{{Type: "text", Text: c.System, CacheControl: cached}}
 	}
 	for i, t := range c.Tools {
 		if !isObject(t.Schema) {
-			return p, newFault(marchwarden.CodeInvalid, false, "", "the schema of the tool %s is no JSON object", t.Name)
+			return nil, newFault(marchwarden.CodeInvalid, false, "", "the schema of the tool %s is no JSON object", t.Name)
 		}
-		tool := &sdk.ToolParam{Name: t.Name, Description: param.NewOpt(t.Description), InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema)}
+		r.Tools = append(r.Tools, tool{Name: t.Name, Description: t.Description, InputSchema: t.Schema})
 		if i == len(c.Tools)-1 {
-			tool.CacheControl = sdk.NewCacheControlEphemeralParam()
+			r.Tools[i].CacheControl = cached
 		}
-		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: tool})
 	}
 	if len(c.Tools) > 0 {
-		p.ToolChoice = sdk.ToolChoiceUnionParam{OfAuto: &sdk.ToolChoiceAutoParam{DisableParallelToolUse: param.NewOpt(false)}}
+		r.ToolChoice = &toolChoice{Type: "auto"}
 	}
 	if len(c.Schema) > 0 {
 		schema, err := fit(c.Schema)
 		if err != nil {
-			return p, newFault(marchwarden.CodeInvalid, false, "", "the schema of a call cannot be sent: %v", err)
+			return nil, newFault(marchwarden.CodeInvalid, false, "", "the schema of a call cannot be sent: %v", err)
 		}
-		format, err := json.Marshal(struct {
-			Type   string          `json:"type"`
-			Schema json.RawMessage `json:"schema"`
-		}{"json_schema", schema})
-		if err != nil {
-			return p, newFault(marchwarden.CodeInternal, false, "", "write the schema: %v", err)
-		}
-		// As raw JSON: the SDK's map would lose the order of the properties, in
-		// which a model writes them.
-		p.OutputConfig = sdk.OutputConfigParam{Format: param.Override[sdk.JSONOutputFormatParam](json.RawMessage(format))}
+		r.OutputConfig = &outputConfig{Format: format{Type: "json_schema", Schema: schema}}
 	}
-	return p, nil
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return nil, newFault(marchwarden.CodeInternal, false, "", "write the request: %v", err)
+	}
+	return raw, nil
 }
 
 // isObject reports whether raw is a JSON object.

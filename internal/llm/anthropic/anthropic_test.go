@@ -57,7 +57,7 @@ func stream(events ...string) http.HandlerFunc {
 	}
 }
 
-// TestConfigAloneCounts sets every variable that the SDK reads to something wrong.
+// TestConfigAloneCounts sets every variable that clients of the API read to something wrong.
 func TestConfigAloneCounts(t *testing.T) {
 	for _, name := range []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_PROFILE", "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID", "ANTHROPIC_IDENTITY_TOKEN"} {
 		t.Setenv(name, "leaked")

@@ -13,34 +13,21 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
 // fault is a failed call.
 type fault struct {
-	err       *marchwarden.Error
-	retryable bool
-	open      bool // what became of the request is unknown
-	after     time.Duration
-	hasAfter  bool
+	llm.Fault
+	open bool // what became of the request is unknown
 }
-
-func (f *fault) Error() string { return f.err.Error() }
-func (f *fault) Unwrap() error { return f.err }
-
-// Retryable reports whether the same call may succeed later.
-func (f *fault) Retryable() bool { return f.retryable }
-
-// RetryAfter is the wait that the provider asked for, if it did.
-func (f *fault) RetryAfter() (time.Duration, bool) { return f.after, f.hasAfter }
 
 func newFault(code marchwarden.Code, retryable bool, hint, format string, args ...any) *fault {
 	e := marchwarden.Errorf(code, format, args...)
 	e.Hint = hint
-	return &fault{err: e, retryable: retryable}
+	return &fault{Fault: llm.Fault{Err: e, Retry: retryable}}
 }
 
 // The hints.
@@ -51,14 +38,13 @@ const (
 	hintNetwork = "check the network and ANTHROPIC_BASE_URL"
 )
 
-// fault classifies the error of a call. Errors of the SDK do not leave here: their
-// texts hold whole bodies.
+// fault classifies the error of a call.
 func (m *Model) fault(ctx context.Context, w *watch, err error, opened bool) *fault {
-	var api *sdk.Error
+	var said *refusal
 	switch {
 	case ctx.Err() != nil:
 		f := newFault(marchwarden.CodeCanceled, false, "", "the call to %s was stopped", m.ID())
-		f.err.Err, f.open = ctx.Err(), true
+		f.Err.Err, f.open = ctx.Err(), true
 		return f
 	case w.silent():
 		f := newFault(marchwarden.CodeTimeout, true, "", "anthropic sent nothing for %s", m.idle)
@@ -70,8 +56,8 @@ func (m *Model) fault(ctx context.Context, w *watch, err error, opened bool) *fa
 		return newFault(marchwarden.CodeMalformed, false, hintNetwork, "what answered in place of anthropic does not speak its protocol")
 	case errors.Is(err, errRedirect):
 		return newFault(marchwarden.CodeUnavailable, false, hintNetwork, "what answered in place of anthropic is a redirect, which is not followed")
-	case errors.As(err, &api):
-		return m.apiFault(api)
+	case errors.As(err, &said):
+		return m.refused(said)
 	case isTimeout(err):
 		f := newFault(marchwarden.CodeTimeout, true, hintNetwork, "anthropic did not answer in time")
 		f.open = true
@@ -104,17 +90,17 @@ func isNetwork(err error) bool {
 
 // codes are the codes by the type of an error, which says more than its status:
 // an error inside a stream has the status 200.
-var codes = map[sdk.ErrorType]marchwarden.Code{
-	sdk.ErrorTypeRateLimitError:      marchwarden.CodeRateLimited,
-	sdk.ErrorTypeOverloadedError:     marchwarden.CodeUnavailable,
-	sdk.ErrorTypeAPIError:            marchwarden.CodeUnavailable,
-	sdk.ErrorTypeTimeoutError:        marchwarden.CodeTimeout,
-	sdk.ErrorTypeAuthenticationError: marchwarden.CodeDenied,
-	sdk.ErrorTypePermissionError:     marchwarden.CodeDenied,
-	sdk.ErrorTypeBillingError:        marchwarden.CodeDenied,
-	sdk.ErrorTypeNotFoundError:       marchwarden.CodeDenied,
-	sdk.ErrorTypeInvalidRequestError: marchwarden.CodeInvalid,
-	"request_too_large":              marchwarden.CodeInvalid,
+var codes = map[string]marchwarden.Code{
+	"rate_limit_error":      marchwarden.CodeRateLimited,
+	"overloaded_error":      marchwarden.CodeUnavailable,
+	"api_error":             marchwarden.CodeUnavailable,
+	"timeout_error":         marchwarden.CodeTimeout,
+	"authentication_error":  marchwarden.CodeDenied,
+	"permission_error":      marchwarden.CodeDenied,
+	"billing_error":         marchwarden.CodeDenied,
+	"not_found_error":       marchwarden.CodeDenied,
+	"invalid_request_error": marchwarden.CodeInvalid,
+	"request_too_large":     marchwarden.CodeInvalid,
 }
 
 // byStatus is the code of an error of an unknown type.
@@ -137,31 +123,23 @@ func byStatus(status int) marchwarden.Code {
 // and statuses and no end in sight.
 var spendWords = []string{"spend limit", "credit balance", "api usage limits", "enforced_spend_limit_reached"}
 
-func (m *Model) apiFault(api *sdk.Error) *fault {
-	var body struct {
-		Error struct {
-			Message string `json:"message"`
-			Details struct {
-				Code string `json:"error_code"`
-			} `json:"details"`
-		} `json:"error"`
-	}
-	_ = json.Unmarshal([]byte(api.RawJSON()), &body) // a body of another form has no message for people
-	code, known := codes[api.Type()]
+// refused is the fault of an error that the provider reports.
+func (m *Model) refused(r *refusal) *fault {
+	code, known := codes[r.kind]
 	if !known {
-		code = byStatus(api.StatusCode)
+		code = byStatus(r.status)
 	}
-	spent := api.Type() == sdk.ErrorTypeBillingError || api.StatusCode == http.StatusPaymentRequired
+	spent := r.kind == "billing_error" || r.status == http.StatusPaymentRequired
 	for _, word := range spendWords {
-		spent = spent || strings.Contains(strings.ToLower(body.Error.Message+" "+body.Error.Details.Code), word)
+		spent = spent || strings.Contains(strings.ToLower(r.message+" "+r.detail), word)
 	}
 	what, hint := "fails", ""
 	switch {
 	case spent:
 		code, what, hint = marchwarden.CodeDenied, "refuses to spend more on this account", hintSpend
-	case api.Type() == sdk.ErrorTypeAuthenticationError || api.StatusCode == http.StatusUnauthorized:
+	case r.kind == "authentication_error" || r.status == http.StatusUnauthorized:
 		what, hint = "refuses the key", hintKey
-	case api.StatusCode == http.StatusNotFound && api.Type() == "":
+	case r.status == http.StatusNotFound && r.kind == "":
 		code, what, hint = marchwarden.CodeDenied, "does not answer at this address", hintNetwork
 	case code == marchwarden.CodeDenied:
 		what, hint = fmt.Sprintf("refuses access to the model %q", m.name), hintModel
@@ -171,22 +149,20 @@ func (m *Model) apiFault(api *sdk.Error) *fault {
 		what = "refuses the request"
 	case code == marchwarden.CodeTimeout:
 		what = "took too long"
-	case api.Type() == sdk.ErrorTypeOverloadedError:
+	case r.kind == "overloaded_error":
 		what = "is overloaded"
 	}
 	sentence := "anthropic " + what
-	if api.StatusCode >= 400 {
-		sentence += " (status " + strconv.Itoa(api.StatusCode) + ")"
+	if r.status >= 400 {
+		sentence += " (status " + strconv.Itoa(r.status) + ")"
 	}
-	if said := httpapi.Said(body.Error.Message, m.secrets); said != "" {
+	if said := httpapi.Said(r.message, m.secrets); said != "" {
 		sentence += ": " + said
 	}
 	f := newFault(code, code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable || code == marchwarden.CodeTimeout, hint, "%s", sentence)
-	if api.Response != nil {
-		if api.Response.Header.Get("X-Should-Retry") == "false" {
-			f.retryable = false
-		}
-		f.after, f.hasAfter = httpapi.RetryAfter(api.Response.Header, time.Time{})
+	if r.header.Get("X-Should-Retry") == "false" {
+		f.Retry = false
 	}
+	f.Wait, f.Waits = httpapi.RetryAfter(r.header, time.Time{})
 	return f
 }

@@ -1,11 +1,13 @@
 package anthropic
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
@@ -17,59 +19,81 @@ var (
 	errNoStream = errors.New("the answer is no event stream")
 )
 
+// apiVersion is the version of the API that requests are written for.
+const apiVersion = "2023-06-01"
+
 // maxErrorBody is how much of the body of an error is read.
 const maxErrorBody = 64 << 10
 
-// doer sends requests and lets pass only what can be a reply, up to a size.
-type doer struct {
-	client http.Client
-	max    int64
+// refusal is an error that the provider reports, in place of a reply or inside one.
+type refusal struct {
+	status  int
+	header  http.Header
+	kind    string // such as "overloaded_error", or ""
+	message string
+	detail  string // a code of its details, or ""
 }
 
-func newDoer(client *http.Client, maxReply int64) *doer {
-	d := &doer{max: maxReply}
-	if client != nil {
-		d.client = *client
-	} else {
-		d.client.Transport = &http.Transport{
-			ForceAttemptHTTP2:   true,
-			MaxIdleConnsPerHost: 16,
-			IdleConnTimeout:     90 * time.Second,
-			TLSHandshakeTimeout: 10 * time.Second,
+func (r *refusal) Error() string { return r.message }
+
+// newRefusal reads the body of an error. One of another form has no message for people.
+func newRefusal(status int, header http.Header, body []byte) *refusal {
+	var said struct {
+		Error struct {
+			Type    string
+			Message string
+			Details struct {
+				Code string `json:"error_code"`
+			}
 		}
 	}
-	d.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return d
+	_ = json.Unmarshal(body, &said)
+	return &refusal{status: status, header: header, kind: said.Error.Type, message: said.Error.Message, detail: said.Error.Details.Code}
 }
 
-// Do sends a request without what the SDK tells about the machine.
-func (d *doer) Do(req *http.Request) (*http.Response, error) {
-	for name := range req.Header {
-		if strings.HasPrefix(strings.ToLower(name), "x-stainless-") {
-			req.Header.Del(name)
-		}
+// newClient is a client that follows no redirect; without one to start from, it uses no proxy.
+func newClient(from *http.Client) *http.Client {
+	c := http.Client{Transport: &http.Transport{
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 16,
+		IdleConnTimeout:     90 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
+	}}
+	if from != nil {
+		c = *from
 	}
-	resp, err := d.client.Do(req)
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &c
+}
+
+// send posts a request and returns the event stream that answers it, bounded in size.
+func (m *Model) send(ctx context.Context, body []byte) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Anthropic-Version", apiVersion)
+	req.Header.Set("User-Agent", "marchwarden")
+	if m.key != "" {
+		req.Header.Set("X-Api-Key", m.key)
+	}
+	resp, err := m.client.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")) // unreadable is not text/event-stream
 	switch {
 	case resp.StatusCode >= 400:
-		resp.Body = readCloser{io.LimitReader(resp.Body, maxErrorBody), resp.Body}
-		return resp, nil
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody)) // the status says enough
+		err = newRefusal(resp.StatusCode, resp.Header, said)
 	case resp.StatusCode >= 300:
 		err = errRedirect
 	case media != "text/event-stream":
 		err = errNoStream
 	default:
-		resp.Body = httpapi.Limit(resp.Body, d.max, errTooLarge)
-		return resp, nil
+		return httpapi.Limit(resp.Body, m.maxReply, errTooLarge), nil
 	}
 	return nil, errors.Join(err, resp.Body.Close())
-}
-
-type readCloser struct {
-	io.Reader
-	io.Closer
 }

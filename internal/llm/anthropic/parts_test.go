@@ -36,7 +36,7 @@ func TestFit(t *testing.T) {
 
 // TestNoProxy looks at the transport, since no proxy of the environment is ever used for the loopback.
 func TestNoProxy(t *testing.T) {
-	if tr, ok := newDoer(nil, 1).client.Transport.(*http.Transport); !ok || tr.Proxy != nil {
+	if tr, ok := newClient(nil).Transport.(*http.Transport); !ok || tr.Proxy != nil {
 		t.Errorf("the transport of its own is %+v", tr)
 	}
 }
@@ -48,7 +48,7 @@ func TestUsageStaysInBounds(t *testing.T) {
 		var r reading
 		for range rapid.IntRange(0, 3).Draw(t, "reports") {
 			n := rapid.SliceOfN(rapid.OneOf(rapid.Int64(), rapid.Int64Range(-10, 1000)), 4, 4).Draw(t, "counts")
-			r.tally.see(n[0], n[1], n[2], n[3])
+			r.tally.see(counts{n[0], n[1], n[2], n[3]})
 		}
 		b := &block{kind: "text"}
 		b.body.WriteString(rapid.StringN(0, 50, -1).Draw(t, "said"))

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
-
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
@@ -55,18 +55,32 @@ type block struct {
 // reading is a reply as far as it has come.
 type reading struct {
 	model  string
-	stop   sdk.StopReason
+	stop   string
 	blocks []*block
 	index  map[int64]*block
-	tally  tally
+	tally  counts // what the stream has reported, which only grows
 }
 
-// read takes a stream to its end. An orderly end has a stop reason and a
-// message_stop; the SDK takes any end of the connection for one.
-func (r *reading) read(stream *ssestream.Stream[sdk.MessageStreamEventUnion], w *watch) error {
+// read takes a stream to its end. An orderly end has a stop reason and a message_stop.
+func (r *reading) read(stream io.Reader, w *watch) error {
 	r.index = map[int64]*block{}
-	for stream.Next() {
-		e := stream.Current()
+	ended := false
+	for raw, err := range httpapi.Events(stream) {
+		switch {
+		case ended: // the connection can serve the next call
+			return nil
+		case err != nil:
+			return err
+		case raw.Name == "ping" || raw.Name == "":
+			continue
+		case raw.Name == "error":
+			return newRefusal(http.StatusOK, nil, raw.Data)
+		}
+		var e event
+		var odd *json.UnmarshalTypeError // a field of another type is as good as none
+		if err := json.Unmarshal(raw.Data, &e); err != nil && !errors.As(err, &odd) {
+			return err
+		}
 		if r.take(&e) {
 			w.alive()
 		}
@@ -74,26 +88,24 @@ func (r *reading) read(stream *ssestream.Stream[sdk.MessageStreamEventUnion], w 
 			if r.stop == "" {
 				return errCut
 			}
+			ended = true
 			w.timer.Reset(drain)
-			stream.Next()
-			return nil
 		}
 	}
-	if err := stream.Err(); err != nil {
-		return err
+	if !ended {
+		return errCut
 	}
-	return errCut
+	return nil
 }
 
 // take adds an event and reports whether it was part of the reply. An unknown event is passed over.
-func (r *reading) take(e *sdk.MessageStreamEventUnion) bool {
+func (r *reading) take(e *event) bool {
 	switch e.Type {
 	case "message_start":
-		r.model = string(e.Message.Model)
-		u := e.Message.Usage
-		r.tally.see(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+		r.model = e.Message.Model
+		r.tally.see(e.Message.Usage)
 	case "content_block_start":
-		b := &block{kind: e.ContentBlock.Type, name: e.ContentBlock.Name, given: e.ContentBlock.JSON.Input.Raw()}
+		b := &block{kind: e.ContentBlock.Type, name: e.ContentBlock.Name, given: string(e.ContentBlock.Input)}
 		b.body.WriteString(e.ContentBlock.Text + e.ContentBlock.Thinking)
 		r.blocks = append(r.blocks, b)
 		r.index[e.Index] = b
@@ -103,8 +115,7 @@ func (r *reading) take(e *sdk.MessageStreamEventUnion) bool {
 		if e.Delta.StopReason != "" {
 			r.stop = e.Delta.StopReason
 		}
-		u := e.Usage
-		r.tally.see(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+		r.tally.see(e.Usage)
 	case "content_block_stop", "message_stop":
 	default:
 		return false
@@ -114,7 +125,7 @@ func (r *reading) take(e *sdk.MessageStreamEventUnion) bool {
 
 // delta adds a piece to its block. Thoughts are no part of the answer, but they are
 // signs of work and are paid for.
-func (r *reading) delta(e *sdk.MessageStreamEventUnion) bool {
+func (r *reading) delta(e *event) bool {
 	b := r.index[e.Index]
 	if b == nil {
 		return false
@@ -154,45 +165,32 @@ func (r *reading) calls() []llm.ToolCall {
 }
 
 // input is the input of a tool call: what was streamed, else what came with the
-// block's start. What is no JSON becomes a JSON string.
+// block's start.
 func (b *block) input() json.RawMessage {
-	s := b.body.String()
-	if s == "" {
-		s = b.given
+	if b.body.Len() == 0 {
+		return llm.ToolInput(b.given)
 	}
-	if s == "" {
-		s = "{}"
-	}
-	if json.Valid([]byte(s)) {
-		return json.RawMessage(s)
-	}
-	quoted, err := json.Marshal(s)
-	if err != nil { // a string always marshals
-		return json.RawMessage(`""`)
-	}
-	return quoted
+	return llm.ToolInput(b.body.String())
 }
 
 // stopOf translates a stop reason.
-func stopOf(s sdk.StopReason) llm.Stop {
+func stopOf(s string) llm.Stop {
 	switch s {
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+	case "end_turn", "stop_sequence":
 		return llm.StopEnd
-	case sdk.StopReasonToolUse:
+	case "tool_use":
 		return llm.StopTools
-	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+	case "max_tokens", "model_context_window_exceeded":
 		return llm.StopLength
-	case sdk.StopReasonRefusal:
+	case "refusal":
 		return llm.StopRefusal
 	}
 	return llm.StopOther // pause_turn, which only tools of the provider's own cause, and whatever comes
 }
 
-// tally is the usage that a stream has reported, which only grows.
-type tally struct{ in, out, read, write int64 }
-
-func (t *tally) see(in, out, read, write int64) {
-	t.in, t.out, t.read, t.write = max(t.in, in), max(t.out, out), max(t.read, read), max(t.write, write)
+// see keeps the larger of two reports, each number by itself.
+func (c *counts) see(n counts) {
+	*c = counts{In: max(c.In, n.In), Out: max(c.Out, n.Out), Read: max(c.Read, n.Read), Write: max(c.Write, n.Write)}
 }
 
 // usage is what the call consumed. A provider's numbers are believed within
@@ -203,8 +201,8 @@ func (t *tally) see(in, out, read, write int64) {
 func (r *reading) usage(c llm.Call) llm.Usage {
 	estimate := llm.Estimate(c)
 	mostIn, mostOut := estimate*4+100_000, c.MaxTokens*2+1_000
-	read, write := bound(r.tally.read, mostIn), bound(r.tally.write, mostIn)
-	u := llm.Usage{In: min(bound(r.tally.in, mostIn)+read+write, mostIn), Out: bound(r.tally.out, mostOut)}
+	read, write := llm.Within(r.tally.Read, mostIn), llm.Within(r.tally.Write, mostIn)
+	u := llm.Usage{In: min(llm.Within(r.tally.In, mostIn)+read+write, mostIn), Out: llm.Within(r.tally.Out, mostOut)}
 	u.CacheRead = min(read, u.In)
 	u.CacheWrite = min(write, u.In-u.CacheRead)
 	if u.In == 0 {
@@ -221,5 +219,3 @@ func (r *reading) usage(c llm.Call) llm.Usage {
 	}
 	return u
 }
-
-func bound(n int64, most int) int { return int(min(max(n, 0), int64(most))) }

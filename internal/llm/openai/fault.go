@@ -16,27 +16,20 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
 
-// fault is a failed call: the Error, and what to do about it.
+// fault is a failed call.
 type fault struct {
-	err     *marchwarden.Error
-	retry   bool
-	wait    time.Duration
-	waits   bool   // wait is what the provider asked for
+	llm.Fault
 	status  int    // of the answer, or 0
 	refused string // what a server said that refused the request, in lower case
 }
 
-func (f *fault) Error() string          { return f.err.Error() }
-func (f *fault) Unwrap() error          { return f.err }
-func (f *fault) code() marchwarden.Code { return f.err.Code }
-
-// Retryable tells whether the same call may succeed later.
-func (f *fault) Retryable() bool { return f.retry }
-
-// RetryAfter is how long the provider asks to wait, if it does.
-func (f *fault) RetryAfter() (time.Duration, bool) { return f.wait, f.waits }
+// newFault is the fault of a call that got no answer that can be used.
+func newFault(retry bool, e *marchwarden.Error) *fault {
+	return &fault{Fault: llm.Fault{Err: e, Retry: retry}}
+}
 
 // failure makes the fault of a request that ended with err. res is nil when there
 // was no answer.
@@ -47,17 +40,17 @@ func (m *Model) failure(parent, ctx context.Context, res *http.Response, err err
 	case parent.Err() != nil:
 		e := marchwarden.Errorf(marchwarden.CodeCanceled, "the call to %s was canceled", who)
 		e.Err = parent.Err()
-		return &fault{err: e}
+		return newFault(false, e)
 	case errors.Is(context.Cause(ctx), errSilent):
 		e := marchwarden.Errorf(marchwarden.CodeTimeout, "%s sent nothing for %s", who, m.cfg.Idle)
 		if m.local() {
 			e.Hint = "a local model may still be loading: try again, or choose a smaller one"
 		}
-		return &fault{err: e, retry: true}
+		return newFault(true, e)
 	case timedOut(err):
-		return &fault{err: marchwarden.Errorf(marchwarden.CodeTimeout, "the connection to %s at %s timed out", who, m.host()), retry: true}
+		return newFault(true, marchwarden.Errorf(marchwarden.CodeTimeout, "the connection to %s at %s timed out", who, m.host()))
 	case errors.Is(err, errTooLarge):
-		return &fault{err: marchwarden.Errorf(marchwarden.CodeMalformed, "the reply of %s is over %d bytes", who, m.cfg.MaxReply)}
+		return newFault(false, marchwarden.Errorf(marchwarden.CodeMalformed, "the reply of %s is over %d bytes", who, m.cfg.MaxReply))
 	case res == nil:
 		return m.unreachable(err)
 	case res.StatusCode >= 400:
@@ -65,17 +58,17 @@ func (m *Model) failure(parent, ctx context.Context, res *http.Response, err err
 	case res.StatusCode >= 300:
 		e := marchwarden.Errorf(marchwarden.CodeInvalid, "what answers at %s is a redirect, which is not followed", m.host())
 		e.Hint = m.addressHint()
-		return &fault{err: e}
+		return newFault(false, e)
 	case errors.As(err, &said):
 		return m.complained(said.complaint.status(), said.complaint, res.Header)
 	case errors.Is(err, errNotIt):
 		e := marchwarden.Errorf(marchwarden.CodeMalformed, "what answers at %s is not a chat completions server", m.host())
 		e.Hint = "check the base URL of " + who + ", and whether this network wants a login"
-		return &fault{err: e}
+		return newFault(false, e)
 	case errors.Is(err, errGarbled):
-		return &fault{err: marchwarden.Errorf(marchwarden.CodeMalformed, "the reply of %s has a part that is no JSON", who), retry: true}
+		return newFault(true, marchwarden.Errorf(marchwarden.CodeMalformed, "the reply of %s has a part that is no JSON", who))
 	default:
-		return &fault{err: marchwarden.Errorf(marchwarden.CodeTruncated, "the reply of %s broke off in the middle", who), retry: true}
+		return newFault(true, marchwarden.Errorf(marchwarden.CodeTruncated, "the reply of %s broke off in the middle", who))
 	}
 }
 
@@ -98,7 +91,7 @@ func (m *Model) unreachable(err error) *fault {
 	case m.local():
 		e.Hint = "is the server running?"
 	}
-	return &fault{err: e, retry: true}
+	return newFault(true, e)
 }
 
 // answered is the fault of an answer with an error status.
@@ -117,9 +110,11 @@ func (m *Model) answered(res *http.Response) *fault {
 // elsewhere is the fault of a server that knows nothing of the protocol at this
 // address.
 func (m *Model) elsewhere() *fault {
-	return &fault{status: http.StatusNotFound, err: &marchwarden.Error{
+	f := newFault(false, &marchwarden.Error{
 		Code: marchwarden.CodeDenied, Message: fmt.Sprintf("nothing speaks the protocol of %s at %s", m.cfg.Provider, m.host()), Hint: m.addressHint(),
-	}}
+	})
+	f.status = http.StatusNotFound
+	return f
 }
 
 // complained makes the fault of a status and what the server said with it.
@@ -130,10 +125,10 @@ func (m *Model) complained(status int, c complaint, h http.Header) *fault {
 		said = ": " + text
 	}
 	f := &fault{status: status}
-	f.wait, f.waits = httpapi.RetryAfter(h, time.Time{})
+	f.Wait, f.Waits = httpapi.RetryAfter(h, time.Time{})
 	set := func(code marchwarden.Code, retry bool, hint, format string, args ...any) *fault {
-		f.err = &marchwarden.Error{Code: code, Message: fmt.Sprintf(format, args...) + said, Hint: hint}
-		f.retry = retry
+		f.Err = &marchwarden.Error{Code: code, Message: fmt.Sprintf(format, args...) + said, Hint: hint}
+		f.Retry = retry
 		return f
 	}
 	f.refused = strings.ToLower(c.message + " param " + c.param + " code " + c.code)

@@ -7,6 +7,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -16,9 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
@@ -59,8 +57,9 @@ type Model struct {
 	secrets []string // that no error repeats
 	hide    *secret.Redactor
 	cfg     Config
-	service sdk.ChatCompletionService
-	invalid error // what is wrong with cfg
+	client  http.Client
+	address string // where requests are sent
+	invalid error  // what is wrong with cfg
 
 	mu    sync.Mutex // guards what follows
 	knows limits     // what the server turned out not to do
@@ -77,11 +76,6 @@ func New(cfg Config) *Model {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = addresses[cfg.Provider]
 	}
-	client := http.Client{}
-	if cfg.HTTP != nil {
-		client = *cfg.HTTP
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if cfg.Idle <= 0 {
 		cfg.Idle = defaultIdle
 	}
@@ -89,6 +83,10 @@ func New(cfg Config) *Model {
 		cfg.MaxReply = defaultMaxReply
 	}
 	m := &Model{cfg: cfg, secrets: httpapi.SecretsOf(cfg.Key, cfg.BaseURL)}
+	if cfg.HTTP != nil {
+		m.client = *cfg.HTTP
+	}
+	m.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	m.hide = secret.New(m.secrets...)
 	base, err := url.Parse(cfg.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
@@ -102,17 +100,7 @@ func New(cfg Config) *Model {
 		base.Path = "/v1"
 	}
 	m.cfg.BaseURL = base.String()
-	// The service is made without the SDK's NewClient, which would take keys,
-	// addresses and headers from the environment.
-	m.service = sdk.NewChatCompletionService(
-		option.WithBaseURL(m.cfg.BaseURL),
-		option.WithHTTPClient(&client),
-		option.WithMaxRetries(0),
-		option.WithMiddleware(limitReply(cfg.MaxReply)),
-	)
-	if cfg.Key != "" {
-		m.service.Options = append(m.service.Options, option.WithAPIKey(cfg.Key))
-	}
+	m.address = base.JoinPath("chat", "completions").String()
 	return m
 }
 
@@ -163,7 +151,7 @@ var errSilent = errors.New("silence")
 
 // once makes one request and reads its reply.
 func (m *Model) once(parent context.Context, c llm.Call, l limits) (llm.Reply, error) {
-	params, err := m.request(c).params(l)
+	body, err := m.request(c).body(l)
 	if err != nil {
 		return llm.Reply{}, err
 	}
@@ -175,8 +163,7 @@ func (m *Model) once(parent context.Context, c llm.Call, l limits) (llm.Reply, e
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		WroteRequest: func(w httptrace.WroteRequestInfo) { sent.Store(w.Err == nil) },
 	})
-	var res *http.Response
-	_, err = m.service.New(traced, params, option.WithJSONSet("stream", true), option.WithResponseBodyInto(&res))
+	res, err := m.send(traced, body)
 	got := heard{}
 	if err == nil {
 		defer func() { _ = res.Body.Close() }() // what was not read is not wanted
@@ -197,9 +184,29 @@ func (m *Model) once(parent context.Context, c llm.Call, l limits) (llm.Reply, e
 	failed := m.failure(parent, ctx, res, err)
 	reply := llm.Reply{}
 	// A server that had the request and was not waited for may have begun.
-	left := res == nil && (failed.code() == marchwarden.CodeTimeout || failed.code() == marchwarden.CodeCanceled)
+	left := res == nil && (failed.Err.Code == marchwarden.CodeTimeout || failed.Err.Code == marchwarden.CodeCanceled)
 	if got.opened || left && sent.Load() {
 		reply.Usage = m.usage(c, &got)
 	}
 	return reply, failed
+}
+
+// send posts a request. The bytes of its answer are bounded.
+func (m *Model) send(ctx context.Context, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.address, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "marchwarden")
+	if m.cfg.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+m.cfg.Key)
+	}
+	res, err := m.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	res.Body = httpapi.Limit(res.Body, m.cfg.MaxReply, errTooLarge)
+	return res, nil
 }

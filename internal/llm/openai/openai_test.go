@@ -143,7 +143,7 @@ func TestRequests(t *testing.T) {
 		{"openai, o3", openai.Config{Provider: "openai", Model: "o3"}, call(), `"reasoning_effort":"low"`, "temperature"},
 		{"ollama", openai.Config{Provider: "ollama", Model: "llama3.2"}, call(), `"max_tokens":100|"temperature":0.2`, "max_completion_tokens|reasoning_effort"},
 		{"openrouter, reasoning", openai.Config{Provider: "openrouter", Model: "openai/o4-mini"}, call(), `"max_tokens":100`, "temperature|reasoning_effort"},
-		{"no system", openai.Config{}, llm.Call{Input: "Hi"}, `"messages":[{"content":"Hi","role":"user"}]`, "max_tokens|max_completion_tokens"},
+		{"no system", openai.Config{}, llm.Call{Input: "Hi"}, `"messages":[{"role":"user","content":"Hi"}]`, "max_tokens|max_completion_tokens"},
 		{"tools", openai.Config{}, withTools(call()), `"parallel_tool_calls":true|"name":"web_search"|"description":"Searches."|"required":["query"]`, "response_format"},
 		{"tools keep the order of fields", openai.Config{}, llm.Call{Tools: []llm.Tool{{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"z":{},"a":{}}}`)}}}, `{"z":{},"a":{}}`, "response_format"},
 		{"strict schema", openai.Config{}, withSchema(call()), `"type":"json_schema"|"strict":true|"additionalProperties":false`, "tools"},

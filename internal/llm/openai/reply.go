@@ -12,7 +12,7 @@ import (
 func (m *Model) reply(c llm.Call, h *heard) llm.Reply {
 	r := llm.Reply{Text: llm.WithoutThinking(h.text.String()), Usage: m.usage(c, h)}
 	for _, call := range h.calls {
-		r.Calls = append(r.Calls, llm.ToolCall{Name: call.name, Input: input(call.arguments.String())})
+		r.Calls = append(r.Calls, llm.ToolCall{Name: call.name, Input: llm.ToolInput(call.arguments.String())})
 	}
 	if len(r.Calls) == 0 && len(c.Tools) > 0 {
 		if r.Calls = written(r.Text, c.Tools); len(r.Calls) > 0 {
@@ -35,22 +35,6 @@ func (m *Model) reply(c llm.Call, h *heard) llm.Reply {
 		r.Stop = llm.StopOther
 	}
 	return r
-}
-
-// input is a tool's input as JSON: no input is an empty object, and what is no
-// JSON is a JSON string of it.
-func input(arguments string) json.RawMessage {
-	switch {
-	case strings.TrimSpace(arguments) == "":
-		return json.RawMessage(`{}`)
-	case json.Valid([]byte(arguments)):
-		return json.RawMessage(arguments)
-	}
-	quoted, err := json.Marshal(arguments)
-	if err != nil { // a string always marshals
-		return json.RawMessage(`null`)
-	}
-	return quoted
 }
 
 // asked is a tool call that a model wrote as text, in the words of toolsText or
@@ -131,21 +115,18 @@ func (m *Model) usage(c llm.Call, h *heard) llm.Usage {
 	if h.usage == nil {
 		return u
 	}
-	if h.usage.PromptTokens > 0 {
-		u.In = within(h.usage.PromptTokens, 4*guess+100_000)
+	if h.usage.Prompt > 0 {
+		u.In = llm.Within(h.usage.Prompt, 4*guess+100_000)
 	}
 	// Some servers count thinking in the total alone.
-	out := h.usage.CompletionTokens
-	if h.usage.PromptTokens > 0 {
-		out = max(out, h.usage.TotalTokens-h.usage.PromptTokens)
+	out := h.usage.Completion
+	if h.usage.Prompt > 0 {
+		out = max(out, h.usage.Total-h.usage.Prompt)
 	}
 	if out > 0 {
-		u.Out = within(out, 2*limit+1000)
+		u.Out = llm.Within(out, 2*limit+1000)
 	}
-	u.CacheRead = within(h.usage.PromptTokensDetails.CachedTokens, u.In)
-	u.CacheWrite = within(h.usage.PromptTokensDetails.CacheWriteTokens, u.In-u.CacheRead)
+	u.CacheRead = llm.Within(h.usage.Details.Read, u.In)
+	u.CacheWrite = llm.Within(h.usage.Details.Write, u.In-u.CacheRead)
 	return u
 }
-
-// within clamps a reported number.
-func within(n int64, limit int) int { return int(min(max(n, 0), int64(limit))) }

@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/shared"
-
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 )
@@ -44,33 +41,33 @@ func (r request) caps() []caps {
 // caps says which of max_tokens (old) and max_completion_tokens are set.
 type caps struct{ old, new bool }
 
-// params are the body of the request, for a server with these limits.
-func (r request) params(l limits) (sdk.ChatCompletionNewParams, error) {
-	p := sdk.ChatCompletionNewParams{Model: r.model}
-	if most := int64(r.call.MaxTokens); most > 0 {
+// body is the body of the request, for a server with these limits.
+func (r request) body(l limits) ([]byte, error) {
+	p := chat{Model: r.model, Stream: true}
+	if most := r.call.MaxTokens; most > 0 {
 		ways := r.caps()
 		way := ways[min(l.cap, len(ways)-1)]
 		if way.old {
-			p.MaxTokens = sdk.Int(most)
+			p.MaxTokens = most
 		}
 		if way.new {
-			p.MaxCompletionTokens = sdk.Int(most)
+			p.MaxCompletionTokens = most
 		}
 	}
 	if !l.noUsage {
-		p.StreamOptions.IncludeUsage = sdk.Bool(true)
+		p.StreamOptions = &streamOptions{IncludeUsage: true}
 	}
 	if thinks(r.model) {
 		if r.provider == "openai" && !l.noEffort {
-			p.ReasoningEffort = shared.ReasoningEffortLow
+			p.ReasoningEffort = "low"
 		}
 	} else if !l.noTemperature {
-		p.Temperature = sdk.Float(temperature)
+		p.Temperature = temperature
 	}
 	system := r.call.System
 	extra, err := r.tools(&p, l)
 	if err != nil {
-		return p, err
+		return nil, err
 	}
 	for _, text := range []string{extra, r.format(&p, l)} {
 		if text != "" {
@@ -78,14 +75,18 @@ func (r request) params(l limits) (sdk.ChatCompletionNewParams, error) {
 		}
 	}
 	if system != "" {
-		p.Messages = append(p.Messages, sdk.SystemMessage(system))
+		p.Messages = append(p.Messages, message{"system", system})
 	}
-	p.Messages = append(p.Messages, sdk.UserMessage(r.call.Input))
-	return p, nil
+	p.Messages = append(p.Messages, message{"user", r.call.Input})
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of a call cannot be sent")
+	}
+	return raw, nil
 }
 
 // tools offers the call's tools, or returns the text that describes them.
-func (r request) tools(p *sdk.ChatCompletionNewParams, l limits) (string, error) {
+func (r request) tools(p *chat, l limits) (string, error) {
 	if len(r.call.Tools) == 0 {
 		return "", nil
 	}
@@ -93,19 +94,15 @@ func (r request) tools(p *sdk.ChatCompletionNewParams, l limits) (string, error)
 		return toolsText(r.call.Tools), nil
 	}
 	for _, t := range r.call.Tools {
-		f := shared.FunctionDefinitionParam{Name: t.Name, Description: sdk.String(t.Description)}
 		if len(t.Schema) > 0 {
 			var object map[string]json.RawMessage
 			if err := json.Unmarshal(t.Schema, &object); err != nil {
 				return "", marchwarden.Wrap(err, marchwarden.CodeInvalid, "the schema of the tool %s is not a JSON object", t.Name)
 			}
-			f.SetExtraFields(map[string]any{"parameters": t.Schema}) // as it is: models write fields in the order they see
 		}
-		p.Tools = append(p.Tools, sdk.ChatCompletionFunctionTool(f))
+		p.Tools = append(p.Tools, tool{Type: "function", Function: function{t.Name, t.Description, t.Schema}})
 	}
-	if !l.noParallel {
-		p.ParallelToolCalls = sdk.Bool(true)
-	}
+	p.ParallelToolCalls = !l.noParallel
 	return "", nil
 }
 
@@ -125,18 +122,16 @@ func toolsText(tools []llm.Tool) string {
 
 // format asks for a reply that satisfies the call's schema, and returns the text
 // that does so where the server cannot be told.
-func (r request) format(p *sdk.ChatCompletionNewParams, l limits) string {
+func (r request) format(p *chat, l limits) string {
 	if len(r.call.Schema) == 0 {
 		return ""
 	}
 	switch l.schema {
 	case schemaGiven:
-		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-			Name: "reply", Schema: r.call.Schema, Strict: sdk.Bool(strictClean(r.call.Schema)),
-		}}
+		p.ResponseFormat = &responseFormat{"json_schema", &jsonSchema{"reply", r.call.Schema, strictClean(r.call.Schema)}}
 		return ""
 	case schemaJSON:
-		p.ResponseFormat.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+		p.ResponseFormat = &responseFormat{Type: "json_object"}
 	}
 	return "Reply with one JSON value and nothing else. It must satisfy this JSON Schema:\n" + string(r.call.Schema)
 }

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,11 +10,6 @@ import (
 	"mime"
 	"net/http"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/respjson"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
@@ -31,17 +28,6 @@ type reported struct{ complaint complaint }
 
 func (r *reported) Error() string { return r.complaint.message }
 
-// limitReply bounds the bytes of any answer.
-func limitReply(limit int64) option.Middleware {
-	return func(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
-		res, err := next(req)
-		if err == nil && res.Body != nil {
-			res.Body = httpapi.Limit(res.Body, limit, errTooLarge)
-		}
-		return res, err
-	}
-}
-
 // toolCall is a tool call as its pieces come in.
 type toolCall struct {
 	id, name  string
@@ -58,7 +44,7 @@ type heard struct {
 	thinking int // tokens, estimated
 	calls    []*toolCall
 	slots    map[int64]*toolCall // by the index that pieces name
-	usage    *sdk.CompletionUsage
+	usage    *counts
 }
 
 // read takes in a reply and calls alive for each piece of it. An error after the
@@ -72,18 +58,21 @@ func (h *heard) read(res *http.Response, alive func()) error {
 		return h.readWhole(res.Body)
 	}
 	h.opened = true
-	events, known := ssestream.NewDecoder(res), false
-	for events.Next() {
-		data := strings.TrimSpace(string(events.Event().Data))
+	known := false
+	for event, err := range httpapi.Events(res.Body) {
+		if err != nil {
+			return err
+		}
+		data := bytes.TrimSpace(event.Data)
 		if h.done {
 			continue
 		}
-		if data == "[DONE]" {
+		if string(data) == "[DONE]" {
 			h.done = true
 			alive()
 			continue
 		}
-		more, err := h.take([]byte(data))
+		more, err := h.take(data)
 		if err != nil {
 			return err
 		}
@@ -92,9 +81,7 @@ func (h *heard) read(res *http.Response, alive func()) error {
 			alive()
 		}
 	}
-	switch err := events.Err(); {
-	case err != nil:
-		return err
+	switch {
 	case h.finish != "":
 		return nil
 	case !known && kind != "text/event-stream":
@@ -110,44 +97,45 @@ func (h *heard) take(data []byte) (more bool, err error) {
 		h.opened = h.text.Len() > 0 || h.thinking > 0 || len(h.calls) > 0
 		return false, &reported{c}
 	}
-	var chunk sdk.ChatCompletionChunk
-	if err := json.Unmarshal(data, &chunk); err != nil {
+	var chunk completion
+	if !decode(data, &chunk) {
 		return false, errGarbled
 	}
-	if chunk.JSON.Usage.Valid() {
-		use := chunk.Usage
-		h.usage = &use
+	if chunk.Usage != nil {
+		h.usage = chunk.Usage
 		more = true
 	}
 	for _, choice := range chunk.Choices {
 		if choice.Index != 0 {
 			continue
 		}
-		d := choice.Delta
-		h.text.WriteString(d.Content)
-		h.refusal.WriteString(d.Refusal)
-		thought := h.think(d.JSON.ExtraFields)
-		for _, c := range d.ToolCalls {
-			h.takeCall(c.Index, c.ID, c.Function.Name, c.Function.Arguments)
-		}
+		heardMore := h.add(choice.Delta)
 		if choice.FinishReason != "" {
 			h.finish = choice.FinishReason
 		}
-		more = more || thought || d.Content != "" || d.Refusal != "" || len(d.ToolCalls) > 0 || choice.FinishReason != ""
+		more = more || heardMore || choice.FinishReason != ""
 	}
 	return more, nil
 }
 
-// think counts what the model thought aloud, which is not its answer.
-func (h *heard) think(fields map[string]respjson.Field) bool {
-	for _, name := range []string{"reasoning_content", "reasoning"} {
-		var thought string
-		if f, ok := fields[name]; ok && json.Unmarshal([]byte(f.Raw()), &thought) == nil && thought != "" {
-			h.thinking += llm.EstimateText(thought)
-			return true
-		}
+// decode reads JSON of a server. A field of another type is as good as none.
+func decode(data []byte, into *completion) bool {
+	var odd *json.UnmarshalTypeError
+	err := json.Unmarshal(data, into)
+	return err == nil || errors.As(err, &odd)
+}
+
+// add takes in what was said and tells whether it was anything. What the model thought aloud is
+// counted, and is not its answer.
+func (h *heard) add(s said) bool {
+	h.text.WriteString(s.Content)
+	h.refusal.WriteString(s.Refusal)
+	thought := cmp.Or(s.ReasoningContent, s.Reasoning)
+	h.thinking += llm.EstimateText(thought)
+	for _, c := range s.ToolCalls {
+		h.takeCall(c.Index, c.ID, c.Function.Name, word(c.Function.Arguments))
 	}
-	return false
+	return s.Content+s.Refusal+thought != "" || len(s.ToolCalls) > 0
 }
 
 // takeCall adds a piece of a tool call. Pieces belong together by their index;
@@ -182,8 +170,8 @@ func (h *heard) readWhole(body io.Reader) error {
 		h.opened = false
 		return &reported{c}
 	}
-	var whole sdk.ChatCompletion
-	if json.Unmarshal(data, &whole) != nil {
+	var whole completion
+	if !decode(data, &whole) {
 		return errBrokeOff
 	}
 	if len(whole.Choices) == 0 {
@@ -191,16 +179,11 @@ func (h *heard) readWhole(body io.Reader) error {
 		return errNotIt
 	}
 	choice := whole.Choices[0]
-	h.text.WriteString(choice.Message.Content)
-	h.refusal.WriteString(choice.Message.Refusal)
-	h.think(choice.Message.JSON.ExtraFields)
-	for i, c := range choice.Message.ToolCalls {
-		h.takeCall(int64(i), c.ID, c.Function.Name, c.Function.Arguments)
+	for i := range choice.Message.ToolCalls {
+		choice.Message.ToolCalls[i].Index = int64(i)
 	}
-	h.finish, h.done = choice.FinishReason, true
-	if whole.JSON.Usage.Valid() {
-		h.usage = &whole.Usage
-	}
+	h.add(choice.Message)
+	h.finish, h.done, h.usage = choice.FinishReason, true, whole.Usage
 	if h.finish == "" {
 		return errBrokeOff
 	}

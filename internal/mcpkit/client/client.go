@@ -1,9 +1,9 @@
 // Package client makes any MCP server with the tool research, in any language and place, a
 // marchwarden.Researcher.
 //
-// It owns the client's side of the MCP edge: starting a process or reaching an
-// address, the version of the protocol, progress, cancellation, tasks, and the checks
-// that make what an external researcher says fit for use. No SDK type leaves it. It does not look
+// It owns the client's side of the MCP edge: starting a process (child.go) or reaching an
+// address, the user's login there (login.go), the version of the protocol, progress,
+// cancellation, tasks, and the checks that make what an external researcher says fit for use. No SDK type leaves it. It does not look
 // after sessions: the caller that dials redials.
 //
 //	marchwarden.Researcher ⇄ session (session.go) ⇄ SDK session ⇄ process or address (link.go) ⇄ server
@@ -27,9 +27,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/child"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 const (
@@ -64,7 +62,7 @@ type Target struct {
 	// Token is sent to that server as a bearer token, unless it is "".
 	Token string
 	// Login gives the tokens for that server instead, unless it is nil.
-	Login *login.Login
+	Login *Login
 
 	// Patience is how long it may take to say who it is; 0 is 5 s for an address and
 	// 20 s for a program.
@@ -239,7 +237,7 @@ func (d *Dialer) attempt(ctx context.Context, t Target, era string) (s *Session,
 // link starts the program, or makes the client of the address.
 func (s *Session) link(d *Dialer, t Target) (mcp.Transport, error) {
 	if t.URL == "" {
-		proc, err := child.Start(child.Spec{Argv: t.Command, Dir: t.Dir, Env: t.Env, Stderr: t.Stderr})
+		proc, err := startProcess(t)
 		if err != nil {
 			return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the researcher's program could not be run",
 				Hint: "check the command and where it is", Err: err}
@@ -270,7 +268,7 @@ func (s *Session) learn(ctx context.Context) error {
 	hello := s.cs.InitializeResult()
 	s.card = Card{Protocol: hello.ProtocolVersion}
 	if info := hello.ServerInfo; info != nil {
-		s.card.Server, s.card.Version = wire.Clip(wire.Plain(info.Name), maxSaidChars/2), wire.Clip(wire.Plain(info.Version), maxSaidChars/2)
+		s.card.Server, s.card.Version = mcpkit.Clip(mcpkit.Plain(info.Name), maxSaidChars/2), mcpkit.Clip(mcpkit.Plain(info.Version), maxSaidChars/2)
 	}
 	tool, err := s.findTool(ctx)
 	if err != nil {
@@ -287,7 +285,7 @@ func (s *Session) learn(ctx context.Context) error {
 		if listed++; err != nil || listed > maxListed {
 			break // what cannot be listed is not offered
 		}
-		if strings.HasPrefix(template.URITemplate, wire.EvidencePrefix+"{") {
+		if strings.HasPrefix(template.URITemplate, mcpkit.EvidencePrefix+"{") {
 			s.card.Evidence = true
 			break
 		}
@@ -305,16 +303,16 @@ func (s *Session) findTool(ctx context.Context) (*mcp.Tool, error) {
 			return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists more than %d tools", maxListed)
 		}
 		s.surface.Tools = append(s.surface.Tools, tool.Name)
-		if tool.Name != wire.Tool {
+		if tool.Name != mcpkit.Tool {
 			continue
 		}
 		if found != nil {
-			return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists the tool %q twice", wire.Tool)
+			return nil, marchwarden.Errorf(marchwarden.CodeUnsupported, "the server lists the tool %q twice", mcpkit.Tool)
 		}
 		found = tool
 	}
 	if found == nil {
-		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("the server has no tool %q among its %d", wire.Tool, len(s.surface.Tools)),
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnsupported, Message: fmt.Sprintf("the server has no tool %q among its %d", mcpkit.Tool, len(s.surface.Tools)),
 			Hint: "a researcher is an MCP server with one tool, research"}
 	}
 	return found, nil
@@ -322,11 +320,11 @@ func (s *Session) findTool(ctx context.Context) (*mcp.Tool, error) {
 
 // judge holds the tool to the contract and fills in card and surface.
 func (s *Session) judge(tool *mcp.Tool) error {
-	version, named := tool.Meta[wire.MetaContract]
+	version, named := tool.Meta[mcpkit.MetaContract]
 	if !named {
 		s.card.Contract = marchwarden.ContractVersion
 	} else {
-		s.surface.Contract = wire.Clip(wire.Plain(fmt.Sprint(version)), 20)
+		s.surface.Contract = mcpkit.Clip(mcpkit.Plain(fmt.Sprint(version)), 20)
 		s.card.Contract = s.surface.Contract
 	}
 	if s.card.Contract != marchwarden.ContractVersion {
@@ -342,7 +340,7 @@ func (s *Session) judge(tool *mcp.Tool) error {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if json.Unmarshal(input, &shape) != nil || shape.Properties["question"] == nil {
-		return marchwarden.Errorf(marchwarden.CodeUnsupported, "the server's tool %q takes no question", wire.Tool)
+		return marchwarden.Errorf(marchwarden.CodeUnsupported, "the server's tool %q takes no question", mcpkit.Tool)
 	}
 	s.surface.Input = input
 	if tool.OutputSchema != nil {
@@ -354,10 +352,10 @@ func (s *Session) judge(tool *mcp.Tool) error {
 	if err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the tool's annotations")
 	}
-	s.card.Description = wire.Clip(wire.Plain(tool.Description), maxDescriptionChars)
+	s.card.Description = mcpkit.Clip(mcpkit.Plain(tool.Description), maxDescriptionChars)
 	s.card.ToolHash = toolHash(tool.Name, tool.Title, tool.Description, string(input), string(s.surface.Output), string(annotations))
 	s.card.OpenWorld = tool.Annotations == nil || tool.Annotations.OpenWorldHint == nil || *tool.Annotations.OpenWorldHint
-	s.card.Private = tool.Meta[wire.MetaPrivate] == true
+	s.card.Private = tool.Meta[mcpkit.MetaPrivate] == true
 	return nil
 }
 

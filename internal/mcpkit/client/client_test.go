@@ -47,7 +47,7 @@ func serveHTTP(t *testing.T, modern bool) Target {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	h := s.Handler(mcpkit.HTTPOptions{})
+	h := s.Handler(0)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -236,17 +236,22 @@ func TestEventsArriveTyped(t *testing.T) {
 func TestProgressIsHeardInItsPlace(t *testing.T) {
 	t.Parallel()
 	heard := 0
-	p := &pipe{frames: make(chan jsonrpc.Message, 2), closed: make(chan struct{}), hear: func(n *jsonrpc.Request) bool {
+	p := &pipe{hear: func(n *jsonrpc.Request) bool {
 		heard++
 		return n.Method == "notifications/progress"
 	}}
+	var last jsonrpc.Message
 	for _, line := range []string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{}}`, `{"jsonrpc":"2.0","id":1,"result":{}}`} {
-		if !p.deliver([]byte(line)) {
-			t.Fatal("delivery ended")
+		if last != nil {
+			t.Errorf("progress is passed on: %v", last)
+		}
+		var err error
+		if last, _, err = p.take(mcpkit.Line{Text: []byte(line)}); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if _, answer := (<-p.frames).(*jsonrpc.Response); !answer || heard != 1 || len(p.frames) > 0 {
-		t.Errorf("heard %d, the answer first: %v, %d frames left", heard, answer, len(p.frames))
+	if _, answer := last.(*jsonrpc.Response); !answer || heard != 1 {
+		t.Errorf("heard %d, then the answer: %v", heard, answer)
 	}
 }
 
@@ -389,12 +394,15 @@ func TestCancelLeavesTheOthersAlone(t *testing.T) {
 		short, stop := context.WithTimeout(t.Context(), 800*time.Millisecond)
 		defer stop()
 		var wg sync.WaitGroup
+		began := make(chan struct{})
+		once := sync.OnceFunc(func() { close(began) })
 		wg.Go(func() {
-			res, err := s.Research(short, ask("wait"), nil)
+			res, err := s.Research(short, ask("wait"), func(marchwarden.Event) { once() })
 			if err != nil || res.Answer != "partial, because of context deadline exceeded [1]" {
 				t.Errorf("the other call got %v, %v", res, err)
 			}
 		})
+		<-began
 		_, err := s.Research(ctx, ask("wait"), func(e marchwarden.Event) {
 			if e.Message == "waiting" {
 				cancel()

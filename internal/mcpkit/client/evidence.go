@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 // codeNotFoundOnce is how servers said in earlier versions of the protocol that
@@ -23,7 +23,7 @@ const codeNotFoundOnce = -32002
 // and CodeUnsupported say that it has none to give.
 func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
 	digits, ok := strings.CutPrefix(hash, "sha256:")
-	if !ok || !wire.IsHex(digits) {
+	if !ok || !mcpkit.IsHex(digits) {
 		return nil, marchwarden.Errorf(marchwarden.CodeInvalid, "read evidence: the hash must be sha256: and 64 hex digits")
 	}
 	if !s.card.Evidence {
@@ -38,7 +38,7 @@ func (s *Session) Evidence(ctx context.Context, hash string) ([]byte, error) {
 	defer stop()
 	var contents []*mcp.ResourceContents
 	answers := begin(context.WithValue(inner, contentsKey{}, &contents), func(ctx context.Context) (*mcp.ReadResourceResult, error) {
-		return s.cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: wire.EvidencePrefix + digits})
+		return s.cs.ReadResource(ctx, &mcp.ReadResourceParams{URI: mcpkit.EvidencePrefix + digits})
 	})
 	select {
 	case a := <-answers:

@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 const (
@@ -113,7 +113,7 @@ func (x *exchange) request(ctx context.Context, t turn) (*http.Request, jsonrpc.
 	}
 	meta[mcp.MetaKeyProtocolVersion] = x.era
 	meta[mcp.MetaKeyClientInfo] = x.self
-	meta[mcp.MetaKeyClientCapabilities] = map[string]any{"extensions": map[string]any{wire.TasksExtension: map[string]any{}}}
+	meta[mcp.MetaKeyClientCapabilities] = map[string]any{"extensions": map[string]any{mcpkit.TasksExtension: map[string]any{}}}
 	params := maps.Clone(t.params)
 	params["_meta"] = meta
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": name, "method": t.method, "params": params})
@@ -199,7 +199,7 @@ func (t turn) listen(body io.Reader, id jsonrpc.ID) (json.RawMessage, error) {
 	r := bufio.NewReaderSize(body, 16<<10)
 	var e event
 	for {
-		l, end := wire.ReadLine(r, maxFrameBytes)
+		l, end := mcpkit.ReadLine(r, maxFrameBytes)
 		if l.TooLong || len(e.data)+len(l.Text) > maxFrameBytes {
 			return nil, errHuge
 		}

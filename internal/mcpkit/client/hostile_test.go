@@ -14,7 +14,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 // Servers that are no researchers are refused when they are dialled.
@@ -195,7 +195,7 @@ func TestFloodOfProgress(t *testing.T) {
 	heard := 0
 	_, err := s.Research(t.Context(), ask("q"), func(e marchwarden.Event) {
 		heard++
-		if len([]rune(e.Message)) > wire.MaxProgressChars || strings.ContainsAny(e.Message, "\x1b\n") {
+		if len([]rune(e.Message)) > mcpkit.MaxProgressChars || strings.ContainsAny(e.Message, "\x1b\n") {
 			t.Errorf("got %q", e.Message)
 		}
 	})

@@ -1,12 +1,13 @@
 package client
 
 import (
-	"flag"
+	"fmt"
 	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/mcptest"
 )
 
@@ -17,10 +18,18 @@ func TestMain(m *testing.M) {
 		serveAs(mode)
 		return
 	}
-	// They wait more than they compute, so more of them at once than there are cores.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
+	if os.Getenv(programMode) != "" {
+		childMain()
+		return
 	}
+	if os.Getenv(scenarioEnv) != "" {
+		if err := visit(os.Args[len(os.Args)-1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	datatest.Abreast(8)
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,9 +1,7 @@
 package client
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,12 +11,10 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/child"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/login"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 const (
@@ -29,79 +25,38 @@ const (
 	maxJunkLines = 1000
 )
 
-// pipe is the client's connection to a child process, one JSON-RPC message a line.
-// A line that is no message is passed over, where the SDK would end the session;
-// one that is over the limit ends it, because it may have been the answer.
+// pipe is the client's connection to a child process. A line that is no message is passed
+// over; one that is over the limit ends the session, because it may have been the answer.
 type pipe struct {
-	proc *child.Process
+	*mcpkit.LineConn
 	hear func(*jsonrpc.Request) bool // takes a notification of progress, in its place before what follows it
 
-	frames chan jsonrpc.Message // closed after the last one
-
-	closeOnce sync.Once
-	closed    chan struct{}
-
-	writeMu sync.Mutex // one message at a time
-
 	mu    sync.Mutex // guards what follows
-	fault error      // why no more frames come, if it is the server's fault
+	fault error      // why no more messages come, if it is the server's fault
 	junk  int
 	first string // of the junk
 }
 
-func newPipe(proc *child.Process, hear func(*jsonrpc.Request) bool) *pipe {
-	p := &pipe{proc: proc, hear: hear, frames: make(chan jsonrpc.Message), closed: make(chan struct{})}
-	go p.scan()
+func newPipe(proc *process, hear func(*jsonrpc.Request) bool) *pipe {
+	p := &pipe{hear: hear}
+	p.LineConn = mcpkit.NewLineConn(proc.Out, proc.In, maxFrameBytes, p.take)
 	return p
 }
 
-// Connect makes a pipe its own transport, for one session.
-func (p *pipe) Connect(context.Context) (mcp.Connection, error) { return p, nil }
-
-// SessionID is empty: a stream has one session.
-func (p *pipe) SessionID() string { return "" }
-
-// Close ends reading and writing. The process is its owner's to stop.
-func (p *pipe) Close() error {
-	p.closeOnce.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipe) scan() {
-	defer close(p.frames)
-	r := bufio.NewReaderSize(p.proc.Out, 64<<10)
-	for {
-		l, err := wire.ReadLine(r, maxFrameBytes)
-		if l.TooLong {
-			p.fail(errHuge)
-			return
-		}
-		if text := bytes.TrimSpace(l.Text); len(text) > 0 {
-			if !p.deliver(text) {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
+// take gives the message in a line, unless it is progress, which is heard at once.
+func (p *pipe) take(l mcpkit.Line) (jsonrpc.Message, []byte, error) {
+	if l.TooLong {
+		return nil, nil, p.fail(errHuge)
 	}
-}
-
-// deliver passes on the message in a line, and says whether to go on.
-func (p *pipe) deliver(text []byte) bool {
+	text := bytes.TrimSpace(l.Text)
 	msg := frame(text)
 	if msg == nil {
-		return p.tolerate(text)
+		return nil, nil, p.tolerate(text)
 	}
 	if n, ok := msg.(*jsonrpc.Request); ok && p.hear(n) {
-		return true
+		return nil, nil, nil
 	}
-	select {
-	case p.frames <- msg:
-		return true
-	case <-p.closed:
-		return false
-	}
+	return msg, nil, nil
 }
 
 // frame is the message in a line, or nil. A server that answers with a batch is not
@@ -126,24 +81,27 @@ func frame(text []byte) jsonrpc.Message {
 	return &jsonrpc.Response{ID: id, Error: malformed(said(err.Error()))}
 }
 
-// tolerate notes a line that is no message, and says whether to go on.
-func (p *pipe) tolerate(text []byte) bool {
+// tolerate notes a line that is no message. Too many of them are an error.
+func (p *pipe) tolerate(text []byte) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.junk++; p.junk == 1 {
-		p.first = wire.Clip(wire.Plain(string(text[:min(len(text), 1024)])), maxSaidChars/2)
+	p.junk++
+	lines := p.junk
+	if lines == 1 {
+		p.first = mcpkit.Clip(mcpkit.Plain(string(text[:min(len(text), 1024)])), maxSaidChars/2)
 	}
-	if p.junk <= maxJunkLines {
-		return true
+	p.mu.Unlock()
+	if lines <= maxJunkLines {
+		return nil
 	}
-	p.fault = marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher wrote more than %d lines that are no protocol", maxJunkLines)
-	return false
+	return p.fail(marchwarden.Errorf(marchwarden.CodeMalformed, "the researcher wrote more than %d lines that are no protocol", maxJunkLines))
 }
 
-func (p *pipe) fail(err error) {
+// fail notes what the server must not have said, and gives the error that ends the connection.
+func (p *pipe) fail(fault error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault = err
+	p.fault = fault
+	return io.EOF
 }
 
 // failure is why the connection ended if the server said something that it must
@@ -164,37 +122,6 @@ func (p *pipe) noise() (lines, first string) {
 	return fmt.Sprintf("its output has %d lines that are no protocol", p.junk), p.first
 }
 
-// Read gives the next message.
-func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-p.closed:
-		return nil, io.EOF
-	case msg, more := <-p.frames:
-		if !more {
-			return nil, io.EOF
-		}
-		return msg, nil
-	}
-}
-
-// Write sends one message. It waits for a server that does not read, until the
-// process is stopped.
-func (p *pipe) Write(ctx context.Context, msg jsonrpc.Message) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	data, err := jsonrpc.EncodeMessage(msg)
-	if err != nil {
-		return fmt.Errorf("encode message: %w", err)
-	}
-	p.writeMu.Lock()
-	defer p.writeMu.Unlock()
-	_, err = p.proc.In.Write(append(data, '\n'))
-	return err
-}
-
 // address is the client's side of HTTP: it adds the token, for the server that was
 // named and no other, bounds what comes back, and gives the statuses that mean
 // something their codes.
@@ -202,7 +129,7 @@ type address struct {
 	base  http.RoundTripper
 	home  *url.URL
 	token string
-	login *login.Login // where tokens come from instead, or nil
+	login *Login // where tokens come from instead, or nil
 }
 
 // newAddress is a client for one server. It follows redirects within the server
@@ -213,7 +140,7 @@ func newAddress(base *http.Client, home *url.URL, t Target) *http.Client {
 	client.Transport = &address{base: base.Transport, home: home, token: t.Token, login: t.Login}
 	client.CheckRedirect = func(req *http.Request, via []*http.Request) error {
 		if !sameServer(req.URL, home) {
-			return marchwarden.Errorf(marchwarden.CodeDenied, "the researcher redirects to another server, %s", wire.Clip(wire.Plain(req.URL.Host), maxSaidChars/2))
+			return marchwarden.Errorf(marchwarden.CodeDenied, "the researcher redirects to another server, %s", mcpkit.Clip(mcpkit.Plain(req.URL.Host), maxSaidChars/2))
 		}
 		if len(via) > 5 {
 			return marchwarden.Errorf(marchwarden.CodeUnavailable, "the researcher redirects without end")
@@ -258,7 +185,7 @@ func (a *address) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, refusal
 	}
 	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") { // of which the SDK bounds every event
-		resp.Body = &bounded{resp.Body, maxFrameBytes}
+		resp.Body = httpapi.Limit(resp.Body, maxFrameBytes, errHuge)
 	}
 	return resp, nil
 }
@@ -279,18 +206,4 @@ func (a *address) send(req *http.Request) (resp *http.Response, token string, er
 	}
 	resp, err = a.base.RoundTrip(req)
 	return resp, token, err
-}
-
-// bounded is a body that fails once it is over the limit.
-type bounded struct {
-	io.ReadCloser
-	left int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
-		return 0, errHuge
-	}
-	return n, err
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 // office is a server at an address, written by hand, that knows tasks.
@@ -68,7 +68,7 @@ func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		input = `{"type":"object","properties":{"question":{"type":"string"}}}`
 	}
 	if extensions == "" {
-		extensions = `{"` + wire.TasksExtension + `":{}}`
+		extensions = `{"` + mcpkit.TasksExtension + `":{}}`
 	}
 	switch m.Method {
 	case "server/discover":
@@ -172,7 +172,7 @@ func openOffice(t *testing.T, o *office) *Session {
 func (m message) declares() bool {
 	capabilities, _ := m.Params.Meta["io.modelcontextprotocol/clientCapabilities"].(map[string]any)
 	extensions, _ := capabilities["extensions"].(map[string]any)
-	_, ok := extensions[wire.TasksExtension]
+	_, ok := extensions[mcpkit.TasksExtension]
 	return ok
 }
 

@@ -17,8 +17,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/runs"
 )
 
 // slow gives a text in pieces.
@@ -123,7 +121,7 @@ func (b *bureau) drop(_ context.Context, _ *mcp.ServerSession, p *jobParams) (*j
 func (b *bureau) handler(t *testing.T) http.Handler {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "bureau", Version: "1"}, &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{
-		Tools: &mcp.ToolCapabilities{}, Extensions: map[string]any{wire.TasksExtension: map[string]any{}}}})
+		Tools: &mcp.ToolCapabilities{}, Extensions: map[string]any{mcpkit.TasksExtension: map[string]any{}}}})
 	mcp.AddTool(s, &mcp.Tool{Name: "research"}, func(ctx context.Context, _ *mcp.CallToolRequest, in struct {
 		Question string `json:"question"`
 		Depth    string `json:"depth,omitempty"`
@@ -218,24 +216,20 @@ func TestRestartOfOurOwn(t *testing.T) {
 	})
 	dir := t.TempDir()
 	begin := func(address string) (string, func()) {
-		desk, err := runs.Open(runs.Config{Researcher: researcher, Dir: dir, Now: time.Now, Name: "files", Grace: 500 * time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
-		desk.Recover()
 		cfg := farConfig()
-		cfg.Researcher, cfg.Runs = researcher, desk
+		cfg.Researcher, cfg.RunsDir, cfg.Grace = researcher, dir, 500*time.Millisecond
 		s, err := mcpkit.NewServer(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := s.Handler(mcpkit.HTTPOptions{})
+		s.Recover()
+		h := s.Handler(0)
 		at, stop := serveAt(t, address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Anonymous())))
 		}))
 		return at, func() {
 			stop()
-			if err := errors.Join(s.Close(), desk.Close(context.Background())); err != nil {
+			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
 		}

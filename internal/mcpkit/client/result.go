@@ -19,7 +19,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 const (
@@ -91,7 +91,7 @@ func quoting(words *marchwarden.Error, format string, args ...any) error {
 }
 
 // said is a sentence of the researcher, fit for a message of ours.
-func said(s string) string { return wire.Clip(wire.Plain(s), maxSaidChars) }
+func said(s string) string { return mcpkit.Clip(mcpkit.Plain(s), maxSaidChars) }
 
 // resultSchema is the contract's, made once.
 var resultSchema = sync.OnceValues(func() (*jsonschema.Resolved, error) {
@@ -179,19 +179,19 @@ func isObject(s string) bool {
 // toolError is the failure that a tool reports. Its code counts if it is one of
 // the contract.
 func toolError(meta mcp.Meta, text string) *marchwarden.Error {
-	facts, _ := meta[wire.MetaError].(map[string]any)
+	facts, _ := meta[mcpkit.MetaError].(map[string]any)
 	word := func(name string) string {
 		s, _ := facts[name].(string)
-		return wire.Clip(wire.Plain(s), wire.MaxErrorChars)
+		return mcpkit.Clip(mcpkit.Plain(s), mcpkit.MaxErrorChars)
 	}
 	e := &marchwarden.Error{Code: marchwarden.Code(word("code")), Field: word("field"), Hint: word("hint")}
 	if !e.Code.Known() {
 		e.Code = marchwarden.CodeUnavailable
 	}
-	message, hint, _ := strings.Cut(text, wire.HintMark)
-	e.Message = strings.TrimPrefix(wire.Clip(wire.Plain(message), wire.MaxErrorChars), e.Field+": ")
+	message, hint, _ := strings.Cut(text, mcpkit.HintMark)
+	e.Message = strings.TrimPrefix(mcpkit.Clip(mcpkit.Plain(message), mcpkit.MaxErrorChars), e.Field+": ")
 	if e.Hint == "" {
-		e.Hint = wire.Clip(wire.Plain(hint), wire.MaxErrorChars)
+		e.Hint = mcpkit.Clip(mcpkit.Plain(hint), mcpkit.MaxErrorChars)
 	}
 	if e.Message == "" {
 		e.Message = "the researcher failed and did not say why"
@@ -255,7 +255,7 @@ var stages = []marchwarden.Stage{marchwarden.StageIndex, marchwarden.StagePlan, 
 // is not said, or not known, is the one before.
 func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchwarden.Event {
 	var e marchwarden.Event
-	if told, ok := p.Meta[wire.MetaEvent]; ok {
+	if told, ok := p.Meta[mcpkit.MetaEvent]; ok {
 		encoded, err := json.Marshal(told)
 		if err != nil || json.Unmarshal(encoded, &e) != nil {
 			e = marchwarden.Event{}
@@ -267,8 +267,8 @@ func eventOf(p *mcp.ProgressNotificationParams, before marchwarden.Stage) marchw
 	if !slices.Contains(stages, e.Stage) {
 		e.Stage = before
 	}
-	e.Message = wire.Clip(wire.Plain(e.Message), wire.MaxProgressChars)
-	e.Researcher = wire.Clip(wire.Plain(e.Researcher), maxSaidChars/2)
+	e.Message = mcpkit.Clip(mcpkit.Plain(e.Message), mcpkit.MaxProgressChars)
+	e.Researcher = mcpkit.Clip(mcpkit.Plain(e.Researcher), maxSaidChars/2)
 	for _, n := range []*int{&e.Iteration, &e.Done, &e.Total, &e.Rihla} {
 		*n = max(*n, 0)
 	}

@@ -15,8 +15,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/client/child"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 const (
@@ -47,11 +46,11 @@ type Session struct {
 	card    Card
 	surface Surface
 
-	proc    *child.Process // nil for an address
-	pipe    *pipe          // to proc
-	web     *http.Client   // to the address; nil for a process
-	direct  *exchange      // with a server at an address that knows tasks, or nil
-	release func()         // lets go of connections of our own; may be nil
+	proc    *process     // nil for an address
+	pipe    *pipe        // to proc
+	web     *http.Client // to the address; nil for a process
+	direct  *exchange    // with a server at an address that knows tasks, or nil
+	release func()       // lets go of connections of our own; may be nil
 
 	trace                 func(context.Context, map[string]any) (context.Context, func(error))
 	pollPatience, absence time.Duration
@@ -76,7 +75,7 @@ func (d *Dialer) newSession() *Session {
 	s := &Session{now: d.Now, grace: d.Grace, log: d.Log, done: make(chan struct{}), listeners: map[string]*listener{}, handover: make(chan struct{}),
 		trace: d.Trace, pollPatience: pollPatience, absence: absencePatience}
 	if s.grace == 0 {
-		s.grace = wire.Grace
+		s.grace = mcpkit.Grace
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
@@ -169,7 +168,7 @@ func (s *Session) Research(ctx context.Context, req marchwarden.Request, sink ma
 		}
 		ctx = traced
 	}
-	meta[wire.MetaWhole] = true
+	meta[mcpkit.MetaWhole] = true
 	reply, err := s.ask(ctx, json.RawMessage(args), meta, sink, true)
 	if err != nil {
 		return nil, err
@@ -206,13 +205,13 @@ func (s *Session) ask(ctx context.Context, args any, meta mcp.Meta, sink marchwa
 		return Reply{}, err
 	}
 	defer s.leave(l)
-	params := &mcp.CallToolParams{Meta: maps.Clone(meta), Name: wire.Tool, Arguments: args}
+	params := &mcp.CallToolParams{Meta: maps.Clone(meta), Name: mcpkit.Tool, Arguments: args}
 	params.SetProgressToken(l.token)
 	if deadline, ok := ctx.Deadline(); ok && patient {
-		params.Meta[wire.MetaWall] = max(deadline.Sub(s.now()).Milliseconds(), 1)
+		params.Meta[mcpkit.MetaWall] = max(deadline.Sub(s.now()).Milliseconds(), 1)
 	}
 	if id, ok := marchwarden.ChosenTraceID(ctx); ok {
-		params.Meta[wire.MetaTrace] = id.String()
+		params.Meta[mcpkit.MetaTrace] = id.String()
 	}
 	inner, stop := context.WithCancel(s.life)
 	defer stop()

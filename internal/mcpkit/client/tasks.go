@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 const (
@@ -47,7 +47,7 @@ func (s *Session) learnTasks(self *mcp.Implementation, address string) {
 	if s.web == nil || hello.ProtocolVersion < tasksEra || hello.Capabilities == nil || strings.Contains(string(s.surface.Input), `"x-mcp-header"`) {
 		return
 	}
-	if _, known := hello.Capabilities.Extensions[wire.TasksExtension]; known {
+	if _, known := hello.Capabilities.Extensions[mcpkit.TasksExtension]; known {
 		s.direct = &exchange{web: s.web, url: address, era: hello.ProtocolVersion, self: self}
 	}
 }
@@ -68,7 +68,7 @@ func (s *Session) start(inner, caller context.Context, params *mcp.CallToolParam
 		if params.RequestState != "" {
 			round["requestState"] = params.RequestState
 		}
-		raw, err := s.direct.send(ctx, turn{method: "tools/call", name: wire.Tool, left: &left, heed: s.overhear, params: round, meta: params.Meta})
+		raw, err := s.direct.send(ctx, turn{method: "tools/call", name: mcpkit.Tool, left: &left, heed: s.overhear, params: round, meta: params.Meta})
 		if err != nil {
 			return nil, err
 		}

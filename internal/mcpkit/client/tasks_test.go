@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit/wire"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/mcpkit"
 )
 
 func TestTask(t *testing.T) {
@@ -48,11 +48,11 @@ func TestTask(t *testing.T) {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	call := o.of("tools/call")[0]
-	if !call.declares() || call.Params.Meta[wire.MetaTrace] != id.String() || call.Params.Meta["progressToken"] == nil || call.Params.Arguments["question"] != "q" {
+	if !call.declares() || call.Params.Meta[mcpkit.MetaTrace] != id.String() || call.Params.Meta["progressToken"] == nil || call.Params.Arguments["question"] != "q" {
 		t.Errorf("the call was %+v", call.Params)
 	}
-	if wall, _ := call.Params.Meta[wire.MetaWall].(float64); wall < 30_000 || wall > 60_000 {
-		t.Errorf("the call's wall is %v", call.Params.Meta[wire.MetaWall])
+	if wall, _ := call.Params.Meta[mcpkit.MetaWall].(float64); wall < 30_000 || wall > 60_000 {
+		t.Errorf("the call's wall is %v", call.Params.Meta[mcpkit.MetaWall])
 	}
 	for _, m := range append(o.of("tasks/get"), call) {
 		name := taskName
@@ -343,13 +343,14 @@ func TestTaskIsGivenUp(t *testing.T) {
 		t.Parallel()
 		s := openOffice(t, &office{get: away})
 		s.absence = time.Millisecond
+		s.grace = time.Minute // a busy machine may take long for the last questions
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
 		if _, err := s.Research(ctx, ask("q"), nil); !errors.Is(err, marchwarden.CodeUnavailable) || err.Error() != lost {
 			t.Errorf("got %v", err)
 		}
-		if d := time.Since(start); d < time.Second || d > 15*time.Second {
+		if d := time.Since(start); d < time.Second || d > 30*time.Second {
 			t.Errorf("it took %v, want a little more than the deadline", d)
 		}
 	})
@@ -417,7 +418,7 @@ func TestTrace(t *testing.T) {
 	}}
 	var ended []error
 	hook := func(ctx context.Context, meta map[string]any) (context.Context, func(error)) {
-		meta["traceparent"], meta[wire.MetaWall], meta["progressToken"] = "00-1-2-01", "mine", "mine"
+		meta["traceparent"], meta[mcpkit.MetaWall], meta["progressToken"] = "00-1-2-01", "mine", "mine"
 		return context.WithValue(ctx, spanKey{}, 1), func(err error) { ended = append(ended, err) }
 	}
 	s := openOffice(t, o)
@@ -432,7 +433,7 @@ func TestTrace(t *testing.T) {
 			t.Errorf("%s: %v", method, m.Params.Meta)
 		}
 	}
-	if m := o.of("tools/call")[0]; m.Params.Meta[wire.MetaWall] == "mine" || m.Params.Meta["progressToken"] == "mine" {
+	if m := o.of("tools/call")[0]; m.Params.Meta[mcpkit.MetaWall] == "mine" || m.Params.Meta["progressToken"] == "mine" {
 		t.Errorf("the hook has the last word: %v", m.Params.Meta)
 	}
 	_, err := s.Research(ctx, ask("q"), nil)

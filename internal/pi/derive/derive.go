@@ -17,7 +17,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 )
 
 // id names this planner. Its number rises with every change that can alter a plan.
@@ -38,14 +37,14 @@ func New() *Planner { return &Planner{} }
 // ID is "derive/1".
 func (*Planner) ID() string { return id }
 
-// Plan sends the whole question to everybody whose scope it speaks to, and what
+// Plan sends the whole question to every researcher whose scope it speaks to, and what
 // it falls into to the same, as far as there is room. The inner question of a
 // chain comes first. It fails only with a context that has ended.
 func (*Planner) Plan(ctx context.Context, b *pi.Brief) ([]pi.Sending, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := question.Read(b.Request.Question, b.Request.Context)
+	q := lexicon.ReadQuestion(b.Request.Question, b.Request.Context)
 	var whole, inner, others []pi.Sending
 	for _, c := range choose(&q, b.Members) {
 		whole = append(whole, pi.Sending{Researcher: c.name, Question: clip(b.Request.Question), Reason: c.why})
@@ -75,7 +74,7 @@ func ended(ctx context.Context) error {
 
 // once drops what was asked before of the same researcher in the same words.
 func once(list, asked []pi.Sending) []pi.Sending {
-	key := func(s pi.Sending) string { return s.Researcher + "\n" + question.Plain(s.Question) }
+	key := func(s pi.Sending) string { return s.Researcher + "\n" + lexicon.Plain(s.Question) }
 	seen := map[string]bool{}
 	for _, s := range asked {
 		seen[key(s)] = true
@@ -104,25 +103,18 @@ func clip(s string) string {
 // chosen is a member that is asked, and why.
 type chosen struct{ name, why string }
 
-// The words by which a scope is known. A scope that speaks of a database lists its
-// tables, which may be called anything.
+// What makes a question scholarly is words, or the number of a paper.
 var (
-	databaseWords = lexicon.StemSet("database databases sql table tables")
-	paperWords    = lexicon.StemSet("paper papers preprint preprints arxiv scholarly scholar scientific science journal journals academic")
-	generalWords  = lexicon.StemSet("document documents file files folder folders library web internet page pages encyclopedia wikipedia everything anything general")
-)
-
-// What makes a question scholarly: words, or the number of a paper.
-var (
-	scholarlyWords = lexicon.StemSet(`paper papers study studies preprint preprints theorem theorems lemma conjecture proof arxiv doi journal journals
-		publication publications researchers scientists literature meta-analysis meta-analyses citation citations retracted retraction peer-reviewed
-		hypothesis dataset benchmark empirical randomised randomized placebo cohort`)
+	databaseWords  = lexicon.StemSet("database scope")
+	paperWords     = lexicon.StemSet("paper scope")
+	generalWords   = lexicon.StemSet("general scope")
+	scholarlyWords = lexicon.StemSet("scholarly")
 	scholarlyForms = regexp.MustCompile(`(?i)\b\d{4}\.\d{4,5}(?:v\d+)?\b|\b10\.\d{4,9}/\S|\bresearch\s+(?:on|into|about|shows?|says?|papers?)\b|\b(?:recent|latest|current)\s+research\b|\bstate of the art\b`)
 )
 
 // choose picks who is asked: those with a general scope always, specialists where
-// the question's words speak to their scope. Where that is nobody, everybody.
-func choose(q *question.Question, members []dispatch.Member) []chosen {
+// the question's words speak to their scope. Where no scope fits, all are asked.
+func choose(q *lexicon.Question, members []dispatch.Member) []chosen {
 	var out []chosen
 	for _, m := range members {
 		if why := asks(q, m); why != "" {
@@ -139,7 +131,7 @@ func choose(q *question.Question, members []dispatch.Member) []chosen {
 }
 
 // asks says why a member should be asked, or "".
-func asks(q *question.Question, m dispatch.Member) string {
+func asks(q *lexicon.Question, m dispatch.Member) string {
 	scope := lexicon.Terms(strings.ReplaceAll(m.Scope, "_", " "))
 	has := func(set map[string]bool) bool {
 		return slices.ContainsFunc(scope, func(s string) bool { return set[s] })
@@ -153,10 +145,10 @@ func asks(q *question.Question, m dispatch.Member) string {
 	}
 	var shared []string
 	for _, t := range q.Terms {
-		if question.Light(t.Stem) || question.Vague(t.Stem) || databaseWords[t.Stem] {
+		if lexicon.Light(t.Stem) || lexicon.Vague(t.Stem) || databaseWords[t.Stem] {
 			continue
 		}
-		if slices.ContainsFunc(scope, func(s string) bool { return question.Alike(t, s) > 0 }) {
+		if slices.ContainsFunc(scope, func(s string) bool { return lexicon.Alike(t, s) > 0 }) {
 			shared = append(shared, t.Text)
 		}
 	}
@@ -167,7 +159,7 @@ func asks(q *question.Question, m dispatch.Member) string {
 }
 
 // scholarly says what makes a question one for papers, or "".
-func scholarly(q *question.Question) string {
+func scholarly(q *lexicon.Question) string {
 	if m := scholarlyForms.FindString(q.Text); m != "" {
 		return fmt.Sprintf("the question has %q", strings.TrimSpace(m))
 	}

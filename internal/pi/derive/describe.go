@@ -6,9 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 )
 
 // description is a part of a question that stands for a name.
@@ -16,21 +14,21 @@ type description struct {
 	before, after string // what stands around it
 	head          string // the noun for what is described: "director"
 	role          bool   // a sentence that names it says so, as of a director, not of a city
-	terms         []question.Term
+	terms         []lexicon.Term
 }
 
 // ofThing is "the foreman of Ravenscar Mill", of any noun.
 var ofThing = regexp.MustCompile(`\b[Tt]he\s+((?:[a-z]+(?:-[a-z]+)*\s){0,2}?[a-z]+(?:-[a-z]+)*)\s+of\s+(?:(?:the\s+(?:[a-z]+\s+)?)?` + proper + `|["“][^"”]+["”])`)
 
-// isSomething are descriptions whose noun need not be said of what they describe: a
+// isThing are descriptions whose noun need not be said of what they describe: a
 // man was born in a town, whether or not it is called one there.
-var isSomething = regexp.MustCompile(`(?:^|\s)(?:` + something + `)$`)
+var isThing = regexp.MustCompile(`(?:^|\s)(?:` + things + `)$`)
 
 // describes finds the innermost description of a question of which everything that
 // is missing stands outside, so that the question can be asked with a name instead.
 // Shown is what the report shows, by which it is known where a name ends: "the
 // Kessler dam" is one.
-func describes(q *question.Question, missing, shown []string) (description, bool) {
+func describes(q *lexicon.Question, missing, shown []string) (description, bool) {
 	if len(missing) == 0 {
 		return description{}, false
 	}
@@ -43,15 +41,15 @@ func describes(q *question.Question, missing, shown []string) (description, bool
 		for k := len(found) - 1; k >= 0; k-- {
 			at := found[k]
 			d := description{head: q.Text[at[2*form.head]:at[2*form.head+1]]}
-			d.role = form.role && !isSomething.MatchString(d.head)
+			d.role = form.role && !isThing.MatchString(d.head)
 			open := slices.DeleteFunc(slices.Clone(missing), func(w string) bool { return !d.role && slices.Contains(strings.Fields(d.head), w) })
 			end, ok := without(q.Text, at[0], whole(q.Text, at[1], shown), open)
 			if !ok || len(open) == 0 {
 				continue
 			}
 			d.before, d.after = q.Text[:at[0]], q.Text[end:]
-			for _, t := range question.Read(q.Text[at[0]:end], "").Terms {
-				if !question.Light(t.Stem) && (d.role || !slices.Contains(lexicon.Terms(d.head), t.Stem)) {
+			for _, t := range lexicon.ReadQuestion(q.Text[at[0]:end], "").Terms {
+				if !lexicon.Light(t.Stem) && (d.role || !slices.Contains(lexicon.Terms(d.head), t.Stem)) {
 					d.terms = append(d.terms, t)
 				}
 			}
@@ -140,7 +138,7 @@ func readable(before, after string) bool {
 // gap is how many words lie between a lead and the noun that describes it, in a
 // sentence that has both and all else that the description names, or -1. The title
 // of a text speaks for its sentences.
-func (d *description) gap(l hop.Lead, texts []hop.Text) int {
+func (d *description) gap(l lexicon.Lead, texts []lexicon.HopText) int {
 	best := -1
 	for _, text := range texts {
 		for _, s := range text.Sentences {
@@ -178,8 +176,8 @@ func standing(s, name string) int {
 
 func (d *description) heldBy(text string) bool {
 	held := lexicon.Terms(text)
-	return !slices.ContainsFunc(d.terms, func(t question.Term) bool {
-		return !slices.ContainsFunc(held, func(s string) bool { return question.Alike(t, s) > 0 })
+	return !slices.ContainsFunc(d.terms, func(t lexicon.Term) bool {
+		return !slices.ContainsFunc(held, func(s string) bool { return lexicon.Alike(t, s) > 0 })
 	})
 }
 
@@ -187,10 +185,10 @@ func (d *description) heldBy(text string) bool {
 // word of the description's noun; all of them if it has none.
 func (d *description) away(s string, from, to int) int {
 	toks := lexicon.Tokens(s)
-	heads := question.Read(d.head, "").Terms
+	heads := lexicon.ReadQuestion(d.head, "").Terms
 	best := len(toks)
 	for i, t := range toks {
-		if !slices.ContainsFunc(heads, func(h question.Term) bool { return question.Alike(h, t.Stem) > 0 }) {
+		if !slices.ContainsFunc(heads, func(h lexicon.Term) bool { return lexicon.Alike(h, t.Stem) > 0 }) {
 			continue
 		}
 		for j, o := range toks {

@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/pi"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 )
 
 // mostHops is how many proposals may follow a report.
@@ -31,11 +29,11 @@ func (*Planner) Follow(ctx context.Context, b *pi.Brief, r pi.Report) ([]pi.Send
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := question.Read(asked(b, r), "")
-	var texts []hop.Text
+	q := lexicon.ReadQuestion(asked(b, r), "")
+	var texts []lexicon.HopText
 	var shown []string
 	for _, c := range r.Citations {
-		t := hop.Text{Source: c.Locator, Title: spoken(c)}
+		t := lexicon.HopText{Source: c.Locator, Title: spoken(c)}
 		for _, sp := range lexicon.Sentences(c.RawExcerpt) {
 			t.Sentences = append(t.Sentences, c.RawExcerpt[sp.Start:sp.End])
 		}
@@ -49,7 +47,7 @@ func (*Planner) Follow(ctx context.Context, b *pi.Brief, r pi.Report) ([]pi.Send
 	}
 	own := lexicon.Names(b.Request.Question + " \n" + q.Text)
 	var out []pi.Sending
-	for _, l := range nearest(&d, texts, hop.New(&q, shown).Leads(texts)) {
+	for _, l := range nearest(&d, texts, lexicon.NewMultiHop(&q, shown).Leads(texts)) {
 		if len(out) >= min(mostHops, b.Most) {
 			break
 		}
@@ -79,7 +77,7 @@ func spoken(c marchwarden.Citation) string {
 	return c.Title
 }
 
-// names reports that a lead is somebody or something that the question does not
+// names reports that a lead is a person or thing that the question does not
 // name itself, neither in other words nor as a part.
 func names(lead string, own []string, text string) bool {
 	if fileName.MatchString(lead) || slices.ContainsFunc(own, func(n string) bool { return strings.Contains(lead, n) && strings.Contains(n, " ") }) {
@@ -93,9 +91,9 @@ func names(lead string, own []string, text string) bool {
 // that has the lead has what the description names, with its title. Of leads of one
 // weight, those nearest to the word for what they are come first: "directed by Mara
 // Quill".
-func nearest(d *description, texts []hop.Text, leads []hop.Lead) []hop.Lead {
+func nearest(d *description, texts []lexicon.HopText, leads []lexicon.Lead) []lexicon.Lead {
 	type placed struct {
-		hop.Lead
+		lexicon.Lead
 		gap int
 	}
 	var list []placed
@@ -107,7 +105,7 @@ func nearest(d *description, texts []hop.Text, leads []hop.Lead) []hop.Lead {
 	slices.SortStableFunc(list, func(a, b placed) int {
 		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.gap, b.gap))
 	})
-	out := make([]hop.Lead, len(list))
+	out := make([]lexicon.Lead, len(list))
 	for i, p := range list {
 		out[i] = p.Lead
 	}
@@ -117,7 +115,7 @@ func nearest(d *description, texts []hop.Text, leads []hop.Lead) []hop.Lead {
 // asked is the question that a report is held against: the whole one where that
 // was asked, or its inner one, and otherwise the one that was asked.
 func asked(b *pi.Brief, r pi.Report) string {
-	whole := question.Read(b.Request.Question, "")
+	whole := lexicon.ReadQuestion(b.Request.Question, "")
 	if in := innermost(&whole); r.Sent.Question == clip(whole.Text) || in != "" && r.Sent.Question == clip(in) {
 		return b.Request.Question
 	}
@@ -126,11 +124,11 @@ func asked(b *pi.Brief, r pi.Report) string {
 
 // uncovered are the words of a question, as written, that no text holds, except
 // those that only ask.
-func uncovered(q *question.Question, texts []string) []string {
+func uncovered(q *lexicon.Question, texts []string) []string {
 	held := lexicon.Terms(strings.Join(texts, " \n"))
 	var out []string
 	for _, t := range q.Terms {
-		if question.Light(t.Stem) || question.Vague(t.Stem) || slices.ContainsFunc(held, func(s string) bool { return question.Alike(t, s) > 0 }) {
+		if lexicon.Light(t.Stem) || lexicon.Vague(t.Stem) || slices.ContainsFunc(held, func(s string) bool { return lexicon.Alike(t, s) > 0 }) {
 			continue
 		}
 		out = append(out, t.Text)
@@ -142,14 +140,7 @@ func uncovered(q *question.Question, texts []string) []string {
 // the same researcher.
 func before(asked, proposed []pi.Sending, s pi.Sending) bool {
 	same := func(o pi.Sending) bool {
-		return o.Researcher == s.Researcher && slices.Equal(words(o.Question), words(s.Question))
+		return o.Researcher == s.Researcher && lexicon.SameWords(o.Question) == lexicon.SameWords(s.Question)
 	}
 	return slices.ContainsFunc(asked, same) || slices.ContainsFunc(proposed, same)
-}
-
-// words are the stems of a text in sorted order.
-func words(s string) []string {
-	stems := lexicon.Terms(s)
-	slices.Sort(stems)
-	return slices.Compact(stems)
 }

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 )
 
 // part is a question that another one falls into.
@@ -19,7 +18,7 @@ type part struct {
 
 // split is what a question falls into: the things it compares, the questions it
 // consists of, or the inner question of a chain; nothing for a plain one.
-func split(q *question.Question) []part {
+func split(q *lexicon.Question) []part {
 	if ps := compared(q); len(ps) > 0 {
 		return ps
 	}
@@ -43,10 +42,10 @@ var (
 const proper = `\p{Lu}[\p{L}\p{N}.'’&-]*(?:\s+(?:(?:of|of the|the|for|de|van|von|und|and)\s+)?[\p{Lu}\p{N}][\p{L}\p{N}.'’&-]*){0,5}`
 
 // compared asks about each of two things that are compared.
-func compared(q *question.Question) []part {
+func compared(q *lexicon.Question) []part {
 	var a, b, aspect string
 	switch {
-	case q.Kind == question.Compare && len(q.Parts) == 2:
+	case q.Kind == lexicon.AskCompare && len(q.Parts) == 2:
 		a, b = q.Parts[0].Label, q.Parts[1].Label
 		if m := on.FindStringSubmatch(b); m != nil {
 			b, aspect = m[1], m[2]
@@ -84,8 +83,8 @@ func lower(s string) string {
 
 // several asks each of the questions that one consists of. A part that leans on
 // the first one's subject names it.
-func several(q *question.Question) []part {
-	if len(q.Parts) < 2 || q.Kind == question.Compare {
+func several(q *lexicon.Question) []part {
+	if len(q.Parts) < 2 || q.Kind == lexicon.AskCompare {
 		return nil
 	}
 	var out []part
@@ -111,16 +110,16 @@ var (
 	ofName   = regexp.MustCompile(`\bthe\s+((?:[a-z]+\s)??` + relation + `)\s+of\s+((?:the\s+(?:[a-z]+\s+)?)?` + proper + `|["“][^"”]+["”])`)
 )
 
-// somebody and something are what a thing has one of, so that "the author of" it
-// stands for a name. relation is all of them.
-const (
-	somebody  = `author|writer|director|producer|composer|singer|performer|actor|actress|creator|founder|inventor|artist|painter|president|king|queen|leader|mayor|wife|husband|father|mother|son|daughter|brother|sister|spouse|owner|architect|designer|poet|editor|screenwriter|publisher|coach|captain`
-	something = `city of birth|place of birth|country of birth|birthplace|hometown|capital|country|nationality|alma mater|headquarters|predecessor|successor|team|employer|label|manufacturer|developer|parent company`
-	relation  = `(?:` + somebody + `|` + something + `)`
+// persons and things are what a thing has one of, so that "the author of" it stands for a
+// name. relation is all of them.
+var (
+	persons  = strings.ReplaceAll(lexicon.WordList("persons of a thing"), " ", "|")
+	things   = strings.ReplaceAll(lexicon.WordList("things of a thing"), "; ", "|")
+	relation = `(?:` + persons + `|` + things + `)`
 )
 
 var (
-	isSomebody = regexp.MustCompile(`(?:^|\s)(?:` + somebody + `)$`)
+	isPerson = regexp.MustCompile(`(?:^|\s)(?:` + persons + `)$`)
 	// within are words that an inner question cannot have: it would be the whole one,
 	// or it points at something outside itself.
 	within = regexp.MustCompile(`(?i)\b(?:what|which|whom|how)\b|\b(?:when|where|who)$|^(?:he|she|it|they|his|her|this)\b`)
@@ -130,7 +129,7 @@ var (
 
 // innermost is the question on which the rest hangs, or "": "Which film won the
 // prize?" of "Who directed the film that won the prize?".
-func innermost(q *question.Question) string {
+func innermost(q *lexicon.Question) string {
 	for _, form := range []struct {
 		re  *regexp.Regexp
 		ask func(a, b string) string
@@ -166,7 +165,7 @@ func innermost(q *question.Question) string {
 func weighty(text string) int {
 	n := 0
 	for _, s := range lexicon.Terms(text) {
-		if !question.Light(s) {
+		if !lexicon.Light(s) {
 			n++
 		}
 	}
@@ -174,7 +173,7 @@ func weighty(text string) int {
 }
 
 func asker(relation string) string {
-	if isSomebody.MatchString(relation) {
+	if isPerson.MatchString(relation) {
 		return "Who"
 	}
 	return "What"

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
@@ -117,7 +117,7 @@ func (lk *look) bestChain(ctx context.Context, st *reason.State) (*chain, error)
 
 // chains are the pairs of windows that share a name which the question lacks, the most
 // promising first.
-func (lk *look) chains(leads []hop.Lead) []chain {
+func (lk *look) chains(leads []lexicon.Lead) []chain {
 	var out []chain
 	for _, l := range leads[:min(chainLeads, len(leads))] {
 		from, spread := -1, map[*evidence.Source]bool{}
@@ -157,7 +157,7 @@ func (lk *look) givesMore(i, k int, name string) bool {
 }
 
 // chain weighs two windows with a name in common that stands in so many documents.
-func (lk *look) chain(l hop.Lead, from, to, spread int) chain {
+func (lk *look) chain(l lexicon.Lead, from, to, spread int) chain {
 	a, b := &lk.windows[from], &lk.windows[to]
 	c := chain{from: from, to: to, name: l.Name}
 	both := lk.share(either(a.held, b.held))
@@ -168,7 +168,7 @@ func (lk *look) chain(l hop.Lead, from, to, spread int) chain {
 		tells[tm.Stem] = lk.idf[t] * (a.held[t] - b.held[t]) / max(lk.total, 1e-9)
 	}
 	var described string
-	described, c.asked = hop.Put(lk.q.Text, l.Name, func(stem string) float64 { return tells[stem] })
+	described, c.asked = lexicon.PutName(lk.q.Text, l.Name, func(stem string) float64 { return tells[stem] })
 	name, noun, rest, other := false, false, false, false
 	held, has := lk.holds(described), lk.holds(l.Name)
 	for t, tm := range lk.q.Terms {

@@ -19,14 +19,12 @@ import (
 	"strings"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
-// id names this mind. Its number rises with every change that can alter a draft.
+// id names this reasoner. Its number rises with every change that can alter a draft.
 const id = "extractive/4"
 
 // Limits of what is read.
@@ -72,7 +70,7 @@ func (*Reasoner) Choose(ctx context.Context, st *reason.State, _ []search.Hit) (
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context)
+	q := lexicon.ReadQuestion(st.Request.Question, st.Request.Context)
 	read := map[string]bool{}
 	for _, s := range st.Evidence.Sources() {
 		read[s.Page.Locator] = true
@@ -160,7 +158,7 @@ func offers(st *reason.State) []candidate {
 }
 
 // met are the leads in what Plan has looked at, and paid for, in this iteration.
-func met(st *reason.State, q *question.Question, way *hop.Trail) []hop.Lead {
+func met(st *reason.State, q *lexicon.Question, way *lexicon.MultiHop) []lexicon.Lead {
 	if st.Iteration < 2 || len(st.Evidence.Sources()) == 0 {
 		return nil
 	}
@@ -174,13 +172,13 @@ var pathMarks = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ")
 
 // weigh prefers hits whose title and snippet show the question's words, and those that
 // take up a name met in what was read.
-func (c *candidate) weigh(q *question.Question, way *hop.Trail, leads []hop.Lead) {
+func (c *candidate) weigh(q *lexicon.Question, way *lexicon.MultiHop, leads []lexicon.Lead) {
 	stems := lexicon.Terms(c.hit.Title + " \n" + c.hit.Snippet + " \n" + pathMarks.Replace(c.hit.Locator))
 	var shown []string
 	sum, all := 0.0, 0.0
 	for _, t := range q.Terms {
 		w := t.Weight
-		if question.Vague(t.Stem) {
+		if lexicon.Vague(t.Stem) {
 			w *= 0.35
 		}
 		all += w
@@ -212,11 +210,4 @@ func listed(words []string, n int) string {
 		return strings.Join(words[:n], ", ") + fmt.Sprintf(" and %d more", len(words)-n)
 	}
 	return strings.Join(words, ", ")
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -12,7 +12,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -33,10 +32,10 @@ func (lk *look) refuse(st *reason.State, list []answer, unread []window, match f
 	if len(list) == 0 && len(unread) > 0 {
 		d.Refusal = fmt.Sprintf("The token budget of %d left no room to read what was found for this question.", st.Limits.TokenBudget)
 		d.Gaps = []marchwarden.Gap{{Topic: lk.q.Topic, Category: marchwarden.BudgetExhausted,
-			Detail: fmt.Sprintf("%s found and none could be read within the token budget", plural(len(unread), "passage was", "passages were"))}}
+			Detail: fmt.Sprintf("%s found and none could be read within the token budget", lexicon.Counted(len(unread), "passage was", "passages were"))}}
 		return d
 	}
-	read := plural(len(st.Evidence.Sources()), "document", "documents")
+	read := lexicon.Counted(len(st.Evidence.Sources()), "document", "documents")
 	d.Refusal = fmt.Sprintf("I don't know. I looked through %s and found no answer.", read)
 	if len(st.Evidence.Sources()) == 0 {
 		d.Refusal = "I don't know. No document was found that has to do with the question."
@@ -58,7 +57,7 @@ func (lk *look) refuse(st *reason.State, list []answer, unread []window, match f
 	return d
 }
 
-func unreadGap(st *reason.State, q *question.Question, unread []window) marchwarden.Gap {
+func unreadGap(st *reason.State, q *lexicon.Question, unread []window) marchwarden.Gap {
 	var names []string
 	for _, w := range unread {
 		if name := nameOf(w.src); !slices.Contains(names, name) {
@@ -66,7 +65,7 @@ func unreadGap(st *reason.State, q *question.Question, unread []window) marchwar
 		}
 	}
 	return marchwarden.Gap{Topic: q.Topic, Category: marchwarden.BudgetExhausted,
-		Detail: fmt.Sprintf("%s left unread within the token budget of %d: %s", plural(len(unread), "relevant passage was", "relevant passages were"),
+		Detail: fmt.Sprintf("%s left unread within the token budget of %d: %s", lexicon.Counted(len(unread), "relevant passage was", "relevant passages were"),
 			st.Limits.TokenBudget, listed(names, 4))}
 }
 
@@ -99,7 +98,7 @@ func (lk *look) gaps(st *reason.State, unread []window, match float64) []marchwa
 	}
 	if lacking := lk.lacking(match >= goodMatch); len(lacking) > 0 {
 		out = append(out, marchwarden.Gap{Topic: listed(lacking, 6), Category: marchwarden.SourceNotFound,
-			Detail: fmt.Sprintf("asked about, but absent from the %s read", plural(len(st.Evidence.Sources()), "document", "documents"))})
+			Detail: fmt.Sprintf("asked about, but absent from the %s read", lexicon.Counted(len(st.Evidence.Sources()), "document", "documents"))})
 	}
 	return out
 }

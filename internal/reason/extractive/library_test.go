@@ -13,6 +13,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
@@ -172,7 +173,7 @@ func TestGardenInUtah(t *testing.T) {
 
 func TestLibraryQuestions(t *testing.T) {
 	lib := library(t)
-	for _, c := range []struct{ question, says string }{ // says "" is a refusal
+	for i, c := range []struct{ question, says string }{ // says "" is a refusal
 		{"What is the capital of France?", "Paris is the capital of France."},
 		{"Which companies develop CRISPR therapies?", "Intellia Therapeutics"},
 		{"Who coined the term artificial intelligence and when?", "John McCarthy"},
@@ -186,6 +187,9 @@ func TestLibraryQuestions(t *testing.T) {
 		{"How tall is Mount Kilimanjaro?", ""},
 		{"Who won the 2014 football World Cup?", ""},
 	} {
+		if !datatest.Tried(i, 6) {
+			continue
+		}
 		st, d, plans := lib.run(t, marchwarden.Request{Question: c.question})
 		answer := strings.Join(texts(d), " ")
 		if c.says == "" && answer != "" || !strings.Contains(answer, c.says) {
@@ -202,7 +206,7 @@ func TestLibraryQuestions(t *testing.T) {
 // the answer, never in none of them; "" for says is a refusal.
 func TestStrangersQuestions(t *testing.T) {
 	lib := library(t)
-	for _, c := range []struct {
+	for i, c := range []struct {
 		question    string
 		first       int
 		says, never string
@@ -242,6 +246,9 @@ func TestStrangersQuestions(t *testing.T) {
 		{"What is the difference between BERT and GPT?", 1, "BERT is an encoder", ""},
 		{"How tall is the Eiffel Tower?", 1, "330 metres", ""},
 	} {
+		if !datatest.Tried(i, 8) {
+			continue
+		}
 		st, d, plans := lib.run(t, marchwarden.Request{Question: c.question})
 		all := texts(d)
 		early := strings.Join(all[:min(c.first, len(all))], " ")
@@ -277,13 +284,19 @@ func TestLabelsDoNotMatter(t *testing.T) {
 	const question = "What are ideal crops for a garden in Utah"
 	lib := library(t)
 	_, want, _ := lib.run(t, marchwarden.Request{Question: question + "?"})
-	for _, label := range []string{"? number 1", "? number 4", "? (no. 12)", "? #7", "? 3"} {
+	for i, label := range []string{"? number 1", "? number 4", "? (no. 12)", "? #7", "? 3"} {
+		if !datatest.Tried(i, 5) {
+			continue
+		}
 		_, got, _ := lib.run(t, marchwarden.Request{Question: question + label})
 		if diff := cmp.Diff(texts(want), texts(got)); diff != "" || got.Match != want.Match {
 			t.Errorf("%q moves match from %.3f to %.3f (-want +got):\n%s", label, want.Match, got.Match, diff)
 		}
 	}
-	for _, label := range []string{" number 1", " number 4"} {
+	for i, label := range []string{" number 1", " number 4"} {
+		if !datatest.Tried(i, 2) {
+			continue
+		}
 		if _, got, _ := lib.run(t, marchwarden.Request{Question: question + label}); math.Abs(got.Match-want.Match) > 0.4 { // the reader is less sure of such a question
 			t.Errorf("%q moves match from %.3f to %.3f", label, want.Match, got.Match)
 		}

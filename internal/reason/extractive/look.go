@@ -10,7 +10,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
@@ -43,17 +42,18 @@ func (w *window) head() string {
 
 // look is what was looked at for a question, the most promising windows first.
 type look struct {
-	q       *question.Question
+	q       *lexicon.Question
 	windows []window
 	idf     []float64                 // how much of the question hangs on each term: weight times rarity
 	loud    map[*evidence.Source]bool // documents in which a sentence shouts
 	total   float64                   // the sum of idf
+	below   bool                      // sentences are shown with what they lead to
 }
 
 // study pays for windows that may answer. Keep is held back for what is written
 // afterwards. What does not fit is returned unread, and the meter has
 // then noted that the budget ended the reading.
-func study(st *reason.State, q *question.Question, ws []window, keep int) (lk *look, unread []window) {
+func study(st *reason.State, q *lexicon.Question, ws []window, keep int) (lk *look, unread []window) {
 	res, err := st.Meter.Reserve(cost(ws) + keep)
 	for err != nil && len(ws) > 0 {
 		unread = append(unread, ws[len(ws)-1])
@@ -65,7 +65,7 @@ func study(st *reason.State, q *question.Question, ws []window, keep int) (lk *l
 	if err == nil {
 		res.Settle(cost(ws))
 	}
-	lk = &look{q: q, windows: ws}
+	lk = &look{q: q, windows: ws, below: st.Leads}
 	lk.weigh(st.Evidence)
 	return lk, unread
 }
@@ -82,7 +82,7 @@ func cost(ws []window) int {
 // rank orders the windows of the evidence by the words of the question and of its
 // parts. Where few have any, the first windows of the documents fill up: they were
 // found by their meaning.
-func rank(q *question.Question, set *evidence.Set, most int) []window {
+func rank(q *lexicon.Question, set *evidence.Set, most int) []window {
 	scores := map[evidence.ID]float64{}
 	count := func(stems []string, weight float64) {
 		ranked := set.Rank(stems, 0)
@@ -146,7 +146,7 @@ func (lk *look) holds(text string) []float64 {
 		}
 		seen[tok.Stem] = true
 		for t, tm := range lk.q.Terms {
-			held[t] = max(held[t], question.Alike(tm, tok.Stem))
+			held[t] = max(held[t], lexicon.Alike(tm, tok.Stem))
 		}
 	}
 	return held
@@ -166,7 +166,7 @@ func (lk *look) share(held []float64) float64 {
 
 // mean ranks windows by their meaning, too. An embedder that fails leaves the order
 // as it is: the run says so by itself.
-func mean(ctx context.Context, st *reason.State, q *question.Question, ws []window) {
+func mean(ctx context.Context, st *reason.State, q *lexicon.Question, ws []window) {
 	if st.Vectors == nil || len(ws) == 0 {
 		return
 	}

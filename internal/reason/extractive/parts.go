@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
 // together is the draft of a question of several clauses, put together from theirs.
-func together(drafts []reason.Draft, parts []question.Part) reason.Draft {
+func together(drafts []reason.Draft, parts []lexicon.Part) reason.Draft {
 	var all reason.Draft
 	for i, d := range drafts {
 		if len(d.Claims) == 0 {

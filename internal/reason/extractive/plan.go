@@ -9,9 +9,7 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hop"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
@@ -33,7 +31,7 @@ func (*Reasoner) Plan(ctx context.Context, st *reason.State) (reason.Plan, error
 	if err := ended(ctx); err != nil {
 		return reason.Plan{}, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context)
+	q := lexicon.ReadQuestion(st.Request.Question, st.Request.Context)
 	if len(q.Terms) == 0 {
 		return reason.Plan{Decision: "The question has no word that could be searched for."}, nil
 	}
@@ -52,19 +50,9 @@ type queries struct {
 func newQueries(ran []reason.Searched) *queries {
 	qs := &queries{done: map[string]bool{}}
 	for _, s := range ran {
-		qs.done[queryKey(s.Query)] = true
+		qs.done[lexicon.SameWords(s.Query)] = true
 	}
 	return qs
-}
-
-// queryKey makes queries of the same words the same query.
-func queryKey(s string) string {
-	stems := lexicon.Terms(s)
-	if len(stems) == 0 {
-		return strings.ToLower(s)
-	}
-	slices.Sort(stems)
-	return strings.Join(slices.Compact(stems), " ")
 }
 
 // add adds a search by words and meaning.
@@ -77,7 +65,7 @@ func (qs *queries) name(query, why string) {
 
 func (qs *queries) put(s reason.Search) {
 	s.Query = strings.TrimSpace(s.Query)
-	key := queryKey(s.Query)
+	key := lexicon.SameWords(s.Query)
 	if s.Query == "" || qs.done[key] || len(qs.list) >= maxQueries {
 		return
 	}
@@ -85,13 +73,13 @@ func (qs *queries) put(s reason.Search) {
 	qs.list = append(qs.list, s)
 }
 
-func opening(q *question.Question) reason.Plan {
+func opening(q *lexicon.Question) reason.Plan {
 	qs := newQueries(nil)
 	qs.add(q.Words(), "the words of the question")
 	for _, p := range q.Phrases {
 		qs.add(p, "quoted in the question")
 	}
-	d := fmt.Sprintf("A question of the kind %q: searching for its %s.", q.Kind, plural(len(q.Terms), "word", "words"))
+	d := fmt.Sprintf("A question of the kind %q: searching for its %s.", q.Kind, lexicon.Counted(len(q.Terms), "word", "words"))
 	if len(q.Parts) > 1 {
 		d = fmt.Sprintf("A question of %d parts: searching for the whole and for its parts.", len(q.Parts))
 		for _, p := range q.Parts {
@@ -109,7 +97,7 @@ func opening(q *question.Question) reason.Plan {
 	return reason.Plan{Searches: qs.list, Decision: d}
 }
 
-func followUp(st *reason.State, q *question.Question) reason.Plan {
+func followUp(st *reason.State, q *lexicon.Question) reason.Plan {
 	full := st.Meter.Usage().Sources >= st.Limits.MaxSources
 	lk, _ := study(st, q, rank(q, st.Evidence, glanced), 0)
 	if len(lk.windows) == 0 && len(st.Evidence.Sources()) > 0 {
@@ -141,7 +129,7 @@ func followUp(st *reason.State, q *question.Question) reason.Plan {
 // missing then may still be searched for by itself.
 func lastHop(st *reason.State) int { return 1 + st.Limits.MaxIterations/2 }
 
-func decision(q *question.Question, qs *queries, missing, uncovered []int) string {
+func decision(q *lexicon.Question, qs *queries, missing, uncovered []int) string {
 	lacks := make([]string, 0, len(missing)+len(uncovered))
 	for _, p := range missing {
 		lacks = append(lacks, q.Parts[p].Label)
@@ -153,7 +141,7 @@ func decision(q *question.Question, qs *queries, missing, uncovered []int) strin
 	case len(lacks) > 0:
 		return fmt.Sprintf("Still missing: %s.", listed(lacks, 4))
 	case len(qs.list) > 0:
-		return fmt.Sprintf("All words are covered; following %s met beside them.", plural(len(qs.list), "name", "names"))
+		return fmt.Sprintf("All words are covered; following %s met beside them.", lexicon.Counted(len(qs.list), "name", "names"))
 	}
 	return "All parts of the question are covered and no new name is worth following."
 }
@@ -178,7 +166,7 @@ func (lk *look) uncovered() []int {
 	held := lk.anywhere()
 	var out []int
 	for t, tm := range lk.q.Terms {
-		if held[t] == 0 && !question.Light(tm.Stem) && !question.Vague(tm.Stem) {
+		if held[t] == 0 && !lexicon.Light(tm.Stem) && !lexicon.Vague(tm.Stem) {
 			out = append(out, t)
 		}
 	}
@@ -192,7 +180,7 @@ func (lk *look) settled() bool {
 }
 
 // trail is the question before all that the searches have shown.
-func trail(q *question.Question, st *reason.State) *hop.Trail {
+func trail(q *lexicon.Question, st *reason.State) *lexicon.MultiHop {
 	var shown []string
 	seen := map[string]bool{}
 	for _, s := range st.Searches {
@@ -203,12 +191,12 @@ func trail(q *question.Question, st *reason.State) *hop.Trail {
 			}
 		}
 	}
-	return hop.New(q, shown)
+	return lexicon.NewMultiHop(q, shown)
 }
 
 // leads are the names in what was read that may lead to the rest of the answer.
-func (lk *look) leads(t *hop.Trail) []hop.Lead {
-	var texts []hop.Text
+func (lk *look) leads(t *lexicon.MultiHop) []lexicon.Lead {
+	var texts []lexicon.HopText
 	at := map[*evidence.Source]int{}
 	for i := range lk.windows {
 		src := lk.windows[i].src
@@ -216,7 +204,7 @@ func (lk *look) leads(t *hop.Trail) []hop.Lead {
 		if !ok {
 			k = len(texts)
 			at[src] = k
-			texts = append(texts, hop.Text{Source: src.Page.Locator, Title: src.Page.Title})
+			texts = append(texts, lexicon.HopText{Source: src.Page.Locator, Title: src.Page.Title})
 		}
 		for _, u := range lk.units(i) {
 			texts[k].Sentences = append(texts[k].Sentences, u.text)
@@ -226,7 +214,7 @@ func (lk *look) leads(t *hop.Trail) []hop.Lead {
 }
 
 // follow adds the best leads whose query was not run yet.
-func (qs *queries) follow(leads []hop.Lead) {
+func (qs *queries) follow(leads []lexicon.Lead) {
 	before := len(qs.list)
 	for _, l := range leads {
 		if len(qs.list) < before+followed {

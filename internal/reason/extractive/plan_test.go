@@ -10,7 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -93,17 +95,20 @@ func TestPlanGivesUpWhenOutOfIdeas(t *testing.T) {
 
 func TestNoQueryTwice(t *testing.T) {
 	lib := library(t)
-	for _, question := range []string{"What are ideal crops for a garden in Utah?", "Comprehensive history of AI from the 1950s to 2026", "Who won the 2014 football World Cup?"} {
+	for i, question := range []string{"What are ideal crops for a garden in Utah?", "Comprehensive history of AI from the 1950s to 2026", "Who won the 2014 football World Cup?"} {
+		if !datatest.Tried(i, 3) {
+			continue
+		}
 		st, _, plans := lib.run(t, marchwarden.Request{Question: question, Depth: marchwarden.Deep})
 		if len(st.Searches) < 2 || len(plans) < 2 {
 			t.Errorf("%q: %d searches by %d plans", question, len(st.Searches), len(plans))
 		}
 		seen := map[string]bool{}
 		for _, s := range st.Searches {
-			if seen[queryKey(s.Query)] {
+			if seen[lexicon.SameWords(s.Query)] {
 				t.Errorf("%q: searched twice for %q", question, s.Query)
 			}
-			seen[queryKey(s.Query)] = true
+			seen[lexicon.SameWords(s.Query)] = true
 		}
 		for _, p := range plans {
 			if len(p.Searches) > maxQueries {

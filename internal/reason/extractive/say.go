@@ -10,7 +10,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
@@ -35,23 +34,29 @@ func (lk *look) claims(picks []answer, hedged bool) []reason.Claim {
 
 // cited is what the citation of an answer shows: it and what stands around it in its
 // paragraph, as far as an excerpt may go. Items that are said together are shown
-// together.
+// together, and what a line leads to with the line.
 func (lk *look) cited(a answer) marchwarden.Span {
 	src := lk.windows[a.at].src
+	if led := lk.led(a.unit); led != a.span {
+		return led
+	}
 	return evidence.Around(src.Text, src.Passages, a.span, marchwarden.MaxExcerptChars)
 }
 
 // same are the sentences of up to two other documents that say an answer word for word.
 func (lk *look) same(a answer) []unit {
+	if lk.led(a.unit) != a.span {
+		return nil // "For example:" is said in many places
+	}
 	var out []unit
 	seen := []*evidence.Source{lk.windows[a.at].src}
-	plain := question.Plain(a.text)
+	plain := lexicon.Plain(a.text)
 	for i := range lk.windows {
 		if len(out) == 2 || slices.Contains(seen, lk.windows[i].src) {
 			continue
 		}
 		for _, u := range lk.units(i) {
-			if question.Plain(u.text) == plain {
+			if lexicon.Plain(u.text) == plain {
 				out, seen = append(out, u), append(seen, lk.windows[i].src)
 				break
 			}
@@ -71,6 +76,9 @@ func (lk *look) said(a answer) string {
 	if items := lk.items(a); items != "" {
 		text = items
 	}
+	if led := lk.led(a.unit); led != a.span {
+		text = flat(w.src.Text[led.Start:led.End])
+	}
 	heading := strings.TrimRight(flat(a.passage.Heading), ".:")
 	if dated, _, ok := lk.moment(a); ok {
 		return dated + ": " + text
@@ -84,6 +92,29 @@ func (lk *look) said(a answer) string {
 		return heading + " " + text
 	}
 	return heading + ": " + text
+}
+
+// led is a sentence with what it leads to: what stands below a line that ends with a colon, and code
+// where a way to do something is asked for. A row leads to nothing.
+func (lk *look) led(u unit) marchwarden.Span {
+	if !lk.below || u.passage.Columns != nil {
+		return u.span
+	}
+	return lk.windows[u.at].src.Lead(u.passage, u.span, lk.q.Kind == lexicon.AskHowTo, marchwarden.MaxExcerptChars)
+}
+
+// shown is the next sentence below an answer that leads to something, such as an example of what it
+// says, if the answer does not do so itself.
+func (lk *look) shown(a answer) (answer, bool) {
+	if lk.led(a.unit) != a.span {
+		return answer{}, false
+	}
+	for _, u := range lk.units(a.at) {
+		if u.span.Start >= a.span.End && lk.led(u) != u.span {
+			return answer{unit: u}, true
+		}
+	}
+	return answer{}, false
 }
 
 // telling is an answer without what else its line says: of three sentences and more,
@@ -104,7 +135,7 @@ func (lk *look) telling(a answer) string {
 // moment is the innermost heading above an answer that has a date, and where the date
 // stands in the document, if the question asks when and the answer does not say.
 func (lk *look) moment(a answer) (heading string, date marchwarden.Span, ok bool) {
-	if _, _, says := lexicon.FirstDate(a.text); says || lk.q.Kind != question.When {
+	if _, _, says := lexicon.FirstDate(a.text); says || lk.q.Kind != lexicon.AskWhen {
 		return "", date, false
 	}
 	before := lk.windows[a.at].src.Text[:a.span.Start]
@@ -156,7 +187,7 @@ func (lk *look) rowText(w *window, a answer) string {
 // items are the items of the list that an answer is one of, where several are asked
 // for: said together, after the line that leads to them.
 func (lk *look) items(a answer) string {
-	if lk.q.Kind != question.List || a.passage.Columns != nil || len(a.passage.Sentences) < 2 || !isItem(a.text) {
+	if lk.q.Kind != lexicon.AskList || a.passage.Columns != nil || len(a.passage.Sentences) < 2 || !isItem(a.text) {
 		return ""
 	}
 	src := lk.windows[a.at].src
@@ -196,14 +227,14 @@ func flat(s string) string {
 // A question for a reason, a way or an overview has none but its sentence.
 func (lk *look) short(ctx context.Context, st *reason.State, a answer) *reason.Short {
 	s := &reason.Short{Passage: a.passage.ID, Span: a.words, Kind: marchwarden.ShortSpan}
-	if lk.q.Kind == question.YesNo {
+	if lk.q.Kind == lexicon.AskYesNo {
 		return lk.decide(ctx, st, a, s)
 	}
 	words := lk.windows[a.at].src.Text[a.words.Start:a.words.End]
 	if _, date, ok := lk.moment(a); ok && !strings.ContainsFunc(words, unicode.IsLetter) {
 		s.Span = date // the reader saw no time in the sentence
 	}
-	if s.Span.End <= s.Span.Start || lk.q.Broad {
+	if s.Span.End <= s.Span.Start || lk.q.Broad || lk.led(a.unit) != a.span {
 		return nil
 	}
 	return s

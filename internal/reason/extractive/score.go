@@ -11,7 +11,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
@@ -75,14 +74,14 @@ func (lk *look) answers() []answer {
 			continue // what promised less was left unread
 		}
 		for _, a := range lk.candidates(i) {
-			if lk.q.Known[question.Plain(a.text)] || isQuestion(a.text) || lk.shouts(a.text) || lk.loud[lk.windows[i].src] && presses.MatchString(a.text) {
+			if lk.q.Known[lexicon.Plain(a.text)] || isQuestion(a.text) || lk.shouts(a.text) || lk.loud[lk.windows[i].src] && presses.MatchString(a.text) {
 				continue
 			}
 			a.date = lk.dateOf(a.unit)
 			if dated {
 				a.feats[featDate] = agreement(asked, a.date, a.text)
 			}
-			if lk.q.Kind == question.Define && defines(lk.q, a.text) {
+			if lk.q.Kind == lexicon.AskDefine && defines(lk.q, a.text) {
 				a.bonus += definesIt
 			}
 			a.weigh(weights)
@@ -100,11 +99,11 @@ var presses = regexp.MustCompile(`(?i)\b(?:(?:the|correct|right|only|real) answe
 // answer has the words of a question in another order; a text that is made to be found
 // has them as they were asked.
 func (lk *look) shouts(text string) bool {
-	asked := " " + question.Plain(lk.q.Text) + " "
-	if strings.Count(asked, " ") < 4 || presses.MatchString(lk.q.Text) || !strings.Contains(" "+question.Plain(text)+" ", asked) {
+	asked := " " + lexicon.Plain(lk.q.Text) + " "
+	if strings.Count(asked, " ") < 4 || presses.MatchString(lk.q.Text) || !strings.Contains(" "+lexicon.Plain(text)+" ", asked) {
 		return false
 	}
-	return lk.q.Kind != question.What || strings.Contains(asked, " what ") || strings.Contains(asked, " which ") || presses.MatchString(text)
+	return lk.q.Kind != lexicon.AskWhat || strings.Contains(asked, " what ") || strings.Contains(asked, " which ") || presses.MatchString(text)
 }
 
 // hush finds the documents in which a sentence shouts. They are no measure for the rest.
@@ -147,7 +146,7 @@ func (lk *look) closer(ctx context.Context, st *reason.State, question string, l
 	passages, texts := make([]reader.Passage, len(top)), []string{question}
 	for i, a := range top {
 		w := &lk.windows[a.at]
-		from, to := w.shows(a.unit)
+		from, to := lk.shows(a.unit)
 		passages[i] = reader.Passage{Heading: w.Path, Text: w.Text[from:to]}
 		texts = append(texts, w.Path+". "+passages[i].Text)
 	}
@@ -164,7 +163,7 @@ func (lk *look) closer(ctx context.Context, st *reason.State, question string, l
 		f[featCloserAnswers], f[featCloserAbout], f[featCloserSpan] = clamp(r.Answerable, 10), clamp(r.Relevance, 10), clamp(r.SpanScore, 12)
 		f[featCloserNear] = max(0, vectors[0].Dot(vectors[i+1]))
 		w := &lk.windows[top[i].at]
-		from, _ := w.shows(top[i].unit)
+		from, _ := lk.shows(top[i].unit)
 		if sp, ok := w.Span(from+r.Span.Start, from+r.Span.End); ok {
 			top[i].words = sp
 		}
@@ -177,9 +176,11 @@ func (lk *look) closer(ctx context.Context, st *reason.State, question string, l
 	return nil
 }
 
-// shows is where a window shows a sentence, or a row with the names of its columns.
-func (w *window) shows(u unit) (from, to int) {
-	from, to, ok := w.At(u.span)
+// shows is where a window shows a sentence with what it leads to, or a row with the names of its
+// columns.
+func (lk *look) shows(u unit) (from, to int) {
+	w := &lk.windows[u.at]
+	from, to, ok := w.At(lk.led(u))
 	if !ok {
 		return 0, len(w.Text)
 	}
@@ -193,7 +194,7 @@ func (w *window) shows(u unit) (from, to int) {
 const definesIt = 2.0
 
 // defines reports a sentence that begins with what is asked about, and says what it is.
-func defines(q *question.Question, text string) bool {
+func defines(q *lexicon.Question, text string) bool {
 	toks := lexicon.Tokens(text)
 	for i := 0; i+1 < min(len(toks), len(q.Terms)+4); i++ {
 		if len(q.Terms) > 0 && toks[i].Stem == q.Terms[len(q.Terms)-1].Stem {
@@ -239,8 +240,8 @@ func (lk *look) candidates(i int) []answer {
 		}
 		a.feats[featOwn], a.feats[featWindow] = lk.share(held), lk.share(w.held)
 		a.feats[featRank], a.feats[featNear] = w.words, w.near
-		a.feats[featNames] = lk.lost(w, func(t question.Term) bool { return t.Name })
-		a.feats[featNumbers] = lk.lost(w, func(t question.Term) bool { return t.Number })
+		a.feats[featNames] = lk.lost(w, func(t lexicon.Term) bool { return t.Name })
+		a.feats[featNumbers] = lk.lost(w, func(t lexicon.Term) bool { return t.Number })
 		a.feats[featThin] = thin(u.text)
 		out = append(out, a)
 	}
@@ -250,7 +251,7 @@ func (lk *look) candidates(i int) []answer {
 func clamp(v, most float64) float64 { return max(-most, min(most, v)) }
 
 // lost is the share of some of the question's terms that a window lacks.
-func (lk *look) lost(w *window, which func(question.Term) bool) float64 {
+func (lk *look) lost(w *window, which func(lexicon.Term) bool) float64 {
 	n, lost := 0.0, 0.0
 	for t, tm := range lk.q.Terms {
 		if which(tm) {

@@ -1,6 +1,7 @@
 package extractive
 
 import (
+	"sync"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -13,7 +14,26 @@ import (
 )
 
 // kept keeps what the models said, from test to test.
-var kept = embed.NewMemory(64 << 20)
+var kept = &memory{}
+
+// memory is a store in memory.
+type memory struct{ held sync.Map }
+
+func (m *memory) Get(model string, texts []string) ([]embed.Vector, error) {
+	out := make([]embed.Vector, len(texts))
+	for i, t := range texts {
+		v, _ := m.held.Load([2]string{model, t})
+		out[i], _ = v.(embed.Vector)
+	}
+	return out, nil
+}
+
+func (m *memory) Put(model string, texts []string, vectors []embed.Vector) error {
+	for i, t := range texts {
+		m.held.Store([2]string{model, t}, vectors[i])
+	}
+	return nil
+}
 
 func stateOf(question string, set *evidence.Set, l marchwarden.Limits) *reason.State {
 	r, err := reader.New()

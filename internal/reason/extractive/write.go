@@ -7,7 +7,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
@@ -33,7 +32,7 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 	if err := ended(ctx); err != nil {
 		return reason.Draft{}, err
 	}
-	q := question.Read(st.Request.Question, st.Request.Context)
+	q := lexicon.ReadQuestion(st.Request.Question, st.Request.Context)
 	parts := clauses(&q, st)
 	if len(parts) == 0 {
 		return write(ctx, st, &q)
@@ -50,24 +49,24 @@ func (*Reasoner) Write(ctx context.Context, st *reason.State) (reason.Draft, err
 
 // clauses are the questions that a question of several clauses asks, each by itself,
 // or none. A comparison is one question.
-func clauses(q *question.Question, st *reason.State) []*question.Question {
-	if len(q.Parts) < 2 || q.Kind == question.Compare {
+func clauses(q *lexicon.Question, st *reason.State) []*lexicon.Question {
+	if len(q.Parts) < 2 || q.Kind == lexicon.AskCompare {
 		return nil
 	}
-	var out []*question.Question
+	var out []*lexicon.Question
 	for _, p := range q.Parts {
 		text := p.Label
 		if len(p.Subject) > 0 { // it leans on the first
 			text = p.Query
 		}
-		one := question.Read(text, st.Request.Context)
+		one := lexicon.ReadQuestion(text, st.Request.Context)
 		out = append(out, &one)
 	}
 	return out
 }
 
 // write answers one question.
-func write(ctx context.Context, st *reason.State, q *question.Question) (reason.Draft, error) {
+func write(ctx context.Context, st *reason.State, q *lexicon.Question) (reason.Draft, error) {
 	ws := rank(q, st.Evidence, considered+perPart*(len(q.Parts)-1))
 	mean(ctx, st, q, ws)
 	lk, unread := study(st, q, ws, min(answerRoom, st.Meter.Room()/3))
@@ -134,7 +133,7 @@ func (lk *look) foreign() bool {
 // window has nothing of X, or no name, unless that was followed here. A reader that is
 // sure knows better, but for an X of Y whose name stands nowhere.
 func (lk *look) elsewhere(a answer, followed bool) bool {
-	x := slices.IndexFunc(lk.q.Terms, func(t question.Term) bool { return t.Stem == lk.q.Asked })
+	x := slices.IndexFunc(lk.q.Terms, func(t lexicon.Term) bool { return t.Stem == lk.q.Asked })
 	switch {
 	case lk.foreign():
 		return x >= 0 || !sure(a)
@@ -171,8 +170,13 @@ func pay(st *reason.State, claims []reason.Claim) []reason.Claim {
 func (lk *look) choose(list []answer) []answer {
 	picks := []answer{list[0]}
 	add := func(a answer) {
-		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return question.Plain(p.text) == question.Plain(a.text) }) {
+		if len(picks) < maxSentences && !slices.ContainsFunc(picks, func(p answer) bool { return lexicon.Plain(p.text) == lexicon.Plain(a.text) }) {
 			picks = append(picks, a)
+		}
+	}
+	if lk.q.Kind == lexicon.AskHowTo {
+		if way, ok := lk.shown(list[0]); ok {
+			add(way)
 		}
 	}
 	if named := lk.named(list); len(named) > 0 {
@@ -196,7 +200,7 @@ func (lk *look) choose(list []answer) []answer {
 			break
 		}
 		src := lk.windows[a.at].src
-		if lk.bears(a, list[0]) && !(lk.q.Broad && lk.q.Kind != question.Compare && given[src] >= perDocument) {
+		if lk.bears(a, list[0]) && !(lk.q.Broad && lk.q.Kind != lexicon.AskCompare && given[src] >= perDocument) {
 			add(a)
 			given[src]++
 		}
@@ -266,6 +270,6 @@ func (lk *look) bridge(list []answer) (answer, bool) {
 // says reports that a text has a title in it, as whole words.
 func says(text, title string) bool {
 	title, _, _ = strings.Cut(title, " (")
-	title = question.Plain(title)
-	return len(title) >= bridgeTitle && strings.Contains(" "+question.Plain(text)+" ", " "+title+" ")
+	title = lexicon.Plain(title)
+	return len(title) >= bridgeTitle && strings.Contains(" "+lexicon.Plain(text)+" ", " "+title+" ")
 }

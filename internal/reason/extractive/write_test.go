@@ -14,8 +14,9 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/question"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
@@ -44,6 +45,27 @@ var garden = map[string]string{
 		"- Peas survive light frost and can be sown in March\n- Beans are killed by frost",
 	"log.txt": "2025-01-06 Back after the break. The padlock of the shed was frozen, graphite helped. The spare key of the shed hangs on hook 7. Bought salt.\n2025-01-07 Nothing.",
 	"dam.md":  "The Pineview Dam stands in Ogden Canyon. It was completed in 1937. The dam cost 4 million dollars because the canyon is narrow.",
+}
+
+// How to do something is answered with the code below a sentence; what was recorded by earlier
+// rules is answered without.
+func TestHowTo(t *testing.T) {
+	docs := map[string]string{"flags.md": "# Flags\n\n## Required flags\n\nFlags are optional by default. To have a missing flag reported, mark the flag as required:\n\n" +
+		"cmd.Flags().String(\"region\", \"\", \"where\")\ncmd.MarkFlagRequired(\"region\")\n\n## Other flags\n\nA flag can be hidden from the help."}
+	const question, lead, code = "How do I mark a flag as required?", "mark the flag as required:", `cmd.MarkFlagRequired("region")`
+	for _, leads := range []bool{true, false} {
+		st := stateOf(question, set(docs), balanced)
+		st.Leads = leads
+		d := writeOf(t, st)
+		if len(d.Claims) == 0 || !strings.Contains(d.Claims[0].Text, lead) || strings.Contains(d.Claims[0].Text, code) != leads {
+			t.Fatalf("leads %v: %q", leads, texts(d))
+		}
+		c := d.Claims[0]
+		src, _, _ := st.Evidence.Passage(c.Passages[0])
+		if shown := src.Text[c.Spans[0].Start:c.Spans[0].End]; strings.Contains(shown, code) != leads {
+			t.Errorf("leads %v: the citation shows %q", leads, shown)
+		}
+	}
 }
 
 func TestAnswers(t *testing.T) {
@@ -183,10 +205,16 @@ func TestLeads(t *testing.T) {
 }
 
 func TestDeterministic(t *testing.T) {
-	lib := library(t)
-	for _, question := range []string{"What are ideal crops for a garden in Utah?", "Comprehensive history of AI from the 1950s to 2026", "What is the capital of Mongolia?"} {
+	lib, times := library(t), 1
+	if datatest.Full() {
+		times = 5
+	}
+	for i, question := range []string{"What are ideal crops for a garden in Utah?", "Comprehensive history of AI from the 1950s to 2026", "What is the capital of Mongolia?"} {
+		if !datatest.Tried(i, 2) {
+			continue
+		}
 		_, first, plans := lib.run(t, marchwarden.Request{Question: question, Context: "Park City lies high."})
-		for range 5 {
+		for range times {
 			_, again, plansAgain := lib.run(t, marchwarden.Request{Question: question, Context: "Park City lies high."})
 			if !reflect.DeepEqual(first, again) || !reflect.DeepEqual(plans, plansAgain) {
 				t.Fatalf("%q: two runs differ", question)
@@ -216,6 +244,7 @@ func anyDocument() *rapid.Generator[string] {
 }
 
 func TestWriteProperties(t *testing.T) {
+	datatest.FewChecks(t)
 	rapid.Check(t, func(t *rapid.T) {
 		docs := map[string]string{}
 		for i, d := range rapid.SliceOfN(anyDocument(), 0, 6).Draw(t, "documents") {
@@ -274,17 +303,17 @@ func checkClaim(t *rapid.T, set *evidence.Set, c reason.Claim) {
 		if !starts || !ends || utf8.RuneCountInString(cut) > marchwarden.MaxExcerptChars {
 			t.Fatalf("%q is not whole sentences of at most %d characters", cut, marchwarden.MaxExcerptChars)
 		}
-		plain := question.Plain(cut)
+		plain := lexicon.Plain(cut)
 		if i > 0 {
 			continue
 		}
 		for _, said := range strings.Split(c.Text, "; ") { // items of a list are said together
 			for _, mark := range []string{": ", "? "} {
-				if _, after, ok := strings.Cut(said, mark); ok && !strings.Contains(plain, question.Plain(said)) {
+				if _, after, ok := strings.Cut(said, mark); ok && !strings.Contains(plain, lexicon.Plain(said)) {
 					said = after // the heading stands before it
 				}
 			}
-			if !strings.Contains(plain, question.Plain(said)) {
+			if !strings.Contains(plain, lexicon.Plain(said)) {
 				t.Fatalf("%q does not stand in %q", said, cut)
 			}
 		}

@@ -11,7 +11,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
@@ -77,7 +76,7 @@ func answerOf(s string) (map[string]json.RawMessage, bool) {
 
 // reader turns an answer into a draft, item by item.
 type reader struct {
-	v   quoted.View
+	v   llm.Quoter
 	s   *reason.State
 	out reason.Draft
 }
@@ -111,7 +110,7 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 	}
 	ids := idsOf(r.v, fields["passages"])
 	if len(ids) == 0 {
-		for _, m := range inlineID.FindAllString(quoted.ClipBytes(said, 4*claimChars), maxPassages) {
+		for _, m := range inlineID.FindAllString(llm.ClipBytes(said, 4*claimChars), maxPassages) {
 			ids = append(ids, idsIn(m)...)
 		}
 	}
@@ -120,7 +119,7 @@ func (r *reader) claim(fields map[string]json.RawMessage) {
 		begins = false
 	}
 	for i, sentence := range sentences(r.v.Line(said, maxSplit*claimChars)) {
-		sentence = quoted.Clip(withoutAddresses(sentence, r.citedHas(ids)), claimChars)
+		sentence = llm.Clip(withoutAddresses(sentence, r.citedHas(ids)), claimChars)
 		if len(lexicon.Terms(sentence)) == 0 || len(r.out.Claims) == maxClaims {
 			continue
 		}
@@ -152,7 +151,7 @@ var (
 
 // idsOf reads ids written as a list or in one string, bare or in brackets. A
 // text without any is passed on as the unknown id it is.
-func idsOf(v quoted.View, raw json.RawMessage) []evidence.ID {
+func idsOf(v llm.Quoter, raw json.RawMessage) []evidence.ID {
 	items := list(raw)
 	if _, ok := text(raw); ok {
 		items = []json.RawMessage{raw}
@@ -168,7 +167,7 @@ func idsOf(v quoted.View, raw json.RawMessage) []evidence.ID {
 		if !ok {
 			continue
 		}
-		found := idsIn(quoted.ClipBytes(s, 200))
+		found := idsIn(llm.ClipBytes(s, 200))
 		for _, id := range found {
 			add(id)
 		}
@@ -224,7 +223,7 @@ func (r *reader) words(raw json.RawMessage, chars int, ids ...evidence.ID) (stri
 	}
 	cited := r.citedHas(ids)
 	s = withoutAddresses(r.v.Line(s, 2*chars), func(a string) bool { return cited(a) || r.s.Offered(a) })
-	return quoted.Clip(s, chars), true
+	return llm.Clip(s, chars), true
 }
 
 func (r *reader) gap(fields map[string]json.RawMessage) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
 )
 
 // What a verdict may cost, in tokens.
@@ -25,8 +26,8 @@ const (
 // model's where it was asked and thinks less of the claim. No word of a model makes a
 // verdict better. The error is the model's fault.
 func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) error {
-	local := judge.New(s.Reader)
-	said := make([]judge.Opinion, len(d.Claims))
+	local := verify.NewJudge(s.Reader)
+	said := make([]verify.Opinion, len(d.Claims))
 	var open []int // claims that the model can say something about
 	for i, c := range d.Claims {
 		texts := cited(s.Evidence, c.Passages)
@@ -55,7 +56,7 @@ func (r *Reasoner) judge(ctx context.Context, s *reason.State, d *reason.Draft) 
 var standing = []marchwarden.Support{marchwarden.Supported, marchwarden.Partial, marchwarden.Unchecked, marchwarden.Unsupported}
 
 // weigh puts the two verdicts on a claim together and counts them.
-func weigh(d *reason.Draft, c *reason.Claim, o judge.Opinion) {
+func weigh(d *reason.Draft, c *reason.Claim, o verify.Opinion) {
 	local, model := o.Verdict.Wire(), c.Support
 	c.Support, c.Judge, c.Conflict = local, marchwarden.JudgeLocal, o.Against()
 	if model == marchwarden.Unchecked || model == "" {
@@ -74,11 +75,11 @@ func weigh(d *reason.Draft, c *reason.Claim, o judge.Opinion) {
 }
 
 // cited are the passages that exist, each under its title and headings.
-func cited(set *evidence.Set, ids []evidence.ID) []judge.Excerpt {
-	var out []judge.Excerpt
+func cited(set *evidence.Set, ids []evidence.ID) []verify.Excerpt {
+	var out []verify.Excerpt
 	for _, id := range ids {
 		if src, ps, ok := set.Passage(id); ok {
-			out = append(out, judge.Excerpt{Heading: strings.Trim(src.Page.Title+" › "+ps.Path, " ›"), Text: ps.Text})
+			out = append(out, verify.Excerpt{Heading: strings.Trim(src.Page.Title+" › "+ps.Path, " ›"), Text: ps.Text})
 		}
 	}
 	return out
@@ -177,9 +178,7 @@ func matchOf(s *reason.State, claims []reason.Claim, gaps []marchwarden.Gap) flo
 		}
 		for _, id := range c.Passages {
 			if src, ps, ok := s.Evidence.Passage(id); ok {
-				for _, w := range lexicon.Terms(ps.Text + "\n" + ps.Heading + "\n" + src.Page.Title) {
-					held[w] = true
-				}
+				maps.Copy(held, lexicon.TermSet(ps.Text+"\n"+ps.Heading+"\n"+src.Page.Title))
 			}
 		}
 	}
@@ -205,11 +204,7 @@ const (
 
 // shareOf is the share of the question's words that a text holds.
 func shareOf(question, text string) float64 {
-	held := map[string]bool{}
-	for _, w := range lexicon.Terms(text) {
-		held[w] = true
-	}
-	return share(question, held)
+	return share(question, lexicon.TermSet(text))
 }
 
 // share is the share of the question's words that are held; names and numbers

@@ -39,7 +39,7 @@ type Reasoner struct {
 	plain *extractive.Reasoner // what goes on when the model does not
 
 	links   []string        // L1, L2… as they were first shown
-	asked   map[string]bool // queries, see queryKey
+	asked   map[string]bool // queries, see lexicon.SameWords
 	steps   map[string]bool // the calls of each step so far
 	faults  int             // of planning calls
 	failed  bool            // a call has failed, for want of something else than tokens
@@ -188,15 +188,7 @@ func (r *Reasoner) Choose(ctx context.Context, s *reason.State, hits []search.Hi
 // added up over the searches of this iteration. Hits that none of them holds
 // follow in the order given.
 func (r *Reasoner) fused(s *reason.State, hits []search.Hit) []search.Hit {
-	score := map[string]float64{}
-	for _, sd := range s.Searches {
-		if sd.Iteration != s.Iteration {
-			continue
-		}
-		for rank, h := range sd.Hits {
-			score[h.Locator] += 1 / float64(fusionK+rank+1)
-		}
-	}
+	score := fusedRanks(slices.DeleteFunc(slices.Clone(s.Searches), func(sd reason.Searched) bool { return sd.Iteration != s.Iteration }))
 	done := readAlready(s)
 	var list []search.Hit
 	seen := map[string]bool{}
@@ -208,6 +200,17 @@ func (r *Reasoner) fused(s *reason.State, hits []search.Hit) []search.Hit {
 	}
 	slices.SortStableFunc(list, func(a, b search.Hit) int { return cmp.Compare(score[b.Locator], score[a.Locator]) })
 	return list
+}
+
+// fusedRanks is by locator one over the rank, added up over searches.
+func fusedRanks(searches []reason.Searched) map[string]float64 {
+	score := map[string]float64{}
+	for _, sd := range searches {
+		for rank, h := range sd.Hits {
+			score[h.Locator] += 1 / float64(fusionK+rank+1)
+		}
+	}
+	return score
 }
 
 // readAlready are the locators that were read or could not be, copies of other

@@ -7,7 +7,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 )
 
@@ -21,7 +20,7 @@ const (
 // packer takes passages while they fit an allowance of tokens, counted as they
 // will be shown. Each source costs its heading once.
 type packer struct {
-	v     quoted.View
+	v     llm.Quoter
 	set   *evidence.Set
 	chars int // of a passage that are shown
 	brief bool
@@ -31,7 +30,7 @@ type packer struct {
 	shown map[evidence.ID]string // lines made so far
 }
 
-func newPacker(v quoted.View, set *evidence.Set, tokens, chars int) *packer {
+func newPacker(v llm.Quoter, set *evidence.Set, tokens, chars int) *packer {
 	return &packer{v: v, set: set, chars: chars, brief: tokens < briefBelow, left: tokens, taken: map[evidence.ID]bool{}, heads: map[int]bool{}, shown: map[evidence.ID]string{}}
 }
 
@@ -46,7 +45,7 @@ func (p *packer) head(src *evidence.Source) string {
 }
 
 // describe is a document in a few words: title, host, date.
-func describe(v quoted.View, title, locator, published string, chars int) string {
+func describe(v llm.Quoter, title, locator, published string, chars int) string {
 	line := " " + v.Line(title, chars)
 	if title == "" {
 		line = " " + v.Line(locator, chars)
@@ -120,7 +119,7 @@ func queriesOf(s *reason.State) [][]string {
 	var queries [][]string
 	heard := map[string]bool{}
 	for _, text := range texts {
-		if terms, key := lexicon.Terms(text), queryKey(text); len(terms) > 0 && !heard[key] {
+		if terms, key := lexicon.Terms(text), lexicon.SameWords(text); len(terms) > 0 && !heard[key] {
 			heard[key] = true
 			queries = append(queries, terms)
 		}

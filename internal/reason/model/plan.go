@@ -15,7 +15,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -153,7 +152,7 @@ func (r *Reasoner) planOf(ctx context.Context, s *reason.State, reply llm.Reply)
 }
 
 // ending is a plan that ends the gathering, and why.
-func (r *Reasoner) ending(v quoted.View, s *reason.State, st step, text string) reason.Plan {
+func (r *Reasoner) ending(v llm.Quoter, s *reason.State, st step, text string) reason.Plan {
 	var p reason.Plan
 	switch {
 	case st.repeats > 0:
@@ -181,7 +180,7 @@ func saysDone(text string) bool {
 }
 
 func (st *step) decision() string {
-	d := "The model asks for " + counted(len(st.plan.Searches), "search", "searches") + " and " + counted(len(st.plan.Reads), "document", "documents")
+	d := "The model asks for " + lexicon.Counted(len(st.plan.Searches), "search", "searches") + " and " + lexicon.Counted(len(st.plan.Reads), "document", "documents")
 	for _, left := range []struct {
 		n    int
 		what string
@@ -191,13 +190,6 @@ func (st *step) decision() string {
 		}
 	}
 	return d + "."
-}
-
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }
 
 // callsOf are the tool calls of a reply. A model without tools writes them as
@@ -256,7 +248,7 @@ func arguments(c llm.ToolCall) map[string]json.RawMessage {
 
 // readCalls turns calls into searches and reads. A call that cannot be read
 // loses itself only.
-func (r *Reasoner) readCalls(v quoted.View, s *reason.State, calls []llm.ToolCall) step {
+func (r *Reasoner) readCalls(v llm.Quoter, s *reason.State, calls []llm.ToolCall) step {
 	st := step{cut: max(0, len(calls)-maxCalls)}
 	for _, sd := range s.Searches {
 		r.asked[askedKey(s, sd.Query)] = true
@@ -299,7 +291,7 @@ func (r *Reasoner) readCalls(v quoted.View, s *reason.State, calls []llm.ToolCal
 // queryOf is a query as it may be sent, or "". Plain words are cut to their
 // bound; a guided query that is too long is none, because half of it would ask
 // for something else.
-func queryOf(v quoted.View, s *reason.State, raw json.RawMessage) string {
+func queryOf(v llm.Quoter, s *reason.State, raw json.RawMessage) string {
 	query, _ := text(raw)
 	if s.Guide == "" {
 		return v.Line(query, queryChars)
@@ -319,11 +311,11 @@ func askedKey(s *reason.State, query string) string {
 	if s.Guide != "" {
 		return query
 	}
-	return queryKey(query)
+	return lexicon.SameWords(query)
 }
 
 // readSearch reads one search.
-func (r *Reasoner) readSearch(v quoted.View, s *reason.State, in map[string]json.RawMessage, why string, st *step) {
+func (r *Reasoner) readSearch(v llm.Quoter, s *reason.State, in map[string]json.RawMessage, why string, st *step) {
 	query := queryOf(v, s, in["query"])
 	if query == "" {
 		st.lost++
@@ -358,16 +350,6 @@ func date(raw json.RawMessage) string {
 	return s
 }
 
-// queryKey makes queries of the same words the same query.
-func queryKey(s string) string {
-	stems := lexicon.Terms(s)
-	if len(stems) == 0 {
-		return strings.ToLower(s)
-	}
-	slices.Sort(stems)
-	return strings.Join(slices.Compact(stems), " ")
-}
-
 var shownID = regexp.MustCompile(`^\[?([HhLlUu])([1-9]\d{0,5})\]?$`)
 
 // resolve is the locator that an id was given for. What is no such id stands for
@@ -390,5 +372,5 @@ func (r *Reasoner) resolve(s *reason.State, hits []search.Hit, id string) (locat
 			}
 		}
 	}
-	return quoted.Clip(id, locatorChars), false
+	return llm.Clip(id, locatorChars), false
 }

@@ -8,7 +8,6 @@ import (
 	"regexp"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 )
 
 // The instructions, one file each. They are sent as they stand, so that a
@@ -79,7 +78,7 @@ var (
 var forgedLabel = regexp.MustCompile(`(?i)\[[SHLU]\d{1,9}(?:\.\d{1,9})?(?:[,; ]+[SHLU]\d{1,9}(?:\.\d{1,9})?)*\]`)
 
 // newView is how the prompts of a run show text from outside: without labels, too.
-func newView(nonce string) quoted.View { return quoted.Under(nonce, forgedLabel) }
+func newView(nonce string) llm.Quoter { return llm.NewQuoter(nonce, forgedLabel) }
 
 // clipTokens shortens s to an estimated number of tokens.
 func clipTokens(s string, n int) string {
@@ -88,6 +87,6 @@ func clipTokens(s string, n int) string {
 		if have <= n || s == "" {
 			return s
 		}
-		s = quoted.ClipBytes(s, min(len(s)-1, len(s)*max(0, n)/have))
+		s = llm.ClipBytes(s, min(len(s)-1, len(s)*max(0, n)/have))
 	}
 }

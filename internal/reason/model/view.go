@@ -10,7 +10,6 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
@@ -73,7 +72,7 @@ func (r *Reasoner) stepCall(s *reason.State) llm.Call {
 // guide is what the searches of this run may ask for, as far as the allowance
 // goes: most of it before anything was searched, two thirds later. There is none
 // for a source that is searched by plain words.
-func guide(v quoted.View, s *reason.State, tokens int) string {
+func guide(v llm.Quoter, s *reason.State, tokens int) string {
 	if s.Guide == "" {
 		return ""
 	}
@@ -100,7 +99,7 @@ func guide(v quoted.View, s *reason.State, tokens int) string {
 }
 
 // question is what is asked, with what the caller knows already.
-func question(v quoted.View, s *reason.State) string {
+func question(v llm.Quoter, s *reason.State) string {
 	text := "Question: " + v.Line(s.Request.Question, marchwarden.MaxQuestionChars) + "\n"
 	if known := v.Line(s.Request.Context, min(marchwarden.MaxContextChars, s.Limits.TokenBudget/20)); known != "" {
 		text += "Context: " + known + "\n"
@@ -176,7 +175,7 @@ func (l *lister) add(line string) bool {
 
 // known is what the run has met, within an allowance: what was searched, what
 // was read, and what could be read next. Passages get what the others leave.
-func (r *Reasoner) known(v quoted.View, s *reason.State, tokens int) []string {
+func (r *Reasoner) known(v llm.Quoter, s *reason.State, tokens int) []string {
 	done := readAlready(s)
 	ids := lister{left: tokens / 2}
 	for i, l := range s.Given[:min(len(s.Given), shownGiven)] {
@@ -217,7 +216,7 @@ func (r *Reasoner) known(v quoted.View, s *reason.State, tokens int) []string {
 
 // searchedLine is one search and what came of it. A guided query is more than its
 // words: it is shown at length, and what was wrong with it in the source's words.
-func searchedLine(v quoted.View, s *reason.State, sd reason.Searched) string {
+func searchedLine(v llm.Quoter, s *reason.State, sd reason.Searched) string {
 	chars, outcome := 60, fmt.Sprintf(" (%d hits)", len(sd.Hits))
 	if sd.Err != nil {
 		outcome = " (" + string(marchwarden.CodeOf(sd.Err)) + ")"
@@ -234,12 +233,7 @@ func searchedLine(v quoted.View, s *reason.State, sd reason.Searched) string {
 // openHits are the positions in hitsOf of those not read yet, best first: one
 // over the rank, added up over all searches.
 func openHits(s *reason.State, done map[string]bool) []int {
-	score := map[string]float64{}
-	for _, sd := range s.Searches {
-		for rank, h := range sd.Hits {
-			score[h.Locator] += 1 / float64(fusionK+rank+1)
-		}
-	}
+	score := fusedRanks(s.Searches)
 	all := hitsOf(s)
 	var open []int
 	for i, h := range all {
@@ -258,10 +252,7 @@ var pathWords = strings.NewReplacer("-", " ", "_", " ", "/", " ", ".", " ", "?",
 // question and the queries their addresses share; those that share none are not
 // offered, nor those that have an id of another kind.
 func (r *Reasoner) worthOffering(s *reason.State, done map[string]bool) []string {
-	asked := map[string]bool{}
-	for _, t := range lexicon.Terms(s.Request.Question) {
-		asked[t] = true
-	}
+	asked := lexicon.TermSet(s.Request.Question)
 	skip := map[string]bool{}
 	for _, h := range hitsOf(s) {
 		skip[h.Locator] = true
@@ -278,9 +269,7 @@ func (r *Reasoner) worthOffering(s *reason.State, done map[string]bool) []string
 				continue
 			}
 			skip[l] = true
-			terms := lexicon.Terms(pathWords.Replace(quoted.ClipBytes(l, 300)))
-			slices.Sort(terms)
-			for _, t := range slices.Compact(terms) {
+			for t := range lexicon.TermSet(pathWords.Replace(llm.ClipBytes(l, 300))) {
 				if asked[t] {
 					points[l]++
 				}

@@ -10,10 +10,8 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/evidence"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm/quoted"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify/judge"
 )
 
 // What writing may cost, in tokens.
@@ -190,7 +188,7 @@ func (r *Reasoner) repair(ctx context.Context, s *reason.State, broken string, t
 	if min(in, tokens) < leastEvidence {
 		return llm.Reply{}, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read, and the budget has no room to repair it")
 	}
-	words := v.Unmarked(quoted.ClipBytes(llm.WithoutThinking(broken), 16*tokens))
+	words := v.Unmarked(llm.ClipBytes(llm.WithoutThinking(broken), 16*tokens))
 	c.Input = v.Block("reply", []string{clipTokens(words, min(in, tokens))})
 	reply, err := r.ask(ctx, s, c)
 	if err != nil {
@@ -205,7 +203,7 @@ func (r *Reasoner) finish(ctx context.Context, s *reason.State, d *reason.Draft,
 	if len(d.Claims) == 0 {
 		d.Refusal = "The passages that were read do not answer the question; the gaps say what is missing."
 		if len(d.Gaps) == 0 {
-			d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: quoted.Clip(s.Request.Question, topicChars), Category: marchwarden.SourceNotFound,
+			d.Gaps = append(d.Gaps, marchwarden.Gap{Topic: llm.Clip(s.Request.Question, topicChars), Category: marchwarden.SourceNotFound,
 				Detail: fmt.Sprintf("the model found no answer in %d passages of %d sources", len(packed), len(s.Evidence.Sources()))})
 		}
 	}
@@ -229,7 +227,7 @@ func quarrels(ctx context.Context, s *reason.State, claims []reason.Claim, packe
 	}
 	stated := cited(s.Evidence, used)
 	touches := func(side marchwarden.Side) bool {
-		return slices.ContainsFunc(stated, func(x judge.Excerpt) bool { return strings.Contains(x.Text, side.RawExcerpt) }) ||
+		return slices.ContainsFunc(stated, func(x verify.Excerpt) bool { return strings.Contains(x.Text, side.RawExcerpt) }) ||
 			shareOf(s.Request.Question, side.RawExcerpt) >= 0.5
 	}
 	return slices.DeleteFunc(verify.Contradictions(ctx, s.Reader, s.Request.Question, s.Evidence, slices.Concat(used, among)), func(c marchwarden.Contradiction) bool {

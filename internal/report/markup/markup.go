@@ -8,6 +8,7 @@
 // security policy. What stands on a page is its caller's business.
 //
 //	markup.go  nodes, elements and attributes
+//	fill.go    HTML of the source with blanks that are filled
 //	text.go    text, plain and exact
 //	page.go    a whole page
 package markup
@@ -200,6 +201,14 @@ func At(id string) Link { return Link{"#" + id, false} }
 // element with an id there.
 func Again(parameter string, n int, id string) Link {
 	return Link{"?" + url.QueryEscape(parameter) + "=" + strconv.Itoa(n) + "#" + id, false}
+}
+
+// Local is the link to a path of the same server. Anything else leads to its first page.
+func Local(path string) Link {
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return Link{"/", false}
+	}
+	return Link{path, false}
 }
 
 // Address is where the link leads.

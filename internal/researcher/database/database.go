@@ -2,7 +2,7 @@
 // over one that is open, so that the ordinary loop, gate and record work on rows.
 //
 // A search is either a SELECT statement, as a model writes it, or words. Words are
-// answered by templates (package question): columns, values and numbers of the
+// answered by templates (compile.go): columns, values and numbers of the
 // question are found in the tables, and one statement is made of them. Where no
 // template fits, rows that hold the words are given, and a gap says so. A row is
 // cited by table and key, the rows of a statement by its hash; the text that is

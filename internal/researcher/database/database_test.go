@@ -88,7 +88,7 @@ func (h *home) ask(t *testing.T, question string) *marchwarden.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := researcher.Again(t.Context(), log, h.blobs)
+	again, err := researcher.Again(t.Context(), log, h.blobs, nil)
 	if err != nil || !again.Same() {
 		t.Errorf("rerun of %q: %v\nwant %s\ngot  %s", question, err, again.Want, again.Got)
 	}

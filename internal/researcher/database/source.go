@@ -1,6 +1,7 @@
 package database
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -15,7 +16,6 @@ import (
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database/question"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
 )
 
@@ -115,18 +115,10 @@ func (s *Source) statement(ctx context.Context, text string) ([]search.Hit, erro
 // search's own words.
 func (s *Source) plan(ctx context.Context, text string) (*plan, error) {
 	if s.asked == "" {
-		return made(question.Answer(ctx, s.db, s.schema, text))
+		return answerByTemplate(ctx, s.db, s.schema, text)
 	}
-	s.once.Do(func() { s.answer, s.because = made(question.Answer(ctx, s.db, s.schema, s.asked)) })
+	s.once.Do(func() { s.answer, s.because = answerByTemplate(ctx, s.db, s.schema, s.asked) })
 	return s.answer, s.because
-}
-
-// made is a statement that the templates made, if they did.
-func made(st *question.Statement, err error) (*plan, error) {
-	if st == nil {
-		return nil, err
-	}
-	return &plan{statement: st.SQL, rows: st.Rows, table: st.Table, meaning: st.Meaning}, err
 }
 
 // offer remembers a statement and makes a hit of it.
@@ -168,14 +160,13 @@ func rowLocator(name string, t database.Table, key []string) string {
 const (
 	wordTables = 20 // tables that are looked through
 	wordRows   = 40 // rows that are taken of one
-	maxWords   = 10
 )
 
 // rows finds rows with a key that hold words of a search, those with most first.
 func (s *Source) rows(ctx context.Context, q search.Query) ([]search.Hit, error) {
 	var words []string
 	for _, t := range lexicon.Tokens(q.Text) {
-		if !t.Stop && len(t.Stem) > 1 && !slices.Contains(words, t.Stem) && len(words) < maxWords {
+		if !t.Stop && len(t.Stem) > 1 && !slices.Contains(words, t.Stem) && len(words) < maxRowWords {
 			words = append(words, t.Stem)
 		}
 	}
@@ -190,15 +181,7 @@ func (s *Source) rows(ctx context.Context, q search.Query) ([]search.Hit, error)
 		}
 		hits = append(hits, found...)
 	}
-	slices.SortStableFunc(hits, func(a, b search.Hit) int {
-		switch {
-		case a.Score > b.Score:
-			return -1
-		case a.Score < b.Score:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(hits, func(a, b search.Hit) int { return cmp.Compare(b.Score, a.Score) })
 	limit := q.Limit
 	if limit <= 0 {
 		limit = 10

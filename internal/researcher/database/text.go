@@ -7,7 +7,6 @@ import (
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher/database/question"
 )
 
 // plan is one statement and what it is for.
@@ -72,7 +71,7 @@ func (p *plan) title(name string) string {
 // body is the rows: in one sentence under their meaning where they are few, or a
 // sentence each.
 func (p *plan) body() string {
-	answers := question.Distinct(p.rows)
+	answers := distinctValues(p.rows)
 	if p.meaning == "" || len(answers) == 0 {
 		return p.lines()
 	}

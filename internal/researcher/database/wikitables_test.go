@@ -56,7 +56,8 @@ func (straight) Lose(error)             {}
 // table a SQLite file, without a model, and compares the numbers with the
 // committed file. An answer is given only where every word of the question stands
 // for something: that refuses more than half of what could be guessed, and a wrong
-// answer without a gap is what it is for.
+// answer without a gap is what it is for. The everyday form asks a part of them and
+// holds them to wider bars; MARCHWARDEN_TEST_FULL=1 asks all.
 func TestWikiTableQuestions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("quality is measured without -short")
@@ -67,7 +68,10 @@ func TestWikiTableQuestions(t *testing.T) {
 		tables[strings.TrimPrefix(f.Name, "./")] = f.Data
 	}
 	var n, right, rightGap, held, wrong, wrongGap, refused int
-	for _, q := range questions {
+	for i, q := range questions {
+		if !datatest.Tried(i, 6) {
+			continue
+		}
 		res, blobs := askTable(t, q, tables[q.Context])
 		n++
 		given, ok := answerOf(t, res, blobs)
@@ -110,10 +114,14 @@ questions                                          %d
 of the answers without a gap, right                %.3f
 `, n, share(right), share(rightGap), share(wrong), share(wrongGap), share(held), share(refused), float64(right-rightGap)/float64(max(1, right-rightGap+wrong)))
 	t.Log("\n" + got)
-	if share(right) < 0.17 || share(wrong) > 0.025 {
+	floor, ceiling := 0.1, 0.05
+	if datatest.Full() {
+		floor, ceiling = 0.17, 0.025
+		datatest.Golden(t, "testdata/wikitables.txt", got, *update)
+	}
+	if share(right) < floor || share(wrong) > ceiling {
 		t.Errorf("below the floor: %.3f right, %.3f wrong without a gap", share(right), share(wrong))
 	}
-	datatest.Golden(t, "testdata/wikitables.txt", got, *update)
 }
 
 // askTable loads a table and asks the question with the loop, without the disk.

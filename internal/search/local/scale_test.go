@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
@@ -44,6 +45,10 @@ func TestManyFiles(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	f := tree(t)
+	manyFiles := manyFiles
+	if !datatest.Full() {
+		manyFiles /= 5
+	}
 	for i := range manyFiles {
 		write(t, fmt.Sprintf("%s/d%02d/f%05d.md", f.Name, i%50, i), words(r, 20))
 	}

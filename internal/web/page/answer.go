@@ -1,41 +1,48 @@
 package page
 
 import (
-	"html/template"
+	"io"
 	"time"
+	"unicode/utf8"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
 )
 
 // Answer is the page of a run that has a result.
 type Answer struct {
 	Frame
-	ID, Question, Context string
-	Researcher            string
-	Began                 time.Time
-	Took                  time.Duration
-	Partial               bool     // it was stopped before its end
-	Warnings              []string // what a reader must know before all else
-	Lead                  string   // above the answer: the short one, or that there is none
-	LeadsTo               int      // the citation that it is from, or 0
-	Body                  template.HTML
-	Closest               []Near // to a question that is not answered
+	ID, Question string
+	Researcher   string
+	Began        time.Time
+	Took         time.Duration
+	Partial      bool     // it was stopped before its end
+	Warnings     []string // what a reader must know before all else
+	Lead         string   // above the answer: the short one, or that there is none
+	LeadsTo      int      // the citation that it is from, or 0
+	Body         h.Node
+	Closest      []report.SideView // to a question that is not answered
+
 	// Evidence is the source in the panel; nil if none was chosen.
-	Evidence       *Evidence
+	Evidence *Evidence
+
 	Confidence     Confidence
-	Claims         []Claim
+	Claims         []report.ClaimView
 	Support        string // the verdict whose claims are shown; "" is all
-	Contradictions []Contradiction
-	Gaps           []GapGroup
+	Contradictions []report.ContradictionView
+	Gaps           []report.GapGroup
 	Discoveries    []Discovery
-	Questions      []OpenQuestion
-	Decisions      []Decision // those about other things than gaps
-	Rihlas         []Rihla
-	Lanes          template.HTML
+	Questions      []marchwarden.OpenQuestion
+	Decisions      []marchwarden.Decision // those about other things than gaps
+	Rihlas         []report.Item
+	Lanes          h.Node
 	Sources        []SourceLine
-	Stages         template.HTML // tokens and time by stage
-	Cost           []Fact
-	Provenance     []Fact
+	Stages         h.Node // tokens and time by stage
+	Cost           []report.Fact
+	Provenance     []report.Fact
+
 	// Drift is the last check of the sources in one sentence, or "".
 	Drift string
 	Can   Can
@@ -52,82 +59,14 @@ type Can struct {
 // Export is a form in which a run can leave.
 type Export struct{ Format, About string }
 
-// Cites says that there is something to look at beside the answer: a result that cites
-// nothing answers nothing, and has no confidence to speak of.
-func (a Answer) Cites() bool { return len(a.Sources) > 0 || a.Evidence != nil }
-
-// Costs says that something is known of what the run took.
-func (a Answer) Costs() bool { return a.Stages != "" || len(a.Cost) > 0 || len(a.Provenance) > 0 }
-
-// Standing is how many claims stand, and what is said of them: what is copied from a
-// source is not proved by it.
-func (a Answer) Standing() (s Standing) {
-	quoted := 0
-	for _, c := range a.Claims {
-		switch marchwarden.Support(c.Support) {
-		case marchwarden.Quoted:
-			quoted++
-			s.Count++
-		case marchwarden.Supported:
-			s.Count++
-		}
-	}
-	switch quoted {
-	case 0:
-		s.Words = "supported"
-	case s.Count:
-		s.Words = "quoted"
-	default:
-		s.Words = "supported or quoted"
-	}
-	return s
-}
-
-// Standing is a number of claims and a word for them.
-type Standing struct {
-	Count int
-	Words string
-}
-
-// Missing is how many gaps there are.
-func (a Answer) Missing() (n int) {
-	for _, g := range a.Gaps {
-		n += len(g.Gaps)
-	}
-	return n
-}
-
-// Tally counts the claims by verdict, for the choice of those to show.
-func (a Answer) Tally() []Option {
-	all := []Option{{Value: "all", Name: "All", Count: len(a.Claims)}}
-	for _, v := range verdicts {
-		o := Option{Value: v.name, Name: v.title}
-		for _, c := range a.Claims {
-			if verdictOf(c.Support).name == v.name {
-				o.Count++
-			}
-		}
-		all = append(all, o)
-	}
-	at := 0
-	for i, o := range all {
-		if o.Value == a.Support {
-			at = i
-		}
-	}
-	all[at].Chosen = true
-	return all
-}
-
 // Confidence is a number and what it was made of.
 type Confidence struct {
-	Value float64 // 0 to 1
-	Words string  // what the number means, in a sentence
-	// Factors are what it was computed from.
+	Value   float64 // 0 to 1
+	Words   string  // what the number means, in a sentence
 	Factors []Factor
 }
 
-// Factor is one of them.
+// Factor is what a confidence was computed from, among others.
 type Factor struct {
 	Name  string
 	Words string // its value
@@ -136,75 +75,281 @@ type Factor struct {
 	Why   string // how it bears on the number
 }
 
-// Contradiction is two excerpts that cannot both hold.
-type Contradiction struct {
-	Subject, Attribute, Detail string
-	A, B                       Side
-	Done                       []string // what the investigator did about it, in words
+// SourceLine is a citation in a list.
+type SourceLine struct {
+	Number    int
+	Title     string // or "", then the locator stands for it
+	Locator   string
+	Published string
+	Authority string
+	// State is what became of the source since: "" is not known, and else what
+	// package drift calls it, such as unchanged, changed, gone.
+	State string
 }
 
-// Side is one of the two. Number is its citation, or 0.
-type Side struct {
-	Number                           int
-	Title, Locator, Excerpt, Value   string
-	Published, Authority, Researcher string
+// cites says that there is something to look at beside the answer: a result that cites
+// nothing answers nothing, and has no confidence to speak of.
+func (v Answer) cites() bool { return len(v.Sources) > 0 || v.Evidence != nil }
+
+// section is a part of the page with a heading.
+type section struct {
+	id, title, link string // the link is the title in the list of parts, if it is another
+	body            h.Node // nothing leaves the part out
 }
 
-// Near is a passage that is near a question and no answer.
-type Near struct{ Title, Locator, Excerpt, Reason string }
-
-// OpenQuestion is a question that the research raised.
-type OpenQuestion struct{ Question, Context, Priority string }
-
-// Rihla is a journey that has ended.
-type Rihla struct {
-	Number, Parent    int
-	Researcher        string
-	Question, Reason  string
-	Outcome           string
-	TraceID           string // of its own run; "" if it is not here
-	Citations, Tokens int
-	Took              time.Duration
+func (p section) node() h.Node {
+	return h.If(!p.body.Empty(), `<section id="{}" aria-labelledby="{}-title"><h2 id="{}-title">{}</h2>{}</section>
+`, p.id, p.id, p.id, p.title, p.body)
 }
 
-// Evidence is one source as the side panel shows it: the stored text around the
-// excerpt.
-type Evidence struct {
-	RunID string
-	// Preview says that the reader did not choose it: it fills the room beside an answer, and does
-	// not come up over one.
-	Preview       bool
-	Number, Of    int // which of how many citations
-	Title         string
-	Locator       string
-	Kind          string // web, file, arxiv, database…
-	Author        string
-	Origin        string
-	Published     string
-	Fetched       time.Time
-	Authority     string
-	Hash          string
-	Start, End    int // of the excerpt in the stored text; both 0 if it is not known
-	Confidence    *float64
-	Claims        []Claim // that rest on it
-	State, Detail string  // what became of it since, as in SourceLine, and more in words
-	CheckedAt     time.Time
-	// Text is the stored text around the excerpt; the piece with this number is the
-	// excerpt itself, to the byte.
-	Text                []Piece
-	CutBefore, CutAfter bool
-	Unchecked           bool   // known from its researcher's report alone
-	Problem             string // why the text cannot be shown
-	Excerpt             string // what to show then
-	Notes               []string
+func (p section) entry() h.Node {
+	title := p.title
+	if p.link != "" {
+		title = p.link
+	}
+	return h.If(!p.body.Empty(), `<li><a href="{}">{}</a></li>`, h.At(p.id), title)
 }
 
-// Source is the page of one whole source.
-type Source struct {
-	Frame
-	RunID, Question string
-	Evidence        Evidence // Text is the whole of it, every excerpt marked
-	// Cut says that the text is longer than what is shown.
-	Cut      bool
-	Excerpts []SourceLine // the citations that are marked; Title is the excerpt's beginning
+// Answer writes the page of a run that has a result.
+func (s *Set) Answer(w io.Writer, v Answer) error {
+	alone, skip, panel := h.Fill(` alone`), h.Node{}, h.Node{}
+	if v.cites() {
+		alone, skip = h.Node{}, h.Fill(`<a href="#source">Skip to the source</a>`)
+		panel = h.Fill(`{}<template id="no-source">{}</template>`, v.Evidence.panel(), noSource)
+	}
+	parts := v.parts()
+	return s.write(w, shell{Frame: v.Frame, name: "answer", skip: skip, main: h.Fill(`<div class="split{}" id="split" data-run="{}">
+<article class="column">
+{}{}{}<nav class="contents" aria-label="Parts of this page"><ul>{}</ul></nav>
+{}</article>
+{}</div>`, alone, h.Local(RunPath(v.ID)), v.head(), v.answer(), section{id: "closest", title: "Closest passages (not an answer)", body: v.closest()}.node(),
+		h.Each(parts, section.entry), h.Each(parts, section.node), panel)})
+}
+
+// parts are the sections below the answer.
+func (v Answer) parts() []section {
+	confidence := h.Node{}
+	if v.cites() {
+		confidence = v.Confidence.node()
+	}
+	return []section{
+		{"confidence", "Confidence", "", confidence},
+		{"contradictions", "Contradictions", "", h.Each(v.Contradictions, contradiction)},
+		{"gaps", "Gaps", "", gaps(v.Gaps)},
+		{"claims", "Claims", "", v.claims()},
+		{"sources", "Sources", "", sourceList(v.Sources)},
+		{"leads", "Leads", "", v.leads()},
+		{"rihlas", "Researchers asked", "Researchers", h.Join(v.Lanes, rihlas(v.Rihlas))},
+		{"cost", "Cost and record", "Cost", v.cost()},
+	}
+}
+
+func (v Answer) head() h.Node {
+	by, long := "asked of", h.Node{}
+	if v.cites() {
+		by = "answered by"
+	}
+	if utf8.RuneCountInString(v.Question) > 160 {
+		long = h.Fill(` class="long"`)
+	}
+	return h.Fill(`<header class="head"><h1{} lang="" dir="auto">{}</h1>
+<p class="meta">{}{}{}{}</p>
+{}{}{}</header>
+`, long, or(v.Question, "A run without a question"),
+		h.If(line(v.Researcher) != "", `<span>{} <span lang="" dir="auto">{}</span></span>`, by, who(v.Researcher)),
+		h.If(!v.Began.IsZero(), ` {}`, moment(v.Began)), h.If(v.Took > 0, ` <span>{}</span>`, term.Duration(v.Took)),
+		h.If(len(v.Sources) > 0, ` <a href="#sources">{}</a>`, term.Plural(len(v.Sources), "citation")),
+		v.glance(), v.actions(), v.notes())
+}
+
+// notes are what a reader must know before the answer.
+func (v Answer) notes() h.Node {
+	stopped := v.Partial && !v.Body.Empty()
+	return h.If(stopped || len(v.Warnings) > 0, `<div class="warn"><p><strong>Take note</strong></p><ul>{}{}</ul></div>`,
+		h.If(stopped, `<li>This run was stopped before its end: the answer is what there was by then.</li>`),
+		h.Each(v.Warnings, func(s string) h.Node { return h.Fill(`<li lang="" dir="auto">{}</li>`, line(s)) }))
+}
+
+func (v Answer) answer() h.Node {
+	lead := h.Node{}
+	if s := line(v.Lead); s != "" {
+		source := h.Node{}
+		if v.LeadsTo > 0 {
+			source = h.Join(h.Text(" "), cite(v.LeadsTo))
+		}
+		lead = h.Fill(`<p class="short"><strong lang="" dir="auto">{}</strong>{}</p>`, s, source)
+	}
+	body := h.Fill(`<div lang="" dir="auto">{}</div>`, v.Body)
+	if v.Body.Empty() {
+		body = h.Fill(`<p class="soft">There is no answer{}.</p>`, h.If(v.Can.Resume, ` yet: you can resume the run`))
+	}
+	return h.Fill(`<section id="answer" class="prose" tabindex="-1" aria-labelledby="answer-title"><h2 id="answer-title" class="sr">Answer</h2>{}{}</section>
+`, lead, body)
+}
+
+func (v Answer) closest() h.Node {
+	return h.If(len(v.Closest) > 0, `<div class="sides">{}</div>`, h.Each(v.Closest, side))
+}
+
+// glance is what the check of the answer came to, each part with a link to more.
+func (v Answer) glance() h.Node {
+	if !v.cites() {
+		return h.Node{}
+	}
+	missing := 0
+	for _, g := range v.Gaps {
+		missing += len(g.Gaps)
+	}
+	return h.Fill(`<ul class="glance" aria-label="At a glance">{}{}{}<li><a class="chip plain" href="#confidence">confidence {}{}</a></li></ul>`, v.standing(),
+		h.If(len(v.Contradictions) > 0, `<li><a class="chip bad" href="#contradictions"><span aria-hidden="true">≠ </span>{}</a></li>`, term.Plural(len(v.Contradictions), "contradiction")),
+		h.If(missing > 0, `<li><a class="chip plain" href="#gaps"><span aria-hidden="true">◌ </span>{}</a></li>`, term.Plural(missing, "gap")),
+		unit(v.Confidence.Value), meter(v.Confidence.Value))
+}
+
+// standing is how many claims stand. What is copied from a source is not proved by it.
+func (v Answer) standing() h.Node {
+	stands, quoted := 0, 0
+	for _, c := range v.Claims {
+		if s := marchwarden.Support(c.Verdict); s.Stands() {
+			stands++
+			if s == marchwarden.Quoted {
+				quoted++
+			}
+		}
+	}
+	words := "supported or quoted"
+	switch quoted {
+	case 0:
+		words = "supported"
+	case stands:
+		words = "quoted"
+	}
+	tone, sign := "plain", "✓"
+	switch {
+	case stands < len(v.Claims):
+		tone, sign = "fair", "◐"
+	case words == "supported":
+		tone = "good"
+	case words == "quoted":
+		sign = "❝"
+	}
+	return h.If(len(v.Claims) > 0, `<li><a class="chip {}" href="#claims"><span aria-hidden="true">{} </span>{} of {} {}</a></li>`, tone, sign, stands, term.Plural(len(v.Claims), "sentence"), words)
+}
+
+// actions are what can be done with the run.
+func (v Answer) actions() h.Node {
+	link := func(shown bool, class, path, label string) h.Node {
+		return h.If(shown, `<a class="{}" href="{}">{}</a>`, class, h.Local(path), label)
+	}
+	do := func(shown bool, act Act, label string) h.Node {
+		return h.If(shown, `{}`, button(v.CSRF, ActPath(v.ID, act), label, ""))
+	}
+	resume := h.If(v.Can.Resume, `<form method="post" action="{}">{}{}<button class="primary">Go on{}</button></form>`, h.Local(ActPath(v.ID, Resume)), token(v.CSRF),
+		h.If(v.Can.More > 0, `<input type="hidden" name="token_budget" value="{}">`, v.Can.More), h.If(v.Can.More > 0, ` with {} more tokens`, term.Count(v.Can.More)))
+	exports := h.If(len(v.Can.Exports) > 0, `<details class="menu"><summary>Export</summary><ul>{}</ul></details>`, h.Each(v.Can.Exports, func(e Export) h.Node {
+		return h.Fill(`<li><a href="{}" download><b>{}</b> <span class="soft">{}</span></a></li>`, h.Local(ExportPath(v.ID, e.Format)), e.Format, e.About)
+	}))
+	return h.Fill(`<div class="actions toolbar">{}{}{}{}{}{}{}</div>{}`, resume, exports, do(v.Can.Check && len(v.Sources) > 0, Check, "Check the sources again"),
+		link(true, "button", againPath(v.ID), "Ask again"), link(!v.Body.Empty(), "button", besidePath(v.ID), "Compare"),
+		do(v.Can.Rerun, Rerun, "Rerun from the record"), link(v.Can.Delete, "button danger", ActPath(v.ID, Delete), "Delete"),
+		h.If(line(v.Drift) != "", `<p class="meta"><span class="says">{}</span> <a href="{}">What became of the sources</a></p>`, line(v.Drift), h.Local(ActPath(v.ID, Check))))
+}
+
+func (c Confidence) node() h.Node {
+	factors := h.If(len(c.Factors) > 0, `<table class="factors"><caption class="sr">What the confidence was computed from</caption><thead class="sr"><tr><th scope="col">Factor</th><th scope="col">Value</th><th scope="col">How it bears on it</th></tr></thead><tbody>{}</tbody></table>`,
+		h.Each(c.Factors, func(f Factor) h.Node {
+			bar := h.Node{}
+			if f.Value != nil {
+				bar = h.Join(meter(*f.Value), h.Text(" "))
+			}
+			return h.Fill(`<tr><th scope="row">{}</th><td>{}<span lang="" dir="auto">{}</span></td><td class="soft">{}</td></tr>`, line(f.Name), bar, line(f.Words), line(f.Why))
+		}))
+	return h.Fill(`<p class="figure-line"><b class="big">{}</b> {} {}</p>{}`, unit(c.Value), meter(c.Value), line(c.Words), factors)
+}
+
+func contradiction(c report.ContradictionView) h.Node {
+	return h.Fill(`<div class="contradiction"><h3 lang="" dir="auto">{}</h3>{}<div class="sides">{}{}</div></div>
+`, line(c.About), with(c.Detail, `<p lang="" dir="auto">{}</p>`), side(c.Sides[0]), side(c.Sides[1]))
+}
+
+// side is an excerpt in a box, with where it is from.
+func side(s report.SideView) h.Node {
+	source := h.Node{}
+	if s.Source > 0 {
+		source = h.Join(cite(s.Source), h.Text(" "))
+	}
+	locator := s.Locator
+	if locator == s.Heading {
+		locator = ""
+	}
+	return h.Fill(`<figure class="side">{}<blockquote lang="" dir="auto">{}</blockquote><figcaption>{}<span lang="" dir="auto">{}</span> <span class="meta">{}{}</span></figcaption></figure>`,
+		with(s.Value, `<p class="value" lang="" dir="auto">{}</p>`), h.Exact(s.Excerpt), source, line(s.Heading), with(locator, `<span lang="" dir="auto">{}</span> `),
+		h.Each(s.Facts, func(f string) h.Node { return h.Fill(`<span lang="" dir="auto">{}</span> `, line(f)) }))
+}
+
+// claims is a table of the claims, of which those of one verdict may be shown alone.
+func (v Answer) claims() h.Node {
+	counts := map[string]int{}
+	rows := h.Each(v.Claims, func(c report.ClaimView) h.Node {
+		verdict := verdictOf(c.Verdict)
+		counts[verdict.name]++
+		return h.Fill(`<tr class="{}"><td>{}</td><td lang="" dir="auto">{}</td><td>{}</td></tr>
+`, verdict.name, chip(verdict), line(c.Text), cites(c.Sources, cite))
+	})
+	show := func(name, title string, n int, chosen bool) h.Node {
+		return h.Fill(`<label><input type="radio" name="support" id="show-{}" value="{}"{}> {} <span class="soft">{}</span></label>`, name, name, h.If(chosen, ` checked`), title, n)
+	}
+	known := false
+	choices := h.Each(verdicts, func(w word) h.Node {
+		known = known || w.name == v.Support
+		return show(w.name, w.title, counts[w.name], w.name == v.Support)
+	})
+	return h.If(len(v.Claims) > 0, `<fieldset class="filter"><legend class="sr">Which to show</legend>{}{}</fieldset>
+<table class="claims"><caption class="sr">Sentences of the answer, the verdict on each, and its sources</caption><thead><tr><th scope="col">Verdict</th><th scope="col">Sentence</th><th scope="col">Sources</th></tr></thead><tbody>
+{}</tbody></table>`, show("all", "All", len(v.Claims), !known), choices, rows)
+}
+
+// cites are the numbers of sources.
+func cites(all []int, one func(int) h.Node) h.Node {
+	return h.Each(all, func(n int) h.Node { return h.Join(one(n), h.Text(" ")) })
+}
+
+func sourceList(all []SourceLine) h.Node {
+	return h.If(len(all) > 0, `<ol class="sources">{}</ol>`, h.Each(all, func(s SourceLine) h.Node {
+		title := clip(120, s.Title)
+		place := with(host(s.Locator), `<span>{}</span> `)
+		switch {
+		case title == "":
+			title = clip(120, s.Locator)
+		case place.Empty():
+			place = with(clip(120, s.Locator), `<span lang="" dir="auto">{}</span> `)
+		}
+		return h.Fill(`<li value="{}"><a href="{}" data-source="{}" lang="" dir="auto">{}</a> <span class="meta">{}{}{}{}</span></li>
+`, s.Number, toSource(s.Number), s.Number, title, place, with(s.Published, `<span>{}</span> `), with(s.Authority, `<span>{} authority</span> `),
+			h.If(s.State != "", `<span>{}</span>`, freshnessOf(s.State).title))
+	}))
+}
+
+// leads are open questions, what was met on the way, and what was done about them.
+func (v Answer) leads() h.Node {
+	questions := h.Each(v.Questions, func(q marchwarden.OpenQuestion) h.Node {
+		return h.Fill(`<li><p>{}<strong lang="" dir="auto">{}</strong></p>{}</li>`, with(string(q.Priority), `<span class="tag">{}</span> `), line(q.Question), with(q.Context, `<p class="soft" lang="" dir="auto">{}</p>`))
+	})
+	return h.Join(h.If(len(v.Questions) > 0, `<h3>Open questions</h3><ul class="items">{}</ul>`, questions),
+		h.If(len(v.Discoveries) > 0, `<h3>Met on the way</h3>{}`, discoveries(v.Discoveries)),
+		h.If(len(v.Decisions) > 0, `<h3>What was done about them</h3>{}`, decisions(v.Decisions)))
+}
+
+// rihlas are the journeys that ended, counted from one.
+func rihlas(all []report.Item) h.Node {
+	n := 0
+	return h.If(len(all) > 0, `<ol class="journeys">{}</ol>`, h.Each(all, func(i report.Item) h.Node {
+		n++
+		return h.Fill(`<li><p><b>{} <span lang="" dir="auto">{}</span></b> <span lang="" dir="auto">{}</span></p><p class="meta">{}</p></li>
+`, n, line(i.Head), line(i.Text), h.Each(i.Facts, func(f string) h.Node { return h.Fill(`<span lang="" dir="auto">{}</span> `, line(f)) }))
+	}))
+}
+
+func (v Answer) cost() h.Node {
+	return h.If(!v.Stages.Empty() || len(v.Cost)+len(v.Provenance) > 0, `{}{}{}`, v.Stages, facts(v.Cost), facts(v.Provenance))
 }

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"html/template"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 	"golang.org/x/net/html"
 )
 
@@ -57,10 +57,6 @@ func plant(v reflect.Value, s string) int {
 		}
 		return plant(v.Elem(), s)
 	case reflect.String:
-		if v.Type() == reflect.TypeFor[template.HTML]() {
-			v.SetString("")
-			return 0
-		}
 		v.SetString(s)
 		return 1
 	case reflect.Slice:
@@ -75,6 +71,10 @@ func plant(v reflect.Value, s string) int {
 			return 3
 		}
 	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[markup.Node]() {
+			v.SetZero()
+			return 0
+		}
 		n := 0
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {

@@ -1,157 +1,111 @@
-// Package page is what people see in a browser: the pages of `marchwarden ui` as
-// templates, their style sheet and their script. A view goes in, bytes come out.
+// Package page is what people see in a browser: the pages of `marchwarden ui`, their
+// style sheets and their script. A view goes in, bytes come out.
 //
 // It owns the words, the order and the look of the pages, the addresses that they
 // lead to, and the names of the fields of their forms. It knows no handler, no
 // store and no clock: what a page shows is in its view, and times are shown in the
 // zone that they carry.
 //
-// All text in a view is untrusted and cannot become markup; only
-// fields of type template.HTML are markup, and these are the works of packages
-// prose and chart. No page has a script or a style of its own, so that a policy can
+// All text in a view is untrusted and cannot become markup: pages are written by package
+// markup. No page has a script or a style of its own, so that a policy can
 // forbid both, and none loads anything but what Static serves. Every change is a
 // form with the token of its session. Without the script everything works but that
 // a run is followed by itself.
 //
-//	page.go     the set of pages
-//	static.go   style sheet, script and icon, under names that change with them
+//	page.go     the set of pages, and the frame that all of them have
+//	static.go   style sheets, script and icon, under names that change with them
 //	paths.go    where pages and forms lead
-//	words.go    what templates call
-//	frame.go    views: what several pages have
-//	running.go  views: ask, run
-//	answer.go   views: answer, source
-//	archive.go  views: history, numbers, compare, drift, sign in, problem, confirm
+//	words.go    values as words
+//	parts.go    what several pages have
+//	ask.go      the form for a question
+//	live.go     a run that goes on
+//	answer.go   a run that has a result; source.go shows its evidence
+//	history.go  past runs, numbers, two runs compared
+//	others.go   drift, sign in, problem, confirm
+//	lanes.go    a run on one axis of time, measured; lanes_draw.go draws it
 package page
 
 import (
-	"bytes"
-	"embed"
 	"fmt"
-	"html/template"
 	"io"
-	"regexp"
+
+	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
-//go:embed templates/*.html
-var templates embed.FS
+// Set is the pages. It is safe for concurrent use.
+type Set struct{ static *Static }
 
-// places are the pages, each with the entry of the navigation that it belongs to.
-var places = map[string]string{
-	"ask": "ask", "run": "", "answer": "", "source": "", "history": "history", "numbers": "numbers",
-	"compare": "history", "drift": "", "signin": "", "problem": "", "confirm": "",
-}
-
-// Set is the pages, parsed. It is safe for concurrent use.
-type Set struct {
-	pages  map[string]*template.Template
-	static *Static
-}
-
-// New parses the pages. Sheets are further style sheets that every page loads after
-// its own, such as the one of package chart.
-func New(sheets ...Sheet) (*Set, error) {
-	static, err := newStatic(sheets)
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{pages: map[string]*template.Template{}, static: static}
-	shared := template.New("").Funcs(words).Funcs(template.FuncMap{"asset": static.path, "sheets": static.sheets})
-	for _, name := range []string{"frame", "parts", "live", "panel"} {
-		if err := parse(shared, name); err != nil {
-			return nil, err
-		}
-	}
-	for name := range places {
-		t, err := shared.Clone()
-		if err != nil {
-			return nil, fmt.Errorf("clone the templates for page %s: %w", name, err)
-		}
-		if err := parse(t, name); err != nil {
-			return nil, err
-		}
-		s.pages[name] = t
-	}
-	return s, nil
-}
-
-// indent is white space that only the author of a template needs.
-var indent = regexp.MustCompile(`\n\s+`)
-
-// parse adds a file of templates. White space at the beginning of lines goes: no
-// template has text in which it would count.
-func parse(t *template.Template, name string) error {
-	text, err := templates.ReadFile("templates/" + name + ".html")
-	if err != nil {
-		return fmt.Errorf("read template %s: %w", name, err)
-	}
-	if _, err := t.New(name + ".html").Parse(indent.ReplaceAllString(string(text), "\n")); err != nil {
-		return fmt.Errorf("parse template %s: %w", name, err)
-	}
-	return nil
-}
+// New makes the pages.
+func New() *Set { return &Set{newStatic()} }
 
 // Static is the style sheets, the script and the icon.
 func (s *Set) Static() *Static { return s.static }
 
-// shell is what the frame of all pages is filled with.
+// Frame is what every page has.
+type Frame struct {
+	Title string // of the window; the program's name is added
+	CSRF  string // the token of the session's forms
+	// User is who is signed in; "" is the local user, who cannot sign out.
+	User string
+	// Notice is one sentence about what was just done, or "".
+	Notice string
+	// Bare leaves out the navigation, for those who are not signed in.
+	Bare bool
+}
+
+// shell is a page before it is framed.
 type shell struct {
 	Frame
-	Page, Here string
-	View       any
+	name string // of the page, for the style sheet
+	here string // the entry of the navigation that it belongs to
+	skip h.Node // further links for those who skip
+	main h.Node
 }
 
-// render writes a page in one write, or nothing if it cannot be made.
-func (s *Set) render(w io.Writer, name string, f Frame, view any) error {
-	return s.execute(w, name, "frame", shell{Frame: f, Page: name, Here: places[name], View: view})
+// write writes a page in one write.
+func (s *Set) write(w io.Writer, p shell) error {
+	return writeNode(w, p.name, h.Fill(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{}Marchwarden</title>
+<script src="{}"></script>
+<link rel="stylesheet" href="{}">
+<link rel="stylesheet" href="{}">
+<link rel="icon" type="image/svg+xml" href="{}">
+</head>
+<body class="page-{}">
+<nav class="skips" aria-label="Skip links"><a href="#main">Skip to the content</a>{}</nav>
+<header class="top"><a class="name" href="/"><img src="{}" alt="" width="22" height="22">Marchwarden</a>{}
+<div class="tools"><button type="button" class="quiet" id="theme" hidden>Theme</button>{}</div></header>
+<main id="main" tabindex="-1">
+{}
+{}
+</main>
+<footer class="foot"><p>Text in quotation boxes is other people’s, as it was fetched. This page loads nothing from elsewhere.</p></footer>
+</body>
+</html>
+`, with(p.Title, `{} · `), s.static.link("app.js"), s.static.link("style.css"), s.static.link("chart.css"), s.static.link("icon.svg"),
+		p.name, p.skip, s.static.link("icon.svg"), p.navigation(), p.tools(), with(p.Notice, `<p class="notice" role="status">{}</p>`), p.main))
 }
 
-func (s *Set) execute(w io.Writer, page, name string, data any) error {
-	var buf bytes.Buffer
-	if err := s.pages[page].ExecuteTemplate(&buf, name, data); err != nil {
-		return fmt.Errorf("make page %s: %w", page, err)
-	}
-	if _, err := w.Write(buf.Bytes()); err != nil {
-		return fmt.Errorf("write page %s: %w", page, err)
+func writeNode(w io.Writer, name string, n h.Node) error {
+	if _, err := io.WriteString(w, n.String()); err != nil {
+		return fmt.Errorf("write page %s: %w", name, err)
 	}
 	return nil
 }
 
-// Ask writes the page on which a question is put.
-func (s *Set) Ask(w io.Writer, v Ask) error { return s.render(w, "ask", v.Frame, v) }
+func (p shell) navigation() h.Node {
+	entry := func(name, path, title string) h.Node {
+		return h.Fill(`<li><a href="{}"{}>{}</a></li>`, h.Local(path), h.If(p.here == name, ` aria-current="page"`), title)
+	}
+	return h.If(!p.Bare, `<nav aria-label="Main"><ul>{}{}{}</ul></nav>`,
+		entry("ask", AskPath, "Ask"), entry("history", HistoryPath, "History"), entry("numbers", NumbersPath, "Numbers"))
+}
 
-// Run writes the page of a run that goes on.
-func (s *Set) Run(w io.Writer, v Run) error { return s.render(w, "run", v.Frame, v) }
-
-// Live writes the part of a run's page that changes while it goes on: what an event
-// stream sends, to be put in the place of the element of that id.
-func (s *Set) Live(w io.Writer, v Live) error { return s.execute(w, "run", "live", v) }
-
-// Answer writes the page of a run that has a result.
-func (s *Set) Answer(w io.Writer, v Answer) error { return s.render(w, "answer", v.Frame, v) }
-
-// Panel writes one source as the side panel of an answer, for the script.
-func (s *Set) Panel(w io.Writer, v Evidence) error { return s.execute(w, "answer", "panel", &v) }
-
-// Source writes the page of one whole source.
-func (s *Set) Source(w io.Writer, v Source) error { return s.render(w, "source", v.Frame, v) }
-
-// History writes the page of past runs.
-func (s *Set) History(w io.Writer, v History) error { return s.render(w, "history", v.Frame, v) }
-
-// Numbers writes the page of figures.
-func (s *Set) Numbers(w io.Writer, v Numbers) error { return s.render(w, "numbers", v.Frame, v) }
-
-// Compare writes the page of two runs side by side.
-func (s *Set) Compare(w io.Writer, v Compare) error { return s.render(w, "compare", v.Frame, v) }
-
-// Drift writes the page of a check of the sources.
-func (s *Set) Drift(w io.Writer, v Drift) error { return s.render(w, "drift", v.Frame, v) }
-
-// SignIn writes the page for those who are not known yet.
-func (s *Set) SignIn(w io.Writer, v SignIn) error { return s.render(w, "signin", v.Frame, v) }
-
-// Problem writes the page of what went wrong.
-func (s *Set) Problem(w io.Writer, v Problem) error { return s.render(w, "problem", v.Frame, v) }
-
-// Confirm writes the page that asks once more.
-func (s *Set) Confirm(w io.Writer, v Confirm) error { return s.render(w, "confirm", v.Frame, v) }
+func (p shell) tools() h.Node {
+	return h.If(p.User != "" && !p.Bare, `<span class="who" lang="" dir="auto">{}</span> {}`, line(p.User), button(p.CSRF, OutPath, "Sign out", "quiet"))
+}

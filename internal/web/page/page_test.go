@@ -12,6 +12,12 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
 )
 
 // elements of a page, in their order.
@@ -218,7 +224,7 @@ func TestEvidenceIsVerbatim(t *testing.T) {
 	set := newSet(t)
 	for _, excerpt := range []string{"plain", "<b>bold</b> & \"quoted\"", "two\r\nlines\rand\n\n more ", "\n begins with a line", "\u202eright to left\u202c and \u200b nothing", "tab\t\u00a0\ufeff", strings.Repeat("long ", 100)} {
 		e := Evidence{RunID: "x", Number: 3, Of: 3, Text: []Piece{{Text: "before\r\n"}, {Text: excerpt, Number: 3}, {Text: "<after>"}}}
-		for name, p := range map[string]show{"panel": page("panel", e, (*Set).Panel), "answer": page("answer", Answer{Evidence: &e}, (*Set).Answer), "alone": page("panel", Evidence{Number: 1, Excerpt: excerpt}, (*Set).Panel)} {
+		for name, p := range map[string]show{"panel": page("panel", e, (*Set).Panel), "answer": page("answer", Answer{Evidence: &e}, (*Set).Answer), "alone": page("panel", Evidence{Number: 1, Cited: marchwarden.Citation{RawExcerpt: excerpt}}, (*Set).Panel)} {
 			var got []string
 			for _, n := range elements(t, p.render(t, set)) {
 				if id, _ := attr(n, "id"); id == "excerpt" {
@@ -282,15 +288,15 @@ func TestNothingIsClaimed(t *testing.T) {
 	}{
 		"cut off": {Answer{ID: "a", Researcher: "files", Partial: true, Warnings: []string{"cut off"}, Can: Can{Resume: true}},
 			[]string{"asked of", "There is no answer yet"}, []string{"answered by", "0.00", "what there was by then", `id="confidence"`, `id="cost"`, `id="source"`, "Check the sources", "Compare"}},
-		"refused": {Answer{ID: "a", Researcher: "pi", Body: "<p>Nobody brought evidence.</p>", Confidence: confidence, Gaps: []GapGroup{{"Not found", []Gap{{Topic: "it"}}}}, Can: Can{Check: true}},
+		"refused": {Answer{ID: "a", Researcher: "pi", Body: h.Fill(`<p>No evidence was found.</p>`), Confidence: confidence, Gaps: []report.GapGroup{{Words: "Not found", Gaps: []report.Gap{{Topic: "it"}}}}, Can: Can{Check: true}},
 			[]string{"asked of", "the investigator", `href="#gaps"`}, []string{"answered by", "0.90", "How likely", `id="source"`, "Check the sources"}},
-		"cited": {Answer{ID: "a", Body: "<p>So.</p>", Confidence: confidence, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: []Claim{{1, "So.", "supported", nil}, {2, "Not so.", "partial", nil}}, Can: Can{Check: true}},
+		"cited": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Confidence: confidence, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: claimsOf("supported", "partial"), Can: Can{Check: true}},
 			[]string{"1 of 2 sentences supported<", "confidence 0.90", "How likely", `id="source"`, "Check the sources"}, []string{"contradiction"}},
-		"quoted": {Answer{ID: "a", Body: "<p>So.</p>", Lead: "So <b>", LeadsTo: 1, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: []Claim{{1, "So.", "quoted", nil}, {2, "So.", "quoted", nil}}},
+		"quoted": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Lead: "So <b>", LeadsTo: 1, Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: claimsOf("quoted", "quoted")},
 			[]string{"2 of 2 sentences quoted<", `<strong lang="" dir="auto">So &lt;b&gt;</strong> <a class="cite"`, `tr class="quoted"`}, []string{"supported<", `id="closest"`}},
-		"both": {Answer{ID: "a", Body: "<p>So.</p>", Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: []Claim{{1, "So.", "quoted", nil}, {2, "So.", "supported", nil}, {3, "So.", "", nil}}},
+		"both": {Answer{ID: "a", Body: h.Fill(`<p>So.</p>`), Sources: []SourceLine{{Number: 1, Title: "T"}}, Claims: claimsOf("quoted", "supported", "")},
 			[]string{"2 of 3 sentences supported or quoted<"}, []string{`class="short"`}},
-		"closest": {Answer{ID: "a", Body: "<p>Nothing says so.</p>", Lead: "I don't know.", Closest: []Near{{"<i>T", "a\x1b.md", "Near <script>\nit.", "of \u202eit"}, {"", "b.md", "x", ""}}},
+		"closest": {Answer{ID: "a", Body: h.Fill(`<p>Nothing says so.</p>`), Lead: "I don't know.", Closest: []report.SideView{{Heading: "<i>T", Locator: "a\x1b.md", Excerpt: "Near <script>\nit.", Facts: []string{"of \u202eit"}}, {Heading: "b.md", Locator: "b.md", Excerpt: "x"}}},
 			[]string{"I don&#39;t know.", "Closest passages (not an answer)", "&lt;i&gt;T", "Near &lt;script&gt;", ">b.md<"}, []string{"<script>\nit", "\x1b", "of \u202eit", "data-source"}},
 	} {
 		got := string(page("answer", c.view, (*Set).Answer).render(t, newSet(t)))
@@ -320,8 +326,8 @@ func TestPreview(t *testing.T) {
 
 // TestEditsAreWords: no two of them run together.
 func TestEditsAreWords(t *testing.T) {
-	edits := []Edit{{Text: "roof is"}, {Text: "515", Went: true}, {Text: "520", Came: true}, {Text: "metres"}}
-	got := string(page("drift", Drift{ID: "a", Sources: []DriftSource{{Title: "T", State: "changed", Passages: []DriftPassage{{1, "altered", "", edits}}}}}, (*Set).Drift).render(t, newSet(t)))
+	edits := []drift.Edit{{Text: "roof is"}, {Text: "515", Op: drift.Removed}, {Text: "520", Op: drift.Added}, {Text: "metres"}}
+	got := string(page("drift", Drift{ID: "a", Report: drift.Report{Sources: []drift.Source{{Title: "T", State: drift.Changed, Citations: []int{1}}}, Passages: []drift.Passage{{Citation: 1, State: drift.Altered, Diff: edits}}}}, (*Set).Drift).render(t, newSet(t)))
 	if want := "roof is <del>515</del> <ins>520</ins> metres"; !strings.Contains(got, want) {
 		t.Errorf("%q is not in %s", want, got)
 	}
@@ -329,12 +335,18 @@ func TestEditsAreWords(t *testing.T) {
 
 // TestUnanswered: a run that cites nothing does not look like one that does.
 func TestUnanswered(t *testing.T) {
-	zero, took := 0.0, 7*time.Millisecond
+	zero, free, took := marchwarden.Unit(0), 0.0, 7*time.Millisecond
 	for _, c := range []struct {
-		entry Entry
+		entry run.Entry
 		want  bool
-	}{{Entry{Status: "complete", Confidence: &zero}, true}, {Entry{Status: "complete", Confidence: &zero, Citations: 1}, false}, {Entry{Status: "running", Took: took, Cost: "$0.00"}, false}, {Entry{Status: "interrupted", Took: took, Cost: "$0.00"}, false}, {Entry{Status: "planned"}, false}} {
-		got := string(page("history", History{Entries: []Entry{c.entry}, Total: 1}, (*Set).History).render(t, newSet(t)))
+	}{
+		{run.Entry{Standing: run.Standing{Status: run.Complete}, Confidence: &zero}, true},
+		{run.Entry{Standing: run.Standing{Status: run.Complete}, Confidence: &zero, Citations: 1}, false},
+		{run.Entry{Standing: run.Standing{Status: run.Running}, Took: took, CostUSD: &free}, false},
+		{run.Entry{Standing: run.Standing{Status: run.Interrupted}, Took: took, CostUSD: &free}, false},
+		{run.Entry{Standing: run.Standing{Status: run.Planned}}, false},
+	} {
+		got := string(page("history", History{Entries: []run.Entry{c.entry}, Total: 1}, (*Set).History).render(t, newSet(t)))
 		if strings.Contains(got, "no answer") != c.want || strings.Contains(got, `class="score"`) != (c.entry.Citations > 0) {
 			t.Errorf("%+v is shown as %s", c.entry, got[strings.Index(got, `class="entry"`):][:400])
 		}
@@ -344,24 +356,28 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
-func TestTally(t *testing.T) {
-	a := Answer{Claims: []Claim{{Support: "supported"}, {Support: "supported"}, {Support: "partial"}, {Support: "nonsense"}}, Support: "partial"}
-	var got []string
-	for _, o := range a.Tally() {
-		s := o.Value
-		if o.Chosen {
-			s += "*"
-		}
-		got = append(got, s+strings.Repeat("|", o.Count))
+func claimsOf(verdicts ...string) []report.ClaimView {
+	var out []report.ClaimView
+	for i, v := range verdicts {
+		out = append(out, report.ClaimView{Number: i + 1, Text: "So.", Verdict: v})
 	}
-	if want := []string{"all||||", "supported||", "quoted", "partial*|", "unsupported", "unchecked|"}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	return out
+}
+
+// TestTally: the claims are counted by verdict, and those of one may be chosen.
+func TestTally(t *testing.T) {
+	a := Answer{Claims: claimsOf("supported", "supported", "partial", "nonsense"), Support: "partial"}
+	got := a.claims().String()
+	for _, want := range []string{`value="all"> All <span class="soft">4<`, `value="supported"> Supported <span class="soft">2<`, `value="quoted"> Quoted <span class="soft">0<`, `value="partial" checked> Partly supported <span class="soft">1<`, `value="unchecked"> Not checked <span class="soft">1<`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
 	}
 }
 
 func TestLocal(t *testing.T) {
 	for in, want := range map[string]string{"": "/", "/history?q=a": "/history?q=a", "//evil.example": "/", "https://evil.example": "/", "/\\evil.example": "/", "/\t/evil": "/", "javascript:x": "/"} {
-		if got := local(in); got != want {
+		if got := h.Local(in).Address(); got != want {
 			t.Errorf("local(%q) is %q, want %q", in, got, want)
 		}
 	}
@@ -407,7 +423,7 @@ func TestNoScriptNeeded(t *testing.T) {
 		}
 	}
 	live := sampleLive()
-	if got := string(page("live", live, (*Set).Live).render(t, set)); !strings.Contains(got, `data-question="`+live.Journeys[0].Question+`"`) {
+	if got := string(page("live", live, (*Set).Live).render(t, set)); !strings.Contains(got, `data-question="`+live.Lanes[0].Question+`"`) {
 		t.Errorf("a page that does not know the question yet is not told: %s", got)
 	}
 	run := page("run", Run{ID: "a", Live: sampleLive()}, (*Set).Run).render(t, set)

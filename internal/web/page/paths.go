@@ -50,8 +50,11 @@ func SourcePath(id string, number int) string {
 	return RunPath(id) + "/source/" + n + "#c" + n
 }
 
-// citePath leads from an answer's page to a source in its panel.
-func citePath(number int) string { return "?source=" + strconv.Itoa(number) + "#source" }
+// againPath leads to the form, filled with the question of a run.
+func againPath(id string) string { return withQuery(AskPath, url.Values{"from": {id}}) }
+
+// besidePath leads to the history, to choose a run to compare one with.
+func besidePath(id string) string { return withQuery(HistoryPath, url.Values{"with": {id}}) }
 
 // withQuery is a path with the values as its query.
 func withQuery(path string, q url.Values) string {

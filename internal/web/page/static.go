@@ -4,29 +4,23 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"fmt"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
+
+	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
 )
 
 //go:embed assets
 var assets embed.FS
 
-// Sheet is a style sheet of another package.
-type Sheet struct {
-	Name string // such as "chart.css"
-	CSS  []byte
-}
-
 // Static serves what pages load. The name of a file has the hash of its content in
 // it, so that browsers may keep it for good; another name is not found. It is safe
 // for concurrent use.
 type Static struct {
-	files  map[string]file   // by the name that is served
-	names  map[string]string // from the name in the source to the one that is served
-	sheets func() []string   // addresses of all style sheets, in their order
+	files map[string]file   // by the name that is served
+	names map[string]string // from the name in the source to the one that is served
 }
 
 type file struct {
@@ -41,27 +35,16 @@ var kinds = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-func newStatic(sheets []Sheet) (*Static, error) {
+func newStatic() *Static {
 	s := &Static{files: map[string]file{}, names: map[string]string{}}
-	addresses := []string{}
-	for _, name := range []string{"style.css", "app.js", "icon.svg"} {
+	for _, name := range []string{"style.css", "chart.css", "app.js", "icon.svg"} {
 		body, err := assets.ReadFile("assets/" + name)
 		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", name, err)
+			panic("page: " + err.Error()) // it is part of the program
 		}
 		s.add(name, body)
 	}
-	for _, sheet := range append([]Sheet{{Name: "style.css"}}, sheets...) {
-		if path.Ext(sheet.Name) != ".css" || path.Base(sheet.Name) != sheet.Name {
-			return nil, fmt.Errorf("%q is no name of a style sheet", sheet.Name)
-		}
-		if sheet.Name != "style.css" {
-			s.add(sheet.Name, sheet.CSS)
-		}
-		addresses = append(addresses, s.path(sheet.Name))
-	}
-	s.sheets = func() []string { return addresses }
-	return s, nil
+	return s
 }
 
 func (s *Static) add(name string, body []byte) {
@@ -72,8 +55,8 @@ func (s *Static) add(name string, body []byte) {
 	s.files[served] = file{kinds[ext], body}
 }
 
-// path is the address of a file by its name in the source.
-func (s *Static) path(name string) string { return StaticPath + s.names[name] }
+// link is the address of a file by its name in the source.
+func (s *Static) link(name string) h.Link { return h.Local(StaticPath + s.names[name]) }
 
 // ServeHTTP serves the file that the last element of the request's path names.
 func (s *Static) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -87,11 +70,11 @@ func (s *Static) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 		return
 	}
-	h := w.Header()
-	h.Set("Content-Type", f.kind)
-	h.Set("Content-Length", strconv.Itoa(len(f.body)))
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	h.Set("X-Content-Type-Options", "nosniff")
+	head := w.Header()
+	head.Set("Content-Type", f.kind)
+	head.Set("Content-Length", strconv.Itoa(len(f.body)))
+	head.Set("Cache-Control", "public, max-age=31536000, immutable")
+	head.Set("X-Content-Type-Options", "nosniff")
 	if r.Method == http.MethodGet {
 		_, _ = w.Write(f.body) // the client is gone, so there is none to tell
 	}

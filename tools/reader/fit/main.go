@@ -60,7 +60,9 @@ func run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cfg.Embed = embed.Cached(model, embed.NewMemory(64<<20))
+		kept := embed.OpenDiskStore(filepath.Join(os.TempDir(), "marchwarden-fit"), 0)
+		defer kept.Close()
+		cfg.Embed = embed.Cached(model, kept)
 	}
 	d, err := desk.New(cfg)
 	if err != nil {

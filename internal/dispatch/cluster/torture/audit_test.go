@@ -211,7 +211,7 @@ func result(ctx context.Context, f *finding, blobs blob.Store, ref blob.Ref, log
 	if err != nil {
 		return err
 	}
-	again, err := researcher.Again(ctx, log, blobs)
+	again, err := researcher.Again(ctx, log, blobs, nil)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ const slowest = 90 * time.Second
 // and at last everything loses its power at once. Nothing is lost and nothing comes twice;
 // nothing is paid for twice but what was under way; and every record is whole.
 func TestChaos(t *testing.T) {
+	if !longer() {
+		t.Skip("set MARCHWARDEN_TEST_CLUSTER=1")
+	}
 	t.Parallel()
 	c := newCluster(t, plan{hubs: 3, workers: 6, slots: size(2, 4), lease: size(4*time.Second, 15*time.Second), latency: size(150*time.Millisecond, 400*time.Millisecond)})
 	list := errands(1, size(60, 1000))

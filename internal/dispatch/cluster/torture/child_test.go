@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/datatest"
 )
 
 // roleEnv is what this program plays on a host; "" is the test itself.
@@ -39,10 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		_ = f.Value.Set("4") // they wait more than they work
-	}
+	datatest.Abreast(4)
 	os.Exit(m.Run())
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/serve"
 )
 
@@ -107,14 +107,14 @@ func newCluster(t *testing.T, p plan) *cluster {
 	url := strings.Join(urls, ",")
 	for i := range p.workers {
 		m := &machine{host: c.host(fmt.Sprint("worker", i)), role: "worker"}
-		s := joining{URL: url, Name: m.host.name, Provider: c.provider.ip + ":80", Slots: p.slots, Seed: c.rights.seeds[keys.Worker], Drain: p.drain}
+		s := joining{URL: url, Name: m.host.name, Provider: c.provider.ip + ":80", Slots: p.slots, Seed: c.rights.seeds[hub.RoleWorker], Drain: p.drain}
 		if p.idle {
 			s.Provider = ""
 		}
 		m.settings = s
 		c.workers = append(c.workers, m)
 	}
-	c.driver = &machine{host: c.host("driver"), role: "driver", settings: joining{URL: url, Name: "driver", Seed: c.rights.seeds[keys.Client], Admin: c.rights.seeds[keys.Hub]}}
+	c.driver = &machine{host: c.host("driver"), role: "driver", settings: joining{URL: url, Name: "driver", Seed: c.rights.seeds[hub.RoleClient], Admin: c.rights.seeds[hub.RoleHub]}}
 	c.driver.start()
 	return c
 }

@@ -17,7 +17,7 @@ import (
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
 )
 
 // The cluster's own names, written out: what is kept must be found by a later version.
@@ -50,7 +50,7 @@ func (s joining) admin() (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	inbox, err := keys.Inbox(s.Admin)
+	inbox, err := hub.Inbox(s.Admin)
 	if err != nil {
 		return nil, err
 	}

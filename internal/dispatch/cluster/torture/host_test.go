@@ -19,32 +19,28 @@ import (
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 	mw "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/steward"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/relay"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub"
-	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/hub/keys"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/submit"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
 )
 
 // rights are the keys of a cluster: a file for the hubs, and a seed for each role.
 type rights struct {
 	file, secret string
-	seeds        map[keys.Role][]byte
+	seeds        map[hub.Role][]byte
 }
 
 // newRights makes the keys of a cluster in a folder.
 func newRights(t testing.TB, dir string) rights {
 	t.Helper()
-	r := rights{file: filepath.Join(dir, "keys"), secret: filepath.Join(dir, "secret"), seeds: map[keys.Role][]byte{}}
-	f, err := keys.Open(r.file, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, role := range keys.Roles() {
-		if r.seeds[role], err = f.Add(rand.Reader, string(role), "", role); err != nil {
+	r := rights{file: filepath.Join(dir, "keys"), secret: filepath.Join(dir, "secret"), seeds: map[hub.Role][]byte{}}
+	for _, role := range hub.Roles() {
+		seed, err := hub.KeysFile(r.file).Add(time.Now(), string(role), "", role)
+		if err != nil {
 			t.Fatal(err)
 		}
+		r.seeds[role] = seed
 	}
 	if err := os.WriteFile(r.secret, []byte(rand.Text()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -92,7 +88,7 @@ func playHub(ctx context.Context, settings json.RawMessage) (part, error) {
 	if err != nil {
 		return nil, err
 	}
-	access := mw.Config{InProcess: own, Name: s.Name, Inbox: own.Inbox, Seed: own.Seed, Now: time.Now, Log: logger(s.Name)}
+	access := mw.Config{InProcess: own, Name: s.Name, Seed: own.Seed, Now: time.Now, Log: logger(s.Name)}
 	if err := mw.Prepare(patient, access, mw.Facts{Replicas: s.Replicas, Lease: s.Lease}); err != nil {
 		return nil, err
 	}
@@ -100,10 +96,7 @@ func playHub(ctx context.Context, settings json.RawMessage) (part, error) {
 	if err != nil {
 		return nil, err
 	}
-	keeper, err := steward.New(steward.Config{Engine: engine, Name: s.Name, Now: time.Now, Log: logger(s.Name)})
-	if err != nil {
-		return nil, err
-	}
+	keeper := mw.NewSteward(engine, s.Name)
 	go func() {
 		if err := keeper.Run(ctx); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(os.Stderr, "steward:", err)
@@ -115,10 +108,6 @@ func playHub(ctx context.Context, settings json.RawMessage) (part, error) {
 
 // join opens the cluster as a worker or a client does.
 func join(ctx context.Context, s joining) (*mw.Engine, error) {
-	inbox, err := keys.Inbox(s.Seed)
-	if err != nil {
-		return nil, err
-	}
 	limit, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	now := time.Now
@@ -126,7 +115,7 @@ func join(ctx context.Context, s joining) (*mw.Engine, error) {
 		began := time.Now()
 		now = func() time.Time { return began }
 	}
-	return mw.Open(limit, mw.Config{URL: s.URL, Name: s.Name, Inbox: inbox, Seed: func() ([]byte, error) { return s.Seed, nil }, Now: now, Log: logger(s.Name)})
+	return mw.Open(limit, mw.Config{URL: s.URL, Name: s.Name, Seed: func() ([]byte, error) { return s.Seed, nil }, Now: now, Log: logger(s.Name)})
 }
 
 // playWorker is the role of a worker. It drains when it is told to end.
@@ -141,7 +130,7 @@ func playWorker(ctx context.Context, settings json.RawMessage) (part, error) {
 	}
 	held := trace.NewHeld(time.Now)
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-	handle := relay.Serve(held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	handle := submit.Serve(held, func(ctx context.Context, t dispatch.Task, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
 		lab := researcher.Lab{Traces: held, Blobs: engine.Blobs(), Now: time.Now, NewID: newID}
 		return research(ctx, lab, remote(client, s.Provider, t.Record), req, sink)
 	})

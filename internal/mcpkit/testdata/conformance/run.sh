@@ -1,7 +1,8 @@
 #!/bin/sh
 # Runs the official conformance suite, at both revisions of the protocol, against a built
 # marchwarden binary as it is served, against the same stack with the suite's own
-# fixtures, which this package's test binary serves, and against our client.
+# fixtures, which this package's test binary serves, and against our client, which is in
+# the client's test binary.
 #
 #   run.sh PATH/TO/marchwarden [DIR]
 #
@@ -39,8 +40,8 @@ if ! problem=$("$here/../clients/install.sh" "$packages"); then
 	exit 1
 fi
 packages=$(CDPATH='' cd -- "$packages" && pwd)
-if ! (cd "$here/../.." && go test -c -o "$tmp/fixtures" .); then
-	echo "FAIL conformance: the fixtures do not build"
+if ! (cd "$here/../.." && go test -c -o "$tmp/fixtures" . && go test -c -o "$tmp/client" ./client); then
+	echo "FAIL conformance: the fixtures or the client do not build"
 	exit 1
 fi
 
@@ -77,7 +78,7 @@ suite() {
 
 # client REVISION: our client against the servers of the suite, and one run's verdict.
 client() {
-	if "$packages/node" "$packages/node_modules/.bin/conformance" client --command "$tmp/fixtures" --requirements "$1" --timeout 120000 \
+	if "$packages/node" "$packages/node_modules/.bin/conformance" client --command "$tmp/client" --requirements "$1" --timeout 120000 \
 		--expected-failures "$here/client-$1.yml" >"$tmp/client-$1.txt" 2>&1; then
 		echo "PASS conformance $1, client: $(grep -c '^✓' "$tmp/client-$1.txt") scenarios, $(grep -c '^✓ auth/' "$tmp/client-$1.txt") of them on logins"
 	else

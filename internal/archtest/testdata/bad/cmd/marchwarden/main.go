@@ -15,3 +15,11 @@ func main() {
 	fmt.Println(time.Now(), os.Getenv("HOME"))
 	os.Exit(1)
 }
+
+type one struct{}
+
+func (one) Research() {}
+
+type other struct{}
+
+func (other) Research() {}

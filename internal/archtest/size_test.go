@@ -1,0 +1,123 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"regexp"
+)
+
+// How large the house may be. These numbers only fall; the ones to reach are 95,000, 7,000 and none.
+const (
+	maxProductLines       = 118_500 // without tests, test kits, the lab and the examples
+	maxCommandLines       = 8_300   // of cmd/marchwarden, which holds flags, wiring and printing
+	maxCommandResearchers = 1       // types there that answer questions themselves
+	maxPackages           = 120
+	maxTypeMethods        = 60
+	maxTypeFields         = 25
+	minPackageLines       = 100 // below it a package needs a reason of its own
+)
+
+// lab reports whether a package measures the program or shows how to use it.
+var lab = regexp.MustCompile(`^(internal/(eval|archtest)(/|$)|cmd/marchwarden-lab|tools/|examples|deploy|mcpb)`)
+
+// houseSize counts what a reader has to go through.
+func houseSize(t *tree) []string {
+	product, command, researchers := 0, 0, 0
+	for _, f := range t.files {
+		if f.forTests() || lab.MatchString(f.pkg) {
+			continue
+		}
+		product += f.lines
+		if f.pkg != "cmd/marchwarden" {
+			continue
+		}
+		command += f.lines
+		for _, d := range f.Decls {
+			if fd, ok := d.(*ast.FuncDecl); ok && fd.Recv != nil && fd.Name.Name == "Research" {
+				researchers++
+			}
+		}
+	}
+	var bad []string
+	for _, c := range []struct {
+		what string
+		n, m int
+	}{{"lines of product", product, maxProductLines}, {"lines in cmd/marchwarden", command, maxCommandLines}, {"Researchers in cmd/marchwarden", researchers, maxCommandResearchers}, {"packages", len(t.packages()), maxPackages}} {
+		if c.n > c.m {
+			bad = append(bad, fmt.Sprintf("there are %d %s, over %d: delete something, or move it to the package that owns it", c.n, c.what, c.m))
+		}
+	}
+	return bad
+}
+
+// typeExceptions are the types that may be larger, each with its reason. The first two are to be
+// taken apart.
+var typeExceptions = map[string]string{
+	"cmd/marchwarden.app":            "what commands share",
+	"internal/network.Host":          "everything that is opened on this machine",
+	"internal/loop.run":              "one research call under way",
+	"internal/mcpkit/client.Session": "one external researcher, with its times",
+	"internal/trace.Start":           "a step as it lies in the file",
+	"internal/web/page.Answer":       "all that the page of an answer shows",
+}
+
+// typeSizes finds types that know everything.
+func typeSizes(t *tree) []string {
+	var bad []string
+	methods := map[string]int{}
+	functions(t, func(f *file, fd *ast.FuncDecl) {
+		if fd.Recv == nil {
+			return
+		}
+		on := fd.Recv.List[0].Type
+		if star, ok := on.(*ast.StarExpr); ok {
+			on = star.X
+		}
+		if id, ok := on.(*ast.Ident); ok {
+			name := f.pkg + "." + id.Name
+			if methods[name]++; methods[name] == maxTypeMethods+1 && typeExceptions[name] == "" {
+				bad = append(bad, fmt.Sprintf("%s has more than %d methods: it is several things", name, maxTypeMethods))
+			}
+		}
+	})
+	for _, f := range t.files {
+		if f.forTests() {
+			continue
+		}
+		ast.Inspect(f.File, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if st, ok := spec.Type.(*ast.StructType); ok && st.Fields.NumFields() > maxTypeFields && typeExceptions[f.pkg+"."+spec.Name.Name] == "" {
+				bad = append(bad, fmt.Sprintf("%s: %s has %d fields, over %d: put those that belong together into types of their own", t.where(f, spec), spec.Name.Name, st.Fields.NumFields(), maxTypeFields))
+			}
+			return true
+		})
+	}
+	return bad
+}
+
+// reasoned is how a package comment says why the package stands alone.
+var reasoned = regexp.MustCompile(`(?i)\b(because|so that|apart|of its own|without|alone)\b`)
+
+// lonePackages finds small packages that do not say why they are one.
+func lonePackages(t *tree) []string {
+	lines, said := map[string]int{}, map[string]bool{}
+	for _, f := range t.files {
+		if f.forTests() || lab.MatchString(f.pkg) || program(f.pkg) {
+			continue
+		}
+		lines[f.pkg] += f.lines
+		if f.Doc != nil && reasoned.MatchString(f.Doc.Text()) {
+			said[f.pkg] = true
+		}
+	}
+	var bad []string
+	for _, pkg := range t.packages() {
+		if n, ok := lines[pkg]; ok && n < minPackageLines && !said[pkg] {
+			bad = append(bad, fmt.Sprintf("%s has %d lines, under %d: put it into the package that uses it, or say in its comment why it stands apart", pkg, n, minPackageLines))
+		}
+	}
+	return bad
+}

@@ -1,0 +1,243 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/replay"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// Result checks what the trace of a run stored, then its result: res, or, if that is nil,
+// the recorded one. A given result without a trace here is checked alone.
+func (a *Audit) Result(ctx context.Context, rec Records, id marchwarden.TraceID, res *marchwarden.Result) error {
+	log, err := rec.Load(id)
+	switch {
+	case err == nil:
+		if torn := log.TornWords(id); torn != "" {
+			a.cfg.Warn(torn)
+		}
+		a.blobs(ctx, "the run", log, rec.Blobs)
+	case res != nil && errors.Is(err, marchwarden.CodeNotFound):
+		a.cfg.Warn("the run of this result is not recorded here; only its citations are checked")
+	default:
+		return err
+	}
+	if log != nil {
+		kept := a.recorded(ctx, id, log, rec.Blobs)
+		if kept != nil && res != nil {
+			a.compare(kept, res)
+		}
+		if res == nil {
+			res = kept
+		}
+	}
+	if res == nil {
+		return a.close(ctx, id)
+	}
+	report, err := checked(ctx, rec.Blobs, res)
+	if err != nil {
+		return err
+	}
+	a.report(report)
+	a.support(log, res)
+	if log != nil {
+		wrong, err := verify.CheckPlaces(ctx, rec.Blobs, log, res)
+		if err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the places")
+		}
+		for _, f := range append(verify.CheckFetched(log, res), wrong...) {
+			a.check(f.Name()+" "+f.Locator, f.Problem)
+		}
+		a.rihlas(ctx, rec, log, res)
+	}
+	if a.cfg.Database != nil {
+		if err := a.live(ctx, rec.Blobs, res); err != nil {
+			return err
+		}
+	}
+	if a.cfg.Registry != nil {
+		if err := a.online(ctx, res); err != nil {
+			return err
+		}
+	}
+	return a.close(ctx, id)
+}
+
+// blobs reads every stored piece that the trace of what refers to, once, and names
+// those that are not what their hash says.
+func (a *Audit) blobs(ctx context.Context, what string, log *trace.Log, store blob.Store) {
+	read, bad := 0, 0
+	for s, ref := range log.Refs() {
+		if ctx.Err() != nil {
+			return
+		}
+		read++
+		if _, err := store.Get(ctx, ref); err != nil && ctx.Err() == nil {
+			bad++
+			a.check(fmt.Sprintf("%s, step %d (%s)", what, s.Header().Step, s.Header().Action), naming(ref, err))
+		}
+	}
+	if bad == 0 && ctx.Err() == nil {
+		a.check(fmt.Sprintf("%s stored pieces of %s match their hashes", term.Count(read), what), "")
+	}
+}
+
+// rihlas checks the runs of an investigation's researchers that are recorded here.
+func (a *Audit) rihlas(ctx context.Context, rec Records, whole *trace.Log, res *marchwarden.Result) {
+	own := run.FactsOf(whole.Steps).Own(ctx, rec.Blobs)
+	for i, r := range res.Rihlas {
+		what := fmt.Sprintf("rihla %d (%s)", i+1, r.Researcher)
+		log, err := rec.Load(r.TraceID)
+		ours := slices.ContainsFunc(own, func(o *trace.RihlaComplete) bool { return o.TraceID == r.TraceID })
+		if !r.TraceID.Valid() || errors.Is(err, marchwarden.CodeNotFound) && !ours {
+			continue // of a researcher that is not ours, or that did not come back
+		}
+		if err != nil {
+			a.check(what, err.Error())
+			continue
+		}
+		a.blobs(ctx, what, log, rec.Blobs)
+		wrong, err := verify.CheckPlaces(ctx, rec.Blobs, log, res)
+		for _, f := range wrong {
+			a.check(f.Name()+" "+f.Locator, f.Problem)
+		}
+		if err != nil {
+			return // ctx is over, and the caller finds out
+		}
+		if log.Latest() == nil {
+			a.check(what, "its run did not end")
+		}
+	}
+}
+
+// naming is an error that surely contains the blob it is about.
+func naming(ref blob.Ref, err error) string {
+	if strings.Contains(err.Error(), ref.String()) {
+		return err.Error()
+	}
+	return ref.String() + ": " + err.Error()
+}
+
+// recorded is the result that the run ended with, or nil after saying why not.
+func (a *Audit) recorded(ctx context.Context, id marchwarden.TraceID, log *trace.Log, store blob.Store) *marchwarden.Result {
+	done := log.Latest()
+	if done == nil {
+		a.check("result", "the run did not end, so there is none to check")
+		return nil
+	}
+	if log.Complete() == nil {
+		a.print("- the run went on after this result, and was cut off: 'marchwarden resume' resumes it")
+	}
+	data, err := store.Get(ctx, done.Result)
+	if err != nil {
+		return nil // said with the stored pieces
+	}
+	res, err := marchwarden.DecodeResult(data)
+	if err != nil {
+		a.check("result", err.Error())
+		return nil
+	}
+	if res.TraceID != id {
+		a.check("result", fmt.Sprintf("the one recorded is of another run, %s", res.TraceID))
+	}
+	cost := res.CostMetadata
+	if done.Citations != len(res.Citations) || done.Confidence != res.Confidence || done.TokensUsed != cost.TokensUsed || done.Iterations != cost.IterationsRun {
+		a.check("result", "the last step of the trace has other numbers than the result")
+	}
+	return res
+}
+
+// compare holds a given result against the recorded one.
+func (a *Audit) compare(kept, given *marchwarden.Result) {
+	want, err := marchwarden.EncodeResult(kept)
+	if err != nil {
+		a.check("result", err.Error())
+		return
+	}
+	handed := *given
+	handed.CheckedAt = nil // was added since
+	got, err := marchwarden.EncodeResult(&handed)
+	problem := ""
+	switch {
+	case err != nil:
+		problem = err.Error()
+	case !bytes.Equal(want, got):
+		problem = "it is not: " + replay.Difference(want, got)
+	}
+	a.check("the result is the one that was recorded", problem)
+}
+
+// support tells what the claims were judged to be, and how far two judges agreed in the
+// run.
+func (a *Audit) support(log *trace.Log, res *marchwarden.Result) {
+	count := map[marchwarden.Support]int{}
+	for _, c := range res.Claims {
+		count[c.Support]++
+	}
+	var parts []string
+	for _, k := range []marchwarden.Support{marchwarden.Supported, marchwarden.Quoted, marchwarden.Partial, marchwarden.Unsupported, marchwarden.Unchecked} {
+		if count[k] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[k], k))
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	line := "- support: " + strings.Join(parts, ", ")
+	if log != nil {
+		if step := run.FactsOf(log.Steps).Verified; step != nil && step.Judged > 0 {
+			line += fmt.Sprintf("; in the run the two judges agreed on %d of %d claims", step.Agreed, step.Judged)
+		}
+	}
+	a.print("%s", line)
+}
+
+// checked holds a result against the stored bytes, and its claims against what they
+// cite.
+func checked(ctx context.Context, blobs blob.Store, res *marchwarden.Result) (verify.Report, error) {
+	report, err := verify.Check(ctx, blobs, res)
+	if err != nil {
+		return report, marchwarden.Wrap(err, marchwarden.CodeCanceled, "check the citations")
+	}
+	r, err := reader.New()
+	if err != nil {
+		r = nil // words do
+	}
+	if err := verify.CheckSupport(ctx, r, res, &report); err != nil {
+		return report, marchwarden.Wrap(err, marchwarden.CodeCanceled, "judge the claims")
+	}
+	return report, nil
+}
+
+// report prints the citations, the claims and the answer's own problems.
+func (a *Audit) report(r verify.Report) {
+	for _, f := range slices.Concat(r.Citations, r.Closest) {
+		a.check(f.Name()+" "+f.Locator+" "+f.Hash, f.Problem)
+	}
+	for _, c := range r.Claims {
+		a.check(fmt.Sprintf("claim %s %s: %s", markersOf(c.Citations), c.Support, plaintext.Clip(c.Text, 100)), c.Problem)
+	}
+	for _, problem := range r.Answer {
+		a.check("answer", problem)
+	}
+}
+
+func markersOf(citations []int) string {
+	marks := ""
+	for _, n := range citations {
+		marks += fmt.Sprintf("[%d]", n)
+	}
+	return marks
+}

@@ -1,0 +1,208 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/biblio"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// Format is a form in which a run can leave.
+type Format struct {
+	Name     string
+	About    string   // what it is for
+	Type     string   // its media type
+	Suffixes []string // of files in it; the first is given to a file without a name
+	Binary   bool     // for programs only
+
+	write func(context.Context, Export, io.Writer) error
+}
+
+// Export is a run to be written, and what hears of it. Now, Note, Warn and When are required.
+type Export struct {
+	From    run.Store
+	Run     *run.Run
+	Home    string // where the checks of its sources are kept
+	Now     func() time.Time
+	Version string // of this program
+	Key     *Key   // who signs a bundle; nil: it is not signed
+	Comment string // what the signer says
+
+	Note func(format string, args ...any)
+	Warn func(message string)
+	When func(time.Time) string // a time, in words
+}
+
+// Formats are the formats. A file name is of the first whose suffix it has.
+func Formats() []Format {
+	const text = "text/plain; charset=utf-8"
+	return []Format{
+		{"mwz", "a bundle that anybody can check, offline", "application/zip", []string{Suffix}, true, exportBundle},
+		{"md", "a report in Markdown", "text/markdown; charset=utf-8", []string{".md", ".markdown"}, false, reportIn(report.Markdown)},
+		{"html", "a report as one page", "text/html; charset=utf-8", []string{".html", ".htm"}, false, reportIn(report.HTML)},
+		{"csl", "the sources as CSL-JSON", "application/json", []string{".csl.json", ".csl"}, false, listIn(biblio.CSL)},
+		{"json", "the result as JSON", "application/json", []string{".json"}, false, exportJSON},
+		{"bibtex", "the sources as BibTeX", text, []string{".bib", ".bibtex"}, false, listIn(biblio.BibTeX)},
+		{"ris", "the sources as RIS", text, []string{".ris"}, false, listIn(biblio.RIS)},
+		{"warc", "the fetched pages as a web archive", "application/gzip", []string{".warc.gz"}, true, exportWARC},
+	}
+}
+
+// FormatNames are the names of the formats.
+func FormatNames() []string {
+	var names []string
+	for _, f := range Formats() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// FormatOf is the format with a name or, if that is "", the one that a file's name tells;
+// ok is false if there is none.
+func FormatOf(name, file string) (f Format, ok bool) {
+	for _, f := range Formats() {
+		if name == f.Name {
+			return f, true
+		}
+		for _, suffix := range f.Suffixes {
+			if name == "" && strings.HasSuffix(strings.ToLower(file), suffix) {
+				return f, true
+			}
+		}
+	}
+	return Format{}, false
+}
+
+// Write writes a run in the format.
+func (f Format) Write(ctx context.Context, e Export, w io.Writer) error { return f.write(ctx, e, w) }
+
+// checked is the last check of the cited sources, if there was one. A report of it that
+// cannot be read costs no export.
+func (e Export) checked() (drift.Report, bool) {
+	last, ok, err := drift.Last(e.Home, e.Run.ID)
+	if err != nil {
+		e.Warn(err.Error())
+	}
+	return last, ok && err == nil
+}
+
+// exportJSON writes the result as 'ask --json' prints it, marked with when its sources were last
+// checked.
+func exportJSON(ctx context.Context, e Export, w io.Writer) error {
+	_, res, err := e.From.Result(ctx, e.Run)
+	if err != nil {
+		return err
+	}
+	if last, ok := e.checked(); ok {
+		res.CheckedAt = &last.CheckedAt
+	}
+	data, err := encode(res)
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "print JSON")
+}
+
+// largeBundle is what takes long enough to be announced, in bytes.
+const largeBundle = 100 << 20
+
+// exportBundle writes a bundle, after saying what others will see in it.
+func exportBundle(ctx context.Context, e Export, w io.Writer) error {
+	docs, err := e.From.Documents(ctx, e.Run)
+	if err != nil {
+		return err
+	}
+	e.Note("the bundle holds %s", inside(docs))
+	size := int64(0)
+	for _, ref := range e.Run.Refs() {
+		info, err := e.From.Blobs.Stat(ctx, ref)
+		if err != nil {
+			return err
+		}
+		size += info.Size
+	}
+	if size > largeBundle {
+		e.Note("packing %s", term.Bytes(size))
+	}
+	return Write(ctx, w, e.From, e.Run, Options{Now: e.Now(), Version: e.Version, Sign: e.Key, Comment: e.Comment})
+}
+
+// reportIn exports a report on a run. Nothing is written if the run has no result
+// yet. What is damaged in the record is warned of: the report says it, too.
+func reportIn(write func(io.Writer, *report.Report) error) func(context.Context, Export, io.Writer) error {
+	return func(ctx context.Context, e Export, w io.Writer) error {
+		r, err := report.Gather(ctx, e.From, e.Run)
+		if err != nil {
+			return err
+		}
+		if last, ok := e.checked(); ok {
+			r.Result.CheckedAt, r.Checked = &last.CheckedAt, last.Summary(e.When(last.CheckedAt))
+		}
+		for _, problem := range r.Problems {
+			e.Warn("the record is damaged: " + problem)
+		}
+		for i, src := range r.Sources {
+			if src.Problem != "" {
+				e.Warn(fmt.Sprintf("citation [%d] does not stand: %s", i+1, src.Problem))
+			}
+		}
+		return marchwarden.Wrap(write(w, r), marchwarden.CodeUnavailable, "write the report")
+	}
+}
+
+// listIn exports the list of a run's sources.
+func listIn(write func(io.Writer, []biblio.Entry) error) func(context.Context, Export, io.Writer) error {
+	return func(ctx context.Context, e Export, w io.Writer) error {
+		return reportIn(func(w io.Writer, r *report.Report) error {
+			if len(r.Result.Citations) == 0 {
+				e.Warn("the result cites nothing, so the list of sources is empty")
+			}
+			return write(w, r.Entries())
+		})(ctx, e, w)
+	}
+}
+
+// exportWARC writes the pages that a run fetched, and says what of its documents is not there.
+func exportWARC(ctx context.Context, e Export, w io.Writer) error {
+	n, err := WriteWARC(ctx, w, e.From, e.Run, WARCOptions{Now: e.Now, Version: e.Version})
+	if err != nil {
+		return err
+	}
+	left := counted([]kindCount{
+		{"is not of the web and stays private", "are not of the web and stay private", n.Private},
+		{"is known by its text alone", "are known by their text alone", n.NoBytes},
+		{"has an address that WARC does not take", "have an address that WARC does not take", n.BadAddress},
+	})
+	if left != "" {
+		e.Note("%s written; of the other documents %s", term.Plural(n.Pages, "page"), left)
+	}
+	return nil
+}
+
+// kindCount is how many there are of a kind, with the words for one and for many.
+type kindCount struct {
+	one, many string
+	n         int
+}
+
+// counted says how many there are of each kind; "" if there are none.
+func counted(kinds []kindCount) string {
+	var parts []string
+	for _, k := range kinds {
+		switch {
+		case k.n == 1:
+			parts = append(parts, "1 "+k.one)
+		case k.n > 1:
+			parts = append(parts, term.Count(k.n)+" "+k.many)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

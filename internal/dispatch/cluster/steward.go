@@ -1,0 +1,288 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch/cluster/streams"
+)
+
+// The work of one round, so that it stays small whatever there is.
+const (
+	defaultRemember = 100_000
+	readsPerRound   = 20_000 // entries of a stream
+	checksPerRound  = 1_000  // tasks
+	checksAtOnce    = 8
+)
+
+// smooth is over how many rounds, about, a rate is averaged.
+const smooth = 8
+
+// Steward maintains a cluster: it queues tasks again whose place in the queue was lost,
+// ends those that were canceled while they waited, copies ends that their worker had no
+// time to copy, and makes consumers anew that have stopped delivering. Every hub runs one,
+// and one of them at a time leads. It is safe for concurrent use.
+//
+// Whatever it does may be done twice, or by two at once: what can be written once only is
+// written once, and what belongs to a record is fenced. So a leader that does not know yet
+// that it is deposed does no harm.
+type Steward struct {
+	e     *Engine
+	name  string // what others see of who leads
+	lease time.Duration
+	// remember is how many tasks that have not ended are kept in mind, the oldest first.
+	// Later ones wait until there is room.
+	remember int
+
+	mu    sync.Mutex // guards what follows
+	stats Stewardship
+}
+
+// NewSteward makes a steward of the cluster that e has joined with the rights of a hub. It
+// does nothing before Run, and does not close e.
+func NewSteward(e *Engine, name string) *Steward {
+	return &Steward{e: e, name: name, lease: e.facts.Lease, remember: defaultRemember}
+}
+
+// Stats is what this steward did since it was made. Leading says whether it leads now.
+func (s *Steward) Stats() Stewardship {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stats
+}
+
+// count changes the measures.
+func (s *Steward) count(change func(*Stewardship)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.stats)
+}
+
+// Run stands by, leads whenever there is no leader, and returns nil when ctx ends. Only a
+// cluster that is not prepared for stewards is an error: what fails is counted, logged
+// and tried again.
+func (s *Steward) Run(ctx context.Context) error {
+	l := lease{holder: rand.Text(), now: s.e.cfg.Now}
+	var err error
+	for l.kv, l.ttl, err = s.bucket(ctx); err != nil; l.kv, l.ttl, err = s.bucket(ctx) {
+		if ctx.Err() == nil {
+			s.e.log.Warn("steward cannot begin", "error", err)
+		}
+		if streams.Pause(ctx, s.lease/3) != nil {
+			return nil
+		}
+	}
+	if l.ttl <= 0 {
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "the bucket %s keeps entries for ever: a leader that dies would lead for ever", streams.BucketWorker)
+	}
+	for ctx.Err() == nil {
+		term := l
+		if err := term.acquire(ctx, s.tenure); err != nil {
+			break
+		}
+		s.lead(ctx, &term)
+	}
+	return nil
+}
+
+// bucket is where the lease is kept, and how long it lasts.
+func (s *Steward) bucket(ctx context.Context) (jetstream.KeyValue, time.Duration, error) {
+	kv, err := s.e.conn.JetStream().KeyValue(ctx, streams.BucketWorker)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open the bucket %s: %w", streams.BucketWorker, err)
+	}
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("look at the bucket %s: %w", streams.BucketWorker, err)
+	}
+	return kv, status.TTL(), nil
+}
+
+// tenure is what the entry of the leader says.
+func (s *Steward) tenure() Stewardship {
+	t := s.Stats()
+	t.Name, t.Leading = s.name, true
+	return t
+}
+
+// lead does the rounds until the right is lost or ctx ends.
+func (s *Steward) lead(ctx context.Context, l *lease) {
+	s.count(func(t *Stewardship) {
+		t.Name, t.Leading, t.Since = s.name, true, s.e.cfg.Now()
+		t.Terms++
+	})
+	s.e.log.Info("steward leads", "name", s.name)
+	group, term := errgroup.WithContext(ctx)
+	group.Go(func() error { return l.keep(term, s.tenure) })
+	group.Go(func() error { return s.rounds(term) })
+	err := group.Wait()
+	s.count(func(t *Stewardship) {
+		t.Leading, t.Open, t.Investigations, t.PerMinute, t.Stuck, t.Silent = false, 0, 0, 0, nil, nil
+	})
+	if errors.Is(err, errDeposed) {
+		s.e.log.Warn("steward does not lead any more", "name", s.name)
+		return
+	}
+	l.release(ctx)
+}
+
+// rounds goes round until ctx ends. A round that fails is made up for by the next.
+func (s *Steward) rounds(ctx context.Context) error {
+	t := s.newTerm()
+	for {
+		err := t.round(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.count(func(st *Stewardship) {
+			st.Rounds++
+			if err != nil {
+				st.Failures++
+			}
+		})
+		if err != nil {
+			s.e.log.Warn("steward could not finish a round", "error", err)
+		}
+		pause := s.lease / 3
+		if err == nil && (t.tasks.more && len(t.open) < s.remember || t.ends.more) {
+			pause /= 32 // there is more to read
+		}
+		if err := streams.Pause(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// term is what a leader has in mind. A new leader begins with what its predecessor
+// noted down: before which task all have ended.
+type term struct {
+	*Steward
+	streams map[string]jetstream.Stream
+	tasks   cursor
+	ends    cursor
+	open    map[marchwarden.TraceID]*item
+	due     agenda
+	noted   uint64               // the low mark that is written down
+	lanes   map[string]*watched  // by the names of their consumers
+	workers []Presence           // as of this round
+	silent  []Presence           // that are missed
+	served  map[string]time.Time // when workers of a queue were last seen
+	start   time.Time            // of the term
+	ended   uint64               // ends that were heard of before this round
+	began   time.Time            // when the round before began
+}
+
+func (s *Steward) newTerm() *term {
+	return &term{Steward: s, start: s.e.cfg.Now(), served: map[string]time.Time{}, streams: map[string]jetstream.Stream{}, open: map[marchwarden.TraceID]*item{},
+		tasks: cursor{stream: streams.StreamTask}, ends: cursor{stream: streams.StreamDone, headers: true}}
+}
+
+// round does everything once.
+func (t *term) round(ctx context.Context) error {
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	err := t.roll(ctx)
+	// One that fails keeps none of the others from being done.
+	err = errors.Join(
+		wrap("list workers", err),
+		wrap("read new tasks", t.readTasks(ctx)),
+		wrap("read new ends", t.readEnds(ctx)),
+		wrap("check tasks", t.checkDue(ctx)),
+		wrap("watch consumers", t.watch(ctx)),
+		wrap("note the low mark", t.note(ctx)))
+	t.measure()
+	return err
+}
+
+// roll looks who is there. If that cannot be known, all are taken to be where they were.
+func (t *term) roll(ctx context.Context) error {
+	workers, err := t.e.Workers(ctx)
+	now := t.e.cfg.Now()
+	if err != nil {
+		t.workers = nil // no worker counts as waiting
+		for queue := range t.served {
+			t.served[queue] = now
+		}
+		return err
+	}
+	err = t.miss(ctx, workers)
+	t.workers = workers
+	for _, w := range workers {
+		for queue := range w.Queues {
+			t.served[queue] = now
+		}
+	}
+	maps.DeleteFunc(t.served, func(_ string, last time.Time) bool { return now.Sub(last) > 8*t.lease })
+	return err
+}
+
+// The most workers that are listed as silent, and for how long.
+const (
+	maxSilent = 50
+	silentFor = time.Hour
+)
+
+// miss lists the workers that were there and are not heard of, until they are, or another
+// of their name is. One that said that it leaves is not missed.
+func (t *term) miss(ctx context.Context, living []Presence) error {
+	var silent []Presence
+	var errs []error
+	for i, w := range slices.Concat(t.silent, t.workers) {
+		if slices.ContainsFunc(living, func(l Presence) bool {
+			return l.key == w.key || l.Name == w.Name && l.Host == w.Host && l.Since.After(w.Since)
+		}) || t.e.cfg.Now().Sub(w.Heard) > silentFor {
+			continue
+		}
+		if i >= len(t.silent) { // since this round
+			left, err := t.e.left(ctx, w)
+			if errs = append(errs, err); left || err != nil {
+				continue
+			}
+			w.Members = slices.Clone(w.Members)
+			for i := range w.Members {
+				w.Members[i] = dispatch.Member{Name: w.Members[i].Name} // enough to know it by
+			}
+		}
+		silent = append(silent, w)
+	}
+	t.silent = silent[max(0, len(silent)-maxSilent):]
+	t.count(func(s *Stewardship) { s.Silent = slices.Clone(t.silent) })
+	return errors.Join(errs...)
+}
+
+// measure says what there is to see.
+func (t *term) measure() {
+	investigations := 0
+	for _, it := range t.open {
+		if it.investigation == it.id {
+			investigations++
+		}
+	}
+	now := t.e.cfg.Now()
+	t.count(func(s *Stewardship) {
+		s.Open, s.Investigations = len(t.open), investigations
+		if took := now.Sub(t.began); !t.began.IsZero() && took > 0 { // the first round reads what is old
+			s.PerMinute += (float64(s.Ended-t.ended)/took.Minutes() - s.PerMinute) / smooth
+		}
+		t.ended, t.began = s.Ended, now
+	})
+}
+
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

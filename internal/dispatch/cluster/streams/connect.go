@@ -1,0 +1,269 @@
+// Package streams is what a cluster keeps on its hubs, in NATS JetStream: the connection,
+// the streams and their subjects, publishing that is acknowledged and may be repeated,
+// reading by subject from a stream's leader, taking from the work queue band by band and
+// lane by lane, the limits that all workers share, and the documents.
+//
+// It knows names, sequences and bytes. What the message of a task means is package
+// cluster's, and what may be used when is package limit's.
+package streams
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Config says how to reach a hub.
+type Config struct {
+	URL string // one or several, with commas between
+	// InProcess is a hub of this process; URL is not used then.
+	InProcess interface{ InProcessConn() (net.Conn, error) }
+	Name      string // who this is, as others see it
+	// Seed is the private nkey, read anew at each connect; nil is none.
+	Seed func() ([]byte, error)
+	TLS  *tls.Config
+	// Now is the clock. Leases are measured by it, so it must have a monotonic reading
+	// where it is to be relied on.
+	Now func() time.Time
+	Log *slog.Logger // nil: no log
+	// AccessKey and SecretKey are for documents in S3.
+	AccessKey, SecretKey string
+}
+
+// Conn is a connection to a hub that comes back by itself. It is safe for concurrent use.
+type Conn struct {
+	nc  *nats.Conn
+	js  jetstream.JetStream
+	now func() time.Time
+	log *slog.Logger
+	// patience is how long an effort lasts that a change of leaders may be in the way of.
+	patience             time.Duration
+	accessKey, secretKey string // for documents in S3
+	// refused is the last thing that the server did not allow, with its time: the client
+	// is told apart from the request, which would only time out.
+	refused atomic.Pointer[refusal]
+	// joined counts the connections made, so that who follows something knows of gaps.
+	joined atomic.Uint64
+
+	mu   sync.Mutex // guards what follows
+	life context.Context
+	end  context.CancelFunc // of the connection that there is; nothing asked over it is answered then
+}
+
+type refusal struct {
+	at  time.Time
+	err error
+}
+
+// denied is the error for a refused request; what says what was asked for.
+func (r *refusal) denied(what string) error {
+	return &marchwarden.Error{Code: marchwarden.CodeDenied, Message: what + ": the key is not allowed to do that", Err: r.err,
+		Hint: "use a key of the role that this needs; 'marchwarden cluster key list' on a hub shows them"}
+}
+
+const (
+	minMajor, minMinor = 2, 12
+	pingEvery          = 2 * time.Second
+	dialFor            = 5 * time.Second
+)
+
+// Connect reaches a hub. One that cannot be reached, refuses the login, or is older than 2.12 is an
+// error.
+func Connect(ctx context.Context, cfg Config) (*Conn, error) {
+	c := &Conn{now: cfg.Now, log: cfg.Log, patience: Patience, accessKey: cfg.AccessKey, secretKey: cfg.SecretKey}
+	c.life, c.end = context.WithCancel(context.Background())
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	opts, err := c.options(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(cfg.URL, opts...)
+	if err != nil {
+		code := marchwarden.CodeUnavailable
+		if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) {
+			code = marchwarden.CodeDenied
+		}
+		return nil, marchwarden.Wrap(err, code, "connect to the hub at %s", place(cfg))
+	}
+	if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
+		nc.Close()
+		return nil, err
+	}
+	c.nc = nc
+	if c.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(dialFor)); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("use JetStream: %w", err)
+	}
+	return c, nil
+}
+
+func place(cfg Config) string {
+	if cfg.InProcess != nil {
+		return "this process"
+	}
+	return cfg.URL
+}
+
+// options are the connection's; the deadline of ctx bounds the first dial alone.
+func (c *Conn) options(ctx context.Context, cfg Config) ([]nats.Option, error) {
+	timeout := dialFor
+	if end, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, max(end.Sub(cfg.Now()), time.Millisecond))
+	}
+	key := ""
+	if cfg.Seed != nil {
+		var err error
+		if key, err = publicKey(cfg.Seed); err != nil {
+			return nil, err
+		}
+	}
+	opts := []nats.Option{
+		nats.Name(cfg.Name),
+		nats.CustomInboxPrefix("_INBOX_" + cmp.Or(key, token(cfg.Name))), // of the key: no other may listen there
+		nats.Timeout(timeout),
+		nats.PingInterval(pingEvery),
+		nats.MaxPingsOutstanding(2),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(250 * time.Millisecond),
+		nats.ReconnectJitter(250*time.Millisecond, 250*time.Millisecond),
+		// What is published while there is no connection fails at once, and the caller that waits
+		// for its acknowledgement tries again: nothing is sent unnoticed later.
+		nats.ReconnectBufSize(-1),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			c.joined.Add(1)
+			c.log.Info("connected to a hub again", "hub", nc.ConnectedServerName())
+		}),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			c.broken()
+			if err != nil {
+				c.log.Warn("lost the connection to the hub", "error", err)
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			level := slog.LevelWarn
+			if errors.Is(err, nats.ErrPermissionViolation) && c.refused.Swap(&refusal{cfg.Now(), err}) != nil {
+				level = slog.LevelDebug // one says enough: a key of the wrong role is refused with everything
+			}
+			c.log.Log(context.Background(), level, "the hub complains", "error", err)
+		}),
+	}
+	if cfg.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(cfg.InProcess))
+	}
+	if cfg.TLS != nil {
+		opts = append(opts, nats.Secure(cfg.TLS))
+	}
+	if key != "" {
+		opts = append(opts, nats.Nkey(key, func(nonce []byte) ([]byte, error) { return sign(cfg.Seed, nonce) }))
+	}
+	return opts, nil
+}
+
+func publicKey(seed func() ([]byte, error)) (string, error) {
+	var key string
+	err := withKey(seed, func(pair nkeys.KeyPair) (err error) {
+		key, err = pair.PublicKey()
+		return err
+	})
+	return key, err
+}
+
+func sign(seed func() ([]byte, error), nonce []byte) ([]byte, error) {
+	var sum []byte
+	err := withKey(seed, func(pair nkeys.KeyPair) (err error) {
+		sum, err = pair.Sign(nonce)
+		return err
+	})
+	return sum, err
+}
+
+func withKey(seed func() ([]byte, error), use func(nkeys.KeyPair) error) error {
+	text, err := seed()
+	if err != nil {
+		return fmt.Errorf("read the key: %w", err)
+	}
+	pair, err := nkeys.FromSeed(text)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "read the key")
+	}
+	defer pair.Wipe()
+	return use(pair)
+}
+
+// checkVersion refuses a server that lacks what the engine stands on.
+func checkVersion(version string) error {
+	part := strings.SplitN(version, ".", 3)
+	if len(part) >= 2 {
+		major, err1 := strconv.Atoi(part[0])
+		minor, err2 := strconv.Atoi(part[1])
+		if err1 == nil && err2 == nil && (major > minMajor || major == minMajor && minor >= minMinor) {
+			return nil
+		}
+	}
+	return &marchwarden.Error{
+		Code:    marchwarden.CodeUnsupported,
+		Message: fmt.Sprintf("the NATS server there is version %q; %d.%d or later is needed", version, minMajor, minMinor),
+		Hint:    "start one with 'marchwarden hub'",
+	}
+}
+
+// token is a name as one token of a subject.
+func token(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// broken gives up what waits for an answer: it would come to a connection that is gone.
+func (c *Conn) broken() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end()
+	c.life, c.end = context.WithCancel(context.Background())
+}
+
+// try is the context of one request: so long, and not longer than the connection.
+func (c *Conn) try(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	c.mu.Lock()
+	life := c.life
+	c.mu.Unlock()
+	one, cancel := context.WithTimeout(ctx, patience)
+	detach := context.AfterFunc(life, cancel)
+	return one, func() { detach(); cancel() }
+}
+
+// JetStream is for what is done with streams and buckets as a whole.
+func (c *Conn) JetStream() jetstream.JetStream { return c.js }
+
+// NATS is the connection itself, for what is not kept.
+func (c *Conn) NATS() *nats.Conn { return c.nc }
+
+// Joined counts how often the connection was made anew. A change says that what came by
+// subscription may have gaps.
+func (c *Conn) Joined() uint64 { return c.joined.Load() }
+
+// Close ends the connection. It may be repeated.
+func (c *Conn) Close() {
+	c.nc.Close()
+	c.broken()
+}

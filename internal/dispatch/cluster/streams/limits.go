@@ -1,0 +1,207 @@
+package streams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/limit"
+)
+
+const (
+	// slowSubject and the name of a key carry the message that no call may be made. It is not
+	// stored: a process that misses it reads it in the bucket if the key has a rule, and otherwise
+	// is refused once itself.
+	slowSubject = "mw.slow."
+	// limitTry is how long one exchange with the bucket may take.
+	limitTry = 2 * time.Second
+)
+
+// Limits are the limits that all workers of a cluster share, as one process sees them: one
+// key of a bucket for each, swapped by its revision, on the clock of the hub that leads the
+// bucket. They are safe for concurrent use.
+type Limits struct {
+	c     *Conn
+	rules limit.Rules
+	set   *limit.Set
+	clock *clock
+
+	mu  sync.Mutex // guards what follows
+	kv  jetstream.KeyValue
+	sub *nats.Subscription
+}
+
+// Limits makes the limits of a cluster that is prepared. Nothing is asked before one is
+// used. The caller closes them before the connection.
+func (c *Conn) Limits(rules limit.Rules) *Limits {
+	l := &Limits{c: c, rules: rules, clock: newClock(c.now)}
+	l.set = limit.NewSet(limit.SetConfig{Rules: rules, Store: l.store, Now: c.now, Tell: l.tell})
+	return l
+}
+
+// Limit is what all share of a key such as "anthropic/requests" or
+// "host:example.org/requests". One that no rule limits waits only after Slow.
+func (l *Limits) Limit(key string) dispatch.Limiter {
+	l.listen()
+	return l.set.Limit(key)
+}
+
+// Status is what is used of every limit that has a rule of its own, in a fixed order.
+func (l *Limits) Status(ctx context.Context) ([]limit.Use, error) {
+	var uses []limit.Use
+	for _, key := range l.rules.Exact() {
+		rate, _ := l.rules.For(key)
+		u, err := limit.Look(ctx, key, rate, l.store(key))
+		if err != nil {
+			return nil, err
+		}
+		uses = append(uses, u)
+	}
+	return uses, nil
+}
+
+// Close stops listening. It may be repeated.
+func (l *Limits) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sub == nil {
+		return nil
+	}
+	err := l.sub.Unsubscribe()
+	l.sub = nil
+	if errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrBadSubscription) {
+		return nil
+	}
+	return err
+}
+
+// slowed is the word that goes round. It says for how long, not until when: that needs no
+// common clock.
+type slowed struct {
+	Key string        `json:"key"`
+	For time.Duration `json:"for_ns"`
+}
+
+// listen hears what others say from now on, if it can.
+func (l *Limits) listen() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sub != nil {
+		return
+	}
+	sub, err := l.c.nc.Subscribe(slowSubject+"*", func(m *nats.Msg) {
+		var s slowed
+		if json.Unmarshal(m.Data, &s) == nil && s.For > 0 {
+			l.set.Heard(s.Key, l.clock.Now().Add(s.For))
+		}
+	})
+	if err == nil {
+		l.sub = sub
+	}
+}
+
+// tell says it to others at once. Of a key that has a rule, it is in the bucket, too.
+func (l *Limits) tell(key string, until time.Time) {
+	body, err := json.Marshal(slowed{Key: key, For: until.Sub(l.clock.Now())})
+	if err == nil {
+		_ = l.c.nc.Publish(slowSubject+limit.Name(key), body)
+	}
+}
+
+// open is the bucket, and sees to it that the clock is right.
+func (l *Limits) open(ctx context.Context) (jetstream.KeyValue, error) {
+	if l.c.nc.IsClosed() {
+		return nil, limit.ErrClosed
+	}
+	l.mu.Lock()
+	kv := l.kv
+	l.mu.Unlock()
+	if kv == nil {
+		var err error
+		if kv, err = l.c.js.KeyValue(ctx, BucketLimit); err != nil {
+			return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the bucket of limits")
+		}
+		l.mu.Lock()
+		l.kv = kv
+		l.mu.Unlock()
+	}
+	return kv, l.clock.set(ctx, func(ctx context.Context) (time.Time, error) { return serverTime(ctx, kv) })
+}
+
+// serverTime asks the hub that leads the bucket what time it is.
+func serverTime(ctx context.Context, kv jetstream.KeyValue) (time.Time, error) {
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return time.Time{}, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ask a hub for the time")
+	}
+	with, ok := status.(interface{ StreamInfo() *jetstream.StreamInfo })
+	if !ok || with.StreamInfo().TimeStamp.IsZero() {
+		return time.Time{}, marchwarden.Errorf(marchwarden.CodeUnsupported, "the hub does not say what time it is")
+	}
+	return with.StreamInfo().TimeStamp, nil
+}
+
+// store is the store of a key.
+func (l *Limits) store(key string) limit.Store { return &limitStore{limits: l, name: limit.Name(key)} }
+
+type limitStore struct {
+	limits *Limits
+	name   string
+}
+
+func (c *limitStore) Load(ctx context.Context) ([]byte, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, limitTry)
+	defer cancel()
+	kv, err := c.limits.open(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	entry, err := kv.Get(ctx, c.name)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read a limit")
+	}
+	return entry.Value(), entry.Revision(), nil
+}
+
+func (c *limitStore) Swap(ctx context.Context, state []byte, rev uint64) (next uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limitTry)
+	defer cancel()
+	kv, err := c.limits.open(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if rev == 0 {
+		next, err = kv.Create(ctx, c.name, state)
+	} else {
+		next, err = kv.Update(ctx, c.name, state, rev)
+	}
+	switch {
+	case conflict(err):
+		return 0, limit.ErrConflict
+	case err != nil:
+		return 0, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write a limit")
+	}
+	return next, nil
+}
+
+func (c *limitStore) Now() time.Time { return c.limits.clock.Now() }
+
+// conflict reports that the key is at another revision. Streams with replicas say so in
+// another way than those without.
+func conflict(err error) bool {
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
+		return true
+	}
+	var api *jetstream.APIError
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == errWrongLastConst)
+}

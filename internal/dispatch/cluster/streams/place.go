@@ -1,0 +1,77 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/dir"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob/s3"
+)
+
+// OwnBlobs is the address of the evidence store that a cluster has in itself; so is "".
+const OwnBlobs = "jetstream"
+
+// CheckBlobs says whether address is one of an evidence store, without opening anything.
+// What is wrong is CodeInvalid, of a field; nothing secret is repeated.
+func CheckBlobs(field, address string) error {
+	_, _, err := parsePlace(field, address)
+	return err
+}
+
+// OpenBlobs opens the evidence store at address: "jetstream" or "", "dir:/path", or
+// "s3://bucket/prefix?endpoint=https://host&region=name". A directory must be there
+// already. It stays open for as long as the process runs.
+func (c *Conn) OpenBlobs(ctx context.Context, address string) (blob.Store, error) {
+	path, bucket, err := parsePlace("blobs of the cluster", address)
+	switch {
+	case err != nil:
+		return nil, err
+	case path != "":
+		return openDir(path)
+	case bucket != nil:
+		bucket.AccessKey, bucket.SecretKey = c.accessKey, c.secretKey
+		return s3.Open(ctx, *bucket)
+	}
+	return c.blobs()
+}
+
+// openDir opens the directory that all hosts share. One that is missing is not made: it
+// is most likely not mounted, and what was written below it would be on this host alone.
+func openDir(path string) (blob.Store, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: "the evidence is in " + path + ", which is not there",
+			Hint: "mount the folder that all hosts of the cluster share"}
+	}
+	files, err := dir.Open(path)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "blobs")
+	}
+	return files, nil
+}
+
+// parsePlace gives a path, or a bucket, or neither for the cluster's own store.
+func parsePlace(field, address string) (path string, bucket *s3.Config, err error) {
+	if address == "" || address == OwnBlobs {
+		return "", nil, nil
+	}
+	if path, ok := strings.CutPrefix(address, "dir:"); ok {
+		if !filepath.IsAbs(path) {
+			return "", nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "the path behind dir: does not begin at the root",
+				Hint: "write dir:/path; it must be the same directory on every host, such as a network file system"}
+		}
+		return path, nil, nil
+	}
+	if strings.HasPrefix(address, "s3:") {
+		config, err := s3.ParseURL(field, address)
+		return "", &config, err
+	}
+	// Not repeated: what is no address may be a key in the wrong place.
+	return "", nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: "not the address of an evidence store",
+		Hint: "write jetstream, dir:/path or s3://bucket/prefix?endpoint=https://host&region=name"}
+}

@@ -1,0 +1,146 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Pointer is a task that was taken from the queue, for as long as it is renewed. When its lease has
+// ended another taker may have it, and the hub cannot tell the two apart: so nothing is said about
+// it any more, except that it is done.
+type Pointer struct {
+	c     *Conn
+	reply string
+	lease time.Duration
+
+	// Subject is where it waited. The submitting client chose it: it is the task's place only if
+	// the task itself says so.
+	Subject   string
+	Task      marchwarden.TraceID
+	Queued    time.Time // when it was submitted, by the hub's clock
+	Delivered int       // how often it was taken, this time included
+	pending   uint64
+	again     string // tells others of it
+	held      atomic.Pointer[time.Time]
+}
+
+// Held is not later than its lease began, or was last renewed.
+func (p *Pointer) Held() time.Time { return *p.held.Load() }
+
+// Over says that the lease has ended.
+func (p *Pointer) Over() bool { return p.c.now().Sub(p.Held()) >= p.lease }
+
+// errOver is the error of what is said about a pointer too late.
+var errOver = marchwarden.Errorf(marchwarden.CodeUnavailable, "the lease of the task has ended")
+
+// pull takes the next pointer of a lane; nil if there is none. The end of a context does
+// not stop it: what is on its way would wait for the end of its lease.
+//
+// A pointer comes under its own subject, so which request it answers cannot be told. So what comes
+// late, for a request that was given up, is delivered to no caller: by then its lease may have
+// ended and another taker may have it.
+func (q *Queue) pull(band, number int) (p *Pointer, err error) {
+	if q.answers == nil {
+		if q.answers, err = q.c.nc.SubscribeSync(q.inbox + ".*"); err != nil {
+			return nil, err
+		}
+	}
+	p, err = q.ask(band, number)
+	if err != nil && !errors.Is(err, nats.ErrNoResponders) {
+		_ = q.answers.Unsubscribe() // fails if the connection is closed, which ends it too
+		q.inbox, q.answers = q.c.nc.NewInbox(), nil
+	}
+	return p, err
+}
+
+// ask asks for a pointer, and waits for the answer.
+func (q *Queue) ask(band, number int) (*Pointer, error) {
+	ctx, stop := q.c.try(context.Background(), tryFor)
+	defer stop()
+	q.asked++
+	reply := q.inbox + "." + strconv.FormatUint(q.asked, 10)
+	subject := "$JS.API.CONSUMER.MSG.NEXT." + StreamWork + "." + ConsumerName(q.name, band, number)
+	taken := q.c.now()
+	if err := q.c.nc.PublishRequest(subject, reply, []byte(`{"batch":1,"no_wait":true}`)); err != nil {
+		return nil, err
+	}
+	for {
+		m, err := q.answers.NextMsgWithContext(ctx)
+		if err != nil {
+			return nil, err
+		}
+		status := m.Header.Get("Status")
+		switch {
+		case status == "":
+			return q.pointer(m, taken)
+		case m.Subject != reply: // of a request that has its answer
+		case status == "503":
+			return nil, nats.ErrNoResponders
+		default:
+			return nil, nil
+		}
+	}
+}
+
+func (q *Queue) pointer(m *nats.Msg, taken time.Time) (*Pointer, error) {
+	meta, err := m.Metadata()
+	if err != nil {
+		return nil, fmt.Errorf("read what was taken from the queue: %w", err)
+	}
+	p := &Pointer{c: q.c, reply: m.Reply, lease: q.lease, Subject: m.Subject, Queued: meta.Timestamp, Delivered: int(min(meta.NumDelivered, 1<<30)), pending: meta.NumPending}
+	p.held.Store(&taken)
+	queue, band, lane, _ := ParseLane(m.Subject) // it is of a lane, as all that comes from one
+	p.again = WakeSubject(queue, band, lane)
+	// A worker that finds no task for a pointer removes the pointer.
+	p.Task, _ = marchwarden.ParseTraceID(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:])
+	return p, nil
+}
+
+// Renew keeps the pointer for another lease from now, if its lease has not ended.
+func (p *Pointer) Renew(ctx context.Context) error {
+	if p.Over() {
+		return errOver
+	}
+	ctx, stop := p.c.try(ctx, tryFor)
+	defer stop()
+	asked := p.c.now()
+	_, err := p.c.nc.RequestWithContext(ctx, p.reply, []byte("+WPI"))
+	if err == nil {
+		p.held.Store(&asked)
+	}
+	return err
+}
+
+// Drop takes the pointer from the queue for good. It is gone when Drop returns.
+func (p *Pointer) Drop(ctx context.Context) error {
+	return p.c.retry(ctx, "drop a pointer", func(ctx context.Context) error {
+		_, err := p.c.nc.RequestWithContext(ctx, p.reply, []byte("+ACK"))
+		return err
+	})
+}
+
+// Return gives the pointer back, so that another taker can have it after a while, if its lease has
+// not ended.
+func (p *Pointer) Return(after time.Duration) error {
+	if p.Over() {
+		return errOver
+	}
+	word := "-NAK"
+	if after > 0 {
+		word = fmt.Sprintf(`-NAK {"delay": %d}`, after.Nanoseconds())
+	}
+	err := p.c.nc.Publish(p.reply, []byte(word))
+	if err == nil && after <= 0 {
+		err = p.c.nc.Publish(p.again, nil)
+	}
+	return err
+}

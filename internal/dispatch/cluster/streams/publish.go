@@ -1,0 +1,270 @@
+package streams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// How long an effort lasts that a change of leaders may be in the way of, and one try of
+// it. What is asked of a cluster that is forming often has no answer: then the first try is
+// shorter.
+const (
+	Patience = 20 * time.Second
+	tryFor   = 3 * time.Second
+	firstTry = 500 * time.Millisecond
+)
+
+// Pause waits, or returns the error of ctx.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// The error codes of JetStream that are told apart.
+const (
+	errNoPeers        = 10005
+	errNoMessage      = 10037
+	errStreamNotFound = 10059
+	errWrongLast      = 10071
+	errStoreFailed    = 10077
+	errWrongLastConst = 10164
+)
+
+// errsFull are those of a stream, an account or a server that has no room left.
+var errsFull = []jetstream.ErrorCode{10002, 10023, 10047, errStoreFailed}
+
+// ErrFenced says that something else was written to the subject before.
+var ErrFenced = errors.New("something else was written before")
+
+// ErrFull says that the subject holds a message already.
+var ErrFull = errors.New("the subject holds a message already")
+
+// ErrUnprepared says that the engine's streams are not made yet.
+var ErrUnprepared error = &marchwarden.Error{Code: marchwarden.CodeUnavailable,
+	Message: "the cluster is not prepared", Hint: "start a hub with 'marchwarden hub'"}
+
+// Message is something to publish to a stream.
+type Message struct {
+	Subject string
+	Header  nats.Header
+	Data    []byte
+	// ID tells one publication from another: published twice it counts once.
+	ID string
+	// After is the sequence that the last message of the subject must have, 0 for none.
+	// nil publishes whatever there is.
+	After *uint64
+}
+
+// Publish publishes a message and returns its sequence when it is kept, at a quorum where
+// there are replicas. It tries through changes of leaders, for Patience. old says that it
+// was there already, by this call or an earlier one. ErrFenced and ErrFull say that it is not kept;
+// after any other error that is unknown.
+func (c *Conn) Publish(ctx context.Context, m Message) (seq uint64, old bool, err error) {
+	msg := nats.NewMsg(m.Subject)
+	for key, values := range m.Header {
+		msg.Header[key] = values
+	}
+	msg.Data = m.Data
+	if m.ID != "" {
+		msg.Header.Set(nats.MsgIdHdr, m.ID)
+	}
+	if m.After != nil {
+		msg.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(*m.After, 10))
+	}
+	err = c.retry(ctx, "publish to "+m.Subject, func(ctx context.Context) error {
+		reply, err := c.nc.RequestMsgWithContext(ctx, msg)
+		if err != nil {
+			return err
+		}
+		var ack struct {
+			Error     *jetstream.APIError `json:"error"`
+			Seq       uint64              `json:"seq"`
+			Duplicate bool                `json:"duplicate"`
+		}
+		if err := json.Unmarshal(reply.Data, &ack); err != nil {
+			return fmt.Errorf("read the acknowledgement: %w", err)
+		}
+		if ack.Error != nil {
+			return ack.Error
+		}
+		seq, old = ack.Seq, old || ack.Duplicate
+		return nil
+	})
+	if !errors.Is(err, ErrFenced) || m.ID == "" {
+		return seq, old, err
+	}
+	// The acknowledgement of an earlier try may have been lost: then the last is ours.
+	last, found, readErr := c.Last(ctx, m.Subject)
+	if readErr != nil {
+		return 0, false, readErr
+	}
+	if found && last.Header.Get(nats.MsgIdHdr) == m.ID {
+		return last.Seq, true, nil
+	}
+	return 0, false, err
+}
+
+// Insist does what a cluster that is forming or changing its leaders cannot do yet, in
+// tries of a few seconds each, until ctx ends. What the hub refuses for good ends it.
+func (c *Conn) Insist(ctx context.Context, what string, try func(context.Context) error) error {
+	return c.insist(ctx, what, firstTry, try)
+}
+
+// retry is Insist for as long as there is patience, and with longer tries. It returns the
+// error of ctx if that ends.
+func (c *Conn) retry(ctx context.Context, what string, try func(context.Context) error) error {
+	limit, stop := context.WithTimeout(ctx, c.patience)
+	defer stop()
+	err := c.insist(limit, what, tryFor, try)
+	if ctx.Err() != nil && errors.Is(err, marchwarden.CodeUnavailable) {
+		return ctx.Err()
+	}
+	return err
+}
+
+// insist tries, each time for twice as long.
+func (c *Conn) insist(ctx context.Context, what string, first time.Duration, try func(context.Context) error) error {
+	began, wait := c.now(), 15*time.Millisecond
+	for patience := first; ; patience = min(2*patience, tryFor) {
+		one, cancel := c.try(ctx, patience)
+		err := try(one)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		if final := c.final(what, err, began); final != nil {
+			return final
+		}
+		if Pause(ctx, wait/2+rand.N(wait)) != nil {
+			return &marchwarden.Error{Code: marchwarden.CodeUnavailable, Message: what, Err: err, Hint: hintOf(err)}
+		}
+		wait = min(2*wait, 500*time.Millisecond)
+	}
+}
+
+// hintOf says what to do about hubs that could not do what was asked for in time.
+func hintOf(err error) string {
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && slices.Contains(errsFull, api.ErrorCode) {
+		return "the hubs are full: give them more storage, or keep documents elsewhere: dir:/path or s3://bucket"
+	}
+	return ""
+}
+
+// final is what an error comes to that another try would not change, nil for others.
+func (c *Conn) final(what string, err error, began time.Time) error {
+	var api *jetstream.APIError
+	switch {
+	case errors.As(err, &api):
+		switch {
+		case api.ErrorCode == errWrongLast || api.ErrorCode == errWrongLastConst:
+			return ErrFenced
+		case api.ErrorCode == errStoreFailed && api.Description == "maximum messages per subject exceeded":
+			return ErrFull
+		case api.ErrorCode == errNoMessage:
+			return api
+		case api.ErrorCode == errStreamNotFound:
+			return ErrUnprepared
+		case api.Code >= 500 || api.Code == 409 || api.ErrorCode == errNoPeers:
+			return nil
+		}
+		return marchwarden.Wrap(api, marchwarden.CodeUnavailable, "%s", what)
+	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrInvalidConnection):
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "the engine is closed")
+	case errors.Is(err, nats.ErrMaxPayload), errors.Is(err, nats.ErrBadSubject):
+		return marchwarden.Wrap(err, marchwarden.CodeInternal, "%s", what)
+	}
+	if r := c.refused.Load(); r != nil && !r.at.Before(began) {
+		return r.denied(what)
+	}
+	return nil
+}
+
+// Entry is a message of a stream.
+type Entry struct {
+	Subject string
+	Seq     uint64
+	Header  nats.Header
+	Data    []byte
+}
+
+// Last is the last message of a subject, as the leader of its stream knows it.
+func (c *Conn) Last(ctx context.Context, subject string) (Entry, bool, error) {
+	return c.get(ctx, streamOf(subject), map[string]any{"last_by_subj": subject})
+}
+
+// Next is the first message from a sequence on of a subject, which may have wildcards, as
+// the leader of its stream knows it.
+func (c *Conn) Next(ctx context.Context, subject string, from uint64) (Entry, bool, error) {
+	return c.get(ctx, streamOf(subject), map[string]any{"seq": max(from, 1), "next_by_subj": subject})
+}
+
+// Key is the value of a key of a bucket, as the leader of its stream knows it: the reads of
+// the buckets themselves may be answered by a replica that is behind.
+func (c *Conn) Key(ctx context.Context, bucket, key string) ([]byte, bool, error) {
+	entry, found, err := c.get(ctx, "KV_"+bucket, map[string]any{"last_by_subj": "$KV." + bucket + "." + key})
+	if op := entry.Header.Get("KV-Operation"); err != nil || !found || op == "DEL" || op == "PURGE" {
+		return nil, false, err
+	}
+	return entry.Data, true, nil
+}
+
+func (c *Conn) get(ctx context.Context, stream string, ask map[string]any) (Entry, bool, error) {
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return Entry{}, false, fmt.Errorf("ask %s for a message: %w", stream, err)
+	}
+	var answer struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message struct {
+			Subject string `json:"subject"`
+			Seq     uint64 `json:"seq"`
+			Header  []byte `json:"hdrs"`
+			Data    []byte `json:"data"`
+		} `json:"message"`
+	}
+	err = c.retry(ctx, "read from "+stream, func(ctx context.Context) error {
+		answer.Error = nil
+		reply, err := c.nc.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, body)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(reply.Data, &answer); err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		if answer.Error != nil {
+			return answer.Error
+		}
+		return nil
+	})
+	if api := (*jetstream.APIError)(nil); errors.As(err, &api) && api.ErrorCode == errNoMessage {
+		return Entry{}, false, nil
+	}
+	if err != nil {
+		return Entry{}, false, err
+	}
+	m := answer.Message
+	e := Entry{Subject: m.Subject, Seq: m.Seq, Data: m.Data, Header: nats.Header{}}
+	if len(m.Header) > 0 {
+		if e.Header, err = nats.DecodeHeadersMsg(m.Header); err != nil {
+			return Entry{}, false, marchwarden.Wrap(err, marchwarden.CodeCorrupt, "read message %d of %s", m.Seq, stream)
+		}
+	}
+	return e, true, nil
+}

@@ -1,0 +1,409 @@
+package embed_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+)
+
+const diskModel = "test-model/1"
+
+// vectorOf is a vector that belongs to a text and to no other.
+func vectorOf(text string, n int) embed.Vector {
+	seed := uint64(len(text))
+	for _, b := range []byte(text) {
+		seed = seed*1099511628211 + uint64(b)
+	}
+	r := rand.New(rand.NewPCG(seed, 7))
+	v := make(embed.Vector, n)
+	for i := range v {
+		v[i] = float32(r.NormFloat64())
+	}
+	return v
+}
+
+func textsOf(from, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("sentence number %d of a long book", from+i)
+	}
+	return out
+}
+
+func vectorsOf(texts []string, n int) []embed.Vector {
+	out := make([]embed.Vector, len(texts))
+	for i, t := range texts {
+		out[i] = vectorOf(t, n)
+	}
+	return out
+}
+
+func open(t testing.TB, dir string, most int64) *embed.DiskStore {
+	t.Helper()
+	s := embed.OpenDiskStore(dir, most)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func put(t testing.TB, s *embed.DiskStore, texts []string) {
+	t.Helper()
+	if err := s.Put(diskModel, texts, vectorsOf(texts, 32)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check reads texts and fails on a vector that is not the text's own. It returns how
+// many are there.
+func check(t testing.TB, s *embed.DiskStore, texts []string) (known int) {
+	t.Helper()
+	got, err := s.Get(diskModel, texts)
+	if err != nil || len(got) != len(texts) {
+		t.Fatalf("%d vectors: %v", len(got), err)
+	}
+	for i, v := range got {
+		if v == nil {
+			continue
+		}
+		known++
+		if want := vectorOf(texts[i], 32); !slices.Equal(v, want) {
+			t.Errorf("%q has the vector of another: %v, want %v", texts[i], v, want)
+		}
+	}
+	return known
+}
+
+// What was put comes back to the bit, to every process that opens the folder, and not for another
+// model.
+func TestVectorsComeBack(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a", "vectors")
+	s := open(t, dir, 0)
+	if n := check(t, s, textsOf(0, 3)); n != 0 {
+		t.Fatalf("%d vectors out of nothing", n)
+	}
+	odd := embed.Vector{0, float32(math.Copysign(0, -1)), float32(math.NaN()), math.SmallestNonzeroFloat32, -math.MaxFloat32, float32(math.Inf(1))}
+	if err := s.Put("odd", []string{"x", ""}, []embed.Vector{odd, odd}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, textsOf(0, 100))
+	put(t, s, textsOf(50, 100)) // half of them again
+	for name, s := range map[string]*embed.DiskStore{"the same": s, "another": open(t, dir, 0)} {
+		if n := check(t, s, textsOf(0, 160)); n != 150 {
+			t.Errorf("%s: %d of 150", name, n)
+		}
+		got, err := s.Get("odd", []string{"x", "", "y"})
+		if err != nil || got[0] == nil || got[1] == nil || got[2] != nil {
+			t.Fatalf("%s: %v, %v", name, got, err)
+		}
+		for i := range odd {
+			if math.Float32bits(got[0][i]) != math.Float32bits(odd[i]) {
+				t.Errorf("%s: number %d is %x", name, i, math.Float32bits(got[0][i]))
+			}
+		}
+		if got, err := s.Get("test-model/2", textsOf(0, 2)); err != nil || got[0] != nil || got[1] != nil {
+			t.Errorf("%s: another model has them, too: %v", name, err)
+		}
+	}
+	if bytes, n, err := embed.DiskStoreSize(dir); err != nil || n != 152 || bytes < 150*32*4 {
+		t.Errorf("%d vectors in %d bytes: %v", n, bytes, err)
+	}
+	if bytes, n, err := embed.DiskStoreSize(filepath.Join(dir, "none")); err != nil || n != 0 || bytes != 0 {
+		t.Errorf("%d vectors in %d bytes of no folder: %v", n, bytes, err)
+	}
+	private(t, dir)
+}
+
+// private fails if any but the owner may look.
+func private(t *testing.T, dir string) {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		return
+	}
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Vectors that do not belong together are refused.
+func TestWhatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir(), 0)
+	for name, vs := range map[string][]embed.Vector{
+		"too few": {{1}}, "of two lengths": {{1}, {1, 2}}, "empty": {{}, {}}, "one empty": {{1}, {}}, "endless": {make(embed.Vector, 1<<17), make(embed.Vector, 1<<17)},
+	} {
+		if err := s.Put(diskModel, []string{"a", "b"}, vs); err == nil {
+			t.Errorf("%s: kept", name)
+		}
+	}
+	if got, err := s.Get(diskModel, []string{"a", "b"}); err != nil || got[0] != nil || got[1] != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// Whatever happens to the files, a vector is the right one or none, and new ones are
+// kept all the same.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	hurt := map[string]func(b []byte) []byte{
+		"cut":        func(b []byte) []byte { return b[:r.IntN(len(b))] },
+		"flipped":    func(b []byte) []byte { b[r.IntN(len(b))] ^= 1 << r.IntN(8); return b },
+		"zeroed":     func(b []byte) []byte { clear(b[r.IntN(len(b)):]); return b },
+		"grown":      func(b []byte) []byte { return append(b, make([]byte, r.IntN(100))...) },
+		"emptied":    func([]byte) []byte { return nil },
+		"a stranger": func([]byte) []byte { return []byte("something else\n") },
+	}
+	for name, how := range hurt {
+		for _, end := range []string{"*.keys", "*.vec"} {
+			for range 4 {
+				dir := t.TempDir()
+				s := embed.OpenDiskStore(dir, 0)
+				put(t, s, textsOf(0, 20))
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				path := only(t, dir, end)
+				b, err := os.ReadFile(path)
+				if err == nil {
+					err = os.WriteFile(path, how(b), 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				s = embed.OpenDiskStore(dir, 0)
+				check(t, s, textsOf(0, 20))
+				put(t, s, textsOf(0, 40))
+				again := embed.OpenDiskStore(dir, 0)
+				for _, s := range []*embed.DiskStore{s, again} {
+					if n := check(t, s, textsOf(0, 40)); n != 40 {
+						t.Errorf("%s %s: %d of 40", name, end, n)
+					}
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func only(t testing.TB, dir, pattern string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%v, %v", found, err)
+	}
+	return found[0]
+}
+
+// The folder does not grow without end; what is newest stays.
+func TestBound(t *testing.T) {
+	t.Parallel()
+	const most = 200_000 // about 1,190 vectors
+	dir := t.TempDir()
+	s, reader := open(t, dir, most), open(t, dir, most)
+	for i := range 60 {
+		put(t, s, textsOf(100*i, 100))
+		if n := check(t, reader, textsOf(100*i, 100)); n != 100 {
+			t.Fatalf("%d of 100 of batch %d", n, i)
+		}
+		if bytes, _, err := embed.DiskStoreSize(dir); err != nil || bytes > most+most/4 {
+			t.Fatalf("%d bytes: %v", bytes, err)
+		}
+	}
+	if n := check(t, open(t, dir, most), textsOf(0, 6000)); n < 800 || n > 1400 {
+		t.Errorf("%d vectors are left", n)
+	}
+	for _, held := range []*embed.DiskStore{s, reader} { // a removed file takes room as long as it is open
+		if n := check(t, held, textsOf(0, 6000)); n < 800 || n > 1400 {
+			t.Errorf("%d vectors are held by who was there from the beginning", n)
+		}
+	}
+	if n := check(t, open(t, dir, most), textsOf(5500, 500)); n != 500 {
+		t.Errorf("%d of the newest 500", n)
+	}
+}
+
+// The folder may be deleted at any time.
+func TestDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "vectors")
+	s := open(t, dir, 0)
+	put(t, s, textsOf(0, 10))
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, textsOf(10, 10))
+	if n := check(t, open(t, dir, 0), textsOf(0, 20)); n != 10 {
+		t.Errorf("%d of the 10 that were put after that", n)
+	}
+}
+
+// A folder that cannot be written keeps nothing and says so; what is in it is read.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() == 0 || runtime.GOOS == "windows" {
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, file, 0) // no user, whatever their rights, writes below a file
+		if err := s.Put(diskModel, []string{"a"}, []embed.Vector{{1}}); err == nil {
+			t.Error("kept below a file")
+		}
+		if got, _ := s.Get(diskModel, []string{"a"}); len(got) != 1 || got[0] != nil {
+			t.Errorf("%v", got)
+		}
+		return
+	}
+	dir := t.TempDir()
+	put(t, open(t, dir, 0), textsOf(0, 5))
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o700) })
+	s := open(t, dir, 1) // a new generation would be due
+	if err := s.Put(diskModel, []string{"new"}, []embed.Vector{make(embed.Vector, 32)}); err == nil {
+		t.Error("kept in a folder that cannot be written")
+	}
+	if n := check(t, s, textsOf(0, 5)); n != 5 {
+		t.Errorf("%d of 5", n)
+	}
+}
+
+// Many goroutines of several processes put and get at once; no vector is ever wrong,
+// and at the end all are there, although one of the processes was killed.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	if dir := os.Getenv("SHELF_TEST_DIR"); dir != "" {
+		work(t, dir)
+		return
+	}
+	dir := t.TempDir()
+	ctx, kill := context.WithCancel(t.Context())
+	var g errgroup.Group
+	for i := range 3 {
+		g.Go(func() error {
+			ctx := ctx
+			if i > 0 {
+				ctx = t.Context()
+			}
+			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestManyAtOnce$")
+			cmd.Env = append(os.Environ(), "SHELF_TEST_DIR="+dir)
+			out, err := cmd.CombinedOutput()
+			if err != nil && i > 0 {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
+		})
+	}
+	time.Sleep(50 * time.Millisecond)
+	kill()
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	if n := check(t, open(t, dir, 0), textsOf(0, 400)); n != 400 {
+		t.Errorf("%d of 400", n)
+	}
+}
+
+func work(t *testing.T, dir string) {
+	s := open(t, dir, 0)
+	var g errgroup.Group
+	for i := range 4 {
+		g.Go(func() error {
+			for j := range 12 {
+				texts := textsOf((i*100+j*40)%400, 40)
+				if err := s.Put(diskModel, texts, vectorsOf(texts, 32)); err != nil && !strings.Contains(err.Error(), "locked") {
+					return err
+				}
+				check(t, s, textsOf(0, 400))
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// filled is a folder with as many vectors as a large library has.
+func filled(tb testing.TB, n int) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	s := embed.OpenDiskStore(dir, 0)
+	for i := 0; i < n; i += 1000 {
+		texts := textsOf(i, 1000)
+		if err := s.Put(diskModel, texts, vectorsOf(texts, 384)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+func BenchmarkOpen50k(b *testing.B) {
+	dir := filled(b, 50_000)
+	texts := textsOf(49_000, 1)
+	for b.Loop() {
+		s := embed.OpenDiskStore(dir, 0)
+		if got, err := s.Get(diskModel, texts); err != nil || got[0] == nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGet64(b *testing.B) {
+	dir := filled(b, 50_000)
+	s := open(b, dir, 0)
+	at := 0
+	for b.Loop() {
+		at = (at + 7919) % 49_000
+		if got, err := s.Get(diskModel, textsOf(at, 64)); err != nil || got[63] == nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkGet64Unknown(b *testing.B) {
+	dir := filled(b, 50_000)
+	s := open(b, dir, 0)
+	texts := textsOf(1_000_000, 64)
+	for b.Loop() {
+		if got, err := s.Get(diskModel, texts); err != nil || got[63] != nil {
+			b.Fatal(err)
+		}
+	}
+}

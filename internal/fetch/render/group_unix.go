@@ -1,0 +1,21 @@
+//go:build unix && !linux
+
+package render
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// Supported tells whether a process can be given files besides the standard three.
+const Supported = true
+
+// ownGroup puts the browser into a process group of its own.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+}
+
+// killGroup kills the browser with all its children. A group that is gone already is no error, and no other can have its number yet: they are given out in turn.
+func killGroup(cmd *exec.Cmd) {
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+}

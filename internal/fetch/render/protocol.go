@@ -1,0 +1,112 @@
+package render
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// ErrGone says that the browser closed its end.
+var ErrGone = errors.New("the browser went away")
+
+// Message is what goes over the wire: a command has a method and an ID, its answer the ID alone, an event the method alone. Session is "" for the browser itself.
+type Message struct {
+	ID      int64           `json:"id,omitempty"`
+	Session string          `json:"sessionId,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *Fault          `json:"error,omitempty"`
+}
+
+// Fault is the browser's answer to a command that it did not carry out.
+type Fault struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+// Error is what the browser said.
+func (f *Fault) Error() string {
+	return fmt.Sprintf("the browser answered %d: %.300s", f.Code, f.Message)
+}
+
+// Wire talks the browser's debugging protocol over a pair of pipes: JSON messages, each ended by a zero byte. One goroutine at a time may use it, besides
+// the one that reads.
+type Wire struct {
+	out     io.Writer
+	in      chan Message
+	ended   chan struct{} // closed by end: messages are read on and thrown away, so that the browser is never held up
+	reading sync.WaitGroup
+	err     error // why in was closed
+	last    int64 // the ID of the last command
+}
+
+// newWire starts to read. A message over limit bytes ends it. The caller calls end, and closes both pipes.
+func newWire(out io.Writer, in io.Reader, limit int64) *Wire {
+	w := &Wire{out: out, in: make(chan Message), ended: make(chan struct{})}
+	w.reading.Go(func() {
+		defer close(w.in)
+		w.err = w.read(bufio.NewReaderSize(in, 64<<10), limit)
+	})
+	return w
+}
+
+func (w *Wire) read(in *bufio.Reader, limit int64) error {
+	var line []byte
+	for {
+		part, err := in.ReadSlice(0)
+		if int64(len(line)+len(part)) > limit {
+			return marchwarden.Errorf(marchwarden.CodeMalformed, "a message of the browser is over %d bytes", limit)
+		}
+		line = append(line, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil: // the pipe was closed, by whom does not matter
+			return ErrGone
+		}
+		var m Message
+		if err := json.Unmarshal(line[:len(line)-1], &m); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeMalformed, "read a message of the browser")
+		}
+		line = line[:0]
+		if cap(line) > 1<<20 {
+			line = nil // a document; the rest is short
+		}
+		select {
+		case w.in <- m:
+		case <-w.ended:
+		}
+	}
+}
+
+// In is what the browser says. It is closed when there will be no more.
+func (w *Wire) In() <-chan Message { return w.in }
+
+// Err is why In was closed; ask for it after that. It is ErrGone when the browser closed its end.
+func (w *Wire) Err() error { return w.err }
+
+// Send writes a command and returns its ID. Session is "" for the browser itself.
+func (w *Wire) Send(session, method string, with any) (int64, error) {
+	raw, err := json.Marshal(with)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", method, err)
+	}
+	w.last++
+	line, err := json.Marshal(Message{ID: w.last, Session: session, Method: method, Params: raw})
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", method, err)
+	}
+	if _, err := w.out.Write(append(line, 0)); err != nil {
+		return 0, fmt.Errorf("%s: %w", method, errors.Join(ErrGone, err))
+	}
+	return w.last, nil
+}
+
+// end lets go of what still comes in.
+func (w *Wire) end() { close(w.ended) }

@@ -1,0 +1,220 @@
+package httpdoor
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+)
+
+// admit finds out who asks and whether they have one of the scopes. If not, the
+// request is answered. named is the scope to tell a caller of.
+func (d *Door) admit(w http.ResponseWriter, r *http.Request, named string, scopes ...string) (access.Principal, bool) {
+	headers := r.Header.Values("Authorization")
+	if len(headers) > 1 {
+		d.refuse(w, "auth_malformed", http.StatusBadRequest, "the request has several Authorization headers", "send one")
+		return access.Principal{}, false
+	}
+	if d.cfg.Auth == nil {
+		return access.Anonymous(), true
+	}
+	token, given := bearer(headers)
+	if !given {
+		// The first request of a client that is about to ask for a token looks like this,
+		// so it counts as a request and not as a failure.
+		if leave, ok := d.take(w, "addr "+remote(r)); ok {
+			leave()
+			d.challenge(w, r, named, "")
+			d.refuse(w, "auth_missing", http.StatusUnauthorized, "a token is needed", "send it as Authorization: Bearer TOKEN")
+		}
+		return access.Principal{}, false
+	}
+	p, err := d.keeper.who(r, token)
+	switch {
+	case errors.Is(err, errGuessing):
+		retryAfter(w, retryLater)
+		d.refuse(w, "auth_rate", http.StatusTooManyRequests, "too many wrong tokens from this address", "wait, then use the right one")
+	case errors.Is(err, access.ErrScope) || err == nil && !slices.ContainsFunc(scopes, p.May):
+		d.challenge(w, r, named, "insufficient_scope")
+		d.refuse(w, "scope", http.StatusForbidden, "the token lacks a scope for this", "it needs one of: "+strings.Join(scopes, ", "))
+	case err == nil:
+		return p, true
+	case errors.Is(err, marchwarden.CodeDenied):
+		d.challenge(w, r, named, "invalid_token")
+		d.refuse(w, "auth_invalid", http.StatusUnauthorized, "the token is refused", "it may be wrong, expired or meant for another server")
+	default:
+		retryAfter(w, retryLater)
+		d.refuse(w, "auth_unavailable", http.StatusServiceUnavailable, "tokens cannot be checked at the moment", "try again in a few seconds")
+	}
+	return access.Principal{}, false
+}
+
+// errGuessing says that an address has sent too many wrong tokens of late.
+var errGuessing = errors.New("too many wrong tokens")
+
+// keeper asks an authenticator whose a token is, and keeps callers from trying many. It is safe
+// for concurrent use.
+type keeper struct {
+	auth access.Authenticator
+	now  func() time.Time
+	log  *slog.Logger
+
+	failures *lru[*rate.Limiter] // wrong tokens by address
+	known    *lru[struct{}]      // keyed hashes of tokens that were good
+	knownKey [32]byte
+}
+
+// newKeeper is a keeper that remembers the failures of so many addresses. The log gets a line for
+// every token that is refused, without it, and so no more of them than an address may try.
+func newKeeper(auth access.Authenticator, now func() time.Time, log *slog.Logger, addresses int) *keeper {
+	k := &keeper{auth: auth, now: now, log: log,
+		failures: newLRU[*rate.Limiter](addresses, nil),
+		known:    newLRU[struct{}](maxTokensKept, nil),
+	}
+	_, _ = rand.Read(k.knownKey[:]) // it never fails: the program ends if there is nothing random
+	return k
+}
+
+// who asks the authenticator, unless the address has sent too many wrong tokens, which
+// is errGuessing; the other errors are the authenticator's. Behind a proxy, or in one
+// office, many callers have one address: a token that was good before is looked at all
+// the same, so that a caller who guesses cannot lock out those who work.
+func (k *keeper) who(r *http.Request, token string) (access.Principal, error) {
+	failures := k.failures.get(remote(r), newFailures)
+	seen := k.knows(token)
+	if !k.known.has(seen) && failures.TokensAt(k.now()) < 1 {
+		return access.Principal{}, errGuessing
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), authTimeout)
+	defer cancel()
+	p, err := k.auth.Authenticate(ctx, token)
+	if err == nil && p.ID == "" {
+		err = marchwarden.Errorf(marchwarden.CodeDenied, "the token has no owner")
+	}
+	switch {
+	case err == nil:
+		k.known.get(seen, func() struct{} { return struct{}{} })
+		return p, nil
+	case errors.Is(err, marchwarden.CodeDenied) && !errors.Is(err, access.ErrScope):
+		k.known.drop(seen)
+		failures.AllowN(k.now(), 1)
+		k.log.Warn("a token is refused", "address", remote(r), "reason", without(token, err))
+	case r.Context().Err() == nil:
+		k.log.Warn("a token cannot be checked or lacks a scope", "address", remote(r), "reason", without(token, err))
+	}
+	return access.Principal{}, err
+}
+
+// without is the text of an error that certainly does not hold the token.
+func without(token string, err error) string {
+	return strings.ReplaceAll(err.Error(), token, "[token]")
+}
+
+// knows is a hash of a token that is of no use outside this process.
+func (k *keeper) knows(token string) string {
+	h := hmac.New(sha256.New, k.knownKey[:])
+	h.Write([]byte(token))
+	return string(h.Sum(nil))
+}
+
+// bearer is the token of an Authorization header. Another scheme is no token.
+func bearer(headers []string) (token string, given bool) {
+	if len(headers) == 0 {
+		return "", false
+	}
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	token = strings.TrimSpace(token)
+	return token, strings.EqualFold(scheme, "Bearer") && token != ""
+}
+
+// challenge says in WWW-Authenticate what is missing and where a token is to be had.
+func (d *Door) challenge(w http.ResponseWriter, r *http.Request, scope, problem string) {
+	var params []string
+	add := func(name, value string) {
+		if value != "" {
+			params = append(params, name+`="`+strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value)+`"`)
+		}
+	}
+	add("error", problem)
+	add("resource_metadata", d.metadataURL(r))
+	add("scope", scope)
+	if len(params) == 0 {
+		add("realm", "marchwarden")
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer "+strings.Join(params, ", "))
+}
+
+func (d *Door) metadataURL(r *http.Request) string {
+	if d.cfg.MetadataURL != "" || d.cfg.Metadata == nil {
+		return d.cfg.MetadataURL
+	}
+	scheme := "http://"
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	return scheme + r.Host + metadataPath + Path
+}
+
+// remote is the address of a caller, as far as one caller has one: with IPv6 each has a whole
+// network.
+func remote(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	a = a.Unmap().WithZone("")
+	if a.Is6() && !a.IsLoopback() {
+		return netip.PrefixFrom(a, 64).Masked().String()
+	}
+	return a.String()
+}
+
+// callerKey is whom a request counts for.
+func callerKey(p access.Principal, r *http.Request) string {
+	if p.ID == access.Anonymous().ID {
+		return "addr " + remote(r)
+	}
+	return "id " + p.ID
+}
+
+// withoutSecrets is a request with another context and without what proves who asks. It shares
+// nothing that changes with the one of net/http.
+func withoutSecrets(r *http.Request, ctx context.Context) *http.Request {
+	in := r.Clone(ctx)
+	for _, secret := range []string{"Authorization", "Proxy-Authorization", "Cookie", formHeader} {
+		in.Header.Del(secret)
+	}
+	return in
+}
+
+// inside is the request that the MCP handler sees: with the principal and the whole body, without
+// the token.
+func inside(r *http.Request, p access.Principal, body []byte) *http.Request {
+	in := withoutSecrets(r, access.With(r.Context(), p))
+	if q := in.URL.Query(); q.Has("access_token") {
+		q.Del("access_token")
+		in.URL.RawQuery = q.Encode()
+		in.RequestURI = in.URL.RequestURI()
+	}
+	in.Body, in.ContentLength, in.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	return in
+}

@@ -1,0 +1,218 @@
+package httpdoor
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Metrics are the measurements of one process, in a registry of their own. Every label
+// has few values, whatever callers send. All methods are safe for concurrent use, and
+// those of nil do nothing.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	requests *prometheus.CounterVec
+	rejected *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+
+	operations *prometheus.HistogramVec
+	research   *prometheus.HistogramVec
+	tokens     *prometheus.CounterVec
+	gauges     atomic.Pointer[Gauges]
+
+	mu       sync.Mutex
+	outcomes []string // that were seen, the first few
+}
+
+// Gauges are numbers that are asked for when the measurements are read. A nil one
+// reads as 0. They must be safe for concurrent use and quick.
+type Gauges struct {
+	Research func() int // running now
+	Sessions func() int // of MCP clients, open now
+	Tasks    func() int // not ended
+}
+
+// The buckets that the conventions of OpenTelemetry name for MCP operations, in seconds.
+var seconds = []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}
+
+// maxOutcomes bounds the values of the label outcome.
+const maxOutcomes = 24
+
+// other stands for every value of a label beyond those that are known.
+const other = "other"
+
+// NewMetrics makes measurements for a program of this version.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "marchwarden_http_requests_total",
+			Help: "HTTP requests answered, by kind of path, method and class of status."}, []string{"path", "method", "status"}),
+		rejected: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "marchwarden_http_rejected_total",
+			Help: "HTTP requests that the door refused, by reason."}, []string{"reason"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "marchwarden_http_request_duration_seconds",
+			Help: "Time from the head of a request to the end of its answer, by kind of path.", Buckets: seconds}, []string{"path"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "marchwarden_http_requests_in_flight",
+			Help: "HTTP requests being answered."}),
+		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcp_server_operation_duration_seconds",
+			Help: "Duration of MCP requests and notifications as the server sees them.", Buckets: seconds}, []string{"mcp_method_name", "outcome"}),
+		research: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "marchwarden_research_duration_seconds",
+			Help: "Duration of research, by how it ended.", Buckets: seconds}, []string{"outcome"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "marchwarden_research_tokens_total",
+			Help: "Tokens of language models used by research, by how it ended."}, []string{"outcome"}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "marchwarden_build_info", Help: "Always 1; the labels say what runs.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()}})
+	build.Set(1)
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,
+		m.requests, m.rejected, m.duration, m.inFlight, m.operations, m.research, m.tokens,
+		m.gauge("marchwarden_research_running", "Research running now.", func(g *Gauges) func() int { return g.Research }),
+		m.gauge("marchwarden_mcp_sessions", "Sessions of MCP clients that are open.", func(g *Gauges) func() int { return g.Sessions }),
+		m.gauge("marchwarden_mcp_tasks", "MCP tasks that have not ended.", func(g *Gauges) func() int { return g.Tasks }))
+	return m
+}
+
+func (m *Metrics) gauge(name, help string, which func(*Gauges) func() int) prometheus.GaugeFunc {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+		if g := m.gauges.Load(); g != nil && which(g) != nil {
+			return float64(which(g)())
+		}
+		return 0
+	})
+}
+
+// Watch sets where the gauges are read from, in place of those before.
+func (m *Metrics) Watch(g Gauges) {
+	if m != nil {
+		m.gauges.Store(&g)
+	}
+}
+
+// Add has others measured besides. One whose names are taken is CodeInternal.
+func (m *Metrics) Add(others ...prometheus.Collector) error {
+	if m == nil {
+		return nil
+	}
+	for _, c := range others {
+		if err := m.registry.Register(c); err != nil {
+			return marchwarden.Wrap(err, marchwarden.CodeInternal, "measure more")
+		}
+	}
+	return nil
+}
+
+// mcpMethods are the values of mcp_method_name.
+var mcpMethods = []string{"initialize", "ping", "server/discover", "tools/list", "tools/call", "resources/list", "resources/templates/list",
+	"resources/read", "resources/subscribe", "resources/unsubscribe", "subscriptions/listen", "prompts/list", "prompts/get", "completion/complete",
+	"logging/setLevel", "tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/result",
+	"notifications/initialized", "notifications/cancelled", "notifications/progress", "notifications/roots/list_changed"}
+
+// ObserveOperation counts one MCP request or notification. A method that is not of MCP
+// counts as "other", and so does an outcome that is not a word of a-z and _, or one too
+// many.
+func (m *Metrics) ObserveOperation(method, outcome string, took time.Duration) {
+	if m == nil {
+		return
+	}
+	if !slices.Contains(mcpMethods, method) {
+		method = other
+	}
+	m.operations.WithLabelValues(method, m.outcome(outcome)).Observe(took.Seconds())
+}
+
+// ObserveResearch counts one research that has ended, with the tokens it used.
+// Outcomes are bounded as in ObserveOperation.
+func (m *Metrics) ObserveResearch(outcome string, took time.Duration, tokens int) {
+	if m == nil {
+		return
+	}
+	outcome = m.outcome(outcome)
+	m.research.WithLabelValues(outcome).Observe(took.Seconds())
+	m.tokens.WithLabelValues(outcome).Add(float64(max(0, tokens)))
+}
+
+// Failures is a researcher whose failures are counted as research that has ended. Of its answers
+// ObserveResearch is to be told.
+func (m *Metrics) Failures(r marchwarden.Researcher, now func() time.Time) marchwarden.Researcher {
+	return failures{r, m, now}
+}
+
+type failures struct {
+	marchwarden.Researcher
+	metrics *Metrics
+	now     func() time.Time
+}
+
+func (f failures) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	began := f.now()
+	res, err := f.Researcher.Research(ctx, req, sink)
+	if err != nil {
+		f.metrics.ObserveResearch(string(marchwarden.CodeOf(err)), f.now().Sub(began), 0)
+	}
+	return res, err
+}
+
+func (m *Metrics) outcome(s string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slices.Contains(m.outcomes, s) {
+		return s
+	}
+	if len(m.outcomes) == maxOutcomes || !word(s) {
+		return other
+	}
+	m.outcomes = append(m.outcomes, s)
+	return s
+}
+
+func word(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && r != '_' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 32
+}
+
+// httpMethods are the values of the label method.
+var httpMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
+
+func (m *Metrics) begin() {
+	if m != nil {
+		m.inFlight.Inc()
+	}
+}
+
+func (m *Metrics) end(path, method string, status int, took time.Duration) {
+	if m == nil {
+		return
+	}
+	if !slices.Contains(httpMethods, method) {
+		method = other
+	}
+	m.inFlight.Dec()
+	m.requests.WithLabelValues(path, method, strconv.Itoa(status/100)+"xx").Inc()
+	m.duration.WithLabelValues(path).Observe(took.Seconds())
+}
+
+func (m *Metrics) reject(reason string) {
+	if m != nil {
+		m.rejected.WithLabelValues(reason).Inc()
+	}
+}
+
+func (m *Metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}

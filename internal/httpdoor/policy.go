@@ -1,0 +1,235 @@
+package httpdoor
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+)
+
+// hostPort is a name or address in lower case, without brackets and final dot, and a
+// port, "" if there is none.
+type hostPort struct{ name, port string }
+
+// splitHost takes a Host header apart. Not ok if it is none.
+func splitHost(s string) (hostPort, bool) {
+	name, port := s, ""
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && (strings.HasSuffix(s[:i], "]") || strings.Count(s, ":") == 1) {
+		name, port = s[:i], s[i+1:]
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return hostPort{}, false
+		}
+	}
+	bracketed := strings.HasPrefix(name, "[") && strings.HasSuffix(name, "]")
+	if bracketed {
+		name = name[1 : len(name)-1]
+	}
+	if strings.Contains(name, ":") != bracketed || strings.ContainsAny(name, "/\\@?#*[] \t,%") {
+		return hostPort{}, false
+	}
+	name = strings.TrimSuffix(strings.ToLower(name), ".")
+	return hostPort{name, port}, name != ""
+}
+
+// policy says which names a server may be called by, besides loopback and the address that a
+// connection came to, and from which pages in a browser. It is safe for concurrent use.
+//
+// A page in a browser can make a name of its own point to this machine and then talk
+// to it as if it were its own server (DNS rebinding). It cannot make the browser put
+// another name than its own into Host.
+//
+// For origins the base is http.CrossOriginProtection, for its reading of Sec-Fetch-Site and its
+// list of trusted origins. It is made against forged forms and so lets every GET,
+// HEAD and OPTIONS pass, and any Origin under a Sec-Fetch-Site that says same-origin;
+// it does not know that Host may be forged by DNS, nor the scheme, and it speaks no
+// CORS. Here a GET opens a stream of answers, so the rest is ours: a client that sends an Origin
+// must be allowed, whatever the method and whatever else is claimed.
+type policy struct {
+	hosts   []hostPort
+	base    *http.CrossOriginProtection
+	trusted map[string]bool // origins
+}
+
+// newPolicy reads names and origins as they are written in Config; the origins of the names are
+// allowed, too. CodeInvalid names the field that is wrong.
+func newPolicy(names, list []string) (*policy, error) {
+	hosts, err := newHosts(names)
+	if err != nil {
+		return nil, err
+	}
+	p := &policy{hosts, http.NewCrossOriginProtection(), map[string]bool{}}
+	return p, p.trust(list)
+}
+
+// CheckHosts says what is wrong with Config.Hosts, without making a door of it.
+func CheckHosts(names []string) error {
+	_, err := newPolicy(names, nil)
+	return err
+}
+
+// CheckOrigins says what is wrong with Config.Origins, without making a door of it.
+func CheckOrigins(list []string) error {
+	_, err := newPolicy(nil, list)
+	return err
+}
+
+func newHosts(names []string) ([]hostPort, error) {
+	var all []hostPort
+	for _, s := range names {
+		h, ok := splitHost(s)
+		if !ok {
+			return nil, invalid("hosts", "%q is not a name with or without a port, such as research.example.org", s)
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+// knows reports whether a request is for a name that the server is known by.
+func (p *policy) knows(r *http.Request) bool {
+	h, ok := splitHost(r.Host)
+	if !ok {
+		return false
+	}
+	if access.IsLoopback(h.name) || slices.ContainsFunc(p.hosts, func(known hostPort) bool { return known.covers(h) }) {
+		return true
+	}
+	// The address that the connection came to: a page served under it is from here.
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil {
+		return false
+	}
+	to, err := netip.ParseAddrPort(local.String())
+	asked, err2 := netip.ParseAddr(h.name)
+	return err == nil && err2 == nil && asked.Unmap() == to.Addr().Unmap().WithZone("") && portOr(h.port, r) == strconv.Itoa(int(to.Port()))
+}
+
+// covers reports whether h is meant by a configured host. Without a port, h may be of
+// either scheme: TLS may end at a proxy.
+func (known hostPort) covers(h hostPort) bool {
+	return known.name == h.name && (known.port == "" || known.port == h.port || h.port == "" && (known.port == "443" || known.port == "80"))
+}
+
+func portOr(port string, r *http.Request) string {
+	switch {
+	case port != "":
+		return port
+	case r.TLS != nil:
+		return "443"
+	}
+	return "80"
+}
+
+// trust takes origins of a configuration, and those of the known hosts.
+func (p *policy) trust(list []string) error {
+	for _, s := range list {
+		s = strings.ToLower(s)
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Host == "" || u.Scheme+"://"+u.Host != s || !plainHost(u.Host) {
+			return invalid("origins", "%q is not an origin, such as https://app.example.org", s)
+		}
+		p.trusted[s] = true
+	}
+	for _, h := range p.hosts {
+		at := h.name
+		if strings.Contains(at, ":") {
+			at = "[" + at + "]"
+		}
+		for _, scheme := range []string{"http", "https"} {
+			if h.port == "" || h.port == defaultPorts[scheme] {
+				p.trusted[scheme+"://"+at] = true
+			}
+			if h.port != "" && h.port != defaultPorts[scheme] {
+				p.trusted[scheme+"://"+at+":"+h.port] = true
+			}
+		}
+	}
+	for s := range p.trusted {
+		if err := p.base.AddTrustedOrigin(s); err != nil {
+			return invalid("origins", "%q is not an origin: %v", s, err)
+		}
+	}
+	return nil
+}
+
+var defaultPorts = map[string]string{"http": "80", "https": "443"}
+
+func plainHost(s string) bool {
+	_, ok := splitHost(s)
+	return ok
+}
+
+// foreign says what is wrong with the origin of a request, in words that any caller may read; ""
+// if nothing is. hostOK says whether knows allows the request. Programs other than browsers send
+// no origin.
+func (p *policy) foreign(r *http.Request, hostOK bool) string {
+	all := r.Header.Values("Origin")
+	if len(all) > 1 {
+		return "the request has several origins"
+	}
+	if len(all) == 0 {
+		switch r.Header.Get("Sec-Fetch-Site") {
+		case "", "none", "same-origin":
+			return ""
+		}
+		return "a browser sends this for a page of another site"
+	}
+	if !p.trusted[all[0]] && !(hostOK && sameOrigin(all[0], r)) {
+		return "the request is from a page of an origin that may not call this server"
+	}
+	if err := p.base.Check(r); err != nil {
+		return "a browser sends this for a page of another site"
+	}
+	return ""
+}
+
+// sameOrigin reports whether a page of this origin is from where the request goes.
+// Without TLS here the page may still be https: TLS may end at a proxy.
+func sameOrigin(origin string, r *http.Request) bool {
+	scheme, rest, ok := strings.Cut(origin, "://")
+	if !ok || scheme != "https" && (scheme != "http" || r.TLS != nil) {
+		return false
+	}
+	from, ok := splitHost(rest)
+	to, ok2 := splitHost(r.Host)
+	if !ok || !ok2 || from.name != to.name {
+		return false
+	}
+	orElse(&from.port, defaultPorts[scheme])
+	orElse(&to.port, defaultPorts[scheme])
+	return from.port == to.port
+}
+
+const (
+	corsHeaders = "Content-Type, Authorization, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Last-Event-ID"
+	corsExposed = "Mcp-Session-Id, WWW-Authenticate"
+	corsMaxAge  = "600"
+)
+
+// answerCORS tells a browser that an allowed origin may read the answer, and answers for
+// good if it only asks in advance. No cookies: there are none here.
+func answerCORS(w http.ResponseWriter, r *http.Request) bool {
+	h := w.Header()
+	if origin := r.Header.Get("Origin"); origin != "" {
+		h.Add("Vary", "Origin")
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", corsExposed)
+	}
+	if r.Method != http.MethodOptions {
+		return false
+	}
+	h.Set("Allow", strings.Join(methods, ", "))
+	if r.Header.Get("Origin") != "" {
+		h.Add("Vary", "Access-Control-Request-Method, Access-Control-Request-Headers")
+		h.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
+		h.Set("Access-Control-Allow-Headers", corsHeaders)
+		h.Set("Access-Control-Max-Age", corsMaxAge)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}

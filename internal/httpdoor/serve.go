@@ -1,0 +1,200 @@
+package httpdoor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+)
+
+// How long the parts of the end take beyond Grace.
+const (
+	deliverTime = time.Second            // for answers to get out after the work has stopped
+	closeTime   = 250 * time.Millisecond // for connections to be closed in good order
+)
+
+// probeTime is how long one who asks for measurements may take.
+const probeTime = 10 * time.Second
+
+// NewServer is an HTTP server with the limits that all of ours have.
+func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+}
+
+// Run lets a server answer on l, with TLS if there is a certificate, until ctx ends. Then finish
+// must end the server. It closes l. CodeUnavailable if the server could not go on.
+func Run(ctx context.Context, srv *http.Server, l net.Listener, certFile, keyFile string, finish func()) error {
+	ended := make(chan error, 1)
+	go func() {
+		if certFile != "" {
+			ended <- srv.ServeTLS(l, certFile, keyFile)
+			return
+		}
+		ended <- srv.Serve(l)
+	}()
+	var err error
+	select {
+	case err = <-ended:
+		_ = l.Close() // ServeTLS leaves it open if the certificate is bad
+		_ = srv.Close()
+	case <-ctx.Done():
+		finish()
+		if err = <-ended; errors.Is(err, http.ErrServerClosed) {
+			return nil
+		}
+	}
+	return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "serve on %s", l.Addr())
+}
+
+// Serve answers on l until ctx ends, and closes l. Then it is not ready any more, new
+// MCP requests get 503, Stop is called, and the requests in flight have Grace and a
+// second to end; what is left, such as streams that never end by themselves, is closed.
+// It returns nil after such an end, also if something had to be closed, and
+// CodeUnavailable if it could not go on. A door that has ended does not open again.
+func (d *Door) Serve(ctx context.Context, l net.Listener) error {
+	// Requests outlive ctx, so that they can deliver what there is.
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	srv := NewServer(d.Handler(), d.cfg.Log)
+	srv.ReadHeaderTimeout = d.cfg.HeaderTimeout
+	srv.BaseContext = func(net.Listener) context.Context { return requests }
+	return Run(ctx, srv, l, d.cfg.CertFile, d.cfg.KeyFile, func() {
+		d.cfg.Log.Info("shutting down")
+		d.drain(requests)
+		cancel() // open streams may say goodbye
+		closing, stop := context.WithTimeout(context.Background(), closeTime)
+		defer stop()
+		if err := srv.Shutdown(closing); err != nil {
+			d.cfg.Log.Info("closed connections that did not end by themselves", "reason", err)
+			_ = srv.Close() // what is still open is of no more use
+		}
+	})
+}
+
+// drain lets no request in, stops the work and waits for both: that the requests are
+// answered and that Stop has returned.
+func (d *Door) drain(ctx context.Context) {
+	empty, first := d.work.close()
+	stopped := make(chan struct{})
+	stopping, cancel := context.WithTimeout(ctx, d.cfg.Grace)
+	defer cancel()
+	go func() {
+		defer close(stopped)
+		if first && d.cfg.Stop != nil {
+			d.cfg.Stop(stopping)
+		}
+	}()
+	timeout := time.NewTimer(d.cfg.Grace + deliverTime)
+	defer timeout.Stop()
+	for empty != nil || stopped != nil {
+		select {
+		case <-empty:
+			empty = nil
+		case <-stopped:
+			stopped = nil
+		case <-timeout.C:
+			d.cfg.Log.Warn("requests or work did not end in time")
+			return
+		}
+	}
+}
+
+// Probe serves the health and the measurements of a process that has no other door, at
+// /healthz, /readyz and /metrics, until ctx ends, and closes l. ready says what keeps the
+// process from being so; nil never keeps it. It asks for no token: it shows numbers only.
+// CodeUnavailable if it could not go on.
+func (m *Metrics) Probe(ctx context.Context, l net.Listener, ready func() error) error {
+	if ready == nil {
+		ready = func() error { return nil }
+	}
+	mux := http.NewServeMux()
+	for path, serve := range vitals(ready, m.handler().ServeHTTP) {
+		mux.HandleFunc(path, serve)
+	}
+	srv := NewServer(mux, slog.New(slog.DiscardHandler))
+	srv.ReadTimeout, srv.WriteTimeout = probeTime, 3*probeTime
+	return Run(ctx, srv, l, "", "", func() { _ = srv.Close() }) // who asks for numbers asks again
+}
+
+// ListenAddress completes an address to listen on: a port alone is one of this machine. CodeInvalid
+// names the field "address".
+func ListenAddress(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil && !strings.Contains(text, ":") {
+		host, port, err = "127.0.0.1", text, nil
+	}
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return "", &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "address", Message: fmt.Sprintf("%.60q is no address to listen on", text),
+			Hint: "give a host and a port, such as 127.0.0.1:8642"}
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// Loopback reports whether an address to listen on, as host:port, can be reached from
+// this machine alone. No host, 0.0.0.0 and :: can be reached from anywhere; a name other
+// than localhost may mean anything, so it counts as that too. CodeInvalid if the address
+// is none.
+func Loopback(addr string) (bool, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false, invalid("address", "%q is not host:port, such as 127.0.0.1:8642", addr)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return false, invalid("address", "%q has no port from 0 to 65535, such as 127.0.0.1:8642", addr)
+	}
+	return access.IsLoopback(strings.TrimSuffix(strings.ToLower(host), ".")), nil
+}
+
+// pingTime is how long a server may take to say whether it is ready.
+const pingTime = 3 * time.Second
+
+// Ping asks the server at an address whether it is ready, without a token and past any proxy.
+// CodeUnavailable if it is not, or does not answer within 3 s.
+func Ping(ctx context.Context, at *url.URL) error {
+	to := &url.URL{Scheme: at.Scheme, Host: at.Host, Path: readyPath}
+	client := &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeaderBytes},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       pingTime,
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, to.String(), nil)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeInvalid, "ping")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "ping")
+	}
+	_ = resp.Body.Close() // only the status is wanted
+	if resp.StatusCode != http.StatusOK {
+		return marchwarden.Errorf(marchwarden.CodeUnavailable, "%s is not ready: HTTP status %d", to.Host, resp.StatusCode)
+	}
+	return nil
+}
+
+// Address is where people open what listens there: one that listens everywhere is shown by
+// a name that works on this machine.
+func Address(at net.Addr, secure bool) string {
+	scheme, name := "http://", at.String()
+	if secure {
+		scheme = "https://"
+	}
+	host, port, err := net.SplitHostPort(name)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		name = net.JoinHostPort("localhost", port)
+	}
+	return scheme + name
+}

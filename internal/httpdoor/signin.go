@@ -1,0 +1,231 @@
+package httpdoor
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/access"
+)
+
+// SignInConfig says who may come in. Now and Key must be set; every zero value besides has the
+// meaning named at it.
+type SignInConfig struct {
+	Now func() time.Time
+	// Key seals the sessions: KeySize bytes that outlive the process, so that a page does, too.
+	// Its holder can make a session. See OpenKey.
+	Key []byte
+	// Auth says whose a token is; nil: there is access.Local() alone, who comes by Link.
+	Auth access.Authenticator
+	// Hosts are the names, with or without port, that requests may be for, besides loopback
+	// and the address the connection came to. Without port, any port will do.
+	Hosts []string
+	// Secure says that browsers come by TLS, be it that of a proxy.
+	Secure bool
+	// Public are the beginnings of paths that need no sign-in to GET: the style sheet and the
+	// script of the page that asks for a token. What serves them is not told who asks.
+	Public []string
+	// Page makes the page that says who is asked for, or why not; nil: it is plain text. Programs
+	// that do not ask for HTML get text in any case.
+	Page        func(SignInView) ([]byte, error)
+	MaxBody     int64         // bytes of a request; 0 is 1 MiB
+	BodyTimeout time.Duration // for a form to come; 0 is 30 s
+	Recheck     time.Duration // how often a request that lasts is asked again who it is of; 0 is 10 s
+	Log         *slog.Logger  // nil: nothing is logged
+}
+
+// The paths of the sign-in itself.
+const (
+	inPath  = "/in"
+	outPath = "/out"
+)
+
+// SignIn stands in front of the web pages. It is made by NewSignIn and safe for concurrent use.
+//
+// Without an authenticator there is one user, who started the program and comes by Link. With
+// one there is a team: each member signs in with a token of their own, which is checked again at
+// every request, so that revoking it ends the session.
+type SignIn struct {
+	cfg    SignInConfig
+	policy *policy
+	keeper *keeper // of the team's tokens, or of links
+	links  *links  // nil in a team
+	// ended are the sessions that were signed out, by id, until they are over anyway, so that a
+	// copy of the cookie is of no use. They are forgotten with the process; a new key ends all copies.
+	ended *expiring[[16]byte]
+
+	cookie string // its name
+	seal   cipher.AEAD
+	forms  []byte // the key of what forms carry
+}
+
+// NewSignIn checks a configuration. What is wrong with it is CodeInvalid with the field's name.
+func NewSignIn(cfg SignInConfig) (*SignIn, error) {
+	switch {
+	case cfg.Now == nil:
+		return nil, invalid("now", "must be set")
+	case len(cfg.Key) != KeySize:
+		return nil, invalid("key", "must have %d bytes, not %d", KeySize, len(cfg.Key))
+	case cfg.MaxBody < 0 || cfg.BodyTimeout < 0 || cfg.Recheck < 0:
+		return nil, invalid("limits", "must not be negative")
+	}
+	for _, p := range cfg.Public {
+		if !strings.HasPrefix(p, "/") || p == "/" {
+			return nil, invalid("public", "%q is not the beginning of some paths, such as /static/", p)
+		}
+	}
+	orElse(&cfg.MaxBody, 1<<20)
+	orElse(&cfg.BodyTimeout, 30*time.Second)
+	orElse(&cfg.Recheck, 10*time.Second)
+	orElse(&cfg.Log, slog.New(slog.DiscardHandler))
+	policy, err := newPolicy(cfg.Hosts, nil)
+	if err != nil {
+		return nil, err
+	}
+	g := &SignIn{cfg: cfg, policy: policy, ended: newExpiring[[16]byte](maxEnded)}
+	auth := cfg.Auth
+	if auth == nil {
+		g.links = &links{cfg.Now, newExpiring[[sha256.Size]byte](maxLinks)}
+		auth = g.links
+	}
+	g.keeper = newKeeper(auth, cfg.Now, cfg.Log, minCallersKept)
+	if err := g.deriveKeys(); err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeInternal, "make the keys of the sessions")
+	}
+	return g, nil
+}
+
+// team reports whether people come with tokens of their own.
+func (g *SignIn) team() bool { return g.links == nil }
+
+// Wrap is a handler behind the sign-in. It gets GET and HEAD of public paths from every client, and
+// everything else from those who are in, with the principal in the context. What is not GET,
+// HEAD or OPTIONS has proved that it was meant; a form is parsed then. The context ends when
+// the session does. Cache-Control is no-store unless the handler says otherwise.
+func (g *SignIn) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secureHeaders(w.Header())
+		if !g.policy.knows(r) {
+			g.refuse(w, r, http.StatusForbidden, wrongHost, wrongHostHint)
+			return
+		}
+		if why := g.foreign(r); why != "" {
+			g.refuse(w, r, http.StatusForbidden, why, "open the page itself and do it there")
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, g.cfg.MaxBody)
+		switch {
+		case r.URL.Path == inPath:
+			g.in(w, r)
+		case r.URL.Path == outPath:
+			g.out(w, r)
+		case g.public(r):
+			next.ServeHTTP(w, insidePage(r, r.Context()))
+		default:
+			g.pass(w, r, next)
+		}
+	})
+}
+
+// foreign says why a request may not come from where it does; "" if it may.
+//
+// The base is that of the door, by which a page of another site gets nothing. Here people
+// follow links from elsewhere, too, which a browser tells apart from what a page loads: a
+// navigation of a whole window, by GET, without an Origin.
+func (g *SignIn) foreign(r *http.Request) string {
+	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && len(r.Header.Values("Origin")) == 0 &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+		return ""
+	}
+	return g.policy.foreign(r, true)
+}
+
+// public reports whether what is asked for needs no sign-in. A path that means another one does:
+// its handler may take it for that one.
+func (g *SignIn) public(r *http.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return false
+	}
+	at := r.URL.Path
+	if clean := path.Clean(at); clean != at && clean+"/" != at {
+		return false
+	}
+	for _, p := range g.cfg.Public {
+		if strings.HasPrefix(at, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// pass lets those who are in through to the pages.
+func (g *SignIn) pass(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	s, p, err := g.enter(r)
+	if err != nil {
+		g.turnAway(w, r, s, err)
+		return
+	}
+	if changes(r.Method) {
+		if err := g.meant(w, r, s); err != nil {
+			g.notMeant(w, r, s, err)
+			return
+		}
+	}
+	ctx, cancel := context.WithCancel(access.With(context.WithValue(r.Context(), sessionKey{}, s), p))
+	defer cancel()
+	watch := time.AfterFunc(g.cfg.Recheck, func() {
+		g.watch(ctx, r, s)
+		cancel()
+	})
+	defer watch.Stop()
+	next.ServeHTTP(w, insidePage(r, ctx))
+}
+
+// watch returns when a session has ended, or the request of it: a stream of events may last
+// for hours, and must not outlive the right to see it. When that is unknown it continues.
+func (g *SignIn) watch(ctx context.Context, r *http.Request, s *session) {
+	every := time.NewTicker(g.cfg.Recheck)
+	defer every.Stop()
+	for ctx.Err() == nil {
+		if _, err := g.who(r, s); errors.Is(err, marchwarden.CodeDenied) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-every.C:
+		}
+	}
+}
+
+// changes reports whether a method may change something. One that is not known may.
+func changes(method string) bool {
+	return method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+}
+
+// insidePage is a request as the pages see it: without what proves who asks.
+func insidePage(r *http.Request, ctx context.Context) *http.Request {
+	in := withoutSecrets(r, ctx)
+	in.Form.Del(formField)
+	in.PostForm.Del(formField)
+	return in
+}
+
+type sessionKey struct{}
+
+// Token is what forms of this session carry as "csrf", and scripts as the header
+// X-CSRF-Token. It is "" for a request that did not come through the sign-in, or for a public
+// path. Who knows it and the cookie can make changes: it belongs in forms alone.
+func (g *SignIn) Token(r *http.Request) string {
+	s, _ := r.Context().Value(sessionKey{}).(*session)
+	if s == nil {
+		return ""
+	}
+	return g.formToken(s)
+}

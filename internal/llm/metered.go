@@ -1,0 +1,184 @@
+package llm
+
+// This part is the budget in front of a language model: the only model in reach of a
+// reasoner. It owns the reservation of every call and the count of what was used; whether and what
+// to ask is the reasoner's affair.
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/budget"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/panics"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// Metered is a model under a meter. Every call reserves its worst case first: the
+// estimated input and the whole of MaxTokens. What does not fit is refused with
+// CodeExhausted before anything is spent. A provider that counts more than was
+// estimated raises all later estimates of the run. It is safe for concurrent use.
+type Metered struct {
+	inner Model // recorded: a rerun settles the same usage
+	meter *budget.Meter
+	note  func(trace.Step) error
+	live  func(prompt string) // told before each call
+
+	mu    sync.Mutex // guards what follows
+	scale float64    // the worst ratio of counted to estimated input so far, at least 1
+	who   []string   // has answered, in order, each once
+	stood []string   // why another model answered, each once
+	paid  bool       // a call has cost tokens
+}
+
+var _ Model = (*Metered)(nil)
+
+// NewMetered puts a meter in front of inner. note records what the trace should say, live
+// is told the name of the prompt before each call.
+func NewMetered(inner Model, meter *budget.Meter, note func(trace.Step) error, live func(prompt string)) *Metered {
+	return &Metered{inner: inner, meter: meter, note: note, live: live, scale: 1}
+}
+
+// ID is the inner model's.
+func (m *Metered) ID() string { return m.inner.ID() }
+
+// Who are the models that have answered, in order, each once.
+func (m *Metered) Who() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.who)
+}
+
+// Stood says, for each model that answered in another's place, why.
+func (m *Metered) Stood() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.stood)
+}
+
+// Paid reports whether a call has cost tokens.
+func (m *Metered) Paid() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.paid
+}
+
+// Generate makes the call. One that broke off after it had cost something is
+// repeated once, under a reservation of its own; what cost nothing was repeated
+// below already.
+func (m *Metered) Generate(ctx context.Context, c Call) (Reply, error) {
+	reply, err := m.once(ctx, c)
+	if err == nil || reply.Usage.Total() == 0 || !repeatable(marchwarden.CodeOf(err)) {
+		return reply, err
+	}
+	first := err
+	c.Attempt++
+	again, err := m.once(ctx, c)
+	again.Usage = again.Usage.Add(reply.Usage)
+	if marchwarden.CodeOf(err) == marchwarden.CodeExhausted {
+		return again, first // no room for another try: the fault is what happened
+	}
+	return again, err
+}
+
+// repeatable reports faults that come and go.
+func repeatable(c marchwarden.Code) bool {
+	switch c {
+	case marchwarden.CodeTruncated, marchwarden.CodeMalformed, marchwarden.CodeUnavailable, marchwarden.CodeTimeout:
+		return true
+	}
+	return false
+}
+
+func (m *Metered) once(ctx context.Context, c Call) (Reply, error) {
+	if c.MaxTokens <= 0 {
+		return Reply{}, marchwarden.Errorf(marchwarden.CodeInternal, "a call of %s has no bound on its reply", c.Prompt)
+	}
+	estimate := Estimate(c)
+	in := int(math.Ceil(float64(estimate) * m.Scale()))
+	res, err := m.meter.Reserve(in + c.MaxTokens)
+	if err != nil {
+		return Reply{}, err
+	}
+	m.live(c.Prompt)
+	reply, err := m.inner.Generate(ctx, c)
+	used := reply.Usage.Total()
+	switch {
+	case err != nil && used > 0: // how much of the reply had been written is unknown
+		used = max(used, reply.Usage.In+c.MaxTokens)
+	case err == nil:
+		m.answered(reply)
+		used = max(used, leastUsed(c, reply))
+	}
+	res.Settle(used)
+	m.learn(estimate, used, reply.Usage.In)
+	if over := used - in - c.MaxTokens; over > 0 {
+		if noted := m.note(&trace.Message{Head: trace.Head{Decision: fmt.Sprintf("%s counted %d tokens more than the %d that were set aside", m.ID(), over, in+c.MaxTokens)}}); noted != nil {
+			return reply, noted
+		}
+	}
+	return reply, err
+}
+
+// leastUsed is what a call took at the very least, whatever its provider says: no
+// tokenizer in use makes fewer tokens than one for eight bytes of text.
+func leastUsed(c Call, r Reply) int {
+	n := len(c.System) + len(c.Input) + len(r.Text)
+	for _, call := range r.Calls {
+		n += len(call.Name) + len(call.Input)
+	}
+	return n / 8
+}
+
+// Scale is the worst ratio of counted to estimated input so far, at least 1:
+// what a reasoner must reckon with that wants its calls to fit.
+func (m *Metered) Scale() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.scale
+}
+
+// learn remembers that a call has cost something, and raises the scale when the
+// provider counted more than was estimated. A count beyond all reason says nothing
+// about the tokenizer and is left out.
+func (m *Metered) learn(estimate, used, counted int) {
+	const most = 4
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.paid = m.paid || used > 0
+	if ratio := float64(counted) / float64(max(estimate, 1)); ratio > m.scale && ratio <= most {
+		m.scale = ratio
+	}
+}
+
+// answered remembers who gave a reply, and why if another model should have.
+func (m *Metered) answered(r Reply) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	who := r.By(m.ID())
+	if !slices.Contains(m.who, who) {
+		m.who = append(m.who, who)
+	}
+	if why := fmt.Sprintf("%s; %s answered in its place", r.Instead, who); r.Instead != "" && !slices.Contains(m.stood, why) {
+		m.stood = append(m.stood, why)
+	}
+}
+
+// Safe is a model whose panics are failures. It goes below the record, so that a
+// panic is an outcome like any other.
+func Safe(m Model) Model {
+	if m == nil {
+		return nil
+	}
+	return safe{m}
+}
+
+type safe struct{ Model }
+
+func (s safe) Generate(ctx context.Context, c Call) (reply Reply, err error) {
+	defer panics.Caught(&err, "a model call")
+	return s.Model.Generate(ctx, c)
+}

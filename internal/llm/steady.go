@@ -1,0 +1,282 @@
+package llm
+
+// This part makes a model that fails now and then one that can be relied
+// on: it repeats failures that cost nothing, with pauses that fit into the
+// caller's deadline, stops asking a provider that is down, and asks a second
+// model when the first has failed for good. It owns the pauses, the circuit
+// breaker and the order of the models. It does not count tokens: a failure that
+// was charged is handed up at once, because only the holder of the budget may
+// pay for another attempt.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/httpapi"
+)
+
+// The pauses between attempts: the first, the longest, and the part of each that
+// chance may take away, so that callers who failed together do not return
+// together.
+const (
+	firstPause   = 500 * time.Millisecond
+	longestPause = 8 * time.Second
+	jitterPart   = 0.25
+
+	defaultAttempts = 4
+	defaultMaxWait  = 30 * time.Second
+)
+
+// SteadyConfig says how to be steady. Now is needed; everything else has a default.
+type SteadyConfig struct {
+	// Fallback is called when the primary model failed for good, or nil. It is
+	// called once and not repeated here; how often it then asks its provider is its
+	// own affair, for it may be a steady model itself.
+	Fallback Model
+	// Breaker is shared by all models of one provider and all runs; nil gives the
+	// model a breaker of its own.
+	Breaker *Breaker
+	// Now is the clock; it must be set.
+	Now func() time.Time
+	// Sleep waits for d, or until ctx ends and then fails. Nil is a real timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Jitter draws from [0, 1). Nil draws at random.
+	Jitter func() float64
+	// MaxAttempts bounds the calls to the primary model; 0 means 4.
+	MaxAttempts int
+	// MaxWait bounds one pause; 0 means 30 s. A provider that asks for more is not
+	// waited for.
+	MaxWait time.Duration
+}
+
+// steady is a steady llm.Model.
+type steady struct {
+	primary Model
+	cfg     SteadyConfig
+}
+
+// NewSteady returns a model that asks primary, and goes on where primary fails:
+//
+//   - A failure is repeated if it is free (its Usage is zero) and passing: its
+//     error says so by a method Retryable() bool or else has CodeRateLimited or
+//     CodeUnavailable. The pauses are 0.5, 1, 2, 4 and then 8 s, each up to a
+//     quarter shorter, or what the error asks for by a method RetryAfter()
+//     (time.Duration, bool). A pause that would be longer than MaxWait or last
+//     until ctx's deadline is not begun: the failure is returned at once, with its
+//     code and the time to come back.
+//   - A charged failure is returned at once, and no fallback is asked. If the
+//     caller repeats such a call (its Attempt is above zero), the fallback is asked
+//     first, and primary only if the fallback fails for free: primary has had its
+//     chance.
+//   - While the breaker is open, primary is not asked: CodeUnavailable.
+//   - When primary failed for good and there is time left, the fallback is called,
+//     once, and Reply.Model names it. A fallback that is steady itself may ask its
+//     provider more often than that.
+//   - When both were asked and failed, in whichever order, the error names both and
+//     has the code of primary's failure. CodeCanceled, from either, is final.
+//
+// The Reply's Usage is that of all calls together, on errors too. ID is primary's.
+// The model is safe for concurrent use if primary and fallback are.
+func NewSteady(primary Model, cfg SteadyConfig) Model {
+	if cfg.Breaker == nil {
+		cfg.Breaker = new(Breaker)
+	}
+	if cfg.Sleep == nil {
+		cfg.Sleep = httpapi.Sleep
+	}
+	if cfg.Jitter == nil {
+		cfg.Jitter = rand.Float64
+	}
+	if cfg.MaxAttempts <= 0 {
+		cfg.MaxAttempts = defaultAttempts
+	}
+	if cfg.MaxWait <= 0 {
+		cfg.MaxWait = defaultMaxWait
+	}
+	return &steady{primary: primary, cfg: cfg}
+}
+
+// ID is the primary model's.
+func (m *steady) ID() string { return m.primary.ID() }
+
+// Generate makes one call as New promises.
+func (m *steady) Generate(ctx context.Context, c Call) (Reply, error) {
+	if c.Attempt > 0 && m.cfg.Fallback != nil {
+		return m.fallbackFirst(ctx, c)
+	}
+	reply, err := m.persist(ctx, c)
+	if err == nil || m.cfg.Fallback == nil || reply.Usage.Total() > 0 || marchwarden.CodeOf(err) == marchwarden.CodeCanceled || m.over(ctx) {
+		return reply, err
+	}
+	other, otherErr := m.standIn(ctx, c)
+	other.Usage = other.Usage.Add(reply.Usage)
+	if otherErr == nil {
+		other.Instead = err.Error()
+		if hint := marchwarden.HintOf(err); hint != "" {
+			other.Instead += " (" + hint + ")"
+		}
+		return other, nil
+	}
+	return other, m.neither(err, otherErr)
+}
+
+// fallbackFirst makes a call that primary has failed before.
+func (m *steady) fallbackFirst(ctx context.Context, c Call) (Reply, error) {
+	other, otherErr := m.standIn(ctx, c)
+	if otherErr == nil || other.Usage.Total() > 0 || marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled || m.over(ctx) {
+		return other, otherErr
+	}
+	reply, err := m.persist(ctx, c)
+	if err == nil {
+		return reply, nil
+	}
+	return reply, m.neither(err, otherErr)
+}
+
+// neither is the failure of both models.
+func (m *steady) neither(err, otherErr error) error {
+	code := marchwarden.CodeOf(err)
+	if marchwarden.CodeOf(otherErr) == marchwarden.CodeCanceled {
+		code = marchwarden.CodeCanceled
+	}
+	both := fmt.Errorf("%w; %w", err, otherErr)
+	return marchwarden.Wrap(both, code, "neither %s nor the fallback %s answered", m.ID(), m.cfg.Fallback.ID())
+}
+
+// standIn asks the fallback, which then is named in the reply.
+func (m *steady) standIn(ctx context.Context, c Call) (Reply, error) {
+	reply, err := m.cfg.Fallback.Generate(ctx, c)
+	if err == nil && reply.Model == "" {
+		reply.Model = m.cfg.Fallback.ID()
+	}
+	return reply, err
+}
+
+// over reports whether ctx leaves no time.
+func (m *steady) over(ctx context.Context) bool {
+	left, ok := m.left(ctx)
+	return ctx.Err() != nil || ok && left <= 0
+}
+
+// left is the time until ctx's deadline; it is false if there is none.
+func (m *steady) left(ctx context.Context) (time.Duration, bool) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0, false
+	}
+	return deadline.Sub(m.cfg.Now()), true
+}
+
+// persist asks the primary model until it answers or has failed for good.
+func (m *steady) persist(ctx context.Context, c Call) (Reply, error) {
+	var usage Usage
+	var last error
+	for attempt := 1; ; attempt++ {
+		if err := ctx.Err(); err != nil {
+			return Reply{Usage: usage}, marchwarden.Wrap(err, marchwarden.CodeCanceled, "ask %s", m.ID())
+		}
+		reply, err := m.try(ctx, c)
+		free := reply.Usage.Total() == 0
+		reply.Usage = reply.Usage.Add(usage)
+		usage = reply.Usage
+		if last != nil && errors.Is(err, shut{}) {
+			err = fmt.Errorf("%w; before that: %w", err, last)
+		}
+		if err == nil || !free || ctx.Err() != nil || !retryable(err) {
+			return reply, err
+		}
+		last = err
+		if attempt == m.cfg.MaxAttempts {
+			return reply, again(err, "%s failed %d times", m.ID(), attempt)
+		}
+		wait, err := m.pause(ctx, err, attempt)
+		if err != nil {
+			return reply, err
+		}
+		if err := m.cfg.Sleep(ctx, wait); err != nil {
+			return reply, marchwarden.Wrap(err, marchwarden.CodeCanceled, "wait to ask %s again", m.ID())
+		}
+	}
+}
+
+// try makes one call, if the breaker lets it through.
+func (m *steady) try(ctx context.Context, c Call) (reply Reply, err error) {
+	p, err := m.cfg.Breaker.enter(m.ID(), m.cfg.Now())
+	if err != nil {
+		return Reply{}, err
+	}
+	seen := unknown // also if the model panics
+	defer func() { m.cfg.Breaker.leave(p, seen, m.cfg.Now()) }()
+	reply, err = m.primary.Generate(ctx, c)
+	seen = healthOf(err)
+	return reply, err
+}
+
+// pause is how long to wait after a failure; where that is too long it is the
+// failure, which then says so.
+func (m *steady) pause(ctx context.Context, err error, attempt int) (time.Duration, error) {
+	wait, asked := retryAfter(err)
+	if !asked {
+		wait = backoff(attempt, m.cfg.Jitter())
+	}
+	left, bounded := m.left(ctx)
+	switch {
+	case asked && wait > m.cfg.MaxWait:
+		return 0, m.later(err, wait, "a pause may take "+m.cfg.MaxWait.String())
+	case asked && bounded && wait >= left:
+		return 0, m.later(err, wait, "the deadline is in "+max(left, 0).Round(time.Millisecond).String())
+	case bounded && wait >= left:
+		return 0, again(err, "%s failed %d times, and the deadline is in %v", m.ID(), attempt, max(left, 0).Round(time.Millisecond))
+	}
+	return min(wait, m.cfg.MaxWait), nil
+}
+
+// later is a failure whose remedy is to come back when there is no time for it.
+func (m *steady) later(err error, wait time.Duration, because string) error {
+	return &marchwarden.Error{
+		Code:    marchwarden.CodeOf(err),
+		Message: fmt.Sprintf("%s asks to come back in %v, and %s", m.ID(), wait, because),
+		Hint:    "try again after " + m.cfg.Now().Add(wait).UTC().Format(time.RFC3339),
+		Err:     err,
+	}
+}
+
+// backoff is the pause after a number of failures.
+func backoff(attempt int, jitter float64) time.Duration {
+	d := longestPause
+	if attempt < 5 { // the fifth pause has reached the longest, and a shift has a limit
+		d = firstPause << (attempt - 1)
+	}
+	return d - time.Duration(jitterPart*jitter*float64(d))
+}
+
+// again says more about a failure and keeps its code.
+func again(err error, format string, args ...any) error {
+	return marchwarden.Wrap(err, marchwarden.CodeOf(err), format, args...)
+}
+
+// retryable reports whether the same call may succeed later.
+func retryable(err error) bool {
+	var own interface{ Retryable() bool }
+	if errors.As(err, &own) {
+		return own.Retryable()
+	}
+	code := marchwarden.CodeOf(err)
+	return code == marchwarden.CodeRateLimited || code == marchwarden.CodeUnavailable
+}
+
+// retryAfter is the wait that a provider asks for; a wait of nothing is none.
+func retryAfter(err error) (time.Duration, bool) {
+	var own interface {
+		RetryAfter() (time.Duration, bool)
+	}
+	if !errors.As(err, &own) {
+		return 0, false
+	}
+	wait, ok := own.RetryAfter()
+	return wait, ok && wait > 0
+}

@@ -1,0 +1,183 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// stopPolitely is how long a program may take to end after its input ended,
+	// stopFirmly how long after it was told to.
+	stopPolitely = 300 * time.Millisecond
+	stopFirmly   = time.Second
+	// lingering is how long the output of a program that has ended may stay open,
+	// which a process outside its group can cause.
+	lingering = time.Second
+	// tailBytes is how much of standard error is kept.
+	tailBytes = 8 << 10
+)
+
+// process is a running program that is talked to over its standard streams, in a process
+// group of its own. One whose parent is killed is killed by the kernel on Linux, and finds
+// its input closed elsewhere. Its methods are safe for concurrent use; In and Out belong to
+// one reader and one writer. The caller that started it stops it.
+type process struct {
+	// In is the program's standard input; closing it is the polite way to end it.
+	In io.WriteCloser
+	// Out is the program's standard output. It ends when the program does, after
+	// everything that was written.
+	Out io.Reader
+
+	cmd    *exec.Cmd
+	out    *os.File
+	tail   *tail
+	exited chan struct{}
+	stop   sync.Once
+}
+
+// startProcess runs the program of a target, without a shell. The error names what could not
+// be run.
+func startProcess(t Target) (*process, error) {
+	if len(t.Command) == 0 || t.Command[0] == "" {
+		return nil, errors.New("start a program: no command is given")
+	}
+	cmd := exec.Command(t.Command[0], t.Command[1:]...)
+	cmd.Dir = t.Dir
+	cmd.Env = append([]string{}, t.Env...) // a nil slice would hand on our own
+	cmd.WaitDelay = stopPolitely
+	ownGroup(cmd)
+	p := &process{cmd: cmd, tail: &tail{copy: t.Stderr}, exited: make(chan struct{})}
+	cmd.Stderr = p.tail
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", t.Command[0], err)
+	}
+	// A pipe of our own: the one that the package exec makes is closed when the
+	// program ends, whether its last words were read or not.
+	out, far, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", t.Command[0], err)
+	}
+	cmd.Stdout = far
+	p.In, p.Out, p.out = in, out, out
+	started := make(chan error)
+	go p.run(started)
+	err = <-started
+	_ = far.Close() // the child has its own
+	if err != nil {
+		_ = out.Close()
+		return nil, fmt.Errorf("start %s: %w", t.Command[0], err)
+	}
+	return p, nil
+}
+
+// run starts the program and waits for its end on one thread: the kernel kills the
+// program when the thread that started it ends, and that must not be before this
+// process does.
+func (p *process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err == nil {
+		p.wait()
+	}
+}
+
+// wait notes the end of the program and ends what it left behind.
+func (p *process) wait() {
+	_ = p.cmd.Wait() // how it ended is in its state
+	signalGroup(p.cmd, kill)
+	close(p.exited)
+	time.AfterFunc(lingering, func() { _ = p.out.Close() })
+}
+
+// Exited is closed when the program has ended.
+func (p *process) Exited() <-chan struct{} { return p.exited }
+
+// State says how the program ended, such as "exit status 1", or "" while it runs.
+func (p *process) State() string {
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.String()
+	default:
+		return ""
+	}
+}
+
+// LastWords is the last line that is not blank of what the program wrote to
+// standard error, as it is, or "". It is whole once the program has ended.
+func (p *process) LastWords() string { return p.tail.lastLine() }
+
+// Terminate asks the program to end, which it may do in its own time. Where there
+// are no signals it is killed.
+func (p *process) Terminate() {
+	select {
+	case <-p.exited:
+	default:
+		_ = terminate(p.cmd.Process) // one that is gone needs no telling
+	}
+}
+
+// Stop ends the program and everything in its group: it closes the input, then
+// tells it to end, then kills it, within less than two seconds. It returns when
+// the program has ended, and closes the output.
+func (p *process) Stop() {
+	p.stop.Do(func() {
+		_ = p.In.Close()
+		if !p.endsWithin(stopPolitely) {
+			signalGroup(p.cmd, term)
+			if !p.endsWithin(stopFirmly) {
+				signalGroup(p.cmd, kill)
+			}
+		}
+		p.endsWithin(stopFirmly) // longer only if the system cannot even kill it
+		_ = p.out.Close()
+	})
+}
+
+func (p *process) endsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// tail keeps the end of what is written to it. It never fails: a program whose
+// standard error is not read would stand still.
+type tail struct {
+	mu   sync.Mutex // guards kept
+	kept []byte
+	copy io.Writer
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	if t.copy != nil {
+		_, _ = t.copy.Write(b)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, b...)
+	if over := len(t.kept) - tailBytes; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) lastLine() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.TrimSpace(string(t.kept))
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
+}

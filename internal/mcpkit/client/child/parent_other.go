@@ -1,8 +1,0 @@
-//go:build unix && !linux
-
-package child
-
-import "syscall"
-
-// dieWithParent does nothing: the program finds its input closed.
-func dieWithParent(*syscall.SysProcAttr) {}

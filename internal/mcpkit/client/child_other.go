@@ -1,0 +1,22 @@
+//go:build !unix
+
+package client
+
+import (
+	"os"
+	"os/exec"
+)
+
+const (
+	term = iota
+	kill
+)
+
+// ownGroup does nothing where there are no process groups.
+func ownGroup(*exec.Cmd) {}
+
+// signalGroup kills the program, whatever it should be told: there are no signals.
+// One that is gone is no error.
+func signalGroup(cmd *exec.Cmd, _ int) { _ = cmd.Process.Kill() }
+
+func terminate(p *os.Process) error { return p.Kill() }

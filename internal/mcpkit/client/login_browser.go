@@ -1,0 +1,100 @@
+package client
+
+import (
+	"context"
+	"crypto/subtle"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+)
+
+// Loopback is the browser of this machine: it comes back to a port that is open for this
+// machine alone, until Close.
+type Loopback struct {
+	redirect string
+	show     func(address string)
+	server   *http.Server
+	served   chan error // how the server ended
+	back     chan url.Values
+
+	mu    sync.Mutex // guards what follows
+	state string     // that the browser must bring back; "" for none
+}
+
+// ListenForBrowser opens a port of this machine; 0 is any that is free. Show is given the address
+// that the user is to open.
+func ListenForBrowser(port int, show func(address string)) (*Loopback, error) {
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open a port for the browser to come back to")
+	}
+	b := &Loopback{redirect: "http://" + l.Addr().String() + "/callback", show: show, served: make(chan error, 1), back: make(chan url.Values, 1)}
+	b.server = &http.Server{Handler: b, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	go func() { b.served <- b.server.Serve(l) }()
+	return b, nil
+}
+
+// Close gives the port back. A page that is on its way gets there.
+func (b *Loopback) Close() error {
+	quit, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if b.server.Shutdown(quit) == nil {
+		return nil
+	}
+	return b.server.Close() // a browser holds its connection
+}
+
+// Redirect is where the browser comes back to.
+func (b *Loopback) Redirect() string { return b.redirect }
+
+// ServeHTTP takes what the browser brings. What comes without the state of the login is
+// from another page, and is not heeded.
+func (b *Loopback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer") // the address holds the code
+	query := r.URL.Query()
+	if r.Method != http.MethodGet || r.URL.Path != "/callback" || !b.expects(query.Get("state")) {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	_, _ = io.WriteString(w, "Marchwarden has the answer. You can close this page and go back to the terminal.\n") // a browser that is gone needs none
+	b.back <- query
+}
+
+// expects reports, once, whether a state is that of the login under way.
+func (b *Loopback) expects(state string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state == "" || subtle.ConstantTimeCompare([]byte(state), []byte(b.state)) != 1 {
+		return false
+	}
+	b.state = ""
+	return true
+}
+
+// Visit shows the address and waits for the browser, as long as ctx allows.
+func (b *Loopback) Visit(ctx context.Context, address string) (url.Values, error) {
+	to, err := url.Parse(address)
+	if err != nil {
+		return nil, marchwarden.Wrap(err, marchwarden.CodeMalformed, "read the address of the login page")
+	}
+	b.mu.Lock()
+	b.state = to.Query().Get("state")
+	b.mu.Unlock()
+	b.show(address)
+	select {
+	case query := <-b.back:
+		return query, nil
+	case err := <-b.served:
+		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "wait for the browser to come back")
+	case <-ctx.Done():
+		return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for the browser to come back")
+	}
+}

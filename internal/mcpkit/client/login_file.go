@@ -1,0 +1,138 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+)
+
+const (
+	fileVersion  = 1
+	fileKind     = "logins file" // as errors call it
+	maxFileBytes = 4 << 20
+)
+
+// The form of the file. A login is found by the address of its researcher, so that no
+// other server is ever sent its token, whatever a researcher is called.
+type fileForm struct {
+	Version int     `json:"version"`
+	Logins  []entry `json:"logins"`
+}
+
+// entry is one login.
+type entry struct {
+	URL      string `json:"url"`      // of the researcher
+	Resource string `json:"resource"` // as the authorization server was told
+	TokenURL string `json:"token_url"`
+	// Style is how the program shows who it is, as oauth2.AuthStyle counts.
+	Style        int    `json:"auth_style"`
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret,omitempty"`
+	// Scopes are those that the researcher has asked for when a login was too little.
+	Scopes  []string   `json:"scopes,omitempty"`
+	Access  string     `json:"access_token"`
+	Refresh string     `json:"refresh_token,omitempty"`
+	Expires *time.Time `json:"expires,omitempty"`
+}
+
+// take notes a new token. A server that sends no new refresh token means the old one.
+func (e *entry) take(t *oauth2.Token) {
+	e.Access, e.Expires = t.AccessToken, nil
+	if t.RefreshToken != "" {
+		e.Refresh = t.RefreshToken
+	}
+	if !t.Expiry.IsZero() {
+		e.Expires = &t.Expiry
+	}
+}
+
+func find(all []entry, url string) (entry, bool) {
+	i := slices.IndexFunc(all, func(e entry) bool { return e.URL == url })
+	if i < 0 {
+		return entry{}, false
+	}
+	return all[i], true
+}
+
+// with is all with e in the place of the entry of the same address.
+func with(all []entry, e entry) []entry {
+	all = slices.DeleteFunc(slices.Clone(all), func(o entry) bool { return o.URL == e.URL })
+	return append(all, e)
+}
+
+// read is the login of the file, or nil.
+func (l *Login) read() (*entry, error) {
+	text, err := durable.ReadPrivate(l.File, fileKind, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	e, known := find(all, l.URL)
+	if !known {
+		return nil, nil
+	}
+	l.hide(e)
+	return &e, nil
+}
+
+// LoginSecrets are all that a file of logins keeps in confidence, for those who must not repeat it. A
+// file that cannot be read has none: it gives no token either.
+func LoginSecrets(file string) []string {
+	text, err := durable.ReadPrivate(file, fileKind, maxFileBytes)
+	if err != nil {
+		return nil
+	}
+	all, _ := parse(text) // none if it fails
+	var secrets []string
+	for _, e := range all {
+		secrets = append(secrets, e.secrets()...)
+	}
+	return secrets
+}
+
+func (e entry) secrets() []string { return []string{e.Access, e.Refresh, e.ClientSecret} }
+
+func parse(text []byte) ([]entry, error) {
+	var form fileForm
+	err := durable.DecodeStrict(text, &form)
+	if err == nil && form.Version != fileVersion {
+		err = errors.New("its version is not known")
+	}
+	if err != nil {
+		return nil, &marchwarden.Error{Code: marchwarden.CodeCorrupt, Message: "the " + fileKind + " logins.json cannot be read: " + err.Error(),
+			Hint: "remove it from the home folder and log in again"}
+	}
+	return form.Logins, nil
+}
+
+// edit changes the file while no other process does.
+func edit(path string, change func(all []entry) ([]entry, error)) error {
+	return durable.EditPrivate(path, fileKind, maxFileBytes, func(old []byte, exists bool) ([]byte, error) {
+		var all []entry
+		if exists {
+			var err error
+			if all, err = parse(old); err != nil {
+				return nil, err
+			}
+		}
+		all, err := change(all)
+		if err != nil {
+			return nil, err
+		}
+		text, err := json.MarshalIndent(fileForm{Version: fileVersion, Logins: all}, "", "  ")
+		return append(text, '\n'), err
+	})
+}

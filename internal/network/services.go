@@ -1,0 +1,327 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/durable"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/kernel"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed/minilm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reader"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/reason/extractive"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/researcher"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/scholar"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/settings"
+)
+
+// CheckSettings checks the settings whose values a research reads itself.
+func (h *Host) CheckSettings(c *settings.Settings) error {
+	for _, name := range []string{settings.Model, settings.Fallback} {
+		if text := c.Text(name); text != "" && text != NoModel {
+			if _, _, err := ParseModel(text, c.Label(name)); err != nil {
+				return err
+			}
+		}
+	}
+	if _, _, err := namedEngines(c, ""); err != nil {
+		return err
+	}
+	if _, err := FetchAllow(c); err != nil {
+		return err
+	}
+	if _, err := h.bareEmbedder(c); c.Text(settings.Embed) == settings.EmbedBuiltin && errors.Is(err, marchwarden.CodeInvalid) {
+		return err
+	}
+	return nil
+}
+
+// Service is a service that a research may use, and how to try it.
+type Service struct {
+	Part
+	// try calls it and may say what it saw; nil when there is nothing to try.
+	try func(ctx context.Context) (said string, err error)
+	// engine marks the search engines. One that the user did not name is a stand-in: where another
+	// engine answers, it is not missed.
+	engine, standIn bool
+	// crowded marks a service that is shared with all the world, and may have no
+	// room at the moment without being broken.
+	crowded bool
+}
+
+// Services looks at models, search engines, indexes of papers, the database
+// and the browser as they are configured. Nothing is called.
+func (h *Host) Services(c *settings.Settings) []Service {
+	parts := []Service{h.modelPart(c, "model for the web", true), h.modelPart(c, "model for files", false)}
+	if c.Text(settings.Fallback) != "" {
+		parts = append(parts, h.fallbackPart(c))
+	}
+	parts = append(parts, h.vectorPart(c))
+	for _, k := range engineKinds {
+		parts = append(parts, h.enginePart(c, k))
+	}
+	parts = append(append(parts, h.paperParts(c)...), h.databasePart(c))
+	return append(parts, Service{Part: browserPart(c)}, Service{Part: allowPart(c)})
+}
+
+func (h *Host) modelPart(c *settings.Settings, name string, public bool) Service {
+	chosen := ChooseModel(c, "", public)
+	model, err := h.bareModel(c, chosen.Name, chosen.Origin) // itself, without a stand-in
+	switch {
+	case err != nil:
+		return Service{Part: Part{name, PartBroken, err.Error()}}
+	case model == nil && public:
+		return Service{Part: Part{name, PartOK, extractive.New().ID() + ": no model is set; ANTHROPIC_API_KEY, OPENAI_API_KEY or MARCHWARDEN_MODEL would add one"}}
+	case model == nil:
+		return Service{Part: Part{name, PartOK, extractive.New().ID() + ": your documents go to a model only if --model or MARCHWARDEN_MODEL names one"}}
+	}
+	part := Service{Part: Part{name, PartOK, model.ID() + " (by " + chosen.Origin + ")"}}
+	if public || ChooseModel(c, "", true) != chosen {
+		part.try = func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }
+	}
+	return part
+}
+
+func (h *Host) fallbackPart(c *settings.Settings) Service {
+	model, err := h.bareModel(c, c.Text(settings.Fallback), c.Label(settings.Fallback))
+	if err != nil {
+		return Service{Part: Part{"fallback model", PartBroken, err.Error()}}
+	}
+	if model == nil {
+		return Service{Part: Part{"fallback model", PartOff, "none"}}
+	}
+	return Service{Part: Part{"fallback model", PartOK, model.ID()}, try: func(ctx context.Context) (string, error) { return "", tryModel(ctx, model) }}
+}
+
+// tryModel makes the smallest call there is.
+func tryModel(ctx context.Context, m llm.Model) error {
+	_, err := m.Generate(ctx, llm.Call{Prompt: "doctor", System: "Answer with one word.", Input: "Say ok.", MaxTokens: 64})
+	return err
+}
+
+func (h *Host) enginePart(c *settings.Settings, k engineKind) Service {
+	row := Part{"search by " + k.Name, PartOK, "needs no key; asked last"}
+	all := len(c.List(settings.Search)) == 0
+	named := slices.Contains(c.List(settings.Search), k.Name)
+	switch {
+	case !k.configured(c) && named:
+		return Service{Part: Part{row.Name, PartBroken, c.Label(settings.Search) + " names it, and " + settings.EnvOf(k.Needs) + " is not set"}}
+	case !k.configured(c):
+		return Service{Part: Part{row.Name, PartOff, settings.EnvOf(k.Needs) + " is not set"}}
+	case !all && !named:
+		return Service{Part: Part{row.Name, PartOff, "not named by " + c.Label(settings.Search)}}
+	case k.Needs != "":
+		row.Detail = "set by " + c.Label(k.Needs)
+	}
+	engine := h.OpenEngine(c, k)
+	return Service{Part: row, engine: true, standIn: k.Needs == "", try: func(ctx context.Context) (string, error) {
+		_, err := engine.Search(ctx, search.Query{Text: "encyclopedia", Limit: 1})
+		return "", err
+	}}
+}
+
+func browserPart(c *settings.Settings) Part {
+	const name = "browser"
+	path, ok := FindChromium(c)
+	switch {
+	case c.Text(settings.Render) == settings.RenderNever:
+		return Part{name, PartOff, "MARCHWARDEN_RENDER is never"}
+	case ok && !RendersPages(c, ""):
+		return Part{name, PartOff, "Chromium has no sandbox for root; --render auto or MARCHWARDEN_RENDER=auto uses it all the same"}
+	case chromiumProblem(c) != "":
+		return Part{name, PartBroken, chromiumProblem(c)}
+	case !ok:
+		return Part{name, PartOff, "no Chromium or Chrome is installed; pages that need JavaScript are read without it"}
+	}
+	return Part{name, PartOK, path + ", for pages that need JavaScript"}
+}
+
+func allowPart(c *settings.Settings) Part {
+	const name = "private addresses"
+	allow, err := FetchAllow(c)
+	if err != nil {
+		return Part{name, PartBroken, err.Error()}
+	}
+	if list := c.List(settings.FetchAllow); len(list) > 0 {
+		detail := "pages may be fetched from " + strings.Join(list, ", ") + ", on every port"
+		if slices.ContainsFunc(allow, func(p netip.Prefix) bool { return p.Bits() == 0 }) {
+			detail += "; warning: that is every address, those of this machine, your network and cloud metadata included"
+		}
+		return Part{name, PartOK, detail}
+	}
+	return Part{name, PartOff, "never fetched; MARCHWARDEN_FETCH_ALLOW opens ranges on purpose"}
+}
+
+// tryTime is how long one service may take to answer doctor.
+const tryTime = 20 * time.Second
+
+// TryServices calls every service that is set, all together, and says how it went.
+func (h *Host) TryServices(ctx context.Context, parts []Service) []Part {
+	rows := make([]Part, len(parts))
+	var running sync.WaitGroup
+	for i, p := range parts {
+		rows[i] = p.Part
+		if p.try == nil {
+			continue
+		}
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, tryTime)
+			defer cancel()
+			began := h.Now()
+			said, err := p.try(ctx)
+			switch {
+			case err != nil && p.crowded && errors.Is(err, marchwarden.CodeRateLimited):
+				rows[i].State, said = PartOff, "no room at the moment: "+onlineFault(err)
+			case err != nil:
+				rows[i].State, said = PartBroken, onlineFault(err)
+			case said == "":
+				said = fmt.Sprintf("answered in %.1f s", h.Now().Sub(began).Seconds())
+			}
+			rows[i].Detail += "; " + said
+		})
+	}
+	running.Wait()
+	excuse(parts, rows)
+	return rows
+}
+
+// excuse takes a stand-in that failed for off where another engine answered.
+func excuse(parts []Service, rows []Part) {
+	answered := false
+	for i, p := range parts {
+		answered = answered || p.engine && rows[i].State == PartOK
+	}
+	for i, p := range parts {
+		if p.standIn && rows[i].State == PartBroken && answered {
+			rows[i].State = PartOff
+			rows[i].Detail += "; not missed, as another engine answered"
+		}
+	}
+}
+
+func onlineFault(err error) string {
+	s := err.Error()
+	if hint := marchwarden.HintOf(err); hint != "" {
+		s += " (" + hint + ")"
+	}
+	return s
+}
+
+// vectorPart is the row of doctor, with a way to try a service.
+func (h *Host) vectorPart(c *settings.Settings) Service {
+	row := Part{"sentence vectors", PartOK, ""}
+	e, err := h.bareEmbedder(c)
+	switch {
+	case errors.Is(err, minilm.ErrNoModel):
+		row.State, row.Detail = PartOff, err.Error()+"; texts are compared by their words alone, and answers are picked without the reader"
+	case err != nil:
+		row.State, row.Detail = PartBroken, err.Error()
+	case e == nil:
+		row.State, row.Detail = PartOff, c.Label(settings.Embed)+" is off; texts are compared by their words alone, and answers are picked without the reader"
+	}
+	if e == nil {
+		return Service{Part: row}
+	}
+	if _, pure := e.(embed.Pure); pure {
+		row.Detail = e.ID() + " on this machine, " + kernel.Best().Name + " arithmetic; answers are picked by " + reader.ID
+		return Service{Part: row}
+	}
+	row.Detail = e.ID() + " (by " + c.Label(settings.Embed) + "): what is searched and read is sent there"
+	return Service{Part: row, try: func(ctx context.Context) (string, error) {
+		vs, err := e.Embed(ctx, []string{"ok"})
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("vectors of %d numbers", len(vs[0])), nil
+	}}
+}
+
+// databasePart is the database of the settings, whose address is not shown: it may
+// hold a password.
+func (h *Host) databasePart(c *settings.Settings) Service {
+	const name = "database"
+	address := databaseURL(c, Options{})
+	if address == "" {
+		return Service{Part: Part{name, PartOff, settings.EnvOf(settings.DB) + " is not set"}}
+	}
+	scheme, _, _ := strings.Cut(address, ":")
+	row := Part{name, PartOK, "set by " + c.Label(settings.DB) + ", of kind " + strings.ToLower(plaintext.Clip(scheme, 20))}
+	if database.IsFile(address) {
+		row.Detail = "set by " + c.Label(settings.DB) + ", an SQLite file"
+		if _, err := os.Stat(h.Source().Absolute(address, h.Dir)); err != nil {
+			return Service{Part: Part{name, PartBroken, row.Detail + " that cannot be opened: " + durable.Cause(err)}}
+		}
+	}
+	return Service{Part: row, try: func(ctx context.Context) (string, error) {
+		ctx, done := context.WithTimeout(ctx, scopeTime)
+		defer done()
+		db, err := h.OpenDatabase(ctx, c, Options{})
+		if err != nil {
+			return "", err
+		}
+		return db.Name() + " can be read", db.Close()
+	}}
+}
+
+// knownPaper is a paper that every index of papers has.
+const knownPaper = "10.1038/s41586-021-03819-2"
+
+// paperParts are the services that know papers.
+func (h *Host) paperParts(c *settings.Settings) []Service {
+	api, indexes := h.OpenPapers(c)
+	parts := []Service{
+		{Part: Part{"papers by arXiv", PartOK, "needs no key"}, try: func(ctx context.Context) (string, error) {
+			_, err := api.Search(ctx, search.Query{Text: "attention", Limit: 1})
+			return "", err
+		}},
+	}
+	// One question goes to all indexes, so the first check asks for all of them.
+	var once sync.Once
+	var work scholar.Work
+	ask := func(ctx context.Context) {
+		id, _ := scholar.ParseID(knownPaper) // it is one
+		work, _ = indexes.Look(ctx, id)      // what each of them said is in the work
+	}
+	for _, s := range []struct{ index, key string }{{scholar.Crossref, ""}, {scholar.OpenAlex, settings.OpenAlexKey}, {scholar.SemanticScholar, settings.ScholarKey}} {
+		row := Part{"papers by " + s.index, PartOK, "needs no key"}
+		if s.key != "" && c.Text(s.key) != "" {
+			row.Detail = "with the key of " + c.Label(s.key)
+		}
+		parts = append(parts, Service{Part: row, crowded: row.Detail == "needs no key", try: func(ctx context.Context) (string, error) {
+			once.Do(func() { ask(ctx) })
+			return answerOf(work, s.index)
+		}})
+	}
+	if c.MemberNamed(researcher.ArxivName).Off {
+		for i := range parts {
+			parts[i].State, parts[i].Detail, parts[i].try = PartOff, "the researcher arxiv is "+OffInFile, nil
+		}
+	}
+	return parts
+}
+
+// answerOf is what an index said about the paper, or why it did not answer.
+func answerOf(w scholar.Work, index string) (said string, err error) {
+	i := slices.IndexFunc(w.Asked, func(s scholar.Answer) bool { return s.Index == index })
+	switch {
+	case i < 0:
+		return "", marchwarden.Errorf(marchwarden.CodeTimeout, "did not answer in time")
+	case w.Asked[i].Code != "":
+		return "", marchwarden.Errorf(w.Asked[i].Code, "%s", w.Asked[i].Fault)
+	case !w.Asked[i].Known:
+		return "answered, and does not have the paper " + knownPaper, nil
+	}
+	return "answered", nil
+}

@@ -1,0 +1,241 @@
+package pi
+
+// This part is the planner that asks a language model which researchers to
+// send with which questions. It owns the prompt, what is shown in it, and the
+// reading of the reply. It sees the question and the descriptions of members, but
+// for those of private sources, and nothing that was found: reports may be private,
+// so what follows a report is left to the planner that it falls back on.
+//
+// Nothing the model says is trusted, and neither is a member's scope, which may
+// come from a stranger: members are data between markers, a name in the reply
+// stands for a member or for nothing, a bad item loses that item, and the whole
+// question goes out whatever the model makes of it.
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/locator"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/verify"
+)
+
+// AdviserVersion names this planner and changes when its prompt, or what it does with a
+// model's words, changes.
+const AdviserVersion = "advise/2"
+
+// Limits of a plan.
+const (
+	maxItems    = 64 // of a reply that are looked at
+	reasonChars = 200
+)
+
+// Adviser asks a model. It keeps no state and is safe for concurrent use if its
+// fallback is.
+type Adviser struct {
+	model    string
+	fallback Planner
+}
+
+var _ Planner = (*Adviser)(nil)
+
+// PlannerFor is the planner of a run: one that asks the model of this id, or, for "", the
+// plain one itself.
+func PlannerFor(id string, plain Planner) Planner {
+	if id == "" {
+		return plain
+	}
+	return NewAdviser(id, plain)
+}
+
+// NewAdviser makes a planner that asks the model of each Brief. The id is that model's,
+// for people who read what failed. The fallback plans where the model does not; it
+// must not be nil and must not ask a model itself.
+func NewAdviser(modelID string, fallback Planner) *Adviser {
+	return &Adviser{model: modelID, fallback: fallback}
+}
+
+// ID is Version.
+func (p *Adviser) ID() string { return AdviserVersion }
+
+// Plan asks the model. The whole question reaches at least one of the members to
+// whom the fallback would send it. Where the model fails or the budget has no room
+// for it, the plan is the fallback's and comes with the fault.
+func (p *Adviser) Plan(ctx context.Context, b *Brief) ([]Sending, error) {
+	plain, failed := p.fallback.Plan(context.WithoutCancel(ctx), b)
+	if b.Model == nil || len(b.Members) == 0 || b.Most < 2 {
+		return plain, failed
+	}
+	proposed, err := p.ask(ctx, b)
+	if err != nil {
+		return plain, errors.Join(failed, marchwarden.Wrap(err, marchwarden.CodeOf(err), "%s could not plan the investigation", p.model))
+	}
+	if len(proposed) == 0 {
+		return plain, failed
+	}
+	return withWhole(b, proposed, plain), failed
+}
+
+// Follow is the fallback's: the model is not told what was found.
+func (p *Adviser) Follow(ctx context.Context, b *Brief, r Report) ([]Sending, error) {
+	return p.fallback.Follow(ctx, b, r)
+}
+
+// ask makes the call; once more, with up to half of the room there is, if the
+// reply was cut before it held anything: a model may think for long. A reply that
+// proposes nothing is no fault.
+func (p *Adviser) ask(ctx context.Context, b *Brief) ([]Sending, error) {
+	c, err := planCall(b)
+	if err != nil {
+		return nil, err
+	}
+	for again := true; ; again = false {
+		reply, err := b.Model.Generate(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if reply.Stop == llm.StopRefusal {
+			return nil, marchwarden.Errorf(marchwarden.CodeRefused, "it would not answer the %s prompt", c.Prompt)
+		}
+		items, ok := itemsOf(reply.Text)
+		cut := reply.Stop == llm.StopLength && len(items) == 0
+		if spare := min(thinking, roomFor(b)/2-priceOf(b, c)); cut && again && spare >= c.MaxTokens {
+			c.MaxTokens += spare
+			continue
+		}
+		switch {
+		case cut:
+			return nil, marchwarden.Errorf(marchwarden.CodeTruncated, "its reply was cut at %d tokens, before it proposed anything", c.MaxTokens)
+		case !ok:
+			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "its reply could not be read")
+		}
+		proposed := readPlan(b, items)
+		if len(items) > 0 && len(proposed) == 0 {
+			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "nothing that it proposed can be sent")
+		}
+		return proposed, nil
+	}
+}
+
+// itemsOf finds the proposals in a reply: a list, alone or as a field.
+func itemsOf(reply string) ([]json.RawMessage, bool) {
+	raw, ok := llm.Object(reply)
+	if !ok {
+		return nil, false
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) == nil {
+		raw = fields["rihlas"]
+	}
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil || items == nil {
+		return nil, false
+	}
+	return items[:min(len(items), maxItems)], true
+}
+
+// readPlan turns proposals into rihlas, each by itself: what names no member, asks
+// nothing, points somewhere the user did not, or was asked already is left out.
+func readPlan(b *Brief, items []json.RawMessage) []Sending {
+	v := llm.NewQuoter(b.Nonce)
+	given := addressesIn(b.Request.Question)
+	seen := map[string]bool{}
+	for _, s := range b.Asked {
+		seen[sendingKey(s)] = true
+	}
+	var out []Sending
+	for _, item := range items {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(item, &fields) != nil {
+			continue
+		}
+		s := Sending{
+			Researcher: memberNamed(v, b.Members, textOf(fields["researcher"])),
+			Question:   v.Line(textOf(fields["question"]), marchwarden.MaxQuestionChars),
+			Reason:     v.Line(verify.Unlink(v.Line(textOf(fields["reason"]), 2*reasonChars), given), reasonChars),
+		}
+		if s.Researcher == "" || !strings.ContainsFunc(s.Question, unicode.IsLetter) || verify.Unlink(s.Question, given) != s.Question {
+			continue
+		}
+		if plainWords(s.Question) == plainWords(b.Request.Question) {
+			s.Question = b.Request.Question
+		}
+		if !seen[sendingKey(s)] {
+			seen[sendingKey(s)] = true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// textOf is a JSON string; anything else is none.
+func textOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// memberNamed is the member that a reply names as it was shown, or "".
+func memberNamed(v llm.Quoter, members []dispatch.Member, name string) string {
+	name = v.Line(strings.Trim(name, " \t\n`\"'"), nameChars)
+	if name == "" {
+		return ""
+	}
+	i := slices.IndexFunc(members, func(m dispatch.Member) bool { return strings.EqualFold(v.Line(m.Name, nameChars), name) })
+	if i < 0 {
+		return ""
+	}
+	return members[i].Name
+}
+
+// addressesIn knows the addresses that a text holds, as they are written there or
+// in their canonical form.
+func addressesIn(question string) func(address string) bool {
+	known := map[string]bool{}
+	verify.Unlink(question, func(a string) bool { known[a] = true; return true })
+	for _, a := range locator.InText(question) {
+		known[a] = true
+	}
+	return func(a string) bool { return known[a] }
+}
+
+// plainWords is a question by its letters and digits alone.
+func plainWords(s string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }), " ")
+}
+
+// sendingKey is the same for two rihlas that ask the same researcher the same.
+func sendingKey(s Sending) string { return s.Researcher + "\n" + plainWords(s.Question) }
+
+// withWhole holds the proposals to the number that there may be and sees to it
+// that the whole question goes to a member that the plain plan sends it to: to the
+// first one, at the head of the plan, if the model left it out, and to all of those
+// whose scope the model was not told, since it could not choose them.
+func withWhole(b *Brief, proposed, plain []Sending) []Sending {
+	whole := slices.DeleteFunc(slices.Clone(plain), func(s Sending) bool { return plainWords(s.Question) != plainWords(b.Request.Question) })
+	if len(whole) == 0 {
+		whole = []Sending{{Researcher: b.Members[0].Name, Question: b.Request.Question, Reason: "the whole question"}}
+	}
+	proposed = proposed[:min(len(proposed), b.Most)]
+	there := func(w Sending) bool {
+		return slices.ContainsFunc(proposed, func(s Sending) bool { return sendingKey(w) == sendingKey(s) })
+	}
+	var out []Sending
+	for _, w := range whole {
+		if slices.Contains(b.Untold, w.Researcher) && !there(w) && len(out) < b.Most {
+			out = append(out, w)
+		}
+	}
+	if len(out) == 0 && !slices.ContainsFunc(whole, there) {
+		out = whole[:1:1]
+	}
+	return append(out, proposed[:min(len(proposed), b.Most-len(out))]...)
+}

@@ -1,0 +1,119 @@
+package pi
+
+import (
+	"crypto/sha256"
+	_ "embed" // the prompt
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/llm"
+)
+
+// The instructions are sent as they stand, so that a provider can cache them and a
+// trace can name them by their hash.
+//
+//go:embed prompts/plan.md
+var planText string
+
+// promptName names the one prompt in traces.
+const promptName = "investigate"
+
+// planSchema keeps to what every provider with structured output takes: no
+// unions, all properties required, none besides.
+var planSchema = json.RawMessage(`{"type":"object","properties":{"rihlas":{"type":"array","items":{"type":"object","properties":{"researcher":{"type":"string"},"question":{"type":"string"},"reason":{"type":"string"}},"required":["researcher","question","reason"],"additionalProperties":false}}},"required":["rihlas"],"additionalProperties":false}`)
+
+// What a plan may cost, in tokens.
+const (
+	adviceShare = 0.25 // of the token budget
+	planMost    = 4000
+	leastReply  = 160
+	mostReply   = 1500
+	sendTokens  = 90 // of one rihla in the reply
+	thinking    = 4000
+)
+
+// Limits of what is shown.
+const (
+	nameChars    = 64
+	filterChars  = 200
+	shownMembers = 64
+)
+
+// scopeChars are how much of a scope is shown, as the room allows.
+var scopeChars = []int{300, 120, 40, 0}
+
+// planCall asks for the plan. The members' own sentences shrink until the call
+// leaves half of the reply that would be well; then the reply does. A call that
+// does not fit even so is CodeExhausted, and nothing is asked.
+func planCall(b *Brief) (llm.Call, error) {
+	sum := sha256.Sum256([]byte(planText))
+	c := llm.Call{Prompt: promptName, Template: "sha256:" + hex.EncodeToString(sum[:]), System: planText, Schema: planSchema}
+	v := llm.NewQuoter(b.Nonce)
+	whole := min(roomFor(b), int(adviceShare*float64(b.Limits.TokenBudget)), planMost)
+	well := min(mostReply, 80+sendTokens*b.Most)
+	for _, chars := range scopeChars {
+		told := askedText(v, b) + v.Block("researchers", memberLines(v, b, chars))
+		c.Input, c.MaxTokens = llm.Limit(well)+told, 0
+		c.MaxTokens = min(well, whole-priceOf(b, c))
+		c.Input = llm.Limit(c.MaxTokens) + told
+		if c.MaxTokens >= max(leastReply, well/2) || chars == 0 && c.MaxTokens >= leastReply {
+			return c, nil
+		}
+	}
+	return c, marchwarden.Errorf(marchwarden.CodeExhausted, "%d tokens can be spent on a plan, %d more are needed", whole, leastReply-c.MaxTokens)
+}
+
+// askedText is what the plan is for, in lines of the program's.
+func askedText(v llm.Quoter, b *Brief) string {
+	text := "Question: " + v.Line(b.Request.Question, marchwarden.MaxQuestionChars) + "\n"
+	if known := v.Line(b.Request.Context, min(marchwarden.MaxContextChars, b.Limits.TokenBudget/20)); known != "" {
+		text += "Context: " + known + "\n"
+	}
+	if f := b.Request.Filter(); !f.Empty() {
+		text += "Sources: only " + v.Line(f.String(), filterChars) + "\n"
+	}
+	return text + "Today: " + b.Now.Format("2006-01-02") + "\n" + fmt.Sprintf("Rihlas: at most %d\n", b.Most)
+}
+
+// untold stands for a scope that is not shown.
+const untold = "sources of the user's own"
+
+// memberLines are the members, each with so many characters of its scope.
+func memberLines(v llm.Quoter, b *Brief, chars int) []string {
+	var out []string
+	for _, m := range b.Members[:min(len(b.Members), shownMembers)] {
+		name := v.Line(m.Name, nameChars)
+		if name == "" {
+			continue
+		}
+		if slices.Contains(b.Untold, m.Name) {
+			m.Scope = untold
+		}
+		if scope := v.Line(m.Scope, chars); chars > 0 && scope != "" {
+			name += " | " + scope
+		}
+		out = append(out, "- "+name)
+	}
+	return out
+}
+
+// priceOf is what the metered model will reserve for a call.
+func priceOf(b *Brief, c llm.Call) int {
+	scale := 1.0
+	if b.Scale != nil {
+		scale = max(1, b.Scale())
+	}
+	return int(math.Ceil(float64(llm.Estimate(c))*scale)) + c.MaxTokens
+}
+
+// roomFor is how many tokens a call could get now.
+func roomFor(b *Brief) int {
+	if b.Meter == nil {
+		return math.MaxInt
+	}
+	return b.Meter.Room()
+}

@@ -1,0 +1,140 @@
+package report
+
+import (
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	extast "github.com/yuin/goldmark/extension/ast"
+
+	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+)
+
+// maxDepth is how deep lists and quotes are nested on a page. What is deeper stands at
+// that depth.
+const maxDepth = 16
+
+// document is a whole text.
+func (w *answerWriter) document(markdown string) h.Node {
+	if len(markdown) > maxMarkdown {
+		return w.plain()
+	}
+	w.source = []byte(markdown)
+	return h.Lines(w.blocks(parseAnswer(w.source, len(w.res.Citations)), 0)...)
+}
+
+// blocks are what is in a node.
+func (w *answerWriter) blocks(n ast.Node, depth int) []h.Node {
+	var out []h.Node
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		out = append(out, w.block(c, depth)...)
+	}
+	return out
+}
+
+// headings are the headings of a page whose own ones are h1 and h2, by their level.
+var headings = []h.Tag{h.H3, h.H4, h.H5, h.H6}
+
+// block is one block. It is several where it is nested too deep.
+func (w *answerWriter) block(n ast.Node, depth int) []h.Node {
+	switch n := n.(type) {
+	case *ast.Heading:
+		return w.textual(headings[min(n.Level, len(headings))-1], n)
+	case *ast.Blockquote, *ast.List:
+		if depth >= maxDepth {
+			return w.blocks(n, depth)
+		}
+		if list, ok := n.(*ast.List); ok {
+			return []h.Node{w.list(list, depth+1)}
+		}
+		return []h.Node{h.El(h.Blockquote, nil, h.Text("\n"), h.Lines(w.blocks(n, depth+1)...))}
+	case *ast.ListItem: // of a list that is too deep
+		return w.blocks(n, depth)
+	case *ast.CodeBlock, *ast.FencedCodeBlock:
+		return []h.Node{w.verbatim(n)}
+	case *ast.ThematicBreak:
+		return []h.Node{h.Rule}
+	case *extast.Table:
+		return []h.Node{w.table(n)}
+	}
+	return w.textual(h.P, n)
+}
+
+// textual is a block of text as an element; nothing stays nothing.
+func (w *answerWriter) textual(t h.Tag, n ast.Node) []h.Node {
+	if text := w.text(n); !text.Empty() {
+		return []h.Node{h.El(t, h.Foreign(), text)}
+	}
+	return nil
+}
+
+// text is what a block of text says.
+func (w *answerWriter) text(n ast.Node) h.Node {
+	from, to := 0, 0
+	if lines := n.Lines(); lines.Len() > 0 {
+		from, to = lines.At(0).Start, lines.At(lines.Len()-1).Stop
+	}
+	return w.sentences(w.runs(n, textRun{}), from, to)
+}
+
+func (w *answerWriter) list(n *ast.List, depth int) h.Node {
+	var items []h.Node
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		var parts []h.Node
+		for b := c.FirstChild(); b != nil; b = b.NextSibling() {
+			if _, ok := b.(*ast.TextBlock); ok { // of a tight list
+				parts = append(parts, w.text(b))
+				continue
+			}
+			parts = append(parts, w.block(b, depth)...)
+		}
+		items = append(items, h.El(h.Li, h.Foreign(), h.Lines(parts...)))
+	}
+	if !n.IsOrdered() {
+		return h.El(h.Ul, nil, h.Text("\n"), h.Lines(items...))
+	}
+	var attrs []h.Attr
+	if n.Start != 1 {
+		attrs = append(attrs, h.Start(n.Start))
+	}
+	return h.El(h.Ol, attrs, h.Text("\n"), h.Lines(items...))
+}
+
+// scrolled is for what may be wider than the page: it is scrolled by itself, with a
+// keyboard, too.
+func scrolled(name string) []h.Attr { return append(h.Group(name), h.Scrollable()) }
+
+// verbatim is code, to the character.
+func (w *answerWriter) verbatim(n ast.Node) h.Node {
+	var b strings.Builder
+	lines := n.Lines()
+	for i := range lines.Len() {
+		segment := lines.At(i)
+		b.Write(segment.Value(w.source))
+	}
+	return h.El(h.Pre, scrolled("code"), h.El(h.Code, nil, h.Exact(b.String())))
+}
+
+func (w *answerWriter) table(n *extast.Table) h.Node {
+	var head, rows []h.Node
+	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
+		_, first := row.(*extast.TableHeader)
+		tag := h.Td
+		if first {
+			tag = h.Th
+		}
+		var cells []h.Node
+		for c := row.FirstChild(); c != nil; c = c.NextSibling() {
+			cells = append(cells, h.El(tag, h.Foreign(), w.text(c)))
+		}
+		if tr := h.El(h.Tr, nil, cells...); first {
+			head = append(head, tr)
+		} else {
+			rows = append(rows, tr)
+		}
+	}
+	parts := []h.Node{h.El(h.Thead, nil, head...)}
+	if len(rows) > 0 {
+		parts = append(parts, h.El(h.Tbody, nil, h.Text("\n"), h.Lines(rows...)))
+	}
+	return h.El(h.Div, append(scrolled("table"), h.Class("table")), h.El(h.Table, nil, h.Text("\n"), h.Lines(parts...)))
+}

@@ -1,0 +1,332 @@
+package report
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// This part writes an answer with the texts that it rests on, for people who want
+// to look: each sentence, then every excerpt that it cites, at its place in the stored
+// text. An excerpt is told from what is around it also where there are no colours: its
+// lines stand behind a heavy bar, between » and «. The bar is ours alone: in texts a light
+// one stands in its place.
+
+// ReadingOptions is what is shown beyond the answer and its evidence.
+type ReadingOptions struct {
+	Verbose bool     // adds hashes, spans, and how each text was got
+	Cost    string   // the price in words; "" leaves it out
+	Notices []string // what a reader must know, before what the report says of that
+}
+
+// readChars is how many characters of a stored text are shown on each side of an excerpt,
+// and readLines how many of its lines.
+const (
+	readChars = 240
+	readLines = 3
+)
+
+// Reading writes the page in one write and returns its error. Neither r nor what it holds
+// is changed. All text is cleaned.
+func Reading(w io.Writer, st term.Style, r *Report, o ReadingOptions) error {
+	b := &book{screen: screen{st.NewPage()}, r: r, v: r.View(), o: o, shown: map[int]bool{}}
+	b.Swap = strings.NewReplacer("┃", "│")
+	b.title()
+	b.answer()
+	b.closest()
+	b.others()
+	b.contradictions(r.Result)
+	b.gaps(b.v.Gaps)
+	b.items("Discoveries", b.v.Discoveries)
+	b.items("Open questions", b.v.Questions)
+	b.items("Rihlas", b.v.Rihlas)
+	b.confidence()
+	b.cost()
+	b.checking()
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// book is a page that is being written.
+type book struct {
+	screen
+	r     *Report
+	v     *View
+	o     ReadingOptions
+	shown map[int]bool // citations that were shown at their place, from one
+}
+
+func (b *book) title() {
+	b.Text("", "", term.Run{Text: b.v.Title, Look: term.Bold})
+	b.Note("", b.v.About)
+	for _, n := range append(slices.Clone(b.o.Notices), b.v.Notices...) {
+		b.Text("", "  ", term.Run{Text: "notice: ", Look: term.Yellow}, term.Run{Text: n})
+	}
+}
+
+// answer writes every sentence with what it rests on.
+func (b *book) answer() {
+	if b.v.Lead != "" {
+		b.Gap()
+		b.Text("", "", term.Run{Text: b.v.Lead, Look: term.Bold})
+	}
+	paragraphs := Sentences(b.r.Result)
+	if len(paragraphs) == 0 {
+		b.Gap()
+		b.Text("", "", term.Run{Text: None, Look: term.Italic})
+	}
+	for _, sentences := range paragraphs {
+		for _, s := range sentences {
+			b.Gap()
+			b.sentence(s)
+		}
+	}
+}
+
+func (b *book) sentence(s Sentence) {
+	cited := slices.Clone(s.Cited)
+	if s.Claim > 0 && s.Claim <= len(b.v.Claims) {
+		cited = append(cited, b.v.Claims[s.Claim-1].Sources...)
+	}
+	slices.Sort(cited)
+	cited = slices.Compact(cited)
+	text := s.Text
+	if marks := markerText(cited); marks != "" {
+		text += " " + marks
+	}
+	b.Cited = len(b.r.Result.Citations)
+	b.Text("", "", term.Run{Text: text, Look: term.Bold})
+	b.Cited = 0
+	switch {
+	case len(cited) == 0:
+		b.Text("  ", "  ", term.Run{Text: "cites nothing", Look: term.Dim})
+	case s.Claim == 0:
+		b.Text("  ", "  ", term.Run{Text: string(marchwarden.Unchecked), Look: term.Dim}, term.Run{Text: ": rests on what follows", Look: term.Dim})
+	default:
+		words, look := verdict(b.v.Claims[s.Claim-1].Verdict)
+		b.Text("  ", "  ", term.Run{Text: words, Look: look})
+	}
+	for _, n := range cited {
+		b.source(n)
+	}
+}
+
+// closest writes the passages that a refusal comes with.
+func (b *book) closest() {
+	for i, s := range b.v.Closest {
+		if i == 0 {
+			b.Section(notAnAnswer, term.Plain)
+		} else {
+			b.Gap()
+		}
+		b.Text("  • ", "    ", term.Run{Text: s.Heading, Look: term.Bold})
+		b.Note("    ", append([]string{s.Locator}, s.Facts...))
+		b.placed("    ", Window{Excerpt: s.Excerpt}, false)
+	}
+}
+
+// verdict is what the check of a claim came to.
+func verdict(v string) (words string, look term.Look) {
+	switch marchwarden.Support(v) {
+	case marchwarden.Supported:
+		return "supported by what follows", term.Green
+	case marchwarden.Quoted:
+		return "quoted: copied from what follows", term.Plain
+	case marchwarden.Partial:
+		return "supported in part by what follows", term.Yellow
+	case marchwarden.Unsupported:
+		return "not supported by what follows", term.Red
+	}
+	return "unchecked: whether what follows supports it was not judged", term.Dim
+}
+
+func markerText(cited []int) string {
+	var b strings.Builder
+	for _, n := range cited {
+		b.WriteString("[" + term.Count(n) + "]")
+	}
+	return b.String()
+}
+
+// others are the sources that no sentence cites.
+func (b *book) others() {
+	first := true
+	for n := 1; n <= len(b.v.Sources); n++ {
+		if b.shown[n] {
+			continue
+		}
+		if first {
+			b.Section("Other sources", term.Plain)
+			first = false
+		}
+		b.source(n)
+	}
+}
+
+// source writes a cited source and its excerpt: the first time at its place in the
+// stored text, later by itself.
+func (b *book) source(n int) {
+	if n < 1 || n > len(b.v.Sources) {
+		return
+	}
+	s := b.v.Sources[n-1]
+	b.Gap()
+	locator := s.Locator
+	if locator == s.Heading {
+		locator = ""
+	}
+	indent := b.SourceHead("["+term.Count(n)+"]", s.Heading, locator)
+	again := b.shown[n]
+	b.shown[n] = true
+	if again {
+		b.Note(indent, []string{"shown above at its place"})
+		b.placed(indent, Window{Excerpt: b.r.Result.Citations[n-1].RawExcerpt}, false)
+		return
+	}
+	b.Note(indent, b.facts(s))
+	for _, p := range s.Problems {
+		b.Text(indent, indent, term.Run{Text: p, Look: term.Yellow})
+	}
+	window, ok := b.r.Excerpt(n-1, readChars)
+	b.placed(indent, window, ok)
+}
+
+// brief are the facts that are always shown.
+var brief = []string{"Kind", "Author", "Published", "Fetched", "Authority"}
+
+func (b *book) facts(s SourceView) []string {
+	var out []string
+	all := s.Facts
+	if b.o.Verbose {
+		all = append(slices.Clone(all), s.Got...)
+	}
+	for _, f := range all {
+		switch {
+		case f.Label == "Kind":
+			out = append(out, f.Value)
+		case b.o.Verbose || slices.Contains(brief, f.Label):
+			out = append(out, strings.ToLower(f.Label)+" "+f.Value)
+		}
+	}
+	return out
+}
+
+// placed writes an excerpt between what stands before and after it.
+func (b *book) placed(indent string, w Window, inText bool) {
+	if strings.TrimSpace(w.Excerpt) == "" {
+		return
+	}
+	if w.Excerpt == marchwarden.ExcerptNonText {
+		b.Text(indent, indent, term.Run{Text: "it is no text, and nothing of it can be shown", Look: term.Dim})
+		return
+	}
+	light, heavy := indent+"│ ", indent+"┃ "
+	if inText {
+		before, cut := last(textLines(w.Before))
+		if cut || w.Earlier > 0 {
+			before = continued(before, true)
+		}
+		for _, l := range before {
+			b.Text(light, light, term.Run{Text: l, Look: term.Dim})
+		}
+	}
+	b.Text(heavy, heavy, term.Run{Text: "» ", Look: term.Tint}, term.Run{Text: strings.Join(textLines(w.Excerpt), "\n"), Look: term.Bold}, term.Run{Text: " «", Look: term.Tint})
+	if inText {
+		after, cut := head(textLines(w.After))
+		if cut || w.Later > 0 {
+			after = continued(after, false)
+		}
+		for _, l := range after {
+			b.Text(light, light, term.Run{Text: l, Look: term.Dim})
+		}
+	}
+}
+
+// textLines are the lines of a text that are not blank, cleaned.
+func textLines(s string) []string {
+	var out []string
+	for l := range strings.SplitSeq(term.Clean(s), "\n") {
+		if l = strings.TrimSpace(strings.ReplaceAll(l, "\t", " ")); l != "" {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// last and head are the lines next to an excerpt, and whether there were more.
+func last(all []string) ([]string, bool) {
+	from := max(0, len(all)-readLines)
+	return all[from:], from > 0
+}
+
+func head(all []string) ([]string, bool) {
+	to := min(len(all), readLines)
+	return all[:to], to < len(all)
+}
+
+// continued marks where a text goes on that is not shown.
+func continued(all []string, before bool) []string {
+	switch {
+	case len(all) == 0:
+		return []string{"…"}
+	case before:
+		all[0] = "… " + all[0]
+	default:
+		all[len(all)-1] += " …"
+	}
+	return all
+}
+
+// items writes a list, if there is any.
+func (b *book) items(title string, all []Item) {
+	if len(all) == 0 {
+		return
+	}
+	b.Section(title, term.Plain)
+	for _, i := range all {
+		b.Text("  • ", "    ", headed(i.Head, i.Text)...)
+		b.Note("    ", i.Facts)
+	}
+}
+
+func (b *book) confidence() {
+	b.Section("Confidence", term.Plain)
+	b.table(append([]Fact{{Label: "Score", Value: b.v.Confidence}}, b.v.Factors...))
+}
+
+func (b *book) cost() {
+	facts := slices.Clone(b.v.Cost)
+	if b.o.Cost != "" {
+		facts = append(facts, Fact{Label: "Price", Value: b.o.Cost})
+	}
+	b.Section("Cost", term.Plain)
+	b.table(facts)
+}
+
+// table writes facts, their labels in a column.
+func (b *book) table(facts []Fact) {
+	column := 0
+	for _, f := range facts {
+		column = max(column, term.Width(f.Label)+2)
+	}
+	for _, f := range facts {
+		label := "  " + term.Pad(term.CleanLine(f.Label), column, false)
+		b.Text(label, strings.Repeat(" ", term.Width(label)), term.Run{Text: term.CleanLine(f.Value)})
+	}
+}
+
+// checking says which run it was, and how to check it.
+func (b *book) checking() {
+	// The id stands in the commands, where it is not broken.
+	facts := slices.DeleteFunc(slices.Clone(b.v.Provenance), func(f Fact) bool { return f.Label == "Trace" && len(b.v.Commands) > 0 })
+	if len(facts) > 0 {
+		b.Section("Record", term.Plain)
+		b.table(facts)
+	}
+	for _, c := range b.v.Commands {
+		b.Unbroken("  ", c, term.Plain)
+	}
+}

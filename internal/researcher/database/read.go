@@ -1,0 +1,322 @@
+package database
+
+import (
+	"cmp"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+)
+
+// question is what was asked, as a relation is held against it.
+type question struct {
+	text  string
+	toks  []lexicon.Token
+	low   []string // the tokens in lower case
+	nouns []noun   // the tables that it names
+}
+
+func newQuestion(text string) *question {
+	text = strings.TrimSpace(text)
+	q := &question{text: text, toks: lexicon.Tokens(text)}
+	for _, t := range q.toks {
+		q.low = append(q.low, strings.ToLower(t.Text))
+	}
+	return q
+}
+
+// words are the stems that a search for rows looks for.
+func (q *question) words() []string {
+	var out []string
+	for i, t := range q.toks {
+		if !t.Stop && len(t.Stem) > 2 && !asking[t.Stem] && !slices.Contains(out, q.low[i]) && len(out) < maxRowWords {
+			out = append(out, t.Stem)
+		}
+	}
+	return out
+}
+
+// filter is a condition that the question puts on rows.
+type filter struct {
+	col      int
+	values   []string // it has one of these
+	full     bool     // a value is written out in the question
+	op       string   // or it compares with number: = < <= > >=
+	number   float64
+	to       float64 // the other end, with op "between"
+	from, at int     // the tokens it stands in, first and after last
+	not      bool
+	named    bool // the question names the column as well
+}
+
+// reading is a question held against a relation.
+type reading struct {
+	q       *question
+	r       *relation
+	used    []bool // tokens that are understood
+	filters []filter
+	cols    [][]mention  // per token: the columns that it names
+	touched map[int]bool // columns that the statement rests on
+	guessed bool         // it rests on values of which there may be more than were seen
+}
+
+// mention is a column that words of the question name.
+type mention struct {
+	col   int
+	at    int     // the token after the last
+	share float64 // of the words of the column's name that are there
+	words int
+}
+
+// readAgainst finds what the question says about a relation.
+func readAgainst(q *question, r *relation) *reading {
+	rd := &reading{q: q, r: r, used: make([]bool, len(q.toks)), touched: map[int]bool{}}
+	rd.mentions()
+	rd.numbered()
+	rd.comparisons()
+	rd.values()
+	return rd
+}
+
+// free reports that no token of a range is taken.
+func (rd *reading) free(from, at int) bool {
+	return !slices.Contains(rd.used[from:at], true)
+}
+
+func (rd *reading) use(from, at int) {
+	for i := max(0, from); i < min(at, len(rd.used)); i++ {
+		rd.used[i] = true
+	}
+}
+
+// mentions finds the columns that the words name: consecutive words, with stop
+// words between them, that all stand in a column's name.
+func (rd *reading) mentions() {
+	rd.cols = make([][]mention, len(rd.q.toks))
+	for i, t := range rd.q.toks {
+		if t.Stop {
+			continue
+		}
+		for c := range rd.r.cols {
+			if rd.r.cols[c].key {
+				continue
+			}
+			if m, ok := rd.mention(i, c); ok {
+				rd.cols[i] = append(rd.cols[i], m)
+			}
+		}
+		slices.SortStableFunc(rd.cols[i], func(a, b mention) int {
+			return cmp.Or(cmp.Compare(b.words, a.words), cmp.Compare(b.share, a.share), cmp.Compare(a.col, b.col))
+		})
+	}
+}
+
+func (rd *reading) mention(i, c int) (mention, bool) {
+	col := &rd.r.cols[c]
+	if first := rd.q.toks[i]; !col.called(first) {
+		return mention{col: c, at: i + 1, share: 0.6, words: 1}, len(col.stems) == 1 && synonyms[[2]string{first.Stem, col.stems[0]}]
+	}
+	found := map[string]bool{}
+	end := i
+	for j, t := range rd.q.toks[i:min(i+6, len(rd.q.toks))] {
+		if col.called(t) {
+			found[t.Stem] = true
+			end = i + j + 1
+		} else if !t.Stop {
+			break
+		}
+	}
+	return mention{col: c, at: end, share: float64(len(found)) / float64(len(col.stems)), words: len(found)}, true
+}
+
+// called reports that a word stands in a column's name.
+func (c *column) called(t lexicon.Token) bool { return slices.Contains(c.stems, t.Stem) }
+
+// best is the column that the word at i names, of those that pass a test; none if
+// two are named alike.
+func (rd *reading) best(i int, ok func(*column) bool) (mention, bool) {
+	if i < 0 || i >= len(rd.cols) {
+		return mention{}, false
+	}
+	var found []mention
+	for _, m := range rd.cols[i] {
+		if ok(&rd.r.cols[m.col]) {
+			found = append(found, m)
+		}
+	}
+	if len(found) == 0 || len(found) > 1 && found[1].words == found[0].words && found[1].share == found[0].share && found[0].share < 1 {
+		return mention{}, false // none, or it may be either
+	}
+	return found[0], true
+}
+
+// take is the column that the word at i names, of those that pass a test; -1 if it
+// names none or is understood already. The words count as understood from then on.
+func (rd *reading) take(i int, ok func(*column) bool) int {
+	m, has := rd.best(i, ok)
+	if !has || rd.used[i] {
+		return -1
+	}
+	rd.use(i, m.at)
+	rd.touched[m.col] = true
+	return m.col
+}
+
+// near is the column that a word names from token at on, or else one before it, the
+// nearest first; -1 if none does.
+func (rd *reading) near(at, ahead, behind int, ok func(*column) bool) int {
+	for i := at; i < min(at+ahead, len(rd.cols)); i++ {
+		if c := rd.take(i, ok); c >= 0 {
+			return c
+		}
+	}
+	for i := min(at, len(rd.cols)) - 1; i >= max(0, at-behind); i-- {
+		if c := rd.take(i, ok); c >= 0 {
+			return c
+		}
+	}
+	return -1
+}
+
+// figure is a number as people write it.
+var figure = regexp.MustCompile(`^\d[\d,]*(?:\.\d+)?$`)
+
+// numberAt is the number that the token at i writes.
+func (q *question) numberAt(i int) (float64, bool) {
+	if i < 0 || i >= len(q.toks) || !figure.MatchString(q.low[i]) {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(strings.ReplaceAll(q.low[i], ",", ""), 64)
+	return v, err == nil
+}
+
+// phraseAt reports whether words stand at token i, and where they end.
+func (q *question) phraseAt(i int, words string) (int, bool) {
+	f := strings.Fields(words)
+	if i < 0 || i+len(f) > len(q.low) || !slices.Equal(q.low[i:i+len(f)], f) {
+		return 0, false
+	}
+	return i + len(f), true
+}
+
+// comparisons finds numbers that rows are compared with.
+func (rd *reading) comparisons() {
+	for i := range rd.q.toks {
+		rd.decade(i)
+		a, ok := rd.q.numberAt(i + 1)
+		b, also := rd.q.numberAt(i + 3)
+		if ok && also && rd.q.low[i] == "between" && rd.q.low[i+2] == "and" {
+			rd.compare(i, i+4, "between", a, b)
+		}
+		for _, c := range comparing {
+			if c.after {
+				if n, ok := rd.q.numberAt(i); ok {
+					if end, ok := rd.q.phraseAt(i+1, c.words); ok {
+						rd.compare(i, end, c.op, n, 0)
+					}
+				}
+				continue
+			}
+			end, ok := rd.q.phraseAt(i, c.words)
+			if !ok {
+				continue
+			}
+			at := end
+			for at < len(rd.q.low) && at < end+3 && (rd.q.low[at] == "the" || rd.q.low[at] == "a" || rd.q.low[at] == "year" || rd.q.low[at] == "of") {
+				at++
+			}
+			if n, ok := rd.q.numberAt(at); ok {
+				rd.compare(i, at+1, c.op, n, 0)
+			}
+		}
+	}
+	for i := range rd.q.toks {
+		rd.inYear(i)
+	}
+}
+
+// compare makes a filter of a comparison at tokens [from, at): the column is named
+// behind it ("at least 15 wins") or before it ("a population over 1000"); a year is
+// held against the column of years.
+func (rd *reading) compare(from, at int, op string, n, to float64) {
+	if !rd.free(from, at) || rd.q.dashed(at-1) {
+		return // "2007-2008" is a name
+	}
+	numbers := func(c *column) bool { return c.number }
+	year := n >= 1000 && n <= 2100 && n == math.Trunc(n)
+	years := func(c *column) bool { return c.year != "" }
+	if slices.Contains([]string{"before", "after", "since", "prior"}, rd.q.low[from]) {
+		if !year {
+			return // "after 5 games": of time, no column tells
+		}
+		numbers = years
+	}
+	c := rd.near(at, 3, 0, numbers)
+	if c < 0 {
+		c = rd.near(from, 0, 5, func(c *column) bool { return numbers(c) || year && c.year != "" })
+	}
+	if c < 0 && year {
+		c = rd.only(years)
+	}
+	if c >= 0 {
+		rd.put(filter{col: c, op: op, number: n, to: to, from: from, at: at})
+	}
+}
+
+// dashed reports that a token goes on behind a dash or a slash.
+func (q *question) dashed(i int) bool {
+	return strings.IndexAny(q.text[q.toks[i].End:], "-/–") == 0
+}
+
+// decade finds "the 1990s" and "the 1800s".
+func (rd *reading) decade(i int) {
+	t := rd.q.toks[i]
+	n := float64(t.Year())
+	c := rd.only(func(c *column) bool { return c.year != "" })
+	rest := strings.TrimLeft(rd.q.text[t.End:], "'’")
+	if n == 0 || c < 0 || len(t.Text) == 4 && !strings.HasPrefix(rest, "s") {
+		return
+	}
+	span := 9.0
+	if math.Mod(n, 100) == 0 && n < 2000 {
+		span = 99
+	}
+	rd.put(filter{col: c, op: "between", number: n, to: n + span, from: i, at: i + 1})
+}
+
+// only is the one column that passes a test or, of several, one that is named; -1
+// without any or with a choice.
+func (rd *reading) only(ok func(*column) bool) int {
+	var found []int
+	for c := range rd.r.cols {
+		if !rd.r.cols[c].key && ok(&rd.r.cols[c]) {
+			found = append(found, c)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	return rd.named(ok)
+}
+
+// named is the one column that passes a test and that the question names, or -1.
+func (rd *reading) named(ok func(*column) bool) int {
+	found := -1
+	for i := range rd.cols {
+		if m, has := rd.best(i, ok); has && m.col != found {
+			if found >= 0 {
+				return -1
+			}
+			found = m.col
+		}
+	}
+	return found
+}
+
+func (rd *reading) put(f filter) {
+	rd.filters = append(rd.filters, f)
+	rd.use(f.from, f.at)
+}

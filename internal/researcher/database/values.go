@@ -1,0 +1,264 @@
+package database
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/database"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/plaintext"
+)
+
+// values finds the values that the question writes out, in whole or in part, the
+// longest runs of words first.
+func (rd *reading) values() {
+	var found []filter
+	for c := range rd.r.cols {
+		found = append(found, rd.valuesOf(c)...)
+	}
+	slices.SortStableFunc(found, func(a, b filter) int {
+		return cmp.Or(cmp.Compare(b.at-b.from, a.at-a.from), truth(b.full, a.full), truth(b.named, a.named), cmp.Compare(a.from, b.from), cmp.Compare(a.col, b.col))
+	})
+	for _, m := range found {
+		if !rd.free(m.from, m.at) {
+			continue
+		}
+		if !m.named && !rd.r.unnamed && rd.r.cols[m.col].number {
+			continue // of what it is the number is not said
+		}
+		m.not = rd.denied(m.from)
+		if !m.not && slices.ContainsFunc(rd.filters, func(f filter) bool { return f.col == m.col && f.op == "" && !f.not && !rd.alternatives(f, m) }) {
+			continue // a row has one value
+		}
+		rd.put(m)
+	}
+}
+
+// alternatives reports that two values are named side by side: "A or B", "A and B",
+// "between A and B".
+func (rd *reading) alternatives(a, b filter) bool {
+	if b.from < a.from {
+		a, b = b, a
+	}
+	return slices.ContainsFunc(rd.q.low[a.at:b.from], func(w string) bool { return w == "or" || w == "and" || w == "than" })
+}
+
+func truth(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// denied reports that what begins at a token is what is not meant.
+func (rd *reading) denied(from int) bool {
+	at := from
+	for at > 0 && from-at < 2 && harmless[rd.q.low[at-1]] {
+		at--
+	}
+	for _, words := range []string{"other than", "besides", "except", "not", "apart", "excluding"} {
+		n := len(strings.Fields(words))
+		if _, ok := rd.q.phraseAt(at-n, words); ok {
+			rd.use(at-n, from)
+			return true
+		}
+	}
+	return false
+}
+
+// valuesOf finds runs of words in the values of one column.
+func (rd *reading) valuesOf(c int) []filter {
+	col := &rd.r.cols[c]
+	if col.key {
+		return nil
+	}
+	var out []filter
+	for _, v := range col.values {
+		toks := lexicon.Tokens(v)
+		for i := range rd.q.toks {
+			n, start := rd.runAt(i, toks)
+			if n == 0 || !rd.telling(i, toks, start, n) {
+				continue
+			}
+			k := slices.IndexFunc(out, func(m filter) bool { return m.from == i && m.at == i+n })
+			if k < 0 {
+				k = len(out)
+				out = append(out, filter{col: c, from: i, at: i + n, named: rd.namedNear(c, i, i+n)})
+			}
+			m := &out[k]
+			full := n == len(toks)
+			if full && !m.full {
+				m.full, m.values = true, nil
+			}
+			if full == m.full {
+				m.values = append(m.values, v)
+			}
+		}
+	}
+	return out
+}
+
+// runAt is how many words from token i on stand in a value one after the other,
+// and where there.
+func (rd *reading) runAt(i int, value []lexicon.Token) (most, start int) {
+	for s := range value {
+		n := 0
+		for i+n < len(rd.q.toks) && s+n < len(value) && sameWord(rd.q.toks[i+n], value[s+n]) {
+			n++
+		}
+		if n > most {
+			most, start = n, s
+		}
+	}
+	return most, start
+}
+
+func sameWord(a, b lexicon.Token) bool {
+	if a.Number || b.Number {
+		return strings.EqualFold(strings.ReplaceAll(a.Text, ",", ""), strings.ReplaceAll(b.Text, ",", ""))
+	}
+	return a.Stem == b.Stem || plainLetters(a.Text) == plainLetters(b.Text)
+}
+
+// letters are letters with marks, and how they are written without.
+var letters = strings.NewReplacer("á", "a", "à", "a", "â", "a", "ã", "a", "ä", "a", "å", "a", "ā", "a", "ă", "a", "ą", "a", "ç", "c", "ć", "c", "č", "c", "ď", "d", "đ", "d", "é", "e", "è", "e", "ê", "e", "ë", "e", "ē", "e", "ę", "e", "ě", "e",
+	"ğ", "g", "í", "i", "ì", "i", "î", "i", "ï", "i", "ī", "i", "ı", "i", "ł", "l", "ñ", "n", "ń", "n", "ň", "n", "ó", "o", "ò", "o", "ô", "o", "õ", "o", "ö", "o", "ø", "o", "ō", "o", "ő", "o", "ř", "r", "ś", "s", "š", "s", "ş", "s", "ș", "s",
+	"ß", "ss", "ť", "t", "ţ", "t", "ț", "t", "ú", "u", "ù", "u", "û", "u", "ü", "u", "ū", "u", "ů", "u", "ű", "u", "ý", "y", "ÿ", "y", "ź", "z", "ż", "z", "ž", "z", "æ", "ae", "œ", "oe")
+
+// plainLetters is a word in lower case without marks on its letters.
+func plainLetters(s string) string { return letters.Replace(strings.ToLower(s)) }
+
+// telling reports whether n words from token from on, which stand in a value from
+// start on, pick the value out rather than standing in it by accident.
+func (rd *reading) telling(from int, value []lexicon.Token, start, n int) bool {
+	full := n == len(value)
+	for i := from; i < from+n; i++ {
+		t, written := rd.q.toks[i], value[start+i-from]
+		switch {
+		case full && n == 1 && i > 0 && t.Capital && t.Text == written.Text:
+			return true // "blood type A"
+		case t.Stop || asking[t.Stem]:
+		case full:
+			return true
+		case len(value) <= longValue && len(rd.cols[i]) == 0 && !rd.asked(i) && (written.Capital || written.Number || 2*n >= len(value)):
+			return true // one word of several: a name, and not that of a column
+		}
+	}
+	return false
+}
+
+// asked reports a word that stands right after "which", "what" or "how many": it
+// says what kind of thing is wanted, and picks none out.
+func (rd *reading) asked(i int) bool {
+	low := rd.q.low
+	return i > 0 && slices.Contains([]string{"which", "what", "many", "whose"}, low[i-1]) ||
+		i > 1 && low[i-1] == "of" && slices.Contains([]string{"number", "amount", "total", "count"}, low[i-2]) ||
+		i > 0 && i < 3 && (low[0] == "list" || low[0] == "name")
+}
+
+// namedNear reports that a word beside a run names a column.
+func (rd *reading) namedNear(c, from, at int) bool {
+	names := func(ms []mention) bool { return slices.ContainsFunc(ms, func(m mention) bool { return m.col == c }) }
+	return slices.ContainsFunc(rd.cols[max(0, from-3):from], names) || slices.ContainsFunc(rd.cols[at:min(len(rd.cols), at+3)], names)
+}
+
+// numbered finds rows that are named by their key: "order 7".
+func (rd *reading) numbered() {
+	if len(rd.r.table.Key) != 1 {
+		return
+	}
+	c := slices.IndexFunc(rd.r.cols, func(c column) bool { return c.key && c.parent == 0 && c.name == rd.r.table.Key[0] })
+	for i, t := range rd.q.toks {
+		if c >= 0 && i > 0 && t.Number && rd.self(i-1) && figure.MatchString(t.Text) && strings.TrimSpace(rd.q.text[rd.q.toks[i-1].End:t.Start]) == "" {
+			rd.put(filter{col: c, values: []string{t.Text}, full: true, from: i, at: i + 1})
+		}
+	}
+}
+
+// inYear finds the year of a column of dates: "joined in 2021".
+func (rd *reading) inYear(i int) {
+	n := float64(rd.q.toks[i].Year())
+	if n == 0 || rd.used[i] || len(rd.q.toks[i].Text) != 4 || rd.q.dashed(i) {
+		return // or it is a part of a date
+	}
+	if c := rd.only(func(c *column) bool { return c.iso && c.year != "" }); c >= 0 {
+		from := i
+		for from > 0 && slices.Contains([]string{"during", "year", "the", "within"}, rd.q.low[from-1]) {
+			from--
+		}
+		rd.put(filter{col: c, op: "=", number: n, from: from, at: i + 1})
+	}
+}
+
+// conditions are the filters as SQL and in words, but for some.
+func (rd *reading) conditions(skip func(filter) bool) (where, words string) {
+	var tests, said []string
+	merged := map[int]bool{}
+	for i, f := range rd.filters {
+		if merged[i] || skip != nil && skip(f) {
+			continue
+		}
+		for j, g := range rd.filters[i+1:] { // a row that has one of two values
+			if g.col == f.col && f.op == "" && g.op == "" && !f.not && !g.not && (skip == nil || !skip(g)) {
+				f.values = append(slices.Clone(f.values), g.values...)
+				merged[i+1+j] = true
+				for k := min(f.at, g.at); k < max(f.from, g.from); k++ {
+					rd.used[k] = rd.used[k] || rd.q.low[k] == "or"
+				}
+			}
+		}
+		test, say := rd.condition(f)
+		tests, said = append(tests, test), append(said, say)
+	}
+	return strings.Join(tests, " AND "), strings.Join(said, " and ")
+}
+
+// condition is one filter as SQL and in words.
+func (rd *reading) condition(f filter) (test, say string) {
+	c := &rd.r.cols[f.col]
+	name := c.name
+	if c.parent > 0 && !c.label {
+		name = rd.r.parents[c.parent-1].Name + "." + name
+	}
+	rd.touched[f.col] = true
+	rd.guessed = rd.guessed || f.op == "" && !f.full && !rd.r.whole
+	if f.op == "" {
+		list := make([]string, len(f.values))
+		for i, v := range f.values {
+			list[i] = database.Literal(v)
+		}
+		op, is := " IN (", " is "
+		if f.not {
+			op, is = " NOT IN (", " is not "
+		}
+		return c.expr + op + strings.Join(list, ", ") + ")", name + is + someOf(f.values)
+	}
+	expr := rd.r.value(c)
+	guard, say := rd.r.filledTest(c)+" AND ", f.op
+	if c.year != "" && (f.number >= 1000 && f.number <= 2100) {
+		expr, guard, say = c.year, "", yearOps[f.op]
+	}
+	if f.op == "between" {
+		return fmt.Sprintf("%s BETWEEN %s AND %s", expr, number(f.number), number(f.to)), fmt.Sprintf("%s is from %s to %s", name, number(f.number), number(f.to))
+	}
+	return guard + expr + " " + f.op + " " + number(f.number), name + " " + say + " " + number(f.number)
+}
+
+// yearOps are how a year is compared with, in words.
+var yearOps = map[string]string{"=": "in", "<": "before", "<=": "in or before", ">": "after", ">=": "in or after"}
+
+// someOf names the first of several values.
+func someOf(values []string) string {
+	if len(values) > 2 {
+		return fmt.Sprintf("%s or %d others", plaintext.Clip(values[0], 60), len(values)-1)
+	}
+	return plaintext.Clip(strings.Join(values, " or "), 120)
+}
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

@@ -1,0 +1,191 @@
+package researcher
+
+// The researcher of local documents: the library inside the program and the user's own
+// folders. It is assembly: the local index as engine and the folder fetcher.
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/corpus"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/embed"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/fetch/extract"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/search/local"
+)
+
+// FilesName is the researcher's name in the network, in traces and in costs.
+const FilesName = "files"
+
+// FilesScope says in a sentence what the researcher covers.
+const FilesScope = "documents on this machine: the library that ships with the program and the folders of the user"
+
+// Embedded is the library that ships with the program. Its locators are the same
+// wherever it is searched, so that what one program recorded another can check.
+func Embedded() *fetch.Folder { return fetch.EmbeddedFolder(corpus.Name, "embedded", corpus.FS()) }
+
+// FilesConfig is what the researcher works with. The caller closes what it passes in.
+type FilesConfig struct {
+	Lab
+	// Library is what is searched, at least one folder.
+	Library []*fetch.Folder
+	// IndexPath is the index file for user folders. Without user folders the
+	// index is kept in memory and no file is touched.
+	IndexPath string
+	Extractor *extract.Extractor
+	// Warn is told, for people, of what went wrong beside the research, such as
+	// a file that could not be read; nil: unused.
+	Warn func(string)
+}
+
+// Files answers from local documents. It is safe for concurrent use.
+type Files struct {
+	cfg FilesConfig
+
+	mu    sync.Mutex // guards index and serialises its updates
+	index *local.Index
+}
+
+var _ marchwarden.Researcher = (*Files)(nil)
+
+// NewFiles makes the researcher. It is cheap: nothing is opened before the first
+// call. Close it when done.
+func NewFiles(cfg FilesConfig) *Files {
+	if cfg.Warn == nil {
+		cfg.Warn = func(string) {}
+	}
+	return &Files{cfg: cfg}
+}
+
+// Close closes the index.
+func (r *Files) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.index == nil {
+		return nil
+	}
+	return r.index.Close()
+}
+
+// Research brings the index up to date and runs the loop under a new trace.
+func (r *Files) Research(ctx context.Context, req marchwarden.Request, sink marchwarden.Sink) (*marchwarden.Result, error) {
+	return r.cfg.Answer(ctx, Asked{Name: FilesName, Request: req, Sink: sink}, func(ctx context.Context, _ marchwarden.Request) (Setup, error) {
+		lib, err := r.prepare(ctx, sink)
+		if err != nil {
+			return Setup{}, err
+		}
+		return Setup{
+			Where:   strings.Join(lib.folders, ", "),
+			Engine:  lib.index.Engine(r.cfg.Library...),
+			Ranked:  func(e embed.Embedder) search.Engine { return lib.index.EngineWith(e, r.cfg.Library...) },
+			Fetcher: fetch.NewFiles(r.cfg.Blobs, r.cfg.Extractor, r.cfg.Now, r.cfg.Library...),
+			Library: lib.folders, Fingerprint: lib.fingerprint, Gaps: lib.gaps,
+		}, nil
+	})
+}
+
+// library is what a run searches, as it was found.
+type library struct {
+	index       *local.Index
+	folders     []string // for people
+	fingerprint string
+	gaps        []marchwarden.Gap
+}
+
+// prepare opens the index and brings it up to date with the folders. When ctx
+// ends on the way, what is indexed is used; a folder that fails is a gap, and the
+// others are searched all the same.
+func (r *Files) prepare(ctx context.Context, sink marchwarden.Sink) (library, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	keep := context.WithoutCancel(ctx)
+	lib, err := library{}, error(nil)
+	if r.index == nil {
+		r.index, err = local.Open(keep, r.indexPath())
+	}
+	if err == nil {
+		lib, err = r.update(ctx, sink)
+	}
+	if local.Unwritable(err) && r.indexPath() != "" {
+		r.cfg.Warn(fmt.Sprintf("the index of the library cannot be written, and is made in memory for this time: %v", err))
+		if lib, err = r.inMemory(ctx, sink); err != nil {
+			return library{}, err
+		}
+	}
+	if r.index == nil {
+		return library{}, err
+	}
+	lib.fingerprint, err = r.index.Fingerprint(keep, r.cfg.Library...)
+	return lib, err
+}
+
+// inMemory indexes into memory, for as long as this process lasts.
+func (r *Files) inMemory(ctx context.Context, sink marchwarden.Sink) (library, error) {
+	if r.index != nil {
+		_ = r.index.Close() // what is wrong with it was said
+		r.index = nil
+	}
+	ix, err := local.Open(context.WithoutCancel(ctx), "")
+	if err != nil {
+		return library{}, err
+	}
+	r.index = ix
+	lib, err := r.update(ctx, sink)
+	if local.Unwritable(err) {
+		return lib, err
+	}
+	return lib, nil
+}
+
+// update brings the index up to date with the folders. Its error is the first
+// failure, each of which is a gap as well.
+func (r *Files) update(ctx context.Context, sink marchwarden.Sink) (library, error) {
+	lib := library{index: r.index}
+	var failed error
+	for _, f := range r.cfg.Library {
+		report, err := r.index.Update(ctx, f, local.UpdateOptions{Extract: r.cfg.Extractor, Progress: sink, Now: r.cfg.Now})
+		if err != nil && ctx.Err() == nil {
+			lib.gaps = append(lib.gaps, marchwarden.GapFor("folder "+f.Name, err))
+			if failed == nil {
+				failed = err
+			}
+		}
+		if n := len(report.Notes); n > 0 {
+			first := report.Notes[0]
+			said := fmt.Sprintf("%d files of %s could not be read; the first: ", n, f.Name)
+			if n == 1 {
+				said = fmt.Sprintf("1 file of %s could not be read: ", f.Name)
+			}
+			r.cfg.Warn(said + first.Name + ": " + first.Reason)
+		}
+		if report.Rebuilt != "" {
+			r.cfg.Warn("the index was made anew: " + report.Rebuilt)
+		}
+		lib.folders = append(lib.folders, describe(f, report))
+	}
+	return lib, failed
+}
+
+// describe says what was searched in one folder, for people.
+func describe(f *fetch.Folder, report local.Report) string {
+	n := report.Added + report.Changed + report.Unchanged
+	if n == 1 {
+		return f.Name + " (1 document)"
+	}
+	return fmt.Sprintf("%s (%d documents)", f.Name, n)
+}
+
+// indexPath is where the index is kept: in memory when there is nothing but the
+// program's own library, which is quicker to index than to look up.
+func (r *Files) indexPath() string {
+	for _, f := range r.cfg.Library {
+		if !f.Embedded() {
+			return r.cfg.IndexPath
+		}
+	}
+	return ""
+}

@@ -1,5 +1,0 @@
-//go:build race
-
-package files_test
-
-func init() { raceEnabled = true }

@@ -1,0 +1,5 @@
+//go:build race
+
+package researcher_test
+
+func init() { raceEnabled = true }

@@ -1,0 +1,302 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/trace"
+)
+
+// HistoryConfig says what a History works with. Store and Now are required; the caller closes
+// what it passes in.
+type HistoryConfig struct {
+	Store Store
+	Now   func() time.Time
+	// Memory is how many bytes of answers are remembered for searching; 0 is 64 MiB. The
+	// answers of the oldest runs are read again for a search when there are more.
+	Memory int
+}
+
+// Entry is one run. Text in it is what a run recorded: the caller escapes it.
+type Entry struct {
+	ID       marchwarden.TraceID
+	Question string // at most as long as a question may be
+	// Answer is the beginning of the answer as plain text, or the part of it where the
+	// words were found that were looked for. A run that went on after an answer and has no
+	// other yet has that one, with its figures.
+	Answer     string
+	Researcher string
+	// Researchers are those who did the work, each once: of an investigation the members
+	// that it sent, of any other run its researcher.
+	Researchers []string
+	Began       time.Time     // zero if no run was begun in its trace
+	Took        time.Duration // the time it worked, so far
+	Confidence  *marchwarden.Unit
+	Citations   int
+	Gaps        int
+	Tokens      int // so far
+	Budget      int
+	CostUSD     *float64 // estimated, with its rihlas; nil is unknown, which is not zero
+	Model       string
+	Rihla       bool // part of an investigation, which has a trace of its own
+	// Standing is the status. Problem also says why a result cannot be read.
+	Standing
+}
+
+// Query says which runs are meant. The zero Query means all.
+type Query struct {
+	// Words must all be in the question or the answer, in whatever form English gives
+	// them; "words in quotes" must be there one after the other as they are written,
+	// whatever their case.
+	Words      string
+	Status     []State  // any of them; none is all
+	Researcher []string // any of them made the run or worked for it; none is all
+	// A run whose cost or confidence is not known is in no range of them.
+	MinCost, MaxCost             *float64
+	MinConfidence, MaxConfidence *float64
+	// Since and Until bound when the run began, Until being excluded. Of a trace in which
+	// no run was begun, the time when it was last written counts.
+	Since, Until time.Time
+	Limit        int // 0 is no limit
+	Offset       int
+}
+
+// validate refuses a query that makes no sense.
+func (q Query) validate() error {
+	bad := func(field, format string, args ...any) error {
+		return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+	}
+	for _, s := range q.Status {
+		if !slices.Contains(Statuses(), s) {
+			return bad("status", "must be complete, planned, interrupted, running or damaged")
+		}
+	}
+	switch {
+	case q.Limit < 0:
+		return bad("limit", "must be 0 or more, not %d", q.Limit)
+	case q.Offset < 0:
+		return bad("offset", "must be 0 or more, not %d", q.Offset)
+	case len(q.Words) > maxWordsBytes:
+		return bad("words", "must be at most %d bytes, has %d", maxWordsBytes, len(q.Words))
+	}
+	for field, bound := range map[string]*float64{"min_cost": q.MinCost, "max_cost": q.MaxCost, "min_confidence": q.MinConfidence, "max_confidence": q.MaxConfidence} {
+		if bound != nil && math.IsNaN(*bound) {
+			return bad(field, "must be a number")
+		}
+	}
+	return nil
+}
+
+// means reports whether the filters, words apart, let an entry through. when is the
+// time that counts for it.
+func (q Query) means(e *Entry, when time.Time) bool {
+	switch {
+	case len(q.Status) > 0 && !slices.Contains(q.Status, e.Status),
+		len(q.Researcher) > 0 && !slices.ContainsFunc(q.Researcher, e.by),
+		!q.Since.IsZero() && when.Before(q.Since),
+		!q.Until.IsZero() && !when.Before(q.Until):
+		return false
+	}
+	return within(e.CostUSD, q.MinCost, q.MaxCost) && within((*float64)(e.Confidence), q.MinConfidence, q.MaxConfidence)
+}
+
+// by reports whether a researcher made the run or worked for it.
+func (e *Entry) by(researcher string) bool {
+	return e.Researcher == researcher || slices.Contains(e.Researchers, researcher)
+}
+
+// within reports whether a value is known to be in a range, if there is one.
+func within(v, least, most *float64) bool {
+	if least == nil && most == nil {
+		return true
+	}
+	return v != nil && (least == nil || *v >= *least) && (most == nil || *v <= *most)
+}
+
+// found is an entry that a query means.
+type found struct {
+	entry  Entry
+	digest *digest
+	rank   rank
+}
+
+// Find gives the runs that a query means, newest first, or best first if it has words,
+// and how many there are in all before Offset and Limit. The rihlas of investigations
+// are runs of theirs and are not listed.
+//
+// visible is asked about every run that the filters let through, by the caller's
+// goroutine; what it denies is in neither the list nor the number. nil shows all. It
+// must not call Find.
+//
+// A trace or a result that cannot be read is an entry that says so; one that is removed
+// meanwhile is none. Errors are CodeInvalid for the query, CodeCanceled when ctx ends,
+// and a folder of traces that cannot be listed.
+func (h *History) Find(ctx context.Context, q Query, visible func(marchwarden.TraceID) bool) (entries []Entry, total int, err error) {
+	if err := q.validate(); err != nil {
+		return nil, 0, err
+	}
+	all, err := h.recall(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	var hits []*found
+	for _, d := range all.runs {
+		if d.rihla {
+			continue
+		}
+		if d = h.latest(ctx, d); d == nil {
+			continue
+		}
+		f := &found{entry: all.entry(d), digest: d}
+		if q.means(&f.entry, d.when()) && (visible == nil || visible(f.entry.ID)) {
+			hits = append(hits, f)
+		}
+	}
+	words := parseWords(q.Words)
+	if !words.none() {
+		if hits, err = h.search(ctx, words, hits); err != nil {
+			return nil, 0, err
+		}
+	}
+	slices.SortFunc(hits, func(a, b *found) int {
+		return cmp.Or(a.rank.compare(b.rank), b.digest.when().Compare(a.digest.when()), strings.Compare(b.entry.ID.String(), a.entry.ID.String()))
+	})
+	total = len(hits)
+	hits = hits[min(q.Offset, total):]
+	if q.Limit > 0 {
+		hits = hits[:min(q.Limit, len(hits))]
+	}
+	entries = make([]Entry, len(hits))
+	for i, f := range hits {
+		if !words.none() {
+			f.entry.Answer = h.around(ctx, words, f.digest)
+		}
+		entries[i] = f.entry
+	}
+	return entries, total, canceled(ctx)
+}
+
+// One is the entry of one run, of a rihla too; CodeNotFound if there is none.
+func (h *History) One(ctx context.Context, id marchwarden.TraceID) (Entry, error) {
+	all, err := h.recall(ctx)
+	if err != nil {
+		return Entry{}, err
+	}
+	if d := all.byID[id]; d != nil {
+		if d = h.latest(ctx, d); d != nil {
+			return all.entry(d), nil
+		}
+	}
+	_, err = h.cfg.Store.Traces.Stat(id) // it was removed meanwhile
+	return Entry{}, cmp.Or(err, canceled(ctx), error(marchwarden.Errorf(marchwarden.CodeUnavailable, "run %s cannot be read now", id)))
+}
+
+// canceled is the error of a context that ended.
+func canceled(ctx context.Context) error {
+	return marchwarden.Wrap(ctx.Err(), marchwarden.CodeCanceled, "look through past runs")
+}
+
+// Listing says which runs a list has.
+type Listing struct {
+	Rihlas bool    // those of investigations, too
+	Limit  int     // 0 is no limit
+	Status []State // any of them; none is all
+}
+
+func (l Listing) has(e Entry) bool {
+	return (l.Rihlas || !e.Rihla) && (len(l.Status) == 0 || slices.Contains(l.Status, e.Status))
+}
+
+// List gives the newest runs as Look tells them, and how many more there are. Those are
+// read as a whole only where their status matters.
+func List(d *trace.Dir, l Listing) (entries []Entry, left int, err error) {
+	ids, err := d.List()
+	if err != nil {
+		return nil, 0, err
+	}
+	full := func() bool { return l.Limit > 0 && len(entries) == l.Limit }
+	for _, id := range ids {
+		if full() && len(l.Status) == 0 {
+			if start, _ := d.Beginning(id); l.Rihlas || start == nil || !start.PartOf {
+				left++
+			}
+			continue
+		}
+		e := Look(d, id)
+		switch {
+		case !l.has(e):
+		case full():
+			left++
+		default:
+			entries = append(entries, e)
+		}
+	}
+	return entries, left, nil
+}
+
+// minPrefix is how much of an id must be given.
+const minPrefix = 4
+
+func badID(message, hint string) error {
+	return &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "ID", Message: message, Hint: hint}
+}
+
+// FindID resolves an id, the beginning of one, or "last".
+func FindID(d *trace.Dir, s string) (marchwarden.TraceID, error) {
+	if id, err := marchwarden.ParseTraceID(s); err == nil {
+		return id, nil
+	}
+	const hint = "run 'marchwarden traces' to list the ids there are"
+	if s != "last" {
+		return OneID(s, hint, fmt.Sprintf("no trace %q in %s", s, d.Path()), d.List)
+	}
+	ids, err := d.List()
+	if err != nil {
+		return marchwarden.TraceID{}, err
+	}
+	for _, id := range ids {
+		start, begun := d.Beginning(id)
+		aside := start != nil && (start.PartOf || start.Investigation != nil && start.Investigation.PlanOnly)
+		if begun && !aside {
+			return id, nil
+		}
+	}
+	return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: fmt.Sprintf("no run in %s has an answer or can be resumed", d.Path()), Hint: hint}
+}
+
+// OneID is the id of a list that begins with prefix; an id that is there twice is one.
+// The error where there is none says what none and hint say.
+func OneID(prefix, hint, none string, list func() ([]marchwarden.TraceID, error)) (marchwarden.TraceID, error) {
+	begin := strings.ToLower(prefix)
+	switch {
+	case strings.Trim(begin, "0123456789abcdef-") != "" || len(begin) > 36:
+		_, err := marchwarden.ParseTraceID(prefix)
+		return marchwarden.TraceID{}, err
+	case len(begin) < minPrefix:
+		return marchwarden.TraceID{}, badID(fmt.Sprintf("%q is too short: give at least %d characters", prefix, minPrefix), hint)
+	}
+	ids, err := list()
+	if err != nil {
+		return marchwarden.TraceID{}, err
+	}
+	var found []marchwarden.TraceID
+	seen := map[marchwarden.TraceID]bool{}
+	for _, id := range ids {
+		if strings.HasPrefix(id.String(), begin) && !seen[id] {
+			seen[id], found = true, append(found, id)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return marchwarden.TraceID{}, &marchwarden.Error{Code: marchwarden.CodeNotFound, Message: none, Hint: hint}
+	}
+	return marchwarden.TraceID{}, badID(fmt.Sprintf("%q begins %d ids, %s and %s among them", prefix, len(found), found[0], found[1]), "give more characters")
+}

@@ -1,0 +1,147 @@
+package run_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+)
+
+func library(t *testing.T) *world {
+	w := newWorld(t)
+	w.add(past{question: "What makes the leaves of maples yellow?", answer: "Iron *chlorosis* makes leaves yellow [1]. It is well-known in the U.S. since 1990 \\[sic\\] [2].", citations: 2})           // 1
+	w.add(past{question: "Which trees suffer?", answer: "Maples, and oaks, suffer from chlorosis of **iron** [1]. Yellowing begins between veins, said O’Brien [1].", citations: 1})                     // 2
+	w.add(past{question: "鉄欠乏とは何ですか", answer: "鉄欠乏は葉を黄色くします。"})                                                                                                                                          // 3
+	w.add(past{question: "Что такое торф?", answer: "Торф — это почва из мха. Cafés in Århus sell none."})                                                                                               // 4
+	w.add(past{question: "<script>alert(1)</script> \x1b[31m; DROP TABLE runs", answer: "\u202eevil\u202c [click](javascript:alert(1)) ![x](http://evil.example/beacon) `rm -rf` \xff\xfe 🙂 C++"})       // 5
+	w.add(past{question: "How much?", answer: "The pump costs 6,000 crowns, 3.5 % more. " + strings.Repeat("Nothing is here. ", 400) + "At the very end stands a walrus. " + strings.Repeat("x ", 200)}) // 6
+	w.add(past{question: "empty"})                                                                                                                                                                       // 7
+	w.add(past{question: "Maples again?", answer: strings.Repeat("maple ", 9), cut: true})                                                                                                               // 8
+	return w
+}
+
+func TestWords(t *testing.T) {
+	t.Parallel()
+	w := library(t)
+	remembers, forgets := w.open(0), w.open(1)
+	for query, want := range map[string][]int{
+		"chlorosis":                  {2, 1},
+		"maple":                      {8, 1, 2}, // in the question first, the newest of these before the other
+		"maples yellow":              {1, 2},
+		"YELLOWED leaf":              nil,
+		"leaves yellowing":           {1},
+		"the of chlorosis":           {2, 1}, // too common to count
+		"the of":                     {1},    // unless there is nothing else
+		"iron walrus":                nil,
+		"walruses":                   {6},
+		`"iron chlorosis"`:           {1},
+		`"Iron Chlorosis makes"`:     {1},
+		`"chlorosis iron"`:           nil,
+		`"chlorosis of iron"`:        {2},
+		`“chlorosis of iron” maples`: {2},
+		`"maple"`:                    nil, // as it is written: nobody writes it so, but in an answer that there is not
+		`"maples"`:                   {8, 1, 2},
+		`"well known in the US"`:     {1},
+		`"o'brien"`:                  {2},
+		`"iron chlorosis`:            {2, 1}, // no second mark: words
+		`""`:                         {8, 7, 6, 5, 4, 3, 2, 1},
+		"   ":                        {8, 7, 6, 5, 4, 3, 2, 1},
+		"sic":                        {1},
+		"鉄":                          {3},
+		`"鉄欠乏"`:                      {3},
+		`"欠鉄"`:                       nil,
+		"Торф":                       {4},
+		"торф мха":                   {4},
+		"cafés":                      {4},
+		"cafe\u0301s":                {4},
+		`"cafe` + "\u0301" + `s in"`: {4},
+		"århus":                      {4},
+		"6000 crowns":                {6},
+		`"6,000 crowns"`:             {6},
+		"3.5":                        {6},
+		"1990":                       {1},
+		"u.s.":                       {1},
+		"🙂":                          {5},
+		`"🙂"`:                        {5},
+		"C++":                        {5},
+		"script alert":               {5},
+		"evil":                       {5},
+		"beacon":                     nil, // an address is not said
+		"click":                      {5},
+		"drop; table--":              {5},
+		"🙂 walrus":                   {6}, // what is no word counts only alone
+		"!!!":                        nil,
+		"\xff\xfe":                   {8, 7, 6, 5, 4, 3, 2, 1}, // there is nothing in it
+		"\x00\x1b[":                  {5, 1},                   // a bracket is left
+		`" " "`:                      {8, 7, 6, 5, 4, 3, 2, 1},
+		"empty":                      {7},
+	} {
+		for name, h := range map[string]*run.History{"remembered": remembers, "read again": forgets} {
+			if got, _ := find(t, h, run.Query{Words: query}); !cmp.Equal(got, want) {
+				t.Errorf("%q, %s: %v, want %v", query, name, got, want)
+			}
+		}
+	}
+}
+
+// The more often it is there the better, after the question.
+func TestRank(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.add(past{question: "one", answer: "peat peat peat"})         // 1
+	w.add(past{question: "two", answer: "peat"})                   // 2
+	w.add(past{question: "peat and moss", answer: "nothing"})      // 3
+	w.add(past{question: "peat", answer: "moss moss moss moss"})   // 4
+	w.add(past{question: "five", answer: "moss peat"})             // 5
+	w.add(past{question: "six", answer: "moss peat"})              // 6
+	w.add(past{question: "peat?", answer: "“peat moss” and moss"}) // 7
+	h := w.open(0)
+	for query, want := range map[string][]int{"peat": {7, 4, 3, 1, 6, 5, 2}, "peat moss": {3, 4, 7, 6, 5}, `"peat moss"`: {7}, `peat "moss peat"`: {6, 5}} {
+		if got, _ := find(t, h, run.Query{Words: query}); !cmp.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", query, got, want)
+		}
+	}
+}
+
+// The part of an answer is shown where the words are; nothing of it is longer than it
+// should be or cut within a character.
+func TestShown(t *testing.T) {
+	t.Parallel()
+	w := library(t)
+	w.add(past{question: "long", answer: strings.Repeat("鉄欠乏は葉を", 300) + "黄色く" + strings.Repeat("します", 300)})
+	for _, h := range []*run.History{w.open(0), w.open(1)} {
+		for query, want := range map[string]string{"": "The pump costs 6,000", "walrus": "stands a walrus", `"a walrus"`: "stands a walrus", "pump": "The pump costs", "much": "The pump costs"} {
+			entries, _, err := h.Find(context.Background(), run.Query{Words: query}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				if n := utf8.RuneCountInString(e.Answer); n > 402 || !utf8.ValidString(e.Answer) {
+					t.Errorf("%q: %d characters: %q", query, n, e.Answer)
+				}
+				if e.ID == idOf(6) && !strings.Contains(e.Answer, want) {
+					t.Errorf("%q: %q", query, e.Answer)
+				}
+			}
+		}
+		entries, _, err := h.Find(context.Background(), run.Query{Words: "黄色"}, nil)
+		if err != nil || len(entries) != 2 {
+			t.Fatalf("%d entries, %v", len(entries), err)
+		}
+		for _, e := range entries {
+			if !strings.Contains(e.Answer, "黄色") || !utf8.ValidString(e.Answer) {
+				t.Errorf("%q", e.Answer)
+			}
+		}
+	}
+	if e := one(t, w.open(0), idOf(1)); e.Answer != "Iron chlorosis makes leaves yellow. It is well-known in the U.S. since 1990 [sic]." {
+		t.Errorf("plain: %q", e.Answer)
+	}
+	if e := one(t, w.open(0), idOf(5)); strings.ContainsAny(e.Answer, "\u202e\u202c\x1b") || strings.Contains(e.Answer, "http") || strings.Contains(e.Answer, "javascript") {
+		t.Errorf("plain: %q", e.Answer)
+	}
+}

@@ -1,0 +1,167 @@
+package submit
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
+)
+
+// Asker asks one question and waits for its answer. It is safe for concurrent use.
+type Asker interface {
+	// Ask returns the line of a question. A question that failed has a line, too: an error
+	// says that the submission cannot go on.
+	Ask(ctx context.Context, q Question) (Line, error)
+}
+
+// Submission asks questions, a few at a time, and writes their lines.
+type Submission struct {
+	Asker  Asker
+	Out    *Results
+	Window int             // questions at once
+	Count  func(line Line) // hears of each line that is kept
+}
+
+// Run asks all questions. It returns nil when each has its line or ctx has ended, and the
+// first error that keeps it from going on.
+func (s *Submission) Run(ctx context.Context, all []Question) error {
+	within, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ended := make(chan Line, s.Window)
+	room := make(chan struct{}, s.Window)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for _, q := range all {
+			select {
+			case room <- struct{}{}:
+			case <-within.Done():
+				return
+			}
+			asking.Go(func() {
+				defer func() { <-room }()
+				line, err := s.Asker.Ask(within, q)
+				if err != nil {
+					stop(fmt.Errorf("line %d: %w", q.Line, err))
+					return
+				}
+				ended <- line
+			})
+		}
+	})
+	go func() {
+		asking.Wait()
+		close(ended)
+	}()
+	for line := range ended {
+		if err := s.keep(line, ended); err != nil {
+			stop(err)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(within)
+}
+
+// keep writes a line, and those that have come meanwhile, to the disk at once.
+func (s *Submission) keep(first Line, more <-chan Line) error {
+	lines := []Line{first}
+	for waiting := true; waiting && len(lines) < s.Window; {
+		select {
+		case line, open := <-more:
+			if waiting = open; open {
+				lines = append(lines, line)
+			}
+		default:
+			waiting = false
+		}
+	}
+	if err := s.Out.add(lines); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		s.Count(l)
+	}
+	return nil
+}
+
+// There asks the investigators of a cluster.
+type There struct {
+	Engine dispatch.Engine
+	Like   dispatch.Task // what all tasks have in common
+	// Submit submits a task.
+	Submit func(ctx context.Context, t dispatch.Task) error
+	// Home is where the records come; nil leaves them in the cluster.
+	Home *Home
+	// Charge enters a record that came home into the ledger.
+	Charge func(b Brought, res *marchwarden.Result)
+}
+
+// Ask submits a question and waits for its end.
+func (w *There) Ask(ctx context.Context, q Question) (Line, error) {
+	t := w.Like
+	t.ID, t.Record, t.Investigation, t.Request = q.Task, q.Task, q.Task, q.Request
+	if err := w.Submit(ctx, t); err != nil {
+		return Line{}, fmt.Errorf("submit it: %w", err)
+	}
+	end, err := Await(ctx, w.Engine, t.ID, nil)
+	if err != nil {
+		return Line{}, err
+	}
+	line := Line{Line: q.Line, ID: q.name(), Status: end.Status, TraceID: t.Record}
+	if !end.Result.Valid() {
+		line.fail(end.Code, cmp.Or(end.Message, "it was "+string(end.Status)), end.Hint)
+	} else {
+		stored, err := w.Engine.Blobs().Get(ctx, end.Result)
+		if err == nil {
+			err = line.answer(stored)
+		}
+		if err != nil {
+			return line, fmt.Errorf("read the result: %w", err)
+		}
+	}
+	if w.Home == nil || !end.Trace.Valid() {
+		return line, nil
+	}
+	b, err := w.Home.Bring(ctx, t.Record, end)
+	if err != nil {
+		return line, err
+	}
+	if res, err := marchwarden.DecodeResult(line.Result); err == nil {
+		w.Charge(b, res)
+	}
+	return line, nil
+}
+
+// fail says why there is no result.
+func (l *Line) fail(code marchwarden.Code, message, hint string) {
+	l.Error = &Failure{Code: code, Message: message, Hint: hint}
+	if l.Status == dispatch.Done {
+		l.Status = dispatch.Failed
+	}
+}
+
+// answer takes over an encoded result.
+func (l *Line) answer(encoded []byte) error {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, encoded); err != nil {
+		return marchwarden.Wrap(err, marchwarden.CodeCorrupt, "decode it")
+	}
+	l.Result = compact.Bytes()
+	return nil
+}
+
+// Await waits for the end of a task that is an investigation of its own. Events are told to
+// hear, which may be nil.
+func Await(ctx context.Context, e dispatch.Client, id marchwarden.TraceID, hear func(dispatch.Event)) (*dispatch.End, error) {
+	end, err := Follow(ctx, e, &dispatch.Watching{Investigation: id, Task: id}, hear)
+	if ctx.Err() != nil && end == nil {
+		return nil, marchwarden.Wrap(context.Cause(ctx), marchwarden.CodeCanceled, "wait for %s", id)
+	}
+	return end, err
+}

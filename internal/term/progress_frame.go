@@ -1,0 +1,222 @@
+package term
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+)
+
+const (
+	// whoCells is the most that a researcher's name takes of a line.
+	whoCells = 12
+	// barFrom is the width of a terminal from which there is a bar in a line.
+	barFrom = 48
+	// The cells of a bar: a fifth of the width within these.
+	barLeast, barMost = 8, 30
+)
+
+// seg is a part of a line in one look. Its text is clean, and on one line.
+type seg struct {
+	look Look
+	text string
+}
+
+// frame is the lines that are drawn now, each at least a cell narrower than the
+// terminal, and together at least a line lower. p.mu is held.
+func (p *Progress) frame() []string {
+	width, height := p.size()
+	if p.cfg.Single {
+		return []string{p.fit([]seg{{Dim, Prefix + describe(p.said[0])}}, width-1)}
+	}
+	b := p.board
+	if b == nil {
+		b = p.fold.Board()
+	}
+	x := axisOf(b, p.cfg.Now())
+	var own run.Lane
+	rest := b.Lanes
+	if len(rest) > 0 {
+		own, rest = rest[0], rest[1:]
+	}
+	out := []string{p.fit(p.head(b, own, x, len(rest) == 0, width), width-1)}
+	shown, hidden := pick(rest, height-2) // one for the head, one for the cursor at the end
+	hidden.more = b.More
+	if words := hidden.words(); words != "" {
+		out = append(out, p.fit([]seg{{Dim, "  … " + words}}, width-1))
+	}
+	names, digits := 0, 1
+	for _, l := range shown {
+		names, digits = max(names, Width(name(l))), max(digits, len(Count(l.Number)))
+	}
+	for _, l := range shown {
+		out = append(out, p.fit(p.lane(l, x, names, digits, width), width-1))
+	}
+	return out[:max(1, min(len(out), height-1))]
+}
+
+// head is the first line: time, rihlas, tokens, and what the investigator is at. One who
+// works alone has its bar in it.
+func (p *Progress) head(b *run.Board, own run.Lane, x axis, alone bool, width int) []seg {
+	words := laneWords(own)
+	if e, ok := p.said[0]; ok && !over(own) {
+		words = describe(e)
+	}
+	if b.Ended && b.Interrupted {
+		words = strings.Join(nonEmpty("stopped", CleanLine(own.Doing)), " · ")
+	}
+	out := []seg{{Dim, Prefix + clock(x.now.Sub(x.from)) + " "}}
+	if cells := barCells(width); alone && cells > 0 {
+		out = append(append(out, x.bar(own, cells, p.cfg.ASCII)...), seg{Plain, " "})
+	} else {
+		out = append(out, seg{Dim, "· "})
+	}
+	look := Dim
+	if own.State == run.Failed {
+		look = Red
+	}
+	return append(out, seg{look, strings.Join(nonEmpty(rihlas(b), tokens(b), words), " · ")})
+}
+
+// lane is the line of a rihla: number, researcher, time, bar, words.
+func (p *Progress) lane(l run.Lane, x axis, names, digits, width int) []seg {
+	took := ""
+	if from := began(l); !from.IsZero() {
+		end := x.now
+		if over(l) {
+			end = ended(l, from)
+		}
+		took = clock(end.Sub(from))
+	}
+	out := []seg{
+		{Plain, "  " + Pad(Count(l.Number), digits, true) + " " + Pad(name(l), names, false)},
+		{Dim, "  " + Pad(took, 5, true) + "  "},
+	}
+	if cells := barCells(width); cells > 0 {
+		out = append(append(out, x.bar(l, cells, p.cfg.ASCII)...), seg{Plain, "  "})
+	}
+	words, look := laneWords(l), Dim
+	if e, ok := p.said[l.Number]; ok && !over(l) && l.State != run.Planned {
+		words = describe(e)
+	}
+	if l.State == run.Failed {
+		look = Red
+	}
+	return append(out, seg{look, words})
+}
+
+// barCells is how long a bar is on a terminal of a width; 0 for none.
+func barCells(width int) int {
+	if width < barFrom {
+		return 0
+	}
+	return min(max(width/5, barLeast), barMost)
+}
+
+// name is who is on a journey, short enough for a column.
+func name(l run.Lane) string { return Truncate(CleanLine(l.Researcher), whoCells) }
+
+// fit paints the parts of a line, cut to so many cells.
+func (p *Progress) fit(parts []seg, width int) string {
+	var b strings.Builder
+	left := max(width, 1)
+	for _, s := range parts {
+		if p.cfg.ASCII {
+			s.text = ascii(s.text)
+		}
+		if w := Width(s.text); w <= left {
+			b.WriteString(p.cfg.Style.Paint(s.look, s.text))
+			left -= w
+			continue
+		}
+		if p.cfg.ASCII { // a cell a byte
+			s.text = s.text[:max(0, left-2)] + ".."[:min(2, left)]
+		} else {
+			s.text = Truncate(s.text, left)
+		}
+		b.WriteString(p.cfg.Style.Paint(s.look, s.text))
+		break
+	}
+	return b.String()
+}
+
+// ascii is text for a terminal that knows no more. What it cannot show is a question
+// mark, so that nothing in it can be taken for a control code in another encoding.
+func ascii(s string) string {
+	s = ours.Replace(s)
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+var ours = strings.NewReplacer("·", "-", "…", "...", "—", "-")
+
+// tally counts lanes that have no line.
+type tally struct{ done, failed, waiting, working, more int }
+
+func (t tally) words() string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{t.done, "done"}, {t.failed, "failed"}, {t.working, "under way"}, {t.waiting + t.more, "planned"}} {
+		if c.n > 0 {
+			parts = append(parts, Count(c.n)+" "+c.what)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	all := t.done + t.failed + t.waiting + t.working + t.more
+	return Plural(all, "more rihla") + ": " + strings.Join(parts, ", ")
+}
+
+func (t *tally) count(l run.Lane) {
+	switch l.State {
+	case run.Done:
+		t.done++
+	case run.Failed:
+		t.failed++
+	case run.Planned:
+		t.waiting++
+	default:
+		t.working++
+	}
+}
+
+// pick chooses who has a line where there is room for so many: those at work before
+// those that wait, and of those that are over the last ones. One line is needed to
+// count the others.
+func pick(all []run.Lane, room int) (shown []run.Lane, hidden tally) {
+	if len(all) <= room {
+		return all, tally{}
+	}
+	rank := func(l run.Lane) int {
+		switch {
+		case over(l):
+			return 2
+		case l.State == run.Planned:
+			return 1
+		}
+		return 0
+	}
+	byRank := slices.Clone(all)
+	slices.SortStableFunc(byRank, func(a, b run.Lane) int {
+		if c := cmp.Compare(rank(a), rank(b)); c != 0 || rank(a) < 2 {
+			return c
+		}
+		return cmp.Or(ended(b, time.Time{}).Compare(ended(a, time.Time{})), cmp.Compare(b.Number, a.Number))
+	})
+	room = max(0, room-1)
+	shown = byRank[:room]
+	for _, l := range byRank[room:] {
+		hidden.count(l)
+	}
+	slices.SortStableFunc(shown, func(a, b run.Lane) int { return cmp.Compare(a.Number, b.Number) })
+	return shown, hidden
+}

@@ -1,0 +1,383 @@
+package term
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+
+	"github.com/google/go-cmp/cmp"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/run"
+)
+
+func of(rihla int, who string, stage marchwarden.Stage, message string) marchwarden.Event {
+	return marchwarden.Event{Rihla: rihla, Researcher: who, Stage: stage, Message: message}
+}
+
+// on makes a progress on a glass that is drawn on from the second line.
+func on(g *glass, cfg ProgressConfig) *Progress {
+	fmt.Fprint(g, "$ marchwarden ask\r\n")
+	cfg.Live, cfg.Now = true, time.Now
+	cfg.Size = g.size
+	return NewProgress(g, cfg)
+}
+
+func pause(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// hostile are texts that want to be more than text, or wider.
+var hostile = []string{"\x1b[31mred\x1b[2J", "\x1b]0;title\a", "\x1b]8;;http://x\x1b\\y", "a\rb\bc", "\u202eevil\u2066", "\u009b5A", "長い名前の研究者", strings.Repeat("x", 300), "e\u0301\u200d👩‍👩‍👧", "two\nlines", "", "\xff\xfe"}
+
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGlass(64, 24)
+		p := on(g, ProgressConfig{Style: Style{Color: true}})
+		see := func(want string) {
+			t.Helper()
+			if d := cmp.Diff(strings.TrimSpace(want), g.screen()); d != "" || g.wrong() != "" {
+				t.Errorf("%s (-want +got):\n%s", g.wrong(), d)
+			}
+		}
+		p.Event(of(0, "", marchwarden.StagePlan, "3 rihlas"))
+		pause(200 * time.Millisecond)
+		p.Event(of(1, "files", marchwarden.StageIndex, "notes.md"))
+		p.Event(of(3, "a\x07 very long name\r of a researcher", marchwarden.StagePlan, "sent: What of it?"))
+		pause(200 * time.Millisecond)
+		p.Event(of(2, "web", marchwarden.StageSearch, strings.Repeat("長い", 40)))
+		pause(3 * time.Second)
+		p.Event(of(1, "", marchwarden.StageDone, "3 citations, confidence 0.84"))
+		p.Event(of(0, "", marchwarden.StageFetch, "following a gap"))
+		pause(20 * time.Second)
+		p.Event(of(2, "", marchwarden.StageDone, "failed: it is not there"))
+		pause(38 * time.Second)
+		see(`
+$ marchwarden ask
+marchwarden: 1:01 · 2 of 3 rihlas over · reading · following a…
+  1 files          0:03  ░             done · 3 citations, con…
+  2 web            0:23  ▒▒×           failed · it is not there
+  3 a very long…   1:01  ·······       sent · What of it?`)
+		p.Close()
+		see("$ marchwarden ask")
+		p.Event(of(12, "web", marchwarden.StageDone, "late"))
+		p.Leave()
+		pause(5 * time.Second)
+		see("$ marchwarden ask")
+	})
+}
+
+// One who works alone has one line.
+func TestAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			ascii bool
+			want  string
+		}{
+			{false, "marchwarden: 0:05 ░░░░▒▒▒▓▓         reading · iteration 1 · 3 of 5 · a…"},
+			{true, "marchwarden: 0:05 ppppsssrr         reading - iteration 1 - 3 of 5 - a-?"},
+		} {
+			g := newGlass(86, 10)
+			p := on(g, ProgressConfig{ASCII: c.ascii})
+			p.Event(of(0, "", marchwarden.StagePlan, ""))
+			pause(2300 * time.Millisecond)
+			p.Event(of(0, "", marchwarden.StageSearch, ""))
+			pause(1800 * time.Millisecond)
+			e := of(0, "", marchwarden.StageFetch, "a…")
+			if c.ascii {
+				e.Message = "a—漢"
+			}
+			e.Iteration, e.Done, e.Total = 1, 3, 5
+			p.Event(e)
+			pause(time.Second)
+			if got := strings.Split(g.screen(), "\n"); len(got) != 2 || got[1] != c.want || g.wrong() != "" {
+				t.Errorf("%s %q", g.wrong(), got)
+			}
+			p.Close()
+		}
+	})
+}
+
+// A board has tokens, plans and ends; at the end it may stay.
+func TestBoard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGlass(90, 6)
+		p := on(g, ProgressConfig{})
+		began := time.Now()
+		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
+		lane := func(n int, state run.State, spans ...run.Span) run.Lane {
+			return run.Lane{Number: n, Researcher: "files", State: state, Spans: spans, Sent: at(1), Question: "What?", Doing: "it is so"}
+		}
+		b := &run.Board{Began: began, Last: began, Tokens: 4039, Budget: 20000, Lanes: []run.Lane{
+			lane(0, run.Waiting), lane(1, run.Reading, run.Span{State: run.Searching, From: at(1), To: at(3)}, run.Span{State: run.Reading, From: at(3)}), {Number: 2, State: run.Planned, Researcher: "web", Question: "Who?"}}}
+		b.Lanes[1].Iteration, b.Lanes[1].Documents = 2, 4
+		p.Board(b)
+		pause(9 * time.Second)
+		want := `$ marchwarden ask
+marchwarden: 0:09 · 0 of 2 rihlas over · 4,039 of 20,000 tokens · waiting for the rihlas…
+  1 files   0:08   ▒▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓   reading · iteration 2 · 4 read · it is so
+  2 web                               planned · Who?`
+		if g.screen() != want {
+			t.Errorf("%s\n%s", cmp.Diff(want, g.screen()), g.wrong())
+		}
+		done := *b
+		done.Ended, done.Last, done.Lanes = true, at(20), slices.Clone(b.Lanes)
+		done.Lanes[0].State, done.Lanes[1].State, done.Lanes[2].State = run.Done, run.Done, run.Failed
+		done.Lanes[0].Doing = "answered with 3 citations"
+		done.Lanes[1].Spans = []run.Span{{State: run.Searching, From: at(1), To: at(3)}, {State: run.Reading, From: at(3), To: at(20)}}
+		done.Lanes[2].Doing = "it was not sent"
+		p.Board(&done)
+		p.Leave()
+		p.Close()
+		fmt.Fprint(g, "next")
+		want = `$ marchwarden ask
+marchwarden: 0:20 · 2 of 2 rihlas over · 4,039 of 20,000 tokens · done · answered with 3…
+  1 files   0:19  ▒▒▒▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓  done · it is so
+  2 web           ×                   failed · it was not sent
+next`
+		if g.screen() != want || g.wrong() != "" {
+			t.Errorf("%s\n%s", cmp.Diff(want, g.screen()), g.wrong())
+		}
+	})
+}
+
+var progressSgrPattern = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
+// standing is what must be on the terminal now.
+func standing(p *Progress) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cfg.Now = func() time.Time { return p.last }
+	lines := p.frame()
+	p.cfg.Now = time.Now
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(progressSgrPattern.ReplaceAllString(l, ""), " ")
+	}
+	return lines
+}
+
+// crowd makes events of so many rihlas, some of them over.
+func crowd(r *rand.Rand, p *Progress, many int, done bool) {
+	stages := []marchwarden.Stage{marchwarden.StagePlan, marchwarden.StageSearch, marchwarden.StageFetch, marchwarden.StageSynthesize, marchwarden.StageCheck, marchwarden.StageDone, "later"}
+	pick := func() string { return hostile[r.IntN(len(hostile))] }
+	for n := range many + 1 {
+		stage := stages[r.IntN(len(stages))]
+		if done && n > 0 && n%3 > 0 {
+			stage = marchwarden.StageDone
+		}
+		e := of(n, pick(), stage, pick())
+		e.Iteration = r.IntN(3)
+		p.Event(e)
+	}
+}
+
+// Whatever the size is and becomes, in terminals of both kinds, the lines stand once,
+// below what was there before, and none is wrapped.
+func TestEverySize(t *testing.T) {
+	for _, many := range []int{1, 8, 60} {
+		for _, flows := range []bool{true, false} {
+			for _, ascii := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) { sizes(t, many, flows, ascii) })
+			}
+		}
+	}
+}
+
+func sizes(t *testing.T, many int, flows, ascii bool) {
+	r := rand.New(rand.NewPCG(uint64(many), 7))
+	widths := []int{80, 200, 20, 47, 48, 31, 133, 21, 60, 100, 25, 79, 199, 40}
+	heights := []int{24, 10, 50, 5, 70, 24, 3, 2, 1, 12}
+	g := newGlass(widths[0], heights[0])
+	p := on(g, ProgressConfig{ASCII: ascii, Style: Style{Color: true}})
+	crowd(r, p, many, false)
+	for i := range 45 {
+		width, height := widths[i%len(widths)], heights[i/3%len(heights)]
+		what := fmt.Sprintf("%d lanes, %d × %d", many, width, height)
+		g.resize(width, height, flows)
+		if i%2 == 0 {
+			crowd(r, p, many, i > 22)
+		}
+		pause(tick + redraw)
+		lines := standing(p)
+		if len(lines) > max(1, height-1) {
+			t.Fatalf("%s: %d lines", what, len(lines))
+		}
+		for _, l := range lines {
+			if n := Width(l); n > width-1 {
+				t.Fatalf("%s: %d cells: %q", what, n, l)
+			}
+			if ascii && strings.ContainsFunc(l, func(c rune) bool { return c < ' ' || c > '~' }) {
+				t.Fatalf("%s: no ASCII: %q", what, l)
+			}
+		}
+		shown := strings.Split(g.screen(), "\n")
+		from := slices.IndexFunc(shown, func(s string) bool { return strings.HasPrefix(s, lines[0]) })
+		if g.wrong() != "" || from < 0 || !slices.Equal(shown[from:], lines) {
+			t.Fatalf("%s: %s (-want +got):\n%s", what, g.wrong(), cmp.Diff(lines, shown))
+		}
+		for _, above := range shown[:from] {
+			if above != "$ marchwarden ask" && above != "" && !strings.HasPrefix("$ marchwarden ask", above) {
+				t.Fatalf("%s: %q is above the lines", what, above)
+			}
+		}
+	}
+	p.Close()
+	if left := g.screen(); strings.Contains(left, "rihla") || strings.Contains(left, "marchwarden:") || g.wrong() != "" {
+		t.Errorf("%d lanes: left %q %s", many, left, g.wrong())
+	}
+}
+
+// A window that gets narrower while the size is asked for wraps nothing.
+func TestNarrowerThanAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGlass(80, 24)
+		p := on(g, ProgressConfig{})
+		p.cfg.Size = func() (int, int) { return 80, 24 }
+		g.resize(30, 24, true)
+		for n := range 4 {
+			p.Event(of(n, "files", marchwarden.StageSearch, strings.Repeat("long ", 20)))
+			pause(redraw)
+		}
+		rows := strings.Split(g.screen(), "\n")
+		if len(rows) != 5 {
+			t.Fatalf("%q", rows)
+		}
+		for i, r := range rows[2:] {
+			if !strings.HasPrefix(r, fmt.Sprintf("  %d files", i+1)) {
+				t.Errorf("row %d: %q", i, r)
+			}
+		}
+		p.Close()
+		if g.screen() != "$ marchwarden ask" {
+			t.Errorf("left %q", g.screen())
+		}
+	})
+}
+
+// However many events there are, there are few writes, and one a frame.
+func TestFewWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, many := range []int{1, 8, 60} {
+			g := newGlass(100, 40)
+			p := on(g, ProgressConfig{})
+			const span = 4
+			before := g.wrote()
+			for range span * 100 {
+				p.Event(of(rand.IntN(many+1), "web", marchwarden.StageFetch, "x"))
+				pause(10 * time.Millisecond)
+			}
+			busy := g.wrote() - before
+			if busy > span*10+1 || busy < span*5 {
+				t.Errorf("%d lanes: %d writes in %d s", many, busy, span)
+			}
+			pause(span * time.Second)
+			if idle := g.wrote() - before - busy; idle > span+2 || idle < span-1 {
+				t.Errorf("%d lanes: %d writes in %d idle seconds", many, idle, span)
+			}
+			p.Close()
+			p.Close()
+			was := g.wrote()
+			pause(span * time.Second)
+			if g.wrote() != was {
+				t.Error("it writes after the end")
+			}
+		}
+	})
+}
+
+// Those that are over fold into a count first.
+func TestManyLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGlass(60, 7)
+		p := on(g, ProgressConfig{})
+		for n := 1; n <= 12; n++ {
+			stage := marchwarden.StageDone
+			if n == 2 || n == 5 || n == 7 {
+				stage = marchwarden.StageSearch
+			}
+			p.Event(of(n, "web", stage, map[bool]string{true: "failed: no"}[n == 3]))
+			pause(time.Second)
+		}
+		pause(500 * time.Millisecond)
+		want := `$ marchwarden ask
+marchwarden: 0:12 · 9 of 12 rihlas over · waiting for the…
+  … 8 more rihlas: 7 done, 1 failed
+   2 web   0:11  ▒▒▒▒▒▒▒▒      searching
+   5 web   0:08    ▒▒▒▒▒▒      searching
+   7 web   0:06     ▒▒▒▒▒      searching
+  12 web   0:00                done`
+		if d := cmp.Diff(want, g.screen()); d != "" || g.wrong() != "" {
+			t.Errorf("%s %s", d, g.wrong())
+		}
+		p.Close()
+	})
+}
+
+func TestSingle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		p := NewProgress(&b, ProgressConfig{Style: Style{Width: 40}, Live: true, Single: true, Now: time.Now})
+		p.Event(marchwarden.Event{Stage: "questions", Done: 4, Total: 5, Message: strings.Repeat("█", 30)})
+		pause(time.Minute)
+		if got := b.String(); !strings.Contains(got, "\rmarchwarden: questions · 4 of 5 · ████…\x1b[J") || strings.Count(got, hold) != 1 {
+			t.Errorf("%q", got)
+		}
+		p.Close()
+	})
+}
+
+// Boards from elsewhere may hold anything.
+func TestOddBoards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := time.Unix(1<<40, 0)
+		for i, b := range []*run.Board{{}, {Lanes: []run.Lane{{}}}, {Began: far, Last: time.Unix(-1<<40, 0), Lanes: []run.Lane{{State: run.Failed}, {Number: 1 << 62, State: "odd\x1b[1m", Sent: far}}},
+			{Began: time.Unix(0, 0), Last: far, Ended: true, Interrupted: true, Tokens: -1, More: 1 << 40, Lanes: []run.Lane{{}, {Spans: []run.Span{{State: "odd", From: far, To: time.Unix(0, 0)}, {State: run.Reading}}}}}} {
+			for _, h := range hostile {
+				if len(b.Lanes) > 1 {
+					b.Lanes[1].Researcher, b.Lanes[1].Doing, b.Lanes[1].Question = h, h, h
+				}
+				g := newGlass(77, 12)
+				p := on(g, ProgressConfig{})
+				p.Board(b)
+				pause(2 * time.Second)
+				if g.wrong() != "" || strings.ContainsFunc(g.screen(), func(r rune) bool { return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) }) {
+					t.Errorf("board %d: %s %q", i, g.wrong(), g.screen())
+				}
+				p.Leave()
+				if err := NewLines(g).Board(b); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+func TestConcurrent(t *testing.T) {
+	for _, live := range []bool{true, false} {
+		var b bytes.Buffer
+		p := NewProgress(&b, ProgressConfig{Style: Style{Width: 80}, Live: live, Now: time.Now})
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				for i := range 200 {
+					p.Event(of(g, "web", marchwarden.StageFetch, fmt.Sprint(i)))
+					p.Board(&run.Board{Began: time.Now(), Lanes: []run.Lane{{}}})
+				}
+			})
+		}
+		wg.Wait()
+		p.Close()
+		if b.Len() == 0 {
+			t.Error("nothing was written")
+		}
+	}
+}

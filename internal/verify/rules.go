@@ -1,0 +1,145 @@
+package verify
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/lexicon"
+)
+
+// force is what a word does to the sentence it stands in.
+type force uint
+
+const (
+	denies force = 1 << iota
+	allows
+	sweeps // all, always
+	limits // most, often
+	causes
+	mayCause // words that name a cause, and other things as often
+)
+
+// forces are the words with force, by their stems.
+var forces = func() map[string]force {
+	m := map[string]force{}
+	for f, list := range map[force]string{denies: "denies", allows: "allows", sweeps: "sweeps", limits: "limits", causes: "causes", mayCause: "may cause"} {
+		for stem := range lexicon.StemSet(list) {
+			m[stem] |= f
+		}
+	}
+	return m
+}()
+
+// forceAt is the force of token i.
+func (s *sentence) forceAt(i int) force {
+	if s.tokens[i].Contracted() {
+		return denies
+	}
+	return forces[s.tokens[i].Stem]
+}
+
+func (s *sentence) force() (f force) {
+	for i := range s.tokens {
+		f |= s.forceAt(i)
+	}
+	return f
+}
+
+// governs reports that a word of a force stands before one of the words, no more content
+// words than so many between, an odd number of times where it denies.
+func (s *sentence) governs(f force, reach int, words []string) bool {
+	n, found := 0, false
+	for i := range s.tokens {
+		if s.forceAt(i)&f == 0 {
+			continue
+		}
+		n++
+		for k, left := i+1, reach; k < len(s.tokens) && left > 0 && !strings.ContainsAny(s.text[s.tokens[k-1].End:s.tokens[k].Start], ".;:"); k++ {
+			if !s.tokens[k].Stop {
+				found, left = found || slices.Contains(words, s.tokens[k].Stem), left-1
+			}
+		}
+	}
+	return found && (f != denies || n%2 == 1)
+}
+
+// findings are what words tell against a claim.
+type findings struct {
+	numbers, names []string // of the claim, that the excerpts lack
+	missing        []string // other content words that they lack
+	flips          []string // why the nearest sentences say something else, in words for people
+	denying        bool     // the claim denies, and they do not, or not in such words
+	outright       bool     // one of the two denies, or they differ in numbers alone
+}
+
+// look holds the claim's words against the excerpts.
+func (p *evidenced) look() findings {
+	var texts []string
+	for _, x := range p.excerpts {
+		texts = append(texts, cleanText(x.Text), cleanText(x.Heading))
+	}
+	held := numbersOf(texts...)
+	f := findings{numbers: held.lacked(p.claim.text)}
+	counting := map[int]bool{} // where numbers end that may have a unit behind them
+	for _, n := range lexicon.Spelled(p.claim.text) {
+		counting[n.End] = true
+	}
+	for i, t := range p.claim.tokens {
+		switch {
+		case t.Number:
+			counting[t.End] = true
+		case t.Stop || counting[t.End] || p.all[t.Stem] || held.covers(p.claim.text, t):
+		case p.named(i):
+			f.names = append(f.names, t.Text)
+		case p.roots[root(t.Stem)]:
+		case i > 0 && counting[p.claim.tokens[i-1].End] && t.Stem != "time":
+			f.numbers = append(f.numbers, p.claim.text[p.claim.tokens[i-1].Start:t.End]) // another unit
+		default:
+			f.missing = append(f.missing, t.Text)
+		}
+	}
+	p.differs(&f)
+	return f
+}
+
+// named reports that token i of the claim is a name or part of one.
+func (p *evidenced) named(i int) bool {
+	t := p.claim.tokens[i]
+	return strings.IndexFunc(t.Text[1:], unicode.IsUpper) >= 0 || t.Capital && i > 0 && !strings.ContainsAny(p.claim.text[p.claim.tokens[i-1].End:t.Start], ".!?:")
+}
+
+// differs finds in which ways the claim says something else, or perhaps more, than the
+// sentences that it rests on.
+func (p *evidenced) differs(f *findings) {
+	var around force
+	governs := func(f force, reach int) bool {
+		return slices.ContainsFunc(p.best, func(i int) bool { return p.sentences[i].governs(f, reach, p.words) })
+	}
+	for _, i := range p.best {
+		around |= p.sentences[i].force()
+	}
+	own := p.claim.force()
+	reversed := slices.ContainsFunc(p.claim.tokens, func(t lexicon.Token) bool { // unsafe, and not safe
+		rest, un := strings.CutPrefix(strings.ToLower(t.Text), "un")
+		return un && p.all[lexicon.Stem(rest)]
+	})
+	denied := own&denies == 0 && !reversed && governs(denies, 3)
+	f.denying = own&denies != 0 && around&denies == 0
+	other := len(f.numbers) > 0 && len(f.missing)+len(f.names) == 0 && len(p.best) > 0 && len(lexicon.Quantities(p.sentences[p.best[0]].text)) > 0
+	f.outright = other || denied || f.denying
+	for _, r := range []struct {
+		is   bool
+		says string
+	}{
+		{denied, "the excerpts deny what the claim says"},
+		{own&(allows|denies) == 0 && governs(allows, 1), "the excerpts say only that it may be"},
+		{own&sweeps != 0 && around&sweeps == 0, "the claim is more sweeping than the excerpts"},
+		{own&(limits|allows) == 0 && governs(limits, 1), "the excerpts say it of some only"},
+		{own&causes != 0 && around&(causes|mayCause) == 0, "the claim names a cause that the excerpts do not"},
+	} {
+		if r.is {
+			f.flips = append(f.flips, r.says)
+		}
+	}
+}

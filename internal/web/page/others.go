@@ -1,0 +1,165 @@
+package page
+
+import (
+	"io"
+	"time"
+
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/drift"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+)
+
+// Drift is a check of the sources of a run.
+type Drift struct {
+	Frame
+	ID, Question string
+	CheckedAt    time.Time // zero: there was none yet
+	Summary      string
+	Report       drift.Report
+	CanCheck     bool
+}
+
+// DriftState is what became of a source, in one word: why it could not be had, if it
+// could not.
+func DriftState(src drift.Source) string {
+	if src.State == drift.Unreachable && src.Why != "" {
+		return string(src.Why)
+	}
+	return string(src.State)
+}
+
+// Drift writes the page of a check of the sources.
+func (s *Set) Drift(w io.Writer, v Drift) error {
+	when := h.Node{}
+	switch {
+	case v.CheckedAt.IsZero():
+		when = h.Fill(`<p class="soft">The sources have not been checked since the run. A check fetches each of them again and looks for the excerpts; the answer stays as it is.</p>`)
+	case v.Summary == "":
+		when = h.Fill(`<p class="meta"><span>checked {}</span></p>`, moment(v.CheckedAt))
+	}
+	cited := func(n int) h.Node {
+		return h.Fill(`<a class="cite" href="{}"><span class="sr">Source </span>{}</a>`, h.Local(RunPath(v.ID)+toSource(n).Address()), n)
+	}
+	claims := h.Each(v.Report.Claims, func(c drift.Claim) h.Node {
+		return h.Fill(`<tr><td>{}</td><td lang="" dir="auto">{}</td><td>{}</td></tr>`, chip(pick(holds, string(c.State))), line(c.Text), cites(c.Citations, cited))
+	})
+	return s.write(w, shell{Frame: v.Frame, name: "drift", main: h.Fill(`<header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1>What became of the sources</h1>
+{}{}{}</header>
+{}{}`, h.Local(RunPath(v.ID)), with(v.Question, ` to <span lang="" dir="auto">{}</span>`), when, with(v.Summary, `<p class="lead says">{}</p>`),
+		h.If(v.CanCheck, `<div class="actions">{}</div>`, button(v.CSRF, ActPath(v.ID, Check), "Check the sources again", "primary")),
+		part("claims", "Claims", "claims-drift", "Sentences of the answer and what became of their evidence", []string{"Evidence", "Sentence", "Sources"}, claims),
+		h.If(len(v.Report.Sources) > 0, `<section aria-labelledby="sources-title"><h2 id="sources-title">Sources</h2>{}</section>`, h.Each(v.Report.Sources, v.source)))})
+}
+
+// source is what became of a document and its passages.
+func (v Drift) source(src drift.Source) h.Node {
+	passages := h.Each(src.Citations, func(n int) h.Node {
+		if n < 1 || n > len(v.Report.Passages) {
+			return h.Node{}
+		}
+		p := v.Report.Passages[n-1]
+		return h.Fill(`<figure class="passage"><figcaption>Excerpt {}: {}</figcaption><blockquote lang="" dir="auto">{}</blockquote></figure>`, p.Citation, chip(pick(standings, string(p.State))), passage(p))
+	})
+	return h.Fill(`<article class="box"><h3 lang="" dir="auto">{}</h3><p>{} <span class="locator">{}</span></p>{}{}{}</article>
+`, or(src.Title, src.Locator), chip(freshnessOf(DriftState(src))), outside(src.Locator), h.If(src.MovedTo != "", `<p class="soft">Moved to {}</p>`, outside(src.MovedTo)),
+		with(src.Detail, `<p class="soft" lang="" dir="auto">{}</p>`), passages)
+}
+
+// passage is an excerpt, with how its wording changed. A space stands between two edits.
+func passage(p drift.Passage) h.Node {
+	if len(p.Diff) == 0 {
+		return h.Exact(p.Excerpt)
+	}
+	var out []h.Node
+	for i, e := range p.Diff {
+		if i > 0 {
+			out = append(out, h.Text(" "))
+		}
+		switch text := h.Exact(e.Text); e.Op {
+		case drift.Removed:
+			out = append(out, h.Fill(`<del>{}</del>`, text))
+		case drift.Added:
+			out = append(out, h.Fill(`<ins>{}</ins>`, text))
+		default:
+			out = append(out, text)
+		}
+	}
+	return h.Join(out...)
+}
+
+// SignIn is the page for those who are not known yet.
+type SignIn struct {
+	Frame
+	// Team says that there are tokens to sign in with; else the way in is a link
+	// that the program prints.
+	Team          bool
+	Problem, Hint string // what is wrong, and what helps
+	// Next is where one wanted to go, a path of this server; "" for none.
+	Next string
+	// Elsewhere says that one came by a link of another site, for which browsers hold
+	// back the cookie: who is in already needs but follow a link to Next.
+	Elsewhere bool
+}
+
+// SignIn writes the page for those who are not known yet.
+func (s *Set) SignIn(w io.Writer, v SignIn) error {
+	hint := h.Node{}
+	if v.Team {
+		hint = with(v.Hint, ` ({})`)
+	}
+	way := h.Fill(`<p>The way in is a link that works once, for ten minutes. The program prints it when it starts:</p>
+<p class="command"><code>marchwarden ui</code></p>
+<p class="soft">If it runs already, press Enter where it runs: it prints another link. Where there is no terminal, start it again.</p>`)
+	if v.Team {
+		way = h.Fill(`<form method="post" action="/in">{}{}<div class="field"><label for="token">Your token</label>
+<input type="password" id="token" name="token" autocomplete="current-password" required spellcheck="false" aria-describedby="token-hint{}">
+<p class="hint" id="token-hint">The person who runs this server gives you one, made with <code>marchwarden token</code>.</p></div>
+<p><button class="primary">Sign in</button></p></form>`, token(v.CSRF), h.If(v.Next != "", `<input type="hidden" name="next" value="{}">`, v.Next), h.If(line(v.Problem) != "", ` token-fault`))
+	}
+	problem := h.If(line(v.Problem) != "", `<p class="fault" role="alert" id="token-fault"><strong>{}</strong>{}</p>`, line(v.Problem), hint)
+	return s.write(w, shell{Frame: v.Frame, name: "signin", main: h.Fill(`<section class="slim" aria-labelledby="in-title"><h1 id="in-title">Sign in</h1>
+{}{}{}</section>`, problem, h.If(v.Elsewhere, `<p>You came from another site, and browsers do not say then who you are. If you are signed in already: <a class="button" href="{}">Go on</a></p>`, h.Local(v.Next)), way)})
+}
+
+// Problem is the page of what went wrong.
+type Problem struct {
+	Frame
+	Status   int
+	Headline string
+	Message  string
+	Hint     string
+	Code     string
+	// Back is where to go on from here, a path of this server; "" is the first page.
+	Back string
+}
+
+// Problem writes the page of what went wrong.
+func (s *Set) Problem(w io.Writer, v Problem) error {
+	back := "To the first page"
+	if v.Back != "" {
+		back = "Back"
+	}
+	return s.write(w, shell{Frame: v.Frame, name: "problem", main: h.Fill(`<section class="slim" aria-labelledby="problem-title">{}<h1 id="problem-title">{}</h1>
+{}{}{}{}</section>`, h.If(v.Status > 0, `<p class="kind">{}</p>`, v.Status), or(v.Headline, "Something went wrong"), with(v.Message, `<p class="says" lang="" dir="auto">{}</p>`),
+		with(v.Hint, `<p class="warn"><strong>What helps:</strong> <span lang="" dir="auto">{}</span></p>`), with(v.Code, `<p class="soft">Code: <code>{}</code></p>`),
+		h.If(!v.Bare, `<p><a class="button" href="{}">{}</a></p>`, h.Local(v.Back), back))})
+}
+
+// Confirm asks once more before something is done that cannot be undone.
+type Confirm struct {
+	Frame
+	ID, Question string // the run that it is about
+	Act          Act
+	Headline     string
+	Message      string
+	Facts        []report.Fact
+	Button       string
+}
+
+// Confirm writes the page that asks once more.
+func (s *Set) Confirm(w io.Writer, v Confirm) error {
+	return s.write(w, shell{Frame: v.Frame, name: "confirm", main: h.Fill(`<section class="slim" aria-labelledby="confirm-title"><h1 id="confirm-title">{}</h1>
+{}{}{}<form class="actions" method="post" action="{}">{}<input type="hidden" name="confirmed" value="yes"><button class="danger">{}</button> <a class="button" href="{}">No, go back</a></form></section>`,
+		line(v.Headline), with(v.Question, `<blockquote lang="" dir="auto">{}</blockquote>`), with(v.Message, `<p>{}</p>`), h.If(len(v.Facts) > 0, `{}`, facts(v.Facts)),
+		h.Local(ActPath(v.ID, v.Act)), token(v.CSRF), or(v.Button, "Yes"), h.Local(RunPath(v.ID)))})
+}

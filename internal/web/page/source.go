@@ -1,0 +1,159 @@
+package page
+
+import (
+	"io"
+	"time"
+
+	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report"
+	h "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/report/markup"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/term"
+)
+
+// Evidence is one source as the side panel shows it: the stored text around the
+// excerpt.
+type Evidence struct {
+	RunID string
+	// Preview says that the reader did not choose it: it fills the room beside an answer, and does
+	// not come up over one.
+	Preview       bool
+	Number, Of    int                  // which of how many citations
+	Cited         marchwarden.Citation // FetchedAt in the zone that people see
+	Author        string
+	Claims        []report.ClaimView // that rest on it
+	State, Detail string             // what became of it since, as in SourceLine, and more in words
+	CheckedAt     time.Time
+	// Text is the stored text around the excerpt; the piece with this number is the
+	// excerpt itself, to the byte.
+	Text                []Piece
+	CutBefore, CutAfter bool
+	Problem             string // why the text cannot be shown; then the excerpt is
+	Notes               []string
+}
+
+// Source is the page of one whole source.
+type Source struct {
+	Frame
+	RunID, Question string
+	Evidence        Evidence // Text is the whole of it, every excerpt marked
+	// Cut says that the text is longer than what is shown.
+	Cut      bool
+	Excerpts []SourceLine // the citations that are marked; Title is the excerpt's beginning
+}
+
+// title is what a source is called.
+func (e *Evidence) title() string {
+	return or(e.Cited.Title, e.Cited.Locator, "A source without a name")
+}
+
+// Panel writes one source as the side panel of an answer, for the script.
+func (s *Set) Panel(w io.Writer, v Evidence) error { return writeNode(w, "panel", v.panel()) }
+
+// keys are how a keyboard goes through the sources. The script shows them.
+var keys = h.Fill(`<div class="keys" hidden><p class="soft"><kbd>j</kbd> and <kbd>k</kbd>, or the arrows on a sentence, go on and back; <kbd>Enter</kbd> opens its source; <kbd>Esc</kbd> closes it.</p>
+<label><input type="checkbox" data-keys checked> Use the letters j and k</label></div>`)
+
+// noSource is the panel before a source was chosen.
+var noSource = h.Fill(`<h2>Source</h2><p class="soft">Choose a sentence, or a number behind it, to see the text that it rests on.</p>{}`, keys)
+
+// panel is the panel of a source, or of none.
+func (e *Evidence) panel() h.Node {
+	if e == nil {
+		return h.Fill(`<aside class="panel" id="source" tabindex="-1" aria-label="Source">{}</aside>`, noSource)
+	}
+	opened, preview, shut := h.Fill(` open`), h.Node{}, h.Fill(`<a class="close" href="{}"><span aria-hidden="true">✕</span><span class="sr">Close the source</span></a>`, h.Local(RunPath(e.RunID)+"#answer"))
+	if e.Preview {
+		opened, preview, shut = h.Node{}, h.Fill(` data-preview="{}"`, e.Number), h.Node{}
+	}
+	step := func(shown bool, n int, rel, sign, label string) h.Node {
+		return h.If(shown, `<a href="{}" data-source="{}" rel="{}"><span aria-hidden="true">{}</span><span class="sr">{}</span></a>`, toSource(n), n, rel, sign, label)
+	}
+	claims := h.Each(e.Claims, func(c report.ClaimView) h.Node {
+		return h.Fill(`<li><p>{} <span lang="" dir="auto">{}</span></p></li>`, chip(verdictOf(c.Verdict)), line(c.Text))
+	})
+	return h.Fill(`<aside class="panel{}" id="source" tabindex="-1"{} aria-labelledby="source-title">
+<header class="panel-head"><p class="kind">Source {}{} <span class="steps">{}{}{}</span></p><h2 id="source-title" lang="" dir="auto">{}</h2>{}</header>
+{}{}{}<h3>About it</h3>{}<p><a href="{}">The whole stored text</a></p>{}</aside>
+`, opened, preview, e.Number, h.If(e.Of > 0, ` of {}`, e.Of),
+		step(e.Number > 1, e.Number-1, "prev", "‹", "Previous source"), step(e.Number < e.Of, e.Number+1, "next", "›", "Next source"), shut, e.title(), e.locator(),
+		h.If(e.Cited.Unchecked, `<p class="warn">Known from its researcher’s report alone: this excerpt could not be checked against the source.</p>`),
+		e.text(), h.If(len(e.Claims) > 0, `<h3>What rests on it</h3><ul class="items small">{}</ul>`, claims), e.about(), h.Local(SourcePath(e.RunID, e.Number)), keys)
+}
+
+func (e *Evidence) locator() h.Node {
+	return h.If(e.Cited.Locator != "", `<p class="locator">{}</p>`, outside(e.Cited.Locator))
+}
+
+// text is the stored text with its excerpt marked, or the excerpt and why it is alone.
+func (e *Evidence) text() h.Node {
+	if len(e.Text) == 0 {
+		return h.Join(with(e.Problem, `<p class="warn">The stored text cannot be shown: <span lang="" dir="auto">{}</span></p>`),
+			h.If(e.Cited.RawExcerpt != "", `<blockquote lang="" dir="auto"><mark id="excerpt">{}</mark></blockquote>`, h.Exact(e.Cited.RawExcerpt)))
+	}
+	return h.Fill(`<div class="stored" tabindex="0" role="region" aria-label="Stored text" lang="" dir="auto">{}{}{}</div>`,
+		h.If(e.CutBefore, `<span class="cut" aria-hidden="true">… </span>`), h.Each(e.Text, func(p Piece) h.Node {
+			if p.Number == e.Number && p.Number > 0 {
+				return h.Fill(`<mark id="excerpt">{}</mark>`, h.Exact(p.Text))
+			}
+			return p.node()
+		}), h.If(e.CutAfter, `<span class="cut" aria-hidden="true"> …</span>`))
+}
+
+// node is a piece as it stands in a text.
+func (p Piece) node() h.Node {
+	if p.Number == 0 && !p.Mark {
+		return h.Exact(p.Text)
+	}
+	return h.Fill(`<mark{}>{}</mark>`, h.If(p.Number > 0, ` id="c{}"`, p.Number), h.Exact(p.Text))
+}
+
+// about is what is known of the source.
+func (e *Evidence) about() h.Node {
+	c := e.Cited
+	var fetched time.Time
+	if c.FetchedAt != nil {
+		fetched = *c.FetchedAt
+	}
+	span := h.Node{}
+	if c.Span != nil {
+		span = h.Fill(`<div><dt>Bytes</dt><dd>{} to {}</dd></div>`, term.Count(c.Span.Start), term.Count(c.Span.End))
+	}
+	return h.Fill(`<dl class="facts"><div><dt>Now</dt><dd>{}{}{}</dd></div>{}{}{}{}{}{}{}{}{}{}</dl>`, chip(freshnessOf(e.State)),
+		h.If(!e.CheckedAt.IsZero(), ` <span class="soft">on {}</span>`, timed(e.CheckedAt, "2 Jan 2006")), with(e.Detail, `<br><span class="soft" lang="" dir="auto">{}</span>`),
+		with(c.Published, `<div><dt>Published</dt><dd lang="" dir="auto">{}</dd></div>`),
+		h.If(!fetched.IsZero(), `<div><dt>Fetched</dt><dd>{}</dd></div>`, moment(fetched)),
+		with(e.Author, `<div><dt>Author</dt><dd lang="" dir="auto">{}</dd></div>`),
+		with(string(c.Authority), `<div><dt>Authority</dt><dd>{}</dd></div>`),
+		with(c.Origin, `<div><dt>Origin</dt><dd lang="" dir="auto">{}</dd></div>`),
+		with(c.Source, `<div><dt>Kind</dt><dd lang="" dir="auto">{}</dd></div>`),
+		h.Fill(`<div><dt>Confidence</dt><dd>{}</dd></div>`, unit(float64(c.Confidence))), span,
+		with(c.ContentHash, `<div><dt>Stored as</dt><dd><code>{}</code></dd></div>`),
+		h.Each(e.Notes, func(s string) h.Node {
+			return h.Fill(`<div><dt>Note</dt><dd lang="" dir="auto">{}</dd></div>`, line(s))
+		}))
+}
+
+// Source writes the page of one whole source.
+func (s *Set) Source(w io.Writer, v Source) error {
+	e := &v.Evidence
+	back := RunPath(v.RunID)
+	if e.Number > 0 {
+		back += toSource(e.Number).Address()
+	}
+	text := e.text()
+	if len(e.Text) > 0 {
+		text = h.Fill(`<div class="stored full" lang="" dir="auto">{}</div>`, h.Each(e.Text, Piece.node))
+	}
+	return s.write(w, shell{Frame: v.Frame, name: "source", main: h.Fill(`<article class="whole">
+<header class="head"><p class="kind"><a href="{}">Back to the answer</a>{}</p><h1 lang="" dir="auto">{}</h1>{}{}</header>
+<div class="split">
+<section class="column" aria-labelledby="text-title"><h2 id="text-title">Stored text</h2>{}{}</section>
+<aside class="panel" aria-labelledby="about-title"><h2 id="about-title">About it</h2>{}{}</aside>
+</div>
+</article>`, h.Local(back), with(v.Question, ` to <span lang="" dir="auto">{}</span>`), e.title(), e.locator(),
+		h.If(e.Cited.Unchecked, `<p class="warn">Known from its researcher’s report alone: what is stored is the report, not the document.</p>`),
+		text, h.If(v.Cut, `<p class="soft">The text goes on; this is as much as is shown.</p>`), e.about(),
+		h.If(len(v.Excerpts) > 0, `<h3>Cited from it</h3><ol class="sources">{}</ol>`, h.Each(v.Excerpts, func(x SourceLine) h.Node {
+			return h.Fill(`<li value="{}"><a href="#c{}" lang="" dir="auto">{}</a></li>`, x.Number, x.Number, clip(120, x.Title))
+		})))})
+}
