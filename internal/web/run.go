@@ -28,11 +28,11 @@ func (s *Server) runPage(w http.ResponseWriter, r *http.Request, id marchwarden.
 	if err != nil {
 		return err
 	}
-	if over && board.Began.IsZero() && s.mine(r.Context(), id) { // between the making of its trace and its first line
-		return s.beginning(w, r, id)
-	}
-	if over {
+	if over && !s.mine(r.Context(), id) {
 		return s.answerPage(w, r, id, board)
+	}
+	if board.Began.IsZero() { // between the making of its trace and its first line
+		return s.beginning(w, r, id)
 	}
 	v := page.Run{Frame: s.frame(r, board.Question), ID: id.String(), Question: board.Question, Live: s.live(id, board, false), CanCancel: may(r.Context(), access.ScopeResearch)}
 	return s.html(w, r, func(w io.Writer) error { return s.pages.Run(w, v) })
@@ -193,8 +193,9 @@ func (w *watched) Next(ctx context.Context) ([]byte, bool, bool, error) {
 	if errors.Is(err, marchwarden.CodeNotFound) {
 		return nil, false, w.gone(), nil // not begun yet
 	}
-	if err == nil && over && board.Began.IsZero() {
-		return nil, false, w.gone(), nil // made, and not begun yet
+	over = over && w.gone() // a run that was just resumed may not have opened its trace yet
+	if err == nil && board.Began.IsZero() {
+		return nil, false, over, nil // made, and not begun yet
 	}
 	now := w.s.Now()
 	if err != nil || !changed && !over && now.Sub(w.drawn) < stale {

@@ -206,6 +206,42 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// A run that is resumed goes on for its page from that moment, before it has opened its trace
+// again: a page that showed the old answer would never learn of the new one.
+func TestResumedBeforeItsTraceIsOpen(t *testing.T) {
+	w := newWorld(t, nil)
+	b := w.local()
+	id := w.run("", question)
+	opens := make(chan struct{})
+	w.asks = func(ctx context.Context, _ marchwarden.Request, _ marchwarden.Sink) (*marchwarden.Result, error) {
+		<-opens
+		return nil, marchwarden.Errorf(marchwarden.CodeUnavailable, "no model")
+	}
+	w.begin(access.With(t.Context(), access.Local()), marchwarden.Request{Resume: id.String()})
+	status, text := b.get(path(id, "?notice=resumed"))
+	if status != 200 {
+		t.Errorf("%d", status)
+	}
+	has(t, text, "The run goes on.", "Stop and keep what there is", `data-events="`)
+	resp, err := b.Get(w.http.URL + path(id, "/events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	events := bufio.NewScanner(resp.Body)
+	for events.Scan() && !strings.Contains(events.Text(), "event: picture") {
+		if strings.Contains(events.Text(), "event: over") {
+			t.Error("its stream says that it is over")
+		}
+	}
+	close(opens)
+	for events.Scan() && !strings.Contains(events.Text(), "event: over") {
+	}
+	w.ended(id)
+	_, text = b.get(path(id, ""))
+	lacks(t, text, "Stop and keep")
+}
+
 // What a run failed of before it had a trace is told, to its owner without the causes,
 // which may name folders.
 func TestARunThatNeverBegan(t *testing.T) {
