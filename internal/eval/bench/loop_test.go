@@ -97,13 +97,3 @@ func looping(t testing.TB) []result {
 			}
 		}})
 }
-
-func TestLoopRatio(t *testing.T) {
-	timesCount(t)
-	for _, r := range looping(t) {
-		t.Logf("%+v", r)
-		if r.ratio < 1.2 {
-			t.Errorf("%s: %s beside %s of %s", r.what, r.ours, r.theirs, r.baseline)
-		}
-	}
-}
