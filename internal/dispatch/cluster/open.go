@@ -107,12 +107,7 @@ func writeFacts(ctx context.Context, conn *streams.Conn, facts Facts) error {
 	if err != nil || found && string(old) == string(data) {
 		return err
 	}
-	kv, err := conn.JetStream().KeyValue(ctx, streams.BucketFacts)
-	if err != nil {
-		return fmt.Errorf("open the bucket: %w", err)
-	}
-	_, err = kv.Put(ctx, factsKey, data)
-	return err
+	return conn.PutKey(ctx, streams.BucketFacts, factsKey, data)
 }
 
 // Open joins a cluster that is prepared. The caller closes it.

@@ -1,10 +1,12 @@
 package cluster
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
@@ -17,37 +19,25 @@ import (
 // checkDue looks at the tasks whose turn it is, up to so many a round.
 func (t *term) checkDue(ctx context.Context) error {
 	now := t.e.cfg.Now()
-	var list []*item
-	for len(t.due) > 0 && len(list) < checksPerRound && !t.due[0].next.After(now) {
-		list = append(list, heap.Pop(&t.due).(*item))
+	var due []*item
+	for _, it := range t.open {
+		if !it.next.After(now) {
+			due = append(due, it)
+		}
 	}
-	if len(list) == 0 {
-		return nil
-	}
-	ended, errs := make([]bool, len(list)), make([]error, len(list))
+	slices.SortFunc(due, func(a, b *item) int { return cmp.Or(a.next.Compare(b.next), cmp.Compare(a.seq, b.seq)) })
 	var group errgroup.Group
 	group.SetLimit(checksAtOnce)
-	for i, it := range list {
-		group.Go(func() error {
+	for _, it := range due[:min(len(due), checksPerRound)] {
+		group.Go(func() (err error) {
 			it.next = now.Add(t.lease / 2)
-			ended[i], errs[i] = t.check(ctx, it)
-			return nil
+			it.ended, err = t.check(ctx, it)
+			return err
 		})
 	}
-	_ = group.Wait() // the errors are in errs
-	for i, it := range list {
-		if ended[i] {
-			delete(t.open, it.id)
-		} else {
-			heap.Push(&t.due, it)
-		}
-	}
-	for _, err := range errs { // one stands for all: they have the same cause as a rule
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	err := group.Wait() // one stands for all: they have the same cause as a rule
+	maps.DeleteFunc(t.open, func(_ marchwarden.TraceID, it *item) bool { return it.ended })
+	return err
 }
 
 // attended says whether workers serve a queue, or did until a moment ago: one who is not
@@ -175,7 +165,11 @@ func (t *term) drop(ctx context.Context, s sight) error {
 	if !s.queued {
 		return nil
 	}
-	return wrap("take an ended task from its queue", t.streams[streams.StreamWork].Purge(ctx, jetstream.WithPurgeSubject(workSubject(s.spec))))
+	work, err := t.e.conn.JetStream().Stream(ctx, streams.StreamWork)
+	if err == nil {
+		err = work.Purge(ctx, jetstream.WithPurgeSubject(workSubject(s.spec)))
+	}
+	return wrap("take an ended task from its queue", err)
 }
 
 // did counts and logs what was done.

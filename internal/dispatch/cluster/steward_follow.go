@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"container/heap"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,49 +18,19 @@ import (
 // item is a task that has not ended as far as the steward knows.
 type item struct {
 	id, investigation marchwarden.TraceID
-	queue, work       string // where it waits: the queue, and the subject
-	canceled          bool   // a client asks for it
-	seq               uint64 // of its specification
-	next              time.Time
+	queue, work       string        // where it waits: the queue, and the subject
+	canceled          bool          // a client asks for it
+	seq               uint64        // of its specification
+	next              time.Time     // when to look at it
 	pause             time.Duration // until the look after the next, if all is well
 	entry             uint64        // the last entry of its record when it was looked at
 	since             time.Time     // since when that is the last
-	index             int           // in the agenda
-}
-
-// agenda is a heap of items, the next to look at first.
-type agenda []*item
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	if !a[i].next.Equal(a[j].next) {
-		return a[i].next.Before(a[j].next)
-	}
-	return a[i].seq < a[j].seq
-}
-func (a agenda) Swap(i, j int) {
-	a[i], a[j] = a[j], a[i]
-	a[i].index, a[j].index = i, j
-}
-
-// Push is for package heap.
-func (a *agenda) Push(x any) {
-	it := x.(*item)
-	it.index = len(*a)
-	*a = append(*a, it)
-}
-
-// Pop is for package heap.
-func (a *agenda) Pop() any {
-	old := *a
-	it := old[len(old)-1]
-	old[len(old)-1] = nil
-	*a = old[:len(old)-1]
-	return it
+	ended             bool
 }
 
 // cursor goes through a stream once, a part at a time.
 type cursor struct {
+	js      jetstream.JetStream
 	stream  string
 	headers bool   // the bodies are not needed
 	next    uint64 // the sequence to continue at
@@ -85,11 +53,12 @@ var errGap = errors.New("entries came with a gap")
 
 // read gives up to most entries to each, in order, until that says no to one, which is
 // then the next. It remembers how far it came, also when it fails.
-func (c *cursor) read(ctx context.Context, s jetstream.Stream, most int, each func(jetstream.Msg, *jetstream.MsgMetadata) bool) error {
-	info, err := s.Info(ctx)
+func (c *cursor) read(ctx context.Context, most int, each func(jetstream.Msg, *jetstream.MsgMetadata) bool) error {
+	s, err := c.js.Stream(ctx, c.stream)
 	if err != nil {
 		return fmt.Errorf("look at the stream %s: %w", c.stream, err)
 	}
+	info := s.CachedInfo()
 	if c.next > info.State.LastSeq+1 { // it is another one by now, such as a backup
 		c.next = 1
 	}
@@ -175,13 +144,6 @@ func (t *term) begin(ctx context.Context) error {
 	if t.tasks.next > 0 {
 		return nil
 	}
-	for _, name := range []string{streams.StreamTask, streams.StreamWork, streams.StreamDone} {
-		stream, err := t.e.conn.JetStream().Stream(ctx, name)
-		if err != nil {
-			return fmt.Errorf("open the stream %s: %w", name, err)
-		}
-		t.streams[name] = stream
-	}
 	low, err := t.lowMark(ctx)
 	if err != nil {
 		return err
@@ -189,7 +151,11 @@ func (t *term) begin(ctx context.Context) error {
 	t.ends.next = 1
 	if low > 1 {
 		// What has ended since the oldest open task was submitted is all that matters.
-		oldest, err := t.streams[streams.StreamTask].GetMsg(ctx, low, jetstream.WithGetMsgSubject(">"))
+		tasks, err := t.e.conn.JetStream().Stream(ctx, streams.StreamTask)
+		if err != nil {
+			return fmt.Errorf("open the stream %s: %w", streams.StreamTask, err)
+		}
+		oldest, err := tasks.GetMsg(ctx, low, jetstream.WithGetMsgSubject(">"))
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound):
 			t.ends.from = t.e.cfg.Now().Add(-margin)
@@ -230,21 +196,20 @@ func (t *term) note(ctx context.Context) error {
 	if low == t.noted {
 		return nil
 	}
-	kv, err := t.e.conn.JetStream().KeyValue(ctx, streams.BucketFacts)
-	if err != nil {
-		return err
+	value, err := json.Marshal(mark{low})
+	if err == nil {
+		err = t.e.conn.PutKey(ctx, streams.BucketFacts, stewardKey, value)
 	}
-	if _, err := kv.Put(ctx, stewardKey, []byte(`{"task":`+strconv.FormatUint(low, 10)+`}`)); err != nil {
-		return err
+	if err == nil {
+		t.noted = low
 	}
-	t.noted = low
-	return nil
+	return err
 }
 
 // readTasks takes note of tasks that were submitted and of those that were canceled.
 func (t *term) readTasks(ctx context.Context) error {
 	now, canceled := t.e.cfg.Now(), map[marchwarden.TraceID]bool{}
-	err := t.tasks.read(ctx, t.streams[streams.StreamTask], min(readsPerRound, t.remember-len(t.open)), func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	err := t.tasks.read(ctx, min(readsPerRound, t.remember-len(t.open)), func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 		if id, ok := streams.ParseCancel(msg.Subject()); ok {
 			canceled[id] = true
 			return true
@@ -258,10 +223,8 @@ func (t *term) readTasks(ctx context.Context) error {
 				t.e.log.Warn("steward cannot read a task and leaves it alone", "task", id.String())
 				break
 			}
-			it := &item{id: id, investigation: spec.Investigation, queue: spec.Queue, work: workSubject(spec),
+			t.open[id] = &item{id: id, investigation: spec.Investigation, queue: spec.Queue, work: workSubject(spec),
 				seq: meta.Sequence.Stream, next: now.Add(2 * t.lease), since: now}
-			t.open[id] = it
-			heap.Push(&t.due, it)
 		}
 		return true
 	})
@@ -271,7 +234,6 @@ func (t *term) readTasks(ctx context.Context) error {
 				it.canceled, it.next = true, now
 			}
 		}
-		heap.Init(&t.due)
 	}
 	return err
 }
@@ -281,7 +243,7 @@ func (t *term) readTasks(ctx context.Context) error {
 // differ, one is all the same, and is found when the task is looked at.
 func (t *term) readEnds(ctx context.Context) error {
 	full := len(t.open) >= t.remember // then room is what counts
-	return t.ends.read(ctx, t.streams[streams.StreamDone], readsPerRound, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	return t.ends.read(ctx, readsPerRound, func(msg jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 		if !full && meta.Timestamp.After(t.tasks.upTo) {
 			return false
 		}
@@ -291,8 +253,7 @@ func (t *term) readEnds(ctx context.Context) error {
 				s.Flawed++
 			}
 		})
-		if id, ok := lastToken(msg.Subject()); ok && t.open[id] != nil {
-			heap.Remove(&t.due, t.open[id].index)
+		if id, ok := lastToken(msg.Subject()); ok {
 			delete(t.open, id)
 		}
 		return true

@@ -225,6 +225,16 @@ func (c *Conn) Key(ctx context.Context, bucket, key string) ([]byte, bool, error
 	return entry.Data, true, nil
 }
 
+// PutKey sets a key of a bucket.
+func (c *Conn) PutKey(ctx context.Context, bucket, key string, value []byte) error {
+	kv, err := c.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return fmt.Errorf("open the bucket %s: %w", bucket, err)
+	}
+	_, err = kv.Put(ctx, key, value)
+	return err
+}
+
 func (c *Conn) get(ctx context.Context, stream string, ask map[string]any) (Entry, bool, error) {
 	body, err := json.Marshal(ask)
 	if err != nil {
