@@ -85,7 +85,6 @@ type Desk struct {
 	running    int                          // slots in use: calls of Research that have not returned
 	waiting    []*turn                      // for a slot, the first in front
 	ended      []*Run                       // from the first that ended to the last
-	sweeper    *time.Timer
 	pruned     time.Time
 }
 

@@ -35,6 +35,7 @@ func (d *Desk) Find(ctx context.Context, id marchwarden.TraceID) (*Run, error) {
 // find gives a run to any caller, or nil.
 func (d *Desk) find(id marchwarden.TraceID) (*Run, error) {
 	d.mu.Lock()
+	d.sweep()
 	r := d.runs[id]
 	d.mu.Unlock()
 	if r != nil {
@@ -85,14 +86,13 @@ func (d *Desk) Owns(ctx context.Context, id marchwarden.TraceID) bool {
 // user may read all.
 func (d *Desk) MaySee(ctx context.Context, hash string) bool {
 	who := access.From(ctx)
-	h, ok := parseHash(hash)
 	switch {
-	case who.ID == "" || !ok:
+	case who.ID == "" || !isHash(hash):
 		return false
 	case who.SeesAll():
 		return true
 	}
-	cites := func() bool { return d.seen.cites(who.ID, h) }
+	cites := func() bool { return d.seen.cites(who.ID, hash) }
 	return cites() || (d.look() && cites())
 }
 

@@ -43,14 +43,23 @@ func TestIndexIsBounded(t *testing.T) {
 	for _, rec := range old {
 		x.remove(rec.ID)
 	}
-	if x.count("") != maxRecords-maxRecords/10 || len(x.expired("", start.Add(-time.Hour))) != 0 {
-		t.Errorf("%d are left", x.count(""))
+	left := len(x.of(""))
+	if left != maxRecords-maxRecords/10 || len(x.expired("", start.Add(-time.Hour))) != 0 {
+		t.Errorf("%d are left", left)
 	}
-	if got := len(x.expired("", start.Add(maxRecords*time.Hour))); got != x.count("")-1 {
+	if got := len(x.expired("", start.Add(maxRecords*time.Hour))); got != left-1 {
 		t.Errorf("%d are to go in the end", got)
 	}
-	if x.owns("token:alice", recordOf(1<<41, start).ID) || len(x.hashes) != x.count("") || len(x.traces) != x.count("")-1 {
-		t.Errorf("what was removed is known: %d documents, %d traces", len(x.hashes), len(x.traces))
+	hash := func(n int) string { return fmt.Sprintf("sha256:%064x", n) }
+	if x.owns("token:alice", recordOf(1<<41, start).ID) || x.cites("token:alice", hash(0)) {
+		t.Error("what was removed is known")
+	}
+	last := maxRecords - 1
+	if !x.owns("token:alice", recordOf(last|1<<41, start).ID) || !x.cites("token:alice", hash(last)) || !x.cites("token:alice", hash(1<<30)) {
+		t.Error("what stays is not known")
+	}
+	if x.owns("token:bob", recordOf(last, start).ID) || x.cites("token:bob", hash(last)) {
+		t.Error("another sees it")
 	}
 }
 

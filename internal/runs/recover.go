@@ -263,9 +263,6 @@ func (r *Run) endedElsewhere(rec record) {
 func (d *Desk) Close(ctx context.Context) error {
 	d.mu.Lock()
 	d.closed = true
-	if d.sweeper != nil {
-		d.sweeper.Stop()
-	}
 	var all []*Run
 	for _, r := range d.runs {
 		all = append(all, r)
