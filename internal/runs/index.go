@@ -86,6 +86,13 @@ func (x *index) of(researcher string) []record {
 	return slices.DeleteFunc(slices.Collect(maps.Values(x.records)), func(rec record) bool { return rec.Researcher != researcher })
 }
 
+// full reports whether there are more records than there should be of one researcher.
+func (x *index) full() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.records) > maxRecords
+}
+
 // unended are the records of kept runs of a researcher that have not ended, from the first
 // that was begun to the last.
 func (x *index) unended(researcher string) []record {

@@ -62,7 +62,7 @@ func (d *Desk) put(rec record) error {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the record of run %s", rec.ID)
 	}
 	d.seen.add(rec)
-	if len(d.seen.of(d.cfg.Name)) > maxRecords {
+	if d.seen.full() {
 		d.prune()
 	}
 	return nil

@@ -40,7 +40,7 @@ const (
 type exporter struct {
 	settings *settings
 	client   *http.Client
-	resource []wireAttribute
+	resource []object
 	now      func() time.Time
 	log      *slog.Logger
 

@@ -111,10 +111,7 @@ func call[T any](ctx context.Context, m *member, ask func(context.Context, Sessi
 // callOnce is call with one session. sent is false when the session was leaving, and
 // another must be asked.
 func callOnce[T any](ctx, within context.Context, m *member, ask func(context.Context, Session) (T, error)) (none T, sent bool, err error) {
-	l, trial, err := m.acquire(within, false)
-	if trial {
-		defer m.trialOver()
-	}
+	l, err := m.acquire(within, false)
 	if err != nil {
 		if within.Err() != nil && errors.Is(err, within.Err()) {
 			err = m.ended(ctx)

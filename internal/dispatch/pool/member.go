@@ -35,8 +35,7 @@ type member struct {
 	failures int        // in a row
 	cause    error      // of the last failure
 	failed   time.Time  // when that was
-	until    time.Time  // when a member that was given up may be tried; zero while it is not
-	trying   bool       // the one trial is under way
+	until    time.Time  // when a member that was given up may be tried
 	closed   bool
 }
 
@@ -70,22 +69,18 @@ type opening struct {
 }
 
 // acquire gives a session that is alive as far as one can see, waiting until one
-// is open. trial says that the call decides whether the member is asked again; the
-// caller then calls trialOver, whatever err is. With force, pauses and past
-// failures are passed over. When ctx ends first, err is its error.
-func (m *member) acquire(ctx context.Context, force bool) (l *line, trial bool, err error) {
+// is open. With force, pauses and past failures are passed over. When ctx ends first, err
+// is its error.
+func (m *member) acquire(ctx context.Context, force bool) (*line, error) {
 	m.mu.Lock()
 	m.notice()
 	if err := m.shut(force); err != nil {
 		m.mu.Unlock()
-		return nil, false, err
+		return nil, err
 	}
-	if trial = !force && !m.until.IsZero(); trial {
-		m.trying = true
-	}
-	if l = m.line; l != nil {
+	if l := m.line; l != nil {
 		m.mu.Unlock()
-		return l, trial, nil
+		return l, nil
 	}
 	o := m.opening
 	if o == nil {
@@ -96,10 +91,10 @@ func (m *member) acquire(ctx context.Context, force bool) (l *line, trial bool, 
 
 	select {
 	case <-o.done:
-		return o.line, trial, o.err
+		return o.line, o.err
 	case <-ctx.Done():
 		m.giveUp(o)
-		return nil, trial, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
@@ -108,19 +103,13 @@ func (m *member) shut(force bool) error {
 	if m.closed {
 		return m.closedError()
 	}
-	if force || m.until.IsZero() {
-		return nil
-	}
 	wait := m.until.Sub(m.now())
-	if wait <= 0 && !m.trying {
+	if force || wait <= 0 {
 		return nil
 	}
 	times := "three times"
 	if m.failures > breakAfter {
 		times = fmt.Sprintf("%d times", m.failures)
-	}
-	if wait <= 0 {
-		return marchwarden.Wrap(m.cause, marchwarden.CodeUnavailable, "researcher %s failed %s; it is being tried again now", m.Name, times)
 	}
 	seconds := (wait + time.Second - 1) / time.Second
 	return marchwarden.Wrap(m.cause, marchwarden.CodeUnavailable, "researcher %s failed %s; not asked again for %d s", m.Name, times, seconds)
@@ -283,12 +272,6 @@ func (m *member) answered(l *line) {
 	if m.line == l {
 		m.failures, m.cause, m.until = 0, nil, time.Time{}
 	}
-}
-
-func (m *member) trialOver() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.trying = false
 }
 
 // retire ends the member's part in the pool and hands over the session that is
