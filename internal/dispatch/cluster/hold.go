@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -31,8 +32,7 @@ type hold struct {
 	work   context.Context
 	cancel context.CancelCauseFunc
 
-	wishMu sync.Mutex // guards wish
-	wish   *wish      // that it be canceled
+	wish atomic.Pointer[wish] // that it be canceled
 
 	mu     sync.Mutex // guards what follows, and is held while something is written
 	record *record
@@ -131,9 +131,7 @@ func (h *hold) heed(ctx context.Context) {
 	if w == nil {
 		return
 	}
-	h.wishMu.Lock()
-	h.wish = w
-	h.wishMu.Unlock()
+	h.wish.Store(w)
 	h.cancel(marchwarden.Wrap(context.Canceled, marchwarden.CodeCanceled, "task %s: %s", h.task.ID, w.Reason))
 }
 
@@ -223,9 +221,7 @@ func (h *hold) conclude(result *marchwarden.Result, err error) {
 // end is what the handler's outcome comes to.
 func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) {
 	end := dispatch.End{Status: dispatch.Done, Worker: h.e.cfg.Name, Attempt: h.head.attempt, At: h.e.cfg.Now().UTC()}
-	h.wishMu.Lock()
-	w := h.wish
-	h.wishMu.Unlock()
+	canceled := h.wish.Load() != nil
 	if err == nil && result == nil {
 		err = marchwarden.Errorf(marchwarden.CodeInternal, "the handler gave neither a result nor an error")
 	}
@@ -241,7 +237,7 @@ func (h *hold) end(result *marchwarden.Result, err error) (dispatch.End, error) 
 			return end, fmt.Errorf("store the result of task %s: %w", h.task.ID, err)
 		}
 	}
-	if w != nil {
+	if canceled {
 		end.Status = dispatch.Canceled
 	}
 	return end, nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -150,6 +151,17 @@ func (s *Steward) report(ctx context.Context) error {
 // rounds goes round until ctx ends. A round that fails is made up for by the next.
 func (s *Steward) rounds(ctx context.Context) error {
 	t := s.newTerm()
+	wake := make(chan struct{}, 1)
+	sub, err := s.e.conn.NATS().Subscribe(streams.StopSubject(marchwarden.TraceID{}), func(*nats.Msg) {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails if the connection is closed, which ends it too
 	for {
 		err := t.round(ctx)
 		if ctx.Err() != nil {
@@ -168,8 +180,11 @@ func (s *Steward) rounds(ctx context.Context) error {
 		if err == nil && (t.tasks.more && len(t.open) < s.remember || t.ends.more) {
 			pause /= 32 // there is more to read
 		}
-		if err := streams.Pause(ctx, pause); err != nil {
-			return err
+		select {
+		case <-time.After(pause):
+		case <-wake: // something is to be canceled
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }

@@ -318,11 +318,10 @@ func (e *Engine) keep(h *hold) error {
 	return nil
 }
 
-// heedStops cancels tasks on request: those under way here, and, in turn with all other workers,
-// those that no worker has begun.
+// heedStops cancels, on request, the tasks under way here.
 func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	mine, err := e.conn.NATS().Subscribe(streams.StopSubject(marchwarden.TraceID{}), func(m *nats.Msg) {
+	sub, err := e.conn.NATS().Subscribe(streams.StopSubject(marchwarden.TraceID{}), func(m *nats.Msg) {
 		id, _ := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
 		for _, h := range e.concerned(id) {
 			h.heed(own)
@@ -332,28 +331,10 @@ func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 		cancel()
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "listen to what is canceled")
 	}
-	inTurn, err := e.conn.NATS().QueueSubscribe(streams.StopSubject(marchwarden.TraceID{}), "mw", func(m *nats.Msg) {
-		id, err := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
-		if err == nil {
-			err = e.endWaiting(own, id)
-		}
-		if err != nil && own.Err() == nil {
-			e.log.Warn("could not end a canceled task", "subject", m.Subject, "error", err)
-		}
-	})
-	stop = func() {
+	return func() {
 		cancel()
-		for _, sub := range []*nats.Subscription{mine, inTurn} {
-			if sub != nil {
-				_ = sub.Unsubscribe() // fails if the connection is closed, which ends it too
-			}
-		}
-	}
-	if err != nil {
-		stop()
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "listen to what is canceled")
-	}
-	return stop, nil
+		_ = sub.Unsubscribe() // fails if the connection is closed, which ends it too
+	}, nil
 }
 
 // concerned are the tasks under way here that a wish is about.

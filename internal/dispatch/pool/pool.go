@@ -24,8 +24,6 @@ package pool
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +34,7 @@ import (
 	"time"
 
 	marchwarden "forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
+	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/blob"
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden/internal/dispatch"
 )
 
@@ -190,8 +189,6 @@ func (p *Pool) Dispatch(ctx context.Context, name string, req marchwarden.Reques
 	})
 }
 
-var validHash = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
 // Evidence is what a member stored under a hash. Content that has another hash is
 // an error with CodeCorrupt, more than MaxEvidence bytes one with CodeMalformed.
 func (p *Pool) Evidence(ctx context.Context, name, hash string) ([]byte, error) {
@@ -199,7 +196,8 @@ func (p *Pool) Evidence(ctx context.Context, name, hash string) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !validHash.MatchString(hash) {
+	ref, err := blob.Parse(hash)
+	if err != nil {
 		return nil, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "content_hash",
 			Message: fmt.Sprintf("%.80q is not sha256: and 64 lower-case hexadecimal digits", hash)}
 	}
@@ -211,7 +209,7 @@ func (p *Pool) Evidence(ctx context.Context, name, hash string) ([]byte, error) 
 		if len(data) > MaxEvidence {
 			return nil, marchwarden.Errorf(marchwarden.CodeMalformed, "%s has %d bytes, the limit is %d", hash, len(data), MaxEvidence)
 		}
-		if sum := sha256.Sum256(data); "sha256:"+hex.EncodeToString(sum[:]) != hash {
+		if blob.Of(data) != ref {
 			return nil, marchwarden.Errorf(marchwarden.CodeCorrupt, "what it hands over as %s has another hash", hash)
 		}
 		return data, nil

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -77,13 +76,11 @@ func (r *refusal) denied(what string) error {
 }
 
 const (
-	minMajor, minMinor = 2, 12
-	pingEvery          = 2 * time.Second
-	dialFor            = 5 * time.Second
+	pingEvery = 2 * time.Second
+	dialFor   = 5 * time.Second
 )
 
-// Connect reaches a hub. One that cannot be reached, refuses the login, or is older than 2.12 is an
-// error.
+// Connect reaches a hub. One that cannot be reached or refuses the login is an error.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	c := &Conn{now: cfg.Now, log: cfg.Log, patience: Patience, accessKey: cfg.AccessKey, secretKey: cfg.SecretKey}
 	c.life, c.end = context.WithCancel(context.Background())
@@ -101,10 +98,6 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 			code = marchwarden.CodeDenied
 		}
 		return nil, marchwarden.Wrap(err, code, "connect to the hub at %s", place(cfg))
-	}
-	if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
-		nc.Close()
-		return nil, err
 	}
 	c.nc = nc
 	if c.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(dialFor)); err != nil {
@@ -205,23 +198,6 @@ func withKey(seed func() ([]byte, error), use func(nkeys.KeyPair) error) error {
 	}
 	defer pair.Wipe()
 	return use(pair)
-}
-
-// checkVersion refuses a server that lacks what the engine stands on.
-func checkVersion(version string) error {
-	part := strings.SplitN(version, ".", 3)
-	if len(part) >= 2 {
-		major, err1 := strconv.Atoi(part[0])
-		minor, err2 := strconv.Atoi(part[1])
-		if err1 == nil && err2 == nil && (major > minMajor || major == minMajor && minor >= minMinor) {
-			return nil
-		}
-	}
-	return &marchwarden.Error{
-		Code:    marchwarden.CodeUnsupported,
-		Message: fmt.Sprintf("the NATS server there is version %q; %d.%d or later is needed", version, minMajor, minMinor),
-		Hint:    "start one with 'marchwarden hub'",
-	}
 }
 
 // token is a name as one token of a subject.
