@@ -107,7 +107,7 @@ func (f KeysFile) change(edit func([]Key) ([]Key, error)) error {
 	return durable.EditPrivate(string(f), fileKind, maxFileBytes, func(old []byte, exists bool) (text []byte, err error) {
 		var list []Key
 		if exists {
-			if list, err = keysOf(string(f), old); err != nil {
+			if list, err = parse(string(f), old); err != nil {
 				return nil, err
 			}
 		}

@@ -41,14 +41,17 @@ type trust struct {
 
 func readTrust(cfg Config) (t trust, err error) {
 	if cfg.Listen != "" {
-		if t.clients, err = cfg.TLS.Server(); err != nil {
+		if t.clients, err = cfg.TLS.server(); err != nil {
 			return t, err
 		}
 	}
 	if cfg.ClusterListen == "" {
 		return t, nil
 	}
-	if t.hubs, err = cfg.ClusterTLS.Peer(); err != nil || cfg.ClusterSecret == "" {
+	if !cfg.ClusterTLS.IsZero() && cfg.ClusterTLS.CA == "" { // by which hubs know each other
+		return t, &marchwarden.Error{Code: marchwarden.CodeInvalid, Field: "cluster_ca", Message: "must be given for TLS between hubs"}
+	}
+	if t.hubs, err = cfg.ClusterTLS.server(); err != nil || cfg.ClusterSecret == "" {
 		return t, err
 	}
 	line, err := ReadSecret(cfg.ClusterSecret, "file of the cluster's secret")

@@ -196,7 +196,7 @@ type term struct {
 	tasks   cursor
 	ends    cursor
 	open    map[marchwarden.TraceID]*item
-	noted   uint64               // the low mark that is written down
+	noted   mark                 // what is written down
 	lanes   map[string]*watched  // by the names of their consumers
 	workers []Presence           // as of this round
 	silent  []Presence           // that are missed

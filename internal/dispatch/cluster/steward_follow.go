@@ -21,6 +21,7 @@ type item struct {
 	queue, work       string        // where it waits: the queue, and the subject
 	canceled          bool          // a client asks for it
 	seq               uint64        // of its specification
+	ends              uint64        // its end, if there is one, is not before this sequence
 	next              time.Time     // when to look at it
 	pause             time.Duration // until the look after the next, if all is well
 	entry             uint64        // the last entry of its record when it was looked at
@@ -34,8 +35,6 @@ type cursor struct {
 	stream  string
 	headers bool   // the bodies are not needed
 	next    uint64 // the sequence to continue at
-	// from is in place of next when it is not zero: entries since then.
-	from time.Time
 	// upTo is the time up to which all was read when it was read last, and more whether
 	// there was more.
 	upTo time.Time
@@ -62,14 +61,15 @@ func (c *cursor) read(ctx context.Context, most int, each func(jetstream.Msg, *j
 	if c.next > info.State.LastSeq+1 { // it is another one by now, such as a backup
 		c.next = 1
 	}
-	c.more = !c.from.IsZero() && info.State.Msgs > 0 || c.next <= info.State.LastSeq
+	c.more = c.next <= info.State.LastSeq
 	if !c.more {
 		c.upTo = info.TimeStamp
 	}
 	if !c.more || most <= 0 {
 		return nil
 	}
-	reader, err := s.CreateConsumer(ctx, c.reader())
+	reader, err := s.CreateConsumer(ctx, jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, HeadersOnly: c.headers,
+		InactiveThreshold: readerTTL, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(1, c.next)})
 	if err != nil {
 		return fmt.Errorf("read the stream %s: %w", c.stream, err)
 	}
@@ -91,16 +91,6 @@ func (c *cursor) read(ctx context.Context, most int, each func(jetstream.Msg, *j
 	return nil
 }
 
-// reader is the consumer that a cursor reads by; it acknowledges nothing.
-func (c *cursor) reader() jetstream.ConsumerConfig {
-	cfg := jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, HeadersOnly: c.headers, InactiveThreshold: readerTTL,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(1, c.next)}
-	if !c.from.IsZero() {
-		cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, 0, &c.from
-	}
-	return cfg
-}
-
 // batch reads once, after so many that the reader gave already, and says how many were
 // taken.
 func (c *cursor) batch(reader jetstream.Consumer, most int, after uint64, each func(jetstream.Msg, *jetstream.MsgMetadata) bool) (got int, err error) {
@@ -120,7 +110,7 @@ func (c *cursor) batch(reader jetstream.Consumer, most int, after uint64, each f
 		case !each(msg, meta):
 			stopped, c.more = true, false
 		default:
-			c.next, c.from, c.upTo = meta.Sequence.Stream+1, time.Time{}, meta.Timestamp
+			c.next, c.upTo = meta.Sequence.Stream+1, meta.Timestamp
 			c.more = meta.NumPending > 0
 			got++
 		}
@@ -134,51 +124,23 @@ func (c *cursor) batch(reader jetstream.Consumer, most int, after uint64, each f
 // mark is what a leader notes down for the next.
 type mark struct {
 	Task uint64 `json:"task"` // all tasks before this sequence have ended
+	Done uint64 `json:"done"` // all ends of other tasks are from this sequence on
 }
-
-// margin is by how much the clocks of hubs may differ.
-const margin = 10 * time.Minute
 
 // begin takes up what the leader before noted, the first time.
 func (t *term) begin(ctx context.Context) error {
 	if t.tasks.next > 0 {
 		return nil
 	}
-	low, err := t.lowMark(ctx)
-	if err != nil {
-		return err
-	}
-	t.ends.next = 1
-	if low > 1 {
-		// What has ended since the oldest open task was submitted is all that matters.
-		tasks, err := t.e.conn.JetStream().Stream(ctx, streams.StreamTask)
-		if err != nil {
-			return fmt.Errorf("open the stream %s: %w", streams.StreamTask, err)
-		}
-		oldest, err := tasks.GetMsg(ctx, low, jetstream.WithGetMsgSubject(">"))
-		switch {
-		case errors.Is(err, jetstream.ErrMsgNotFound):
-			t.ends.from = t.e.cfg.Now().Add(-margin)
-		case err != nil:
-			return fmt.Errorf("read the oldest open task: %w", err)
-		default:
-			t.ends.from = oldest.Time.Add(-margin)
-		}
-	}
-	t.tasks.next, t.noted = low, low
-	return nil
-}
-
-func (t *term) lowMark(ctx context.Context) (uint64, error) {
 	value, found, err := t.e.conn.Key(ctx, streams.BucketFacts, stewardKey)
 	if err != nil {
-		return 0, fmt.Errorf("read the low mark: %w", err)
+		return fmt.Errorf("read the low mark: %w", err)
 	}
-	var m mark
-	if !found || json.Unmarshal(value, &m) != nil {
-		return 1, nil // it saves reading, no more
+	if !found || json.Unmarshal(value, &t.noted) != nil {
+		t.noted = mark{} // it saves reading, no more
 	}
-	return max(1, m.Task), nil
+	t.tasks.next, t.ends.next = max(1, t.noted.Task), max(1, t.noted.Done)
+	return nil
 }
 
 // noteEvery is after how many rounds the low mark is written down, if it has changed.
@@ -189,14 +151,14 @@ func (t *term) note(ctx context.Context) error {
 	if t.Stats().Rounds%noteEvery != 0 {
 		return nil
 	}
-	low := t.tasks.next
+	low := mark{t.tasks.next, t.ends.next}
 	for _, it := range t.open {
-		low = min(low, it.seq)
+		low = mark{min(low.Task, it.seq), min(low.Done, it.ends)}
 	}
 	if low == t.noted {
 		return nil
 	}
-	value, err := json.Marshal(mark{low})
+	value, err := json.Marshal(low)
 	if err == nil {
 		err = t.e.conn.PutKey(ctx, streams.BucketFacts, stewardKey, value)
 	}
@@ -224,7 +186,7 @@ func (t *term) readTasks(ctx context.Context) error {
 				break
 			}
 			t.open[id] = &item{id: id, investigation: spec.Investigation, queue: spec.Queue, work: workSubject(spec),
-				seq: meta.Sequence.Stream, next: now.Add(2 * t.lease), since: now}
+				seq: meta.Sequence.Stream, ends: t.ends.next, next: now.Add(2 * t.lease), since: now}
 		}
 		return true
 	})

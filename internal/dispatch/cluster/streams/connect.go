@@ -80,7 +80,8 @@ const (
 	dialFor   = 5 * time.Second
 )
 
-// Connect reaches a hub. One that cannot be reached or refuses the login is an error.
+// Connect reaches a hub. One that cannot be reached, refuses the login, or is older than 2.12 is an
+// error.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	c := &Conn{now: cfg.Now, log: cfg.Log, patience: Patience, accessKey: cfg.AccessKey, secretKey: cfg.SecretKey}
 	c.life, c.end = context.WithCancel(context.Background())
@@ -98,6 +99,10 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 			code = marchwarden.CodeDenied
 		}
 		return nil, marchwarden.Wrap(err, code, "connect to the hub at %s", place(cfg))
+	}
+	if err := checkVersion(nc.ConnectedServerVersion()); err != nil {
+		nc.Close()
+		return nil, err
 	}
 	c.nc = nc
 	if c.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(dialFor)); err != nil {
@@ -198,6 +203,16 @@ func withKey(seed func() ([]byte, error), use func(nkeys.KeyPair) error) error {
 	}
 	defer pair.Wipe()
 	return use(pair)
+}
+
+// checkVersion refuses a server that lacks what the engine stands on.
+func checkVersion(version string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err == nil && (major > 2 || major == 2 && minor >= 12) {
+		return nil
+	}
+	return &marchwarden.Error{Code: marchwarden.CodeUnsupported, Hint: "start one with 'marchwarden hub'",
+		Message: fmt.Sprintf("the NATS server there is version %q; 2.12 or later is needed", version)}
 }
 
 // token is a name as one token of a subject.
