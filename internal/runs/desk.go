@@ -73,8 +73,7 @@ var ErrShutdown error = &marchwarden.Error{Code: marchwarden.CodeUnavailable, Me
 // Desk begins runs and finds them again. It is safe for concurrent use.
 type Desk struct {
 	cfg     Config
-	records *shelf // nil without a folder
-	seen    *index
+	records *shelf
 	group   sync.WaitGroup // everything that goes on in the background
 	pruning sync.Mutex
 
@@ -110,25 +109,21 @@ func Open(cfg Config) (*Desk, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Desk{cfg: cfg, seen: newIndex(), runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
-	if cfg.Dir == "" {
-		return d, nil
-	}
-	var err error
-	if d.records, err = openShelf(cfg.Dir, cfg.Log); err != nil {
+	records, err := openShelf(cfg.Dir, cfg.Log)
+	if err != nil {
 		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "open the folder of the runs")
 	}
-	if err := d.refresh(); err != nil {
-		return nil, marchwarden.Wrap(err, marchwarden.CodeUnavailable, "read the folder of the runs")
-	}
-	for _, rec := range d.seen.unended(cfg.Name) {
+	d := &Desk{cfg: cfg, records: records, runs: map[marchwarden.TraceID]*Run{}, pruned: cfg.Now()}
+	for _, rec := range records.unended(cfg.Name) {
 		r := d.newRun(context.Background(), rec)
 		r.recorded, r.attended, r.ours = true, false, false
 		r.rec.Message = waitingText
 		d.runs[rec.ID] = r
 	}
 	d.prune()
-	d.records.tidy(cfg.Now())
+	if cfg.Dir != "" {
+		records.tidy(cfg.Now())
+	}
 	return d, nil
 }
 

@@ -3,9 +3,9 @@ package runs
 import (
 	"cmp"
 	"maps"
+	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"forgejo.labbity.unbiasedgeek.com/archeious/marchwarden"
@@ -27,20 +27,8 @@ func isHash(s string) bool {
 	return ok && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// index knows from the records, of all researchers in the folder, who may see what.
-type index struct {
-	mu      sync.Mutex
-	records map[marchwarden.TraceID]record // without what only a run needs that is to go on
-	stamps  map[marchwarden.TraceID]stamp  // of the records that were read
-	looked  time.Time                      // when the folder was last looked through
-}
-
-func newIndex() *index {
-	return &index{records: map[marchwarden.TraceID]record{}, stamps: map[marchwarden.TraceID]stamp{}}
-}
-
 // add takes in a record, in the place of an earlier version of it.
-func (x *index) add(rec record) {
+func (x *shelf) add(rec record) {
 	if rec.over() || !rec.Kept { // nothing goes on by what the index has of it
 		rec.Request, rec.Message, rec.Failure = marchwarden.Request{}, "", nil
 	}
@@ -49,8 +37,8 @@ func (x *index) add(rec record) {
 	x.records[rec.ID] = rec
 }
 
-// remove forgets a record.
-func (x *index) remove(id marchwarden.TraceID) {
+// forget forgets a record.
+func (x *shelf) forget(id marchwarden.TraceID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	delete(x.records, id)
@@ -58,17 +46,17 @@ func (x *index) remove(id marchwarden.TraceID) {
 }
 
 // owns reports whether a principal owns a run, or a run of a rihla.
-func (x *index) owns(owner string, id marchwarden.TraceID) bool {
+func (x *shelf) owns(owner string, id marchwarden.TraceID) bool {
 	return x.has(owner, func(rec record) bool { return rec.ID == id || slices.Contains(rec.Traces, id) })
 }
 
 // cites reports whether a result of a principal cites a document.
-func (x *index) cites(owner, hash string) bool {
+func (x *shelf) cites(owner, hash string) bool {
 	return x.has(owner, func(rec record) bool { return slices.Contains(rec.Evidence, hash) })
 }
 
 // has reports whether a principal has a record of which something holds.
-func (x *index) has(owner string, holds func(record) bool) bool {
+func (x *shelf) has(owner string, holds func(record) bool) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, rec := range x.records {
@@ -80,14 +68,14 @@ func (x *index) has(owner string, holds func(record) bool) bool {
 }
 
 // of are the records of a researcher.
-func (x *index) of(researcher string) []record {
+func (x *shelf) of(researcher string) []record {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return slices.DeleteFunc(slices.Collect(maps.Values(x.records)), func(rec record) bool { return rec.Researcher != researcher })
 }
 
 // full reports whether there are more records than there should be of one researcher.
-func (x *index) full() bool {
+func (x *shelf) full() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return len(x.records) > maxRecords
@@ -95,7 +83,7 @@ func (x *index) full() bool {
 
 // unended are the records of kept runs of a researcher that have not ended, from the first
 // that was begun to the last.
-func (x *index) unended(researcher string) []record {
+func (x *shelf) unended(researcher string) []record {
 	recs := slices.DeleteFunc(x.of(researcher), func(rec record) bool { return !rec.Kept || rec.over() })
 	slices.SortFunc(recs, byAge)
 	return recs
@@ -108,7 +96,7 @@ func byAge(a, b record) int {
 // expired are the records of a researcher that are to be removed: those that ended before a
 // time, and calls that never ended, which began before it; and of too many the oldest of those
 // who have the most.
-func (x *index) expired(researcher string, before time.Time) []record {
+func (x *shelf) expired(researcher string, before time.Time) []record {
 	all := x.of(researcher)
 	surplus := len(all) - maxRecords
 	if surplus > 0 {
@@ -144,13 +132,57 @@ func oldestOfMost(recs []record, n int) []record {
 	return picked
 }
 
-// changed picks those records that have not been read as they are now, in the order of their
-// ids, and takes them as read. What is known of records that are gone is forgotten.
-func (x *index) changed(stamps map[marchwarden.TraceID]stamp) (news []marchwarden.TraceID) {
+// lookEvery is how often the folder is looked through for what other processes have
+// written there.
+const lookEvery = time.Second
+
+// look takes in what other processes have written, and reports whether it looked.
+func (x *shelf) look(now time.Time) bool {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	for id, s := range stamps {
-		if x.stamps[id] != s {
+	age := now.Sub(x.looked)
+	due := x.dir != "" && (age < 0 || age >= lookEvery)
+	if due {
+		x.looked = now
+	}
+	x.mu.Unlock()
+	if !due {
+		return false
+	}
+	if err := x.refresh(); err != nil {
+		x.log.Error("the folder of the runs could not be read", "error", err)
+		return false
+	}
+	return true
+}
+
+// stamp tells one version of a record from another.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// refresh reads the records that are new or have changed, and forgets those that are gone. A
+// folder is of use without one that cannot be read now, which is tried again next time.
+func (x *shelf) refresh() error {
+	entries, err := os.ReadDir(x.dir)
+	if err != nil {
+		return err
+	}
+	stamps := map[marchwarden.TraceID]stamp{}
+	for _, entry := range entries {
+		text, ok := strings.CutSuffix(entry.Name(), recordSuffix)
+		id, err := marchwarden.ParseTraceID(text)
+		if !ok || err != nil || id.String() != text {
+			continue
+		}
+		if info, err := entry.Info(); err == nil { // else it was removed a moment ago
+			stamps[id] = stamp{info.ModTime(), info.Size()}
+		}
+	}
+	var news []marchwarden.TraceID
+	x.mu.Lock()
+	for id, now := range stamps {
+		if x.stamps[id] != now {
 			news = append(news, id)
 		}
 	}
@@ -160,24 +192,14 @@ func (x *index) changed(stamps map[marchwarden.TraceID]stamp) (news []marchwarde
 		}
 	}
 	x.stamps = stamps
-	slices.SortFunc(news, func(a, b marchwarden.TraceID) int { return strings.Compare(a.String(), b.String()) })
-	return news
-}
-
-// unread has a record read again.
-func (x *index) unread(id marchwarden.TraceID) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.stamps, id)
-}
-
-// mayLook reports whether the folder may be looked through again, and takes it as done.
-func (x *index) mayLook(now time.Time, every time.Duration) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if age := now.Sub(x.looked); age >= 0 && age < every {
-		return false
+	x.mu.Unlock()
+	for _, id := range news {
+		if _, err := x.read(id); err != nil && !isNone(err) {
+			x.mu.Lock()
+			delete(x.stamps, id)
+			x.mu.Unlock()
+			x.log.Error("the record of a run could not be read: for now it has no owner", "run", id.String(), "error", err)
+		}
 	}
-	x.looked = now
-	return true
+	return nil
 }

@@ -24,7 +24,7 @@ func recordOf(n int, ended time.Time) record {
 // Of too many records the oldest ended ones go before their time, and never those that
 // are to go on.
 func TestIndexIsBounded(t *testing.T) {
-	x := newIndex()
+	x := &shelf{records: map[marchwarden.TraceID]record{}}
 	start := time.Unix(1e9, 0)
 	going := recordOf(1<<40, time.Time{})
 	going.Kept = true
@@ -41,7 +41,7 @@ func TestIndexIsBounded(t *testing.T) {
 		t.Fatalf("%d are to go, the first %v", len(old), old[0].ID)
 	}
 	for _, rec := range old {
-		x.remove(rec.ID)
+		x.forget(rec.ID)
 	}
 	left := len(x.of(""))
 	if left != maxRecords-maxRecords/10 || len(x.expired("", start.Add(-time.Hour))) != 0 {
@@ -136,16 +136,32 @@ func TestTidy(t *testing.T) {
 	s.unlock(recordOf(4, time.Time{}).ID, held)
 }
 
-// A record is read once as it is, and again if it changes or could not be read.
-func TestIndexReadsAgain(t *testing.T) {
-	x, id := newIndex(), recordOf(1, time.Time{}).ID
-	stamps := func() map[marchwarden.TraceID]stamp { return map[marchwarden.TraceID]stamp{id: {size: 1}} }
-	for step, want := range []int{1, 0, 1} {
-		if step == 2 {
-			x.unread(id)
+// A record is read once as it is, and again if it changes or is gone.
+func TestReadsAgain(t *testing.T) {
+	s, err := openShelf(t.TempDir(), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &shelf{dir: s.dir, log: s.log, records: map[marchwarden.TraceID]record{}}
+	rec := recordOf(1, time.Time{})
+	for step, owner := range []string{"token:alice", "token:bob"} {
+		rec.Owner = owner + "'s"
+		if err := other.write(rec); err != nil {
+			t.Fatal(err)
 		}
-		if got := x.changed(stamps()); len(got) != want {
-			t.Errorf("step %d: %v", step, got)
+		if err := s.refresh(); err != nil || !s.owns(rec.Owner, rec.ID) || step > 0 && s.owns("token:alice's", rec.ID) {
+			t.Errorf("step %d: %v", step, err)
 		}
+	}
+	s.records = map[marchwarden.TraceID]record{}
+	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
+		t.Errorf("what has not changed was read again: %v", err)
+	}
+	if err := other.remove(rec); err != nil {
+		t.Fatal(err)
+	}
+	s.add(rec)
+	if err := s.refresh(); err != nil || s.owns(rec.Owner, rec.ID) {
+		t.Errorf("what is gone is known: %v", err)
 	}
 }

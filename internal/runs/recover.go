@@ -246,7 +246,6 @@ func (r *Run) catchUp() {
 
 // endedElsewhere ends the run as its record says; disk is held.
 func (r *Run) endedElsewhere(rec record) {
-	r.desk.seen.add(rec)
 	r.desk.records.heeded(r.id)
 	r.dropLock()
 	r.mu.Lock()

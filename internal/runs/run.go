@@ -168,7 +168,7 @@ func (r *Run) State() State {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := State{Question: r.rec.Request.Question, Status: r.rec.Status, Message: r.rec.Message, Created: r.rec.Created, Updated: r.rec.Updated, Event: r.last, Kept: r.desk.cfg.Retention}
-	if r.desk.records == nil {
+	if r.desk.cfg.Dir == "" {
 		s.Kept = r.desk.linger()
 	}
 	return s
@@ -287,7 +287,7 @@ func (d *Desk) Stop(ctx context.Context, id marchwarden.TraceID) error {
 	if !d.Owns(ctx, id) {
 		return unknown(id.String())
 	}
-	if d.records == nil {
+	if d.cfg.Dir == "" {
 		return marchwarden.Errorf(marchwarden.CodeUnsupported, "this server keeps no records, by which it could reach other programs")
 	}
 	return marchwarden.Wrap(d.records.askToStop(id), marchwarden.CodeUnavailable, "stop run %s", id)

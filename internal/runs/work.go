@@ -55,14 +55,12 @@ func (d *Desk) guarded(ctx context.Context, ask marchwarden.Request, sink marchw
 	return outcome{res, err}
 }
 
-// put writes a record and takes it into the index. Without a folder only the index has
-// it.
+// put writes a record.
 func (d *Desk) put(rec record) error {
 	if err := d.records.write(rec); err != nil {
 		return marchwarden.Wrap(err, marchwarden.CodeUnavailable, "write the record of run %s", rec.ID)
 	}
-	d.seen.add(rec)
-	if d.seen.full() {
+	if d.records.full() {
 		d.prune()
 	}
 	return nil
@@ -117,7 +115,7 @@ func (r *Run) dropLock() {
 // heedStopSign looks for the wish of another process that the run be stopped, from now
 // on; mu is held.
 func (r *Run) heedStopSign() {
-	if r.heeding || r.desk.records == nil {
+	if r.heeding || r.desk.cfg.Dir == "" {
 		return
 	}
 	r.heeding = true
