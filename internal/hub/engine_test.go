@@ -165,7 +165,7 @@ func TestEveryRoleCanDoItsWork(t *testing.T) {
 
 func watchToEnd(ctx context.Context, t *testing.T, e dispatch.Client, task dispatch.Task) *dispatch.End {
 	t.Helper()
-	for event, err := range e.Watch(ctx, dispatch.Watching{Investigation: task.Investigation}) {
+	for event, err := range e.Watch(ctx, dispatch.Watching{Task: task.ID}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -152,7 +152,7 @@ func (s *Steward) report(ctx context.Context) error {
 func (s *Steward) rounds(ctx context.Context) error {
 	t := s.newTerm()
 	wake := make(chan struct{}, 1)
-	sub, err := s.e.conn.NATS().Subscribe(streams.StopSubject(marchwarden.TraceID{}), func(*nats.Msg) {
+	sub, err := s.e.conn.NATS().Subscribe(streams.AnyStop, func(*nats.Msg) {
 		select {
 		case wake <- struct{}{}:
 		default:

@@ -321,7 +321,7 @@ func (e *Engine) keep(h *hold) error {
 // heedStops cancels, on request, the tasks under way here.
 func (e *Engine) heedStops(ctx context.Context) (stop func(), err error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	sub, err := e.conn.NATS().Subscribe(streams.StopSubject(marchwarden.TraceID{}), func(m *nats.Msg) {
+	sub, err := e.conn.NATS().Subscribe(streams.AnyStop, func(m *nats.Msg) {
 		id, _ := marchwarden.ParseTraceID(m.Subject[len("mw.stop."):])
 		for _, h := range e.concerned(id) {
 			h.heed(own)

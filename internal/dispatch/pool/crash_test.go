@@ -214,7 +214,6 @@ func TestOpeningGivenUp(t *testing.T) {
 			p := newPool(t, seat)
 			for range breakAfter {
 				wantError(t, ask(p, "web"), marchwarden.CodeTimeout, "did not answer within "+limit.String())
-				time.Sleep(redialPause)
 			}
 			if err := ask(p, "web"); errors.Is(err, marchwarden.CodeUnavailable) != shut {
 				t.Errorf("after openings of %s: %v", limit, err)
@@ -228,15 +227,11 @@ func TestBreaker(t *testing.T) {
 		h := &house{}
 		h.research = dies
 		p := newPool(t, h.seat("web"))
-		began := time.Now()
 		for i := range breakAfter {
 			wantError(t, ask(p, "web"), marchwarden.CodeUnavailable, "researcher web died")
 			if n := int(h.tries.Load()); n != i+1 {
 				t.Errorf("%d openings for %d calls", n, i+1)
 			}
-		}
-		if took := time.Since(began); took != redialPause {
-			t.Errorf("three openings took %s", took)
 		}
 		wantError(t, ask(p, "web"), marchwarden.CodeUnavailable, "researcher web failed three times; not asked again for 30 s: EOF")
 		time.Sleep(breakFor - 1)

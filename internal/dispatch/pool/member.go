@@ -12,9 +12,8 @@ import (
 )
 
 const (
-	breakAfter  = 3                      // failures in a row
-	breakFor    = 30 * time.Second       // then no call is let through
-	redialPause = 500 * time.Millisecond // between the second failure and the next opening
+	breakAfter = 3                // failures in a row
+	breakFor   = 30 * time.Second // then no call is let through
 	// fairChance is how long a member must have had to open before an opening that
 	// its callers gave up counts against it.
 	fairChance = 5 * time.Second
@@ -34,7 +33,6 @@ type member struct {
 	opening  *opening   // the one under way, or nil
 	failures int        // in a row
 	cause    error      // of the last failure
-	failed   time.Time  // when that was
 	until    time.Time  // when a member that was given up may be tried
 	closed   bool
 }
@@ -84,7 +82,7 @@ func (m *member) acquire(ctx context.Context, force bool) (*line, error) {
 	}
 	o := m.opening
 	if o == nil {
-		o = m.begin(ctx, force)
+		o = m.begin(ctx)
 	}
 	o.waiters++
 	m.mu.Unlock()
@@ -120,27 +118,21 @@ func (m *member) closedError() error {
 }
 
 // begin starts to open a session. It is called with mu held.
-func (m *member) begin(ctx context.Context, force bool) *opening {
-	now := m.now()
-	var pause time.Duration
-	if m.failures > 1 && !force {
-		pause = max(0, m.failed.Add(redialPause).Sub(now))
-	}
+func (m *member) begin(ctx context.Context) *opening {
 	// The first caller may leave while others wait.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	o := &opening{cancel: cancel, began: now.Add(pause), done: make(chan struct{})}
+	o := &opening{cancel: cancel, began: m.now(), done: make(chan struct{})}
 	m.opening = o
 	m.tasks.Go(func() {
 		defer cancel()
 		defer context.AfterFunc(m.over, cancel)()
-		m.open(ctx, o, pause)
+		m.open(ctx, o)
 	})
 	return o
 }
 
 // open carries an opening out.
-func (m *member) open(ctx context.Context, o *opening, pause time.Duration) {
-	sleep(ctx, pause)
+func (m *member) open(ctx context.Context, o *opening) {
 	l, err := m.dial(ctx)
 	if err == nil {
 		err = m.admit(l.card)
@@ -222,9 +214,9 @@ func (m *member) giveUp(o *opening) {
 // fail counts a failure. It is called with mu held.
 func (m *member) fail(cause error) {
 	m.failures++
-	m.cause, m.failed = cause, m.now()
+	m.cause = cause
 	if m.failures >= breakAfter {
-		m.until = m.failed.Add(breakFor)
+		m.until = m.now().Add(breakFor)
 	}
 }
 
@@ -300,17 +292,5 @@ func (m *member) discard(s Session) {
 	o := attempt(func() (struct{}, error) { return struct{}{}, s.Close() })
 	if o.err != nil {
 		m.log.Debug("session closed", "error", o.err)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

@@ -17,8 +17,8 @@
 //	caller's context is over                                CodeCanceled, says nothing
 //
 // A call that was sent is never repeated: it may have cost something. One that met a
-// session which is leaving was not sent, and goes to a new session. After one failure the next
-// call opens a session at once, after two a moment later; after three in a row
+// session which is leaving was not sent, and goes to a new session. After a failure the next
+// call opens a session at once; after three in a row
 // calls are refused for 30 s, and again after the next failure.
 package pool
 
